@@ -329,7 +329,8 @@ class DeviceOp(Generic[T]):
         return self._make.graph_on(self, stream)
 
     def __await__(self) -> Generator[Any, None, T]:
-        return self.into_future().__await__()
+        stream, policy = choose(None)
+        return DeviceFuture(self._run, stream, policy, self._label).__await__()
 
 
 class Bind(DeviceOp[U]):

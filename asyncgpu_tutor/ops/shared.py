@@ -13,6 +13,7 @@ from asyncgpu_tutor.arrays.host import in_containers
 from asyncgpu_tutor.errors import CaptureError, UsageError, UseAfterMoveError
 from asyncgpu_tutor.ops.operation import DeviceOp, evaluate
 from asyncgpu_tutor.run import CaptureStream, ExecutionContext, LastUse
+from asyncgpu_tutor.run.submission import lasting
 
 T = TypeVar("T")
 
@@ -97,19 +98,9 @@ class _Once(DeviceOp[T]):
                 source  # nothing has run: as the message says, it can be prepared instead
             )
             raise
-        except Exception as error:
-            self._error = error, tuple(getattr(error, "__notes__", ())), error.__traceback__
-            self._use = use
-            raise
-        except BaseException:  # Ctrl-C, which was meant for this user alone
-            self._error = (
-                UsageError(
-                    f"{self.label!r} was interrupted while it was submitted, and runs at most once: build it "
-                    "again"
-                ),
-                (),
-                None,
-            )
+        except BaseException as error:
+            told = lasting(error, self._label)  # every user of it has to get it
+            self._error = told, tuple(getattr(told, "__notes__", ())), told.__traceback__
             self._use = use
             raise
         self._use = use

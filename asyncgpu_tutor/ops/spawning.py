@@ -45,6 +45,7 @@ def spawn(op: DeviceOp[T], policy: SchedulingPolicy | None = None) -> asyncio.Ta
         raise UsageError(
             "spawn() needs a running event loop: call it in an async function, or use op.sync()"
         ) from None
+    op._used = True  # also where the task is cancelled before its first step: then that was wanted
     stream, chosen = choose(policy)
     future = DeviceFuture(op._run, stream, chosen, op.label, spawned=True)
     return loop.create_task(_drive(future), name=op.label)

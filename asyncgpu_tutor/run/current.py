@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
+import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -39,6 +40,7 @@ _process = _Choice()
 _NOTHING = _Choice()
 _streams: set[type] = {SimStream}  # classes of our own
 _openings: list[Callable[[Device], None]] = []
+_opening = threading.RLock()  # opening a GPU takes long enough for a second thread to ask for it
 _scoped: ContextVar[_Choice] = ContextVar("asyncgpu_choice", default=_NOTHING)
 
 
@@ -70,10 +72,12 @@ def resolve(name: str | Device) -> Device:
     ordinal = int(number or "0")
     key = f"{kind}:{ordinal}"
     if key not in _devices:
-        device = _devices[key] = _sim(ordinal) if kind == "sim" else _cuda(ordinal)
-        _streams.add(type(device.default_stream))
-        for opened in _openings:
-            opened(device)
+        with _opening:
+            if key not in _devices:  # no other thread has opened it meanwhile
+                device = _devices[key] = _sim(ordinal) if kind == "sim" else _cuda(ordinal)
+                _streams.add(type(device.default_stream))
+                for opened in _openings:
+                    opened(device)
     return _devices[key]
 
 

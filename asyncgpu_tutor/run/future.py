@@ -7,12 +7,12 @@ import threading
 import time
 from collections.abc import Generator
 from enum import Enum
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar
 
 from asyncgpu_tutor.devices.event_loop import nothing_ready, running_loop, turn_given, turn_is_due
 from asyncgpu_tutor.devices.protocol import Event, Stream
 from asyncgpu_tutor.errors import DeviceError, NotReadyError
-from asyncgpu_tutor.run.submission import Body, Submission, submit
+from asyncgpu_tutor.run.submission import Body, Submission, lasting, submit
 from asyncgpu_tutor.scheduling import SchedulingPolicy
 from asyncgpu_tutor.traces import nvtx
 from asyncgpu_tutor.traces.spans.tag import current_tag
@@ -88,7 +88,7 @@ class DeviceFuture(Generic[T]):
         self._range: nvtx.Token | None = None
         self._watched: asyncio.AbstractEventLoop | None = None  # the loop that it is watched for
         self._state = FutureState.IDLE
-        self._result: T | None = None
+        self._result: Any = None
         self._error: BaseException | None = None
         self._waiters: list[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = []
 
@@ -141,23 +141,24 @@ class DeviceFuture(Generic[T]):
             raise self._error
         if self._state is not FutureState.COMPLETE:
             raise NotReadyError(f"{self!r} has no result yet: await it")
-        return cast(T, self._result)
+        return self._result
 
     def __await__(self) -> Generator[Any, None, T]:
-        if self._state is FutureState.IDLE:
-            self._start()
-        if self._state is FutureState.EXECUTING:
-            yield from self._look()
-        if self._state is FutureState.EXECUTING:
-            waiter = self._waiter()
-            if waiter is not None:
-                yield from waiter
+        if self._state is FutureState.IDLE or self._state is FutureState.EXECUTING:
+            loop = running_loop()
+            if self._state is FutureState.IDLE:
+                self._start()
+            while self._state is FutureState.EXECUTING:
+                yield from self._look(loop)
+                if self._state is FutureState.EXECUTING:
+                    waiter = self._waiter(loop)
+                    if waiter is not None:
+                        yield from waiter
         if self._error is not None:
             raise self._error
-        return cast(T, self._result)
+        return self._result
 
     def _start(self) -> None:
-        running_loop()
         with _waking:
             body, self._body = self._body, None  # captured arrays go with it
             if body is None:  # another thread has begun
@@ -169,12 +170,15 @@ class DeviceFuture(Generic[T]):
                 body, self.stream, self._policy, self._label, spawned=self._spawned
             )
         except BaseException as error:
-            self._state, self._error = FutureState.FAILED, error
+            self._error = lasting(error, self._label)
+            self._state = FutureState.FAILED
             nvtx.end(self._range)
             self._release_all()
             raise
+        if self._waiters:
+            self._release_all()  # tasks of other threads, to look for its end too: this loop may be closed
 
-    def _look(self) -> Generator[None, None, None]:
+    def _look(self, loop: asyncio.AbstractEventLoop) -> Generator[None, None, None]:
         """Look at the event for as long as there is patience; then have it watched.
 
         Short work is over sooner than anybody could be woken for it, and than the loop takes for a turn.
@@ -182,8 +186,6 @@ class DeviceFuture(Generic[T]):
         submission = self._submission
         if submission is None:  # another thread submits it, or is about to tell
             return
-        device = self.stream.device
-        loop = running_loop()
         try:
             if self._patience_us and self._watched is None:
                 event = submission.event
@@ -211,15 +213,15 @@ class DeviceFuture(Generic[T]):
                 and self._watched is not loop
                 and end is not None
             ):
+                self.stream.device.watch(end, self._wake)
                 self._watched = loop  # another loop may have been closed since
-                device.watch(end, self._wake)
 
-    def _waiter(self) -> asyncio.Future[None] | None:
-        """What the task is suspended on; None if the work completed meanwhile, on another thread."""
-        loop = running_loop()
+    def _waiter(self, loop: asyncio.AbstractEventLoop) -> asyncio.Future[None] | None:
+        """What the task is suspended on; None if another thread has submitted or completed it meanwhile."""
         waiter: asyncio.Future[None] = loop.create_future()
         self._waiters.append((loop, waiter))
-        return waiter if self._state is FutureState.EXECUTING else None
+        told = self._submission is None or self._watched is loop  # whether somebody is to wake it
+        return waiter if told and self._state is FutureState.EXECUTING else None
 
     def _wake(self, error: BaseException | None) -> None:
         """Called by who sees its end: the device, from any thread, or a task. The first counts."""
@@ -227,7 +229,8 @@ class DeviceFuture(Generic[T]):
             submission, self._submission = self._submission, None
         if submission is None:
             return
-        nvtx.end(self._range)
+        if self._range is not None:
+            self._range.end()
         submission.settle()
         if error is None:
             try:
@@ -239,7 +242,8 @@ class DeviceFuture(Generic[T]):
         else:
             self._error = submission.blame(error)
             self._state = FutureState.FAILED
-        self._release_all()
+        if self._waiters:
+            self._release_all()
 
     def _release_all(self) -> None:
         waiters, self._waiters = self._waiters, []

@@ -27,7 +27,7 @@ Body = Callable[[ExecutionContext], T]
 # Submissions that nobody has seen complete yet: they keep what the device still uses alive.
 _in_flight: dict[int, Submission[Any]] = {}
 REAP_ABOVE = 64
-LOOKS = 2  # at earlier submissions by each new one, above that number
+LOOKS = 2  # at earlier submissions by each new one, above that number; below it by one in so many
 
 
 class Submission(Run, Generic[T]):
@@ -104,6 +104,16 @@ class Submission(Run, Generic[T]):
         return told
 
 
+def lasting(error: BaseException, label: str) -> Exception:
+    """What those get who come later to a run that has ended so: an interrupt is not theirs."""
+    if isinstance(error, Exception):
+        return error
+    return DeviceError(
+        f"{label!r} was ended by {error!r} while it was being submitted, and runs at most once: build it "
+        "again"
+    )
+
+
 def in_flight() -> int:
     """How many submissions nobody has seen complete yet."""
     return len(_in_flight)
@@ -135,13 +145,13 @@ def enqueue(
     before = CURRENT.get()
     if before is not None and not before.over:
         forbid_nested_wait(what or f"an operation ({submission.label!r})")
-    if len(_in_flight) > REAP_ABOVE:
+    if len(_in_flight) > REAP_ABOVE or submission.op % REAP_ABOVE == 0:
         _reap()
     stream = submission.stream
-    token = CURRENT.set(submission)
     device = stream.device
     other = device.activate()
     ranged = nvtx.push(submission.label)
+    token = CURRENT.set(submission)
     try:
         submission.handles = body(context)
     except Exception as error:
@@ -214,10 +224,17 @@ def _settle_if_retired(submission: Submission[Any]) -> None:
 def _reap() -> None:
     """Let go of what completed unseen: results that nobody waited for, cancelled tasks.
 
-    Each new submission looks at the two that nobody has looked at for longest. A look at all of them at once
-    was a pause of 250 us in the host's lane (H200, 2026-11-22).
+    While there are many, each new submission looks at the two that nobody has looked at for longest. A look
+    at all of them at once was a pause of 250 us in the host's lane (H200, 2026-11-22). While there are few,
+    one now and then does so, for what an interrupt or a closed loop has left.
     """
-    for number, submission in list(islice(_in_flight.items(), LOOKS)):
+    try:
+        oldest = list(islice(_in_flight.items(), LOOKS))
+    except RuntimeError:  # another thread submits or settles something just now
+        return
+    for number, submission in oldest:
         _settle_if_retired(submission)
         if _in_flight.pop(number, None) is not None:
             _in_flight[number] = submission  # behind the others
+            if submission.settled:  # by another thread, which may have missed it
+                _in_flight.pop(number, None)

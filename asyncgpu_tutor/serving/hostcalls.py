@@ -148,6 +148,11 @@ class Hostcalls:
 
     # ------------------------------------------------------------------ opening and closing
     async def __aenter__(self) -> Hostcalls:
+        if self._server is not None:
+            raise UsageError(
+                "these hostcalls were open before, and their kernels were told that the host is gone: make "
+                "new ones for each block, as in async with agt.hostcalls() as host"
+            )
         packets, nbytes = self._data.shape
         stack = np.zeros(HEAD + self._stacks + packets, np.uint64)
         stack[:HEAD] = packets, self._stacks, nbytes, self._patience, 0
@@ -177,8 +182,13 @@ class Hostcalls:
         await asyncio.gather(*tasks, return_exceptions=True)
         self._arrays = None
         self._files.close()
-        if error is None and not self._told:
-            self._raise()
+        try:
+            if not self._told:
+                self._raise()
+        except Exception as failure:
+            if error is None:
+                raise
+            error.add_note(f"a call of a kernel had failed before: {failure!r}")
 
     def _stop(self) -> None:
         """From now on nobody gets an answer; kernels look at this word while they wait."""
@@ -288,14 +298,20 @@ class Hostcalls:
     def _later(self, packet: int, task: asyncio.Future[Any]) -> None:
         self._device.answering(-1)
         del self._at_work[packet]
-        if task.cancelled():
-            return
         try:
             result = task.result()
             if not self._stopped[packet]:
                 self._hand_over(packet, result)
         except Exception as failure:  # noqa: BLE001 - raised where the kernel's operation is awaited
             self._fail(failure)
+        except asyncio.CancelledError:
+            if not self._stopped[packet]:  # it was not cancelled here: see `__aexit__`
+                self._fail(
+                    HostcallError(
+                        f"the handler of service {self._columns[0][packet]} was cancelled, so a kernel's "
+                        "call has no answer: catch asyncio.CancelledError in it, and return one"
+                    )
+                )
 
     def _hand_over(self, packet: int, answer: Any) -> None:
         """Write an answer, and then that it is there."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -17,7 +16,7 @@ from asyncgpu_tutor.ops import DeviceOp, overlap, pinned
 from asyncgpu_tutor.ops import zip as in_order
 from asyncgpu_tutor.ops.operation import as_op
 from asyncgpu_tutor.run import ExecutionContext, create_stream
-from asyncgpu_tutor.run.future import DeviceFuture
+from asyncgpu_tutor.run.future import DeviceFuture, FutureState
 from asyncgpu_tutor.run.submission import Submission, enqueue
 from asyncgpu_tutor.serving.requests import END, Source
 
@@ -86,18 +85,23 @@ class Lane(Generic[T]):
 
         Runs of a server take about the same time, one as the other. So most of that is slept through, and
         what is left is looked for: a thread that waits for the GPU tells some tenths of a millisecond late.
-        It takes two long ones to believe in it, since the end of one may have been seen late.
+        It takes two long ones to believe in it, since the end of one may have been seen late. And no sleep is
+        longer than the run has taken already, so that a short one among long ones is seen soon.
         """
         device = self._stream.device
-        left_us = self._began_us + min(self._took_us) - device.now()
-        if self.busy and left_us > EARLY_US:
-            await device.sleep(left_us - EARLY_US)
+        took_us = min(self._took_us)
+        while self.busy and (left_us := self._began_us + took_us - device.now()) > EARLY_US:
+            await device.sleep(min(left_us - EARLY_US, max(took_us - left_us, EARLY_US / 2)))
             if self.done():  # nobody knows for how long: they have become shorter
                 self._took_us = (0.0, 0.0)
         if self.busy:
-            self._waited_for = self._waited_for or DeviceFuture.of(self._run, patience=2.0)
-            with suppress(Exception):  # whoever asks for the result gets the error
-                await self._waited_for
+            future = self._waited_for = self._waited_for or DeviceFuture.of(self._run, patience=2.0)
+            try:
+                await future
+            except Exception:
+                if future.state is FutureState.EXECUTING:  # it cannot be waited for, and goes on
+                    raise
+            # Whoever asks for the result gets the error.
             self.busy = False
             self._took_us = (self._took_us[1], device.now() - self._began_us)
 

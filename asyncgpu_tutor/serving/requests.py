@@ -34,6 +34,11 @@ class Source:
         arrival = self._asked()
         return arrival.done() and arrival.exception() is None and arrival.result() is not END
 
+    @property
+    def coming(self) -> bool:
+        """Whether the next one, or the end, is still to arrive."""
+        return self._arriving is not None and not self._asked().done()
+
     def take(self) -> Any:
         """The next request, which is there, or `END`."""
         if self._arriving is None:
@@ -50,21 +55,26 @@ class Source:
             await asyncio.wait({self._asked()})
 
     async def beside(self, waiting: Coroutine[Any, Any, None]) -> None:
-        """Wait for something else, or until a request has come that was not there."""
-        if self._arriving is None:
-            return await waiting
-        arrival, settled = self._asked(), asyncio.ensure_future(waiting)
-        both = {settled} if arrival.done() else {settled, arrival}
+        """Wait for something else, or until the next request arrives, which is `coming`."""
+        settled = asyncio.ensure_future(waiting)
         try:
-            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({settled, self._asked()}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             settled.cancel()
+        if settled.done():
+            settled.result()  # raises what went wrong
 
-    async def close(self) -> None:
-        """Ask for no more, and wait until the source is not at work: only then can it be closed."""
-        if self._arrival is not None:
-            self._arrival.cancel()
-            await asyncio.wait({self._arrival})
+    async def close(self) -> Exception | None:
+        """Ask for no more, and wait until the source is not at work: only then can it be closed.
+
+        Returns what it has raised meanwhile, because nobody takes that any more.
+        """
+        if self._arrival is None:
+            return None
+        self._arrival.cancel()
+        await asyncio.wait({self._arrival})
+        error = None if self._arrival.cancelled() else self._arrival.exception()
+        return error if isinstance(error, Exception) else None
 
     def _asked(self) -> asyncio.Future[Any]:
         if self._arrival is None:

@@ -115,6 +115,7 @@ class Server(Generic[T]):
         # The turns of those that wait for a lane, in order; nobody does while one is free.
         self._turns: dict[asyncio.Future[Lane[T]], None] = {}
         self._open = False
+        self._loop: asyncio.AbstractEventLoop | None = None  # where it was opened
 
     def __repr__(self) -> str:
         lanes = f"{sum(lane.busy for lane in self._lanes)} of {len(self._lanes)} lanes busy"
@@ -122,7 +123,7 @@ class Server(Generic[T]):
 
     # ------------------------------------------------------------------ its life
     async def __aenter__(self) -> Server[T]:
-        self._open = True
+        self._open, self._loop = True, asyncio.get_running_loop()
         return self
 
     async def __aexit__(self, *error: object) -> None:
@@ -131,7 +132,8 @@ class Server(Generic[T]):
             if not turn.done():
                 turn.set_exception(UsageError(CLOSED))
         for lane in self._lanes:
-            await lane.quiet()
+            if not lane.done():
+                await lane.quiet()
 
     # ------------------------------------------------------------------ requests
     async def __call__(self, request: Request) -> T:
@@ -237,24 +239,26 @@ class Server(Generic[T]):
                         turn_us = now()
                 else:
                     pace.waited()
-                    await source.beside(lane.quiet())
+                    if failure is None and source.coming and free:
+                        await source.beside(lane.quiet())
+                    else:
+                        await lane.quiet()
                     if lane.busy:  # a request has come before its answer
                         continue
                 under_way.popleft()
                 try:
                     results = lane.taken()
-                except Exception as error:
-                    if failure is not None:
-                        error.add_note(f"the source of the requests failed too: {failure!r}")
-                    raise
                 finally:
                     self._give(lane)
                 for result in results:
                     yield result
-        finally:
+        except BaseException as error:
             for lane in under_way:
                 self._give(lane)
-            await source.close()
+            for other in (failure, await source.close()):
+                if other is not None and other is not error:
+                    error.add_note(f"the source of the requests failed too: {other!r}")
+            raise
 
     # ------------------------------------------------------------------ lanes
     def _free_lane(self) -> Lane[T] | None:
@@ -270,7 +274,8 @@ class Server(Generic[T]):
             )
         lane = self._free.pop() if self._free else await self._turn()
         try:
-            await lane.quiet()
+            if not lane.done():  # it may have been for long, and nobody has looked
+                await lane.quiet()
             if not self._open:
                 raise UsageError(CLOSED)
         except BaseException:
@@ -285,7 +290,13 @@ class Server(Generic[T]):
                 f"all {len(self._lanes)} lanes are busy and {len(self._turns)} requests wait: try again "
                 "later, or let more of them wait (waiting=...)"
             )
-        turn: asyncio.Future[Lane[T]] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        if loop is not self._loop:
+            raise UsageError(
+                "all lanes are busy, and who gives them back is in another event loop, the one that this "
+                "server was opened in: make a server for each loop, or send the requests to that one"
+            )
+        turn: asyncio.Future[Lane[T]] = loop.create_future()
         self._turns[turn] = None
         try:
             return await turn

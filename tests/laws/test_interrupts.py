@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import signal
 from collections.abc import Iterator
 
@@ -11,6 +12,7 @@ import pytest
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.simulated import SimDevice
+from asyncgpu_tutor.run.submission import REAP_ABOVE
 
 LONG = agt.Kernel(
     """extern "C" __global__ void endless(int* x) {
@@ -50,11 +52,27 @@ class TestInterrupts:
         agt.synchronize()
         assert agt.in_flight() <= before
 
+    def test_what_it_leaves_goes_although_nobody_waits_for_that(self, sim: SimDevice) -> None:
+        def enqueued(_: agt.DeviceArray) -> agt.DeviceOp[int]:
+            agt.work(1000.0)  # in which the kernel begins, and is interrupted
+            return agt.value(1)
+
+        before = agt.in_flight()
+        with pytest.raises(KeyboardInterrupt):
+            LONG(agt.zeros(32, np.int32), grid=1, block=32).last().and_then(enqueued).sync()
+        for _ in range(2 * REAP_ABOVE):
+            agt.value(1).sync()
+        gc.collect()
+        assert agt.in_flight() <= before
+        assert sim.heap.live == 0
+
     def test_an_await_ends_with_the_cause(self, sim: SimDevice) -> None:
         async def main() -> list[float]:
             with pytest.raises(agt.DeviceError, match="KeyboardInterrupt") as caught:
                 await LONG(agt.zeros(32, np.int32), grid=1, block=32)
-            assert isinstance(caught.value.__cause__, BaseException)
+            cause = caught.value.__cause__
+            assert cause is not None
+            assert isinstance(cause.__cause__, KeyboardInterrupt)
             assert any("kernel 'endless'" in note for note in _notes(caught.value))
             return (await agt.ones((2,)).to_host()).tolist()
 

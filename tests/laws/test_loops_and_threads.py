@@ -5,11 +5,16 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import islice
 from typing import Any
+
+import pytest
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.devices.simulated import SimDevice
+from asyncgpu_tutor.run import current, submission
 
 from .kernels import scale
 from .test_waiting import slow
@@ -50,6 +55,102 @@ def test_a_loop_can_be_left_and_entered_again(sim: Device) -> None:
     assert asyncio.run(short()) == [1.0, 1.0]
     assert loop.run_until_complete(finish(task)) == (1024,)
     loop.close()
+
+
+def test_who_waits_in_another_thread_is_woken_although_the_loop_that_began_it_is_closed(
+    device: Device,
+) -> None:
+    waits = threading.Event()
+
+    async def awaited() -> list[float]:
+        return (await future).tolist()
+
+    async def wait() -> list[float]:
+        task = asyncio.ensure_future(awaited())
+        await asyncio.sleep(0)
+        waits.set()
+        return await asyncio.wait_for(task, 60)
+
+    def submitted(_: agt.types.ExecutionContext) -> agt.DeviceOp[Any]:
+        others.append(pool.submit(asyncio.run, wait()))
+        assert waits.wait(60)  # it does before anything is submitted
+        return agt.full((4,), 2.0).to_host()
+
+    async def begin() -> None:
+        task = asyncio.ensure_future(awaited())
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait({task})
+
+    others: list[Future[list[float]]] = []
+    future = agt.with_context(submitted).into_future()
+    with ThreadPoolExecutor(1) as pool:
+        asyncio.run(begin())
+        assert others[0].result(90) == [2.0] * 4
+
+
+def test_two_threads_that_ask_for_a_new_device_get_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = threading.Event()
+
+    def opened(ordinal: int) -> SimDevice:
+        opens.append(ordinal)
+        if len(opens) == 1:
+            others.append(pool.submit(asks))
+            assert asked.wait(60)
+        return SimDevice(ordinal)
+
+    def asks() -> Device:
+        asked.set()
+        return current.resolve("sim:77")
+
+    opens: list[int] = []
+    others: list[Future[Device]] = []
+    monkeypatch.setattr(current, "_sim", opened)
+    monkeypatch.setattr(current, "_devices", {})
+    with ThreadPoolExecutor(1) as pool:
+        device = current.resolve("sim:77")
+        assert others[0].result(60) is device
+    assert opens == [77]
+
+
+def test_another_thread_may_submit_while_one_looks_for_what_is_over(
+    sim: SimDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def meanwhile(entries: Any, count: int) -> Any:
+        found = islice(entries, count)
+        if in_flight:
+            in_flight[-len(in_flight)] = in_flight[max(in_flight)]
+        return found
+
+    in_flight: dict[int, Any] = {}
+    monkeypatch.setattr(submission, "_in_flight", in_flight)
+    monkeypatch.setattr(submission, "islice", meanwhile)
+    monkeypatch.setattr(submission, "REAP_ABOVE", 1)
+    for _ in range(3):
+        agt.ones((8,)).async_on(agt.create_stream())
+    assert any(number < 0 for number in in_flight)
+
+
+def test_what_another_thread_settles_while_one_looks_for_what_is_over_is_gone(
+    sim: SimDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class InFlight(dict[int, Any]):
+        def __setitem__(self, number: int, run: Any) -> None:
+            if number in entered:
+                run.settle()  # by a thread that has waited for it, while it is out
+            entered.add(number)
+            super().__setitem__(number, run)
+
+    entered: set[int] = set()
+    in_flight = InFlight()
+    monkeypatch.setattr(submission, "_in_flight", in_flight)
+    monkeypatch.setattr(submission, "REAP_ABOVE", 1)
+    stream = agt.create_stream()
+    for _ in range(4):
+        slow().async_on(stream)
+    assert len(in_flight) == 1
 
 
 def test_threads_may_run_operations_at_the_same_time(device: Device) -> None:

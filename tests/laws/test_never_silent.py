@@ -170,11 +170,21 @@ def fail_when_it_runs() -> None:
         agt.value(1).map(lambda one: one / 0).sync()
 
 
+def spawn_it_and_change_ones_mind() -> None:
+    async def main() -> None:
+        task = agt.spawn(agt.zeros((N,)))
+        task.cancel()
+        await asyncio.wait({task})
+
+    asyncio.run(main())
+
+
 SILENT: list[Callable[[], object]] = [
     lambda: agt.zeros((N,)).and_then(agt.d2h).sync(),
     lambda: agt.value([1]),  # there is no work in it that anybody could miss
     run_it_on_a_stream,
     await_it,
+    spawn_it_and_change_ones_mind,
     use_it_in_another,
     use_one_entry,
     build_it_in_a_function,

@@ -86,3 +86,37 @@ def test_operations_that_nest_too_deeply_say_what_to_do(device: Device) -> None:
     with pytest.raises(RecursionError) as caught:
         op.sync()
     assert any("chain them with and_then" in note for note in caught.value.__notes__)
+
+
+def test_a_device_that_cannot_be_made_current_says_so_each_time(
+    sim: SimDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone(_: SimDevice) -> None:
+        raise agt.DeviceError("the device is gone")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SimDevice, "activate", gone)
+        for _ in range(2):
+            with pytest.raises(agt.DeviceError, match="is gone"):
+                agt.value(1).sync()
+    assert agt.value(1).sync() == 1
+
+
+def test_who_could_not_be_told_of_the_end_can_ask_again(
+    sim: SimDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unwatched(*_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    async def main() -> list[float]:
+        async def awaited() -> list[float]:
+            return (await future).tolist()
+
+        future = slow(64).to_host().into_future()
+        with monkeypatch.context() as patch:
+            patch.setattr(SimDevice, "watch", unwatched)
+            with pytest.raises(RuntimeError, match="new thread"):
+                await awaited()
+        return await asyncio.wait_for(awaited(), 60)
+
+    assert asyncio.run(main()) == [64.0] * 64

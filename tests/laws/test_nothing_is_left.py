@@ -96,6 +96,29 @@ def test_whatever_a_function_raises_arrives_and_leaves_nothing(
     assert sim.heap.live == 0
 
 
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit, GeneratorExit])
+def test_what_ended_one_run_is_not_raised_again_for_those_who_come_later(
+    sim: SimDevice, kind: type[BaseException]
+) -> None:
+    def fail(_: agt.DeviceArray) -> agt.DeviceOp[int]:
+        raise kind("on purpose")
+
+    shared = agt.ones((100,)).and_then(fail).shared()
+    future = agt.ones((100,)).and_then(fail).into_future()
+    for first, again in (
+        (shared.sync, shared.sync),
+        (lambda: next(future.__await__()), lambda: asyncio.run(_awaited(future))),
+    ):
+        with pytest.raises(kind, match="on purpose"):
+            asyncio.run(_called(first))
+        with pytest.raises(agt.DeviceError, match=f"ended by {kind.__name__}.*build it again"):
+            again()
+
+
+async def _called(function: Callable[[], object]) -> object:
+    return function()
+
+
 async def _awaited(op: agt.DeviceOp[Any]) -> Any:
     return await op
 

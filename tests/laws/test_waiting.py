@@ -130,6 +130,20 @@ def test_a_busy_task_does_not_keep_the_device_from_completing(
     asyncio.run(main())
 
 
+def test_time_does_not_go_to_the_end_of_a_sleep_that_was_cancelled(sim: SimDevice) -> None:
+    async def main() -> None:
+        task = asyncio.ensure_future(agt.sleep(1e9))
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait({task})
+        await asyncio.get_running_loop().run_in_executor(None, int)  # the loop has nothing to do
+        with agt.record():  # at its end, all that there is to come has come
+            await agt.ones((4,))
+
+    asyncio.run(main())
+    assert sim.now() < 1000.0
+
+
 def test_a_future_goes_through_its_states_once(device: Device) -> None:
     async def main() -> None:
         with agt.record() as trace:

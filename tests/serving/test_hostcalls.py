@@ -283,6 +283,50 @@ class TestFiles:
 
 
 class TestWhatGoesWrong:
+    def test_a_handler_that_was_cancelled_is_named_and_not_asked_again(
+        self, device: Device
+    ) -> None:
+        asked: list[int] = []
+
+        async def cancelled(call: Call) -> int:
+            asked.append(call.a)
+            raise asyncio.CancelledError
+
+        async def main() -> None:
+            async with agt.hostcalls({16: cancelled}) as host:
+                await host.run(Asking(1, 1).op(host))
+
+        with pytest.raises(errors.HostcallError, match="service 16 was cancelled"):
+            run(main)
+        assert asked == [0]
+
+    def test_a_handler_that_failed_is_told_of_where_the_block_fails_too(
+        self, device: Device
+    ) -> None:
+        def broken(call: Call) -> int:
+            raise ZeroDivisionError("no answer")
+
+        async def main() -> None:
+            asking = Asking(1, 1)
+            async with agt.hostcalls({16: broken}) as host:
+                await asking.op(host)  # and not host.run(...), which would tell
+                raise LookupError("the answers are wrong")
+
+        with pytest.raises(LookupError) as caught:
+            run(main)
+        assert "no answer" in "".join(caught.value.__notes__)
+
+    def test_hostcalls_are_open_once(self, device: Device) -> None:
+        async def main() -> None:
+            host = agt.hostcalls({16: lambda call: 1})
+            async with host:
+                pass
+            with pytest.raises(errors.UsageError, match="make new ones"):
+                async with host:
+                    pass
+
+        run(main)
+
     @pytest.mark.parametrize("how", ["at once", "later", "together"])
     def test_an_exception_is_raised_where_the_operation_is_awaited(
         self, device: Device, how: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import io
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Iterator
@@ -16,7 +17,8 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.devices.simulated import SimDevice
 from asyncgpu_tutor.errors import ArrayShapeError, DeviceAssertError, UsageError
-from tests.serving.doubling import N, pipeline, read, request
+from asyncgpu_tutor.serving.lane import Lane
+from tests.serving.doubling import DOUBLE, N, pipeline, read, request
 
 
 class Broken(Exception):
@@ -192,3 +194,86 @@ def test_results_come_in_their_containers(device: Device) -> None:
         for y in (result["twice"], result["more"][0], result["more"][1][0]):
             assert type(y) is np.ndarray
             assert y.tolist() == [2.0 * number] * N
+
+
+# ---------------------------------------------------------------------- sources that are left
+@pytest.mark.parametrize("left", [False, True])
+def test_a_source_that_fails_while_its_map_ends_is_told_of_or_left(
+    sim: SimDevice, left: bool
+) -> None:
+    unheard: list[dict[str, Any]] = []
+
+    async def source() -> AsyncIterator[Any]:
+        try:
+            yield request(0.0 if left else -1.0)
+            await asyncio.Event().wait()
+        finally:
+            raise Broken("out of paper")
+
+    async def main() -> Any:
+        asyncio.get_running_loop().set_exception_handler(lambda _, told: unheard.append(told))
+        async with agt.Server(pipeline, N, lanes=2) as server:
+            results = server.map(source())
+            if left:
+                assert (await anext(results))[0] == 0.0
+                return await results.aclose()
+            with pytest.raises(DeviceAssertError) as caught:
+                await anext(results)
+            return "".join(caught.value.__notes__)
+
+    notes = asyncio.run(main())
+    gc.collect()
+    assert unheard == []
+    assert left or "out of paper" in notes
+
+
+def test_the_last_requests_are_waited_for_once_each(
+    sim: SimDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits: list[Lane[Any]] = []
+    quiet: Any = Lane.quiet
+
+    def noted(lane: Lane[Any]) -> Any:
+        waits.append(lane)
+        return quiet(lane)
+
+    async def main() -> None:
+        async with agt.Server(slowly, N, lanes=4) as server:
+            got, _ = await read(server, arriving(request(n) for n in range(2)))
+            assert got == [0.0, 2.0]
+
+    slow = DOUBLE.replace(
+        "assert(x[i] >= 0.0f);", "for (int k = 0; k < 2000; k++) y[i] += x[k % n];"
+    )
+
+    def slowly(slot: Any) -> agt.DeviceOp[Any]:
+        launch = agt.Kernel(slow)(N, agt.h2d(slot), agt.zeros((N,)).partition(32))
+        return launch.output().to_host()
+
+    monkeypatch.setattr(Lane, "quiet", noted)
+    asyncio.run(main())
+    assert len(waits) <= 4  # one that a request, or the end, has come before is waited for again
+
+
+def test_nothing_more_is_asked_of_a_source_after_a_request_that_does_not_fit(
+    sim: SimDevice,
+) -> None:
+    messages: asyncio.Queue[Any] = asyncio.Queue()
+
+    class Incoming:
+        def __aiter__(self) -> AsyncIterator[Any]:
+            return self
+
+        async def __anext__(self) -> Any:
+            return await messages.get()
+
+    async def main() -> None:
+        for one in (request(1.0), request(2.0)[:3], request(3.0)):
+            messages.put_nowait(one)
+        async with agt.Server(pipeline, N, lanes=3) as server:
+            got, error = await read(server, Incoming())
+        assert got == [2.0]
+        assert isinstance(error, ArrayShapeError)
+        assert messages.qsize() == 1
+
+    asyncio.run(main())

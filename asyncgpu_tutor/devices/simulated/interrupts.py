@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import signal
 import threading
 from collections.abc import Generator
@@ -30,7 +31,8 @@ def interruptible() -> Generator[None]:
     try:
         yield
     except KeyboardInterrupt as interrupt:
-        raise given_up(interrupt) from interrupt
+        failure = given_up(interrupt.with_traceback(None))
+        raise failure from failure.__cause__
     finally:
         signal.signal(signal.SIGINT, before)
 
@@ -38,7 +40,8 @@ def interruptible() -> Generator[None]:
 def given_up(cause: BaseException) -> DeviceError:
     """What work fails with where its simulation has ended in something else than a result."""
     failure = DeviceError(f"the simulation was interrupted by {cause!r}")
-    failure.__cause__ = cause.with_traceback(None)
+    # A copy, because the cause itself goes on up, and collects the frames of all that it passes, with arrays.
+    failure.__cause__ = copy.copy(cause)
     for note in getattr(cause, "__notes__", ()):
         failure.add_note(note)
     return failure

@@ -18,7 +18,7 @@ import numpy as np
 from asyncgpu_tutor.devices.event_loop import nothing_ready
 from asyncgpu_tutor.devices.protocol import HostBuffer
 from asyncgpu_tutor.devices.simulated.engine import Engine
-from asyncgpu_tutor.devices.simulated.queues import Command, EngineEvent
+from asyncgpu_tutor.devices.simulated.queues import Command, EngineEvent, Queue
 from asyncgpu_tutor.devices.simulated.stream_races import Access, Clock
 from asyncgpu_tutor.errors import DeviceError, HostBufferError, UsageError
 
@@ -243,17 +243,21 @@ class Machine:
             self._waiters = [w for w in self._waiters if not w.loop.is_closed()]
 
     @exclusive
-    def timer(self, us: float) -> EngineEvent:
-        """An event that passes in `us` microseconds."""
+    def timer(self, us: float) -> tuple[EngineEvent, Queue]:
+        """An event that passes in `us` microseconds, and the queue that holds it until then."""
         event = EngineEvent()
         queue = self.engine.queue(device=-1)
         self.engine.submit(queue, Command("none", self.host + us, records=event))
         self.engine.orphan(queue)
-        return event
+        return event, queue
 
     async def sleep(self, us: float) -> None:
         """Let other tasks run for `us` microseconds of the host's clock."""
-        await self._until(self.timer(us), 0.0)
+        event, queue = self.timer(us)
+        try:
+            await self._until(event, 0.0)
+        finally:
+            queue.waiting.clear()  # where the task was cancelled, time need not go there
 
     async def until_paused(self, delay: float) -> None:
         """Let other tasks run until a kernel waits for the host, which needs `delay` us to notice."""
@@ -272,7 +276,12 @@ class Machine:
                 loop.call_soon_threadsafe(release)
 
         self.watch(event, Clock(), wake, delay)
-        await woken
+        try:
+            await woken
+        except BaseException:  # nobody waits for it any more
+            with self.lock:
+                self._waiters = [w for w in self._waiters if w.wake is not wake]
+            raise
 
     @exclusive
     def _turn(self, loop: asyncio.AbstractEventLoop, calls: int, quiet: int) -> None:

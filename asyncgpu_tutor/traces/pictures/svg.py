@@ -8,6 +8,7 @@ picture (`asyncgpu_tutor.traces.live`) draws the same bars again when one zooms;
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from textwrap import wrap
@@ -45,6 +46,8 @@ _HATCHES: Mapping[str, str] = {
 _PAGE: Mapping[str, str] = {"call": "--agt-call", "wait": "--agt-paper", "work": "--agt-work"} | {
     "range": "--agt-paper"
 }
+# What XML has no way to write, such as a zero in the name of a kernel.
+_NO_TEXT = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _HEAD = 5.0  # half the width of an arrow's head
 
 
@@ -80,12 +83,13 @@ def draw(
 
 def framed(inner: str, words: str, width: int, height: float, defs: str = "") -> str:
     """A whole SVG element of some size in pixels, with its style, and paper behind it."""
-    return (
+    made = (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="agt" role="img" aria-label="{escape(words)}" '
         f'viewBox="0 0 {width} {height:.0f}" width="{width}" style="max-width:100%;height:auto">'
         f"<style>{THEME}</style>{f'<defs>{defs}</defs>' if defs else ''}"
         f'<rect class="agt-paper" width="100%" height="100%"/>{inner}</svg>'
     )
+    return _NO_TEXT.sub("\ufffd", made)
 
 
 def data(panels: Sequence[Panel], words: str) -> dict[str, Any]:

@@ -96,7 +96,7 @@ def test_bytes_grid_and_rate_are_told() -> None:
 
 
 def test_what_is_told_cannot_be_read_as_markup() -> None:
-    span = Span(0, "kernel", "<b>&", 0, 10, "<i>", 1, label="<script>")
+    span = Span(0, "kernel", "<b>&\x00\x1b", 0, 10, "<i>", 1, label="<script>")
     svg = Trace([span], device='"><script>').plot(title="<u>").svg()
 
     ET.fromstring(svg)

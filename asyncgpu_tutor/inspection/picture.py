@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 
 from asyncgpu_tutor.devices.simulated import DeviceSpec
 from asyncgpu_tutor.inspection.kernel_report import KernelReport, load_store_gb_s, peak_gflops
-from asyncgpu_tutor.traces.pictures.style import INK, OP_COLOURS, QUIET, RULE, darker
+from asyncgpu_tutor.traces.pictures.style import COLOURS, INK, QUIET, RULE, darker
 
 # Kernels can be told apart by these shapes, without colour.
 _MARKS = ("o", "s", "^", "D", "v", "P", "X", "<", ">")
@@ -85,7 +85,7 @@ def _roof(
 
 
 def _kernel(ax: Axes, kernel: KernelReport, number: int) -> Line2D:
-    mark, colour = _MARKS[number % len(_MARKS)], OP_COLOURS[number % len(OP_COLOURS)]
+    mark, colour = _MARKS[number % len(_MARKS)], COLOURS[number % len(COLOURS)]
     x, moved, y = kernel.intensity, kernel.intensity_moved, kernel.gflops
     edge = darker(colour)
     if moved and x:

@@ -124,7 +124,8 @@ class Trace:
     def between(self, start: float, end: float) -> Trace:
         """The stretch of time from `start` to `end`, in us: what a picture or the metrics of it are made of.
 
-        Spans that reach beyond are cut there. Times stay what they are, and so do names and ids.
+        Spans that reach beyond are cut there. Times stay what they are, and so do names and ids. Lanes
+        count the streams that are used in it.
 
         Raises
         ------

@@ -123,7 +123,6 @@ class Comparison:
         self,
         *,
         lanes: Collection[Group] = ("host", "streams"),
-        side_by_side: bool = False,
         width: float = 10.0,
     ) -> Timeline:
         """All timelines on one axis: the same length is the same time in all of them.
@@ -132,9 +131,7 @@ class Comparison:
         `asyncgpu_tutor.traces.pictures.compare_timelines`.
         """
         drawn = [from_its_start(trace) for trace in self.traces]
-        return compare_timelines(
-            drawn, self.titles, lanes=lanes, side_by_side=side_by_side, width=width
-        )
+        return compare_timelines(drawn, self.titles, lanes=lanes, width=width)
 
     def _lines(self) -> Iterator[str]:
         wide = max(16, *(len(title) + 2 for title in self.titles))

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from asyncgpu_tutor.traces.pictures.style import OP_COLOURS, darker
+from asyncgpu_tutor.traces.pictures.style import COLOURS, darker
 from asyncgpu_tutor.traces.pictures.svg import framed, ticks
 
 _WIDTH, _HEIGHT = 760, 220  # pixels, of all
@@ -35,7 +35,7 @@ class Curve:
         for y in ticks(0.0, most, tall / 30):
             at = tall - y / most * tall
             parts.append(f'<path class="agt-grid" d="M0 {at:.1f}h{inner}"/>')
-            parts.append(f'<text class="agt-tick agt-end" x="-6" y="{at + 4:.1f}">{y:g}</text>')
+            parts.append(f'<text class="agt-tick agt-end" x="-6" y="{at + 4:.1f}">{y:.12g}</text>')
         for i, value in enumerate(self.values):
             x = i * step
             parts.append(
@@ -59,7 +59,7 @@ class Curve:
         names: list[tuple[float, str, str]] = []
         told = self._tips(tall, most)
         for number, (name, line) in enumerate(self.lines.items()):
-            colour = OP_COLOURS[number % len(OP_COLOURS)]
+            colour = COLOURS[number % len(COLOURS)]
             points = [(i * step, tall - y / most * tall, key) for i, (key, y) in enumerate(line)]
             path = " ".join(f"{x:.1f},{y:.1f}" for x, y, _ in points)
             yield f'<polyline points="{path}" style="fill:none;stroke:{colour};stroke-width:2"/>'

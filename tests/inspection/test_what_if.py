@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import asyncgpu_tutor as agt
+from asyncgpu_tutor.errors import UsageError
 
 DATA = np.ones((2048, 1024), np.float32)
 
@@ -64,6 +65,22 @@ def test_the_still_has_the_curve_and_some_timelines_on_one_scale() -> None:
     assert html.count('role="img"') >= 2
     ends = {p.layout.end for v in found.traces for p in found._timelines([v]).panels}
     assert len(ends) == 1
+
+
+def test_a_program_that_does_nothing_is_an_empty_picture() -> None:
+    found = agt.explore(lambda n: None, n=[1, 2])
+    assert found.makespans == {(1,): 0.0, (2,): 0.0}
+    assert "Nothing was recorded" in found._repr_html_()
+
+
+def test_a_value_that_is_there_twice_is_run_once() -> None:
+    assert list(agt.explore(program, streams=[1, 1, 2]).traces) == [(1,), (2,)]
+
+
+@pytest.mark.parametrize("values", [4, [[1], [2]]])
+def test_values_that_cannot_be_looked_up_are_refused(values: object) -> None:
+    with pytest.raises(UsageError, match=r"such as range\(1, 9\)"):
+        agt.explore(program, streams=values)
 
 
 def test_a_point_names_those_that_it_covers() -> None:

@@ -11,9 +11,10 @@ from typing import Any
 
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.traces.pictures import Timeline, compare_timelines
-from asyncgpu_tutor.traces.spans import Metrics, Span, measure
-from asyncgpu_tutor.traces.spans.intervals import gaps, union
+from asyncgpu_tutor.traces.spans import Metrics, Span
+from asyncgpu_tutor.traces.spans.intervals import common, gaps, union
 from asyncgpu_tutor.traces.spans.lanes import Group
+from asyncgpu_tutor.traces.spans.metrics import scope_of
 from asyncgpu_tutor.traces.spans.notebook_output import NAME, PAGE, Lines, cut, html_table, wrapped
 from asyncgpu_tutor.traces.trace import Trace
 
@@ -255,11 +256,10 @@ _WHOLE: tuple[tuple[str, str, Callable[[Metrics], float]], ...] = (
 
 
 def _differences(traces: tuple[Trace, ...], titles: tuple[str, ...]) -> Iterator[Difference]:
-    metrics = [measure(trace) for trace in traces]
+    metrics = [trace.metrics() for trace in traces]
     for name, unit, value in _WHOLE:
         yield _difference(name, unit, tuple(value(m) for m in metrics), titles)
-    pauses = [gaps(union((s.start, s.end) for s in trace.device_spans)) for trace in traces]
-    between = tuple(_mean([end - start for start, end in found]) for found in pauses)
+    between = tuple(_mean_gap(trace) for trace in traces)
     yield _difference("mean gap of device", "us", between, titles)
     sorts: list[str] = []
     means: list[dict[str, float]] = []
@@ -271,6 +271,12 @@ def _differences(traces: tuple[Trace, ...], titles: tuple[str, ...]) -> Iterator
         means.append({sort: _mean(values) for sort, values in durations.items()})
     for sort in sorts:
         yield _difference(sort, "us", tuple(mean.get(sort, 0.0) for mean in means), titles)
+
+
+def _mean_gap(trace: Trace) -> float:
+    busy = union((s.start, s.end) for s in trace.device_spans)
+    pauses = common(gaps(busy), scope_of(busy, trace.windows))
+    return _mean([end - start for start, end in pauses])
 
 
 def _mean(values: Sequence[float]) -> float:

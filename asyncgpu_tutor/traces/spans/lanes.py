@@ -63,8 +63,11 @@ def short_name(number: int) -> str:
 
 
 def stream_name(span: Span, numbers: Mapping[StreamKey, int]) -> str:
-    """The name of the lane that a span is drawn on, without the device."""
-    return "host" if span.stream is None else lane_name(numbers[span.device, span.stream])
+    """The name of the lane that a span is drawn on, with the device where there are several."""
+    if span.stream is None:
+        return "host"
+    name = lane_name(numbers[span.device, span.stream])
+    return f"{span.device} {name}" if len({device for device, _ in numbers}) > 1 else name
 
 
 def lane_of(trace: Iterable[Span], span: Span) -> str:

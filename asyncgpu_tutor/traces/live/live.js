@@ -166,7 +166,7 @@ class Timeline {
     if (panel.bars.length)
       for (const tick of ticks(this.a / panel.factor, this.b / panel.factor, this.inner / 70))
         if (this.x(tick * panel.factor) >= 0 && this.x(tick * panel.factor) <= this.inner)
-          out += text("agt-tick", this.x(tick * panel.factor).toFixed(1), tall + 14, tick);
+          out += text("agt-tick", Math.min(this.x(tick * panel.factor), this.inner + RIGHT - wide(`${tick}`, 11) / 2).toFixed(1), tall + 14, tick);
     else out += text("agt-facts", 4, 18, panel.said);
     return out + `<path class="agt-rule" d="M0 ${tall}h${this.inner}"/>` + text("agt-axis", this.inner / 2, tall + 31, panel.axis);
   }

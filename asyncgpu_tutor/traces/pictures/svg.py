@@ -209,7 +209,9 @@ def _panel(panel: Panel, inner: float, left: int, paints: _Paints) -> Iterator[s
         for tick in ticks(layout.begin / factor, layout.end / factor, inner / 70):
             at = x(tick * factor)
             yield f'<path class="agt-grid" d="M{at:.1f} 0V{height:.0f}"/>'
-            yield f'<text class="agt-tick" x="{at:.1f}" y="{height + 14:.0f}">{tick:.12g}</text>'
+            words = f"{tick:.12g}"
+            at = min(at, inner + _RIGHT - text_width(words, 11) / 2)  # the last one has to be whole
+            yield f'<text class="agt-tick" x="{at:.1f}" y="{height + 14:.0f}">{words}</text>'
     else:
         for number, line in enumerate(wrap(panel.said, 80)):
             yield f'<text class="agt-facts" x="4" y="{18 + 15 * number}">{escape(line)}</text>'

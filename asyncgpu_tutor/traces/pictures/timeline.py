@@ -14,7 +14,7 @@ from asyncgpu_tutor.traces.pictures import svg
 from asyncgpu_tutor.traces.pictures.alternative_text import alt_text
 from asyncgpu_tutor.traces.pictures.layout import arrange
 from asyncgpu_tutor.traces.pictures.panel import Panel
-from asyncgpu_tutor.traces.spans import measure
+from asyncgpu_tutor.traces.spans import Metrics, measure
 from asyncgpu_tutor.traces.spans.lanes import GROUPS, Group
 from asyncgpu_tutor.traces.spans.relations import Spans, select
 from asyncgpu_tutor.traces.trace import Trace
@@ -205,13 +205,13 @@ def _panel(trace: Trace, title: str, lanes: Collection[Group], highlight: Spans 
         if group not in GROUPS:
             choices = ", ".join(repr(choice) for choice in GROUPS)
             raise UsageError(f"lanes has {group!r}, and each must be one of {choices}")
-    layout, out = arrange(trace, lanes), _highlighted(trace, highlight)
-    return Panel(trace, layout, title, out, measure(trace), tuple(lanes))
+    metrics = measure(trace)
+    out = _highlighted(trace, metrics, highlight)
+    return Panel(trace, arrange(trace, lanes), title, out, metrics, tuple(lanes))
 
 
-def _highlighted(trace: Trace, highlight: Spans | None) -> frozenset[int] | None:
+def _highlighted(trace: Trace, metrics: Metrics, highlight: Spans | None) -> frozenset[int] | None:
     if highlight is None:
         return None
-    if highlight == "critical path":
-        return frozenset(span.id for span in measure(trace).critical_spans)
-    return frozenset(span.id for span in select(trace, highlight))
+    out = metrics.critical_spans if highlight == "critical path" else select(trace, highlight)
+    return frozenset(span.id for span in out)

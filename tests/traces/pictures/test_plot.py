@@ -15,6 +15,7 @@ from matplotlib.colors import to_hex
 
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.traces import pictures
+from asyncgpu_tutor.traces.pictures._fitting import text_width
 from asyncgpu_tutor.traces.pictures.style import KIND_LOOKS
 from asyncgpu_tutor.traces.spans import DEVICE_KINDS, Span, SpanKind, measure
 from asyncgpu_tutor.traces.trace import Trace
@@ -280,10 +281,13 @@ def test_times_far_from_the_start_are_told_apart() -> None:
     ax = plot(trace)
     draw(ax)
     drawn = [t.get_text() for t in ax.get_xticklabels()]
-    still = re.findall(r'class="agt-tick"[^>]*>([^<]*)<', pictures.plot(trace).svg())
+    svg = pictures.plot(trace).svg()
+    still = re.findall(r'class="agt-tick"[^>]*>([^<]*)<', svg)
     for labels in (drawn, still):
         assert len(set(labels)) == len(labels) > 3
         assert "1234000.002" in labels
+    *_, last = re.findall(r'class="agt-tick" x="([\d.]+)"[^>]*>([^<]*)<', svg)
+    assert float(last[0]) + text_width(last[1], 11) / 2 <= 760 - 2 * 8
 
 
 @pytest.mark.parametrize("width", [0, 0.1, 1])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from statistics import fmean
@@ -13,7 +13,6 @@ from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.traces.pictures import Timeline, compare_timelines
 from asyncgpu_tutor.traces.spans import Metrics, Span
 from asyncgpu_tutor.traces.spans.intervals import common, gaps, union
-from asyncgpu_tutor.traces.spans.lanes import Group
 from asyncgpu_tutor.traces.spans.metrics import scope_of
 from asyncgpu_tutor.traces.spans.notebook_output import NAME, PAGE, Lines, cut, html_table, wrapped
 from asyncgpu_tutor.traces.trace import Trace
@@ -120,19 +119,12 @@ class Comparison:
         """All quantities as text, one column for each trace, and the differences in words."""
         return Lines("\n".join(self._lines()))
 
-    def plot(
-        self,
-        *,
-        lanes: Collection[Group] = ("host", "streams"),
-        width: float = 10.0,
-    ) -> Timeline:
+    def plot(self) -> Timeline:
         """All timelines on one axis: the same length is the same time in all of them.
 
-        Each begins with its first call or work. For the parameters see
-        `asyncgpu_tutor.traces.pictures.compare_timelines`.
+        Each begins with its first call or work.
         """
-        drawn = [from_its_start(trace) for trace in self.traces]
-        return compare_timelines(drawn, self.titles, lanes=lanes, width=width)
+        return compare_timelines([from_its_start(t) for t in self.traces], self.titles)
 
     def _lines(self) -> Iterator[str]:
         wide = max(16, *(len(title) + 2 for title in self.titles))

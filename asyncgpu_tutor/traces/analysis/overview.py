@@ -135,7 +135,7 @@ class Analysis:
         """All of it as text. Times are in us."""
         return Lines("\n".join(self._lines()))
 
-    def plot(self, *, width: float = 10.0) -> Timeline:
+    def plot(self) -> Timeline:
         """The timeline, in which the critical path stands out; its words begin with what was found first.
 
         What else was computed is in `table`.
@@ -144,7 +144,6 @@ class Analysis:
             title="Timeline, and its critical path",
             lanes=("host", "streams"),
             highlight="critical path" if self.trace.spans else None,
-            width=width,
             lesson=self.findings[0].sentence if self.findings else "",
         )
 

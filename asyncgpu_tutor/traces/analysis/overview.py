@@ -65,8 +65,6 @@ class Analysis:
         The pauses of the device: no stream worked.
     depth : Depth
         How much was queued, over time.
-    overlap : OverlapMatrix
-        Which streams worked together.
     findings : tuple of Finding
         What is wrong, worst first, and then what limits the program.
     host_late : mapping of part to float
@@ -80,11 +78,15 @@ class Analysis:
     streams: tuple[Idle, ...]
     idle: tuple[Idle, ...]
     depth: Depth
-    overlap: OverlapMatrix
     findings: tuple[Finding, ...]
     host_late: Mapping[HostPart, float]
     devices: Mapping[str, Analysis]
     _facts: Facts = field(compare=False)
+
+    @cached_property
+    def overlap(self) -> OverlapMatrix:
+        """Which streams worked together. Each is held against each: of 3000, that takes minutes."""
+        return overlap_matrix(self._facts)
 
     @cached_property
     def sums(self) -> Sums:
@@ -195,7 +197,7 @@ class Analysis:
             yield from wrapped(f"  {name}: {told or 'never'}", 4)
         if len(names) > _LANES:
             yield f"  and {len(names) - _LANES} more"
-        if 1 < len(self.overlap.streams) <= _LANES:
+        if 1 < len(names) <= _LANES:
             yield ""
             yield "Together at work (the diagonal: at work at all):"
             yield from self.overlap.lines()
@@ -278,7 +280,6 @@ def analyse(trace: Trace) -> Analysis:
         tuple(idle_of_streams(seen)),
         tuple(seen.idle),
         queue_depth(seen),
-        overlap_matrix(seen),
         tuple(found if devices else findings(seen)),
         seen.host_late,
         devices,

@@ -14,6 +14,7 @@ _ROW = 0.62  # height of a row where a lane has several
 _TALLEST = 5.0  # a lane's height at most; its rows get thinner then
 _HEADER = 0.8  # the line that names a device
 _BETWEEN = 0.25  # between two groups of lanes
+_SHORTEST = 1e-6  # us, of the axis: no clock tells less, and floats end
 _MARGIN = 0.13  # above and below a bar, as a part of its row
 
 
@@ -130,7 +131,7 @@ def arrange(trace: Trace, groups: Collection[Group], *, columns: int = 1000) -> 
         # The axis begins at 0, where the recording began, unless that would be half of the picture.
         if 0 < layout.begin < layout.end - layout.begin:
             layout.begin = 0.0
-        if layout.end <= layout.begin:
+        if layout.end - layout.begin < _SHORTEST:
             layout.end = layout.begin + 1.0
     layout.arrows = _arrows(layout.bars)
     return layout

@@ -193,6 +193,12 @@ def test_any_rows_are_taken_or_refused(rows: list[dict[str, object]]) -> None:
     usable(trace)
 
 
+DETAILS = (
+    "api", "block", "bytes", "cuda_stream", "domain", "fills", "full_name", "grid", "named", "nested",
+    "other", "pageable", "registers", "shared", "thread", "waited_for_room", "why",
+)  # fmt: skip
+
+
 @st.composite
 def traces(draw: st.DrawFn) -> Trace:
     """What passes the checks, however odd."""
@@ -207,7 +213,7 @@ def traces(draw: st.DrawFn) -> Trace:
             "op": draw(st.none() | st.integers(0, 3)),
             "name": draw(st.sampled_from(["k", "h2d", "launch k", "malloc x", "load k"])),
             "after": draw(st.lists(st.integers(0, number - 1), max_size=3)) if number else [],
-            "detail": draw(st.dictionaries(st.sampled_from(["grid", "fills", "pageable"]), PLAIN)),
+            "detail": draw(st.dictionaries(st.sampled_from(DETAILS), PLAIN)),
         }
         rows.append(span(id=number, kind=kind, start=start, **changed))
     try:
@@ -227,3 +233,6 @@ def usable(trace: Trace) -> None:
     assert trace.table()
     assert agt.analyse(trace).table()
     assert agt.compare(trace, trace).same_work
+    assert trace.plot().svg()
+    assert trace.plot().view()
+    assert len(trace.sql("select * from spans")) == len(trace)

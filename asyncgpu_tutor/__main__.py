@@ -90,8 +90,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         # Whoever read this has seen enough, as head does. Python would complain once more at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141  # what a shell reports of a program that ended so: 128 + SIGPIPE
-    except (AsyncGpuError, OSError) as error:
-        print(f"asyncgpu-tutor {chosen}: {error}", file=sys.stderr)
+    except (AsyncGpuError, OSError, MemoryError) as error:
+        said = str(error) or "there is not enough memory"
+        print(f"asyncgpu-tutor {chosen}: {said}", file=sys.stderr)
         return 2
 
 

@@ -14,25 +14,23 @@ from matplotlib.lines import Line2D
 
 from asyncgpu_tutor.devices.simulated import DeviceSpec
 from asyncgpu_tutor.inspection.kernel_report import KernelReport, load_store_gb_s, peak_gflops
-from asyncgpu_tutor.traces.pictures.style import INK, OP_COLOURS, QUIET, RULE, darker
+from asyncgpu_tutor.traces.pictures.style import COLOURS, INK, QUIET, RULE, darker
 
+_SIZE = (8.0, 4.96)  # inches
 # Kernels can be told apart by these shapes, without colour.
 _MARKS = ("o", "s", "^", "D", "v", "P", "X", "<", ">")
 
 
-def draw(
-    spec: DeviceSpec, kernels: Sequence[KernelReport], ax: Axes | None, title: str, width: float
-) -> Axes:
+def draw(spec: DeviceSpec, kernels: Sequence[KernelReport]) -> Axes:
     """See `Report.plot`."""
     drawn = [kernel for kernel in kernels if kernel.flops]
-    if ax is None:
-        pads = ConstrainedLayoutEngine(h_pad=0.08, w_pad=0.08)
-        _, ax = plt.subplots(figsize=(width, 0.62 * width), layout=pads)
+    pads = ConstrainedLayoutEngine(h_pad=0.08, w_pad=0.08)
+    _, ax = plt.subplots(figsize=_SIZE, layout=pads)
     peak, memory, units = peak_gflops(spec), spec.dram_gb_s, load_store_gb_s(spec)
     places = [x for k in drawn for x in (k.intensity, k.intensity_moved) if x]
     left = min([peak / units / 30, *(x / 3 for x in places)])
     right = max([peak / memory * 10, *(x * 3 for x in places)])
-    _frame(ax, title, spec, left, right)
+    _frame(ax, spec, left, right)
     ax.set_ylim(min([memory * left, *(k.gflops / 3 for k in drawn)]), peak * 4)
     _roof(ax, left, right, memory, peak, f"memory {memory / 1e3:.3g} TB/s", "-")
     _roof(ax, left, right, spec.l2_gb_s, peak, f"L2 {spec.l2_gb_s / 1e3:.3g} TB/s", "-.")
@@ -46,7 +44,7 @@ def draw(
     return ax
 
 
-def _frame(ax: Axes, title: str, spec: DeviceSpec, left: float, right: float) -> None:
+def _frame(ax: Axes, spec: DeviceSpec, left: float, right: float) -> None:
     ax.set_xscale("log")
     ax.set_yscale("log")
     ax.set_xlim(left, right)
@@ -59,7 +57,7 @@ def _frame(ax: Axes, title: str, spec: DeviceSpec, left: float, right: float) ->
         ax.spines[side].set_visible(False)
     for side in ("left", "bottom"):
         ax.spines[side].set_color(RULE)
-    ax.set_title(title, loc="left", fontsize=11, fontweight="bold", color=INK, pad=18)
+    ax.set_title("Roofline", loc="left", fontsize=11, fontweight="bold", color=INK, pad=18)
     ax.annotate(
         f"modelled, not measured  \u00b7  simulated {spec.name}",
         (0, 1), xytext=(0, 5), xycoords="axes fraction", textcoords="offset points",
@@ -85,7 +83,7 @@ def _roof(
 
 
 def _kernel(ax: Axes, kernel: KernelReport, number: int) -> Line2D:
-    mark, colour = _MARKS[number % len(_MARKS)], OP_COLOURS[number % len(OP_COLOURS)]
+    mark, colour = _MARKS[number % len(_MARKS)], COLOURS[number % len(COLOURS)]
     x, moved, y = kernel.intensity, kernel.intensity_moved, kernel.gflops
     edge = darker(colour)
     if moved and x:

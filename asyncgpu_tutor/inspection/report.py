@@ -89,7 +89,7 @@ class Report:
             )
         return annotate(name, sources[0], len(launches), add_up([x.counts for x in launches]))
 
-    def plot(self, *, ax: Axes | None = None, title: str | None = None, width: float = 8.0) -> Axes:
+    def plot(self) -> Axes:
         """Draw where the kernels stand under the roofs of the device. The times are modelled.
 
         A filled mark is at the floating-point operations for each byte needed, and belongs to the roof
@@ -97,16 +97,7 @@ class Report:
         byte moved, and belongs to the roof of the load-store units; the further it is to the left, the
         more is moved again and again, or in vain. Kernels without floating-point arithmetic have no
         place here, and are named below.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, optional
-            Where to draw; by default in a new figure.
-        title : str, optional
-            By default "Roofline".
-        width : float
-            Of the new figure, in inches.
         """
         from asyncgpu_tutor.inspection.picture import draw  # loads matplotlib
 
-        return draw(self.spec, self.kernels, ax, "Roofline" if title is None else title, width)
+        return draw(self.spec, self.kernels)

@@ -19,6 +19,7 @@ from asyncgpu_tutor.errors import OutOfBoundsError
 from asyncgpu_tutor.inspection.accesses import Access, Watched, watch
 from asyncgpu_tutor.kernels import Kernel
 from asyncgpu_tutor.traces.live import show
+from asyncgpu_tutor.traces.pictures._fitting import fitting, text_width
 from asyncgpu_tutor.traces.pictures.svg import framed
 from asyncgpu_tutor.traces.spans.vocabulary import count
 
@@ -149,9 +150,9 @@ class Threads:
     def _framed(self, inner: str, height: float, told: str) -> str:
         lines = told.split("\n")
         above = "".join(
-            f'<text class="{css}" x="8" y="{18 + 16 * i}">{escape(line)}</text>'
-            for i, (line, css) in enumerate(
-                zip(lines, ("agt-title agt-code", "agt-facts"), strict=False)
+            f'<text class="{css}" x="8" y="{18 + 16 * i}">{escape(fitting(line, _WIDTH - 16, size))}</text>'
+            for i, (line, css, size) in enumerate(
+                zip(lines, ("agt-title agt-code", "agt-facts"), (17, 11.5), strict=False)
             )
         )
         return framed(above + inner, f"{told} {self.words}".strip(), _WIDTH, height)
@@ -163,9 +164,13 @@ class Threads:
             below = y
             for name, shape in self.watched.shapes.items():
                 wide, tall = self._sizes(name, shape)
+                each = self._places[name].each
+                several = f", {each} elements in a cell" if each > 1 else ""
+                told = f"{name}: {' x '.join(map(str, shape))}{several}"
+                wide = max(wide, text_width(told, 11))
                 if x and x + wide > _WIDTH:
                     x, y = 0.0, below + 2 * _LABEL
-                self._array(name, shape, x + _GAP, y)
+                self._array(self._places[name], told, x + _GAP, y)
                 x, below = x + wide + 4 * _GAP, max(below, y + tall)
             self._ground.extend([self._legend(below + 2 * _LABEL), f"{below + 4 * _LABEL}"])
         return "".join(self._ground[:-1]), float(self._ground[-1])
@@ -214,11 +219,8 @@ class Threads:
                     return across * size, tall
             each *= 2
 
-    def _array(self, name: str, shape: tuple[int, ...], x: float, y: float) -> None:
-        cells = self._places[name]
+    def _array(self, cells: _Cells, told: str, x: float, y: float) -> None:
         cells.at += (x, y)
-        several = f", {cells.each} elements in a cell" if cells.each > 1 else ""
-        told = f"{name}: {' x '.join(map(str, shape))}{several}"
         self._ground.append(_text("agt-words", x, y - 4, told))
         self._ground.append(_squares("agt-cell", cells.at + cells.size / 2, cells.size))
 

@@ -103,8 +103,7 @@ class Exploration:
             lanes=self.lanes,
         )
         for panel in made.panels:  # one scale for all, also for those that are not shown
-            panel.layout.begin = min(s.start for t in self.traces.values() for s in t)
-            panel.layout.end = max(s.end for t in self.traces.values() for s in t)
+            panel.layout.begin, panel.layout.end = 0.0, max(self.makespans.values()) or 1.0
         return made
 
     def _curve(self) -> str:
@@ -180,7 +179,7 @@ def explore(
     Raises
     ------
     UsageError
-        If there is no parameter, one without a value, or too many combinations.
+        If there is no parameter, one without a value or with a list as a value, or too many combinations.
 
     Examples
     --------
@@ -194,7 +193,13 @@ def explore(
     [(1,), (2,)]
     """
     forbid_nested_wait("explore")
-    ranges = {name: tuple(values) for name, values in parameters.items()}
+    try:
+        ranges = {name: tuple(dict.fromkeys(values)) for name, values in parameters.items()}
+    except TypeError as error:
+        raise UsageError(
+            "explore takes some values for each parameter, such as range(1, 9), and each can be the key of a "
+            f"dictionary: tuples and no lists ({error})"
+        ) from None
     if not ranges or not all(ranges.values()):
         raise UsageError(
             "explore needs at least one parameter with values, as in explore(program, streams=range(1, 9))"

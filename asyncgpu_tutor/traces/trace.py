@@ -61,10 +61,11 @@ class Trace:
         if not self.spans:
             return f"<Trace without spans. {NOTHING}>"
         work = self.device_spans
+        streams = {(s.device, s.stream) for s in work}
         length = max(s.end for s in self.spans) - min(s.start for s in self.spans)
         return (
             f"<Trace of {count(len(self.spans), 'span')}, {len(work):,} on the device in "
-            f"{count(len(self.streams), 'stream')}, {length:.1f} us, {clock_words(self.clock)}>"
+            f"{count(len(streams), 'stream')}, {length:.1f} us, {clock_words(self.clock)}>"
         )
 
     @property
@@ -124,7 +125,8 @@ class Trace:
     def between(self, start: float, end: float) -> Trace:
         """The stretch of time from `start` to `end`, in us: what a picture or the metrics of it are made of.
 
-        Spans that reach beyond are cut there. Times stay what they are, and so do names and ids.
+        Spans that reach beyond are cut there. Times stay what they are, and so do names and ids. Lanes
+        count the streams that are used in it.
 
         Raises
         ------
@@ -204,7 +206,16 @@ class Trace:
             Spans to list at most; None lists all. What is left out is counted.
         width : int
             Columns that the lanes get, each of them the same stretch of time.
+
+        Raises
+        ------
+        UsageError
+            If `width` is less than 1, or `limit` than 0.
         """
+        if width < 1 or (limit is not None and limit < 0):
+            raise UsageError(
+                f"table needs a width of 1 or more and a limit of 0 or more, and got {width} and {limit}"
+            )
         text = render(self.spans, device=self.device, clock=self.clock, limit=limit, width=width)
         return Lines(text)
 

@@ -277,14 +277,14 @@ class TestPicture:
         with agt.microscope() as scope:
             matvec(8, 8).sync()
             agt.relu(8, agt.ones(8), agt.zeros(8).partition(8)).sync()
-        ax = scope.plot(title="Mine")
+        ax = scope.plot()
         legend = ax.get_legend()
         assert legend is not None
         words = " ".join(text.get_text() for text in legend.get_texts())
         said = [text.get_text() for text in ax.texts]
         assert any("modelled, not measured" in text for text in said)
         assert "modelled" in ax.get_ylabel()
-        assert ax.get_title("left") == "Mine"
+        assert ax.get_title("left") == "Roofline"
         assert "no floating-point arithmetic: fill, relu" in words
 
     def test_kernels_differ_without_colour(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from xml.etree import ElementTree as ET
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.errors import OutOfBoundsError, RaceError
+from asyncgpu_tutor.traces.pictures._fitting import text_width
 
 TWICE = """extern "C" __global__ void twice(int n, const float* x, float* y) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -168,3 +170,18 @@ def test_a_loop_is_gone_through_turn_by_turn() -> None:
     turns = [step for step in found.steps if step.array == "b"]
     assert len(turns) == 8
     assert [step.elements[0] for step in turns] == list(range(0, 64, 8))
+
+
+def test_names_of_small_arrays_are_beside_each_other() -> None:
+    kernel = agt.Kernel(
+        'extern "C" __global__ void copy_one(const float* the_first, const float* the_second, float* out) {'
+        " out[threadIdx.x] = the_first[0] + the_second[0]; }"
+    )
+    one = np.ones(1, np.float32)
+    svg = ET.fromstring(agt.show_threads(kernel, one, one, one, grid=1, block=1).svg(0))
+    names = [(float(t.get("x", 0)), t.text or "") for t in svg.iter() if ": 1" in (t.text or "")]
+
+    assert [name for _, name in names] == ["the_first: 1", "the_second: 1", "out: 1"]
+    assert all(x + text_width(name, 11) <= y for (x, name), (y, _) in pairwise(names))
+    (title,) = (t.text or "" for t in svg.iter() if "agt-title" in t.get("class", ""))
+    assert title.endswith("\u2026")

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import pairwise
 from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytest
 
 import asyncgpu_tutor as agt
+from asyncgpu_tutor.errors import UsageError
+from asyncgpu_tutor.traces.pictures._fitting import text_width
+from asyncgpu_tutor.traces.pictures.curve import Curve
 
 DATA = np.ones((2048, 1024), np.float32)
 
@@ -66,6 +70,22 @@ def test_the_still_has_the_curve_and_some_timelines_on_one_scale() -> None:
     assert len(ends) == 1
 
 
+def test_a_program_that_does_nothing_is_an_empty_picture() -> None:
+    found = agt.explore(lambda n: None, n=[1, 2])
+    assert found.makespans == {(1,): 0.0, (2,): 0.0}
+    assert "Nothing was recorded" in found._repr_html_()
+
+
+def test_a_value_that_is_there_twice_is_run_once() -> None:
+    assert list(agt.explore(program, streams=[1, 1, 2]).traces) == [(1,), (2,)]
+
+
+@pytest.mark.parametrize("values", [4, [[1], [2]]])
+def test_values_that_cannot_be_looked_up_are_refused(values: object) -> None:
+    with pytest.raises(UsageError, match=r"such as range\(1, 9\)"):
+        agt.explore(program, streams=values)
+
+
 def test_a_point_names_those_that_it_covers() -> None:
     def sized(n: int, name: str) -> None:
         agt.h2d(agt.pin(DATA[: 32 * n]), name).sync()
@@ -83,6 +103,28 @@ def test_a_point_names_those_that_it_covers() -> None:
         "name = a",
         "name = b",
     ]
+
+
+def test_texts_of_a_curve_lie_beside_each_other_and_none_is_left_out() -> None:
+    names = [f"chunks = {n}, how = 'a long word'" for n in range(24)]
+    picture = Curve(
+        "Makespan",
+        "n",
+        "us",
+        [str(n) for n in range(100)],
+        {name: [(f"{i},{k}", 100.0 + k) for i in range(100)] for k, name in enumerate(names)},
+    ).svg("words")
+    root = ET.fromstring(picture)
+    height = float(root.get("viewBox", "").split()[3])
+    found = [e for e in root.iter() if e.tag.endswith("text")]
+    across = [e for e in found if e.get("class") == "agt-tick"]
+    named = sorted(float(e.get("y", 0)) for e in found if e.get("class") is None)
+
+    places = [(float(e.get("x", 0)), text_width(e.text or "", 11)) for e in across]
+    assert all(x + w / 2 < y - v / 2 for (x, w), (y, v) in pairwise(places))
+    assert len(named) == len(names)
+    assert min(b - a for a, b in pairwise(named)) >= 11
+    assert named[-1] < height - 44
 
 
 def test_the_live_view_has_a_frame_and_a_value_for_each_place_of_the_sliders() -> None:

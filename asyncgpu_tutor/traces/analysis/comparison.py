@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from statistics import fmean
@@ -11,9 +11,9 @@ from typing import Any
 
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.traces.pictures import Timeline, compare_timelines
-from asyncgpu_tutor.traces.spans import Metrics, Span, measure
-from asyncgpu_tutor.traces.spans.intervals import gaps, union
-from asyncgpu_tutor.traces.spans.lanes import Group
+from asyncgpu_tutor.traces.spans import Metrics, Span
+from asyncgpu_tutor.traces.spans.intervals import common, gaps, union
+from asyncgpu_tutor.traces.spans.metrics import scope_of
 from asyncgpu_tutor.traces.spans.notebook_output import NAME, PAGE, Lines, cut, html_table, wrapped
 from asyncgpu_tutor.traces.trace import Trace
 
@@ -119,22 +119,12 @@ class Comparison:
         """All quantities as text, one column for each trace, and the differences in words."""
         return Lines("\n".join(self._lines()))
 
-    def plot(
-        self,
-        *,
-        lanes: Collection[Group] = ("host", "streams"),
-        side_by_side: bool = False,
-        width: float = 10.0,
-    ) -> Timeline:
+    def plot(self) -> Timeline:
         """All timelines on one axis: the same length is the same time in all of them.
 
-        Each begins with its first call or work. For the parameters see
-        `asyncgpu_tutor.traces.pictures.compare_timelines`.
+        Each begins with its first call or work.
         """
-        drawn = [from_its_start(trace) for trace in self.traces]
-        return compare_timelines(
-            drawn, self.titles, lanes=lanes, side_by_side=side_by_side, width=width
-        )
+        return compare_timelines([from_its_start(t) for t in self.traces], self.titles)
 
     def _lines(self) -> Iterator[str]:
         wide = max(16, *(len(title) + 2 for title in self.titles))
@@ -258,11 +248,10 @@ _WHOLE: tuple[tuple[str, str, Callable[[Metrics], float]], ...] = (
 
 
 def _differences(traces: tuple[Trace, ...], titles: tuple[str, ...]) -> Iterator[Difference]:
-    metrics = [measure(trace) for trace in traces]
+    metrics = [trace.metrics() for trace in traces]
     for name, unit, value in _WHOLE:
         yield _difference(name, unit, tuple(value(m) for m in metrics), titles)
-    pauses = [gaps(union((s.start, s.end) for s in trace.device_spans)) for trace in traces]
-    between = tuple(_mean([end - start for start, end in found]) for found in pauses)
+    between = tuple(_mean_gap(trace) for trace in traces)
     yield _difference("mean gap of device", "us", between, titles)
     sorts: list[str] = []
     means: list[dict[str, float]] = []
@@ -274,6 +263,12 @@ def _differences(traces: tuple[Trace, ...], titles: tuple[str, ...]) -> Iterator
         means.append({sort: _mean(values) for sort, values in durations.items()})
     for sort in sorts:
         yield _difference(sort, "us", tuple(mean.get(sort, 0.0) for mean in means), titles)
+
+
+def _mean_gap(trace: Trace) -> float:
+    busy = union((s.start, s.end) for s in trace.device_spans)
+    pauses = common(gaps(busy), scope_of(busy, trace.windows))
+    return _mean([end - start for start, end in pauses])
 
 
 def _mean(values: Sequence[float]) -> float:

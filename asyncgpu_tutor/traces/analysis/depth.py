@@ -12,8 +12,7 @@ import numpy.typing as npt
 
 from asyncgpu_tutor.traces.analysis.facts import Facts
 from asyncgpu_tutor.traces.spans.intervals import Interval, common, union
-from asyncgpu_tutor.traces.spans.lanes import StreamKey
-from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY
+from asyncgpu_tutor.traces.spans.lanes import StreamKey, short_name
 
 
 @dataclass(frozen=True)
@@ -110,6 +109,5 @@ def overlap_matrix(facts: Facts) -> OverlapMatrix:
     us = np.zeros((len(keys), len(keys)))
     for i, j in combinations_with_replacement(range(len(keys)), 2):
         us[i, j] = us[j, i] = _together(busy[i], busy[j])
-    short = {key: "um" if n == UNIFIED_MEMORY else f"s{n}" for key, n in numbers.items()}
-    names = [f"{key[0]} {name}" if several else name for key, name in short.items()]
+    names = [f"{d} {short_name(n)}" if several else short_name(n) for (d, _), n in numbers.items()]
     return OverlapMatrix(tuple(keys), us, names)

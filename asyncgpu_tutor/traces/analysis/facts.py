@@ -14,6 +14,12 @@ from asyncgpu_tutor.traces.spans.path import stream_predecessors
 from asyncgpu_tutor.traces.trace import Trace
 
 
+def thread_of(span: Span) -> int | None:
+    """Number of the thread that a call, a wait or a range is of; None where nobody knows."""
+    given = span.detail.get("thread")
+    return given if isinstance(given, int) else None
+
+
 class Facts:
     """A finished recording, and what is read out of it again and again; should it change, these do not."""
 

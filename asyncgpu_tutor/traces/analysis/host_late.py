@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable
 from typing import Literal, get_args
 
+from asyncgpu_tutor.traces.analysis.facts import thread_of
 from asyncgpu_tutor.traces.analysis.idle import Idle
-from asyncgpu_tutor.traces.spans import Span
 from asyncgpu_tutor.traces.spans.intervals import Interval, common, length, union, within
 from asyncgpu_tutor.traces.trace import Trace
 
@@ -23,12 +23,17 @@ def host_late_parts(trace: Trace, idle: Iterable[Idle]) -> dict[HostPart, float]
     may be the very call that was late. ``"Python"``: neither, so it ran the program's own code, or slept.
     They add up to the time that the host was late.
     """
-    lines = _Threads(trace)
+    spans: dict[int | None, tuple[list[Interval], list[Interval]]] = {}
+    for span in trace:
+        if span.kind in {"wait", "call"}:
+            pair = spans.setdefault(thread_of(span), ([], []))
+            pair[span.kind == "call"].append((span.start, span.end))
+    lines = {thread: (union(waits), union(calls)) for thread, (waits, calls) in spans.items()}
     parts: dict[HostPart, list[float]] = {part: [] for part in HOST_PARTS}
     for pause in idle:
-        if pause.cause != "host late":
+        if pause.cause != "host late" or pause.blocker is None:
             continue
-        waits, calls = lines.of(pause.blocker)
+        waits, calls = lines[thread_of(pause.blocker)]
         waiting = within(waits, pause.start, pause.end)
         calling = within(calls, pause.start, pause.end)
         both = length(common(waiting, calling))
@@ -36,21 +41,3 @@ def host_late_parts(trace: Trace, idle: Iterable[Idle]) -> dict[HostPart, float]
         parts["CUDA call"].append(length(calling) - both)
         parts["Python"].append(pause.duration - length(waiting) - length(calling) + both)
     return {part: math.fsum(values) for part, values in parts.items()}
-
-
-class _Threads:
-    """When each thread waited, and when it was inside of a call."""
-
-    def __init__(self, trace: Trace) -> None:
-        self._spans: dict[object, tuple[list[Interval], list[Interval]]] = {}
-        for span in trace:
-            if span.kind in {"wait", "call"}:
-                pair = self._spans.setdefault(span.detail.get("thread"), ([], []))
-                pair[span.kind == "call"].append((span.start, span.end))
-        self._spans = {
-            thread: (union(waits), union(calls)) for thread, (waits, calls) in self._spans.items()
-        }
-
-    def of(self, call: Span | None) -> tuple[list[Interval], list[Interval]]:
-        """Waits and calls of the thread that made a call."""
-        return self._spans.get(None if call is None else call.detail.get("thread"), ([], []))

@@ -176,8 +176,7 @@ def _split(
         end = min(last.end, span.start)
         yield part(now, end, "dependency", last)
         now = end
-    if call is not None and call.end > now:
-        end = min(call.end, span.start)
+    if call is not None and now < (end := min(call.end, span.start)):
         yield part(now, end, "host late", call)
         now = end
     if now >= span.start:

@@ -65,8 +65,6 @@ class Analysis:
         The pauses of the device: no stream worked.
     depth : Depth
         How much was queued, over time.
-    overlap : OverlapMatrix
-        Which streams worked together.
     findings : tuple of Finding
         What is wrong, worst first, and then what limits the program.
     host_late : mapping of part to float
@@ -80,11 +78,15 @@ class Analysis:
     streams: tuple[Idle, ...]
     idle: tuple[Idle, ...]
     depth: Depth
-    overlap: OverlapMatrix
     findings: tuple[Finding, ...]
     host_late: Mapping[HostPart, float]
     devices: Mapping[str, Analysis]
     _facts: Facts = field(compare=False)
+
+    @cached_property
+    def overlap(self) -> OverlapMatrix:
+        """Which streams worked together. Each is held against each: of 3000, that takes minutes."""
+        return overlap_matrix(self._facts)
 
     @cached_property
     def sums(self) -> Sums:
@@ -135,7 +137,7 @@ class Analysis:
         """All of it as text. Times are in us."""
         return Lines("\n".join(self._lines()))
 
-    def plot(self, *, width: float = 10.0) -> Timeline:
+    def plot(self) -> Timeline:
         """The timeline, in which the critical path stands out; its words begin with what was found first.
 
         What else was computed is in `table`.
@@ -144,7 +146,6 @@ class Analysis:
             title="Timeline, and its critical path",
             lanes=("host", "streams"),
             highlight="critical path" if self.trace.spans else None,
-            width=width,
             lesson=self.findings[0].sentence if self.findings else "",
         )
 
@@ -196,7 +197,7 @@ class Analysis:
             yield from wrapped(f"  {name}: {told or 'never'}", 4)
         if len(names) > _LANES:
             yield f"  and {len(names) - _LANES} more"
-        if 1 < len(self.overlap.streams) <= _LANES:
+        if 1 < len(names) <= _LANES:
             yield ""
             yield "Together at work (the diagonal: at work at all):"
             yield from self.overlap.lines()
@@ -279,7 +280,6 @@ def analyse(trace: Trace) -> Analysis:
         tuple(idle_of_streams(seen)),
         tuple(seen.idle),
         queue_depth(seen),
-        overlap_matrix(seen),
         tuple(found if devices else findings(seen)),
         seen.host_late,
         devices,

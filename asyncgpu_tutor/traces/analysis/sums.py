@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 from statistics import median
 
-from asyncgpu_tutor.traces.analysis.facts import Facts
+from asyncgpu_tutor.traces.analysis.facts import Facts, thread_of
 from asyncgpu_tutor.traces.spans import Span
 from asyncgpu_tutor.traces.spans.notebook_output import PAGE, Lines, cut, wrapped
 from asyncgpu_tutor.traces.spans.path import stream_predecessors
@@ -173,17 +173,17 @@ def _ranges(
     ranges: Iterable[Span], device: Sequence[Span], calls: dict[int, Span]
 ) -> tuple[RangeSum, ...]:
     """Ranges with the work that was asked for while they were open, by their thread where that is known."""
-    asked: dict[object, list[tuple[float, Span]]] = {}
+    asked: dict[int | None, list[tuple[float, Span]]] = {}
     for span in device:
         call = calls.get(span.id)
         if call is not None:
-            for thread in {None, call.detail.get("thread")}:
+            for thread in {None, thread_of(call)}:
                 asked.setdefault(thread, []).append((call.start, span))
     for line in asked.values():
         line.sort(key=itemgetter(0))
     found: dict[str, list[tuple[float, list[Span]]]] = {}
     for span in ranges:
-        line = asked.get(span.detail.get("thread"), [])
+        line = asked.get(thread_of(span), [])
         first = bisect_left(line, span.start, key=itemgetter(0))
         last = bisect_right(line, span.end, key=itemgetter(0))
         work = [other for _, other in line[first:last]]

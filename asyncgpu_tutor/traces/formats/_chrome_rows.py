@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.traces.formats._nsys_rows import Call, Export, Range, Work
+from asyncgpu_tutor.traces.formats.own_json import MOST_WHOLE
 from asyncgpu_tutor.traces.spans.cuda_calls import WAITS
 from asyncgpu_tutor.traces.spans.kernel_names import kernel_name
 from asyncgpu_tutor.traces.spans.span import SpanKind
@@ -29,9 +30,8 @@ def gpu(properties: object) -> tuple[str, int]:
     if not isinstance(properties, dict):
         return "", 0
     facts = cast(Event, properties)
-    sms, threads = facts.get("numSms"), facts.get("maxThreadsPerMultiprocessor")
-    at_once = sms * threads if isinstance(sms, int) and isinstance(threads, int) else 0
-    return str(facts.get("name", ""))[:100], at_once
+    sms, threads = _number(facts.get("numSms")), _number(facts.get("maxThreadsPerMultiprocessor"))
+    return str(facts.get("name", ""))[:100], _number(sms * threads)
 
 
 def collect(events: list[Event]) -> Export:
@@ -97,7 +97,7 @@ def _work(event: Event, start: int, end: int) -> Work | None:
         kind = next((k for words, k in _DIRECTIONS.items() if words in name), "d2d")
         detail["pageable"] = "Pageable" in name
     size = args.get("bytes")
-    if isinstance(size, int) and size >= 0:
+    if isinstance(size, int) and 0 <= size < MOST_WHOLE:
         detail["bytes"] = size
     detail = {key: value for key, value in detail.items() if value is not False}
     return Work(
@@ -130,7 +130,9 @@ def _ranges(whole: list[tuple[Event, int, int]], thread: Any) -> Iterator[Range]
 
 
 def _three(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(part, int) for part in cast(list[Any], value))
+    return isinstance(value, list) and all(
+        isinstance(part, int) and abs(part) < MOST_WHOLE for part in cast(list[Any], value)
+    )
 
 
 def _args(event: Event) -> Event:
@@ -139,7 +141,9 @@ def _args(event: Event) -> Event:
 
 
 def _name(event: Event) -> str:
-    return str(event.get("name", ""))[:1000] or "(no name)"
+    # Half of a pair of UTF-16 is no text, and JSON can hold it.
+    name = str(event.get("name", ""))[:1000].encode(errors="replace").decode()
+    return name or "(no name)"
 
 
 def _number(value: object) -> int:
@@ -148,4 +152,4 @@ def _number(value: object) -> int:
         number = int(str(value))
     except ValueError:
         return 0
-    return number if 0 <= number < 2**63 else 0
+    return number if 0 <= number < MOST_WHOLE else 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import stat
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
@@ -63,7 +64,7 @@ def _text(path: Path, head: bytes) -> str:
             return file.read(own_json.MOST_BYTES + 1).decode("utf-8", errors="replace")
     except UnicodeDecodeError as error:
         raise UsageError(f"this is not a trace: {path} is not text in UTF-8 ({error})") from None
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise UsageError(f"{path} cannot be read: {error}") from None
 
 

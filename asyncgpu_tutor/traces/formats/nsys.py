@@ -18,6 +18,7 @@ from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.traces.formats._database import Database, opened
 from asyncgpu_tutor.traces.formats._nsys_rows import Call, Export, Key, Range, Work, collect
 from asyncgpu_tutor.traces.nvtx import DOMAIN
+from asyncgpu_tutor.traces.spans.cuda_calls import wait_name
 from asyncgpu_tutor.traces.spans.log import Draft, SpanLog
 from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY, Span, call_name
 from asyncgpu_tutor.traces.spans.uncollected import uncollected
@@ -152,7 +153,7 @@ class _Builder:
                     self._log(device).wait(stream, heads)
         elif call.kind == "wait":
             log = self._log(call.device)
-            name, heads = "synchronize device", ()
+            name, heads = wait_name(call.name), ()
             if call.event:
                 name, heads = (
                     "synchronize event",

@@ -28,6 +28,7 @@ _CARRIED = re.compile(r"asyncgpu_tutor\.trace:([A-Za-z0-9+/=]*);")
 
 MOST_BYTES = 256 * 2**20  # of a trace as JSON: about a million spans
 MOST_SPANS = 1_000_000
+MOST_WHOLE = 2**63  # more than any count of bytes or blocks, and a float can still hold it
 _MOST_CHARACTERS = 10_000  # of a name
 _MOST_DEPTH = 16  # of what a span's detail holds
 _LONGEST = 1e15  # us: thirty years, and a float still tells one ns from the next
@@ -171,7 +172,7 @@ def _span(row: object) -> Span:
 
 
 def _whole(value: object, what: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or abs(value) >= 2**63:
+    if isinstance(value, bool) or not isinstance(value, int) or abs(value) >= MOST_WHOLE:
         raise ValueError(f"its {what} is {_short(value)}, not a whole number")
     return value
 
@@ -193,6 +194,7 @@ def _text(value: object, what: str, most: int = _MOST_CHARACTERS) -> str:
         raise ValueError(f"its {what} is {_short(value)}, not text")
     if len(value) > most:
         raise ValueError(f"its {what} has {len(value):,} characters")
+    value.encode()  # half of a pair of UTF-16 is no text, and JSON can hold it
     return value
 
 
@@ -206,6 +208,10 @@ def _plain(value: object, what: str, depth: int) -> None:
         inner = cast(list[object], value)
     elif isinstance(value, float) and not math.isfinite(value):
         raise ValueError(f"its {what} holds {value}")
+    elif isinstance(value, int) and abs(value) >= MOST_WHOLE:
+        raise ValueError(f"its {what} holds {_short(value)}")
+    elif isinstance(value, str):
+        value.encode()  # as in `_text`
     for part in inner:
         _plain(part, what, depth - 1)
 

@@ -13,6 +13,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
+from operator import itemgetter
 from pathlib import Path
 
 from asyncgpu_tutor.traces.formats import own_json
@@ -196,10 +197,15 @@ def _packets(
     for flow in flows:
         out.setdefault(flow.before.id, []).append(flow.number)
         into.setdefault(flow.after.id, []).append(flow.number)
-    events: list[tuple[int, int, int, bytes]] = []
+    # Those of each track are in the order in which a viewer nests them, and sorting by time keeps that.
+    events: list[tuple[int, bytes]] = []
     for track in tracks:
+        close = _whole(9, _END) + _whole(11, track.number)
+        ends: list[int] = []
         for span in track.spans:
-            start, end = _nanoseconds(span.start), _nanoseconds(span.end)
+            start = _nanoseconds(span.start)
+            while ends and ends[-1] <= start:
+                events.append((ends.pop(), close))
             body = (
                 _whole(9, _BEGIN)
                 + _whole(11, track.number)
@@ -209,21 +215,17 @@ def _packets(
                 + b"".join(_fixed(47, number) for number in out.get(span.id, ()))
                 + b"".join(_fixed(48, number) for number in into.get(span.id, ()))
             )
-            # The second number orders events of one moment: ends come first, then begins, then the ends of
-            # spans that take no time.
-            events.append((start, 1, span.id, body))
-            close = _whole(9, _END) + _whole(11, track.number)
-            events.append((end, 0 if end > start else 2, span.id, close))
+            events.append((start, body))
+            ends.append(_nanoseconds(span.end))
+        events += [(end, close) for end in reversed(ends)]
     begin = min((event[0] for event in events), default=0)
     told = b"".join(_bytes(4, _annotation(key, str(value))) for key, value in facts.items())
-    events.append(
-        (begin, -1, 0, _whole(9, _INSTANT) + _whole(11, 1) + _text(23, _PROVENANCE) + told)
-    )
+    events.insert(0, (begin, _whole(9, _INSTANT) + _whole(11, 1) + _text(23, _PROVENANCE) + told))
     for counter in counters:
         for time, value in counter.steps:
             body = _whole(9, _COUNTER) + _whole(11, counter.number) + _whole(30, value)
-            events.append((_nanoseconds(time), 3, counter.number, body))
-    for time, _, _, body in sorted(events, key=lambda event: event[:3]):
+            events.append((_nanoseconds(time), body))
+    for time, body in sorted(events, key=itemgetter(0)):
         yield _packet(_whole(8, time) + _bytes(11, body))
 
 

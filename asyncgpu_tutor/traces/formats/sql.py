@@ -43,7 +43,8 @@ def ask(spans: Sequence[Span], query: str) -> Rows:
         rows = (
             (
                 s.id, s.kind, s.name, s.start, s.end, s.duration, s.device, s.stream, s.op, s.label,
-                max((i for i in s.after if i in calls), default=None), s.detail.get("bytes"),
+                max((i for i in s.after if i in calls), default=None),
+                size if isinstance(size := s.detail.get("bytes"), int | float) else None,
                 json.dumps(dict(s.detail)),
             )
             for s in spans

@@ -49,7 +49,7 @@ function ticks(begin, end, most) {
   const least = (end - begin) / Math.max(most, 2), power = 10 ** Math.floor(Math.log10(least));
   const step = [1, 2, 2.5, 5, 10].map(s => s * power).find(s => s >= least * 0.999);
   const found = [];
-  for (let i = Math.ceil(begin / step - 1e-9); i <= end / step + 1e-9; i++) found.push(+(i * step).toPrecision(10));
+  for (let i = Math.ceil(begin / step - 1e-9); i <= end / step + 1e-9; i++) found.push(+(i * step).toPrecision(12));
   return found;
 }
 
@@ -160,13 +160,13 @@ class Timeline {
     const text = (css, x, y, said) => `<text class="${css}" x="${x}" y="${y}">${escaped(said)}</text>`;
     const facts = [...panel.facts];
     while (facts.length > 1 && wide(facts.join("  ·  "), 11.5) > this.inner + left) facts.pop();
-    let out = text("agt-title", 8 - left, -28, panel.title) + text("agt-facts", 8 - left, -11, facts.join("  ·  "));
+    let out = text("agt-title", 8 - left, -28, fitting(panel.title, this.inner + left, 17)) + text("agt-facts", 8 - left, -11, facts.join("  ·  "));
     for (const [label, y, height] of panel.bands) out += text("agt-lane", -8, (y + height / 2) * unit + 4, label);
     for (const [name, y] of panel.headers) out += text("agt-lane agt-device", -8, y * unit + 4, name);
     if (panel.bars.length)
       for (const tick of ticks(this.a / panel.factor, this.b / panel.factor, this.inner / 70))
         if (this.x(tick * panel.factor) >= 0 && this.x(tick * panel.factor) <= this.inner)
-          out += text("agt-tick", this.x(tick * panel.factor).toFixed(1), tall + 14, tick);
+          out += text("agt-tick", Math.min(this.x(tick * panel.factor), this.inner + RIGHT - wide(`${tick}`, 11) / 2).toFixed(1), tall + 14, tick);
     else out += text("agt-facts", 4, 18, panel.said);
     return out + `<path class="agt-rule" d="M0 ${tall}h${this.inner}"/>` + text("agt-axis", this.inner / 2, tall + 31, panel.axis);
   }
@@ -208,30 +208,30 @@ class Timeline {
   arrows(panel, number) {
     const { unit } = this.data;
     let lines = "", halos = "";
-    const add = (kind, points) => {
+    const add = points => {
       if (Math.max(points[0][0], points.at(-1)[0]) < this.a || Math.min(points[0][0], points.at(-1)[0]) > this.b) return;
       const path = "M" + points.map(([time, y]) => `${this.x(time).toFixed(1)} ${(y * unit).toFixed(1)}`).join("L");
-      const [time, y] = points.at(-1), half = kind === "event" ? 5 : 2.5, back = points.at(-2)[1] <= y ? -1.6 * half : 1.6 * half;
-      if (kind === "event") halos += `<path class="agt-halo" d="${path}"/>`;
-      lines += `<path class="agt-arrow ${kind}" d="${path}"/><path class="agt-tip ${kind}" d="M${this.x(time)} ${y * unit}l${-half} ${back}h${2 * half}z"/>`;
+      const [time, y] = points.at(-1), back = points.at(-2)[1] <= y ? -8 : 8;
+      halos += `<path class="agt-halo" d="${path}"/>`;
+      lines += `<path class="agt-arrow" d="${path}"/><path class="agt-tip" d="M${this.x(time)} ${y * unit}l-5 ${back}h10z"/>`;
     };
-    for (const [kind, , , points] of panel.arrows) add(kind, points);
+    panel.arrows.forEach(add);
     if (this.chain?.panel === number)
       for (const [before, after] of this.chain.links) {
         const b = panel.bars[before], a = panel.bars[after], down = b[3] < a[3];
-        if (b[3] !== a[3]) add("event", [[b[2], b[3] + b[4] / 2], [Math.max(a[1], b[2]), b[3] + b[4] / 2], [Math.max(a[1], b[2]), down ? a[3] : a[3] + a[4]]]);
+        if (b[3] !== a[3]) add([[b[2], b[3] + b[4] / 2], [Math.max(a[1], b[2]), b[3] + b[4] / 2], [Math.max(a[1], b[2]), down ? a[3] : a[3] + a[4]]]);
       }
     return halos + lines;
   }
 
   legend(y, width) {
     let x = this.data.left, text = "";
-    for (const [what, paint, line, words] of this.data.legend) {
+    for (const [css, paint, line, words] of this.data.legend) {
       const room = 44 + wide(words, 11);
       if (x > this.data.left && x + room > width) [x, y] = [this.data.left, y + ROW];
-      text += what === "box"
-        ? `<rect class="agt-bar" x="${x}" y="${y}" width="24" height="12" style="fill:${paint};stroke:${line}"/>`
-        : `<path class="${what === "agt-room" ? what : `agt-arrow ${what}`}" d="M${x} ${y + 6}h24"/>`;
+      text += css
+        ? `<path class="${css}" d="M${x} ${y + 6}h24"/>`
+        : `<rect class="agt-bar" x="${x}" y="${y}" width="24" height="12" style="fill:${paint};stroke:${line}"/>`;
       text += `<text class="agt-words" x="${x + 29}" y="${y + 10}">${escaped(words)}</text>`;
       x += room;
     }

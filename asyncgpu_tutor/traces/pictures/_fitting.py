@@ -63,6 +63,6 @@ def bar_names(panel: Panel, us: float, lane: float, largest: float) -> Iterator[
         start, end = max(bar.span.start, layout.begin), min(bar.span.end, layout.end)
         size, room = min(largest, 0.78 * bar.height * lane), (end - start) * us
         if room >= 3 * size and size >= 0.54 * largest:
-            text = fitting(panel.text(bar), room - 0.54 * largest, size)
+            text = fitting(bar.text, room - 0.54 * largest, size)
             if text:
                 yield BarName(bar, text, size, (start + end) / 2, room)

@@ -85,7 +85,7 @@ def _pauses(trace: Trace, work: Sequence[Span]) -> Iterator[str]:
         (by_id[i], late)
         for late in work
         for i in late.after
-        if i in by_id and by_id[i].stream != late.stream
+        if i in by_id and (by_id[i].device, by_id[i].stream) != (late.device, late.stream)
     ]
     if edges:
         numbers = stream_numbers(work)

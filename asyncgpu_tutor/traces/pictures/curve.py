@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from asyncgpu_tutor.traces.pictures.style import OP_COLOURS, darker
+from asyncgpu_tutor.traces.pictures._fitting import fitting, text_width
+from asyncgpu_tutor.traces.pictures.style import COLOURS, darker
 from asyncgpu_tutor.traces.pictures.svg import framed, ticks
 
-_WIDTH, _HEIGHT = 760, 220  # pixels, of all
+_WIDTH, _LOWEST = 760, 142  # pixels: of all, and how tall the curves are at least
+_NAME = 14  # pixels from one line's name to the next
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 150, 34, 44  # pixels around the curves
 _RADIUS = 4  # pixels, of a point
 
@@ -28,15 +31,17 @@ class Curve:
 
     def svg(self, words: str) -> str:
         """One SVG element; `words` describe it."""
-        inner, tall = _WIDTH - _LEFT - _RIGHT, _HEIGHT - _TOP - _BOTTOM
+        inner, tall = _WIDTH - _LEFT - _RIGHT, max(_LOWEST, _NAME * len(self.lines))
         most = max((y for line in self.lines.values() for _, y in line), default=0.0) * 1.08 or 1.0
         step = inner / max(len(self.values) - 1, 1)
         parts: list[str] = []
         for y in ticks(0.0, most, tall / 30):
             at = tall - y / most * tall
             parts.append(f'<path class="agt-grid" d="M0 {at:.1f}h{inner}"/>')
-            parts.append(f'<text class="agt-tick agt-end" x="-6" y="{at + 4:.1f}">{y:g}</text>')
-        for i, value in enumerate(self.values):
+            parts.append(f'<text class="agt-tick agt-end" x="-6" y="{at + 4:.1f}">{y:.12g}</text>')
+        # No two of them may touch.
+        every = math.ceil((max(text_width(value, 11) for value in self.values) + 4) / step)
+        for i, value in list(enumerate(self.values))[::every]:
             x = i * step
             parts.append(
                 f'<text class="agt-tick" x="{x:.1f}" y="{tall + 15}">{escape(value)}</text>'
@@ -52,14 +57,14 @@ class Curve:
             f'<g transform="translate({_LEFT} {_TOP + 6})">{"".join(parts)}</g>',
             words,
             _WIDTH,
-            _HEIGHT,
+            _TOP + tall + _BOTTOM,
         )
 
     def _lines(self, step: float, tall: float, most: float) -> Iterator[str]:
         names: list[tuple[float, str, str]] = []
         told = self._tips(tall, most)
         for number, (name, line) in enumerate(self.lines.items()):
-            colour = OP_COLOURS[number % len(OP_COLOURS)]
+            colour = COLOURS[number % len(COLOURS)]
             points = [(i * step, tall - y / most * tall, key) for i, (key, y) in enumerate(line)]
             path = " ".join(f"{x:.1f},{y:.1f}" for x, y, _ in points)
             yield f'<polyline points="{path}" style="fill:none;stroke:{colour};stroke-width:2"/>'
@@ -70,13 +75,17 @@ class Curve:
                     f"<title>{escape(told[key])}</title></circle>"
                 )
             names.append((points[-1][1], name, colour))
-        # Names that would lie on each other go below each other, so each has its line's colour.
+        # Names that would lie on each other go below each other, so each has its line's colour; and there has
+        # to be room for those that follow.
         last, x = -20.0, (len(self.values) - 1) * step
-        for y, name, colour in sorted(names):
-            last = max(y, last + 14)
+        for following, (y, name, colour) in zip(
+            range(len(names))[::-1], sorted(names), strict=True
+        ):
+            last = max(min(y, tall - _NAME * following), last + _NAME)
             if name:
                 box = f'<rect x="{x + 10:.1f}" y="{last - 4:.1f}" width="9" height="9" fill="{colour}"/>'
-                yield f'{box}<text x="{x + 24:.1f}" y="{last + 4:.1f}">{escape(name)}</text>'
+                told = escape(fitting(name, _RIGHT - 32, 11))
+                yield f'{box}<text x="{x + 24:.1f}" y="{last + 4:.1f}">{told}</text>'
 
     def _tips(self, tall: float, most: float) -> dict[str, str]:
         """By key, what a point says under the mouse: its line and number, and those of points it covers."""

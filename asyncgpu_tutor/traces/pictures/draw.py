@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from textwrap import fill
-from typing import Literal
 
 import matplotlib.pyplot as plt
 from matplotlib.artist import Artist
@@ -17,8 +16,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from asyncgpu_tutor.traces.pictures._fitting import bar_names, line_of_facts, text_width
-from asyncgpu_tutor.traces.pictures.layout import ArrowKind, Bar
+from asyncgpu_tutor.traces.pictures._fitting import bar_names, fitting, line_of_facts, text_width
+from asyncgpu_tutor.traces.pictures.layout import Bar
 from asyncgpu_tutor.traces.pictures.panel import Panel, legend_items
 from asyncgpu_tutor.traces.pictures.style import (
     EVENT,
@@ -27,10 +26,10 @@ from asyncgpu_tutor.traces.pictures.style import (
     PAPER,
     QUIET,
     RULE,
-    Look,
     darker,
     lighter,
 )
+from asyncgpu_tutor.traces.spans import SpanKind
 
 # The sizes of a figure are in inches, those of texts in points.
 UNIT = 0.31  # the height of a lane
@@ -40,51 +39,43 @@ _TICKS = 0.3  # tick labels alone
 _LEGEND_ROW = 0.22
 _LEGEND_COLUMN = 1.3
 _RIGHT = 0.15
+_LEAST = 1.0  # of the time axis
 _POINTS = 72  # to an inch
 
 _LABEL, _SUBTITLE, _NAME = 9.0, 8.5, 8.0
+_TITLE = 14.0  # its font has 11, and is bold
 _FADED = 0.25
 
 _DOTTED = (0, (0.4, 0.6))  # the line of what waits for room
-_ARROW_STYLES: dict[ArrowKind, Literal["-", ":", "--"]] = {
-    "event": "-",
-    "launch": ":",
-    "sync": "--",
-}
 
 
-def draw_figure(
-    panels: Sequence[Panel], *, width: float, legend: bool, side_by_side: bool = False
-) -> list[Axes]:
+def draw_figure(panels: Sequence[Panel], *, width: float) -> list[Axes]:
     """Draw panels in a new figure that is as high as they need."""
-    handles = _handles(panels) if legend else []
+    handles = _handles(panels)
     label = max(
         (text_width(band.label, _LABEL) for p in panels for band in p.layout.bands), default=20
     )
     left = label / _POINTS + 0.25
-    columns = len(panels) if side_by_side else 1
-    inner = (width - columns * (left + _RIGHT)) / columns
+    inner = max(width - left - _RIGHT, _LEAST)
+    width = left + inner + _RIGHT
     in_a_row = max(1, int(width / _LEGEND_COLUMN))
     below = _AXIS + _LEGEND_ROW * -(-len(handles) // in_a_row) + 0.05
     tall = [panel.height * UNIT for panel in panels]
-    # Panels one above the other whose clock is the same need only the name of the last axis.
-    named = side_by_side or len({panel.trace.clock for panel in panels}) > 1
+    # Panels whose clock is the same need only the name of the last axis.
+    named = len({panel.trace.clock for panel in panels}) > 1
     between = (_AXIS if named else _TICKS) + _ABOVE
-    lanes = max(tall) if side_by_side else sum(tall) + (len(panels) - 1) * between
-    height = _ABOVE + lanes + below
+    height = _ABOVE + sum(tall) + (len(panels) - 1) * between + below
     figure = plt.figure(figsize=(width, height))
     found: list[Axes] = []
     top = height - _ABOVE
     for number, panel in enumerate(panels):
-        x = left + (number * (inner + left + _RIGHT) if side_by_side else 0)
-        box = (x / width, (top - tall[number]) / height, inner / width, tall[number] / height)
+        box = (left / width, (top - tall[number]) / height, inner / width, tall[number] / height)
         ax = figure.add_axes(box)
         _draw_panel(ax, panel, inner * _POINTS)
         if not named and number + 1 < len(panels):
             ax.set_xlabel("")
         found.append(ax)
-        if not side_by_side:
-            top -= tall[number] + between
+        top -= tall[number] + between
     if handles:
         figure.legend(
             handles=handles,
@@ -141,11 +132,12 @@ def _frame(ax: Axes, panel: Panel, room: float) -> None:
     name, _, factor = panel.axis
 
     def label_of(time: float, _position: int) -> str:
-        return f"{time / factor:g}"
+        return f"{time / factor:.12g}"
 
     ax.xaxis.set_major_formatter(FuncFormatter(label_of))
     ax.set_xlabel(name, fontsize=_LABEL)
-    ax.set_title(panel.title, loc="left", fontsize=11, fontweight="bold", color=INK, pad=18)
+    title = fitting(panel.title, room, _TITLE)
+    ax.set_title(title, loc="left", fontsize=11, fontweight="bold", color=INK, pad=18)
     ax.annotate(
         line_of_facts(panel.facts(), room, _SUBTITLE),
         (0, 1), xytext=(0, 5), xycoords="axes fraction", textcoords="offset points",
@@ -156,15 +148,15 @@ def _frame(ax: Axes, panel: Panel, room: float) -> None:
 # ------------------------------------------------------------------ bars and names
 def _bars(ax: Axes, panel: Panel) -> None:
     """One collection for all bars that look alike: thousands of spans draw in a moment."""
-    alike: dict[tuple[str, Look, bool], list[Bar]] = {}
+    alike: dict[tuple[SpanKind, bool], list[Bar]] = {}
     for bar in panel.layout.bars:
-        out = panel.highlight is not None and bar.span.id in panel.highlight
-        alike.setdefault((bar.span.kind, panel.look(bar), out), []).append(bar)
+        alike.setdefault((bar.span.kind, panel.out(bar)), []).append(bar)
         if bar.waiting is not None:
             y = bar.y + bar.height / 2
             ax.hlines(y, *bar.waiting, QUIET, _DOTTED, linewidth=4, zorder=2, gid="room")
     line = 0.8 if len(panel.layout.bars) <= 400 else 0.3
-    for (kind, look, out), bars in alike.items():
+    for (kind, out), bars in alike.items():
+        look = KIND_LOOKS[kind]
         boxes = PolyCollection(
             [_corners(bar) for bar in bars],
             facecolor=look.colour,
@@ -186,7 +178,7 @@ def _corners(bar: Bar) -> list[tuple[float, float]]:
 def _names(ax: Axes, panel: Panel, room: float) -> None:
     left, right = ax.get_xlim()
     for name in bar_names(panel, room / (right - left), UNIT * _POINTS, _NAME):
-        bar, look = name.bar, panel.look(name.bar)
+        bar, look = name.bar, KIND_LOOKS[name.bar.span.kind]
         patch = {"facecolor": lighter(look.colour), "edgecolor": "none", "pad": 1.2}
         ax.text(
             name.middle,
@@ -205,42 +197,28 @@ def _names(ax: Axes, panel: Panel, room: float) -> None:
 
 # ------------------------------------------------------------------ arrows and the legend
 def _arrows(ax: Axes, panel: Panel) -> None:
-    for kind, style in _ARROW_STYLES.items():
-        arrows = [arrow for arrow in panel.arrows if arrow.kind == kind]
-        if not arrows:
-            continue
-        paths = [arrow.points for arrow in arrows]
-        strong = kind == "event"
-        ink = EVENT if strong else QUIET
-        # All halos are drawn before all lines, because the halo of one arrow would cut the line of another.
-        if strong:
-            halo = LineCollection(paths, colors="white", linewidths=4, zorder=4)
-            ax.add_collection(halo, autolim=False)
-        wide, gid = 2 if strong else 0.7, f"dependency:{kind}"
-        lines = LineCollection(
-            paths, colors=ink, linewidths=wide, linestyles=style, zorder=4, gid=gid
-        )
-        ax.add_collection(lines, autolim=False)
-        for marker, down in (("v", True), ("^", False)):
-            tips = [a.points[-1] for a in arrows if (a.before.y < a.after.y) == down]
-            x, y = zip(*tips, strict=True) if tips else ((), ())
-            size = 7 if strong else 3
-            ax.plot(x, y, marker, color=ink, markersize=size, markeredgewidth=0, zorder=4)
+    paths = [arrow.points for arrow in panel.arrows]
+    if not paths:
+        return
+    # All halos are drawn before all lines, because the halo of one arrow would cut the line of another.
+    ax.add_collection(LineCollection(paths, colors="white", linewidths=4, zorder=4), autolim=False)
+    lines = LineCollection(paths, colors=EVENT, linewidths=2, zorder=4, gid="dependency")
+    ax.add_collection(lines, autolim=False)
+    for marker, down in (("v", True), ("^", False)):
+        tips = [a.points[-1] for a in panel.arrows if (a.before.y < a.after.y) == down]
+        x, y = zip(*tips, strict=True) if tips else ((), ())
+        ax.plot(x, y, marker, color=EVENT, markersize=7, markeredgewidth=0, zorder=4)
 
 
 def _handles(panels: Sequence[Panel]) -> list[Artist]:
     handles: list[Artist] = []
-    for item in legend_items(panels):
-        look = item.look
-        if look is not None:
-            own = item.kind is not None and look == KIND_LOOKS[item.kind]
-            edge = darker(look.colour) if own else QUIET
-            hatch = look.hatch or None
-            handles.append(
-                Patch(facecolor=look.colour, edgecolor=edge, hatch=hatch, label=item.words)
-            )
-            continue
-        style, wide = (_ARROW_STYLES[item.arrow], 1.1) if item.arrow else (_DOTTED, 4)
-        ink = EVENT if item.arrow == "event" else QUIET
-        handles.append(Line2D([], [], color=ink, linestyle=style, linewidth=wide, label=item.words))
+    for mark, words in legend_items(panels):
+        if mark == "room":
+            handles.append(Line2D([], [], color=QUIET, linestyle=_DOTTED, linewidth=4, label=words))
+        elif mark == "event":
+            handles.append(Line2D([], [], color=EVENT, linewidth=1.1, label=words))
+        else:
+            look = KIND_LOOKS[mark]
+            edge, hatch = darker(look.colour), look.hatch or None
+            handles.append(Patch(facecolor=look.colour, edgecolor=edge, hatch=hatch, label=words))
     return handles

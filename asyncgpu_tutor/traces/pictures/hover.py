@@ -9,7 +9,7 @@ from asyncgpu_tutor.traces.pictures.alternative_text import duration
 from asyncgpu_tutor.traces.pictures.layout import Bar
 from asyncgpu_tutor.traces.pictures.panel import Panel
 from asyncgpu_tutor.traces.spans import Span
-from asyncgpu_tutor.traces.spans.lanes import stream_name, stream_numbers
+from asyncgpu_tutor.traces.spans.lanes import lane_name, stream_numbers
 from asyncgpu_tutor.traces.spans.vocabulary import KIND_WORDS, count
 
 _MOST_NAMES = 4
@@ -30,7 +30,7 @@ def tips(panel: Panel) -> Callable[[Bar], str]:
         stream = ""
         if span.stream is not None:
             own = f" (number {span.stream} of {span.device})"
-            stream = f", {stream_name(span, numbers)}{own}"
+            stream = f", {lane_name(numbers[span.device, span.stream])}{own}"
         when = f"{span.start:.1f} to {span.end:.1f} \u00b5s: {duration(span.duration)}"
         if bar.number > 1:
             many = f"{count(bar.number, 'span')}, most of it {KIND_WORDS[span.kind]}"

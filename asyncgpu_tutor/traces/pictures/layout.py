@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
-from typing import Literal
 
 from asyncgpu_tutor.traces.spans import Span
-from asyncgpu_tutor.traces.spans.lanes import Group, Lane, lanes, rows
+from asyncgpu_tutor.traces.spans.lanes import Group, Lane, lanes, rows, short_name
 from asyncgpu_tutor.traces.spans.merging import Stretch, merged
 from asyncgpu_tutor.traces.trace import Trace
-
-ArrowKind = Literal["event", "launch", "sync"]
 
 _ROW = 0.62  # height of a row where a lane has several
 _TALLEST = 5.0  # a lane's height at most; its rows get thinner then
 _HEADER = 0.8  # the line that names a device
 _BETWEEN = 0.25  # between two groups of lanes
+_SHORTEST = 1e-6  # us, of the axis: no clock tells less, and floats end
 _MARGIN = 0.13  # above and below a bar, as a part of its row
 
 
@@ -28,9 +26,14 @@ class Bar:
     lane: Lane
     y: float
     height: float
-    # How many spans it stands for: several where each is too short to be seen. Its `span` then has the
+    # Of the spans that it stands for: several where each is too short to be seen. Its `span` then has the
     # first one's id, and the kind that most of their time is of.
-    number: int = 1
+    ids: tuple[int, ...]
+
+    @property
+    def number(self) -> int:
+        """How many spans it stands for."""
+        return len(self.ids)
 
     @property
     def bottom(self) -> float:
@@ -51,7 +54,7 @@ class Bar:
         if self.number > 1:
             return f"{self.number:,} \u00d7"
         if self.lane.group == "engines" and self.span.stream is not None:
-            return f"s{self.lane.numbers[self.span.device, self.span.stream]}"
+            return short_name(self.lane.numbers[self.span.device, self.span.stream])
         return self.span.title
 
 
@@ -67,11 +70,10 @@ class Band:
 
 @dataclass(frozen=True)
 class Arrow:
-    """From the end of `before` to the start of `after` (to its end, if that is a wait)."""
+    """From the end of `before` to the start of `after`, which waits for its event."""
 
     before: Bar
     after: Bar
-    kind: ArrowKind
 
     @property
     def points(self) -> list[tuple[float, float]]:
@@ -81,8 +83,7 @@ class Arrow:
         end = self.after.y if down else self.after.bottom
         gap = self.after.height * _MARGIN / (1 - 2 * _MARGIN)
         turn = end - gap if down else end + gap
-        left = self.before.span.end
-        right = self.after.span.end if self.kind == "sync" else self.after.span.start
+        left, right = self.before.span.end, self.after.span.start
         return [(left, start), (left, turn), (right, turn), (right, end)]
 
 
@@ -101,31 +102,21 @@ class Layout:
     end: float = 1.0
 
 
-def arrange(
-    trace: Trace,
-    groups: Collection[Group],
-    *,
-    window: tuple[float, float] | None = None,
-    columns: int = 1000,
-) -> Layout:
-    """Lay a trace, or a `window` of it in us, out: host on top, then the streams and engines of each device.
+def arrange(trace: Trace, groups: Collection[Group], *, columns: int = 1000) -> Layout:
+    """Lay a trace out: host on top, then the streams and engines of each device.
 
     A reader can tell so many `columns` of the time apart. Neighbours that are shorter become one bar, so
     there are never more bars in a row than about twice as many. With 0 all are drawn.
     """
     layout = Layout()
-    spans = list(trace)
-    if window is not None:
-        spans = [s for s in spans if s.start < window[1] and s.end > window[0]]
-    found = lanes(spans, groups)
-    begin, end = window or (
-        min((s.start for s in spans), default=0.0),
-        max((s.end for s in spans), default=0.0),
+    begin, end = (
+        min((s.start for s in trace), default=0.0),
+        max((s.end for s in trace), default=0.0),
     )
     finest = (end - begin) / columns if columns else 0.0
     several = len({span.device for span in trace.device_spans}) > 1
     before: Lane | None = None
-    for number, lane in enumerate(found):
+    for number, lane in enumerate(lanes(trace, groups)):
         if before is not None and (lane.group, lane.device) != (before.group, before.device):
             layout.height += _BETWEEN
             layout.separators.append(layout.height - _BETWEEN / 2)
@@ -134,15 +125,13 @@ def arrange(
             layout.height += _HEADER
         _place(layout, lane, finest, shaded=number % 2 == 0)
         before = lane
-    if window is not None:
-        layout.begin, layout.end = window
-    elif layout.bars:
+    if layout.bars:
         layout.begin = min(bar.span.start for bar in layout.bars)
         layout.end = max(bar.span.end for bar in layout.bars)
         # The axis begins at 0, where the recording began, unless that would be half of the picture.
         if 0 < layout.begin < layout.end - layout.begin:
             layout.begin = 0.0
-        if layout.end <= layout.begin:
+        if layout.end - layout.begin < _SHORTEST:
             layout.end = layout.begin + 1.0
     layout.arrows = _arrows(layout.bars)
     return layout
@@ -169,16 +158,16 @@ def _bar(stretch: Stretch, lane: Lane, y: float, height: float) -> Bar:
     if stretch.count > 1:
         name = f"{stretch.count} spans"
         span = replace(span, kind=stretch.kind, name=name, end=stretch.end, after=())
-    return Bar(span, lane, y, height, stretch.count)
+    return Bar(span, lane, y, height, tuple(stretch.ids))
 
 
 def _arrows(bars: list[Bar]) -> list[Arrow]:
-    """Edges between two lanes, except to and from engines, whose bars are there twice.
+    """From stream to stream; engines have none, since their bars are there twice.
 
     An event that adds nothing is left out: once a stream has waited for a span of another stream, all
     that it does later also comes after that span, and after those before it.
     """
-    drawn = {bar.span.id: bar for bar in bars if bar.lane.group != "engines" and bar.number == 1}
+    drawn = {bar.span.id: bar for bar in bars if bar.lane.group == "streams" and bar.number == 1}
     found: list[Arrow] = []
     waited: dict[tuple[str, str, str, str], int] = {}
     for _, bar in sorted(drawn.items()):
@@ -186,15 +175,10 @@ def _arrows(bars: list[Bar]) -> list[Arrow]:
             if number not in drawn or drawn[number].lane is bar.lane:
                 continue
             before = drawn[number]
-            if bar.span.kind == "wait":
-                found.append(Arrow(before, bar, "sync"))
-            elif not (before.span.on_device and bar.span.on_device):
-                found.append(Arrow(before, bar, "launch"))
-            else:
-                lanes_of = (*_lane_key(before), *_lane_key(bar))
-                if number > waited.get(lanes_of, -1):
-                    waited[lanes_of] = number
-                    found.append(Arrow(before, bar, "event"))
+            lanes_of = (*_lane_key(before), *_lane_key(bar))
+            if number > waited.get(lanes_of, -1):
+                waited[lanes_of] = number
+                found.append(Arrow(before, bar))
     return found
 
 

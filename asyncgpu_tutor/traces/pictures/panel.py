@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal, NamedTuple, get_args
+from typing import Literal
 
 from asyncgpu_tutor.traces.pictures.alternative_text import duration
-from asyncgpu_tutor.traces.pictures.layout import Arrow, ArrowKind, Bar, Layout, arrange
-from asyncgpu_tutor.traces.pictures.style import KIND_LOOKS, OP_COLOURS, UNOWNED, Look
-from asyncgpu_tutor.traces.spans import DEVICE_KINDS, Metrics, SpanKind
+from asyncgpu_tutor.traces.pictures.layout import Arrow, Bar, Layout, arrange
+from asyncgpu_tutor.traces.spans import Metrics, SpanKind
 from asyncgpu_tutor.traces.spans.lanes import Group
 from asyncgpu_tutor.traces.spans.notebook_output import NOTHING
 from asyncgpu_tutor.traces.spans.vocabulary import KIND_WORDS, clock_words, device_words
 from asyncgpu_tutor.traces.trace import Trace
 
 MOST_ARROWS = 400
-
-ARROW_WORDS: Mapping[ArrowKind, str] = {
-    "event": "waits for an event",
-    "launch": "call enqueues",
-    "sync": "ends a wait",
-}
 
 
 @dataclass(frozen=True)
@@ -32,17 +25,14 @@ class Panel:
     trace: Trace
     layout: Layout
     title: str
-    dependencies: bool | Literal["all"]
-    color_by: Literal["kind", "op"]
     # Ids of the spans that stand out; None if all are equal.
     highlight: frozenset[int] | None
     metrics: Metrics
     lanes: tuple[Group, ...]
-    window: tuple[float, float] | None
 
     def whole(self) -> Panel:
         """The same, with nothing merged; see `arrange`."""
-        layout = arrange(self.trace, self.lanes, window=self.window, columns=0)
+        layout = arrange(self.trace, self.lanes, columns=0)
         layout.begin, layout.end = self.layout.begin, self.layout.end
         return replace(self, layout=layout)
 
@@ -53,11 +43,8 @@ class Panel:
 
     @cached_property
     def arrows(self) -> list[Arrow]:
-        """Those that were asked for, and of these the ones that join what stands out."""
-        if not self.dependencies:
-            return []
-        wanted = get_args(ArrowKind) if self.dependencies == "all" else ("event",)
-        found = [arrow for arrow in self.layout.arrows if arrow.kind in wanted]
+        """Where a stream waits for another; if something stands out, those that join what does."""
+        found = self.layout.arrows
         if self.highlight is not None:
             out = self.highlight
             found = [a for a in found if {a.before.span.id, a.after.span.id} <= out]
@@ -71,8 +58,12 @@ class Panel:
         return "Nothing on these lanes." if self.trace.spans else NOTHING
 
     def faded(self, bar: Bar) -> bool:
-        """Whether others stand out, and this one does not."""
-        return self.highlight is not None and bar.span.id not in self.highlight
+        """Whether others stand out, and nothing in this one does."""
+        return self.highlight is not None and self.highlight.isdisjoint(bar.ids)
+
+    def out(self, bar: Bar) -> bool:
+        """Whether this one stands out."""
+        return self.highlight is not None and not self.faded(bar)
 
     def facts(self) -> list[str]:
         """The line below the title, in parts: the first is the clock, and the last may go."""
@@ -94,55 +85,17 @@ class Panel:
         name = "simulated time" if clock == "simulated" else f"time by {clock}"
         return f"{name} ({unit})", unit, factor
 
-    def look(self, bar: Bar) -> Look:
-        """Colour and pattern of a bar."""
-        kind = KIND_LOOKS[bar.span.kind]
-        if self.color_by == "kind" or not bar.span.on_device:
-            return kind
-        return Look(self.op_colour(bar.span.op), kind.hatch)
 
-    def text(self, bar: Bar) -> str:
-        """What is written in a bar: with the submission's number where the colour stands for it."""
-        op = bar.span.op
-        numbered = self.color_by == "op" and bar.span.on_device and op is not None
-        return f"#{op} {bar.text}" if numbered else bar.text
-
-    def op_colour(self, op: int | None) -> str:
-        """Colour of a submission: in the order of their numbers, from the start after the last."""
-        return UNOWNED if op is None else OP_COLOURS[self.ops.index(op) % len(OP_COLOURS)]
-
-    @cached_property
-    def ops(self) -> list[int]:
-        """Numbers of the submissions that did device work."""
-        return sorted({s.op for s in self.trace.device_spans if s.op is not None})
+Mark = SpanKind | Literal["room", "event"]
 
 
-class LegendItem(NamedTuple):
-    """A line of a legend: a box, an arrow, or else the mark of what waits for room."""
-
-    words: str
-    look: Look | None = None  # of a box
-    kind: SpanKind | None = None  # whose look that is; None for a submission's
-    arrow: ArrowKind | None = None
-
-
-def legend_items(panels: Sequence[Panel]) -> Iterator[LegendItem]:
-    """What is in the legend of some panels: no more than is in the picture."""
+def legend_items(panels: Sequence[Panel]) -> Iterator[tuple[Mark, str]]:
+    """What is in the legend of some panels, and in words: no more than is in the picture."""
     kinds = {bar.span.kind for panel in panels for bar in panel.layout.bars}
-    by_op = [panel for panel in panels if panel.color_by == "op"]
     for kind, words in KIND_WORDS.items():
         if kind in kinds:
-            own = KIND_LOOKS[kind]
-            plain = by_op and kind in DEVICE_KINDS  # its pattern alone tells it
-            yield LegendItem(words, Look("#FFFFFF", own.hatch) if plain else own, kind)
-    for panel in by_op[:1]:
-        labels = {s.op: s.label for s in panel.trace.device_spans if s.label}
-        for op in panel.ops[: len(OP_COLOURS)]:
-            words = f"#{op} {labels.get(op, '')}".strip()
-            yield LegendItem(words, Look(panel.op_colour(op)))
+            yield kind, words
     if any(bar.waiting for panel in panels for bar in panel.layout.bars):
-        yield LegendItem("waits for room")
-    drawn = {arrow.kind for panel in panels for arrow in panel.arrows}
-    for kind, words in ARROW_WORDS.items():
-        if kind in drawn:
-            yield LegendItem(words, arrow=kind)
+        yield "room", "waits for room"
+    if any(panel.arrows for panel in panels):
+        yield "event", "waits for an event"

@@ -45,10 +45,8 @@ KIND_LOOKS: Mapping[SpanKind, Look] = {
     "range": Look("#FFFFFF"),
 }
 
-# The order makes neighbours differ most, because operations that follow each other get colours in turn.
-OP_COLOURS = (_ORANGE, _SKY, _GREEN, _YELLOW, _PURPLE, _BLUE, _VERMILION)
-
-UNOWNED = "#D4D4D4"  # a span that belongs to no operation
+# Of lines and marks, in turn: the order makes neighbours differ most.
+COLOURS = (_ORANGE, _SKY, _GREEN, _YELLOW, _PURPLE, _BLUE, _VERMILION)
 
 
 def darker(colour: str) -> str:
@@ -88,10 +86,8 @@ THEME = (
     ".agt-bar{stroke-width:.8}.agt-bar.faded{fill-opacity:.28;stroke-opacity:.4}"
     ".agt-bar.out{stroke-width:2}.agt-bar.out{stroke:var(--agt-ink)!important}"
     ".agt .agt-name{text-anchor:middle;pointer-events:none}"
-    ".agt-arrow,.agt-halo{fill:none;stroke:var(--agt-quiet);stroke-width:.9}"
-    ".agt-arrow.launch{stroke-dasharray:1.5 2.5}.agt-arrow.sync{stroke-dasharray:5 3}"
-    ".agt-arrow.event{stroke:var(--agt-event);stroke-width:2.2}"
-    ".agt-halo{stroke:var(--agt-paper);stroke-width:5}"
+    ".agt-arrow{fill:none;stroke:var(--agt-event);stroke-width:2.2}"
+    ".agt-halo{fill:none;stroke:var(--agt-paper);stroke-width:5}"
     ".agt-cell{fill:var(--agt-paper);stroke:var(--agt-rule);stroke-width:.6}"
     ".agt-reads{fill:#56B4E9;stroke:none}.agt-writes{fill:#E69F00;stroke:none}"
     ".agt-link{fill:none;stroke:var(--agt-quiet);stroke-width:1;stroke-opacity:.75}"
@@ -100,5 +96,5 @@ THEME = (
     ".agt-wrong-link{fill:none;stroke:var(--agt-bad);stroke-width:2.4}"
     ".agt .agt-bad{fill:var(--agt-bad);font-weight:600}.agt-code{font-family:monospace}"
     ".agt-room{fill:none;stroke:var(--agt-quiet);stroke-width:5;stroke-dasharray:1.5 2.5}"
-    ".agt-tip{fill:var(--agt-quiet)}.agt-tip.event{fill:var(--agt-event)}"
+    ".agt-tip{fill:var(--agt-event)}"
 )

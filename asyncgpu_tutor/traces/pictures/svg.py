@@ -8,13 +8,14 @@ picture (`asyncgpu_tutor.traces.live`) draws the same bars again when one zooms;
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from textwrap import wrap
 from typing import Any
 from zlib import crc32
 
-from asyncgpu_tutor.traces.pictures._fitting import bar_names, line_of_facts, text_width
+from asyncgpu_tutor.traces.pictures._fitting import bar_names, fitting, line_of_facts, text_width
 from asyncgpu_tutor.traces.pictures.hover import tips
 from asyncgpu_tutor.traces.pictures.layout import Arrow, Bar
 from asyncgpu_tutor.traces.pictures.panel import Panel, legend_items
@@ -22,15 +23,17 @@ from asyncgpu_tutor.traces.pictures.style import (
     INK,
     KIND_LOOKS,
     THEME,
-    Look,
     darker,
     lighter,
 )
+from asyncgpu_tutor.traces.spans import SpanKind
 
 # All sizes are in pixels.
 UNIT = 26  # the height of a lane
 _ABOVE, _AXIS, _ROW = 48, 40, 20  # title and facts; ticks and the axis' name; a row of the legend
 _RIGHT = 14
+_LEAST = 80  # of the time axis
+_TITLE = 17.0  # its font has 14, and is bold
 _MOST_TIPS = 600  # bars that a still says more of when one points at them
 
 _HATCHES: Mapping[str, str] = {
@@ -45,47 +48,37 @@ _HATCHES: Mapping[str, str] = {
 _PAGE: Mapping[str, str] = {"call": "--agt-call", "wait": "--agt-paper", "work": "--agt-work"} | {
     "range": "--agt-paper"
 }
+# What XML has no way to write, such as a zero in the name of a kernel.
+_NO_TEXT = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _HEAD = 5.0  # half the width of an arrow's head
 
 
-def draw(
-    panels: Sequence[Panel],
-    words: str,
-    *,
-    width: int,
-    legend: bool = True,
-    side_by_side: bool = False,
-) -> str:
+def draw(panels: Sequence[Panel], words: str, *, width: int) -> str:
     """Panels as one SVG element, `width` pixels wide where there is room; `words` describe it."""
     left = _left(panels)
-    columns = len(panels) if side_by_side else 1
-    inner = max((width - columns * (left + _RIGHT)) / columns, 80.0)
+    inner = max(width - left - _RIGHT, _LEAST)
+    width = left + inner + _RIGHT
     paints = _Paints(panels)
     parts: list[str] = []
     y = float(_ABOVE)
-    bottom = 0.0
-    for number, panel in enumerate(panels):
-        x = left + (number * (inner + left + _RIGHT) if side_by_side else 0)
-        parts.append(f'<g transform="translate({x:.0f} {y:.0f})">')
+    for panel in panels:
+        parts.append(f'<g transform="translate({left} {y:.0f})">')
         parts += _panel(panel, inner, left, paints)
         parts.append("</g>")
-        bottom = max(bottom, y + panel.height * UNIT + _AXIS)
-        if not side_by_side:
-            y += panel.height * UNIT + _AXIS + _ABOVE
-    if legend:
-        marks, bottom = _legend(panels, paints, left, bottom, width)
-        parts += marks
-    return framed("".join(parts), words, width, bottom + 8, paints.defs)
+        y += panel.height * UNIT + _AXIS + _ABOVE
+    marks, bottom = _legend(panels, paints, left, y - _ABOVE, width)
+    return framed("".join(parts + marks), words, width, bottom + 8, paints.defs)
 
 
 def framed(inner: str, words: str, width: int, height: float, defs: str = "") -> str:
     """A whole SVG element of some size in pixels, with its style, and paper behind it."""
-    return (
+    made = (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="agt" role="img" aria-label="{escape(words)}" '
         f'viewBox="0 0 {width} {height:.0f}" width="{width}" style="max-width:100%;height:auto">'
         f"<style>{THEME}</style>{f'<defs>{defs}</defs>' if defs else ''}"
         f'<rect class="agt-paper" width="100%" height="100%"/>{inner}</svg>'
     )
+    return _NO_TEXT.sub("\ufffd", made)
 
 
 def data(panels: Sequence[Panel], words: str) -> dict[str, Any]:
@@ -109,7 +102,6 @@ def data(panels: Sequence[Panel], words: str) -> dict[str, Any]:
 def _panel_data(panel: Panel, paints: _Paints) -> dict[str, Any]:
     layout = panel.layout
     told = tips(panel)
-    number = {id(bar): i for i, bar in enumerate(layout.bars)}
     name, _, factor = panel.axis
     return {
         "title": panel.title,
@@ -124,7 +116,7 @@ def _panel_data(panel: Panel, paints: _Paints) -> dict[str, Any]:
         "bars": [
             [
                 *(bar.span.id, bar.span.start, bar.span.end, bar.y, bar.height),
-                *(paints.number(panel, bar), panel.text(bar), _state(panel, bar), bar.lane.name),
+                *(paints.number(bar.span.kind), bar.text, _state(panel, bar), bar.lane.name),
             ]
             for bar in layout.bars
         ],
@@ -133,9 +125,7 @@ def _panel_data(panel: Panel, paints: _Paints) -> dict[str, Any]:
         "rooms": [
             [*bar.waiting, bar.y + bar.height / 2] for bar in layout.bars if bar.waiting is not None
         ],
-        "arrows": [
-            [a.kind, *(number[id(b)] for b in (a.before, a.after)), a.points] for a in panel.arrows
-        ],
+        "arrows": [arrow.points for arrow in panel.arrows],
     }
 
 
@@ -155,27 +145,20 @@ class _Paints:
     """How each look is painted. Patterns have ids, which are this picture's own on a page with many."""
 
     def __init__(self, panels: Sequence[Panel]) -> None:
-        self._numbers: dict[tuple[Look, str], int] = {}
+        self._numbers: dict[SpanKind, int] = {}
         self.looks: list[dict[str, str]] = []
         self.defs = ""
         named = [(p.title, p.layout.begin, p.layout.end, len(p.layout.bars)) for p in panels]
         self._key = f"agt{crc32(repr(named).encode()):08x}"
         for panel in panels:
             for bar in panel.layout.bars:
-                self.number(panel, bar)
+                self.number(bar.span.kind)
 
-    def number(self, panel: Panel, bar: Bar) -> int:
-        """Index in `looks` of the look of a bar."""
-        kind = bar.span.kind
-        return self.of(panel.look(bar), kind)
-
-    def of(self, look: Look, kind: str) -> int:
-        """Index in `looks` of a look; a new one is added."""
-        page = _PAGE.get(kind, "")
-        key = look, page
-        known = self._numbers.get(key)
-        if known is not None:
-            return known
+    def number(self, kind: SpanKind) -> int:
+        """Index in `looks` of the look of a kind; a new one is added."""
+        if kind in self._numbers:
+            return self._numbers[kind]
+        look, page = KIND_LOOKS[kind], _PAGE.get(kind, "")
         fill = f"var({page})" if page else look.colour
         line = "var(--agt-quiet)" if page else darker(look.colour)
         made = {
@@ -193,7 +176,7 @@ class _Paints:
                 f'<path d="{_HATCHES[look.hatch]}" style="stroke:{line};stroke-width:{width}"/></pattern>'
             )
             made["paint"] = f"url(#{name})"
-        self._numbers[key] = len(self.looks)
+        self._numbers[kind] = len(self.looks)
         self.looks.append(made)
         return len(self.looks) - 1
 
@@ -208,7 +191,8 @@ def _panel(panel: Panel, inner: float, left: int, paints: _Paints) -> Iterator[s
     def x(time: float) -> float:
         return (min(max(time, begin), end) - begin) / (end - begin) * inner
 
-    yield f'<text class="agt-title" x="{8 - left}" y="-28">{escape(panel.title)}</text>'
+    title = fitting(panel.title, inner + left, _TITLE)
+    yield f'<text class="agt-title" x="{8 - left}" y="-28">{escape(title)}</text>'
     facts = line_of_facts(panel.facts(), inner + left, 11.5)
     yield f'<text class="agt-facts" x="{8 - left}" y="-11">{escape(facts)}</text>'
     for band in layout.bands:
@@ -225,7 +209,9 @@ def _panel(panel: Panel, inner: float, left: int, paints: _Paints) -> Iterator[s
         for tick in ticks(layout.begin / factor, layout.end / factor, inner / 70):
             at = x(tick * factor)
             yield f'<path class="agt-grid" d="M{at:.1f} 0V{height:.0f}"/>'
-            yield f'<text class="agt-tick" x="{at:.1f}" y="{height + 14:.0f}">{tick:g}</text>'
+            words = f"{tick:.12g}"
+            at = min(at, inner + _RIGHT - text_width(words, 11) / 2)  # the last one has to be whole
+            yield f'<text class="agt-tick" x="{at:.1f}" y="{height + 14:.0f}">{words}</text>'
     else:
         for number, line in enumerate(wrap(panel.said, 80)):
             yield f'<text class="agt-facts" x="4" y="{18 + 15 * number}">{escape(line)}</text>'
@@ -244,7 +230,7 @@ def _panel(panel: Panel, inner: float, left: int, paints: _Paints) -> Iterator[s
 def _bars(panel: Panel, x: Any, paints: _Paints) -> Iterator[str]:
     alike: dict[tuple[int, str], list[Bar]] = {}
     for bar in panel.layout.bars:
-        alike.setdefault((paints.number(panel, bar), _state(panel, bar)), []).append(bar)
+        alike.setdefault((paints.number(bar.span.kind), _state(panel, bar)), []).append(bar)
     told = tips(panel) if len(panel.layout.bars) <= _MOST_TIPS else None
     for (number, state), bars in alike.items():
         look = paints.looks[number]
@@ -265,7 +251,7 @@ def _bars(panel: Panel, x: Any, paints: _Paints) -> Iterator[str]:
 def _names(panel: Panel, x: Any, us: float, paints: _Paints) -> Iterator[str]:
     for name in bar_names(panel, us, UNIT, 11.0):
         bar, size = name.bar, name.size
-        look = paints.looks[paints.number(panel, bar)]
+        look = paints.looks[paints.number(bar.span.kind)]
         middle, y = x(name.middle), (bar.y + bar.height / 2) * UNIT
         ink, patch = look["ink"], look["patch"]
         if panel.faded(bar):
@@ -287,14 +273,13 @@ def _arrows(arrows: Sequence[Arrow], x: Any) -> Iterator[str]:
     paths = [
         (a, "M" + "L".join(f"{x(time):.1f} {y * UNIT:.1f}" for time, y in a.points)) for a in arrows
     ]
-    yield from (f'<path class="agt-halo" d="{d}"/>' for a, d in paths if a.kind == "event")
+    yield from (f'<path class="agt-halo" d="{d}"/>' for _, d in paths)
     for arrow, path in paths:
         time, y = arrow.points[-1]
-        half = _HEAD if arrow.kind == "event" else _HEAD / 2
-        back = -1.6 * half if arrow.before.y < arrow.after.y else 1.6 * half
-        tip = f"M{x(time):.1f} {y * UNIT:.1f}l{-half:.1f} {back:.1f}h{2 * half:.1f}z"
-        yield f'<path class="agt-arrow {arrow.kind}" d="{path}"/>'
-        yield f'<path class="agt-tip {arrow.kind}" d="{tip}"/>'
+        back = -1.6 * _HEAD if arrow.before.y < arrow.after.y else 1.6 * _HEAD
+        tip = f"M{x(time):.1f} {y * UNIT:.1f}l{-_HEAD:.1f} {back:.1f}h{2 * _HEAD:.1f}z"
+        yield f'<path class="agt-arrow" d="{path}"/>'
+        yield f'<path class="agt-tip" d="{tip}"/>'
 
 
 def ticks(begin: float, end: float, most: float) -> list[float]:
@@ -308,14 +293,16 @@ def ticks(begin: float, end: float, most: float) -> list[float]:
 
 # ------------------------------------------------------------------ the legend
 def _items(panels: Sequence[Panel], paints: _Paints) -> Iterator[tuple[str, str, str, str]]:
-    """What is in the legend: ``box`` or the kind of an arrow, paint, line, words."""
-    for item in legend_items(panels):
-        if item.look is None:
-            yield item.arrow or "agt-room", "", "", item.words
-            continue
-        plain = item.kind is not None and item.look != KIND_LOOKS[item.kind]
-        look = paints.looks[paints.of(item.look, "range" if plain else item.kind or "")]
-        yield "box", look["paint"], look["line"], item.words
+    """What is in the legend: the class of a line, or else paint and outline of a box; and words."""
+    for mark, words in legend_items(panels):
+        match mark:
+            case "room":
+                yield "agt-room", "", "", words
+            case "event":
+                yield "agt-arrow", "", "", words
+            case _:
+                look = paints.looks[paints.number(mark)]
+                yield "", look["paint"], look["line"], words
 
 
 def _legend(
@@ -324,17 +311,16 @@ def _legend(
     """Its elements, below what is `above`, and where they end."""
     x, y = float(left), above + 6
     marks: list[str] = []
-    for what, paint, line, words in _items(panels, paints):
+    for css, paint, line, words in _items(panels, paints):
         wide = 40 + text_width(words, 11)
         if x > left and x + wide > width:
             x, y = float(left), y + _ROW
-        if what == "box":
+        if not css:
             mark = (
                 f'<rect class="agt-bar" x="{x:.0f}" y="{y:.0f}" width="24" height="12" '
                 f'style="fill:{paint};stroke:{line}"/>'
             )
         else:
-            css = what if what == "agt-room" else f"agt-arrow {what}"
             mark = f'<path class="{css}" d="M{x:.0f} {y + 6:.0f}h24"/>'
         text = f'<text class="agt-words" x="{x + 29:.0f}" y="{y + 10:.0f}">{escape(words)}</text>'
         marks.append(mark + text)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+from typing import TYPE_CHECKING, Any, cast
 
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.traces.live import show
@@ -14,7 +14,7 @@ from asyncgpu_tutor.traces.pictures import svg
 from asyncgpu_tutor.traces.pictures.alternative_text import alt_text
 from asyncgpu_tutor.traces.pictures.layout import arrange
 from asyncgpu_tutor.traces.pictures.panel import Panel
-from asyncgpu_tutor.traces.spans import measure
+from asyncgpu_tutor.traces.spans import Metrics, measure
 from asyncgpu_tutor.traces.spans.lanes import GROUPS, Group
 from asyncgpu_tutor.traces.spans.relations import Spans, select
 from asyncgpu_tutor.traces.trace import Trace
@@ -22,10 +22,6 @@ from asyncgpu_tutor.traces.trace import Trace
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-ColourBy = Literal["kind", "op"]
-Dependencies = bool | Literal["all"]
-Window = tuple[float, float]
 
 _XML = '<?xml version="1.0" encoding="utf-8"?>\n'
 _PIXELS = 76  # to an inch of `width`
@@ -42,8 +38,6 @@ class Timeline:
 
     panels: tuple[Panel, ...]
     width: float
-    legend: bool = True
-    side_by_side: bool = False
     lesson: str = ""
 
     def __repr__(self) -> str:
@@ -58,13 +52,7 @@ class Timeline:
 
     def svg(self) -> str:
         """The still picture: it stands alone, and is light or dark as the page is."""
-        return svg.draw(
-            self.panels,
-            self.words,
-            width=round(self.width * _PIXELS),
-            legend=self.legend,
-            side_by_side=self.side_by_side,
-        )
+        return svg.draw(self.panels, self.words, width=round(self.width * _PIXELS))
 
     def axes(self) -> list[Axes]:
         """Draw it with matplotlib, in a new figure, whose width is in inches; one Axes for each trace.
@@ -74,9 +62,7 @@ class Timeline:
         # Only now, because matplotlib is slow to import.
         from asyncgpu_tutor.traces.pictures.draw import draw_figure
 
-        return draw_figure(
-            self.panels, width=self.width, legend=self.legend, side_by_side=self.side_by_side
-        )
+        return draw_figure(self.panels, width=self.width)
 
     def save(self, path: str | Path, **options: Any) -> None:
         """Write it to a file: ``.svg``, or what matplotlib knows, such as ``.png`` and ``.pdf``.
@@ -121,11 +107,7 @@ def plot(
     *,
     title: str | None = None,
     lanes: Collection[Group] = GROUPS,
-    show_dependencies: Dependencies = True,
-    color_by: ColourBy = "kind",
     highlight: Spans | None = None,
-    window: Window | None = None,
-    legend: bool = True,
     width: float = 10.0,
     lesson: str = "",
 ) -> Timeline:
@@ -134,8 +116,8 @@ def plot(
     From top to bottom: the host, the streams, and the engines (each copy direction, and compute),
     whose bars are those of the streams once more, under the stream's number. With several devices,
     each has its own streams and engines. The clock is named under the title and along the axis.
-    Neighbours that are too short to be seen are drawn as one bar, with their number; in a trace of more than
-    8000 spans, a `window` shows them.
+    An arrow leads to where a stream waits for an event of another. Neighbours that are too short to be seen
+    are drawn as one bar, with their number; in a trace of more than 8000 spans, `Trace.between` shows them.
 
     Parameters
     ----------
@@ -145,17 +127,8 @@ def plot(
         By default "Timeline".
     lanes : collection of {"host", "streams", "engines"}
         Which lanes to draw.
-    show_dependencies : bool or "all"
-        Draw an arrow where a stream waits for an event of another. With ``"all"``, also from each
-        host call to what it enqueued, and from what the host waited for to the end of that wait.
-    color_by : {"kind", "op"}
-        What the colours mean; ``"op"`` gives each submission its own. Patterns always mean kinds.
     highlight : Span, str or iterable of Span, optional
         Let these stand out: spans, all spans of a name, or those on the ``"critical path"``.
-    window : tuple of float, optional
-        From when to when to draw, in us; by default all of it.
-    legend : bool
-        Put a legend below the axis.
     width : float
         In inches of matplotlib, each of them 76 pixels.
     lesson : str
@@ -169,18 +142,10 @@ def plot(
     Raises
     ------
     UsageError
-        If `lanes`, `color_by`, `show_dependencies`, `window` or a name in `highlight` is not known.
+        If one of `lanes` or a name in `highlight` is not known.
     """
-    made = _panel(
-        trace,
-        "Timeline" if title is None else title,
-        lanes,
-        show_dependencies,
-        color_by,
-        highlight,
-        window,
-    )
-    return Timeline((made,), width, legend, lesson=lesson)
+    made = _panel(trace, "Timeline" if title is None else title, lanes, highlight)
+    return Timeline((made,), width, lesson)
 
 
 def compare_timelines(
@@ -188,11 +153,7 @@ def compare_timelines(
     titles: Sequence[str] | None = None,
     *,
     lanes: Collection[Group] = ("host", "streams"),
-    show_dependencies: Dependencies = True,
-    color_by: ColourBy = "kind",
     highlight: Sequence[Spans | None] | None = None,
-    window: Window | None = None,
-    side_by_side: bool = False,
     width: float = 10.0,
     lesson: str = "",
 ) -> Timeline:
@@ -204,11 +165,9 @@ def compare_timelines(
         At least one.
     titles : sequence of str, optional
         One for each trace. By default their devices.
-    side_by_side : bool
-        Put them in one row; by default they are stacked, so that ends can be compared along a line.
     highlight : sequence, optional
         What stands out in each trace, as for `plot`; None where nothing does.
-    lanes, show_dependencies, color_by, window, width, lesson
+    lanes, width, lesson
         As for `plot`.
 
     Returns
@@ -231,53 +190,28 @@ def compare_timelines(
                 f"{what}s"
             )
     panels = [
-        _panel(trace, name, lanes, show_dependencies, color_by, spans, window)
+        _panel(trace, name, lanes, spans)
         for trace, name, spans in zip(traces, names, marked, strict=True)
     ]
     begin = min(panel.layout.begin for panel in panels)
     end = max(panel.layout.end for panel in panels)
     for panel in panels:
         panel.layout.begin, panel.layout.end = begin, end
-    return Timeline(tuple(panels), width, side_by_side=side_by_side, lesson=lesson)
+    return Timeline(tuple(panels), width, lesson)
 
 
-def _panel(
-    trace: Trace,
-    title: str,
-    lanes: Collection[Group],
-    dependencies: Dependencies,
-    color_by: ColourBy,
-    highlight: Spans | None,
-    window: Window | None,
-) -> Panel:
-    _check("color_by", color_by, get_args(ColourBy))
-    _check("show_dependencies", dependencies, (True, False, "all"))
+def _panel(trace: Trace, title: str, lanes: Collection[Group], highlight: Spans | None) -> Panel:
     for group in lanes:
-        _check("lanes", group, GROUPS)
-    if window is not None and not window[0] < window[1]:
-        raise UsageError(f"window is {window!r}, and has to be (from, to) in us, from before to")
-    return Panel(
-        trace,
-        arrange(trace, lanes, window=window),
-        title,
-        dependencies,
-        color_by,
-        _highlighted(trace, highlight),
-        measure(trace),
-        tuple(lanes),
-        window,
-    )
+        if group not in GROUPS:
+            choices = ", ".join(repr(choice) for choice in GROUPS)
+            raise UsageError(f"lanes has {group!r}, and each must be one of {choices}")
+    metrics = measure(trace)
+    out = _highlighted(trace, metrics, highlight)
+    return Panel(trace, arrange(trace, lanes), title, out, metrics, tuple(lanes))
 
 
-def _highlighted(trace: Trace, highlight: Spans | None) -> frozenset[int] | None:
+def _highlighted(trace: Trace, metrics: Metrics, highlight: Spans | None) -> frozenset[int] | None:
     if highlight is None:
         return None
-    if highlight == "critical path":
-        return frozenset(span.id for span in measure(trace).critical_spans)
-    return frozenset(span.id for span in select(trace, highlight))
-
-
-def _check(parameter: str, given: object, known: Collection[object]) -> None:
-    if given not in known:
-        choices = ", ".join(repr(choice) for choice in known)
-        raise UsageError(f"{parameter} is {given!r}, and must be one of {choices}")
+    out = metrics.critical_spans if highlight == "critical path" else select(trace, highlight)
+    return frozenset(span.id for span in out)

@@ -57,9 +57,17 @@ def lane_name(number: int) -> str:
     return "unified memory" if number == UNIFIED_MEMORY else f"stream {number}"
 
 
+def short_name(number: int) -> str:
+    """The same where there is little room."""
+    return "um" if number == UNIFIED_MEMORY else f"s{number}"
+
+
 def stream_name(span: Span, numbers: Mapping[StreamKey, int]) -> str:
-    """The name of the lane that a span is drawn on, without the device."""
-    return "host" if span.stream is None else lane_name(numbers[span.device, span.stream])
+    """The name of the lane that a span is drawn on, with the device where there are several."""
+    if span.stream is None:
+        return "host"
+    name = lane_name(numbers[span.device, span.stream])
+    return f"{span.device} {name}" if len({device for device, _ in numbers}) > 1 else name
 
 
 def lane_of(trace: Iterable[Span], span: Span) -> str:
@@ -100,9 +108,11 @@ def lanes(trace: Iterable[Span], groups: Collection[Group] = GROUPS) -> list[Lan
 def rows(lane: Lane) -> list[int]:
     """For each span of the lane, the row it goes in so that nothing is hidden; 0 is the top.
 
-    A stream is a queue and has one row: if its spans overlap, their clock is imprecise.
+    A stream is a queue and has one row: if its spans overlap, their clock is imprecise. Pages of unified
+    memory wait in none, and move both ways at once.
     """
-    return [0] * len(lane.spans) if lane.group == "streams" else ranges_above(lane.spans, packed)
+    queue = lane.group == "streams" and lane.stream != UNIFIED_MEMORY
+    return [0] * len(lane.spans) if queue else ranges_above(lane.spans, packed)
 
 
 def ranges_above(

@@ -14,9 +14,14 @@ class Stretch:
 
     first: Span  # the first of them; the only one, if `count` is 1
     end: float  # of the last of them to end, in us
-    count: int = 1  # how many there are
+    ids: list[int]  # of all of them
     # How long those of each kind take, in us.
     busy: dict[SpanKind, float] = field(default_factory=dict[SpanKind, float])
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return len(self.ids)
 
     @property
     def start(self) -> float:
@@ -31,7 +36,7 @@ class Stretch:
     def add(self, span: Span) -> None:
         """One more, behind the others."""
         self.end = max(self.end, span.end)
-        self.count += 1
+        self.ids.append(span.id)
         self.busy[span.kind] = self.busy.get(span.kind, 0.0) + span.end - span.start
 
 
@@ -54,6 +59,6 @@ def merged(spans: Iterable[Span], pixel: float) -> Iterator[Stretch]:
             continue
         if stretch is not None:
             yield stretch
-        stretch = Stretch(span, span.end, busy={span.kind: span.duration})
+        stretch = Stretch(span, span.end, [span.id], {span.kind: span.duration})
     if stretch is not None:
         yield stretch

@@ -31,7 +31,12 @@ class Lines(str):
 
 
 def cut(text: str, width: int) -> str:
-    """At most `width` characters of a name: its beginning, and its end, where a GEMM has its sizes."""
+    """At most `width` characters of a name: its beginning, and its end, where a GEMM has its sizes.
+
+    A space stands for what would break the line, or tell a terminal what to do: files of others have names.
+    """
+    if not text.isprintable():
+        text = "".join(c if c.isprintable() else " " for c in text)
     if len(text) <= width:
         return text
     end = (width - 1) // 2

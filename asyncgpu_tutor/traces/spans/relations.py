@@ -49,6 +49,8 @@ def happens_before(trace: Iterable[Span], a: Span, b: Span, *, host: bool = Fals
     Each is in the `after` of the next, or before it on its stream, or on the host's own line.
     """
     by_id = {span.id: span for span in trace}
+    if b.id not in by_id:
+        raise UsageError(f"happens_before: the span {b.name!r} ({b.id}) is not of this trace")
     before = stream_predecessors(trace)
     if host:
         line = [s for s in trace if not s.on_device and s.kind != "range"]

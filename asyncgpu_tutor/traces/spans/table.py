@@ -74,8 +74,7 @@ def _counted_otherwise(spans: Sequence[Span]) -> str:
 def _spans(spans: Sequence[Span], limit: int | None, numbers: Mapping[StreamKey, int]) -> str:
     ordered = sorted(spans, key=lambda s: (s.start, s.end, s.id))
     shown = ordered[:limit]
-    several = len({span.device for span in spans}) > 1
-    cells = [_COLUMNS, *(_row(span, several, numbers) for span in shown)]
+    cells = [_COLUMNS, *(_row(span, numbers) for span in shown)]
     widths = [max(len(row[i]) for row in cells) for i in range(len(_COLUMNS))]
     # Names and operations share what the others leave of a page: of the longer one something is left out.
     room = max(PAGE // 3, PAGE - sum(widths[:4]) - 2 * (len(_COLUMNS) - 1))
@@ -94,14 +93,12 @@ def _spans(spans: Sequence[Span], limit: int | None, numbers: Mapping[StreamKey,
     return "\n".join(lines)
 
 
-def _row(span: Span, several: bool, numbers: Mapping[StreamKey, int]) -> tuple[str, ...]:
-    name = stream_name(span, numbers)
-    lane = f"{span.device} {name}" if several and span.on_device else name
+def _row(span: Span, numbers: Mapping[StreamKey, int]) -> tuple[str, ...]:
     parts = ([] if span.op is None else [f"#{span.op}"]) + ([span.label] if span.label else [])
     return (
         f"{span.start:.2f}",
         f"{span.duration:.2f}",
-        lane,
+        stream_name(span, numbers),
         KIND_WORDS[span.kind],
         span.name,
         " ".join(parts),

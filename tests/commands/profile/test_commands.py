@@ -213,3 +213,10 @@ def test_all_programs_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
 def test_an_unknown_program_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["record-course", "--device", "sim", "--only", "07_async_mpl"]) == 2
     assert "Did you mean '07_async_mlp'?" in capsys.readouterr().err
+
+
+def test_a_size_that_no_memory_holds_is_said_in_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["mlp", "--dim", str(10**9)]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("asyncgpu-tutor mlp: Unable to allocate")
+    assert said.count("\n") == 1

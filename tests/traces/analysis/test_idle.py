@@ -11,6 +11,7 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor import Trace
 from asyncgpu_tutor.commands.profile import RUNS
 from asyncgpu_tutor.devices.protocol import Device
+from asyncgpu_tutor.traces.analysis import overview
 from asyncgpu_tutor.traces.analysis.depth import overlap_matrix, queue_depth
 from asyncgpu_tutor.traces.analysis.facts import Facts
 from asyncgpu_tutor.traces.analysis.idle import CAUSES, idle_of_device, idle_of_streams
@@ -119,6 +120,14 @@ def test_the_matrix_of_overlaps_agrees_with_the_metrics(name: str) -> None:
         assert matrix.us[index, index] == metrics.stream_busy[key]
     pairs = math.fsum(k * (k - 1) / 2 * us for k, us in enumerate(metrics.concurrency))
     assert np.triu(matrix.us, 1).sum() == pytest.approx(pairs)
+
+
+def test_the_matrix_is_made_where_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    spans = [work(i, "kernel", i, i + 1, i + 1) for i in range(40)]
+    monkeypatch.setattr(
+        overview, "overlap_matrix", lambda _: pytest.fail("40 streams are no table")
+    )
+    assert "and 24 more" in agt.analyse(Trace(spans)).table()
 
 
 def test_one_stream_overlaps_with_none() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 from pathlib import Path
@@ -76,7 +77,10 @@ def test_a_file_of_before_there_was_about_is_read() -> None:
         ({"after": 1}, "its 'after' is not a list"),
         ({"after": [3]}, "it waits for 3, which did not come before it"),
         ({"after": [9, 1]}, "it waits for 9"),
+        ({"name": "\ud800"}, "surrogates not allowed"),
         ({"detail": []}, "its detail is not an object"),
+        ({"detail": {"bytes": 10**400}}, "its detail holds 1000"),
+        ({"detail": {"grid": [10**400, 1, 1]}}, "its detail holds 1000"),
     ],
 )
 def test_each_wrong_field_is_named(changed: dict[str, object], message: str) -> None:
@@ -141,6 +145,14 @@ def test_what_is_not_a_file_is_not_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+def test_what_was_packed_and_is_damaged_is_refused(tmp_path: Path) -> None:
+    body = bytearray(gzip.compress(str(list(range(1000))).encode()))
+    body[100:140] = bytes(40)
+    (tmp_path / "t.json.gz").write_bytes(body)
+    with pytest.raises(UsageError, match="cannot be read"):
+        Trace.load(tmp_path / "t.json.gz")
+
+
 def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.json")
     with pytest.raises(UsageError, match="is not a file"):
@@ -181,6 +193,12 @@ def test_any_rows_are_taken_or_refused(rows: list[dict[str, object]]) -> None:
     usable(trace)
 
 
+DETAILS = (
+    "api", "block", "bytes", "cuda_stream", "domain", "fills", "full_name", "grid", "named", "nested",
+    "other", "pageable", "registers", "shared", "thread", "waited_for_room", "why",
+)  # fmt: skip
+
+
 @st.composite
 def traces(draw: st.DrawFn) -> Trace:
     """What passes the checks, however odd."""
@@ -195,7 +213,7 @@ def traces(draw: st.DrawFn) -> Trace:
             "op": draw(st.none() | st.integers(0, 3)),
             "name": draw(st.sampled_from(["k", "h2d", "launch k", "malloc x", "load k"])),
             "after": draw(st.lists(st.integers(0, number - 1), max_size=3)) if number else [],
-            "detail": draw(st.dictionaries(st.sampled_from(["grid", "fills", "pageable"]), PLAIN)),
+            "detail": draw(st.dictionaries(st.sampled_from(DETAILS), PLAIN)),
         }
         rows.append(span(id=number, kind=kind, start=start, **changed))
     try:
@@ -215,3 +233,6 @@ def usable(trace: Trace) -> None:
     assert trace.table()
     assert agt.analyse(trace).table()
     assert agt.compare(trace, trace).same_work
+    assert trace.plot().svg()
+    assert trace.plot().view()
+    assert len(trace.sql("select * from spans")) == len(trace)

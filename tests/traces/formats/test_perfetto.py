@@ -114,6 +114,28 @@ def test_each_span_begins_and_ends_on_its_track_to_the_ns(trace: Trace, tmp_path
     assert seen == expected
 
 
+@pytest.mark.parametrize(
+    "host",
+    [
+        [Span(1, "range", "inner", 0, 5, ""), Span(2, "range", "outer", 0, 10, "")],
+        [Span(1, "work", "nothing", 5, 5, ""), Span(2, "work", "next", 5, 9, "")],
+    ],
+)
+def test_each_end_is_that_of_its_own_span_where_two_begin_at_once(
+    host: list[Span], tmp_path: Path
+) -> None:
+    found: dict[str, tuple[int, int]] = {}
+    for packets in slices(parse(Trace(host), tmp_path)).values():
+        stack: list[Any] = []
+        for packet in packets:
+            if packet.track_event.type == TrackEvent.TYPE_SLICE_BEGIN:
+                stack.append(packet)
+            else:
+                begin = stack.pop()
+                found[begin.track_event.name] = begin.timestamp, packet.timestamp
+    assert found == {s.name: (s.start * 1000, s.end * 1000) for s in host}
+
+
 def test_times_never_go_back(trace: Trace, tmp_path: Path) -> None:
     times = [p.timestamp for p in parse(trace, tmp_path).packet if p.HasField("track_event")]
     assert times == sorted(times)

@@ -69,7 +69,7 @@ def test_work_calls_waits_and_ranges(name: str, tmp_path: Path) -> None:
         ("d2h", "d2h", 50.0, 54.0),
     ]
     assert [s.name for s in trace if s.kind == "range"] == ["ProfilerStep#1", "aten::add_"]
-    assert [s.name for s in trace if s.kind == "wait"] == ["synchronize device"]
+    assert [s.name for s in trace if s.kind == "wait"] == ["synchronize stream"]
     assert trace.device_spans[1].detail == {"bytes": 64, "pageable": True, "cuda_stream": 7}
     assert trace.about["threads_at_once"] == 108 * 2048
     (kernel, _) = trace.device_spans
@@ -82,6 +82,19 @@ def test_events_may_stand_alone_and_times_may_be_text(tmp_path: Path) -> None:
         {**e, "ts": str(e.get("ts")), "dur": str(e.get("dur"))} if "ts" in e else e for e in step()
     ]
     assert len(Trace.load(write(tmp_path, events)).device_spans) == 2
+
+
+def test_numbers_that_nothing_can_have_and_halves_of_letters_are_left_out(tmp_path: Path) -> None:
+    huge = 10**400
+    odd = event("kernel", "k\ud800", 1, 2, 7, grid=[huge, 1, 1], block=[1, 1, 1], bytes=huge)
+    trace = Trace.load(
+        write(tmp_path, {"traceEvents": [odd], "deviceProperties": [{"numSms": huge}]})
+    )
+    (span,) = trace
+    assert span.name == "k?"
+    assert span.detail.keys() == {"block", "cuda_stream"}
+    assert agt.analyse(trace).table()
+    assert trace.plot().svg().encode()
 
 
 def test_nobody_knows_which_operators_need_each_other(tmp_path: Path) -> None:

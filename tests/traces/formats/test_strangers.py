@@ -140,6 +140,14 @@ def test_each_window_of_a_range_counts_for_itself(tmp_path: Path) -> None:
     assert [round(i.duration, 3) for i in idle_of_device(Facts(trace)) if i.cause == "host late"]
 
 
+def test_what_is_compared_is_what_counts(tmp_path: Path) -> None:
+    trace = read(loop(), tmp_path, within="step")
+    m, told = trace.metrics(), agt.compare(trace, trace)
+    assert told["makespan"].values == (m.makespan, m.makespan)
+    assert told["device idle"].values == (m.device_idle, m.device_idle)
+    assert told["mean gap of device"].values[0] == pytest.approx(11.0 / 4)
+
+
 def test_what_lies_within_a_window_by_chance_is_called_other_work(tmp_path: Path) -> None:
     trace = read(loop(), tmp_path, within="step")
     assert [s.name for s in trace.device_spans if s.detail.get("other")] == ["other"]

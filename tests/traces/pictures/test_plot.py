@@ -15,7 +15,8 @@ from matplotlib.colors import to_hex
 
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.traces import pictures
-from asyncgpu_tutor.traces.pictures.style import KIND_LOOKS, OP_COLOURS
+from asyncgpu_tutor.traces.pictures._fitting import text_width
+from asyncgpu_tutor.traces.pictures.style import KIND_LOOKS
 from asyncgpu_tutor.traces.spans import DEVICE_KINDS, Span, SpanKind, measure
 from asyncgpu_tutor.traces.trace import Trace
 
@@ -76,16 +77,9 @@ def draw(ax: Axes) -> None:
     ax.get_figure(root=True).canvas.draw()
 
 
-def dependencies(ax: Axes, kind: str) -> list[LineCollection]:
-    return [
-        c
-        for c in ax.collections
-        if isinstance(c, LineCollection) and c.get_gid() == f"dependency:{kind}"
-    ]
-
-
-def segments(ax: Axes, kind: str) -> list[np.ndarray]:
-    return [path for c in dependencies(ax, kind) for path in c.get_segments()]
+def segments(ax: Axes) -> list[np.ndarray]:
+    arrows = [c for c in ax.collections if c.get_gid() == "dependency"]
+    return [path for c in arrows if isinstance(c, LineCollection) for path in c.get_segments()]
 
 
 def legend_words(ax: Axes) -> list[str]:
@@ -149,13 +143,6 @@ def test_each_kind_has_its_colour_and_its_pattern(kind: SpanKind) -> None:
     assert (drawn.get_hatch() or "") == KIND_LOOKS[kind].hatch
 
 
-def test_colours_by_operation_keep_the_patterns_of_kinds(mlp: Trace) -> None:
-    ax = plot(mlp, color_by="op", lanes=("streams",))
-    found = {(to_hex(c.get_facecolor()[0]).upper(), c.get_hatch()) for c in collections(ax, "h2d")}
-    assert found == {(colour, "////") for colour in OP_COLOURS[:3]}
-    assert {"#0 weights", "#1 batch 1", "#2 batch 2"} <= set(legend_words(ax))
-
-
 # ------------------------------------------------------------------ names
 
 
@@ -187,31 +174,23 @@ def test_an_event_between_streams_is_an_arrow(mlp: Trace) -> None:
     ax = plot(mlp)
     weights = mlp.find("W")[0]
     starts = {s.start for s in mlp.find("x")}
-    found = segments(ax, "event")
+    found = segments(ax)
     assert {path[0][0] for path in found} == {weights.end}
     assert {path[-1][0] for path in found} == starts
     assert "waits for an event" in legend_words(ax)
-    assert segments(ax, "launch") == segments(ax, "sync") == []
+    assert segments(plot(Trace([one()]))) == []
 
 
 def test_an_event_that_adds_nothing_is_not_drawn(mlp: Trace) -> None:
     weights, late = mlp.find("W")[0], mlp.find("relu")[0]
     spans = [replace(s, after=(*s.after, weights.id)) if s is late else s for s in mlp]
-    assert len(segments(plot(Trace(spans)), "event")) == len(segments(plot(mlp), "event"))
-
-
-def test_arrows_can_be_left_out_or_all_be_drawn(mlp: Trace) -> None:
-    assert segments(plot(mlp, show_dependencies=False), "event") == []
-    ax = plot(mlp, show_dependencies="all")
-    assert len(segments(ax, "launch")) == len(mlp.device_spans)
-    both = mlp.find("both")[0]
-    assert [path[-1][0] for path in segments(ax, "sync")] == [both.end] * 2
+    assert len(segments(plot(Trace(spans)))) == len(segments(plot(mlp)))
 
 
 def test_arrows_do_not_cross_the_bars_of_the_lane_that_they_enter(mlp: Trace) -> None:
     ax = plot(mlp)
     boxes = [p.get_extents() for c in collections(ax, "kernel") for p in c.get_paths()]
-    for path in segments(ax, "event"):
+    for path in segments(ax):
         (_, y), _ = path[1], path[2]
         assert not any(box.y0 < y < box.y1 for box in boxes)
 
@@ -223,6 +202,14 @@ def test_what_stands_out_has_a_dark_edge_and_the_rest_is_faded(mlp: Trace) -> No
     assert len(by_alpha[True].get_paths()) == len(mlp.find("sgemm_naive"))
     assert len(by_alpha[False].get_paths()) == len(mlp.find("relu"))
     assert by_alpha[True].get_linewidth()[0] > by_alpha[False].get_linewidth()[0]
+
+
+def test_what_stands_out_does_so_among_neighbours_that_are_one_bar_with_it() -> None:
+    spans = [one(id=i, start=i, end=i + 0.9) for i in range(5000)]
+    (panel,) = pictures.plot(Trace(spans), lanes=("streams",), highlight=[spans[777]]).panels
+    out = [bar for bar in panel.layout.bars if panel.out(bar)]
+    assert [spans[777].id in bar.ids and bar.number > 1 for bar in out] == [True]
+    assert all(panel.faded(bar) for bar in panel.layout.bars if bar is not out[0])
 
 
 def test_the_critical_path_can_stand_out(mlp: Trace) -> None:
@@ -289,8 +276,46 @@ def test_long_times_are_labelled_in_ms_and_the_data_stay_us(
     assert ax.get_xlim()[1] >= end
 
 
+def test_times_far_from_the_start_are_told_apart() -> None:
+    trace = Trace([one(start=1_234_000_001, end=1_234_000_004)])
+    ax = plot(trace)
+    draw(ax)
+    drawn = [t.get_text() for t in ax.get_xticklabels()]
+    svg = pictures.plot(trace).svg()
+    still = re.findall(r'class="agt-tick"[^>]*>([^<]*)<', svg)
+    for labels in (drawn, still):
+        assert len(set(labels)) == len(labels) > 3
+        assert "1234000.002" in labels
+    *_, last = re.findall(r'class="agt-tick" x="([\d.]+)"[^>]*>([^<]*)<', svg)
+    assert float(last[0]) + text_width(last[1], 11) / 2 <= 760 - 2 * 8
+
+
+@pytest.mark.parametrize("width", [0, 0.1, 1])
+def test_however_narrow_there_is_room_for_the_time(mlp: Trace, width: float) -> None:
+    ax = plot(mlp, width=width)
+    assert ax.get_position().width * ax.get_figure(root=True).get_figwidth() == pytest.approx(1)
+
+
+def test_pages_that_move_both_ways_at_once_are_beside_each_other() -> None:
+    pages = [one("h2d", id=1, stream=-1), one("d2h", start=2, end=6, id=2, stream=-1)]
+    upper, lower, *engines = pictures.plot(Trace(pages)).panels[0].layout.bars
+    assert upper.bottom <= lower.y
+    assert {bar.text for bar in engines} == {"um"}
+
+
+def test_a_title_that_is_too_long_is_cut_and_says_so(mlp: Trace) -> None:
+    picture = pictures.plot(mlp, title="Words and " * 40)
+    (ax,) = picture.axes()
+    draw(ax)
+    assert ax.title.get_text() == ""
+    assert ax._left_title.get_text().endswith("\u2026")
+    assert ax._left_title.get_window_extent().x1 <= ax.get_figure(root=True).bbox.x1
+    (still,) = re.findall(r'class="agt-title"[^>]*>([^<]*)<', picture.svg())
+    assert still.endswith("\u2026")
+
+
 def test_the_legend_covers_no_bar_and_stays_in_the_figure(mlp: Trace) -> None:
-    ax = plot(mlp, color_by="op", show_dependencies="all")
+    ax = plot(mlp)
     figure = ax.get_figure(root=True)
     assert figure is not None
     draw(ax)
@@ -338,20 +363,10 @@ def test_compare_lets_something_stand_out_in_each(mlp: Trace) -> None:
     assert {c.get_alpha() for c in collections(plain, "kernel")} == {None}
 
 
-def test_compare_side_by_side(mlp: Trace) -> None:
-    left, right = (ax.get_position() for ax in compare_timelines([mlp, mlp], side_by_side=True))
-    assert left.x1 < right.x0
-    assert left.width == pytest.approx(right.width)
-
-
 # ------------------------------------------------------------------ mistakes
 def test_mistakes_are_answered_with_the_choices(mlp: Trace) -> None:
     with pytest.raises(UsageError, match=r"'stream'.*'streams'"):
         plot(mlp, lanes=("stream",))
-    with pytest.raises(UsageError, match=r"color_by is 'name'.*'kind', 'op'"):
-        plot(mlp, color_by="name")
-    with pytest.raises(UsageError, match="show_dependencies is 'none'"):
-        plot(mlp, show_dependencies="none")
     with pytest.raises(UsageError, match=r"'sgemm'.*'sgemm_naive'"):
         plot(mlp, highlight="sgemm")
     with pytest.raises(UsageError, match="at least one trace"):

@@ -14,9 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from asyncgpu_tutor.traces.pictures import plot
-from asyncgpu_tutor.traces.pictures.style import INK, KIND_LOOKS, OP_COLOURS, QUIET, darker, lighter
-from asyncgpu_tutor.traces.trace import Trace
+from asyncgpu_tutor.traces.pictures.style import COLOURS, INK, KIND_LOOKS, QUIET, darker, lighter
 
 EYES = {
     "all cones": np.eye(3),
@@ -72,8 +70,8 @@ def test_the_eyes_see_white_as_white_and_the_famous_pair_alike() -> None:
 
 BARS = [look.colour for look in KIND_LOOKS.values()]
 READ = [  # what is read on which grounds, and the least contrast; 7 is WCAG 2.1's enhanced one
-    *((INK, ground, 4.5) for ground in (*BARS, *OP_COLOURS)),
-    *((INK, lighter(ground), 7) for ground in (*BARS, *OP_COLOURS)),  # names in a pattern
+    *((INK, ground, 4.5) for ground in (*BARS, *COLOURS)),
+    *((INK, lighter(ground), 7) for ground in (*BARS, *COLOURS)),  # names in a pattern
     *((QUIET, ground, 4.5) for ground in ("#FFFFFF", "#F4F4F4")),
     *((darker(colour), colour, 1.5) for colour in BARS),  # a pattern and an outline
 ]
@@ -97,17 +95,3 @@ def test_copy_kernel_and_copy_differ_in_grey_and_in_colour_for_all_eyes(eyes: st
 def test_all_that_shares_a_lane_differs_in_pattern() -> None:
     for kinds in (ON_A_STREAM, ("call", "wait", "work")):
         assert len({KIND_LOOKS[kind].hatch for kind in kinds}) == len(kinds)
-
-
-def test_where_colour_stands_for_an_operation_its_number_is_there_too(mlp: Trace) -> None:
-    ax = plot(mlp, color_by="op", lanes=("streams",), width=16).axes()[0]
-    ax.get_figure(root=True).canvas.draw()
-    names = {t.get_text() for t in ax.texts if t.get_gid() == "name"}
-
-    assert {"#1 sgemm_naive", "#2 sgemm_naive"} <= names
-    assert not any(text.startswith("#") for text in _names(plot(mlp, lanes=("streams",)).axes()[0]))
-
-
-def _names(ax: Any) -> set[str]:
-    ax.get_figure(root=True).canvas.draw()
-    return {t.get_text() for t in ax.texts if t.get_gid() == "name"}

@@ -72,7 +72,6 @@ def test_title_facts_unit_lanes_and_legend_are_there(mlp: Trace) -> None:
     assert texts(svg, "agt-axis") == ["simulated time (µs)"]
     assert texts(svg, "agt-lane") == ["host", "stream 0", "stream 1", "stream 2"]
     assert {"copy H2D", "kernel", "waits for an event"} <= set(texts(svg, "agt-words"))
-    assert "agt-words" not in mlp.plot(legend=False).svg()
 
 
 def test_every_span_is_a_bar_that_says_more_when_one_points_at_it(mlp: Trace) -> None:
@@ -96,7 +95,7 @@ def test_bytes_grid_and_rate_are_told() -> None:
 
 
 def test_what_is_told_cannot_be_read_as_markup() -> None:
-    span = Span(0, "kernel", "<b>&", 0, 10, "<i>", 1, label="<script>")
+    span = Span(0, "kernel", "<b>&\x00\x1b", 0, 10, "<i>", 1, label="<script>")
     svg = Trace([span], device='"><script>').plot(title="<u>").svg()
 
     ET.fromstring(svg)
@@ -115,10 +114,10 @@ def test_names_fit_their_bars_or_are_not_there(mlp: Trace) -> None:
 
 
 def test_nothing_is_drawn_outside_of_the_picture(mlp: Trace) -> None:
-    for picture in (mlp.plot(), compare_timelines([mlp, mlp], side_by_side=True)):
+    for picture in (mlp.plot(), mlp.plot(width=1), compare_timelines([mlp, mlp])):
         root = ET.fromstring(picture.svg())
         width, height = (float(n) for n in root.get("viewBox", "").split()[2:])
-        assert width == 760
+        assert width == (760 if picture.width == 10 else int(root.get("width", "")))
         for group in root.findall(f"{SVG}g"):
             x, y = (float(n) for n in re.findall(r"-?[\d.]+", group.get("transform", "")))
             for box in group.iter(f"{SVG}rect"):
@@ -159,7 +158,7 @@ def test_neighbours_too_short_to_be_seen_are_one_bar_with_their_number() -> None
 
     assert len(boxes(svg)) < 1000
     assert "long" in texts(svg, "agt-name")
-    few = plot(Trace([*kernels(5000), long]), lanes=("streams",), window=(0, 40)).svg()
+    few = Trace([*kernels(5000), long]).between(0, 40).plot(lanes=("streams",)).svg()
     assert len(boxes(few)) == 20
 
 

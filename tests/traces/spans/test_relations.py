@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -81,6 +83,11 @@ class TestHappensBefore:
     def test_an_event_is_an_order(self) -> None:
         trace, _, b, c = self.record(join=True)
         assert happens_before(trace, b, c)
+
+    def test_a_span_of_another_trace_is_refused(self) -> None:
+        trace, a, _, c = self.record(join=False)
+        with pytest.raises(UsageError, match=r"'c' \(77\) is not of this trace"):
+            happens_before(trace, a, replace(c, id=77))
 
     def test_luck_is_not(self) -> None:
         trace, _, b, c = self.record(join=False)

@@ -8,6 +8,7 @@ from random import Random
 import pytest
 
 import asyncgpu_tutor as agt
+from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.traces.spans import Span
 from asyncgpu_tutor.traces.trace import Trace
 
@@ -133,6 +134,33 @@ def test_a_long_critical_path_is_shortened_and_counted() -> None:
 def test_lanes_of_several_devices_say_whose_they_are(line: str) -> None:
     text = trace([*SPANS, replace(SPANS[2], id=5, device="sim:1")]).table()
     assert any(lane.startswith(line) for lane in section(text, "Lanes"))
+
+
+def test_steps_of_the_critical_path_say_whose_stream_it_is() -> None:
+    spans = [
+        Span(0, "kernel", "k", 0, 5, "sim:0", 1),
+        Span(1, "kernel", "j", 5, 9, "sim:1", 1, after=(0,)),
+    ]
+    text = trace(spans).table()
+    assert "    sim:0 stream 1: k" in text
+    assert "    sim:1 stream 1: j" in text
+    assert "in 2 streams" in text
+    assert "in 2 streams" in repr(trace(spans))
+    assert "On sim:1 stream 1 j waits for k of sim:0 stream 1" in trace(spans).plot().words
+
+
+def test_a_name_of_several_lines_or_with_orders_for_a_terminal_is_one_line() -> None:
+    text = trace([replace(SPANS[-1], name="two\nlines\x1b[2J", after=())]).table()
+    assert "two lines [2J" in text
+    assert "\x1b" not in text
+
+
+@pytest.mark.parametrize("given", [{"width": 0}, {"width": -3}, {"limit": -1}])
+def test_a_table_without_columns_or_with_less_than_no_rows_is_refused(
+    given: dict[str, int],
+) -> None:
+    with pytest.raises(UsageError, match="needs a width of 1 or more"):
+        trace(SPANS).table(**given)
 
 
 def test_a_range_does_not_hide_what_it_encloses() -> None:

@@ -108,8 +108,9 @@ class Piece:
     tells: Tells | None = None  # how a kernel may hear of others while it runs
 
 
-# A fill is a kernel of the driver's: it needs next to no places, and yet queues for one behind kernels whose
-# blocks do not all have one. In recordings of an H200 fills wait for as long as kernels do.
+# What is moved within the device needs next to no places where it is little, and yet queues for one behind
+# kernels whose blocks do not all have one: in recordings of an H200 fills wait for as long as kernels do. Where
+# it is much, memory is all that it waits for, so that two at a time get half of that each.
 _FILL = 1e-3  # of the device's places
 
 
@@ -120,9 +121,11 @@ def _copying(
         if effect is not None:
             effect()
         us = copy_time(spec, kind, nbytes)
-        if kind == "memset":
-            return Work(us, places=_FILL, demand=_FILL)
-        return Work(us)
+        if kind in ("h2d", "d2h"):
+            return Work(us)
+        moving = 1 - spec.fill_us / us  # the part of its time in which memory is busy with it
+        part = _FILL if moving < 0.5 else moving
+        return Work(us, places=part, demand=part)
 
     return begin
 

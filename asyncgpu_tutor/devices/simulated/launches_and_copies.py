@@ -109,8 +109,8 @@ class Piece:
 
 
 # What is moved within the device needs next to no places where it is little, and yet queues for one behind
-# kernels whose blocks do not all have one: in recordings of an H200 fills wait for as long as kernels do. Where
-# it is much, memory is all that it waits for, so that two at a time get half of that each.
+# kernels whose blocks do not all have one: in recordings of an H200 fills wait for as long as kernels do.
+# Where it is much, memory is all that it waits for, so that two at a time get half of that each.
 _FILL = 1e-3  # of the device's places
 
 
@@ -304,7 +304,7 @@ def kernel_launch(
     read = [arg for arg in args if isinstance(arg, SimMemory) and arg not in written]
     detail: dict[str, object] = {"grid": list(grid), "block": list(block)}
     told = [a for a, by in zip(args, signals, strict=True) if by and isinstance(a, SimMemory)]
-    tells = Tells(waits, frozenset(map(id, told)))
+    tells = Tells(waits, frozenset(map(_place, told)))
     cost = spec.call_launch_us
     return Piece("kernel", function.name, cost, begin, written, read, detail, tells=tells)
 
@@ -314,6 +314,12 @@ def sim_memory(memory: Memory) -> SimMemory:
     if not isinstance(memory, SimMemory):
         raise DeviceMismatchError(f"{memory!r} is not memory of a simulated device")
     return memory
+
+
+def _place(memory: SimMemory) -> int:
+    """What tells it from all other memory, ever; of the host's, whatever it is mapped by."""
+    cells = memory.cells
+    return cells.data.__array_interface__["data"][0] if cells.mapped else memory.ptr
 
 
 def _scalar(arg: Argument, parameter: Parameter) -> np.generic | None:

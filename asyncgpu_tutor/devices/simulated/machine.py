@@ -19,7 +19,7 @@ from asyncgpu_tutor.devices.event_loop import nothing_ready
 from asyncgpu_tutor.devices.protocol import HostBuffer
 from asyncgpu_tutor.devices.simulated.engine import Engine
 from asyncgpu_tutor.devices.simulated.queues import Command, EngineEvent
-from asyncgpu_tutor.devices.simulated.stream_races import Access, Clock
+from asyncgpu_tutor.devices.simulated.stream_races import Access, Clock, HostHistory
 from asyncgpu_tutor.errors import DeviceError, HostBufferError, UsageError
 
 P = ParamSpec("P")
@@ -102,6 +102,7 @@ class Machine:
         self.engine = Engine()
         self._pinned: dict[int, weakref.ref[HostBuffer]] = {}
         self._calls = 0
+        self.host_history = HostHistory()
         self._lent: list[_Lent] = []
         self._waiters: list[_Waiter] = []
         # How many things the host is at work on for the sake of a kernel that waits for them.
@@ -212,6 +213,7 @@ class Machine:
         Raises `HostBufferError` if a host array was changed while that work may have been reading it.
         """
         self.seen.merge(before)
+        self.host_history.forget(self.seen)
         back = [lent for lent in self._lent if self.seen.covers(lent.access)]
         if back:
             self._lent = [lent for lent in self._lent if not self.seen.covers(lent.access)]

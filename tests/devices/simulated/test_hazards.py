@@ -4,9 +4,12 @@ host arrays that change under a copy."""
 from __future__ import annotations
 
 import asyncio
+import weakref
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,6 +18,9 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.simulated import Machine, SimDevice
 from asyncgpu_tutor.errors import HostBufferError, StreamRaceError
 from tests.laws.kernels import SCALE, kernel
+
+Host = npt.NDArray[Any]
+OnHost = Callable[[Host], agt.DeviceOp[object]]
 
 
 def fill(x: agt.DeviceArray) -> agt.DeviceOp[object]:
@@ -186,3 +192,70 @@ def test_a_staged_copy_does_not_mind(sim: SimDevice) -> None:
     host[5] = 7.0
     stream.synchronize()
     assert np.asarray(copy).tolist() == [1.0] * 10
+
+
+SET = 'extern "C" __global__ void set(float* y, float v) { y[threadIdx.x] = v; }'
+
+
+def fetch(host: Host) -> agt.DeviceOp[object]:
+    """Writes a host array by a copy."""
+    return agt.ones(host.shape).and_then(lambda x: agt.d2h(x, out=host)).named("fetch")
+
+
+def send(host: Host) -> agt.DeviceOp[object]:
+    """Reads it by a copy."""
+    return agt.h2d(host).named("send")
+
+
+def put(host: Host) -> agt.DeviceOp[object]:
+    """Writes it from a kernel, which sees it in place."""
+    return agt.Kernel(SET)(agt.mapped(host).partition(8), 2.0).named("put")
+
+
+ON_HOST = [(fetch, fetch), (fetch, send), (send, fetch), (put, put), (put, fetch), (fetch, put)]
+
+
+@pytest.mark.parametrize(("first", "second"), ON_HOST)
+@pytest.mark.parametrize("late", [0.0, 1e6])  # long done, and still nobody has looked
+def test_two_streams_and_one_host_array(
+    sim: SimDevice, first: OnHost, second: OnHost, late: float
+) -> None:
+    host = agt.pin(np.zeros(8, np.float32))
+    first(host).async_on(agt.create_stream())
+    agt.work(late)
+    with pytest.raises(StreamRaceError, match=r"race on the host array of"):
+        second(host).async_on(agt.create_stream())
+    agt.synchronize()
+    second(host).async_on(agt.create_stream())  # the host has seen the first
+    agt.synchronize()
+
+
+def test_chunks_of_one_host_array_do_not_race(sim: SimDevice) -> None:
+    host = agt.pin(np.zeros(32, np.float32))
+    for start in range(0, 32, 8):
+        fetch(host[start : start + 8]).async_on(agt.create_stream())
+    with pytest.raises(StreamRaceError):
+        send(host[7:9]).async_on(agt.create_stream())
+    agt.synchronize()
+    assert (host == 1).all()
+
+
+def test_an_event_orders_what_two_streams_do_with_a_host_array(sim: SimDevice) -> None:
+    one, two = agt.create_stream(), agt.create_stream()
+    host = agt.pin(np.zeros(8, np.float32))
+    fetch(host).async_on(one)
+    two.wait_event(one.record())
+    sent = send(host).to_host().async_on(two)
+    agt.synchronize()
+    assert (np.asarray(sent) == 1).all()
+
+
+def test_a_host_array_that_is_gone_is_not_held(sim: SimDevice) -> None:
+    stream = agt.create_stream()
+    host = agt.pinned(8)
+    gone = weakref.ref(host.base)
+    fetch(host).async_on(stream)
+    agt.work(1e6)  # done, and nobody has looked
+    agt.synchronize()
+    del host
+    assert gone() is None

@@ -24,6 +24,7 @@ from asyncgpu_tutor.exercises.checks.results import (
 from asyncgpu_tutor.exercises.checks.schedule import (
     all_in_flight,
     below,
+    computed,
     in_flight,
     launches,
     never_blocks,
@@ -254,6 +255,7 @@ def _race(answer: Any) -> Observed[Any]:
             pinned[:] = batch
         run = cast(Observed[Any], observe(once))
         never_blocks(run.trace)
+        computed(run.trace)
         right = [_forward(batch, inputs.w0, inputs.w1) for batch in numbers]
         each_equal(run.result, right, f"{RUNNERS} batches, for batch")
     return run

@@ -412,6 +412,7 @@ class SimDevice:
             return replace(work, us=work.us * whim.stretch, drain=work.drain * whim.stretch)
 
         def end(started: float, ended: float, waited: float) -> None:
+            self.machine.over(access)
             if piece.at_end is not None and piece.fills is not None:
                 self.machine.fill(access, before, piece.fills, piece.at_end)
             if log is not None and draft is not None:
@@ -420,6 +421,7 @@ class SimDevice:
                 log.finish(draft, started, ended, **found)
 
         def skipped(error: DeviceError) -> None:
+            self.machine.over(access)
             for memory in piece.writes:
                 memory.spoiled = error
 

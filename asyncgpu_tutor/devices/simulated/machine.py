@@ -39,6 +39,11 @@ PATIENCE_S = 1.0
 LOOK_AGAIN_S = 0.001
 
 
+# How many host arrays are watched for changes under a copy that is done, when nobody looks whether it is: a
+# program that never waits would keep all of them.
+MOST_LENT = 256
+
+
 class _OnMachine(Protocol):
     @property
     def machine(self) -> Machine: ...
@@ -99,6 +104,7 @@ class Machine:
         # The host's clock, in us. Never behind `engine.now`.
         self.host = 0.0
         self.seen = Clock()  # the work that the host knows to be complete
+        self._done = Clock()  # the work that is complete, known or not
         self.engine = Engine()
         self._pinned: dict[int, weakref.ref[HostBuffer]] = {}
         self._calls = 0
@@ -187,6 +193,8 @@ class Machine:
     @exclusive
     def lend(self, access: Access, before: Clock, source: HostBuffer, name: str) -> None:
         """A device reads a host array; it is checked when the host has seen that `access` is complete."""
+        if len(self._lent) >= MOST_LENT:
+            self._take_back(self._done)
         self._lent.append(_Lent(access, before, source, name, crc32(source.data)))
 
     @exclusive
@@ -213,10 +221,18 @@ class Machine:
         Raises `HostBufferError` if a host array was changed while that work may have been reading it.
         """
         self.seen.merge(before)
-        self.host_history.forget(self.seen)
-        back = [lent for lent in self._lent if self.seen.covers(lent.access)]
+        self._take_back(self.seen)
+
+    def over(self, access: Access) -> None:
+        """This work is complete, or was skipped."""
+        self._done.merge(Clock({access.key: access.count}))
+
+    def _take_back(self, known: Clock) -> None:
+        """Host arrays may be changed again when what used them is over."""
+        self.host_history.forget(known)
+        back = [lent for lent in self._lent if known.covers(lent.access)]
         if back:
-            self._lent = [lent for lent in self._lent if not self.seen.covers(lent.access)]
+            self._lent = [lent for lent in self._lent if not known.covers(lent.access)]
             for lent in back:
                 lent.check()
 

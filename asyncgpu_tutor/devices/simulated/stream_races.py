@@ -138,7 +138,7 @@ class HostHistory:
         self._uses.append(use)
 
     def forget(self, seen: Clock) -> None:
-        """The host has seen all this work complete, and whatever comes from now on is behind it."""
+        """All this work is complete, and whatever comes from now on is behind it."""
         self._uses = [use for use in self._uses if not seen.covers(use.access)]
 
 

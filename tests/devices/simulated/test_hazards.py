@@ -259,3 +259,35 @@ def test_a_host_array_that_is_gone_is_not_held(sim: SimDevice) -> None:
     agt.synchronize()
     del host
     assert gone() is None
+
+
+def test_a_program_that_never_waits_keeps_no_host_arrays(sim: SimDevice) -> None:
+    stream = agt.create_stream()
+    sent: list[weakref.ref[Host]] = []
+    for _ in range(1000):
+        host = agt.pinned(8)
+        sent.append(weakref.ref(host.base))
+        host[:] = 1
+        send(host).async_on(stream)
+        agt.work(100)
+    del host
+    assert sum(one() is not None for one in sent) < 300
+    agt.synchronize()
+
+
+def test_a_change_under_a_copy_is_told_although_nobody_waits(sim: SimDevice) -> None:
+    stream, host = agt.create_stream(), agt.pinned(8)
+    host[:] = 1
+    send(host).async_on(stream)
+    host[:] = 2
+    ops = [send(agt.pin(np.ones(8, np.float32))) for _ in range(300)]
+    with pytest.raises(HostBufferError):
+        _ = [op.async_on(stream) for op in ops]
+
+
+def test_a_race_of_two_devices_names_both(sim: SimDevice) -> None:
+    host, other = agt.pin(np.zeros(8, np.float32)), SimDevice(1, machine=sim.machine)
+    fetch(host).async_on(agt.create_stream())
+    with agt.using(other), pytest.raises(StreamRaceError, match=r"on stream 1 of sim:1 reads"):
+        send(host).async_on(agt.create_stream())
+    agt.synchronize()

@@ -380,8 +380,9 @@ class SimDevice:
         access = target.access(piece.name, piece.tells)
         for memory in piece.reads:
             memory.history.read(memory.cells.name, access, target.clock)
-        for memory in piece.writes:
-            memory.history.write(memory.cells.name, access, target.clock)
+        for number, memory in enumerate(piece.writes):
+            by = piece.adds[number] if piece.adds else ""
+            memory.history.write(memory.cells.name, access, target.clock, by)
         self._touch_host(piece, access, target.clock)
         op, label = current_operation()
         kind, name = piece.kind, piece.name

@@ -106,6 +106,8 @@ class Piece:
     # Bytes of pinned host memory that it reads, and that must not change until it has.
     lent: HostBuffer | None = None
     tells: Tells | None = None  # how a kernel may hear of others while it runs
+    # By what it adds to those of `writes` that it does nothing else with: see `Program.adds`.
+    adds: Sequence[str] = ()
 
 
 # What is moved within the device needs next to no places where it is little, and yet queues for one behind
@@ -305,8 +307,13 @@ def kernel_launch(
     detail: dict[str, object] = {"grid": list(grid), "block": list(block)}
     told = [a for a, by in zip(args, signals, strict=True) if by and isinstance(a, SimMemory)]
     tells = Tells(waits, frozenset(map(_place, told)))
+    adds = function.program.adds(function.name)
+    ways = [{by for other, by in zip(args, adds, strict=True) if other is arg} for arg in written]
+    adding = [way.pop() if len(way) == 1 else "" for way in ways]
     cost = spec.call_launch_us
-    return Piece("kernel", function.name, cost, begin, written, read, detail, tells=tells)
+    return Piece(
+        "kernel", function.name, cost, begin, written, read, detail, tells=tells, adds=adding
+    )
 
 
 def sim_memory(memory: Memory) -> SimMemory:

@@ -6,7 +6,8 @@ second, or if the host had seen the first complete before it enqueued the second
 
 Two kernels that run side by side may also agree between themselves, by flags: if one of them has a loop that
 waits, and there is an array that both access by atomics or as volatile, then that they do so rightly is taken
-on trust.
+on trust. And both may add to an array of whole numbers, by one kind of atomic, if that is all that they do
+with it.
 """
 
 from __future__ import annotations
@@ -76,26 +77,45 @@ class Access:
 
 @dataclass(slots=True)
 class History:
-    """Who last wrote an array, and who has read it since."""
+    """Who last wrote an array, who has read it since, and who has added to it in whatever order."""
 
     writer: Access | None = None
     readers: dict[Key, Access] = field(default_factory=dict[Key, Access])
+    adders: dict[Key, Access] = field(default_factory=dict[Key, Access])
+    by: str = ""  # the atomic that these use
 
     def read(self, array: str, access: Access, now: Clock) -> None:
         """Note a read; `StreamRaceError` if it may overtake the last write."""
-        if self.writer is not None and not _ordered(self.writer, access, now):
-            raise _race(f"array {array!r}", self.writer, "writes", access, "reads")
+        self._check(array, access, now, "reads")
         self.readers[access.key] = access
 
-    def write(self, array: str, access: Access, now: Clock) -> None:
-        """Note a write; `StreamRaceError` if it may overtake an earlier read or write."""
-        if self.writer is not None and not _ordered(self.writer, access, now):
-            raise _race(f"array {array!r}", self.writer, "writes", access, "writes")
+    def write(self, array: str, access: Access, now: Clock, by: str = "") -> None:
+        """Note a write; `StreamRaceError` if it may overtake an earlier read or write.
+
+        `by` is the atomic by which it adds to the array, if that is all that it does with it.
+        """
+        alike = bool(by) and by == self.by
+        self._check(array, access, now, "writes", alike=alike)
         for reader in self.readers.values():
             if not _ordered(reader, access, now):
                 raise _race(f"array {array!r}", reader, "reads", access, "writes")
-        self.writer = access
-        self.readers.clear()
+        if not alike:
+            self.adders.clear()
+            self.by = by
+        if by:
+            self.adders[access.key] = access
+        else:
+            self.writer = access
+            self.readers.clear()
+
+    def _check(
+        self, array: str, access: Access, now: Clock, does: str, *, alike: bool = False
+    ) -> None:
+        """`StreamRaceError` if this may overtake a write; those who add `alike` may."""
+        before = [] if self.writer is None else [self.writer]
+        for writer in before if alike else [*before, *self.adders.values()]:
+            if not _ordered(writer, access, now):
+                raise _race(f"array {array!r}", writer, "writes", access, does)
 
 
 @dataclass(frozen=True, slots=True)

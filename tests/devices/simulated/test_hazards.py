@@ -122,7 +122,25 @@ def test_tasks_that_write_one_array_race(sim: SimDevice) -> None:
     assert isinstance(error, StreamRaceError)
 
 
-STEP = st.sampled_from(["write", "read", "record", "wait", "sync"])
+COUNT = """
+extern "C" __global__ void count(float* spare, unsigned int* x)
+{
+    atomicADD(&x[threadIdx.x % 4], 1u);
+    atomicADD(x + 1, 2u);
+}
+"""
+
+
+def count(x: agt.DeviceArray, by: str = "Add") -> agt.DeviceOp[object]:
+    """Adds to x, and to nothing else."""
+    kernel = agt.Kernel(COUNT.replace("ADD", by))
+    return kernel(agt.zeros(8), x.borrow(), grid=1, block=8).named("count")
+
+
+STEP = st.sampled_from(["write", "read", "add", "record", "wait", "sync"])
+
+
+EIGHT = np.ones(8, np.uint32)
 
 
 @given(st.lists(st.tuples(STEP, st.integers(0, 2)), max_size=14))
@@ -135,12 +153,17 @@ def test_a_race_is_reported_exactly_where_there_is_one(steps: list[tuple[str, in
 
 def take(steps: list[tuple[str, int]]) -> None:
     """Take these steps, up to the first race."""
-    x = agt.zeros((8,), name="x").sync()
+    x = agt.zeros((8,), np.uint32, name="x").sync()
     streams = [agt.create_stream() for _ in range(3)]
     event, carried = streams[0].record(), frozenset[int]()
     before = [frozenset[int]()] * 3  # what precedes the next work on each stream
     seen = frozenset[int]()  # what the host knows to be complete
-    accesses: list[tuple[int, bool]] = []
+    accesses: list[tuple[int, str]] = []
+    ops = {
+        "write": lambda: agt.memcpy(x.borrow(), agt.pin(EIGHT)),
+        "read": lambda: read(x),
+        "add": lambda: count(x),
+    }
     for number, (step, index) in enumerate(steps):
         stream = streams[index]
         if step == "record":
@@ -153,15 +176,17 @@ def take(steps: list[tuple[str, int]]) -> None:
             seen |= before[index]
         else:
             known = before[index] | seen
-            writes = step == "write"
-            race = any(earlier not in known and (writes or wrote) for earlier, wrote in accesses)
-            op = fill(x) if writes else read(x)
+            race = any(
+                earlier not in known and (step == "write" or step != other)
+                for earlier, other in accesses
+            )
+            op = ops[step]()
             if race:
                 with pytest.raises(StreamRaceError):
                     op.async_on(stream)
                 return
             op.async_on(stream)
-            accesses.append((number, writes))
+            accesses.append((number, step))
             before[index] = known | {number}
 
 
@@ -290,4 +315,41 @@ def test_a_race_of_two_devices_names_both(sim: SimDevice) -> None:
     fetch(host).async_on(agt.create_stream())
     with agt.using(other), pytest.raises(StreamRaceError, match=r"on stream 1 of sim:1 reads"):
         send(host).async_on(agt.create_stream())
+    agt.synchronize()
+
+
+def test_counts_from_several_streams_add_up(sim: SimDevice) -> None:
+    x = agt.zeros(4, np.uint32, name="x").sync()
+    for _ in range(3):
+        count(x).async_on(agt.create_stream())
+    agt.synchronize()
+    assert list(agt.d2h(x).sync()) == [6, 54, 6, 6]
+
+
+@pytest.mark.parametrize(
+    ("line", "dtype"),
+    [
+        ("x[8 + threadIdx.x] = atomicAdd(&x[0], 1u);", "unsigned int"),  # asks what was there
+        ("atomicAdd(&x[x[8] % 8], 1u);", "unsigned int"),  # reads
+        ("atomicAdd(&x[0], 1u); atomicMax(&x[1], 3u);", "unsigned int"),
+        ("unsigned int* y = x; atomicAdd(&y[0], 1u);", "unsigned int"),
+        ("atomicExch(&x[0], 1u);", "unsigned int"),
+        ("atomicAdd(&x[0], 1.0f);", "float"),  # which rounds
+    ],
+)
+def test_what_is_more_than_adding_is_a_race(sim: SimDevice, line: str, dtype: str) -> None:
+    source = f'extern "C" __global__ void more({dtype}* x) {{ {line} }}'
+    x = agt.zeros(64, np.float32 if dtype == "float" else np.uint32, name="x").sync()
+    op = agt.Kernel(source)(x.borrow(), grid=1, block=8)
+    op.async_on(agt.create_stream())
+    with pytest.raises(StreamRaceError):
+        op.async_on(agt.create_stream())
+    agt.synchronize()
+
+
+def test_two_ways_of_adding_are_a_race(sim: SimDevice) -> None:
+    x = agt.zeros(8, np.uint32, name="x").sync()
+    count(x).async_on(agt.create_stream())
+    with pytest.raises(StreamRaceError):
+        count(x, "Max").async_on(agt.create_stream())
     agt.synchronize()

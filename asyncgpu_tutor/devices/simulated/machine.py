@@ -164,15 +164,11 @@ class Machine:
 
     def room_of(self, array: HostBuffer) -> HostBuffer:
         """The bytes of a whole pinned array, and its padding."""
-        root: Any = array
-        while isinstance(root, np.ndarray):
-            known = self._pinned.get(id(cast(Any, root)))
-            if known is not None and known() is root:
-                found = cast(HostBuffer, root)
-                same = array.__array_interface__["data"][0] == found.__array_interface__["data"][0]
-                if same and array.nbytes > found.nbytes - 16:
-                    return found
-            root = cast(Any, root).base
+        found = self._pinned_room(array)
+        if found is not None and array.nbytes > found.nbytes - 16:
+            start, begins = (x.__array_interface__["data"][0] for x in (array, found))
+            if start == begins:
+                return found
         raise UsageError(
             "a kernel sees a pinned array in place, as a whole: agt.pinned(shape, dtype) makes one, and "
             f"this one, of shape {array.shape}, is a part of another or not pinned"
@@ -180,15 +176,15 @@ class Machine:
 
     def is_pinned(self, array: HostBuffer) -> bool:
         """Whether `pinned` made this array, or the one that it is a view of; of no bytes, always."""
-        if array.nbytes == 0:
-            return True
-        root: Any = array
-        while root is not None:
-            known = self._pinned.get(id(root))
-            if known is not None and known() is root:
-                return True
-            root = getattr(root, "base", None)
-        return False
+        return array.nbytes == 0 or self._pinned_room(array) is not None
+
+    def _pinned_room(self, array: Any) -> HostBuffer | None:
+        while array is not None:
+            known = self._pinned.get(id(array))
+            if known is not None and known() is array:
+                return cast(HostBuffer, array)
+            array = getattr(array, "base", None)
+        return None
 
     @exclusive
     def lend(self, access: Access, before: Clock, source: HostBuffer, name: str) -> None:

@@ -750,8 +750,8 @@ waiting.reveal(truth, f"Python waited for {share:.0%} of the time, in five waits
 
 # %% [markdown] id=steps-read
 # Each step tells the same story: a call or two, and then a stretch of waiting while the device works. After each step it is the other way round: the device has
-# nothing to do until Python has come back and made the next call. **They take turns. When one works, the other is idle.** (Each `sync` takes the next of four streams,
-# hence the staircase. Lanes are numbered in the order of their first use.)
+# nothing to do until Python has come back and made the next call. **They take turns. When one works, the other is idle.** (The work goes down a
+# staircase because each `sync` takes the next of four streams. Never mind for now; [chapter 05](05_scheduling.ipynb) says who chooses them.)
 
 # %% id=steps-check tags=asserts
 waits = [span for span in stepwise if span.kind == "wait"]

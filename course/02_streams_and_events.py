@@ -3,7 +3,7 @@
 # %% [markdown] id=title
 # # Streams and events
 #
-# One queue keeps everything in order. Two queues are faster. **What did you give up when you took the second one, and how do you get it back?**
+# One queue keeps everything in order. Two queues can be faster. **What do you give up when you take the second one, and how do you get it back?**
 #
 # After this page you can put work on streams of your own and say what is in order and what is not, find a race, end it with an event instead of a wait, and
 # fork and join work with as few events as possible.

@@ -440,7 +440,7 @@ def there_and_back(process, data):
 # Here the parts are twice as large as in the sliders above, so there is more time to submit each. Try four to six parts on three streams.
 
 # %% id=02b-challenge explanation
-# The limit is about 310 µs, the time of one direction. What you have on top of it are the two ends and Python's calls. Parts need not be of equal size, by the way.
+# The limit is about 300 µs: that long the engine of each direction is at work. What you have on top of it are the two ends and Python's calls. Parts need not be of equal size, by the way.
 
 # %% id=02b-challenge-check
 check("02b-challenge", there_and_back)

@@ -161,7 +161,7 @@ agt.value(42).sync()
 
 # %% [markdown] id=with-context
 # It looks useless, but wait. The second part is `agt.with_context(function)`. It makes an operation of a *function*, which is called when the
-# operation **runs**, and not before. It is called with an `ExecutionContext`: the stream that was chosen for this run, with all that one can do on it. What it returns must be an *operation*, which
+# operation **runs**, and not before. It gets an `ExecutionContext`, or *context*: that knows the stream of this run, and can put work on it. What your function returns must be an *operation*, which
 # runs next, on the same stream. If you only have a thing, wrap it in `value`.
 #
 # Let us ask a context for its stream:
@@ -406,8 +406,8 @@ else:
     raise AssertionError("the second run should have been refused")
 
 # %% [markdown] id=twice-read
-# A launch yields all the arrays that it was given. `.last()` picks the last of them (and `.unpartition()` joins its blocks again). For that, `.last()` runs its source, the launch, *once*, and keeps
-# the result. The first run gave the array away, so the second finds nothing. (`.output()` keeps nothing: each run is a launch of its own.)
+# A launch yields all the arrays that it was given, and `.last()` picks the last of them. (`.unpartition()` joins its blocks again.) To pick it, `.last()` runs the launch *once* and keeps what came
+# out. The first run took the array from there, so the second finds nothing. `.output()` is different: it keeps nothing, and each run is a launch of its own.
 #
 # The simple cure is to build the operation again for each run; building costs next to nothing. But you already know a way to make *one* operation in which everything is built anew at every run.
 
@@ -534,7 +534,7 @@ awaited.plot(
 )
 
 # %% [markdown] id=await-read
-# As quick as `async_on`. But look at the host's lane: a gap behind the job, at most, and no bar for a wait. Nobody is blocked. If the loop had anything else to do, this is when it would do it.
+# As quick as `async_on`. But look at the host's lane: there is no bar for a wait. Behind the job is a gap, if anything. Nobody is blocked: if the loop had something else to do, it would do it in that gap.
 #
 # So which one? `sync` to try things out. `async_on` and `sync_on` where the *stream* matters, for example beside a library that has streams of its own; the order with other streams is
 # then your business, as in chapter 02. `await` in programs that do several things at a time, and so nearly everywhere from here on.

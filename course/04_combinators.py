@@ -710,7 +710,7 @@ print("written twice:", len(twice.find("h2d")), "copies. Shared:", len(once.find
 print(a)
 
 # %% [markdown] id=shared-read
-# (`shared x1`: `a` and `b` are two names of one handle. Call `shared()` *once* and keep what it returns. `source.shared()` in two places makes two sources again.)
+# (`shared x1` says that there is one handle. `a` and `b` are two names of it.) Call `shared()` *once*, and keep what it returns: `source.shared()` in two places makes two sources again.
 #
 # `shared` draws arrows, too. If the readers are on different streams, the source runs on the stream of *one* of them, with an event behind it, and the others wait for that event. No race, whoever comes first.
 #
@@ -1080,8 +1080,8 @@ def filtered(picture, filters, join):
 # `arms = agt.overlap(*[f(source) for f in filters])`, then `.and_then(lambda r: join(join(r[0], r[1]), join(r[2], r[3])))`, then `.to_host()`.
 
 # %% id=04-challenge explanation
-# What is left is one copy, filters that overlap, the sums and the way back. And look at the host: it is busy from beginning to end, so by now the device waits for
-# Python. That is a wall of its own; the next page is about such walls.
+# What is left is one copy, filters that overlap, the sums and the way back. Print the table of its trace: by now three quarters of the critical path are calls that Python makes, so it is the device that
+# waits. That is a wall of its own, and the next page is about such walls.
 
 # %% id=04-challenge-check
 check("04-challenge", filtered)

@@ -444,7 +444,7 @@ def small_arrays(hosts):
     return agt.zip(*[op.unpartition().to_host() for op in ops])
 
 
-# %% id=03-challenge cause="no kernel ran: the device is to do the computing"
+# %% id=03-challenge cause="no kernel ran"
 def small_arrays(hosts):
     return agt.with_context(lambda context: agt.value(np.maximum(np.stack(hosts), 0)))
 

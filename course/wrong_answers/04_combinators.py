@@ -50,18 +50,6 @@ def residual(x, add):
     return total.output().to_host()
 
 
-# %% id=04-baton cause="on stream"
-def residual(x, add):
-    n = x.size
-    there = agt.h2d(x).shared()
-    positive = agt.relu(n, there, agt.zeros(n).partition(256)).output()
-    return (
-        agt.overlap(there, positive)
-        .and_then(lambda arrays: add(n, *arrays, agt.zeros(n).partition(256)).output())
-        .to_host()
-    )
-
-
 # %% id=04-baton cause="a NumPy array should come out"
 def residual(x, add):
     n = x.size
@@ -113,13 +101,6 @@ def async_saxpy(saxpy, a, x, y):
 def async_saxpy(saxpy, a, x, y):
     launch = saxpy(x.size, a, agt.h2d(x), agt.h2d(y).partition(256))
     return launch.output()
-
-
-# %% id=04-saxpy cause="on stream"
-def async_saxpy(saxpy, a, x, y):
-    x_there, y_there = agt.overlap(agt.h2d(x), agt.h2d(y)).unzip()
-    launch = saxpy(x.size, a, x_there, y_there.partition(256))
-    return launch.output().to_host()
 
 
 # %% id=04-saxpy cause="`saxpy` ran 2 times"
@@ -376,6 +357,11 @@ def all_scaled(x, factors, scaled):
 def all_scaled(x, factors, scaled):
     for factor in factors:
         return agt.h2d(x).and_then(lambda array: scaled(array, factor)).to_host()
+
+
+# %% id=04-loop cause="`scale` ran 0 times"
+def all_scaled(x, factors, scaled):
+    return agt.zip(*[agt.value(factor * x) for factor in factors])
 
 
 # %% id=04-baton cause="element 0 is"

@@ -523,3 +523,18 @@ async def run_tokens(graph, x, tokens):
             pass
         results.append(np.array(answer.numpy()))
     return results
+
+
+# %% id=09-shapes cause="request 3, of shape (4, 8), element (0, 0) is"
+def make_server(make, stream):
+    known = {}
+
+    def answer(x):
+        if x.size not in known:
+            slot = agt.pinned(x.shape)
+            known[x.size] = slot, make(slot).graph_on(stream)
+        slot, graph = known[x.size]
+        slot[:] = x.reshape(slot.shape)
+        return graph.launch().sync_on(stream).reshape(x.shape).copy()
+
+    return answer

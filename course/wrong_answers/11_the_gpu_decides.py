@@ -474,3 +474,13 @@ def pagerank(sources, weight):
 # %% id=11-challenge cause="should return an array of 600 ranks"
 def pagerank(sources, weight):
     return agt.full(weight.size, 1 / weight.size).sync()
+
+
+# %% id=11-challenge cause="no kernel ran"
+def pagerank(sources, weight):
+    from_pages, weight = agt.zip(agt.d2h(sources), agt.d2h(weight)).sync()
+    n = weight.size
+    rank = np.full(n, 1 / n)
+    for _ in range(50):
+        rank = 0.15 / n + 0.85 * (weight * rank)[from_pages.reshape(n, 8)].sum(axis=1)
+    return rank

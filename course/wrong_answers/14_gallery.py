@@ -178,3 +178,14 @@ def fly(step, at, speed, steps):
         ops[0].async_on(stream)
         at = other[0]
     return agt.d2h(at.borrow()).sync_on(stream)
+
+
+# %% id=14-challenge cause="no kernel ran"
+def fly(step, at, speed, steps):
+    at, speed = (agt.d2h(x.borrow()).sync().reshape(-1, 2) for x in (at, speed))
+    for _ in range(steps):
+        d = at[None] - at[:, None]
+        r2 = (d * d).sum(-1) + np.float32(0.01)
+        speed = speed + np.float32(0.01) * (d / (len(at) * r2 * np.sqrt(r2))[..., None]).sum(1)
+        at = at + np.float32(0.01) * speed
+    return at.ravel()

@@ -281,6 +281,19 @@ def _kept_in_a_closure(x: Any, add: Any) -> Any:
     return agt.h2d(x).and_then(both).to_host()
 
 
+def _beside_its_copy(x: Any, add: Any) -> Any:
+    n = x.size
+    there = agt.h2d(x).shared()
+    positive = agt.relu(n, there, agt.zeros(n).partition(256)).output()
+    both = agt.overlap(there, positive)
+    return both.and_then(lambda xs: add(n, *xs, agt.zeros(n).partition(256)).output()).to_host()
+
+
+def _uploads_on_two_streams(saxpy: Any, a: Any, x: Any, y: Any) -> Any:
+    x_there, y_there = agt.overlap(agt.h2d(x), agt.h2d(y)).unzip()
+    return saxpy(x.size, a, x_there, y_there.partition(256)).output().to_host()
+
+
 def _one_of_two_arms(source: Any, left: Any, right: Any, join: Any) -> Any:
     s = source.shared()
     sides = agt.overlap(right(s).named("mine"), left(s), agt.value(0))
@@ -509,6 +522,8 @@ RIGHT: list[tuple[str, Any]] = [
     ("03-challenge", _one_letter),
     ("04-loop", _by_default),
     ("04-baton", _kept_in_a_closure),
+    ("04-baton", _beside_its_copy),
+    ("04-saxpy", _uploads_on_two_streams),
     (
         "04-zip-or-overlap",
         lambda a, b, join: agt.overlap(b.named("mine"), a).and_then(

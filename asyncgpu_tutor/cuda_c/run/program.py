@@ -44,6 +44,7 @@ from asyncgpu_tutor.cuda_c.compile.variables import Variable
 from asyncgpu_tutor.cuda_c.cost.walk import walk
 from asyncgpu_tutor.cuda_c.lockstep.team import Dim, Limits
 from asyncgpu_tutor.cuda_c.memory.allocation import GlobalMemory
+from asyncgpu_tutor.cuda_c.run.commuting import added_to
 from asyncgpu_tutor.cuda_c.run.kernel import CompiledKernel, Execution, LaunchResult
 from asyncgpu_tutor.cuda_c.run.parameter_values import Argument
 from asyncgpu_tutor.cuda_c.syntax import ast
@@ -88,6 +89,7 @@ class Program:
         self._shared: list[tuple[ast.Declarator, set[str]]] = []
         self._compiled: dict[str, CompiledKernel] = {}
         self._signatures: dict[str, Signature] = {}
+        self._adds: dict[str, tuple[str, ...]] = {}
         self._refused: dict[str, UnsupportedFeatureError] = {}
         self._classes: dict[Struct, Class] = {}
         self._called: dict[str, list[ast.Function]] = {}
@@ -369,6 +371,21 @@ class Program:
         code = self._find(name).code
         by = tuple(isinstance(p.type, Pointer) and p.origin.signals for p in code.parameters)
         return code.watches, by
+
+    def adds(self, name: str) -> tuple[str, ...]:
+        """For each parameter, the atomic by which a kernel does nothing but add whole numbers to it, or "".
+
+        See `added_to`.
+        """
+        if name not in self._adds:
+            kernels = self._functions.get(name, [])  # no instances of templates
+            own = any(word.startswith("atomic") for word in self._functions)
+            added = added_to(kernels[0]) if len(kernels) == 1 and not own else {}
+            self._adds[name] = tuple(
+                added.get(p.name, "") if p.dtype is not None and p.dtype.kind in "iu" else ""
+                for p in self._signatures[name].parameters
+            )
+        return self._adds[name]
 
 
 @lru_cache(maxsize=256)

@@ -35,7 +35,7 @@ from asyncgpu_tutor.devices.simulated.queues import Command, EngineEvent, Work
 from asyncgpu_tutor.devices.simulated.sampled_reference import LARGE, Reference, StandIn
 from asyncgpu_tutor.devices.simulated.spec import H200, DeviceSpec
 from asyncgpu_tutor.devices.simulated.stream import SimEvent, SimStream
-from asyncgpu_tutor.devices.simulated.stream_races import Clock
+from asyncgpu_tutor.devices.simulated.stream_races import Access, Clock
 from asyncgpu_tutor.errors import DeviceError, DeviceMismatchError, UpstreamError
 from asyncgpu_tutor.traces.spans import Draft, SpanKind, SpanLog, call_name
 from asyncgpu_tutor.traces.spans.tag import current_operation, forbid_nested_wait
@@ -381,8 +381,10 @@ class SimDevice:
         access = target.access(piece.name, piece.tells)
         for memory in piece.reads:
             memory.history.read(memory.cells.name, access, target.clock)
-        for memory in piece.writes:
-            memory.history.write(memory.cells.name, access, target.clock)
+        for number, memory in enumerate(piece.writes):
+            by = piece.adds[number] if piece.adds else ""
+            memory.history.write(memory.cells.name, access, target.clock, by)
+        self._touch_host(piece, access, target.clock)
         op, label = current_operation()
         kind, name = piece.kind, piece.name
         call = graph_call if in_graph else self.call(call_name(kind, name), piece.cost)
@@ -412,6 +414,7 @@ class SimDevice:
             return replace(work, us=work.us * whim.stretch, drain=work.drain * whim.stretch)
 
         def end(started: float, ended: float, waited: float) -> None:
+            self.machine.over(access)
             if piece.at_end is not None and piece.fills is not None:
                 self.machine.fill(access, before, piece.fills, piece.at_end)
             if log is not None and draft is not None:
@@ -420,6 +423,7 @@ class SimDevice:
                 log.finish(draft, started, ended, **found)
 
         def skipped(error: DeviceError) -> None:
+            self.machine.over(access)
             for memory in piece.writes:
                 memory.spoiled = error
 
@@ -430,6 +434,20 @@ class SimDevice:
         if piece.lent is not None:
             (target_memory,) = piece.writes
             self.machine.lend(access, target.clock.copy(), piece.lent, target_memory.cells.name)
+
+    def _touch_host(self, piece: Piece, access: Access, now: Clock) -> None:
+        """Note what it reads and writes in the memory of the host."""
+        touch = self.machine.host_history.touch
+        for writes, memories in ((False, piece.reads), (True, piece.writes)):
+            for cells in (memory.cells for memory in memories):
+                if cells.mapped:
+                    touch(cells.data, cells.name, access, now, writes=writes)
+        for host, writes, memories in (
+            (piece.lent, False, piece.writes),
+            (piece.fills, True, piece.reads),
+        ):
+            if host is not None:
+                touch(host, memories[0].cells.name, access, now, writes=writes)
 
     def own(self, stream: Stream) -> SimStream:
         """A stream, if it is one of this device's."""

@@ -283,11 +283,14 @@ class Engine:
         if queue.error_op is not None and command.op != queue.error_op:
             queue.error = queue.error_op = None  # another submission's failure is not this one's
         if command.awaits is not None:
+            if command.awaits.ended > queue.ended:
+                queue.last, queue.ended = command.awaits.last, command.awaits.ended
             self._inherit(queue, command)
         elif command.records is not None:
             event = command.records
             event.passed, event.at = True, self.now
             event.error, event.error_op = queue.error, queue.error_op
+            event.last, event.ended = queue.last, queue.ended
             if command.op is None:
                 event.untold = next((error for of, error in self.failures if of is queue), None)
         elif queue.error is not None:

@@ -106,10 +106,13 @@ class Piece:
     # Bytes of pinned host memory that it reads, and that must not change until it has.
     lent: HostBuffer | None = None
     tells: Tells | None = None  # how a kernel may hear of others while it runs
+    # By what it adds to those of `writes` that it does nothing else with: see `Program.adds`.
+    adds: Sequence[str] = ()
 
 
-# A fill is a kernel of the driver's: it needs next to no places, and yet queues for one behind kernels whose
-# blocks do not all have one. In recordings of an H200 fills wait for as long as kernels do.
+# What is moved within the device needs next to no places where it is little, and yet queues for one behind
+# kernels whose blocks do not all have one: in recordings of an H200 fills wait for as long as kernels do.
+# Where it is much, memory is all that it waits for, so that two at a time get half of that each.
 _FILL = 1e-3  # of the device's places
 
 
@@ -120,9 +123,11 @@ def _copying(
         if effect is not None:
             effect()
         us = copy_time(spec, kind, nbytes)
-        if kind == "memset":
-            return Work(us, places=_FILL, demand=_FILL)
-        return Work(us)
+        if kind in ("h2d", "d2h"):
+            return Work(us)
+        moving = 1 - spec.fill_us / us  # the part of its time in which memory is busy with it
+        part = _FILL if moving < 0.5 else moving
+        return Work(us, places=part, demand=part)
 
     return begin
 
@@ -301,9 +306,14 @@ def kernel_launch(
     read = [arg for arg in args if isinstance(arg, SimMemory) and arg not in written]
     detail: dict[str, object] = {"grid": list(grid), "block": list(block)}
     told = [a for a, by in zip(args, signals, strict=True) if by and isinstance(a, SimMemory)]
-    tells = Tells(waits, frozenset(map(id, told)))
+    tells = Tells(waits, frozenset(map(_place, told)))
+    adds = function.program.adds(function.name)
+    ways = [{by for other, by in zip(args, adds, strict=True) if other is arg} for arg in written]
+    adding = [way.pop() if len(way) == 1 else "" for way in ways]
     cost = spec.call_launch_us
-    return Piece("kernel", function.name, cost, begin, written, read, detail, tells=tells)
+    return Piece(
+        "kernel", function.name, cost, begin, written, read, detail, tells=tells, adds=adding
+    )
 
 
 def sim_memory(memory: Memory) -> SimMemory:
@@ -311,6 +321,12 @@ def sim_memory(memory: Memory) -> SimMemory:
     if not isinstance(memory, SimMemory):
         raise DeviceMismatchError(f"{memory!r} is not memory of a simulated device")
     return memory
+
+
+def _place(memory: SimMemory) -> int:
+    """What tells it from all other memory, ever; of the host's, whatever it is mapped by."""
+    cells = memory.cells
+    return cells.data.__array_interface__["data"][0] if cells.mapped else memory.ptr
 
 
 def _scalar(arg: Argument, parameter: Parameter) -> np.generic | None:

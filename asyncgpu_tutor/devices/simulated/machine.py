@@ -19,7 +19,7 @@ from asyncgpu_tutor.devices.event_loop import nothing_ready
 from asyncgpu_tutor.devices.protocol import HostBuffer
 from asyncgpu_tutor.devices.simulated.engine import Engine
 from asyncgpu_tutor.devices.simulated.queues import Command, EngineEvent, Queue
-from asyncgpu_tutor.devices.simulated.stream_races import Access, Clock
+from asyncgpu_tutor.devices.simulated.stream_races import Access, Clock, HostHistory
 from asyncgpu_tutor.errors import DeviceError, HostBufferError, UsageError
 
 P = ParamSpec("P")
@@ -37,6 +37,11 @@ QUIET_TURNS = 64
 # that long, and no time of the model depends on it.
 PATIENCE_S = 1.0
 LOOK_AGAIN_S = 0.001
+
+
+# How many host arrays are watched for changes under a copy that is done, when nobody looks whether it is: a
+# program that never waits would keep all of them.
+MOST_LENT = 256
 
 
 class _OnMachine(Protocol):
@@ -99,9 +104,11 @@ class Machine:
         # The host's clock, in us. Never behind `engine.now`.
         self.host = 0.0
         self.seen = Clock()  # the work that the host knows to be complete
+        self._done = Clock()  # the work that is complete, known or not
         self.engine = Engine()
         self._pinned: dict[int, weakref.ref[HostBuffer]] = {}
         self._calls = 0
+        self.host_history = HostHistory()
         self._lent: list[_Lent] = []
         self._waiters: list[_Waiter] = []
         # How many things the host is at work on for the sake of a kernel that waits for them.
@@ -157,15 +164,11 @@ class Machine:
 
     def room_of(self, array: HostBuffer) -> HostBuffer:
         """The bytes of a whole pinned array, and its padding."""
-        root: Any = array
-        while isinstance(root, np.ndarray):
-            known = self._pinned.get(id(cast(Any, root)))
-            if known is not None and known() is root:
-                found = cast(HostBuffer, root)
-                same = array.__array_interface__["data"][0] == found.__array_interface__["data"][0]
-                if same and array.nbytes > found.nbytes - 16:
-                    return found
-            root = cast(Any, root).base
+        found = self._pinned_room(array)
+        if found is not None and array.nbytes > found.nbytes - 16:
+            start, begins = (x.__array_interface__["data"][0] for x in (array, found))
+            if start == begins:
+                return found
         raise UsageError(
             "a kernel sees a pinned array in place, as a whole: agt.pinned(shape, dtype) makes one, and "
             f"this one, of shape {array.shape}, is a part of another or not pinned"
@@ -173,19 +176,21 @@ class Machine:
 
     def is_pinned(self, array: HostBuffer) -> bool:
         """Whether `pinned` made this array, or the one that it is a view of; of no bytes, always."""
-        if array.nbytes == 0:
-            return True
-        root: Any = array
-        while root is not None:
-            known = self._pinned.get(id(root))
-            if known is not None and known() is root:
-                return True
-            root = getattr(root, "base", None)
-        return False
+        return array.nbytes == 0 or self._pinned_room(array) is not None
+
+    def _pinned_room(self, array: Any) -> HostBuffer | None:
+        while array is not None:
+            known = self._pinned.get(id(array))
+            if known is not None and known() is array:
+                return cast(HostBuffer, array)
+            array = getattr(array, "base", None)
+        return None
 
     @exclusive
     def lend(self, access: Access, before: Clock, source: HostBuffer, name: str) -> None:
         """A device reads a host array; it is checked when the host has seen that `access` is complete."""
+        if len(self._lent) >= MOST_LENT:
+            self._take_back(self._done)
         self._lent.append(_Lent(access, before, source, name, crc32(source.data)))
 
     @exclusive
@@ -212,9 +217,18 @@ class Machine:
         Raises `HostBufferError` if a host array was changed while that work may have been reading it.
         """
         self.seen.merge(before)
-        back = [lent for lent in self._lent if self.seen.covers(lent.access)]
+        self._take_back(self.seen)
+
+    def over(self, access: Access) -> None:
+        """This work is complete, or was skipped."""
+        self._done.merge(Clock({access.key: access.count}))
+
+    def _take_back(self, known: Clock) -> None:
+        """Host arrays may be changed again when what used them is over."""
+        self.host_history.forget(known)
+        back = [lent for lent in self._lent if known.covers(lent.access)]
         if back:
-            self._lent = [lent for lent in self._lent if not self.seen.covers(lent.access)]
+            self._lent = [lent for lent in self._lent if not known.covers(lent.access)]
             for lent in back:
                 lent.check()
 

@@ -61,6 +61,9 @@ class EngineEvent:
     error: DeviceError | None = None
     error_op: int | None = None
     untold: DeviceError | None = None
+    # What the queue did last, and until when: who awaits the event starts no sooner than that queue could.
+    last: Resource = "none"
+    ended: float = 0.0
 
 
 @dataclass(eq=False, slots=True)

@@ -163,7 +163,8 @@ class SimStream:
         key = (self.device.ordinal, self.number)
         tag = current_tag()
         whose = f" of operation {tag.label!r} (#{tag.op})" if tag else ""
-        where = f"{what!r}{whose} on stream {self.number}"
+        which = f" of {self.device.name}" if self.device.ordinal else ""
+        where = f"{what!r}{whose} on stream {self.number}{which}"
         return Access(key, self.clock.tick(key), where, tells)
 
     def submit(self, command: Command) -> None:

@@ -6,13 +6,18 @@ second, or if the host had seen the first complete before it enqueued the second
 
 Two kernels that run side by side may also agree between themselves, by flags: if one of them has a loop that
 waits, and there is an array that both access by atomics or as volatile, then that they do so rightly is taken
-on trust.
+on trust. And both may add to an array of whole numbers, by one kind of atomic, if that is all that they do
+with it.
 """
 
 from __future__ import annotations
 
+import weakref
 from dataclasses import dataclass, field
 
+import numpy as np
+
+from asyncgpu_tutor.devices.protocol import HostBuffer
 from asyncgpu_tutor.errors import StreamRaceError
 
 Key = tuple[int, int]  # device, stream
@@ -51,7 +56,7 @@ class Tells:
     """How a kernel may hear of others while it runs, or tell them."""
 
     waits: bool  # whether it has a loop that may wait
-    by: frozenset[int]  # the memories (by `id`) that it accesses by atomics or as volatile
+    by: frozenset[int]  # the memories (by address) that it accesses by atomics or as volatile
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,35 +77,98 @@ class Access:
 
 @dataclass(slots=True)
 class History:
-    """Who last wrote an array, and who has read it since."""
+    """Who last wrote an array, who has read it since, and who has added to it in whatever order."""
 
     writer: Access | None = None
     readers: dict[Key, Access] = field(default_factory=dict[Key, Access])
+    adders: dict[Key, Access] = field(default_factory=dict[Key, Access])
+    by: str = ""  # the atomic that these use
 
     def read(self, array: str, access: Access, now: Clock) -> None:
         """Note a read; `StreamRaceError` if it may overtake the last write."""
-        if self.writer is not None and not _ordered(self.writer, access, now):
-            raise _race(array, self.writer, "writes", access, "reads")
+        self._check(array, access, now, "reads")
         self.readers[access.key] = access
 
-    def write(self, array: str, access: Access, now: Clock) -> None:
-        """Note a write; `StreamRaceError` if it may overtake an earlier read or write."""
-        if self.writer is not None and not _ordered(self.writer, access, now):
-            raise _race(array, self.writer, "writes", access, "writes")
+    def write(self, array: str, access: Access, now: Clock, by: str = "") -> None:
+        """Note a write; `StreamRaceError` if it may overtake an earlier read or write.
+
+        `by` is the atomic by which it adds to the array, if that is all that it does with it.
+        """
+        alike = bool(by) and by == self.by
+        self._check(array, access, now, "writes", alike=alike)
         for reader in self.readers.values():
             if not _ordered(reader, access, now):
-                raise _race(array, reader, "reads", access, "writes")
-        self.writer = access
-        self.readers.clear()
+                raise _race(f"array {array!r}", reader, "reads", access, "writes")
+        if not alike:
+            self.adders.clear()
+            self.by = by
+        if by:
+            self.adders[access.key] = access
+        else:
+            self.writer = access
+            self.readers.clear()
+
+    def _check(
+        self, array: str, access: Access, now: Clock, does: str, *, alike: bool = False
+    ) -> None:
+        """`StreamRaceError` if this may overtake a write; those who add `alike` may."""
+        before = [] if self.writer is None else [self.writer]
+        for writer in before if alike else [*before, *self.adders.values()]:
+            if not _ordered(writer, access, now):
+                raise _race(f"array {array!r}", writer, "writes", access, does)
+
+
+@dataclass(frozen=True, slots=True)
+class _HostUse:
+    """One piece of work that touches bytes of the host."""
+
+    access: Access
+    writes: bool
+    # `start` and `stop`: addresses; and whose they are, which may go meanwhile.
+    start: int
+    stop: int
+    owner: weakref.ref[HostBuffer]
+
+
+class HostHistory:
+    """Who touches which bytes of the host, as far as the host has not seen that it is done.
+
+    Arrays of the host are cut into chunks at will, so that addresses tell them apart and not objects.
+    """
+
+    def __init__(self) -> None:
+        self._uses: list[_HostUse] = []
+
+    def touch(
+        self, array: HostBuffer, name: str, access: Access, now: Clock, *, writes: bool
+    ) -> None:
+        """Note that a device reads or writes a contiguous array; `StreamRaceError` as for a `History`."""
+        owner = array
+        while isinstance(owner.base, np.ndarray):
+            owner = owner.base
+        start = array.__array_interface__["data"][0]
+        use = _HostUse(access, writes, start, start + array.nbytes, weakref.ref(owner))
+        self._uses = [other for other in self._uses if other.owner() is not None]
+        for other in self._uses:
+            apart = use.stop <= other.start or other.stop <= use.start
+            if apart or not (writes or other.writes) or _ordered(other.access, access, now):
+                continue
+            did, does = ("writes" if u.writes else "reads" for u in (other, use))
+            raise _race(f"the host array of {name!r}", other.access, did, access, does)
+        self._uses.append(use)
+
+    def forget(self, seen: Clock) -> None:
+        """All this work is complete, and whatever comes from now on is behind it."""
+        self._uses = [use for use in self._uses if not seen.covers(use.access)]
 
 
 def _ordered(first: Access, second: Access, now: Clock) -> bool:
     return now.covers(first) or first.agrees(second)
 
 
-def _race(array: str, first: Access, did: str, second: Access, does: str) -> StreamRaceError:
+def _race(what: str, first: Access, did: str, second: Access, does: str) -> StreamRaceError:
     return StreamRaceError(
-        f"race on array {array!r}: {first.what} {did} it, {second.what} {does} it, and nothing orders the "
+        f"race on {what}: {first.what} {did} it, {second.what} {does} it, and nothing orders the "
         "two, so on a GPU the result depends on luck. Put both into one chain, let one wait for the "
         "other's event (shared(), overlap(), stream.wait_event()), or wait on the host in between."
     )

@@ -11,7 +11,7 @@ import numpy as np
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks.operations import filled
 from asyncgpu_tutor.exercises.checks.results import Array, equal, in_order
-from asyncgpu_tutor.exercises.checks.schedule import below, launches, overlapping
+from asyncgpu_tutor.exercises.checks.schedule import a_kernel_ran, below, launches, overlapping
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case
 from asyncgpu_tutor.exercises.internals import happens_before, lane_of
 from asyncgpu_tutor.exercises.sandbox import Observed, call, observe, tried
@@ -199,6 +199,7 @@ def _there_and_back(answer: Any) -> tuple[Observed[Any], Array]:
 def check_there_and_back(mine: Any, model: Any) -> float:
     """All readings come back, in order, in less than the time to beat."""
     with tried(_there_and_back, mine, model) as (run, right):
+        a_kernel_ran(run.trace)
         equal(run.result, right)
         return below(GOAL, run.trace)
 

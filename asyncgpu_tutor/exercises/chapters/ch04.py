@@ -12,7 +12,7 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks.building import built, run_of
 from asyncgpu_tutor.exercises.checks.operations import noise
 from asyncgpu_tutor.exercises.checks.results import brief, each_equal, equal, listed
-from asyncgpu_tutor.exercises.checks.schedule import below, launches, lazy, one_stream, unordered
+from asyncgpu_tutor.exercises.checks.schedule import below, launches, lazy, unordered
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared
 from asyncgpu_tutor.exercises.internals import count, lane_of
 from asyncgpu_tutor.exercises.sandbox import Observed, observe, on_fresh_device
@@ -78,7 +78,7 @@ def _tuple(result: object, number: int, what: str) -> tuple[Any, ...]:
 
 # ------------------------------------------------------------------ chains
 def check_residual(mine: Any, model: Any) -> None:
-    """There is one upload, each kernel runs once, and all is on one stream."""
+    """There is one upload, and each kernel runs once."""
     add = _pairwise("add", "x[i] + y[i]")
     for seed, n in [(1, 1000), (2, 256)]:
         x = _random(seed, n)
@@ -86,13 +86,12 @@ def check_residual(mine: Any, model: Any) -> None:
         with run_of("residual", mine, model, x, add) as run:
             for name in ("h2d", "relu", "add", "d2h"):
                 launches(run.trace, name, 1)
-            one_stream(run.trace)
         with case(f"{n} elements"):
             equal(run.result, right)
 
 
 def check_loop(mine: Any, model: Any) -> None:
-    """Each result has its own factor."""
+    """Each result has its own factor, and is computed on the device."""
     kernel = agt.Kernel(SCALE)
 
     def scaled(array: agt.DeviceArray, factor: float) -> agt.DeviceOp[agt.DeviceArray]:
@@ -103,18 +102,21 @@ def check_loop(mine: Any, model: Any) -> None:
         right = [factor * x for factor in factors]
         expected = observe(model(x, factors, scaled).sync).trace
         op = built("all_scaled", mine, expected, x, factors, scaled)
-        results = _tuple(observe(op.sync).result, len(factors), "results")
+        run = observe(op.sync)
+        results = _tuple(run.result, len(factors), "results")
         if all(np.array_equal(result, right[-1]) for result in results):
             raise Rejected(
                 f"all were scaled by {factors[-1]}, the last factor: your function looks `factor` up when it "
                 "is called, and by then the loop is over"
             )
         each_equal(results, right, f"the factors {factors}, for factor")
+        with compared(run.trace, expected):
+            launches(run.trace, "scale", len(factors))
 
 
 # ------------------------------------------------------------------ SAXPY
 def check_saxpy(mine: Any, model: Any) -> None:
-    """Building runs nothing; the run has two uploads and one launch, on one stream."""
+    """Building runs nothing; the run has two uploads and one launch."""
     saxpy = agt.Kernel(SAXPY)
     for seed, n, a in [(1, 1000, 2.0), (2, 4096, -0.5)]:
         x, y = _random(seed, n), _random(seed + 100, n)
@@ -122,7 +124,6 @@ def check_saxpy(mine: Any, model: Any) -> None:
         with run_of("async_saxpy", mine, model, saxpy, a, x, y) as run:
             for name, times in [("saxpy", 1), ("h2d", 2)]:
                 launches(run.trace, name, times)
-            one_stream(run.trace)
         with case(f"{n} elements and a={a}"):
             equal(run.result, right)
 

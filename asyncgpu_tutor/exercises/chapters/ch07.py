@@ -22,6 +22,7 @@ from asyncgpu_tutor.exercises.checks.results import (
     listed,
 )
 from asyncgpu_tutor.exercises.checks.schedule import (
+    a_kernel_ran,
     all_in_flight,
     below,
     in_flight,
@@ -256,6 +257,7 @@ def _race(answer: Any) -> Observed[Any]:
         never_blocks(run.trace)
         right = [_forward(batch, inputs.w0, inputs.w1) for batch in numbers]
         each_equal(run.result, right, f"{RUNNERS} batches, for batch")
+        a_kernel_ran(run.trace)
     return run
 
 

@@ -213,7 +213,10 @@ SECOND = 2  # requests to a second server
 
 
 def _serve(answer: Any) -> tuple[Observed[list[Any]], list[Array]]:
-    """Send requests of all shapes to a server that doubles, and some to another one, that triples."""
+    """Send requests of all shapes to a server that doubles, and some to another one, that triples.
+
+    Both multiply by the number of rows as well, so that a shape is not taken for another of the same size.
+    """
 
     def maker(name: str, factor: float) -> Callable[[Array], agt.DeviceOp[Array]]:
         kernel = step_kernel(name)
@@ -221,13 +224,13 @@ def _serve(answer: Any) -> tuple[Observed[list[Any]], list[Array]]:
         def make(slot: Array) -> agt.DeviceOp[Array]:
             n = int(slot.size)
             flat = agt.h2d(slot.reshape(n))
-            op = kernel(n, factor, 0.0, flat, agt.zeros(n).partition(BLOCK)).output()
+            op = kernel(n, factor * len(slot), 0.0, flat, agt.zeros(n).partition(BLOCK)).output()
             return op.reshape(*slot.shape).to_host().prepare().launch()
 
         return make
 
     requests = [noise(seed, *shape) for seed, shape in enumerate(SHAPES)]
-    right = [2 * x for x in requests] + [3 * x for x in requests[:SECOND]]
+    right = [2 * len(x) * x for x in requests] + [3 * len(x) * x for x in requests[:SECOND]]
 
     def serve() -> list[Any]:
         stream = agt.create_stream()

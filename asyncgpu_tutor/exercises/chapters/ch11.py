@@ -19,7 +19,7 @@ from asyncgpu_tutor.exercises.checks.results import (
     is_number,
     left_in,
 )
-from asyncgpu_tutor.exercises.checks.schedule import below, launches, waits
+from asyncgpu_tutor.exercises.checks.schedule import a_kernel_ran, below, launches, waits
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case
 from asyncgpu_tutor.exercises.internals import count
 from asyncgpu_tutor.exercises.sandbox import Observed, call, observe, tried
@@ -208,6 +208,7 @@ def check_challenge(mine: Any, model: Any) -> float:
     for n in (600, 2048):
         sources, weight, right = _links(n)
         with tried(_ranked, mine, model, sources, weight, words=f"{n} pages") as run:
+            a_kernel_ran(run.trace)
             _ranks(run.result, right)
             took = below(GOAL_US, run.trace)
     return took

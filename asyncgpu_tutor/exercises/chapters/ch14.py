@@ -15,7 +15,7 @@ from asyncgpu_tutor.exercises.checks.results import (
     is_number,
     left_in,
 )
-from asyncgpu_tutor.exercises.checks.schedule import below, side_by_side, waits
+from asyncgpu_tutor.exercises.checks.schedule import a_kernel_ran, below, side_by_side, waits
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case
 from asyncgpu_tutor.exercises.internals import count
 from asyncgpu_tutor.exercises.sandbox import Observed, observe, tried
@@ -147,6 +147,7 @@ def check_challenge(mine: Any, model: Any) -> float:
         at, speed = _galaxy(n)
         words = f"{n} bodies and {steps} steps"
         with tried(_flown, mine, model, at, speed, steps, words=words) as run:
+            a_kernel_ran(run.trace)
             equal(run.result, _fallen(at, speed, steps).ravel())
             if steps == 40:
                 took = below(GOAL_US, run.trace)

@@ -42,6 +42,12 @@ def launches(trace: agt.Trace, name: str, times: int) -> None:
         )
 
 
+def a_kernel_ran(trace: agt.Trace) -> None:
+    """The device has run a kernel, which an answer can do without where NumPy knows the result as well."""
+    if not any(span.kind == "kernel" for span in trace):
+        raise Rejected("no kernel ran: have the device compute, and not NumPy")
+
+
 def one_stream(trace: agt.Trace) -> None:
     """All device work was on one stream."""
     spans = trace.device_spans

@@ -185,6 +185,32 @@ def test_an_error_travels_along_events() -> None:
     assert isinstance(bench.skipped["user"], UpstreamError)
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "gap"), [("compute", "compute", 1.0), ("h2d", "compute", 4.0)]
+)
+def test_an_event_is_no_shorter_way_than_a_stream(
+    first: Resource, second: Resource, gap: float
+) -> None:
+    """In the recording of chapter 04 a fill starts 0.86 us after a kernel of another stream, as on one."""
+    bench = Bench()
+    one, two = (bench.engine.queue(0, pause=1.0, switch=4.0) for _ in range(2))
+    bench.run(one, "first", 10.0, 0.1, first)
+    bench.wait(two, bench.event(one))
+    bench.run(two, "second", 10.0, 0.1, second)
+    bench.engine.run_dry()
+    assert bench.spans == {"first": (0, 10), "second": (10 + gap, 20 + gap)}
+
+
+def test_an_event_of_long_ago_holds_nobody_back() -> None:
+    bench = Bench()
+    one, two = (bench.engine.queue(0, pause=1.0, switch=4.0) for _ in range(2))
+    bench.run(one, "first", 10.0, 0.1)
+    bench.wait(two, bench.event(one))
+    bench.run(two, "second", 10.0, 0.1, ready=30.0)
+    bench.engine.run_dry()
+    assert bench.spans["second"] == (30, 40)
+
+
 JOB = st.tuples(
     st.integers(0, 3),  # queue
     st.floats(0.0, 50.0),

@@ -4,9 +4,12 @@ host arrays that change under a copy."""
 from __future__ import annotations
 
 import asyncio
+import weakref
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,6 +18,9 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.simulated import Machine, SimDevice
 from asyncgpu_tutor.errors import HostBufferError, StreamRaceError
 from tests.laws.kernels import SCALE, kernel
+
+Host = npt.NDArray[Any]
+OnHost = Callable[[Host], agt.DeviceOp[object]]
 
 
 def fill(x: agt.DeviceArray) -> agt.DeviceOp[object]:
@@ -116,7 +122,25 @@ def test_tasks_that_write_one_array_race(sim: SimDevice) -> None:
     assert isinstance(error, StreamRaceError)
 
 
-STEP = st.sampled_from(["write", "read", "record", "wait", "sync"])
+COUNT = """
+extern "C" __global__ void count(float* spare, unsigned int* x)
+{
+    atomicADD(&x[threadIdx.x % 4], 1u);
+    atomicADD(x + 1, 2u);
+}
+"""
+
+
+def count(x: agt.DeviceArray, by: str = "Add") -> agt.DeviceOp[object]:
+    """Adds to x, and to nothing else."""
+    kernel = agt.Kernel(COUNT.replace("ADD", by))
+    return kernel(agt.zeros(8), x.borrow(), grid=1, block=8).named("count")
+
+
+STEP = st.sampled_from(["write", "read", "add", "record", "wait", "sync"])
+
+
+EIGHT = np.ones(8, np.uint32)
 
 
 @given(st.lists(st.tuples(STEP, st.integers(0, 2)), max_size=14))
@@ -129,12 +153,17 @@ def test_a_race_is_reported_exactly_where_there_is_one(steps: list[tuple[str, in
 
 def take(steps: list[tuple[str, int]]) -> None:
     """Take these steps, up to the first race."""
-    x = agt.zeros((8,), name="x").sync()
+    x = agt.zeros((8,), np.uint32, name="x").sync()
     streams = [agt.create_stream() for _ in range(3)]
     event, carried = streams[0].record(), frozenset[int]()
     before = [frozenset[int]()] * 3  # what precedes the next work on each stream
     seen = frozenset[int]()  # what the host knows to be complete
-    accesses: list[tuple[int, bool]] = []
+    accesses: list[tuple[int, str]] = []
+    ops = {
+        "write": lambda: agt.memcpy(x.borrow(), agt.pin(EIGHT)),
+        "read": lambda: read(x),
+        "add": lambda: count(x),
+    }
     for number, (step, index) in enumerate(steps):
         stream = streams[index]
         if step == "record":
@@ -147,15 +176,17 @@ def take(steps: list[tuple[str, int]]) -> None:
             seen |= before[index]
         else:
             known = before[index] | seen
-            writes = step == "write"
-            race = any(earlier not in known and (writes or wrote) for earlier, wrote in accesses)
-            op = fill(x) if writes else read(x)
+            race = any(
+                earlier not in known and (step == "write" or step != other)
+                for earlier, other in accesses
+            )
+            op = ops[step]()
             if race:
                 with pytest.raises(StreamRaceError):
                     op.async_on(stream)
                 return
             op.async_on(stream)
-            accesses.append((number, writes))
+            accesses.append((number, step))
             before[index] = known | {number}
 
 
@@ -186,3 +217,139 @@ def test_a_staged_copy_does_not_mind(sim: SimDevice) -> None:
     host[5] = 7.0
     stream.synchronize()
     assert np.asarray(copy).tolist() == [1.0] * 10
+
+
+SET = 'extern "C" __global__ void set(float* y, float v) { y[threadIdx.x] = v; }'
+
+
+def fetch(host: Host) -> agt.DeviceOp[object]:
+    """Writes a host array by a copy."""
+    return agt.ones(host.shape).and_then(lambda x: agt.d2h(x, out=host)).named("fetch")
+
+
+def send(host: Host) -> agt.DeviceOp[object]:
+    """Reads it by a copy."""
+    return agt.h2d(host).named("send")
+
+
+def put(host: Host) -> agt.DeviceOp[object]:
+    """Writes it from a kernel, which sees it in place."""
+    return agt.Kernel(SET)(agt.mapped(host).partition(8), 2.0).named("put")
+
+
+ON_HOST = [(fetch, fetch), (fetch, send), (send, fetch), (put, put), (put, fetch), (fetch, put)]
+
+
+@pytest.mark.parametrize(("first", "second"), ON_HOST)
+@pytest.mark.parametrize("late", [0.0, 1e6])  # long done, and still nobody has looked
+def test_two_streams_and_one_host_array(
+    sim: SimDevice, first: OnHost, second: OnHost, late: float
+) -> None:
+    host = agt.pin(np.zeros(8, np.float32))
+    first(host).async_on(agt.create_stream())
+    agt.work(late)
+    with pytest.raises(StreamRaceError, match=r"race on the host array of"):
+        second(host).async_on(agt.create_stream())
+    agt.synchronize()
+    second(host).async_on(agt.create_stream())  # the host has seen the first
+    agt.synchronize()
+
+
+def test_chunks_of_one_host_array_do_not_race(sim: SimDevice) -> None:
+    host = agt.pin(np.zeros(32, np.float32))
+    for start in range(0, 32, 8):
+        fetch(host[start : start + 8]).async_on(agt.create_stream())
+    with pytest.raises(StreamRaceError):
+        send(host[7:9]).async_on(agt.create_stream())
+    agt.synchronize()
+    assert (host == 1).all()
+
+
+def test_an_event_orders_what_two_streams_do_with_a_host_array(sim: SimDevice) -> None:
+    one, two = agt.create_stream(), agt.create_stream()
+    host = agt.pin(np.zeros(8, np.float32))
+    fetch(host).async_on(one)
+    two.wait_event(one.record())
+    sent = send(host).to_host().async_on(two)
+    agt.synchronize()
+    assert (np.asarray(sent) == 1).all()
+
+
+def test_a_host_array_that_is_gone_is_not_held(sim: SimDevice) -> None:
+    stream = agt.create_stream()
+    host = agt.pinned(8)
+    gone = weakref.ref(host.base)
+    fetch(host).async_on(stream)
+    agt.work(1e6)  # done, and nobody has looked
+    agt.synchronize()
+    del host
+    assert gone() is None
+
+
+def test_a_program_that_never_waits_keeps_no_host_arrays(sim: SimDevice) -> None:
+    stream = agt.create_stream()
+    sent: list[weakref.ref[Host]] = []
+    for _ in range(1000):
+        host = agt.pinned(8)
+        sent.append(weakref.ref(host.base))
+        host[:] = 1
+        send(host).async_on(stream)
+        agt.work(100)
+    del host
+    assert sum(one() is not None for one in sent) < 300
+    agt.synchronize()
+
+
+def test_a_change_under_a_copy_is_told_although_nobody_waits(sim: SimDevice) -> None:
+    stream, host = agt.create_stream(), agt.pinned(8)
+    host[:] = 1
+    send(host).async_on(stream)
+    host[:] = 2
+    ops = [send(agt.pin(np.ones(8, np.float32))) for _ in range(300)]
+    with pytest.raises(HostBufferError):
+        _ = [op.async_on(stream) for op in ops]
+
+
+def test_a_race_of_two_devices_names_both(sim: SimDevice) -> None:
+    host, other = agt.pin(np.zeros(8, np.float32)), SimDevice(1, machine=sim.machine)
+    fetch(host).async_on(agt.create_stream())
+    with agt.using(other), pytest.raises(StreamRaceError, match=r"on stream 1 of sim:1 reads"):
+        send(host).async_on(agt.create_stream())
+    agt.synchronize()
+
+
+def test_counts_from_several_streams_add_up(sim: SimDevice) -> None:
+    x = agt.zeros(4, np.uint32, name="x").sync()
+    for _ in range(3):
+        count(x).async_on(agt.create_stream())
+    agt.synchronize()
+    assert list(agt.d2h(x).sync()) == [6, 54, 6, 6]
+
+
+@pytest.mark.parametrize(
+    ("line", "dtype"),
+    [
+        ("x[8 + threadIdx.x] = atomicAdd(&x[0], 1u);", "unsigned int"),  # asks what was there
+        ("atomicAdd(&x[x[8] % 8], 1u);", "unsigned int"),  # reads
+        ("atomicAdd(&x[0], 1u); atomicMax(&x[1], 3u);", "unsigned int"),
+        ("unsigned int* y = x; atomicAdd(&y[0], 1u);", "unsigned int"),
+        ("atomicExch(&x[0], 1u);", "unsigned int"),
+        ("atomicAdd(&x[0], 1.0f);", "float"),  # which rounds
+    ],
+)
+def test_what_is_more_than_adding_is_a_race(sim: SimDevice, line: str, dtype: str) -> None:
+    source = f'extern "C" __global__ void more({dtype}* x) {{ {line} }}'
+    x = agt.zeros(64, np.float32 if dtype == "float" else np.uint32, name="x").sync()
+    op = agt.Kernel(source)(x.borrow(), grid=1, block=8)
+    op.async_on(agt.create_stream())
+    with pytest.raises(StreamRaceError):
+        op.async_on(agt.create_stream())
+    agt.synchronize()
+
+
+def test_two_ways_of_adding_are_a_race(sim: SimDevice) -> None:
+    x = agt.zeros(8, np.uint32, name="x").sync()
+    count(x).async_on(agt.create_stream())
+    with pytest.raises(StreamRaceError):
+        count(x, "Max").async_on(agt.create_stream())
+    agt.synchronize()

@@ -114,10 +114,10 @@ def test_what_a_chain_goes_on_with_is_not_called_as_what_it_begins_with(device: 
 
 @pytest.mark.parametrize("way", ["prepared", "graph", "a capture in a capture"])
 def test_what_was_captured_keeps_the_names_of_its_parts(device: Device, way: str) -> None:
-    x, out = agt.zeros(4).sync(), agt.pinned(4)
+    x = agt.zeros(4).sync()
 
     def fetch() -> agt.DeviceOp[object]:
-        return agt.d2h(x.borrow(), out=out)
+        return agt.d2h(x.borrow(), out=agt.pinned(4))
 
     op = agt.overlap(fetch().named("left"), fetch()).named("both")
     stream = agt.create_stream()

@@ -150,6 +150,36 @@ __global__ void k(int* o) {
     assert o.tolist() == [7] * 4
 
 
+def test_functions_of_a_struct_that_are_for_the_host_are_set_aside() -> None:
+    source = """struct Lock {
+    int* state; int size = 2;
+    Lock() { CHECK(cudaMalloc(&state, sizeof(int))); }
+    Lock(int n, std::vector<int> v) : state{v.data()}, size{n} {}
+    ~Lock() { cudaFree(state); }
+    void show(cudaStream_t stream);
+    int twice() { return 2 * size; }
+    __device__ void take() { while (atomicCAS(state, 0, 1) != 0); }
+    struct Part { int a; Part() { printf("made"); } };
+};
+__global__ void k(Lock lock, int* o) { if (*o) lock.take(); *o = lock.twice(); }"""
+    code = device_code(source)
+    assert [len(line) for line in code.text.split("\n")] == [len(s) for s in source.split("\n")]
+    for gone in ("cuda", "vector", "~Lock", "show"):
+        assert gone not in code.text
+    for kept in ("twice() {", "take() {", "Part() {", "size = 2;"):
+        assert kept in code.text
+    o = np.zeros(1, np.int32)
+    launch(
+        source,
+        "k",
+        1,
+        1,
+        np.array([(0, 21)], np.dtype([("state", "u8"), ("size", "i4")], align=True))[0],
+        o,
+    )
+    assert o.tolist() == [42]
+
+
 def test_the_signature_of_a_published_kernel() -> None:
     found = read_signature(PUBLISHED, "scale<double, 2>")
     assert [p.ctype for p in found.parameters] == ["double", "float", "int"]

@@ -187,7 +187,7 @@ def _convert_pointer(c: Context, expr: Expr, target: CType, at: Position, explic
                 "be changed",
             )
     elif source.const and not target.const:
-        c.unsupported(at, "casting 'const' away is not supported")
+        c.recast.append((expr.origin or Origin(), at))
     return Expr(target, expr.run, at, expr.node, constant=expr.constant, origin=expr.origin)
 
 

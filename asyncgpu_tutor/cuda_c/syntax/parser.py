@@ -62,6 +62,7 @@ class _Parser(StructParser):
             self._top_level()
         if self.open_braces:
             self.fail("a namespace or extern \"C\" block is never closed: '}' is missing")
+        self.result.order[:0] = self.declared
         return self.result
 
     def _top_level(self) -> None:

@@ -11,6 +11,8 @@ typedef long long int64_t; typedef unsigned long long uint64_t;
 typedef int64_t intptr_t; typedef uint64_t uintptr_t;
 typedef unsigned char uchar; typedef unsigned short ushort;
 typedef unsigned int uint; typedef unsigned long ulong;
+typedef float cufftReal; typedef float2 cufftComplex;
+typedef double cufftDoubleReal; typedef double2 cufftDoubleComplex;
 #define CHAR_BIT 8
 #define SCHAR_MAX 127
 #define SCHAR_MIN (-128)

@@ -133,6 +133,13 @@ STATEMENTS: list[tuple[str, str, Callable[[int], float]]] = [
      "using b::f; o[i] = f(); { using a::f; o[i] += 10 * f(); } o[i] += 100 * f();", lambda i: 212),
     ("", "o[i] = 7; switch (i & 3) case 1: o[i] = 2; switch (i & 3) case 2: case 3: { o[i] = 3; }",
      lambda i: (7, 2, 3, 3)[i & 3]),
+    ("", """__shared__ union { int i[32]; float f[32]; unsigned char b[128]; } s; s.f[31 - i] = i; __syncthreads();
+        float v = s.f[i]; __syncthreads(); s.i[i] = v; __syncthreads(); o[i] = s.b[4 * i] + 256 * s.b[4 * i + 3];""", lambda i: 31 - i),
+    ("__constant__ struct { float a; int b[2]; } scale = {2.5f, {3, 4}}; struct H { int v; } of_the_host;",
+     "__shared__ struct { int v; H h; } s[2]; if (i < 2) { s[i].v = i; s[i].h.v = 5; } __syncthreads(); o[i] = 2 * scale.a + scale.b[i & 1] + s[i & 1].h.v;",
+     lambda i: 13 + i % 2),
+    ("template <int N> __device__ int sum(const int (&v)[N]) { int s = 0; for (int k : v) s += k; return s; }",
+     "int q[3] = {1, 2, i}; const int r[2] = {4, 5}; o[i] = sum(q) + sum(r);", lambda i: i + 12),
     # A name is known from its `=` on.
     ("", "int a = a = 3, b = sizeof(b); o[i] = a + b;", lambda i: 7),
     (NODE, "Node a = {i, &a}; o[i] = a.next->v;", lambda i: i),

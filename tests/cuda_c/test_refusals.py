@@ -66,6 +66,7 @@ FILES_WRONG = [
     "__device__ int f() { return; }\n" + HEAD + "f(); }",
     "__device__ void f() { return 1; }\n" + HEAD + "f(); }",
     "__device__ void f() {}\n" + HEAD + "o[i] = f(); }",
+    "__device__ int f(int a) { return a; }\n" + HEAD + "int f = 3; o[i] = f(i); }",
     "__device__ void f() {}\n" + HEAD + "auto v = f(); }",
     "__device__ float f(float a, float b) { return a; }\n__device__ float f(double a, double b) "
     "{ return b; }\n" + HEAD + "o[i] = f(1, 2); }",

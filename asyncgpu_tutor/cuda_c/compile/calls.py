@@ -78,6 +78,10 @@ def call(c: Context, node: ast.Call, used: bool = True) -> Expr:
         callee = place_of(c, ast.Name(at=node.at, name=node.name))
         if isinstance(callee.type, Struct | FunctionPointer):
             return call_method(c, replace(node, name="operator()"), callee)
+        if node.name in c.functions and not node.namespace:
+            c.fail(
+                node.at, f"'{node.name}' is a variable here, which hides the function of that name"
+            )
     own = c.scope.find(INSIDE)
     owner = own.having(node.name) if isinstance(own, Class) else None
     if owner is not None:

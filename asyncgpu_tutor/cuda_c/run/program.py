@@ -185,7 +185,10 @@ class Program:
         if isinstance(node, ast.StructDef):
             declare_type(c, node)
         given = node.variables if isinstance(node, ast.StructDef) else node
-        if isinstance(given, ast.Declaration):
+        of_host = (
+            isinstance(node, ast.StructDef) and given and not given.storage & {*PLACED, "typedef"}
+        )
+        if isinstance(given, ast.Declaration) and not of_host:
             for item in given.items:
                 self._define_name(c, item, given.storage)
 

@@ -119,13 +119,18 @@ class _Parser(StructParser):
             self.result.namespaces[id(node)] = around
 
     def _read_item(self, template: ast.Template | None) -> None:
+        start, scopes = self.position, len(self.type_names)
+        storage = self.storage_words()  # of `__constant__ struct { ... } settings;`
         if not self.at_struct():
+            self.position = start
             self._try_function(template)
             return
-        start, scopes = self.position, len(self.type_names)
         try:
             self.friends = []
-            self.result.order.append(self.struct(template))
+            out = self.struct(template)
+            if out.variables is not None:
+                out.variables.storage |= storage
+            self.result.order.append(out)
             self.result.functions += self.friends
         except KernelCompileError as error:
             if not self.heads_only and not isinstance(error, UnsupportedFeatureError):

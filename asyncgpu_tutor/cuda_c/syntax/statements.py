@@ -81,9 +81,14 @@ class StatementParser(DeclaratorParser):
         return self._simple()
 
     def _simple(self) -> ast.Statement:
-        token = self.token
+        token, first = self.token, self.position
+        storage = self.storage_words()  # of `__shared__ union { ... } room;`
         if self.at_struct():
-            return self.struct(None)
+            out = self.struct(None)
+            if out.variables is not None:
+                out.variables.storage |= storage
+            return out
+        self.position = first
         if self.at_type() or self.at(*ALIGNMENT):
             start = self.position
             storage, base = self.specifiers()

@@ -140,6 +140,9 @@ STATEMENTS: list[tuple[str, str, Callable[[int], float]]] = [
      lambda i: 13 + i % 2),
     ("template <int N> __device__ int sum(const int (&v)[N]) { int s = 0; for (int k : v) s += k; return s; }",
      "int q[3] = {1, 2, i}; const int r[2] = {4, 5}; o[i] = sum(q) + sum(r);", lambda i: i + 12),
+    # A list in braces is what the parameter is.
+    (PAIR + "struct Q { P p; __device__ float plus(P o, int k = 2) const { return sum(p) + sum(o) + k; } };",
+     "Q q{{1, 2}}; x[i] = sum({1.5f, i}) + q.plus({0.5f}) + q.plus({}, {3});", lambda i: i + 13),
     # A name is known from its `=` on.
     ("", "int a = a = 3, b = sizeof(b); o[i] = a + b;", lambda i: 7),
     (NODE, "Node a = {i, &a}; o[i] = a.next->v;", lambda i: i),

@@ -106,6 +106,10 @@ def test_a_header_stays_if_device_code_needs_it() -> None:
     assert "#include" not in device_code(plain + "}").text
     assert "cuda_fp16.h" in device_code(plain + "half h; }").text
     assert "curand" not in device_code(plain + "half h; }").text
+    by_library = "#include <cublas_v2.h>\n#include <cudnn.h>\n" + HEAD
+    assert device_code(by_library + "half h; }").text.startswith("#include <cuda_fp16.h>\n")
+    assert "#include" not in device_code(by_library + "}").text
+    assert "cudnn" not in device_code("#include <cuda_fp16.h>\n" + by_library + "half h; }").text
 
 
 @pytest.mark.parametrize(

@@ -38,6 +38,9 @@ _HEADERS = {
     "cuda_pipeline": r"__pipeline_\w+|nvcuda",
     "cuComplex.h": r"cu\w*[cC]omplex\w*|cuC\w+",
 }
+# Headers of the host's libraries that bring this one along.
+_HALVES = "cuda_fp16.h"
+_WITH_HALVES = ("cublas", "cudnn", "cusparse", "mma.h", "torch/", "ATen/", "c10/")
 _STAYING_NAMESPACES = {"cooperative_groups", "nvcuda"}
 _STD = re.compile(r"\bstd\s*::")
 # By these words a function of a struct that says nothing else is for the host.
@@ -124,10 +127,18 @@ class _Reader:
                 missing.append(name)
             if needs is None or not any(re.fullmatch(needs, word) for word in mentioned):
                 blank.append((start, end))
-        text = self.source
+        text, halves = self.source, self._brings_halves(mentioned)
         for start, end in sorted(blank, reverse=True):
-            text = text[:start] + self._blanked(start, end) + text[end:]
+            room = f"#include <{_HALVES}>" if start == halves else self._blanked(start, end)
+            text = text[:start] + room + text[end:]
         return DeviceCode(text, self.aside, tuple(missing), tuple(self.kernels))
+
+    def _brings_halves(self, mentioned: set[str]) -> int | None:
+        """Where a header of the host stands by which alone device code knows what a half is."""
+        names = [(header.strip('<>"'), start) for header, start, _ in self.includes]
+        if _HALVES in dict(names) or not any(re.fullmatch(_HEADERS[_HALVES], w) for w in mentioned):
+            return None
+        return next((start for name, start in names if name.startswith(_WITH_HALVES)), None)
 
     def _blanked(self, start: int, end: int) -> str:
         """White space for a stretch of text; directives in it stay, since an #if may end outside of it."""

@@ -140,6 +140,17 @@ STATEMENTS: list[tuple[str, str, Callable[[int], float]]] = [
      lambda i: 13 + i % 2),
     ("template <int N> __device__ int sum(const int (&v)[N]) { int s = 0; for (int k : v) s += k; return s; }",
      "int q[3] = {1, 2, i}; const int r[2] = {4, 5}; o[i] = sum(q) + sum(r);", lambda i: i + 12),
+    ("""template <typename T> __device__ T one(); template <> __device__ int one<int>() { return 1; }
+        template <> __device__ float one<float>() { return 2; }""", "o[i] = one<int>() * 10 + one<float>();", lambda i: 12),
+    ("""[[nodiscard]] __device__ int f([[maybe_unused]] int a) { return 3; }
+        struct A { [[maybe_unused]] int v; [[nodiscard]] __device__ int get() const { return v; } };""",
+     "A a{2}; o[i] = f(1) + a.get(); switch (i & 1) { case 0: o[i] = 7; [[fallthrough]]; default: o[i] += 1; }",
+     lambda i: 6 if i % 2 else 8),
+    ("""template <typename T> __device__ typename std::enable_if<std::is_same<T, int>::value, T>::type f(T a) { return a; }
+        template <typename T> __device__ typename std::enable_if<!std::is_same<T, int>::value, T>::type f(T a) { return a / 2; }""",
+     "std::conditional<(sizeof(int) > 2), float, int>::type h = 0.5f; x[i] = f(i) + f(3.0f) + h;", lambda i: i + 2),
+    ("const float most = INFINITY; __constant__ float ends[2] = {-INFINITY, NAN};",
+     "constexpr float low = -INFINITY; o[i] = isinf(most) + isinf(low) + isinf(ends[0]) + isnan(ends[1]) + (HUGE_VAL > 1e300);", lambda i: 5),
     # A list in braces is what the parameter is.
     (PAIR + "struct Q { P p; __device__ float plus(P o, int k = 2) const { return sum(p) + sum(o) + k; } };",
      "Q q{{1, 2}}; x[i] = sum({1.5f, i}) + q.plus({0.5f}) + q.plus({}, {3});", lambda i: i + 13),
@@ -178,6 +189,9 @@ CDIV = "__host__ __device__ constexpr int cdiv(int a, int b) { return (a + b - 1
         ("", "int a = 1; { int a = a + 1; o[i] = a; }", errors.UninitialisedReadError, "reads 'a'"),
         ("__constant__ int c[2] = {1, 2};", "c[0] = 3;", errors.ReadOnlyError, "writes to 'c', which may only be read"),
         ("struct P { int x, y; };", "P p = {.x = 1};", errors.KernelCompileError, r"C\+\+20: write the values in order"),
+        ("template <typename T> __device__ T f(); template <> __device__ int f<int>() { return 1; }", "f<short>();",
+         errors.KernelCompileError, "no body for these types"),
+        ("", "auto f = [](auto... a) { return 1; };", errors.UnsupportedFeatureError, "parameter packs"),
         ("", "switch (i & 1) o[i] = 1;", errors.KernelCompileError, "before the first case"),
         ("", "switch (i & 1) { int a = 3; case 0: o[i] = a; }", errors.KernelCompileError, "before the first case"),
         (CDIV, "int a[cdiv(threadIdx.x, 2)];", errors.KernelCompileError, "must be a constant"),

@@ -66,6 +66,7 @@ class _Parser(StructParser):
         return self.result
 
     def _top_level(self) -> None:
+        self.skip_double_brackets()
         if self.accept(";"):
             return
         if self.at("}") and self.open_braces:

@@ -45,6 +45,7 @@ class StatementParser(DeclaratorParser):
         return ast.Block(at=start.at, body=body)
 
     def statement(self) -> ast.Statement:
+        self.skip_double_brackets()
         token = self.token
         if self.at("{"):
             return self.block()

@@ -253,6 +253,7 @@ class StructParser(StatementParser):
         return ast.Declaration(at=out.at, storage={"typedef"}, items=items) if items else None
 
     def _member(self, out: ast.StructDef) -> None:
+        self.skip_double_brackets()
         if self.accept(";"):
             return
         if self.accept("public", "private", "protected"):

@@ -336,6 +336,14 @@ class TypeParser(ABC):
             return f"unsigned {base}"
         return "signed char" if base == "char" else base
 
+    def skip_double_brackets(self) -> None:
+        """Pass over `[[likely]]`, `[[maybe_unused]]` and their like, which mean nothing to a value."""
+        while self.at("[") and self.ahead().is_("["):
+            while not (self.at("]") and self.ahead().is_("]")):
+                if self.advance().kind == "end":
+                    self.fail("these '[[' are never closed")
+            self.position += 2
+
     def skip_attribute(self) -> None:
         self.advance()
         self.need("(")
@@ -388,7 +396,12 @@ class TypeParser(ABC):
         self.need("<")
         out: list[TypeName | Expression] = []
         while not self.at(">", ">>"):
-            out.append(self.abstract_type() if self.at_type() else self.template_value())
+            start = self.position
+            given = self.abstract_type() if self.at_type() else self.template_value()
+            if self.at("::"):  # `Same<T, int>::value` begins with a type
+                self.position = start
+                given = self.template_value()
+            out.append(given)
             if self.at("["):
                 self.unsupported("an array type as an argument of a template is not supported")
             if not self.accept(","):

@@ -185,12 +185,12 @@ class Program:
         if isinstance(node, ast.StructDef):
             declare_type(c, node)
         given = node.variables if isinstance(node, ast.StructDef) else node
-        of_host = (
-            isinstance(node, ast.StructDef) and given and not given.storage & {*PLACED, "typedef"}
-        )
-        if isinstance(given, ast.Declaration) and not of_host:
-            for item in given.items:
-                self._define_name(c, item, given.storage)
+        if not isinstance(given, ast.Declaration):
+            return
+        if given is not node and not given.storage & {*PLACED, "typedef"}:
+            return  # variables of the host, behind their struct
+        for item in given.items:
+            self._define_name(c, item, given.storage)
 
     def _twice(self, item: ast.StructDef | ast.Declarator) -> None:
         """Refuse a type or variable that two namespaces have, where it is used: they are not told apart."""

@@ -209,8 +209,8 @@ def _arguments(
     fitting = [f for f in functions if f.body is not None and count <= len(f.params)]
     out: list[Expr] = []
     for k, given in enumerate(node.arguments):
-        bare = isinstance(given, ast.Braces) and given.type is None
-        if bare and len(fitting) == 1 and fitting[0].template is None:
+        known = len(fitting) == 1 and fitting[0].template is None
+        if known and isinstance(given, ast.Braces) and given.type is None:
             with c.seen_from(names):
                 ctype = param_type(c, fitting[0].params[k])
             out.append(listed(c, given, ctype))

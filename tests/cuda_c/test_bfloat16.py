@@ -70,3 +70,38 @@ def test_arrays_come_as_bits() -> None:
     with agt.using("sim"):
         op = agt.Kernel(text, "k")(agt.h2d(x), agt.zeros((4,)), grid=1, block=4)
         assert op.output().to_host().sync().tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("to", "low", "high"),
+    [("char", -128, 127), ("unsigned char", 0, 255), ("short", -32768, 32767), ("unsigned short", 0, 65535)],
+)  # fmt: skip
+def test_small_integers_are_clamped(to: str, low: int, high: int) -> None:
+    # cuda_bf16.h: __bfloat162char_rz and its like saturate, and make 0 of what is no number.
+    given = np.array(
+        [
+            0,
+            0.7,
+            -0.7,
+            99.5,
+            127,
+            128,
+            -128,
+            -130,
+            255,
+            300,
+            32640,
+            65280,
+            7e4,
+            -9e9,
+            3e38,
+            1e-9,
+            np.nan,
+        ]
+    )
+    given = (rounded(given[:-1].astype(np.float32)) << 16).astype(np.uint32).view(np.float32)
+    x, o = np.append(given, np.float32(np.nan)).astype(np.float32), np.zeros(17, np.int32)
+    source = f"__global__ void k(const float* x, int* o) {{ __nv_bfloat16 b = x[threadIdx.x]; o[threadIdx.x] = ({to})b; }}"
+    launch(INCLUDE + source, "k", 1, 17, x, o)
+    want = np.clip(np.trunc(given.astype(float)), low, high).astype(int).tolist()
+    assert o.tolist() == [*want, 0]

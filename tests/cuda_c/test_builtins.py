@@ -42,6 +42,11 @@ def test_a_dot_product_of_bytes() -> None:
     assert ints("__dp4a(0x01FF7F80, 0x02FE7F80, i)") == [
         2 + 2 + 127 * 127 + 128 * 128 + i for i in range(32)
     ]
+    assert ints("__dp4a(0xff000080u, 0x02000003u, 1u)") == [255 * 2 + 128 * 3 + 1] * 32
+    signed = "__dp4a(make_char4(1, -2, 3, -128), make_char4(5, 6, i, 127), 9)"
+    assert ints(signed) == [5 - 12 + 3 * i - 128 * 127 + 9 for i in range(32)]
+    unsigned = "__dp4a(make_uchar4(1, 2, 3, 200), make_uchar4(5, 6, i, 255), 9u)"
+    assert ints(unsigned) == [5 + 12 + 3 * i + 200 * 255 + 9 for i in range(32)]
 
 
 def test_the_normal_distribution_and_rounding_to_long_long() -> None:

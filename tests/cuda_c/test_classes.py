@@ -473,6 +473,13 @@ def test_two_kernels_of_one_name_are_not_taken_for_each_other() -> None:
         launch(source, "k", 1, 1, np.zeros(1, np.int32))
 
 
+def test_of_several_kernels_that_are_refused_each_says_why() -> None:
+    source = """__global__ void k(float* o) {} __global__ void k(int* o) {}
+    __global__ void asmk(float* x) { asm("nop;"); }"""
+    with pytest.raises(errors.UnsupportedFeatureError, match="inline assembly"):
+        compile_source(source).instantiate("asmk")
+
+
 def test_one_kernel_that_only_a_gpu_runs_does_not_spoil_the_file() -> None:
     source = """__global__ void tensor(float* x) { wmma::fragment<int> f; }
     __global__ void asmk(float* x) { asm("nop;"); }

@@ -41,6 +41,7 @@ HALF = """#define HALF(n) __device__ int half_##n() { return n; } \\
     """
 W = "struct V { float x, y; int n[3]; }; struct W { V v; double d; };"
 ADDS = "__device__ int add(int* p) { *p += 5; return 1; }"
+NODE = "struct Node { int v; Node* next; };"
 LETTER = '__host__ __device__ constexpr int f() { const char* s = "abc"; return s[1]; }'
 # What is declared before the kernel, its statements, and what thread i leaves in o[i], or in x[i] where that is all.
 STATEMENTS: list[tuple[str, str, Callable[[int], float]]] = [
@@ -119,6 +120,48 @@ STATEMENTS: list[tuple[str, str, Callable[[int], float]]] = [
     ("", "int b = 3; auto f = [](int a) { decltype(b) z = a; return z; }; o[i] = f(4);", lambda i: 4),
     # Variables may stand in front of the first case.
     ("", "switch (i & 1) { int a, b; case 0: a = 3; o[i] = a; break; case 1: b = 4; o[i] = b; }", lambda i: 3 + i % 2),
+    # Names in brackets, by typedef, and of structs that are told by their name alone.
+    ("", "int (a) = i, (b) = 2; int (c)[2] = {1, 2}; o[i] = a + b + c[1];", lambda i: i + 4),
+    (OPS + "typedef int unary(int); using other = int(int); __device__ int run(unary f, int a) { return f(a); }",
+     "unary* f = i > 3 ? fa : fb; other* const g = fa; o[i] = run(f, 0) * 10 + g(0);", lambda i: 11 if i > 3 else 21),
+    ("typedef struct Node_ Node; typedef struct Node_ { int v; struct Node_* next; } Node, *Link, Three[3];",
+     "Node a = {1, nullptr}; struct Node_ b = {i, &a}; Link p = &b; Three t; t[2].v = 5; o[i] = p->v + p->next->v + t[2].v;",
+     lambda i: i + 6),
+    ("struct Later; struct Link { struct Later* to; struct Unknown* none; }; struct Later { int v; };",
+     "Later a = {i}; Link b = {&a, nullptr}; o[i] = b.to->v + (b.none == nullptr);", lambda i: i + 1),
+    ("namespace a { __device__ int f() { return 1; } } namespace b { __device__ int f() { return 2; } }",
+     "using b::f; o[i] = f(); { using a::f; o[i] += 10 * f(); } o[i] += 100 * f();", lambda i: 212),
+    ("", "o[i] = 7; switch (i & 3) case 1: o[i] = 2; switch (i & 3) case 2: case 3: { o[i] = 3; }",
+     lambda i: (7, 2, 3, 3)[i & 3]),
+    ("", """__shared__ union { int i[32]; float f[32]; unsigned char b[128]; } s; s.f[31 - i] = i; __syncthreads();
+        float v = s.f[i]; __syncthreads(); s.i[i] = v; __syncthreads(); o[i] = s.b[4 * i] + 256 * s.b[4 * i + 3];""", lambda i: 31 - i),
+    ("__constant__ struct { float a; int b[2]; } scale = {2.5f, {3, 4}}; struct H { int v; } of_the_host;",
+     "__shared__ struct { int v; H h; } s[2]; if (i < 2) { s[i].v = i; s[i].h.v = 5; } __syncthreads(); o[i] = 2 * scale.a + scale.b[i & 1] + s[i & 1].h.v;",
+     lambda i: 13 + i % 2),
+    ("template <int N> __device__ int sum(const int (&v)[N]) { int s = 0; for (int k : v) s += k; return s; }",
+     "int q[3] = {1, 2, i}; const int r[2] = {4, 5}; o[i] = sum(q) + sum(r);", lambda i: i + 12),
+    ("""template <typename T> __device__ T one(); template <> __device__ int one<int>() { return 1; }
+        template <> __device__ float one<float>() { return 2; }""", "o[i] = one<int>() * 10 + one<float>();", lambda i: 12),
+    ("""[[nodiscard]] __device__ int f([[maybe_unused]] int a) { return 3; }
+        struct A { [[maybe_unused]] int v; [[nodiscard]] __device__ int get() const { return v; } };""",
+     "A a{2}; o[i] = f(1) + a.get(); switch (i & 1) { case 0: o[i] = 7; [[fallthrough]]; default: o[i] += 1; }",
+     lambda i: 6 if i % 2 else 8),
+    ("""template <typename T> __device__ typename std::enable_if<std::is_same<T, int>::value, T>::type f(T a) { return a; }
+        template <typename T> __device__ typename std::enable_if<!std::is_same<T, int>::value, T>::type f(T a) { return a / 2; }""",
+     "std::conditional<(sizeof(int) > 2), float, int>::type h = 0.5f; x[i] = f(i) + f(3.0f) + h;", lambda i: i + 2),
+    ("const float most = INFINITY; __constant__ float ends[2] = {-INFINITY, NAN};",
+     "constexpr float low = -INFINITY; o[i] = isinf(most) + isinf(low) + isinf(ends[0]) + isnan(ends[1]) + (HUGE_VAL > 1e300);", lambda i: 5),
+    # A list in braces is what the parameter is.
+    (PAIR + "struct Q { P p; __device__ float plus(P o, int k = 2) const { return sum(p) + sum(o) + k; } };",
+     "Q q{{1, 2}}; x[i] = sum({1.5f, i}) + q.plus({0.5f}) + q.plus({}, {3});", lambda i: i + 13),
+    # A name is known from its `=` on.
+    ("", "int a = a = 3, b = sizeof(b); o[i] = a + b;", lambda i: 7),
+    (NODE, "Node a = {i, &a}; o[i] = a.next->v;", lambda i: i),
+    # What is read through a pointer may be const, and a __constant__ variable is no const one to C++.
+    ("", """const float* p = x; float2 v = ((float2*)p)[i / 2]; __syncwarp(); float* q = const_cast<float*>(p);
+        q[i] += v.y - v.x; o[i] = x[i];""", lambda i: i + 1),
+    ("struct S { int v; __device__ int get() { return v; } }; __constant__ S c[2] = {{3}, {4}};",
+     "S* p = &c[1]; o[i] = c[0].get() * 10 + p->get();", lambda i: 34),
     # The right side of += goes first: nvcc folds each of these to the same number.
     (ADDS, "o[i] = 100; o[i] += add(o + i);", lambda i: 106),
     ("", "int v = 1; auto f = [&]() { v = 10; return 2; }; v += f(); o[i] = v;", lambda i: 12),
@@ -143,6 +186,13 @@ CDIV = "__host__ __device__ constexpr int cdiv(int a, int b) { return (a + b - 1
         ("", 'assert(i < 4 && "four are enough");', errors.DeviceAssertError, r"thread \(4, 0, 0\) fails its own assert"),
         ("", 'const char* s = "abc"; o[i] = s[i];', errors.OutOfBoundsError, """'"abc"'"""),
         (CDIV, "int a[cdiv(n, 2)];", errors.KernelCompileError, "must be a constant"),
+        ("", "int a = 1; { int a = a + 1; o[i] = a; }", errors.UninitialisedReadError, "reads 'a'"),
+        ("__constant__ int c[2] = {1, 2};", "c[0] = 3;", errors.ReadOnlyError, "writes to 'c', which may only be read"),
+        ("struct P { int x, y; };", "P p = {.x = 1};", errors.KernelCompileError, r"C\+\+20: write the values in order"),
+        ("template <typename T> __device__ T f(); template <> __device__ int f<int>() { return 1; }", "f<short>();",
+         errors.KernelCompileError, "no body for these types"),
+        ("", "auto f = [](auto... a) { return 1; };", errors.UnsupportedFeatureError, "parameter packs"),
+        ("", "switch (i & 1) o[i] = 1;", errors.KernelCompileError, "before the first case"),
         ("", "switch (i & 1) { int a = 3; case 0: o[i] = a; }", errors.KernelCompileError, "before the first case"),
         (CDIV, "int a[cdiv(threadIdx.x, 2)];", errors.KernelCompileError, "must be a constant"),
         ("__device__ int f(int a) { return a; }", "int a[f(3)];", errors.KernelCompileError, "must be a constant"),

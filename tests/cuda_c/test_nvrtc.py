@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from asyncgpu_tutor.cuda_c import for_compiler
+
 from .corpus import CASES, source
 from .generate import HELPERS, kernel
 from .support import HEAD
@@ -19,6 +21,7 @@ from .test_refusals import FILES_WRONG, WRONG
 
 # Where the interpreter is stricter than NVRTC, on purpose: what it refuses here is never meant.
 STRICTER = {
+    "o[i] = 18446744073709551616 > 1;",
     "o[i] = 'ab';",
     'printf("%d");',
     'printf("100%\\n");',
@@ -81,3 +84,10 @@ def test_random_kernels_are_cuda() -> None:
     # A lambda with a parameter of type auto needs this option, which CuPy gives too.
     option = b"--device-as-default-execution-space"
     assert refusal(HELPERS + "\n".join(kernel(f"k{s}", s) for s in range(5)), option) is None
+
+
+def test_the_names_that_are_supplied_are_cuda() -> None:
+    text = """__device__ const float most = INFINITY; __constant__ float ends[2] = {-HUGE_VALF, NAN};
+    __global__ void k(double* x) { constexpr float low = -INFINITY; x[0] = low + most + ends[0] + HUGE_VAL
+        + std::numeric_limits<float>::infinity() + std::enable_if<true, cufftReal>::type(1) + M_PI; }"""
+    assert refusal(for_compiler(text), b"--std=c++17") is None

@@ -106,6 +106,10 @@ def test_a_header_stays_if_device_code_needs_it() -> None:
     assert "#include" not in device_code(plain + "}").text
     assert "cuda_fp16.h" in device_code(plain + "half h; }").text
     assert "curand" not in device_code(plain + "half h; }").text
+    by_library = "#include <cublas_v2.h>\n#include <cudnn.h>\n" + HEAD
+    assert device_code(by_library + "half h; }").text.startswith("#include <cuda_fp16.h>\n")
+    assert "#include" not in device_code(by_library + "}").text
+    assert "cudnn" not in device_code("#include <cuda_fp16.h>\n" + by_library + "half h; }").text
 
 
 @pytest.mark.parametrize(
@@ -148,6 +152,36 @@ __global__ void k(int* o) {
     o = np.zeros(4, np.int32)
     launch(source, "k", 1, 4, o)
     assert o.tolist() == [7] * 4
+
+
+def test_functions_of_a_struct_that_are_for_the_host_are_set_aside() -> None:
+    source = """struct Lock {
+    int* state; int size = 2;
+    Lock() { CHECK(cudaMalloc(&state, sizeof(int))); }
+    Lock(int n, std::vector<int> v) : state{v.data()}, size{n} {}
+    ~Lock() { cudaFree(state); }
+    void show(cudaStream_t stream);
+    int twice() { return 2 * size; }
+    __device__ void take() { while (atomicCAS(state, 0, 1) != 0); }
+    struct Part { int a; Part() { printf("made"); } };
+};
+__global__ void k(Lock lock, int* o) { if (*o) lock.take(); *o = lock.twice(); }"""
+    code = device_code(source)
+    assert [len(line) for line in code.text.split("\n")] == [len(s) for s in source.split("\n")]
+    for gone in ("cuda", "vector", "~Lock", "show"):
+        assert gone not in code.text
+    for kept in ("twice() {", "take() {", "Part() {", "size = 2;"):
+        assert kept in code.text
+    o = np.zeros(1, np.int32)
+    launch(
+        source,
+        "k",
+        1,
+        1,
+        np.array([(0, 21)], np.dtype([("state", "u8"), ("size", "i4")], align=True))[0],
+        o,
+    )
+    assert o.tolist() == [42]
 
 
 def test_the_signature_of_a_published_kernel() -> None:

@@ -66,6 +66,7 @@ FILES_WRONG = [
     "__device__ int f() { return; }\n" + HEAD + "f(); }",
     "__device__ void f() { return 1; }\n" + HEAD + "f(); }",
     "__device__ void f() {}\n" + HEAD + "o[i] = f(); }",
+    "__device__ int f(int a) { return a; }\n" + HEAD + "int f = 3; o[i] = f(i); }",
     "__device__ void f() {}\n" + HEAD + "auto v = f(); }",
     "__device__ float f(float a, float b) { return a; }\n__device__ float f(double a, double b) "
     "{ return b; }\n" + HEAD + "o[i] = f(1, 2); }",
@@ -78,7 +79,7 @@ FILES_WRONG = [
 # docs/cuda_c.md has more, and its test runs them.
 UNSUPPORTED = [
     "x[i] = __fadd_ru(x[i], 1.0f);", "int e; x[i] = frexpf(x[i], &e);", "o[i] = __vadd4(i, i);",
-    "float (*f)(float) = sinf; x[i] = f(1);", "long double d;", "float* p = (float*)(const float*)x;",
+    "float (*f)(float) = sinf; x[i] = f(1);", "long double d;", "cudaStream_t s;",
     "x[i] = surf2Dread<float>(0, 1, 2);", "o[i] = __umul64hi(1, 2) + __funnelshift_lc(1, 2, 3);",
     "o[i] = __vimax3_s32(1, 2, 3);", "o[i] = __half_as_short(0);",
     "x[i] = __hadd_sat(x[0], x[1]) + hexp2(x[2]);",
@@ -115,6 +116,8 @@ FILES_UNSUPPORTED = [
     "struct A { int a; }; struct B : virtual A { };\n" + HEAD + "B b; }",
     "__device__ int f(int a) { return f(a - 1); }\n" + HEAD + "o[i] = f(1); }",
     "template <typename... T> __device__ void f(T... t) {}\n",
+    "__global__ void k(const float* x) { float* p = (float*)x; p[0] = 1; }",
+    "__global__ void k(const float* x, float* o) { float4* p = (float4*)x; *o = p->x; ((float*)p)[1] = 2; }",
     "__global__ void inner() {}\n" + HEAD + "inner(); }",
 ]  # fmt: skip
 _NEEDS = "template <int N> struct F { static constexpr int v = F<N - 1>::v + 1; };\n"

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any, NoReturn
 
 from asyncgpu_tutor.cuda_c.compile import builtins
+from asyncgpu_tutor.cuda_c.compile.braces import listed
 from asyncgpu_tutor.cuda_c.compile.context import Compile, Context, Frame
 from asyncgpu_tutor.cuda_c.compile.conversions import convert, decay, value
 from asyncgpu_tutor.cuda_c.compile.overloads import choose
@@ -78,13 +79,17 @@ def call(c: Context, node: ast.Call, used: bool = True) -> Expr:
         callee = place_of(c, ast.Name(at=node.at, name=node.name))
         if isinstance(callee.type, Struct | FunctionPointer):
             return call_method(c, replace(node, name="operator()"), callee)
+        if node.name in c.functions and not node.namespace:
+            c.fail(
+                node.at, f"'{node.name}' is a variable here, which hides the function of that name"
+            )
     own = c.scope.find(INSIDE)
     owner = own.having(node.name) if isinstance(own, Class) else None
     if owner is not None:
         return _call_in(c, node, owner, _this(c, node.at))
     if node.name in c.functions:
-        arguments = [argument(c, a) for a in node.arguments]
         functions = _seen(c, node)
+        arguments = _arguments(c, node, functions, c.file_scope)
         # The file may have more forms of a function that is built in, as of make_float4.
         if builtins.find(node.name) is None or choose(
             c, node, functions, [a.type for a in arguments]
@@ -161,8 +166,9 @@ def _this(c: Context, at: Position) -> Expr | None:
 
 def _call_in(c: Context, node: ast.Call, known: Class, this: Expr | None) -> Expr:
     this = None if this is None else as_base(c, this, known.type)
-    arguments = [argument(c, a) for a in node.arguments]
-    return call_with(c, node, known.methods[node.name], arguments, known, this)
+    functions = known.methods[node.name]
+    arguments = _arguments(c, node, functions, known.scope)
+    return call_with(c, node, functions, arguments, known, this)
 
 
 # -- choosing
@@ -193,6 +199,24 @@ def argument(c: Context, node: ast.Expression) -> Expr:
     if isinstance(node, ast.Braces) and node.type is None:
         c.unsupported(node.at, "lists in braces as arguments are not supported: write the type")
     return place_of(c, node)
+
+
+def _arguments(
+    c: Context, node: ast.Call, functions: Sequence[ast.Function], names: Scope
+) -> list[Expr]:
+    """The arguments of a call; a list in braces makes what the only function that it can mean takes."""
+    count = len(node.arguments)
+    fitting = [f for f in functions if f.body is not None and count <= len(f.params)]
+    out: list[Expr] = []
+    for k, given in enumerate(node.arguments):
+        known = len(fitting) == 1 and fitting[0].template is None
+        if known and isinstance(given, ast.Braces) and given.type is None:
+            with c.seen_from(names):
+                ctype = param_type(c, fitting[0].params[k])
+            out.append(listed(c, given, ctype))
+        else:
+            out.append(argument(c, given))
+    return out
 
 
 def _no_fit(

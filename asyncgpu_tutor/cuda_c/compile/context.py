@@ -114,6 +114,8 @@ class Context:
     waiting: set[str] = field(default_factory=set[str])
     # What addresses point into that have been cast to integers.
     numbers: Origin = field(default_factory=Origin)
+    # Pointers to constants that were cast to pointers to what may change, and where.
+    recast: list[tuple[Origin, Position]] = field(default_factory=list[tuple[Origin, Position]])
     spins: bool = False
     cooperative: bool = False  # whether it has a barrier of the grid
     # The sums of the loop whose body this is, if all that it does is to sum up (`summing_loops`).

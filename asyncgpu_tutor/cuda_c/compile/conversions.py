@@ -20,6 +20,8 @@ from asyncgpu_tutor.cuda_c.memory.mixed_region import mixed
 from asyncgpu_tutor.cuda_c.text.source import Position
 from asyncgpu_tutor.cuda_c.types import (
     BOOL,
+    HALF,
+    INT,
     ULLONG,
     VOID,
     Array,
@@ -108,6 +110,10 @@ def convert(c: Context, expr: Expr, target: CType, at: Position, explicit: bool 
     if out_of is not None:
         made = c.rules.become(c, expr, target, at)
         if made is not None:
+            small = isinstance(target, Scalar) and BOOL.rank < target.rank < INT.rank
+            if small and out_of.name == "__nv_bfloat16":
+                # It is clamped, as a half is, which has all digits of it that an integer of 16 bits can show.
+                made = convert(c, made, HALF, at)
             return convert(c, made, target, at)
     c.fail(at, f"no conversion from '{spelled(source)}' to '{spelled(target)}'")
 
@@ -187,7 +193,7 @@ def _convert_pointer(c: Context, expr: Expr, target: CType, at: Position, explic
                 "be changed",
             )
     elif source.const and not target.const:
-        c.unsupported(at, "casting 'const' away is not supported")
+        c.recast.append((expr.origin or Origin(), at))
     return Expr(target, expr.run, at, expr.node, constant=expr.constant, origin=expr.origin)
 
 

@@ -40,12 +40,15 @@ from asyncgpu_tutor.cuda_c.lockstep.team import Team
 from asyncgpu_tutor.cuda_c.memory.pointers import Ptr
 from asyncgpu_tutor.cuda_c.memory.shared_region import SharedRegion
 from asyncgpu_tutor.cuda_c.syntax.ast import (
+    Assign,
     Braces,
     Declaration,
     Declarator,
+    Expression,
     Name,
     Statement,
     StructDef,
+    parts_of,
 )
 from asyncgpu_tutor.cuda_c.text.source import Position
 from asyncgpu_tutor.cuda_c.types import (
@@ -139,6 +142,8 @@ def _declarator(c: Context, item: Declarator, storage: set[str]) -> Execute:
     direct = item.init is None or isinstance(item.init, Braces)
     if known is not None and known.constructs and direct and known.takes_over(item.init):
         return _object(c, item, known, const)
+    if item.init is not None and not const and _mentions(item.init, item.name):
+        return _own_value(c, item, storage)
     if c.lives_in_memory(ctype) or item.name in c.frame.addressed:
         return _in_memory(c, item, ctype, const, volatile)
     if item.init is not None:
@@ -149,6 +154,25 @@ def _declarator(c: Context, item: Declarator, storage: set[str]) -> Execute:
     if const:
         c.fail(item.at, f"'{item.name}' is const and needs a value")
     return _unset(c, item, ctype)
+
+
+def _mentions(value: Expression, name: str) -> bool:
+    return any(isinstance(node, Name) and node.name == name for node in parts_of(value))
+
+
+def _own_value(c: Context, item: Declarator, storage: set[str]) -> Execute:
+    """A variable that its own value mentions: it is known from the `=` on, and has no value yet."""
+    assert item.init is not None
+    begin = _declarator(c, replace(item, init=None), storage)
+    name = Name(at=item.at, name=item.name)
+    giving = c.expression(Assign(at=item.at, op="", target=name, value=item.init), False).run
+
+    def run(t: Team, m: Mask) -> Mask | None:
+        begin(t, m)
+        giving(t, m)
+        return m
+
+    return run
 
 
 def _object(c: Context, item: Declarator, known: Class, const: bool) -> Execute:

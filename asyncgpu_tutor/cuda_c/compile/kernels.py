@@ -72,6 +72,13 @@ def compile_kernel(
     c.waits = c.may_wait = waits
     c.waiting = waiting_functions(c.called) if waits else set()
     body = sequence(c, function.body.body)
+    read = [v.origin.root() for v in parameters if isinstance(v.type, Pointer) and v.type.const]
+    for origin, at in c.recast:
+        if origin.written and origin.root() in read:
+            c.unsupported(
+                at,
+                "casting 'const' away from what is written to: take it out of the parameter's type",
+            )
     for site, origin in c.watched:
         site.relaxed = origin.compared
     code = Code(

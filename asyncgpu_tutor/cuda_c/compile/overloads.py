@@ -36,6 +36,9 @@ def choose(
     outer = c.file_scope if known is None else known.scope
     fitting: list[tuple[tuple[int, bool], ast.Function, Scope]] = []
     bodies = [f for f in functions if f.body is not None]
+    if any(f.template is not None and not f.template.params for f in bodies):
+        # A template may be no more than declared, with a body for some arguments each.
+        bodies += [f for f in functions if f.template is not None and f.body is None]
     if not bodies:
         c.fail(node.at, f"'{node.name}' is declared, but has no body in this file")
     constant = this is not None and this.place is not None and this.place.const
@@ -51,6 +54,8 @@ def choose(
                 continue
             with c.seen_from(names):
                 score = _score(c, function, types)
+                if function.returns.nested:  # such as enable_if<...>::type, if there is one
+                    resolve(c, function.returns)
         except KernelCompileError:
             if len(bodies) == 1:
                 raise
@@ -68,7 +73,10 @@ def choose(
     if len(chosen) > 1:
         c.fail(node.at, f"the call of '{node.name}' is ambiguous: cast the arguments")
     function, names = chosen[0]
-    return specialised(c, function, names, bodies, node.at), names
+    function = specialised(c, function, names, bodies, node.at)
+    if function.body is None:
+        c.fail(node.at, f"'{node.name}' is declared, but has no body for these types in this file")
+    return function, names
 
 
 def _score(c: Context, function: ast.Function, types: list[CType]) -> int:

@@ -19,6 +19,7 @@ from asyncgpu_tutor.cuda_c.memory.local_region import LocalRegion
 from asyncgpu_tutor.cuda_c.memory.pointers import Ptr
 from asyncgpu_tutor.cuda_c.text.source import Position
 from asyncgpu_tutor.cuda_c.types import (
+    Array,
     CType,
     Pointer,
     Scalar,
@@ -90,6 +91,8 @@ def bind_reference(
     if c.derives(target.type, ctype):
         target = as_base(c, target, ctype)
     place = target.place
+    if const and isinstance(target.type, Array) and _bare(target.type) == _bare(ctype):
+        target = replace(target, type=ctype)
     if place is None or target.type != ctype:
         if const and isinstance(target.type, (Scalar, Struct)):
             new = convert(c, use(c, target), ctype, at)
@@ -127,6 +130,11 @@ def bind_reference(
 
     alias = Expr(ctype, target.run, at, target.node, place=fixed, origin=target.origin)
     return Alias(alias), run
+
+
+def _bare(ctype: CType) -> CType:
+    """An array type without what is const in it."""
+    return Array(_bare(ctype.element), ctype.length) if isinstance(ctype, Array) else ctype
 
 
 def _called(before: Evaluate | None) -> Execute:

@@ -231,13 +231,14 @@ def _declare_types(unit: Unit, c: Context, scope: Scope) -> tuple[Global, ...]:
                 scope.names[node.name] = Refused(node.error)
             elif isinstance(node, StructDef):
                 declare_type(c, node)
-            elif isinstance(node, Declaration):
-                for item in node.items:
-                    if "typedef" in node.storage:
+            given = node.variables if isinstance(node, StructDef) else node
+            if isinstance(given, Declaration):
+                for item in given.items:
+                    if "typedef" in given.storage:
                         whole = array_type(c, resolve(c, item.type), item.dims)
                         scope.names[item.name] = TypeBinding(whole)
-                    elif node.storage & PLACED:
-                        variables.append(declared_variable(c, item, node.storage))
+                    elif given.storage & PLACED:
+                        variables.append(declared_variable(c, item, given.storage))
                     elif item.init is not None and not item.dims:
                         scope.names[item.name] = Number(c.expression(item.init))
         except KernelCompileError:

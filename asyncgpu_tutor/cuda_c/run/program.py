@@ -111,7 +111,7 @@ class Program:
         for function in unit.functions:
             if function.kernel and function.template is None and function.body is not None:
                 self._compile_early(function)
-        if self._refused and not self._compiled:
+        if len(self._refused) == 1 and not self._compiled:
             raise next(iter(self._refused.values()))
 
     def _compile_early(self, function: ast.Function) -> None:
@@ -183,11 +183,16 @@ class Program:
                 return
         if isinstance(node, ast.Refused):
             self._scope.names[node.name] = Refused(node.error)
-        elif isinstance(node, ast.StructDef):
+            return
+        if isinstance(node, ast.StructDef):
             declare_type(c, node)
-        elif isinstance(node, ast.Declaration):
-            for item in node.items:
-                self._define_name(c, item, node.storage)
+        given = node.variables if isinstance(node, ast.StructDef) else node
+        if not isinstance(given, ast.Declaration):
+            return
+        if given is not node and not given.storage & {*PLACED, "typedef"}:
+            return  # variables of the host, behind their struct
+        for item in given.items:
+            self._define_name(c, item, given.storage)
 
     def _twice(self, item: ast.StructDef | ast.Declarator) -> None:
         """Refuse a type or variable that two namespaces have, where it is used: they are not told apart."""
@@ -218,7 +223,9 @@ class Program:
         if item.dims and item.dims[0] is None and isinstance(item.init, ast.Braces):
             whole = Array(ctype, len(item.init.items), const)
         readonly = "__constant__" in storage or const or not placed
-        variable = Variable(item.name, whole, len(self._globals), memory=True, const=readonly)
+        # To C++ a `__constant__` variable is no const one: who writes to it is told when the kernel runs.
+        unchanging = const or not placed
+        variable = Variable(item.name, whole, len(self._globals), memory=True, const=unchanging)
         initial = None
         if item.init is not None:
             initial = self._initial(initialise(c, item.init, whole), variable, item.at)

@@ -77,8 +77,11 @@ class DeclaratorParser(ExpressionParser):
         return params
 
     def _param(self) -> ast.Param:
+        self.skip_double_brackets()
         _, base = self.specifiers()
         wanted = self.pointers(base)
+        if self.at("..."):
+            self.unsupported("parameter packs are not supported")
         at, name, dims = self.token.at, "", list[ast.Dim]()
         reference_to_array = self.at("(") and self.ahead().is_("&")
         if reference_to_array:

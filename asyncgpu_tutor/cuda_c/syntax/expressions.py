@@ -214,7 +214,7 @@ class ExpressionParser(TypeParser):
         if self.at_type():
             return self._construct(token)
         self.refuse_gpu_only(token)
-        namespace = self.namespace_here()
+        namespace = self.namespace_here() or self.using.get(name, "")
         sign = self.operator_name()
         name = (sign or self.identifier("an expression")).text
         if self.at("::"):
@@ -290,7 +290,7 @@ class ExpressionParser(TypeParser):
         items: list[ast.Expression] = []
         while not self.at("}"):
             if self.at("."):
-                self.unsupported("designated initialisers are not supported")
+                self.fail("names of members in braces come with C++20: write the values in order")
             items.append(self.braces() if self.at("{") else self.assignment())
             if not self.accept(","):
                 break

@@ -62,9 +62,11 @@ class _Parser(StructParser):
             self._top_level()
         if self.open_braces:
             self.fail("a namespace or extern \"C\" block is never closed: '}' is missing")
+        self.result.order[:0] = self.declared
         return self.result
 
     def _top_level(self) -> None:
+        self.skip_double_brackets()
         if self.accept(";"):
             return
         if self.at("}") and self.open_braces:
@@ -118,13 +120,18 @@ class _Parser(StructParser):
             self.result.namespaces[id(node)] = around
 
     def _read_item(self, template: ast.Template | None) -> None:
+        start, scopes = self.position, len(self.type_names)
+        storage = self.storage_words()  # of `__constant__ struct { ... } settings;`
         if not self.at_struct():
+            self.position = start
             self._try_function(template)
             return
-        start, scopes = self.position, len(self.type_names)
         try:
             self.friends = []
-            self.result.order.append(self.struct(template))
+            out = self.struct(template)
+            if out.variables is not None:
+                out.variables.storage |= storage
+            self.result.order.append(out)
             self.result.functions += self.friends
         except KernelCompileError as error:
             if not self.heads_only and not isinstance(error, UnsupportedFeatureError):

@@ -34,15 +34,18 @@ class StatementParser(DeclaratorParser):
         start = self.need("{")
         body: list[ast.Statement] = []
         self.type_names.append({})
+        using = dict(self.using)
         while not self.at("}"):
             if self.token.kind == "end":
                 self.fail("this block is never closed: '}' is missing", start.at)
             body.append(self.statement())
         self.type_names.pop()
+        self.using = using
         self.advance()
         return ast.Block(at=start.at, body=body)
 
     def statement(self) -> ast.Statement:
+        self.skip_double_brackets()
         token = self.token
         if self.at("{"):
             return self.block()
@@ -79,13 +82,19 @@ class StatementParser(DeclaratorParser):
         return self._simple()
 
     def _simple(self) -> ast.Statement:
-        token = self.token
+        token, first = self.token, self.position
+        storage = self.storage_words()  # of `__shared__ union { ... } room;`
         if self.at_struct():
-            return self.struct(None)
+            out = self.struct(None)
+            if out.variables is not None:
+                out.variables.storage |= storage
+            return out
+        self.position = first
         if self.at_type() or self.at(*ALIGNMENT):
             start = self.position
             storage, base = self.specifiers()
             bracketed = self.at("(") and self.ahead().is_("*", "&")
+            bracketed |= self._in_plain_brackets() and self.ahead(3).is_("=", ";", "[", "{")
             if bracketed or not self.at("(", "{", "::"):
                 return self.declaration(storage, base, token)
             self.position = start  # such as Vector(1, 2).print();
@@ -118,6 +127,9 @@ class StatementParser(DeclaratorParser):
         """A name with its brackets and its value; `name` and `dims` as far as they were read already."""
         if name is None and self.at_brackets():
             wanted, name, dims = self.in_brackets(wanted)
+        if name is None and self._in_plain_brackets():  # `int (a) = 1;`
+            name = self.ahead()
+            self.position += 3
         if name is None:
             if self.at("("):
                 self.unsupported("references to arrays are supported as parameters only")
@@ -142,11 +154,19 @@ class StatementParser(DeclaratorParser):
             init = ast.Braces(at=init.at, items=init.characters())
         return ast.Declarator(at=name.at, name=name.text, type=wanted, dims=dims, init=init)
 
+    def _in_plain_brackets(self) -> bool:
+        """Whether nothing but a name stands in the brackets that come."""
+        return self.at("(") and self.ahead().kind == "name" and self.ahead(2).is_(")")
+
     def alias(self) -> ast.Statement:
         """`typedef` or `using`, from that word on."""
         token = self.advance()
         if token.text == "using":
-            if self.accept("namespace") or not self.ahead().is_("="):
+            whole = self.accept("namespace")
+            name = self.token
+            if whole or not self.ahead().is_("="):
+                if not whole and self.namespace_here():
+                    self.using[name.text] = self.namespace_here()
                 while not self.at(";"):  # what is in a namespace is known without its name
                     self.advance()
                 self.advance()
@@ -162,6 +182,12 @@ class StatementParser(DeclaratorParser):
             if self.at_brackets():
                 target, inner, dims = self.in_brackets(target)
             name = inner or self.identifier()
+        if self.at("("):  # `typedef float binary(float, float);`
+            self.function_types.add(name.text)
+            returns, target = target, ast.TypeName(at=name.at, base="")
+            target.function = ast.FunctionType(
+                at=name.at, returns=returns, params=self.parameters()
+            )
         dims = dims or self.dimensions()
         self.need(";")
         self.name_type(name.text)
@@ -265,13 +291,14 @@ class StatementParser(DeclaratorParser):
         self.need("(")
         subject = self.expression()
         self.need(")")
-        start = self.need("{")
+        start = self.accept("{")  # without it, one statement behind its labels is the body
         self.enclosing.append("switch")
         cases: list[ast.SwitchCase] = []
         declared: list[ast.Statement] = []
-        while not self.at("}"):
+        while not self.at("}") if start else not (cases and cases[-1].body):
             if self.token.kind == "end":
-                self.fail("this switch is never closed: '}' is missing", start.at)
+                at = start.at if start else token.at
+                self.fail("this switch is never closed: '}' is missing", at)
             label = self.token
             if self.accept("case"):
                 value = self.conditional()
@@ -287,7 +314,8 @@ class StatementParser(DeclaratorParser):
             else:
                 cases[-1].body.append(self.statement())
         self.enclosing.pop()
-        self.advance()
+        if start:
+            self.advance()
         out = ast.Switch(at=token.at, subject=subject, cases=cases)
         return ast.Block(at=token.at, body=[*declared, out]) if declared else out
 

@@ -221,11 +221,7 @@ class StructParser(StatementParser):
     def _ended(self, out: ast.StructDef, typedef: bool) -> ast.StructDef:
         """What stands behind the closing brace."""
         if typedef:
-            out.name = self.identifier("the name of this type").text
-            self.name_type(out.name)
-            while self.accept(","):  # such as `*PointPtr`
-                while not self.at(",", ";"):
-                    self.advance()
+            out.variables = self._other_names(out)
         elif self.token.kind == "name" or self.at("*"):
             out.name = out.name or f"struct of line {out.at.line}, column {out.at.column}"
             self.name_type(out.name)
@@ -237,7 +233,27 @@ class StructParser(StatementParser):
             self.fail("this struct has no name", out.at)
         return out
 
+    def _other_names(self, out: ast.StructDef) -> ast.Declaration | None:
+        """The names that a typedef gives a struct; one that has no name gets the first of them."""
+        items: list[ast.Declarator] = []
+        if not out.name and self.token.kind == "name":
+            out.name = self.token.text
+        out.name = out.name or f"struct of line {out.at.line}, column {out.at.column}"
+        while True:
+            wanted = self.pointers(ast.TypeName(at=out.at, base=out.name))
+            name = self.identifier("the name of this type")
+            dims = self.dimensions()
+            self.name_type(name.text)
+            if name.text != out.name:
+                items.append(
+                    ast.Declarator(at=name.at, name=name.text, type=wanted, dims=dims, init=None)
+                )
+            if not self.accept(","):
+                break
+        return ast.Declaration(at=out.at, storage={"typedef"}, items=items) if items else None
+
     def _member(self, out: ast.StructDef) -> None:
+        self.skip_double_brackets()
         if self.accept(";"):
             return
         if self.accept("public", "private", "protected"):

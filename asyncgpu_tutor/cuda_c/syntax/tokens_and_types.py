@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import NoReturn
 
-from asyncgpu_tutor.cuda_c.syntax.ast import Expression, Member, Name, TypeName
+from asyncgpu_tutor.cuda_c.syntax.ast import Expression, Member, Name, StructDef, TypeName
 from asyncgpu_tutor.cuda_c.text.lexer import Token
 from asyncgpu_tutor.cuda_c.text.source import Position, Source
 from asyncgpu_tutor.cuda_c.types import TEXTURE, VECTORS
@@ -51,6 +51,7 @@ _GPU_TYPES = {
     "thread_block|thread_group|grid_group|coalesced_group|cluster_group|thread_block_tile": (
         "cooperative groups are not there; __syncthreads(), __syncwarp() and __shfl_sync() do the same"
     ),
+    "cuda(Stream|Event|Error)_t": "device code cannot call the CUDA runtime here",
     "cudaSurfaceObject_t": "pass the array, and write to it",
 }
 # Functions for surfaces, and for textures of other kinds than TEXTURE_READERS read.
@@ -91,9 +92,12 @@ class TypeParser(ABC):
         if "cuda_fp16.h" in headers:
             self.type_names[0] |= dict.fromkeys(_HALF_NAMES, True)
         self.nested_types: dict[str, set[str]] = {}  # of each struct
+        self.declared: list[StructDef] = []  # known by name alone so far
+        self.function_types: set[str] = set()  # a pointer to one is what it means without the star
         self.function_templates: set[str] = set()
         self.struct_templates: set[str] = set()
         self.namespaces = set(_OPEN_NAMESPACES)
+        self.using: dict[str, str] = {}  # of each `using space::name`, the namespace
 
     # -- tokens
 
@@ -229,6 +233,8 @@ class TypeParser(ABC):
                 break
             elif token.text in ("struct", "class", "union", "enum") and self.ahead().kind == "name":
                 self.advance()
+                if not self.is_type_name(self.token.text):
+                    self._declare(token, self.token)
             elif token.text == "decltype":
                 self.advance()
                 self.need("(")
@@ -256,6 +262,16 @@ class TypeParser(ABC):
         if storage & {"constexpr"}:
             result.const = True
         return storage, result
+
+    def _declare(self, word: Token, name: Token) -> None:
+        """Take in a struct by its mere name, as in `typedef struct Node_ Node;`."""
+        if word.text == "enum":
+            self.fail(f"unknown type name '{name.text}'", name.at)
+        self.type_names[0][name.text] = True
+        union = word.text == "union"
+        self.declared.append(
+            StructDef(at=name.at, name=name.text, members=[], union=union, declared=True)
+        )
 
     def _nested(self, result: TypeName, said: bool) -> None:
         """Take `::name` behind a type where it is a type again: it is known, or `typename` says so."""
@@ -320,6 +336,14 @@ class TypeParser(ABC):
             return f"unsigned {base}"
         return "signed char" if base == "char" else base
 
+    def skip_double_brackets(self) -> None:
+        """Pass over `[[likely]]`, `[[maybe_unused]]` and their like, which mean nothing to a value."""
+        while self.at("[") and self.ahead().is_("["):
+            while not (self.at("]") and self.ahead().is_("]")):
+                if self.advance().kind == "end":
+                    self.fail("these '[[' are never closed")
+            self.position += 2
+
     def skip_attribute(self) -> None:
         self.advance()
         self.need("(")
@@ -343,6 +367,8 @@ class TypeParser(ABC):
             function=result.function,
             array=result.array,
         )
+        if result.base in self.function_types:
+            self.accept("*")
         while True:
             if self.accept("*"):
                 out.pointers.append(set())
@@ -370,7 +396,12 @@ class TypeParser(ABC):
         self.need("<")
         out: list[TypeName | Expression] = []
         while not self.at(">", ">>"):
-            out.append(self.abstract_type() if self.at_type() else self.template_value())
+            start = self.position
+            given = self.abstract_type() if self.at_type() else self.template_value()
+            if self.at("::"):  # `Same<T, int>::value` begins with a type
+                self.position = start
+                given = self.template_value()
+            out.append(given)
             if self.at("["):
                 self.unsupported("an array type as an argument of a template is not supported")
             if not self.accept(","):

@@ -38,8 +38,16 @@ _HEADERS = {
     "cuda_pipeline": r"__pipeline_\w+|nvcuda",
     "cuComplex.h": r"cu\w*[cC]omplex\w*|cuC\w+",
 }
+# Headers of the host's libraries that bring this one along.
+_HALVES = "cuda_fp16.h"
+_WITH_HALVES = ("cublas", "cudnn", "cusparse", "mma.h", "torch/", "ATen/", "c10/")
 _STAYING_NAMESPACES = {"cooperative_groups", "nvcuda"}
 _STD = re.compile(r"\bstd\s*::")
+# By these words a function of a struct that says nothing else is for the host.
+_HOST = re.compile(
+    r"cuda(?!TextureObject_t)[A-Z]\w*|cu(blas|dnn|fft|rand|solver|sparse)[A-Z]\w*|std|malloc|calloc|free|new|"
+    r"delete|exit|fprintf|cout|cerr|<<<"
+)
 _DIRECTIVE = re.compile(r"#[ \t]*(\w*)(?:\\\r?\n|/\*.*?\*/|//[^\n]*|[^\n])*", re.DOTALL)
 
 
@@ -99,6 +107,7 @@ class _Reader:
         self.kept: list[_Item] = []
         self.perhaps: list[_Item] = []
         self.dropped: list[_Item] = []
+        self.members: list[tuple[int, int]] = []  # functions of structs that are for the host
         self.kernels: dict[str, None] = {}
         self.aside: dict[str, str] = {}
 
@@ -109,6 +118,7 @@ class _Reader:
         self._items(0, len(self.words))
         mentioned = self._settle()
         blank = [(item.words[0].start, item.words[-1].end) for item in self.dropped]
+        blank += self.members
         missing: list[str] = []
         for header, start, end in self.includes:
             name = header.strip('<>"')
@@ -117,10 +127,18 @@ class _Reader:
                 missing.append(name)
             if needs is None or not any(re.fullmatch(needs, word) for word in mentioned):
                 blank.append((start, end))
-        text = self.source
+        text, halves = self.source, self._brings_halves(mentioned)
         for start, end in sorted(blank, reverse=True):
-            text = text[:start] + self._blanked(start, end) + text[end:]
+            room = f"#include <{_HALVES}>" if start == halves else self._blanked(start, end)
+            text = text[:start] + room + text[end:]
         return DeviceCode(text, self.aside, tuple(missing), tuple(self.kernels))
+
+    def _brings_halves(self, mentioned: set[str]) -> int | None:
+        """Where a header of the host stands by which alone device code knows what a half is."""
+        names = [(header.strip('<>"'), start) for header, start, _ in self.includes]
+        if _HALVES in dict(names) or not any(re.fullmatch(_HEADERS[_HALVES], w) for w in mentioned):
+            return None
+        return next((start for name, start in names if name.startswith(_WITH_HALVES)), None)
 
     def _blanked(self, start: int, end: int) -> str:
         """White space for a stretch of text; directives in it stay, since an #if may end outside of it."""
@@ -251,6 +269,8 @@ class _Reader:
 
     def _sort(self, item: _Item) -> None:
         """Say whether an item stays, goes, or stays if it is mentioned."""
+        if _is_type(item.head):
+            self._set_members_aside(item)
         words, head = [w.text for w in item.words], item.head
         first = head[0] if head else ""
         if words[:2] == ["using", "namespace"]:
@@ -275,6 +295,28 @@ class _Reader:
             line = self.source.count("\n", 0, item.words[0].start) + 1
             names = [head[head.index("(") - 1]] if _is_function(head) else _declared(words)
             self.aside.update((name, f"line {line}") for name in names if name not in self.aside)
+
+    def _set_members_aside(self, item: _Item) -> None:
+        """Take out functions of a struct that call what only the host has, and are not for the device."""
+        words, kept, start = item.words, list[_Word](), 0
+        inside = words[0].depth + 1
+        for k, word in enumerate(words):
+            label = word.text == ":" and words[k - 1].text in ("public", "private", "protected")
+            closed = word.text == "}" and word.depth == inside + 1
+            more = closed and words[k + 1].text in (",", "{")  # of `: x{a}, y{b} {}`
+            begins = word.text == "{" and word.depth < inside
+            ends = word.depth == inside and (word.text == ";" or label)
+            if not (begins or ends or (closed and not more) or k + 1 == len(words)):
+                continue
+            texts = [w.text for w in words[start : k + 1]]
+            head = texts[: texts.index("{")] if "{" in texts else texts
+            theirs = not {"constexpr", *self.marks} & set(texts) and _is_function(head)
+            if theirs and any(map(_HOST.fullmatch, texts)):
+                self.members.append((words[start].start, word.end))
+            else:
+                kept += words[start : k + 1]
+            start = k + 1
+        item.words = kept
 
     def _settle(self) -> set[str]:
         """Keep what is mentioned by what is kept; returns all names that are mentioned."""

@@ -7,9 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from asyncgpu_tutor.cuda_c.compile.builtins.common import Handler, by_thread
+from asyncgpu_tutor.cuda_c.compile.builtins.common import (
+    Handler,
+    arguments,
+    by_thread,
+    elementwise,
+)
+from asyncgpu_tutor.cuda_c.compile.context import Context
+from asyncgpu_tutor.cuda_c.compile.conversions import convert
+from asyncgpu_tutor.cuda_c.compile.typed import Expr
 from asyncgpu_tutor.cuda_c.lockstep.values import choose
-from asyncgpu_tutor.cuda_c.types import DOUBLE, FLOAT, INT, LLONG, UINT, ULLONG
+from asyncgpu_tutor.cuda_c.syntax.ast import Call
+from asyncgpu_tutor.cuda_c.types import DOUBLE, FLOAT, INT, LLONG, UINT, ULLONG, VECTORS
 
 
 def _popc(x: Any) -> Any:
@@ -96,12 +105,26 @@ def _lower(x: Any) -> Any:
     return x.view(np.uint64).astype(np.uint32).view(np.int32)
 
 
-def _dot_of_bytes(a: Any, b: Any, add: Any) -> Any:
-    """Four products of signed bytes, added to a sum (`dp4a`)."""
-    out, last = add, np.int32(24)
-    for shift in (np.int32(s) for s in (0, 8, 16, 24)):
-        out = out + ((a << (last - shift)) >> last) * ((b << (last - shift)) >> last)
-    return out
+def _dot_of_bytes(c: Context, node: Call, used: bool) -> Expr:
+    """Four products of bytes, added to a sum (`dp4a`): of integers, or of `char4` and `uchar4`."""
+    args = arguments(c, node, 3)
+    first = args[0].type
+    of_bytes = first in (VECTORS["char4"], VECTORS["uchar4"])
+    unsigned = first == VECTORS["uchar4"] or sum(a.type is UINT for a in args) > 1
+    kind = UINT if unsigned else INT
+    args = [convert(c, a, first if of_bytes and k < 2 else kind, a.at) for k, a in enumerate(args)]
+
+    def dot(a: Any, b: Any, add: Any) -> Any:
+        for k in range(4):
+            if of_bytes:
+                x, y = a[k].astype(kind.dtype), b[k].astype(kind.dtype)
+            else:  # a shift to the left and back again leaves one byte, with its sign if it has one
+                left, right = kind.make(24 - 8 * k), kind.make(24)
+                x, y = (a << left) >> right, (b << left) >> right
+            add = add + x * y
+        return add
+
+    return elementwise(c, node, args, kind, dot)
 
 
 def _bits_of(integer: Any, nan: int) -> Callable[[Any], Any]:
@@ -146,7 +169,7 @@ TABLE: dict[str, Handler] = {
     "__hiloint2double": by_thread([INT, INT], DOUBLE, _of_halves, instructions=0),
     "__double2hiint": by_thread([DOUBLE], INT, _upper, instructions=0),
     "__double2loint": by_thread([DOUBLE], INT, _lower, instructions=0),
-    "__dp4a": by_thread([INT, INT, INT], INT, _dot_of_bytes),
+    "__dp4a": _dot_of_bytes,
     "__int2float_rn": by_thread([INT], FLOAT, _to(np.float32)),
     "__uint2float_rn": by_thread([UINT], FLOAT, _to(np.float32)),
     "__ll2float_rn": by_thread([LLONG], FLOAT, _to(np.float32)),

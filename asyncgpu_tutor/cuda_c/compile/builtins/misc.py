@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from typing import Any
 
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 
 from asyncgpu_tutor.cuda_c.compile.builtins.common import Handler, arguments, need_count, typed
 from asyncgpu_tutor.cuda_c.compile.context import Context
-from asyncgpu_tutor.cuda_c.compile.conversions import constant, convert, decay, value
+from asyncgpu_tutor.cuda_c.compile.conversions import convert, decay, value
 from asyncgpu_tutor.cuda_c.compile.record import Followed
 from asyncgpu_tutor.cuda_c.compile.storage import read_memory, use
 from asyncgpu_tutor.cuda_c.compile.type_names import integer_constant
@@ -243,15 +242,6 @@ def _hint(c: Context, node: Call, used: bool) -> Expr:
     return value(c, VOID, lambda t, m: None, node.at)
 
 
-def _known(kind: Scalar, number: float) -> Handler:
-    """A compiler's own way to write infinity, or no number."""
-
-    def handle(c: Context, node: Call, used: bool) -> Expr:
-        return constant(kind, number, node.at)
-
-    return handle
-
-
 def _sincos(kind: Scalar) -> Handler:
     def handle(c: Context, node: Call, used: bool) -> Expr:
         args = arguments(c, node, 3)
@@ -293,10 +283,6 @@ TABLE: dict[str, Handler] = {
     "sincosf": _sincos(FLOAT),
     "__sincosf": _sincos(FLOAT),
     "sincos": _sincos(DOUBLE),
-    "__builtin_huge_valf": _known(FLOAT, math.inf),
-    "__builtin_huge_val": _known(DOUBLE, math.inf),
-    "__builtin_nanf": _known(FLOAT, math.nan),
-    "__builtin_nan": _known(DOUBLE, math.nan),
 }
 for _name in ("__ldg", "__ldcg", "__ldca", "__ldcs", "__ldlu", "__ldcv"):
     TABLE[_name] = _load

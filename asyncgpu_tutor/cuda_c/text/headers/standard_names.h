@@ -11,6 +11,8 @@ typedef long long int64_t; typedef unsigned long long uint64_t;
 typedef int64_t intptr_t; typedef uint64_t uintptr_t;
 typedef unsigned char uchar; typedef unsigned short ushort;
 typedef unsigned int uint; typedef unsigned long ulong;
+typedef float cufftReal; typedef float2 cufftComplex;
+typedef double cufftDoubleReal; typedef double2 cufftDoubleComplex;
 #define CHAR_BIT 8
 #define SCHAR_MAX 127
 #define SCHAR_MIN (-128)
@@ -52,10 +54,11 @@ typedef unsigned int uint; typedef unsigned long ulong;
 #define DBL_MIN 2.2250738585072014e-308
 #define DBL_EPSILON 2.2204460492503131e-16
 #define DBL_DIG 15
-#define INFINITY __builtin_huge_valf()
-#define NAN __builtin_nanf("")
-#define HUGE_VALF __builtin_huge_valf()
-#define HUGE_VAL __builtin_huge_val()
+// Quotients, since NVRTC (12.1 to 13.5) knows neither __builtin_huge_valf nor __builtin_nanf.
+#define INFINITY (1.0f / 0.0f)
+#define NAN (0.0f / 0.0f)
+#define HUGE_VALF (1.0f / 0.0f)
+#define HUGE_VAL (1.0 / 0.0)
 #define M_E 2.7182818284590452354
 #define M_LOG2E 1.4426950408889634074
 #define M_LOG10E 0.43429448190325182765

@@ -216,6 +216,34 @@ def test_no_waiting_inside_of_a_submission(device: Device, wait: Callable[[], ob
     assert agt.value(3).sync() == 3
 
 
+SPIN = """__global__ void spin(volatile int* flag, int* out) {
+    for (int i = 0; i < 1000000 && !*flag; i++) __nanosleep(1000);
+    *out = *flag;
+}"""
+
+
+def test_an_await_ends_with_its_own_work_and_not_with_what_the_stream_got_since(
+    device: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(type(device), "patience_us", 0.0)  # the device watches from the start
+    spin, one = agt.Kernel(SPIN), agt.SingleStream()
+    flags = [agt.pin(np.zeros(1, np.int32)) for _ in range(2)]
+
+    def until(flag: Any) -> agt.DeviceOp[Any]:
+        seen = agt.zeros(1, np.int32)
+        return spin(agt.mapped(flag), seen, grid=1, block=1).last().to_host()
+
+    async def main() -> tuple[int, int]:
+        first, second = [agt.spawn(until(flag), one) for flag in flags]
+        await asyncio.sleep(0)  # both are submitted
+        flags[0][:] = 1
+        got = await first
+        flags[1][:] = 1  # a second too late, if the first was held up by it
+        return int(got[0]), int((await second)[0])
+
+    assert asyncio.run(main()) == (1, 1)
+
+
 def test_the_end_of_the_work_is_told_once(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
     watch, told = device.watch, list[Any]()
 

@@ -173,12 +173,9 @@ class CupyDevice:
         """Call `wake` after `event`; see `Device.watch`."""
         if not isinstance(event, CupyEvent):
             raise DeviceMismatchError(f"{event!r} is not a CUDA event")
-        # Another event behind it, one whose waiter sleeps instead of spinning.
+        event.watched = True
         try:
-            with guarded("recording an event"), self.active():
-                sleeper = cupy.cuda.Event(block=True, disable_timing=True)
-                sleeper.record(event.stream.cupy)
-            event.stream.watcher.watch(sleeper, wake)
+            event.stream.watcher.watch(event, wake)
         except Exception as error:  # noqa: BLE001 - whoever waits has to hear of it, whatever it is
             wake(error)
 

@@ -26,6 +26,7 @@ class CupyEvent:
     def __init__(self, stream: CupyStream) -> None:
         self.stream = stream
         self.heads: tuple[int, ...] = ()  # the spans in front of it, once a recording is read
+        self.watched = False  # by a thread, so that it cannot be recorded again for other work
         self._event: Any = cupy.cuda.Event(disable_timing=True)  # destroys it when this goes
         self.ptr: int = self._event.ptr
 
@@ -104,7 +105,7 @@ class CupyStream:
 
     def reuse(self, event: Event) -> None:
         """Making an event takes longer than recording it."""
-        if isinstance(event, CupyEvent):
+        if isinstance(event, CupyEvent) and not event.watched:
             self.device.free_events.append(event)
 
     def wait_event(self, event: Event) -> None:

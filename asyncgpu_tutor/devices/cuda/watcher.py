@@ -1,8 +1,9 @@
 """One waiting thread for each stream that is awaited.
 
-A host callback in the stream would be the obvious way, and is the wrong one: after a fault it never
-comes, and `Event.done` stays False; only a blocking wait reports the error. So a thread blocks, in the
-driver, without spinning and without the interpreter's lock.
+A host callback in the stream would be the obvious way, and is the wrong one: after a fault it never comes.
+A wait in the driver spins, unless the event was made for a sleeping wait; an event of that kind, recorded
+when somebody begins to wait, would lie behind work that was enqueued since. So a thread looks at the very
+event, again and again, and sleeps in between.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import logging
 import queue
 import threading
+import time
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -19,6 +21,10 @@ from cupy.cuda import runtime
 from asyncgpu_tutor.devices.cuda.guard import guarded
 
 _logger = logging.getLogger(__name__)
+
+# Between two looks: about as long as it takes to wake a thread. In long waits so much of the time until now,
+# up to a bound.
+NAP_S, SHARE, LONGEST_S = 200e-6, 0.05, 0.02
 
 Wake = Callable[[BaseException | None], None]
 Job = tuple[Any, Wake]
@@ -59,7 +65,11 @@ def _wait_for_all(jobs: queue.SimpleQueue[Job | None], ordinal: int) -> None:
             with guarded("waiting for the device"):
                 # After a fault this fails too, so it belongs to each job.
                 runtime.setDevice(ordinal)
-                event.synchronize()
+                begin = time.perf_counter()
+                while not event.done:
+                    waited = time.perf_counter() - begin
+                    time.sleep(min(max(NAP_S, SHARE * waited), LONGEST_S))
+                runtime.eventSynchronize(event.ptr)  # it raises what went wrong
         except Exception as failure:  # noqa: BLE001 - an error here must end no thread that others wait for
             error = failure
         woken(wake, error)

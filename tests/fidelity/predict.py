@@ -55,6 +55,9 @@ class Kept:
     def signals(self, name: str) -> Any:
         return self.program.signals(name)
 
+    def adds(self, name: str) -> Any:
+        return self.program.adds(name)
+
     def follows(self, name: str) -> bool:
         return False
 

@@ -99,8 +99,13 @@ class _Once(DeviceOp[T]):
             )
             raise
         except BaseException as error:
-            told = lasting(error, self._label)  # every user of it has to get it
-            self._error = told, tuple(getattr(told, "__notes__", ())), told.__traceback__
+            # Every user of it has to get it. No name for what `lasting` returns: this frame is a part of
+            # the error, and would keep it alive, and with it the arrays.
+            self._error = (
+                lasting(error, self._label),
+                tuple(getattr(error, "__notes__", ())),
+                error.__traceback__ if isinstance(error, Exception) else None,
+            )
             self._use = use
             raise
         self._use = use

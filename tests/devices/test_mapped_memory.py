@@ -116,9 +116,9 @@ class TestAKernelThatWaitsForTheHost:
         assert asyncio.run(main()) == 0
 
     def test_who_counts_its_turns_gives_up_when_the_host_blocks(self) -> None:
-        mail = agt.pin(np.zeros(4, np.uint32))
         source = ECHO.replace(str(BOUND), "50")
         with agt.using("sim"):
+            mail = agt.pin(np.zeros(4, np.uint32))
             agt.Kernel(source)(agt.mapped(mail), 1, grid=1, block=1).sync()
         assert mail.tolist() == [1, 0, 0, 1]
 
@@ -273,9 +273,8 @@ class TestKernelsThatWaitForEachOther:
     def test_an_interrupt_ends_one_that_looks_again(self, monkeypatch: pytest.MonkeyPatch) -> None:
         from asyncgpu_tutor.cuda_c import Execution
 
-        mail = agt.pin(np.zeros(4, np.uint32))
         with agt.using("sim"):
-            stream = agt.create_stream()
+            mail, stream = agt.pin(np.zeros(4, np.uint32)), agt.create_stream()
             agt.Kernel(ECHO)(agt.mapped(mail), 1, grid=1, block=1).async_on(stream)
             while mail[0] != 1:
                 assert not stream.done

@@ -322,33 +322,41 @@ class Launch(DeviceOp[Any]):
 
     def _enqueue(self, context: ExecutionContext) -> Any:
         kernel, arrays, index = self._kernel, self._arrays, self._index
-        if self._ran:
+        ran, self._ran = self._ran, True
+        if ran:
             forbid_rerun(arrays, kernel.name)
         device, run, user = context.device, context._run, context._user
-        if run.captures:
-            context.on_failed_capture(self._undo)
-        grid, block = self._how
-        home, function = kernel._loaded
-        if home() is not device:
-            function = kernel._load(device)
-            check_limits(kernel.name, grid, block, self._shared_mem, device.limits)
-        for array in arrays:
-            memory, owner = array._memory, array._owner
-            if memory.device is not device or (owner is not None and (run.outlives or owner._gone)):
-                context._touch(array, True)
-            if user is not None:
-                memory.stream = user
-        for place in kernel._textures:
-            texture = self._args[place]
-            if texture.device is not device:
-                raise DeviceMismatchError(
-                    f"texture {texture.name!r} is on {texture.device.name}, and the operation runs on "
-                    f"{device.name}: make it there, with agt.texture"
-                )
-        run.keep.append(self)  # and with it its arrays, and what counts the shared ones
-        run.kernels.append(kernel._facts.name)
-        context._work.launch(function, grid, block, self._args, self._shared_mem, context.stream)
-        self._ran = True  # a run that was refused has given nothing away
+        try:
+            if run.captures:
+                context.on_failed_capture(self._undo)
+            grid, block = self._how
+            home, function = kernel._loaded
+            if home() is not device:
+                function = kernel._load(device)
+                check_limits(kernel.name, grid, block, self._shared_mem, device.limits)
+            for array in arrays:
+                memory, owner = array._memory, array._owner
+                if memory.device is not device or (
+                    owner is not None and (run.outlives or owner._gone)
+                ):
+                    context._touch(array, True)
+                if user is not None:
+                    memory.stream = user
+            for place in kernel._textures:
+                texture = self._args[place]
+                if texture.device is not device:
+                    raise DeviceMismatchError(
+                        f"texture {texture.name!r} is on {texture.device.name}, and the operation runs on "
+                        f"{device.name}: make it there, with agt.texture"
+                    )
+            run.keep.append(self)  # and with it its arrays, and what counts the shared ones
+            run.kernels.append(kernel._facts.name)
+            context._work.launch(
+                function, grid, block, self._args, self._shared_mem, context.stream
+            )
+        except Exception:
+            self._ran = ran  # a run that was refused has given nothing away
+            raise
         return self._all() if index is None else arrays[index]._again()
 
     def _all(self) -> tuple[Any, ...]:

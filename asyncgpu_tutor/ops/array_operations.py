@@ -166,6 +166,9 @@ class Take(DeviceOp[tuple[Any, ...]]):
 
     def _enqueue(self, context: ExecutionContext) -> tuple[Any, ...]:
         where = f"into an earlier run of {self._label}()"
+        if len(self._arrays) > 1:  # all are good, or none is taken
+            for array in self._arrays:
+                array._check()
         arrays = tuple(array._take(where) for array in self._arrays)
         try:
             return self._act(context, arrays)
@@ -280,7 +283,7 @@ def _full(
     frame: FrameType,
 ) -> DeviceOp[DeviceArray]:
     kind = _element(label, dtype)
-    bits: Any = _number(label, fill_value, kind).view(f"u{kind.itemsize}")
+    bits: Any = _number(label, fill_value, kind).view(f"u{kind.itemsize}")[()]
     return _fill(label, shape, kind, name, frame, fill_source(BITS[kind.itemsize]), (bits,))
 
 
@@ -305,7 +308,7 @@ def arange(
     if kind.name not in COUNTING or not kind.isnative:
         raise ArrayDTypeError(f"arange makes {', '.join(COUNTING)}, and got {kind}")
 
-    scalars = (_number("arange", start, kind), _number("arange", step, kind))
+    scalars = (_number("arange", start, kind)[()], _number("arange", step, kind)[()])
     frame = sys._getframe(1)
     return _fill("arange", stop, kind, name, frame, arange_source(COUNTING[kind.name]), scalars)
 
@@ -328,7 +331,8 @@ def randn(
     if not isinstance(seed, int | np.integer) or not 0 <= seed < 2**64:  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
         raise UsageError(f"the seed of randn is an integer from 0 to 2**64 - 1, and got {seed!r}")
     single = np.dtype(np.float32)
-    scalars = (np.uint64(seed), _number("randn", mean, single), _number("randn", std, single))
+    around, spread = _number("randn", mean, single)[()], _number("randn", std, single)[()]
+    scalars = (np.uint64(seed), around, spread)
     frame = sys._getframe(1)
     return _fill("randn", shape, np.float32, name, frame, RANDN, scalars, each=4)
 
@@ -398,10 +402,10 @@ def dup(array: DeviceArray) -> DeviceOp[tuple[DeviceArray, DeviceArray]]:
     return cast(DeviceOp[tuple[DeviceArray, DeviceArray]], Take("dup", (array,), act))
 
 
-def _number(label: str, given: float, kind: np.dtype[Any]) -> Any:
-    """A number as an element of this type."""
+def _number(label: str, given: float, kind: np.dtype[Any]) -> npt.NDArray[Any]:
+    """A number as an array of one element, without a dimension: a scalar would lose the byte order."""
     try:
-        return np.array(given, kind).reshape(())[()]
+        return np.array(given, kind).reshape(())
     except (TypeError, ValueError, OverflowError) as error:
         raise ArrayDTypeError(
             f"{label} fills an array of {kind} with one number, and got {given!r}: {error}"

@@ -68,7 +68,8 @@ class Download(DeviceOp[npt.NDArray[Any]]):
 
     def _enqueue(self, context: ExecutionContext) -> npt.NDArray[Any]:
         array = self._array
-        if self._ran and array.mode == "owned":
+        ran, self._ran = self._ran, True
+        if ran and array.mode == "owned":
             raise UseAfterMoveError(
                 f"array {array.name!r} was moved into an earlier run of d2h(). Build the operation again, "
                 "with what yields the array."
@@ -76,9 +77,11 @@ class Download(DeviceOp[npt.NDArray[Any]]):
         if context._run.captures:
             context.on_failed_capture(self._undo)
         context._keep.append(self)  # and with it the array, and what counts a shared one
-        host = context._download(array, self._out)
-        self._ran = True  # a run that was refused has given nothing away
-        return host
+        try:
+            return context._download(array, self._out)
+        except Exception:
+            self._ran = ran  # a run that was refused has given nothing away
+            raise
 
     def _undo(self) -> None:
         self._ran = False

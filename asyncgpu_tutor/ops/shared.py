@@ -99,8 +99,8 @@ class _Once(DeviceOp[T]):
             )
             raise
         except BaseException as error:
-            # Every user of it has to get it. No name for what `lasting` returns: this frame is a part of
-            # the error, and would keep it alive, and with it the arrays.
+            # Every user of it has to get it. It has no name here: this frame is a part of the error, so a
+            # name would keep both alive after a failed capture, and with them the arrays.
             self._error = (
                 lasting(error, self._label),
                 tuple(getattr(error, "__notes__", ())),

@@ -46,7 +46,16 @@ class _MakeTexture(DeviceOp[Texture]):
 
     def _enqueue(self, context: ExecutionContext) -> Texture:
         source = self._source
-        array: Any = evaluate(source, context) if isinstance(source, DeviceOp) else source
+        if isinstance(source, DeviceOp):
+            return self._copy(context, evaluate(source, context))
+        array = source._take("into an earlier run of texture()")
+        try:
+            return self._copy(context, array)
+        except Exception:
+            source._undo_take()  # a run that was refused has given nothing away
+            raise
+
+    def _copy(self, context: ExecutionContext, array: Any) -> Texture:
         if not isinstance(array, DeviceArray):
             raise ArrayDTypeError(f"texture() takes an array, and got {type(array).__name__}")
         form = _form(array.shape, array.dtype, self._options)
@@ -58,8 +67,6 @@ class _MakeTexture(DeviceOp[Texture]):
             context._run.reclaim()
             made = make()
         context.keep(made)
-        if array is source:  # not before: a run that was refused has given nothing away
-            array._spend("into an earlier run of texture()")
         return Texture(made, form, context.device, array.name)
 
 

@@ -177,6 +177,7 @@ class Hostcalls:
         except Exception as failure:  # noqa: BLE001 - told below
             self._fail(failure)
         tasks = [self._server, *self._at_work.values()]
+        self._stop()  # before: a handler that is cancelled from here on has done nothing wrong
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

@@ -173,3 +173,8 @@ def test_pinned_memory_of_other_libraries_counts(cuda: Device) -> None:
     assert cuda.is_pinned(theirs)
     assert cuda.is_pinned(agt.pin(np.ones(3)))
     assert not cuda.is_pinned(np.ones(3))
+
+
+@pytest.mark.parametrize("dtype", [">f4", ">i2", "<u8"])
+def test_a_fill_keeps_the_order_of_bytes(device: Device, dtype: str) -> None:
+    assert agt.full(2, 3, dtype=dtype).to_host().sync().tolist() == [3, 3]

@@ -246,3 +246,12 @@ def test_an_array_copied_to_itself_is_refused_and_stays(
     with pytest.raises(UseAfterMoveError):
         agt.memcpy(x, other(x))
     assert agt.d2h(x).sync().tolist() == [1.0] * 4
+
+
+def test_a_copy_that_is_refused_takes_none_of_its_arrays(device: Device) -> None:
+    target, source = agt.zip(agt.zeros(4), agt.ones(4)).sync()
+    op = agt.memcpy(target, source.borrow())
+    source.share()
+    for _ in range(2):
+        with pytest.raises(agt.errors.UseAfterMoveError, match=r"its owner was moved by share"):
+            op.sync()

@@ -214,3 +214,30 @@ def test_a_result_may_pass_through_many_tasks_before_time_moves_on(sim: SimDevic
         return reached
 
     assert asyncio.run(main()) < 100.0
+
+
+@pytest.mark.parametrize("verb", ["launch", "copy_to_host_async"])
+def test_what_is_moved_into_a_run_is_in_no_other_thread_s_run(
+    sim: Device, monkeypatch: pytest.MonkeyPatch, verb: str
+) -> None:
+    x = agt.ones(4).sync()
+    op = agt.d2h(x) if verb != "launch" else agt.relu(4, agt.ones(4).sync(), x.partition(4))
+    found, caught = getattr(type(sim), verb), list[BaseException]()
+
+    def again() -> None:
+        with agt.using(sim):
+            try:
+                op.sync()
+            except agt.errors.UseAfterMoveError as error:
+                caught.append(error)
+
+    def meanwhile(*args: Any) -> Any:
+        monkeypatch.undo()
+        thread = threading.Thread(target=again)
+        thread.start()
+        thread.join()
+        return found(*args)
+
+    monkeypatch.setattr(type(sim), verb, meanwhile)
+    op.sync()
+    assert "earlier run of" in str(caught[0])

@@ -321,9 +321,26 @@ class TestWhatGoesWrong:
             host = agt.hostcalls({16: lambda call: 1})
             async with host:
                 pass
+            with pytest.raises(errors.UsageError, match="open within a block"):
+                _ = host.arrays  # a kernel that got them would wait for nobody
             with pytest.raises(errors.UsageError, match="make new ones"):
                 async with host:
                     pass
+
+        run(main)
+
+    def test_a_handler_that_the_end_of_the_block_cancels_is_not_blamed(self, sim: Device) -> None:
+        async def slowly(call: Call) -> int:
+            await asyncio.sleep(0)
+            return 5
+
+        async def main() -> None:
+            asking, stream = Asking(3, 1), agt.create_stream()
+            async with agt.hostcalls({16: slowly}) as host:
+                asking.op(host).async_on(stream)
+                assert not stream.done  # the kernel has asked, and nobody has had a turn to answer
+            stream.synchronize()
+            assert asking.stopped.all()
 
         run(main)
 

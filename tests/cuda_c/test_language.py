@@ -42,6 +42,7 @@ HALF = """#define HALF(n) __device__ int half_##n() { return n; } \\
 W = "struct V { float x, y; int n[3]; }; struct W { V v; double d; };"
 ADDS = "__device__ int add(int* p) { *p += 5; return 1; }"
 NODE = "struct Node { int v; Node* next; };"
+FIVE = "template <typename T> __device__ T f(T a) { return a + 5; }"
 LETTER = '__host__ __device__ constexpr int f() { const char* s = "abc"; return s[1]; }'
 # What is declared before the kernel, its statements, and what thread i leaves in o[i], or in x[i] where that is all.
 STATEMENTS: list[tuple[str, str, Callable[[int], float]]] = [
@@ -149,6 +150,18 @@ STATEMENTS: list[tuple[str, str, Callable[[int], float]]] = [
     ("""template <typename T> __device__ typename std::enable_if<std::is_same<T, int>::value, T>::type f(T a) { return a; }
         template <typename T> __device__ typename std::enable_if<!std::is_same<T, int>::value, T>::type f(T a) { return a / 2; }""",
      "std::conditional<(sizeof(int) > 2), float, int>::type h = 0.5f; x[i] = f(i) + f(3.0f) + h;", lambda i: i + 2),
+    # These names are the standard's only with its namespace.
+    ("__device__ int conditional(int a) { return a; } __device__ int enable_if(int a) { return 2 * a; }",
+     "o[i] = conditional(i) + enable_if(i);", lambda i: 3 * i),
+    ("__device__ int conditional(int a) { return a; }", "o[i] = std::max(conditional(i), 3);", lambda i: max(i, 3)),
+    ("""using namespace std;
+        template <typename T> __device__ typename enable_if<is_same<T, int>::value, T>::type f(T a) { return a; }""",
+     "o[i] = f(i);", lambda i: i),
+    # A template that is declared, and has its body further on.
+    ("template <typename T> __device__ T f(T a);" + FIVE + "template <> __device__ float f(float a) { return a + 1; }",
+     "x[i] = f(1.0f) + f(i);", lambda i: i + 7),
+    ("template <typename T> __device__ T f(T a); template <> __device__ float f<float>(float a) { return a + 1; }" + FIVE,
+     "x[i] = f<float>(i) + f<int>(1);", lambda i: i + 7),
     ("const float most = INFINITY; __constant__ float ends[2] = {-INFINITY, NAN};",
      "constexpr float low = -INFINITY; o[i] = isinf(most) + isinf(low) + isinf(ends[0]) + isnan(ends[1]) + (HUGE_VAL > 1e300);", lambda i: 5),
     # A list in braces is what the parameter is.

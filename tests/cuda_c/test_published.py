@@ -184,6 +184,40 @@ __global__ void k(Lock lock, int* o) { if (*o) lock.take(); *o = lock.twice(); }
     assert o.tolist() == [42]
 
 
+def test_members_that_are_data_stay_where_they_are() -> None:
+    members = """float v; int (*done)(cudaStream_t); float pad[sizeof(cudaStream_t)];
+    float (*rows)[sizeof(cudaStream_t)]; std::function<void(int)> cb; float z;"""
+    source = f"struct S {{ {members} }};\n__global__ void k(S* s) {{ s->z = 1; }}"
+    assert device_code(source).text == source
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        "std::vector<int> all() const { return {}; }",
+        "template <typename T> void add(T a) { std::cout << a; }",
+        "bool operator<(const S& o) const { return std::less<int>()(v, o.v); }",
+        "float operator[](int k) { return std::max(k, 1); }",
+        "[[nodiscard]] int get() { return std::max(1, 2); }",
+        "S(cudaStream_t s) : v(0) {}",
+    ],
+)
+def test_and_functions_for_the_host_go(function: str) -> None:
+    source = f"struct S {{ float v; {function} }};\n__global__ void k(S* s) {{ s->v = 1; }}"
+    assert device_code(source).text == source.replace(function, " " * len(function))
+
+
+@pytest.mark.parametrize("body", ["v = 1;", "std::swap(v, v);"])
+def test_a_struct_that_is_never_closed_is_refused(body: str) -> None:
+    with pytest.raises(errors.KernelCompileError):
+        compile_source(
+            f"__global__ void k(float* x) {{}}\nstruct S {{ float v; void f() {{ {body} }}\n"
+            "__device__ float g(S s) { return s.v; }"
+        )
+    # Where nothing mentions it, it is not read at all.
+    device_code(f"__global__ void k(float* x) {{}}\nstruct S {{ float v; void f() {{ {body} }}\n")
+
+
 def test_the_signature_of_a_published_kernel() -> None:
     found = read_signature(PUBLISHED, "scale<double, 2>")
     assert [p.ctype for p in found.parameters] == ["double", "float", "int"]

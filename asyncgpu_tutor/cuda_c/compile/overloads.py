@@ -70,6 +70,9 @@ def choose(
         return None
     best = min(rank for rank, _, _ in fitting)
     chosen = [(f, n) for rank, f, n in fitting if rank == best]
+    # What has its body further on is declared before that, too.
+    further_on = {len(f.params) for f, _ in chosen if f.body is not None}
+    chosen = [(f, n) for f, n in chosen if f.body is not None or len(f.params) not in further_on]
     if len(chosen) > 1:
         c.fail(node.at, f"the call of '{node.name}' is ambiguous: cast the arguments")
     function, names = chosen[0]

@@ -16,12 +16,15 @@ def added_to(kernel: ast.Function) -> dict[str, str]:
     """
     mentions: dict[str, int] = {}
     added: dict[str, list[str]] = {}
-    for node in ast.parts_of(kernel.body):
+    for node in ast.parts_of([kernel.params, kernel.body]):
+        if isinstance(node, ast.Declarator | ast.Param) and node.name in _COMMUTE:
+            return {}  # what is called by this name is something of the kernel's own
         if isinstance(node, ast.Name):
             mentions[node.name] = mentions.get(node.name, 0) + 1
         elif isinstance(node, ast.ExpressionStatement) and isinstance(node.expression, ast.Call):
             call = node.expression
-            if call.name in _COMMUTE and call.object is None and call.arguments:
+            free = call.object is None and call.owner is None and not call.namespace
+            if call.name in _COMMUTE and free and call.arguments:
                 added.setdefault(_array(call.arguments[0]), []).append(call.name)
     return {
         param.name: added[param.name][0]

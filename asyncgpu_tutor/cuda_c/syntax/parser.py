@@ -20,7 +20,7 @@ def parse(source: Source, text: Preprocessed, *, heads_only: bool = False) -> as
     read, so that a kernel's parameters are known even where its body is not supported. Raises
     `KernelCompileError` or `UnsupportedFeatureError`, with line, column and caret.
     """
-    before = _prelude()
+    before = _prelude(text.chooses)
     parser = _Parser(source, text, heads_only)
     parser.type_names[0] |= before.type_names[0]
     parser.struct_templates |= before.struct_templates
@@ -42,9 +42,9 @@ def parse(source: Source, text: Preprocessed, *, heads_only: bool = False) -> as
 
 
 @cache
-def _prelude() -> _Parser:
+def _prelude(chooses: bool) -> _Parser:
     """What stands in front of every source; a file that has a name of it, too, means its own."""
-    parser = _Parser(Source(""), Preprocessed(prelude_tokens()), heads_only=False)
+    parser = _Parser(Source(""), Preprocessed(prelude_tokens(chooses)), heads_only=False)
     parser.unit()
     return parser
 

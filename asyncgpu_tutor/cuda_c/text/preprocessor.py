@@ -40,6 +40,9 @@ _HEADERS = {
     "cuda_bf16.h": "cuda_bf16.h",
     "curand_kernel.h": "curand_kernel.h",
 }
+# A source that means namespace std by these names. In any other they may be functions of its own.
+_CHOOSES = re.compile(r"\bstd\s*::\s*(enable_if|conditional)\b|\busing\s+namespace\s+std\b")
+_WITHOUT = "ASYNCGPU_NO_CHOICE_OF_TYPES"
 _MAX_EXPANSIONS = 200_000
 
 
@@ -55,12 +58,14 @@ class Preprocessed:
     """The tokens that the parser sees, the headers that were asked for, and what else the file had.
 
     `aside` are the host's functions and variables, with their places; `missing`, headers (`published`).
+    `chooses` says whether it may mean the standard's `enable_if` and `conditional`.
     """
 
     tokens: list[Token] = field(default_factory=list[Token])
     headers: frozenset[str] = frozenset()
     aside: Mapping[str, str] = field(default_factory=dict[str, str])
     missing: tuple[str, ...] = ()
+    chooses: bool = False
 
 
 def preprocess(source: Source) -> Preprocessed:
@@ -69,9 +74,10 @@ def preprocess(source: Source) -> Preprocessed:
     Raises `KernelCompileError` for malformed directives, `#error`.
     """
     code = device_code(source.text)
-    tokens = _Preprocessor(source, dict(_prelude().macros)).run(code.text)
+    chooses = _CHOOSES.search(source.text) is not None
+    tokens = _Preprocessor(source, dict(_prelude(chooses).macros)).run(code.text)
     headers = frozenset(re.findall(r'#\s*include\s*[<"]([^>"]+)', code.text))
-    return Preprocessed(tokens, headers, code.aside, code.missing)
+    return Preprocessed(tokens, headers, code.aside, code.missing, chooses)
 
 
 class _Prelude(NamedTuple):
@@ -80,12 +86,16 @@ class _Prelude(NamedTuple):
 
 
 @cache
-def _prelude() -> _Prelude:
+def _prelude(chooses: bool) -> _Prelude:
     text = text_of("standard_names.h") + text_of("namespace_std.h")
     reader = _Preprocessor(Source(text, "prelude"), {})
     for name, value in _PREDEFINED.items():
         reader.define_text(name, value)
-    return _Prelude(reader.run(text), reader.macros)
+    if not chooses:
+        reader.define_text(_WITHOUT, "1")
+    tokens = reader.run(text)
+    reader.macros.pop(_WITHOUT, None)
+    return _Prelude(tokens, reader.macros)
 
 
 @cache
@@ -96,9 +106,9 @@ def _of_header(name: str) -> list[Token]:
     return [replace(t, at=Position(-t.at.line, t.at.column)) for t in tokens]
 
 
-def prelude_tokens() -> list[Token]:
-    """Tokens of what stands in front of every source."""
-    return _prelude().tokens
+def prelude_tokens(chooses: bool) -> list[Token]:
+    """Tokens of what stands in front of every source; see `Preprocessed.chooses`."""
+    return _prelude(chooses).tokens
 
 
 class _Preprocessor:

@@ -303,7 +303,8 @@ class _Reader:
         for k, word in enumerate(words):
             label = word.text == ":" and words[k - 1].text in ("public", "private", "protected")
             closed = word.text == "}" and word.depth == inside + 1
-            more = closed and words[k + 1].text in (",", "{")  # of `: x{a}, y{b} {}`
+            # Of `: x{a}, y{b} {}`; the file may end before the struct does.
+            more = closed and k + 1 < len(words) and words[k + 1].text in (",", "{")
             begins = word.text == "{" and word.depth < inside
             ends = word.depth == inside and (word.text == ";" or label)
             if not (begins or ends or (closed and not more) or k + 1 == len(words)):
@@ -311,6 +312,7 @@ class _Reader:
             texts = [w.text for w in words[start : k + 1]]
             head = texts[: texts.index("{")] if "{" in texts else texts
             theirs = not {"constexpr", *self.marks} & set(texts) and _is_function(head)
+            theirs = theirs and not _is_data(_plain(head))
             if theirs and any(map(_HOST.fullmatch, texts)):
                 self.members.append((words[start].start, word.end))
             else:
@@ -354,6 +356,26 @@ def _is_type(head: list[str]) -> bool:
 
 def _is_function(head: list[str]) -> bool:
     return "(" in head[1:] and "=" not in head[: head.index("(")]
+
+
+def _is_data(head: list[str]) -> bool:
+    """Whether a struct's member is data, where its type or its size has brackets."""
+    angles, k = 0, 0
+    while k < len(head) and (angles or head[k] != "("):
+        if head[k] == "operator":
+            return False
+        if head[k] == "[" and not angles:
+            if head[k + 1 : k + 2] != ["["]:
+                return True  # an array
+            k += head[k:].index("]") if "]" in head[k:] else 1  # of an [[attribute]]
+        angles += len(head[k]) * ((set(head[k]) == {"<"}) - (set(head[k]) == {">"}))
+        k += 1
+    depth = 0
+    for before, text in pairwise(head[k:]):
+        depth += (before in _OPEN) - (before in _CLOSE)
+        if depth == 0:
+            return text in ("(", "[")  # int (*done)(...), float (&row)[...]
+    return depth == 0 and k == len(head)  # std::function<void(int)> done
 
 
 def _declared(texts: list[str]) -> Iterator[str]:

@@ -36,7 +36,7 @@ from asyncgpu_tutor.devices.simulated.sampled_reference import LARGE, Reference,
 from asyncgpu_tutor.devices.simulated.spec import H200, DeviceSpec
 from asyncgpu_tutor.devices.simulated.stream import SimEvent, SimStream
 from asyncgpu_tutor.devices.simulated.stream_races import Access, Clock
-from asyncgpu_tutor.errors import DeviceError, DeviceMismatchError, UpstreamError
+from asyncgpu_tutor.errors import DeviceError, DeviceMismatchError, StreamRaceError, UpstreamError
 from asyncgpu_tutor.traces.spans import Draft, SpanKind, SpanLog, call_name
 from asyncgpu_tutor.traces.spans.tag import current_operation, forbid_nested_wait
 
@@ -379,12 +379,17 @@ class SimDevice:
         """
         target = self.own(stream)
         access = target.access(piece.name, piece.tells)
-        for memory in piece.reads:
-            memory.history.read(memory.cells.name, access, target.clock)
-        for number, memory in enumerate(piece.writes):
-            by = piece.adds[number] if piece.adds else ""
-            memory.history.write(memory.cells.name, access, target.clock, by)
-        self._touch_host(piece, access, target.clock)
+        try:
+            # The host's first: what is refused has touched nothing.
+            self._touch_host(piece, access, target.clock)
+            for memory in piece.reads:
+                memory.history.read(memory.cells.name, access, target.clock)
+            for number, memory in enumerate(piece.writes):
+                by = piece.adds[number] if piece.adds else ""
+                memory.history.write(memory.cells.name, access, target.clock, by)
+        except StreamRaceError:
+            self.machine.host_history.withdraw(access)
+            raise
         op, label = current_operation()
         kind, name = piece.kind, piece.name
         call = graph_call if in_graph else self.call(call_name(kind, name), piece.cost)

@@ -81,8 +81,8 @@ class History:
 
     writer: Access | None = None
     readers: dict[Key, Access] = field(default_factory=dict[Key, Access])
-    adders: dict[Key, Access] = field(default_factory=dict[Key, Access])
-    by: str = ""  # the atomic that these use
+    # By the atomic that they use, and their stream.
+    adders: dict[tuple[str, Key], Access] = field(default_factory=dict[tuple[str, Key], Access])
 
     def read(self, array: str, access: Access, now: Clock) -> None:
         """Note a read; `StreamRaceError` if it may overtake the last write."""
@@ -94,26 +94,22 @@ class History:
 
         `by` is the atomic by which it adds to the array, if that is all that it does with it.
         """
-        alike = bool(by) and by == self.by
-        self._check(array, access, now, "writes", alike=alike)
+        self._check(array, access, now, "writes", by)
         for reader in self.readers.values():
             if not _ordered(reader, access, now):
                 raise _race(f"array {array!r}", reader, "reads", access, "writes")
-        if not alike:
-            self.adders.clear()
-            self.by = by
         if by:
-            self.adders[access.key] = access
+            self.adders[by, access.key] = access
         else:
             self.writer = access
             self.readers.clear()
+            self.adders.clear()
 
-    def _check(
-        self, array: str, access: Access, now: Clock, does: str, *, alike: bool = False
-    ) -> None:
-        """`StreamRaceError` if this may overtake a write; those who add `alike` may."""
+    def _check(self, array: str, access: Access, now: Clock, does: str, by: str = "") -> None:
+        """`StreamRaceError` if this may overtake a write; those who add by the same atomic may."""
         before = [] if self.writer is None else [self.writer]
-        for writer in before if alike else [*before, *self.adders.values()]:
+        before += [adder for (how, _), adder in self.adders.items() if not by or how != by]
+        for writer in before:
             if not _ordered(writer, access, now):
                 raise _race(f"array {array!r}", writer, "writes", access, does)
 
@@ -156,6 +152,10 @@ class HostHistory:
             did, does = ("writes" if u.writes else "reads" for u in (other, use))
             raise _race(f"the host array of {name!r}", other.access, did, access, does)
         self._uses.append(use)
+
+    def withdraw(self, access: Access) -> None:
+        """This work was refused, and does nothing."""
+        self._uses = [use for use in self._uses if use.access is not access]
 
     def forget(self, seen: Clock) -> None:
         """All this work is complete, and whatever comes from now on is behind it."""

@@ -137,7 +137,7 @@ def count(x: agt.DeviceArray, by: str = "Add") -> agt.DeviceOp[object]:
     return kernel(agt.zeros(8), x.borrow(), grid=1, block=8).named("count")
 
 
-STEP = st.sampled_from(["write", "read", "add", "record", "wait", "sync"])
+STEP = st.sampled_from(["write", "read", "add", "top", "record", "wait", "sync"])
 
 
 EIGHT = np.ones(8, np.uint32)
@@ -163,6 +163,7 @@ def take(steps: list[tuple[str, int]]) -> None:
         "write": lambda: agt.memcpy(x.borrow(), agt.pin(EIGHT)),
         "read": lambda: read(x),
         "add": lambda: count(x),
+        "top": lambda: count(x, "Max"),
     }
     for number, (step, index) in enumerate(steps):
         stream = streams[index]
@@ -352,4 +353,59 @@ def test_two_ways_of_adding_are_a_race(sim: SimDevice) -> None:
     count(x).async_on(agt.create_stream())
     with pytest.raises(StreamRaceError):
         count(x, "Max").async_on(agt.create_stream())
+    agt.synchronize()
+
+
+def test_an_earlier_way_of_adding_is_not_forgotten(sim: SimDevice) -> None:
+    x = agt.zeros(8, np.uint32, name="x").sync()
+    one, two = agt.create_stream(), agt.create_stream()
+    count(x, "Max").async_on(one)
+    count(x).async_on(one)
+    with pytest.raises(StreamRaceError):
+        count(x).async_on(two)  # which nothing orders with the first
+    agt.synchronize()
+
+
+@pytest.mark.parametrize(
+    ("before", "lines"),
+    [
+        ("struct S { static __device__ ADD };", "S::atomicAdd(&x[0], 1u);"),
+        ("namespace n { __device__ ADD }", "n::atomicAdd(&x[0], 1u);"),
+        (
+            "struct S { __device__ void operator()(unsigned* p, unsigned v) const { *p += v; } };",
+            "S atomicAdd; atomicAdd(&x[0], 1u);",
+        ),
+        (
+            "",
+            "auto atomicAdd = [](unsigned* p, unsigned v) { *p += v; }; atomicAdd(&x[0], 1u);",
+        ),
+    ],
+)
+def test_an_atomic_of_ones_own_promises_nothing(sim: SimDevice, before: str, lines: str) -> None:
+    before = before.replace("ADD", "void atomicAdd(unsigned* p, unsigned v) { *p = 3 * *p + v; }")
+    op = agt.Kernel(f'{before} extern "C" __global__ void own(unsigned* x) {{ {lines} }}')
+    x = agt.zeros(8, np.uint32, name="x").sync()
+    op(x.borrow(), grid=1, block=1).async_on(agt.create_stream())
+    with pytest.raises(StreamRaceError):
+        op(x.borrow(), grid=1, block=1).async_on(agt.create_stream())
+    agt.synchronize()
+
+
+def test_a_refused_upload_has_not_written(sim: SimDevice) -> None:
+    x, y = (agt.zeros(8, name=name).sync() for name in "xy")
+    host = agt.pinned(8)
+    agt.d2h(x.borrow(), out=host).async_on(agt.create_stream())
+    with pytest.raises(StreamRaceError, match="host array"):
+        agt.memcpy(y.borrow(), host).async_on(agt.create_stream())
+    read(y).async_on(agt.create_stream())
+    agt.synchronize()
+
+
+def test_a_refused_upload_has_not_read(sim: SimDevice) -> None:
+    x = agt.zeros(8, name="x").sync()
+    host = agt.pinned(8)
+    read(x).async_on(agt.create_stream())
+    with pytest.raises(StreamRaceError, match="array 'x'"):
+        agt.memcpy(x.borrow(), host).async_on(agt.create_stream())
+    fetch(host).async_on(agt.create_stream())
     agt.synchronize()

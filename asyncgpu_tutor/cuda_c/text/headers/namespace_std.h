@@ -26,10 +26,12 @@ ASYNCGPU_INTEGER(long long, LLONG_MIN, LLONG_MAX)
 ASYNCGPU_INTEGER(unsigned long long, 0, ULLONG_MAX)
 template <typename A, typename B> struct is_same { static constexpr bool value = false; };
 template <typename A> struct is_same<A, A> { static constexpr bool value = true; };
+#ifndef ASYNCGPU_NO_CHOICE_OF_TYPES
 template <bool B, typename T = void> struct enable_if { using type = T; };
 template <typename T> struct enable_if<false, T> {};
 template <bool B, typename T, typename U> struct conditional { using type = T; };
 template <typename T, typename U> struct conditional<false, T, U> { using type = U; };
+#endif
 template <typename T> __device__ inline void swap(T& a, T& b) { T c = a; a = b; b = c; }
 using ::abs; using ::fabs; using ::sqrt; using ::pow; using ::exp; using ::log; using ::sin; using ::cos;
 using ::tan; using ::tanh; using ::floor; using ::ceil; using ::round; using ::fmin; using ::fmax;

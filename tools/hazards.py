@@ -110,15 +110,15 @@ def verdict(shown: str, told: dict[str, Any]) -> str:
 def refreshed(page: str) -> str:
     """The page with the messages of today."""
     told = json.loads(RECORD.read_text(encoding="utf-8"))["programs"]
-    for hazard in hazards(page):
+    found = iter(hazards(page))
+
+    def block(_: re.Match[str]) -> str:
+        hazard = next(found)
         shown = message(hazard.program)
         said = f"\n{verdict(shown, told[hazard.title])}" if hazard.title in told else ""
-        old = f"```python\n{hazard.program}```\n\n```text\n{hazard.shown}```\n"
-        behind = f"\n{hazard.sanitizer}" if hazard.sanitizer else ""
-        page = page.replace(
-            old + behind, f"```python\n{hazard.program}```\n\n```text\n{shown}```\n{said}"
-        )
-    return page
+        return f"```python\n{hazard.program}```\n\n```text\n{shown}```\n{said}"
+
+    return PAIR.sub(block, page)
 
 
 def main() -> None:

@@ -82,9 +82,8 @@ class HostArray(np.lib.mixins.NDArrayOperatorsMixin):
         return self._array
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        return self.numpy().__reduce_ex__(
-            protocol
-        )  # a copy of it, such as a pickled one, is the array
+        # A copy of it, such as a pickled one, is the array.
+        return self.numpy().__reduce_ex__(protocol)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
         return np.array(self.numpy(), dtype, copy=copy)

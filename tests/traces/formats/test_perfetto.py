@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -96,20 +97,26 @@ def test_ranges_are_on_tracks_above_the_calls_of_the_host(tmp_path: Path) -> Non
     }
 
 
+def ended(packets: Iterable[Any]) -> Iterator[tuple[Any, Any, int]]:
+    """Begins and ends of one track, paired as Perfetto does it, and how many were open around each."""
+    stack: list[Any] = []
+    for packet in packets:
+        if packet.track_event.type == TrackEvent.TYPE_SLICE_BEGIN:
+            stack.append(packet)
+        else:
+            begin = stack.pop()
+            yield begin, packet, len(stack)
+    assert not stack
+
+
 def test_each_span_begins_and_ends_on_its_track_to_the_ns(trace: Trace, tmp_path: Path) -> None:
     proto = parse(trace, tmp_path)
     names = {uuid: track.name for uuid, track in tracks(proto).items()}
     seen: Counter[tuple[str, int, int]] = Counter()
     for uuid, packets in slices(proto).items():
-        stack: list[Any] = []
-        for packet in packets:
-            if packet.track_event.type == TrackEvent.TYPE_SLICE_BEGIN:
-                stack.append(packet)
-            else:
-                begin = stack.pop()
-                assert not stack, f"spans overlap on {names[uuid]}"
-                seen[begin.track_event.name, begin.timestamp, packet.timestamp] += 1
-        assert not stack
+        for begin, end, around in ended(packets):
+            assert not around, f"spans overlap on {names[uuid]}"
+            seen[begin.track_event.name, begin.timestamp, end.timestamp] += 1
     expected = Counter((s.name, round(s.start * 1000), round(s.end * 1000)) for s in trace)
     assert seen == expected
 
@@ -126,13 +133,8 @@ def test_each_end_is_that_of_its_own_span_where_two_begin_at_once(
 ) -> None:
     found: dict[str, tuple[int, int]] = {}
     for packets in slices(parse(Trace(host), tmp_path)).values():
-        stack: list[Any] = []
-        for packet in packets:
-            if packet.track_event.type == TrackEvent.TYPE_SLICE_BEGIN:
-                stack.append(packet)
-            else:
-                begin = stack.pop()
-                found[begin.track_event.name] = begin.timestamp, packet.timestamp
+        for begin, end, _ in ended(packets):
+            found[begin.track_event.name] = begin.timestamp, end.timestamp
     assert found == {s.name: (s.start * 1000, s.end * 1000) for s in host}
 
 

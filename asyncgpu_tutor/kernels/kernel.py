@@ -349,7 +349,8 @@ class Launch(DeviceOp[Any]):
                         f"texture {texture.name!r} is on {texture.device.name}, and the operation runs on "
                         f"{device.name}: make it there, with agt.texture"
                     )
-            run.keep.append(self)  # and with it its arrays, and what counts the shared ones
+            run.keep.append(self._args)
+            run.operations.append(self)
             run.kernels.append(kernel._facts.name)
             context._work.launch(
                 function, grid, block, self._args, self._shared_mem, context.stream

@@ -76,7 +76,8 @@ class Download(DeviceOp[npt.NDArray[Any]]):
             )
         if context._run.captures:
             context.on_failed_capture(self._undo)
-        context._keep.append(self)  # and with it the array, and what counts a shared one
+        context._keep.append(array._memory)
+        context._run.operations.append(self)
         try:
             return context._download(array, self._out)
         except Exception:

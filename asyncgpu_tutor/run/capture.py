@@ -105,6 +105,7 @@ class Capture(Run):
             undo()
         self._end()
         self.keep.clear()
+        self.operations.clear()
         self.calls.clear()
 
     def _end(self) -> None:

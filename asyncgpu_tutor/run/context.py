@@ -45,7 +45,15 @@ numbers = itertools.count(1)  # of runs
 class Run(Tag):
     """What a context enqueues for: a submission, or a capture."""
 
-    __slots__ = ("blocking", "keep", "kernels", "outlives", "spawned", "stream")
+    __slots__ = (
+        "blocking",
+        "keep",
+        "kernels",
+        "operations",
+        "outlives",
+        "spawned",
+        "stream",
+    )
 
     def __init__(
         self,
@@ -66,6 +74,8 @@ class Run(Tag):
         # Whether it may outlive the owners of what it borrows: it was spawned, or is captured.
         self.outlives = spawned or captures
         self.keep: list[object] = []  # what must live until it has completed
+        # Those that took arrays: they count shared ones until it has completed, or somebody waits for that.
+        self.operations: list[object] = []
         self.kernels: list[str] = []  # names of the kernels that it launched, in order
 
     def describe(self) -> str:

@@ -219,7 +219,6 @@ class DeviceArray:
         On a shared handle it is another one (`Arc::clone` in Rust). The array lives until the last of
         them is gone. Shared arrays are for reading: nothing orders two operations that write to one.
         """
-        self._check()
         if self.mode == "borrowed":
             raise UsageError(
                 f"array {self.name!r} is only borrowed here, so it cannot be shared: share the owner"

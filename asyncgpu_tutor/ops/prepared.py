@@ -37,7 +37,7 @@ class Replayed(ABC, Generic[T]):
         self.label = label
         self.device = device
         self.kernels: list[str] = []
-        self._lent = Lent(None)  # what each run yields
+        self._lent: Lent  # what each run yields, once it is captured
         self._output: list[Any] | None = None  # those for take_output
         self._arrays: list[DeviceArray] = []  # the device arrays among them
         # Its own memory, and that of whatever else is launched in it.

@@ -154,10 +154,9 @@ def _check(source: Source, first: Device) -> None:
 
 def _describe(trace: Trace, first: Device) -> None:
     """Say where the times come from: only the log knows, since CUPTI may not have been there."""
-    log = _recording.logs.get(first)
-    if log is not None and log.clock:
-        trace.device = first.description.replace(first.clock, log.clock)
-        trace.clock, trace.about = log.clock, dict(log.about)
+    log = _recording.logs[first]
+    trace.device = first.description.replace(first.clock, log.clock)
+    trace.clock, trace.about = log.clock, dict(log.about)
 
 
 def _settle(devices: list[Device]) -> None:

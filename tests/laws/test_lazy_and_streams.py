@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.protocol import Device, Stream
+from asyncgpu_tutor.devices.simulated import Machine, SimDevice
+from asyncgpu_tutor.run.current import policy_for
 
 from .kernels import add, scale
 from .programs import PROGRAMS, Program
@@ -155,6 +157,13 @@ def test_overlap_in_overlap_with_few_streams(device: Device, streams: int) -> No
 
     result = tree(3).to_host().sync(agt.StreamPoolRoundRobin(streams, device))
     assert result.tolist() == [32.0] * 40
+
+
+def test_a_device_of_ones_own_has_one_policy_while_it_is_chosen() -> None:
+    mine = SimDevice(machine=Machine())
+    with agt.using(mine):
+        assert policy_for(mine) is policy_for(mine)
+        assert policy_for("sim:0").device is not mine
 
 
 def test_arms_on_a_given_stream_ask_the_current_policy(device: Device) -> None:

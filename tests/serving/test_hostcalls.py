@@ -171,7 +171,8 @@ class TestAnswers:
 
         assert run(main) == run(main)
 
-    def test_a_kernel_need_not_wait_for_its_answer(self, device: Device) -> None:
+    @pytest.mark.parametrize("blocks", [False, True])
+    def test_a_kernel_need_not_wait_for_its_answer(self, device: Device, blocks: bool) -> None:
         source = (
             HEAD
             + """__global__ void tell(unsigned long long* mail, unsigned long long* stack) {
@@ -185,7 +186,11 @@ class TestAnswers:
         async def main() -> None:
             kernel = agt.Kernel(source)
             async with agt.hostcalls({16: lambda call: told.append(call.a)}) as host:
-                await host.run(kernel(*host.arrays, grid=6, block=1))
+                op = kernel(*host.arrays, grid=6, block=1)
+                if blocks:  # so who answers gets no turn before the end of the block
+                    op.sync()
+                else:
+                    await host.run(op)
 
         run(main)
         assert sorted(told) == list(range(6))

@@ -69,6 +69,18 @@ def test_other_libraries_get_the_stream_in_their_own_numbers(sim: Device) -> Non
     }
 
 
+def test_an_array_of_another_library_is_nothing_to_a_kernel_on_the_simulated_device(
+    sim: Device,
+) -> None:
+    class Theirs:
+        """An array in the memory of a GPU."""
+
+        __cuda_array_interface__ = None
+
+    with pytest.raises(DeviceMismatchError, match="Theirs is not an array on sim:0"):
+        agt.relu(4, Theirs(), agt.zeros(4).sync().partition(4))
+
+
 @pytest.mark.gpu
 def test_cupy_arrays_in_and_out(cuda: Device) -> None:
     cp = pytest.importorskip("cupy")

@@ -7,13 +7,14 @@ from typing import Any
 import pytest
 
 import asyncgpu_tutor as agt
+from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.errors import DeviceError
 
 pytestmark = pytest.mark.gpu
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def asked(cuda: Device, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The events that the driver is asked about."""
     from asyncgpu_tutor.devices.cuda import stream
 
@@ -31,9 +32,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 @pytest.fixture
-def stream() -> Any:
-    agt.use("cuda")
-    return agt.create_stream()
+def stream(cuda: Device) -> Any:
+    return cuda.create_stream()
 
 
 def test_who_has_waited_for_a_stream_need_not_ask_for_its_events(

@@ -57,7 +57,7 @@ assert [s.name for s in quick.device_spans].count("relu") == 4
 assert (len(slow.streams), len(quick.streams)) == (1, 4)
 
 # %% [markdown] id=two-runs-read
-# The lane at the top of each picture is Python. Every lane below it is a queue of work for the GPU. Can you see what is different? We come back to this
+# The lane at the top of each picture is Python. Every lane below it is a queue of work for the GPU. Each bar is a **span**: one piece of work, or one call. (CUPTI is a part of the driver that notes when each began and ended.) Can you see what is different? We come back to this
 # picture at the end of the page.
 
 # %% [markdown] id=two-computers
@@ -164,7 +164,7 @@ built.reveal(
 
 # %% [markdown] id=describe-read
 # `doubled(x)` has not done anything yet. It has written down *what* is to be done. Such a description is called an **operation**, and it is like a recipe:
-# reading it leaves everybody hungry. To cook it, `await` it.
+# writing it down cooks nothing. To run it, `await` it.
 #
 # `await op` runs the operation and **pauses** until the result is there. Only the code that says `await` pauses. Python keeps a list of other things
 # to do, and its **event loop** goes on with those meanwhile. A function with `await` in it has to begin with `async def`. A notebook cell may `await` as it is;
@@ -225,7 +225,7 @@ share.reveal(
 
 # %% [markdown] id=where-read
 # The kernel is that sliver between the two long bars. It reads two million numbers and writes as many. Each copy moves half of that, and takes more than ten times
-# as long. What counts is often the journey.
+# as long. Often the way to the device and back takes longer than the work there.
 #
 # Now read the picture lane by lane. The lower lane is a **stream**: a queue for the device, which works through it one piece after the other. The upper lane is
 # the host, Python. `sync()` means *run it, and come back when it is done*. So Python makes a few calls, and then it is **blocked** until the device is
@@ -340,7 +340,8 @@ if device.simulated:
 #
 # ### Exercise: how long did Python wait?
 #
-# Return the number of microseconds for which Python was blocked, for any trace. `trace.metrics()` has the numbers that you saw at the end of the table.
+# Return the number of microseconds for which Python was blocked, for any trace. `trace.metrics()` has the numbers that you saw at the end of the table, and `trace.metrics().host` is a dictionary of what the host did.
+# Print it for `blocking`, if you like.
 
 # %% id=00-waited starter
 def waited(trace):
@@ -352,7 +353,7 @@ def waited(trace):
     return trace.metrics().host["wait"]
 
 # %% id=00-waited hints
-# `trace.metrics()` has a line for the host in the table above. As an attribute it is called `host` as well.
+# Print `blocking.metrics().host`: that is the run in which Python waited.
 #
 # `trace.metrics().host` has one number for each thing the host does, such as `["call"]`.
 #
@@ -492,7 +493,7 @@ progress("00")
 # | [13_hostcalls](13_hostcalls.ipynb) | let a kernel call Python in the middle of its work, and know when that pays |
 # | [14_gallery](14_gallery.ipynb) | see the ideas of the course at work in six pictures, from Mandelbrot to attention |
 #
-# Take them in this order. **In a hurry?** The shortest way to the project is 01, 03, 04, 06 and 07.
+# Take them in this order. **In a hurry?** The shortest way to the project is 01, 02, 03, 04, 06 and 07.
 #
 # The folder `solutions/` has every chapter with all exercises solved. Words that are new to you, or that others use for the same things, are in the
 # [glossary](../docs/glossary.md).

@@ -990,5 +990,5 @@ progress("01")
 #
 # What others call these things is in the [glossary](../docs/glossary.md), and common mistakes are in the [misconceptions](../docs/misconceptions.md).
 #
-# **Next:** [02_streams_and_events.ipynb](02_streams_and_events.ipynb), where one queue becomes two. In a hurry? [07_async_mlp.ipynb](07_async_mlp.ipynb) puts these kernels to work:
+# **Next:** [02_streams_and_events.ipynb](02_streams_and_events.ipynb), where one queue becomes two. [07_async_mlp.ipynb](07_async_mlp.ipynb), the project, will put these kernels to work:
 # a small neural network, four batches at a time.

@@ -189,7 +189,7 @@ who_is_first.reveal(truth, f"The short one ends at {short.end:.0f} µs, the long
 # **Between two streams there is no order.** Neither call order nor stream number decides. The device takes from the head of each queue whatever it has room for, and both of these kernels are
 # narrow, so there was room for both. (`agt.synchronize()` waits for all streams.)
 #
-# That is what you gave up.
+# With a second stream you give up the order.
 
 # %% id=between-check tags=asserts
 assert (long.stream, short.stream) == (one.number, two.number)
@@ -707,7 +707,7 @@ def arrange(ops, one, two):
 # Stream one: `a`, `c`, `f`, `g`. Stream two: `b`, `d`, `e`. Two waits: `d` for `a`, and `g` for what is on stream two.
 
 # %% id=02-challenge explanation
-# The chain of pieces that need each other is called the **critical path**. No number of streams makes a program shorter than that, so it is the first thing to look for.
+# The longest chain of pieces that need each other is the least that any program takes. No number of streams makes it shorter, so it is the first thing to look for.
 
 # %% id=02-challenge-check
 check("02-challenge", arrange)
@@ -722,10 +722,10 @@ progress("02")
 # ## Key points
 #
 # - On **one stream** everything is in order. **Between streams** nothing is, whatever the order of the calls.
-# - Two streams, one array, one of them writes, no order: a **race**. Most days a GPU hides it. The simulated device does not.
+# - Two streams, one array, one of them writes, no order: a **race**. A GPU says nothing, and gives you whatever is there. The simulated device refuses it.
 # - `record` marks a place in a queue, `wait_event` holds back what comes after it in another. Python waits for neither.
 # - A **fork** is one event, a **join** one for each branch. Order what needs it and no more: some orders follow from others.
-# - The longest chain of pieces that need each other is the **critical path**. More streams cannot shorten it.
+# - No program is shorter than the longest chain of pieces that need each other, on however many streams.
 #
 # What others call these things is in the [glossary](../docs/glossary.md), common mistakes are in the [misconceptions](../docs/misconceptions.md), and more races in the
 # [hazards](../docs/hazards.md).

@@ -249,8 +249,8 @@ check("03-h2d", upload)
 # %% [markdown] id=exercise-zeros
 # ### Exercise: zeros by hand
 #
-# Write `blank(shape, dtype)`: an operation that yields a new device array full of zeros. You could send zeros over from the host, but that would be the slowest way
-# to say nothing.
+# Write `blank(shape, dtype)`: an operation that yields a new device array full of zeros. You could send zeros over from the host, but that would copy a whole
+# array of zeros.
 
 
 # %% id=03-zeros starter

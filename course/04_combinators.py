@@ -3,7 +3,7 @@
 # %% [markdown] id=title
 # # Combinators: large operations from small ones
 #
-# Two streams, and an arrow wherever one piece of work needs another. Nobody wrote a line for any of it. **So who drew the arrows?**
+# Three streams, and an arrow wherever one of them waits for another. Nobody wrote a line for any of it. **So who drew the arrows?**
 #
 # After this page you can put stages into a chain, put results together and take them apart again, run two things at the same time, use one result in two places without a race, and
 # choose whether to give an array away, to share it, or to lend it.
@@ -185,7 +185,7 @@ with agt.record() as chain:
 chain.plot(
     title="A chain of four",
     lanes=("host", "streams"),
-    lesson="Both functions run when the copy has hardly begun. The first kernel waits for the copy.",
+    lesson="Both functions have run long before the copy ends. The first kernel waits for the copy.",
 )
 
 # %% id=reveal-when
@@ -910,7 +910,7 @@ scaled(mine.borrow(), 2).sync()
 agt.d2h(mine.borrow()).sync()
 
 # %% [markdown] id=lent-read
-# But a loan draws no arrow. If two arms of an `overlap` borrow one array, and one of them writes, that is a race: the simulated device refuses it.
+# But a loan orders nothing: no event is recorded. If two arms of an `overlap` borrow one array, and one of them writes, that is a race: the simulated device refuses it.
 #
 # A shared array may not be written at all, as its other readers would be surprised:
 
@@ -1010,7 +1010,7 @@ check("04-lend", apply_all)
 # %% [markdown] id=exercise-workers
 # ### Exercise: for those who stay longer
 #
-# The same products, but now each of them is a job for somebody else. Write `jobs(matrix, xs)`: a *list* of operations, one for each vector. Whoever gets the list will `spawn` them all, and by then you and your names are gone. The matrix is
+# The same products, but now each of them is a job for somebody else. Write `jobs(matrix, xs)`: a *list* of operations, one for each vector. Whoever gets the list will `spawn` them all, and by then your function has returned, and its names are gone. The matrix is
 # yours to give away; nobody writes to it.
 
 

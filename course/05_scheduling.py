@@ -360,7 +360,7 @@ for name, trace in [("pool of five", of_five), ("idle first", looking)]:
     print(f"{name:12} job 8 comes at {handed_over(trace, 8):.0f} µs, and takes {LONG:.0f} µs")
 
 # %% [markdown] id=job-8-read
-# The program cannot end before that job has come and gone. So the pool of five is already as quick as this program can be, in this order; it found by luck what the other one found by looking. Looking has a price, and all of this was *in this order*.
+# The program cannot end before that job has come and gone. So the pool of five is already as quick as this program can be, in this order; round robin on five happened to avoid the long job, and the other one avoids it always, but pays for asking. In another order both could be quicker.
 
 # %% id=idle-first-check tags=asserts
 if device.simulated:
@@ -435,7 +435,7 @@ explored = agt.explore(eight_jobs, streams=(1, 2, 3, 4, 6, 8), length=(30, 70, 1
 explored
 
 # %% [markdown] id=explore-read
-# Each curve falls until it is flat. For jobs of 30 µs it is flat from the start, for 70 from 2 streams on, for 130 from 4, and for 270 somewhere after 6: always `length / pace`, rounded up. There, everybody waits for Python.
+# Each curve falls until it is flat. For jobs of 30 µs it is flat from the start, for 70 from 2 streams on, for 130 from 4, and for 270 somewhere after 6: always `length / pace`, rounded up. From there on the device has streams to spare, and Python cannot fill them.
 #
 # There is a second limit: *room*. What computes on a GPU are its **SMs**, *streaming multiprocessors*, and each has places for a certain number of blocks. Our hunts have a single block each, so there is room for all of them. A job that fills a third of
 # the device leaves room for two more like it, and no more: a fourth stream would have nowhere to put its job.
@@ -510,7 +510,7 @@ worst.plot(
 )
 
 # %% [markdown] id=busy-read
-# What stands out is the chain that the end of *this run* had to wait for, its **critical path**: three long jobs in a row. They do not need each other. It was the policy that made a chain of them. **If what is on the path is there only because of a queue, another schedule
+# What stands out is the chain that the end of *this run* had to wait for, its **critical path**: three long jobs in a row. In the last chapters such chains were made of pieces that need each other. These do not. It was the policy that made a chain of them. **If what is on the path is there only because of a queue, another schedule
 # can do better.** If each piece needs the one before it, none can.
 #
 # `IdleFirst` does better, and is not good: when all streams are busy, it takes turns again. To choose well among busy queues you need to know how *full* the trolleys are.

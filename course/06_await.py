@@ -189,7 +189,7 @@ while token is None:  # a real GPU, in its first two milliseconds
     await asyncio.sleep(0)
     token = next(steps)
 print("after it:             ", future.state.value)
-print("what the poll gave us:", token)
+print("what the poll gave us:", type(token).__name__)
 
 woken = asyncio.Event()  # we poll by hand, so no loop will resume us; this event does
 token.add_done_callback(lambda token: woken.set())
@@ -197,7 +197,7 @@ await woken.wait()  # anybody else could run now
 print("after the wake:       ", future.state.value)
 
 # %% [markdown] id=poll-read
-# The first poll has submitted the work and has come back without a result. What it gives us is a token. It means: don't poll again until I am done. The loop leaves a **callback** with the token, which will put the task back on the list, and turns to somebody else.
+# The first poll has submitted the work and has come back without a result. What it gives us is a token, one of asyncio's own futures (which has only the name in common with ours). It means: don't poll again until I am done. The loop leaves a **callback** with the token, which will put the task back on the list, and turns to somebody else.
 #
 # And who tells the loop? A helper, who waits for the device in its place:
 #
@@ -500,7 +500,7 @@ if device.simulated:
 # %% [markdown] id=responsive
 # ## Who stops the heart?
 #
-# Here are two programs without any `sync`. Both compute for 2 ms, the first in one piece, the second in twenty. The loop goes in rounds, with a turn for each task on its list. That a sleeper's time is over it notices one round late, and the sleeper has its turn another round later.
+# Here are two programs without any `sync`. Both compute for 2 ms, the first in one piece, the second in twenty. The loop goes in rounds, with a turn for each task on its list. It looks for sleepers once a round. So it notices a sleeper one round late, and the sleeper has its turn in the round after that.
 
 
 # %% id=one-piece

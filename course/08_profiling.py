@@ -719,7 +719,7 @@ for letter in "ABCDEG":
     print(f"{letter}  {found.name:24} {old:10.0f} µs  {new:8.0f} µs   {old / new:4.1f} times as fast")
 
 # %% [markdown] id=all-repairs-text
-# D gained the most here. (E's row begins at its first kernel, and so leaves out what was repaired: the 39 ms before it.) And G has become *slower*:
+# E gained the most, and its row does not show it: the row begins at E's first kernel, and the 39 ms before that are what was repaired, once for each start of the program. Of the others D gained the most. And G has become *slower*:
 
 # %% id=all-repairs-picture
 agt.compare_timelines(

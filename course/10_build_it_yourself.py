@@ -901,7 +901,7 @@ else:
 # %% [markdown] id=adds
 # ## What we left out
 #
-# If it fits on a page, why is the library so much larger? Because it has met people. Let us do two things that people do, first to your machine, then to theirs.
+# If it fits on a page, why is the library so much larger? Because it has to catch people's mistakes. Let us make two of them, first to your machine, then to theirs.
 #
 # **Forget to run a job.**
 

@@ -42,7 +42,7 @@ device
 #
 # A thread on a GPU has to wait, too: for a message from another block, for data, for the host. CUDA C has no `await`. Must the thread stand beside the kettle?
 #
-# Here are three cups and a single thread of a GPU. First it makes one cup after the other. You need not read the kernels yet: we take them apart below.
+# Here are three cups and a single thread of a GPU. First it makes one cup after the other. Time is counted in **ticks**, and in a tick each cup that is looked at gets on by one. (Further down a real clock takes their place.) You need not read the kernels yet: we take them apart below.
 
 # %% id=tea-kernels
 TEA = r"""
@@ -167,7 +167,7 @@ draw_cups(waited, turned, titles=["One cup after the other", "In turns"])
 # %% id=reveal-turns
 turns.reveal(
     {17: "seventeen", 7: "seven", 6: "six"}[turned.shape[1]],
-    "The thread does one thing at a time. But waiting is not a thing to do, so waits can overlap.",
+    "The thread does one thing at a time. But waiting needs no work, so several waits can go on at once.",
 )
 
 # %% [markdown] id=poll-text
@@ -990,7 +990,7 @@ if device.simulated:
 #
 # Back to the kitchen. Twelve cups, and only **one kettle**: water for one cup at a time. Steeping needs no kettle, so cups can steep side by side. Whenever the kettle is free, the executor calls `pick` to learn whose water comes next.
 #
-# That is a scheduling policy, as in [chapter 5](05_scheduling.ipynb), for the inside of a kernel. The version below takes the cups as they come. The last one is then ready after 117 ticks (we call them microseconds, for the score). Get below 80.
+# That is a scheduling policy, as in [chapter 5](05_scheduling.ipynb), for the inside of a kernel. The version below takes the cups as they come. The last one is then ready after 117 ticks (the score shows them as µs). Get below 80.
 #
 # `pick` returns a cup `k` for which `begun[k]` is false. Everything else is up to you.
 

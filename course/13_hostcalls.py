@@ -221,7 +221,7 @@ async def talk(rounds):
 print(await talk(6))
 
 # %% [markdown] id=talk-read
-# If you solved the exercise there are six even numbers, and the kernel was launched once. (If there are zeros, the kernel waited in vain and gave up. It is still alive, and so are you.)
+# If you solved the exercise there are six even numbers, and the kernel was launched once. (If there are zeros, the kernel waited in vain and gave up.)
 #
 # On a GPU the kernel really spins. The simulated device does it without a thread: it pauses the kernel, and takes it up again when Python has had a chance to write. So your side has to `await` something while it waits.
 
@@ -334,7 +334,7 @@ aba
 aba.commit(...)
 
 # %% [markdown] id=search-text
-# We need not argue. The two make about a dozen steps in all, and there are only so many orders in which that can happen. `interleavings` runs *every one of them*. (Steps are whole here, and each thread takes its own in the order of the program. A GPU may do otherwise: that is what fences are for, and no such search can find a missing one.)
+# We need not argue. The two make about a dozen steps in all, and three more whenever a swap fails. There are only so many orders in which that can happen. `interleavings` runs *every one of them*. (Steps are whole here, and each thread takes its own in the order of the program. A GPU may do otherwise: that is what fences are for, and no such search can find a missing one.)
 
 
 # %% id=search
@@ -378,7 +378,7 @@ aba.reveal(
 
 # %% [markdown] id=aba-read
 # A, then B, then A again: programmers call it the **ABA problem**. It is rare, it leaves no trace, and a test that you run a hundred times will hardly find it: 21 orders
-# of 9,355 have it. A GPU with a hundred thousand threads will meet it on a Tuesday.
+# of 9,355 have it. A GPU with a hundred thousand threads will meet it sooner or later.
 #
 # What Anna needs to know is not *whether the top is 0*, but *whether anybody has touched the top*. So let the top count: each change of it adds one to a **tag**. Then the old 0 and the new 0 look different.
 
@@ -459,7 +459,7 @@ take = header.index("__device__ inline int hostcall_pop")
 print(header[take : header.index("__device__ inline void hostcall_push")])
 
 # %% [markdown] id=header-read
-# That is your `pop`, line by line, with one line more: the fence. The link is read after the top because the fence says so; no GPU promises that by itself. And whoever takes the packet sees what its last owner did to it.
+# That is your `pop`, with the number of the packet and the tag in one word (and 0 for an empty stack, so numbers begin at 1), and with one line more: the fence. The link is read after the top because the fence says so; no GPU promises that by itself. And whoever takes the packet sees what its last owner did to it.
 #
 # On the host, `agt.hostcalls` opens the office for as long as a block lasts. A kernel includes the header, takes the office's two arrays as its first parameters, and asks for a service by its number. Numbers from 16 on are yours:
 
@@ -719,7 +719,7 @@ if device.simulated:
     assert crowd / 132 < alone / 10
 
 # %% [markdown] id=pays-read
-# For **one** question at a time, a call and a launch are of the same kind: microseconds. (On an H200, a call takes 7.4 µs and a launch 12, in a bare measurement; through `agt.hostcalls` a call takes 10 to 13, and a launch with its wait 16.) Nobody should rewrite a program for that.
+# For **one** question at a time there is not much to gain. The simulated device makes it look better than it is: on an H200, through `agt.hostcalls`, a call takes 10 to 13 µs, and a launch with its wait 16. Nobody should rewrite a program for that.
 #
 # What changes everything is the crowd. When every block asks for itself, at its own time, the questions travel together, and a call costs a fraction of a microsecond. With launches, all blocks would have to stop so that one of them can ask. And a kernel that
 # keeps its state (a half-built tree, a queue, registers full of numbers) does not have to save it and load it again.
@@ -739,7 +739,7 @@ if device.simulated:
 # %% [markdown] id=challenge
 # ## The challenge: one launch for a file
 #
-# Back to the six launches. Now a single kernel reads the file, shouts, and writes it. You know `hostcall`, which does everything at once. With bytes to send along, you take the five steps one by one:
+# Back to the six launches. Now a single kernel reads the file, shouts, and writes it. You know `hostcall`, which does everything at once. With bytes to send along, you take the steps one by one:
 #
 # ```c
 # int p = hostcall_begin(host);                             // a packet, or -1
@@ -855,7 +855,7 @@ assert len(in_one_go.find("pipeline")) == 1
 # One launch, one bar: the kernel stayed, and asked. (The small copy before it sets up the office. While the bar lasts, Python answers twelve calls, a read and a write for each piece. What it does for them is not recorded, so the host's lane is empty there.)
 
 # %% [markdown] id=h200-text
-# A file of the same size, on an H200:
+# A file of the same size, on an H200. There one small file is no crowd, and the gain is a tenth:
 
 # %% id=h200
 h200 = [agt.Trace.load_recording(name) for name in ("13_six_launches", "13_hostcalls")]
@@ -865,7 +865,7 @@ agt.compare_timelines(
     h200,
     titles,
     lanes=("host", "streams"),
-    lesson="As on this device: six rounds of copies and calls; and one kernel that stays.",
+    lesson="Six rounds of copies and calls; and one kernel that stays.",
 )
 
 # %% id=h200-check tags=asserts
@@ -880,7 +880,7 @@ assert [len(h200[0].find("shout")), len(h200[1].find("pipeline"))] == [6, 1]
 # - A compare-and-swap sees whether a value *is* the same, not whether it *stayed* the same (ABA). A tag tells the difference.
 # - Back-pressure: who finds no packet waits. Nothing is lost.
 # - `agt.hostcalls` answers kernels on the event loop. So await, and do not block.
-# - A single call costs about as much as a launch. It pays when many blocks ask, and when the kernel has something to lose by going home.
+# - A single call costs nearly as much as a launch. It pays when many blocks ask, and when the kernel would have to save its state to end.
 #
 # **Next:** [14_gallery](14_gallery.ipynb), six pictures, and the idea of this course behind each.
 

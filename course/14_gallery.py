@@ -398,7 +398,7 @@ if device.simulated:
 #
 # *Where in a text does a word stand?*
 #
-# Our text is a file of this course, the one with all its error messages. Every letter gets a thread, and the thread checks whether the word begins here. Then it has to write its place into a list, and thousands of others
+# Our text is a file of this course, the one with the kinds of error that it knows. Every letter gets a thread, and the thread checks whether the word begins here. Then it has to write its place into a list, and thousands of others
 # want to do the same. Who writes where?
 #
 # A counter that everybody adds one to would do: `slot = atomicAdd(count, 1)`. Here is that at work, for one letter in a short text. Go through the three steps, and look at the second.
@@ -592,9 +592,9 @@ trace.plot(
 # %% id=grep-h200
 agt.compare_timelines(
     on_an_h200("14_grep"),
-    ["A text of 8,000 words, three searches"],
+    ["A longer text, three searches"],
     lanes=("host", "streams"),
-    lesson="As on this device: one copy of the text, then three streams, and mostly calls of the host.",
+    lesson="The same shape: one copy of the text, then three streams, and mostly calls of the host.",
 )
 
 # %% [markdown] id=grep-read
@@ -765,7 +765,7 @@ agt.compare_timelines(
     on_an_h200("14_ranks_by_host", "14_ranks"),
     ["Python decides", "the GPU decides"],
     lanes=("host", "streams"),
-    lesson="As on this device: a launch and a look for each round; and one launch that ends by itself.",
+    lesson="The same shape, slower talk: a launch and a look for each round; one launch that ends by itself.",
 )
 
 # %% id=ranks-timeline-check tags=asserts
@@ -952,7 +952,7 @@ whole.reveal(
 )
 
 # %% [markdown] id=galaxies-longer-read
-# With ten launches the simulated device is busy throughout, so fewer calls have nothing left to save. And the longer list costs more to write: twenty calls of Python's, where two will do. Capture the smallest part that repeats.
+# With ten launches the simulated device is busy throughout, so fewer calls have nothing left to save. And the longer list costs more to write: twenty calls of Python's, where two will do. On the H200 above a step takes 6 µs, and there are gaps before the launches, so a graph of four or ten steps would still gain. Capture enough that the device has work for as long as the next launch takes, and no more.
 
 # %% id=galaxies-timeline-check tags=asserts
 assert twenty.nodes == 20
@@ -1266,7 +1266,7 @@ flight.plot(
 # - Add up in steps: in registers, in a warp, over streams. Python looks once, at the end.
 # - `__ballot_sync` tells a whole warp how its lanes have voted, and one lane can ask for all.
 # - If nobody can know beforehand when a loop ends, let the threads decide.
-# - What many threads read, a block reads once. What is the same each time, a graph repeats.
+# - Let a block load once what all of its threads read. Put launches that repeat into a graph.
 # - Pieces of work that do not need each other *may* overlap. For that there must be places for them, and somebody who starts them fast enough.
 #
 # That was the course. **Next:** a problem of your own. Write it down, draw its timeline, and ask who waits for whom.

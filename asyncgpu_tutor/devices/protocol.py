@@ -249,10 +249,6 @@ class Enqueuer(Protocol):
         """Copy within the device."""
         ...
 
-    def texture(self, source: Memory, form: TextureForm, name: str, stream: Stream) -> Memory:
-        """A new texture, and its copy from the start of `source`; as an argument it is given to kernels."""
-        ...
-
     def launch(
         self,
         function: Function,
@@ -350,6 +346,13 @@ class Device(Enqueuer, Protocol):
 
     def answering(self, more: int) -> None:
         """The host is at work on so many more answers that a kernel waits for; a simulated one is patient."""
+        ...
+
+    def texture(self, source: Memory, form: TextureForm, name: str, stream: Stream) -> Memory:
+        """A new texture, and its copy from the start of `source`; as an argument it is given to kernels.
+
+        A capture has none, since the driver lays out its memory.
+        """
         ...
 
     def get_function(

@@ -67,7 +67,7 @@ class Make(DeviceOp[DeviceArray]):
 
     def _enqueue(self, context: ExecutionContext) -> DeviceArray:
         try:
-            memory = context._allocate(self._nbytes, self._name)
+            memory = context._allocate(context._work.malloc, self._nbytes, self._name)
         except CaptureError as error:
             raise CaptureError(f"{self._label}(): {error}") from None
         if self._nbytes:

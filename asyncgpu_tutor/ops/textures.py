@@ -11,10 +11,10 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from asyncgpu_tutor.arrays.handles import DeviceArray, borrowed_in
+from asyncgpu_tutor.arrays.handles import DeviceArray, Partition, borrowed_in
 from asyncgpu_tutor.arrays.textures import Texture
 from asyncgpu_tutor.cuda_c import TextureForm
-from asyncgpu_tutor.errors import ArrayDTypeError, ArrayShapeError, OutOfMemoryError
+from asyncgpu_tutor.errors import ArrayDTypeError, ArrayShapeError, CaptureError
 from asyncgpu_tutor.ops.array_operations import upload
 from asyncgpu_tutor.ops.operation import DeviceOp, evaluate
 from asyncgpu_tutor.ops.pinned import asarray, is_foreign
@@ -45,6 +45,11 @@ class _MakeTexture(DeviceOp[Texture]):
         return borrowed_in((self._source,))
 
     def _enqueue(self, context: ExecutionContext) -> Texture:
+        if context._run.captures:
+            raise CaptureError(
+                "texture() copies to memory of its own, which no graph and no prepared pipeline can hold: "
+                "make the texture before, and pass it to the kernels"
+            )
         source = self._source
         if isinstance(source, DeviceOp):
             return self._copy(context, evaluate(source, context))
@@ -57,17 +62,16 @@ class _MakeTexture(DeviceOp[Texture]):
 
     def _copy(self, context: ExecutionContext, array: Any) -> Texture:
         if not isinstance(array, DeviceArray):
-            raise ArrayDTypeError(f"texture() takes an array, and got {type(array).__name__}")
+            raise _no_array(array)
         form = _form(array.shape, array.dtype, self._options)
         memory = context._touch(array)
-        make = partial(context._work.texture, memory, form, array.name, context.stream)
-        try:
-            made = make()
-        except OutOfMemoryError:
-            context._run.reclaim()
-            made = make()
-        context.keep(made)
+        made = context._allocate(context.device.texture, memory, form, array.name)
         return Texture(made, form, context.device, array.name)
+
+
+def _no_array(given: object) -> ArrayDTypeError:
+    advice = ": call its unpartition()" if isinstance(given, Partition) else ""
+    return ArrayDTypeError(f"texture() takes an array, and got {type(given).__name__}{advice}")
 
 
 def _form(shape: tuple[int, ...], dtype: np.dtype[Any], options: dict[str, Any]) -> TextureForm:
@@ -158,5 +162,7 @@ def texture(
     if is_foreign(array):
         return make(asarray(array))
     host = np.asarray(array)
+    if host.dtype.hasobject:
+        raise _no_array(array)
     _form(host.shape, host.dtype, options)
     return make(upload(host, "texture", frame))

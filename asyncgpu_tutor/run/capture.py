@@ -34,7 +34,6 @@ from asyncgpu_tutor.scheduling import SchedulingPolicy
 from asyncgpu_tutor.traces.spans.tag import CURRENT, Name, Tag, forbid_nested_wait
 
 if TYPE_CHECKING:
-    from asyncgpu_tutor.cuda_c import TextureForm
     from asyncgpu_tutor.run.last_use import LastUse, UsedMemory
 
 T = TypeVar("T")
@@ -223,13 +222,6 @@ class Capture(Run):
                 "agt.d2h(x, out=host)"
             )
         return self.device.pinned(shape, dtype)
-
-    def texture(self, source: Memory, form: TextureForm, name: str, stream: Stream) -> Memory:
-        """Refuse: its memory is laid out by the driver, and is no array that a capture could have."""
-        raise CaptureError(
-            f"texture() copies {name!r} to memory of its own, which no graph and no prepared pipeline can "
-            "hold: make the texture before, and pass it to the kernels"
-        )
 
     def is_pinned(self, array: HostBuffer) -> bool:
         """True, or an error: the call is made later, and pageable memory is read at once."""

@@ -153,15 +153,16 @@ class ExecutionContext:
         kind = np.dtype(dtype)
         if type(shape) is not tuple:
             shape = as_shape(shape)
-        return handle(self._allocate(math.prod(shape) * kind.itemsize, name), shape, kind)
+        memory = self._allocate(self._work.malloc, math.prod(shape) * kind.itemsize, name)
+        return handle(memory, shape, kind)
 
-    def _allocate(self, nbytes: int, name: str) -> Memory:
-        """Memory that nothing has written to."""
+    def _allocate(self, make: Callable[..., Memory], *given: object) -> Memory:
+        """What `make`, which is `malloc` or `texture` of a device, makes of these on this stream."""
         try:
-            memory = self._work.malloc(nbytes, name, self.stream)
+            memory = make(*given, self.stream)
         except OutOfMemoryError:
             self._run.reclaim()
-            memory = self._work.malloc(nbytes, name, self.stream)
+            memory = make(*given, self.stream)
         memory.stream = self._user
         self._keep.append(memory)
         return memory

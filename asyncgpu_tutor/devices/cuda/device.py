@@ -335,7 +335,7 @@ class CupyDevice:
         self._copy("d2d", target.ptr, source.ptr, nbytes, D2D, stream)
 
     def texture(self, source: Memory, form: TextureForm, name: str, stream: Stream) -> Memory:
-        """A CUDA array or linear memory of its own, and a copy to there; see `Enqueuer.texture`."""
+        """A CUDA array or linear memory of its own, and a copy to there; see `Device.texture`."""
         mine, linear = self.own(stream), None
         if form.memory == "linear":
             linear = self.malloc(form.nbytes, name, stream)

@@ -263,7 +263,7 @@ class SimDevice:
         self.enqueue(commands.device_copy(self.spec, target, source, nbytes), stream)
 
     def texture(self, source: Memory, form: TextureForm, name: str, stream: Stream) -> SimMemory:
-        """A copy in memory of its own, which is only read; see `Enqueuer.texture`."""
+        """A copy in memory of its own, which is only read; see `Device.texture`."""
         made = self.malloc(form.nbytes, name, stream)
         made.cells.texture, made.cells.readonly = form, True
         self.copy_from_device_async(made, source, form.nbytes, stream)

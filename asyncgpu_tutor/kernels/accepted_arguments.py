@@ -16,6 +16,7 @@ from asyncgpu_tutor.kernels.kernel_source import KernelSource
 from asyncgpu_tutor.ops import DeviceOp, asarray, is_foreign
 
 Acceptor = Callable[[Any], Any]
+_TEXTURE = "a texture is passed as a parameter of its own, a cudaTextureObject_t"
 
 
 class HasOperationError(Exception):
@@ -123,7 +124,12 @@ def scalar_acceptor(kernel: str, parameter: Parameter) -> Acceptor:
                 made = np.empty(0, record)
             if made.shape:
                 names = ", ".join(record.names or ())
-                raise ArrayDTypeError(f"{wanted}, and got {given!r}: pass a tuple of ({names})")
+                advice = f"pass a tuple of ({names})"
+                if isinstance(given, tuple) and any(
+                    isinstance(g, Texture) for g in cast(Any, given)
+                ):
+                    advice = _TEXTURE
+                raise ArrayDTypeError(f"{wanted}, and got {given!r}: {advice}")
             return made[()]
 
         return accept_record
@@ -175,7 +181,8 @@ def _spelled(whole: int) -> str:
 def _other(wanted: str, given: Any) -> Any:
     if isinstance(given, DeviceOp):
         raise HasOperationError
-    raise ArrayDTypeError(f"{wanted}, and got {type(given).__name__}")
+    advice = f": {_TEXTURE}" if isinstance(given, Texture) else ""
+    raise ArrayDTypeError(f"{wanted}, and got {type(given).__name__}{advice}")
 
 
 def shape_check(kernel: str, name: str, symbols: tuple[str, ...]) -> Callable[..., None]:

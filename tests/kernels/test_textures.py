@@ -246,8 +246,9 @@ def test_what_is_not_ordered_behind_the_copy_is_a_race_and_a_capture_holds_none(
         kernel(made, agt.zeros(5), 5, grid=1, block=32).sync_on(agt.create_stream())
     with pytest.raises(UseAfterMoveError, match="texture"):
         op.sync()
-    with pytest.raises(CaptureError, match="make the texture before"):
-        agt.texture(agt.zeros(4)).prepare()
+    for source in (agt.zeros(4), np.ones(4, np.float32)):
+        with pytest.raises(CaptureError, match="make the texture before"):
+            agt.texture(source).prepare()
     with pytest.raises(DeviceMismatchError, match="make it there"), agt.using(agt.SimDevice()):
         kernel(made, agt.zeros(5), 5, grid=1, block=32).sync()
 
@@ -272,6 +273,14 @@ ONES: dict[str, Any] = {"array": np.ones((4, 4), np.float32)}
             agt.UsageError,
             "tex1Dfetch",
         ),
+        ({"array": np.ones(4, np.float32), "channels": 4}, ArrayShapeError, r"1 to 3 .* got \(\)"),
+        ({"array": np.ones(4, ">f4")}, ArrayDTypeError, "got >f4: convert"),
+        (
+            {"array": np.ones((4, 2), np.float32), "channels": 2.0},
+            agt.UsageError,
+            "one of 1, 2, 4, and got 2.0",
+        ),
+        ({"normalized_coords": "no"}, agt.UsageError, "one of False, True, and got 'no'"),
     ],
 )
 def test_what_cuda_has_not_is_refused(sim: Device, wanted: Any, error: type, says: str) -> None:
@@ -280,6 +289,29 @@ def test_what_cuda_has_not_is_refused(sim: Device, wanted: Any, error: type, say
     with pytest.raises(error, match=says):
         agt.texture(x, **modes)
     assert not x.moved
+
+
+def test_what_is_no_array_is_refused_by_its_name(sim: Device) -> None:
+    x = agt.zeros(4).sync()
+    for wrong, says in (
+        (None, "NoneType"),
+        (agt.texture(x.borrow()).sync(), "Texture"),
+        (x.partition((2,)), r"Partition: call its unpartition\(\)"),
+    ):
+        with pytest.raises(ArrayDTypeError, match=rf"takes an array, and got {says}"):
+            agt.texture(wrong)  # pyright: ignore[reportArgumentType] - that is the point
+        with pytest.raises(ArrayDTypeError, match=rf"takes an array, and got {says}"):
+            agt.texture(agt.value(wrong)).sync()  # pyright: ignore[reportArgumentType]
+
+
+def test_a_texture_is_a_parameter_of_its_own(sim: Device) -> None:
+    made = agt.texture(np.float32([1])).sync()
+    fields = "struct Scene { cudaTextureObject_t image; float scale; };"
+    for head, passed in ((f"{fields} ", (made, 2.0)), ("", made)):
+        ctype = "Scene" if head else "unsigned long long"
+        kernel = agt.Kernel(f"{head}__global__ void k({ctype} s, float* y) {{ y[0] = 1; }}")
+        with pytest.raises(ArrayDTypeError, match="parameter of its own, a cudaTextureObject_t"):
+            kernel(passed, agt.zeros(1).sync(), grid=1, block=1)
 
 
 def test_arguments_of_the_wrong_kind_are_refused(sim: Device) -> None:
@@ -305,20 +337,38 @@ def test_texture_references_are_refused_with_what_to_write() -> None:
         assert "cudaTextureObject_t" in str(caught.value)
 
 
+@pytest.mark.parametrize("read", ["<float, 1>", "<>", "<1>", "<unknown>", ""])
+def test_what_is_read_is_told_by_one_type(read: str) -> None:
+    with pytest.raises(
+        KernelCompileError, match=r"by one type: write tex2D<float>\(texture, x, y\)"
+    ):
+        compile_source(SAMPLE.replace("READ", f"tex2D{read}(t, 1, 2)"))
+
+
+VECTORS: dict[str, Any] = {"array": np.ones((4, 4, 4), np.uint8), "channels": 4}
+
+
 @pytest.mark.parametrize(
-    ("read", "says"),
+    ("wanted", "read", "says"),
     [
+        (VECTORS, "tex1D<float>(t, i)", r"'t' with tex1D<float>, and the texture is 2D: use tex2D"),
+        (ONES, "tex1D<float>(t, i)", r"is 2D: use tex2D, or agt.texture\(x, channels=4\)"),
+        (ONES, "tex3D<float>(t, i, i, i)", r"is 2D: use tex2D\n"),
         (
-            "tex1D<float>(t, i)",
-            r"'t' with tex1D<float>, and the texture has 2 dimensions: use tex2D, or .*channels=4",
+            {"array": np.ones(4, np.uint8), "memory": "linear"},
+            "tex2D<float>(t, i, i)",
+            "in linear memory: use tex1Dfetch",
         ),
-        ("tex2D<int>(t, i, i)", "tex2D<int>, and a read of it gives uchar4"),
-        ("tex2D<uchar2>(t, i, i).x", "tex2D<uchar2>, and a read of it gives uchar4"),
-        ("tex2D<float>(t + 4096, i, i)", "did not come from agt.texture"),
+        (VECTORS, "tex2D<int>(t, i, i)", "tex2D<int>, and a read of it gives uchar4"),
+        (VECTORS, "tex2D<uchar2>(t, i, i).x", "tex2D<uchar2>, and a read of it gives uchar4"),
+        (VECTORS, "tex2D<float>(t + 1, i, i)", "did not come from agt.texture"),
+        (VECTORS, "tex2D<float>(t + 4096, i, i)", "did not come from agt.texture"),
     ],
 )
-def test_reads_that_do_not_fit_name_what_does(sim: Device, read: str, says: str) -> None:
-    made = agt.texture(np.ones((4, 4, 4), np.uint8), channels=4)
+def test_reads_that_do_not_fit_name_what_does(
+    sim: Device, wanted: Any, read: str, says: str
+) -> None:
+    made = agt.texture(**wanted)
     kernel = agt.Kernel(SAMPLE.replace("READ", read))
     with pytest.raises(KernelFault, match=says):
         kernel(made, agt.zeros(4), agt.zeros(4), 4, grid=1, block=4).sync()

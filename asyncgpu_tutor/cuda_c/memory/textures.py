@@ -31,6 +31,7 @@ _CHOICES = {
     "read": ("element", "normalized_float"),
     "memory": ("array", "linear"),
     "channels": (1, 2, 4),
+    "normalized_coords": (False, True),
 }
 _ELEMENTS = ("float32", "float16", "int32", "uint32", "int16", "uint16", "int8", "uint8")
 # Most texels along each axis, the slowest first: CUDA C++ Programming Guide, "Technical Specifications per
@@ -66,17 +67,18 @@ class TextureForm:
         for name, known in _CHOICES.items():
             given = getattr(self, name)
             listed = ", ".join(map(repr, known))
-            _refuse(given not in known, f"a texture's {name} is one of {listed}, and got {given!r}")
+            wrong = isinstance(given, float) or given not in known  # 2.0 counts no channels
+            _refuse(wrong, f"a texture's {name} is one of {listed}, and got {given!r}")
         kind, flat, sizes = self.dtype, self.memory == "linear", self.shape
         held = ", ".join(_ELEMENTS)
         text = f"a texture holds {held}, and got {kind}: convert the array with astype"
-        _refuse(kind.name not in _ELEMENTS, text, ArrayDTypeError)
+        _refuse(kind.name not in _ELEMENTS or not kind.isnative, text, ArrayDTypeError)
         most = _MOST_LINEAR if flat else _MOST.get(len(sizes), ())
         text = (
             f"a texture has 1 to 3 dimensions (in linear memory 1, and with channels=2 or 4 one more, which "
             f"is no part of these) of 1 texel or more, at most {most or [*_MOST.values()]}, and got {sizes}"
         )
-        fits = len(sizes) == len(most) and all(map(le, sizes, most)) and all(sizes)
+        fits = 0 < len(sizes) == len(most) and all(map(le, sizes, most)) and all(sizes)
         _refuse(not fits, text, ArrayShapeError)
         _refuse(
             self.read == "normalized_float" and (kind.kind == "f" or kind.itemsize > 2),

@@ -231,7 +231,10 @@ class ExpressionParser(TypeParser):
 
     def _typed_builtin(self, name: str) -> bool:
         """Whether this is `max<int>(...)`, `tex2D<float>(...)` or its like, where the file has none such."""
-        return (name in ("max", "min") or name in TEXTURE_READERS) and self.at_type(1)
+        if name not in TEXTURE_READERS:
+            return name in ("max", "min") and self.at_type(1)
+        # With no type, or one that is unknown, it is told by what reads textures.
+        return self.at_type(1) or any(self.ahead(k).is_(">") for k in (1, 2))
 
     def _construct(self, token: Token) -> ast.Expression:
         _, wanted = self.specifiers()

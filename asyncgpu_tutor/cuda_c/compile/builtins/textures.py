@@ -58,13 +58,14 @@ def _reader(axes: int, *, fetch: bool = False) -> Handler:
         form = f"{node.name}<float>(texture, {', '.join('xyz'[:axes])})"
         if len(node.arguments) == axes + 2:
             c.unsupported(node.at, f"this form of {node.name}() is not supported: write v = {form}")
-        if not node.templates or not isinstance(node.templates[0], TypeName):
+        told = node.templates or [None]
+        if len(told) > 1 or not isinstance(told[0], TypeName):
             c.fail(
                 node.at,
-                f"{node.name}() has to be told what it reads: write {form}, with a parameter of type "
-                "cudaTextureObject_t. Texture references are gone since CUDA 12",
+                f"{node.name}() has to be told what it reads, by one type: write {form}, with a parameter of "
+                "type cudaTextureObject_t. Texture references are gone since CUDA 12",
             )
-        ctype = resolve(c, node.templates[0])
+        ctype = resolve(c, told[0])
         if ctype not in _RESULTS:
             c.fail(
                 node.at,
@@ -89,10 +90,14 @@ def _reader(axes: int, *, fetch: bool = False) -> Handler:
                 here, rest = split(rest, number == one)
                 assert here is not None
                 ptr: Ptr = t.launch.addresses.pointer(t, here, one, 1, site.at)
-                found = ptr.region.memory.texture if isinstance(ptr.region, GlobalRegion) else None
+                found = None
+                if isinstance(ptr.region, GlobalRegion) and not ptr.address():  # where it begins
+                    found = ptr.region.memory.texture
                 wrong = _wrong(found, ctype, axes, fetch)
                 if found is None or wrong:
-                    text = f"reads '{ptr.name}' with {node.name}<{spelled(ctype)}>, and {wrong}"
+                    text = (
+                        f"reads '{ptr.name or one}' with {node.name}<{spelled(ctype)}>, and {wrong}"
+                    )
                     t.fault(KernelFault, site.at, int(here.index[0]), text, array=ptr.name)
                 read = _read(t, here, ptr, found, where, site)
                 out = access.merge(here, read if isinstance(ctype, Struct) else read[0], out)
@@ -130,15 +135,16 @@ def _read(
 def _wrong(form: TextureForm | None, ctype: CType, axes: int, fetch: bool) -> str:
     """Why such a call cannot read a texture; nothing if it can."""
     if form is None:
-        return "that is none: it did not come from agt.texture"
-    if len(form.shape) != axes:
-        last = form.shape[-1]
-        vectors = f", or agt.texture(x, channels={last}) for vectors" if last in (2, 4) else ""
-        return f"the texture has {len(form.shape)} dimensions: use tex{len(form.shape)}D{vectors}"
-    if fetch and form.memory == "array":
-        return "it lies in a CUDA array: use tex1D, or agt.texture(x, memory='linear')"
+        return "that is none: it did not come from agt.texture, or is gone"
     if not fetch and form.memory == "linear":
         return "it lies in linear memory: use tex1Dfetch, or leave memory='linear' out"
+    have, last = len(form.shape), form.shape[-1]
+    if have != axes:
+        vectors = have == axes + 1 and form.channels == 1 and last in (2, 4)
+        other = f", or agt.texture(x, channels={last}) for vectors" if vectors else ""
+        return f"the texture is {have}D: use tex{have}D{other}"
+    if fetch and form.memory == "array":
+        return "it lies in a CUDA array: use tex1D, or agt.texture(x, memory='linear')"
     wanted = np.dtype(np.float32) if form.gives_float else form.dtype, form.channels
     fits = [result for result, what in _RESULTS.items() if what == wanted]
     return "" if ctype in fits else f"a read of it gives {spelled(fits[0])}"

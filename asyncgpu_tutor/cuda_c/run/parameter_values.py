@@ -84,7 +84,8 @@ def texture_for(kernel: str, variable: Variable, given: Argument) -> GlobalMemor
     if isinstance(given, GlobalMemory) and given.texture is not None:
         return given
     raise ArrayDTypeError(
-        f"kernel '{kernel}': the parameter '{variable.name}' is a texture, {type(given).__name__} was given"
+        f"kernel '{kernel}': the parameter '{variable.name}' is a texture, {type(given).__name__} was given: "
+        "pass what agt.texture(x).sync() makes of the array"
     )
 
 

@@ -29,6 +29,7 @@ from asyncgpu_tutor.errors import (
     KernelCompileError,
     KernelFault,
     StreamRaceError,
+    UninitialisedReadError,
     UseAfterMoveError,
 )
 
@@ -417,3 +418,48 @@ def test_a_launch_that_waits_for_its_arguments_tells_no_shapes() -> None:
     op = kernel(made, agt.zeros(5), 5, grid=1, block=32).output()
     assert "copy" in repr(op)
     op.sync()
+
+
+def test_what_nothing_has_written_stays_unwritten_in_copies(sim: Device) -> None:
+    half = agt.Kernel(
+        "__global__ void half_of(float* y) { if (threadIdx.x < 2) y[threadIdx.x] = 1; }"
+    )
+    copy = agt.Kernel(
+        "__global__ void copy(const float* x, float* y) { y[threadIdx.x] = x[threadIdx.x]; }"
+    )
+    empty = agt.with_context(lambda context: agt.value(context.empty((4,))))
+    x = half(empty, grid=1, block=4).output().sync()
+    read = agt.Kernel(COPY.replace("TYPE", "float"))
+    made = agt.texture(x.borrow(), memory="linear").sync()
+    _, again = agt.dup(x).sync()
+    assert read(made, agt.zeros(3), 3, grid=1, block=4).output().to_host().sync().tolist() == [
+        0,
+        1,
+        1,
+    ]
+    assert copy(again.borrow(), agt.zeros(2), grid=1, block=2).output().to_host().sync().all()
+    with pytest.raises(UninitialisedReadError, match=r"'t'\[2\]"):
+        read(made, agt.zeros(4), 4, grid=1, block=4).sync()
+    with pytest.raises(UninitialisedReadError, match=r"'x'\[2\]"):
+        copy(again, agt.zeros(4), grid=1, block=4).sync()
+
+
+def test_a_texture_that_a_kernel_finds_in_memory_is_read_anew(sim: Device) -> None:
+    tell = agt.Kernel(
+        "__global__ void tell(cudaTextureObject_t t, unsigned long long* y) { *y = t; }"
+    )
+    sum_up = agt.Kernel("""__global__ void sum_up(const unsigned long long* which, float* y) {
+        cudaTextureObject_t table = which[0];
+        float sum = 0;
+        for (int i = 0; i < 300; i++) sum += tex1D<float>(table, threadIdx.x + i + 0.5f);
+        y[blockIdx.x * blockDim.x + threadIdx.x] = sum;
+    }""")
+    for one in (1, 2):  # the same numbers on each device, and so the same launch by its arguments
+        with agt.using(agt.SimDevice()):
+            made = agt.texture(np.full(8, one, np.float32)).sync()
+            which = tell(made, agt.zeros(1, np.uint64), grid=1, block=1).output().sync()
+            launch = sum_up(which.borrow(), agt.zeros(4096), grid=32, block=128).output()
+            assert (launch.to_host().sync() == 300 * one).all()
+            del made
+            with pytest.raises(KernelFault, match="or is gone"):
+                sum_up(which, agt.zeros(4096), grid=32, block=128).sync()

@@ -25,7 +25,17 @@ from asyncgpu_tutor.cuda_c.lockstep.team import Team
 from asyncgpu_tutor.cuda_c.memory import access
 from asyncgpu_tutor.cuda_c.memory.pointers import Ptr
 from asyncgpu_tutor.cuda_c.text.source import Position
-from asyncgpu_tutor.cuda_c.types import VOID, Array, CType, Pointer, Scalar, Struct, Void, leaves
+from asyncgpu_tutor.cuda_c.types import (
+    TEXTURE,
+    VOID,
+    Array,
+    CType,
+    Pointer,
+    Scalar,
+    Struct,
+    Void,
+    leaves,
+)
 from asyncgpu_tutor.errors import UninitialisedReadError
 
 # Of a value that is a copy, though a reference to one of several variables in registers is meant.
@@ -154,8 +164,8 @@ def _register_reader(
 
 
 def has_pointer(ctype: CType) -> bool:
-    """Whether a value has an address in it."""
-    return any(isinstance(leaf, Pointer) for leaf, _ in leaves(ctype))
+    """Whether a value has an address in it, or the number of a texture, which leads to memory as well."""
+    return any(isinstance(leaf, Pointer) or leaf == TEXTURE for leaf, _ in leaves(ctype))
 
 
 def writable(c: Context, expr: Expr, at: Position) -> Place:

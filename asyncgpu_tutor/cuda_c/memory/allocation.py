@@ -97,6 +97,14 @@ class GlobalMemory:
         elif not self.fully_initialised:
             self.shadow[start:stop] = 1
 
+    def take(self, source: GlobalMemory, nbytes: int) -> None:
+        """Hold the first bytes of another; what nothing has written there is unwritten here, too."""
+        self.data[:nbytes] = source.data[:nbytes]
+        self.mark_written(0, nbytes)
+        if not source.fully_initialised:
+            self.shadow[:nbytes] = source.shadow[:nbytes]
+            self.fully_initialised = False
+
     def copy(self) -> GlobalMemory:
         """Another allocation with the same contents, of which kernels leave a trail."""
         other = GlobalMemory(self.nbytes, self.name)

@@ -200,8 +200,8 @@ def device_copy(spec: DeviceSpec, target: Memory, source: Memory, nbytes: int) -
     to, origin = sim_memory(target), sim_memory(source)
 
     def copy() -> None:
-        to.cells.data[:nbytes] = origin.cells.data[:nbytes]
         _written(to, nbytes)
+        to.cells.take(origin.cells, nbytes)
 
     begin = _copying(spec, "d2d", nbytes, copy)
     # The spec has no constant for this call: to the host it is taken to cost what an upload does.

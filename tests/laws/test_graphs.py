@@ -216,6 +216,22 @@ def test_nothing_waits_inside_of_a_capture(device: Device) -> None:
             agt.zeros((3,)).sync()
 
 
+def test_there_is_nothing_to_wait_for_after_a_capture_either(device: Device) -> None:
+    kept: list[Any] = []
+
+    def keeps(context: agt.types.ExecutionContext) -> Op:
+        kept.extend((context.stream, context.stream.record()))
+        return agt.value(None)
+
+    agt.with_context(keeps).prepare()
+    for name, one in zip(("stream", "event"), kept, strict=True):
+        assert not one.done
+        with pytest.raises(
+            CaptureError, match=rf"{name}\.synchronize\(\) on a stream of the capture"
+        ):
+            one.synchronize()
+
+
 def test_a_stream_that_is_not_the_captures_is_refused(device: Device) -> None:
     other = agt.create_stream()
 

@@ -75,7 +75,8 @@ class _Once(DeviceOp[T]):
                 f"{self.label!r} ran on {stream.device.name}, and is used here on "
                 f"{context.device.name}: an operation is shared within one device"
             )
-        if isinstance(stream, CaptureStream) and not stream.shares_capture_with(context.stream):
+        here = getattr(context.stream, "capture", None)
+        if isinstance(stream, CaptureStream) and stream.capture is not here:
             raise CaptureError(
                 f"{self.label!r} ran inside of a capture, so outside of it there is no result: use what a "
                 "launch yields, build the operation again, or run it once before the first capture"

@@ -16,27 +16,33 @@ import numpy as np
 from asyncgpu_tutor.arrays.handles import DeviceArray, noting_moves
 from asyncgpu_tutor.arrays.host import buffers
 from asyncgpu_tutor.devices.protocol import (
-    Argument,
     Call,
     Device,
-    Dim3,
     Event,
-    Function,
     HostBuffer,
     Memory,
     Replay,
     Stream,
 )
 from asyncgpu_tutor.errors import CaptureError
-from asyncgpu_tutor.run.capture_stream import CaptureEvent, CaptureStream, later
+from asyncgpu_tutor.run.capture_stream import CaptureEvent, CaptureStream
 from asyncgpu_tutor.run.context import ExecutionContext, Run
-from asyncgpu_tutor.scheduling import SchedulingPolicy
 from asyncgpu_tutor.traces.spans.tag import CURRENT, Name, Tag, forbid_nested_wait
 
 if TYPE_CHECKING:
     from asyncgpu_tutor.run.last_use import LastUse, UsedMemory
 
 T = TypeVar("T")
+
+
+def _written_down(verb: str) -> Callable[..., None]:
+    """A verb of a device, as a capture has it."""
+
+    def write_down(self: Capture, *args: Any) -> None:
+        *rest, stream = args
+        self.add(verb, tuple(rest), stream)
+
+    return write_down
 
 
 class Capture(Run):
@@ -136,7 +142,7 @@ class Capture(Run):
 
     def _check_joined(self) -> None:
         for stream in self.streams[1:]:
-            if _at(self.root.seen, stream.index) < _at(stream.seen, stream.index):
+            if self.root.seen[stream.number] < stream.seen[stream.number]:
                 raise CaptureError(
                     f"in the capture of {self.label!r} {stream!r} is never waited for: record an event at "
                     "its end, and let the first stream wait for it, as agt.overlap does"
@@ -171,10 +177,9 @@ class Capture(Run):
         self._untouched = [m for m in self._untouched if not any(m is f for f in first)]
         if not named and isinstance(self.label, Name):
             named = self.label.part
-        call = Call(verb, args, mine.index, (*fresh, *first), named)
+        call = Call(verb, args, mine.number, (*fresh, *first), named)
         if call.is_work:
-            number = _at(mine.seen, mine.index) + 1
-            mine.seen = later(mine.seen, [0] * mine.index + [number])
+            mine.seen[mine.number] += 1
         self.calls.append(call)
 
     def own(self, stream: Stream) -> CaptureStream:
@@ -232,35 +237,11 @@ class Capture(Run):
             )
         return True
 
-    def memset_async(self, memory: Memory, value: int, nbytes: int, stream: Stream) -> None:
-        """Write a memset down."""
-        self.add("memset_async", (memory, value, nbytes), stream)
-
-    def copy_from_host_async(self, memory: Memory, host: HostBuffer, stream: Stream) -> None:
-        """Write a copy from the host down."""
-        self.add("copy_from_host_async", (memory, host), stream)
-
-    def copy_to_host_async(self, host: HostBuffer, memory: Memory, stream: Stream) -> None:
-        """Write a copy to the host down."""
-        self.add("copy_to_host_async", (host, memory), stream)
-
-    def copy_from_device_async(
-        self, target: Memory, source: Memory, nbytes: int, stream: Stream
-    ) -> None:
-        """Write a copy within the device down."""
-        self.add("copy_from_device_async", (target, source, nbytes), stream)
-
-    def launch(
-        self,
-        function: Function,
-        grid: Dim3,
-        block: Dim3,
-        args: Sequence[Argument],
-        shared_mem: int,
-        stream: Stream,
-    ) -> None:
-        """Write a launch down."""
-        self.add("launch", (function, grid, block, tuple(args), shared_mem), stream)
+    memset_async = _written_down("memset_async")
+    copy_from_host_async = _written_down("copy_from_host_async")
+    copy_to_host_async = _written_down("copy_to_host_async")
+    copy_from_device_async = _written_down("copy_from_device_async")
+    launch = _written_down("launch")
 
 
 class CaptureContext(ExecutionContext):
@@ -269,7 +250,7 @@ class CaptureContext(ExecutionContext):
     __slots__ = ("_capture",)
 
     def __init__(self, stream: CaptureStream, capture: Capture) -> None:
-        super().__init__(stream, _Branches(capture), capture)
+        super().__init__(stream, None, capture)
         self._work = capture
         self._user = None  # nothing uses an array yet, so its last stream stays what it was
         self._capture = capture
@@ -317,18 +298,6 @@ class CaptureContext(ExecutionContext):
         return CaptureContext(self._capture.branch(), self._capture)
 
 
-class _Branches(SchedulingPolicy):
-    """Who is asked for streams in a capture."""
-
-    def __init__(self, capture: Capture) -> None:
-        super().__init__(capture.device)
-        self._capture = capture
-
-    def next_stream(self) -> CaptureStream:
-        """A new one each time."""
-        return self._capture.branch()
-
-
 def _needed(calls: Sequence[Call]) -> list[Call]:
     """Without events that nobody waits for, and waits that nothing comes after.
 
@@ -348,7 +317,3 @@ def _needed(calls: Sequence[Call]) -> list[Call]:
         busy.add(call.stream)
         needed.append(call)
     return needed[::-1]
-
-
-def _at(seen: list[int], index: int) -> int:
-    return seen[index] if index < len(seen) else 0

@@ -114,21 +114,16 @@ class ExecutionContext:
         self._user: Stream | None = stream  # what is remembered as the last stream of an array
         self._work: Enqueuer = self.device  # what takes the work that is enqueued here
 
-    @property
-    def policy(self) -> SchedulingPolicy:
-        """The policy that `overlap` asks for more streams."""
-        if self._policy is None:  # it runs on a given stream, so nobody has asked a policy yet
-            here = self.device is current_device()
-            self._policy = current_policy() if here else policy_for(self.device)
-        return self._policy
-
     def on(self, stream: Stream) -> ExecutionContext:
         """The same run, on another stream."""
         return ExecutionContext(stream, self._policy, self._run)
 
     def fork(self) -> ExecutionContext:
         """The same run, on the stream that the policy chooses next."""
-        return self.on(adopt_stream(self.policy.next_stream(), self.device))
+        if self._policy is None:  # it runs on a given stream, so nobody has asked a policy yet
+            here = self.device is current_device()
+            self._policy = current_policy() if here else policy_for(self.device)
+        return self.on(adopt_stream(self._policy.next_stream(), self.device))
 
     def keep(self, *things: object) -> None:
         """Keep these alive until the operation has completed."""

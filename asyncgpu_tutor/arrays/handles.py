@@ -36,12 +36,6 @@ def as_shape(shape: int | tuple[int, ...] | list[int]) -> tuple[int, ...]:
     """A shape as a tuple of non-negative ints; `ArrayShapeError` if it is none."""
     if type(shape) is int and shape >= 0:
         return (shape,)
-    if type(shape) is tuple:
-        for entry in shape:
-            if type(entry) is not int or entry < 0:
-                break
-        else:
-            return shape
     entries: tuple[Any, ...] = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
     for entry in entries:
         if isinstance(entry, bool) or not isinstance(entry, int | np.integer) or entry < 0:
@@ -181,19 +175,9 @@ class DeviceArray:
 
     def _again(self) -> DeviceArray:
         """A good handle, of what has taken this one. A borrowed one is good as it is."""
-        return self if self.mode == "borrowed" else self._twin()
-
-    def _twin(self) -> DeviceArray:
-        """Another handle of the same kind."""
-        twin = DeviceArray()
-        twin._memory = self._memory
-        twin.shape = self.shape
-        twin.dtype = self.dtype
-        twin.mode = self.mode
-        twin._gone = None
-        twin._owner = self._owner
-        twin._share = self._share
-        return twin
+        if self.mode == "borrowed":
+            return self
+        return handle(self._memory, self.shape, self.dtype, self.mode)
 
     def _spend(self, where: str) -> None:
         """This handle has had its use: it has to be good, and an owned one takes its array with it."""
@@ -247,9 +231,7 @@ class DeviceArray:
                 f"{wanted} needs {math.prod(wanted)}"
             )
         self._spend("by reshape()")
-        other = self._twin()
-        other.shape = wanted
-        return other
+        return handle(self._memory, wanted, self.dtype, self.mode, self._owner)
 
     def partition(self, *block: int | tuple[int, ...]) -> Partition:
         """Split into blocks, one for each thread block of a launch; an owned handle is moved.

@@ -67,35 +67,29 @@ def resolve(name: str | Device) -> Device:
     if not _FORM.fullmatch(name):
         raise UsageError(f"{name!r} is not a device: say {FORMS}")
     if name == "auto":
-        return _auto()
+        try:
+            return resolve("cuda:0")
+        except DeviceUnavailableError:
+            return resolve("sim:0")
     kind, _, number = name.partition(":")
     ordinal = int(number or "0")
     key = f"{kind}:{ordinal}"
     if key not in _devices:
         with _opening:
             if key not in _devices:  # no other thread has opened it meanwhile
-                device = _devices[key] = _sim(ordinal) if kind == "sim" else _cuda(ordinal)
+                device = _devices[key] = _open(kind, ordinal)
                 _streams.add(type(device.default_stream))
                 for opened in _openings:
                     opened(device)
     return _devices[key]
 
 
-def _sim(ordinal: int) -> Device:
-    return SimDevice(ordinal, os.environ.get(SPEC_VARIABLE) or "h200", _machine)
-
-
-def _cuda(ordinal: int) -> Device:
+def _open(kind: str, ordinal: int) -> Device:
+    if kind == "sim":
+        return SimDevice(ordinal, os.environ.get(SPEC_VARIABLE) or "h200", _machine)
     from asyncgpu_tutor.devices.cuda import open_device  # CuPy is slow to import
 
     return open_device(ordinal)
-
-
-def _auto() -> Device:
-    try:
-        return resolve("cuda:0")
-    except DeviceUnavailableError:
-        return resolve("sim:0")
 
 
 @contextmanager

@@ -94,7 +94,7 @@ def test_two_threads_that_ask_for_a_new_device_get_the_same(
 ) -> None:
     asked = threading.Event()
 
-    def opened(ordinal: int) -> SimDevice:
+    def opened(_: str, ordinal: int) -> SimDevice:
         opens.append(ordinal)
         if len(opens) == 1:
             others.append(pool.submit(asks))
@@ -107,7 +107,7 @@ def test_two_threads_that_ask_for_a_new_device_get_the_same(
 
     opens: list[int] = []
     others: list[Future[Device]] = []
-    monkeypatch.setattr(current, "_sim", opened)
+    monkeypatch.setattr(current, "_open", opened)
     monkeypatch.setattr(current, "_devices", {})
     with ThreadPoolExecutor(1) as pool:
         device = current.resolve("sim:77")

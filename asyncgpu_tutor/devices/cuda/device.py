@@ -494,11 +494,6 @@ class CupyDevice:
             if before is not None:
                 self.restore(before)
 
-    def new_event(self, stream: CupyStream) -> CupyEvent:
-        """An event of this device's."""
-        with self.active():
-            return CupyEvent(stream)
-
     def own(self, stream: Stream) -> CupyStream:
         """A stream, if it is one of this device's."""
         if type(stream) is not CupyStream or stream.device is not self:

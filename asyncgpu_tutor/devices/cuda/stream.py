@@ -102,7 +102,8 @@ class CupyStream:
             try:  # not "if free": another thread may take the last one in between
                 event = free.pop()
             except IndexError:
-                event = self.device.new_event(self)
+                with self.device.active():
+                    event = CupyEvent(self)
             event.stream = self
             event.heads = ()
             if journal is None:

@@ -13,7 +13,6 @@ from asyncgpu_tutor.arrays.handles import DeviceArray, Partition
 from asyncgpu_tutor.arrays.host import buffers, in_containers
 from asyncgpu_tutor.errors import ArrayDTypeError, ArrayShapeError, UsageError
 from asyncgpu_tutor.ops import DeviceOp, overlap, pinned
-from asyncgpu_tutor.ops import zip as in_order
 from asyncgpu_tutor.ops.operation import as_op
 from asyncgpu_tutor.run import ExecutionContext, create_stream
 from asyncgpu_tutor.run.future import DeviceFuture, FutureState
@@ -41,7 +40,6 @@ class Lane(Generic[T]):
         shape: tuple[int, ...],
         dtype: np.dtype[Any],
         together: int,
-        graphs: bool,
     ) -> None:
         self._slots = [pinned(shape, dtype) for _ in range(together)]
         for slot in self._slots:
@@ -56,9 +54,8 @@ class Lane(Generic[T]):
         self._bodies: list[Callable[..., Any]] = []
         for count in range(1, together + 1):
             some = [one.launch() for one in prepared[:count]]
-            # In a graph they are branches; without, they follow each other on this stream.
-            whole = some[0] if count == 1 else (overlap if graphs else in_order)(*some)
-            self._bodies.append((whole.graph_on(stream) if graphs else whole.prepare())._enqueue)
+            whole = some[0] if count == 1 else overlap(*some)
+            self._bodies.append(whole.graph_on(stream)._enqueue)
         # The same arrays in each run, by input.
         self._outputs: list[T] = [buffers(one.take_output()) for one in prepared]
         in_containers(_refuse_device_arrays, self._outputs)

@@ -55,14 +55,11 @@ class Server(Generic[T]):
         How many launches the device works on at a time, each on a stream of its own.
     together : int
         How many requests of a `map` over an iterable may make one launch, up to 16; a lane has memory for so
-        many. In a graph they are branches, else they follow each other. It takes two lanes or more.
+        many, and they are branches of its graph. It takes two lanes or more.
         They do while launches are what keeps the host from keeping up with the device, as with small
         requests; see `Pace`. They are done together, and where one fails they fail together.
     waiting : int
         How many more may wait for a lane; what comes then is turned away.
-    graphs : bool
-        Whether the driver gets each lane as a CUDA graph. Without, its calls are made one by one, as they
-        have to be for what a graph cannot hold.
 
     Raises
     ------
@@ -81,7 +78,6 @@ class Server(Generic[T]):
         lanes: int = 4,
         together: int = 1,
         waiting: int = 1024,
-        graphs: bool = True,
     ) -> None:
         for name, count, least, most in (
             ("lanes", lanes, 1, math.inf),
@@ -108,7 +104,7 @@ class Server(Generic[T]):
         self._together = int(together)
         self._device = current_device()
         self._lanes: list[Lane[T]] = [
-            Lane(pipeline, self.shape, self.dtype, self._together, graphs) for _ in range(lanes)
+            Lane(pipeline, self.shape, self.dtype, self._together) for _ in range(lanes)
         ]
         # The lane that was freed last is taken next, because its input is still in the processor's cache.
         self._free: deque[Lane[T]] = deque(reversed(self._lanes))

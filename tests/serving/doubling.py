@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,13 @@ def pipeline(slot: Any) -> agt.DeviceOp[Any]:
     )
     launch = agt.Kernel(source)(N, agt.h2d(slot), agt.zeros((N,)).partition(32))
     return launch.last().unpartition().to_host()
+
+
+def lasting(turns: str) -> Callable[[Any], agt.DeviceOp[Any]]:
+    """A pipeline for the same, after a loop of so many turns, such as ``"2000 * x[i]"``."""
+    loop = f"for (int k = 0; k < {turns}; k++) y[i] += x[k % n];"
+    kernel = agt.Kernel(DOUBLE.replace("assert(x[i] >= 0.0f);", loop))
+    return lambda slot: kernel(N, agt.h2d(slot), agt.zeros((N,)).partition(32)).output().to_host()
 
 
 def request(number: float) -> Any:

@@ -27,7 +27,7 @@ from asyncgpu_tutor.errors import (
     UseAfterMoveError,
 )
 from asyncgpu_tutor.serving import lane
-from tests.serving.doubling import DOUBLE, N, pipeline, request
+from tests.serving.doubling import DOUBLE, N, lasting, pipeline, request
 
 PRODUCT = """
 extern "C" __global__ void product(unsigned int n, const float* x, const float* w, float* y) {
@@ -40,13 +40,12 @@ async def doubles(server: agt.Server, *numbers: float) -> list[float]:
     return [float(y[0]) for y in await asyncio.gather(*(server(request(n)) for n in numbers))]
 
 
-@pytest.mark.parametrize("graphs", [True, False])
 @pytest.mark.parametrize("lanes", [3, np.int64(3)])
 def test_each_request_gets_its_own_answer_and_map_keeps_the_order(
-    device: Device, graphs: bool, lanes: Any
+    device: Device, lanes: Any
 ) -> None:
     async def main() -> tuple[list[Any], list[Any]]:
-        async with agt.Server(pipeline, N, lanes=lanes, graphs=graphs, waiting=lanes * 7) as server:
+        async with agt.Server(pipeline, N, lanes=lanes, waiting=lanes * 7) as server:
             one_by_one = await asyncio.gather(*(server(request(n)) for n in range(20)))
             return one_by_one, [y async for y in server.map(request(n) for n in range(20))]
 
@@ -292,8 +291,7 @@ def test_whoever_is_cancelled_when_ever_it_is_the_others_are_served(
     assert sim.heap.live == 0
 
 
-@pytest.mark.parametrize("graphs", [True, False])
-def test_a_failure_does_not_spoil_the_lane_for_good(sim: SimDevice, graphs: bool) -> None:
+def test_a_failure_does_not_spoil_the_lane_for_good(sim: SimDevice) -> None:
     def unfilled(slot: Any) -> agt.DeviceOp[Any]:  # nothing but the kernel writes to its output
         def run(context: agt.types.ExecutionContext, x: agt.DeviceArray) -> agt.DeviceOp[Any]:
             return agt.Kernel(DOUBLE)(N, x, context.empty((N,)).partition(32))
@@ -301,7 +299,7 @@ def test_a_failure_does_not_spoil_the_lane_for_good(sim: SimDevice, graphs: bool
         return agt.h2d(slot).and_then_with_context(run).last().unpartition().to_host()
 
     async def main() -> list[float]:
-        async with agt.Server(unfilled, N, lanes=1, graphs=graphs) as server:
+        async with agt.Server(unfilled, N, lanes=1) as server:
             with pytest.raises(DeviceAssertError):
                 await server(request(-1.0))
             return [float((await server(request(n)))[0]) for n in (1.0, 2.0)]
@@ -322,16 +320,8 @@ def test_counts_that_make_no_server(sim: SimDevice, given: dict[str, Any]) -> No
 
 
 def test_a_lane_that_a_cancelled_request_still_holds_is_taken_last(sim: SimDevice) -> None:
-    slow = DOUBLE.replace(
-        "assert(x[i] >= 0.0f);", "for (int k = 0; k < 2000 * x[i]; k++) y[i] += x[k % n];"
-    )
-
-    def slowly(slot: Any) -> agt.DeviceOp[Any]:
-        launch = agt.Kernel(slow)(N, agt.h2d(slot), agt.zeros((N,)).partition(32))
-        return launch.last().unpartition().to_host()
-
     async def main() -> None:
-        async with agt.Server(slowly, N, lanes=2) as server:
+        async with agt.Server(lasting("2000 * x[i]"), N, lanes=2) as server:
             task = asyncio.ensure_future(server(request(1.0)))
             await asyncio.sleep(0)
             task.cancel()
@@ -371,17 +361,9 @@ def test_a_request_that_is_done_when_its_lane_is_needed_is_asked_for_once(
 def test_long_requests_are_slept_through_and_short_ones_are_not(
     sim: SimDevice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    slow = DOUBLE.replace(
-        "assert(x[i] >= 0.0f);", "for (int k = 0; k < 2500 * x[i]; k++) y[i] += x[k % n];"
-    )
-
-    def by_its_number(slot: Any) -> agt.DeviceOp[Any]:
-        launch = agt.Kernel(slow)(N, agt.h2d(slot), agt.zeros((N,)).partition(32))
-        return launch.output().to_host()
-
     async def main() -> list[float]:
         took: list[float] = []
-        async with agt.Server(by_its_number, N, lanes=1) as server:
+        async with agt.Server(lasting("2500 * x[i]"), N, lanes=1) as server:
             for number in (0.0, 0.0, 1.0, 0.0, 1.0, 1.0, 1.0, 0.0, 0.0):
                 start = sim.now()
                 assert (await server(request(number)))[0] == 2.0 * number

@@ -18,7 +18,7 @@ from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.devices.simulated import SimDevice
 from asyncgpu_tutor.errors import ArrayShapeError, DeviceAssertError, UsageError
 from asyncgpu_tutor.serving.lane import Lane
-from tests.serving.doubling import DOUBLE, N, pipeline, read, request
+from tests.serving.doubling import N, lasting, pipeline, read, request
 
 
 class Broken(Exception):
@@ -238,17 +238,9 @@ def test_the_last_requests_are_waited_for_once_each(
         return quiet(lane)
 
     async def main() -> None:
-        async with agt.Server(slowly, N, lanes=4) as server:
+        async with agt.Server(lasting("2000"), N, lanes=4) as server:
             got, _ = await read(server, arriving(request(n) for n in range(2)))
             assert got == [0.0, 2.0]
-
-    slow = DOUBLE.replace(
-        "assert(x[i] >= 0.0f);", "for (int k = 0; k < 2000; k++) y[i] += x[k % n];"
-    )
-
-    def slowly(slot: Any) -> agt.DeviceOp[Any]:
-        launch = agt.Kernel(slow)(N, agt.h2d(slot), agt.zeros((N,)).partition(32))
-        return launch.output().to_host()
 
     monkeypatch.setattr(Lane, "quiet", noted)
     asyncio.run(main())

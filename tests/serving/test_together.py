@@ -85,27 +85,16 @@ def test_a_host_that_launches_do_not_delay_gains_nothing_by_fewer(sim: SimDevice
     assert asyncio.run(main()) == 12
 
 
-@pytest.mark.parametrize("graphs", [True, False])
 @pytest.mark.parametrize("together", [2, 3])
-def test_the_answers_are_the_same(device: Device, graphs: bool, together: int) -> None:
+def test_the_answers_are_the_same(device: Device, together: int) -> None:
     async def main() -> list[float]:
-        server = agt.Server(pipeline, N, lanes=2, together=together, graphs=graphs)
+        server = agt.Server(pipeline, N, lanes=2, together=together)
         async with server:
             first = await mapped(server, [dawdling(n) for n in range(17)])
             alone = await asyncio.gather(*(server(request(n)) for n in range(17, 20)))
             return [*first, *(float(y[0]) for y in alone)]
 
     assert asyncio.run(main()) == [2.0 * n for n in range(20)]
-
-
-def test_without_graphs_they_follow_each_other_on_the_lane(sim: SimDevice) -> None:
-    async def main() -> agt.Trace:
-        async with agt.Server(pipeline, N, lanes=2, together=4, graphs=False) as server:
-            with agt.record() as trace:
-                await mapped(server, [dawdling(n) for n in range(16)])
-        return trace
-
-    assert len({span.stream for span in asyncio.run(main()).find("twice")}) == 2
 
 
 def test_room_for_more_requests_than_ever_came_is_no_forgotten_work(device: Device) -> None:

@@ -57,12 +57,10 @@ def test_a_pointer_is_set_by_an_address(device: Device) -> None:
 def test_what_was_enqueued_before_sees_the_old_value(device: Device) -> None:
     kernel = agt.Kernel("__constant__ int c;\n__global__ void k(int* x) { x[0] = c; }")
     kernel.constants["c"] = 1
-    x = agt.zeros((1,), np.int32).sync()
-    future = kernel(x, grid=1, block=1).output().to_host().schedule()
+    op = kernel(agt.zeros((1,), np.int32), grid=1, block=1).output().to_host()
+    before = op.async_on(agt.create_stream())
     kernel.constants["c"] = 2
-    del future
-    got = kernel(agt.zeros((1,), np.int32), grid=1, block=1).output().to_host().sync()
-    assert got.tolist() == [2]
+    assert (before.tolist(), op.sync().tolist()) == ([1], [2])
 
 
 def test_each_kernel_has_variables_of_its_own(device: Device) -> None:

@@ -305,9 +305,11 @@ def test_a_scope_captures_piece_by_piece(device: Device) -> None:
 
 def test_a_scope_has_its_graph_at_its_end(device: Device) -> None:
     with agt.CudaGraph.scope(agt.create_stream()) as scope:
+        with pytest.raises(CaptureError, match="not captured yet"):
+            scope.graph.take_output()
         scope.record(agt.value(1))
         assert scope.graph.nodes == 0
-    assert scope.graph.launch().sync() == (1,)
+    assert scope.graph.launch().sync() == scope.graph.take_output() == (1,)
 
 
 # ---------------------------------------------------------------------- hazards

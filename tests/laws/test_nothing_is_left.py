@@ -98,7 +98,7 @@ def test_whatever_a_function_raises_arrives_and_leaves_nothing(
 
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit, GeneratorExit])
 def test_what_ended_one_run_is_not_raised_again_for_those_who_come_later(
-    sim: SimDevice, kind: type[BaseException]
+    device: Device, kind: type[BaseException]
 ) -> None:
     def fail(_: agt.DeviceArray) -> agt.DeviceOp[int]:
         raise kind("on purpose")

@@ -76,17 +76,6 @@ def test_a_failed_source_fails_every_user(device: Device) -> None:
     assert told[1] == told[2]  # what one user adds is not kept for the next
 
 
-def test_an_interrupt_is_not_raised_again_by_what_is_shared(device: Device) -> None:
-    def interrupted(_: int) -> agt.DeviceOp[int]:
-        raise KeyboardInterrupt
-
-    source = agt.value(1).and_then(interrupted).shared()
-    with pytest.raises(KeyboardInterrupt):
-        source.sync()
-    with pytest.raises(agt.DeviceError, match="build it again"):
-        source.sync()
-
-
 def test_unzip_needs_to_know_how_many(device: Device) -> None:
     unknown = agt.value((1, 2)).map(lambda t: t)
     with pytest.raises(agt.UsageError, match=r"unzip\(2\)"):

@@ -261,14 +261,8 @@ class ExecutionContext:
         passed: list[Any] = [
             self._touch(arg) if isinstance(arg, DeviceArray) else arg for arg in args
         ]
-        self._launch(function, grid, block, passed, shared_mem)
-
-    def _launch(
-        self, function: Function, grid: Dim3, block: Dim3, args: Sequence[Any], shared_mem: int = 0
-    ) -> None:
-        """As `launch`, with memory that is kept alive in place of arrays."""
         self._run.kernels.append(function.name)
-        self._work.launch(function, grid, block, args, shared_mem, self.stream)
+        self._work.launch(function, grid, block, passed, shared_mem, self.stream)
 
     def replay(self, replay: Replay, calls: Sequence[Call], streams: Sequence[Stream]) -> None:
         """Enqueue what was made ready before, on these streams."""

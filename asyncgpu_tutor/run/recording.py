@@ -27,12 +27,6 @@ class _Recording:
     logs: dict[Device, SpanLog] = field(default_factory=dict[Device, SpanLog])
     depth: int = 0
 
-    def attach(self, device: Device, source: Source) -> None:
-        if device not in self.logs:
-            device.start_log(self.numbers, source)
-            assert device.log is not None
-            self.logs[device] = device.log
-
 
 _recording = _Recording()
 
@@ -92,9 +86,13 @@ def record(source: Source = "auto") -> Generator[Trace]:
     trace = Trace(clock=first.clock, device=first.description)
 
     def attach(device: Device) -> None:
-        if device.clock == first.clock:
-            _recording.attach(device, source)
-            devices.append(device)
+        if device.clock != first.clock:
+            return
+        if device not in _recording.logs:
+            device.start_log(_recording.numbers, source)
+            assert device.log is not None
+            _recording.logs[device] = device.log
+        devices.append(device)
 
     for device in known_devices():
         attach(device)

@@ -72,13 +72,8 @@ def _wait_for_all(jobs: queue.SimpleQueue[Job | None], ordinal: int) -> None:
                 runtime.eventSynchronize(event.ptr)  # it raises what went wrong
         except Exception as failure:  # noqa: BLE001 - an error here must end no thread that others wait for
             error = failure
-        woken(wake, error)
+        try:
+            wake(error)
+        except Exception:  # whatever it is, it must not keep the ones behind it from being woken
+            _logger.exception("waking an awaiting task failed")
         del job, event, wake, error  # or they would live until the next job comes
-
-
-def woken(wake: Wake, error: BaseException | None) -> None:
-    """Call `wake`. Whatever it raises must not keep the ones behind it from being woken."""
-    try:
-        wake(error)
-    except Exception:
-        _logger.exception("waking an awaiting task failed")

@@ -90,7 +90,7 @@ class DeviceFuture(Generic[T]):
         self._state = FutureState.IDLE
         self._result: Any = None
         self._error: BaseException | None = None
-        self._waiters: list[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = []
+        self._waiters: list[asyncio.Future[None]] = []
 
     @staticmethod
     def of(submission: Submission[U], patience: float = 1.0) -> DeviceFuture[U]:
@@ -219,7 +219,7 @@ class DeviceFuture(Generic[T]):
     def _waiter(self, loop: asyncio.AbstractEventLoop) -> asyncio.Future[None] | None:
         """What the task is suspended on; None if another thread has submitted or completed it meanwhile."""
         waiter: asyncio.Future[None] = loop.create_future()
-        self._waiters.append((loop, waiter))
+        self._waiters.append(waiter)
         told = self._submission is None or self._watched is loop  # whether somebody is to wake it
         return waiter if told and self._state is FutureState.EXECUTING else None
 
@@ -247,9 +247,9 @@ class DeviceFuture(Generic[T]):
 
     def _release_all(self) -> None:
         waiters, self._waiters = self._waiters, []
-        for loop, waiter in waiters:
+        for waiter in waiters:
             try:
-                loop.call_soon_threadsafe(_release, waiter)
+                waiter.get_loop().call_soon_threadsafe(_release, waiter)
             except RuntimeError:  # the loop has been closed: nobody waits any more
                 continue
 

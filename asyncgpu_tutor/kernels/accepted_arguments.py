@@ -133,22 +133,21 @@ def scalar_acceptor(kernel: str, parameter: Parameter) -> Acceptor:
             return made[()]
 
         return accept_record
-    if parameter.dtype is None:
+    dtype = parameter.dtype
+    if dtype is None:
 
         def refuse(given: Any) -> Any:
             raise UsageError(f"{wanted}, which cannot be passed from the host")
 
         return refuse
-    make = parameter.dtype.type
-    if parameter.dtype.kind not in "iu":
+    if dtype.kind not in "iu":
 
         def accept_any(given: Any) -> Any:
             if isinstance(given, bool | int | float | np.bool_ | np.integer | np.floating):
                 try:
-                    return make(cast(Any, given))
+                    return dtype.type(cast(Any, given))
                 except OverflowError:  # of an int, since a float becomes infinite
-                    most = "" if parameter.dtype is None else np.finfo(parameter.dtype).max
-                    got = _spelled(int(cast(Any, given)))
+                    most, got = np.finfo(dtype).max, _spelled(int(cast(Any, given)))
                     raise ArrayDTypeError(
                         f"{wanted}, and got {got}, which is beyond all of them: the largest is {most}. For "
                         "infinity, pass float('inf')"
@@ -156,7 +155,7 @@ def scalar_acceptor(kernel: str, parameter: Parameter) -> Acceptor:
             return _other(wanted, given)
 
         return accept_any
-    lowest, highest = int(np.iinfo(parameter.dtype).min), int(np.iinfo(parameter.dtype).max)
+    lowest, highest = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
 
     def accept_whole(given: Any) -> Any:
         if isinstance(given, float | np.floating):

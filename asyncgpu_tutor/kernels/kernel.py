@@ -235,13 +235,6 @@ class Kernel:
         self._loaded = (ref(device) if device.limits is USUAL_LIMITS else _nowhere, function)
         return function
 
-    def _written(self) -> str:
-        """Its outputs, for messages."""
-        parameters = self._signature.parameters
-        return (
-            ", ".join(repr(p.name) for p in parameters if p.pointer and not p.const) or "no array"
-        )
-
     def _array_number(self, name: str) -> int:
         """Which of its arrays this parameter is."""
         names = [self._signature.parameters[place].name for place in self._places]
@@ -298,8 +291,10 @@ class Launch(DeviceOp[Any]):
         kernel = self._kernel
         index = kernel._output if name is None else kernel._array_number(name)
         if index is None:
+            parameters = kernel._signature.parameters
+            written = ", ".join(repr(p.name) for p in parameters if p.pointer and not p.const)
             raise UsageError(
-                f"{kernel.name}() writes {kernel._written()}: say which, as in output(name)"
+                f"{kernel.name}() writes {written or 'no array'}: say which, as in output(name)"
             )
         if self._used or self._index is not None:
             raise UsageError(
@@ -358,10 +353,9 @@ class Launch(DeviceOp[Any]):
         except Exception:
             self._ran = ran  # a run that was refused has given nothing away
             raise
-        return self._all() if index is None else arrays[index]._again()
-
-    def _all(self) -> tuple[Any, ...]:
-        """Its arrays as they were given, under new handles; one that was given twice is given back twice."""
+        if index is not None:
+            return arrays[index]._again()
+        # One that was given twice is given back twice.
         again = {id(one): one._again() for one in self._given}
         return tuple([again[id(one)] for one in self._given])
 

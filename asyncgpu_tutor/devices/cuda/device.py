@@ -286,7 +286,9 @@ class CupyDevice:
 
     def map_host(self, host: HostBuffer, name: str) -> CupyMemory:
         """The memory of a whole pinned array: it has one address for both sides ("Unified Addressing")."""
-        if not self.is_pinned(host) or not host.flags.c_contiguous or _partial(host):
+        base = host.base
+        is_part = isinstance(base, np.ndarray) and base.nbytes != host.nbytes
+        if not self.is_pinned(host) or not host.flags.c_contiguous or is_part:
             raise UsageError(
                 "a kernel sees a pinned array in place, as a whole: agt.pinned(shape, dtype) makes one, "
                 f"and this one, of shape {host.shape}, is a part of another or not pinned"
@@ -502,11 +504,6 @@ class CupyDevice:
 
     def _not_mine(self, stream: Stream) -> DeviceMismatchError:
         return DeviceMismatchError(f"{stream!r} is not a stream of {self.name}")
-
-
-def _partial(host: HostBuffer) -> bool:
-    base = host.base
-    return isinstance(base, np.ndarray) and base.nbytes != host.nbytes
 
 
 def _dim3(values: Sequence[int]) -> Dim3:

@@ -128,29 +128,34 @@ def current_device() -> Device:
     if choice.device is not None:
         return choice.device
     if _process.device is None:
-        _process = _Choice(resolve(_from_environment()), _process.policy)
+        _process = _Choice(resolve(_from_environment()))
     assert _process.device is not None
     return _process.device
 
 
-def policy_for(device: str | Device) -> SchedulingPolicy:
-    """The default policy of a device: `StreamPoolRoundRobin(4)`, made when first needed."""
-    target = resolve(device)
-    for choice in (_scoped.get(), _process):
-        if choice.default is not None and choice.device is target:
-            return choice.default
-    policy = _policies.get(target.name)
-    if policy is None or policy.device is not target:
-        policy = StreamPoolRoundRobin(4, target)
-        if _devices.get(target.name) is target:
-            _policies[target.name] = policy
+def policy_for(device: Device) -> SchedulingPolicy:
+    """The policy that operations on this device use unless told otherwise.
+
+    It is the one that was chosen with the device, else `StreamPoolRoundRobin(4)`, made when first needed.
+    """
+    scoped = _scoped.get()
+    for chosen in (scoped.policy, _process.policy, scoped.default, _process.default):
+        if chosen is not None and chosen.device is device:
+            return chosen
+    policy = _policies.get(device.name)
+    if policy is None or policy.device is not device:
+        policy = StreamPoolRoundRobin(4, device)
+        if _devices.get(device.name) is device:
+            _policies[device.name] = policy
     return policy
 
 
-def _private_default(device: Device) -> SchedulingPolicy | None:
-    """A default policy for a device that was not made here, to live as long as its choice."""
+def _choose(device: Device, policy: SchedulingPolicy | None) -> _Choice:
+    """The choice of both. A device that was not made here has a default policy for as long as that."""
+    if policy is not None:
+        policy.bind(device)
     private = _devices.get(device.name) is not device
-    return StreamPoolRoundRobin(4, device) if private else None
+    return _Choice(device, policy, StreamPoolRoundRobin(4, device) if private else None)
 
 
 def current_policy() -> SchedulingPolicy:
@@ -158,18 +163,9 @@ def current_policy() -> SchedulingPolicy:
     scoped = _scoped.get()
     found = scoped.found
     if found is None or found[0] is not _process:
-        policy = _find_policy(current_device())
+        policy = policy_for(current_device())
         found = scoped.found = (_process, policy)
     return found[1]
-
-
-def _find_policy(device: Device) -> SchedulingPolicy:
-    for choice in (_scoped.get(), _process):
-        policy = choice.policy
-        if policy is not None and (not policy.bound or policy.device is device):
-            policy.bind(device)
-            return policy
-    return policy_for(device)
 
 
 def use(device: str | Device = "auto", policy: SchedulingPolicy | None = None) -> Device:
@@ -191,9 +187,7 @@ def use(device: str | Device = "auto", policy: SchedulingPolicy | None = None) -
     if device == "auto":
         device = _from_environment()
     chosen = resolve(device)
-    if policy is not None:
-        policy.bind(chosen)
-    _process = _Choice(chosen, policy, _private_default(chosen))
+    _process = _choose(chosen, policy)
     return chosen
 
 
@@ -203,9 +197,7 @@ def using(
 ) -> Generator[Device]:
     """Choose device or policy, or both, for a block of code and for the tasks that it starts."""
     chosen = current_device() if device is None else resolve(device)
-    if policy is not None:
-        policy.bind(chosen)
-    token = _scoped.set(_Choice(chosen, policy, _private_default(chosen)))
+    token = _scoped.set(_choose(chosen, policy))
     try:
         yield chosen
     finally:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.protocol import Device, Stream
 from asyncgpu_tutor.devices.simulated import Machine, SimDevice
-from asyncgpu_tutor.run.current import policy_for
+from asyncgpu_tutor.run.current import policy_for, resolve
 
 from .kernels import add, scale
 from .programs import PROGRAMS, Program
@@ -163,7 +163,7 @@ def test_a_device_of_ones_own_has_one_policy_while_it_is_chosen() -> None:
     mine = SimDevice(machine=Machine())
     with agt.using(mine):
         assert policy_for(mine) is policy_for(mine)
-        assert policy_for("sim:0").device is not mine
+        assert policy_for(resolve("sim:0")).device is not mine
 
 
 def test_arms_on_a_given_stream_ask_the_current_policy(device: Device) -> None:

@@ -270,19 +270,17 @@ class DeviceArray:
                 f"array {self.name!r} is on {self.device.name}, which is simulated: there is no CUDA "
                 "memory behind it. Use op.to_host() to get a NumPy array."
             )
+        stream = getattr(self._memory.stream, "ptr", None)
         return {
             "shape": self.shape,
             "typestr": self.dtype.str,
             "data": (self.memory.ptr, False),
             "version": 3,
             "strides": None,
-            "stream": self._foreign_stream(),
+            "stream": 1
+            if stream == 0
+            else stream,  # the interface calls the legacy default stream 1
         }
-
-    def _foreign_stream(self) -> int | None:
-        # The interface reserves 0; 1 is the legacy default stream.
-        pointer = getattr(self._memory.stream, "ptr", None)
-        return None if pointer is None else (pointer or 1)
 
     def __dlpack__(self, **options: Any) -> Any:
         """DLPack, through CuPy; no copy. What its receiver enqueues comes after what used it last."""

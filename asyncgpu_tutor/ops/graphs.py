@@ -69,9 +69,20 @@ class CudaGraph(Replayed[T]):
         stream : Stream or cupy.cuda.Stream
             See `CudaGraph.stream`. The capture does not touch it.
         """
-        scope = GraphScope(Capture(label, adopt_stream(stream), allocates=False))
-        with scope._under_way():
-            yield scope
+        capture = Capture(label, adopt_stream(stream), allocates=False)
+        scope = GraphScope(capture)
+        try:
+            with capture.under_way():
+                yield scope
+        finally:
+            capture.closed = True
+        if scope._failure is not None:
+            capture.give_up()
+            raise CaptureError(
+                f"the capture of {label!r} is incomplete: an operation could not be recorded, because "
+                f"{scope._failure}"
+            ) from scope._failure
+        scope.graph._captured(capture, tuple(scope._results))
 
     def _captured(self, capture: Capture, handles: T) -> CudaGraph[T]:
         """Make it ready to be launched; returns itself."""
@@ -136,22 +147,6 @@ class GraphScope:
             raise
         self._results.append(handles)
         return handles
-
-    @contextmanager
-    def _under_way(self) -> Generator[None]:
-        """The block of the scope; at its end the graph is made."""
-        try:
-            with self._capture.under_way():
-                yield
-        finally:
-            self._capture.closed = True
-        if self._failure is not None:
-            self._capture.give_up()
-            raise CaptureError(
-                f"the capture of {self.graph.label!r} is incomplete: an operation could not be recorded, "
-                f"because {self._failure}"
-            ) from self._failure
-        self.graph._captured(self._capture, tuple(self._results))
 
 
 def graph_on(op: DeviceOp[T], stream: object) -> CudaGraph[T]:

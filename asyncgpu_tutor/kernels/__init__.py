@@ -6,15 +6,11 @@ from asyncgpu_tutor.kernels.kernel_source import KernelSource
 from asyncgpu_tutor.kernels.matvec_naive import MATVEC_NAIVE
 from asyncgpu_tutor.kernels.relu import RELU
 from asyncgpu_tutor.kernels.sgemm_naive import SGEMM_NAIVE
-from asyncgpu_tutor.kernels.sgemm_tiled import SGEMM_TILED
-from asyncgpu_tutor.kernels.softmax import SOFTMAX
 
 __all__ = [
     "MATVEC_NAIVE",
     "RELU",
     "SGEMM_NAIVE",
-    "SGEMM_TILED",
-    "SOFTMAX",
     "Kernel",
     "KernelSource",
     "matvec_naive",

@@ -14,7 +14,7 @@ from asyncgpu_tutor.ops.array_operations import (
 from asyncgpu_tutor.ops.graphs import CudaGraph, GraphScope, graph_on
 from asyncgpu_tutor.ops.group import overlap
 from asyncgpu_tutor.ops.group import zip_ops as zip
-from asyncgpu_tutor.ops.leaves import Download, value, with_context
+from asyncgpu_tutor.ops.leaves import value, with_context
 from asyncgpu_tutor.ops.operation import DeviceOp, Makers
 from asyncgpu_tutor.ops.pinned import asarray, is_foreign, mapped, pin, pinned
 from asyncgpu_tutor.ops.prepared import Prepared, prepare
@@ -25,7 +25,6 @@ from asyncgpu_tutor.ops.textures import texture
 __all__ = [
     "CudaGraph",
     "DeviceOp",
-    "Download",
     "GraphScope",
     "Prepared",
     "SharedOp",

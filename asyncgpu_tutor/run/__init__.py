@@ -16,10 +16,9 @@ from asyncgpu_tutor.run.current import (
 )
 from asyncgpu_tutor.run.last_use import LastUse, UsedMemory, come_after, in_turn
 from asyncgpu_tutor.run.recording import record
-from asyncgpu_tutor.run.submission import Body, in_flight, submit, synchronize, wait
+from asyncgpu_tutor.run.submission import in_flight, submit, synchronize, wait
 
 __all__ = [
-    "Body",
     "Capture",
     "CaptureStream",
     "ExecutionContext",

@@ -17,6 +17,9 @@ from asyncgpu_tutor.devices.cuda.stream import CupyStream
 CLOCK_KHZ, SMS, MEMORY_KHZ, BUS_BITS, THREADS_PER_SM = 13, 16, 36, 37, 39
 SHARED_PER_SM, BLOCKS_PER_SM = 81, 106
 
+ROUNDS = 15  # of each measurement, of which the median counts, after some to warm up
+WARM_UP = 3
+ROW, NODES = 20, 100  # nodes of a graph that is timed, and of one that is made
 BRANCHES = 8  # of a graph, against one of a single branch
 
 HOLD = r"""
@@ -66,66 +69,59 @@ def versions(device: CupyDevice) -> dict[str, str]:
     }
 
 
-def node_time(
-    device: CupyDevice,
-    enqueue: Callable[[CupyStream], None],
-    nodes: int = 20,
-    rounds: int = 15,
-) -> float:
+def node_time(device: CupyDevice, enqueue: Callable[[CupyStream], None]) -> float:
     """The device's time for one of several equal commands in a row, in us, without the host's.
 
-    `enqueue` puts one command on the stream that it gets, and must not allocate. A CUDA graph of so many
-    `nodes` is timed for so many `rounds`, and the median counts.
+    `enqueue` puts one command on the stream that it gets, and must not allocate. A CUDA graph of them is
+    timed.
     """
     stream = device.create_stream()
     with device.active():
         enqueue(stream)  # loads the module
         stream.synchronize()
         stream.cupy.begin_capture()
-        for _ in range(nodes):
+        for _ in range(ROW):
             enqueue(stream)
         graph = stream.cupy.end_capture()
-        before, after = cupy.cuda.Event(), cupy.cuda.Event()
-        times: list[float] = []
-        for turn in range(rounds + 3):
-            before.record(stream.cupy)
-            graph.launch(stream.cupy)
-            after.record(stream.cupy)
-            after.synchronize()
-            if turn >= 3:
-                times.append(float(cupy.cuda.get_elapsed_time(before, after)) * 1e3 / nodes)
-    return statistics.median(times)
+        return _median(stream, lambda: graph.launch(stream.cupy)) / ROW
 
 
-def stream_time(
-    device: CupyDevice, enqueue: Callable[[CupyStream], None], rounds: int = 15
-) -> float:
+def stream_time(device: CupyDevice, enqueue: Callable[[CupyStream], None]) -> float:
     """The device's time, in us, for what `enqueue` puts on a stream behind a kernel that holds it up.
 
     The host is ahead of the device all the time, so that only the device's own pauses count.
     """
     stream = device.create_stream()
     hold = cupy.RawKernel(HOLD, "hold")
-    times: list[float] = []
+
+    def hold_up() -> None:
+        with stream.cupy:
+            hold((1,), (1,), (cupy.int64(1_000_000),))
+
     with device.active():
-        before, after = cupy.cuda.Event(), cupy.cuda.Event()
-        for turn in range(rounds + 3):
-            with stream.cupy:
-                hold((1,), (1,), (cupy.int64(1_000_000),))
-            before.record(stream.cupy)
-            enqueue(stream)
-            after.record(stream.cupy)
-            after.synchronize()
-            if turn >= 3:
-                times.append(float(cupy.cuda.get_elapsed_time(before, after)) * 1e3)
-    return statistics.median(times)
+        return _median(stream, lambda: enqueue(stream), hold_up)
+
+
+def _median(
+    stream: CupyStream, work: Callable[[], None], first: Callable[[], None] = lambda: None
+) -> float:
+    """The device's time, in us, for what `work` puts on the stream, behind what `first` does."""
+    before, after = cupy.cuda.Event(), cupy.cuda.Event()
+    times: list[float] = []
+    for _ in range(WARM_UP + ROUNDS):
+        first()
+        before.record(stream.cupy)
+        work()
+        after.record(stream.cupy)
+        after.synchronize()
+        times.append(float(cupy.cuda.get_elapsed_time(before, after)) * 1e3)
+    return statistics.median(times[WARM_UP:])
 
 
 def graph_costs(
     device: CupyDevice,
     kernel: Callable[[CupyStream], None],
     fill: Callable[[CupyStream], None],
-    nodes: int = 100,
 ) -> dict[str, float]:
     """What graphs cost, by the names of `DeviceSpec`, in us: one of many nodes against one of a single node.
 
@@ -141,7 +137,7 @@ def graph_costs(
     ready: dict[int, float] = {}
     launched: list[float] = []
     with device.active():
-        for count in (1, nodes):
+        for count in (1, NODES):
             made: list[float] = []
             for _ in range(7):
                 stream.cupy.begin_capture()
@@ -160,7 +156,7 @@ def graph_costs(
         "graph_launch_us": statistics.median(launched),
         "graph_branch_us": max(0.0, (many - one) / (BRANCHES - 1)),
         "graph_node_us": max(0.0, apart / 2),
-        "graph_instantiate_us": max(0.0, (ready[nodes] - ready[1]) / (nodes - 1)),
+        "graph_instantiate_us": max(0.0, (ready[NODES] - ready[1]) / (NODES - 1)),
     }
 
 

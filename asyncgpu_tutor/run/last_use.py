@@ -26,18 +26,15 @@ class LastUse:
         self.stream = stream  # on which stream
         self._event: Event | None = None
 
-    def mark(self) -> None:
+    def mark(self) -> Event:
         """Whoever comes next waits for what is enqueued by now, and for nothing that follows."""
-        self._event = self.stream.record()
+        event = self._event = self.stream.record()
+        return event
 
     def hold_back(self, stream: Stream) -> None:
         """What is enqueued on `stream` from now on comes after this use."""
-        if stream is self.stream:
-            return
-        if self._event is None:
-            self.mark()
-        assert self._event is not None
-        stream.wait_event(self._event)
+        if stream is not self.stream:
+            stream.wait_event(self._event or self.mark())
 
 
 class UsedMemory:

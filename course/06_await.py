@@ -1052,8 +1052,8 @@ if device.simulated:
 # %% [markdown] id=challenge
 # ## The challenge
 #
-# Now all of it at once. (*One batch ahead* is a good start.) `prepare(i)` keeps the host busy for 100 µs and returns batch i. `process(x)` makes an operation of a batch. `use(result)` keeps the host busy for 60 µs. There are `n` batches, to be used in any order, each once, and memory for *two* in flight. The plain loop below takes 2156 µs on the simulated
-# device of the check. **Get below 1500.** The course's own answer takes 1395, and your best time is kept in `progress()`.
+# Now all of it at once. (*One batch ahead* is a good start.) `prepare(i)` keeps the host busy for 100 µs and returns batch i. `process(x)` makes an operation of a batch. `use(result)` keeps the host busy for 60 µs. There are `n` batches, to be used in any order, each once, and memory for *two* in flight. The plain loop below takes 2099 µs on the simulated
+# device of the check. **Get below 1500.** The course's own answer takes 1362, and your best time is kept in `progress()`.
 
 
 # %% id=06-feed starter

@@ -837,3 +837,13 @@ async def feed(n, prepare, process, use):
 async def feed(n, prepare, process, use):
     for i in range(n):
         use(process(prepare(i)).sync())
+
+
+# %% id=06-feed cause="5 batches were in flight at a time, and there is memory for 2"
+async def feed(n, prepare, process, use):
+    tasks = []
+    for i in range(n):
+        tasks.append(agt.spawn(process(prepare(i))))
+        await asyncio.sleep(0)
+    for task in tasks:
+        use(await task)

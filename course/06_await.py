@@ -599,7 +599,7 @@ async def with_heartbeat(op, beat):
 
 # %% id=06-responsive explanation
 # Each `await` in the loop is a place where others get a turn: the operation's task to notice that its result is there, and whatever else
-# your program has to do. A second task that beats for ever, and is cancelled in the end, does as well.
+# your program has to do. A second task that beats for ever, and is cancelled in a `finally`, does as well.
 
 # %% id=06-responsive-check
 check("06-responsive", with_heartbeat)

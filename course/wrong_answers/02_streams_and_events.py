@@ -392,3 +392,31 @@ def arrange(ops, one, two):
 def arrange(ops, one, two):
     for name in "acfg":
         ops[name].async_on(one)
+
+
+# %% id=02-challenge cause="`g` comes after `d` because the host waited in between (`synchronize`, or a `sync`), and it is not to: let stream 1 wait for an event"
+def arrange(ops, one, two):
+    ops["a"].async_on(one)
+    a_done = one.record()
+    ops["c"].async_on(one)
+    ops["f"].async_on(one)
+    ops["b"].async_on(two)
+    two.wait_event(a_done)
+    ops["d"].async_on(two)
+    ops["e"].async_on(two)
+    two.synchronize()
+    ops["g"].async_on(one)
+
+
+# %% id=02-challenge cause="`d` comes after `a` because the host waited in between (`synchronize`, or a `sync`), and it is not to: let stream 2 wait for an event"
+def arrange(ops, one, two):
+    ops["a"].async_on(one)
+    ops["b"].async_on(two)
+    a_done = one.record()
+    a_done.synchronize()
+    ops["c"].async_on(one)
+    ops["f"].async_on(one)
+    ops["d"].async_on(two)
+    ops["e"].async_on(two)
+    one.wait_event(two.record())
+    ops["g"].async_on(one)

@@ -463,8 +463,8 @@ async def pipeline(n, prepare, process):
 # `results.append(await task)`.
 
 # %% id=06-prepare explanation
-# It is the *double buffering* of every data loader: the host is one batch ahead of the device. Whatever
-# form it has, the batch before has to be *submitted*, and not only spawned, when the next preparation begins.
+# One way is the *double buffering* of every data loader: the host is one batch ahead of the device. Whatever
+# form yours has, the batch before has to be *submitted*, and not only spawned, when the next preparation begins.
 
 # %% id=06-prepare-check
 check("06-prepare", pipeline)
@@ -806,8 +806,8 @@ async def reports(ops):
 # "program", error`.
 
 # %% id=06-three-arms explanation
-# The `try` is within the task, so an error ends this one operation and no other. And `except Exception` is as wide as it should get: a
-# cancellation is a `BaseException`, so that it can pass.
+# One way: a `try` within each task. (`return_exceptions=True` is another.) An error then ends this one operation and no other. And
+# `except Exception` is as wide as an `except` should get: a cancellation is a `BaseException`, so that it can pass.
 
 # %% id=06-three-arms-check
 check("06-three-arms", reports)
@@ -1027,8 +1027,8 @@ async def run_limited(ops, limit):
 # ops])`.
 
 # %% id=06-limited explanation
-# An operation that nobody has awaited costs nothing. So a thousand of them may stand in front of the door, and memory is needed for those
-# inside only.
+# An operation that nobody has awaited costs nothing. So a thousand of them may wait for their turn, and memory is needed for those
+# under way only.
 
 # %% id=06-limited-check
 check("06-limited", run_limited)
@@ -1081,7 +1081,7 @@ async def feed(n, prepare, process, use):
 # Keep the task of the round before in a variable: `use(await before)`, then `before = task`. The last one is used after the loop.
 
 # %% id=06-feed explanation
-# Two batches are in flight at most, one on the device and one on its way, and the host goes on with what is done. This is the loop in every data loader and every server.
+# Two batches are in flight at most, one on the device and one on its way, and the host goes on with what is done. Whatever form it has, this is what every data loader and every server does.
 
 # %% id=06-feed-check
 check("06-feed", feed)

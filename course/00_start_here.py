@@ -393,8 +393,8 @@ async def both(first, second):
 # Two lines with `agt.spawn`, one for each, and then `return await a, await b`.
 
 # %% id=00-both explanation
-# The first `await` is the pause in which both tasks start, so no `sleep(0)` is needed. The device can copy in both directions at once: while one result
-# comes back, the other numbers are on their way there.
+# One way: spawn both, then await both. The first `await` is the pause in which the two tasks start, so no `sleep(0)` is needed. The device can copy in both
+# directions at once: while one result comes back, the other numbers are on their way there.
 
 # %% id=00-both-check
 check("00-both", both)

@@ -147,7 +147,7 @@ def blocks_needed(n, threads):
 # Round up instead of down: add `threads - 1` before you divide.
 
 # %% id=01-grid explanation
-# Adding `threads - 1` before the division rounds up: it carries over to one more block unless `n` is a multiple already.
+# One way to round up is to add `threads - 1` before the division: that carries over to one more block unless `n` is a multiple already.
 # `.partition(threads)` computes the same.
 
 # %% id=01-grid-check
@@ -924,8 +924,8 @@ def with_a_job(op, job):
 # `stream = agt.create_stream()`, `result = op.async_on(stream)`, `job()`, `stream.synchronize()`, `return result`.
 
 # %% id=01-meanwhile explanation
-# `async_on` returns as soon as the work is in the queue, so the job and the device share the time. The wait has to be there, too: before
-# it, the result may not be read.
+# One way is `async_on`: it returns as soon as the work is in the queue, so the job and the device share the time. The wait has to be there,
+# too: before it, the result may not be read.
 
 # %% id=01-meanwhile-check
 check("01-meanwhile", with_a_job)
@@ -968,7 +968,7 @@ def three_rounds(ops, jobs):
 # Nobody said that you may have only one stream.
 
 # %% id=01-challenge explanation
-# A queue for each operation, and copies in both directions run at the same time. The next page says what can go wrong with that, and the one after it why it works.
+# One way: a queue for each operation. Then copies in both directions run at the same time. The next page says what can go wrong with that, and the one after it why it works.
 
 # %% id=01-challenge-check
 check("01-challenge", three_rounds)

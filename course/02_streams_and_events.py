@@ -338,7 +338,7 @@ def in_order(first, second, one, two):
 # `first.async_on(one)`, then `two.wait_event(one.record())`, then `return second.async_on(two)`.
 
 # %% id=02-order-the-race explanation
-# Record behind the first, wait in front of the second. The host has made four calls and waited for none of them; it is stream `two` that
+# Record behind the first, wait in front of the second. The host has waited for none of its calls; it is stream `two` that
 # waits.
 
 # %% id=02-order-the-race-check

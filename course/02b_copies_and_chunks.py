@@ -208,7 +208,7 @@ def upload_all(fill, count, buffers, stream):
 # Keep the events in a list. At the top of the loop: `if i >= 2: events[i - 2].synchronize()`. And `stream.synchronize()` at the very end.
 
 # %% id=02b-two-buffers explanation
-# Waiting for the event of chunk `i - 2` leaves the copy of chunk `i - 1` under way, and that is what goes on while you fill. This is
+# One way: wait for the event of chunk `i - 2`. That leaves the copy of chunk `i - 1` under way, and it goes on while you fill. This is
 # called double buffering.
 
 # %% id=02b-two-buffers-check

@@ -378,7 +378,7 @@ def download(array):
 # `return agt.value(context.copy_to_host(array))`
 
 # %% id=03-d2h explanation
-# The handle travels through `value` untouched, and becomes a NumPy array for whoever waits. And the context keeps `array` alive until the copy is
+# One way is `value`: the handle travels through it untouched, and becomes a NumPy array for whoever waits. And the context keeps `array` alive until the copy is
 # done, even if everybody else forgets it. In C you would have to see to that yourself.
 
 # %% id=03-d2h-check
@@ -751,7 +751,7 @@ def small_arrays(hosts):
 # In a function for `with_context`: `together = agt.pin(np.concatenate(hosts))`, then one `h2d`, one `relu`, `.output().reshape(len(hosts), hosts[0].size).to_host()`.
 
 # %% id=03-challenge explanation
-# One copy there and one copy back, in place of sixteen. When Python is what everybody waits for, fewer and larger operations help more than any number of streams.
+# One way: one copy there and one copy back, in place of sixteen. When Python is what everybody waits for, fewer and larger operations help more than any number of streams.
 
 # %% id=03-challenge-check
 check("03-challenge", small_arrays)

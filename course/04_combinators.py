@@ -1080,7 +1080,7 @@ def filtered(picture, filters, join):
 # `arms = agt.overlap(*[f(source) for f in filters])`, then `.and_then(lambda r: join(join(r[0], r[1]), join(r[2], r[3])))`, then `.to_host()`.
 
 # %% id=04-challenge explanation
-# What is left is one copy, filters that overlap, the sums and the way back. Print the table of its trace: by now three quarters of the critical path are calls that Python makes, so it is the device that
+# The course's answer is one copy, filters that overlap, the sums and the way back. Print the table of its trace: three quarters of the critical path are calls that Python makes, so it is the device that
 # waits. That is a wall of its own, and the next page is about such walls.
 
 # %% id=04-challenge-check

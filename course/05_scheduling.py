@@ -575,7 +575,7 @@ class LeastLoaded(agt.SchedulingPolicy):
 # `i = self.load.index(min(self.load))`, `self.load[i] += self.us`, and return the stream `i`.
 
 # %% id=05-least-loaded explanation
-# No job goes behind more work than it must. It is known that this greedy rule takes less than twice the best time, whatever the jobs
+# One way: no job goes behind more work than it must. It is known that this greedy rule takes less than twice the best time, whatever the jobs
 # (Graham, 1966). But somebody has to tell it how long they take.
 
 # %% id=05-least-loaded-check
@@ -882,7 +882,7 @@ def run_jobs(jobs):
 # `sorted(jobs, key=lambda job: -job[1])` puts the longest first. Then take turns.
 
 # %% id=05-challenge explanation
-# By now the longest job is the wall: the third one starts when Python has made three calls, and is over 258 µs later. To get much lower you would have to cut it.
+# In the course's answer the longest jobs are the wall: the third of them starts when Python has made three calls, and is over 258 µs later. To get much lower you would have to cut it.
 
 # %% id=05-challenge-check
 check("05-challenge", run_jobs)

@@ -463,8 +463,8 @@ async def pipeline(n, prepare, process):
 # `results.append(await task)`.
 
 # %% id=06-prepare explanation
-# It is the *double buffering* of every data loader: the host is one batch ahead of the device. Whatever
-# form it has, the batch before has to be *submitted*, and not only spawned, when the next preparation begins.
+# One way is the *double buffering* of every data loader: the host is one batch ahead of the device. Whatever
+# form yours has, the batch before has to be *submitted*, and not only spawned, when the next preparation begins.
 
 # %% id=06-prepare-check
 check("06-prepare", pipeline)
@@ -599,7 +599,7 @@ async def with_heartbeat(op, beat):
 
 # %% id=06-responsive explanation
 # Each `await` in the loop is a place where others get a turn: the operation's task to notice that its result is there, and whatever else
-# your program has to do. A second task that beats for ever, and is cancelled in the end, does as well.
+# your program has to do. A second task that beats for ever, and is cancelled in a `finally`, does as well.
 
 # %% id=06-responsive-check
 check("06-responsive", with_heartbeat)
@@ -806,8 +806,8 @@ async def reports(ops):
 # "program", error`.
 
 # %% id=06-three-arms explanation
-# The `try` is within the task, so an error ends this one operation and no other. And `except Exception` is as wide as it should get: a
-# cancellation is a `BaseException`, so that it can pass.
+# One way: a `try` within each task. (`return_exceptions=True` is another.) An error then ends this one operation and no other. And
+# `except Exception` is as wide as an `except` should get: a cancellation is a `BaseException`, so that it can pass.
 
 # %% id=06-three-arms-check
 check("06-three-arms", reports)
@@ -1027,8 +1027,8 @@ async def run_limited(ops, limit):
 # ops])`.
 
 # %% id=06-limited explanation
-# An operation that nobody has awaited costs nothing. So a thousand of them may stand in front of the door, and memory is needed for those
-# inside only.
+# An operation that nobody has awaited costs nothing. So a thousand of them may wait for their turn, and memory is needed for those
+# under way only.
 
 # %% id=06-limited-check
 check("06-limited", run_limited)
@@ -1052,8 +1052,8 @@ if device.simulated:
 # %% [markdown] id=challenge
 # ## The challenge
 #
-# Now all of it at once. (*One batch ahead* is a good start.) `prepare(i)` keeps the host busy for 100 µs and returns batch i. `process(x)` makes an operation of a batch. `use(result)` keeps the host busy for 60 µs. There are `n` batches, to be used in any order, each once, and memory for *two* in flight. The plain loop below takes 2156 µs on the simulated
-# device of the check. **Get below 1500.** The course's own answer takes 1395, and your best time is kept in `progress()`.
+# Now all of it at once. (*One batch ahead* is a good start.) `prepare(i)` keeps the host busy for 100 µs and returns batch i. `process(x)` makes an operation of a batch. `use(result)` keeps the host busy for 60 µs. There are `n` batches, to be used in any order, each once, and memory for *two* in flight. The plain loop below takes 2099 µs on the simulated
+# device of the check. **Get below 1500.** The course's own answer takes 1362, and your best time is kept in `progress()`.
 
 
 # %% id=06-feed starter
@@ -1081,7 +1081,7 @@ async def feed(n, prepare, process, use):
 # Keep the task of the round before in a variable: `use(await before)`, then `before = task`. The last one is used after the loop.
 
 # %% id=06-feed explanation
-# Two batches are in flight at most, one on the device and one on its way, and the host goes on with what is done. This is the loop in every data loader and every server.
+# Two batches are in flight at most, one on the device and one on its way, and the host goes on with what is done. Whatever form it has, this is what every data loader and every server does.
 
 # %% id=06-feed-check
 check("06-feed", feed)

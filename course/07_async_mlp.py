@@ -748,7 +748,7 @@ extern "C" __global__ void sgemm_tiled(unsigned int m, unsigned int n, unsigned 
 # tile_b[i][x];`, `__syncthreads();`. After it the write.
 
 # %% id=07-tiled explanation
-# What one thread loads, 16 threads of its row or column use. The first barrier makes sure that the tiles are full before anybody reads
+# What one thread loads, 16 threads of its row or column use. One way has two barriers. The first makes sure that the tiles are full before anybody reads
 # them; the second, that all have read them before anybody overwrites them.
 
 # %% id=07-tiled-check
@@ -957,7 +957,7 @@ def race(mlp, batches, w0, w1):
 # Below 50: eight copies in, eight copies out, three kernels for each batch. Could some of that be one? And `x @ w0 @ w1` can be computed from either end.
 
 # %% id=07-race explanation
-# A graph leaves the host with one call. To get further, look at the work itself: fewer and larger pieces, and less to compute.
+# One way: a graph, which leaves the host with one call. To get further, look at the work itself: fewer and larger pieces, and less to compute.
 
 # %% id=07-race-check
 check("07-race", race)
@@ -1031,7 +1031,7 @@ extern "C" __global__ void softmax(unsigned int n, const float* x, float* y)
 # `float top = x[0];`, a loop with `top = fmaxf(top, x[j]);`, a loop with `sum += expf(x[j] - top);`, and `y[i] = expf(x[i] - top) / sum;`
 
 # %% id=07-softmax explanation
-# With the largest input subtracted, the largest power is exp(0) = 1, and nothing can overflow. Every thread does the same two loops, which nobody notices for 64 outputs.
+# With the largest input subtracted, the largest power is exp(0) = 1, and nothing can overflow. In the course's answer every thread does the same two loops, which nobody notices for 64 outputs.
 
 # %% id=07-softmax-check
 check("07-softmax", softmax)

@@ -84,12 +84,17 @@ def observe(function: Callable[..., T], *args: Any) -> Observed[T]:
     """Call the learner's code and record it. To be used on a `private_device`.
 
     A recording waits for the device when it ends, and what fails by then counts as the learner's, too.
+    Whatever is rejected has the trace of what was done by then.
     """
-    device = agt.current_device()
-    with _told(), agt.record() as trace:
-        begun = device.now()
-        result = call(function, *args)
-        returned = device.now() - begun
+    device, trace = agt.current_device(), None
+    try:
+        with _told(), agt.record() as trace:
+            begun = device.now()
+            result = call(function, *args)
+            returned = device.now() - begun
+    except Rejected as rejected:
+        rejected.got = trace
+        raise
     return Observed(result, trace, returned)
 
 

@@ -37,6 +37,11 @@ def waited(trace):
     return trace.metrics().host["wait"]
 
 
+# %% id=00-waited cause="nothing is called 'host wait' there. `trace.metrics().host` has `\"call\"`, `\"wait\"` and `\"work\"`"
+def waited(trace):
+    return trace.metrics().host["host wait"]
+
+
 # %% id=00-both cause="no more than 1 of 2 operations were in flight at a time"
 async def both(first, second):
     a = await agt.spawn(first)

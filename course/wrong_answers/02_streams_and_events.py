@@ -1,7 +1,7 @@
 """Plausible wrong answers to the exercises of course/02_streams_and_events.py; see tools/build_notebooks.py."""
 
 
-# %% id=02-order-the-race cause="race on array 'x'"
+# %% id=02-order-the-race cause="Stream 2 does wait for an event of stream 1, but for one that was recorded before `write` was put there"
 def in_order(first, second, one, two):
     mark = one.record()
     first.async_on(one)
@@ -28,7 +28,7 @@ def in_order(first, second, one, two):
     return second.async_on(two)
 
 
-# %% id=02-order-the-race cause="race on array 'x'"
+# %% id=02-order-the-race cause="Here stream 1 waits for stream 2, and the other way round is right"
 def in_order(first, second, one, two):
     first.async_on(one)
     one.wait_event(two.record())
@@ -66,7 +66,7 @@ def in_order(first, second, one, two):
     return second.async_on(two)
 
 
-# %% id=02-fork-join cause="race on array 'x'"
+# %% id=02-fork-join cause="When `branch0` was put on stream 2, no `wait_event` had made that stream wait for stream 1"
 def fork_join(prepare, branches, combine, main, streams):
     prepare.async_on(main)
     for branch, stream in zip(branches, streams):
@@ -75,7 +75,7 @@ def fork_join(prepare, branches, combine, main, streams):
     return combine.async_on(main)
 
 
-# %% id=02-fork-join cause="race on array 'y0'"
+# %% id=02-fork-join cause="When `d2h` was put on stream 1, no `wait_event` had made that stream wait for stream 2"
 def fork_join(prepare, branches, combine, main, streams):
     prepare.async_on(main)
     ready = main.record()
@@ -85,7 +85,7 @@ def fork_join(prepare, branches, combine, main, streams):
     return combine.async_on(main)
 
 
-# %% id=02-fork-join cause="race on array 'y0'"
+# %% id=02-fork-join cause="When `d2h` was put on stream 1, no `wait_event` had made that stream wait for stream 2"
 def fork_join(prepare, branches, combine, main, streams):
     prepare.async_on(main)
     ready = main.record()
@@ -392,3 +392,71 @@ def arrange(ops, one, two):
 def arrange(ops, one, two):
     for name in "acfg":
         ops[name].async_on(one)
+
+
+# %% id=02-challenge cause="`g` comes after `d` because the host waited in between (`synchronize`, or a `sync`), and it is not to: let stream 1 wait for an event"
+def arrange(ops, one, two):
+    ops["a"].async_on(one)
+    a_done = one.record()
+    ops["c"].async_on(one)
+    ops["f"].async_on(one)
+    ops["b"].async_on(two)
+    two.wait_event(a_done)
+    ops["d"].async_on(two)
+    ops["e"].async_on(two)
+    two.synchronize()
+    ops["g"].async_on(one)
+
+
+# %% id=02-challenge cause="`d` comes after `a` because the host waited in between (`synchronize`, or a `sync`), and it is not to: let stream 2 wait for an event"
+def arrange(ops, one, two):
+    ops["a"].async_on(one)
+    ops["b"].async_on(two)
+    a_done = one.record()
+    a_done.synchronize()
+    ops["c"].async_on(one)
+    ops["f"].async_on(one)
+    ops["d"].async_on(two)
+    ops["e"].async_on(two)
+    one.wait_event(two.record())
+    ops["g"].async_on(one)
+
+
+# %% id=02-order-the-race cause="When `d2h` was put on stream 2, no `wait_event` had made that stream wait for stream 1"
+def in_order(first, second, one, two):
+    first.async_on(one)
+    mark = one.record()
+    result = second.async_on(two)
+    two.wait_event(mark)
+    return result
+
+
+# %% id=02-order-the-race cause="'write' of operation"
+def in_order(first, second, one, two):
+    result = second.async_on(two)
+    first.async_on(one)
+    two.wait_event(one.record())
+    return result
+
+
+# %% id=02-fork-join cause="Stream 1 does wait for an event of stream 2, but for one that was recorded before `branch0` was put there"
+def fork_join(prepare, branches, combine, main, streams):
+    prepare.async_on(main)
+    ready = main.record()
+    for branch, stream in zip(branches, streams):
+        stream.wait_event(ready)
+        done = stream.record()
+        branch.async_on(stream)
+        main.wait_event(done)
+    return combine.async_on(main)
+
+
+# %% id=02-fork-join cause="Here stream 2 waits for stream 1, and the other way round is right"
+def fork_join(prepare, branches, combine, main, streams):
+    prepare.async_on(main)
+    ready = main.record()
+    for branch, stream in zip(branches, streams):
+        stream.wait_event(ready)
+        branch.async_on(stream)
+        stream.wait_event(main.record())
+    return combine.async_on(main)

@@ -143,7 +143,7 @@ def pipeline(prepare, process, chunks, streams):
     return [result.numpy() for result in results]
 
 
-# %% id=02b-chunked-overlap cause="race on array 'table'"
+# %% id=02b-chunked-overlap cause="When `weigh` was put on stream 2, no `wait_event` had made that stream wait for stream 1"
 def pipeline(prepare, process, chunks, streams):
     table = prepare.async_on(streams[0])
     results = []
@@ -362,3 +362,17 @@ def there_and_back(process, data):
 # %% id=02b-challenge cause="no kernel ran"
 def there_and_back(process, data):
     return [np.where(data > 0, data, np.float32(0.1) * data)]
+
+
+# %% id=02b-chunked-overlap cause="Stream 2 does wait for an event of stream 1, but for one that was recorded before `h2d` was put there"
+def pipeline(prepare, process, chunks, streams):
+    ready = streams[0].record()
+    table = prepare.async_on(streams[0])
+    for stream in streams[1:]:
+        stream.wait_event(ready)
+    results = []
+    for i, chunk in enumerate(chunks):
+        results.append(process(chunk, table).async_on(streams[i % len(streams)]))
+    for stream in streams:
+        stream.synchronize()
+    return [result.numpy() for result in results]

@@ -837,3 +837,45 @@ async def feed(n, prepare, process, use):
 async def feed(n, prepare, process, use):
     for i in range(n):
         use(process(prepare(i)).sync())
+
+
+# %% id=06-feed cause="5 batches were in flight at a time, and there is memory for 2"
+async def feed(n, prepare, process, use):
+    tasks = []
+    for i in range(n):
+        tasks.append(agt.spawn(process(prepare(i))))
+        await asyncio.sleep(0)
+    for task in tasks:
+        use(await task)
+
+
+# %% id=06-responsive cause="`op` failed, and the heart still beats: stop it in a `finally`"
+async def with_heartbeat(op, beat):
+    async def heart():
+        while True:
+            beat()
+            await agt.sleep(50)
+
+    task = asyncio.create_task(heart())
+    result = await op
+    task.cancel()
+    return result
+
+
+# %% id=06-responsive cause="`op` failed, and the heart still beats: stop it in a `finally`"
+async def with_heartbeat(op, beat):
+    under_way = True
+
+    async def heart():
+        while under_way:
+            beat()
+            await agt.sleep(50)
+
+    async def run():
+        nonlocal under_way
+        result = await op
+        under_way = False
+        return result
+
+    result, _ = await asyncio.gather(run(), heart())
+    return result

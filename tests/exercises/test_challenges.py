@@ -76,6 +76,27 @@ def test_the_page_says_how_long_its_own_overlap_takes() -> None:
     assert f"own answer takes {best:.0f} µs" in page
 
 
+def test_the_times_on_the_page_of_feeding_the_device() -> None:
+    exercise = EXERCISES["06-feed"]
+    page = (ROOT / "course/06_await.py").read_text(encoding="utf-8").replace("\n# ", " ")
+    said = (
+        r"loop below takes (\d+) µs .*\*\*Get below (\d+)\.\*\* The course's own answer takes (\d+)"
+    )
+    ((starter, goal, solution),) = re.findall(said, page)
+    cells = load("build_notebooks").chapter(ROOT / "course/06_await.py")[0]
+    names: dict[str, Any] = {"agt": agt, "asyncio": asyncio, "np": np}
+    exec(next(c.text for c in cells if (c.id, c.only) == (exercise.name, "starter")), names)
+    own = model(exercise)
+
+    with private_device(), pytest.raises(Rejected) as rejected:
+        exercise.check(names["feed"], own)
+    with private_device():
+        best = exercise.check(own, own)
+
+    assert f"takes {starter} µs: get below {goal}" in rejected.value.cause
+    assert f"{best:.0f}" == solution
+
+
 def test_the_slow_server_shows_its_last_defect_when_the_others_are_gone() -> None:
     """What chapter 08 says of its challenge."""
     found: list[set[str]] = []

@@ -68,6 +68,32 @@ async def _heart_of_its_own(op: Any, beat: Callable[[], None]) -> Any:
         beating.cancel()
 
 
+async def _heart_in_a_group(op: Any, beat: Callable[[], None]) -> Any:
+    """An error of the operation cancels the heart, and comes out in a group."""
+
+    async def heart() -> None:
+        while True:
+            beat()
+            await agt.sleep(50)
+
+    async with asyncio.TaskGroup() as group:
+        beating = group.create_task(heart())
+        result = await op
+        beating.cancel()
+    return result
+
+
+async def _errors_among_results(ops: Any) -> Any:
+    """No `try` at all."""
+
+    def told(outcome: Any) -> tuple[str, Any]:
+        if isinstance(outcome, agt.DeviceError):
+            return "device", outcome
+        return ("program" if isinstance(outcome, Exception) else "done"), outcome
+
+    return [told(outcome) for outcome in await asyncio.gather(*ops, return_exceptions=True)]
+
+
 def _taken_over(batches: Any, w: Any) -> Any:
     taken = w.share()
 
@@ -539,7 +565,9 @@ RIGHT: list[tuple[str, Any]] = [
     ("05-challenge", _two_lists),
     ("06-prepare", _all_submitted),
     ("06-responsive", _heart_of_its_own),
+    ("06-responsive", _heart_in_a_group),
     ("06-spawn-safe", _taken_over),
+    ("06-three-arms", _errors_among_results),
     ("06-cancel", _patient),
     ("06-as-completed", _as_they_come),
     ("07-stages", (_lines, _stage)),

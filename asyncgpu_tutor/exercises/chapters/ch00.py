@@ -26,11 +26,25 @@ def check_waited(mine: Any, model: Any) -> None:
     for size, times in [(1_000_000, 1), (100_000, 1), (100_000, 3), (1, 0)]:
         trace = observe(run, size, times).trace
         right = model(trace)
-        got = call(mine, copy.deepcopy(trace))  # the answer may do to it what it likes
+        got = _asked(mine, copy.deepcopy(trace))  # the answer may do to it what it likes
         a_number(got, "a number of microseconds")
         if abs(got - right) > 0.01:
             with case(f"a recording in which Python waits {count(times, 'time')}"):
                 raise Rejected(f"{got:.2f} µs came out, and {right:.2f} µs is right")
+
+
+def _asked(answer: Any, trace: agt.Trace) -> object:
+    """What an answer gives; one that asks for a key that is not there is told which ones are."""
+    try:
+        return call(answer, trace)
+    except Rejected as rejected:
+        if not isinstance(rejected.__cause__, KeyError):
+            raise
+        *others, last = [f'`"{key}"`' for key in trace.metrics().host]
+        raise Rejected(
+            f"nothing is called {rejected.__cause__} there. `trace.metrics().host` has {', '.join(others)} "
+            f"and {last}"
+        ) from rejected
 
 
 NO_SYNC = "`sync` keeps Python waiting, so nothing else can be started meanwhile"

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks.operations import filled, long_step
+from asyncgpu_tutor.exercises.checks.races import observe_events
 from asyncgpu_tutor.exercises.checks.results import Array, equal
 from asyncgpu_tutor.exercises.checks.schedule import (
     below,
@@ -47,7 +48,7 @@ def _two(answer: Any, n: int) -> Two:
     one, two = agt.create_stream(), agt.create_stream()
     x = _zeros(n, "x")
     write, read = long_step("write", 0.0, 7.0, x, x), agt.d2h(x.borrow()).named("read")
-    return observe(answer, write, read, one, two), one, two
+    return observe_events(answer, write, read, one, two), one, two
 
 
 def check_order_the_race(mine: Any, model: Any) -> None:
@@ -76,7 +77,7 @@ def _fork(answer: Any, number: int, n: int) -> Fork:
     prepare = long_step("prepare", 0.0, 1.0, x, x)
     branches = [long_step(f"branch{i}", i + 2.0, 0.0, x, y) for i, y in enumerate(results)]
     combine = agt.zip(*[agt.d2h(y.borrow()) for y in results]).named("combine")
-    return observe(answer, prepare, branches, combine, main, streams), main, streams
+    return observe_events(answer, prepare, branches, combine, main, streams), main, streams
 
 
 def _combined(result: object, number: int, n: int) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks.operations import filled
+from asyncgpu_tutor.exercises.checks.races import observe_events
 from asyncgpu_tutor.exercises.checks.results import Array, equal, in_order
 from asyncgpu_tutor.exercises.checks.schedule import a_kernel_ran, below, launches, overlapping
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case
@@ -109,7 +110,7 @@ def _pipeline(
         return weigh(rows, n, there.borrow(), x, y, grid=grid, block=64).output().to_host()
 
     mine = [agt.create_stream() for _ in range(streams)]
-    run = observe(answer, agt.h2d(host, "table"), process, chunks, mine)
+    run = observe_events(answer, agt.h2d(host, "table"), process, chunks, mine)
     return run, mine, [table * chunk for chunk in chunks]
 
 

@@ -86,8 +86,8 @@ def check_prepare(mine: Any, model: Any) -> None:
         in_order("pipeline", run.result, right, f"{number} batches, for result")
 
 
-def _beating(answer: Any, size: int) -> Observed[Any]:
-    """Try an answer on a copy of `size` elements, and stay in the loop for a while after it."""
+def _beating(answer: Any, make: Callable[[], agt.DeviceOp[Any]]) -> Observed[Any]:
+    """Try an answer on an operation, and stay in the loop for a while after it."""
     numbers = counter(1)
     under_way: set[bool] = set()  # collects whether the operation was under way at a beat
 
@@ -105,7 +105,7 @@ def _beating(answer: Any, size: int) -> Observed[Any]:
     before = agt.in_flight()
 
     async def attempt() -> Any:
-        result = await answer(round_trip(size, 3.0).named("copy"), beat)
+        result = await answer(make(), beat)
         agt.work(1, "returned")
         await agt.sleep(400)
         return result
@@ -113,18 +113,39 @@ def _beating(answer: Any, size: int) -> Observed[Any]:
     return _observed(attempt)
 
 
+def _failing(answer: Any) -> Observed[Any]:
+    """Try an answer on an operation that fails, whose error may come out, alone or in a group."""
+
+    async def caught(op: Any, beat: Any) -> None:
+        try:
+            await answer(op, beat)
+        except* agt.DeviceError:
+            pass
+
+    return _beating(caught, out_of_bounds)
+
+
+def _stops(trace: agt.Trace, cause: str) -> None:
+    (returned,) = trace.find("returned")
+    late = [span for span in trace.find("beat") if span.start > returned.start]
+    if late:
+        raise Rejected(cause, returned, late[0])
+
+
 def check_responsive(mine: Any, model: Any) -> None:
     """The heart beats all the while, about as often as it should, and stops with the operation."""
     for size in (2_000_000, 1_000_000):
-        with tried(_beating, mine, model, size) as run:
-            trace = run.trace
-            never_blocks(trace)
-            (returned,) = trace.find("returned")
-            late = [span for span in trace.find("beat") if span.start > returned.start]
-            if late:
-                raise Rejected(NEVER_STOPS, returned, late[0])
-            _as_due(trace)
+
+        def copy(size: int = size) -> agt.DeviceOp[Any]:
+            return round_trip(size, 3.0).named("copy")
+
+        with tried(_beating, mine, model, copy) as run:
+            never_blocks(run.trace)
+            _stops(run.trace, NEVER_STOPS)
+            _as_due(run.trace)
         equal(run.result, filled(size, 3.0))
+    with tried(_failing, mine, model) as run:
+        _stops(run.trace, "`op` failed, and the heart still beats: stop it in a `finally`")
 
 
 def _as_due(trace: agt.Trace) -> None:

@@ -76,6 +76,13 @@ def ordered(trace: agt.Trace, *names: str) -> None:
     for early, late in pairwise(names):
         before, after = _first(trace, early), _first(trace, late)
         if not happens_before(trace, before, after):
+            if happens_before(trace, before, after, host=True):
+                raise Rejected(
+                    f"`{late}` comes after `{early}` because the host waited in between (`synchronize`, or a "
+                    f"`sync`), and it is not to: let {lane_of(trace, after)} wait for an event",
+                    before,
+                    after,
+                )
             raise Rejected(
                 f"nothing makes `{late}` ({lane_of(trace, after)}) wait for `{early}` "
                 f"({lane_of(trace, before)})",

@@ -10,7 +10,34 @@ async def answer(mail, rounds):
         mail[0] = 2
 
 
-# %% id=13-answer cause="letter 0 asked for the double of 10"
+# %% id=13-answer cause="with 3 letters, your function sets `mail[0]` to 2 before the answer"
+async def answer(mail, rounds):
+    for _ in range(rounds):
+        while mail[0] != 1:
+            await agt.sleep(1)
+        mail[0] = 2
+        mail[2] = 2 * mail[1]
+
+
+# %% id=13-answer cause="your function sets `mail[0]` to 2 before the answer"
+async def answer(mail, rounds):
+    for _ in range(rounds):
+        while mail[0] != 1:
+            await agt.sleep(1)
+        mail[0] = 2
+        await agt.sleep(0)
+        mail[2] = 2 * mail[1]
+
+
+# %% id=13-answer cause="first the answer, then the flag"
+async def answer(mail, rounds):
+    for _ in range(rounds):
+        while mail[0] != 1:
+            await agt.sleep(1)
+        mail[:] = 2, mail[1], 2 * mail[1]  # in one go, in whatever order
+
+
+# %% id=13-answer cause="your function sets `mail[0]` to 2 before the answer"
 async def answer(mail, rounds):
     for _ in range(rounds):
         while mail[0] != 1:

@@ -34,15 +34,17 @@ LETTERS = """__global__ void letters(volatile unsigned* mail, int n, unsigned* a
         answers[k] = mail[2];
     }
 }"""
+ANSWERED = 2  # the flag, when the kernel may read
 LOOKS = 5000  # at the mail, of one answer
 _COMMENT = re.compile(r"//.*|/\*[\s\S]*?\*/")
 
 
 class _Mail(np.ndarray[Any, np.dtype[np.uint32]]):
-    """A mailbox that notices who looks into it again and again."""
+    """A mailbox that notices who looks into it again and again, or raises the flag too early."""
 
     looks = 0
     since = -1.0
+    answered = False  # whether something was put into `mail[2]` since the flag was raised last
 
     def __getitem__(self, index: Any) -> Any:
         now = agt.current_device().now()
@@ -56,6 +58,23 @@ class _Mail(np.ndarray[Any, np.dtype[np.uint32]]):
             )
         return np.asarray(self)[index]
 
+    def __setitem__(self, index: Any, value: Any) -> None:
+        super().__setitem__(index, value)
+        written = np.zeros(3, np.bool_)
+        written[index] = True
+        flag, letter, answer = np.asarray(self).tolist()
+        if written[0] and flag == ANSWERED:
+            # An answer that got there on a way that is not seen here, by a slice, can be told by its value.
+            early = not _Mail.answered and (bool(written[2]) or answer != 2 * letter)
+            _Mail.answered = False
+            if early:
+                raise Rejected(
+                    "your function sets `mail[0]` to 2 before the answer is in `mail[2]`. From then on the "
+                    "kernel may read it, and find an old number there: first the answer, then the flag"
+                )
+        elif written[2]:
+            _Mail.answered = True
+
 
 def _impatient() -> SimDevice:
     device = cast(SimDevice, agt.current_device())
@@ -68,7 +87,7 @@ def check_answer(mine: Any, _model: Any) -> None:
     _impatient()
     for rounds in (3, 1, 20):
         plain, answers = agt.pin(np.zeros(3, np.uint32)), agt.pin(np.zeros(rounds, np.uint32))
-        _Mail.looks = 0
+        _Mail.looks, _Mail.answered = 0, False
 
         async def main(
             plain: Array = plain, answers: Array = answers, rounds: int = rounds
@@ -84,7 +103,7 @@ def check_answer(mine: Any, _model: Any) -> None:
                 if got != right:
                     raise Rejected(
                         f"letter {k} asked for the double of {10 + k * k}, and the kernel read {got}: "
-                        "first the answer, then the flag, and once for each letter"
+                        "each letter wants an answer of its own, the double of what is in `mail[1]` then"
                     )
 
 

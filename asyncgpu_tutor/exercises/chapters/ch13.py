@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import tempfile
 from collections.abc import Callable, Generator
 from contextlib import suppress
@@ -13,6 +12,7 @@ from typing import Any, cast
 import numpy as np
 
 import asyncgpu_tutor as agt
+from asyncgpu_tutor.exercises.checks.device_code import Fence, fenced, in_own_lines
 from asyncgpu_tutor.exercises.checks.interleavings import interleavings
 from asyncgpu_tutor.exercises.checks.results import Array, as_kernel, brief, equal
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case
@@ -36,7 +36,6 @@ LETTERS = """__global__ void letters(volatile unsigned* mail, int n, unsigned* a
 }"""
 ANSWERED = 2  # the flag, when the kernel may read
 LOOKS = 5000  # at the mail, of one answer
-_COMMENT = re.compile(r"//.*|/\*[\s\S]*?\*/")
 
 
 class _Mail(np.ndarray[Any, np.dtype[np.uint32]]):
@@ -108,23 +107,26 @@ def check_answer(mine: Any, _model: Any) -> None:
 
 
 # ------------------------------------------------------------------ the kernel's side
-def check_ask(mine: Any, _model: Any) -> None:
-    """Questions are published before the flag; the wait has an end, with a host and without.
+ASK_FENCES = (
+    Fence(
+        "the question and the flag",
+        "on a GPU the host may see the flag first, and read an old letter",
+        before=r"\bmail\s*\[\s*1\s*\]\s*=(?!=)",
+        after=r"\bmail\s*\[\s*0\s*\]\s*=(?!=)",
+    ),
+    Fence(
+        "the last look at the flag and the answer",
+        "a GPU may read an old answer",
+        before=r"\bmail\s*\[\s*0\s*\]",
+        after=r"\bmail\s*\[\s*2\s*\]",
+    ),
+)
 
-    Fences are counted in the text: the simulated device has no caches, so nothing goes wrong without them.
-    """
+
+def check_ask(mine: Any, _model: Any) -> None:
+    """Questions are published before the flag; the wait has an end, with a host and without."""
     kernel = as_kernel(mine, "ASK")
-    fences = _COMMENT.sub("", kernel.source).count("__threadfence_system")
-    if not fences:
-        raise Rejected(
-            "nothing keeps the flag behind the question: on a GPU the host may see the flag first, and read "
-            "an old letter. `__threadfence_system()` goes between the two"
-        )
-    if fences == 1:
-        raise Rejected(
-            "there is one fence, and two are needed: between the question and the flag, and again between "
-            "the last look at the flag and the answer. Without the second, a GPU may read an old answer"
-        )
+    fenced(kernel.source, "__threadfence_system", ASK_FENCES)
     if "__nanosleep" not in kernel.source:
         raise Rejected(
             "the wait does not sleep between two looks. Put `__nanosleep(100)` into it: it leaves the bus to "
@@ -231,6 +233,7 @@ def check_stack(mine: Any, _model: Any) -> None:
 
 
 # ------------------------------------------------------------------ a kernel that calls
+@in_own_lines
 def check_bill(mine: Any, _model: Any) -> None:
     """Each block asks for its own price, once; nothing is written where no answer came."""
     kernel = as_kernel(mine, "BILL")
@@ -311,6 +314,7 @@ BLOCKS, THREADS, PIECE = 4, 32, 64
 GOAL_US = 210.0  # half of what one thread takes that does all of it
 
 
+@in_own_lines
 def check_pipeline(mine: Any, _model: Any) -> float:
     """One launch turns a file into another; the score is how long that takes."""
     kernel = as_kernel(mine, "PIPELINE")

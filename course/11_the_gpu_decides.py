@@ -673,7 +673,7 @@ __device__ void meet(unsigned int* arrived, unsigned int goal)
 # The loop waits as long as `atomicAdd(arrived, 0) < goal`.
 
 # %% id=11-meet explanation
-# Every line guards against something else. Leave one out and most runs on a GPU would still go well, which is the worst kind of wrong. The simulated device is not lucky. (It lets one thing pass: a missing second fence, because it has no caches.)
+# Every line guards against something else. Leave one out and most runs on a GPU would still go well, which is the worst kind of wrong. The simulated device is not lucky. (It would not miss the second fence, because it has no caches: that one the check looks for in your text.)
 
 # %% id=11-meet-check
 check("11-meet", MEET)

@@ -720,7 +720,7 @@ __device__ Poll poll(unsigned int* cell, unsigned int& x)
 # `send`: box, `__threadfence()`, flag. `poll`: look, and if it is raised, `__threadfence()`, box.
 
 # %% id=12-oneshot explanation
-# It is the last chapter's barrier, for two blocks. You will find the same pair, a write and then a flag behind a fence, below nearly everything that is lock-free.
+# It is the last chapter's barrier, for two blocks. (The fence in `poll` is looked for in your text: the simulated device would not miss it.) You will find the same pair, a write and then a flag behind a fence, below nearly everything that is lock-free.
 
 # %% id=12-oneshot-check
 check("12-oneshot", ONESHOT)

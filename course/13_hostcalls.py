@@ -270,7 +270,7 @@ __global__ void ask(volatile unsigned* mail, int n, unsigned* out)
 # `LETTERS` above has all the lines that you need, with other numbers in them.
 
 # %% id=13-ask explanation
-# This is called *publishing*: write, fence, flag. And the other way round: flag, fence, read. You will find the pair wherever two processors talk without a lock. (The check only counts your fences. The simulated device takes each thread's steps in order, so it cannot show you what happens without one.)
+# This is called *publishing*: write, fence, flag. And the other way round: flag, fence, read. You will find the pair wherever two processors talk without a lock. (The check looks for your fences in the text. The simulated device takes each thread's steps in order, so it cannot show you what happens without one.)
 
 # %% id=13-ask-check
 check("13-ask", ASK)
@@ -441,7 +441,7 @@ class FreeStack:
 # There are two swaps. In each, the second value is the new pair.
 
 # %% id=13-stack explanation
-# Two `+ 1`, and a bug is gone that could have cost you a week. In CUDA C the pair is one 64-bit word: the packet's number in the lower half, the tag in the upper one.
+# Two `+ 1`, and a bug is gone that could have cost you a week. (Either one alone would do: before an old top comes back, somebody has to take it *and* put it back. With both, the tag simply counts every change.) In CUDA C the pair is one 64-bit word: the packet's number in the lower half, the tag in the upper one.
 
 # %% id=13-stack-check
 check("13-stack", FreeStack)

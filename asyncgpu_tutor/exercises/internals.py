@@ -5,6 +5,7 @@ Otherwise checks are written as a learner writes a program, with `agt`.
 
 from asyncgpu_tutor.devices.event_loop import completed
 from asyncgpu_tutor.devices.simulated import Machine, SimDevice, find_spec
+from asyncgpu_tutor.kernels.files import include_headers
 from asyncgpu_tutor.ops.array_operations import Make
 from asyncgpu_tutor.ops.leaves import Download
 from asyncgpu_tutor.traces.pictures import Timeline
@@ -24,6 +25,7 @@ __all__ = [
     "count",
     "find_spec",
     "happens_before",
+    "include_headers",
     "lane_name",
     "lane_of",
     "overlap_between",

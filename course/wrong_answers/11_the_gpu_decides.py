@@ -134,7 +134,7 @@ extern "C" __global__ void flood(int width, const unsigned char* open, int* dept
 }
 """
 
-# %% id=11-meet cause="nothing orders two blocks"
+# %% id=11-meet cause="no `__threadfence()` between the work and the counting"
 MEET = r"""
 __device__ void meet(unsigned int* arrived, unsigned int goal)
 {
@@ -209,6 +209,35 @@ __device__ void meet(unsigned int* arrived, unsigned int goal)
     __threadfence();
     atomicAdd(arrived, 1);
     while (atomicAdd(arrived, 0) < goal * blockDim.x) { }
+    __syncthreads();
+}
+"""
+
+# %% id=11-meet cause="no `__threadfence()` between the last look at the counter and what comes next"
+MEET = r"""
+__device__ void meet(unsigned int* arrived, unsigned int goal)
+{
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        __threadfence();
+        atomicAdd(arrived, 1);
+        while (atomicAdd(arrived, 0) < goal) { }  // __threadfence();
+    }
+    __syncthreads();
+}
+"""
+
+# %% id=11-meet cause="no `__threadfence()` between the last look at the counter and what comes next"
+MEET = r"""
+__device__ void meet(unsigned int* arrived, unsigned int goal)
+{
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        __threadfence();
+        __threadfence();
+        atomicAdd(arrived, 1);
+        while (atomicAdd(arrived, 0) < goal) { }
+    }
     __syncthreads();
 }
 """

@@ -289,7 +289,7 @@ __device__ Poll warp_take(unsigned int* mail, unsigned int& message)
 }
 """
 
-# %% id=12-warp cause="waits for ever"
+# %% id=12-warp cause="which is not in your text). One warp did well: which lane of warp 1 looks?"
 WARP_TAKE = r"""
 __device__ Poll warp_take(unsigned int* mail, unsigned int& message)
 {
@@ -313,7 +313,7 @@ __device__ Poll warp_take(unsigned int* mail, unsigned int& message)
 }
 """
 
-# %% id=12-oneshot cause="nothing orders two blocks"
+# %% id=12-oneshot cause="no `__threadfence()` between the box and the flag in `send`"
 ONESHOT = r"""
 __device__ void send(unsigned int* cell, unsigned int x)
 {
@@ -341,6 +341,61 @@ __device__ void send(unsigned int* cell, unsigned int x)
 __device__ Poll poll(unsigned int* cell, unsigned int& x)
 {
     if (atomicAdd(&cell[0], 0u) == 0) return PENDING;
+    __threadfence();
+    x = cell[1];
+    return READY;
+}
+"""
+
+# %% id=12-oneshot cause="no `__threadfence()` between the look at the flag and the box in `poll`"
+ONESHOT = r"""
+__device__ void send(unsigned int* cell, unsigned int x)
+{
+    cell[1] = x;
+    __threadfence();
+    atomicExch(&cell[0], 1u);
+}
+
+__device__ Poll poll(unsigned int* cell, unsigned int& x)
+{
+    if (atomicAdd(&cell[0], 0u) == 0) return PENDING;
+    x = cell[1];                                // no __threadfence()
+    return READY;
+}
+"""
+
+# %% id=12-oneshot cause="no `__threadfence()` between the look at the flag and the box in `poll`"
+ONESHOT = r"""
+__device__ void send(unsigned int* cell, unsigned int x)
+{
+    __threadfence();
+    cell[1] = x;
+    __threadfence();
+    atomicExch(&cell[0], 1u);
+}
+
+__device__ Poll poll(unsigned int* cell, unsigned int& x)
+{
+    if (atomicAdd(&cell[0], 0u) == 0) return PENDING;
+    x = cell[1];
+    return READY;
+}
+"""
+
+# %% id=12-oneshot cause="the flag `cells[0]` at the same time, so it has to be raised by an atomic"
+ONESHOT = r"""
+__device__ void send(unsigned int* cell, unsigned int x)
+{
+    volatile unsigned int* flag = cell;
+    cell[1] = x;
+    __threadfence();
+    flag[0] = 1;
+}
+
+__device__ Poll poll(unsigned int* cell, unsigned int& x)
+{
+    volatile unsigned int* flag = cell;
+    if (flag[0] == 0) return PENDING;
     __threadfence();
     x = cell[1];
     return READY;
@@ -434,7 +489,7 @@ __device__ void send(unsigned int* tail, unsigned int* full, unsigned int* value
 }
 """
 
-# %% id=12-channel cause="out of bounds"
+# %% id=12-channel cause="(line 5 of your text)"
 SEND = r"""
 __device__ void send(unsigned int* tail, unsigned int* full, unsigned int* values, unsigned int x)
 {

@@ -77,7 +77,15 @@ def _ranges() -> Sequence[Case]:
 
 
 def _pairs() -> Sequence[Case]:
-    return [(f"exhibit {x}", lambda x=x: (rounds(x), rounds(x, repaired=True))) for x in "ADG"]
+    """Also of rounds in which the last to start is not the last to end."""
+
+    def beside(copy: float, kernel: float) -> list[list[Span]]:
+        late = _made_up(("h2d", 0, copy, 4), ("kernel", kernel, kernel + 5, 0))
+        return [late.device_spans] * 2
+
+    exhibits = [(f"exhibit {x}", lambda x=x: (rounds(x), rounds(x, repaired=True))) for x in "ADG"]
+    late = ("a short kernel beside a long copy", lambda: (beside(100, 80), beside(40, 5)))
+    return [*exhibits, late]
 
 
 def check_query(mine: Any, model: Any) -> None:

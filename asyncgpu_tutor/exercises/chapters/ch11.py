@@ -11,6 +11,7 @@ from typing import Any, cast
 import numpy as np
 
 import asyncgpu_tutor as agt
+from asyncgpu_tutor.exercises.checks.device_code import Fence, own_lines, tried_and_fenced
 from asyncgpu_tutor.exercises.checks.results import (
     Array,
     as_kernel,
@@ -131,10 +132,29 @@ def check_flood(mine: Any, _model: Any) -> None:
 
 
 # ------------------------------------------------------------------ the grid meets
+MEET_FENCES = (
+    Fence(
+        "the work and the counting",
+        "on a GPU others may see that a block has come, and not yet what it wrote",
+    ),
+    Fence(
+        "the last look at the counter and what comes next",
+        "a GPU may go on with old numbers from a cache",
+        before=r"\batomic\w*\s*\([^;]*,\s*0u?\s*\)",
+        after=r"\Z",
+    ),
+)
+
+
 def check_meet(mine: Any, _model: Any) -> None:
     """Three meetings: what is written before each is read behind it by another block, so it may be a race."""
     if not isinstance(mine, str):
         raise Rejected(f"`MEET` should be the text of a function, and is {brief(mine)}")
+    with tried_and_fenced(mine, "__threadfence", MEET_FENCES), own_lines(mine, after=STENCIL):
+        _three_meetings(mine)
+
+
+def _three_meetings(mine: str) -> None:
     kernel = call(agt.Kernel, mine + STENCIL, "smooth")
     # The last has more threads than are interpreted side by side: some begin when others have long waited.
     for blocks, threads in ((4, 64), (7, 32), (1, 96), (20, 1024)):

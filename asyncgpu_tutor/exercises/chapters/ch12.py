@@ -6,11 +6,18 @@ tries it, and what the kernel wrote down is held against what asyncio would do.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
 
 import asyncgpu_tutor as agt
+from asyncgpu_tutor.exercises.checks.device_code import (
+    Fence,
+    own_lines,
+    tried_and_fenced,
+    without_comments,
+)
 from asyncgpu_tutor.exercises.checks.results import Array, brief, left_in
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case
 from asyncgpu_tutor.exercises.internals import count
@@ -50,8 +57,9 @@ def _tried(
     """What a kernel `trial` leaves in its last array, with the answer in front of it."""
     if not isinstance(mine, str):
         raise Rejected(f"`{name}` should be the text of device code, and is {brief(mine)}")
-    trial = call(agt.Kernel, GIVEN + mine + kernel, "trial")
-    (last,) = left_in((-1,), trial, arrays, grid=grid, block=block)
+    with own_lines(mine, GIVEN, kernel):
+        trial = call(agt.Kernel, GIVEN + mine + kernel, "trial")
+        (last,) = left_in((-1,), trial, arrays, grid=grid, block=block)
     return last
 
 
@@ -197,9 +205,14 @@ def check_warp(mine: Any, _model: Any) -> None:
     for warps in (1, 2):
         mails = np.zeros(2 * warps, np.uint32)
         out = np.zeros(32 * warps, np.int32)
-        got = _tried("WARP_TAKE", mine, WARP, mails, out, grid=2, block=32 * warps)
         right = np.repeat(40 + 32 * np.arange(warps), 32)
         with case(count(warps, "warp")):
+            try:
+                got = _tried("WARP_TAKE", mine, WARP, mails, out, grid=2, block=32 * warps)
+            except Rejected as rejected:
+                if warps > 1 and isinstance(rejected.__cause__, agt.errors.DeadlockError):
+                    rejected.cause += ". One warp did well: which lane of warp 1 looks?"
+                raise
             wrong = np.flatnonzero(got != right)
             if len(wrong):
                 raise Rejected(
@@ -250,19 +263,47 @@ extern "C" __global__ void trial(
 """
 
 
+ONESHOT_FENCES = (
+    Fence(
+        "the box and the flag in `send`",
+        "on a GPU the other block may see the flag first, and read a box in which nothing lies yet",
+    ),
+    Fence(
+        "the look at the flag and the box in `poll`",
+        "a GPU may have read the box before it looked at the flag",
+        before=r"\batomic|\[\s*0\s*\]",
+        after=r"(?<![&\w])\w+\s*\[\s*1\s*\](?!\s*=[^=])",
+    ),
+)
+
+
 def check_oneshot(mine: Any, _model: Any) -> None:
     """What is sent arrives, in every order of the blocks; and looking into an empty cell is no wait."""
     with case("a cell to which nobody has sent"):
         (ready,) = _tried("ONESHOT", mine, EMPTY, np.zeros(2, np.uint32), _ints(0))
         if ready:
             raise Rejected("`poll` says READY")
-    for senders in (1, 3):
-        cells, out = np.zeros(2 * senders, np.uint32), np.zeros(senders, np.uint32)
+    with tried_and_fenced(mine, "__threadfence", ONESHOT_FENCES):
+        for senders in (1, 3):
+            _sent_and_polled(mine, senders)
+
+
+def _sent_and_polled(mine: str, senders: int) -> None:
+    cells, out = np.zeros(2 * senders, np.uint32), np.zeros(senders, np.uint32)
+    try:
         got = _tried("ONESHOT", mine, ONESHOT, cells, out, grid=senders + 1)
-        with case(count(senders, "sender")):
-            for k, x in enumerate(got):
-                if x != 100 * (k + 1):
-                    raise Rejected(f"{x} came out, and {100 * (k + 1)} was sent")
+    except Rejected as rejected:
+        by_atomics = len(re.findall(r"\batomic", without_comments(mine))) > 1
+        if isinstance(rejected.__cause__, agt.errors.RaceError) and not by_atomics:
+            raise Rejected(
+                "two blocks use the flag `cells[0]` at the same time, so it has to be raised by an atomic, "
+                "and read by one. A `volatile` is no atomic"
+            ) from None
+        raise
+    with case(count(senders, "sender")):
+        for k, x in enumerate(got):
+            if x != 100 * (k + 1):
+                raise Rejected(f"{x} came out, and {100 * (k + 1)} was sent")
 
 
 def check_channel(mine: Any, _model: Any) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import tempfile
 from collections.abc import Callable, Generator
 from contextlib import suppress
@@ -13,6 +12,7 @@ from typing import Any, cast
 import numpy as np
 
 import asyncgpu_tutor as agt
+from asyncgpu_tutor.exercises.checks.device_code import Fence, fenced, in_own_lines
 from asyncgpu_tutor.exercises.checks.interleavings import interleavings
 from asyncgpu_tutor.exercises.checks.results import Array, as_kernel, brief, equal
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case
@@ -34,15 +34,16 @@ LETTERS = """__global__ void letters(volatile unsigned* mail, int n, unsigned* a
         answers[k] = mail[2];
     }
 }"""
+ANSWERED = 2  # the flag, when the kernel may read
 LOOKS = 5000  # at the mail, of one answer
-_COMMENT = re.compile(r"//.*|/\*[\s\S]*?\*/")
 
 
 class _Mail(np.ndarray[Any, np.dtype[np.uint32]]):
-    """A mailbox that notices who looks into it again and again."""
+    """A mailbox that notices who looks into it again and again, or raises the flag too early."""
 
     looks = 0
     since = -1.0
+    answered = False  # whether something was put into `mail[2]` since the flag was raised last
 
     def __getitem__(self, index: Any) -> Any:
         now = agt.current_device().now()
@@ -56,6 +57,23 @@ class _Mail(np.ndarray[Any, np.dtype[np.uint32]]):
             )
         return np.asarray(self)[index]
 
+    def __setitem__(self, index: Any, value: Any) -> None:
+        super().__setitem__(index, value)
+        written = np.zeros(3, np.bool_)
+        written[index] = True
+        flag, letter, answer = np.asarray(self).tolist()
+        if written[0] and flag == ANSWERED:
+            # An answer that got there on a way that is not seen here, by a slice, can be told by its value.
+            early = not _Mail.answered and (bool(written[2]) or answer != 2 * letter)
+            _Mail.answered = False
+            if early:
+                raise Rejected(
+                    "your function sets `mail[0]` to 2 before the answer is in `mail[2]`. From then on the "
+                    "kernel may read it, and find an old number there: first the answer, then the flag"
+                )
+        elif written[2]:
+            _Mail.answered = True
+
 
 def _impatient() -> SimDevice:
     device = cast(SimDevice, agt.current_device())
@@ -68,7 +86,7 @@ def check_answer(mine: Any, _model: Any) -> None:
     _impatient()
     for rounds in (3, 1, 20):
         plain, answers = agt.pin(np.zeros(3, np.uint32)), agt.pin(np.zeros(rounds, np.uint32))
-        _Mail.looks = 0
+        _Mail.looks, _Mail.answered = 0, False
 
         async def main(
             plain: Array = plain, answers: Array = answers, rounds: int = rounds
@@ -84,28 +102,31 @@ def check_answer(mine: Any, _model: Any) -> None:
                 if got != right:
                     raise Rejected(
                         f"letter {k} asked for the double of {10 + k * k}, and the kernel read {got}: "
-                        "first the answer, then the flag, and once for each letter"
+                        "each letter wants an answer of its own, the double of what is in `mail[1]` then"
                     )
 
 
 # ------------------------------------------------------------------ the kernel's side
-def check_ask(mine: Any, _model: Any) -> None:
-    """Questions are published before the flag; the wait has an end, with a host and without.
+ASK_FENCES = (
+    Fence(
+        "the question and the flag",
+        "on a GPU the host may see the flag first, and read an old letter",
+        before=r"\bmail\s*\[\s*1\s*\]\s*=(?!=)",
+        after=r"\bmail\s*\[\s*0\s*\]\s*=(?!=)",
+    ),
+    Fence(
+        "the last look at the flag and the answer",
+        "a GPU may read an old answer",
+        before=r"\bmail\s*\[\s*0\s*\]",
+        after=r"\bmail\s*\[\s*2\s*\]",
+    ),
+)
 
-    Fences are counted in the text: the simulated device has no caches, so nothing goes wrong without them.
-    """
+
+def check_ask(mine: Any, _model: Any) -> None:
+    """Questions are published before the flag; the wait has an end, with a host and without."""
     kernel = as_kernel(mine, "ASK")
-    fences = _COMMENT.sub("", kernel.source).count("__threadfence_system")
-    if not fences:
-        raise Rejected(
-            "nothing keeps the flag behind the question: on a GPU the host may see the flag first, and read "
-            "an old letter. `__threadfence_system()` goes between the two"
-        )
-    if fences == 1:
-        raise Rejected(
-            "there is one fence, and two are needed: between the question and the flag, and again between "
-            "the last look at the flag and the answer. Without the second, a GPU may read an old answer"
-        )
+    fenced(kernel.source, "__threadfence_system", ASK_FENCES)
     if "__nanosleep" not in kernel.source:
         raise Rejected(
             "the wait does not sleep between two looks. Put `__nanosleep(100)` into it: it leaves the bus to "
@@ -212,6 +233,7 @@ def check_stack(mine: Any, _model: Any) -> None:
 
 
 # ------------------------------------------------------------------ a kernel that calls
+@in_own_lines
 def check_bill(mine: Any, _model: Any) -> None:
     """Each block asks for its own price, once; nothing is written where no answer came."""
     kernel = as_kernel(mine, "BILL")
@@ -292,6 +314,7 @@ BLOCKS, THREADS, PIECE = 4, 32, 64
 GOAL_US = 210.0  # half of what one thread takes that does all of it
 
 
+@in_own_lines
 def check_pipeline(mine: Any, _model: Any) -> float:
     """One launch turns a file into another; the score is how long that takes."""
     kernel = as_kernel(mine, "PIPELINE")

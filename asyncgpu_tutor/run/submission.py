@@ -231,10 +231,9 @@ def _settle_if_retired(submission: Submission[Any]) -> None:
 def _reap() -> None:
     """Let go of what completed unseen: results that nobody waited for, cancelled tasks.
 
-    While there are many, each new submission looks at the one that nobody has looked at for longest, and if
-    that is over at the next: so they become fewer, and a look that finds work under way, 1.5 us of the
-    driver's (H200, 2026-11-22), is paid for once. While there are few, one now and then does so, for what an
-    interrupt or a closed loop has left.
+    While there are many, each new submission looks at the two that nobody has looked at for longest: so they
+    become fewer, unless most are under way, and then the device is behind and the host has time. While there
+    are few, one now and then does so, for what an interrupt or a closed loop has left.
     """
     for _ in range(LOOKS):
         try:
@@ -242,11 +241,7 @@ def _reap() -> None:
         except (StopIteration, RuntimeError):  # there is none, or another thread ends one now
             return
         _settle_if_retired(submission)
-        if _in_flight.pop(number, None) is None:
-            continue
-        _in_flight[number] = submission  # behind the others
-        if not submission.settled:
-            return
-        _in_flight.pop(
-            number, None
-        )  # another thread has settled it meanwhile, and may have missed it
+        if _in_flight.pop(number, None) is not None:
+            _in_flight[number] = submission  # behind the others
+            if submission.settled:  # by another thread, which may have missed it
+                _in_flight.pop(number, None)

@@ -43,7 +43,8 @@ def test_runs_that_nobody_waits_for_do_not_pile_up_behind_one_that_lasts(device:
         agt.zeros((8,)).async_on(quick)
         quick.synchronize()
         most = max(most, agt.in_flight())
-    assert most <= before + REAP_ABOVE + 10
+    # Every other look may be at what lasts: those three, and what other tests have left on their devices.
+    assert most <= 2 * (before + 3) + REAP_ABOVE + 10
     agt.synchronize()
     assert agt.in_flight() <= before
 

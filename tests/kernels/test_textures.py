@@ -90,6 +90,31 @@ def turned(image: Any, size: int, angle: float) -> Array:
     return result
 
 
+@pytest.mark.parametrize(
+    ("filtered", "address", "place", "want"),
+    [
+        ("point", "mirror", -0.5, 1.0),
+        ("point", "mirror", -0.25, 3.0),
+        ("point", "mirror", 1.25, 4.0),
+        ("point", "mirror", 1.5, 1.0),
+        ("point", "mirror", -10000.25, 3.0),
+        ("point", "wrap", -1e-30, 7.0),
+        ("linear", "clamp", 0.125, 3.0),
+        ("linear", "mirror", -0.125, 3.0),
+    ],
+)
+def test_edges_of_texels_are_as_an_h200_has_them(
+    device: Device, filtered: Any, address: Any, place: float, want: float
+) -> None:
+    """Where the programming guide leaves it open, or a texel without a weight is NaN."""
+    array = np.float32([3, 1, 4, 7] if filtered == "point" else [3, np.nan, 4, 7])
+    made = agt.texture(array, filter=filtered, address=address, normalized_coords=True)
+    kernel = agt.Kernel(SAMPLE.replace("READ", READS[0]))
+    p = agt.h2d(np.float32([[place]]))
+    got = kernel(made, p, agt.zeros(1), 1, grid=1, block=32).output().to_host().sync()
+    assert got[0] == want
+
+
 @given(
     st.lists(st.integers(1, 5), min_size=1, max_size=3),
     st.sampled_from(["point", "linear"]),

@@ -122,18 +122,21 @@ class TextureForm:
 
     def _along(self, x: Any, n: int) -> tuple[list[tuple[Any, Any]], Any]:
         """The texels along one axis of `n`, and the weight of the second in steps."""
-        x = np.asarray(x, np.float64)[()]
+        x, back = np.asarray(x, np.float64)[()], np.False_
+        linear = self.filter == "linear"
         if self.normalized_coords:
             whole = np.floor(x)
-            if self.address == "wrap":
+            if self.address in ("wrap", "mirror"):
                 x = x - whole
-            elif self.address == "mirror":
-                x = choose(whole % 2 == 0, x - whole, 1 - (x - whole))
+            if self.address == "mirror":
+                back = whole % 2 != 0
+                x = choose(back & linear, 1 - x, x)
             x = x * n
         x = np.clip(np.nan_to_num(x), -_FAR, _FAR)
+        # On an edge between two texels a mirror turns the texel, not the place (measured on an H200).
         low, steps = np.floor(x), np.float64(0)
-        found = [low]
-        if self.filter == "linear":
+        found = [choose(back, n - 1 - low, low)]
+        if linear:
             between = np.floor((x - 0.5) * _STEPS + 0.5)
             low = np.floor(between / _STEPS)
             found, steps = [low, low + 1], between - low * _STEPS
@@ -143,7 +146,7 @@ class TextureForm:
         for at in found:
             inside = (at >= 0) & (at < n) if zero_outside else np.True_
             # Next to the end of a mirror is the last texel again, as with clamp.
-            index = at % n if self.address == "wrap" else np.clip(at, 0, n - 1)
+            index = at % n if self.address == "wrap" and linear else np.clip(at, 0, n - 1)
             out.append((index.astype(np.int64), inside))
         return out, steps
 

@@ -127,7 +127,8 @@ def _read(
             found = form.number(region.load(t, m, place, stored, site, wide))
             found, wide = choose(inside, found, found.dtype.type(0)), 0
             if form.filter == "linear":
-                found = found * weight if sums[k] is None else sums[k] + found * weight
+                found = choose(weight != 0, found * weight, 0.0)  # NaN counts only with a weight
+                found = found if sums[k] is None else sums[k] + found
             sums[k] = found
     return [form.result(total) for total in sums]
 

@@ -833,15 +833,15 @@ agt.compare_timelines(
 )
 
 # %% [markdown] id=measured
-# How near is that to the best one can do? Here are figures measured on an H200 (driver 580.159, CuPy 14.2, Python 3.12, 21 November 2026), next to the same work written by hand with CuPy. Four batches, in microseconds:
+# How near is that to the best one can do? Here are figures measured on an H200 (driver 580.159, CuPy 14.2, Python 3.12, 22 November 2026), next to the same work written by hand with CuPy. Four batches, in microseconds:
 #
 # | matrices | one batch, by hand | four streams, by hand | described anew | prepared | our graph | CuPy's graph |
 # |---|---|---|---|---|---|---|
-# | 64 x 64 | 35 | 118 to 140 | 650 | 115 to 120 | 41 to 50 | 39 to 42 |
-# | 256 x 256 | 79 | 180 | 620 | 181 | 132 | 129 |
-# | 512 x 512 | 185 | 429 | 765 | 425 | 424 | 416 |
+# | 64 x 64 | 33 to 35 | 118 to 140 | 300 to 340 | 105 to 120 | 41 to 50 | 39 to 42 |
+# | 256 x 256 | 77 | 174 | 342 | 169 | 135 | 129 |
+# | 512 x 512 | 185 | 416 | 485 | 416 | 417 | 414 |
 #
-# In the first row, four batches as a graph take 41 to 50 µs, where a single one by hand takes 35. (Described anew, they wait for Python at any size: 650 and 620 differ by noise.) In the last row the graph gains nothing over four streams, and that is the next question.
+# In the first row, four batches as a graph take 41 to 50 µs, where a single one by hand takes 33 to 35. (Described anew, they wait for Python at both of the smaller sizes.) In the last row the graph gains nothing over four streams, and that is the next question.
 
 # %% id=prepared-check tags=asserts
 expected = np.maximum(inputs.batches @ inputs.w0 @ inputs.w1, 0)

@@ -22,6 +22,7 @@ from asyncgpu_tutor.run import (
     adopt_stream,
     current_device,
     current_policy,
+    forsake,
     submit,
     wait,
 )
@@ -283,9 +284,7 @@ class DeviceOp(Generic[T]):
         result can be read after `stream.synchronize()`.
         """
         mine = adopt_stream(stream)
-        submission = submit(self._run, mine, None, self._label)
-        submission.forsaken = True
-        return submission.release()
+        return forsake(submit(self._run, mine, None, self._label))
 
     def schedule(self, policy: SchedulingPolicy | None = None) -> DeviceFuture[T]:
         """Let the policy, or the current one, choose the stream now; run when the future is first awaited."""

@@ -16,7 +16,7 @@ from asyncgpu_tutor.run.current import (
 )
 from asyncgpu_tutor.run.last_use import LastUse, UsedMemory, come_after, in_turn
 from asyncgpu_tutor.run.recording import record
-from asyncgpu_tutor.run.submission import in_flight, submit, synchronize, wait
+from asyncgpu_tutor.run.submission import forsake, in_flight, submit, synchronize, wait
 
 __all__ = [
     "Capture",
@@ -32,6 +32,7 @@ __all__ = [
     "create_stream",
     "current_device",
     "current_policy",
+    "forsake",
     "in_flight",
     "in_turn",
     "record",

@@ -8,7 +8,9 @@ ranges.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
+from itertools import islice
 from typing import Any, Generic, TypeVar, cast
 
 from asyncgpu_tutor.arrays.host import Lent, deliver, written_by
@@ -25,11 +27,12 @@ Body = Callable[[ExecutionContext], T]
 
 # Submissions that nobody has seen complete yet: they keep what the device still uses alive.
 _in_flight: dict[int, Submission[Any]] = {}
-# Above this number each new one looks at earlier ones, below it one in `SELDOM`. With 64 here a batch took 2
-# to 5 us longer (H200, 2026-11-22): memory comes back late, and is in no cache any more.
-REAP_ABOVE = 8
-SELDOM = 64
-LOOKS = 2
+REAP_ABOVE = 64
+LOOKS = 2  # at earlier submissions by each new one, above that number; below it by one in so many
+# Of those that nobody will ask how they went so few are left alone. With 64 a batch took 2 to 5 us longer, as
+# its memory came back late, and was in no cache any more (H200, 2026-11-22).
+FORSAKEN = 8
+_forsaken: deque[Submission[Any]] = deque()
 
 
 class Submission(Run, Generic[T]):
@@ -117,6 +120,21 @@ def lasting(error: BaseException, label: str) -> Exception:
     )
 
 
+def forsake(submission: Submission[T]) -> Any:
+    """The handles of its result; nobody will ask how it went. Lets go of earlier ones that are over."""
+    submission.forsaken = True
+    _forsaken.append(submission)
+    for _ in range(min(LOOKS, len(_forsaken) - FORSAKEN)):
+        try:
+            earlier = _forsaken.popleft()
+        except IndexError:  # other threads have taken them
+            break
+        _settle_if_retired(earlier)
+        if not earlier.settled:
+            _forsaken.append(earlier)
+    return submission.release()
+
+
 def in_flight() -> int:
     """How many submissions nobody has seen complete yet."""
     return len(_in_flight)
@@ -148,7 +166,7 @@ def enqueue(
     before = CURRENT.get()
     if before is not None and not before.over:
         forbid_nested_wait(what or f"an operation ({submission.label!r})")
-    if len(_in_flight) > REAP_ABOVE or submission.op % SELDOM == 0:
+    if len(_in_flight) > REAP_ABOVE or submission.op % REAP_ABOVE == 0:
         _reap()
     stream = submission.stream
     device = stream.device
@@ -231,15 +249,15 @@ def _settle_if_retired(submission: Submission[Any]) -> None:
 def _reap() -> None:
     """Let go of what completed unseen: results that nobody waited for, cancelled tasks.
 
-    While there are many, each new submission looks at the two that nobody has looked at for longest: so they
-    become fewer, unless most are under way, and then the device is behind and the host has time. While there
-    are few, one now and then does so, for what an interrupt or a closed loop has left.
+    While there are many, each new submission looks at the two that nobody has looked at for longest. A look
+    at all of them at once was a pause of 250 us in the host's lane (H200, 2026-11-22). While there are few,
+    one now and then does so, for what an interrupt or a closed loop has left.
     """
-    for _ in range(LOOKS):
-        try:
-            number, submission = next(iter(_in_flight.items()))
-        except (StopIteration, RuntimeError):  # there is none, or another thread ends one now
-            return
+    try:
+        oldest = list(islice(_in_flight.items(), LOOKS))
+    except RuntimeError:  # another thread submits or settles something just now
+        return
+    for number, submission in oldest:
         _settle_if_retired(submission)
         if _in_flight.pop(number, None) is not None:
             _in_flight[number] = submission  # behind the others

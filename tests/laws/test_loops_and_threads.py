@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
-from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import islice
 from typing import Any
 
 import pytest
@@ -118,20 +118,16 @@ def test_two_threads_that_ask_for_a_new_device_get_the_same(
 def test_another_thread_may_submit_while_one_looks_for_what_is_over(
     sim: SimDevice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class InFlight(dict[int, Any]):
-        def items(self) -> Any:
-            found = super().items()
+    def meanwhile(entries: Any, count: int) -> Any:
+        found = islice(entries, count)
+        if in_flight:
+            in_flight[-len(in_flight)] = in_flight[max(in_flight)]
+        return found
 
-            def first() -> Iterator[Any]:
-                entries = iter(found)
-                self[-len(self)] = self[max(self)]
-                yield from entries
-
-            return first()
-
-    in_flight = InFlight()
+    in_flight: dict[int, Any] = {}
     monkeypatch.setattr(submission, "_in_flight", in_flight)
-    monkeypatch.setattr(submission, "REAP_ABOVE", 0)
+    monkeypatch.setattr(submission, "islice", meanwhile)
+    monkeypatch.setattr(submission, "REAP_ABOVE", 1)
     for _ in range(3):
         agt.ones((8,)).async_on(agt.create_stream())
     assert any(number < 0 for number in in_flight)
@@ -150,7 +146,7 @@ def test_what_another_thread_settles_while_one_looks_for_what_is_over_is_gone(
     entered: set[int] = set()
     in_flight = InFlight()
     monkeypatch.setattr(submission, "_in_flight", in_flight)
-    monkeypatch.setattr(submission, "REAP_ABOVE", 0)
+    monkeypatch.setattr(submission, "REAP_ABOVE", 1)
     stream = agt.create_stream()
     for _ in range(4):
         slow().async_on(stream)

@@ -57,7 +57,7 @@ assert [s.name for s in quick.device_spans].count("relu") == 4
 assert (len(slow.streams), len(quick.streams)) == (1, 4)
 
 # %% [markdown] id=two-runs-read
-# The lane at the top of each picture is Python. Every lane below it is a queue of work for the GPU. Each bar is a **span**: one piece of work, or one call. (CUPTI is a part of the driver that notes when each began and ended.) Can you see what is different? We come back to this
+# The lane at the top of each picture is Python. Every lane below it is a queue of work for the GPU. Each bar is a **span**: one piece of work, or one call. (CUPTI is NVIDIA's profiling interface: it notes when each began and ended.) Can you see what is different? We come back to this
 # picture at the end of the page.
 
 # %% [markdown] id=two-computers

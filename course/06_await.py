@@ -573,7 +573,7 @@ if device.simulated:
 # %% [markdown] id=exercise-responsive
 # ### Exercise: keep the heart beating
 #
-# Write it yourself: run `op` without blocking. Call `beat()` right at the start, and then every 50 µs for as long as `op` is under way. Return the result of `op`, and leave no heart behind that still beats. (`beat` is an ordinary function. Use `agt.sleep`.)
+# Write it yourself: run `op` without blocking. Call `beat()` right at the start, and then every 50 µs for as long as `op` is under way. Return the result of `op`, and leave no heart behind that still beats, even if `op` fails: then its error comes out. (`beat` is an ordinary function. Use `agt.sleep`.)
 
 
 # %% id=06-responsive starter

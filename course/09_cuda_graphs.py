@@ -592,7 +592,7 @@ agt.compare_timelines(
 # %% [markdown] id=overlap-read
 # By calls you get the staircase of chapter 7: when Python has filled one stream, the one before is done.
 #
-# A graph has a staircase, too, but its steps are tiny: the driver hands out one branch after the other, and needs less than a microsecond for each. In the recording of the H200 below, the steps are ten times as high. That is the profiler: while CUPTI, the driver's own record of what ran when, notes each of the 32 nodes, the one call takes 53 µs.
+# A graph has a staircase, too, but its steps are tiny: the driver hands out one branch after the other, and needs less than a microsecond for each. In the recording of the H200 below, the steps are ten times as high. That is the profiler: while CUPTI, NVIDIA's profiling interface, notes each of the 32 nodes, the one call takes 53 µs.
 
 # %% id=branches-h200
 h200_branches = agt.Trace.load_recording("09_cuda_graphs_branches")

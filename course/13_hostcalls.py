@@ -229,7 +229,7 @@ print(await talk(6))
 # ### Exercise: the kernel's side
 #
 # Now the other side of the same street. In `ask`, one thread has `n` questions: 100, 101, 102, ... It puts each into `mail[1]`, raises the flag, waits until it is 2 (with a `__nanosleep` between two looks), and stores what is in `mail[2]` in `out[k]`. Mind both fences. If the host does not
-# answer within a million turns, it returns.
+# answer within a million turns, it returns. (Count up, and compare with `>`: so the check sees that the wait ends.)
 
 # %% id=13-ask starter
 ASK = r"""
@@ -855,7 +855,7 @@ assert len(in_one_go.find("pipeline")) == 1
 # One launch, one bar: the kernel stayed, and asked. (The small copy before it sets up the office. While the bar lasts, Python answers twelve calls, a read and a write for each piece. What it does for them is not recorded, so the host's lane is empty there.)
 
 # %% [markdown] id=h200-text
-# A file of the same size, on an H200. There one small file is no crowd, and the gain is a tenth:
+# A file of the same size, on an H200. A single small file asks too seldom there, so the gain is only a tenth:
 
 # %% id=h200
 h200 = [agt.Trace.load_recording(name) for name in ("13_six_launches", "13_hostcalls")]

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from itertools import islice
 from typing import Any, Generic, TypeVar, cast
 
-from asyncgpu_tutor.arrays.host import Lent, deliver, written_by
+from asyncgpu_tutor.arrays.host import HostArray, Lent, deliver, written_by
 from asyncgpu_tutor.devices.protocol import Event, Stream
 from asyncgpu_tutor.errors import DeviceError, KernelFault, UpstreamError
 from asyncgpu_tutor.run.context import ExecutionContext, Run, numbers
@@ -32,7 +32,7 @@ LOOKS = 2  # at earlier submissions by each new one, above that number; below it
 # Of those that nobody will ask how they went so few are left alone. With 64 a batch took 2 to 5 us longer, as
 # its memory came back late, and was in no cache any more (H200, 2026-11-22).
 FORSAKEN = 8
-_forsaken: deque[Submission[Any]] = deque()
+_forsaken: deque[int] = deque()  # their numbers, so that nothing is kept alive by this
 
 
 class Submission(Run, Generic[T]):
@@ -123,15 +123,17 @@ def lasting(error: BaseException, label: str) -> Exception:
 def forsake(submission: Submission[T]) -> Any:
     """The handles of its result; nobody will ask how it went. Lets go of earlier ones that are over."""
     submission.forsaken = True
-    _forsaken.append(submission)
+    _forsaken.append(submission.op)
     for _ in range(min(LOOKS, len(_forsaken) - FORSAKEN)):
         try:
-            earlier = _forsaken.popleft()
+            number = _forsaken.popleft()
         except IndexError:  # other threads have taken them
             break
-        _settle_if_retired(earlier)
-        if not earlier.settled:
-            _forsaken.append(earlier)
+        earlier = _in_flight.get(number)
+        if earlier is not None:
+            _settle_if_retired(earlier)
+            if not earlier.settled:
+                _forsaken.append(number)
     return submission.release()
 
 
@@ -211,7 +213,9 @@ def wait(submission: Submission[T]) -> T:
     event = submission.event
     # While the device works the host has time: what can be done before the end is done now.
     submission.operations.clear()
-    lent = type(submission.handles) is Lent  # arrays that are there, and will only be written
+    handles: Any = submission.handles
+    # Arrays that are there, and will only be written; a container of the user's own is made after the wait.
+    lent = type(handles) is Lent and type(handles.handles) in (HostArray, tuple)
     early = submission.deliver() if lent else None
     try:
         if event is not None:  # another thread may have seen it pass, and told so
@@ -241,8 +245,9 @@ def _settle_retired() -> None:
 
 
 def _settle_if_retired(submission: Submission[Any]) -> None:
-    event = submission.event
-    if event is not None and event.retired:
+    number, event = submission.op, submission.event
+    # While the driver is asked, another thread may settle it and enqueue it anew: see `renew`.
+    if event is not None and event.retired and submission.op == number:
         submission.settle(asked=not submission.forsaken)  # a future may still ask its event
 
 

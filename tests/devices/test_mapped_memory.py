@@ -36,6 +36,18 @@ SQUARES = """__global__ void squares(int n, const float* x, float* y) {
 
 
 class TestMapped:
+    def test_the_host_may_write_after_a_copy_of_what_is_half_written(self, device: Device) -> None:
+        host = agt.pinned(8)
+        half = agt.with_context(lambda context: agt.value(context.empty((8,)))).sync()
+        agt.Kernel("__global__ void fill(float* y) { y[threadIdx.x] = 1; }")(
+            half.borrow(), grid=1, block=4
+        ).sync()
+        seen = agt.mapped(host)
+        agt.memcpy(seen.borrow(), half.borrow()).sync()
+        host[:] = 3
+        squares = agt.Kernel(SQUARES)(8, seen.borrow(), agt.zeros(8), grid=1, block=8)
+        assert squares.output().to_host().sync().tolist() == [9.0] * 8
+
     def test_kernels_read_and_write_the_hosts_own_bytes(self, device: Device) -> None:
         x, y = agt.pin(np.arange(100, dtype=np.float32)), agt.pinned(100)
         op = agt.Kernel(SQUARES)(100, agt.mapped(x), agt.mapped(y), grid=4, block=32)

@@ -141,6 +141,31 @@ __global__ void ask(volatile unsigned* box, int n, unsigned* out)
 """
 
 
+ASK_IN_PARTS = r"""
+__device__ bool answered(volatile unsigned* mail)
+{
+    int turns = 0;
+    while (mail[0] != 2) {
+        if (++turns > 1000000) return false;
+        __nanosleep(100);
+    }
+    __threadfence_system();
+    return true;
+}
+
+__global__ void ask(volatile unsigned* mail, int n, unsigned* out)
+{
+    for (int k = 0; k < n; ++k) {
+        mail[1] = 100 + k;
+        __threadfence_system();
+        mail[0] = 1;
+        if (!answered(mail)) return;
+        out[k] = mail[2];
+    }
+}
+"""
+
+
 class _TagOfPops:
     """A stack whose top counts who takes. To come back, a packet has to be taken, so that is enough."""
 
@@ -191,6 +216,8 @@ RIGHT: list[tuple[str, Any]] = [
     ("12-oneshot", ONESHOT_IN_PARTS),
     ("13-ask", ASK_OTHERWISE),
     ("13-ask", ASK_WITH_OTHER_NAMES),
+    ("13-ask", ASK_IN_PARTS),
+    ("12-oneshot", ONESHOT_IN_PARTS.replace("raised(cell)", "raised(&cell[0])")),
     ("13-stack", _TagOfPops),
     ("13-stack", _TagOfPushes),
 ]

@@ -488,3 +488,18 @@ def test_a_texture_that_a_kernel_finds_in_memory_is_read_anew(sim: Device) -> No
             del made
             with pytest.raises(KernelFault, match="or is gone"):
                 sum_up(which, agt.zeros(4096), grid=32, block=128).sync()
+
+
+def test_a_texture_of_its_own_has_a_number_of_its_own(sim: Device) -> None:
+    tell = agt.Kernel("""__global__ void tell(cudaTextureObject_t t, unsigned long long* y) {
+        float sum = 0;
+        for (int i = 0; i < 300; i++) sum += tex1D<float>(t, threadIdx.x + i + 0.5f);
+        if (sum > 0) y[blockIdx.x * blockDim.x + threadIdx.x] = (unsigned long long)t;
+    }""")
+    kept, numbers = [], set[int]()
+    for _ in range(3):
+        made = agt.texture(np.ones(8, np.float32)).sync()
+        kept.append(made)
+        out = tell(made, agt.zeros(4096, np.uint64), grid=32, block=128).output()
+        numbers.add(int(out.to_host().sync()[0]))
+    assert len(numbers) == 3

@@ -147,3 +147,18 @@ def test_a_result_does_not_wait_for_the_garbage_collector(
         assert gone() is None
     finally:
         gc.enable()
+
+
+def test_a_device_goes_with_what_was_submitted_to_it() -> None:
+    def used() -> weakref.ref[SimDevice]:
+        mine = SimDevice(machine=Machine())
+        with agt.using(mine):
+            stream = agt.create_stream()
+            agt.zeros(8).async_on(stream)
+            stream.synchronize()
+            agt.synchronize()
+        return weakref.ref(mine)
+
+    gone = used()
+    gc.collect()
+    assert gone() is None

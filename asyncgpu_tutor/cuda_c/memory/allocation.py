@@ -100,8 +100,10 @@ class GlobalMemory:
     def take(self, source: GlobalMemory, nbytes: int) -> None:
         """Hold the first bytes of another; what nothing has written there is unwritten here, too."""
         self.data[:nbytes] = source.data[:nbytes]
+        if source is self:
+            return
         self.mark_written(0, nbytes)
-        if not source.fully_initialised:
+        if not source.fully_initialised and not self.mapped:  # the host may write there at any time
             self.shadow[:nbytes] = source.shadow[:nbytes]
             self.fully_initialised = False
 

@@ -129,7 +129,7 @@ class TextureForm:
             if self.address in ("wrap", "mirror"):
                 x = x - whole
             if self.address == "mirror":
-                back = whole % 2 != 0
+                back = whole % 2 == 1
                 x = choose(back & linear, 1 - x, x)
             x = x * n
         x = np.clip(np.nan_to_num(x), -_FAR, _FAR)

@@ -38,11 +38,12 @@ def _asked(answer: Any, trace: agt.Trace) -> object:
     try:
         return call(answer, trace)
     except Rejected as rejected:
-        if not isinstance(rejected.__cause__, KeyError):
+        cause = rejected.__cause__
+        if not isinstance(cause, KeyError) or cause.args[0] in trace.metrics().host:
             raise
         *others, last = [f'`"{key}"`' for key in trace.metrics().host]
         raise Rejected(
-            f"nothing is called {rejected.__cause__} there. `trace.metrics().host` has {', '.join(others)} "
+            f"nothing is called {cause} there. `trace.metrics().host` has {', '.join(others)} "
             f"and {last}"
         ) from rejected
 

@@ -140,7 +140,7 @@ MEET_FENCES = (
     Fence(
         "the last look at the counter and what comes next",
         "a GPU may go on with old numbers from a cache",
-        before=r"\batomic\w*\s*\([^;]*,\s*0u?\s*\)",
+        before=r"\batomic\w*\s*\([^;]*,\s*0(?:x0+)?[uU]?[lL]*\s*\)",
         after=r"\Z",
     ),
 )

@@ -271,7 +271,7 @@ ONESHOT_FENCES = (
     Fence(
         "the look at the flag and the box in `poll`",
         "a GPU may have read the box before it looked at the flag",
-        before=r"\batomic|\[\s*0\s*\]",
+        before=r"\batomic(?!Exch)\w*\s*\(",
         after=r"(?<![&\w])\w+\s*\[\s*1\s*\](?!\s*=[^=])",
     ),
 )

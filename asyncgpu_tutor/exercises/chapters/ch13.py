@@ -117,7 +117,7 @@ ASK_FENCES = (
     Fence(
         "the last look at the flag and the answer",
         "a GPU may read an old answer",
-        before=r"\bmail\s*\[\s*0\s*\]",
+        before=r"\bmail\s*\[\s*0\s*\](?!\s*=(?!=))",
         after=r"\bmail\s*\[\s*2\s*\]",
     ),
 )

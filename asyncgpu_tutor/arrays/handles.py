@@ -271,15 +271,15 @@ class DeviceArray:
                 "memory behind it. Use op.to_host() to get a NumPy array."
             )
         stream = getattr(self._memory.stream, "ptr", None)
+        if stream == 0:  # the interface reserves it, and calls the legacy default stream 1
+            stream = 1
         return {
             "shape": self.shape,
             "typestr": self.dtype.str,
             "data": (self.memory.ptr, False),
             "version": 3,
             "strides": None,
-            "stream": 1
-            if stream == 0
-            else stream,  # the interface calls the legacy default stream 1
+            "stream": stream,
         }
 
     def __dlpack__(self, **options: Any) -> Any:

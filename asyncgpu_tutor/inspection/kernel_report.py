@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 
-from asyncgpu_tutor.cuda_c import NOT_SUMMED, Counts, LineCounts
 from asyncgpu_tutor.devices.protocol import Dim3
 from asyncgpu_tutor.devices.simulated import (
     DeviceSpec,
@@ -15,6 +14,7 @@ from asyncgpu_tutor.devices.simulated import (
     blocks_by_registers,
     resident_blocks,
 )
+from simgpu.cuda_c import NOT_SUMMED, Counts, LineCounts
 
 SECTOR = 32  # bytes
 WARP = 32  # threads

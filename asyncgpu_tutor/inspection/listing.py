@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from asyncgpu_tutor.cuda_c import Counts, LineCounts
+from simgpu.cuda_c import Counts, LineCounts
 
 Cell = Callable[[LineCounts], str]
 

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.cuda_c import Counts, LaunchResult, Program
 from asyncgpu_tutor.devices.simulated import DeviceSpec, SimDevice, find_spec
 from asyncgpu_tutor.devices.simulated.launches_and_copies import SimFunction
 from asyncgpu_tutor.devices.simulated.modelled_times import (
@@ -20,6 +19,7 @@ from asyncgpu_tutor.devices.simulated.modelled_times import (
     staging_time,
     unstaging_time,
 )
+from simgpu.cuda_c import Counts, LaunchResult, Program
 
 from .cases import UNSEEN, KernelCase, MlpCase, kernel_cases, makespans, mlp_cases
 from .counting import load

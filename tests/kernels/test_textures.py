@@ -18,7 +18,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.cuda_c import GlobalMemory, TextureForm, compile_source
 from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.devices.simulated.gpus import find_spec
 from asyncgpu_tutor.errors import (
@@ -32,6 +31,7 @@ from asyncgpu_tutor.errors import (
     UninitialisedReadError,
     UseAfterMoveError,
 )
+from simgpu.cuda_c import GlobalMemory, TextureForm, compile_source
 
 Array = np.ndarray[Any, Any]
 SAMPLE = """

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from asyncgpu_tutor.cuda_c import GlobalMemory, TextureForm, compile_source
 from asyncgpu_tutor.devices.protocol import (
     USUAL_LIMITS,
     Argument,
@@ -39,6 +38,7 @@ from asyncgpu_tutor.devices.simulated.stream_races import Access, Clock
 from asyncgpu_tutor.errors import DeviceError, DeviceMismatchError, StreamRaceError, UpstreamError
 from asyncgpu_tutor.traces.spans import Draft, SpanKind, SpanLog, call_name
 from asyncgpu_tutor.traces.spans.tag import current_operation, forbid_nested_wait
+from simgpu.cuda_c import GlobalMemory, TextureForm, compile_source
 
 _NO_WHIM = Whim()
 

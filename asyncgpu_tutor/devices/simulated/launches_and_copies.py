@@ -10,16 +10,6 @@ from typing import Literal
 
 import numpy as np
 
-from asyncgpu_tutor.cuda_c import (
-    Counts,
-    Execution,
-    GlobalMemory,
-    LaunchResult,
-    Limits,
-    Parameter,
-    Program,
-    Signature,
-)
 from asyncgpu_tutor.devices.protocol import NULL, Argument, Dim3, HostBuffer, Memory
 from asyncgpu_tutor.devices.simulated.interrupts import interruptible
 from asyncgpu_tutor.devices.simulated.launch_cache import Remembered
@@ -36,6 +26,16 @@ from asyncgpu_tutor.devices.simulated.sampled_reference import StandIn
 from asyncgpu_tutor.devices.simulated.spec import DeviceSpec
 from asyncgpu_tutor.devices.simulated.stream_races import Tells
 from asyncgpu_tutor.errors import DeviceMismatchError, UsageError
+from simgpu.cuda_c import (
+    Counts,
+    Execution,
+    GlobalMemory,
+    LaunchResult,
+    Limits,
+    Parameter,
+    Program,
+    Signature,
+)
 
 Copying = Literal["memset", "h2d", "d2h", "d2d"]
 

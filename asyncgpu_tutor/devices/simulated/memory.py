@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import weakref
 
-from asyncgpu_tutor.cuda_c import GlobalMemory
 from asyncgpu_tutor.devices.protocol import Device, Memory
 from asyncgpu_tutor.devices.simulated import leaks
 from asyncgpu_tutor.devices.simulated.stream_races import History
 from asyncgpu_tutor.errors import DeviceError, OutOfMemoryError
+from simgpu.cuda_c import GlobalMemory
 
 ALIGNMENT = 256  # cudaMalloc: CUDA C++ Programming Guide, "Device Memory Accesses"
 

@@ -15,7 +15,9 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from asyncgpu_tutor.cuda_c import (
+from asyncgpu_tutor.devices.protocol import Dim3
+from asyncgpu_tutor.errors import DeadlockError, ReferenceMismatchError
+from simgpu.cuda_c import (
     NOT_SUMMED,
     Counts,
     GlobalMemory,
@@ -25,8 +27,6 @@ from asyncgpu_tutor.cuda_c import (
     Program,
     Signature,
 )
-from asyncgpu_tutor.devices.protocol import Dim3
-from asyncgpu_tutor.errors import DeadlockError, ReferenceMismatchError
 
 Reference = Callable[..., Any]
 Values = Sequence[GlobalMemory | np.generic | None]

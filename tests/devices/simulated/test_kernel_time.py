@@ -6,10 +6,10 @@ import dataclasses
 
 import numpy as np
 
-from asyncgpu_tutor.cuda_c import Counts
 from asyncgpu_tutor.devices.simulated import SPECS
 from asyncgpu_tutor.devices.simulated.modelled_times import kernel_time
-from tests.cuda_c.support import launch
+from simgpu.cuda_c import Counts
+from tests.simgpu.cuda_c.support import launch
 
 H200 = SPECS["h200"]
 CHASE = """

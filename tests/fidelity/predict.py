@@ -12,14 +12,14 @@ import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.simulated import DeviceSpec, SimDevice, find_spec
-from asyncgpu_tutor.devices.simulated.launches_and_copies import SimFunction
-from asyncgpu_tutor.devices.simulated.modelled_times import (
+from simgpu.cuda_c import Counts, LaunchResult, Program
+from simgpu.launches import SimFunction
+from simgpu.times import (
     copy_time,
     kernel_time,
     staging_time,
     unstaging_time,
 )
-from simgpu.cuda_c import Counts, LaunchResult, Program
 
 from .cases import UNSEEN, KernelCase, MlpCase, kernel_cases, makespans, mlp_cases
 from .counting import load

@@ -6,10 +6,10 @@ import math
 from collections.abc import Callable, Sequence
 from zlib import crc32
 
-from asyncgpu_tutor.devices.simulated.interrupts import interruptible
-from asyncgpu_tutor.devices.simulated.modelled_times import KernelTime
-from asyncgpu_tutor.devices.simulated.queues import Work
 from simgpu.cuda_c import Counts, Execution, GlobalMemory, LaunchResult
+from simgpu.interrupts import interruptible
+from simgpu.queues import Work
+from simgpu.times import KernelTime
 
 # What a kernel that spins takes from others besides its places: next to nothing, as one that sleeps does.
 _IDLE = 1e-9

@@ -18,15 +18,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from asyncgpu_tutor.devices.simulated.interrupts import given_up
-from asyncgpu_tutor.devices.simulated.queues import (
+from simgpu.errors import DeviceError, UpstreamError
+from simgpu.interrupts import given_up
+from simgpu.queues import (
     Command,
     EngineEvent,
     Queue,
     Resource,
     Work,
 )
-from asyncgpu_tutor.errors import DeviceError, UpstreamError
 
 INFINITY = float("inf")
 _NO_ROOM = 1e-9  # what rounding leaves of a device that is full

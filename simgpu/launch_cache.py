@@ -11,8 +11,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 
-from asyncgpu_tutor.devices.simulated.sampled_reference import Values, work
 from simgpu.cuda_c import GlobalMemory, LaunchResult, MemoryState
+from simgpu.sampled_reference import Values, work
 
 Done = tuple[LaunchResult, str | None]  # how its values were computed, if in no usual way
 

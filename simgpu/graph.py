@@ -9,13 +9,13 @@ from itertools import count
 from typing import TYPE_CHECKING, cast
 
 from asyncgpu_tutor.devices.protocol import Call, Stream
-from asyncgpu_tutor.devices.simulated import launches_and_copies as commands
-from asyncgpu_tutor.devices.simulated.launches_and_copies import Piece
-from asyncgpu_tutor.devices.simulated.machine import exclusive
-from asyncgpu_tutor.devices.simulated.stream import SimEvent, SimStream
+from simgpu import launches as commands
+from simgpu.launches import Piece
+from simgpu.machine import exclusive
+from simgpu.stream import SimEvent, SimStream
 
 if TYPE_CHECKING:
-    from asyncgpu_tutor.devices.simulated.device import SimDevice
+    from simgpu.device import SimDevice
 
 # What to enqueue and on which stream: a piece of work, or the number of an event to record or to wait for.
 Step = tuple[int, Piece | None, int | None, int | None]

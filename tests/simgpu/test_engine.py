@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asyncgpu_tutor.devices.simulated.engine import Engine
-from asyncgpu_tutor.devices.simulated.queues import Command, EngineEvent, Queue, Resource, Work
-from asyncgpu_tutor.errors import DeviceError, UpstreamError
+from simgpu.errors import DeviceError, UpstreamError
+from simgpu.engine import Engine
+from simgpu.queues import Command, EngineEvent, Queue, Resource, Work
 
 Spans = dict[str, tuple[float, float]]
 Job = tuple[int, float, float, Resource, float, float]

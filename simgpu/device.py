@@ -21,24 +21,24 @@ from asyncgpu_tutor.devices.protocol import (
     Memory,
     Stream,
 )
-from asyncgpu_tutor.devices.simulated import launches_and_copies as commands
-from asyncgpu_tutor.devices.simulated.adversary import Adversary, Whim
-from asyncgpu_tutor.devices.simulated.gpus import find_spec
-from asyncgpu_tutor.devices.simulated.launch_cache import LAUNCHES
-from asyncgpu_tutor.devices.simulated.launches_and_copies import Launched, Piece, SimFunction
-from asyncgpu_tutor.devices.simulated.machine import Machine, Wake, exclusive
-from asyncgpu_tutor.devices.simulated.memory import Heap, SimMemory
-from asyncgpu_tutor.devices.simulated.modelled_times import staging_time, unstaging_time
-from asyncgpu_tutor.devices.simulated.prepared_and_graphs import SimReplay
-from asyncgpu_tutor.devices.simulated.queues import Command, EngineEvent, Work
-from asyncgpu_tutor.devices.simulated.sampled_reference import LARGE, Reference, StandIn
-from asyncgpu_tutor.devices.simulated.spec import H200, DeviceSpec
-from asyncgpu_tutor.devices.simulated.stream import SimEvent, SimStream
-from asyncgpu_tutor.devices.simulated.stream_races import Access, Clock
-from asyncgpu_tutor.errors import DeviceError, DeviceMismatchError, StreamRaceError, UpstreamError
 from asyncgpu_tutor.traces.spans import Draft, SpanKind, SpanLog, call_name
 from asyncgpu_tutor.traces.spans.tag import current_operation, forbid_nested_wait
+from simgpu import launches as commands
+from simgpu.adversary import Adversary, Whim
 from simgpu.cuda_c import GlobalMemory, TextureForm, compile_source
+from simgpu.errors import DeviceError, DeviceMismatchError, StreamRaceError, UpstreamError
+from simgpu.gpus import find_spec
+from simgpu.graph import SimReplay
+from simgpu.launch_cache import LAUNCHES
+from simgpu.launches import Launched, Piece, SimFunction
+from simgpu.machine import Machine, Wake, exclusive
+from simgpu.memory import Heap, SimMemory
+from simgpu.order import Access, Clock
+from simgpu.queues import Command, EngineEvent, Work
+from simgpu.sampled_reference import LARGE, Reference, StandIn
+from simgpu.spec import H200, DeviceSpec
+from simgpu.stream import SimEvent, SimStream
+from simgpu.times import staging_time, unstaging_time
 
 _NO_WHIM = Whim()
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from asyncgpu_tutor.devices.simulated import DeviceSpec
-from asyncgpu_tutor.inspection.kernel_report import KernelReport, load_store_gb_s, peak_gflops
+from simgpu.spec import DeviceSpec
+from simgpu.report.kernel_report import KernelReport, load_store_gb_s, peak_gflops
 
 Cell = Callable[[KernelReport], str]
 

@@ -11,21 +11,6 @@ from typing import Literal
 import numpy as np
 
 from asyncgpu_tutor.devices.protocol import NULL, Argument, Dim3, HostBuffer, Memory
-from asyncgpu_tutor.devices.simulated.interrupts import interruptible
-from asyncgpu_tutor.devices.simulated.launch_cache import Remembered
-from asyncgpu_tutor.devices.simulated.memory import SimMemory
-from asyncgpu_tutor.devices.simulated.modelled_times import (
-    KernelTime,
-    copy_time,
-    kernel_time,
-    resident_blocks,
-)
-from asyncgpu_tutor.devices.simulated.paused_kernels import Waiting
-from asyncgpu_tutor.devices.simulated.queues import Work
-from asyncgpu_tutor.devices.simulated.sampled_reference import StandIn
-from asyncgpu_tutor.devices.simulated.spec import DeviceSpec
-from asyncgpu_tutor.devices.simulated.stream_races import Tells
-from asyncgpu_tutor.errors import DeviceMismatchError, UsageError
 from simgpu.cuda_c import (
     Counts,
     Execution,
@@ -35,6 +20,21 @@ from simgpu.cuda_c import (
     Parameter,
     Program,
     Signature,
+)
+from simgpu.errors import DeviceMismatchError, UsageError
+from simgpu.interrupts import interruptible
+from simgpu.launch_cache import Remembered
+from simgpu.memory import SimMemory
+from simgpu.order import Tells
+from simgpu.paused_kernels import Waiting
+from simgpu.queues import Work
+from simgpu.sampled_reference import StandIn
+from simgpu.spec import DeviceSpec
+from simgpu.times import (
+    KernelTime,
+    copy_time,
+    kernel_time,
+    resident_blocks,
 )
 
 Copying = Literal["memset", "h2d", "d2h", "d2d"]

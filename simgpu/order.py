@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from asyncgpu_tutor.devices.protocol import HostBuffer
-from asyncgpu_tutor.errors import StreamRaceError
+from simgpu.errors import StreamRaceError
 
 Key = tuple[int, int]  # device, stream
 

@@ -17,10 +17,10 @@ import numpy as np
 
 from asyncgpu_tutor.devices.event_loop import nothing_ready
 from asyncgpu_tutor.devices.protocol import HostBuffer
-from asyncgpu_tutor.devices.simulated.engine import Engine
-from asyncgpu_tutor.devices.simulated.queues import Command, EngineEvent, Queue
-from asyncgpu_tutor.devices.simulated.stream_races import Access, Clock, HostHistory
-from asyncgpu_tutor.errors import DeviceError, HostBufferError, UsageError
+from simgpu.engine import Engine
+from simgpu.errors import DeviceError, HostBufferError, UsageError
+from simgpu.order import Access, Clock, HostHistory
+from simgpu.queues import Command, EngineEvent, Queue
 
 P = ParamSpec("P")
 R = TypeVar("R")

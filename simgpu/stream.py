@@ -6,14 +6,14 @@ import weakref
 from typing import TYPE_CHECKING
 
 from asyncgpu_tutor.devices.protocol import Event
-from asyncgpu_tutor.devices.simulated.machine import exclusive
-from asyncgpu_tutor.devices.simulated.queues import Command, EngineEvent
-from asyncgpu_tutor.devices.simulated.stream_races import Access, Clock, Tells
-from asyncgpu_tutor.errors import DeviceError, DeviceMismatchError
 from asyncgpu_tutor.traces.spans.tag import current_operation, current_tag, forbid_nested_wait
+from simgpu.errors import DeviceError, DeviceMismatchError
+from simgpu.machine import exclusive
+from simgpu.order import Access, Clock, Tells
+from simgpu.queues import Command, EngineEvent
 
 if TYPE_CHECKING:
-    from asyncgpu_tutor.devices.simulated.device import SimDevice
+    from simgpu.device import SimDevice
 
 
 class SimEvent:

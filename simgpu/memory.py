@@ -5,10 +5,10 @@ from __future__ import annotations
 import weakref
 
 from asyncgpu_tutor.devices.protocol import Device, Memory
-from asyncgpu_tutor.devices.simulated import leaks
-from asyncgpu_tutor.devices.simulated.stream_races import History
-from asyncgpu_tutor.errors import DeviceError, OutOfMemoryError
+from simgpu import leaks
 from simgpu.cuda_c import GlobalMemory
+from simgpu.errors import DeviceError, OutOfMemoryError
+from simgpu.order import History
 
 ALIGNMENT = 256  # cudaMalloc: CUDA C++ Programming Guide, "Device Memory Accesses"
 

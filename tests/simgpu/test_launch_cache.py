@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from asyncgpu_tutor.devices.simulated.launch_cache import EACH, LONG, Remembered
-from asyncgpu_tutor.devices.simulated.launches_and_copies import SimFunction
-from asyncgpu_tutor.errors import DeviceAssertError, UninitialisedReadError
+from simgpu.errors import DeviceAssertError, UninitialisedReadError
 from simgpu.cuda_c import GlobalMemory, compile_source, read_signature
+from simgpu.launch_cache import EACH, LONG, Remembered
+from simgpu.launches import SimFunction
 
 # Long enough to be worth it.
 SOURCE = """

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from asyncgpu_tutor.errors import DeviceError
+from simgpu.errors import DeviceError
 
 
 @contextmanager

@@ -6,9 +6,9 @@ import dataclasses
 
 import numpy as np
 
-from asyncgpu_tutor.devices.simulated import SPECS
-from asyncgpu_tutor.devices.simulated.modelled_times import kernel_time
+from simgpu.gpus import SPECS
 from simgpu.cuda_c import Counts
+from simgpu.times import kernel_time
 from tests.simgpu.cuda_c.support import launch
 
 H200 = SPECS["h200"]

@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asyncgpu_tutor.devices.protocol import Dim3
-from asyncgpu_tutor.errors import DeadlockError, ReferenceMismatchError
 from simgpu.cuda_c import (
     NOT_SUMMED,
     Counts,
@@ -27,6 +26,7 @@ from simgpu.cuda_c import (
     Program,
     Signature,
 )
+from simgpu.errors import DeadlockError, ReferenceMismatchError
 
 Reference = Callable[..., Any]
 Values = Sequence[GlobalMemory | np.generic | None]

@@ -14,9 +14,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from asyncgpu_tutor.devices.simulated.queues import Work
-from asyncgpu_tutor.devices.simulated.spec import DeviceSpec
 from simgpu.cuda_c import Counts
+from simgpu.queues import Work
+from simgpu.spec import DeviceSpec
 
 INLINE = 64 << 10  # bytes
 SECTOR = 32  # bytes

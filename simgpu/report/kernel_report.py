@@ -8,13 +8,10 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 
 from asyncgpu_tutor.devices.protocol import Dim3
-from asyncgpu_tutor.devices.simulated import (
-    DeviceSpec,
-    Launched,
-    blocks_by_registers,
-    resident_blocks,
-)
 from simgpu.cuda_c import NOT_SUMMED, Counts, LineCounts
+from simgpu.launches import Launched
+from simgpu.spec import DeviceSpec
+from simgpu.times import blocks_by_registers, resident_blocks
 
 SECTOR = 32  # bytes
 WARP = 32  # threads

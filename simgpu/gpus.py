@@ -7,8 +7,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from asyncgpu_tutor.devices.simulated.spec import GUIDE, H200, THROUGHPUT, DeviceSpec
-from asyncgpu_tutor.errors import UsageError
+from simgpu.errors import UsageError
+from simgpu.spec import GUIDE, H200, THROUGHPUT, DeviceSpec
 
 TAKEN_OVER = "taken over from the H200"
 SCALED = "the H200's, times SMs and clock"

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-from asyncgpu_tutor.errors import DeviceError
+from simgpu.errors import DeviceError
 
 Resource = Literal["compute", "h2d", "d2h", "none"]
 

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.protocol import Device
+from asyncgpu_tutor.devices.simulated import find_spec
 from asyncgpu_tutor.errors import (
     ArrayDTypeError,
     ArrayShapeError,
@@ -31,7 +32,6 @@ from asyncgpu_tutor.errors import (
     UseAfterMoveError,
 )
 from simgpu.cuda_c import GlobalMemory, TextureForm, compile_source
-from simgpu.gpus import find_spec
 
 Array = np.ndarray[Any, Any]
 SAMPLE = """

@@ -26,6 +26,7 @@ from asyncgpu_tutor.devices.cuda.prepared_and_graphs import CupyReplay
 from asyncgpu_tutor.devices.cuda.stream import CupyEvent, CupyStream
 from asyncgpu_tutor.devices.cuda.textures import CupyTexture
 from asyncgpu_tutor.devices.cuda.transfers import D2D, D2H, H2D, TRANSFERS, address
+from asyncgpu_tutor.devices.cuda_source import TextureForm, read_signature
 from asyncgpu_tutor.devices.event_loop import turn_given, turn_is_due
 from asyncgpu_tutor.devices.protocol import (
     USUAL_LIMITS,
@@ -42,7 +43,6 @@ from asyncgpu_tutor.devices.protocol import (
 from asyncgpu_tutor.errors import DeviceMismatchError, UsageError
 from asyncgpu_tutor.traces.spans import SpanKind, SpanLog
 from asyncgpu_tutor.traces.spans.tag import forbid_nested_wait
-from simgpu.cuda_c import TextureForm, read_signature
 
 # While kernels may call the host, the event loop has a turn so often: it costs each call some 0.5 us, and is
 # how late others, such as who awaits the kernel, notice anything.

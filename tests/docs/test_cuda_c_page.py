@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from asyncgpu_tutor.errors import UnsupportedFeatureError
+from simgpu.errors import UnsupportedFeatureError
 from simgpu.cuda_c import GlobalMemory, compile_source
 
 PAGE = (Path(__file__).parents[2] / "docs" / "cuda_c.md").read_text("utf-8")

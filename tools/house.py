@@ -39,7 +39,8 @@ KINDS = {
         "what all of them use": ("types", "data", "errors"),
     },
     "simgpu": {
-        "what a program calls": ("device", "graph", "stream", "memory"),
+        "what you type": ("__main__",),
+        "what a program calls": ("arrays", "device", "graph", "stream", "memory"),
         "what runs when": ("machine", "engine", "queues", "paused_kernels", "interrupts"),
         "what goes wrong between streams": ("order", "adversary", "leaks"),
         "what a launch does": ("launches", "launch_cache", "sampled_reference", "cuda_c"),

@@ -14,7 +14,7 @@ General layout, by what one comes for (ARCHITECTURE.md has the floors, and nothi
     inspection, traces          what you see: what the kernels of a run did; spans, measures, pictures
     serving, kernels, ops       what you write with: a server loop; CUDA C; operations and combinators
     run, scheduling, arrays     one run of one operation; policies; handles to a device's arrays
-    devices, cuda_c             what it runs on: CuPy or the virtual machine; the interpreter of CUDA C
+    devices                     what it runs on: CuPy, or simgpu, the GPU in NumPy beside this package
     data, errors                the inputs of the MLP; what can go wrong
 
 A public name is imported from its room when it is first used (PEP 562), so that `import asyncgpu_tutor`

@@ -71,7 +71,7 @@ class Device:
     ) -> None:
         self.ordinal = ordinal
         self.spec = spec = find_spec(spec) if isinstance(spec, str) else spec
-        self.machine = machine or Machine()
+        self._machine = machine or Machine()
         self.caller = caller or Caller()
         self.adversary = None if adversary is None else Adversary(adversary)
         self.stand_in_above = stand_in_above
@@ -100,6 +100,11 @@ class Device:
             seed = self.adversary.seed
             return f"simulated {self.spec.name}, times mean nothing (adversary {seed})"
         return f"simulated {self.spec.name}, times are modelled"
+
+    @property
+    def machine(self) -> Machine:
+        """The host that it is plugged into."""
+        return self._machine
 
     # ------------------------------------------------------------------ host time
     def now(self) -> float:

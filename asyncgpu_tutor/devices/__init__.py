@@ -1,1 +1,1 @@
-"""What operations run on: the protocol of a device, CuPy behind one door, and a GPU in the imagination."""
+"""What operations run on: the protocol of a device, CuPy behind one door, and simgpu behind another."""

@@ -138,17 +138,21 @@ class SimDevice(simgpu.Device):
         stand_in_above: float = LARGE,
         load_us: float = 0.0,
     ) -> None:
-        self.on_loop = machine or Machine()
         self.log: SpanLog | None = None
         super().__init__(
             ordinal,
             spec,
-            self.on_loop,
+            machine or Machine(),
             adversary=adversary,
             stand_in_above=stand_in_above,
             load_us=load_us,
             caller=_Submissions(),
         )
+
+    @property
+    def machine(self) -> Machine:
+        """The host that it is plugged into."""
+        return cast(Machine, self._machine)
 
     pinned = translated(simgpu.Device.pinned)
     memset_async = translated(simgpu.Device.memset_async)
@@ -243,11 +247,11 @@ class SimDevice(simgpu.Device):
 
     async def sleep(self, us: float) -> None:
         """Let other tasks run for `us` microseconds."""
-        await self.on_loop.sleep(us)
+        await self.machine.sleep(us)
 
     async def until_waited_for(self, answered: int, look: Callable[[], object]) -> None:
         """Wait until a kernel is waiting for the host; see `Device.until_waited_for`."""
-        await self.on_loop.until_paused(ROUND_US + answered * ANSWER_US)
+        await self.machine.until_paused(ROUND_US + answered * ANSWER_US)
 
     def answering(self, more: int) -> None:
         """The host is at work on so many more answers: see `Machine.answering`."""

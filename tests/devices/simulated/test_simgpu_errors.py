@@ -1,4 +1,4 @@
-"""Two trees of errors, one for simgpu and one for the tutor, and each error of the first becomes its namesake."""
+"""Two trees of errors, of simgpu and of the tutor: each error of the first becomes its namesake."""
 
 from __future__ import annotations
 

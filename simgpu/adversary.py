@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Whim:
-    """What befalls one piece of work."""
+    """The delays that befall one piece of work."""
 
     delay: float = 0.0  # how much later it may start, in us
     stretch: float = 1.0  # what its duration is multiplied with

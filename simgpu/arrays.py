@@ -50,7 +50,7 @@ class Array:
 
     @property
     def nbytes(self) -> int:
-        """How many bytes it has."""
+        """Its length in bytes."""
         return math.prod(self.shape) * self.dtype.itemsize
 
     def get(self, stream: Stream | None = None) -> NDArray[Any]:

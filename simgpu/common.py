@@ -38,7 +38,7 @@ class Recorded(Protocol):
 
 
 class Recorder(Protocol):
-    """Who writes down what the device does: spans, with times in us, and what each one had to follow."""
+    """Writes down what the device does: spans, with times in us, and the spans that each had to follow."""
 
     def draft(
         self,

@@ -95,7 +95,7 @@ class Device:
 
     @property
     def description(self) -> str:
-        """What it is, for people."""
+        """A name of the device for people."""
         if self.adversary is not None:
             seed = self.adversary.seed
             return f"simulated {self.spec.name}, times mean nothing (adversary {seed})"
@@ -206,7 +206,7 @@ class Device:
         return self.memory_of(cells, self.heap.address(host.nbytes))
 
     def is_pinned(self, array: HostBuffer) -> bool:
-        """Whether `pinned` made this array, or the one that it is a view of; of no bytes, always."""
+        """True if `pinned` made this array or the one that it is a view of, or if it has no bytes."""
         return self.machine.is_pinned(array)
 
     def memset_async(self, memory: object, value: int, nbytes: int, stream: object) -> None:

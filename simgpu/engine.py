@@ -47,7 +47,7 @@ class _Running:
 
     @property
     def wants(self) -> float:
-        """How many places it could use now."""
+        """The number of places that it could use now."""
         return self.work.places if self.goal or not self.work.drain else self.work.places / 2
 
     @property
@@ -57,7 +57,7 @@ class _Running:
 
     @property
     def share(self) -> float:
-        """What it gets of the throughput, next to others."""
+        """Its part of the throughput, next to others."""
         return self.held * self.work.turn
 
 
@@ -200,7 +200,7 @@ class Engine:
             event.passed, event.at = True, self.now
 
     def _crowded(self, device: int) -> bool:
-        """Whether paused kernels hold all places of a device."""
+        """True if paused kernels hold all places of a device."""
         held = sum(run.held for run in self.paused if run.queue.device == device)
         return held > 1 - _NO_ROOM
 
@@ -324,7 +324,7 @@ class Engine:
             self._note_pause()
 
     def _attempt(self, queue: Queue, command: Command, act: Callable[[], Work]) -> Work | None:
-        """What a command asks for, or None if it has failed."""
+        """The work that a command asks for, or None if it has failed."""
         try:
             return act()
         except DeviceError as error:

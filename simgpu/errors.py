@@ -1,4 +1,4 @@
-"""What goes wrong on a simulated GPU, as a tree of errors.
+"""The errors of a simulated GPU, as a tree.
 
 ::
 
@@ -107,7 +107,7 @@ class ReferenceMismatchError(DeviceError):
 
 @dataclass(frozen=True)
 class FaultSite:
-    """Where in a launch something went wrong. Each field is None where it is not known.
+    """The place in a launch where something went wrong. Each field is None where it is not known.
 
     Attributes
     ----------

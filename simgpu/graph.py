@@ -109,7 +109,7 @@ def _walk(
 
 
 def _made(device: Device, call: Call) -> tuple[float, Step]:
-    """What writing the call down costs the host, in us; and what a replay does."""
+    """The us that it costs the host to write the call down, and the step that a replay takes."""
     spec = device.spec
     if call.verb == "record":
         return spec.call_event_us, (call.stream, None, cast(int, call.args[0]), None)

@@ -38,7 +38,7 @@ def interruptible() -> Generator[None]:
 
 
 def given_up(cause: BaseException) -> DeviceError:
-    """What work fails with where its simulation has ended in something else than a result."""
+    """The error of work whose simulation ended with an exception and not with a result."""
     failure = DeviceError(f"the simulation was interrupted by {cause!r}")
     # A copy, because the cause itself goes on up, and collects the frames of all that it passes, with arrays.
     failure.__cause__ = copy.copy(cause)

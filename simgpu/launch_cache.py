@@ -27,7 +27,7 @@ KINDS = 4096  # kinds of launches whose work is kept in mind
 
 @dataclass(frozen=True, eq=False)
 class _Launch:
-    """What some memories held before, and those that a launch changed after it."""
+    """The contents of some memories before a launch, and of those that it changed after it."""
 
     before: list[MemoryState]
     after: list[MemoryState | None]
@@ -129,13 +129,13 @@ LAUNCHES = Remembered()  # of all simulated devices of the process
 
 
 def _nbytes(launches: list[_Launch]) -> int:
-    """What they keep; some keep it together, see `_state`."""
+    """The arrays that they keep; some keep one together, see `_state`."""
     states = {id(s): s for launch in launches for s in (*launch.before, *launch.after) if s}
     return sum(state.nbytes for state in states.values())
 
 
 def _state(memory: GlobalMemory, number: int, known: list[_Launch]) -> MemoryState:
-    """What it holds; where another launch has kept the same, weights say, that one's copy."""
+    """Its contents. If another launch has kept the same, such as weights, that one's copy is shared."""
     for launch in known:
         if memory.holds(launch.before[number]):
             return launch.before[number]

@@ -77,7 +77,7 @@ class Function:
 
     @property
     def identity(self) -> Hashable:
-        """What another kernel has to share with this one to compute the same in the same way."""
+        """The facts that another kernel has to share with this one to compute the same in the same way."""
         stand_in = self.stand_in
         reference = None if stand_in is None else (stand_in.reference, stand_in.above)
         return self.source, self.name, self.contract, reference
@@ -324,7 +324,7 @@ def as_memory(memory: object) -> Memory:
 
 
 def _place(memory: Memory) -> int:
-    """What tells it from all other memory, ever; of the host's, whatever it is mapped by."""
+    """An address that no other memory ever has. For mapped memory it is the one on the host."""
     cells = memory.cells
     return cells.data.__array_interface__["data"][0] if cells.mapped else memory.ptr
 

@@ -24,7 +24,7 @@ MOST = 20  # arrays that are named one by one
 
 
 def wanted() -> bool:
-    """Whether the environment asks for the report."""
+    """True if the environment asks for the report."""
     return os.environ.get(VARIABLE, "") not in ("", "0")
 
 
@@ -56,7 +56,7 @@ def watch(heap: Any) -> None:
 
 
 def report(alive: Iterable[Any]) -> str:
-    """What is alive of a `Heap`, largest first; empty if nothing is."""
+    """The arrays of a `Heap` that are alive, largest first; empty if there are none."""
     found = sorted(alive, key=lambda a: -a.nbytes)  # stable: equals in the order of allocation
     if not found:
         return ""

@@ -116,7 +116,7 @@ class Machine:
 
     @property
     def patient(self) -> bool:
-        """Whether a kernel waits for the host, which is given time."""
+        """True while a kernel waits for the host, which is given time to answer."""
         return self._patient_since is not None
 
     @exclusive
@@ -171,7 +171,7 @@ class Machine:
         )
 
     def is_pinned(self, array: HostBuffer) -> bool:
-        """Whether `pinned` made this array, or the one that it is a view of; of no bytes, always."""
+        """True if `pinned` made this array or the one that it is a view of, or if it has no bytes."""
         return array.nbytes == 0 or self._pinned_room(array) is not None
 
     def _pinned_room(self, array: Any) -> HostBuffer | None:
@@ -251,11 +251,11 @@ class Machine:
             self._waiters = [waiter for waiter in self._waiters if waiter.wake is not wake]
 
     def gone(self, owner: object) -> bool:
-        """Whether nobody is left whom a wait of `owner` could wake. A program with event loops knows."""
+        """True if nobody is left to wake for `owner`, because its event loop is closed, for example."""
         return False
 
     def waits(self, owner: object) -> bool:
-        """Whether something is still watched for `owner`."""
+        """True while something is still watched for `owner`."""
         return any(waiter.owner is owner for waiter in self._waiters)
 
     def _forget_gone(self) -> None:

@@ -42,7 +42,7 @@ class Heap:
             leaks.watch(self)
 
     def alive(self) -> list[Memory]:
-        """What has been allocated and not been given back, in the order of allocation."""
+        """All memory that was allocated and not given back, in the order of allocation."""
         return sorted(self._alive, key=lambda memory: memory.ptr)
 
     def take(
@@ -86,7 +86,7 @@ class Heap:
         )
 
     def find(self, address: int) -> GlobalMemory | None:
-        """What has been allocated at an address, if anything is there still."""
+        """The memory at an address, if some is still there."""
         for memory in self._alive:
             if memory.ptr <= address <= memory.ptr + memory.nbytes:
                 return memory.cells

@@ -1,4 +1,4 @@
-"""Which work is ordered before which: vector clocks over streams, and the races that they reveal.
+"""The order between pieces of work: vector clocks over streams, and the races that they reveal.
 
 Two pieces of work are ordered if one stream holds both, if an event carried the first to the stream of the
 second, or if the host had seen the first complete before it enqueued the second. (Vector clocks: Fidge,
@@ -24,7 +24,7 @@ Key = tuple[int, int]  # device, stream
 
 
 class Clock:
-    """How much of each stream's work is known to come before a point."""
+    """A point in time, as the amount of each stream's work that is known to come before it."""
 
     __slots__ = ("_seen",)
 
@@ -36,7 +36,7 @@ class Clock:
         return Clock(self._seen)
 
     def merge(self, other: Clock) -> None:
-        """What comes before `other` comes before this too."""
+        """All that comes before `other` comes before this point too."""
         for key, count in other._seen.items():
             if count > self._seen.get(key, 0):
                 self._seen[key] = count
@@ -47,13 +47,13 @@ class Clock:
         return count
 
     def covers(self, access: Access) -> bool:
-        """Whether an access comes before this point."""
+        """True if an access comes before this point."""
         return self._seen.get(access.key, 0) >= access.count
 
 
 @dataclass(frozen=True, slots=True)
 class Tells:
-    """How a kernel may hear of others while it runs, or tell them."""
+    """The ways in which a kernel may hear of others while it runs, or tell them."""
 
     waits: bool  # whether it has a loop that may wait
     by: frozenset[int]  # the memories (by address) that it accesses by atomics or as volatile
@@ -70,14 +70,14 @@ class Access:
     tells: Tells | None = None  # how it may hear of others while it runs, if it is a kernel
 
     def agrees(self, other: Access) -> bool:
-        """Whether two kernels that run side by side may order what they do themselves."""
+        """True if two kernels that run side by side may order what they do themselves."""
         a, b = self.tells, other.tells
         return a is not None and b is not None and (a.waits or b.waits) and bool(a.by & b.by)
 
 
 @dataclass(slots=True)
 class History:
-    """Who last wrote an array, who has read it since, and who has added to it in whatever order."""
+    """The access that wrote an array last, and those that have read it or added to it since."""
 
     writer: Access | None = None
     readers: dict[Key, Access] = field(default_factory=dict[Key, Access])
@@ -127,7 +127,7 @@ class _HostUse:
 
 
 class HostHistory:
-    """Who touches which bytes of the host, as far as the host has not seen that it is done.
+    """The accesses to bytes of the host that the host has not yet seen complete.
 
     Arrays of the host are cut into chunks at will, so that addresses tell them apart and not objects.
     """

@@ -39,11 +39,11 @@ class Waiting:
 
     @property
     def changes(self) -> int:
-        """How often it has changed memory."""
+        """The number of times that it has changed memory."""
         return self._execution.changes
 
     def stirred(self) -> bool:
-        """Whether the host has written to memory since it last looked."""
+        """True if the host has written to memory since it last looked."""
         return self._seen != self._sum()
 
     def _sum(self) -> int:

@@ -1,4 +1,4 @@
-"""What the engine works on: queues, their entries, and the work that these ask for."""
+"""Queues, which the engine works on, their entries, and the work that these ask for."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class Paused(Protocol):
 
     @property
     def changes(self) -> int:
-        """How often it has changed memory itself."""
+        """The number of times that it has changed memory itself."""
         ...
 
     def stirred(self) -> bool:
-        """Whether the host has written to memory that it shares with this kernel, since it last looked."""
+        """True if the host has written to memory that it shares with this kernel, since it last looked."""
         ...
 
     def go_on(self, *, last: bool) -> Work:
@@ -31,7 +31,7 @@ class Paused(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What a command asks of the device once it starts."""
+    """The demand of a command on the device once it starts."""
 
     us: float  # how long it takes when it gets all that it demands
     # Which part of the device's places for blocks it fills, 0 to 1. Only kernels and fills have one.
@@ -117,5 +117,5 @@ class Queue:
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is queued or running."""
+        """True if nothing is queued or running."""
         return not self.waiting and not self.running

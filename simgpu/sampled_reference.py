@@ -45,7 +45,7 @@ TOLERANCE = {2: 1e-2, 4: 1e-4, 8: 1e-9}
 
 
 def work(counts: Counts, blocks: int) -> float:
-    """What a launch of `blocks` blocks costs the interpreter, from what a sample of them did."""
+    """The cost of a launch of `blocks` blocks for the interpreter, estimated from a sample of them."""
     one = counts.threads * FIXED + counts.warp_instructions * 32
     return one * blocks / counts.blocks
 
@@ -163,7 +163,7 @@ class StandIn:
         return np.ascontiguousarray(array.reshape(-1), target.dtype)
 
     def _compare(self, parameter: Parameter, tried: GlobalMemory, new: NDArray[Any]) -> int:
-        """How many elements the sample wrote; all of them have to agree."""
+        """The number of elements that the sample wrote; all of them have to agree."""
         trail, size = tried.trail, new.dtype.itemsize
         assert trail is not None
         index = np.flatnonzero(trail[: new.nbytes].reshape(-1, size).any(axis=1))

@@ -35,7 +35,7 @@ class Event:
     @property
     @exclusive
     def done(self) -> bool:
-        """Whether the device has passed it. The query costs host time, so polling ends."""
+        """True once the device has passed it. The query costs host time, so polling ends."""
         self.device.spend(self.device.spec.call_query_us)
         if self.state.passed:
             self.machine.observe(self.before)
@@ -48,7 +48,7 @@ class Event:
 
     @property
     def retired(self) -> bool:
-        """Whether the device has passed it, without anybody noticing."""
+        """As `done`, but the query costs nothing, and the host learns nothing from it."""
         return self.state.passed
 
     @exclusive
@@ -63,7 +63,7 @@ class Event:
 
     @property
     def _failure(self) -> DeviceError | None:
-        """What went wrong before it, as a CUDA event's status has it."""
+        """The error of the work before it, as a CUDA event's status has it."""
         return self.state.error or self.state.untold
 
 
@@ -93,7 +93,7 @@ class Stream:
     @property
     @exclusive
     def done(self) -> bool:
-        """Whether it holds no unfinished work."""
+        """True if it holds no unfinished work."""
         self.device.spend(self.device.spec.call_query_us)
         if self.queue.idle:
             self.machine.observe(self.clock)

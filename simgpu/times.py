@@ -1,4 +1,4 @@
-"""How long a kernel takes, from what the interpreter counted.
+"""The time that a kernel takes, from what the interpreter counted.
 
 One sum and some bounds. The longest warp has to go through its own instructions, loads and barriers one
 after another, and no sooner than its block has started; once for every wave of blocks, if that takes
@@ -45,7 +45,7 @@ class KernelTime:
 
     @property
     def bound(self) -> str:
-        """Which of them it is."""
+        """The name of the bound that holds, which is the longest time."""
         return max(self.bounds, key=lambda name: self.bounds[name])
 
     @property
@@ -61,7 +61,7 @@ def blocks_by_registers(spec: DeviceSpec, threads: int, registers: int) -> int:
 
 
 def resident_blocks(spec: DeviceSpec, threads: int, shared_bytes: int, registers: int = 0) -> int:
-    """How many blocks one SM holds at once, at least 1. Threads are counted in whole warps."""
+    """The number of blocks that one SM holds at once, at least 1. Threads are counted in whole warps."""
     by_threads = spec.threads_per_sm // (math.ceil(threads / 32) * 32)
     by_shared = spec.shared_bytes_per_sm // shared_bytes if shared_bytes else spec.blocks_per_sm
     by_registers = blocks_by_registers(spec, threads, registers)
@@ -164,7 +164,7 @@ def copy_time(spec: DeviceSpec, kind: str, nbytes: int) -> float:
 
 
 def staging_time(spec: DeviceSpec, nbytes: int) -> float:
-    """What the host pays, in us, for a copy from pageable memory, on top of one from pinned memory.
+    """The host's time, in us, for a copy from pageable memory, on top of one from pinned memory.
 
     Up to 64 KiB a call returns without waiting for a staging buffer (CUDA Runtime API, "API
     synchronization behavior"); the fixed cost is taken to grow up to there.
@@ -173,7 +173,7 @@ def staging_time(spec: DeviceSpec, nbytes: int) -> float:
 
 
 def unstaging_time(spec: DeviceSpec, nbytes: int) -> float:
-    """What the host pays, in us, for a copy to pageable memory behind the end of the copy itself.
+    """The host's time, in us, for a copy to pageable memory behind the end of the copy itself.
 
     It empties the staging buffer while the bus fills it, and is the slower of the two.
     """

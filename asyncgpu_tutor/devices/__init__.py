@@ -1,1 +1,1 @@
-"""What operations run on: the protocol of a device, CuPy behind one door, and simgpu behind another."""
+"""The devices that operations run on: their protocol, CuPy behind one door, and simgpu behind another."""

@@ -1,1 +1,1 @@
-"""What a kernel did: its counts, line by line, its accesses, and what the model makes of them."""
+"""Reports of kernels: counts, line by line, accesses, and the times that the model makes of them."""

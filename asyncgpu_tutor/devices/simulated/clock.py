@@ -38,7 +38,7 @@ class Machine(simgpu.machine.Machine):
             loop.call_soon(self._turn, loop, self.calls, 0)
 
     def gone(self, owner: object) -> bool:
-        """Whether the event loop that a wait belongs to is closed."""
+        """True if the event loop that a wait belongs to is closed."""
         return isinstance(owner, asyncio.AbstractEventLoop) and owner.is_closed()
 
     async def sleep(self, us: float) -> None:

@@ -1,4 +1,4 @@
-"""What kernels of the simulated device did, for `inspection`; not loaded before somebody asks."""
+"""Reports of what kernels of the simulated device did, for `inspection`; loaded when it asks."""
 
 from simgpu.report.accesses import Access, Watched, memory_of
 from simgpu.report.columns import render

@@ -65,7 +65,7 @@ class SimEvent(simgpu.Event):
     @property
     @translated
     def done(self) -> bool:
-        """Whether the device has passed it. The query costs host time, so polling ends."""
+        """True once the device has passed it. The query costs host time, so polling ends."""
         return super().done
 
 
@@ -79,13 +79,13 @@ class SimStream(simgpu.Stream):
 
     @property
     def device(self) -> SimDevice:
-        """Where it is."""
+        """The device that does its work."""
         return cast(SimDevice, self._device)
 
     @property
     @translated
     def done(self) -> bool:
-        """Whether it holds no unfinished work."""
+        """True if it holds no unfinished work."""
         return super().done
 
 

@@ -38,7 +38,7 @@ class Device:
     ordinal : int
         Number of the device on its machine.
     spec : DeviceSpec or str
-        Which GPU it imitates; also by name, such as ``"t4"``, or from a file of ``calibrate``.
+        Which GPU it imitates; also by name, such as ``"t4"``, or from a file of `save_spec`.
     machine : Machine
         The host that it is plugged into; devices of one machine share its clock.
     adversary : int, optional

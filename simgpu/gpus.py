@@ -1,4 +1,4 @@
-"""Which GPUs can be simulated: by name, from data sheets, or from a file that `calibrate` wrote."""
+"""The GPUs that can be simulated: by name, from data sheets, or from a file that `save_spec` wrote."""
 
 from __future__ import annotations
 
@@ -118,8 +118,8 @@ def find_spec(name: str) -> DeviceSpec:
     if name.endswith(".json"):
         return load_spec(Path(name))
     raise UsageError(
-        f"{name!r} is not a GPU that can be simulated: say one of {', '.join(SPECS)}, or name a .json file, "
-        "a file of save_spec"
+        f"{name!r} is not a GPU that can be simulated: say one of {', '.join(SPECS)}, or name a .json file "
+        "that save_spec wrote"
     )
 
 

@@ -21,7 +21,7 @@ E = TypeVar("E", bound=BaseException)
 _WORDS = {
     "(stream.wait_event())": "(shared(), overlap(), stream.wait_event())",
     "device.pinned(shape, dtype)": "agt.pinned(shape, dtype)",
-    "a file of save_spec": "a file that asyncgpu-tutor calibrate wrote",
+    "that save_spec wrote": "that tools/calibrate.py wrote",
 }
 
 

@@ -114,7 +114,7 @@ class SimDevice(simgpu.Device):
     ordinal : int
         Number of the device on its machine.
     spec : DeviceSpec or str
-        Which GPU it imitates; also by name, such as ``"t4"``, or from a file of ``calibrate``.
+        Which GPU it imitates; also by name, such as ``"t4"``, or from a file of ``tools/calibrate.py``.
     machine : Machine
         The host that it is plugged into; devices of one machine share its clock.
     adversary, stand_in_above, load_us

@@ -12,7 +12,7 @@ import simgpu
 from asyncgpu_tutor import errors
 from asyncgpu_tutor.devices.protocol import Device, Event, Graph, Replay, Stream
 from asyncgpu_tutor.devices.simgpu_errors import translated, translation
-from asyncgpu_tutor.devices.simulated import SimDevice, SimEvent, SimStream
+from asyncgpu_tutor.devices.simulated import SimDevice, SimEvent, SimStream, find_spec
 from asyncgpu_tutor.devices.simulated.sim_device import SimGraph, SimReplay
 from simgpu import errors as theirs
 
@@ -68,6 +68,8 @@ def test_advice_is_in_this_package_s_words() -> None:
     said = str(translation(theirs.StreamRaceError("let one wait (stream.wait_event()), or")))
 
     assert "(shared(), overlap(), stream.wait_event())" in said
+    with pytest.raises(errors.UsageError, match=r"that tools/calibrate\.py wrote"):
+        find_spec("no such GPU")
 
 
 def test_a_kept_error_keeps_nothing_else() -> None:

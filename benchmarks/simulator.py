@@ -25,8 +25,8 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor.commands.mlp import run_batches, upload
 from asyncgpu_tutor.data import seed_inputs
 from asyncgpu_tutor.devices.simulated import Machine, SimDevice
-from asyncgpu_tutor.devices.simulated.engine import Command, Engine, Work
-from asyncgpu_tutor.devices.simulated.launch_cache import LAUNCHES
+from simgpu.engine import Command, Engine, Work
+from simgpu.launch_cache import LAUNCHES
 
 STREAMS = 4
 CHAINS = 1250  # of copy, kernel, copy, on each stream

@@ -18,7 +18,8 @@ from typing import Any
 
 TESTS = Path(__file__).resolve().parent
 PACKAGE = TESTS.parent / "asyncgpu_tutor"
-# Rooms of the package that nobody enters in a browser.
+SIMULATED = TESTS.parent / "simgpu"
+# The rooms of the tutor that nobody enters in a browser.
 OUTSIDE = {
     "commands": "they are typed at a prompt; `start` runs a server, and `profile -- CMD` a program",
     "devices/cuda": "there is no CUDA; CuPy's device has a thread that waits for events",
@@ -68,6 +69,8 @@ def by_the_course() -> bool:
         place = Path(frame.f_code.co_filename)
         if place.is_relative_to(PACKAGE):
             return not any(place.is_relative_to(PACKAGE / room) for room in OUTSIDE)
+        if place.is_relative_to(SIMULATED):
+            return True
         if place.is_relative_to(TESTS):
             return False
         if place.parent.name.startswith("ipykernel_"):  # the file that a cell is said to be in

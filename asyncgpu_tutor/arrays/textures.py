@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from asyncgpu_tutor.cuda_c import TextureForm
 from asyncgpu_tutor.devices.protocol import Device, Memory
+from simgpu.cuda_c import TextureForm
 
 
 class Texture:

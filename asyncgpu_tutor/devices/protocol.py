@@ -17,7 +17,7 @@ import numpy.typing as npt
 from asyncgpu_tutor.traces.spans import SpanLog
 
 if TYPE_CHECKING:
-    from asyncgpu_tutor.cuda_c import TextureForm
+    from simgpu.cuda_c import TextureForm
 
 HostBuffer = npt.NDArray[Any]
 Dim3 = tuple[int, int, int]

@@ -9,11 +9,11 @@ The counts are the interpreter's, the times the model's, so it looks at simulate
 - `what_if` runs one program for many values of its parameters.
 """
 
-from asyncgpu_tutor.inspection.kernel_report import KernelReport
 from asyncgpu_tutor.inspection.report import Report
 from asyncgpu_tutor.inspection.scope import microscope
 from asyncgpu_tutor.inspection.threads import Threads, show_threads
 from asyncgpu_tutor.inspection.what_if import Exploration, explore
+from simgpu.report.kernel_report import KernelReport
 
 __all__ = [
     "Exploration",

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from asyncgpu_tutor.arrays.handles import DeviceArray, Partition
 from asyncgpu_tutor.arrays.textures import Texture
-from asyncgpu_tutor.cuda_c import GlobalMemory, Limits, compile_source
 from asyncgpu_tutor.devices.protocol import Dim3
 from asyncgpu_tutor.errors import ArrayDTypeError, KernelFault, UsageError
 from asyncgpu_tutor.kernels import Kernel
 from asyncgpu_tutor.kernels.configuration import as_dim3, configuration
 from asyncgpu_tutor.ops import d2h
+from simgpu.cuda_c import GlobalMemory, Limits, compile_source
 
 MOST_THREADS = 4096
 MOST_STEPS = 80

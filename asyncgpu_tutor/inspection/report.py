@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from asyncgpu_tutor.devices.simulated import DeviceSpec, Launched
 from asyncgpu_tutor.errors import UsageError
-from asyncgpu_tutor.inspection.columns import render
-from asyncgpu_tutor.inspection.kernel_report import KernelReport, add_up
-from asyncgpu_tutor.inspection.listing import annotate
+from simgpu.report.columns import render
+from simgpu.report.kernel_report import KernelReport, add_up
+from simgpu.report.listing import annotate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,11 +9,11 @@ import numpy as np
 
 from asyncgpu_tutor.arrays.handles import DeviceArray, Partition
 from asyncgpu_tutor.arrays.textures import Texture
-from asyncgpu_tutor.cuda_c import Parameter, Signature
 from asyncgpu_tutor.devices.protocol import NULL, NullMemory
 from asyncgpu_tutor.errors import ArrayDTypeError, ArrayShapeError, UsageError, UseAfterMoveError
 from asyncgpu_tutor.kernels.kernel_source import KernelSource
 from asyncgpu_tutor.ops import DeviceOp, asarray, is_foreign
+from simgpu.cuda_c import Parameter, Signature
 
 Acceptor = Callable[[Any], Any]
 _TEXTURE = "a texture is passed as a parameter of its own, a cudaTextureObject_t"

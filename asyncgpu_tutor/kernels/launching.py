@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from asyncgpu_tutor.arrays.handles import DeviceArray, Partition, noted_moves
-from asyncgpu_tutor.cuda_c import Parameter, Signature
 from asyncgpu_tutor.devices.protocol import USUAL_LIMITS
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.kernels.accepted_arguments import Acceptor, shape_check
 from asyncgpu_tutor.kernels.configuration import check_limits, configuration, differ
+from simgpu.cuda_c import Parameter, Signature
 
 
 def launcher(

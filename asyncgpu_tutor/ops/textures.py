@@ -13,12 +13,12 @@ import numpy.typing as npt
 
 from asyncgpu_tutor.arrays.handles import DeviceArray, Partition, borrowed_in
 from asyncgpu_tutor.arrays.textures import Texture
-from asyncgpu_tutor.cuda_c import TextureForm
 from asyncgpu_tutor.errors import ArrayDTypeError, ArrayShapeError, CaptureError
 from asyncgpu_tutor.ops.array_operations import upload
 from asyncgpu_tutor.ops.operation import DeviceOp, evaluate
 from asyncgpu_tutor.ops.pinned import asarray, is_foreign
 from asyncgpu_tutor.run import ExecutionContext
+from simgpu.cuda_c import TextureForm
 
 
 class _MakeTexture(DeviceOp[Texture]):

@@ -283,7 +283,7 @@ class TestKernelsThatWaitForEachOther:
             agt.synchronize()
 
     def test_an_interrupt_ends_one_that_looks_again(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        from asyncgpu_tutor.cuda_c import Execution
+        from simgpu.cuda_c import Execution
 
         with agt.using("sim"):
             mail, stream = agt.pin(np.zeros(4, np.uint32)), agt.create_stream()

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.devices.simulated.gpus import find_spec
 from asyncgpu_tutor.exercises import answers, check
 from asyncgpu_tutor.exercises.chapters import EXERCISES
 from asyncgpu_tutor.exercises.names_of_other_cells import strays
+from simgpu.gpus import find_spec
 
 T = TypeVar("T")
 
@@ -95,7 +95,7 @@ def test_where_the_machine_is_full_a_check_says_what_to_do_and_nothing_of_the_an
     def full(*_: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr("asyncgpu_tutor.devices.simulated.memory.GlobalMemory", full)
+    monkeypatch.setattr("simgpu.memory.GlobalMemory", full)
     on_device = check("04-diamond", answers.model(EXERCISES["04-diamond"])).cause
     monkeypatch.setattr("asyncgpu_tutor.exercises.sandbox.agt.record", full)
     on_host = check("04-diamond", answers.model(EXERCISES["04-diamond"])).cause

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from asyncgpu_tutor.cuda_c import Counts, GlobalMemory, compile_source
+from simgpu.cuda_c import Counts, GlobalMemory, compile_source
 
 from .cases import KernelCase, dim3, kernel_cases
 

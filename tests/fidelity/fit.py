@@ -3,7 +3,7 @@
 python -m tests.fidelity.fit kernels [--write]
 python -m tests.fidelity.fit mlp [--write]
 
-Prints them; `--write` puts them into `asyncgpu_tutor/devices/simulated/spec.py`. Kernels first, since the
+Prints them; `--write` puts them into `simgpu/spec.py`. Kernels first, since the
 MLP is made of them.
 """
 
@@ -17,7 +17,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import asyncgpu_tutor.devices.simulated.spec as spec_module
+import simgpu.spec as spec_module
 from asyncgpu_tutor.devices.simulated import SPECS, DeviceSpec
 
 from .counting import load

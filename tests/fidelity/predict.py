@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.cuda_c import Counts, LaunchResult, Program
 from asyncgpu_tutor.devices.simulated import DeviceSpec, SimDevice, find_spec
-from asyncgpu_tutor.devices.simulated.launches_and_copies import SimFunction
-from asyncgpu_tutor.devices.simulated.modelled_times import (
+from simgpu.cuda_c import Counts, LaunchResult, Program
+from simgpu.launches import SimFunction
+from simgpu.times import (
     copy_time,
     kernel_time,
     staging_time,

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.arrays import handles as room
 from asyncgpu_tutor.arrays.handles import DeviceArray, Partition, noting_moves
-from asyncgpu_tutor.cuda_c import read_signature
 from asyncgpu_tutor.devices.protocol import USUAL_LIMITS, Device, Memory
 from asyncgpu_tutor.errors import ArrayDTypeError, LaunchConfigError, UsageError
 from asyncgpu_tutor.kernels.accepted_arguments import (
@@ -25,6 +24,7 @@ from asyncgpu_tutor.kernels.accepted_arguments import (
 )
 from asyncgpu_tutor.kernels.configuration import check_limits, configuration, differ
 from asyncgpu_tutor.kernels.launching import launcher
+from simgpu.cuda_c import read_signature
 
 WHOLE = {
     "bool": np.bool_,

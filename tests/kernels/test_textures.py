@@ -18,9 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.cuda_c import GlobalMemory, TextureForm, compile_source
 from asyncgpu_tutor.devices.protocol import Device
-from asyncgpu_tutor.devices.simulated.gpus import find_spec
 from asyncgpu_tutor.errors import (
     ArrayDTypeError,
     ArrayShapeError,
@@ -32,6 +30,8 @@ from asyncgpu_tutor.errors import (
     UninitialisedReadError,
     UseAfterMoveError,
 )
+from simgpu.cuda_c import GlobalMemory, TextureForm, compile_source
+from simgpu.gpus import find_spec
 
 Array = np.ndarray[Any, Any]
 SAMPLE = """

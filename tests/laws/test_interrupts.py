@@ -26,7 +26,7 @@ class TestInterrupts:
 
     @pytest.fixture(autouse=True)
     def interrupted(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-        from asyncgpu_tutor.cuda_c.lockstep.team import Launch
+        from simgpu.cuda_c.lockstep.team import Launch
 
         def look(launch: Launch) -> None:
             if not launch.told:
@@ -88,8 +88,8 @@ def _notes(error: BaseException | None) -> list[str]:
 
 
 def test_long_interpretation_says_so_once(capsys: pytest.CaptureFixture[str]) -> None:
-    from asyncgpu_tutor.cuda_c import Limits
-    from tests.cuda_c.support import launch
+    from simgpu.cuda_c import Limits
+    from tests.simgpu.cuda_c.support import launch
 
     source = (
         """extern "C" __global__ void slow(int* x) { for (int i = 0; i < 100; i++) x[0] += 1; }"""

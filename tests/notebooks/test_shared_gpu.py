@@ -23,7 +23,7 @@ import pytest
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import exercises
 from asyncgpu_tutor.devices.simulated import Machine, SimDevice
-from asyncgpu_tutor.devices.simulated.adversary import Adversary, Whim
+from simgpu.adversary import Adversary, Whim
 
 SOLUTIONS = Path(__file__).resolve().parents[2] / "solutions"
 PAGES = sorted(path.stem for path in SOLUTIONS.glob("*.ipynb"))

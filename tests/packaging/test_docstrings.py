@@ -9,10 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-PACKAGE = Path(__file__).resolve().parents[2] / "asyncgpu_tutor"
+ROOT = Path(__file__).resolve().parents[2]
 MODULES = [
-    ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__")
-    for path in sorted(PACKAGE.rglob("*.py"))
+    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+    for package in ("asyncgpu_tutor", "simgpu")
+    for path in sorted((ROOT / package).rglob("*.py"))
     if ">>> " in path.read_text(encoding="utf-8")
 ]
 

@@ -50,11 +50,11 @@ def test_import_takes_a_moment_because_it_loads_no_room(root: Path, run: Run) ->
 @pytest.mark.parametrize(
     ("program", "unneeded"),
     [
-        ("agt.Trace()", {"numpy", "asyncio", "asyncgpu_tutor.cuda_c", "asyncgpu_tutor.devices"}),
-        ("agt.Trace().plot().words", {"asyncgpu_tutor.cuda_c", "asyncgpu_tutor.ops"}),
+        ("agt.Trace()", {"numpy", "asyncio", "simgpu.cuda_c", "asyncgpu_tutor.devices"}),
+        ("agt.Trace().plot().words", {"simgpu.cuda_c", "asyncgpu_tutor.ops"}),
         ("agt.errors.UsageError", {"numpy", "asyncio", "asyncgpu_tutor.ops"}),
         ("agt.ranges.enabled()", {"numpy", "asyncio", "asyncgpu_tutor.ops"}),
-        ("agt.data.seed_inputs", {"asyncio", "asyncgpu_tutor.cuda_c", "asyncgpu_tutor.ops"}),
+        ("agt.data.seed_inputs", {"asyncio", "simgpu.cuda_c", "asyncgpu_tutor.ops"}),
         ("agt.zeros(4)", {f"asyncgpu_tutor.{room}" for room in UPPER}),
     ],
 )

@@ -32,7 +32,8 @@ def wheel(root: Path, tmp_path_factory: pytest.TempPathFactory, run: Run) -> Pat
 
 def test_wheel_holds_what_the_checkout_holds_and_nothing_else(root: Path, wheel: Path) -> None:
     listed = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "asyncgpu_tutor", *PARTS],
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+        + ["asyncgpu_tutor", "simgpu", *PARTS],
         cwd=root,
         capture_output=True,
         text=True,
@@ -48,7 +49,7 @@ def test_wheel_holds_what_the_checkout_holds_and_nothing_else(root: Path, wheel:
     progress = [f"asyncgpu_tutor/course/{part}progress.json" for part in pages]
     left_out = ("asyncgpu_tutor-", *progress)
     assert {name for name in names if not name.startswith(left_out)} == expected
-    assert "asyncgpu_tutor/py.typed" in names
+    assert {"asyncgpu_tutor/py.typed", "simgpu/py.typed"} <= names
     assert "asyncgpu_tutor/kernels/sgemm_naive.py" in names
     assert any(name.startswith("asyncgpu_tutor/data/") for name in names)
     assert any(name.endswith("/licenses/LICENSE") for name in names)

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.devices.simulated import SimDevice
-from asyncgpu_tutor.devices.simulated.stream import SimEvent
 from asyncgpu_tutor.errors import (
     ArrayDTypeError,
     ArrayShapeError,
@@ -27,6 +26,7 @@ from asyncgpu_tutor.errors import (
     UseAfterMoveError,
 )
 from asyncgpu_tutor.serving import lane
+from simgpu.stream import SimEvent
 from tests.serving.doubling import DOUBLE, N, lasting, pipeline, request
 
 PRODUCT = """

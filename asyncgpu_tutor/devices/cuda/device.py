@@ -17,7 +17,6 @@ import cupy
 import numpy as np
 from cupy.cuda import PinnedMemoryPointer, runtime
 
-from asyncgpu_tutor.cuda_c import TextureForm, read_signature
 from asyncgpu_tutor.devices.cuda.compile import compile_function
 from asyncgpu_tutor.devices.cuda.graph_nodes import span_facts
 from asyncgpu_tutor.devices.cuda.guard import CUDA_ERRORS, guarded, translated
@@ -43,6 +42,7 @@ from asyncgpu_tutor.devices.protocol import (
 from asyncgpu_tutor.errors import DeviceMismatchError, UsageError
 from asyncgpu_tutor.traces.spans import SpanKind, SpanLog
 from asyncgpu_tutor.traces.spans.tag import forbid_nested_wait
+from simgpu.cuda_c import TextureForm, read_signature
 
 # While kernels may call the host, the event loop has a turn so often: it costs each call some 0.5 us, and is
 # how late others, such as who awaits the kernel, notice anything.

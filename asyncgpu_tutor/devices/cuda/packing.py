@@ -14,7 +14,7 @@ from typing import Any
 
 from cupy.cuda import driver
 
-from asyncgpu_tutor.cuda_c import Parameter, Signature
+from simgpu.cuda_c import Parameter, Signature
 
 # NumPy's letters for its types are the struct module's. cuLaunchKernel takes each argument at its natural
 # alignment, which is what "@" means there.

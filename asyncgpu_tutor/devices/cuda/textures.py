@@ -8,8 +8,8 @@ import cupy
 from cupy.cuda import runtime
 from cupy.cuda import texture as made
 
-from asyncgpu_tutor.cuda_c import TextureForm
 from asyncgpu_tutor.devices.protocol import Device, Memory
+from simgpu.cuda_c import TextureForm
 
 # Their numbers in CUDA: cudaChannelFormatKind, cudaTextureAddressMode.
 _KINDS = {"i": 0, "u": 1, "f": 2}

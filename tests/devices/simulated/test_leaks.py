@@ -9,7 +9,7 @@ from pathlib import Path
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.simulated import SimDevice
-from asyncgpu_tutor.devices.simulated.leaks import MOST, report
+from simgpu.leaks import MOST, report
 
 HEAD = "import asyncgpu_tutor as agt\nagt.use('sim')\n"
 

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.cuda_c import GlobalMemory, compile_source
 from asyncgpu_tutor.devices.simulated import Machine, SimDevice
 from asyncgpu_tutor.errors import OutOfBoundsError, ReferenceMismatchError
 from asyncgpu_tutor.kernels import SGEMM_NAIVE
+from simgpu.cuda_c import GlobalMemory, compile_source
 
 AXPY = r"""
 extern "C" __global__ void axpy(unsigned int n, float a, const float* x, float* y) {

@@ -1,0 +1,1 @@
+"""A GPU in NumPy: CUDA C, streams, events, graphs, hazards and modelled times."""

@@ -1,0 +1,157 @@
+"""Expressions that change something: `=`, `+=` and its like, `++` and `--`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from simgpu.cuda_c.compile.braces import converted, listed
+from simgpu.cuda_c.compile.context import Compile, Context
+from simgpu.cuda_c.compile.conversions import constant, convert, value
+from simgpu.cuda_c.compile.operators import operate
+from simgpu.cuda_c.compile.places import place_of
+from simgpu.cuda_c.compile.record import Node
+from simgpu.cuda_c.compile.storage import after, use, writable, writer
+from simgpu.cuda_c.compile.summing_loops import added, by_turns
+from simgpu.cuda_c.compile.typed import Evaluate, Expr, MemoryPlace, RegisterPlace
+from simgpu.cuda_c.lockstep.masks import Mask
+from simgpu.cuda_c.lockstep.team import Team
+from simgpu.cuda_c.memory import access
+from simgpu.cuda_c.syntax.ast import Assign, Braces, Expression, Increment
+from simgpu.cuda_c.text.source import Position
+from simgpu.cuda_c.types import BOOL, FLOAT, HALF, INT, Pointer, Scalar, Struct, spelled
+
+
+def _assign(c: Context, node: Assign, used: bool) -> Expr:
+    target = place_of(c, node.target)
+    ctype, place = target.type, target.place
+    own = _own_operator(c, node, target)
+    if own is not None:
+        return own
+    writable(c, target, node.at)
+    if node.op:
+        ahead: Evaluate | None = None
+        if isinstance(node.value, Braces) and node.value.type is None:
+            by = listed(c, node.value, ctype)
+        else:
+            before, first = c.slots, len(c.written)
+            by = c.expression(node.value)
+            if any(v is None or v.slot < before for v in c.written[first:]):
+                ahead = _ahead(c, by)
+            if c.summing is not None:
+                c.summing.append(added(c, target, node.op, by))
+                by = by_turns(by)
+        out = _update(
+            c, target, lambda old: operate(c, node.op, old, by, node.at), node.at, [by], False
+        )
+        out.run = after(ahead, out.run)
+        return out
+    new = converted(c, node.value, ctype, node.at)
+    write = writer(c, target, node.at, new)
+    evaluate = new.run
+    if isinstance(place, MemoryPlace):
+        pointer = place.accessed
+
+        def run(t: Team, m: Mask) -> Any:
+            result = evaluate(t, m)  # the right side goes first, as C++17 has it
+            write(t, m, result, pointer(t, m))
+            return result
+    else:
+        called = place.before if isinstance(place, RegisterPlace) else None
+
+        def run(t: Team, m: Mask) -> Any:
+            result = evaluate(t, m)
+            if called is not None:
+                called(t, m)
+            write(t, m, result, None)
+            return result
+
+    return value(c, ctype, run, node.at, [target, new], origin=new.origin)
+
+
+def _ahead(c: Context, by: Expr) -> Evaluate:
+    """What computes a value that from then on is at hand, since `x += f()` may change `x` in `f`.
+
+    C++17 has the right side go first, and where it changes nothing that makes no difference.
+    """
+    slot, evaluate = c.new_slot(), by.run
+
+    def run(t: Team, m: Mask) -> None:
+        t.slots[slot] = evaluate(t, m)
+
+    by.run, by.product = lambda t, m: t.slots[slot], None
+    return run
+
+
+def _own_operator(c: Context, node: Assign, target: Expr) -> Expr | None:
+    """`a += b` or `a = b`, if the file says itself what it means for this struct."""
+    bare = isinstance(node.value, Braces) and node.value.type is None
+    if not isinstance(target.type, Struct) or bare:
+        return None
+    known = c.class_of(target.type)
+    name = f"operator{node.op}="
+    if name not in c.functions and (known is None or name not in known.methods):
+        return None
+    found = c.rules.overloaded(c, name, [target, c.expression(node.value)], node.at)
+    return None if found is None else use(c, found)
+
+
+def _increment(c: Context, node: Increment, used: bool) -> Expr:
+    target = place_of(c, node.operand)
+    if isinstance(target.type, Struct):
+        dummy = [constant(INT, 0, node.at)] if node.postfix else []
+        found = c.rules.overloaded(c, f"operator{node.op * 2}", [target, *dummy], node.at)
+        if found is not None:
+            return use(c, found)
+    writable(c, target, node.at)
+    kind = target.type
+    if isinstance(kind, Struct) or kind is BOOL:
+        c.fail(node.at, f"'{node.op}{node.op}' cannot take a '{spelled(kind)}'")
+    whole = isinstance(kind, Pointer) or (isinstance(kind, Scalar) and kind.is_integer)
+    one = constant(INT if whole else HALF if kind is HALF else FLOAT, 1, node.at)
+    old_wanted = node.postfix and used
+    return _update(
+        c, target, lambda old: operate(c, node.op, old, one, node.at), node.at, [], old_wanted
+    )
+
+
+def _update(
+    c: Context,
+    target: Expr,
+    combine: Callable[[Expr], Expr],
+    at: Position,
+    parts: list[Expr],
+    old_wanted: bool,
+) -> Expr:
+    """Read a place, compute from it, write it back; the address is computed once."""
+    ctype, place = target.type, target.place
+    slot = c.new_slot()
+    use(c, target)
+    before = c.note(Node((target.node,)))
+    old = Expr(ctype, lambda t, m: t.slots[slot], at, before, origin=target.origin)
+    result = convert(c, combine(old), ctype, at)
+    write = writer(c, target, at, result)
+    new = result.run
+    if isinstance(place, MemoryPlace):
+        pointer = place.accessed
+        site = c.new_site(at, volatile=place.volatile)
+
+        def run(t: Team, m: Mask) -> Any:
+            ptr = pointer(t, m)
+            before = t.slots[slot] = access.load(t, m, ptr, ctype, site)
+            after = new(t, m)
+            write(t, m, after, ptr)
+            return before if old_wanted else after
+    else:
+        read = target.run
+
+        def run(t: Team, m: Mask) -> Any:
+            before = t.slots[slot] = read(t, m)
+            after = new(t, m)
+            write(t, m, after, None)
+            return before if old_wanted else after
+
+    return value(c, ctype, run, at, [target, result, *parts], origin=target.origin)
+
+
+EXPRESSIONS: Mapping[type[Expression], Compile] = {Assign: _assign, Increment: _increment}

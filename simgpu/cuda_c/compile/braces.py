@@ -1,0 +1,162 @@
+"""Lists in braces: values and initialisers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from simgpu.cuda_c.compile.context import Compile, Context
+from simgpu.cuda_c.compile.conversions import constant, convert, null, value
+from simgpu.cuda_c.compile.places import place_of
+from simgpu.cuda_c.compile.storage import joined, spread
+from simgpu.cuda_c.compile.type_names import resolve
+from simgpu.cuda_c.compile.typed import Expr
+from simgpu.cuda_c.compile.variables import Origin
+from simgpu.cuda_c.syntax.ast import Braces, Expression, Text
+from simgpu.cuda_c.text.source import Position
+from simgpu.cuda_c.types import UINT, Array, CType, Pointer, Scalar, Struct, leaves, spelled
+
+
+def converted(c: Context, node: Expression, ctype: CType, at: Position) -> Expr:
+    """What is assigned or returned where a `ctype` is wanted; a bare list makes one."""
+    if isinstance(node, Braces) and node.type is None:
+        return listed(c, node, ctype)
+    return convert(c, c.expression(node), ctype, at)
+
+
+def _construct(c: Context, node: Braces, used: bool) -> Expr:
+    if node.type is None:
+        c.unsupported(node.at, "a list in braces is supported as an initialiser only")
+    return listed(c, node, resolve(c, node.type))
+
+
+def listed(c: Context, node: Braces, ctype: CType) -> Expr:
+    """`{a, b}` as a value of a struct or number; what is left out is zero."""
+    if isinstance(ctype, Scalar):
+        if len(node.items) > 1:
+            c.fail(node.at, f"too many values for one '{spelled(ctype)}'")
+        if not node.items:
+            return constant(ctype, 0, node.at)
+        return convert(c, c.expression(node.items[0]), ctype, node.at)
+    if isinstance(ctype, Pointer) and len(node.items) <= 1:
+        return (
+            convert(c, c.expression(node.items[0]), ctype, node.at)
+            if node.items
+            else null(ctype, node.at)
+        )
+    if not isinstance(ctype, Struct):
+        c.fail(node.at, f"'{spelled(ctype)}' cannot be made from a list")
+    known = c.class_of(ctype)
+    if known is not None and known.takes_over(node):
+        arguments = [place_of(c, item) for item in node.items]
+        return c.rules.construct(c, known, arguments, node.at, None)
+    if (
+        len(node.items) == 1
+        and not isinstance(node.items[0], Braces)
+        and _type_of(c, node.items[0]) == ctype
+    ):
+        return c.expression(node.items[0])
+    parts = initialise(c, node, ctype)
+    origin = Origin()
+    for part in parts:
+        origin.unite(part.origin)
+    return value(c, ctype, joined(parts), node.at, parts, origin=origin)
+
+
+def initialise(c: Context, node: Expression, ctype: CType) -> list[Expr]:
+    """One expression for each leaf of `ctype`, from a braced list; C's rules for nesting."""
+    if isinstance(node, Text) and isinstance(ctype, Array):
+        node = Braces(at=node.at, items=node.characters())
+    if isinstance(ctype, (Scalar, Pointer)):
+        if isinstance(node, Braces):
+            return [listed(c, node, ctype)]
+        return [convert(c, c.expression(node), ctype, node.at)]
+    known = c.class_of(ctype)
+    if known is not None and known.takes_over(node):
+        return spread(c, converted(c, node, ctype, node.at), ctype)
+    if not isinstance(node, Braces):
+        whole = c.expression(node)
+        if whole.type != ctype:
+            c.fail(node.at, f"no conversion from '{spelled(whole.type)}' to '{spelled(ctype)}'")
+        return spread(c, whole, ctype)
+    if node.type is not None and resolve(c, node.type) == ctype:
+        node = Braces(at=node.at, items=node.items)
+    if len(node.items) == 1 and isinstance(ctype, Struct) and _copies(c, node.items[0], ctype):
+        return spread(c, c.expression(node.items[0]), ctype)
+    items = list(node.items)
+    out = _fill(c, items, ctype, node.at)
+    if items:
+        c.fail(items[0].at, f"too many values for '{spelled(ctype)}'")
+    return out
+
+
+def _fill(c: Context, items: list[Expression], ctype: CType, at: Position) -> list[Expr]:
+    parts: list[CType]
+    if isinstance(ctype, Array):
+        parts = [ctype.element] * ctype.length
+    else:
+        assert isinstance(ctype, Struct)
+        parts = [f.type for f in ctype.fields]
+        if ctype.union:
+            parts = parts[:1]
+            if leaves(parts[0]) != leaves(ctype):
+                c.unsupported(
+                    at,
+                    "a union whose first member is not its largest, in braces: assign to the member",
+                )
+    known = c.class_of(ctype)
+    preset = dict(known.initial) if known is not None else {}
+    out: list[Expr] = []
+    for k, part in enumerate(parts):
+        if not items:
+            if isinstance(ctype, Struct) and ctype.name == "dim3":
+                return out + [constant(UINT, 1, at)] * (3 - k)
+            names = [f.name for f in ctype.fields] if isinstance(ctype, Struct) else []
+            for j, rest in enumerate(parts[k:], k):
+                usual = preset.get(names[j]) if names else None
+                if known is None or usual is None:
+                    out += _nothing_given(c, rest, at)
+                    continue
+                with c.seen_from(known.scope):
+                    out += initialise(c, usual, rest)
+            return out
+        inner = c.class_of(part)
+        if (
+            isinstance(part, (Scalar, Pointer))
+            or isinstance(items[0], Braces)
+            or (isinstance(items[0], Text) and isinstance(part, Array))
+            or (inner is not None and inner.constructors)
+            or (isinstance(part, Struct) and _type_of(c, items[0]) == part)
+        ):
+            out += initialise(c, items.pop(0), part)
+        else:
+            out += _fill(c, items, part, at)  # C lets inner braces be left out
+    return out
+
+
+def _copies(c: Context, node: Expression, ctype: CType) -> bool:
+    return not (isinstance(node, Braces) and node.type is None) and _type_of(c, node) == ctype
+
+
+def _type_of(c: Context, node: Expression) -> CType:
+    with c.recording():  # the record is dropped, because nothing of this is computed
+        return c.expression(node).type
+
+
+def _nothing_given(c: Context, ctype: CType, at: Position) -> list[Expr]:
+    """The leaves of a member or an element for which a list has no value."""
+    if not c.constructs(ctype):
+        return zeros(ctype, at)
+    if isinstance(ctype, Array):
+        return [leaf for _ in range(ctype.length) for leaf in _nothing_given(c, ctype.element, at)]
+    return spread(c, listed(c, Braces(at=at, items=[]), ctype), ctype)
+
+
+def zeros(ctype: CType, at: Position) -> list[Expr]:
+    """Zero for each leaf."""
+    return [
+        null(leaf, at) if isinstance(leaf, Pointer) else constant(leaf, 0, at)
+        for leaf, _ in leaves(ctype)
+    ]
+
+
+EXPRESSIONS: Mapping[type[Expression], Compile] = {Braces: _construct}

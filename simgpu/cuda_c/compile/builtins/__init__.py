@@ -1,0 +1,109 @@
+"""The functions that CUDA C brings along, by name."""
+
+from __future__ import annotations
+
+import re
+from difflib import get_close_matches
+
+from simgpu.cuda_c.compile.builtins import (
+    atomics,
+    bits,
+    halves,
+    mathematics,
+    misc,
+    synchronisation,
+    textures,
+    warps,
+    xorwow,
+)
+from simgpu.cuda_c.compile.builtins.common import Handler
+from simgpu.cuda_c.syntax.tokens_and_types import OTHER_TEXTURES
+
+_TABLE: dict[str, Handler] = {
+    **mathematics.TABLE,
+    **bits.TABLE,
+    **halves.TABLE,
+    **atomics.TABLE,
+    **warps.TABLE,
+    **synchronisation.TABLE,
+    **misc.TABLE,
+    **xorwow.TABLE,
+    **textures.TABLE,
+}
+
+_REFUSED = {
+    "malloc": "malloc in device code is not supported: allocate from the host",
+    "free": "free in device code is not supported",
+    "memcpy": "memcpy in device code is not supported: copy element by element",
+    "memset": "memset in device code is not supported: write element by element",
+    "cudaDeviceSynchronize": "device code cannot call the CUDA runtime here",
+    "__cvta_generic_to_shared": "addresses as numbers are not supported",
+}
+_REFUSED_KINDS = {
+    r"curand\w*": (
+        "of cuRAND the generators XORWOW and Philox4_32_10 are there, with their uniform, normal and "
+        "log-normal numbers, and this is not supported: pass random numbers as an array"
+    ),
+    **OTHER_TEXTURES,
+    "this_cluster|map_shared_rank|cluster_group": (
+        "clusters of blocks are not supported: let blocks meet at a barrier of the grid (this_grid().sync())"
+    ),
+    r"__nv_cvt_\w*fp[468]\w*": "numbers of 4, 6 and 8 bits are not supported: take half or float",
+    "this_thread_block|this_grid|tiled_partition|coalesced_threads": (
+        "cooperative groups are not supported: __syncthreads(), __syncwarp() and __shfl_sync() do the same"
+    ),
+    r"(labeled|binary)_partition|(in|ex)clusive_scan(_update)?|invoke_one(_broadcast)?": (
+        "this function of cooperative groups is not supported: ballot() and shfl_up() do the same"
+    ),
+    r"__[fd](add|sub|mul|div|ma|maf|sqrt|rcp)_r[nudz]|__fsqrt_rn|__frsqrt_rn": (
+        "only additions, products and quotients that round to nearest are supported by such a name"
+    ),
+    r"(frexp|modf|(erf|erfc|normcdf)(inv|x)|[jy][01n]|ilogb|logb|scalbl?n|r?norm([34]d)?|rhypot|rcbrt|remquo|"
+    r"sincospi|cyl_bessel_i[01]|fdivide|llabs|nan)f?": (
+        "this function of the CUDA math library is not supported"
+    ),
+    r"__v(abs|add|avg|cmp|max|min|neg|sad|set|sub)\w*[24]|__u?sad|__u?r?hadd|__dp2a_(lo|hi)|__dp4a": (
+        "this instruction for several small numbers in one word is not supported: take them apart by shifts"
+    ),
+    r"__\w+2b?(half|float16)2?\w*|__b?(half|float16)2?\w+|__\w+_as_b?(half|float16)|h2?(ceil|cos|exp|exp2|exp10|floor|"
+    r"log|log2|log10|rcp|rint|rsqrt|sin|sqrt|tanh|trunc)(_approx)?|"
+    r"__h(add|sub|mul|fma|cmadd|abs|max|min|isinf|isnan|b?(eq|ne|lt|le|gt|ge)u?)2?\w*": (
+        "this function of halves is not supported: go by way of float"
+    ),
+    r"__u?mul64hi|__funnelshift_[lr]c|__(u?int|u?ll|double)2(float|double)_r[duz]|__vi(add)?m\w+|__vibm\w+|__fns|"
+    r"__(nv|builtin)_bswap\d+|__is(Global|Shared|Local|Constant)": (
+        "this function for single instructions is not supported: write it with operators"
+    ),
+    r"__pipeline_\w+|__mbarrier_\w+|memcpy_async|cp_async\w*": (
+        "asynchronous copies to shared memory are not supported: copy with ordinary loads and stores, and "
+        "__syncthreads() behind them"
+    ),
+}
+_CURAND = re.compile(r"curand(4|_init|_(log_)?(uniform|normal)\w*)?|skipahead\w*")
+_OLD_WARP = {"__shfl", "__shfl_down", "__shfl_up", "__shfl_xor", "__ballot", "__any", "__all"}
+
+
+def find(name: str) -> Handler | None:
+    """Handler of a built-in function."""
+    return _TABLE.get(name)
+
+
+def refused(name: str) -> str | None:
+    """Why a function that a GPU has is not supported; None if a GPU does not have it either."""
+    if _CURAND.fullmatch(name):
+        return None  # the header that has it is missing, and a GPU's compiler asks for it, too
+    return _REFUSED.get(name) or next(
+        (why for pattern, why in _REFUSED_KINDS.items() if re.fullmatch(pattern, name)), None
+    )
+
+
+def advice(name: str, own: set[str]) -> str:
+    """What to try instead of an unknown function."""
+    if _CURAND.fullmatch(name):
+        return ": #include <curand_kernel.h> first"
+    if name in _OLD_WARP:
+        return f": write {name}_sync(0xffffffff, ...); the form without a mask was removed"
+    if name in halves.TABLE or name.startswith("__half"):
+        return ": #include <cuda_fp16.h> first"
+    near = get_close_matches(name, sorted(own | _TABLE.keys()), 1, 0.75)
+    return f" (did you mean '{near[0]}'?)" if near else ""

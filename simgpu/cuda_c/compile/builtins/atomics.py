@@ -1,0 +1,245 @@
+"""Atomic operations.
+
+Lanes take their turns in ascending order, which is one of the orders that a GPU may choose. Sums of
+floats are rounded in that order, so that a result is always the same here; on a GPU it may differ in
+its last bits from run to run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simgpu.cuda_c.compile.builtins.common import Handler, arguments, fenced
+from simgpu.cuda_c.compile.context import Context
+from simgpu.cuda_c.compile.conversions import convert, nodes, value
+from simgpu.cuda_c.compile.record import Exchange
+from simgpu.cuda_c.compile.storage import load
+from simgpu.cuda_c.compile.typed import Evaluate, Expr
+from simgpu.cuda_c.compile.variables import Origin
+from simgpu.cuda_c.lockstep.masks import Mask
+from simgpu.cuda_c.lockstep.team import Team
+from simgpu.cuda_c.lockstep.values import choose
+from simgpu.cuda_c.memory.access import fetch, region_of, tell
+from simgpu.cuda_c.memory.global_region import GlobalRegion
+from simgpu.cuda_c.memory.shared_region import SharedRegion
+from simgpu.cuda_c.syntax.ast import Call
+from simgpu.cuda_c.types import (
+    DOUBLE,
+    FLOAT,
+    HALF,
+    INT,
+    LLONG,
+    UINT,
+    ULLONG,
+    USHORT,
+    Pointer,
+    Scalar,
+    spelled,
+)
+
+Ints = (INT, UINT, ULLONG)
+
+
+def _increment(old: Any, limit: Any) -> Any:
+    return choose(old >= limit, np.uint32(0), old + np.uint32(1))
+
+
+def _decrement(old: Any, limit: Any) -> Any:
+    return choose((old == 0) | (old > limit), limit, old - np.uint32(1))
+
+
+def _second(old: Any, new: Any) -> Any:
+    return new
+
+
+# Name: the types that NVRTC 12.9 takes, the operation, and a ufunc for when no result is wanted.
+_OPERATIONS: dict[str, tuple[tuple[Scalar, ...], Callable[[Any, Any], Any], Any]] = {
+    "atomicAdd": ((INT, UINT, ULLONG, FLOAT, DOUBLE, HALF), np.add, np.add),
+    "atomicSub": ((INT, UINT), np.subtract, np.subtract),
+    "atomicMin": ((INT, UINT, LLONG, ULLONG), np.minimum, np.minimum),
+    "atomicMax": ((INT, UINT, LLONG, ULLONG), np.maximum, np.maximum),
+    "atomicAnd": (Ints, np.bitwise_and, np.bitwise_and),
+    "atomicOr": (Ints, np.bitwise_or, np.bitwise_or),
+    "atomicXor": (Ints, np.bitwise_xor, np.bitwise_xor),
+    "atomicExch": ((INT, UINT, ULLONG, FLOAT), _second, None),
+    "atomicInc": ((UINT,), _increment, None),
+    "atomicDec": ((UINT,), _decrement, None),
+}
+
+
+def _address(c: Context, node: Call, types: tuple[Scalar, ...], args: list[Expr]) -> Scalar:
+    pointer = args[0]
+    if not isinstance(pointer.type, Pointer):
+        c.fail(
+            pointer.at, f"{node.name}() needs an address first, such as &x[i], not a "
+            f"'{spelled(pointer.type)}'"
+        )  # fmt: skip
+    target = pointer.type.target
+    if pointer.type.const:
+        c.fail(pointer.at, f"{node.name}() would change what may only be read")
+    if not isinstance(target, Scalar) or target not in types:
+        have = ", ".join(t.name for t in types)
+        c.fail(node.at, f"{node.name}() has no form for '{spelled(target)}'; it takes {have}")
+    origin = pointer.origin or Origin()
+    c.written.append(None)
+    origin.write()
+    origin.signal()
+    return target
+
+
+def _simple(name: str) -> Handler:
+    types, operation, ufunc = _OPERATIONS[name]
+
+    def handle(c: Context, node: Call, used: bool) -> Expr:
+        args = arguments(c, node, 2)
+        kind = _address(c, node, types, args)
+        c.work(1, flops=int(kind.is_float))
+        pointer, operand = args[0].run, convert(c, args[1], kind, args[1].at).run
+        site = c.new_site(node.at, write=True)
+
+        def run(t: Team, m: Mask) -> Any:
+            ptr = pointer(t, m)
+            amount = operand(t, m)
+            region = region_of(t, m, ptr, site)
+            tell(t, m, ptr, kind.size, site)
+            view, index = region.cells(t, m, ptr, kind, site)
+            _note(t, m, region, index)
+            part = np.broadcast_to(np.asarray(m.take(amount)), (m.n,))
+            before = view[index] if t.launch.watches else None
+            if not used and ufunc is not None:
+                ufunc.at(view, index, part)
+                out = None
+            else:
+                out = m.spread(_in_turn(view, index, part, operation))
+            if before is not None:
+                _watch(t, m, before, view[index])
+            if isinstance(region, (GlobalRegion, SharedRegion)):
+                region.mark(0, index, kind.size)
+            return out
+
+        return _exchange(c, kind, run, node, args, used)
+
+    return handle
+
+
+def _compare_and_swap(c: Context, node: Call, used: bool) -> Expr:
+    args = arguments(c, node, 3)
+    kind = _address(c, node, (INT, UINT, ULLONG, USHORT), args)
+    if args[0].origin is not None:
+        args[0].origin.compare()
+    expected = convert(c, args[1], kind, args[1].at).run
+    desired = convert(c, args[2], kind, args[2].at).run
+    c.work()
+    pointer = args[0].run
+    site = c.new_site(node.at, write=True)
+
+    def run(t: Team, m: Mask) -> Any:
+        ptr = pointer(t, m)
+        want, new = expected(t, m), desired(t, m)
+        region = region_of(t, m, ptr, site)
+        tell(t, m, ptr, kind.size, site)
+        view, index = region.cells(t, m, ptr, kind, site)
+        _note(t, m, region, index)
+        wanted = np.broadcast_to(np.asarray(m.take(want)), (m.n,))
+        news = np.broadcast_to(np.asarray(m.take(new)), (m.n,))
+        before = view[index] if t.launch.watches else None
+        out = _swap_in_turn(view, index, wanted, news)
+        if before is not None:
+            _watch(t, m, before, view[index])
+        if isinstance(region, (GlobalRegion, SharedRegion)):
+            region.mark(0, index, kind.size)
+        return m.spread(out)
+
+    return _exchange(c, kind, run, node, args, True)
+
+
+def _exchange(
+    c: Context, kind: Scalar, run: Evaluate, node: Call, args: list[Expr], used: bool
+) -> Expr:
+    """The old value: it comes from memory, but no warp waits for it unless it is used."""
+    waited = load(c, args[0], args[0].origin) if used else None
+    old = c.note(Exchange(nodes(args), load=waited))
+    return value(c, kind, run, node.at, args, node=old)
+
+
+def _note(t: Team, m: Mask, region: Any, index: NDArray[np.int64]) -> None:
+    t.meter.atomic(m, index, isinstance(region, SharedRegion), id(region))
+
+
+def _watch(t: Team, m: Mask, before: NDArray[Any], after: NDArray[Any]) -> None:
+    """Note whether an atomic changed anything, and that these threads have looked at memory."""
+    t.launch.changes += int(np.any(before != after))
+    fetch(t, m)
+
+
+def _ranks(index: NDArray[np.int64]) -> NDArray[np.int64]:
+    """For each lane, how many lanes before it work on the same element."""
+    order = np.argsort(index, kind="stable")
+    ordered = index[order]
+    starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
+    sizes = np.diff(np.concatenate((starts, [len(index)])))
+    ranks = np.empty(len(index), np.int64)
+    ranks[order] = np.arange(len(index)) - np.repeat(starts, sizes)
+    return ranks
+
+
+def _rounds(index: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    """Groups of lanes that do not meet, such that lanes of one element keep their order."""
+    ranks = _ranks(index)
+    if not ranks.any():
+        return [np.arange(len(index))]
+    order = np.argsort(ranks, kind="stable")
+    edges = np.flatnonzero(np.diff(ranks[order])) + 1
+    return np.split(order, edges)
+
+
+def _in_turn(
+    view: NDArray[Any],
+    index: NDArray[np.int64],
+    part: NDArray[Any],
+    operation: Callable[[Any, Any], Any],
+) -> NDArray[Any]:
+    out = np.empty(len(index), view.dtype)
+    first = index[0]
+    if isinstance(operation, np.ufunc) and len(index) > 1 and bool((index == first).all()):
+        # All are on one element, so the running result, rounded at each step, is what the turns give.
+        chain = operation.accumulate(np.concatenate((view[first : first + 1], part)))
+        view[first] = chain[-1]
+        return chain[:-1].astype(view.dtype)
+    for lanes in _rounds(index):
+        where = index[lanes]
+        old = out[lanes] = view[where]
+        view[where] = operation(old, part[lanes])
+    return out
+
+
+def _swap_in_turn(
+    view: NDArray[Any], index: NDArray[np.int64], wanted: NDArray[Any], news: NDArray[Any]
+) -> NDArray[Any]:
+    out = np.empty(len(index), view.dtype)
+    first = index[0]
+    if len(index) > 64 and bool((index == first).all()):
+        current = view[first]
+        for k in range(len(index)):
+            out[k] = current
+            if current == wanted[k]:
+                current = news[k]
+        view[first] = current
+        return out
+    for lanes in _rounds(index):
+        where = index[lanes]
+        old = out[lanes] = view[where]
+        view[where] = choose(old == wanted[lanes], news[lanes], old)
+    return out
+
+
+TABLE: dict[str, Handler] = {}
+for _name in _OPERATIONS:
+    for _scope in ("", "_block", "_system"):
+        TABLE[_name + _scope] = fenced(_simple(_name))
+for _scope in ("", "_block", "_system"):
+    TABLE["atomicCAS" + _scope] = fenced(_compare_and_swap)

@@ -1,0 +1,182 @@
+"""Functions of the bits of a number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from simgpu.cuda_c.compile.builtins.common import (
+    Handler,
+    arguments,
+    by_thread,
+    elementwise,
+)
+from simgpu.cuda_c.compile.context import Context
+from simgpu.cuda_c.compile.conversions import convert
+from simgpu.cuda_c.compile.typed import Expr
+from simgpu.cuda_c.lockstep.values import choose
+from simgpu.cuda_c.syntax.ast import Call
+from simgpu.cuda_c.types import DOUBLE, FLOAT, INT, LLONG, UINT, ULLONG, VECTORS
+
+
+def _popc(x: Any) -> Any:
+    return np.bitwise_count(_unsigned(x)).astype(np.int32)
+
+
+def _unsigned(x: Any) -> Any:
+    return x.view(np.uint32 if x.dtype.itemsize == 4 else np.uint64)
+
+
+def _clz(x: Any) -> Any:
+    """Leading zeros: fill everything below the highest one, and count what is left."""
+    filled = _unsigned(x)
+    bits = x.dtype.itemsize * 8
+    for shift in (1, 2, 4, 8, 16, 32)[: 5 if bits == 32 else 6]:
+        filled = filled | (filled >> filled.dtype.type(shift))
+    return (bits - np.bitwise_count(filled).astype(np.int32)).astype(np.int32)
+
+
+def _ffs(x: Any) -> Any:
+    """Place of the lowest one, from 1; 0 if there is none."""
+    u = _unsigned(x)
+    one = u.dtype.type(1)
+    below = np.bitwise_count((u & (~u + one)) - one).astype(np.int32)
+    return np.where(u == 0, np.int32(0), below + np.int32(1)).astype(np.int32)[()]
+
+
+def _brev(x: Any) -> Any:
+    u = _unsigned(x)
+    make = u.dtype.type
+    pairs = [(1, 0x55), (2, 0x33), (4, 0x0F)]
+    size = u.dtype.itemsize
+    for shift, pattern in pairs:
+        whole = make(int.from_bytes(bytes([pattern]) * size, "little"))
+        u = ((u >> make(shift)) & whole) | ((u & whole) << make(shift))
+    return u.byteswap()
+
+
+def _mulhi(a: Any, b: Any) -> Any:
+    wide = np.int64 if a.dtype.kind == "i" else np.uint64
+    return ((a.astype(wide) * b.astype(wide)) >> wide(32)).astype(a.dtype)
+
+
+def _mul24(a: Any, b: Any) -> Any:
+    if a.dtype.kind == "u":
+        mask = np.uint32(0xFFFFFF)
+        return (a & mask) * (b & mask)
+    eight = np.int32(8)
+    return ((a << eight) >> eight) * ((b << eight) >> eight)
+
+
+def _byte_perm(a: Any, b: Any, select: Any) -> Any:
+    both = a.astype(np.uint64) | (b.astype(np.uint64) << np.uint64(32))
+    out = np.uint32(0)
+    for k in range(4):
+        which = (select >> np.uint32(4 * k)) & np.uint32(7)
+        byte = (both >> (which.astype(np.uint64) * np.uint64(8))) & np.uint64(255)
+        out = out | (byte.astype(np.uint32) << np.uint32(8 * k))
+    return out
+
+
+def _funnel_left(low: Any, high: Any, shift: Any) -> Any:
+    both = (high.astype(np.uint64) << np.uint64(32)) | low.astype(np.uint64)
+    count = (shift & np.uint32(31)).astype(np.uint64)
+    return ((both << count) >> np.uint64(32)).astype(np.uint32)
+
+
+def _funnel_right(low: Any, high: Any, shift: Any) -> Any:
+    both = (high.astype(np.uint64) << np.uint64(32)) | low.astype(np.uint64)
+    return (both >> (shift & np.uint32(31)).astype(np.uint64)).astype(np.uint32)
+
+
+def _of_halves(high: Any, low: Any) -> Any:
+    """A double of its upper and its lower 32 bits."""
+    whole = (high.astype(np.int64) << np.int64(32)) | low.view(np.uint32).astype(np.int64)
+    return whole.view(np.float64)
+
+
+def _upper(x: Any) -> Any:
+    return (x.view(np.int64) >> np.int64(32)).astype(np.int32)
+
+
+def _lower(x: Any) -> Any:
+    return x.view(np.uint64).astype(np.uint32).view(np.int32)
+
+
+def _dot_of_bytes(c: Context, node: Call, used: bool) -> Expr:
+    """Four products of bytes, added to a sum (`dp4a`): of integers, or of `char4` and `uchar4`."""
+    args = arguments(c, node, 3)
+    first = args[0].type
+    of_bytes = first in (VECTORS["char4"], VECTORS["uchar4"])
+    unsigned = first == VECTORS["uchar4"] or sum(a.type is UINT for a in args) > 1
+    kind = UINT if unsigned else INT
+    args = [convert(c, a, first if of_bytes and k < 2 else kind, a.at) for k, a in enumerate(args)]
+
+    def dot(a: Any, b: Any, add: Any) -> Any:
+        for k in range(4):
+            if of_bytes:
+                x, y = a[k].astype(kind.dtype), b[k].astype(kind.dtype)
+            else:  # a shift to the left and back again leaves one byte, with its sign if it has one
+                left, right = kind.make(24 - 8 * k), kind.make(24)
+                x, y = (a << left) >> right, (b << left) >> right
+            add = add + x * y
+        return add
+
+    return elementwise(c, node, args, kind, dot)
+
+
+def _bits_of(integer: Any, nan: int) -> Callable[[Any], Any]:
+    """The bits of a float. A NaN has those that the GPU gives it; a CPU's have another sign."""
+
+    def run(x: Any) -> Any:
+        return choose(np.isnan(x), integer(nan), x.view(integer))
+
+    return run
+
+
+def _as(dtype: Any) -> Callable[[Any], Any]:
+    return lambda x: x.view(dtype)
+
+
+def _to(dtype: Any) -> Callable[[Any], Any]:
+    return lambda x: x.astype(dtype)
+
+
+TABLE: dict[str, Handler] = {
+    "__popc": by_thread([UINT], INT, _popc),
+    "__popcll": by_thread([ULLONG], INT, _popc),
+    "__clz": by_thread([INT], INT, _clz),
+    "__clzll": by_thread([LLONG], INT, _clz),
+    "__ffs": by_thread([INT], INT, _ffs, instructions=3),
+    "__ffsll": by_thread([LLONG], INT, _ffs, instructions=3),
+    "__brev": by_thread([UINT], UINT, _brev),
+    "__brevll": by_thread([ULLONG], ULLONG, _brev),
+    "__mulhi": by_thread([INT, INT], INT, _mulhi),
+    "__umulhi": by_thread([UINT, UINT], UINT, _mulhi),
+    "__mul24": by_thread([INT, INT], INT, _mul24),
+    "__umul24": by_thread([UINT, UINT], UINT, _mul24),
+    "__byte_perm": by_thread([UINT, UINT, UINT], UINT, _byte_perm),
+    "__funnelshift_l": by_thread([UINT, UINT, UINT], UINT, _funnel_left),
+    "__funnelshift_r": by_thread([UINT, UINT, UINT], UINT, _funnel_right),
+    "__int_as_float": by_thread([INT], FLOAT, _as(np.float32), instructions=0),
+    "__uint_as_float": by_thread([UINT], FLOAT, _as(np.float32), instructions=0),
+    "__float_as_int": by_thread([FLOAT], INT, _bits_of(np.int32, 0x7FFFFFFF), instructions=0),
+    "__float_as_uint": by_thread([FLOAT], UINT, _bits_of(np.uint32, 0x7FFFFFFF), instructions=0),
+    "__longlong_as_double": by_thread([LLONG], DOUBLE, _as(np.float64), instructions=0),
+    "__double_as_longlong": by_thread([DOUBLE], LLONG, _as(np.int64), instructions=0),
+    "__hiloint2double": by_thread([INT, INT], DOUBLE, _of_halves, instructions=0),
+    "__double2hiint": by_thread([DOUBLE], INT, _upper, instructions=0),
+    "__double2loint": by_thread([DOUBLE], INT, _lower, instructions=0),
+    "__dp4a": _dot_of_bytes,
+    "__int2float_rn": by_thread([INT], FLOAT, _to(np.float32)),
+    "__uint2float_rn": by_thread([UINT], FLOAT, _to(np.float32)),
+    "__ll2float_rn": by_thread([LLONG], FLOAT, _to(np.float32)),
+    "__ull2float_rn": by_thread([ULLONG], FLOAT, _to(np.float32)),
+    "__ll2double_rn": by_thread([LLONG], DOUBLE, _to(np.float64)),
+    "__ull2double_rn": by_thread([ULLONG], DOUBLE, _to(np.float64)),
+    "__int2double_rn": by_thread([INT], DOUBLE, _to(np.float64)),
+    "__uint2double_rn": by_thread([UINT], DOUBLE, _to(np.float64)),
+    "__double2float_rn": by_thread([DOUBLE], FLOAT, _to(np.float32)),
+}

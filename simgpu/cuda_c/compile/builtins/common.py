@@ -1,0 +1,102 @@
+"""What the handlers of built-in functions share.
+
+A handler compiles a call: it takes the context, the call, and whether its value is used. To add a function,
+write its handler, or a call of a maker such as `by_thread`, into the `TABLE` of the file of its kind: that
+says what it computes, and by `Price` or `Context.work` what a warp pays for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+from simgpu.cuda_c.compile.context import Context
+from simgpu.cuda_c.compile.conversions import convert, decay, fold, nodes, value
+from simgpu.cuda_c.compile.record import Fence, Function, Price
+from simgpu.cuda_c.compile.typed import Evaluate, Expr
+from simgpu.cuda_c.syntax.ast import Call
+from simgpu.cuda_c.types import CType, Scalar, spelled
+
+Handler: TypeAlias = Callable[[Context, Call, bool], Expr]
+
+
+def fenced(handler: Handler, *, behind: bool = True) -> Handler:
+    """A function at which threads meet, so that what was loaded before it has to be loaded again.
+
+    Not `behind` if nothing is written by then: its own arguments are still at hand.
+    """
+
+    def handle(c: Context, node: Call, used: bool) -> Expr:
+        c.steps.append(Fence())
+        out = handler(c, node, used)
+        if behind:
+            c.steps.append(Fence())
+        return out
+
+    return handle
+
+
+def need_count(c: Context, node: Call, *counts: int) -> None:
+    """Check the number of arguments."""
+    n = len(node.arguments)
+    if n not in counts:
+        wanted = " or ".join(str(c) for c in counts)
+        plural = "" if counts == (1,) else "s"
+        c.fail(node.at, f"{node.name}() takes {wanted} argument{plural}, {n} given")
+
+
+def arguments(c: Context, node: Call, *counts: int) -> list[Expr]:
+    """The arguments, compiled; arrays as pointers."""
+    need_count(c, node, *counts)
+    return [decay(c.expression(a)) for a in node.arguments]
+
+
+def number(c: Context, node: Call, expr: Expr) -> Scalar:
+    """The type of an argument that must be a number."""
+    if not isinstance(expr.type, Scalar):
+        c.fail(expr.at, f"{node.name}() needs a number, not a '{spelled(expr.type)}'")
+    return expr.type
+
+
+def typed(c: Context, node: Call, types: Sequence[CType]) -> list[Expr]:
+    """The arguments, converted to these types."""
+    given = arguments(c, node, len(types))
+    return [convert(c, e, t, e.at) for e, t in zip(given, types, strict=True)]
+
+
+def elementwise(
+    c: Context,
+    node: Call,
+    args: list[Expr],
+    result: Scalar,
+    function: Callable[..., Any],
+    *,
+    instructions: int = 1,
+    flops: int = 0,
+    special: int = 0,
+    issued: int | None = None,
+) -> Expr:
+    """A function of each thread's own numbers."""
+    price = Price(instructions, flops, special, issued)
+    done = c.note(Function(nodes(args), price=price, type=result))
+    runs = [a.run for a in args]
+    if len(runs) == 1:
+        one = runs[0]
+        run: Evaluate = lambda t, m: function(one(t, m))
+    elif len(runs) == 2:
+        x, y = runs
+        run = lambda t, m: function(x(t, m), y(t, m))
+    else:
+        run = lambda t, m: function(*[r(t, m) for r in runs])
+    return fold(value(c, result, run, node.at, args, node=done), args)
+
+
+def by_thread(
+    types: Sequence[Scalar], result: Scalar, function: Callable[..., Any], **price: int
+) -> Handler:
+    """`elementwise` of arguments of these types: the handler of most functions."""
+
+    def handle(c: Context, node: Call, used: bool) -> Expr:
+        return elementwise(c, node, typed(c, node, types), result, function, **price)
+
+    return handle

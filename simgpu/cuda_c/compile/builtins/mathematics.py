@@ -1,0 +1,336 @@
+"""Mathematical functions.
+
+Values are NumPy's, which round better than the GPU's: CUDA allows its float functions errors of 1
+to 2 units in the last place (CUDA C++ Programming Guide, "Mathematical Functions"), and the fast
+ones with two underscores more. `sqrt`, division, `fma` and the rounding functions are exact on both.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from simgpu.cuda_c.compile.builtins.common import (
+    Handler,
+    arguments,
+    by_thread,
+    elementwise,
+    number,
+)
+from simgpu.cuda_c.compile.context import Context
+from simgpu.cuda_c.compile.conversions import convert
+from simgpu.cuda_c.compile.issued import ISSUED
+from simgpu.cuda_c.compile.type_names import resolve
+from simgpu.cuda_c.compile.typed import Expr
+from simgpu.cuda_c.lockstep.values import arithmetic, choose, fused
+from simgpu.cuda_c.syntax.ast import Call, TypeName
+from simgpu.cuda_c.types import (
+    BOOL,
+    DOUBLE,
+    FLOAT,
+    HALF,
+    INT,
+    LLONG,
+    LONG,
+    UINT,
+    ULLONG,
+    ULONG,
+    Scalar,
+    promoted,
+    spelled,
+)
+
+Function = Callable[..., Any]
+
+FAST = 4  # instructions of a function that the hardware has, with what fits its argument
+SLOW = 8  # instructions of a function that the hardware only begins with
+
+
+def _by_element(function: Callable[..., float], count: int = 1) -> Function:
+    """A function of so many numbers, such as one of the standard library, over arrays."""
+    ufunc = np.frompyfunc(function, count, 1)
+
+    def run(*args: Any) -> Any:
+        out = np.asarray(ufunc(*args), np.float64).astype(np.result_type(*args))
+        return out if out.ndim else out[()]
+
+    return run
+
+
+def _normcdf(x: float) -> float:
+    return math.erfc(-x / math.sqrt(2)) / 2
+
+
+def _tgamma(x: float) -> float:
+    try:
+        return math.gamma(x)
+    except (ValueError, OverflowError):
+        return math.nan if x < 0 else math.inf
+
+
+def _lgamma(x: float) -> float:
+    try:
+        return math.lgamma(x)
+    except (ValueError, OverflowError):
+        return math.inf
+
+
+def _remainder(x: float, y: float) -> float:
+    try:
+        return math.remainder(x, y)
+    except ValueError:
+        return math.nan
+
+
+def _round(x: Any) -> Any:
+    """To the nearest integer, halves away from zero."""
+    whole = np.trunc(x)
+    return choose(np.abs(x - whole) >= 0.5, whole + np.copysign(x.dtype.type(1), x), whole)
+
+
+def _same(x: Any, y: Any) -> Any:
+    """In the type of `x`."""
+    return y.astype(x.dtype)[()]
+
+
+def _exact(function: Callable[[Any], Any]) -> Function:
+    """Computed in float64, for a better rounded float32."""
+
+    def run(x: Any) -> Any:
+        return _same(x, function(np.asarray(x, np.float64)))
+
+    return run
+
+
+def _greater(x: Any, y: Any) -> Any:
+    """PTX `max`: a NaN gives way to a number, and -0 is less than +0 (which C leaves open)."""
+    out = np.fmax(x, y)
+    if np.any(out == 0):
+        out = choose((x == 0) & (y == 0), x + y, out)
+    return out
+
+
+def _lesser(x: Any, y: Any) -> Any:
+    """PTX `min`: as `_greater`."""
+    out = np.fmin(x, y)
+    if np.any(out == 0):
+        out = choose((x == 0) & (y == 0), -(-x + -y), out)
+    return out
+
+
+def _copysign(x: Any, y: Any) -> Any:
+    # A NaN counts as positive, because the one that an operation makes is positive on a GPU, though
+    # negative on x86.
+    return np.copysign(x, choose(np.isnan(y), y.dtype.type(1), y))
+
+
+def _positive_difference(x: Any, y: Any) -> Any:
+    return choose(x > y, x - y, x.dtype.type(0))
+
+
+_CHEAP_1: dict[str, Function] = {
+    "fabs": np.abs, "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc, "rint": np.rint,
+    "nearbyint": np.rint, "round": _round,
+}  # fmt: skip
+_SLOW_1: dict[str, Function] = {
+    "sqrt": np.sqrt,
+    "rsqrt": _exact(lambda x: 1.0 / np.sqrt(x)),
+    "cbrt": np.cbrt,
+    "exp": np.exp, "exp2": np.exp2, "exp10": _exact(lambda x: 10.0**x), "expm1": np.expm1,
+    "log": np.log, "log2": np.log2, "log10": np.log10, "log1p": np.log1p,
+    "sin": np.sin, "cos": np.cos, "tan": np.tan, "asin": np.arcsin, "acos": np.arccos,
+    "atan": np.arctan, "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh, "asinh": np.arcsinh,
+    "acosh": np.arccosh, "atanh": np.arctanh,
+    "sinpi": _exact(lambda x: np.sin(np.pi * np.fmod(x, 2.0))),
+    "cospi": _exact(lambda x: np.cos(np.pi * np.fmod(x, 2.0))),
+    "erf": _by_element(math.erf), "erfc": _by_element(math.erfc), "tgamma": _by_element(_tgamma),
+    "lgamma": _by_element(_lgamma), "normcdf": _by_element(_normcdf),
+}  # fmt: skip
+_CHEAP_2: dict[str, Function] = {
+    "fmax": _greater, "fmin": _lesser, "copysign": _copysign,
+    "fdim": _positive_difference,
+}  # fmt: skip
+_SLOW_2: dict[str, Function] = {
+    "pow": np.power, "fmod": np.fmod, "atan2": np.arctan2, "hypot": np.hypot,
+    "remainder": _by_element(_remainder, 2), "nextafter": np.nextafter,
+}  # fmt: skip
+_FAST: dict[str, str] = {
+    "__expf": "exp", "__exp10f": "exp10", "__logf": "log", "__log2f": "log2", "__log10f": "log10",
+    "__sinf": "sin", "__cosf": "cos", "__tanf": "tan", "__fsqrt_rn": "sqrt",
+    "__frsqrt_rn": "rsqrt", "__tanhf": "tanh",
+}  # fmt: skip
+
+
+def _function(
+    function: Function, count: int, slow: bool, single: bool | None, issued: int | None = None
+) -> Handler:
+    """`single`: True takes and gives float; None chooses by the arguments, as C++ does."""
+
+    def handle(c: Context, node: Call, used: bool) -> Expr:
+        given = arguments(c, node, count)
+        kind = FLOAT if single else _overload(c, node, given)
+        args = [convert(c, a, kind, a.at) for a in given]
+        cost = SLOW if slow else 1
+        return elementwise(
+            c, node, args, kind, function, instructions=cost, flops=1, special=int(slow),
+            issued=issued if kind is FLOAT else None,
+        )  # fmt: skip
+
+    return handle
+
+
+def _overload(c: Context, node: Call, given: list[Expr]) -> Scalar:
+    kinds = [number(c, node, e) for e in given]
+    if HALF in kinds:
+        c.fail(node.at, f"{node.name}() has no form for half: use h{node.name}() or a float")
+    return FLOAT if all(k is FLOAT for k in kinds) else DOUBLE
+
+
+def _abs(c: Context, node: Call, used: bool) -> Expr:
+    (x,) = arguments(c, node, 1)
+    kind = number(c, node, x)
+    kind = promoted(kind)
+    if kind.kind == "uint":
+        c.fail(node.at, f"abs() of '{kind.name}' is ambiguous: it is never negative")
+    x = convert(c, x, kind, x.at)
+    return elementwise(c, node, [x], kind, np.abs, flops=int(kind.is_float))
+
+
+_PAIRS = [
+    {INT, UINT}, {LONG, ULONG}, {LLONG, ULLONG}, {FLOAT, DOUBLE},
+]  # fmt: skip
+
+
+def _extreme(whole: Function, fraction: Function, only: Scalar | None = None) -> Handler:
+    def handle(c: Context, node: Call, used: bool) -> Expr:
+        given = arguments(c, node, 2)
+        if only is not None:
+            args = [convert(c, e, only, e.at) for e in given]
+            return elementwise(c, node, args, only, whole)
+        if node.templates and isinstance(node.templates[0], TypeName):
+            kind = resolve(c, node.templates[0])
+            given = [convert(c, e, kind, e.at) for e in given]
+        a, b = (number(c, node, e) for e in given)
+        if a is HALF and b is HALF:
+            c.fail(node.at, f"{node.name}() has no form for half: use __hmax or __hmin")
+        a, b = promoted(a), promoted(b)
+        if a != b and {a, b} not in _PAIRS:
+            c.fail(
+                node.at,
+                f"{node.name}({spelled(a)}, {spelled(b)}) is ambiguous: cast one of the two",
+            )
+        kind = a if a.rank >= b.rank else b
+        args = [convert(c, e, kind, e.at) for e in given]
+        function = fraction if kind.is_float else whole
+        return elementwise(c, node, args, kind, function, flops=int(kind.is_float))
+
+    return handle
+
+
+def _test(function: Function) -> Handler:
+    def handle(c: Context, node: Call, used: bool) -> Expr:
+        (x,) = arguments(c, node, 1)
+        kind = number(c, node, x)
+        x = x if kind.is_float else convert(c, x, DOUBLE, x.at)
+        return elementwise(c, node, [x], BOOL, function)
+
+    return handle
+
+
+def _fma(kind: Scalar | None) -> Handler:
+    def handle(c: Context, node: Call, used: bool) -> Expr:
+        given = arguments(c, node, 3)
+        chosen = kind or _overload(c, node, given)
+        args = [convert(c, a, chosen, a.at) for a in given]
+        return elementwise(c, node, args, chosen, fused(chosen), flops=2)
+
+    return handle
+
+
+def _plain(op: str, kind: Scalar) -> Handler:
+    """`__fadd_rn` and its like: never contracted."""
+    slow = op == "/"
+    price = {"instructions": SLOW if slow else 1, "flops": 1, "special": int(slow)}
+    return by_thread([kind, kind], kind, arithmetic(op, kind), **price)
+
+
+def _whole(function: Function, result: Scalar, single: bool | None) -> Handler:
+    """Rounding to an integer type."""
+
+    def handle(c: Context, node: Call, used: bool) -> Expr:
+        (x,) = arguments(c, node, 1)
+        kind = FLOAT if single else _overload(c, node, [x])
+        x = convert(c, x, kind, x.at)
+        rounded = elementwise(c, node, [x], kind, function)
+        return convert(c, rounded, result, node.at)
+
+    return handle
+
+
+def _ldexp(c: Context, node: Call, used: bool) -> Expr:
+    given = arguments(c, node, 2)
+    kind = FLOAT if node.name == "ldexpf" else _overload(c, node, given[:1])
+    args = [convert(c, given[0], kind, given[0].at), convert(c, given[1], INT, given[1].at)]
+    return elementwise(c, node, args, kind, np.ldexp, flops=1)
+
+
+def _clamp(x: Any) -> Any:
+    return np.fmin(np.fmax(x, np.float32(0)), np.float32(1))
+
+
+def _invert(x: Any) -> Any:
+    return np.divide(np.float32(1), x)
+
+
+def _build() -> dict[str, Handler]:
+    table: dict[str, Handler] = {}
+    for functions, count, slow in (
+        (_CHEAP_1, 1, False),
+        (_SLOW_1, 1, True),
+        (_CHEAP_2, 2, False),
+        (_SLOW_2, 2, True),
+    ):
+        for name, function in functions.items():
+            issued = ISSUED.get(name)
+            table[name] = _function(function, count, slow, None, issued)
+            table[name + "f"] = _function(function, count, slow, True, issued)
+    for name, plain in _FAST.items():
+        table[name] = _function(_SLOW_1[plain], 1, True, True, FAST)
+    table["__powf"] = _function(np.power, 2, True, True, FAST)
+    table["abs"] = _abs
+    table["labs"] = table["llabs"] = _abs
+    table["max"] = _extreme(np.maximum, _greater)
+    table["min"] = _extreme(np.minimum, _lesser)
+    for prefix, kind in (("u", UINT), ("ll", LLONG), ("ull", ULLONG)):
+        table[f"{prefix}max"] = _extreme(np.maximum, _greater, kind)
+        table[f"{prefix}min"] = _extreme(np.minimum, _lesser, kind)
+    for name, function in (
+        ("isnan", np.isnan), ("isinf", np.isinf), ("isfinite", np.isfinite),
+        ("signbit", np.signbit),
+    ):  # fmt: skip
+        table[name] = _test(function)
+    table["fma"], table["fmaf"], table["__fmaf_rn"] = _fma(None), _fma(FLOAT), _fma(FLOAT)
+    table["__fma_rn"] = _fma(DOUBLE)
+    for word, op in (("add", "+"), ("sub", "-"), ("mul", "*"), ("div", "/")):
+        table[f"__f{word}_rn"] = _plain(op, FLOAT)
+        table[f"__d{word}_rn"] = _plain(op, DOUBLE)
+    table["__fdividef"] = table["fdividef"] = _plain("/", FLOAT)
+    table["__frcp_rn"] = by_thread([FLOAT], FLOAT, _invert, instructions=SLOW, flops=1, special=1)
+    table["__saturatef"] = by_thread([FLOAT], FLOAT, _clamp)
+    table["ldexp"] = table["ldexpf"] = _ldexp
+    for name, function in (("lround", _round), ("lrint", np.rint)):
+        for prefix, kind in (("", LONG), ("l", LLONG)):
+            table[prefix + name] = _whole(function, kind, None)
+            table[f"{prefix}{name}f"] = _whole(function, kind, True)
+    rounding = {"rn": np.rint, "rz": np.trunc, "ru": np.ceil, "rd": np.floor}
+    for way, function in rounding.items():
+        for target, kind in (("int", INT), ("uint", UINT), ("ll", LLONG), ("ull", ULLONG)):
+            table[f"__float2{target}_{way}"] = _whole(function, kind, True)
+            table[f"__double2{target}_{way}"] = _whole(function, kind, None)
+    return table
+
+
+TABLE = _build()

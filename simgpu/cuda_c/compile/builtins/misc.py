@@ -1,0 +1,295 @@
+"""Vector constructors, cached loads, printf, assert, clocks and hints."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simgpu.cuda_c.compile.builtins.common import Handler, arguments, need_count, typed
+from simgpu.cuda_c.compile.context import Context
+from simgpu.cuda_c.compile.conversions import convert, decay, value
+from simgpu.cuda_c.compile.record import Followed
+from simgpu.cuda_c.compile.storage import read_memory, use
+from simgpu.cuda_c.compile.type_names import integer_constant
+from simgpu.cuda_c.compile.typed import Expr, MemoryPlace
+from simgpu.cuda_c.compile.variables import Origin
+from simgpu.cuda_c.lockstep.masks import Mask, split
+from simgpu.cuda_c.lockstep.meter import Site
+from simgpu.cuda_c.lockstep.team import Team
+from simgpu.cuda_c.lockstep.values import varies
+from simgpu.cuda_c.memory import access
+from simgpu.cuda_c.syntax.ast import Call
+from simgpu.cuda_c.types import (
+    BOOL,
+    CHAR,
+    DOUBLE,
+    FLOAT,
+    INT,
+    LLONG,
+    LONG,
+    SCHAR,
+    SHORT,
+    UCHAR,
+    UINT,
+    ULLONG,
+    USHORT,
+    VECTORS,
+    VOID,
+    Pointer,
+    Scalar,
+    Struct,
+    spelled,
+)
+from simgpu.errors import DeviceAssertError, KernelFault
+
+
+def _make(ctype: Struct) -> Handler:
+    def handle(c: Context, node: Call, used: bool) -> Expr:
+        args = typed(c, node, [f.type for f in ctype.fields])
+        runs = [a.run for a in args]
+        return value(c, ctype, lambda t, m: [r(t, m) for r in runs], node.at, args)
+
+    return handle
+
+
+def _load(c: Context, node: Call, used: bool) -> Expr:
+    """`__ldg` and the other loads that name a cache."""
+    (pointer,) = arguments(c, node, 1)
+    if not isinstance(pointer.type, Pointer):
+        c.fail(node.at, f"{node.name}() needs an address, not a '{spelled(pointer.type)}'")
+    address = c.note(Followed((pointer.node,)))
+    place = MemoryPlace(
+        pointer.run,
+        address,
+        pointer.origin or Origin(),
+        const=True,
+        volatile=node.name in ("__ldcg", "__ldcv"),
+    )
+    out = use(c, read_memory(c, place, pointer.type.target, node.at))
+    out.place = None
+    return out
+
+
+def _store(c: Context, node: Call, used: bool) -> Expr:
+    pointer, given = arguments(c, node, 2)
+    if not isinstance(pointer.type, Pointer) or pointer.type.const:
+        c.fail(node.at, f"{node.name}() needs an address that may be written to")
+    ctype = pointer.type.target
+    new = convert(c, given, ctype, given.at).run
+    if pointer.origin is not None:
+        pointer.origin.write()
+    c.work()
+    site = c.new_site(node.at, write=True)
+    where = pointer.run
+
+    def run(t: Team, m: Mask) -> None:
+        access.store(t, m, where(t, m), ctype, new(t, m), site)
+
+    return value(c, VOID, run, node.at, [pointer, given])
+
+
+_CONVERSION = re.compile(r"%([-+ #0]*)(\*|\d*)((?:\.\d*)?)(hh|h|ll|l|z|t|j)?([diuoxXeEfFgGaAcsp%])")
+
+
+# What a conversion of an integer reads, by the letters for its length: where it is signed, and where not.
+_READS = {"": (INT, UINT), "h": (SHORT, USHORT), "hh": (SCHAR, UCHAR)}
+
+
+def _printf(c: Context, node: Call, used: bool) -> Expr:
+    if not node.arguments:
+        c.fail(node.at, "printf() needs a format")
+    form = c.expression(node.arguments[0])
+    if form.text is None:
+        c.unsupported(form.at, "printf needs a literal format")
+    args = [decay(c.expression(a)) for a in node.arguments[1:]]
+    if any("*" in found[1] for found in _CONVERSION.findall(form.text)):
+        c.unsupported(form.at, "a width of '*' in a format is not supported")
+    if "%" in _CONVERSION.sub("", form.text):
+        c.fail(form.at, "a '%' in this format begins no conversion: write '%%' to print one")
+    conversions = [found for found in _CONVERSION.findall(form.text) if found[4] != "%"]
+    if len(conversions) != len(args):
+        c.fail(
+            node.at,
+            f"this format has {len(conversions)} conversions, {len(args)} values are given",
+        )
+    ready: list[Expr] = []
+    for (_, _, _, length, letter), arg in zip(conversions, args, strict=True):
+        ready.append(_printable(c, length, letter, arg))
+    template = _CONVERSION.sub(_python_conversion, form.text)
+    runs = [e.run for e in ready]
+    texts = [e.text for e in ready]
+    c.work(16)
+
+    def run(t: Team, m: Mask) -> Any:
+        launch = t.launch
+        room = launch.limits.printed_lines - len(launch.printed)
+        values = [None if x is not None else r(t, m) for r, x in zip(runs, texts, strict=True)]
+        for lane in m.index[: max(room, 0)]:
+            row = tuple(
+                x if x is not None else _one(v, int(lane))
+                for v, x in zip(values, texts, strict=True)
+            )
+            launch.printed.append(template % row)
+        launch.dropped_lines += max(0, m.n - max(room, 0))
+        return np.int32(len(args))
+
+    return value(c, INT, run, node.at, ready)
+
+
+def _one(value: Any, lane: int) -> Any:
+    one = value[lane] if varies(value) else value
+    return one if isinstance(one, str) else one.item()
+
+
+def _texts(t: Team, m: Mask, start: Any, site: Site) -> NDArray[np.object_]:
+    """The characters from an address up to a 0, for each lane."""
+    out = np.full(m.layout.lanes, "", object)
+    going: Mask | None = m
+    while going is not None:
+        code = access.load(t, going, start, CHAR, site)
+        going, _ = split(going, code != 0)
+        for lane in () if going is None else going.index:
+            out[lane] += chr(int(_one(code, int(lane))) & 255)
+        start = start.plus(1, 1)
+    return out
+
+
+def _python_conversion(match: re.Match[str]) -> str:
+    flags, width, precision, _, letter = match.groups()
+    if letter == "p":
+        flags, letter = f"#{flags}", "x"
+    if letter in "uxXo":
+        flags = re.sub("[+ ]", "", flags)  # there is no sign
+    if precision and letter in "diuxXo":
+        flags = flags.replace("0", "")
+    if letter == "%":
+        return "%%"
+    if letter == "u":
+        letter = "d"
+    return f"%{flags}{width}{precision}{letter}"
+
+
+def _printable(c: Context, length: str, letter: str, arg: Expr) -> Expr:
+    if letter == "s":
+        if arg.text is not None:
+            return arg
+        if not isinstance(arg.type, Pointer) or arg.type.target != CHAR:
+            c.fail(arg.at, f"%s prints characters, not '{spelled(arg.type)}'")
+        where, site = arg.run, c.new_site(arg.at)
+        return value(c, arg.type, lambda t, m: _texts(t, m, where(t, m), site), arg.at, [arg])
+    if letter == "p" and isinstance(arg.type, Pointer):
+        where = arg.run
+        return value(c, ULLONG, lambda t, m: t.launch.addresses.number(where(t, m)), arg.at, [arg])
+    if not isinstance(arg.type, Scalar) or letter in "paA":
+        c.unsupported(arg.at, f"printing a '{spelled(arg.type)}' with %{letter} is not supported")
+    if letter in "eEfFgG":
+        if not arg.type.is_float:
+            c.fail(arg.at, f"%{letter} prints a floating-point number, not '{arg.type.name}'")
+        return convert(c, arg, DOUBLE, arg.at)
+    if arg.type.is_float:
+        c.fail(arg.at, f"%{letter} prints an integer, not '{arg.type.name}': use %f")
+    signed, unsigned = (UCHAR, UCHAR) if letter == "c" else _READS.get(length, (LLONG, ULLONG))
+    return convert(c, arg, signed if letter in "di" else unsigned, arg.at)
+
+
+def _assert(c: Context, node: Call, used: bool) -> Expr:
+    need_count(c, node, 1)
+    x = decay(c.expression(node.arguments[0]))
+    test = convert(c, x, BOOL, x.at).run
+    c.work(2)
+    at = node.at
+
+    def run(t: Team, m: Mask) -> None:
+        failed = m.bits & ~t.array(test(t, m))
+        if failed.any():
+            t.fault(DeviceAssertError, at, int(failed.argmax()), "fails its own assert()")
+
+    return value(c, VOID, run, at, [x])
+
+
+def _trap(c: Context, node: Call, used: bool) -> Expr:
+    need_count(c, node, 0)
+    at = node.at
+
+    def run(t: Team, m: Mask) -> None:
+        t.fault(KernelFault, at, int(m.index[0]), "stops itself with __trap()")
+
+    return value(c, VOID, run, at)
+
+
+def _clock(result: Scalar) -> Handler:
+    """A warp's clock goes on with the instructions that it has issued."""
+
+    def handle(c: Context, node: Call, used: bool) -> Expr:
+        need_count(c, node, 0)
+        c.work()
+
+        def run(t: Team, m: Mask) -> Any:
+            t.launch.changes += 1  # since time goes on, a loop that looks at it does not spin
+            return t.meter.clocks().astype(result.dtype)[t.layout.warp]
+
+        return value(c, result, run, node.at)
+
+    return handle
+
+
+def _hint(c: Context, node: Call, used: bool) -> Expr:
+    for argument in node.arguments:
+        c.expression(argument)
+    return value(c, VOID, lambda t, m: None, node.at)
+
+
+def _sincos(kind: Scalar) -> Handler:
+    def handle(c: Context, node: Call, used: bool) -> Expr:
+        args = arguments(c, node, 3)
+        x = convert(c, args[0], kind, args[0].at).run
+        for pointer in args[1:]:
+            if pointer.type != Pointer(kind):
+                c.fail(pointer.at, f"{node.name}() needs a {kind.name}* here")
+            if pointer.origin is not None:
+                pointer.origin.write()
+        sine, cosine = args[1].run, args[2].run
+        c.work(16, flops=2, special=2)
+        site = c.new_site(node.at, write=True)
+
+        def run(t: Team, m: Mask) -> None:
+            value = x(t, m)
+            access.store(t, m, sine(t, m), kind, np.sin(value), site)
+            access.store(t, m, cosine(t, m), kind, np.cos(value), site)
+
+        return value(c, VOID, run, node.at, args)
+
+    return handle
+
+
+def _static_assert(c: Context, node: Call, used: bool) -> Expr:
+    need_count(c, node, 1, 2)
+    if not integer_constant(c, node.arguments[0], "the condition of static_assert"):
+        text = c.expression(node.arguments[1]).text if len(node.arguments) > 1 else ""
+        c.fail(node.at, f"static assertion failed: {text}")
+    return value(c, VOID, lambda t, m: None, node.at)
+
+
+TABLE: dict[str, Handler] = {
+    "printf": _printf,
+    "assert": _assert,
+    "static_assert": _static_assert,
+    "__trap": _trap,
+    "clock": _clock(LONG),
+    "clock64": _clock(LLONG),
+    "sincosf": _sincos(FLOAT),
+    "__sincosf": _sincos(FLOAT),
+    "sincos": _sincos(DOUBLE),
+}
+for _name in ("__ldg", "__ldcg", "__ldca", "__ldcs", "__ldlu", "__ldcv"):
+    TABLE[_name] = _load
+for _name in ("__stwb", "__stcg", "__stcs", "__stwt"):
+    TABLE[_name] = _store
+for _name in ("__builtin_assume", "__nanosleep", "__prof_trigger"):
+    TABLE[_name] = _hint
+for _name, _type in VECTORS.items():
+    if _name not in ("dim3", "half2"):
+        TABLE[f"make_{_name}"] = _make(_type)

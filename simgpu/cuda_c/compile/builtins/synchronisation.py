@@ -1,0 +1,204 @@
+"""Barriers and fences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from simgpu.cuda_c.compile.builtins.common import Handler, arguments, fenced, need_count
+from simgpu.cuda_c.compile.builtins.warps import named
+from simgpu.cuda_c.compile.context import Context
+from simgpu.cuda_c.compile.conversions import convert, value
+from simgpu.cuda_c.compile.typed import Evaluate, Expr
+from simgpu.cuda_c.lockstep.masks import Mask
+from simgpu.cuda_c.lockstep.team import Team
+from simgpu.cuda_c.lockstep.waiting_threads import Apart
+from simgpu.cuda_c.memory.shared_region import SharedRegion
+from simgpu.cuda_c.syntax.ast import Call
+from simgpu.cuda_c.text.source import Position
+from simgpu.cuda_c.types import BOOL, INT, UINT, VOID
+from simgpu.errors import BarrierError
+
+
+def barrier(t: Team, m: Mask, at: Position, waits: bool = False, alone: bool = False) -> None:
+    """Let the blocks of `m` pass a barrier together.
+
+    Raises `Apart` if a thread is missing that may come later: where threads wait for each other;
+    `BarrierError` if a thread that has not left the kernel does not arrive.
+    """
+    layout = t.layout
+    gone = 0 if t.exited is None else t.exited.n
+    if m.n + gone == layout.lanes:
+        t.meter.barriers += layout.blocks
+        t.block_time = t.clock
+        for region in t.shared.values():
+            if isinstance(region, SharedRegion):
+                region.synchronised()
+        return
+    if waits and t.waiters.met[m.index].any():
+        _pass(t, m)
+        return
+    arrived = np.bincount(layout.block[m.index], minlength=layout.blocks)
+    live = np.full(layout.blocks, layout.threads)
+    if t.exited is not None:
+        live -= np.bincount(layout.block[t.exited.index], minlength=layout.blocks)
+    short = (arrived > 0) & (arrived < live)
+    if short.any():
+        if waits and not t.forced:
+            raise Apart(m.bits & short[layout.block], by="block", alone=alone)
+        _report(t, m, at, int(short.argmax()), arrived, live)
+    t.meter.barriers += int(np.count_nonzero(arrived))
+    t.divide()
+    times = np.array(np.broadcast_to(np.asarray(t.block_time), (layout.lanes,)))
+    times[m.index] = t.clock
+    t.block_time = times
+
+
+def _pass(t: Team, m: Mask) -> None:
+    """Let threads go on whose block has come to this barrier and to others, as the hardware does.
+
+    It counts the warps that come, whichever barrier of the source they come to (PTX ISA, "bar").
+    """
+    waiters, block = t.waiters, t.layout.block
+    if not waiters.passed[m.index].any():
+        blocks = np.unique(block[m.index])
+        together = waiters.met & np.isin(block, blocks)
+        t.divide()
+        times = np.array(np.broadcast_to(np.asarray(t.block_time), (t.layout.lanes,)))
+        times[together] = t.clock
+        t.block_time = times
+        t.meter.barriers += len(blocks)
+        waiters.passed |= together
+    waiters.met[m.index] = waiters.passed[m.index] = False
+
+
+def _report(t: Team, m: Mask, at: Position, block: int, arrived: Any, live: Any) -> None:
+    layout = t.layout
+    here = layout.block == block
+    missing = here & ~m.bits
+    if t.exited is not None:
+        missing &= ~t.exited.bits
+    lane = int(missing.argmax())
+    came = t.launch.thread_name(int(layout.linear[int((here & m.bits).argmax())]))
+    t.fault(
+        BarrierError,
+        at,
+        lane,
+        f"does not reach this barrier, and thread {came} waits at it: {int(arrived[block])} of the "
+        f"block's {int(live[block])} threads arrive. On a GPU the block hangs, or goes on wrongly: "
+        "move the barrier out of the branch",
+    )
+
+
+def _syncthreads(c: Context, node: Call, used: bool) -> Expr:
+    need_count(c, node, 0)
+    c.work()
+    c.meetings += 1
+    at, waits = node.at, c.waits
+    return value(c, VOID, lambda t, m: barrier(t, m, at, waits), at)
+
+
+def _counting(finish: Callable[[Any, Any], Any]) -> Handler:
+    """The barriers that also gather a condition from every thread of the block."""
+
+    def handle(c: Context, node: Call, used: bool) -> Expr:
+        (x,) = arguments(c, node, 1)
+        test = convert(c, x, BOOL, x.at).run
+        c.work(2)
+        c.meetings += 1
+        at, waits = node.at, c.waits
+
+        def run(t: Team, m: Mask) -> Any:
+            bits = m.bits & t.array(test(t, m))
+            barrier(t, m, at, waits, alone=True)
+            layout = t.layout
+            yes = np.bincount(layout.block[bits], minlength=layout.blocks)
+            came = np.bincount(layout.block[m.index], minlength=layout.blocks)
+            return finish(yes, came).astype(np.int32)[layout.block]
+
+        return value(c, INT, run, at, [x])
+
+    return handle
+
+
+def _syncwarp(c: Context, node: Call, used: bool) -> Expr:
+    args = arguments(c, node, 0, 1)
+    names: Evaluate = lambda t, m: np.uint32(0xFFFFFFFF)
+    if args:
+        names = convert(c, args[0], UINT, args[0].at).run
+    c.work()
+    c.meetings += 1
+    at, name, waits = node.at, node.name, c.waits
+
+    def run(t: Team, m: Mask) -> None:
+        named(t, m, names(t, m), at, name, waits)
+        t.divide()
+        if m.full:
+            t.warp_time = t.clock
+            return
+        times = np.array(np.broadcast_to(np.asarray(t.warp_time), (t.layout.lanes,)))
+        times[m.index] = t.clock
+        t.warp_time = times
+
+    return value(c, VOID, run, node.at, args)
+
+
+def _fence(c: Context, node: Call, used: bool) -> Expr:
+    need_count(c, node, 0)
+    c.work()
+
+    def run(t: Team, m: Mask) -> None:
+        blocks = t.layout.numbers[np.unique(t.layout.block[m.index])]
+        t.launch.fence_time[blocks] = t.clock
+        if t.launch.watches:
+            for block in blocks.tolist():
+                t.launch.fences.setdefault(block, []).append(t.clock)
+        publish(t, m)
+
+    return value(c, VOID, run, node.at)
+
+
+def publish(t: Team, m: Mask) -> None:
+    """Note that what these threads did is seen by whoever fetches it."""
+    if t.launch.watches:
+        if t.fenced is None:
+            t.fenced = np.zeros(t.layout.lanes, np.int64)
+        t.fenced[m.index] = t.clock
+
+
+def _block_fence(c: Context, node: Call, used: bool) -> Expr:
+    need_count(c, node, 0)
+    c.work()
+    return value(c, VOID, publish, node.at)
+
+
+def _grid_sync(c: Context, node: Call, used: bool) -> Expr:
+    """The barrier of all blocks; only where it is a statement of its own can threads wait at it."""
+    need_count(c, node, 0)
+    if not c.waits:
+        c.unsupported(node.at, "a barrier of the grid within an expression: make it a statement")
+    c.work(8)
+    c.meetings += 1
+    c.spins = c.cooperative = True
+
+    def run(t: Team, m: Mask) -> None:
+        if not t.grid_met:
+            raise Apart(m.bits, by="grid")
+        t.grid_met = False
+
+    return value(c, VOID, run, node.at)
+
+
+TABLE: dict[str, Handler] = {
+    "__syncthreads": fenced(_syncthreads),
+    "__syncthreads_count": fenced(_counting(lambda yes, came: yes)),
+    "__syncthreads_and": fenced(_counting(lambda yes, came: yes == came)),
+    "__syncthreads_or": fenced(_counting(lambda yes, came: yes > 0)),
+    "__syncwarp": fenced(_syncwarp),
+    "__grid_sync": fenced(_grid_sync),
+    "__threadfence": fenced(_fence),
+    "__threadfence_system": fenced(_fence),
+    "__threadfence_block": fenced(_block_fence),
+}

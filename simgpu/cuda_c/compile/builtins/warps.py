@@ -1,0 +1,303 @@
+"""Functions by which the lanes of a warp look at each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simgpu.cuda_c.compile.builtins.common import (
+    Handler,
+    arguments,
+    fenced,
+    need_count,
+    number,
+)
+from simgpu.cuda_c.compile.context import Context
+from simgpu.cuda_c.compile.conversions import convert, value
+from simgpu.cuda_c.compile.storage import require_defined
+from simgpu.cuda_c.compile.typed import Expr, RegisterPlace
+from simgpu.cuda_c.compile.variables import Variable
+from simgpu.cuda_c.lockstep.masks import WARP, Mask
+from simgpu.cuda_c.lockstep.team import Team
+from simgpu.cuda_c.lockstep.values import choose, varies
+from simgpu.cuda_c.lockstep.waiting_threads import Apart
+from simgpu.cuda_c.memory import access
+from simgpu.cuda_c.syntax.ast import Call
+from simgpu.cuda_c.text.source import Position
+from simgpu.cuda_c.types import (
+    BOOL,
+    HALF,
+    INT,
+    UINT,
+    Pointer,
+    Scalar,
+    promoted,
+    spelled,
+)
+from simgpu.errors import WarpError
+
+
+def named(t: Team, m: Mask, names: Any, at: Position, what: str, waits: bool) -> None:
+    """Each lane that calls must be named in the mask that it gives, and each that is named must call.
+
+    Raises `Apart` if one may do so later: where threads wait for each other; `WarpError` if one is not, or
+    does not.
+    """
+    everyone = not varies(names) and int(names) == 0xFFFFFFFF
+    if everyone and (m.full or (t.layout.even and m.n == WARP * m.n_warps)):
+        return
+    lanes = t.layout.lane.astype(np.uint32)
+    mine = (names >> lanes) & np.uint32(1)
+    bad = m.bits & (mine == 0)
+    if bad.any():
+        lane = int(bad.argmax())
+        t.fault(
+            WarpError,
+            at,
+            lane,
+            f"calls {what} as lane {int(t.layout.lane[lane])}, which the mask "
+            f"0x{int(t.array(names)[lane]):08x} does not name",
+        )
+    expected = t.layout.full.bits if t.exited is None else ~t.exited.bits
+    absent = m.bits & ((names & _by_warp(t, expected & ~m.bits)) != 0)
+    if absent.any():
+        if waits and not t.forced:
+            raise Apart(absent, "warp", t.array(names))
+        lane = int(absent.argmax())
+        mask = int(t.array(names)[lane])
+        away = mask & int(_by_warp(t, expected & ~m.bits)[lane])
+        t.fault(
+            WarpError,
+            at,
+            lane,
+            f"calls {what} with the mask 0x{mask:08x}, and lane {(away & -away).bit_length() - 1}, which "
+            "it names, does not: what comes back is undefined, or the warp hangs. Name only the lanes "
+            "that get here, or move the call out of the branch",
+        )
+
+
+def _shuffle(way: str) -> Handler:
+    def handle(c: Context, node: Call, used: bool) -> Expr:
+        args = arguments(c, node, 3, 4)
+        kind = number(c, node, args[1])
+        kind = kind if kind is HALF else promoted(kind)
+        callers = _callers(c, node, args[0])
+        offering, given_by = _unread(args[1])
+        offered = convert(c, offering, kind, args[1].at).run
+        distance = convert(c, args[2], INT, args[2].at).run
+        width = convert(c, args[3], INT, args[3].at) if len(args) == 4 else None
+        known = 32 if width is None or width.constant is None else int(width.constant)
+        if known not in (1, 2, 4, 8, 16, 32):
+            c.fail(args[3].at, "the width of a shuffle must be a power of two up to 32")
+        group = width.run if width is not None else None
+        c.work(kind.size // 4 if kind.size > 4 else 1)
+        at, name = node.at, node.name
+
+        def run(t: Team, m: Mask) -> Any:
+            callers(t, m)
+            given = offered(t, m)
+            size = np.int64(32) if group is None else np.asarray(group(t, m), np.int64)
+            source = _source(way, t.layout.lane, np.asarray(distance(t, m), np.int64), size)
+            target = t.layout.index - t.layout.lane + source
+            _present(t, m, source, target, at, name)
+            if given_by is not None and t.defined[given_by.slot] is not True:
+                asked = np.zeros(t.layout.lanes, np.bool_)
+                asked[target[m.index]] = True
+                require_defined(t, asked, given_by, args[1].at)
+            if not varies(given):
+                return given
+            return given.take(np.minimum(target, t.layout.lanes - 1))
+
+        return value(c, kind, run, at, args)
+
+    return handle
+
+
+def _unread(offered: Expr) -> tuple[Expr, Variable | None]:
+    """What is offered to a shuffle, not held to be read: that is for the lanes which are asked for it.
+
+    It is the idiom of atomics that one lane does for its warp: a variable that only this lane has set, and
+    from which a shuffle tells the others.
+    """
+    place = offered.place
+    if not isinstance(place, RegisterPlace) or place.count or not place.variable.unset:
+        return offered, None
+    slot = place.variable.slot
+
+    def run(t: Team, m: Mask) -> Any:
+        return t.slots[slot]
+
+    return replace(offered, run=run), place.variable
+
+
+def _source(way: str, lane: Any, distance: Any, size: Any) -> Any:
+    """Lane to take from; its own where the distance leads out of the group (PTX shfl.sync)."""
+    place = lane & (size - 1)
+    if way == "idx":
+        return lane - place + (distance & (size - 1))
+    if way == "up":
+        return choose(place >= distance, lane - distance, lane)
+    if way == "down":
+        return choose(place + distance < size, lane + distance, lane)
+    partner = lane ^ distance
+    return choose(partner < lane - place + size, partner, lane)
+
+
+def _present(t: Team, m: Mask, source: Any, target: Any, at: Position, name: str) -> None:
+    layout = t.layout
+    there = (source >= 0) & (source < WARP) & (target < layout.lanes)
+    within = np.where(there, target, 0)
+    there &= m.bits[within] & (layout.warp[within] == layout.warp)
+    bad = m.bits & ~there
+    if bad.any():
+        lane = int(bad.argmax())
+        t.fault(
+            WarpError,
+            at,
+            lane,
+            f"asks lane {int(source[lane])} for its value by {name}, and that lane does not "
+            "execute it: what comes back is undefined",
+        )
+
+
+def _by_warp(t: Team, bits: NDArray[np.bool_]) -> NDArray[np.uint32]:
+    """For each lane, the set lanes of its warp as a number."""
+    return t.layout.words(bits)[t.layout.warp]
+
+
+def _callers(c: Context, node: Call, mask: Expr) -> Callable[[Team, Mask], Any]:
+    """Computes the mask of a call, and sees that the lanes in it are those that make the call."""
+    c.meetings += 1
+    names = convert(c, mask, UINT, mask.at).run
+    at, name, waits = node.at, node.name, c.waits
+
+    def run(t: Team, m: Mask) -> Any:
+        those = names(t, m)
+        named(t, m, those, at, name, waits)
+        return those
+
+    return run
+
+
+def _vote(result: Scalar, finish: Callable[[Any, Any], Any]) -> Handler:
+    def handle(c: Context, node: Call, used: bool) -> Expr:
+        args = arguments(c, node, 2)
+        callers = _callers(c, node, args[0])
+        test = convert(c, args[1], BOOL, args[1].at).run
+        c.work()
+
+        def run(t: Team, m: Mask) -> Any:
+            those = callers(t, m)
+            yes = _by_warp(t, m.bits & t.array(test(t, m))) & those
+            here = _by_warp(t, m.bits) & those
+            return finish(yes, here).astype(result.dtype)
+
+        return value(c, result, run, node.at, args)
+
+    return handle
+
+
+def _activemask(c: Context, node: Call, used: bool) -> Expr:
+    need_count(c, node, 0)
+    c.work()
+    return value(c, UINT, lambda t, m: _by_warp(t, m.bits), node.at)
+
+
+def _groups(t: Team, m: Mask, value: Any) -> NDArray[np.uint32]:
+    """For each lane, those of its warp that hold the same value."""
+    layout = t.layout
+    numbers = np.unique(t.array(value), return_inverse=True)[1].reshape(-1)
+    key = layout.warp * (int(numbers.max()) + 1) + numbers
+    group = np.unique(key, return_inverse=True)[1].reshape(-1)
+    words = np.zeros(int(group.max()) + 1, np.uint32)
+    powers = np.where(m.bits, np.uint32(1) << layout.lane.astype(np.uint32), np.uint32(0))
+    np.bitwise_or.at(words, group, powers)
+    return words[group]
+
+
+def _match_any(c: Context, node: Call, used: bool) -> Expr:
+    args = arguments(c, node, 2)
+    number(c, node, args[1])
+    callers = _callers(c, node, args[0])
+    offered = args[1].run
+    c.work(2)
+
+    def run(t: Team, m: Mask) -> Any:
+        those = callers(t, m)
+        return _groups(t, m, offered(t, m)) & those
+
+    return value(c, UINT, run, node.at, args)
+
+
+def _match_all(c: Context, node: Call, used: bool) -> Expr:
+    args = arguments(c, node, 3)
+    number(c, node, args[1])
+    if args[2].type != Pointer(INT):
+        c.fail(args[2].at, f"{node.name}() needs an int* last, not a '{spelled(args[2].type)}'")
+    callers = _callers(c, node, args[0])
+    offered, pointer = args[1].run, args[2].run
+    if args[2].origin is not None:
+        args[2].origin.write()
+    c.work(2)
+    site = c.new_site(node.at, write=True)
+
+    def run(t: Team, m: Mask) -> Any:
+        those = callers(t, m)
+        here = _by_warp(t, m.bits) & those
+        same = _groups(t, m, offered(t, m)) & those == here
+        access.store(t, m, pointer(t, m), INT, same.astype(np.int32), site)
+        return np.where(same, here, np.uint32(0))
+
+    return value(c, UINT, run, node.at, args)
+
+
+def _reduce(ufunc: Any, types: tuple[Scalar, ...]) -> Handler:
+    def handle(c: Context, node: Call, used: bool) -> Expr:
+        args = arguments(c, node, 2)
+        kind = number(c, node, args[1])
+        if kind not in types:
+            c.fail(node.at, f"{node.name}() has no form for '{kind.name}'")
+        callers = _callers(c, node, args[0])
+        offered = args[1].run
+        c.work(2)
+
+        def run(t: Team, m: Mask) -> Any:
+            those = callers(t, m)
+            # Lanes of a warp that name the same ones are a group.
+            key = t.layout.warp[m.index] << 32 | t.array(those)[m.index].astype(np.int64)
+            order = np.argsort(key, kind="stable")
+            ordered = key[order]
+            first = np.concatenate(([True], ordered[1:] != ordered[:-1]))
+            totals = ufunc.reduceat(t.array(offered(t, m))[m.index][order], np.flatnonzero(first))
+            out = np.zeros(m.n, kind.dtype)
+            out[order] = totals[np.cumsum(first) - 1]
+            return m.spread(out)
+
+        return value(c, kind, run, node.at, args)
+
+    return handle
+
+
+TABLE: dict[str, Handler] = {
+    "__shfl_sync": fenced(_shuffle("idx"), behind=False),
+    "__shfl_up_sync": fenced(_shuffle("up"), behind=False),
+    "__shfl_down_sync": fenced(_shuffle("down"), behind=False),
+    "__shfl_xor_sync": fenced(_shuffle("xor"), behind=False),
+    "__ballot_sync": _vote(UINT, lambda yes, here: yes),
+    "__any_sync": _vote(INT, lambda yes, here: yes != 0),
+    "__all_sync": _vote(INT, lambda yes, here: yes == here),
+    "__uni_sync": _vote(INT, lambda yes, here: (yes == here) | (yes == 0)),
+    "__activemask": _activemask,
+    "__match_any_sync": _match_any,
+    "__match_all_sync": _match_all,
+    "__reduce_add_sync": _reduce(np.add, (INT, UINT)),
+    "__reduce_min_sync": _reduce(np.minimum, (INT, UINT)),
+    "__reduce_max_sync": _reduce(np.maximum, (INT, UINT)),
+    "__reduce_and_sync": _reduce(np.bitwise_and, (UINT,)),
+    "__reduce_or_sync": _reduce(np.bitwise_or, (UINT,)),
+    "__reduce_xor_sync": _reduce(np.bitwise_xor, (UINT,)),
+}

@@ -1,0 +1,83 @@
+"""Lambdas: structs that keep what is captured, with one function.
+
+What a lambda only refers to is found by its name, in the scope in which the lambda stands, because functions
+are expanded where they are called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from simgpu.cuda_c.compile.context import Compile, Context
+from simgpu.cuda_c.compile.conversions import value
+from simgpu.cuda_c.compile.places import place_of
+from simgpu.cuda_c.compile.storage import joined, spread, use
+from simgpu.cuda_c.compile.typed import THIS, Alias, Class, Expr, Scope
+from simgpu.cuda_c.compile.variables import Origin, Variable
+from simgpu.cuda_c.syntax import ast
+from simgpu.cuda_c.types import Array, Field, Struct, align_of, size_of
+
+
+def _closure(c: Context, node: ast.Lambda, used: bool) -> Expr:
+    if c.scope.find(THIS) is not None:
+        c.unsupported(
+            node.at,
+            "lambdas in member functions and in lambdas are not supported: write a struct with an "
+            "operator()",
+        )
+    fields: list[Field] = []
+    parts: list[Expr] = []
+    origin = Origin()
+    end, align = 0, 1
+    for name, given in _kept(c, node):
+        kept = use(c, place_of(c, given))
+        if isinstance(kept.type, Array):
+            c.unsupported(
+                given.at, f"'{name}' is an array, which a lambda does not copy: write [&{name}]"
+            )
+        need = align_of(kept.type)
+        offset = -(-end // need) * need
+        fields.append(Field(name, kept.type, offset))
+        end, align = offset + size_of(kept.type), max(align, need)
+        parts += spread(c, kept, kept.type) if isinstance(kept.type, Struct) else [kept]
+        origin.unite(kept.origin)
+    size = max(1, -(-end // align) * align)
+    name = f"lambda of line {node.at.line}"
+    # Each time that it is compiled it is a type of its own: what it refers to may be another variable.
+    ctype = Struct(name, tuple(fields), size, align, key=-1 - c.new_slot())
+    methods = {"operator()": [node.function]}
+    around = Scope(c.scope.outer)
+    around.names |= c.scope.names  # but not what is declared below it
+    c.classes[ctype] = Class(ctype, name, around, methods, [])
+    return value(c, ctype, joined(parts), node.at, parts, origin=origin)
+
+
+def _kept(c: Context, node: ast.Lambda) -> list[tuple[str, ast.Expression]]:
+    """The variables of which a lambda keeps the value, and what that is."""
+    out = {name: given for name, given in node.captures if given is not None}
+    if node.default == "&":
+        return list(out.items())
+    named = {name for name, _ in node.captures}
+    body = list(ast.parts_of(node.function.body))
+    own = {param.name for param in node.function.params}
+    own |= {part.name for part in body if isinstance(part, ast.Declarator)}
+    own |= {p.name for part in body if isinstance(part, ast.Lambda) for p in part.function.params}
+    unevaluated: list[ast.Node] = [part.operand for part in body if isinstance(part, ast.SizeOf)]
+    unevaluated += [part.of for part in body if isinstance(part, ast.TypeName) and part.of]
+    measured = [id(p) for operand in unevaluated for p in ast.parts_of(operand)]
+    for part in body:
+        if not isinstance(part, ast.Name | ast.Call) or id(part) in measured:
+            continue
+        if part.name not in named | own | out.keys():
+            found = c.scope.find(part.name)
+            # Variables of the block and of the file are shared by all who know their names.
+            local = isinstance(found, Variable) and (found.thread or not found.memory)
+            if not local and not isinstance(found, Alias):
+                continue
+            if not node.default:
+                c.fail(part.at, f"this lambda does not capture '{part.name}': write [{part.name}]")
+            out[part.name] = ast.Name(at=part.at, name=part.name)
+    return list(out.items())
+
+
+EXPRESSIONS: Mapping[type[ast.Expression], Compile] = {ast.Lambda: _closure}

@@ -1,0 +1,70 @@
+"""Constants that a constexpr function computes: it is run, by one thread, while the file is compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import numpy as np
+
+from simgpu.cuda_c.compile.context import Context
+from simgpu.cuda_c.compile.conversions import constant
+from simgpu.cuda_c.compile.typed import Expr, Number
+from simgpu.cuda_c.lockstep.team import Launch, Limits, Team
+from simgpu.cuda_c.lockstep.values import varies
+from simgpu.cuda_c.syntax import ast
+from simgpu.cuda_c.types import Scalar
+from simgpu.errors import KernelFault
+
+_PLAIN = (
+    ast.Literal,
+    ast.Binary,
+    ast.Unary,
+    ast.Cast,
+    ast.Conditional,
+    ast.TypeName,
+    ast.Qualified,
+)
+_LIMITS = Limits(step_budget=10_000)
+
+
+class _Unpaid:
+    """A meter that counts nothing."""
+
+    exact_left = 0
+    barriers = 0
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        return _nothing
+
+
+def _nothing(*given: object) -> None:
+    pass
+
+
+def evaluated(c: Context, expr: Expr, node: ast.Expression) -> Expr:
+    """An expression as a number, if nothing but constants and constexpr functions is in it."""
+    if expr.constant is not None or not isinstance(expr.type, Scalar):
+        return expr
+    if not all(_constant(c, part) for part in ast.parts_of(node)):
+        return expr
+    one = (1, 1, 1)
+    launch = Launch(
+        "a constant", c.source, one, one, _LIMITS, cast("Any", _Unpaid()), 0, cast("Any", None)
+    )
+    team = Team(launch, np.zeros(1, np.int64), c.slots, c.exits)
+    try:
+        with np.errstate(all="ignore"):
+            value: Any = expr.run(team, team.full)
+    except KernelFault:
+        return expr
+    return constant(expr.type, value[0] if varies(value) else value, expr.at)
+
+
+def _constant(c: Context, part: ast.Node) -> bool:
+    if isinstance(part, ast.Call):
+        functions = c.functions.get(part.name, [])
+        return bool(functions) and all(function.constexpr for function in functions)
+    if isinstance(part, ast.Name):
+        return isinstance(c.scope.find(part.name), Number)
+    return isinstance(part, _PLAIN)

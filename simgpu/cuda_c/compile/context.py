@@ -1,0 +1,278 @@
+"""The state of the compilation of one kernel: the small record that all compiling functions work on.
+
+The functions for expressions call each other in a circle, as C's grammar does: an operand may be a call, a
+call holds statements, a statement holds expressions. Their modules do not: a function that needs "any
+expression" or "any statement" asks the context, which looks the function up by the node's class, in the
+tables that `rules` puts together from all modules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, NoReturn, TypeAlias, TypeVar
+
+from simgpu.cuda_c.compile.contraction import Ranks
+from simgpu.cuda_c.compile.record import Access, Node, Piece, Price, Scoped, Step, Work
+from simgpu.cuda_c.compile.summing_loops import Sum
+from simgpu.cuda_c.compile.typed import Class, Execute, Expr, Scope, Target
+from simgpu.cuda_c.compile.variables import Origin, Variable
+from simgpu.cuda_c.compile.waiting_kernels import waiting_statement
+from simgpu.cuda_c.lockstep.meter import Site
+from simgpu.cuda_c.syntax.ast import Expression, Function, Statement
+from simgpu.cuda_c.text.preprocessor import Preprocessed
+from simgpu.cuda_c.text.source import Position, Source
+from simgpu.cuda_c.types import VOID, Array, CType, FunctionPointer, Struct, needs_memory
+
+Compile: TypeAlias = "Callable[[Context, Any, bool], Expr]"
+CompileStatement: TypeAlias = "Callable[[Context, Any], Execute]"
+N = TypeVar("N", bound=Node)
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What compiles a node, by its class. For expressions, also whether the value is wanted.
+
+    Attributes
+    ----------
+    call : callable
+        A call whose result is not read yet: it may be a reference.
+    overloaded : callable
+        Calls an operator of the file's own; None if there is none for these operands.
+    construct : callable
+        Makes a struct by its constructor, as a value; or, given a place, there.
+    by_address : callable
+        Calls a function by its address.
+    become : callable
+        A struct as something else, by its `operator T()`; as any number, if it is not said what.
+    address_as : callable
+        The address of an overloaded function or a lambda as one of a type; None if there is none.
+    """
+
+    expressions: Mapping[type[Expression], Compile]
+    statements: Mapping[type[Statement], CompileStatement]
+    call: Callable[[Context, Any], Expr]
+    overloaded: Callable[[Context, str, list[Expr], Position], Expr | None]
+    construct: Callable[[Context, Class, list[Expr], Position, Expr | None], Expr]
+    by_address: Callable[[Context, Any, Expr], Expr]
+    become: Callable[[Context, Expr, CType | None, Position], Expr | None]
+    address_as: Callable[[Context, CType, FunctionPointer, Position], Expr | None]
+
+
+@dataclass
+class Frame:
+    """The function whose body is being compiled."""
+
+    kernel: bool = True  # it is the kernel itself, and `return` ends the thread
+    # What any other function returns, by `slot` and `exit`; `returned` are the values. None for `auto`
+    # until the first `return`. With `reference`, a place in memory is returned as its address.
+    returns: CType | None = VOID
+    reference: bool = False
+    slot: int = -1
+    exit: int = -1
+    addressed: set[str] = field(default_factory=set[str])  # variables whose address is taken in it
+    returned: list[Expr] = field(default_factory=list[Expr])
+    # `breaks` and `continues`: the ways out of the loops around the statement at hand, innermost last.
+    breaks: list[int] = field(default_factory=list[int])
+    continues: list[int] = field(default_factory=list[int])
+    namespace: tuple[str, ...] = ()  # those around it
+
+
+@dataclass
+class Context:
+    """State of the compilation of one kernel."""
+
+    source: Source  # for messages
+    functions: dict[str, list[Function]]  # all functions of the file by name
+    file_scope: Scope  # names of the file
+    rules: Rules  # what compiles which node
+    contract: bool = False  # whether a product and a sum become one fused operation
+    # Tells which headers are included, and what of the file was set aside.
+    text: Preprocessed = field(default_factory=Preprocessed)
+    # `slots`, `exits` and `points`: how many variables, ways out and pieces of code have been given a
+    # number.
+    slots: int = 0
+    exits: int = 0
+    points: int = 0
+    # What a call by this name may run: functions, and members of any class.
+    called: dict[str, list[Function]] = field(default_factory=dict[str, list[Function]])
+    # Static shared memory so far; `shared_seen` are the variables in it.
+    shared_bytes: int = 0
+    # `waits`, `may_wait` and `spins`: whether threads may wait for each other here, or anywhere in the
+    # kernel; whether a loop may spin.
+    waits: bool = False
+    may_wait: bool = False
+    # `places` and `meetings`: how many places have a number, and how many calls at which threads meet have
+    # been compiled.
+    places: int = 0
+    meetings: int = 0
+    # The call in the statement at hand in which threads may wait.
+    resumable: Expression | None = None
+    follows: bool = False  # whether the kernel has to do with addresses as numbers
+    # The functions in which threads may wait for each other.
+    waiting: set[str] = field(default_factory=set[str])
+    # What addresses point into that have been cast to integers.
+    numbers: Origin = field(default_factory=Origin)
+    # Pointers to constants that were cast to pointers to what may change, and where.
+    recast: list[tuple[Origin, Position]] = field(default_factory=list[tuple[Origin, Position]])
+    spins: bool = False
+    cooperative: bool = False  # whether it has a barrier of the grid
+    # The sums of the loop whose body this is, if all that it does is to sum up (`summing_loops`).
+    summing: list[Sum | None] | None = None
+    # The variable of each write that has been compiled so far, None where memory is written.
+    written: list[Variable | None] = field(default_factory=list[Variable | None])
+    # Slots of the counters of the loops around, innermost last, and whether loads may be done ahead in them.
+    counters: dict[int, bool] = field(default_factory=dict[int, bool])
+    frame: Frame = field(default_factory=Frame)
+    ranks: Ranks = field(default_factory=Ranks)
+    sites: list[Site] = field(default_factory=list[Site])  # all loads and stores
+    # Loads, and what they may read from: those that atomicCAS also works on race by design.
+    watched: list[tuple[Site, Origin]] = field(default_factory=list[tuple[Site, Origin]])
+    steps: list[Step] = field(default_factory=list[Step])  # where the record goes on
+    # Functions that are being expanded, outermost first, with the arguments of their templates.
+    calls: list[object] = field(default_factory=list[object])
+    # What belongs to structs, for those that have more than data.
+    classes: dict[Struct, Class] = field(default_factory=dict["Struct", "Class"])
+    # Functions whose address is taken: an address is a number, from 1 on, in this list.
+    targets: list[Target] = field(default_factory=list[Target])
+    shared_seen: set[tuple[int, CType | None]] = field(
+        default_factory=set[tuple[int, CType | None]]
+    )
+
+    def __post_init__(self) -> None:
+        self.scope = self.file_scope
+
+    # -- messages
+
+    def fail(self, at: Position, message: str) -> NoReturn:
+        """Refuse what a CUDA compiler refuses too."""
+        self.source.fail(at, message)
+
+    def unsupported(self, at: Position, message: str) -> NoReturn:
+        """Refuse what a GPU would run, and this interpreter would not run rightly."""
+        self.source.unsupported(at, message)
+
+    def elsewhere(self, name: str) -> str:
+        """Where a name that is not known may come from: the host's code, or a header that is not at hand."""
+        if name in self.text.aside:
+            return f": {self.text.aside[name]} has it for the host"
+        if self.text.missing:
+            headers = ", ".join(f'"{header}"' for header in self.text.missing)
+            return (
+                f"; it may be in {headers}, not found: say where, as in Kernel(path, include=[...])"
+            )
+        return ""
+
+    # -- any node
+
+    def expression(self, node: Expression, used: bool = True) -> Expr:
+        """An expression whose value is wanted (or, with `used` False, only its effect)."""
+        return self.rules.expressions[type(node)](self, node, used)
+
+    def statement(self, node: Statement) -> Execute:
+        """A statement as a closure that takes the lanes that come in and returns those that go on."""
+        if self.waits:
+            return waiting_statement(self, node, self.rules.statements[type(node)])
+        return self.rules.statements[type(node)](self, node)
+
+    def class_of(self, ctype: CType) -> Class | None:
+        """What belongs to a type, if it is a struct of the file's own."""
+        return self.classes.get(ctype) if isinstance(ctype, Struct) else None
+
+    def constructs(self, ctype: CType) -> bool:
+        """Whether making a value, or each element of an array, takes more than its members' values."""
+        while isinstance(ctype, Array):
+            ctype = ctype.element
+        known = self.class_of(ctype)
+        return known is not None and known.constructs
+
+    def derives(self, ctype: CType, base: CType) -> bool:
+        """Whether a struct is derived from another one, however far."""
+        known = self.class_of(ctype)
+        while known is not None and known.base is not None:
+            known = known.base
+            if known.type == base:
+                return True
+        return False
+
+    def lives_in_memory(self, ctype: CType) -> bool:
+        """Whether a variable of a type cannot be kept in registers."""
+        known = self.class_of(ctype)
+        return needs_memory(ctype) or (known is not None and known.exposes)
+
+    # -- numbers
+
+    def new_slot(self) -> int:
+        """A place for a value in `Team.slots`."""
+        self.slots += 1
+        return self.slots - 1
+
+    def new_exit(self) -> int:
+        """A place in `Team.left` for the lanes that leave a loop or a function."""
+        self.exits += 1
+        return self.exits - 1
+
+    def new_site(self, at: Position, write: bool = False, volatile: bool = False) -> Site:
+        """The number of a load or store that is compiled here."""
+        site = Site(len(self.sites), at, write, volatile)
+        self.sites.append(site)
+        self.steps.append(Access(site.index))
+        return site
+
+    # -- the record
+
+    def note(self, node: N) -> N:
+        """Write a value into the record."""
+        self.steps.append(node)
+        return node
+
+    def work(
+        self, instructions: int = 1, flops: int = 0, special: int = 0, issued: int | None = None
+    ) -> None:
+        """Write into the record that something is done here each time."""
+        self.steps.append(Work(Price(instructions, flops, special, issued)))
+
+    @contextmanager
+    def recording(self, steps: list[Step] | None = None) -> Generator[list[Step]]:
+        """Write into a list of its own what is compiled inside, or go on with `steps`."""
+        outer, self.steps = self.steps, [] if steps is None else steps
+        try:
+            yield self.steps
+        finally:
+            self.steps = outer
+
+    @contextmanager
+    def detached(self, line: int) -> Generator[Piece]:
+        """Write into a piece of straight code what is compiled inside; the caller says where it is."""
+        piece = Piece(self.points, line)
+        self.points += 1
+        with self.recording() as piece.steps:
+            yield piece
+
+    @contextmanager
+    def piece(self, line: int) -> Generator[Piece]:
+        """The same, for a piece that is passed next."""
+        with self.detached(line) as piece:
+            yield piece
+        self.steps.append(piece)
+
+    @contextmanager
+    def scoped(self) -> Generator[None]:
+        """Names that are declared inside end with it."""
+        outer, self.scope = self.scope, Scope(self.scope)
+        try:
+            with self.recording() as steps:
+                yield
+        finally:
+            self.scope = outer
+        self.steps.append(Scoped(steps))
+
+    @contextmanager
+    def seen_from(self, scope: Scope) -> Generator[Scope]:
+        """Names mean inside what they mean in another scope."""
+        outer, self.scope = self.scope, scope
+        try:
+            yield scope
+        finally:
+            self.scope = outer

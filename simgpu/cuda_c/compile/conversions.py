@@ -1,0 +1,248 @@
+"""Making expressions, and turning them into values of another type."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from simgpu.cuda_c.compile.context import Context
+from simgpu.cuda_c.compile.record import Constant, Convert, Followed, Node
+from simgpu.cuda_c.compile.typed import Evaluate, Expr
+from simgpu.cuda_c.compile.variables import Origin
+from simgpu.cuda_c.lockstep.masks import Mask
+from simgpu.cuda_c.lockstep.team import Team
+from simgpu.cuda_c.lockstep.values import converter
+from simgpu.cuda_c.memory.access import NULL
+from simgpu.cuda_c.memory.mixed_region import mixed
+from simgpu.cuda_c.text.source import Position
+from simgpu.cuda_c.types import (
+    BOOL,
+    HALF,
+    INT,
+    TEXTURE,
+    ULLONG,
+    VOID,
+    Array,
+    CType,
+    FunctionPointer,
+    Pointer,
+    Scalar,
+    Struct,
+    Void,
+    leaves,
+    size_of,
+    spelled,
+)
+
+
+def nodes(parts: Iterable[Expr]) -> tuple[Node, ...]:
+    """What the record calls these expressions."""
+    return tuple(part.node for part in parts)
+
+
+def value(
+    c: Context,
+    ctype: CType,
+    run: Evaluate,
+    at: Position,
+    parts: Iterable[Expr] = (),
+    *,
+    node: Node | None = None,
+    origin: Origin | None = None,
+) -> Expr:
+    """An expression made of others; `node` is what the record calls it, if it is in there already."""
+    parts = list(parts)
+    if node is None:
+        node = c.note(Node(nodes(parts)))
+    rank = max((part.rank for part in parts), default=-1) + 1
+    return Expr(ctype, run, at, node, origin=origin, rank=rank)
+
+
+def constant(ctype: Scalar, number: Any, at: Position) -> Expr:
+    """A number that is known now."""
+    known = np.asarray(number).astype(ctype.dtype)[()]
+    return Expr(ctype, lambda t, m: known, at, Constant(value=known), constant=known)
+
+
+def null(ctype: CType, at: Position) -> Expr:
+    """The null pointer."""
+    return Expr(ctype, lambda t, m: NULL, at, Node(), constant=np.int32(0), origin=Origin())
+
+
+def fold(expr: Expr, parts: Iterable[Expr]) -> Expr:
+    """Compute now what depends on constants only."""
+    if any(p.constant is None for p in parts) or not isinstance(expr.type, Scalar):
+        return expr
+    with np.errstate(all="ignore"):
+        known: Any = expr.run(None, None)  # pyright: ignore[reportArgumentType] - constants look at neither
+    return constant(expr.type, known, expr.at)
+
+
+def convert(c: Context, expr: Expr, target: CType, at: Position, explicit: bool = False) -> Expr:
+    """An expression as a value of another type, as an assignment or a cast does it.
+
+    Raises `KernelCompileError` where C++ has no such conversion.
+    """
+    source = expr.type
+    if source == target:
+        return expr
+    if isinstance(target, Void):
+        return expr if not explicit else value(c, VOID, expr.run, at, [expr])
+    if isinstance(source, FunctionPointer) or isinstance(target, FunctionPointer):
+        return _convert_function(c, expr, target, at)
+    if isinstance(source, Scalar) and isinstance(target, Scalar):
+        return _convert_scalar(c, expr, source, target, at)
+    struct = c.class_of(source) is not None
+    if isinstance(source, (Pointer, Array)) or (isinstance(target, Pointer) and not struct):
+        return _convert_pointer(c, expr, target, at, explicit)
+    if isinstance(target, Struct) and target.name == "dim3" and isinstance(source, Scalar):
+        x = convert(c, expr, target.fields[0].type, at).run
+        one = np.uint32(1)
+        return value(c, target, lambda t, m: [x(t, m), one, one], at, [expr])
+    if c.derives(source, target):
+        run, count = expr.run, len(leaves(target))
+        return value(c, target, lambda t, m: run(t, m)[:count], at, [expr], origin=expr.origin)
+    into, out_of = c.class_of(target), c.class_of(source)
+    if into is not None and into.constructors:
+        return c.rules.construct(c, into, [expr], at, None)
+    if out_of is not None:
+        made = c.rules.become(c, expr, target, at)
+        if made is not None:
+            small = isinstance(target, Scalar) and BOOL.rank < target.rank < INT.rank
+            if small and out_of.name == "__nv_bfloat16":
+                # It is clamped, as a half is, which has all digits of it that an integer of 16 bits can show.
+                made = convert(c, made, HALF, at)
+            return convert(c, made, target, at)
+    c.fail(at, f"no conversion from '{spelled(source)}' to '{spelled(target)}'")
+
+
+def _convert_scalar(c: Context, expr: Expr, source: Scalar, target: Scalar, at: Position) -> Expr:
+    change = converter(source, target)
+    c.follows |= TEXTURE in (source, target)  # a number from anywhere, or for anything
+    if change is None and expr.constant is not None:
+        return Expr(target, expr.run, at, expr.node, expr.constant, rank=expr.rank)
+    free = change is None or BOOL in (source, target) or expr.constant is not None
+    node = c.note(Convert((expr.node,), source=source, target=target, free=free))
+    run = expr.run
+    if change is None:
+        return Expr(target, run, at, node, rank=expr.rank)
+    return fold(value(c, target, lambda t, m: change(run(t, m)), at, [expr], node=node), [expr])
+
+
+def _convert_function(c: Context, expr: Expr, target: CType, at: Position) -> Expr:
+    """The address of a function as a truth, or the null pointer as such an address."""
+    if target is BOOL and isinstance(expr.type, Scalar):
+        return _convert_scalar(c, expr, expr.type, BOOL, at)
+    if isinstance(target, FunctionPointer) and expr.constant is not None and expr.constant == 0:
+        return constant(target, 0, at)
+    source = spelled(expr.type)
+    if isinstance(target, FunctionPointer):
+        found = c.rules.address_as(c, expr.type, target, at)
+        if found is not None:
+            return found
+        if isinstance(expr.type, FunctionPointer) and expr.type.overloaded:
+            c.fail(at, f"no function '{source}' is a '{spelled(target)}'")
+        if isinstance(expr.type, FunctionPointer):
+            c.fail(at, f"the function is a '{source}', and a '{spelled(target)}' is wanted")
+    c.fail(at, f"a value of type '{source}' cannot be used as '{spelled(target)}'")
+
+
+def _convert_pointer(c: Context, expr: Expr, target: CType, at: Position, explicit: bool) -> Expr:
+    expr = decay(expr)
+    source = expr.type
+    if target is BOOL and isinstance(source, Pointer):
+        run = expr.run
+
+        def is_set(t: Team, m: Mask) -> Any:
+            ptr = run(t, m)
+            if mixed(ptr):
+                return t.launch.addresses.number(ptr) != 0
+            return np.bool_(ptr.region is not None)
+
+        return value(c, BOOL, is_set, at, [expr])
+    zero = expr.constant is not None and expr.constant == 0
+    if zero and not explicit and not isinstance(source, Pointer):
+        return null(target, at)
+    if not isinstance(source, Pointer) or not isinstance(target, Pointer):
+        if explicit and isinstance(target, Scalar) and isinstance(source, Pointer):
+            if target.is_integer and target.size == 8:
+                return _to_number(c, expr, target, at)
+            c.fail(at, f"an address has 8 bytes, '{target.name}' {target.size}: take uintptr_t")
+        if explicit and isinstance(target, Pointer) and isinstance(source, Scalar):
+            return _from_number(c, expr, target, at)
+        c.fail(
+            at,
+            f"a value of type '{spelled(source)}' cannot be used as '{spelled(target)}'"
+            + (": a pointer and a number are different things" if not explicit else ""),
+        )
+    if not explicit:
+        void = isinstance(target.target, Void)
+        is_null = isinstance(source.target, Void) and expr.constant is not None
+        base = c.derives(source.target, target.target)
+        if source.target != target.target and not void and not is_null and not base:
+            c.fail(
+                at,
+                f"a value of type '{spelled(source)}' cannot be used as '{spelled(target)}': "
+                "say reinterpret_cast if you mean it",
+            )
+        if source.const and not target.const:
+            c.fail(
+                at,
+                f"'{spelled(source)}' points to constants, '{spelled(target)}' would let them "
+                "be changed",
+            )
+    elif source.const and not target.const:
+        c.recast.append((expr.origin or Origin(), at))
+    return Expr(target, expr.run, at, expr.node, constant=expr.constant, origin=expr.origin)
+
+
+def _to_number(c: Context, expr: Expr, target: Scalar, at: Position) -> Expr:
+    """An address as an integer."""
+    run, dtype = expr.run, target.dtype
+    c.follows = True
+    c.numbers.unite(expr.origin)
+
+    def number(t: Team, m: Mask) -> Any:
+        return t.launch.addresses.number(run(t, m)).view(dtype)
+
+    return value(c, target, number, at, [expr])
+
+
+def _from_number(c: Context, expr: Expr, target: Pointer, at: Position) -> Expr:
+    """An integer as an address: of whatever has been cast to an integer."""
+    if not isinstance(expr.type, Scalar) or not expr.type.is_integer:
+        c.fail(at, f"a '{spelled(expr.type)}' cannot be used as an address")
+    c.follows = True
+    step = size_of(target.target)
+    run = convert(c, expr, ULLONG, at).run
+
+    def follow(t: Team, m: Mask) -> Any:
+        return t.launch.addresses.pointer(t, m, run(t, m), step, at)
+
+    return value(c, target, follow, at, [expr], origin=c.numbers)
+
+
+def recast(c: Context, expr: Expr, at: Position) -> Expr:
+    """An expression that a cast leaves as it is; it is no longer a place, nor a factor."""
+    node = expr.node if expr.constant is not None else c.note(Followed((expr.node,)))
+    return replace(expr, at=at, node=node, place=None, site=None, text=None, product=None, rank=0)
+
+
+def decay(expr: Expr) -> Expr:
+    """An array as a pointer to its first element."""
+    if not isinstance(expr.type, Array):
+        return expr
+    ctype = Pointer(expr.type.element, expr.type.const, expr.type.volatile)
+    return Expr(ctype, expr.run, expr.at, expr.node, origin=expr.origin)
+
+
+def condition(c: Context, expr: Expr) -> Evaluate:
+    """An expression as a test."""
+    if isinstance(expr.type, Void) or (
+        isinstance(expr.type, Struct) and c.class_of(expr.type) is None
+    ):
+        c.fail(expr.at, f"'{spelled(expr.type)}' is neither true nor false")
+    return convert(c, expr, BOOL, expr.at).run

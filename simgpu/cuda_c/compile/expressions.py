@@ -1,0 +1,250 @@
+"""Literals, casts, unary and binary operators, and expressions that part the warps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from simgpu.cuda_c.compile.braces import listed
+from simgpu.cuda_c.compile.context import Compile, Context
+from simgpu.cuda_c.compile.conversions import (
+    condition,
+    constant,
+    convert,
+    decay,
+    fold,
+    null,
+    recast,
+    value,
+)
+from simgpu.cuda_c.compile.operators import common_type, operate, operation
+from simgpu.cuda_c.compile.places import address_of, as_base, member_of, place_of
+from simgpu.cuda_c.compile.record import Choice, Constant, Node, ShortCircuit
+from simgpu.cuda_c.compile.storage import use
+from simgpu.cuda_c.compile.type_names import names_in, resolve
+from simgpu.cuda_c.compile.typed import THIS, Expr, Number
+from simgpu.cuda_c.compile.variables import Origin
+from simgpu.cuda_c.lockstep.masks import Mask, split
+from simgpu.cuda_c.lockstep.team import Team
+from simgpu.cuda_c.memory import access
+from simgpu.cuda_c.memory.global_region import literal
+from simgpu.cuda_c.syntax import ast
+from simgpu.cuda_c.types import (
+    BOOL,
+    CHAR,
+    NULLPTR,
+    ULONG,
+    Pointer,
+    Scalar,
+    Struct,
+    Void,
+    align_of,
+    promoted,
+    size_of,
+    spelled,
+)
+
+
+def _literal(c: Context, node: ast.Literal, used: bool) -> Expr:
+    if node.type is not None:
+        return constant(node.type, node.value, node.at)
+    out = null(NULLPTR, node.at)
+    out.constant = np.int32(0)
+    out.node = Constant(value=out.constant)
+    return out
+
+
+def _text(c: Context, node: ast.Text, used: bool) -> Expr:
+    text = node.value
+    return Expr(
+        Pointer(CHAR, True),
+        lambda t, m: literal(t, text),
+        node.at,
+        Node(),
+        origin=Origin(),
+        text=text,
+    )
+
+
+def _sizeof(c: Context, node: ast.SizeOf, used: bool) -> Expr:
+    if isinstance(node.operand, ast.Text):
+        return constant(ULONG, len(node.operand.characters()), node.at)
+    if isinstance(node.operand, ast.TypeName):
+        ctype = resolve(c, node.operand)
+    else:
+        with c.recording():  # the record is dropped, because the operand is not computed
+            ctype = place_of(c, node.operand).type
+    return constant(ULONG, align_of(ctype) if node.align else size_of(ctype), node.at)
+
+
+def _comma(c: Context, node: ast.Comma, used: bool) -> Expr:
+    first = c.expression(node.first, used=False)
+    second = c.expression(node.second, used)
+    a, b = first.run, second.run
+
+    def run(t: Team, m: Mask) -> Any:
+        a(t, m)
+        return b(t, m)
+
+    return value(c, second.type, run, node.at, [first, second], origin=second.origin)
+
+
+def _cast(c: Context, node: ast.Cast, used: bool) -> Expr:
+    target = resolve(c, node.type)
+    if node.type.reference:
+        c.unsupported(node.at, "casts to references are not supported")
+    operand = c.expression(node.operand)
+    if isinstance(target, Struct) and not isinstance(operand.type, Struct):
+        return listed(c, ast.Braces(at=node.at, items=[node.operand], type=node.type), target)
+    source = operand.type
+    if node.style == "static_cast" and isinstance(target, Pointer) and isinstance(source, Pointer):
+        void = isinstance(source.target, Void) or isinstance(target.target, Void)
+        if not void and source.target != target.target:
+            c.fail(
+                node.at,
+                f"static_cast cannot turn '{spelled(source)}' into '{spelled(target)}': "
+                "use reinterpret_cast",
+            )
+    out = convert(c, operand, target, node.at, explicit=True)
+    return recast(c, out, node.at) if out is operand else out
+
+
+def _unary(c: Context, node: ast.Unary, used: bool) -> Expr:
+    if node.op == "*":
+        return use(c, place_of(c, node))
+    if node.op == "&":
+        return address_of(c, node)
+    operand = c.expression(node.operand)
+    if isinstance(operand.type, Struct):
+        found = c.rules.overloaded(c, f"operator{node.op}", [operand], node.at)
+        if found is not None:
+            return use(c, found)
+        if node.op != "!":
+            operand = c.rules.become(c, operand, None, node.at) or operand
+    if node.op == "!":
+        test = condition(c, operand)
+        out = operation(
+            c, "!", BOOL, BOOL, lambda t, m: np.logical_not(test(t, m)), node.at, [operand]
+        )
+        return fold(out, [operand])
+    if not isinstance(operand.type, Scalar):
+        c.fail(node.at, f"operator '{node.op}' needs a number, not '{spelled(operand.type)}'")
+    kind = promoted(operand.type)
+    if node.op == "~" and kind.is_float:
+        c.fail(node.at, f"operator '~' needs an integer, not '{kind.name}'")
+    run = convert(c, operand, kind, node.at).run
+    if node.op == "+":
+        return fold(value(c, kind, run, node.at, [operand]), [operand])
+    ufunc: Any = np.negative if node.op == "-" else np.invert
+    op = "negate" if node.op == "-" else "~"
+    out = operation(c, op, kind, kind, lambda t, m: ufunc(run(t, m)), node.at, [operand])
+    if operand.product is not None and kind.is_float and kind == operand.type:
+        a, b = operand.product  # the sign goes into a factor, and the product stays one
+        out.product = (lambda t, m: -a(t, m), b)
+    return fold(out, [operand])
+
+
+def _binary(c: Context, node: ast.Binary, used: bool) -> Expr:
+    if node.op in ("&&", "||"):
+        return _short_circuit(c, node)
+    left = c.expression(node.left)
+    right = c.expression(node.right)
+    if isinstance(left.type, Struct) or isinstance(right.type, Struct):
+        found = c.rules.overloaded(c, f"operator{node.op}", [left, right], node.at)
+        if found is not None:
+            return use(c, found)
+    return operate(c, node.op, left, right, node.at)
+
+
+def _short_circuit(c: Context, node: ast.Binary) -> Expr:
+    left = c.expression(node.left)
+    test = condition(c, left)
+    c.work(issued=0)  # comparisons take the outcome of another one along
+    with c.detached(node.right.at.line) as piece:
+        right = c.expression(node.right)
+        rest = condition(c, right)
+    c.steps.append(ShortCircuit(left.node, piece))
+    wants, point = node.op == "&&", piece.point
+
+    def run(t: Team, m: Mask) -> Any:
+        value = test(t, m)
+        go_on, stop = split(m, value if wants else np.logical_not(value))
+        if go_on is None:
+            return value
+        t.meter.charge(point, go_on)
+        other = rest(t, go_on)
+        if stop is None:
+            return other
+        return value & other if wants else value | other
+
+    if left.constant is not None and right.constant is not None:
+        both = (bool(left.constant), bool(right.constant))
+        return constant(BOOL, all(both) if wants else any(both), node.at)
+    return value(c, BOOL, run, node.at, [left, right])
+
+
+def _conditional(c: Context, node: ast.Conditional, used: bool) -> Expr:
+    test = c.expression(node.test)
+    decide = condition(c, test)
+    c.work()
+    with c.detached(node.yes.at.line) as yes_piece:
+        yes = decay(c.expression(node.yes))
+    with c.detached(node.no.at.line) as no_piece:
+        no = decay(c.expression(node.no))
+    ctype = common_type(c, yes, no, node.at)
+    with c.recording(yes_piece.steps):
+        yes = convert(c, yes, ctype, node.at)
+    with c.recording(no_piece.steps):
+        no = convert(c, no, ctype, node.at)
+    c.steps.append(Choice(test.node, (yes_piece, no_piece)))
+    if test.constant is not None:
+        chosen = yes if test.constant else no
+        if chosen.constant is not None:
+            return Expr(ctype, chosen.run, node.at, chosen.node, constant=chosen.constant)
+    run_yes, run_no = yes.run, no.run
+    point_yes, point_no = yes_piece.point, no_piece.point
+
+    def run(t: Team, m: Mask) -> Any:
+        taken, others = split(m, decide(t, m))
+        if others is None:
+            t.meter.charge(point_yes, m)
+            return run_yes(t, m)
+        if taken is None:
+            t.meter.charge(point_no, m)
+            return run_no(t, m)
+        t.meter.charge(point_yes, taken)
+        t.meter.charge(point_no, others)
+        return access.merge(taken, run_yes(t, taken), run_no(t, others))
+
+    origin = Origin()
+    origin.unite(yes.origin)
+    origin.unite(no.origin)
+    return value(c, ctype, run, node.at, [test, yes, no], origin=origin)
+
+
+def _qualified(c: Context, node: ast.Qualified, used: bool) -> Expr:
+    """`Type::name`."""
+    ctype = resolve(c, node.owner)
+    found = names_in(c, ctype, node.owner).names.get(node.name)
+    this = c.scope.find(THIS)
+    if this is not None and isinstance(ctype, Struct) and ctype.member(node.name) is not None:
+        return member_of(c, as_base(c, place_of(c, ast.Name(at=node.at, name=THIS)), ctype), node)
+    if not isinstance(found, Number):
+        c.fail(node.at, f"'{spelled(ctype)}' has no constant '{node.name}'")
+    known = found.expr
+    return Expr(known.type, known.run, node.at, known.node, constant=known.constant)
+
+
+EXPRESSIONS: Mapping[type[ast.Expression], Compile] = {
+    ast.Literal: _literal,
+    ast.Text: _text,
+    ast.SizeOf: _sizeof,
+    ast.Comma: _comma,
+    ast.Cast: _cast,
+    ast.Unary: _unary,
+    ast.Binary: _binary,
+    ast.Conditional: _conditional,
+    ast.Qualified: _qualified,
+}

@@ -1,0 +1,139 @@
+"""Functions as values: their addresses, which are numbers, and what a number stands for.
+
+The numbers are a program's own, and the same in all its kernels: 1 for the first function whose address
+something takes, and so on. The host may read one from a variable and pass it to a kernel of the program.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from simgpu.cuda_c.compile.context import Context
+from simgpu.cuda_c.compile.conversions import constant
+from simgpu.cuda_c.compile.record import Node
+from simgpu.cuda_c.compile.templates import bind_template, specialised
+from simgpu.cuda_c.compile.type_names import identity, param_type, pointer_type
+from simgpu.cuda_c.compile.typed import Expr, Number, Scope, Target, TypeBinding
+from simgpu.cuda_c.syntax.ast import Function, Name
+from simgpu.cuda_c.text.source import Position
+from simgpu.cuda_c.types import (
+    CType,
+    FunctionPointer,
+    function_pointer,
+    overloaded_function,
+)
+from simgpu.errors import KernelCompileError
+
+
+def function_address(c: Context, node: Name) -> Expr:
+    """`name` or `name<...>` of a function, where it is not called: its address."""
+    given = node.templates
+    functions = [f for f in c.functions[node.name] if f.body is not None]
+    functions = [f for f in functions if f.template is None or f.template.params]
+    if given is not None:
+        functions = [f for f in functions if f.template is not None]
+    if len(functions) != 1 or (functions[0].template is not None and given is None):
+        if given is not None or not functions:
+            c.unsupported(node.at, f"'{node.name}' has several forms: give one another name")
+        kind = overloaded_function(node.name)
+        return Expr(kind, lambda t, m: np.uint64(0), node.at, c.note(Node()))
+    (function,) = functions
+    if function.refusal is not None:
+        raise function.refusal
+    if function.kernel:
+        c.unsupported(node.at, "the address of a kernel in device code")
+    names = bind_template(c, function, (), given, node.at, c.file_scope)
+    if names is None:
+        c.fail(node.at, f"'{node.name}' does not take these template arguments")
+    function = specialised(c, function, names, c.functions[node.name], node.at)
+    if function.returns.base == "auto":
+        c.unsupported(function.at, f"the address of '{function.name}', which returns auto")
+    return _address(c, function, names, _type_of(c, function, names), node.at)
+
+
+def address_as(c: Context, source: CType, target: FunctionPointer, at: Position) -> Expr | None:
+    """The function of type `target` that an overloaded name, or a lambda that captures nothing, has.
+
+    A lambda that does not say what it returns counts as one that fits; its call sees whether it does.
+    """
+    known = c.class_of(source)
+    if known is not None:
+        functions = [f for f in known.methods.get("operator()", []) if f.static]
+    elif isinstance(source, FunctionPointer) and source.overloaded:
+        functions = c.functions[source.overloaded]
+    else:
+        return None
+    found: list[tuple[bool, Function, Scope]] = []
+    for function in functions:
+        template = function.template
+        if function.body is None or function.kernel or (template and not template.params):
+            continue
+        if len(function.params) != len(target.params):
+            continue
+        try:
+            outer = c.file_scope if known is None else known.scope
+            names = bind_template(c, function, target.params, None, at, outer)
+            if names is not None and _type_of(c, function, names, target.returns) == target:
+                found.append((template is not None, function, names))
+        except KernelCompileError:
+            continue  # a template that these types do not fit
+    found = [f for f in found if f[0] is min(f[0] for f in found)]
+    if len(found) != 1:
+        return None
+    _, function, names = found[0]
+    if known is not None:
+        return _address(c, function, names, target, at, source)
+    function = specialised(c, function, names, functions, at)
+    if function.refusal is not None:
+        raise function.refusal
+    return _address(c, function, names, target, at)
+
+
+def _address(
+    c: Context,
+    function: Function,
+    names: Scope,
+    ctype: FunctionPointer,
+    at: Position,
+    closure: CType | None = None,
+) -> Expr:
+    """The number of a function, or of one of a lambda's type."""
+    bound = [b for b in names.names.values() if isinstance(b, TypeBinding | Number)]
+    key = (function.name, function.at, closure, ctype, *[identity(b) for b in bound])
+    kernel = None if closure is None else c
+    number = next((k for k, t in enumerate(c.targets, 1) if t.key == key and t.kernel is kernel), 0)
+    if not number:
+        c.targets.append(Target(key, function, names, ctype, kernel))
+        number = len(c.targets)
+    return constant(ctype, number, at)
+
+
+def _type_of(
+    c: Context, function: Function, names: Scope, automatic: CType | None = None
+) -> FunctionPointer:
+    """The type of a function's address; `automatic` is what one returns that does not say it."""
+    with c.seen_from(names):
+        if function.returns.base == "auto" and automatic is not None:
+            types = tuple(param_type(c, param) for param in function.params)
+            return function_pointer(
+                automatic, types, tuple(param.type.reference for param in function.params)
+            )
+        return pointer_type(c, function.returns, function.params)
+
+
+def take_addresses(c: Context, names: list[Name]) -> None:
+    """Give numbers to the functions of the file that are named somewhere without being called.
+
+    So a call by an address that is not known knows all functions that it may reach, also those whose address
+    is taken behind it. Templates are left to the place that names them.
+    """
+    for name in {node.name: node for node in names if node.templates is None}.values():
+        for function in c.functions.get(name.name, []):
+            if _has_address(function):
+                scope = Scope(c.file_scope)
+                _address(c, function, scope, _type_of(c, function, scope), name.at)
+
+
+def _has_address(function: Function) -> bool:
+    usable = function.body is not None and function.refusal is None and not function.kernel
+    return usable and function.template is None and function.returns.base != "auto"

@@ -1,0 +1,114 @@
+"""Calls by a function's address.
+
+Where the address is known, which it is for a function that is passed as an argument and not assigned to,
+the function is expanded as if it had been called by its name. Elsewhere all functions of the file that have
+the type, and whose address something takes, are expanded, and each thread runs the one that it has come with:
+threads of one warp that call different functions run them one after the other, as on a GPU.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from simgpu.cuda_c.compile.calls import argument, expand
+from simgpu.cuda_c.compile.context import Context
+from simgpu.cuda_c.compile.conversions import convert, decay, value
+from simgpu.cuda_c.compile.record import Bind, Choice, Piece
+from simgpu.cuda_c.compile.storage import assigned, begin, read_variable, use
+from simgpu.cuda_c.compile.typed import Evaluate, Expr, Target
+from simgpu.cuda_c.compile.variables import Origin, Variable
+from simgpu.cuda_c.lockstep.masks import Mask, split
+from simgpu.cuda_c.lockstep.team import Team
+from simgpu.cuda_c.lockstep.values import varies
+from simgpu.cuda_c.memory import access
+from simgpu.cuda_c.syntax.ast import Call
+from simgpu.cuda_c.types import FunctionPointer, Void, spelled
+from simgpu.errors import KernelFault
+
+# Fetching the address, the jump, and the way back; registers that are saved are not counted.
+_INSTRUCTIONS = 4
+
+
+def call_by_address(c: Context, node: Call, address: Expr) -> Expr:
+    """`address(...)`."""
+    ctype = address.type
+    assert isinstance(ctype, FunctionPointer)
+    if ctype.overloaded:
+        c.fail(node.at, f"call '{ctype.overloaded}' by its name")
+    if len(node.arguments) != len(ctype.params):
+        c.fail(
+            node.at,
+            f"'{spelled(ctype)}' takes {len(ctype.params)} arguments, {len(node.arguments)} given",
+        )
+    arguments = [argument(c, a) for a in node.arguments]
+    if address.constant is not None:
+        if not address.constant:
+            c.fail(node.at, "the null pointer cannot be called")
+        return _expanded(c, c.targets[int(address.constant) - 1], node, arguments)
+    if "&" in ctype.name:
+        c.unsupported(node.at, "calls by an address whose function takes or returns references")
+    slots: list[tuple[int, Evaluate]] = []
+    given: list[Expr] = []
+    for k, (argued, wanted) in enumerate(zip(arguments, ctype.params, strict=True)):
+        new = convert(c, decay(use(c, argued)), wanted, argued.at)
+        variable = Variable(f"argument {k}", wanted, c.new_slot(), const=True)
+        assigned(variable, new)
+        c.steps.append(Bind(variable, new.node))
+        slots.append((variable.slot, new.run))
+        given.append(read_variable(c, variable, argued.at))
+    c.work(_INSTRUCTIONS)
+    which = use(c, address)
+    bodies: dict[int, tuple[int, Evaluate]] = {}
+    pieces: list[Piece] = []
+    parts, origin = [which, *given], Origin()
+    for number, target in enumerate(list(c.targets), 1):
+        known = target.function.refusal is None and target.kernel in (None, c)
+        if known and target.type == ctype:
+            with c.detached(node.at.line) as piece:
+                inner = Call(at=node.at, name=target.function.name, arguments=node.arguments)
+                result = _expanded(c, target, inner, given)
+            pieces.append(piece)
+            bodies[number] = piece.point, result.run
+            parts.append(result)
+            origin.unite(result.origin)
+    c.steps.append(Choice(which.node, tuple(pieces)))
+    void = isinstance(ctype.returns, Void)
+
+    def run(t: Team, m: Mask) -> Any:
+        numbers = which.run(t, m)
+        for slot, evaluate in slots:
+            begin(t, m, slot, evaluate(t, m))
+        out: Any = None
+        left: Mask | None = m
+        for number in np.unique(m.take(numbers)) if varies(numbers) else [numbers]:
+            assert left is not None
+            mine, left = split(left, numbers == number)
+            assert mine is not None
+            if int(number) not in bodies:
+                _no_function(t, mine, int(number))
+            point, body = bodies[int(number)]
+            t.meter.charge(point, mine)
+            result = body(t, mine)
+            out = None if void else access.merge(mine, result, out)
+        return out
+
+    def _no_function(t: Team, m: Mask, number: int) -> None:
+        what = (
+            "a null pointer to a function" if not number else f"{number:#x}, which is no function"
+        )
+        more = "" if not number else f" of this file that is a '{spelled(ctype)}'"
+        t.fault(KernelFault, node.at, int(m.index[0]), f"calls {what}{more}")
+
+    return value(c, ctype.returns, run, node.at, parts, origin=origin)
+
+
+def _expanded(c: Context, target: Target, node: Call, arguments: list[Expr]) -> Expr:
+    result = expand(c, target.function, target.names, node, arguments)
+    if target.function.returns.base == "auto" and result.type != target.type.returns:
+        c.fail(
+            target.function.at,
+            f"this returns a '{spelled(result.type)}', and is used as a '{spelled(target.type)}'",
+        )
+    return result

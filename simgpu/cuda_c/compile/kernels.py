@@ -1,0 +1,110 @@
+"""Compiling a kernel: its parameters, its body, and the record of what it does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from simgpu.cuda_c.compile.context import Context
+from simgpu.cuda_c.compile.declarations import shared_variable
+from simgpu.cuda_c.compile.hoisting import waiting_functions
+from simgpu.cuda_c.compile.record import Declare, Record
+from simgpu.cuda_c.compile.rooms import parameter_entry
+from simgpu.cuda_c.compile.statements import sequence
+from simgpu.cuda_c.compile.storage import has_pointer, read_variable
+from simgpu.cuda_c.compile.type_names import param_type, resolve, top_const, top_volatile
+from simgpu.cuda_c.compile.typed import Execute, Scope
+from simgpu.cuda_c.compile.variables import Variable
+from simgpu.cuda_c.compile.waiting_kernels import may_wait, parts_at_barriers
+from simgpu.cuda_c.lockstep.meter import Site
+from simgpu.cuda_c.syntax.ast import Declarator, Function, Param
+from simgpu.cuda_c.syntax.names import addressed_names
+from simgpu.cuda_c.types import Pointer, Struct
+
+
+@dataclass(frozen=True)
+class Code:
+    """A kernel as closures, with what they need to run."""
+
+    parameters: list[Variable]  # what the arguments of a launch are bound to, in order
+    # What each batch of blocks does first: variables of the file, parameters that have an address.
+    entry: list[Execute]
+    body: Execute  # the kernel itself
+    # `slots` and `exits`: how many variables and ways out a batch keeps track of.
+    slots: int
+    exits: int
+    sites: list[Site]  # the loads and stores that are counted
+    shared_bytes: int  # static shared memory of a block
+    watches: bool  # whether it has a loop that may spin
+    # Whether it stores, loads or computes addresses, so that it may reach more than its arguments.
+    follows: bool
+    # Whether its blocks meet at a barrier of the grid, so that all of them must fit on the device.
+    cooperative: bool
+
+
+def compile_kernel(
+    c: Context, function: Function, scope: Scope, shared: list[tuple[Declarator, set[str]]]
+) -> tuple[Code, Record]:
+    """Compile a kernel, or an instance of one, in whose `scope` its template's parameters are known.
+
+    `shared` are the `__shared__` variables of the file. The record is for the walk over its costs.
+    """
+    if function.refusal is not None:
+        raise function.refusal
+    entry = [
+        shared_variable(c, item, resolve(c, item.type), storage, top_volatile(item.type))
+        for item, storage in shared
+    ]
+    c.scope = Scope(scope)
+    c.frame.addressed = addressed_names(function.body)
+    c.frame.namespace = function.namespace
+    parameters = [_parameter(c, param, entry) for param in function.params]
+    if function.body is None:
+        c.fail(
+            function.at, f"the kernel '{function.name}' is declared, and has no body in this file"
+        )
+    members = {
+        field.name
+        for struct in c.classes
+        for field in struct.fields
+        if isinstance(field.type, Pointer) and field.type.volatile
+    }
+    waits = may_wait(function, c.called, members) or parts_at_barriers(function, c.called)
+    c.waits = c.may_wait = waits
+    c.waiting = waiting_functions(c.called) if waits else set()
+    body = sequence(c, function.body.body)
+    read = [v.origin.root() for v in parameters if isinstance(v.type, Pointer) and v.type.const]
+    for origin, at in c.recast:
+        if origin.written and origin.root() in read:
+            c.unsupported(
+                at,
+                "casting 'const' away from what is written to: take it out of the parameter's type",
+            )
+    for site, origin in c.watched:
+        site.relaxed = origin.compared
+    code = Code(
+        parameters, entry, body, c.slots, c.exits, c.sites, c.shared_bytes, c.spins, c.follows,
+        c.cooperative,
+    )  # fmt: skip
+    return code, Record(c.steps, c.points, len(c.sites))
+
+
+def _parameter(c: Context, param: Param, entry: list[Execute]) -> Variable:
+    if param.type.reference:
+        c.unsupported(param.at, "references as kernel parameters")
+    ctype, const = param_type(c, param), top_const(param.type)
+    given = Variable(param.name, ctype, c.new_slot(), const=const, parameter=True)
+    given.rank = c.ranks.parameter()
+    if isinstance(ctype, Pointer):
+        given.origin.place(near=False)
+    c.follows |= isinstance(ctype, Struct) and has_pointer(ctype)
+    variable = given
+    if c.lives_in_memory(ctype) or param.name in c.frame.addressed:
+        variable = Variable(param.name, ctype, c.new_slot(), memory=True, thread=True)
+        variable.origin.place(near=True)
+        entry.append(parameter_entry(c, variable, read_variable(c, given, param.at)))
+    if param.name:
+        if param.name in c.scope.names:
+            c.fail(param.at, f"two parameters are called '{param.name}'")
+        c.scope.names[param.name] = variable
+        c.steps.append(Declare(variable, parameter=True))
+    return given

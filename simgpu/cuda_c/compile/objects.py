@@ -1,0 +1,174 @@
+"""Objects: constructors, and operators that the file itself defines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from simgpu.cuda_c.compile.braces import zeros
+from simgpu.cuda_c.compile.calls import call_with, expand
+from simgpu.cuda_c.compile.context import Context
+from simgpu.cuda_c.compile.conversions import value
+from simgpu.cuda_c.compile.overloads import choose, conversion
+from simgpu.cuda_c.compile.places import as_base
+from simgpu.cuda_c.compile.record import Declare
+from simgpu.cuda_c.compile.rooms import local_memory, zero_of
+from simgpu.cuda_c.compile.storage import put, read_variable, use
+from simgpu.cuda_c.compile.typed import THIS, Alias, Class, Expr, Scope
+from simgpu.cuda_c.compile.variables import Variable
+from simgpu.cuda_c.lockstep.masks import Mask
+from simgpu.cuda_c.lockstep.team import Team
+from simgpu.cuda_c.syntax import ast
+from simgpu.cuda_c.text.source import Position
+from simgpu.cuda_c.types import INT, Array, CType, spelled
+
+
+def overloaded(c: Context, name: str, operands: list[Expr], at: Position) -> Expr | None:
+    """Call an operator of the file's own, such as "operator+"; None if none takes these operands."""
+    node = ast.Call(at=at, name=name, arguments=[])
+    types = [o.type for o in operands]
+    known = c.class_of(operands[0].type)
+    owner = None if known is None else known.having(name)
+    if owner is not None:
+        methods, this = owner.methods[name], as_base(c, operands[0], owner.type)
+        if choose(c, node, methods, types[1:], owner, this) is not None:
+            return call_with(c, node, methods, operands[1:], owner, this)
+    functions = c.functions.get(name, [])
+    if functions and choose(c, node, functions, types) is not None:
+        return call_with(c, node, functions, operands)
+    return None
+
+
+def become(c: Context, expr: Expr, target: CType | None, at: Position) -> Expr | None:
+    """A struct as something else, by a function that it has for this."""
+    name = conversion(c, expr.type, target)
+    return None if name is None else overloaded(c, name, [expr], at)
+
+
+def construct(
+    c: Context, known: Class, arguments: list[Expr], at: Position, target: Expr | None = None
+) -> Expr:
+    """Make a struct by its constructor, or from values for its members.
+
+    Without a `target` it gets a place of its own, and is the value; else it is made there.
+    """
+    if target is not None:
+        return _made(c, known, arguments, at, target)
+    variable = Variable(known.type.name, known.type, c.new_slot())
+    variable.memory = variable.thread = c.lives_in_memory(known.type)
+    c.steps.append(Declare(variable))
+    if variable.memory:
+        variable.origin.place(near=True)
+        # What a constructor leaves out may be copied all the same, with whatever is in it.
+        with c.recording():  # the record is dropped, since a GPU does nothing of this
+            begin = local_memory(c, variable, zeros(known.type, at), at)
+    else:
+        zero = zero_of(known.type)
+        begin = put(variable.slot, lambda t, m: zero)
+    making = _made(c, known, arguments, at, read_variable(c, variable, at)).run
+    whole = use(c, read_variable(c, variable, at))
+    read = whole.run
+
+    def run(t: Team, m: Mask) -> Any:
+        begin(t, m)
+        making(t, m)
+        return read(t, m)
+
+    return value(c, known.type, run, at, [whole], origin=variable.origin)
+
+
+def _made(c: Context, known: Class, arguments: list[Expr], at: Position, target: Expr) -> Expr:
+    node = ast.Call(at=at, name=known.name, arguments=[])
+    types = [a.type for a in arguments]
+    if len(arguments) == 1 and types[0] == known.type:
+        copying = ast.Assign(
+            at=at, op="", target=ast.Name(at=at, name=THIS), value=ast.Name(at=at, name="other")
+        )
+        wanted = ast.TypeName(at=at, base=known.name, const=True, reference=True)
+        chosen: ast.Function = ast.Function(
+            at=at, name=known.name, returns=ast.TypeName(at=at, base="void"),
+            params=[ast.Param(at=at, name="other", type=wanted, dims=[])],
+            body=ast.Block(at=at, body=[ast.ExpressionStatement(at=at, expression=copying)]),
+        )  # fmt: skip
+        return expand(c, chosen, Scope(known.scope), node, arguments, known, target)
+    names = Scope(known.scope)
+    if known.constructors:
+        best = choose(c, node, known.constructors, types, known)
+        if best is None:
+            listed = ", ".join(spelled(t) for t in types)
+            c.fail(at, f"'{known.type.name}' has no constructor that takes ({listed})")
+        chosen, names = best
+    else:
+        if len(arguments) > len(known.type.fields):
+            c.fail(arguments[-1].at, f"too many values for '{known.type.name}'")
+        chosen = _of_values(known, arguments, names, at)
+        arguments = []
+    assert chosen.body is not None
+    given: dict[str, ast.Expression] = dict(chosen.initial)
+    preset = dict(known.initial)
+    first: list[ast.Statement] = []
+    if known.base is not None:
+        given = {"" if name == known.base.name else name: init for name, init in given.items()}
+    # In the order of the members, as in C++, wherever their values are written.
+    names_in_order = [
+        known.name,
+        *[field.name for field in known.type.fields],
+        *known.type.members(),
+    ]
+    for name in dict.fromkeys(names_in_order):
+        usual = preset.pop(name, None)
+        field = known.type.member(name)
+        if usual is None and field is not None and c.constructs(field.type):
+            usual = ast.Braces(at=at, items=[])
+        init = given.pop(name, usual)
+        if init is not None:
+            first += _assignments(known, name, init)
+    if given:
+        c.fail(chosen.at, f"'{known.type.name}' has no member '{next(iter(given))}'")
+    body = ast.Block(at=chosen.body.at, body=[*first, *chosen.body.body])
+    return expand(c, replace(chosen, body=body), names, node, arguments, known, target)
+
+
+def _of_values(known: Class, arguments: list[Expr], names: Scope, at: Position) -> ast.Function:
+    """What an aggregate has in the place of a constructor: a value for each member, in order."""
+    initial: list[tuple[str, ast.Braces]] = []
+    preset = {name for name, _ in known.initial}
+    for k, field in enumerate(known.type.fields):
+        if k < len(arguments):
+            names.names[f"value {k}"] = Alias(arguments[k])
+            item = ast.Name(at=at, name=f"value {k}")
+            initial.append((field.name, ast.Braces(at=at, items=[item])))
+        elif field.name not in preset:
+            initial.append((field.name, ast.Braces(at=at, items=[])))
+    return ast.Function(
+        at=at, name=known.name, returns=ast.TypeName(at=at, base="void"), params=[],
+        body=ast.Block(at=at, body=[]), initial=initial,
+    )  # fmt: skip
+
+
+def _assignments(known: Class, name: str, init: ast.Expression) -> Iterator[ast.Statement]:
+    """`this->name = init`, element by element for an array."""
+    at = init.at
+    this = ast.Name(at=at, name=THIS)
+    if name == known.name:  # one constructor that calls another
+        value: ast.Expression = init
+        if isinstance(init, ast.Braces):
+            value = ast.Braces(at=at, items=init.items, type=ast.TypeName(at=at, base=name))
+        assign = ast.Assign(at=at, op="", target=this, value=value)
+        yield ast.ExpressionStatement(at=at, expression=assign)
+        return
+    field = known.type.member(name)
+    member = ast.Member(at=at, base=this, name=name)
+    if field is not None and isinstance(field.type, Array) and isinstance(init, ast.Braces):
+        for k in range(field.type.length):
+            item: ast.Expression = ast.Braces(at=at, items=[])
+            if k < len(init.items):
+                item = init.items[k]
+            index = ast.Index(at=at, base=member, index=ast.Literal(at=at, value=k, type=INT))
+            assign = ast.Assign(at=at, op="", target=index, value=item)
+            yield ast.ExpressionStatement(at=at, expression=assign)
+        return
+    yield ast.ExpressionStatement(
+        at=at, expression=ast.Assign(at=at, op="", target=member, value=init)
+    )

@@ -1,0 +1,304 @@
+"""Operators on values: arithmetic, comparisons, pointers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from simgpu.cuda_c.compile.context import Context
+from simgpu.cuda_c.compile.contraction import contracted
+from simgpu.cuda_c.compile.conversions import convert, decay, fold, nodes, value
+from simgpu.cuda_c.compile.kept_addresses import variables_of
+from simgpu.cuda_c.compile.places import index_value
+from simgpu.cuda_c.compile.record import Operation
+from simgpu.cuda_c.compile.typed import Alias, Evaluate, Expr, MemoryPlace, Scope
+from simgpu.cuda_c.lockstep.masks import Mask
+from simgpu.cuda_c.lockstep.team import Team
+from simgpu.cuda_c.lockstep.values import Binary, arithmetic, comparison, varies
+from simgpu.cuda_c.memory.mixed_region import mixed
+from simgpu.cuda_c.memory.pointers import Ptr
+from simgpu.cuda_c.syntax.ast import Call, Expression, Name
+from simgpu.cuda_c.text.source import Position
+from simgpu.cuda_c.types import (
+    BOOL,
+    HALF,
+    LONG,
+    VECTORS,
+    VOID,
+    CType,
+    FunctionPointer,
+    Pointer,
+    Scalar,
+    Struct,
+    Void,
+    common,
+    promoted,
+    size_of,
+    spelled,
+)
+from simgpu.errors import DivisionByZeroError, KernelFault
+
+_COMPARISONS = {"==", "!=", "<", ">", "<=", ">="}
+_INTEGER_ONLY = {"%", "&", "|", "^", "<<", ">>"}
+
+
+_HALF2 = {"+": "__hadd2", "-": "__hsub2", "*": "__hmul2", "/": "__h2div"}
+
+
+def _halves(c: Context, name: str, left: Expr, right: Expr, at: Position) -> Expr:
+    """An operator of cuda_fp16.h, by the function that it calls there."""
+    with c.seen_from(Scope(c.scope)) as here:
+        for side, known in (("left value", left), ("right value", right)):
+            here.names[side] = Alias(replace(known, place=None, site=None))
+        given: list[Expression] = [Name(at=at, name=side) for side in here.names]
+        return c.rules.call(c, Call(at=at, name=name, arguments=given))
+
+
+def operation(
+    c: Context, op: str, kind: CType, result: CType, run: Evaluate, at: Position, parts: list[Expr]
+) -> Expr:
+    """An operator on values of type `kind`, as an expression of type `result`."""
+    node = c.note(Operation(nodes(parts), op=op, type=kind))
+    return value(c, result, run, at, parts, node=node)
+
+
+def operate(c: Context, op: str, left: Expr, right: Expr, at: Position) -> Expr:
+    """`left op right` for everything that evaluates both sides."""
+    left, right = (decay(_plain(c, side, at)) for side in (left, right))
+    if left.type == right.type == VECTORS["half2"] and op in _HALF2:
+        return _halves(c, _HALF2[op], left, right, at)
+    if isinstance(left.type, FunctionPointer) or isinstance(right.type, FunctionPointer):
+        return _compare_functions(c, op, left, right, at)
+    if isinstance(left.type, Pointer) or isinstance(right.type, Pointer):
+        return _pointer_operation(c, op, left, right, at)
+    a, b = (_number(c, op, side, at) for side in (left, right))
+    kind = promoted(a) if op in ("<<", ">>") else common(a, b)
+    if op in _INTEGER_ONLY:
+        for side in (a, b):
+            if side.is_float:
+                c.fail(at, f"operator '{op}' needs integers, not '{side.name}'")
+    if HALF in (a, b) and a != b:
+        other = b if a is HALF else a
+        c.fail(
+            at,
+            f"operator '{op}' between half and {other.name} is ambiguous: convert one side, "
+            "for instance by __half2float()",
+        )
+    x = convert(c, left, kind, at)
+    y = convert(c, right, promoted(b) if op in ("<<", ">>") else kind, at)
+    if op in ("<<", ">>"):
+        return _shift(c, op, x, y, kind, at)
+    if op in _COMPARISONS:
+        return _compare(c, op, x, y, kind, at)
+    return _arithmetic(c, op, x, y, kind, at)
+
+
+def _plain(c: Context, side: Expr, at: Position) -> Expr:
+    """An operand; a struct that converts itself to a number is that number."""
+    made = c.rules.become(c, side, None, at) if c.class_of(side.type) is not None else None
+    return side if made is None else made
+
+
+def _compare_functions(c: Context, op: str, left: Expr, right: Expr, at: Position) -> Expr:
+    kind = left.type if isinstance(left.type, FunctionPointer) else right.type
+    assert isinstance(kind, FunctionPointer)
+    if op not in ("==", "!="):
+        c.fail(at, f"operator '{op}' cannot take the address of a function")
+    return _compare(c, op, convert(c, left, kind, at), convert(c, right, kind, at), kind, at)
+
+
+def _number(c: Context, op: str, side: Expr, at: Position) -> Scalar:
+    if isinstance(side.type, Scalar):
+        return side.type
+    hint = ""
+    if isinstance(side.type, Struct) and side.type.vector:
+        hint = ": CUDA C has no operators for vector types, work on .x, .y and so on"
+    c.fail(at, f"operator '{op}' cannot take a '{spelled(side.type)}'{hint}")
+
+
+def _compare(c: Context, op: str, x: Expr, y: Expr, kind: Scalar, at: Position) -> Expr:
+    function = comparison(op)
+    a, b = x.run, y.run
+    run: Evaluate = lambda t, m: function(a(t, m), b(t, m))
+    return fold(operation(c, op, kind, BOOL, run, at, [x, y]), [x, y])
+
+
+def _shift(c: Context, op: str, x: Expr, y: Expr, kind: Scalar, at: Position) -> Expr:
+    # In PTX a count of the width or more gives 0, or the sign, and a negative count is a large one. NumPy
+    # does the same if both sides are of one type, so a count of another type is cut to the width first.
+    function = arithmetic(op, kind)
+    a, b = x.run, y.run
+    make, width = kind.dtype, kind.size * 8
+
+    def run(t: Team, m: Mask) -> Any:
+        count = b(t, m)
+        if count.dtype != make:
+            count = np.asarray(np.where((count < 0) | (count >= width), width, count))
+            count = count.astype(make)
+            count = count if count.ndim else count[()]
+        return function(a(t, m), count)
+
+    return fold(operation(c, op, kind, kind, run, at, [x, y]), [x, y])
+
+
+def _arithmetic(c: Context, op: str, x: Expr, y: Expr, kind: Scalar, at: Position) -> Expr:
+    if c.contract and kind.is_float and kind is not HALF and op in "+-":
+        run = contracted(op, x, y, kind)
+        if run is not None:
+            return operation(c, "fused", kind, kind, run, at, [x, y])
+    function = arithmetic(op, kind)
+    if op in "/%" and kind.is_integer:
+        return _divide(c, op, function, x, y, kind, at)
+    a, b = x.run, y.run
+    out = operation(c, op, kind, kind, lambda t, m: function(a(t, m), b(t, m)), at, [x, y])
+    if op == "*":
+        out.product = (a, b)
+        out.of_loads = _at_known_places(x) and _at_known_places(y)
+    return fold(out, [x, y])
+
+
+def _divide(
+    c: Context, op: str, function: Binary, x: Expr, y: Expr, kind: Scalar, at: Position
+) -> Expr:
+    a, b = x.run, y.run
+    if y.constant is not None and y.constant != 0:
+        plain: Evaluate = lambda t, m: function(a(t, m), b(t, m))
+        return fold(operation(c, op, kind, kind, plain, at, [x, y]), [x, y])
+
+    def run(t: Team, m: Mask) -> Any:
+        divisor = b(t, m)
+        zero = np.equal(m.take(divisor), 0)
+        if np.any(zero):
+            if t.turns:  # of which it is not known which one fails first
+                t.fault(KernelFault, at, None, "divides by zero in one of several turns")
+            lane = int(m.index[int(np.argmax(np.broadcast_to(zero, (m.n,))))])
+            t.fault(
+                DivisionByZeroError,
+                at,
+                lane,
+                "divides an integer by zero, which a GPU answers with an arbitrary value",
+            )
+        return function(a(t, m), divisor)
+
+    return operation(c, op, kind, kind, run, at, [x, y])
+
+
+def common_type(c: Context, a: Expr, b: Expr, at: Position) -> CType:
+    """The type of `test ? a : b`."""
+    if a.type == b.type:
+        return a.type
+    for side, other in ((a, b), (b, a)):
+        if isinstance(side.type, FunctionPointer) and other.constant == 0:
+            return side.type
+    if isinstance(a.type, Scalar) and isinstance(b.type, Scalar):
+        return common(a.type, b.type)
+    if isinstance(a.type, Pointer) and isinstance(b.type, Pointer):
+        if a.type.target == b.type.target:
+            const = a.type.const or b.type.const
+            return Pointer(a.type.target, const, a.type.volatile or b.type.volatile)
+        if isinstance(b.type.target, Void):
+            return a.type
+        if isinstance(a.type.target, Void):
+            return b.type
+    if isinstance(a.type, Pointer) and b.constant is not None and b.constant == 0:
+        return a.type
+    if isinstance(a.type, Void) or isinstance(b.type, Void):
+        return VOID
+    c.fail(at, f"the sides of ':' do not fit: '{spelled(a.type)}' and '{spelled(b.type)}'")
+
+
+# -- pointers
+
+
+def _pointer_operation(c: Context, op: str, left: Expr, right: Expr, at: Position) -> Expr:
+    if op in _COMPARISONS:
+        return _compare_pointers(c, op, left, right, at)
+    if op == "-" and isinstance(right.type, Pointer):
+        if not isinstance(left.type, Pointer):
+            c.fail(at, "a pointer cannot be subtracted from a number")
+        return _distance(c, left, left.type.target, right, right.type.target, at)
+    if op not in "+-":
+        c.fail(at, f"operator '{op}' cannot take a pointer")
+    pointer, number = (left, right) if isinstance(left.type, Pointer) else (right, left)
+    if not isinstance(number.type, Scalar) or not number.type.is_integer:
+        c.fail(at, f"only an integer can be added to a pointer, not a '{spelled(number.type)}'")
+    assert isinstance(pointer.type, Pointer)
+    number = index_value(c, number, at)
+    step = size_of(pointer.type.target)
+    start, offset = pointer.run, number.run
+    if op == "-":
+        offset = _negated(offset)
+
+    def run(t: Team, m: Mask) -> Ptr:
+        return start(t, m).plus(offset(t, m), step)
+
+    out = operation(c, op, pointer.type, pointer.type, run, at, [pointer, number])
+    out.origin = pointer.origin
+    return out
+
+
+def _distance(
+    c: Context, left: Expr, target: CType, right: Expr, other: CType, at: Position
+) -> Expr:
+    if target != other:
+        c.fail(
+            at,
+            f"'{spelled(left.type)}' and '{spelled(right.type)}' point to different things",
+        )
+    step = size_of(target)
+    a, b = left.run, right.run
+    c.work()
+
+    def run(t: Team, m: Mask) -> Any:
+        apart: Any = a(t, m).address() - b(t, m).address()
+        return apart // step if varies(apart) else np.int64(apart // step)
+
+    return value(c, LONG, run, at, [left, right])
+
+
+def _compare_pointers(c: Context, op: str, left: Expr, right: Expr, at: Position) -> Expr:
+    if isinstance(left.type, Scalar):
+        left, right = right, left
+    if isinstance(right.type, Scalar):
+        right = convert(c, right, left.type, at)
+    assert isinstance(left.type, Pointer)
+    assert isinstance(right.type, Pointer)
+    void = isinstance(left.type.target, Void) or isinstance(right.type.target, Void)
+    if left.type.target != right.type.target and not void:
+        c.fail(at, f"'{spelled(left.type)}' and '{spelled(right.type)}' cannot be compared")
+    function = comparison(op)
+    a, b = left.run, right.run
+    c.work()
+
+    def run(t: Team, m: Mask) -> Any:
+        p, q = a(t, m), b(t, m)
+        if p.region is q.region:
+            out = function(p.address(), q.address())
+        elif op in ("==", "!=") and not mixed(p) and not mixed(q):
+            return np.bool_(op == "!=")
+        else:
+            addresses = t.launch.addresses
+            out = function(addresses.number(p), addresses.number(q))
+        return out if varies(out) else np.bool_(out)
+
+    return value(c, BOOL, run, at, [left, right])
+
+
+def _negated(run: Evaluate) -> Evaluate:
+    def negative(t: Team, m: Mask) -> Any:
+        value = run(t, m)
+        if varies(value):
+            return -value.astype(np.int64)
+        return -int(value)
+
+    return negative
+
+
+def _at_known_places(loaded: Expr) -> bool:
+    """Whether it is a load from an address that depends on registers alone, and so not on another load."""
+    place = loaded.place
+    if loaded.site is None or not isinstance(place, MemoryPlace):
+        return False
+    return variables_of(place.node) is not None

@@ -1,0 +1,145 @@
+"""Which of several functions of one name a call means: that with parameters nearest to its arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from simgpu.cuda_c.compile.context import Context
+from simgpu.cuda_c.compile.templates import bind_template, specialised
+from simgpu.cuda_c.compile.type_names import param_type, resolve
+from simgpu.cuda_c.compile.typed import Class, Expr, Scope
+from simgpu.cuda_c.syntax import ast
+from simgpu.cuda_c.types import (
+    BOOL,
+    Array,
+    CType,
+    FunctionPointer,
+    Pointer,
+    Scalar,
+    Struct,
+    promoted,
+)
+from simgpu.errors import KernelCompileError
+
+_IMPOSSIBLE = 1_000_000  # for arguments that do not fit at all
+
+
+def choose(
+    c: Context,
+    node: ast.Call,
+    functions: Sequence[ast.Function],
+    types: list[CType],
+    known: Class | None = None,
+    this: Expr | None = None,
+) -> tuple[ast.Function, Scope] | None:
+    """The function whose parameters are nearest to arguments of these types; None if none fits."""
+    outer = c.file_scope if known is None else known.scope
+    fitting: list[tuple[tuple[int, bool], ast.Function, Scope]] = []
+    bodies = [f for f in functions if f.body is not None]
+    if any(f.template is not None and not f.template.params for f in bodies):
+        # A template may be no more than declared, with a body for some arguments each.
+        bodies += [f for f in functions if f.template is not None and f.body is None]
+    if not bodies:
+        c.fail(node.at, f"'{node.name}' is declared, but has no body in this file")
+    constant = this is not None and this.place is not None and this.place.const
+    for function in bodies:
+        least = sum(p.default is None for p in function.params)
+        if not least <= len(types) <= len(function.params):
+            continue
+        if function.template is not None and not function.template.params:
+            continue  # found by way of its template
+        try:
+            names = bind_template(c, function, types, node.templates, node.at, outer)
+            if names is None:
+                continue
+            with c.seen_from(names):
+                score = _score(c, function, types)
+                if function.returns.nested:  # such as enable_if<...>::type, if there is one
+                    resolve(c, function.returns)
+        except KernelCompileError:
+            if len(bodies) == 1:
+                raise
+            continue  # a template that these arguments do not fit
+        if score < _IMPOSSIBLE:
+            score += function.const != constant if this is not None else 0
+            fitting.append(((score, function.template is not None), function, names))
+    if not fitting:
+        refused = next((f.refusal for f in bodies if f.refusal is not None), None)
+        if refused is not None:
+            raise refused
+        return None
+    best = min(rank for rank, _, _ in fitting)
+    chosen = [(f, n) for rank, f, n in fitting if rank == best]
+    # What has its body further on is declared before that, too.
+    further_on = {len(f.params) for f, _ in chosen if f.body is not None}
+    chosen = [(f, n) for f, n in chosen if f.body is not None or len(f.params) not in further_on]
+    if len(chosen) > 1:
+        c.fail(node.at, f"the call of '{node.name}' is ambiguous: cast the arguments")
+    function, names = chosen[0]
+    function = specialised(c, function, names, bodies, node.at)
+    if function.body is None:
+        c.fail(node.at, f"'{node.name}' is declared, but has no body for these types in this file")
+    return function, names
+
+
+def _score(c: Context, function: ast.Function, types: list[CType]) -> int:
+    """How far the arguments are from the parameters."""
+    score = 0
+    for param, given in zip(function.params, types, strict=False):
+        target, source = param_type(c, param), given
+        if isinstance(source, Array):
+            source = Pointer(source.element, source.const, source.volatile)
+        if source == target:
+            continue
+        if isinstance(target, FunctionPointer):
+            found = c.rules.address_as(c, source, target, function.at)
+            score += _IMPOSSIBLE if found is None else 50 if isinstance(source, Struct) else 0
+            continue
+        if isinstance(source, FunctionPointer):
+            score += _IMPOSSIBLE
+            continue
+        if c.derives(source, target):
+            score += 5
+        elif isinstance(source, Struct) or isinstance(target, Struct):
+            score += 50 if _converts(c, source, target) else _IMPOSSIBLE
+        elif isinstance(source, Scalar) and isinstance(target, Scalar):
+            score += 1 if promoted(source) == target else 10
+        elif isinstance(source, Pointer) and isinstance(target, Pointer):
+            score += 1 if source.target == target.target else 100
+        else:
+            score += 100
+    return score
+
+
+def _converts(c: Context, source: CType, target: CType) -> bool:
+    """Whether a struct is made of, or into, something else without a cast."""
+    into = c.class_of(target)
+    made = into is not None and any(
+        len(f.params) >= 1 and sum(p.default is None for p in f.params) <= 1
+        for f in into.constructors
+    )
+    vector = isinstance(target, Struct) and target.name == "dim3" and isinstance(source, Scalar)
+    return made or vector or conversion(c, source, target) is not None
+
+
+def conversion(c: Context, source: CType, target: CType | None) -> str | None:
+    """The function by which a struct becomes something else; any number, if it is not said what."""
+    numbers: list[str] = []
+    hidden: list[CType] = []  # what a more derived struct converts to, too
+    known = c.class_of(source)
+    while known is not None:
+        for name, (function, *_) in known.methods.items():
+            if not name.startswith(ast.CONVERSION):
+                continue
+            with c.seen_from(known.scope):
+                made = resolve(c, function.returns)
+            if made == target:
+                return name
+            if made in hidden:
+                continue
+            hidden.append(made)
+            if isinstance(made, Scalar) and made is not BOOL:  # a truth is mostly an explicit one
+                numbers.append(name)
+        known = known.base
+    scalar = target is None or isinstance(target, Scalar)
+    return numbers[0] if scalar and len(numbers) == 1 else None

@@ -1,0 +1,382 @@
+"""Names, members, indices, addresses: what has a place, and where it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from difflib import get_close_matches
+from typing import Any, NoReturn
+
+import numpy as np
+
+from simgpu.cuda_c.compile import builtins
+from simgpu.cuda_c.compile.context import Compile, Context
+from simgpu.cuda_c.compile.conversions import convert, decay, value
+from simgpu.cuda_c.compile.function_addresses import function_address
+from simgpu.cuda_c.compile.kept_addresses import kept
+from simgpu.cuda_c.compile.record import Coordinate, Element, Followed, Node
+from simgpu.cuda_c.compile.storage import (
+    pick_leaves,
+    read_member,
+    read_memory,
+    read_variable,
+    reread,
+    use,
+)
+from simgpu.cuda_c.compile.typed import (
+    THIS,
+    Alias,
+    Evaluate,
+    Expr,
+    MemoryPlace,
+    Number,
+    Refused,
+    RegisterPlace,
+    Shorthand,
+)
+from simgpu.cuda_c.compile.variables import Origin, Variable
+from simgpu.cuda_c.lockstep.masks import Mask
+from simgpu.cuda_c.lockstep.team import Team
+from simgpu.cuda_c.lockstep.values import varies
+from simgpu.cuda_c.memory.faults import report_row
+from simgpu.cuda_c.memory.pointers import Ptr
+from simgpu.cuda_c.memory.regions import inside
+from simgpu.cuda_c.syntax.ast import (
+    Call,
+    Conditional,
+    Expression,
+    Index,
+    Member,
+    Name,
+    Qualified,
+    Unary,
+)
+from simgpu.cuda_c.text.source import Position
+from simgpu.cuda_c.types import (
+    INT,
+    LLONG,
+    UINT,
+    VECTORS,
+    Array,
+    CType,
+    Field,
+    FunctionPointer,
+    Pointer,
+    Scalar,
+    Struct,
+    Void,
+    leaves,
+    size_of,
+    spelled,
+)
+
+_BUILTIN_VARIABLES = {
+    "threadIdx": "thread_index",
+    "blockIdx": "block_index",
+    "blockDim": "block_dim",
+    "gridDim": "grid_dim",
+}
+
+
+def place_of(c: Context, node: Expression) -> Expr:
+    """An expression whose value is not wanted yet, only where it is: nothing is loaded."""
+    if isinstance(node, Name):
+        return _name(c, node)
+    if isinstance(node, Member):
+        return _member(c, node)
+    if isinstance(node, Index):
+        return _index(c, node)
+    if isinstance(node, Unary) and node.op == "*":
+        return _dereference(c, node)
+    if isinstance(node, Call):
+        return c.rules.call(c, node)
+    if isinstance(node, Conditional):
+        return _either(c, node)
+    return c.expression(node)
+
+
+def _either(c: Context, node: Conditional) -> Expr:
+    """`test ? a : b`, by which one of the two may be changed."""
+    with c.recording():  # the record is dropped, because this only asks where the sides are
+        yes, no = (place_of(c, side) for side in (node.yes, node.no))
+    same = yes.type == no.type and isinstance(yes.type, Struct | Scalar)
+    memory = isinstance(yes.place, MemoryPlace) and isinstance(no.place, MemoryPlace)
+    if same and memory and isinstance(yes.type, Struct):
+        addresses = (Unary(at=side.at, op="&", operand=side) for side in (node.yes, node.no))
+        pointer = Conditional(at=node.at, test=node.test, yes=next(addresses), no=next(addresses))
+        return place_of(c, Unary(at=node.at, op="*", operand=pointer))
+    out = c.expression(node)
+    out.lost = same and yes.place is not None and no.place is not None
+    return out
+
+
+def _value(c: Context, node: Expression, used: bool) -> Expr:
+    return use(c, place_of(c, node))
+
+
+# -- names
+
+
+def _name(c: Context, node: Name) -> Expr:
+    found = c.scope.find(node.name)
+    if isinstance(found, Variable):
+        return read_variable(c, found, node.at)
+    if isinstance(found, Number):
+        known = found.expr
+        return Expr(known.type, known.run, node.at, known.node, constant=known.constant)
+    if isinstance(found, Alias):
+        return reread(c, found.expr, node.at)
+    if isinstance(found, Shorthand):
+        return place_of(c, found.node)
+    if node.name == "this" and c.scope.find(THIS) is not None:
+        return address_of(c, Unary(at=node.at, op="&", operand=Name(at=node.at, name=THIS)))
+    if isinstance(found, Refused):
+        raise found.error
+    if found is not None:
+        c.fail(node.at, f"'{node.name}' is a type: a value is expected here")
+    if node.name == "warpSize":
+        # It is no constant here, because it is no constant expression in C++ either.
+        return Expr(INT, lambda t, m: np.int32(32), node.at, c.note(Coordinate(name="warpSize")))
+    if node.name in _BUILTIN_VARIABLES:
+        attribute = _BUILTIN_VARIABLES[node.name]
+        ctype = VECTORS["dim3" if attribute.endswith("dim") else "uint3"]
+        return value(c, ctype, lambda t, m: list(getattr(t, attribute)), node.at)
+    if node.name in c.functions:
+        return function_address(c, node)
+    if builtins.find(node.name) is not None:
+        c.unsupported(
+            node.at,
+            f"the address of '{node.name}', which is built in: take [](float a) {{ return {node.name}(a); }}",
+        )
+    _unknown(c, node)
+
+
+def _unknown(c: Context, node: Name) -> NoReturn:
+    name = node.name
+    close = _closest(name, c.scope.visible() | set(_BUILTIN_VARIABLES))
+    hint = f" (did you mean '{close}'?)" if close else c.elsewhere(name)
+    if name in c.text.aside:
+        hint = f"{c.elsewhere(name)}: write __device__, __constant__ or const there, or pass it to the kernel"
+    c.fail(node.at, f"'{name}' is not declared{hint}")
+
+
+def _closest(name: str, names: set[str]) -> str | None:
+    same = [n for n in names if n.lower() == name.lower()]
+    found = same or get_close_matches(name, sorted(names), 1, 0.75)
+    return found[0] if found else None
+
+
+# -- members
+
+
+def _member(c: Context, node: Member) -> Expr:
+    name = node.base.name if isinstance(node.base, Name) else ""
+    if name in _BUILTIN_VARIABLES and c.scope.find(name) is None:
+        return _builtin_member(c, node, name)
+    return member_of(c, place_of(c, node.base), node)
+
+
+def member_of(c: Context, base: Expr, node: Member | Qualified) -> Expr:
+    """`base.name`."""
+    if not isinstance(base.type, Struct):
+        hint = ""
+        if isinstance(base.type, Pointer) and isinstance(base.type.target, Struct):
+            hint = ": use '->'"
+        c.fail(node.at, f"'{spelled(base.type)}' has no members{hint}")
+    field = base.type.member(node.name)
+    if field is None:
+        have = ", ".join(base.type.members())
+        c.fail(node.at, f"'{base.type.name}' has no member '{node.name}'; it has {have}")
+    return _part(c, base, field, node.at)
+
+
+def as_base(c: Context, expr: Expr, owner: CType) -> Expr:
+    """The part of an object that it has from a struct which its own is derived from, or the object itself."""
+    while expr.type != owner:
+        known = c.class_of(expr.type)
+        assert isinstance(expr.type, Struct)
+        assert known is not None
+        assert known.base is not None
+        field = expr.type.member("")
+        if field is None:  # of a struct without data
+            expr = Expr(known.base.type, lambda t, m: [], expr.at, Node())
+        else:
+            expr = _part(c, expr, field, expr.at)
+    return expr
+
+
+def _part(c: Context, base: Expr, field: Field, at: Position) -> Expr:
+    """A member of a struct, as a place if the struct has one."""
+    place, offset = base.place, field.offset
+    if isinstance(place, MemoryPlace):
+        pointer = place.pointer
+        inner = MemoryPlace(
+            lambda t, m: pointer(t, m).moved(offset),
+            c.note(Node((base.node,))),
+            place.origin,
+            place.const,
+            place.volatile,
+        )
+        if place.checked is not None:
+            checked = place.checked
+            inner.checked = lambda t, m: checked(t, m).moved(offset)
+        return read_memory(c, inner, field.type, at)
+    first = sum(1 for _, o in leaves(base.type) if o < offset)
+    count = len(leaves(field.type))
+    if isinstance(place, RegisterPlace):
+        part = RegisterPlace(place.variable, place.first + first, count, place.const, place.before)
+        return read_member(c, part, field.type, at)
+    if isinstance(field.type, Array):
+        c.unsupported(at, "an array in a struct that has no name: give it one first")
+    pick = pick_leaves(base.run, field.type, first, count)
+    out = value(c, field.type, pick, at, [base], origin=base.origin)
+    out.lost = base.lost
+    return out
+
+
+def _builtin_member(c: Context, node: Member, name: str) -> Expr:
+    axis = {"x": 0, "y": 1, "z": 2}.get(node.name)
+    if axis is None:
+        c.fail(node.at, f"'{name}' has no member '{node.name}'; it has x, y, z")
+    at, coordinate = node.at, c.note(Coordinate(name=name, axis=axis))
+    match name:
+        case "threadIdx":
+            return Expr(UINT, lambda t, m: t.thread_index[axis], at, coordinate)
+        case "blockIdx":
+            return Expr(UINT, lambda t, m: t.block_index[axis], at, coordinate)
+        case "blockDim":
+            return Expr(UINT, lambda t, m: t.block_dim[axis], at, coordinate)
+        case _:
+            return Expr(UINT, lambda t, m: t.grid_dim[axis], at, coordinate)
+
+
+# -- indices, dereferences, addresses
+
+
+def _index(c: Context, node: Index) -> Expr:
+    base = place_of(c, node.base)
+    if isinstance(base.type, Struct):
+        found = c.rules.overloaded(c, "operator[]", [base, place_of(c, node.index)], node.at)
+        if found is not None:
+            return found
+    if isinstance(base.type, Scalar):
+        with c.recording():  # the record is dropped, because this only asks for the type
+            flipped = place_of(c, node.index).type
+        if isinstance(flipped, (Pointer, Array)):
+            return _index(c, Index(at=node.at, base=node.index, index=node.base))
+    if not isinstance(base.type, (Pointer, Array)):
+        c.fail(node.at, f"a value of type '{spelled(base.type)}' cannot be indexed: it is no array")
+    if isinstance(base.type, Pointer):
+        use(c, base)
+    index = index_value(c, c.expression(node.index), node.index.at)
+    return _element(c, base, base.type, index, node.at, not isinstance(node.base, Name))
+
+
+def index_value(c: Context, index: Expr, at: Position) -> Expr:
+    """An index as a signed integer of 64 bits, or one of 32."""
+    if c.class_of(index.type) is not None:
+        index = c.rules.become(c, index, None, at) or index
+    if not isinstance(index.type, Scalar) or not index.type.is_integer:
+        c.fail(at, f"an index must be an integer, not '{spelled(index.type)}'")
+    if index.type.size == 8 and index.type.kind == "uint":
+        # Addresses wrap around, so that the highest size_t is the element before; and NumPy makes a float of
+        # an unsigned and a signed integer.
+        run, known = index.run, index.constant
+        known = known if known is None else np.uint64(known).view(np.int64)
+
+        def wrapped(t: Team, m: Mask) -> Any:
+            return run(t, m).view(np.int64)
+
+        return replace(index, type=LLONG, run=wrapped, constant=known)
+    return convert(c, index, INT, at) if index.type.size < 4 else index
+
+
+def _element(
+    c: Context, base: Expr, ctype: Pointer | Array, index: Expr, at: Position, part: bool
+) -> Expr:
+    """`base[index]` as a place; of an array that is `part` of another, the index has to stay within."""
+    target = ctype.element if isinstance(ctype, Array) else ctype.target
+    if isinstance(target, Void):
+        c.fail(at, "a void pointer must be cast before it is indexed")
+    step = size_of(target)
+    start, offset = base.run, index.run
+    if index.constant is not None:
+        count = int(index.constant)
+
+        def pointer(t: Team, m: Mask) -> Ptr:
+            return start(t, m).plus(count, step)
+    else:
+
+        def pointer(t: Team, m: Mask) -> Ptr:
+            return start(t, m).plus(offset(t, m), step)
+
+    const, volatile = ctype.const, ctype.volatile
+    if isinstance(base.place, MemoryPlace) and isinstance(ctype, Array):
+        const = const or base.place.const
+        volatile = volatile or base.place.volatile
+    parts = (base.node, index.node)
+    address = c.note(Element(parts, array=isinstance(ctype, Array), volatile=volatile))
+    place = MemoryPlace(kept(pointer, address), address, base.origin or Origin(), const, volatile)
+    if isinstance(base.place, MemoryPlace) and isinstance(ctype, Array) and ctype.length:
+        outer = base.place.checked
+        known = index.constant is not None and 0 <= int(index.constant) < ctype.length
+        if outer is not None or (part and not known):
+            row = _row(outer or start, offset, ctype.length, step, at)
+            place.checked = kept(row, address)
+    return read_memory(c, place, target, at)
+
+
+def _row(
+    start: Callable[[Team, Mask], Ptr], offset: Evaluate, length: int, step: int, at: Position
+) -> Callable[[Team, Mask], Ptr]:
+    """The address of an element of an array within a declared array or struct."""
+
+    def checked(t: Team, m: Mask) -> Ptr:
+        index, row = offset(t, m), start(t, m)
+        if varies(index):
+            if not inside(index, length) and not inside(m.take(index), length):
+                report_row(t, m, row, index, length, step, at)
+        elif not 0 <= index < length:
+            report_row(t, m, row, index, length, step, at)
+        return row.plus(index, step)
+
+    return checked
+
+
+def _dereference(c: Context, node: Unary) -> Expr:
+    if isinstance(node.operand, Name) and node.operand.name == "this":
+        this = c.scope.find(THIS)
+        if this is not None:
+            return _name(c, Name(at=node.at, name=THIS))
+    base = decay(c.expression(node.operand))
+    if isinstance(base.type, FunctionPointer):
+        return base  # what it leads to is a function, whose value is its address again
+    if isinstance(base.type, Struct):
+        found = c.rules.overloaded(c, "operator*", [base], node.at)
+        if found is not None:
+            return found
+    if not isinstance(base.type, Pointer):
+        c.fail(node.at, f"a value of type '{spelled(base.type)}' cannot be dereferenced")
+    address = c.note(Followed((base.node,)))
+    place = MemoryPlace(
+        base.run, address, base.origin or Origin(), base.type.const, base.type.volatile
+    )
+    return read_memory(c, place, base.type.target, node.at)
+
+
+def address_of(c: Context, node: Unary) -> Expr:
+    """`&place`."""
+    base = place_of(c, node.operand)
+    place = base.place
+    if place is None and isinstance(base.type, FunctionPointer):
+        return base
+    if place is None:
+        c.fail(node.at, "only something that has a place has an address")
+    if isinstance(place, RegisterPlace):
+        c.unsupported(node.at, f"the address of '{place.variable.name}' is not supported here")
+    ctype = Pointer(base.type, place.const, place.volatile)
+    address = c.note(Followed((base.node,)))
+    return Expr(ctype, place.pointer, node.at, address, origin=place.origin)
+
+
+EXPRESSIONS: Mapping[type[Expression], Compile] = {Name: _value, Member: _value, Index: _value}

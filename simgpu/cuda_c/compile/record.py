@@ -1,0 +1,279 @@
+"""The seam between what a kernel computes and what it costs.
+
+Compiling writes a record: a list of steps, in the order of the source, with functions expanded where they
+are called. It says which operation works on which values, where warps part and come together, and what
+is stored; it says nothing of time. `cost.walk` reads it once, and decides what each step is charged: which
+loops are unrolled, what is computed in front of a loop, what a compiler has at hand and does not load again.
+Neither side calls the other. They meet in numbers only: a `Piece` of straight code has a `point`, an
+access has a site, and the closures that run report which points and sites they pass (`lockstep.meter`).
+
+A step that is a `Node` stands for a value. Other steps name it as a part, so that the walk can ask what it
+found out about it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from simgpu.cuda_c.compile.variables import Origin, Variable
+from simgpu.cuda_c.syntax.ast import For
+from simgpu.cuda_c.types import CType, Scalar
+
+
+class Price(NamedTuple):
+    """What a warp pays for a built-in function: instructions, and operations by each lane.
+
+    `issued` is how many instructions a compiler makes of it, where they are others than `Counts` has.
+    """
+
+    instructions: int = 1
+    flops: int = 0
+    special: int = 0
+    issued: int | None = None
+
+
+class Step:
+    """One thing that the kernel does."""
+
+
+# -- values
+
+
+@dataclass(eq=False)
+class Node(Step):
+    """A value that depends on its parts; making it costs nothing."""
+
+    parts: tuple[Node, ...] = ()
+
+
+@dataclass(eq=False)
+class Constant(Node):
+    """A number that is known when the kernel is compiled."""
+
+    value: Any = None
+
+
+@dataclass(eq=False, kw_only=True)
+class Read(Node):
+    """A variable in a register; not `whole` if only a member of it, or by another name."""
+
+    variable: Variable
+    whole: bool = True
+
+
+@dataclass(eq=False, kw_only=True)
+class Coordinate(Node):
+    """`threadIdx.x` and its like, or warpSize."""
+
+    name: str
+    axis: int = 0
+
+
+@dataclass(eq=False, kw_only=True)
+class Address(Node):
+    """Where a variable in memory begins."""
+
+    variable: Variable
+
+
+@dataclass(eq=False, kw_only=True)
+class Element(Node):
+    """The address of an element: parts are the base and the index.
+
+    `array` if the base is an array in its place, not a pointer into one.
+    """
+
+    array: bool
+    volatile: bool
+
+
+@dataclass(eq=False)
+class Followed(Node):
+    """A value that may be another at any time, such as what a pointer leads to.
+
+    `known` if its parts have been waited for before, as the place behind a reference has.
+    """
+
+    known: bool = False
+
+
+@dataclass(eq=False)
+class Cell(Node):
+    """What is at an address; it has not been loaded."""
+
+
+@dataclass(eq=False, kw_only=True)
+class Load(Node):
+    """Reading a `Cell`, or working atomically on what a pointer points to (`site` is None)."""
+
+    origin: Origin | None
+    site: int | None = None
+
+
+@dataclass(eq=False, kw_only=True)
+class Exchange(Node):
+    """What an atomic operation gives back; `load` is None if nothing waits for it."""
+
+    load: Load | None
+
+
+@dataclass(eq=False, kw_only=True)
+class Operation(Node):
+    """An operator of C on values of one `type`; "fused" is `a * b + c` rounded once."""
+
+    op: str
+    type: CType
+
+
+@dataclass(eq=False, kw_only=True)
+class Convert(Node):
+    """A number in another type. Free if both types have the same bits, or one is bool."""
+
+    source: Scalar
+    target: Scalar
+    free: bool = False
+
+
+@dataclass(eq=False, kw_only=True)
+class Function(Node):
+    """A built-in function of each thread's own numbers."""
+
+    price: Price
+    type: CType
+
+
+# -- effects
+
+
+@dataclass(eq=False)
+class Work(Step):
+    """Something that is done each time that a warp comes by, whatever its operands."""
+
+    price: Price
+
+
+@dataclass(eq=False)
+class Store(Step):
+    """Writing a value to a place in memory."""
+
+    cell: Node
+    value: Node
+
+
+@dataclass(eq=False)
+class Assign(Step):
+    """Writing a value to a variable in registers."""
+
+    variable: Variable
+    value: Node
+
+
+@dataclass(eq=False)
+class Bind(Step):
+    """The first value of a variable."""
+
+    variable: Variable
+    value: Node
+
+
+@dataclass(eq=False)
+class Declare(Step):
+    """A new name; it has storage if it is that of a variable. A parameter comes with its function."""
+
+    variable: Variable | None
+    parameter: bool = False
+
+
+@dataclass(eq=False)
+class Access(Step):
+    """Here is the load or store of this number."""
+
+    site: int
+
+
+class Fence(Step):
+    """Behind this, memory may hold what other threads wrote."""
+
+
+# -- control
+
+
+@dataclass(eq=False)
+class Piece(Step):
+    """Code that a warp runs through without a branch; `point` is its number.
+
+    `declares` if all that it does is to give a new variable its first value.
+    """
+
+    point: int
+    line: int
+    steps: list[Step] = field(default_factory=list[Step])
+    declares: bool = False
+
+
+@dataclass(eq=False)
+class Scoped(Step):
+    """Steps whose names end with them."""
+
+    steps: list[Step]
+
+
+@dataclass(eq=False)
+class Branch(Step):
+    """A branch at the end of the piece `point`."""
+
+    point: int
+    test: Node
+    then: list[Step]
+    otherwise: list[Step] | None
+
+
+@dataclass(eq=False)
+class ShortCircuit(Step):
+    """`&&` or `||`: a right side that some warps do without."""
+
+    test: Node
+    rest: Piece
+
+
+@dataclass(eq=False)
+class Choice(Step):
+    """`test ? yes : no`, or a call of one of several functions."""
+
+    test: Node
+    sides: tuple[Piece, ...]
+
+
+@dataclass(eq=False)
+class Selection(Step):
+    """A branch at the end of the piece `point` into one of several cases, in the order of the source."""
+
+    point: int
+    subject: Node
+    cases: list[list[Step]]
+
+
+@dataclass(eq=False)
+class Loop(Step):
+    """Every loop; its first statement stands in front of it."""
+
+    source: For  # as it is written
+    counter: Variable | None  # what its first statement declares
+    changed: list[Variable]  # what a turn may assign to
+    # `test` and `step`: what is done before and behind each turn. `endless` if the test is missing or
+    # always true.
+    test: Piece
+    condition: Node | None  # the value of the test
+    endless: bool
+    body: list[Step]  # one turn
+    step: Piece
+
+
+@dataclass
+class Record:
+    """A whole kernel: its steps, and how many points and sites they name."""
+
+    steps: list[Step]
+    points: int
+    sites: int

@@ -1,0 +1,155 @@
+"""Rooms for values: local memory of each thread, arguments, and what references are bound to."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from simgpu.cuda_c.compile.context import Context
+from simgpu.cuda_c.compile.conversions import convert
+from simgpu.cuda_c.compile.places import as_base
+from simgpu.cuda_c.compile.record import Bind, Followed
+from simgpu.cuda_c.compile.storage import LOST, assigned, begin, put, spread, use
+from simgpu.cuda_c.compile.typed import Alias, Evaluate, Execute, Expr, MemoryPlace
+from simgpu.cuda_c.compile.variables import Variable
+from simgpu.cuda_c.lockstep.masks import Mask
+from simgpu.cuda_c.lockstep.team import Team
+from simgpu.cuda_c.memory import access
+from simgpu.cuda_c.memory.local_region import LocalRegion
+from simgpu.cuda_c.memory.pointers import Ptr
+from simgpu.cuda_c.text.source import Position
+from simgpu.cuda_c.types import (
+    Array,
+    CType,
+    Pointer,
+    Scalar,
+    Struct,
+    Void,
+    leaves,
+    size_of,
+    spelled,
+)
+
+
+def nothing(t: Team, m: Mask) -> Mask | None:
+    """A statement that does nothing; known by its identity, so that it can be left out."""
+    return m
+
+
+def zero_of(ctype: CType) -> Any:
+    """A value that stands for one that nobody may look at."""
+    if isinstance(ctype, Scalar):
+        return ctype.make(0)
+    if isinstance(ctype, Pointer):
+        return access.NULL
+    return [zero_of(leaf) for leaf, _ in leaves(ctype)]
+
+
+def local_memory(c: Context, variable: Variable, values: list[Expr], at: Position) -> Execute:
+    """Make room for a variable of each thread, and fill it."""
+    slot, name, ctype = variable.slot, variable.name, variable.type
+    parts = leaves(ctype)
+    unit = min((size_of(leaf) for leaf, _ in parts), default=1)
+    site = c.new_site(at, write=True)
+    rest = iter(parts)
+    fill = [
+        (None, 0, value.run) if isinstance(value.type, Void) else (*next(rest), value.run)
+        for value in values
+    ]
+    c.work(len(fill))
+
+    def run(t: Team, m: Mask) -> Mask | None:
+        base: Any = t.slots[slot]
+        if base is None or (not t.apart and (m.full or t.born[slot] is m)):
+            base = Ptr(LocalRegion(name, ctype, unit, t), 0, unit, 0, name)
+            t.slots[slot] = base
+        else:
+            base.region.begin(m)
+        t.born[slot] = m
+        for leaf, offset, value in fill:
+            if leaf is None:
+                value(t, m)
+            else:
+                access.store(t, m, base.moved(offset), leaf, value(t, m), site)
+        return m
+
+    return run
+
+
+def parameter_entry(c: Context, variable: Variable, new: Expr) -> Execute:
+    """What puts an argument where its parameter is."""
+    if not variable.memory:
+        return put(variable.slot, new.run)
+    values = [new] if isinstance(variable.type, Scalar | Pointer) else spread(c, new, variable.type)
+    return local_memory(c, variable, values, new.at)
+
+
+def bind_reference(
+    c: Context, name: str, target: Expr, ctype: CType, const: bool, at: Position
+) -> tuple[Alias | Variable, Execute]:
+    """A name for a place: what it means, and what fixes the place's address once."""
+    if c.derives(target.type, ctype):
+        target = as_base(c, target, ctype)
+    place = target.place
+    if const and isinstance(target.type, Array) and _bare(target.type) == _bare(ctype):
+        target = replace(target, type=ctype)
+    if place is None or target.type != ctype:
+        if const and isinstance(target.type, (Scalar, Struct)):
+            new = convert(c, use(c, target), ctype, at)
+            variable = Variable(name, ctype, c.new_slot(), const=True)
+            variable.memory = variable.thread = c.lives_in_memory(ctype)
+            if variable.memory:
+                variable.origin.place(near=True)
+            first_value(c, variable, new)
+            return variable, parameter_entry(c, variable, new)
+        if place is None and target.lost:
+            c.unsupported(at, LOST)
+        if place is None:
+            c.fail(at, f"the reference '{name}' needs a variable, not a value")
+        c.fail(at, f"a '{spelled(ctype)}&' cannot refer to a '{spelled(target.type)}'")
+    if place.const and not const:
+        c.fail(at, f"the reference '{name}' would let a constant be changed")
+    if not isinstance(place, MemoryPlace):
+        entry, place = (
+            _called(place.before),
+            replace(place, const=place.const or const, before=None),
+        )
+        return Alias(Expr(ctype, target.run, at, target.node, place=place)), entry
+    slot, pointer = c.new_slot(), place.pointer
+    fixed = MemoryPlace(
+        lambda t, m: t.slots[slot],
+        c.note(Followed((target.node,), known=True)),
+        place.origin,
+        place.const or const,
+        place.volatile,
+    )
+
+    def run(t: Team, m: Mask) -> Mask | None:
+        begin(t, m, slot, pointer(t, m))
+        return m
+
+    alias = Expr(ctype, target.run, at, target.node, place=fixed, origin=target.origin)
+    return Alias(alias), run
+
+
+def _bare(ctype: CType) -> CType:
+    """An array type without what is const in it."""
+    return Array(_bare(ctype.element), ctype.length) if isinstance(ctype, Array) else ctype
+
+
+def _called(before: Evaluate | None) -> Execute:
+    """The call that a reference comes from, as a statement."""
+    if before is None:
+        return nothing
+
+    def run(t: Team, m: Mask) -> Mask | None:
+        before(t, m)
+        return m
+
+    return run
+
+
+def first_value(c: Context, variable: Variable, new: Expr) -> None:
+    """Note what a variable is made with."""
+    assigned(variable, new)
+    c.steps.append(Bind(variable, new.node))

@@ -1,0 +1,277 @@
+"""What the host needs to know of a kernel: its parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import lru_cache
+from typing import Any, NoReturn
+
+import numpy as np
+
+from simgpu.cuda_c.compile.context import Context
+from simgpu.cuda_c.compile.rules import RULES
+from simgpu.cuda_c.compile.templates import template_defaults
+from simgpu.cuda_c.compile.type_names import (
+    array_type,
+    declare_type,
+    param_type,
+    resolve,
+    spelled_arguments,
+    template_argument,
+)
+from simgpu.cuda_c.compile.typed import (
+    Number,
+    Refused,
+    Scope,
+    StructTemplate,
+    TypeBinding,
+)
+from simgpu.cuda_c.syntax import ast
+from simgpu.cuda_c.syntax.ast import Declaration, Function, StructDef, Unit
+from simgpu.cuda_c.syntax.expressions import ExpressionParser
+from simgpu.cuda_c.syntax.parser import parse
+from simgpu.cuda_c.text.lexer import tokenise
+from simgpu.cuda_c.text.preprocessor import preprocess
+from simgpu.cuda_c.text.source import Position, Source
+from simgpu.cuda_c.types import TEXTURE, Array, CType, Pointer, Scalar, Struct, spelled
+from simgpu.errors import KernelCompileError, UnsupportedFeatureError, UsageError
+
+PLACED = {"__constant__", "__device__", "__managed__"}
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of a kernel."""
+
+    name: str  # as in the source
+    ctype: str  # of the number, or of what the pointer points to: "float", "unsigned int", "float4"
+    pointer: bool  # whether it is a pointer
+    # Whether it points to what is const, so that the kernel only reads it.
+    const: bool
+    # NumPy's type of one element; None for a struct. A vector such as float4 has that of its components.
+    dtype: np.dtype[Any] | None
+    record: np.dtype[Any] | None = None  # of a struct or vector that is passed by value
+    texture: bool = False  # whether it is a texture, which has no dtype, and is only read
+
+
+@dataclass(frozen=True)
+class Global:
+    """A `__constant__` or `__device__` variable of a file, which the host can set and read."""
+
+    name: str  # as in the source
+    ctype: str  # as one would write it
+    dtype: np.dtype[Any]  # of one element; structured for a struct
+    shape: tuple[int, ...]  # its lengths; a vector such as float4 adds that of its components
+    constant: bool  # whether kernels only read it
+
+
+@dataclass(frozen=True)
+class Signature:
+    """A kernel's name and parameters, and the variables of its file."""
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    variables: tuple[Global, ...] = ()
+
+    def miscounted(self, args: Sequence[object]) -> UsageError:
+        """For a call with too many arguments, or too few."""
+        names, count = ", ".join(p.name for p in self.parameters), len(self.parameters)
+        return UsageError(f"{self.name}() takes {count} arguments ({names}), and got {len(args)}")
+
+
+def variable_of(name: str, ctype: CType, constant: bool) -> Global | None:
+    """What the host knows of a variable; None for one of a type that NumPy has not."""
+    shape: tuple[int, ...] = ()
+    element = ctype
+    while isinstance(element, Array):
+        shape += (element.length,)
+        element = element.element
+    if isinstance(element, Struct) and element.vector:
+        shape += (len(element.fields),)
+        element = element.fields[0].type
+    dtype = record_dtype(element)
+    return None if dtype is None else Global(name, spelled(ctype), dtype, shape, constant)
+
+
+def record_dtype(ctype: CType) -> np.dtype[Any] | None:
+    """NumPy's type for a number, an array or a struct, byte for byte; pointers are numbers of 8 bytes."""
+    if isinstance(ctype, Scalar):
+        return ctype.dtype
+    if isinstance(ctype, Pointer):
+        return np.dtype(np.uint64)  # an address
+    if isinstance(ctype, Array):
+        inner = record_dtype(ctype.element)
+        return None if inner is None else np.dtype((inner, (ctype.length,)))
+    if not isinstance(ctype, Struct):
+        return None
+    formats = [record_dtype(field.type) for field in ctype.fields]
+    if any(form is None for form in formats):
+        return None
+    names = [field.name or f"unnamed{k}" for k, field in enumerate(ctype.fields)]
+    offsets = [field.offset for field in ctype.fields]
+    return np.dtype(
+        {"names": names, "formats": formats, "offsets": offsets, "itemsize": ctype.size}  # pyright: ignore[reportArgumentType] - None is out by now
+    )
+
+
+def signature_of(
+    source: Source, function: Function, c: Context, name: str, variables: tuple[Global, ...]
+) -> Signature:
+    """Signature of a kernel whose types mean something in the scope of `c`."""
+    if function.refusal is not None:
+        raise function.refusal
+    parameters: list[Parameter] = []
+    for param in function.params:
+        ctype = param_type(c, param)
+        pointer = isinstance(ctype, Pointer)
+        target = ctype.target if isinstance(ctype, Pointer) else ctype
+        texture = ctype == TEXTURE
+        const = ctype.const if isinstance(ctype, Pointer) else texture
+        dtype = None if texture else _dtype(target)
+        record = None if pointer or not isinstance(target, Struct) else record_dtype(target)
+        parameters.append(
+            Parameter(param.name, spelled(target), pointer, const, dtype, record, texture)
+        )
+    return Signature(name, tuple(parameters), variables)
+
+
+def _dtype(ctype: CType) -> np.dtype[Any] | None:
+    if isinstance(ctype, Scalar | Pointer):
+        return record_dtype(ctype)
+    if isinstance(ctype, Struct) and ctype.vector:
+        first = ctype.fields[0].type
+        return first.dtype if isinstance(first, Scalar) else None
+    return None
+
+
+def instance_of(
+    source: Source, functions: Mapping[str, list[Function]], c: Context, name: str
+) -> tuple[Function, Scope, str]:
+    """The kernel that a name expression means, the scope of its template, and its proper name.
+
+    Raises `KernelCompileError` if there is none.
+    """
+    stem, _, rest = name.partition("<")
+    stem = stem.strip()
+    kernels = [f for f in functions.get(stem, []) if f.kernel]
+    if not kernels:
+        _no_kernel(source, functions, stem)
+    defined = [f for f in kernels if f.body is not None and f.specialises is None]
+    function = (defined or kernels)[0]
+    if len(defined) > 1:
+        function = _told_apart(source, defined, stem, rest)
+    if function.template is None:
+        if rest:
+            raise KernelCompileError(f"kernel '{stem}' is not a template: call it '{stem}'")
+        return function, c.file_scope, stem
+    if not rest:
+        wanted = ", ".join(p.name for p in function.template.params)
+        raise KernelCompileError(
+            f"kernel '{stem}' is a template of {wanted}: name an instance, such as '{stem}<...>'"
+        )
+    text = Source("<" + rest, f"name '{name}'")
+    parser = ExpressionParser(text, tokenise(text), frozenset({"cuda_fp16.h"}))
+    for word in c.file_scope.visible():
+        meaning = c.file_scope.find(word)
+        parser.type_names[0][word] = isinstance(meaning, TypeBinding | StructTemplate)
+        if isinstance(meaning, StructTemplate):
+            parser.struct_templates.add(word)
+    parser.function_templates |= {
+        word for word, found in functions.items() if any(f.template is not None for f in found)
+    }
+    given = parser.template_arguments()
+    c.source = text
+    scope = Scope(c.file_scope)
+    params = function.template.params
+    at = Position(1, 1)
+    if len(given) > len(params):
+        text.fail(at, f"'{stem}' has {len(params)} template parameters, {len(given)} given")
+    for param, argument in zip(params, given, strict=False):
+        scope.names[param.name] = template_argument(c, param.type, argument, at)
+    template_defaults(c, function, scope, at)
+    c.source = source
+    bound = map(scope.names.get, [p.name for p in params])
+    arguments = [b for b in bound if isinstance(b, TypeBinding | Number)]
+    return function, scope, f"{stem}<{spelled_arguments(c, arguments)}>"
+
+
+def _told_apart(source: Source, kernels: list[Function], stem: str, rest: str) -> Function:
+    """The one of several kernels of a name that is a template, or is none, as the name says."""
+    fitting = [f for f in kernels if (f.template is not None) == bool(rest)]
+    if len(fitting) != 1:
+        lines = ", ".join(str(f.at.line) for f in kernels)
+        raise UnsupportedFeatureError(
+            f"{source.filename} has several kernels '{stem}' (lines {lines}), which the simulated device "
+            "does not tell apart: give each a name of its own"
+        )
+    return fitting[0]
+
+
+def _no_kernel(source: Source, functions: Mapping[str, list[Function]], name: str) -> NoReturn:
+    kernels = sorted(n for n, fs in functions.items() if any(f.kernel for f in fs))
+    have = ", ".join(kernels) if kernels else "none"
+    near = get_close_matches(name, kernels, 1, 0.6)
+    hint = f" Did you mean '{near[0]}'?" if near else ""
+    device = (
+        " It is a __device__ function, which only kernels can call." if name in functions else ""
+    )
+    raise KernelCompileError(
+        f"{source.filename} has no kernel '{name}'; its kernels: {have}.{hint}{device}"
+    )
+
+
+def _declare_types(unit: Unit, c: Context, scope: Scope) -> tuple[Global, ...]:
+    """Enter the types and plain constants of a file, as far as they can be understood; its variables."""
+    variables: list[Global | None] = []
+    for node in unit.order:
+        try:
+            if isinstance(node, ast.Refused):
+                scope.names[node.name] = Refused(node.error)
+            elif isinstance(node, StructDef):
+                declare_type(c, node)
+            given = node.variables if isinstance(node, StructDef) else node
+            if isinstance(given, Declaration):
+                for item in given.items:
+                    if "typedef" in given.storage:
+                        whole = array_type(c, resolve(c, item.type), item.dims)
+                        scope.names[item.name] = TypeBinding(whole)
+                    elif given.storage & PLACED:
+                        variables.append(declared_variable(c, item, given.storage))
+                    elif item.init is not None and not item.dims:
+                        scope.names[item.name] = Number(c.expression(item.init))
+        except KernelCompileError:
+            continue  # because a head that needs it will complain, and most do not
+    return tuple(v for v in variables if v is not None)
+
+
+def declared_variable(c: Context, item: ast.Declarator, storage: set[str]) -> Global | None:
+    """The variable that a declaration at the top level makes."""
+    ctype = array_type(c, resolve(c, item.type), item.dims)
+    if item.dims and item.dims[0] is None and isinstance(item.init, ast.Braces):
+        ctype = Array(resolve(c, item.type), len(item.init.items))
+    return variable_of(item.name, ctype, "__constant__" in storage)
+
+
+@lru_cache(maxsize=256)
+def read_signature(source: str, name: str) -> Signature:
+    """Parameters of a kernel, from its head alone.
+
+    Works also where the body holds what the interpreter refuses. Reading the same head twice costs nothing.
+
+    `name` may be that of an instance of a template. Raises `KernelCompileError` if there is no such kernel,
+    or its head cannot be read.
+    """
+    text = Source(source)
+    prepared = preprocess(text)
+    unit = parse(text, prepared, heads_only=True)
+    functions: dict[str, list[Function]] = {}
+    for function in unit.functions:
+        functions.setdefault(function.name, []).append(function)
+    scope = Scope()
+    c = Context(text, functions, scope, RULES)
+    variables = _declare_types(unit, c, scope)
+    function, inner, canonical = instance_of(text, functions, c, name)
+    c.scope = inner
+    return signature_of(text, function, c, canonical, variables)

@@ -1,0 +1,363 @@
+"""Registers and memory: reading and writing what has a place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+
+from simgpu.cuda_c.compile import record
+from simgpu.cuda_c.compile.context import Context
+from simgpu.cuda_c.compile.conversions import value
+from simgpu.cuda_c.compile.loads_ahead import loading_ahead
+from simgpu.cuda_c.compile.typed import (
+    Evaluate,
+    Execute,
+    Expr,
+    MemoryPlace,
+    Place,
+    RegisterPlace,
+)
+from simgpu.cuda_c.compile.variables import Origin, Variable
+from simgpu.cuda_c.lockstep.masks import Mask
+from simgpu.cuda_c.lockstep.team import Team
+from simgpu.cuda_c.memory import access
+from simgpu.cuda_c.memory.pointers import Ptr
+from simgpu.cuda_c.text.source import Position
+from simgpu.cuda_c.types import (
+    TEXTURE,
+    VOID,
+    Array,
+    CType,
+    Pointer,
+    Scalar,
+    Struct,
+    Void,
+    leaves,
+)
+from simgpu.errors import UninitialisedReadError
+
+# Of a value that is a copy, though a reference to one of several variables in registers is meant.
+LOST = "changing one of several variables by a reference is not supported: take a pointer"
+
+# Assigns a value; the pointer is given for memory only.
+Writer: TypeAlias = Callable[[Team, Mask, Any, "Ptr | None"], None]
+
+
+# -- reading
+
+
+def read_variable(c: Context, variable: Variable, at: Position, whole: bool = True) -> Expr:
+    """A variable as an expression with a place; not `whole` by another name than its own."""
+    slot = variable.slot
+    if variable.memory:
+        address = c.note(record.Address(variable=variable))
+        place = MemoryPlace(
+            lambda t, m: t.slots[slot],
+            address,
+            variable.origin,
+            variable.const,
+            variable.volatile,
+        )
+        return read_memory(c, place, variable.type, at)
+    return Expr(
+        variable.type,
+        _register_reader(variable, at),
+        at,
+        c.note(record.Read(variable=variable, whole=whole)),
+        place=RegisterPlace(variable, const=variable.const),
+        origin=variable.origin,
+        rank=variable.rank,
+    )
+
+
+def read_member(c: Context, place: RegisterPlace, ctype: CType, at: Position) -> Expr:
+    """Some leaves of a struct in registers."""
+    variable, first = place.variable, place.first
+    count = len(leaves(ctype))
+    reader = _register_reader(variable, at, first, count)
+    run = after(place.before, pick_leaves(reader, ctype, first, count))
+    node = c.note(record.Read(variable=variable, whole=False))
+    rank = variable.rank + first / 64
+    return Expr(ctype, run, at, node, place=place, origin=variable.origin, rank=rank)
+
+
+def after(before: Evaluate | None, run: Evaluate) -> Evaluate:
+    """What computes something once something else has been done."""
+    if before is None:
+        return run
+
+    def both(t: Team, m: Mask) -> Any:
+        before(t, m)
+        return run(t, m)
+
+    return both
+
+
+def reread(c: Context, expr: Expr, at: Position) -> Expr:
+    """The same place, read at another point of the source."""
+    place = expr.place
+    if isinstance(place, MemoryPlace):
+        return read_memory(c, place, expr.type, at)
+    if isinstance(place, RegisterPlace) and place.count is not None:
+        return read_member(c, place, expr.type, at)
+    if isinstance(place, RegisterPlace):
+        out = read_variable(c, place.variable, at, whole=False)
+        out.place = place
+        return out
+    return expr
+
+
+def read_memory(c: Context, place: MemoryPlace, ctype: CType, at: Position) -> Expr:
+    """A place in memory as an expression. An array is not read: its value is its address."""
+    pointer = place.accessed
+    if isinstance(ctype, Array):
+        return Expr(ctype, place.pointer, at, place.node, place=place, origin=place.origin)
+    if isinstance(ctype, Void):
+        c.fail(at, "a void pointer must be cast before it is followed")
+    site = c.new_site(at, volatile=place.volatile)
+    if place.volatile:
+        place.origin.signal()
+    c.watched.append((site, place.origin))
+
+    def plain(t: Team, m: Mask) -> Any:
+        return access.load(t, m, pointer(t, m), ctype, site)
+
+    run = loading_ahead(c, plain, pointer, place, ctype, site)
+    node = c.note(record.Cell((place.node,)))
+    c.follows |= has_pointer(ctype)
+    origin = place.origin.content() if isinstance(ctype, Pointer | Struct) else Origin()
+    return Expr(ctype, run, at, node, place=place, origin=origin, site=site)
+
+
+def use(c: Context, expr: Expr) -> Expr:
+    """Read an expression's value, if it is in memory; until then it is only a place."""
+    if isinstance(expr.place, MemoryPlace) and not isinstance(expr.type, Array):
+        site = None if expr.site is None else expr.site.index
+        expr.node = load(c, expr, expr.place.origin, site)
+    return expr
+
+
+def load(c: Context, address: Expr, origin: Origin | None, site: int | None = None) -> record.Load:
+    """Write into the record that a value is fetched."""
+    address.rank = c.ranks.load()
+    return c.note(record.Load((address.node,), origin=origin, site=site))
+
+
+def _register_reader(
+    variable: Variable, at: Position, first: int = 0, count: int | None = None
+) -> Evaluate:
+    slot = variable.slot
+    if not variable.unset:
+        return lambda t, m: t.slots[slot]
+
+    def checked(t: Team, m: Mask) -> Any:
+        if t.defined[slot] is not True:
+            require_defined(t, m.bits, variable, at, first, count)
+        return t.slots[slot]
+
+    return checked
+
+
+# -- writing
+
+
+def has_pointer(ctype: CType) -> bool:
+    """Whether a value has an address in it, or the number of a texture, which leads to memory as well."""
+    return any(isinstance(leaf, Pointer) or leaf == TEXTURE for leaf, _ in leaves(ctype))
+
+
+def writable(c: Context, expr: Expr, at: Position) -> Place:
+    """The place of an expression that is about to be assigned to.
+
+    Raises `KernelCompileError` if it has none, or is const.
+    """
+    place = expr.place
+    if expr.lost:
+        c.unsupported(at, LOST)
+    if place is None:
+        c.fail(at, "this cannot be assigned to: it is a value, not a variable")
+    if isinstance(expr.type, Array):
+        c.fail(at, "an array cannot be assigned to as a whole")
+    if place.const:
+        c.fail(at, "this cannot be assigned to: it is const")
+    return place
+
+
+def writer(c: Context, expr: Expr, at: Position, new: Expr) -> Writer:
+    """What assigns `new` to the place of an expression."""
+    place = writable(c, expr, at)
+    ctype = expr.type
+    if isinstance(place, RegisterPlace):
+        assigned(place.variable, new)
+        c.written.append(place.variable)
+        c.steps.append(record.Assign(place.variable, new.node))
+        return _register_writer(place, ctype)
+    c.written.append(None)
+    place.origin.write()
+    if place.volatile:
+        place.origin.signal()
+    c.follows |= has_pointer(ctype)
+    if new.origin is not None:
+        place.origin.content().unite(new.origin)
+    c.steps.append(record.Store(expr.node, new.node))
+    site = c.new_site(at, write=True, volatile=place.volatile)
+
+    def store(t: Team, m: Mask, new: Any, ptr: Ptr | None) -> None:
+        assert ptr is not None
+        access.store(t, m, ptr, ctype, new, site)
+
+    return store
+
+
+def assigned(variable: Variable, new: Expr) -> None:
+    """Remember what a variable depends on."""
+    variable.rank = new.rank
+    if new.origin is not None:
+        origin = variable.origin.content() if variable.memory else variable.origin
+        origin.unite(new.origin)
+
+
+def begin(t: Team, m: Mask, slot: int, first: Any) -> None:
+    """Give a variable its first value, in the lanes that declare it."""
+    if t.apart:
+        t.slots[slot] = access.merge(m, first, t.slots[slot])
+        t.born[slot] = None
+    else:
+        t.slots[slot] = first
+        t.born[slot] = m
+
+
+def forget(m: Mask, defined: Any) -> Any:
+    """Where a variable has a value, once the lanes of `m` have declared it anew."""
+    if isinstance(defined, list):
+        return [forget(m, state) for state in cast("list[Any]", defined)]
+    if defined is None:
+        return None
+    return ~m.bits if defined is True else defined & ~m.bits
+
+
+def put(slot: int, evaluate: Evaluate) -> Execute:
+    """What gives a variable its first value."""
+
+    def run(t: Team, m: Mask) -> Mask | None:
+        begin(t, m, slot, evaluate(t, m))
+        return m
+
+    return run
+
+
+def _register_writer(place: RegisterPlace, ctype: CType) -> Writer:
+    slot, first, count = place.variable.slot, place.first, place.count
+    unset = place.variable.unset
+    single = isinstance(ctype, (Scalar, Pointer))
+    struct = isinstance(place.variable.type, Struct)
+
+    def write(t: Team, m: Mask, new: Any, ptr: Ptr | None) -> None:
+        if unset and t.defined[slot] is not True:
+            if not struct:
+                t.defined[slot] = _united(t, m, slot, t.defined[slot])
+            else:
+                states = list(t.defined[slot])
+                for k in range(first, len(states) if count is None else first + count):
+                    states[k] = _united(t, m, slot, states[k])
+                t.defined[slot] = True if all(s is True for s in states) else states
+        old = t.slots[slot]
+        if count is not None:
+            whole = list(old)
+            if single:
+                whole[first] = access.merge(m, new, whole[first])
+            else:
+                whole[first : first + count] = access.merge(m, new, whole[first : first + count])
+            t.slots[slot] = whole
+        elif m.full or t.born[slot] is m:
+            t.slots[slot] = new
+        else:
+            t.slots[slot] = access.merge(m, new, old)
+
+    return write
+
+
+def _united(t: Team, m: Mask, slot: int, defined: Any) -> Any:
+    """Where a variable has a value, once the lanes of `m` have been given one."""
+    born = t.born[slot]
+    if defined is True or m.full or born is m:
+        return True
+    union = m.bits if defined is None else defined | m.bits
+    complete = born is not None and int(np.count_nonzero(union & born.bits)) == born.n
+    return True if complete else union
+
+
+def require_defined(
+    t: Team, lanes: Any, variable: Variable, at: Position, first: int = 0, count: int | None = None
+) -> None:
+    """Fault if nothing has been assigned to a variable in one of these lanes.
+
+    A struct is copied as a whole even if some members have no value: only one without any is refused.
+    """
+    defined: Any = t.defined[variable.slot]
+    name = variable.name
+    if isinstance(variable.type, Struct):
+        states = cast("list[Any]", defined)
+        if count is not None:
+            states = states[first : first + count]
+        if not states or any(state is True for state in states):
+            return
+        parts = [state for state in states if state is not None]
+        defined = np.logical_or.reduce(parts) if parts else None
+        if count is not None and first < len(variable.type.fields):
+            name = f"{name}.{variable.type.fields[first].name}"
+    missing = lanes if defined is None else lanes & ~defined
+    if missing.any():
+        t.fault(
+            UninitialisedReadError,
+            at,
+            int(missing.argmax()),
+            f"reads '{name}', a local variable that nothing has been assigned to",
+            array=variable.name,
+        )
+
+
+# -- structs, whose values are lists of their leaves
+
+
+def pick_leaves(whole: Evaluate, ctype: CType, first: int, count: int) -> Evaluate:
+    """The part of a struct's value that is a member of type `ctype`."""
+    if isinstance(ctype, (Scalar, Pointer)):
+        return lambda t, m: whole(t, m)[first]
+    return lambda t, m: whole(t, m)[first : first + count]
+
+
+def spread(c: Context, whole: Expr, ctype: CType) -> list[Expr]:
+    """A struct's value as an expression for each leaf. They run in order, the value once.
+
+    One without leaves is computed too, for what else is done by it: as an expression without a value.
+    """
+    evaluate, slot = whole.run, c.new_slot()
+
+    def first(t: Team, m: Mask) -> Any:
+        t.slots[slot] = evaluate(t, m)
+        return t.slots[slot][0]
+
+    def picker(k: int) -> Evaluate:
+        return lambda t, m: t.slots[slot][k]
+
+    out: list[Expr] = []
+    for k, (leaf, _) in enumerate(leaves(ctype)):
+        origin = whole.origin if isinstance(leaf, Pointer) else None
+        out.append(value(c, leaf, picker(k) if k else first, whole.at, [whole], origin=origin))
+    return out or [value(c, VOID, evaluate, whole.at, [whole])]
+
+
+def joined(parts: list[Expr]) -> Evaluate:
+    """The list of the leaves of a struct whose parts are computed in turn."""
+    runs = [(part.run, isinstance(part.type, Void)) for part in parts]
+    if not any(void for _, void in runs):
+        return lambda t, m: [run(t, m) for run, _ in runs]
+
+    def run(t: Team, m: Mask) -> Any:
+        computed = [(part(t, m), void) for part, void in runs]
+        return [leaf for leaf, void in computed if not void]
+
+    return run

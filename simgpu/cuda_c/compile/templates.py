@@ -1,0 +1,119 @@
+"""Templates of functions: what their parameters stand for in a call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from simgpu.cuda_c.compile.context import Context
+from simgpu.cuda_c.compile.conversions import constant
+from simgpu.cuda_c.compile.type_names import (
+    deduced,
+    identity,
+    param_type,
+    template_argument,
+)
+from simgpu.cuda_c.compile.typed import Number, Scope, TypeBinding
+from simgpu.cuda_c.syntax.ast import Expression, Function, Name, Param, TypeName
+from simgpu.cuda_c.text.source import Position
+from simgpu.cuda_c.types import INT, Array, CType, Pointer
+
+
+def bind_template(
+    c: Context,
+    function: Function,
+    types: Sequence[CType],
+    given: Sequence[TypeName | Expression] | None,
+    at: Position,
+    outer: Scope,
+) -> Scope | None:
+    """The names of a function's template parameters, for a call with arguments of these types.
+
+    None if the call gives template arguments to a function that has none, or arguments that do not fit.
+    """
+    scope = Scope(outer)
+    if function.template is None:
+        return None if given else scope
+    if len(given or []) > len(function.template.params):
+        return None
+    for param, argument in zip(function.template.params, given or [], strict=False):
+        scope.names[param.name] = template_argument(c, param.type, argument, at)
+    open_names = {p.name for p in function.template.params} - scope.names.keys()
+    unknown = {p.name for p in function.template.params}
+    for param, ctype in zip(function.params, types, strict=False):
+        fits = _deduce(c, param, ctype, unknown, scope)
+        if not fits and param.type.base in open_names and param.type.base in scope.names:
+            return None  # two arguments say different things of one parameter
+    return template_defaults(c, function, scope, at)
+
+
+def _deduce(c: Context, param: Param, ctype: CType, unknown: set[str], scope: Scope) -> bool:
+    if param.dims and param.type.reference:  # T (&values)[N]
+        for dim in param.dims:
+            if not isinstance(ctype, Array):
+                return False
+            if isinstance(dim, Name) and dim.name in unknown:
+                length = Number(constant(INT, ctype.length, param.at))
+                scope.names.setdefault(dim.name, length)
+            ctype = ctype.element
+    elif isinstance(ctype, Array) and not param.type.reference:
+        ctype = Pointer(ctype.element, ctype.const)
+    return bool(param.type.nested) or deduced(c, param.type, TypeBinding(ctype), unknown, scope)
+
+
+def template_defaults(c: Context, function: Function, scope: Scope, at: Position) -> Scope:
+    """Give the parameters that are not in `scope` yet their default values."""
+    assert function.template is not None
+    for param in function.template.params:
+        if param.name in scope.names:
+            continue
+        if param.default is None:
+            c.fail(
+                at,
+                f"the template parameter '{param.name}' of '{function.name}' is not known: "
+                f"write {function.name}<...>(...)",
+            )
+        with c.seen_from(scope):
+            scope.names[param.name] = template_argument(c, param.type, param.default, at)
+    return scope
+
+
+def specialised(
+    c: Context, function: Function, names: Scope, others: Sequence[Function], at: Position
+) -> Function:
+    """The definition that is meant for just these template arguments, or the template's own."""
+    if function.template is None:
+        return function
+    bound = [names.names[p.name] for p in function.template.params]
+    arguments = [b for b in bound if isinstance(b, TypeBinding | Number)]
+    for other in others:
+        if other.template is None or other.template.params or not _fits(other, function):
+            continue
+        given = other.specialises
+        if given is None:  # template <> float f(float): the arguments are told by the parameters
+            found = Scope(c.file_scope)
+            unknown = {p.name for p in function.template.params}
+            with c.seen_from(c.file_scope):
+                pairs = zip(function.params, other.params, strict=True)
+                fits = all(_same(c, mine, theirs, unknown, found) for mine, theirs in pairs)
+            keys = [found.names.get(p.name) for p in function.template.params]
+            fits = fits and all(
+                isinstance(k, TypeBinding | Number) and identity(k) == identity(a)
+                for k, a in zip(keys, arguments, strict=True)
+            )
+        else:
+            kinds = [p.type for p in function.template.params]
+            theirs = [
+                template_argument(c, kind, g, at) for kind, g in zip(kinds, given, strict=False)
+            ]
+            fits = [identity(t) for t in theirs] == [identity(a) for a in arguments[: len(theirs)]]
+        if fits:
+            return other
+    return function
+
+
+def _fits(other: Function, function: Function) -> bool:
+    return other.body is not None and len(other.params) == len(function.params)
+
+
+def _same(c: Context, mine: Param, theirs: Param, unknown: set[str], found: Scope) -> bool:
+    return deduced(c, mine.type, TypeBinding(param_type(c, theirs)), unknown, found)

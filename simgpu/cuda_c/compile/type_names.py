@@ -1,0 +1,452 @@
+"""What the names of types mean, and what constant expressions in them amount to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+from simgpu.cuda_c.compile.constants import evaluated
+from simgpu.cuda_c.compile.context import Context
+from simgpu.cuda_c.compile.conversions import constant, convert
+from simgpu.cuda_c.compile.typed import (
+    Alias,
+    Class,
+    Expr,
+    Number,
+    Refused,
+    Scope,
+    StructTemplate,
+    TypeBinding,
+)
+from simgpu.cuda_c.syntax.ast import (
+    Conditional,
+    Declarator,
+    Expression,
+    Function,
+    Increment,
+    Member,
+    Name,
+    Param,
+    StructDef,
+    TypeName,
+)
+from simgpu.cuda_c.text.source import Position
+from simgpu.cuda_c.types import (
+    INT,
+    SCALARS,
+    VECTORS,
+    VOID,
+    Array,
+    CType,
+    Field,
+    FunctionPointer,
+    Pointer,
+    Scalar,
+    Struct,
+    align_of,
+    function_pointer,
+    size_of,
+    spelled,
+)
+from simgpu.errors import KernelCompileError
+
+
+def _is_reference(c: Context, node: Expression, of: Expr) -> bool:
+    """Whether decltype of an expression is a reference to something."""
+    if isinstance(node, Name):
+        return isinstance(c.scope.find(node.name), Alias)
+    if isinstance(node, Conditional):  # one of two variables of one type
+        return isinstance(node.yes, Name | Member) and isinstance(node.no, Name | Member)
+    before = isinstance(node, Increment) and not node.postfix
+    return not isinstance(node, Member) and (before or of.place is not None)
+
+
+def resolve(c: Context, name: TypeName) -> CType:
+    """The type that a type name means here; a reference is that of what it refers to.
+
+    Raises `KernelCompileError` for an unknown name.
+    """
+    ctype: CType
+    if name.of is not None:
+        with c.recording():  # the record is dropped, because nothing of this is computed
+            of = c.expression(name.of)
+        if _is_reference(c, name.of, of):
+            c.unsupported(name.at, "decltype of a place, which is a reference: write the type")
+        ctype = of.type
+    elif name.function is not None:
+        ctype = pointer_type(c, name.function.returns, name.function.params)
+    elif name.array is not None:
+        element = resolve(c, name.array.element)
+        ctype = array_type(c, element, name.array.dims, name.const)
+    elif name.base == "void":
+        ctype = VOID
+    elif name.base in SCALARS:
+        ctype = SCALARS[name.base]
+    else:
+        ctype = _found(c, name)
+    for nested in name.nested:
+        inside = names_in(c, ctype, name)
+        member = inside.names.get(nested)
+        if not isinstance(member, TypeBinding):
+            c.fail(name.at, f"'{spelled(ctype)}' has no type '{nested}'")
+        ctype = member.type
+    const, volatile = name.const, name.volatile
+    for qualifiers in name.pointers:
+        ctype = Pointer(ctype, const, volatile)
+        const, volatile = "const" in qualifiers, "volatile" in qualifiers
+    return ctype
+
+
+def pointer_type(c: Context, returns: TypeName, params: Sequence[Param]) -> FunctionPointer:
+    """The type of the address of a function."""
+    types = tuple(param_type(c, param) for param in params)
+    references = tuple(param.type.reference for param in params)
+    return function_pointer(resolve(c, returns), types, references)
+
+
+def _found(c: Context, name: TypeName) -> CType:
+    found = c.scope.find(name.base)
+    if isinstance(found, Refused):
+        raise found.error
+    if name.arguments is not None and isinstance(found, TypeBinding):
+        # A template's own struct names another one of the template.
+        found = c.file_scope.find(name.base)
+    if isinstance(found, StructTemplate):
+        return _instance(c, found, name)
+    if isinstance(found, TypeBinding):
+        return found.type
+    if name.base in VECTORS:
+        return VECTORS[name.base]
+    c.fail(name.at, f"unknown type name '{name.base}'")
+
+
+def names_in(c: Context, ctype: CType, name: TypeName) -> Scope:
+    """What `Type::` reaches into."""
+    known = c.class_of(ctype)
+    if known is not None:
+        return known.scope
+    found = c.scope.find(name.base)
+    if isinstance(found, TypeBinding) and found.inside is not None:
+        return found.inside
+    c.fail(name.at, f"'{spelled(ctype)}' has no members that belong to the type")
+
+
+def top_const(name: TypeName) -> bool:
+    """Whether a variable of this type is itself constant."""
+    return "const" in name.pointers[-1] if name.pointers else name.const
+
+
+def top_volatile(name: TypeName) -> bool:
+    """Whether a variable of this type is itself volatile."""
+    return "volatile" in name.pointers[-1] if name.pointers else name.volatile
+
+
+def param_type(c: Context, param: Param) -> CType:
+    """The type of a parameter; an array parameter is a pointer."""
+    ctype = resolve(c, param.type)
+    if not param.dims:
+        return ctype
+    inner = array_type(c, ctype, list(param.dims[1:]))
+    return Pointer(inner, top_const(param.type), top_volatile(param.type))
+
+
+# -- structs
+
+
+def declare_type(c: Context, node: StructDef) -> None:
+    """Give the name of a struct or an enumeration its meaning in the scope at hand."""
+    names = c.scope.names
+    if node.enumerators is not None:
+        inside = Scope()
+        kind = resolve(c, node.enumerators.items[0].type) if node.enumerators.items else INT
+        scoped = "scoped" in node.enumerators.storage
+        with c.seen_from(Scope(c.scope)) as inner:
+            for item in node.enumerators.items:
+                assert item.init is not None
+                found = Number(convert(c, c.expression(item.init), kind, item.at))
+                inner.names[item.name] = inside.names[item.name] = found
+        names.update({} if scoped else inside.names)
+        if node.name:
+            names[node.name] = TypeBinding(kind, inside)
+    elif node.template is not None:
+        known = names.get(node.name)
+        if node.specialises is not None and isinstance(known, StructTemplate):
+            known.definitions.append(node)
+        elif node.members or node.methods or not isinstance(known, StructTemplate):
+            names[node.name] = StructTemplate([node])
+    elif node.declared:
+        if node.name not in names:
+            names[node.name] = TypeBinding(_declared(node, node.name))
+    else:
+        known = names.get(node.name)
+        ctype = known.type if isinstance(known, TypeBinding) else None
+        declared = ctype if isinstance(ctype, Struct) and not ctype.size else None
+        names[node.name] = TypeBinding(define_struct(c, node, declared))
+
+
+def _declared(node: StructDef, name: str) -> Struct:
+    return Struct(name, (), 0, 1, key=id(node), union=node.union)
+
+
+def define_struct(c: Context, node: StructDef, out: Struct | None = None) -> Struct:
+    """Lay out a struct as a C compiler does: each member at a multiple of its alignment.
+
+    `out` is what has been declared of it before.
+    """
+    fields: list[Field] = []
+    initial: list[tuple[str, Expression]] = []
+    end, align = 0, 1
+
+    def place(name: str, ctype: CType, at: Position) -> None:
+        nonlocal end, align
+        if name and any(f.name == name for f in fields):
+            c.fail(at, f"'{name}' is declared twice in this struct")
+        if isinstance(ctype, Struct) and not ctype.size:
+            c.fail(at, f"'{spelled(ctype)}' is not complete here; a pointer to it can be a member")
+        need = align_of(ctype)
+        offset = 0 if node.union else -(-end // need) * need
+        fields.append(Field(name, ctype, offset))
+        end, align = max(end, offset + size_of(ctype)), max(align, need)
+
+    out = out or _declared(node, node.name)
+    inside = Scope(c.scope)
+    if node.name:
+        inside.names[node.name] = TypeBinding(out)
+    base = None
+    if node.base is not None:
+        base = c.class_of(resolve(c, node.base))
+        if base is None:
+            name = node.base.base
+            c.fail(
+                node.base.at, f"'{name}' is no struct of this file: nothing can be derived from it"
+            )
+        inside.names |= base.scope.names
+        if base.type.fields:
+            place("", base.type, node.base.at)
+    with c.seen_from(inside):
+        for member in node.members:
+            if isinstance(member, StructDef):
+                if not member.name and member.enumerators is None:
+                    place("", define_struct(c, member), member.at)
+                    continue
+                declare_type(c, member)
+            data = member.variables if isinstance(member, StructDef) else member
+            if data is None:
+                continue
+            for item in data.items:
+                if "typedef" in data.storage:
+                    inside.names[item.name] = TypeBinding(
+                        array_type(c, resolve(c, item.type), item.dims)
+                    )
+                elif "static" in data.storage:
+                    inside.names[item.name] = _static(c, item)
+                else:
+                    if item.type.reference:
+                        c.unsupported(item.at, "references in structs are not supported")
+                    if item.init is not None:
+                        initial.append((item.name, item.init))
+                    place(item.name, array_type(c, resolve(c, item.type), item.dims), item.at)
+    if node.align is not None:
+        wanted = integer_constant(c, node.align, "an alignment")
+        if wanted < 1 or wanted & (wanted - 1):
+            c.fail(node.align.at, f"an alignment of {wanted} bytes is no power of two")
+        if wanted < align:
+            c.unsupported(node.align.at, f"an alignment below that of the members ({align})")
+        align = wanted
+    size = max(1, -(-end // align) * align)
+    out.complete(tuple(fields), size, align)
+    methods: dict[str, list[Function]] = {}
+    for method in node.methods:
+        methods.setdefault(method.name, []).append(method)
+    c.classes[out] = Class(out, node.name, inside, methods, initial, base=base)
+    c.classes[out].parts = any(c.constructs(field.type) for field in fields)
+    return out
+
+
+def _static(c: Context, item: Declarator) -> Number:
+    if item.init is None or item.dims or not item.type.const:
+        c.unsupported(item.at, "static members are supported if they are constant numbers")
+    value = evaluated(c, c.expression(item.init), item.init)
+    ctype = value.type if item.type.base == "auto" else resolve(c, item.type)
+    value = convert(c, value, ctype, item.at)
+    if value.constant is None:
+        c.unsupported(item.at, "a static member must be known at compile time")
+    return Number(value)
+
+
+# -- templates of structs
+
+
+def template_argument(
+    c: Context, kind: TypeName | None, given: TypeName | Expression, at: Position
+) -> TypeBinding | Number:
+    """What a parameter stands for: a type if `kind` is None, or a number of that type."""
+    if kind is None:
+        if not isinstance(given, TypeName):
+            c.fail(at, "this template wants a type here")
+        return TypeBinding(resolve(c, given))
+    if isinstance(given, TypeName):
+        c.fail(given.at, "this template wants a number here")
+    ctype = resolve(c, kind)
+    if isinstance(ctype, FunctionPointer):
+        function = convert(c, c.expression(given), ctype, given.at)
+        if function.constant is None:
+            c.fail(given.at, "a template argument must be a function that is known here")
+        return Number(function)
+    if not isinstance(ctype, Scalar) or not ctype.is_integer:
+        c.unsupported(given.at, "template arguments that are neither types nor integers")
+    return Number(constant(ctype, integer_constant(c, given, "a template argument"), at))
+
+
+def identity(argument: TypeBinding | Number) -> object:
+    """What tells a template argument from another one."""
+    return argument.type if isinstance(argument, TypeBinding) else int(argument.expr.constant)
+
+
+def spelled_arguments(c: Context, arguments: Sequence[TypeBinding | Number]) -> str:
+    """Template arguments as one would write them."""
+    words = [
+        c.targets[int(a.expr.constant) - 1].function.name
+        if isinstance(a, Number) and isinstance(a.expr.type, FunctionPointer)
+        else identity(a)
+        for a in arguments
+    ]
+    return ", ".join(
+        w if isinstance(w, str) else str(w) if isinstance(w, int) else spelled(cast("CType", w))
+        for w in words
+    )
+
+
+def _instance(c: Context, template: StructTemplate, name: TypeName) -> Struct:
+    primary = template.definitions[0]
+    assert primary.template is not None
+    params, given = primary.template.params, name.arguments or []
+    if len(given) > len(params):
+        c.fail(name.at, f"'{name.base}' has {len(params)} template parameters, {len(given)} given")
+    scope = Scope(c.file_scope)
+    arguments: list[TypeBinding | Number] = []
+    for k, param in enumerate(params):
+        if k < len(given):
+            found = template_argument(c, param.type, given[k], name.at)
+        elif param.default is not None:
+            with c.seen_from(scope):
+                found = template_argument(c, param.type, param.default, name.at)
+        else:
+            c.fail(name.at, f"the template parameter '{param.name}' of '{name.base}' is missing")
+        arguments.append(found)
+        scope.names[param.name] = found
+    key = tuple(identity(argument) for argument in arguments)
+    if key not in template.instances:
+        chosen = primary
+        for other in template.definitions[1:]:
+            matched = _matched(c, other, arguments)
+            if matched is not None:
+                chosen, scope = other, matched
+                if not (other.template and other.template.params):
+                    break  # meant for just these
+        if not chosen.members and not chosen.methods and chosen is primary:
+            c.fail(name.at, f"'{name.base}' is only declared for these arguments")
+        label = f"{name.base}<{spelled_arguments(c, arguments)}>"
+        made = template.instances[key] = _declared(chosen, label)
+        try:
+            with c.seen_from(scope):
+                define_struct(c, chosen, made)
+        except (KernelCompileError, RecursionError):
+            del template.instances[key]
+            raise
+        c.classes[made].template, c.classes[made].arguments = template, arguments
+    return template.instances[key]
+
+
+def _matched(
+    c: Context, node: StructDef, arguments: Sequence[TypeBinding | Number]
+) -> Scope | None:
+    """What the parameters of a specialisation stand for, if it is for these arguments."""
+    assert node.template is not None
+    scope = Scope(c.file_scope)
+    unknown = {p.name for p in node.template.params}
+    for pattern, argument in zip(node.specialises or [], arguments, strict=False):
+        if not deduced(c, pattern, argument, unknown, scope):
+            return None
+    return scope if unknown <= scope.names.keys() else None
+
+
+def deduced(
+    c: Context,
+    pattern: TypeName | Expression,
+    argument: TypeBinding | Number,
+    unknown: set[str],
+    scope: Scope,
+) -> bool:
+    """Hold a pattern against what is given, to find what template parameters stand for; whether it fits."""
+    name = pattern.name if isinstance(pattern, Name) else getattr(pattern, "base", "")
+    if isinstance(argument, Number) or not isinstance(pattern, TypeName):
+        if name in unknown:
+            known = scope.names.setdefault(name, argument)
+            return isinstance(known, type(argument)) and identity(
+                cast("Number", known)
+            ) == identity(argument)
+        if isinstance(pattern, TypeName) or not isinstance(argument, Number):
+            return False
+        return integer_constant(c, pattern, "a template argument") == identity(argument)
+    ctype = argument.type
+    if pattern.function is not None and not pattern.pointers:
+        wanted = pattern.function
+        if not isinstance(ctype, FunctionPointer) or len(ctype.params) != len(wanted.params):
+            return False
+        patterns = [wanted.returns, *[p.type for p in wanted.params]]
+        pairs = zip(patterns, [ctype.returns, *ctype.params], strict=True)
+        return all(deduced(c, part, TypeBinding(given), unknown, scope) for part, given in pairs)
+    if pattern.array is not None:
+        return resolve(c, pattern) == ctype
+    for _ in pattern.pointers:
+        if isinstance(ctype, Array):
+            ctype = Pointer(ctype.element, ctype.const)
+        if not isinstance(ctype, Pointer):
+            return False
+        ctype = ctype.target
+    known = c.class_of(ctype)
+    if (
+        pattern.arguments is not None
+        and known is not None
+        and known.template is c.scope.find(pattern.base)
+    ):
+        pairs = zip(pattern.arguments, known.arguments, strict=False)
+        return all(deduced(c, inner, given, unknown, scope) for inner, given in pairs)
+    if pattern.base in unknown and pattern.arguments is None and not pattern.nested:
+        bound = scope.names.setdefault(pattern.base, TypeBinding(ctype))
+        return isinstance(bound, TypeBinding) and bound.type == ctype
+    with c.seen_from(Scope(c.scope)) as here:
+        here.names.update(scope.names)
+        return (
+            resolve(c, TypeName(at=pattern.at, base=pattern.base, arguments=pattern.arguments))
+            == ctype
+        )
+
+
+def array_type(
+    c: Context, element: CType, dims: list[Expression | None], const: bool = False
+) -> CType:
+    """An array with these dimensions, the outermost first; a missing one counts 0."""
+    for dim in reversed(dims):
+        length = 0 if dim is None else integer_constant(c, dim, "the size of an array")
+        if dim is not None and length <= 0:
+            c.fail(dim.at, f"an array of {length} elements is not possible")
+        element = Array(element, length, const)
+    return element
+
+
+def integer_constant(c: Context, node: Expression, what: str) -> int:
+    """Value of a constant expression.
+
+    Raises `KernelCompileError` if it is not an integer known at compile time.
+    """
+    expr = evaluated(c, c.expression(node), node)
+    if expr.constant is None:
+        hint = ""
+        if isinstance(node, Name):
+            hint = f": '{node.name}' is known only when the kernel runs"
+        c.fail(node.at, f"{what} must be a constant{hint}")
+    if not isinstance(expr.type, Scalar) or not expr.type.is_integer:
+        c.fail(node.at, f"{what} must be an integer, not '{spelled(expr.type)}'")
+    return int(expr.constant)

@@ -1,0 +1,252 @@
+"""What the compiler knows about a name and about an expression."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from simgpu.cuda_c.compile.record import Node
+from simgpu.cuda_c.compile.variables import Origin, Variable
+from simgpu.cuda_c.lockstep.masks import Mask
+from simgpu.cuda_c.lockstep.meter import Site
+from simgpu.cuda_c.lockstep.team import Team
+from simgpu.cuda_c.memory.pointers import Ptr
+from simgpu.cuda_c.syntax.ast import Braces, Expression, Function, StructDef
+from simgpu.cuda_c.text.source import Position
+from simgpu.cuda_c.types import Array, CType, FunctionPointer, Struct
+from simgpu.errors import UnsupportedFeatureError
+
+# Names that no source can have: the object whose function is being compiled, and its class.
+THIS, INSIDE = "*this", "*class"
+
+Evaluate: TypeAlias = Callable[[Team, Mask], Any]
+Execute: TypeAlias = Callable[[Team, Mask], "Mask | None"]
+
+
+@dataclass
+class RegisterPlace:
+    """A variable in registers, or the leaves `first` to `first + count` of one that is a struct.
+
+    `before` is the call that returned it, as a reference: to be run before anything is written there.
+    """
+
+    variable: Variable
+    first: int = 0
+    count: int | None = None  # all of it
+    const: bool = False
+    before: Evaluate | None = None
+
+
+@dataclass
+class MemoryPlace:
+    """Something in memory; `node` is its address.
+
+    `checked` is its address as well, for what reads or writes there: it refuses an index that leaves its row
+    of a declared array.
+    """
+
+    pointer: Callable[[Team, Mask], Ptr]
+    node: Node
+    origin: Origin
+    const: bool = False
+    volatile: bool = False
+    checked: Callable[[Team, Mask], Ptr] | None = None
+
+    @property
+    def accessed(self) -> Callable[[Team, Mask], Ptr]:
+        """The address, for an access."""
+        return self.checked or self.pointer
+
+
+Place: TypeAlias = RegisterPlace | MemoryPlace
+
+
+@dataclass
+class Expr:
+    """An expression, ready to run.
+
+    Attributes
+    ----------
+    type : CType
+        Type of its value; an array's value is a pointer to its first element.
+    run : callable
+        Computes it for the lanes of a mask.
+    node : Node
+        What the record calls it.
+    constant : NumPy scalar, optional
+        Its value, if that is known now.
+    place : Place, optional
+        Where it is, if it may stand on the left of an assignment.
+    origin : Origin, optional
+        Of a pointer.
+    site : Site, optional
+        Where it loads, if it does.
+    text : str, optional
+        Of a string literal.
+    product : pair of callables, optional
+        The factors, if it is a floating-point product that an addition may swallow.
+    rank : float
+        Its place in the order in which the operands of a sum are sorted (`contraction`).
+    """
+
+    type: CType
+    run: Evaluate
+    at: Position
+    node: Node
+    constant: Any = None
+    place: Place | None = None
+    origin: Origin | None = None
+    site: Site | None = None
+    text: str | None = None
+    product: tuple[Evaluate, Evaluate] | None = None
+    of_loads: bool = False  # whether both factors are loads, as they are
+    rank: float = 0
+    lost: bool = False  # a copy of one of several variables, in the place of a reference to it
+
+
+@dataclass
+class Number:
+    """A name for a number that is known now."""
+
+    expr: Expr
+
+
+@dataclass
+class Alias:
+    """A reference: another name for a place."""
+
+    expr: Expr
+
+
+@dataclass
+class TypeBinding:
+    """A name for a type: typedef, struct, or template parameter. An enumeration has names `inside`."""
+
+    type: CType
+    inside: Scope | None = None
+
+
+@dataclass
+class Shorthand:
+    """A name for something longer: a member of the object whose function is being compiled."""
+
+    node: Expression
+
+
+@dataclass
+class StructTemplate:
+    """A name for a template of structs: the template itself, then what it is for certain arguments."""
+
+    definitions: list[StructDef]
+    instances: dict[tuple[object, ...], Struct] = field(
+        default_factory=dict[tuple[object, ...], Struct]
+    )
+
+
+@dataclass
+class Refused:
+    """A name for a type that is not supported, and why."""
+
+    error: UnsupportedFeatureError
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """A function whose address is taken.
+
+    Attributes
+    ----------
+    names : Scope
+        Its template's parameters, in the scope in which it stands.
+    type : FunctionPointer
+        What its address is.
+    kernel : Context, optional
+        Of a lambda: the kernel in which it stands, since its names mean nothing elsewhere.
+    """
+
+    key: object
+    function: Function
+    names: Scope
+    type: FunctionPointer
+    kernel: object = None
+
+
+@dataclass(eq=False)
+class Class:
+    """What belongs to a struct besides its data."""
+
+    type: Struct
+    name: str
+    # What names mean inside of it: its types, its static constants, the arguments of its template.
+    scope: Scope
+    methods: dict[str, list[Function]]  # its functions; constructors are called as the struct is
+    initial: list[tuple[str, Expression]]  # values that members get if nobody gives them others
+    # `template` and `arguments`: of an instance of a template.
+    template: StructTemplate | None = None
+    arguments: Sequence[TypeBinding | Number] = ()
+    # What it is derived from. An object begins with that part, a field without a name.
+    base: Class | None = None
+    parts: bool = False  # whether making one of its members takes more than values
+
+    @property
+    def constructors(self) -> list[Function]:
+        return self.methods.get(self.name, [])
+
+    def having(self, name: str) -> Class | None:
+        """The nearest class of its line that has a function of this name."""
+        if name in self.methods:
+            return self
+        return None if self.base is None else self.base.having(name)
+
+    @property
+    def exposes(self) -> bool:
+        """Whether a function gives out a reference to a member, so that objects live in memory."""
+        return (self.base is not None and self.base.exposes) or any(
+            f.returns.reference and f.returns.base != self.name and not f.returns.const
+            for functions in self.methods.values()
+            for f in functions
+        )
+
+    @property
+    def constructs(self) -> bool:
+        """Whether making one takes more than its members' values."""
+        return self.parts or bool(self.initial or self.constructors)
+
+    def takes_over(self, given: Expression | None) -> bool:
+        """Whether a constructor makes an object of this, rather than a list of values for its members."""
+        items = given.items if isinstance(given, Braces) else []
+        nested = any(isinstance(item, Braces) and item.type is None for item in items)
+        nested |= any(isinstance(field.type, Array) for field in self.type.fields[: len(items)])
+        return bool(self.constructors) or (self.constructs and not nested)
+
+
+Binding: TypeAlias = (
+    Variable | Number | Alias | TypeBinding | Shorthand | StructTemplate | Refused | Class
+)
+
+
+class Scope:
+    """Names, innermost first."""
+
+    def __init__(self, outer: Scope | None = None) -> None:
+        self.outer = outer
+        self.names: dict[str, Binding] = {}
+
+    def find(self, name: str) -> Binding | None:
+        """What a name means here."""
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope.names:
+                return scope.names[name]
+            scope = scope.outer
+        return None
+
+    def visible(self) -> set[str]:
+        """All names that mean something here."""
+        names: set[str] = set()
+        scope: Scope | None = self
+        while scope is not None:
+            names |= scope.names.keys()
+            scope = scope.outer
+        return names

@@ -1,0 +1,141 @@
+"""What the walk over a record keeps in mind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from simgpu.cuda_c.compile.record import Constant, Node, Price
+from simgpu.cuda_c.compile.variables import Variable
+from simgpu.cuda_c.cost.charges import Charge, SiteCost
+from simgpu.cuda_c.cost.dependent_loads import DependentLoads
+from simgpu.cuda_c.cost.path import START, Path, When
+from simgpu.cuda_c.cost.units import INTEGERS
+
+ANYWHERE = 1 << 30  # the depth of what may change at any time, such as a load
+KNOWN = -1  # the depth of what a compiler knows
+
+
+@dataclass(slots=True)
+class Facts:
+    """What decides on later charges, of one value.
+
+    Attributes
+    ----------
+    reads : frozenset of Variable
+        Variables that it depends on.
+    rounds : int
+        Length of the longest chain of global loads that it waits for.
+    depth : int
+        How many loops deep it changes.
+    key : tuple, optional
+        The same for values that are the same, while no variable is assigned to.
+    register : bool
+        It is the address of what a compiler keeps in a register.
+    when : When
+        When it can be used.
+    """
+
+    reads: frozenset[Variable] = frozenset()
+    rounds: int = 0
+    depth: int = ANYWHERE
+    key: Any = None
+    register: bool = False
+    when: When = START
+
+
+@dataclass
+class Surroundings:
+    """The loops around a step: all of them, those that are not unrolled, and turns done at once.
+
+    `turns` is that of a `Charge`. `whole` and `moving` are the turns of the loops around that are unrolled
+    whole, and what changes in them.
+    """
+
+    nesting: int = 0
+    depth: int = 0
+    overlap: int = 1
+    turns: tuple[int, int, int] | None = None
+    whole: int = 1
+    moving: frozenset[Variable] = frozenset()
+
+
+class State:
+    """Where the walk is, and what it has found out so far.
+
+    Attributes
+    ----------
+    charge : Charge
+        That of the piece of code at hand.
+    depths : dict of Variable to int
+        How many loops deep each variable in a register changes.
+    first : dict of Variable to Node
+        The values that variables begin with.
+    at_hand : set
+        Keys of the places whose value a compiler has.
+    control : list
+        The variables that each of the branches around depends on.
+    words, most_words : int
+        Registers that the variables take which are in scope, and the most of them.
+    """
+
+    def __init__(self, points: int, sites: int) -> None:
+        self.charges = [Charge() for _ in range(points)]
+        self.sites = [SiteCost() for _ in range(sites)]
+        self.charge = Charge()  # nobody passes this one: it is for what stands in no piece
+        self.facts: dict[Node, Facts] = {}
+        self.around = Surroundings()
+        self.depths: dict[Variable, int] = {}
+        self.first: dict[Variable, Node] = {}
+        self.at_hand: set[Any] = set()
+        self.control: list[frozenset[Variable]] = []
+        self.loads = DependentLoads()
+        self.path = Path()
+        self.rolled: list[bool] = []
+        self.passed: list[Charge] = []
+        self.words = 0
+        self.most_words = 0
+
+    def of(self, node: Node) -> Facts:
+        """What is known of a value."""
+        if isinstance(node, Constant):
+            return Facts(depth=KNOWN, key=("constant", node.value))
+        return self.facts.get(node) or Facts()
+
+    def pay(
+        self,
+        price: Price,
+        parts: Sequence[Node] | None = None,
+        double: bool = False,
+        unit: float = INTEGERS,
+    ) -> None:
+        """Charge an operation; no instruction where its `parts` do not change in the innermost loop.
+
+        `unit`: for how many clocks each of its instructions keeps its unit busy.
+        """
+        instructions = price.instructions
+        if parts is not None and not self.repeated(parts):
+            instructions = 0
+        self.charge.instructions += instructions
+        if instructions:
+            # What stays as it is in all turns of an unrolled loop is computed once for all of them.
+            still = parts is not None and not any(
+                self.of(part).reads & self.around.moving for part in parts
+            )
+            issued = instructions if price.issued is None else price.issued
+            issued /= self.around.whole if still else 1
+            self.charge.issued += issued
+            self.charge.busy += issued * unit
+        self.charge.flops += price.flops
+        self.charge.special += price.special
+        if double:
+            self.charge.doubles += instructions
+
+    def repeated(self, parts: Sequence[Node]) -> bool:
+        """Whether an operation has to be done in every turn of the innermost loop."""
+        return self.changes(parts) >= self.around.depth
+
+    def changes(self, parts: Sequence[Node]) -> int:
+        """How many loops deep the first of these values changes that does."""
+        return max((self.of(part).depth for part in parts), default=ANYWHERE)

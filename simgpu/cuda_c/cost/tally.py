@@ -1,0 +1,414 @@
+"""Counting what a launch does, while it does it.
+
+Counting must not cost more than running. So what a straight piece of code costs is added up once, when
+the kernel is compiled (`walk`), and a launch only notes how many warps and lanes passed each piece. What
+depends on addresses (sectors, bank conflicts) is measured on a sample: see `Counts`.
+
+The longest warp needs its costs apart. A mask is one object for as long as the same lanes execute, so
+charges gather on the mask first (`Mask.pending`), and its warps are credited with the sum now and then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simgpu.cuda_c.compile.variables import Variable
+from simgpu.cuda_c.cost.charges import Costs
+from simgpu.cuda_c.cost.counts import Counts, LineCounts
+from simgpu.cuda_c.cost.loops import PARTLY, rounds_of
+from simgpu.cuda_c.cost.sites import ALWAYS, EVERY, Had, SiteTally
+from simgpu.cuda_c.lockstep.masks import WARP, Layout, Mask
+from simgpu.cuda_c.lockstep.meter import Site
+from simgpu.cuda_c.lockstep.values import varies
+
+SECTOR = 32  # bytes; the unit in which L2 and DRAM move data (CUDA C++ Best Practices Guide)
+ROWS = 6  # what is added up for each warp: see `Tally._costs`
+LATENCY = 4  # the row of clocks
+NOTHING: NDArray[np.float64] = np.zeros((ROWS, 1))
+LINE = 128  # bytes; the unit in which L1 is looked up, four sectors
+BANKS = 32  # of shared memory, each 4 bytes wide
+_SAMPLED_WARPS = 8  # of a batch, evenly spread
+_FEW_LANES = 1024
+_PATTERNS = 512
+_EXACT_LANES = 1 << 23  # lane accesses of a launch whose addresses are noted one by one
+
+
+class Tally:
+    """The running totals of one launch: the `Meter` that its kernel reports to."""
+
+    def __init__(self, costs: Costs, sites: list[Site]) -> None:
+        self.charges = costs.charges
+        self.site_costs = costs.sites
+        # A column for each charge, with what `settle` adds up.
+        self._costs: list[NDArray[np.float64]] = [
+            np.array(
+                [
+                    (c.instructions,),
+                    (c.rounds,),
+                    (c.dependent,),
+                    (c.doubles,),
+                    (c.latency,),
+                    (c.busy,),
+                ]
+            )
+            for c in costs.charges
+        ]
+        self.sites = sites
+        self.by_site = [SiteTally() for _ in sites]
+        self.warps = [0] * len(self.charges)
+        self.lanes = [0] * len(self.charges)
+        self.divergent = [0] * len(self.charges)
+        self.exact_left = _EXACT_LANES
+        self.atomics = 0
+        self.atomic_requests = 0
+        self.barriers = 0
+        self.longest = (0,) * ROWS
+        self.shared_atomic_passes = 0
+        self.global_atomics = 0
+        self._had: dict[Variable, Had] = {}
+        bases = [s.base for s in costs.sites if s.base is not None and not s.free]
+        self._shared_bases = {base for base in bases if bases.count(base) > 1}
+        self._patterns: dict[tuple[object, ...], tuple[int, ...]] = {}
+        # Arrays that had such patterns, by their ids.
+        self._same: dict[int, tuple[object, object, tuple[int, ...]]] = {}
+        self._queues: dict[int, NDArray[np.int64]] = {}
+        self._charged: list[Mask] = []
+        self._batches: dict[Layout, NDArray[np.float64]] = {}
+        self._chains: NDArray[np.float64] = np.zeros((ROWS, 0), np.float64)
+        self._sample: NDArray[np.int64] = np.zeros(0, np.int64)
+        self._sampled_lane: NDArray[np.bool_] = np.zeros(0, np.bool_)
+
+    # -- pieces of code
+
+    def begin_batch(self, layout: Layout) -> None:
+        """Start with another batch of blocks."""
+        self._batches[layout] = np.zeros((ROWS, layout.warps), np.float64)
+
+    def enter(self, layout: Layout) -> None:
+        """Go on with a batch."""
+        self.settle()
+        self._chains = self._batches[layout]
+        count = min(_SAMPLED_WARPS, layout.warps)
+        self._sample = np.unique(np.linspace(0, layout.warps - 1, count).astype(np.int64))
+        self._sampled_lane = np.isin(layout.warp, self._sample)
+
+    def end_batch(self, layout: Layout) -> None:
+        """Find the longest warp of a batch."""
+        self.settle()
+        del self._batches[layout]
+        worst = int(self._chains[0].argmax())
+        self.longest = max(self.longest, tuple(round(float(x)) for x in self._chains[:, worst]))
+
+    def charge(self, point: int, mask: Mask, times: int = 1) -> None:
+        """Note that the warps of `mask` pass a piece of code."""
+        pending = mask.pending
+        pending[point] = pending.get(point, 0) + times
+        if not mask.charged:
+            mask.charged = True
+            self._charged.append(mask)
+            if len(self._charged) > 64:
+                self.settle()
+
+    def settle(self) -> None:
+        """Credit the warps with what their masks were charged."""
+        costs, chains = self._costs, self._chains
+        for mask in self._charged:
+            passed = (costs[point] * times for point, times in mask.pending.items())
+            amounts = sum(passed, NOTHING)
+            for point, times in mask.pending.items():
+                self.warps[point] += mask.n_warps * times
+                self.lanes[point] += mask.n * times
+            if mask.full:
+                chains += amounts
+            else:
+                np.add(chains, amounts, out=chains, where=mask.warps)
+            mask.pending = {}
+            mask.charged = False
+        self._charged.clear()
+
+    def clocks(self) -> NDArray[np.int64]:
+        """What the clock of each warp shows: how long one takes that is alone, with its data at hand."""
+        self.settle()
+        return self._chains[LATENCY].astype(np.int64)
+
+    def branch(self, point: int, yes: Mask | None, no: Mask | None) -> None:
+        """Note on how many warps a condition was not unanimous."""
+        if yes is not None and no is not None:
+            self.divergent[point] += int(np.count_nonzero(yes.warps & no.warps))
+
+    # -- accesses
+
+    def global_access(self, site: Site, mask: Mask, element: Any, size: int) -> None:
+        """Note a load or store of `size` bytes a lane; `element` for active lanes only.
+
+        An element of 16 bytes at 5 begins at byte 80 of its allocation.
+        """
+        if self.site_costs[site.index].free:
+            return
+        tally = self.by_site[site.index]
+        tally.global_requests += mask.n_warps
+        tally.global_lane_bytes += mask.n * size
+        if tally.due():
+            requests, sectors, lines = self._sectors(mask, element, size)
+            if tally.executions <= ALWAYS and not site.write:
+                self._follow(tally, self.site_costs[site.index].base, mask, element, size)
+            tally.sampled += requests
+            tally.sectors += sectors
+            tally.lines += lines
+
+    def _follow(
+        self, tally: SiteTally, base: Variable | None, mask: Mask, element: Any, size: int
+    ) -> None:
+        """Note whether the first block asks for a sector that it has not had."""
+        layout = mask.layout
+        lanes = layout.threads if mask.full else int(np.searchsorted(mask.index, layout.threads))
+        if not lanes:
+            return
+        part = element[:lanes] if varies(element) else np.full(lanes, element)
+        sector = part.astype(np.int64) * size // SECTOR
+        if tally.batch is not layout:
+            tally.batch, tally.seen = layout, np.zeros(0, np.int64)
+        new = np.setdiff1d(sector, tally.seen)
+        tally.followed += 1
+        warps = layout.linear[:lanes] if mask.full else layout.linear[mask.index[:lanes]]
+        tally.followed_warps += _distinct(warps // WARP)
+        if base in self._shared_bases:
+            had = self._had.setdefault(base, Had())
+            if had.batch is not layout:
+                had.batch, had.sectors = layout, np.zeros(0, np.int64)
+            tally.fresh_sectors += len(np.setdiff1d(new, had.sectors))
+            had.sectors = np.union1d(had.sectors, new)
+        else:
+            tally.fresh_sectors += len(new)
+        tally.fresh += len(new) > 0
+        tally.seen = np.union1d(tally.seen, new)
+
+    def shared_access(self, site: Site, mask: Mask, element: Any, size: int) -> None:
+        """Note an access to shared memory; `element` counts units of `size` bytes in the block."""
+        if self.site_costs[site.index].free:
+            return
+        tally = self.by_site[site.index]
+        tally.shared_requests += mask.n_warps
+        if not tally.due():
+            return
+        if not varies(element):
+            tally.shared_sampled += 1  # a broadcast, since the whole warp asks for one word
+            return
+        requests, conflicts = self._remembered(self._conflicts, mask, element, size)
+        tally.shared_sampled += requests
+        tally.shared_conflicts += conflicts
+
+    def turns(
+        self,
+        site: Site,
+        mask: Mask,
+        count: int,
+        size: int,
+        shared: bool,
+        access: Callable[[int], None],
+    ) -> None:
+        """Note `count` accesses by the same lanes; those that are sampled are told one by one."""
+        if self.site_costs[site.index].free:
+            return
+        tally = self.by_site[site.index]
+        first = tally.executions
+        due: Sequence[int] = range(-(first + 1) % EVERY, count, EVERY)
+        if first < ALWAYS:
+            due = [k for k in range(count) if first + k < ALWAYS or (first + k + 1) % EVERY == 0]
+        for k in due:
+            tally.executions = first + k
+            access(k)
+        tally.executions = first + count
+        rest = count - len(due)
+        if shared:
+            tally.shared_requests += rest * mask.n_warps
+        else:
+            tally.global_requests += rest * mask.n_warps
+            tally.global_lane_bytes += rest * mask.n * size
+
+    def atomic(self, mask: Mask, index: NDArray[np.int64], shared: bool, key: int) -> None:
+        """Note an atomic by the lanes of `mask` on words `index` of the memory called `key`."""
+        self.atomics += mask.n
+        self.atomic_requests += mask.n_warps
+        if shared:
+            warp = mask.layout.warp[mask.index]
+            words, times = np.unique(warp << 40 | index, return_counts=True)
+            most = np.zeros(mask.layout.warps, np.int64)
+            np.maximum.at(most, words >> 40, times)
+            self.shared_atomic_passes += int(most.sum())
+            return
+        self.global_atomics += mask.n
+        now = np.bincount(index)
+        queue = self._queues.get(key)
+        if queue is None or len(queue) < len(now):
+            grown = np.zeros(len(now), np.int64)
+            if queue is not None:
+                grown[: len(queue)] = queue
+            queue = self._queues[key] = grown
+        queue[: len(now)] += now
+
+    def _rows(self, mask: Mask, element: NDArray[Any]) -> tuple[NDArray[np.int64], int]:
+        """Sampled lanes as `warp << 40 | element`, and how many warps they are."""
+        layout = mask.layout
+        if mask.full and layout.even:
+            part = element.reshape(-1, WARP)[self._sample].astype(np.int64)
+            return (part + (self._sample[:, None] << 40)).ravel(), len(self._sample)
+        pick = np.flatnonzero(self._sampled_lane[mask.index])
+        warp = layout.warp[mask.index[pick]]
+        requests = int(np.count_nonzero(np.diff(warp))) + 1 if len(warp) else 0
+        return element[pick].astype(np.int64) + (warp << 40), requests
+
+    def _sectors(self, mask: Mask, element: Any, size: int) -> tuple[int, int, int]:
+        """Requests looked at, and the sectors and lines that they touch."""
+        if not varies(element):
+            return 1, 1, 1
+        # Sectors and lines are the same wherever a pattern lies, as long as it begins as far behind a line.
+        line = max(1, LINE // size)
+        return self._remembered(self._count_sectors, mask, element, size, element[0] // line * line)
+
+    def _remembered(
+        self,
+        count: Callable[[Mask, NDArray[Any], int], tuple[int, ...]],
+        mask: Mask,
+        element: NDArray[Any],
+        size: int,
+        start: Any = 0,
+    ) -> Any:
+        """A count of few lanes, as it was when they had these addresses before, counted from `start`.
+
+        Loops of small launches ask for the same pattern again and again, and to count it anew takes longer
+        than all else that an access does. To look for a pattern takes long as well, but not for the very same
+        array.
+        """
+        if not mask.full or len(element) > _FEW_LANES:
+            return count(mask, element, size)
+        same = self._same.get(id(element))
+        if same is not None and same[0] is element and same[1] == (count.__name__, size):
+            return same[2]
+        pattern = element - start if start else element
+        key = (count.__name__, size, pattern.dtype, pattern.tobytes(), mask.layout.threads)
+        found = self._patterns.get(key)
+        if found is None:
+            if len(self._patterns) >= _PATTERNS:
+                self._patterns.clear()
+            found = self._patterns[key] = count(mask, element, size)
+        if element.base is None:  # A view would keep more than itself from being freed.
+            if len(self._same) >= _PATTERNS:
+                self._same.clear()
+            self._same[id(element)] = element, key[:2], found
+        return found
+
+    def _count_sectors(self, mask: Mask, element: NDArray[Any], size: int) -> tuple[int, int, int]:
+        rows, requests = self._rows(mask, element)
+        # An element of up to 32 bytes is in one sector, since sizes are powers of two.
+        wide = max(1, size // SECTOR)
+        sectors = np.sort(rows // max(1, SECTOR // size))
+        lines = _distinct(sectors * wide // (LINE // SECTOR))
+        return requests, _distinct(sectors) * wide, lines
+
+    def _conflicts(self, mask: Mask, element: NDArray[Any], size: int) -> tuple[int, int]:
+        rows, requests = self._rows(mask, element)
+        if not requests:
+            return 0, 0
+        if size < 4:
+            rows = rows // (4 // size)
+        # Elements wider than 4 bytes go by half or quarter warps, since each of these covers all banks.
+        words = np.sort(rows)
+        words = words[np.concatenate(([True], words[1:] != words[:-1]))]
+        width = max(1, size // 4)
+        bank_groups = BANKS // width
+        warp = words >> 40
+        number = np.concatenate(([0], np.cumsum(warp[1:] != warp[:-1])))  # since they are in order
+        slot = number * bank_groups + words % bank_groups
+        deepest = np.bincount(slot, minlength=requests * bank_groups).reshape(-1, bank_groups)
+        if width == 1:
+            return requests, int((deepest.max(axis=1) - 1).clip(0).sum())
+        least = -(-deepest.sum(axis=1) // bank_groups)
+        return requests, int((deepest.max(axis=1) - least).clip(0).sum())
+
+    def _leftover_loads(self) -> float:
+        """Rounds of loads, over all warps, in the last turns of loops that are unrolled in part."""
+        found = 0.0
+        for charge, warps in zip(self.charges, self.warps, strict=True):
+            if charge.turns is None or not charge.rounds:
+                continue
+            test, step, most = charge.turns
+            turns = self.warps[step]
+            entered = self.warps[test] - turns
+            if entered > 0 and turns and not charge.carried:
+                # What was charged is a part of a round for each turn.
+                more = rounds_of(turns / entered, most) * PARTLY * entered / turns - 1
+                found += charge.rounds * more * warps
+        return found
+
+    # -- the result
+
+    def counts(self, layout_facts: dict[str, int], needed: tuple[int, int]) -> Counts:
+        """All of it, added up."""
+        lines: dict[int, dict[str, int]] = {}
+        total: dict[str, int] = dict.fromkeys(Counts.__dataclass_fields__, 0)
+        total.pop("lines")
+
+        def add(line: int, name: str, amount: int) -> None:
+            if amount:
+                row = lines.setdefault(line, {})
+                row[name] = row.get(name, 0) + amount
+
+        for charge, warps, lanes, divergent in zip(
+            self.charges, self.warps, self.lanes, self.divergent, strict=True
+        ):
+            issued = warps * charge.instructions
+            total["warp_instructions"] += issued
+            total["flops"] += lanes * charge.flops
+            total["special_functions"] += lanes * charge.special
+            total["double_instructions"] += warps * charge.doubles
+            total["issued"] += round(warps * charge.issued)
+            total["alu_instructions"] += round(warps * charge.alu)
+            total["branches"] += warps * charge.branch
+            total["loop_iterations"] += warps * charge.loop
+            total["divergent_branches"] += divergent
+            add(charge.line, "warp_instructions", issued)
+            add(charge.line, "flops", lanes * charge.flops)
+            add(charge.line, "divergent_branches", divergent)
+        for site, tally in zip(self.sites, self.by_site, strict=True):
+            way = "store" if site.write else "load"
+            total[f"global_{way}_requests"] += tally.global_requests
+            total[f"{way}_sectors"] += tally.all_sectors
+            total[f"{way}_lines"] += tally.all_lines
+            total["fresh_sectors"] += tally.all_fresh_sectors
+            total[f"{way}_bytes"] += tally.global_lane_bytes
+            total["shared_requests"] += tally.shared_requests
+            total["bank_conflicts"] += tally.all_conflicts
+            add(site.at.line, "global_requests", tally.global_requests)
+            add(site.at.line, "global_sectors", tally.all_sectors)
+            add(site.at.line, "shared_requests", tally.shared_requests)
+            add(site.at.line, "bank_conflicts", tally.all_conflicts)
+        total.update(layout_facts)
+        chain, rounds, dependent, doubles, latency, busy = self.longest
+        total["longest_chain"], total["chain_load_rounds"] = chain, rounds
+        total["chain_dependent_loads"], total["chain_doubles"] = dependent, doubles
+        total["chain_latency"], total["chain_busy"] = latency, busy
+        total["chain_leftover_loads"] = round(
+            self._leftover_loads() / max(1, layout_facts["warps"])
+        )
+        total["global_atomics"] = self.global_atomics
+        fresh = sum(
+            t.fresh_rounds(s.overlap) for s, t in zip(self.site_costs, self.by_site, strict=True)
+        )
+        total["chain_fresh_loads"] = round(fresh / max(1, layout_facts["warps"]))
+        total["shared_atomic_passes"] = self.shared_atomic_passes
+        longest = [int(queue.max(initial=0)) for queue in self._queues.values()]
+        total["atomic_queue"] = max(longest, default=0)
+        total["atomics"], total["atomic_requests"] = self.atomics, self.atomic_requests
+        total["barriers"] = self.barriers
+        total["load_bytes_needed"], total["store_bytes_needed"] = needed
+        by_line = {line: LineCounts(**row) for line, row in sorted(lines.items())}
+        return Counts(**total, lines=by_line)
+
+
+def _distinct(ordered: NDArray[np.int64]) -> int:
+    return int(np.count_nonzero(np.diff(ordered))) + 1 if len(ordered) else 0

@@ -1,0 +1,186 @@
+"""What the walk finds out about each value, and what making it is charged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from simgpu.cuda_c.compile import record
+from simgpu.cuda_c.compile.variables import Origin, Variable
+from simgpu.cuda_c.cost.operator_prices import price_of
+from simgpu.cuda_c.cost.state import ANYWHERE, KNOWN, Facts, State
+from simgpu.cuda_c.cost.units import FLOATS, INTEGERS, MEMORY
+from simgpu.cuda_c.types import DOUBLE, Scalar
+
+# Operators whose results are the same if their operands are.
+WIDE = 4  # words of 4 bytes that a thread loads at once
+_ALU = {"<", "<=", ">", ">=", "==", "!=", "&", "|", "^", "<<", ">>"}
+_KEYED = {"+", "-", "*", "&", "|", "^"}
+
+
+def _made(s: State, node: record.Node) -> Facts:
+    """Facts of a value that is made of its parts in some way."""
+    out = Facts(depth=s.changes(node.parts))
+    for part in node.parts:
+        facts = s.of(part)
+        out.reads |= facts.reads
+        out.rounds = max(out.rounds, facts.rounds)
+        out.register = facts.register
+    return out
+
+
+def _read(s: State, node: record.Read) -> Facts:
+    variable = node.variable
+    key = ("variable", id(variable)) if node.whole else None
+    return Facts(frozenset((variable,)), depth=s.depths.get(variable, 0), key=key)
+
+
+def _coordinate(s: State, node: record.Coordinate) -> Facts:
+    if node.name == "warpSize":
+        return Facts(depth=KNOWN)
+    return Facts(depth=0, key=(node.name, node.axis))
+
+
+def _address(s: State, node: record.Address) -> Facts:
+    variable = node.variable
+    key = None if variable.volatile else ("memory", id(variable))
+    reads = frozenset((variable,))
+    return Facts(reads, depth=KNOWN, key=key, register=variable.thread)
+
+
+def _element(s: State, node: record.Element) -> Facts:
+    base, index = (s.of(part) for part in node.parts)
+    # A known index costs no instruction, because loads and stores take an offset to their address.
+    if index.depth > KNOWN:
+        s.pay(record.Price(), node.parts)
+    out = _made(s, node)
+    if not node.volatile and base.key is not None and index.key is not None:
+        out.key = ("element", base.key, index.key)
+    # A thread's own array is in registers where a compiler knows the indices, since registers have none.
+    out.register = node.array and base.register and index.depth == KNOWN
+    return out
+
+
+def _followed(s: State, node: record.Followed) -> Facts:
+    out = _made(s, node)
+    out.depth = ANYWHERE
+    out.rounds = 0 if node.known else out.rounds
+    out.register = node.known and out.register
+    return out
+
+
+def _cell(s: State, node: record.Cell) -> Facts:
+    at = s.of(node.parts[0])
+    return Facts(at.reads, at.rounds, ANYWHERE, at.key, at.register)
+
+
+def _load(s: State, node: record.Load) -> Facts:
+    at = s.of(node.parts[0])
+    if node.site is not None:
+        s.sites[node.site].base = _base(node)
+    issued, busy = s.charge.issued, s.charge.busy
+    rounds = at.rounds + _wait(s, at, node.origin, node.site)
+    if _is_wide(s, node):
+        s.charge.issued = issued + (s.charge.issued - issued) / WIDE
+        s.charge.busy = busy + (s.charge.busy - busy) / WIDE
+    return Facts(at.reads, rounds, at.depth, at.key, at.register)
+
+
+def _is_wide(s: State, load: record.Load) -> bool:
+    """Whether a compiler loads neighbours with it: from shared memory, along an unrolled loop."""
+    (cell,) = load.parts
+    element = cell.parts[0] if cell.parts else cell
+    if not isinstance(element, record.Element) or load.origin is None or not load.origin.near:
+        return False
+    index = element.parts[1]
+    return not isinstance(index, record.Constant) and s.of(index).depth == KNOWN
+
+
+def _base(node: record.Node) -> Variable | None:
+    """The pointer that a load goes by: what its first parts lead to."""
+    while node.parts and not isinstance(node, record.Read):
+        node = node.parts[0]
+    return node.variable if isinstance(node, record.Read) else None
+
+
+def _wait(s: State, at: Facts, origin: Origin | None, site: int | None) -> int:
+    """Charge a load; 1 if it is a round of its own, which a load from nearby memory is not."""
+    if at.register:
+        return 0
+    if at.key is not None:
+        if at.key in s.at_hand and site is not None:
+            s.sites[site].free = True
+            return 0
+        s.at_hand.add(at.key)
+    s.pay(record.Price(), unit=MEMORY)
+    if origin is not None and origin.near:
+        return 0
+    reads = at.reads.union(*s.control) if s.control else at.reads
+    s.loads.load(s.charge, reads, at.rounds + 1)
+    return 1
+
+
+def _exchange(s: State, node: record.Exchange) -> Facts:
+    out = _made(s, node)
+    out.rounds = 0 if node.load is None else s.of(node.load).rounds
+    return out
+
+
+def _operation(s: State, node: record.Operation) -> Facts:
+    kind, parts = node.type, node.parts
+    whole = isinstance(kind, Scalar) and kind.is_integer
+    out = _made(s, node)
+    if not isinstance(kind, Scalar):  # an address, to which a known distance is added for nothing
+        if s.of(parts[1]).depth > KNOWN:
+            s.pay(record.Price(), parts)
+        return out
+    if node.op == "fused":
+        s.pay(price_of(node))
+    elif not (whole and node.op == "+" and any(_is_product(s, p) for p in parts)):
+        before = s.charge.issued
+        unit = FLOATS if kind.is_float and kind is not DOUBLE and node.op not in _ALU else INTEGERS
+        s.pay(price_of(node), parts, kind is DOUBLE and node.op != "negate", unit)
+        if node.op in _ALU:
+            s.charge.alu += s.charge.issued - before
+    if whole and node.op in _KEYED:
+        x, y = (s.of(part).key for part in parts)
+        if x is not None and y is not None:
+            out.key = (node.op, x, y)
+    return out
+
+
+def _is_product(s: State, node: record.Node) -> bool:
+    """Whether an addition costs nothing more than this product: the hardware has both in one."""
+    return isinstance(node, record.Operation) and node.op == "*" and s.repeated([node])
+
+
+def _convert(s: State, node: record.Convert) -> Facts:
+    source, target = node.source, node.target
+    (given,) = (s.of(part) for part in node.parts)
+    if not node.free:
+        s.pay(record.Price(), node.parts, DOUBLE in (source, target))
+    key = None if isinstance(node.parts[0], record.Constant) else given.key
+    if key is not None and source.dtype != target.dtype:
+        key = (target, key)
+    return Facts(given.reads, given.rounds, given.depth, key)
+
+
+def _function(s: State, node: record.Function) -> Facts:
+    s.pay(node.price, node.parts, node.type is DOUBLE)
+    return _made(s, node)
+
+
+VALUES: Mapping[type[record.Node], Callable[[State, Any], Facts]] = {
+    record.Node: _made,
+    record.Read: _read,
+    record.Coordinate: _coordinate,
+    record.Address: _address,
+    record.Element: _element,
+    record.Followed: _followed,
+    record.Cell: _cell,
+    record.Load: _load,
+    record.Exchange: _exchange,
+    record.Operation: _operation,
+    record.Convert: _convert,
+    record.Function: _function,
+}

@@ -1,0 +1,393 @@
+"""The second walk: what a kernel costs, read from the record of what it computes.
+
+The walk goes through the record (`compile.record`) once, in the order of the source, as an optimising
+compiler would look at it. It charges each step to the piece of code that it is in, and keeps, for each value,
+what decides on later charges:
+
+- how many loops deep it *changes*: what changes in no turn of the innermost loop is computed in front of it,
+  and is free inside; an index made of constants and of counters of unrolled loops is part of an instruction;
+- a *key*, the same for expressions of the same value: a place that has been loaded is *at hand*, and is not
+  loaded again, until something is stored or assigned, or warps part or meet;
+- its *rounds*, the longest chain of global loads that it waits for, and the variables that it *reads*: a load
+  whose address comes out of another load, directly or by way of a variable, has to wait for it.
+
+Whether a variable holds what was loaded is known only when all its assignments have been seen, so this
+last question is answered at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from simgpu.cuda_c.compile import record
+from simgpu.cuda_c.compile.variables import Variable
+from simgpu.cuda_c.cost.charges import Charge, Costs
+from simgpu.cuda_c.cost.loops import MOST, PARTLY, is_plain, partly_unrolled, unrolled_turns
+from simgpu.cuda_c.cost.path import BRANCH, SHARED, When, latency
+from simgpu.cuda_c.cost.state import KNOWN, State, Surroundings
+from simgpu.cuda_c.cost.units import MEMORY
+from simgpu.cuda_c.cost.values import VALUES
+from simgpu.cuda_c.syntax import ast
+from simgpu.cuda_c.types import CType, Scalar, size_of
+
+_IN_REGISTERS = 128  # bytes; larger arrays of a thread are in local memory
+WINDOW = 32  # instructions of turns that are mixed; as `nbody_forces` shows in docs/fidelity.md
+_TEMPORARIES = 8  # registers that a kernel needs besides its variables
+_MOST_REGISTERS = 255  # of a thread: CUDA C++ Programming Guide, technical specifications
+
+
+def walk(kernel: record.Record) -> Costs:
+    """What the pieces and accesses of a kernel are charged."""
+    s = State(kernel.points, kernel.sites)
+    _steps(s, kernel.steps)
+    s.loads.finish()
+    for charge in s.charges:
+        charge.latency += charge.slack
+    for site in s.sites:
+        if site.charge is not None and not site.charge.carried:
+            site.overlap = site.charge.overlap
+    return Costs(s.charges, s.sites, min(_TEMPORARIES + s.most_words, _MOST_REGISTERS))
+
+
+def _steps(s: State, steps: Sequence[record.Step]) -> None:
+    for step in steps:
+        if isinstance(step, record.Node):
+            before = s.charge.issued
+            facts = s.facts[step] = VALUES[type(step)](s, step)
+            facts.when = _when(s, step, s.charge.issued - before)
+            s.path.use(facts.when)
+        else:
+            _EFFECTS[type(step)](s, step)
+
+
+def _when(s: State, node: record.Node, issued: float) -> When:
+    """When a value can be used that so many instructions have been issued for."""
+    if isinstance(node, record.Read):
+        return s.path.read(node.variable)
+    given = [s.of(part).when for part in node.parts]
+    when = When(
+        max((w.ready for w in given), default=0.0), max((w.carried for w in given), default=-1.0)
+    )
+    if isinstance(node, record.Load):
+        # Loads of global memory are waited for in rounds.
+        near = node.origin is not None and node.origin.near
+        return when.later(SHARED) if issued and near else when
+    if issued and isinstance(node, record.Operation) and node.op == "/" and _is_float(node.type):
+        return when.later(latency(issued) + BRANCH)  # it ends with one, for what needs more care
+    return when.later(latency(issued))
+
+
+def _is_float(kind: CType) -> bool:
+    return isinstance(kind, Scalar) and kind.is_float
+
+
+def _work(s: State, step: record.Work) -> None:
+    s.pay(step.price)
+    issued = step.price.instructions if step.price.issued is None else step.price.issued
+    s.path.wait(latency(issued))
+
+
+def _store(s: State, step: record.Store) -> None:
+    s.at_hand.clear()
+    if not s.of(step.cell).register:
+        s.pay(record.Price(), unit=MEMORY)
+
+
+def _assign(s: State, step: record.Assign) -> None:
+    s.at_hand.clear()
+    _note(s, step)
+
+
+def _bind(s: State, step: record.Bind) -> None:
+    s.depths[step.variable] = s.around.depth
+    s.first[step.variable] = step.value
+    s.around.moving |= {step.variable}
+    _note(s, step)
+
+
+def _note(s: State, step: record.Assign | record.Bind) -> None:
+    value = s.of(step.value)
+    s.path.assign(step.variable, value.when)
+    s.loads.assign(step.variable, value.reads, value.rounds > 0, s.around.nesting)
+
+
+def _declare(s: State, step: record.Declare) -> None:
+    variable = step.variable
+    if variable is not None:
+        s.depths.setdefault(variable, s.around.depth)
+        s.words += _words(variable)
+    if not step.parameter:
+        s.most_words = max(s.most_words, s.words)
+
+
+def _access(s: State, step: record.Access) -> None:
+    s.sites[step.site].charge = s.charge
+
+
+def _fence(s: State, step: record.Fence) -> None:
+    s.at_hand = set()
+    _wait(s)
+    s.path.begin()
+
+
+def _wait(s: State) -> None:
+    """Charge what makes the longest chain of results longer."""
+    carried, besides = s.path.passed()
+    s.charge.latency += carried
+    s.charge.slack += besides
+
+
+def _piece(s: State, piece: record.Piece) -> None:
+    outer, s.charge = s.charge, s.charges[piece.point]
+    s.passed.append(s.charge)
+    s.charge.line = piece.line
+    s.charge.overlap, s.charge.nesting = s.around.overlap, s.around.nesting
+    s.charge.turns, s.charge.whole = s.around.turns, s.around.whole
+    _steps(s, piece.steps)
+    _wait(s)
+    if piece.declares and not s.charge.instructions:
+        # The value is computed in front of the loop, and the variable is another name for it, so that
+        # nothing is left to be done here.
+        s.charge.flops = s.charge.special = 0
+    s.charge = outer
+
+
+def _scoped(s: State, step: record.Scoped) -> None:
+    words = s.words
+    _steps(s, step.steps)
+    s.words = words
+
+
+def _branch(s: State, step: record.Branch) -> None:
+    s.charges[step.point].branch = True
+    s.control.append(s.of(step.test).reads)
+    before = set(s.at_hand)
+    selected, since = _is_selection(step), len(s.passed)
+    if selected:
+        s.path.test = s.of(step.test).when
+    else:
+        s.charges[step.point].slack += BRANCH
+        s.path.begin()
+    _steps(s, step.then)
+    if step.otherwise is not None:
+        s.at_hand = before
+        if not selected:
+            s.path.begin()
+        _steps(s, step.otherwise)
+    if selected:
+        s.path.test = None
+        for charge in s.passed[since:]:  # whoever takes this side, all warps wait for the selection
+            s.charges[step.point].latency += charge.latency
+            s.charges[step.point].slack += charge.slack
+            charge.latency = charge.slack = 0.0
+    else:
+        s.path.begin()
+    s.at_hand = set()
+    s.control.pop()
+
+
+def _is_selection(step: record.Branch) -> bool:
+    """Whether the sides of a branch do nothing but give variables what is there already.
+
+    Then there is no branch in a listing of nvcc 13.0, but `FSEL` or `SEL`, which has the test as an operand.
+    """
+    found = [type(part) for side in (step.then, step.otherwise or []) for part in _flat(side)]
+    return record.Assign in found and _AT_HAND.issuperset(found)
+
+
+def _flat(steps: Sequence[record.Step]) -> Iterator[record.Step]:
+    for step in steps:
+        if isinstance(step, record.Scoped | record.Piece):
+            yield from _flat(step.steps)
+        else:
+            yield step
+
+
+def _short_circuit(s: State, step: record.ShortCircuit) -> None:
+    s.control.append(s.of(step.test).reads)
+    before = set(s.at_hand)
+    _piece(s, step.rest)
+    s.at_hand &= before
+    s.control.pop()
+
+
+def _choice(s: State, step: record.Choice) -> None:
+    s.control.append(s.of(step.test).reads)
+    before = set(s.at_hand)
+    for side in step.sides:
+        s.at_hand = set(before)
+        _piece(s, side)
+    s.at_hand = set()
+    s.control.pop()
+
+
+def _selection(s: State, step: record.Selection) -> None:
+    s.charges[step.point].branch = True
+    s.control.append(s.of(step.subject).reads)
+    for case in step.cases:
+        s.at_hand = set()
+        s.path.begin()
+        _steps(s, case)
+    s.path.begin()
+    s.at_hand = set()
+    s.control.pop()
+
+
+def _loop(s: State, loop: record.Loop) -> None:
+    outer = s.around
+    turns = unrolled_turns(loop.source, lambda node: _number(s, loop, node))
+    partly, mark, since = False, len(s.rolled), len(s.passed)
+    s.at_hand = set()
+    if turns is not None:
+        inner = Surroundings(
+            outer.nesting + 1, outer.depth, outer.overlap * max(1, turns), None,
+            outer.whole * max(1, turns), outer.moving | set(loop.changed),
+        )  # fmt: skip
+        changed = {loop.counter: KNOWN} if loop.counter is not None else {}
+    else:
+        partly = _in_parts(s, loop)
+        overlap = outer.overlap * (PARTLY if partly else 1)
+        points = (loop.test.point, loop.step.point, _at_once(loop)) if partly else None
+        inner = Surroundings(outer.nesting + 1, outer.depth + 1, overlap, points)
+        changed = dict.fromkeys(loop.changed, inner.depth)
+    before = {variable: s.depths.get(variable, 0) for variable in changed}
+    s.depths |= changed
+    s.around = inner
+    handed, s.path.changed = s.path.changed, _handed_over(loop)
+    rings, s.path.rings = s.path.rings, set()
+    s.path.begin()
+    _piece(s, loop.test)
+    s.path.begin()
+    s.control.append(s.of(loop.condition).reads if loop.condition else frozenset())
+    _steps(s, loop.body)
+    _piece(s, loop.step)
+    s.control.pop()
+    test, step = s.charges[loop.test.point], s.charges[loop.step.point]
+    test.branch, step.loop = not loop.endless, True
+    test.slack += BRANCH
+    if turns is not None:
+        test.instructions = step.instructions = 0
+        test.issued = step.issued = test.alu = test.slack = test.busy = step.busy = 0
+    else:
+        if not any(s.rolled[mark:]):
+            partly = partly or _in_parts(s, loop, nested=True)
+        if partly:
+            for charge in (test, step):
+                charge.issued, charge.busy = charge.issued / PARTLY, charge.busy / PARTLY
+            test.slack /= PARTLY
+        s.rolled.append(True)
+    _interleave(s, s.passed[since:], PARTLY if turns is None and partly else turns or 1)
+    if s.path.rings.isdisjoint(handed):
+        # Nothing of it is handed on to the next turn of the outer loop.
+        for charge in s.passed[since:]:
+            charge.latency, charge.slack = 0.0, charge.latency + charge.slack
+    s.path.rings = rings | (s.path.rings & handed)
+    s.path.changed = handed
+    s.path.begin()
+    s.around = outer
+    s.depths |= before
+    s.at_hand = set()
+
+
+def _interleave(s: State, body: Sequence[Charge], turns: int) -> None:
+    """Have a compiler mix so many turns of a loop, or as many as it has registers for."""
+    issued = sum(charge.issued * charge.whole for charge in body) / s.around.whole
+    abreast = min(turns, max(1.0, WINDOW / max(issued, 1.0)))
+    for charge in body:
+        charge.slack /= abreast
+
+
+def _at_once(loop: record.Loop) -> int:
+    """How many turns nvcc does at once at most: more where a signed counter goes up one by one."""
+    kind = loop.counter.type if loop.counter is not None else None
+    signed = isinstance(kind, Scalar) and kind.kind == "int"
+    return MOST if signed and isinstance(loop.source.step, ast.Increment) else PARTLY
+
+
+def _in_parts(s: State, loop: record.Loop, nested: bool = False) -> bool:
+    return partly_unrolled(loop.source, lambda node: _fixed(s, loop, node), nested)
+
+
+def _handed_over(loop: record.Loop) -> frozenset[Variable]:
+    """What one turn makes and the next one needs, but for counters, which are there long before."""
+    counted = {step.variable for step in loop.step.steps if isinstance(step, record.Assign)}
+    return frozenset(loop.changed) - counted
+
+
+def _number(s: State, loop: record.Loop, node: ast.Expression) -> int | None:
+    """The value of a bound or step of a loop, if it is known."""
+    found = _lowered(s, loop, node)
+    if not isinstance(found, record.Constant) or not is_plain(node):
+        return None
+    return int(found.value) if found.value == int(found.value) else None
+
+
+def _fixed(s: State, loop: record.Loop, node: ast.Expression) -> bool:
+    """Whether a compiler knows the step of a loop."""
+    found = _lowered(s, loop, node)
+    return found is not None and is_plain(node) and _is_known(s, found)
+
+
+def _is_known(s: State, node: record.Node) -> bool:
+    """The same as a depth of -1, for a value that has not been walked over yet."""
+    match node:
+        case record.Constant():
+            return True
+        case record.Read():
+            return s.depths.get(node.variable, 0) == KNOWN
+        case record.Coordinate():
+            return node.name == "warpSize"
+        case record.Operation() | record.Convert():
+            return all(_is_known(s, part) for part in node.parts)
+        case _:
+            return False
+
+
+def _lowered(s: State, loop: record.Loop, node: ast.Expression) -> record.Node | None:
+    """What became of a part of the loop's head: its first value, its bound, or its step."""
+    source = loop.source
+    if isinstance(source.init, ast.Declaration) and node is source.init.items[0].init:
+        return s.first.get(loop.counter) if loop.counter is not None else None
+    if isinstance(source.test, ast.Binary) and node is source.test.right:
+        test = loop.condition
+        return test.parts[1] if isinstance(test, record.Operation) else None
+    if isinstance(source.step, ast.Assign) and node is source.step.value:
+        return _amount(loop.step)
+    return None
+
+
+def _amount(step: record.Piece) -> record.Node | None:
+    """By how much the last assignment of a piece changes its target."""
+    found = [s.value for s in step.steps if isinstance(s, (record.Assign, record.Store))]
+    value = found[-1] if found else None
+    while isinstance(value, record.Convert):
+        value = value.parts[0]
+    return value.parts[1] if isinstance(value, record.Operation) and len(value.parts) > 1 else None
+
+
+def _words(variable: Variable) -> int:
+    """Registers of 32 bits that a variable takes, if a compiler keeps it there."""
+    own = variable.thread or not variable.memory
+    nbytes = size_of(variable.type) if own and not variable.parameter else 0
+    return -(-nbytes // 4) if nbytes <= _IN_REGISTERS else 0
+
+
+_AT_HAND = {record.Node, record.Read, record.Constant, record.Coordinate, record.Assign}
+
+_EFFECTS: Mapping[type[record.Step], Callable[[State, Any], None]] = {
+    record.Work: _work,
+    record.Store: _store,
+    record.Assign: _assign,
+    record.Bind: _bind,
+    record.Declare: _declare,
+    record.Access: _access,
+    record.Fence: _fence,
+    record.Piece: _piece,
+    record.Scoped: _scoped,
+    record.Branch: _branch,
+    record.ShortCircuit: _short_circuit,
+    record.Choice: _choice,
+    record.Selection: _selection,
+    record.Loop: _loop,
+}

@@ -1,0 +1,147 @@
+"""Which threads execute: the heart of running all of them at once.
+
+A kernel runs once for a whole batch of blocks. Each value is an array with one element a thread, and where
+threads part, at an `if` or at the end of a loop, the two sides run one after the other, each for a mask of
+the threads that take it. A statement takes the mask of those that come in and returns the mask of those that
+go on behind it; those that left by `break` or `return` are kept aside (`Team.left`), and join the others
+where their ways meet again.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simgpu.cuda_c.lockstep.values import varies
+
+WARP = 32
+
+
+class Layout:
+    """How the threads of a batch of blocks lie side by side.
+
+    Lane `i` of the batch is thread `i % threads` of block `numbers[i // threads]` of the grid. A warp is
+    32 threads of one block that follow each other; the last of a block may be shorter.
+
+    Attributes
+    ----------
+    threads : int
+        Threads of one block.
+    blocks : int
+        Blocks of the batch.
+    lanes : int
+        Their product.
+    warps : int
+        Warps of the batch.
+    """
+
+    def __init__(self, threads: int, numbers: NDArray[np.int64]) -> None:
+        self.threads = threads
+        self.numbers = numbers
+        self.blocks = blocks = len(numbers)
+        self.lanes = threads * blocks
+        self.warps_per_block = -(-threads // WARP)
+        self.warps = self.warps_per_block * blocks
+        self.index: NDArray[np.int64] = np.arange(self.lanes)
+        self.block: NDArray[np.int64] = self.index // threads
+        self.linear: NDArray[np.int64] = self.index - self.block * threads
+        self.warp: NDArray[np.int64] = self.block * self.warps_per_block + self.linear // WARP
+        self.lane: NDArray[np.int64] = self.linear % WARP
+        self.warp_start: NDArray[np.int64] = np.flatnonzero(self.lane == 0)
+        self.even = threads % WARP == 0
+        self.full = Mask(self, np.ones(self.lanes, np.bool_), self.lanes)
+
+    def words(self, bits: NDArray[np.bool_]) -> NDArray[np.uint32]:
+        """For each warp, its lanes that are set, as a number."""
+        powers = np.where(bits, np.uint32(1) << self.lane.astype(np.uint32), np.uint32(0))
+        return np.bitwise_or.reduceat(powers, self.warp_start)
+
+    def any_by_warp(self, bits: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """For each warp, whether one of its lanes is set."""
+        if self.even:
+            return np.asarray(bits.view(np.uint64).reshape(-1, 4).any(axis=1))
+        return np.asarray(np.logical_or.reduceat(bits, self.warp_start))
+
+
+class Mask:
+    """A set of lanes, never empty; "no lanes" is None.
+
+    `pending` is how often its warps have passed each point since they were last credited (`cost.tally`).
+    """
+
+    __slots__ = ("_index", "_warps", "bits", "charged", "full", "layout", "n", "n_warps", "pending")
+
+    def __init__(self, layout: Layout, bits: NDArray[np.bool_], n: int) -> None:
+        self.layout = layout
+        self.bits = bits
+        self.n = n
+        self.full = n == layout.lanes
+        self._index: NDArray[np.int64] | None = None
+        self._warps: NDArray[np.bool_] | None = None
+        self.n_warps = layout.warps if self.full else int(np.count_nonzero(self.warps))
+        self.charged = False
+        self.pending: dict[int, int] = {}
+
+    @property
+    def index(self) -> NDArray[np.int64]:
+        """The lanes of the set, ascending."""
+        if self._index is None:
+            self._index = self.layout.index if self.full else np.flatnonzero(self.bits)
+        return self._index
+
+    @property
+    def warps(self) -> NDArray[np.bool_]:
+        """For each warp, whether a lane of it is in the set."""
+        if self._warps is None:
+            self._warps = self.layout.any_by_warp(self.bits)
+        return self._warps
+
+    def take(self, value: Any) -> Any:
+        """The elements of a value that belong to the set; a uniform value stays as it is.
+
+        Of a value with a row for each turn of a loop, those of each row.
+        """
+        if self.full or not varies(value):
+            return value
+        if value.ndim > 1:
+            return value[:, self.index] if value.shape[1] > 1 else value
+        return value.take(self.index)
+
+    def spread(self, part: NDArray[Any]) -> NDArray[Any]:
+        """Undo `take`: an array over all lanes, zero outside the set."""
+        if self.full:
+            return part
+        out = np.zeros(self.layout.lanes, part.dtype)
+        out[self.index] = part
+        return out
+
+
+def split(mask: Mask, condition: Any) -> tuple[Mask | None, Mask | None]:
+    """The lanes of `mask` for which a condition holds, and the others."""
+    if not varies(condition):
+        return (mask, None) if condition else (None, mask)
+    chosen = condition if mask.full else mask.bits & condition
+    n = int(np.count_nonzero(chosen))
+    if n == 0:
+        return None, mask
+    if n == mask.n:
+        return mask, None
+    others = mask.bits ^ chosen
+    return Mask(mask.layout, chosen, n), Mask(mask.layout, others, mask.n - n)
+
+
+def join(a: Mask | None, b: Mask | None, whole: Mask | None = None) -> Mask | None:
+    """Union of two disjoint sets; `whole`, if it is that union, is returned as the same object.
+
+    To keep one object for one set matters: variables remember the set they were born in.
+    """
+    if a is None or b is None:
+        return b if a is None else a
+    n = a.n + b.n
+    if whole is not None and n == whole.n:
+        return whole
+    if n == a.layout.lanes:
+        return a.layout.full
+    return Mask(a.layout, a.bits | b.bits, n)

@@ -1,0 +1,71 @@
+"""What a running kernel reports of itself; who listens is no concern of the code that computes values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simgpu.cuda_c.lockstep.masks import Mask
+from simgpu.cuda_c.text.source import Position
+
+
+@dataclass
+class Site:
+    """One load or store in the source: where messages point, and under what number it is counted.
+
+    `volatile` and `relaxed` reads are checked less for races: the first are in the warp-synchronous
+    style of old samples, the second in a compare-and-swap loop.
+    """
+
+    index: int
+    at: Position
+    write: bool = False
+    volatile: bool = False
+    relaxed: bool = False
+
+
+class Meter(Protocol):
+    """Told of everything that may cost time. A `point` is the number of a straight piece of code."""
+
+    barriers: int  # block barriers passed
+    exact_left: int  # lane accesses whose addresses are still to be noted one by one
+
+    def charge(self, point: int, mask: Mask, times: int = 1) -> None:
+        """The lanes of `mask` pass a point so many times."""
+        ...
+
+    def branch(self, point: int, yes: Mask | None, no: Mask | None) -> None:
+        """A condition at a point has parted these lanes."""
+        ...
+
+    def clocks(self) -> NDArray[np.int64]:
+        """What the clock of each warp shows: it goes on with the instructions that the warp has issued."""
+        ...
+
+    def global_access(self, site: Site, mask: Mask, element: Any, size: int) -> None:
+        """A load or store of global memory: element number `element`, of `size` bytes, of each lane."""
+        ...
+
+    def shared_access(self, site: Site, mask: Mask, element: Any, size: int) -> None:
+        """The same of shared memory, where elements are numbered within a block."""
+        ...
+
+    def turns(
+        self,
+        site: Site,
+        mask: Mask,
+        count: int,
+        size: int,
+        shared: bool,
+        access: Callable[[int], None],
+    ) -> None:
+        """A load by the lanes of `mask` in several turns of a loop; `access(k)` reports that of turn `k`."""
+        ...
+
+    def atomic(self, mask: Mask, index: NDArray[np.int64], shared: bool, key: int) -> None:
+        """An atomic operation on the elements `index` of the memory called `key`."""
+        ...

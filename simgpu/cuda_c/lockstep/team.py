@@ -1,0 +1,332 @@
+"""The state of one batch of blocks while it runs in lockstep."""
+
+from __future__ import annotations
+
+import sys
+import time
+from bisect import bisect_left
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NoReturn, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simgpu.cuda_c.lockstep.masks import Layout, Mask
+from simgpu.cuda_c.lockstep.meter import Meter, Site
+from simgpu.cuda_c.lockstep.values import varies
+from simgpu.cuda_c.lockstep.waiting_threads import ENDLESS, NOWHERE, Apart, Waiters, some
+from simgpu.cuda_c.text.source import Position, Source
+from simgpu.errors import FaultSite, KernelFault, RunawayKernelError
+
+Dim = tuple[int, int, int]
+FEW = 1024  # threads for which looking up is much quicker than computing
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How far a launch may go, and what is checked."""
+
+    # Loop iterations that one batch of blocks, all its threads in lockstep, may take together.
+    step_budget: int = 500_000
+    # Threads that run side by side. Affects speed and memory, and no result of a correct kernel.
+    batch_lanes: int = 16384
+    printed_lines: int = 10_000  # calls of printf that are kept; the ones beyond are counted only
+    # Blocks that fit on the device at once; matters where blocks wait for each other.
+    resident_blocks: int | None = None
+    patience: float = 2.0  # seconds until a line on stderr says that this takes long
+    # Told of each access to global or shared memory before it is made, so also of one that fails: team,
+    # mask, pointer, bytes, and where in the source it is.
+    watcher: Callable[[Team, Mask, Any, int, Site], None] | None = None
+
+
+class AddressSpace(Protocol):
+    """What pointers are as numbers (`memory.addresses`)."""
+
+    def number(self, ptr: Any) -> Any:
+        """A pointer as a number."""
+        ...
+
+    def pointer(self, team: Team, mask: Mask, number: Any, step: int, at: Position) -> Any:
+        """A number as a pointer to elements of `step` bytes."""
+        ...
+
+
+@dataclass
+class Launch:
+    """What is the same for all batches of a launch."""
+
+    kernel: str
+    source: Source
+    grid: Dim
+    block: Dim
+    limits: Limits
+    meter: Meter
+    dynamic_shared: int
+    addresses: AddressSpace
+    printed: list[str] = field(default_factory=list[str])
+    dropped_lines: int = 0
+    clock: int = 1
+    # Counts what changes memory, in kernels whose loops may spin (`watches`).
+    changes: int = 0
+    watches: bool = False
+    # The time at which each block last executed __threadfence(), or an atomic on global memory. They
+    # order what two blocks do, see `races`.
+    fence_time: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    atomic_time: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    # All times of a block's fences, in order, in kernels whose loops may spin: a block that goes on to send
+    # has published what it did before by an earlier fence than its last.
+    fences: dict[int, list[int]] = field(default_factory=dict[int, list[int]])
+
+    begun: int = 0  # blocks
+    since: float = field(default_factory=time.monotonic)
+    literals: dict[str, Any] = field(default_factory=dict[str, Any])  # pointers to them, by text
+    at: Position | None = None  # the loop whose turn was counted last
+    told: bool = False
+
+    def progress(self) -> str:
+        """How far it is, in words."""
+        x, y, z = self.grid
+        line = f", in the loop of line {self.at.line}" if self.at is not None else ""
+        return (
+            f"kernel '{self.kernel}' has been interpreted for {time.monotonic() - self.since:.1f} s: "
+            f"{self.begun} of {x * y * z} blocks have begun{line}"
+        )
+
+    def fenced_between(self, block: int, first: int, last: int) -> bool:
+        """Whether a block has executed a fence at one of these times."""
+        times = self.fences.get(block, [])
+        place = bisect_left(times, first)
+        return place < len(times) and times[place] <= last
+
+    def look(self) -> None:
+        """Say once that this takes long, if it does."""
+        if not self.told and time.monotonic() - self.since > self.limits.patience:
+            self.told = True
+            sys.stderr.write(f"{self.progress()}. An interrupt (Ctrl-C, or Stop) ends it.\n")
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block."""
+        return self.block[0] * self.block[1] * self.block[2]
+
+    def thread_name(self, linear: int) -> Dim:
+        """`threadIdx` of the thread of that number in its block."""
+        x, y, _ = self.block
+        return linear % x, linear // x % y, linear // (x * y)
+
+    def block_name(self, linear: int) -> Dim:
+        """`blockIdx` of the block of that number in the grid."""
+        x, y, _ = self.grid
+        return linear % x, linear // x % y, linear // (x * y)
+
+
+class BlockMemory(Protocol):
+    """Memory that the threads of a block have in common."""
+
+    def synchronised(self) -> None:
+        """Every thread of every block of the batch has passed a barrier."""
+        ...
+
+    def divided(self, team: Team) -> None:
+        """Some threads of the batch are about to pass a barrier."""
+        ...
+
+
+class Team:
+    """A batch of blocks in lockstep.
+
+    Attributes
+    ----------
+    slots : list
+        Values of the variables, at places that the compiler gave them.
+    born : list of Mask or None
+        For each slot, the threads that declared it: a write by exactly these needs no merging.
+    left : list of Mask or None
+        Threads that have left a loop or function by `break`, `continue` or `return`.
+    exited : Mask or None
+        Threads that returned from the kernel.
+    clock : int
+        Number of the memory access or barrier at hand; it orders them in time.
+    block_time, warp_time : int or ndarray
+        When each lane last passed a barrier of its block, or of its warp.
+    waiters : Waiters
+        Lanes that wait for others, see `waiting_threads`.
+    resume : int
+        The place at which those go on for whom the kernel has been entered again, or -1.
+    forced, grid_met, hurried : bool
+        Nobody else will come to that place; or all blocks have come to the barrier of the grid; or the
+        loop that is entered again counts its turns, and has counted for very long.
+    grids : bool
+        Whether a load in several turns may give a view of its memory.
+    turns, turn, rows : int, int, dict
+        How many turns of a loop are side by side, the one at hand, and what was computed for all of them
+        (`compile.summing_loops`).
+    kept : dict
+        What a place in the code has computed, and of what (`compile.kept_addresses`).
+    coming : dict
+        By the slot of a loop's counter, the turns for which loads are done ahead (`compile.loads_ahead`).
+    fenced, fetched : ndarray or None
+        When each lane last executed a fence, or an atomic; kept where threads wait for each other.
+    """
+
+    def __init__(self, launch: Launch, numbers: NDArray[np.int64], slots: int, exits: int):
+        self.launch = launch
+        self.meter = launch.meter
+        self.layout = layout = Layout(launch.threads, numbers)
+        self.full = layout.full
+        self.slots: list[Any] = [None] * slots
+        self.born: list[Mask | None] = [None] * slots
+        self.defined: list[Any] = [True] * slots
+        self.left: list[Mask | None] = [None] * exits
+        self.exited: Mask | None = None
+        self.steps = 0
+        self.turns = self.turn = 0
+        self.grids = False
+        self.rows: dict[object, Any] = {}
+        self.kept: dict[object, Any] = {}
+        self.coming: dict[int, Any] = {}
+        self.few = self.layout.lanes <= FEW
+        self.clock = launch.clock
+        self.block_time: Any = 0
+        self.warp_time: Any = 0
+        self.waiters = Waiters(layout)
+        self.resume = -1
+        self.forced = self.grid_met = self.hurried = False
+        self.fenced: NDArray[np.int64] | None = None
+        self.fetched: NDArray[np.int64] | None = None
+        self.shared: dict[Any, BlockMemory] = {}
+        bx, by, bz = launch.block
+        t = layout.linear
+        self.thread_index = [
+            (t % bx).astype(np.uint32) if bx > 1 else np.uint32(0),
+            (t // bx % by).astype(np.uint32) if by > 1 else np.uint32(0),
+            (t // (bx * by)).astype(np.uint32) if bz > 1 else np.uint32(0),
+        ]
+        self.block_index = [self._of_block(i) for i in range(3)]
+        self.block_dim = [np.uint32(x) for x in launch.block]
+        self.grid_dim = [np.uint32(x) for x in launch.grid]
+        self._scaled_blocks: dict[int, NDArray[np.int64]] = {}
+        # The number of each thread in the launch. A block has 10 bits, since it has at most 1024 threads.
+        self.thread_id: NDArray[np.int64] = (numbers[layout.block] << 10) | layout.linear
+
+    def _of_block(self, axis: int) -> Any:
+        layout = self.layout
+        numbers = layout.numbers
+        x, y, _ = self.launch.grid
+        part = [numbers % x, numbers // x % y, numbers // (x * y)][axis].astype(np.uint32)
+        if layout.blocks == 1 or bool((part == part[0]).all()):
+            return np.uint32(part[0])
+        return np.repeat(part, layout.threads)
+
+    def block_base(self, stride: int) -> NDArray[np.int64]:
+        """For each lane, the number of its block in the batch times `stride`."""
+        base = self._scaled_blocks.get(stride)
+        if base is None:
+            base = self._scaled_blocks[stride] = self.layout.block * stride
+        return base
+
+    @property
+    def apart(self) -> bool:
+        """Whether lanes have been set aside: then variables hold values of theirs as well."""
+        return self.waiters.count > 0
+
+    def part(self, place: int, mask: Mask, at: Position, apart: Apart) -> Mask | None:
+        """Set lanes of `mask` aside, to meet others at a place; the rest goes on."""
+        bits = apart.bits & mask.bits
+        self.waiters.park(place, bits, at, apart, self.launch.changes)
+        return some(self.layout, mask.bits & ~bits)
+
+    def spun(
+        self,
+        place: int,
+        mask: Mask,
+        at: Position,
+        stuck: NDArray[np.bool_],
+        patient: bool = False,
+    ) -> Mask | None:
+        """Set lanes of `mask` aside that have looked in vain; the rest goes on."""
+        if not stuck.any():
+            return mask
+        if place == ENDLESS:
+            self.fault(
+                RunawayKernelError,
+                at,
+                int(stuck.argmax()),
+                "does not end: a turn of this loop changes nothing that it looks at, so all turns are the "
+                "same. If it waits for another thread, what it looks at must be volatile, or read by an "
+                "atomic, because a compiler may load it only once",
+            )
+        if place == NOWHERE:
+            self.fault(
+                RunawayKernelError,
+                at,
+                int(stuck.argmax()),
+                "waits here for another thread, in a function that is called within a larger expression, "
+                "where the simulated device cannot let others go on: give its result to a variable first",
+            )
+        self.waiters.park(place, stuck, at, None, self.launch.changes, patient)
+        return some(self.layout, mask.bits & ~stuck)
+
+    def array(self, value: Any) -> NDArray[Any]:
+        """A value as an array over all lanes."""
+        if varies(value):
+            return value
+        return np.full(self.layout.lanes, value)
+
+    def step(self, at: Position, mask: Mask) -> None:
+        """Count one loop iteration of the lanes of `mask`."""
+        self.steps += 1
+        self.launch.at = at
+        if not self.steps & 15:
+            self.launch.look()
+        if self.steps > self.launch.limits.step_budget:
+            self.fault(
+                RunawayKernelError,
+                at,
+                int(mask.index[0]),
+                f"does not end: this loop is still running after {self.steps - 1} iterations. "
+                "Either its condition never becomes false, or its threads wait for each other "
+                "(a lock between threads of one warp, or a wait for another block)",
+            )
+
+    def divide(self) -> None:
+        """Tell the shared memory that some threads are about to pass a barrier."""
+        for memory in self.shared.values():
+            memory.divided(self)
+
+    # -- faults
+
+    def site(self, at: Position, lane: int | None, **more: Any) -> FaultSite:
+        """Where something went wrong."""
+        block = thread = None
+        if lane is not None:
+            block = self.launch.block_name(int(self.layout.numbers[self.layout.block[lane]]))
+            thread = self.launch.thread_name(int(self.layout.linear[lane]))
+        return FaultSite(self.launch.kernel, at.line, block, thread, **more)
+
+    def fault(
+        self,
+        kind: Callable[[str, FaultSite], KernelFault],
+        at: Position,
+        lane: int | None,
+        what: str,
+        **more: Any,
+    ) -> NoReturn:
+        """Raise a `KernelFault` of class `kind`.
+
+        `lane` is the offending lane of the batch, if one can be named; `what` is what the kernel did, as
+        the rest of a sentence that begins with its name; `more` are fields of `FaultSite`: array, index,
+        bound.
+        """
+        site = self.site(at, lane, **more)
+        who = ""
+        if site.block is not None:
+            who = f": block {_dim(site.block)}, thread {_dim(site.thread)}"
+        line = self.launch.source.line(at.line).strip()
+        text = f"kernel '{self.launch.kernel}'{who} {what}\n    line {at.line}: {line}"
+        raise kind(text, site)
+
+
+def _dim(dim: Dim | None) -> str:
+    return "(" + ", ".join(str(x) for x in dim or ()) + ")"

@@ -1,0 +1,213 @@
+"""C's arithmetic on NumPy values.
+
+Numbers too small for a normal float32 keep their digits, as NVRTC has it by default; CuPy compiles
+with `-ftz=true`, where they become zero.
+
+A value is a NumPy scalar where it is the same in every thread, and an array of one element a thread
+where it is not. Arrays are never changed in place, so that one may stand for several variables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias, TypeGuard
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simgpu.cuda_c.types import BOOL, FLOAT, HALF, INT, UINT, Scalar
+
+Value: TypeAlias = Any
+Binary: TypeAlias = Callable[[Value, Value], Value]
+
+# NumPy's own annotations leave the element type of the result unknown.
+_where: Callable[[Any, Any, Any], Any] = np.where
+
+
+def varies(value: Any) -> TypeGuard[NDArray[Any]]:
+    """Whether a value has one element for each thread, rather than one for all."""
+    return isinstance(value, np.ndarray)
+
+
+def choose(condition: Any, yes: Any, no: Any) -> Any:
+    """`yes` where a condition holds and `no` elsewhere; a NumPy scalar if all three are uniform."""
+    out = _where(condition, yes, no)
+    return out if out.ndim else out[()]
+
+
+def truth(value: Value) -> Value:
+    """A number as a condition."""
+    return value != 0
+
+
+def converter(source: Scalar, target: Scalar) -> Callable[[Value], Value] | None:
+    """The function that turns values of one type into another, or None where nothing changes."""
+    if source.dtype == target.dtype:
+        return None
+    if target is BOOL:
+        return truth
+    dtype, make = target.dtype, target.make
+    if source.is_float and target.is_integer:
+        return _saturating(source, target)
+
+    def convert(value: Value) -> Value:
+        if varies(value):
+            return value.astype(dtype)
+        # The way is through an array, since a NumPy scalar's constructor refuses what does not fit.
+        return np.asarray(value).astype(dtype)[()] if type(value) is not make else value
+
+    return convert
+
+
+def _saturating(source: Scalar, target: Scalar) -> Callable[[Value], Value]:
+    """Float to integer as PTX `cvt.rzi` does it: clamped; NaN is 0 (for 64 bits, 1 << 63).
+
+    What is smaller than an int is cut from one of 32 bits, signed or not as it is itself (tried with nvcc
+    13.0); a half is clamped to what is asked for.
+    """
+    wide = target
+    if target.size < 4 and source is not HALF:
+        wide = UINT if target.kind == "uint" else INT
+    low, high = wide.lowest, wide.highest
+
+    def to_32_bits(raw: Value) -> Value:
+        return np.clip(np.nan_to_num(np.trunc(raw), nan=0.0), low, high)
+
+    # Clipping does not do for 64 bits, because their highest integer is no float64.
+    above, below = float(high) + 1.0, low - 1.0
+    not_a_number = low if wide.kind == "int" else 1 << 63
+
+    def to_64_bits(raw: Value) -> Value:
+        inside = (raw > below) & (raw < above)
+        whole = np.where(inside, raw, 0.0).astype(wide.dtype)
+        if not inside.all():
+            whole = np.where(raw >= above, wide.make(high), whole)
+            whole = np.where(raw <= below, wide.make(low), whole)
+            whole = np.where(np.isnan(raw), wide.make(not_a_number), whole)
+        return whole
+
+    to_wide = to_64_bits if wide.size == 8 else to_32_bits
+
+    def convert(value: Value) -> Value:
+        out = to_wide(np.asarray(value, np.float64)).astype(wide.dtype).astype(target.dtype)
+        return out if varies(value) else out[()]
+
+    return convert
+
+
+# -- operators on operands of one type already
+
+
+def arithmetic(op: str, kind: Scalar) -> Binary:
+    """`+ - * / % & | ^ << >>` on two values of type `kind`; division by zero is not tested here."""
+    if kind is HALF:
+        return _half(op)
+    match op:
+        case "+":
+            return np.add
+        case "-":
+            return np.subtract
+        case "*":
+            return np.multiply
+        case "/":
+            return np.divide if kind.is_float else _divide(kind)
+        case "%":
+            return np.fmod  # it gives the sign of the dividend, as C wants it, of integers too
+        case "&":
+            return np.bitwise_and
+        case "|":
+            return np.bitwise_or
+        case "^":
+            return np.bitwise_xor
+        case "<<":
+            return np.left_shift
+        case ">>":
+            return np.right_shift
+        case _:
+            raise AssertionError(op)
+
+
+def _half(op: str) -> Binary:
+    # This is the correctly rounded result for + - * /, since float32 has more than twice the precision
+    # of float16.
+    ufunc: Any = {"+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide}[op]
+
+    def run(a: Value, b: Value) -> Value:
+        return ufunc(a, b, dtype=np.float32).astype(np.float16)
+
+    return run
+
+
+def _divide(kind: Scalar) -> Binary:
+    if kind.kind == "uint":
+        return np.floor_divide
+
+    def run(a: Value, b: Value) -> Value:
+        quotient = np.floor_divide(a, b)
+        # NumPy rounds down, C towards zero: they differ where the signs do and something is left.
+        short = (np.remainder(a, b) != 0) & ((a < 0) != (b < 0))
+        return quotient + short if np.any(short) else quotient
+
+    return run
+
+
+def comparison(op: str) -> Binary:
+    """`== != < > <= >=` on two values of one type."""
+    table: dict[str, Any] = {
+        "==": np.equal, "!=": np.not_equal, "<": np.less, ">": np.greater, "<=": np.less_equal,
+        ">=": np.greater_equal,
+    }  # fmt: skip
+    return table[op]
+
+
+def fused(kind: Scalar) -> Callable[[Value, Value, Value], Value]:
+    """`a * b + c` rounded once, as the GPU's FFMA and DFMA do it.
+
+    For float32 the product is exact in float64, and the sum is rounded to float64 before it is
+    rounded to float32. The two roundings differ from one only if the float64 sum, itself inexact,
+    falls on the midpoint of two float32 values: about once in 2**29 operations on random data.
+    """
+    if kind is FLOAT or kind is HALF:
+        return _fused_float if kind is FLOAT else _fused_half
+    return _fused_double
+
+
+def _fused_float(a: Value, b: Value, c: Value) -> Value:
+    if varies(a):
+        exact: Any = a.astype(np.float64)
+        exact *= b  # in place: at these sizes allocating costs more than multiplying
+    elif varies(b):
+        exact = b.astype(np.float64)
+        exact *= a
+    else:
+        exact = np.float64(a) * np.float64(b)
+    if varies(exact):
+        exact += c
+        return exact.astype(np.float32)
+    return (exact + c).astype(np.float32)
+
+
+def _fused_half(a: Value, b: Value, c: Value) -> Value:
+    exact = np.multiply(a, b, dtype=np.float64) + np.asarray(c, np.float64)
+    return exact.astype(np.float16)
+
+
+_SPLITTER = 134217729.0  # 2**27 + 1 (Veltkamp)
+
+
+def _fused_double(a: Value, b: Value, c: Value) -> Value:
+    """By Dekker's product and Knuth's sum (Ogita, Rump, Oishi 2005, algorithms 3.3 and 3.1)."""
+    product = a * b
+    t = _SPLITTER * a
+    a_high = t - (t - a)
+    a_low = a - a_high
+    t = _SPLITTER * b
+    b_high = t - (t - b)
+    b_low = b - b_high
+    error = a_low * b_low - (((product - a_high * b_high) - a_low * b_high) - a_high * b_low)
+    total = product + c
+    z = total - product
+    rest = (product - (total - z)) + (c - z)
+    out = total + (rest + error)
+    # Where the splitting overflowed, the plain result stands, because the correction is no number.
+    return choose(np.isfinite(out), out, product + c)

@@ -1,0 +1,208 @@
+"""Threads that wait for others: how a team lets some of its threads rest while others go on.
+
+All that a thread knows is in the slots of its team and in memory. Where it is, is a place in the source:
+a number that the compiler gave to a statement, or to the test of a loop. So threads that have to wait can be
+set aside with their place (`Waiters.park`), the rest goes on as if they had left, and later the kernel is
+entered again for them alone: each statement between the top and their place only passes them on
+(`Team.resume`), and they go on where they were. That gives them what Volta's hardware has, independent
+progress.
+
+Two things make threads wait. They meet others, at a barrier or in a function of a warp, and not all have
+come. Or they spin: a turn of a loop has changed no variable of theirs and no memory, so the next turn would
+be the same one, and whatever they wait for must come from somebody else. A spin is worth another look as
+soon as memory has changed, by other threads, by other kernels or by the host (`run.blocks`). If nobody is
+left who could change it, it never ends; unless it counts its turns, in order to give up: then it does.
+Nothing is polled, and nothing depends on time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simgpu.cuda_c.lockstep.masks import Layout, Mask
+from simgpu.cuda_c.text.source import Position
+
+ENDLESS, NOWHERE = -1, -2  # instead of a place: nobody waits in this kernel, or not here
+
+Meeting: TypeAlias = Literal["warp", "block", "grid"]
+Bits = NDArray[np.bool_]
+
+
+class Apart(Exception):
+    """Raised within a statement that has had no effect yet: these lanes wait at it for others.
+
+    They meet all of their block or grid; or those of their warp whom `names` names for each. Others of the
+    block may be at another barrier of the source, unless it gathers something from all (`alone`).
+    """
+
+    def __init__(
+        self,
+        bits: Bits,
+        by: Meeting,
+        names: NDArray[np.uint32] | None = None,
+        alone: bool = False,
+    ) -> None:
+        super().__init__()
+        self.alone = alone
+        self.bits = bits
+        self.by: Meeting = by
+        self.names = names
+
+
+@dataclass
+class Group:
+    """Lanes that wait at one place: to meet others, or (`meets` None) for memory to change."""
+
+    place: int
+    bits: Bits
+    at: Position
+    meets: Apart | None
+    seen: int  # `Launch.changes` when they last looked
+    patient: bool = False  # whether they count how long they have waited, and will give up
+
+
+class Waiters:
+    """Those of a team who wait."""
+
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
+        self.groups: dict[int, Group] = {}  # by place
+        self.bits: Bits = np.zeros(layout.lanes, np.bool_)
+        # `met` and `passed`: lanes that may pass their barrier, since the rest of their block has come to
+        # another one; and those of them for whom it has been noted that they met.
+        self.met: Bits = np.zeros(layout.lanes, np.bool_)
+        self.passed: Bits = np.zeros(layout.lanes, np.bool_)
+        self.count = 0  # how often lanes have been set aside
+
+    def park(
+        self,
+        place: int,
+        bits: Bits,
+        at: Position,
+        meets: Apart | None,
+        seen: int,
+        patient: bool = False,
+    ) -> None:
+        """Set lanes aside."""
+        self.count += 1
+        self.bits = self.bits | bits
+        group = self.groups.get(place)
+        if group is None:
+            self.groups[place] = Group(place, bits, at, meets, seen, patient)
+            return
+        if meets is not None and meets.names is not None and group.meets is not None:
+            old = group.meets.names
+            assert old is not None
+            meets = Apart(meets.bits, meets.by, np.where(bits, meets.names, old))
+        group.bits, group.meets = group.bits | bits, meets
+        group.seen = min(group.seen, seen)
+
+    def without(self, mask: Mask | None) -> Mask | None:
+        """Those of `mask` who have not been set aside."""
+        if mask is None or not (mask.bits & self.bits).any():
+            return mask
+        return some(self.layout, mask.bits & ~self.bits)
+
+    def take(self, group: Group, bits: Bits) -> Mask:
+        """Lanes of a group go on."""
+        self.bits = self.bits & ~bits
+        group.bits = group.bits & ~bits
+        if not group.bits.any():
+            del self.groups[group.place]
+        return Mask(self.layout, bits, int(np.count_nonzero(bits)))
+
+    def ready(self, changes: int, exited: Mask | None) -> tuple[Group, Bits] | None:
+        """Those who may go on, of the group that is furthest behind.
+
+        `changes` is how often memory has changed by now, `exited` are the lanes that will not come any more.
+        """
+        for place in sorted(self.groups):
+            group = self.groups[place]
+            if group.meets is None:
+                if changes > group.seen:
+                    return group, group.bits
+            else:
+                bits = group.bits & self.met
+                if not bits.any():
+                    bits = self._complete(group, group.meets, exited)
+                if bits.any():
+                    return group, bits
+        return None
+
+    def _complete(self, group: Group, meets: Apart, exited: Mask | None) -> Bits:
+        layout = self.layout
+        here = group.bits if exited is None else group.bits | exited.bits
+        if meets.by == "grid":  # see `run.blocks`
+            return np.zeros_like(here)
+        if meets.by == "block":
+            here = here & ~self.met
+            if not meets.alone:
+                here = here | self._elsewhere(group)
+            full: Bits = np.asarray(here.reshape(layout.blocks, layout.threads).all(axis=1))
+            if not meets.alone:
+                self._meet(full)
+            return group.bits & full[layout.block]
+        assert meets.names is not None
+        absent = layout.words(~here)[layout.warp]
+        return group.bits & ((meets.names & absent) == 0)
+
+    def _at_barriers(self) -> list[Bits]:
+        """Who waits at barriers of a block, place by place, and has not met the others yet."""
+        meetings = [(g.bits, g.meets) for g in self.groups.values() if g.meets is not None]
+        return [b & ~self.met for b, meets in meetings if meets.by == "block" and not meets.alone]
+
+    def _elsewhere(self, group: Group) -> Bits:
+        """Those at other barriers than a group; not of its warps, because a warp comes to one barrier."""
+        layout = self.layout
+        warps = np.zeros(int(layout.warp.max()) + 1, np.bool_)
+        warps[layout.warp[group.bits]] = True
+        others = np.logical_or.reduce(self._at_barriers()) & ~group.bits
+        return others & ~warps[layout.warp]
+
+    def _meet(self, full: Bits) -> None:
+        """Let blocks pass whose threads have come to several barriers."""
+        at = [bits & full[self.layout.block] for bits in self._at_barriers()]
+        several = np.zeros(self.layout.blocks, np.int64)
+        for bits in at:
+            several[np.unique(self.layout.block[bits])] += 1
+        self.met |= np.logical_or.reduce(at) & (several > 1)[self.layout.block]
+
+
+def some(layout: Layout, bits: Bits) -> Mask | None:
+    """A set of lanes, or None."""
+    n = int(np.count_nonzero(bits))
+    return Mask(layout, bits, n) if n else None
+
+
+def in_whole_blocks(mask: Mask, same: Bits) -> Bits:
+    """Those of the lanes `same` in whose block no lane of `mask` is another.
+
+    Where lanes meet in a loop, by a vote or a shuffle, one that has not got on may learn something from one
+    that has: it does not wait yet.
+    """
+    block = mask.layout.block
+    moved = np.zeros(mask.layout.blocks, np.bool_)
+    moved[block[mask.bits & ~same]] = True
+    return same & ~moved[block]
+
+
+def unchanged(mask: Mask, before: Sequence[Any], after: Sequence[Any]) -> Bits:
+    """The lanes of `mask` for which values are what they were; lists are of a struct's leaves."""
+    same = mask.bits
+    for old, new in zip(before, after, strict=True):
+        if old is new:
+            continue
+        if isinstance(new, list):
+            same = same & unchanged(mask, old, cast("list[Any]", new))
+        elif not isinstance(new, np.ndarray | np.generic):  # a pointer that has moved
+            return np.zeros_like(same)
+        else:
+            same = same & (old == new)
+        if not same.any():
+            break
+    return same

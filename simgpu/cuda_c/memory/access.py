@@ -1,0 +1,158 @@
+"""Loading, storing and merging values of any type."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import gcd
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simgpu.cuda_c.lockstep.masks import Mask
+from simgpu.cuda_c.lockstep.meter import Site
+from simgpu.cuda_c.lockstep.team import Team
+from simgpu.cuda_c.lockstep.values import choose, varies
+from simgpu.cuda_c.memory.faults import report_misaligned
+from simgpu.cuda_c.memory.mixed_region import MixedRegion, region_of
+from simgpu.cuda_c.memory.pointers import Ptr, Region
+from simgpu.cuda_c.types import (
+    ULLONG,
+    CType,
+    Pointer,
+    Scalar,
+    Struct,
+    align_of,
+    leaves,
+    size_of,
+    spelled,
+)
+
+NULL = Ptr(None, 0, 1, 0, "nullptr")
+
+
+def fetch(team: Team, mask: Mask) -> None:
+    """Note that threads have looked at what others may have published (`races`)."""
+    if team.fetched is None:
+        team.fetched = np.zeros(team.layout.lanes, np.int64)
+    team.fetched[mask.index] = team.clock
+
+
+def tell(team: Team, mask: Mask, ptr: Ptr, size: int, site: Site) -> None:
+    """Tell whoever watches of an access that is about to be made."""
+    watcher = team.launch.limits.watcher
+    if watcher is not None:
+        watcher(team, mask, ptr, size, site)
+
+
+def load(team: Team, mask: Mask, ptr: Ptr, ctype: CType, site: Site) -> Any:
+    """The value of type `ctype` at an address: one array, or a list of them for a struct."""
+    region = ptr.region or region_of(team, mask, ptr, site)
+    if team.launch.limits.watcher is not None:
+        tell(team, mask, ptr, size_of(ctype), site)
+    if site.volatile and team.launch.watches:
+        fetch(team, mask)
+    if isinstance(ctype, Scalar):
+        return region.load(team, mask, ptr, ctype, site, ctype.size)
+    if isinstance(ctype, Pointer):
+        return _load_pointer(team, mask, ptr, ctype, site, 8)
+    out: list[Any] = []
+    wide = _request_size(ctype)
+    align = align_of(ctype)
+    if ptr.stride % align or ptr.base % align:
+        report_misaligned(team, mask, ptr, mask.take(ptr.address()), align, spelled(ctype), site)
+    for leaf, offset in leaves(ctype):
+        size = wide if wide and not out else 0 if wide else size_of(leaf)
+        if isinstance(leaf, Pointer):
+            out.append(_load_pointer(team, mask, ptr.moved(offset), leaf, site, size))
+        else:
+            out.append(region.load(team, mask, ptr.moved(offset), leaf, site, size))
+    return out
+
+
+def _load_pointer(team: Team, mask: Mask, ptr: Ptr, ctype: Pointer, site: Site, wide: int) -> Ptr:
+    region = region_of(team, mask, ptr, site)
+    number = region.load(team, mask, ptr, ULLONG, site, wide)
+    return team.launch.addresses.pointer(team, mask, number, size_of(ctype.target), site.at)
+
+
+def store(team: Team, mask: Mask, ptr: Ptr, ctype: CType, value: Any, site: Site) -> None:
+    """Write a value of type `ctype` for the lanes of `mask`."""
+    region = ptr.region or region_of(team, mask, ptr, site)
+    if team.launch.limits.watcher is not None:
+        tell(team, mask, ptr, size_of(ctype), site)
+    if isinstance(ctype, Scalar):
+        region.store(team, mask, ptr, ctype, value, site, ctype.size)
+        return
+    addresses = team.launch.addresses
+    if isinstance(ctype, Pointer):
+        region.store(team, mask, ptr, ULLONG, addresses.number(value), site, 8)
+        return
+    wide = _request_size(ctype)
+    align = align_of(ctype)
+    if ptr.stride % align or ptr.base % align:
+        report_misaligned(team, mask, ptr, mask.take(ptr.address()), align, spelled(ctype), site)
+    for k, (leaf, offset) in enumerate(leaves(ctype)):
+        size = wide if wide and not k else 0 if wide else size_of(leaf)
+        place = ptr.moved(offset)
+        if isinstance(leaf, Pointer):
+            region.store(team, mask, place, ULLONG, addresses.number(value[k]), site, size)
+        else:
+            region.store(team, mask, place, leaf, value[k], site, size)
+
+
+def _request_size(ctype: CType) -> int:
+    """Bytes that one request moves, if a value is moved by one; else 0, and each part is counted.
+
+    The GPU has loads of 1 to 16 bytes at an address that is a multiple of their size.
+    """
+    if isinstance(ctype, Struct) and ctype.align == ctype.size and ctype.size <= 16:
+        return ctype.size
+    return 0
+
+
+def merge(mask: Mask, new: Any, old: Any) -> Any:
+    """`new` for the lanes of `mask`, `old` for the others."""
+    if isinstance(new, list):
+        parts = cast(list[Any], new)
+        if old is None:
+            return list(parts)
+        return [merge(mask, a, b) for a, b in zip(parts, old, strict=True)]
+    if isinstance(new, Ptr):
+        return new if old is None else _merge_pointers(mask.bits, new, old)
+    if old is None:
+        return new
+    uniform = not varies(new) and not varies(old)
+    if uniform and new.tobytes() == old.tobytes():  # by bytes, because -0.0 == 0.0
+        return new
+    return choose(mask.bits, new, old)
+
+
+def _merge_pointers(bits: NDArray[np.bool_], new: Ptr, old: Ptr) -> Ptr:
+    if new is old:
+        return new
+    if new.region is old.region and new.stride == old.stride and new.base == old.base:
+        uniform = not varies(new.offset) and not varies(old.offset)
+        if uniform and new.offset == old.offset:
+            return new
+        return replace(new, offset=choose(bits, new.offset, old.offset))
+    unit = gcd(new.stride, old.stride, new.base, old.base) or 1
+    offset = choose(bits, new.address(), old.address()) // unit
+    if new.region is old.region:
+        return Ptr(new.region, offset, unit, 0, new.name)
+    choices: dict[tuple[int, str], tuple[NDArray[np.bool_], Region | None, str]] = {}
+    for chosen, ptr in ((bits, new), (~bits, old)):
+        known: list[tuple[NDArray[np.bool_], Region | None, str]] = [(chosen, ptr.region, ptr.name)]
+        if isinstance(ptr.region, MixedRegion):
+            known = ptr.region.choices
+        for theirs, region, name in known:
+            both = theirs & chosen
+            key = id(region), name
+            if key in choices:
+                both = both | choices[key][0]
+            if both.any():
+                choices[key] = both, region, name
+    if len(choices) == 1:
+        ((_, region, name),) = choices.values()
+        return Ptr(region, offset, unit, 0, name)
+    return Ptr(MixedRegion(list(choices.values())), offset, unit, 0, new.name)

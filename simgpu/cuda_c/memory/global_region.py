@@ -1,0 +1,161 @@
+"""Global memory during one launch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simgpu.cuda_c.lockstep.masks import Mask
+from simgpu.cuda_c.lockstep.meter import Site
+from simgpu.cuda_c.lockstep.team import Launch, Team
+from simgpu.cuda_c.lockstep.values import varies
+from simgpu.cuda_c.memory.allocation import GlobalMemory
+from simgpu.cuda_c.memory.pointers import Ptr
+from simgpu.cuda_c.memory.regions import (
+    UNSIGNED,
+    WRITTEN,
+    ByteRegion,
+    every_lane,
+)
+from simgpu.cuda_c.types import CHAR, Array, Scalar
+from simgpu.errors import ReadOnlyError
+
+
+class GlobalRegion(ByteRegion):
+    """One allocation, during one launch.
+
+    `cell` is how many bytes the smallest element has that the kernel is expected to write. Reads of what is
+    `watched` are remembered, since something in the kernel may write there.
+    """
+
+    def __init__(self, memory: GlobalMemory, launch: Launch, cell: int, watched: bool) -> None:
+        super().__init__(memory.nbytes, launch, cell, memory.data)
+        self.memory = memory
+        self.watched = watched
+        self.advice = memory.advice
+        self.meter = launch.meter
+        self._touched: list[NDArray[np.uint8] | None] = [None, None]
+        self._hull: list[tuple[int, int] | None] = [None, None]
+
+    @property
+    def unwritten(self) -> NDArray[np.uint8] | None:
+        memory = self.memory
+        return None if memory.fully_initialised else memory.shadow
+
+    def store(
+        self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, value: Any, site: Site, wide: int
+    ) -> None:
+        if self.memory.readonly:
+            team.fault(
+                ReadOnlyError,
+                site.at,
+                int(mask.index[0]),
+                f"writes to '{ptr.name}', which may only be read",
+                array=ptr.name,
+            )
+        super().store(team, mask, ptr, scalar, value, site, wide)
+
+    def cells(
+        self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, site: Site
+    ) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        view, index = super().cells(team, mask, ptr, scalar, site)
+        self._touch(0, mask, 0, index, scalar.size)
+        blocks = team.layout.numbers[np.unique(team.layout.block[mask.index])]
+        team.launch.atomic_time[blocks] = team.clock
+        return view, index
+
+    def mark(self, shift: int, part: Any, size: int) -> None:
+        trail = self.memory.trail
+        if trail is not None:
+            trail.view(UNSIGNED[size])[shift:][part] = WRITTEN[size]
+        super().mark(shift, part, size)
+
+    def place(
+        self, team: Team, mask: Mask, shift: int, part: Any, size: int, write: bool
+    ) -> tuple[int, Any]:
+        self._touch(int(write), mask, shift, part, size)
+        return shift, part
+
+    def look_ahead(
+        self, mask: Mask, ptr: Ptr, scalar: Scalar
+    ) -> tuple[int, list[Any], list[Any]] | None:
+        """The elements of several turns of a loop, and what they hold; None if a turn has to load itself.
+
+        The address has a row for each turn. Nothing is counted: `read_ahead` does so when its turn comes.
+        """
+        where = None if self.watched else self.all_turns(mask, ptr, scalar.size)
+        if where is None or np.ndim(where[1]) < 2:
+            return None
+        shift, part = where
+        if not self.all_written(shift, part, scalar.size):
+            return None
+        value: Any = self.flat(scalar)[shift:][part]
+        if part.shape[1] == 1:
+            return shift, part[:, 0].tolist(), list(value[:, 0])
+        return shift, list(part), list(every_lane(mask, value))
+
+    def read_ahead(
+        self, team: Team, mask: Mask, shift: int, part: Any, size: int, site: Site
+    ) -> None:
+        """Note a load that was done ahead."""
+        self.count(team, site, mask, shift, part, size, size)
+        self._touch(0, mask, shift, part, size)
+
+    def needed(self, way: int) -> int:
+        """Different bytes that were loaded (0) or stored (1)."""
+        touched, hull = self._touched[way], self._hull[way]
+        if hull is not None:
+            low, high = hull
+            if touched is None:
+                return high - low
+            outside = int(touched[:low].sum()) + int(touched[high:].sum())
+            return high - low + outside
+        return 0 if touched is None else int(touched.sum())
+
+    # -- bookkeeping
+
+    def count(
+        self, team: Team, site: Site, mask: Mask, shift: int, part: Any, size: int, wide: int
+    ) -> None:
+        # An allocation begins on a sector, so a shift by whole sectors does not change their number.
+        if shift:
+            part = part + shift
+        if wide != size:
+            part = part // (wide // size)
+        self.meter.global_access(site, mask, part, wide)
+
+    def _touch(self, way: int, mask: Mask, shift: int, part: Any, size: int) -> None:
+        meter = self.meter
+        if meter.exact_left > 0:
+            meter.exact_left -= mask.n * (len(part) if np.ndim(part) == 2 else 1)
+            touched = self._touched[way]
+            if touched is None:
+                room = -(-self.nbytes // 16) * 16
+                touched = self._touched[way] = np.zeros(room, np.uint8)
+            touched.view(UNSIGNED[size])[shift:][part] = WRITTEN[size]
+            return
+        if varies(part):
+            low, high = int(part.min()), int(part.max())
+        else:
+            low = high = part
+        low, high = (low + shift) * size, (high + shift + 1) * size
+        hull = self._hull[way]
+        self._hull[way] = (low, high) if hull is None else (min(low, hull[0]), max(high, hull[1]))
+
+
+def literal(team: Team, text: str) -> Ptr:
+    """The characters of a string literal, in memory that no thread may write."""
+    known = team.launch.literals.get(text)
+    if known is None:
+        content = np.frombuffer(text.encode() + b"\0", np.uint8)
+        name = f'"{text}"'
+        memory = GlobalMemory(len(content), name)
+        memory.data[:] = content
+        memory.mark_written()
+        memory.readonly = True
+        region = GlobalRegion(memory, team.launch, 1, False)
+        region.declare(name, Array(CHAR, len(content), True))
+        known = team.launch.literals[text] = Ptr(region, 0, 1, 0, name)
+    return known

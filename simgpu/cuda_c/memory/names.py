@@ -1,0 +1,59 @@
+"""What messages call an element of a memory: as the source would, `tile[1][7]` or `p[16].w`."""
+
+from __future__ import annotations
+
+from simgpu.cuda_c.types import Array, CType, Pointer, Scalar, Struct, size_of
+
+
+class Named:
+    """A memory that knows how its variables were declared."""
+
+    def __init__(self) -> None:
+        # The type of what each name stands for; a pointer stands for an array of its targets.
+        self.types: dict[str, CType] = {}
+
+    def declare(self, name: str, ctype: CType) -> None:
+        """Note the type of a variable or parameter by which this memory is known."""
+        if isinstance(ctype, Pointer):
+            ctype = Array(ctype.target, 0)
+        self.types[name] = ctype
+
+    def spelled(self, name: str, byte: int, size: int) -> str:
+        """An element of `size` bytes; by its number alone if the type has no such element there."""
+        text, ctype, at = self._follow(name, byte, 0)
+        if isinstance(ctype, Scalar | Pointer) and size_of(ctype) == size and not at:
+            return text
+        return f"'{name}'[{byte // size}]"
+
+    def row(self, name: str, byte: int, nbytes: int) -> str:
+        """An array of `nbytes` within a variable; nothing if there is none."""
+        text, ctype, at = self._follow(name, byte, nbytes)
+        return "" if isinstance(ctype, Scalar) or at else text
+
+    def _follow(self, name: str, byte: int, least: int) -> tuple[str, CType | None, int]:
+        """What is at a byte, the outermost that is not larger than `least`; and the bytes before."""
+        ctype, at, text = self.types.get(name), byte, f"'{name}'"
+        while isinstance(ctype, Array | Struct):
+            if least and isinstance(ctype, Array) and size_of(ctype) == least:
+                break
+            if isinstance(ctype, Struct):
+                field = [f for f in ctype.fields if f.offset <= at][-1]
+                ctype, at, text = field.type, at - field.offset, f"{text}.{field.name}"
+            else:
+                number, at = divmod(at, max(1, size_of(ctype.element)))
+                ctype, text = ctype.element, f"{text}[{number}]"
+        return text, ctype, at
+
+    def extent(self, name: str, nbytes: int, size: int) -> str:
+        """How far it goes: `it has 8 elements, valid are 0 to 7`."""
+        ctype = self.types.get(name)
+        if isinstance(ctype, Array) and isinstance(ctype.element, Array):
+            dims = ""
+            while isinstance(ctype, Array):
+                dims, ctype = f"{dims}[{ctype.length or ''}]", ctype.element
+            return f"it is declared {dims}"
+        if isinstance(ctype, Array) and isinstance(ctype.element, Struct):
+            size = ctype.element.size
+        bound = nbytes // size
+        valid = f"valid are 0 to {bound - 1}" if bound > 0 else "it is empty"
+        return f"it has {bound} element{'s' if bound != 1 else ''}, {valid}"

@@ -1,0 +1,136 @@
+"""Pointers, one for all threads or one each, and what every memory does for them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from math import gcd
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simgpu.cuda_c.lockstep.masks import Mask
+from simgpu.cuda_c.lockstep.meter import Site
+from simgpu.cuda_c.lockstep.team import Team
+from simgpu.cuda_c.lockstep.values import varies
+from simgpu.cuda_c.types import Scalar
+
+
+class Region(Protocol):
+    """Memory that a pointer points into: global, shared, or of each thread."""
+
+    def load(self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, site: Site, wide: int) -> Any:
+        """The values at an address; elsewhere than in `mask` they mean nothing.
+
+        `wide` is the number of bytes that one request of this access moves; 0 if it was counted
+        already, as part of a vector.
+        """
+        ...
+
+    def store(
+        self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, value: Any, site: Site, wide: int
+    ) -> None:
+        """Write the values of the lanes in `mask`; the highest lane wins where several meet."""
+        ...
+
+    def cells(
+        self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, site: Site
+    ) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """A flat view, and the index into it of each lane of `mask`, for an atomic to work on."""
+        ...
+
+
+def row_of(part: Any, turn: int) -> Any:
+    """What a turn has of a value: its row, one number for all lanes, or the same as all turns."""
+    if np.ndim(part) < 2:
+        return part
+    return part[turn] if part.shape[1] > 1 else int(part[turn, 0])
+
+
+@dataclass(slots=True)
+class Found:
+    """Where the lanes of a mask find their elements of `size` bytes by an address: at `shift + part`."""
+
+    mask: Mask | None = None
+    size: int = 0
+    shift: int = 0
+    part: Any = None
+    rows: dict[int, Any] = field(default_factory=dict[int, Any])  # of `part`, by turns of a loop
+    stores: int = 0  # how many there were
+    apart: bool = False  # whether it is known that no two lanes have the same element
+    written: bool = False  # whether it is known that something has been written to all of them
+    loads: int = 0  # in which turns were side by side
+    grid: NDArray[Any] | None = None  # see `memory.loads_in_summing_loops`
+
+    def lead(self, mask: Mask, size: int, shift: int, part: Any) -> None:
+        """Remember where the lanes of a mask find their elements."""
+        self.mask, self.size, self.shift, self.part = mask, size, shift, part
+        self.rows, self.stores, self.apart, self.written = {}, 0, False, False
+        self.loads, self.grid = 0, None
+
+    def row(self, turn: int) -> Any:
+        """What a turn has of the elements; the same object each time."""
+        row = self.rows.get(turn)
+        if row is None:
+            row = row_of(self.part, turn)
+            self.rows[turn] = row = row.copy() if varies(row) else row
+        return row
+
+    def leads(self, mask: Mask, size: int) -> bool:
+        """Whether it is of these lanes, and of elements of this size."""
+        return self.mask is mask and self.size == size
+
+
+@dataclass(frozen=True, slots=True)
+class Ptr:
+    """An address: byte `offset * stride + base` of a region.
+
+    Kept in this form, rather than as a number of bytes, so that `x[i]` needs no arithmetic: `i`
+    itself is the offset, and the element size the stride.
+    """
+
+    region: Region | None  # None is the null pointer
+    offset: Any  # the same for all threads, or one for each
+    # `stride` and `base`: bytes.
+    stride: int
+    base: int
+    name: str  # what messages call the array
+    # What its memory has found out about it, if it is kept; another address has nothing of it.
+    found: Found | None = field(default=None, init=False, repr=False, compare=False)
+
+    def keep(self) -> None:
+        """Have it remember what is found out about it, since it will be used again."""
+        if self.found is None:
+            object.__setattr__(self, "found", Found())
+
+    def plus(self, count: Any, step: int) -> Ptr:
+        """Address of element `count` of those that begin here, `step` bytes each."""
+        uniform = not varies(count)
+        if uniform:
+            count = int(count)
+        if not varies(self.offset):
+            base = self.base + self.offset * self.stride
+            if uniform:
+                return Ptr(self.region, 0, step, base + count * step, self.name)
+            return Ptr(self.region, count, step, base, self.name)
+        if uniform:
+            return replace(self, base=self.base + count * step)
+        if self.stride == step:
+            return replace(self, offset=_wide(self.offset) + _wide(count))
+        unit = gcd(self.stride, step)
+        offset = _wide(self.offset) * (self.stride // unit) + _wide(count) * (step // unit)
+        return Ptr(self.region, offset, unit, self.base, self.name)
+
+    def moved(self, distance: int) -> Ptr:
+        """The address so many bytes further."""
+        return replace(self, base=self.base + distance) if distance else self
+
+    def address(self) -> Any:
+        """Bytes from the start of the region: an int, or an array of int64."""
+        if varies(self.offset):
+            return _wide(self.offset) * self.stride + self.base
+        return self.offset * self.stride + self.base
+
+
+def _wide(value: NDArray[Any]) -> NDArray[np.int64]:
+    return value.astype(np.int64, copy=False)

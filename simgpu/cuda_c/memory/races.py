@@ -1,0 +1,322 @@
+"""Who touched what, since when nothing has been in order: the race detector.
+
+Two accesses of one element by two threads are *ordered* if a barrier of their block, or of their
+warp, came between. If they are not ordered and one of them writes, a GPU may do them in either
+order, and the kernel is wrong even if it happens to print the right numbers.
+
+Time is the number of the memory access (`Team.clock`). A thread's last barrier is a time too, so
+"ordered" is a comparison, and no barrier needs to clear anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simgpu.cuda_c.lockstep.masks import Mask
+from simgpu.cuda_c.lockstep.meter import Site
+from simgpu.cuda_c.lockstep.team import Team
+from simgpu.errors import RaceError
+
+Cells = NDArray[np.int64]
+Changes: TypeAlias = Callable[[], NDArray[np.bool_]]
+_NOBODY = -1
+_ONE, _WARP, _BLOCK, _MANY = 1, 2, 3, 4  # how many have read an element in this interval
+
+
+class Watched(Protocol):
+    """The memory whose cells are watched."""
+
+    shared: bool
+
+    def element(self, name: str, cell: int, size: int) -> tuple[str, int, int]:
+        """What messages call the element of `size` bytes that a cell is in; its number; of how many."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Accessed:
+    """What an access is to: a memory, by a name, in elements of a size."""
+
+    memory: Watched
+    name: str
+    size: int
+
+
+class Shadow:
+    """For each cell of a region: who wrote it last and when, and who read it last and when.
+
+    Parameters
+    ----------
+    cells : int
+        How many there are.
+    """
+
+    def __init__(self, cells: int) -> None:
+        self.cells = cells
+        self._writer: NDArray[np.int64] | None = None
+        self._reader: NDArray[np.int64] | None = None
+
+    def _writes(self) -> None:
+        if self._writer is None:
+            self._writer = np.full(self.cells, _NOBODY, np.int64)
+            self._write_time = np.zeros(self.cells, np.int64)
+            self._by_atomic = np.zeros(self.cells, np.bool_)
+        assert self._writer is not None
+
+    def _reads(self) -> None:
+        if self._reader is None:
+            self._reader = np.full(self.cells, _NOBODY, np.int64)
+            self._read_time = np.zeros(self.cells, np.int64)
+            self._readers = np.zeros(self.cells, np.uint8)
+
+    # -- the accesses
+
+    def read(self, team: Team, mask: Mask, cells: Cells, site: Site, what: Accessed) -> None:
+        """Check a read against the last writes, and remember it."""
+        me = mask.take(team.thread_id)
+        if self._writer is not None:
+            writer = self._writer.take(cells)
+            if ((writer != me) & (writer >= 0)).any():
+                self._check_writer(team, mask, cells, site, what, False, False, None)
+        self._reads()
+        assert self._reader is not None
+        before = self._reader.take(cells)
+        new = (before == me) | (before == _NOBODY)
+        if new.all() and (self._readers.take(cells) <= _ONE).all():
+            kinds = None
+        else:
+            kinds = self._merge_readers(team, mask, cells, me, before, what)
+        self._reader[cells] = me
+        self._read_time[cells] = team.clock
+        clash = self._reader.take(cells) != me
+        if kinds is None and not clash.any():
+            self._readers[cells] = np.maximum(self._readers.take(cells), _ONE)
+            return
+        if kinds is None:
+            kinds = np.maximum(self._readers.take(cells), _ONE)
+        if clash.any():
+            other = self._reader.take(cells)
+            kinds = np.maximum(kinds, np.where(clash, _relation(me, other), _ONE))
+        # The marks go in this order, because of several lanes on one cell the gravest mark must stay.
+        for kind in (_ONE, _WARP, _BLOCK, _MANY):
+            chosen = kinds == kind
+            if chosen.any():
+                self._readers[cells[chosen]] = kind
+
+    def _merge_readers(
+        self,
+        team: Team,
+        mask: Mask,
+        cells: Cells,
+        me: NDArray[np.int64],
+        before: NDArray[np.int64],
+        what: Accessed,
+    ) -> NDArray[np.uint8]:
+        kinds = self._readers.take(cells)
+        when = self._read_time.take(cells)
+        # What a barrier has put behind this thread, it has put behind all that comes after: so the mark
+        # may be replaced, if that barrier was one of all who read.
+        settled = (
+            (kinds != _MANY) & (before >> 10 == me >> 10) & (when <= mask.take(team.block_time))
+        )
+        settled |= (kinds <= _WARP) & (before >> 5 == me >> 5) & (when <= mask.take(team.warp_time))
+        never = np.zeros(len(me), np.bool_)
+        settled |= (kinds <= _ONE) & self._handed_over(team, mask, me, before, when, never, what)
+        fresh = (before == _NOBODY) | settled
+        same = (before == me) & (kinds <= _ONE)
+        grown = np.maximum(kinds, _relation(me, before))
+        return np.where(fresh | same, np.uint8(_ONE), grown).astype(np.uint8)
+
+    def write(
+        self,
+        team: Team,
+        mask: Mask,
+        cells: Cells,
+        site: Site,
+        what: Accessed,
+        changes: Changes | None,
+        atomic: bool = False,
+    ) -> None:
+        """Check a write against earlier accesses, and remember it.
+
+        Parameters
+        ----------
+        changes : callable, optional
+            Says which lanes write something else than what is there: two threads that write the same
+            value do no harm. Without it every write is a change.
+        atomic : bool
+            Atomics do not race with each other.
+        """
+        me = mask.take(team.thread_id)
+        self._writes()
+        assert self._writer is not None
+        writer = self._writer.take(cells)
+        if ((writer != me) & (writer >= 0)).any():
+            self._check_writer(team, mask, cells, site, what, True, atomic, changes)
+        if self._reader is not None:
+            reader = self._reader.take(cells)
+            if ((reader >= 0) & ((reader != me) | (self._readers.take(cells) > _ONE))).any():
+                self._check_readers(team, mask, cells, site, what)
+        self._writer[cells] = me
+        self._write_time[cells] = team.clock
+        self._by_atomic[cells] = atomic or (site.volatile and team.launch.watches)
+
+    # -- the checks; they are slow, and run only where two threads met
+
+    def _check_writer(
+        self,
+        team: Team,
+        mask: Mask,
+        cells: Cells,
+        site: Site,
+        what: Accessed,
+        writes: bool,
+        atomic: bool,
+        changes: Changes | None,
+    ) -> None:
+        assert self._writer is not None
+        me = mask.take(team.thread_id)
+        other = self._writer.take(cells)
+        when = self._write_time.take(cells)
+        by_atomic = self._by_atomic.take(cells)
+        bad = (other >= 0) & (other != me) & ~self._ordered(team, mask, me, other, when, site)
+        if atomic or (site.volatile and team.launch.watches):
+            bad &= ~by_atomic
+        elif writes and changes is not None and bad.any():
+            bad &= changes() | by_atomic
+        if bad.any():
+            bad &= ~self._handed_over(team, mask, me, other, when, by_atomic, what)
+        if bad.any():
+            did = "updates atomically" if by_atomic[int(bad.argmax())] else "writes"
+            self._report(team, mask, bad, cells, other, site, what, writes, did)
+
+    def _check_readers(
+        self, team: Team, mask: Mask, cells: Cells, site: Site, what: Accessed
+    ) -> None:
+        assert self._reader is not None
+        me = mask.take(team.thread_id)
+        other = self._reader.take(cells)
+        when = self._read_time.take(cells)
+        kinds = self._readers.take(cells)
+        alone = (other == me) & (kinds <= _ONE)
+        ordered = self._ordered(team, mask, me, other, when, site)
+        # Reads by several threads are ordered only by a barrier of all of them: of the block, if it
+        # holds them, and by none if other blocks read too.
+        ordered &= (kinds != _MANY) & ((kinds != _BLOCK) | (when <= mask.take(team.block_time)))
+        bad = (other >= 0) & ~alone & ~ordered
+        if bad.any():
+            never = np.zeros(len(me), np.bool_)
+            handed = self._handed_over(team, mask, me, other, when, never, what)
+            if team.launch.watches and not what.memory.shared:
+                # Several blocks have read it. If all that this one knows is that it has met others since, by
+                # a fence and an atomic, then that it met all of them is taken on trust.
+                fence, atomic = team.launch.fence_time, team.launch.atomic_time
+                handed |= (kinds == _MANY) & (fence[me >> 10] >= when) & (atomic[me >> 10] >= when)
+            bad &= ~handed
+        if bad.any():
+            by_warp = bool((kinds[bad] <= _WARP).all())
+            self._report(team, mask, bad, cells, other, site, what, True, "reads", by_warp)
+
+    def _ordered(
+        self, team: Team, mask: Mask, me: Any, other: Any, when: Any, site: Site
+    ) -> NDArray[np.bool_]:
+        same_block = me >> 10 == other >> 10
+        same_warp = me >> 5 == other >> 5
+        by_block = when <= mask.take(team.block_time)
+        if site.volatile:
+            # Old samples rely on warps in step, and say volatile to keep the compiler from reordering.
+            return (same_block & by_block) | same_warp
+        return (same_block & by_block) | (same_warp & (when <= mask.take(team.warp_time)))
+
+    def _handed_over(
+        self, team: Team, mask: Mask, me: Any, other: Any, when: Any, by_atomic: Any, what: Accessed
+    ) -> NDArray[np.bool_]:
+        """Whether the other thread published what it did by a fence, and this one fetched it.
+
+        The pattern is: write, `__threadfence()`, atomic; and in the reading thread an atomic, or a volatile
+        load, whose result says that the other one is done. That it was looked at is taken on trust. Between
+        two blocks it is enough that one thread of each does so, since a barrier tells the others.
+        """
+        mine, theirs = me >> 10, other >> 10
+        near = np.zeros(len(me), np.bool_)
+        if team.fenced is not None and team.fetched is not None:
+            lanes = mask.index
+            lane = np.where(mine == theirs, lanes - (me & 1023) + (other & 1023), 0)
+            fenced = team.fenced[lane]
+            near = (mine == theirs) & (fenced >= when) & (team.fetched[lanes] >= fenced)
+        if what.memory.shared:
+            return near
+        fence, atomic = team.launch.fence_time, team.launch.atomic_time
+        published = (fence[theirs] >= when) & (atomic[mine] >= fence[theirs])
+        if team.launch.watches:
+            # An earlier fence than the last may have done it. Cells that nobody has touched race with
+            # nothing, and are left out to save time.
+            since = (other >= 0) & (fence[theirs] >= when) & ~published
+            for k in np.flatnonzero(since).tolist():
+                first, last = int(when[k]), int(atomic[mine[k]])
+                published[k] = team.launch.fenced_between(int(theirs[k]), first, last)
+        counted = by_atomic & (fence[mine] > 0) & (atomic[mine] >= when)
+        return near | ((mine != theirs) & (published | counted))
+
+    def _report(
+        self,
+        team: Team,
+        mask: Mask,
+        bad: NDArray[np.bool_],
+        cells: Cells,
+        other: NDArray[np.int64],
+        site: Site,
+        what: Accessed,
+        writes: bool,
+        did: str,
+        by_warp: bool = True,
+    ) -> None:
+        k = int(bad.argmax())
+        lane = int(mask.index[k])
+        mine, theirs = int(team.thread_id[lane]), int(other[k])
+        thread = team.launch.thread_name(theirs & 1023)
+        text, index, bound = what.memory.element(what.name, int(cells[k]), what.size)
+        if mine >> 10 == theirs >> 10:
+            if mine == theirs:
+                who = "other threads"
+                did = {"reads": "read", "writes": "write"}.get(did, "update atomically")
+            else:
+                who = f"thread {thread}"
+            near = team.thread_id[mask.index[bad]] >> 5 == other[bad] >> 5
+            # In a block of several warps others may race as well: the first who do so end the run.
+            if not by_warp or not near.all():
+                cure = "without a __syncthreads() between them"
+            elif team.launch.threads <= 32:
+                cure = "without a __syncwarp() between them"
+            else:
+                cure = (
+                    "without a __syncthreads() between them (these two are in one warp, for which "
+                    "__syncwarp() is enough)"
+                )
+        else:
+            who = f"thread {thread} of block {team.launch.block_name(theirs >> 10)}"
+            cure = "and nothing orders two blocks of one launch: use an atomic, or two launches"
+        verb = "writes" if writes else "reads"
+        space = "shared memory" if what.memory.shared else "global memory"
+        team.fault(
+            RaceError,
+            site.at,
+            lane,
+            f"{verb} {text} in {space}, which {who} {did}, {cure}",
+            array=what.name,
+            index=index,
+            bound=bound,
+        )
+
+
+def _relation(me: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.uint8]:
+    kinds = np.full(len(me), _MANY, np.uint8)
+    kinds[me >> 10 == other >> 10] = _BLOCK
+    kinds[me >> 5 == other >> 5] = _WARP
+    kinds[me == other] = _ONE
+    return kinds

@@ -1,0 +1,204 @@
+"""Running the blocks of a launch: batch after batch, and those again who had to wait for others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simgpu.cuda_c.compile.kernels import Code
+from simgpu.cuda_c.cost.tally import Tally
+from simgpu.cuda_c.lockstep.masks import Mask, join
+from simgpu.cuda_c.lockstep.team import Launch, Team
+from simgpu.cuda_c.lockstep.waiting_threads import Group
+from simgpu.errors import DeadlockError
+
+
+class Blocks:
+    """The blocks of a launch, of which as many are under way as fit on the device.
+
+    `values` is what the slots of the parameters hold, and `wanted` the numbers of the blocks, in the order
+    in which they begin.
+    """
+
+    def __init__(
+        self,
+        launch: Launch,
+        code: Code,
+        tally: Tally,
+        values: Mapping[int, Any],
+        wanted: NDArray[np.int64],
+    ) -> None:
+        self._launch = launch
+        self._code = code
+        self._tally = tally
+        self._values = values
+        self._wanted = wanted
+        self._waiting: list[Team] = []
+        self._first = 0  # of those that have not begun
+
+    def run(self) -> bool:
+        """Run on: to the end of all of them, or as far as they come without somebody else.
+
+        Returns
+        -------
+        bool
+            Whether all have ended. If not, they look at memory in vain until somebody else writes to it.
+
+        Raises
+        ------
+        KernelFault
+            `DeadlockError` and `BarrierError` among them: nobody else can help where threads are to meet.
+        """
+        try:
+            ended = self._run()
+            if not ended and not self._spinning():
+                self.stuck()
+        except KeyboardInterrupt as interrupt:
+            interrupt.add_note(self._launch.progress())
+            raise
+        return ended
+
+    def hurry(self) -> bool:
+        """As `run`, where nobody else will ever write to memory.
+
+        Threads that count how long they wait give up. `DeadlockError` if none does.
+        """
+        for team, group in self._spinning():
+            if group.patient:
+                team.resume, team.hurried = group.place, True
+                self._enter(team, team.waiters.take(group, group.bits))
+                self._waiting = [t for t in self._waiting if t.waiters.groups]
+                return self.run()
+        self.stuck()
+
+    def _run(self) -> bool:
+        limits = self._launch.limits
+        most = max(1, limits.batch_lanes // self._launch.threads)
+        self._go_on()
+        while self._first < len(self._wanted):
+            first = self._first
+            count = min(most, self._free(), len(self._wanted) - first)
+            if count < 1:
+                return False
+            self._first += count
+            self._begin(self._wanted[first : first + count])
+            self._go_on()
+        return not self._waiting
+
+    def _spinning(self) -> list[tuple[Team, Group]]:
+        groups = [(team, g) for team in self._waiting for g in team.waiters.groups.values()]
+        return [(team, g) for team, g in groups if g.meets is None]
+
+    def _free(self) -> int:
+        """Blocks that may begin now."""
+        resident = self._launch.limits.resident_blocks
+        if resident is None or not self._code.watches:
+            return len(self._wanted)
+        return resident - sum(_alive(team) for team in self._waiting)
+
+    def _begin(self, numbers: NDArray[np.int64]) -> None:
+        team = Team(self._launch, numbers, self._code.slots, self._code.exits)
+        self._launch.begun += len(numbers)
+        self._tally.begin_batch(team.layout)
+        for slot, value in self._values.items():
+            team.slots[slot] = value
+            team.born[slot] = team.full
+        for step in self._code.entry:
+            step(team, team.full)
+        self._enter(team, team.full)
+
+    def _enter(self, team: Team, mask: Mask) -> None:
+        """Run lanes of a team until they end or wait."""
+        self._tally.enter(team.layout)
+        team.clock = self._launch.clock
+        team.exited = join(self._code.body(team, mask), team.exited)
+        self._launch.clock = team.clock
+        if not team.waiters.groups:
+            self._tally.end_batch(team.layout)
+        elif team not in self._waiting:
+            self._waiting.append(team)
+
+    def _go_on(self) -> None:
+        """Run whoever need not wait any more, until there is none."""
+        while True:
+            for team in self._waiting:
+                found = team.waiters.ready(self._launch.changes, team.exited)
+                if found is not None:
+                    break
+            else:
+                if not self._meet():
+                    return
+                continue
+            group, bits = found
+            team.resume = group.place
+            self._enter(team, team.waiters.take(group, bits))
+            self._waiting = [t for t in self._waiting if t.waiters.groups]
+
+    def _meet(self) -> bool:
+        """Let all blocks pass the barrier of the grid, if all have come."""
+        launch = self._launch
+        x, y, z = launch.grid
+        waiting = [t.waiters.groups for t in self._waiting]
+        here = [next(iter(groups.values())) for groups in waiting if len(groups) == 1]
+        places = {group.place for group in here if group.meets and group.meets.by == "grid"}
+        blocks = sum(_alive(team) for team in self._waiting)
+        if len(here) < len(waiting) or len(places) != 1 or blocks < x * y * z:
+            return False
+        launch.clock += 1
+        launch.fence_time[:] = launch.atomic_time[:] = launch.clock
+        for team, group in zip(list(self._waiting), here, strict=True):
+            team.block_time = team.warp_time = launch.clock
+            team.resume, team.grid_met = group.place, True
+            self._enter(team, team.waiters.take(group, group.bits))
+        self._waiting = [t for t in self._waiting if t.waiters.groups]
+        return True
+
+    def stuck(self) -> NoReturn:
+        """Report that nobody can go on."""
+        left = len(self._wanted) - self._first
+        groups = [(team, g) for team in self._waiting for g in team.waiters.groups.values()]
+        spinning = self._spinning()
+        grid = [(team, g) for team, g in groups if g.meets is not None and g.meets.by == "grid"]
+        if grid and not spinning:
+            team, group = grid[0]
+            team.fault(
+                DeadlockError,
+                group.at,
+                int(group.bits.argmax()),
+                "waits for ever at this barrier of the grid: not all threads of all blocks come to it",
+            )
+        if not spinning:
+            team, group = groups[0]
+            team.resume, team.forced = group.place, True
+            self._enter(team, team.waiters.take(group, group.bits))
+            raise AssertionError("threads that were waited for have come")
+        team, group = spinning[0]
+        more = int(sum(np.count_nonzero(g.bits) for _, g in groups)) - 1
+        others = f" (and {more} more threads wait)" if more else ""
+        why = "whoever could change that has ended, or waits itself, be it a thread or the host"
+        if left:
+            resident = self._launch.limits.resident_blocks
+            others_begin = "other one begins" if left == 1 else f"{left} others begin"
+            why = (
+                f"{resident} blocks fit on the device at once, all of them wait, and the {others_begin} "
+                "only when one of these ends. Launch no more blocks than fit, or let blocks wait only "
+                "for such as have begun before, by numbers from an atomic counter"
+            )
+        team.fault(
+            DeadlockError,
+            group.at,
+            int(group.bits.argmax()),
+            f"waits for ever in this loop for memory to change{others}: {why}",
+        )
+
+
+def _alive(team: Team) -> int:
+    """Blocks of a team that have not ended."""
+    layout = team.layout
+    if team.exited is None:
+        return layout.blocks
+    ended = team.exited.bits.reshape(layout.blocks, layout.threads).all(axis=1)
+    return layout.blocks - int(np.count_nonzero(ended))

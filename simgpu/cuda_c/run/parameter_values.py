@@ -1,0 +1,113 @@
+"""What a launch is given, checked, and as the values of the parameters of a kernel."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from simgpu.cuda_c.compile.variables import Variable
+from simgpu.cuda_c.lockstep.team import Dim
+from simgpu.cuda_c.memory.addresses import Addresses
+from simgpu.cuda_c.memory.allocation import GlobalMemory
+from simgpu.cuda_c.types import Array, CType, Pointer, Scalar, leaves, size_of, spelled
+from simgpu.errors import ArrayDTypeError, LaunchConfigError
+
+Argument: TypeAlias = GlobalMemory | np.generic | int | float | bool | None
+
+# CUDA C++ Programming Guide, "Technical Specifications per Compute Capability".
+_MAX_BLOCK = (1024, 1024, 64)
+_MAX_THREADS = 1024
+_MAX_GRID = (2**31 - 1, 65535, 65535)
+
+
+def pointee(variable: Variable) -> CType:
+    """The element that a pointer or array is of, at the bottom."""
+    ctype = variable.type.target if isinstance(variable.type, Pointer) else variable.type
+    while isinstance(ctype, Array):
+        ctype = ctype.element
+    return ctype
+
+
+def check_shape(name: str, grid: Dim, block: Dim) -> None:
+    """Refuse a grid or block that no GPU takes."""
+    for what, dim, most in (("grid", grid, _MAX_GRID), ("block", block, _MAX_BLOCK)):
+        if len(dim) != 3 or any(n < 1 for n in dim):
+            raise LaunchConfigError(
+                f"kernel '{name}': a {what} of {dim} is not possible: it needs three numbers of at "
+                "least 1"
+            )
+        if any(n > m for n, m in zip(dim, most, strict=True)):
+            raise LaunchConfigError(
+                f"kernel '{name}': a {what} of {dim} is too large: at most {most}"
+            )
+    threads = block[0] * block[1] * block[2]
+    if threads > _MAX_THREADS:
+        raise LaunchConfigError(
+            f"kernel '{name}': a block of {block} has {threads} threads; at most {_MAX_THREADS} "
+            "are possible"
+        )
+
+
+def record_for(kernel: str, variable: Variable, given: Argument, addresses: Addresses) -> list[Any]:
+    """An argument as a struct of its parameter's type: the values of its leaves."""
+    ctype = variable.type
+    size = size_of(ctype)
+    if not isinstance(given, np.void) or given.nbytes != size:
+        raise ArrayDTypeError(
+            f"kernel '{kernel}': the parameter '{variable.name}' is a {spelled(ctype)}, of {size} bytes, "
+            f"{type(given).__name__} was given"
+        )
+    raw = given.tobytes()
+    out: list[Any] = []
+    for leaf, offset in leaves(ctype):
+        if isinstance(leaf, Scalar):
+            out.append(np.frombuffer(raw, leaf.dtype, 1, offset)[0])
+        else:
+            number = int(np.frombuffer(raw, np.uint64, 1, offset)[0])
+            out.append(addresses.known(number, size_of(leaf.target)))
+    return out
+
+
+def memory_for(kernel: str, variable: Variable, given: Argument) -> GlobalMemory:
+    """An argument for a pointer."""
+    if isinstance(given, GlobalMemory):
+        return given
+    raise ArrayDTypeError(
+        f"kernel '{kernel}': the parameter '{variable.name}' is a pointer, "
+        f"{type(given).__name__} {given!r} was given"
+    )
+
+
+def texture_for(kernel: str, variable: Variable, given: Argument) -> GlobalMemory:
+    """An argument for a texture."""
+    if isinstance(given, GlobalMemory) and given.texture is not None:
+        return given
+    raise ArrayDTypeError(
+        f"kernel '{kernel}': the parameter '{variable.name}' is a texture, {type(given).__name__} was given: "
+        "pass what agt.texture(x).sync() makes of the array"
+    )
+
+
+def number_for(kernel: str, variable: Variable, given: Argument) -> Any:
+    """An argument as a number of its parameter's type."""
+    ctype = variable.type
+    if isinstance(given, GlobalMemory) or not isinstance(ctype, Scalar):
+        what = ctype.name if isinstance(ctype, Scalar) else "not a number"
+        raise ArrayDTypeError(
+            f"kernel '{kernel}': the parameter '{variable.name}' is {what}, "
+            f"{type(given).__name__} was given"
+        )
+    number: Any = given
+    whole = isinstance(number, (bool, int, np.integer, np.bool_))
+    if ctype.is_integer and not whole:
+        raise ArrayDTypeError(
+            f"kernel '{kernel}': the parameter '{variable.name}' is {ctype.name}, the "
+            f"fraction {given!r} was given"
+        )
+    if ctype.is_integer and not ctype.lowest <= int(np.asarray(given)) <= ctype.highest:
+        raise ArrayDTypeError(
+            f"kernel '{kernel}': {given} does not fit the parameter '{variable.name}', which is "
+            f"{ctype.name}"
+        )
+    return np.asarray(given).astype(ctype.dtype)[()]

@@ -1,0 +1,431 @@
+"""Compiling a source: what the file declares, then kernel by kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simgpu.cuda_c.compile.braces import initialise
+from simgpu.cuda_c.compile.constants import evaluated
+from simgpu.cuda_c.compile.context import Context
+from simgpu.cuda_c.compile.conversions import convert
+from simgpu.cuda_c.compile.function_addresses import take_addresses
+from simgpu.cuda_c.compile.kernels import compile_kernel
+from simgpu.cuda_c.compile.rules import RULES
+from simgpu.cuda_c.compile.signature import (
+    PLACED,
+    Global,
+    Signature,
+    declared_variable,
+    instance_of,
+    signature_of,
+)
+from simgpu.cuda_c.compile.type_names import (
+    array_type,
+    declare_type,
+    resolve,
+    top_const,
+)
+from simgpu.cuda_c.compile.typed import (
+    Class,
+    Expr,
+    Number,
+    Refused,
+    Scope,
+    Target,
+    TypeBinding,
+)
+from simgpu.cuda_c.compile.variables import Variable
+from simgpu.cuda_c.cost.walk import walk
+from simgpu.cuda_c.lockstep.team import Dim, Limits
+from simgpu.cuda_c.memory.allocation import GlobalMemory
+from simgpu.cuda_c.run.commuting import added_to
+from simgpu.cuda_c.run.kernel import CompiledKernel, Execution, LaunchResult
+from simgpu.cuda_c.run.parameter_values import Argument
+from simgpu.cuda_c.syntax import ast
+from simgpu.cuda_c.syntax.parser import parse
+from simgpu.cuda_c.text.preprocessor import Preprocessed, preprocess
+from simgpu.cuda_c.text.source import Position, Source
+from simgpu.cuda_c.types import Array, Pointer, Scalar, Struct, Void, leaves, size_of
+from simgpu.errors import UnsupportedFeatureError
+
+
+@dataclass
+class _Global:
+    """A `__constant__` or `__device__` variable of the file."""
+
+    variable: Variable
+    initial: NDArray[np.uint8] | None
+    readonly: bool
+    known: Global | None  # to the host
+    awaited: bool = False  # has no value until the host gives it one
+
+
+_DEEP = (
+    "this is nested too deep: templates that need each other without an end, or hundreds of operators, "
+    "brackets or branches within each other"
+)
+
+
+class Program:
+    """A compiled source.
+
+    Kernels are compiled when the source is; instances of template kernels when first asked for.
+    """
+
+    def __init__(self, source: Source, unit: ast.Unit, text: Preprocessed, contract: bool) -> None:
+        self._source = source
+        self._contract = contract
+        self._text = text
+        self._functions: dict[str, list[ast.Function]] = {}
+        self._scope = Scope()
+        self._spaces: dict[str, tuple[str, ...]] = {}  # the namespace of each type and variable
+        self._globals: list[_Global] = []
+        self._shared: list[tuple[ast.Declarator, set[str]]] = []
+        self._compiled: dict[str, CompiledKernel] = {}
+        self._signatures: dict[str, Signature] = {}
+        self._adds: dict[str, tuple[str, ...]] = {}
+        self._refused: dict[str, UnsupportedFeatureError] = {}
+        self._classes: dict[Struct, Class] = {}
+        self._called: dict[str, list[ast.Function]] = {}
+        self._targets: list[Target] = []
+        named: list[ast.Name] = []
+        own = {function.name for function in unit.functions}
+        for node in ast.parts_of([unit.order, unit.functions]):
+            if isinstance(node, ast.Function):  # members of classes among them
+                self._called.setdefault(node.name, []).append(node)
+            elif isinstance(node, ast.Name) and node.name in own:
+                named.append(node)
+        for function in unit.functions:
+            self._functions.setdefault(function.name, []).append(function)
+        for node in unit.order:
+            self._define(node, unit.namespaces.get(id(node), ()))
+        take_addresses(self._context(), named)
+        self._memory = self._place_globals()
+        self._known = tuple(g.known for g in self._globals if g.known is not None)
+        for function in unit.functions:
+            if function.kernel and function.template is None and function.body is not None:
+                self._compile_early(function)
+        if len(self._refused) == 1 and not self._compiled:
+            raise next(iter(self._refused.values()))
+
+    def _compile_early(self, function: ast.Function) -> None:
+        """Compile a kernel; if it is one that only a GPU runs, say so when it is asked for."""
+        try:
+            self._find(function.name)
+        except UnsupportedFeatureError as error:
+            self._refused[function.name] = error
+
+    @property
+    def kernels(self) -> Mapping[str, Signature]:
+        """The kernels that are compiled, by name; templates as far as they have been asked for."""
+        return MappingProxyType(self._signatures)
+
+    @property
+    def variables(self) -> Mapping[str, GlobalMemory]:
+        """Memory of the file's `__constant__` and `__device__` variables, for the host to set."""
+        return MappingProxyType(self._memory)
+
+    def twin(self) -> Program:
+        """The same program with variables of its own, as a second module on a device has them."""
+        other = object.__new__(Program)
+        other.__dict__.update(self.__dict__)
+        other._memory = self._place_globals()
+        return other
+
+    def instantiate(self, name: str) -> Signature:
+        """Parameters of a kernel, or of an instance such as `"scale<float, 16>"`.
+
+        Raises
+        ------
+        KernelCompileError
+            If there is no such kernel, or the instance cannot be compiled.
+        """
+        return self._signatures[self._find(name).name]
+
+    def footprint(self, name: str) -> tuple[int, int]:
+        """Registers of a thread of a kernel, and bytes of static shared memory of a block."""
+        kernel = self._find(name)
+        return kernel.costs.registers, kernel.code.shared_bytes
+
+    def check_room(self, name: str, blocks: int, fit: int) -> None:
+        """`LaunchConfigError` if a kernel's blocks meet at a barrier of the grid, and only `fit` fit."""
+        self._find(name).check_room(blocks, fit)
+
+    # -- compiling
+
+    def _context(self) -> Context:
+        """The state with which the compilation of one kernel, or of one item of the file, begins."""
+        return Context(
+            self._source,
+            self._functions,
+            Scope(self._scope),
+            RULES,
+            contract=self._contract,
+            text=self._text,
+            slots=len(self._globals),
+            classes=self._classes,
+            called=self._called,
+            targets=self._targets,
+        )
+
+    def _define(self, node: ast.Node, around: tuple[str, ...]) -> None:
+        c = self._context()
+        c.file_scope = c.scope = self._scope
+        for item in [node] if isinstance(node, ast.StructDef) else getattr(node, "items", ()):
+            if self._spaces.setdefault(item.name, around) != around:
+                self._twice(item)
+                return
+        if isinstance(node, ast.Refused):
+            self._scope.names[node.name] = Refused(node.error)
+            return
+        if isinstance(node, ast.StructDef):
+            declare_type(c, node)
+        given = node.variables if isinstance(node, ast.StructDef) else node
+        if not isinstance(given, ast.Declaration):
+            return
+        if given is not node and not given.storage & {*PLACED, "typedef"}:
+            return  # variables of the host, behind their struct
+        for item in given.items:
+            self._define_name(c, item, given.storage)
+
+    def _twice(self, item: ast.StructDef | ast.Declarator) -> None:
+        """Refuse a type or variable that two namespaces have, where it is used: they are not told apart."""
+        try:
+            self._source.unsupported(item.at, f"'{item.name}' in two namespaces: give it two names")
+        except UnsupportedFeatureError as error:
+            self._scope.names[item.name] = Refused(error)
+
+    def _define_name(self, c: Context, item: ast.Declarator, storage: set[str]) -> None:
+        ctype = resolve(c, item.type)
+        if "typedef" in storage:
+            self._scope.names[item.name] = TypeBinding(array_type(c, ctype, item.dims))
+            return
+        if "__shared__" in storage:
+            self._shared.append((item, storage))
+            return
+        const = top_const(item.type)
+        placed = bool(storage & PLACED)
+        if not placed and not item.dims and isinstance(ctype, Scalar):
+            if item.init is None:
+                self._source.fail(item.at, f"'{item.name}' is const and needs a value")
+            value = convert(c, evaluated(c, c.expression(item.init), item.init), ctype, item.at)
+            if value.constant is None:
+                self._source.unsupported(item.at, "a constant must be known at compile time")
+            self._scope.names[item.name] = Number(value)
+            return
+        whole = array_type(c, ctype, item.dims, const)
+        if item.dims and item.dims[0] is None and isinstance(item.init, ast.Braces):
+            whole = Array(ctype, len(item.init.items), const)
+        readonly = "__constant__" in storage or const or not placed
+        # To C++ a `__constant__` variable is no const one: who writes to it is told when the kernel runs.
+        unchanging = const or not placed
+        variable = Variable(item.name, whole, len(self._globals), memory=True, const=unchanging)
+        initial = None
+        if item.init is not None:
+            initial = self._initial(initialise(c, item.init, whole), variable, item.at)
+        self._scope.names[item.name] = variable
+        known = declared_variable(c, item, storage) if placed else None
+        awaited = "__constant__" in storage and item.init is None
+        self._globals.append(_Global(variable, initial, readonly, known, awaited))
+
+    def _initial(self, values: list[Expr], variable: Variable, at: Position) -> NDArray[np.uint8]:
+        data = np.zeros(size_of(variable.type), np.uint8)
+        known = [value for value in values if not isinstance(value.type, Void)]
+        for (leaf, offset), value in zip(leaves(variable.type), known, strict=True):
+            if value.constant is None:
+                self._source.unsupported(at, "an initial value must be known at compile time")
+            dtype = leaf.dtype if isinstance(leaf, Scalar) else np.uint64  # of null
+            raw = np.asarray(value.constant, dtype).reshape(1).view(np.uint8)
+            data[offset : offset + len(raw)] = raw
+        return data
+
+    def _place_globals(self) -> dict[str, GlobalMemory]:
+        placed: dict[str, GlobalMemory] = {}
+        for item in self._globals:
+            name = item.variable.name
+            memory = placed[name] = GlobalMemory(size_of(item.variable.type), name)
+            if item.initial is not None:
+                memory.data[:] = item.initial
+            if item.awaited:
+                memory.advice = f": set it first, as in kernel.constants['{name}'] = array"
+            else:
+                memory.mark_written()  # because variables without a value are zero
+            memory.readonly = item.readonly
+        return placed
+
+    def _find(self, name: str) -> CompiledKernel:
+        kernel = self._compiled.get(name)
+        if kernel is None:
+            c = self._context()
+            function, scope, canonical = instance_of(self._source, self._functions, c, name)
+            kernel = self._compiled.get(canonical)
+            if kernel is None:
+                try:
+                    kernel = self._compile(c, function, scope, canonical)
+                except RecursionError:
+                    self._source.unsupported(function.at, _DEEP)
+            self._compiled[name] = kernel
+        return kernel
+
+    def _compile(
+        self, c: Context, function: ast.Function, scope: Scope, name: str
+    ) -> CompiledKernel:
+        with c.seen_from(scope):
+            signature = signature_of(self._source, function, c, name, self._known)
+        code, record = compile_kernel(c, function, scope, self._shared)
+        variables = [g.variable for g in self._globals]
+        kernel = CompiledKernel(name, code, walk(record), variables)
+        self._compiled[name] = kernel
+        self._signatures[name] = signature
+        return kernel
+
+    # -- running
+
+    def begin(
+        self,
+        name: str,
+        grid: Dim,
+        block: Dim,
+        args: Sequence[Argument],
+        *,
+        dynamic_shared: int = 0,
+        limits: Limits | None = None,
+        sample: Sequence[int] | None = None,
+        find: Callable[[int], GlobalMemory | None] | None = None,
+    ) -> Execution:
+        """A launch of a kernel; what it returns runs it.
+
+        Parameters
+        ----------
+        name : str
+            Of the kernel; of an instance of a template as `"scale<float, 16>"`.
+        grid, block : tuple of int
+            Blocks of the grid, threads of a block: (x, y, z).
+        args : sequence
+            One for each parameter: memory for a pointer, a number for a number.
+        dynamic_shared : int
+            Bytes of `extern __shared__` memory.
+        limits : Limits, optional
+            What is checked, and when to give up.
+        sample : sequence of int, optional
+            Numbers of the only blocks that are to run. Counts are of these.
+        find : callable, optional
+            What memory of the device is at an address that is of none of the arguments.
+
+        Raises
+        ------
+        LaunchConfigError
+            A grid or block that no GPU takes.
+        UsageError, ArrayDTypeError
+            Arguments that do not fit the parameters.
+        """
+        return self._find(name).begin(
+            self._source,
+            self._memory,
+            grid,
+            block,
+            args,
+            dynamic_shared,
+            limits or Limits(),
+            sample,
+            find,
+        )
+
+    def follows(self, name: str) -> bool:
+        """Whether a kernel has to do with addresses as numbers: it may reach more than its arguments."""
+        return self._find(name).code.follows
+
+    def launch(
+        self,
+        name: str,
+        grid: Dim,
+        block: Dim,
+        args: Sequence[Argument],
+        *,
+        dynamic_shared: int = 0,
+        limits: Limits | None = None,
+        sample: Sequence[int] | None = None,
+        find: Callable[[int], GlobalMemory | None] | None = None,
+    ) -> LaunchResult:
+        """Run a kernel to its end; parameters as of `begin`.
+
+        Raises `KernelFault`, one of its subclasses, if the kernel does what no kernel may do. What it wrote
+        until then stays written.
+        """
+        execution = self.begin(
+            name,
+            grid,
+            block,
+            args,
+            dynamic_shared=dynamic_shared,
+            limits=limits,
+            sample=sample,
+            find=find,
+        )
+        return execution.finish()
+
+    def signals(self, name: str) -> tuple[bool, tuple[bool, ...]]:
+        """Whether a kernel may wait for others; and by which parameters it may hear of them, or tell them.
+
+        These are the ones that it accesses by atomics, or as volatile.
+        """
+        code = self._find(name).code
+        by = tuple(isinstance(p.type, Pointer) and p.origin.signals for p in code.parameters)
+        return code.watches, by
+
+    def adds(self, name: str) -> tuple[str, ...]:
+        """For each parameter, the atomic by which a kernel does nothing but add whole numbers to it, or "".
+
+        See `added_to`.
+        """
+        if name not in self._adds:
+            kernels = self._functions.get(name, [])  # no instances of templates
+            own = any(word.startswith("atomic") for word in self._functions)
+            added = added_to(kernels[0]) if len(kernels) == 1 and not own else {}
+            self._adds[name] = tuple(
+                added.get(p.name, "") if p.dtype is not None and p.dtype.kind in "iu" else ""
+                for p in self._signatures[name].parameters
+            )
+        return self._adds[name]
+
+
+@lru_cache(maxsize=256)
+def _compile_cached(source: str, contract: bool) -> Program:
+    text = Source(source)
+    prepared = preprocess(text)
+    try:
+        return Program(text, parse(text, prepared), prepared, contract)
+    except RecursionError:
+        text.unsupported(Position(1, 1), _DEEP)
+
+
+def compile_source(source: str, *, contract: bool = False) -> Program:
+    """Compile a source of CUDA C.
+
+    Parameters
+    ----------
+    source : str
+        Its text.
+    contract : bool
+        Fuse `a * b + c` into one operation with one rounding, as NVRTC does by default. Otherwise each
+        operation is rounded, as with NVRTC's `-fmad=false`.
+
+    Returns
+    -------
+    Program
+        Compiling the same text twice costs nothing; each program has variables of its own.
+
+    Raises
+    ------
+    KernelCompileError
+        What a CUDA compiler would refuse too; with line, column and a caret.
+    UnsupportedFeatureError
+        What a GPU would run, and this interpreter does not.
+    """
+    return _compile_cached(source, contract).twin()

@@ -1,0 +1,450 @@
+"""What the parser makes of a source. Types are still as written: templates fix them later."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias, cast
+
+from simgpu.cuda_c.text.source import Position
+from simgpu.cuda_c.types import CHAR, Scalar
+from simgpu.errors import UnsupportedFeatureError
+
+CONVERSION = "operator type "  # with struct and number, the name of `operator float()` and its like
+
+
+@dataclass(kw_only=True)
+class Node:
+    """Anything that has a place in the source."""
+
+    at: Position
+
+
+# -- types, as written
+
+
+@dataclass(kw_only=True)
+class TypeName(Node):
+    """A type before its declarator.
+
+    Attributes
+    ----------
+    base : str
+        Canonical spelling of a built-in type, or the name of a struct, typedef or template
+        parameter; "auto" where the initialiser decides.
+    arguments : list
+        Template arguments of a struct template.
+    nested : list of str
+        Names behind `::`, as in `Traits<T>::value_type`.
+    pointers : list of set of str
+        One set of qualifiers for each `*`, the innermost first.
+    function, array : FunctionType, ArrayType, optional
+        In the place of `base`: that of a pointer to a function, or of what a pointer to an array points to.
+    """
+
+    base: str
+    const: bool = False
+    volatile: bool = False
+    pointers: list[set[str]] = field(default_factory=list[set[str]])
+    reference: bool = False
+    arguments: list[TypeName | Expression] | None = None
+    nested: list[str] = field(default_factory=list[str])
+    function: FunctionType | None = None
+    array: ArrayType | None = None
+    of: Expression | None = None  # of `decltype(...)`: that of which it is the type
+
+
+@dataclass(kw_only=True)
+class FunctionType(Node):
+    """`returns (*)(params)`, whose value is the address of a function."""
+
+    returns: TypeName
+    params: list[Param]
+
+
+@dataclass(kw_only=True)
+class ArrayType(Node):
+    """`element (...)[dims]`."""
+
+    element: TypeName
+    dims: list[Dim]
+
+
+# -- expressions
+
+
+@dataclass(kw_only=True)
+class Expression(Node):
+    """Has a value."""
+
+
+Dim: TypeAlias = Expression | None  # the size of an array; None for an empty pair of brackets
+
+
+@dataclass(kw_only=True)
+class Literal(Expression):
+    """A number, character, `true`, `false`, or `nullptr` (whose type is None)."""
+
+    value: int | float
+    type: Scalar | None
+
+
+@dataclass(kw_only=True)
+class Text(Expression):
+    """A string."""
+
+    value: str
+
+    def characters(self) -> list[Expression]:
+        """What an array has that is made of it; the last one is 0."""
+        codes = [code - 256 * (code > 127) for code in self.value.encode()]
+        return [Literal(at=self.at, value=code, type=CHAR) for code in [*codes, 0]]
+
+
+@dataclass(kw_only=True)
+class Name(Expression):
+    """A variable, parameter or constant; or a function, perhaps with explicit template arguments."""
+
+    name: str
+    templates: list[TypeName | Expression] | None = None
+
+
+@dataclass(kw_only=True)
+class Unary(Expression):
+    """Prefix `- + ! ~ * &`."""
+
+    op: str
+    operand: Expression
+
+
+@dataclass(kw_only=True)
+class Increment(Expression):
+    """`++` and `--`, before or behind."""
+
+    op: str
+    operand: Expression
+    postfix: bool
+
+
+@dataclass(kw_only=True)
+class Binary(Expression):
+    """`left op right`, but not assignments and not the comma."""
+
+    op: str
+    left: Expression
+    right: Expression
+
+
+@dataclass(kw_only=True)
+class Assign(Expression):
+    """`target = value`, or `target op= value` with `op` set."""
+
+    op: str
+    target: Expression
+    value: Expression
+
+
+@dataclass(kw_only=True)
+class Conditional(Expression):
+    """`test ? yes : no`."""
+
+    test: Expression
+    yes: Expression
+    no: Expression
+
+
+@dataclass(kw_only=True)
+class Comma(Expression):
+    """`first, second`."""
+
+    first: Expression
+    second: Expression
+
+
+@dataclass(kw_only=True)
+class Index(Expression):
+    """`base[index]`."""
+
+    base: Expression
+    index: Expression
+
+
+@dataclass(kw_only=True)
+class Member(Expression):
+    """`base.name`; an arrow is written as a dereference and a dot."""
+
+    base: Expression
+    name: str
+
+
+@dataclass(kw_only=True)
+class Call(Expression):
+    """A call by name; `templates` are explicit template arguments.
+
+    A member function has an `object`, or an `owner` if it is called as `Type::name()`; any other may have
+    the namespace in front of it.
+    """
+
+    name: str
+    arguments: list[Expression]
+    templates: list[TypeName | Expression] | None = None
+    object: Expression | None = None
+    owner: TypeName | None = None
+    namespace: str = ""
+
+
+@dataclass(kw_only=True)
+class Qualified(Expression):
+    """`Type::name`, a constant."""
+
+    owner: TypeName
+    name: str
+
+
+@dataclass(kw_only=True)
+class Cast(Expression):
+    """`(T)x`, `T(x)`, `static_cast<T>(x)`; `style` is "c" or the keyword."""
+
+    type: TypeName
+    operand: Expression
+    style: str = "c"
+
+
+@dataclass(kw_only=True)
+class SizeOf(Expression):
+    """`sizeof` of a type or of an expression, or `alignof`."""
+
+    operand: TypeName | Expression
+    align: bool = False
+
+
+@dataclass(kw_only=True)
+class Braces(Expression):
+    """`{a, b}`, or with a type in front `T{a, b}` and `T(a, b)`."""
+
+    items: list[Expression]
+    type: TypeName | None = None
+
+
+# -- statements
+
+
+@dataclass(kw_only=True)
+class Statement(Node):
+    """Does something."""
+
+
+@dataclass(kw_only=True)
+class Block(Statement):
+    """`{ ... }`."""
+
+    body: Sequence[Statement]
+
+
+@dataclass(kw_only=True)
+class Declarator(Node):
+    """One name of a declaration; `dims` holds None for an empty pair of brackets."""
+
+    name: str
+    type: TypeName
+    dims: list[Expression | None]
+    init: Expression | None
+
+
+@dataclass(kw_only=True)
+class Declaration(Statement):
+    """Variables; `storage` holds the words `static extern __shared__ __constant__` and so on."""
+
+    storage: set[str]
+    items: list[Declarator]
+
+
+@dataclass(kw_only=True)
+class ExpressionStatement(Statement):
+    """An expression for its effect."""
+
+    expression: Expression
+
+
+@dataclass(kw_only=True)
+class If(Statement):
+    """`if`, with `constexpr` or without."""
+
+    test: Expression
+    then: Statement
+    otherwise: Statement | None
+    constexpr: bool = False
+
+
+@dataclass(kw_only=True)
+class For(Statement):
+    """Every loop. `after` tests behind the body, as do-while does."""
+
+    init: Statement | None
+    test: Expression | None
+    step: Expression | None
+    body: Statement
+    after: bool = False
+
+
+@dataclass(kw_only=True)
+class RangeFor(Statement):
+    """`for (item : array)`; the item has no value of its own yet."""
+
+    item: Declarator
+    array: Expression
+    body: Statement
+
+
+@dataclass(kw_only=True)
+class SwitchCase(Node):
+    """`value:` and the statements up to the next label; value None is `default`."""
+
+    value: Expression | None
+    body: list[Statement]
+
+
+@dataclass(kw_only=True)
+class Switch(Statement):
+    """`switch`, its body already cut at the labels."""
+
+    subject: Expression
+    cases: list[SwitchCase]
+
+
+@dataclass(kw_only=True)
+class Jump(Statement):
+    """`break` or `continue`."""
+
+    word: str
+
+
+@dataclass(kw_only=True)
+class Return(Statement):
+    """`return`, with a value or without."""
+
+    value: Expression | None
+
+
+@dataclass(kw_only=True)
+class StructDef(Statement):
+    """A struct, class or union, at any level."""
+
+    name: str
+    # Data, static constants and types, in order; a union or struct without a name is among them.
+    members: list[Declaration | StructDef]
+    # It is only said to exist: `struct S;`.
+    declared: bool = False
+    # A constructor is called as the struct is.
+    methods: list[Function] = field(default_factory=list["Function"])
+    align: Expression | None = None
+    template: Template | None = None
+    union: bool = False
+    # An enumeration is written as a struct that holds nothing but these.
+    enumerators: Declaration | None = None
+    # Template arguments for which this is meant.
+    specialises: list[TypeName | Expression] | None = None
+    variables: Declaration | None = None  # what is declared together with it
+    base: TypeName | None = None  # the struct that it is derived from
+
+
+# -- top level
+
+
+@dataclass(kw_only=True)
+class Refused(Node):
+    """A type that could not be read, and why."""
+
+    name: str
+    error: UnsupportedFeatureError
+
+
+@dataclass(kw_only=True)
+class TemplateParam(Node):
+    """`typename T` (type None) or `int N` (type set)."""
+
+    name: str
+    type: TypeName | None
+    default: TypeName | Expression | None = None
+
+
+@dataclass(kw_only=True)
+class Template(Node):
+    """What stands between `template<` and `>`."""
+
+    params: list[TemplateParam]
+
+
+@dataclass(kw_only=True)
+class Param(Node):
+    """One parameter of a function. Array parameters keep their inner dimensions in `dims`."""
+
+    name: str
+    type: TypeName
+    dims: list[Expression | None]
+    default: Expression | None = None
+
+
+@dataclass(kw_only=True)
+class Function(Node):
+    """A kernel or a device function; `body` is None for a mere declaration."""
+
+    name: str
+    returns: TypeName
+    params: list[Param]
+    body: Block | None
+    kernel: bool = False
+    template: Template | None = None
+    specialises: list[TypeName | Expression] | None = None
+    static: bool = False
+    constexpr: bool = False
+    const: bool = False
+    # What a constructor gives to members before its body.
+    initial: list[tuple[str, Braces]] = field(default_factory=list[tuple[str, Braces]])
+    # Why the body could not be read; raised when the function is needed.
+    refusal: UnsupportedFeatureError | None = None
+    namespace: tuple[str, ...] = ()  # those around it, outermost first
+
+
+@dataclass(kw_only=True)
+class Lambda(Expression):
+    """`[=](int a) { ... }`, its function named as the operator that calls it.
+
+    Attributes
+    ----------
+    default : str
+        How it has what it uses and does not name: `=` as values, `&` by reference, or not at all.
+    captures : list of (str, Expression or None)
+        What it names: variables of which it keeps the value. None for those that it only refers to, which
+        takes nothing, because a function is expanded where it is called.
+    """
+
+    default: str
+    captures: list[tuple[str, Expression | None]]
+    function: Function
+
+
+@dataclass
+class Unit:
+    """A whole source: its functions; types and variables in the order in which they are declared.
+
+    `namespaces` has those around a type or variable, by the identity of its node.
+    """
+
+    functions: list[Function] = field(default_factory=list[Function])
+    order: list[Node] = field(default_factory=list[Node])
+    namespaces: dict[int, tuple[str, ...]] = field(default_factory=dict[int, tuple[str, ...]])
+
+
+def parts_of(node: object) -> Iterator[Node]:
+    """A node of the tree, or several in a list, and all below."""
+    todo = [node]
+    while todo:
+        item = todo.pop()
+        if item is None or item.__class__ is str:  # which most fields are, and asking costs least
+            continue
+        if isinstance(item, Node):
+            yield item
+            todo += vars(item).values()
+        elif isinstance(item, list | tuple):
+            todo += cast(Sequence[object], item)

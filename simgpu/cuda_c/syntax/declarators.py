@@ -1,0 +1,103 @@
+"""What stands around a name that is declared: brackets behind it, and the type that brackets in front make.
+
+`float (*f)(int)` is a pointer to a function, `float (*row)[32]` a pointer to an array, `float (&tile)[32]` a
+reference to one; without a name they are types by themselves.
+"""
+
+from __future__ import annotations
+
+from simgpu.cuda_c.syntax import ast
+from simgpu.cuda_c.syntax.expressions import ExpressionParser
+from simgpu.cuda_c.text.lexer import Token
+
+
+class DeclaratorParser(ExpressionParser):
+    """Reads names with their types, and parameters."""
+
+    def at_brackets(self) -> bool:
+        """Whether a name in brackets comes, as in `(*f)`, or those of a type without one, `(*)`."""
+        return self.at("(") and self.ahead().is_("*")
+
+    def in_brackets(self, wanted: ast.TypeName) -> tuple[ast.TypeName, Token | None, list[ast.Dim]]:
+        """From `(*` on: the whole type, the name if there is one, and the brackets behind the name."""
+        self.need("(")
+        outer = self.pointers(ast.TypeName(at=self.token.at, base=""))
+        name, dims = None, list[ast.Dim]()
+        if not self.at(")"):
+            name = self.identifier()
+            dims = self.dimensions()
+        self.need(")")
+        if self.at("("):
+            self.type_names.append({})
+            outer.function = ast.FunctionType(at=outer.at, returns=wanted, params=self.parameters())
+            self.type_names.pop()
+            own = outer.pointers.pop(0)  # a function's name is its address already
+            outer.const, outer.volatile = "const" in own, "volatile" in own
+        elif self.at("["):
+            outer.array = ast.ArrayType(at=outer.at, element=wanted, dims=self.dimensions())
+            outer.const = "const" in wanted.pointers[-1] if wanted.pointers else wanted.const
+        else:
+            outer.base, outer.nested, outer.arguments = wanted.base, wanted.nested, wanted.arguments
+            outer.const, outer.volatile = wanted.const, wanted.volatile
+            outer.function, outer.array = wanted.function, wanted.array
+            outer.pointers = wanted.pointers + outer.pointers
+        return outer, name, dims
+
+    def abstract_type(self) -> ast.TypeName:
+        result = super().abstract_type()
+        # `(float(*p) + 1)` begins with a cast of *p: no type has a name in it.
+        if self.at_brackets() and self.ahead(2).is_(")", "*", "const", "volatile"):
+            result, name, dims = self.in_brackets(result)
+            if name is not None or dims:
+                self.fail("a type without a name is expected here")
+        return result
+
+    def dimensions(self) -> list[ast.Dim]:
+        """What stands in brackets behind a name; None for an empty pair."""
+        dims: list[ast.Dim] = []
+        while self.accept("["):
+            dims.append(None if self.at("]") else self.expression())
+            self.need("]")
+        return dims
+
+    def parameters(self) -> list[ast.Param]:
+        """Those of a function, from the opening bracket to the closing one."""
+        self.need("(")
+        params: list[ast.Param] = []
+        while not self.at(")"):
+            if self.at("void") and self.ahead().is_(")"):
+                self.advance()
+                break
+            if self.at("..."):
+                self.unsupported("variable arguments are not supported")
+            params.append(self._param())
+            if not self.accept(","):
+                break
+        self.need(")")
+        return params
+
+    def _param(self) -> ast.Param:
+        self.skip_double_brackets()
+        _, base = self.specifiers()
+        wanted = self.pointers(base)
+        if self.at("..."):
+            self.unsupported("parameter packs are not supported")
+        at, name, dims = self.token.at, "", list[ast.Dim]()
+        reference_to_array = self.at("(") and self.ahead().is_("&")
+        if reference_to_array:
+            self.position += 2
+            wanted.reference = True
+        if self.at_brackets():
+            wanted, token, dims = self.in_brackets(wanted)
+            if token is not None:
+                at, name = token.at, token.text
+        elif not self.at(",", ")", "[", "="):
+            token = self.identifier("the name of a parameter")
+            at, name = token.at, token.text
+        if name:
+            self.name_variable(name)
+        if reference_to_array:
+            self.need(")")
+        dims = dims or self.dimensions()
+        default = self.assignment() if self.accept("=") else None
+        return ast.Param(at=at, name=name, type=wanted, dims=dims, default=default)

@@ -1,0 +1,301 @@
+"""Expressions: precedence climbing over C's operators."""
+
+from __future__ import annotations
+
+from simgpu.cuda_c.syntax import ast
+from simgpu.cuda_c.syntax.ast import CONVERSION
+from simgpu.cuda_c.syntax.tokens_and_types import TEXTURE_READERS, TypeParser
+from simgpu.cuda_c.text.lexer import Token
+from simgpu.cuda_c.text.literals import parse_char, parse_number, parse_string
+from simgpu.cuda_c.types import BOOL, CHAR
+
+# Modules that people who know Python reach for, and what a message tells them to write instead.
+PYTHON = dict.fromkeys(
+    ("np", "numpy"),
+    "a kernel is written for one element, with C's operators, fmaxf(), sqrtf() and such",
+) | {"math": "its functions are there without a prefix, as in sqrtf(x)"}
+
+_PRECEDENCE = {
+    "||": 1, "&&": 2, "|": 3, "^": 4, "&": 5, "==": 6, "!=": 6, "<": 7, ">": 7, "<=": 7, ">=": 7,
+    "<<": 8, ">>": 8, "+": 9, "-": 9, "*": 10, "/": 10, "%": 10,
+}  # fmt: skip
+_ASSIGNMENTS = {"=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>="}
+_CASTS = {"static_cast", "reinterpret_cast", "const_cast"}
+ASSEMBLY = (
+    "inline assembly (PTX) is not supported: write what it does in CUDA C, such as __shfl_sync(), __ldg() or "
+    "__syncwarp()"
+)
+_REFUSED = {
+    "asm": ASSEMBLY,
+    "__asm__": ASSEMBLY,
+    "new": "'new' is not supported: allocate from the host",
+    "delete": "'delete' is not supported",
+    "dynamic_cast": "'dynamic_cast' is not supported",
+    "throw": "exceptions are not supported",
+}
+
+
+class ExpressionParser(TypeParser):
+    """Reads expressions."""
+
+    def expression(self) -> ast.Expression:
+        """Anything, commas included."""
+        left = self.assignment()
+        while self.at(","):
+            at = self.advance().at
+            left = ast.Comma(at=at, first=left, second=self.assignment())
+        return left
+
+    def assignment(self) -> ast.Expression:
+        """Anything but a comma."""
+        left = self.conditional()
+        if self.token.kind == "op" and self.token.text in _ASSIGNMENTS:
+            token = self.advance()
+            value = self.braces() if self.at("{") else self.assignment()
+            return ast.Assign(at=token.at, op=token.text[:-1], target=left, value=value)
+        return left
+
+    def conditional(self) -> ast.Expression:
+        """Anything but a comma or an assignment."""
+        test = self.binary(1)
+        if not self.at("?"):
+            return test
+        at = self.advance().at
+        yes = self.expression()
+        self.need(":")
+        return ast.Conditional(at=at, test=test, yes=yes, no=self.assignment())
+
+    def template_value(self) -> ast.Expression:
+        return self.binary(_PRECEDENCE["<<"])  # not a comparison, because a '>' closes the list
+
+    def binary(self, level: int) -> ast.Expression:
+        left = self.unary()
+        while self.token.kind == "op" and _PRECEDENCE.get(self.token.text, 0) >= level:
+            token = self.advance()
+            right = self.binary(_PRECEDENCE[token.text] + 1)
+            left = ast.Binary(at=token.at, op=token.text, left=left, right=right)
+        if self.at("<<<"):
+            self.unsupported("a kernel that launches kernels is not supported")
+        return left
+
+    def unary(self) -> ast.Expression:
+        token = self.token
+        if token.kind == "op" and token.text in ("-", "+", "!", "~", "*", "&"):
+            self.advance()
+            return ast.Unary(at=token.at, op=token.text, operand=self.unary())
+        if self.at("++", "--"):
+            self.advance()
+            return ast.Increment(at=token.at, op=token.text[0], operand=self.unary(), postfix=False)
+        if self.at("sizeof", "alignof"):
+            return self._sizeof()
+        wanted = self._cast() if self.at("(") and self.at_type(1) else None
+        if wanted is not None:
+            return ast.Cast(at=token.at, type=wanted, operand=self.unary())
+        return self.postfix()
+
+    def _cast(self) -> ast.TypeName | None:
+        """The type of a cast; None if an expression in brackets begins with a type, as in (int(a) << 2)."""
+        start = self.position
+        self.advance()
+        wanted = self.abstract_type()
+        if not self.accept(")"):
+            self.position = start
+            return None
+        if self.at("{"):
+            self.unsupported("compound literals are not supported")
+        return wanted
+
+    def _sizeof(self) -> ast.Expression:
+        word = self.advance()
+        lengths: list[ast.Expression] = []
+        if self.at("(") and self.at_type(1):
+            self.advance()
+            operand: ast.TypeName | ast.Expression = self.abstract_type()
+            while self.accept("["):
+                lengths.append(self.expression())
+                self.need("]")
+            self.need(")")
+        else:
+            operand = self.unary()
+        align = word.text == "alignof"
+        out: ast.Expression = ast.SizeOf(at=word.at, operand=operand, align=align)
+        for length in () if align else lengths:
+            out = ast.Binary(at=word.at, op="*", left=out, right=length)
+        return out
+
+    def postfix(self) -> ast.Expression:
+        left = self.primary()
+        while True:
+            token = self.token
+            if self.accept("["):
+                index = self.expression()
+                self.need("]")
+                left = ast.Index(at=token.at, base=left, index=index)
+            elif self.at(".", "->"):
+                self.advance()
+                self.accept("template")
+                name = self.operator_name() or self.identifier("the name of a member")
+                base = left if token.text == "." else ast.Unary(at=token.at, op="*", operand=left)
+                if self.at("(") and isinstance(left, ast.Name) and left.name in PYTHON:
+                    self.fail(f"there is no '{left.name}' in CUDA C: {PYTHON[left.name]}", left.at)
+                templates = None
+                if self.at("<") and name.text in self.function_templates:
+                    templates = self.template_arguments()
+                if self.at("("):
+                    given = self.call_arguments()
+                    left = ast.Call(
+                        at=name.at,
+                        name=name.text,
+                        arguments=given,
+                        templates=templates,
+                        object=base,
+                    )
+                else:
+                    left = ast.Member(at=name.at, base=base, name=name.text)
+            elif self.at("("):
+                given = self.call_arguments()
+                left = ast.Call(at=token.at, name="operator()", arguments=given, object=left)
+            elif self.at("++", "--"):
+                self.advance()
+                left = ast.Increment(at=token.at, op=token.text[0], operand=left, postfix=True)
+            else:
+                return left
+
+    def primary(self) -> ast.Expression:
+        token = self.token
+        if token.kind == "number":
+            self.advance()
+            value, kind = parse_number(self.source, token)
+            return ast.Literal(at=token.at, value=value, type=kind)
+        if token.kind == "char":
+            self.advance()
+            return ast.Literal(at=token.at, value=parse_char(token), type=CHAR)
+        if token.kind == "string":
+            text = ""
+            while self.token.kind == "string":
+                text += parse_string(self.advance())
+            return ast.Text(at=token.at, value=text)
+        if self.accept("("):
+            inner = self.expression()
+            self.need(")")
+            return inner
+        if self.at("["):
+            return self.closure()
+        if token.kind == "name":
+            return self._named(token)
+        self.fail(f"expected an expression before '{token.text}'")
+
+    def closure(self) -> ast.Expression:
+        """A lambda, where there may be statements."""
+        self.fail("expected an expression before '['")
+
+    def _named(self, token: Token) -> ast.Expression:
+        name = token.text
+        if name in _REFUSED:
+            self.unsupported(_REFUSED[name])
+        if name in ("true", "false"):
+            self.advance()
+            return ast.Literal(at=token.at, value=int(name == "true"), type=BOOL)
+        if name in ("nullptr", "NULL"):
+            self.advance()
+            return ast.Literal(at=token.at, value=0, type=None)
+        if name == "this":
+            self.advance()
+            return ast.Name(at=token.at, name=name)
+        if name in _CASTS:
+            self.advance()
+            self.need("<")
+            wanted = self.abstract_type()
+            self.close_angle()
+            self.need("(")
+            operand = self.expression()
+            self.need(")")
+            return ast.Cast(at=token.at, type=wanted, operand=operand, style=name)
+        if self.at_type():
+            return self._construct(token)
+        self.refuse_gpu_only(token)
+        namespace = self.namespace_here() or self.using.get(name, "")
+        sign = self.operator_name()
+        name = (sign or self.identifier("an expression")).text
+        if self.at("::"):
+            self.fail(f"'{name}' is neither a type nor a namespace of this file", token.at)
+        templates = None
+        if self.at("<") and (name in self.function_templates or self._typed_builtin(name)):
+            templates = self.template_arguments()
+        if self.at("("):
+            given = self.call_arguments()
+            return ast.Call(
+                at=token.at, name=name, arguments=given, templates=templates, namespace=namespace
+            )
+        return ast.Name(at=token.at, name=name, templates=templates)
+
+    def _typed_builtin(self, name: str) -> bool:
+        """Whether this is `max<int>(...)`, `tex2D<float>(...)` or its like, where the file has none such."""
+        if name not in TEXTURE_READERS:
+            return name in ("max", "min") and self.at_type(1)
+        # With no type, or one that is unknown, it is told by what reads textures.
+        return self.at_type(1) or any(self.ahead(k).is_(">") for k in (1, 2))
+
+    def _construct(self, token: Token) -> ast.Expression:
+        _, wanted = self.specifiers()
+        if self.accept("::"):
+            return self._of_type(wanted)
+        if self.at("("):
+            arguments = self.call_arguments()
+            if len(arguments) == 1:
+                return ast.Cast(at=token.at, type=wanted, operand=arguments[0])
+            return ast.Braces(at=token.at, items=arguments, type=wanted)
+        if self.at("{"):
+            braces = self.braces()
+            braces.type = wanted
+            return braces
+        self.fail(f"expected an expression before the type '{token.text}'", token.at)
+
+    def _of_type(self, owner: ast.TypeName) -> ast.Expression:
+        """`Type::name` or `Type::name(...)`, from the name on."""
+        name = self.identifier("the name of a member")
+        templates = None
+        if self.at("<") and name.text in self.function_templates:
+            templates = self.template_arguments()
+        if not self.at("("):
+            return ast.Qualified(at=name.at, owner=owner, name=name.text)
+        given = self.call_arguments()
+        return ast.Call(
+            at=name.at, name=name.text, arguments=given, templates=templates, owner=owner
+        )
+
+    def operator_name(self) -> Token | None:
+        """`operator+` and its like, as one word; `CONVERSION` in front of a type."""
+        start = self.accept("operator")
+        if start is None:
+            return None
+        if self.at_type():
+            return Token("name", CONVERSION, start.at)
+        else:
+            sign = self.advance().text
+            if sign in ("(", "["):
+                sign += self.advance().text
+            name = f"operator{sign}"
+        return Token("name", name, start.at)
+
+    def call_arguments(self) -> list[ast.Expression]:
+        self.need("(")
+        arguments: list[ast.Expression] = []
+        while not self.at(")"):
+            arguments.append(self.braces() if self.at("{") else self.assignment())
+            if not self.accept(","):
+                break
+        self.need(")")
+        return arguments
+
+    def braces(self) -> ast.Braces:
+        at = self.need("{").at
+        items: list[ast.Expression] = []
+        while not self.at("}"):
+            if self.at("."):
+                self.fail("names of members in braces come with C++20: write the values in order")
+            items.append(self.braces() if self.at("{") else self.assignment())
+            if not self.accept(","):
+                break
+        self.need("}")
+        return ast.Braces(at=at, items=items)

@@ -1,0 +1,267 @@
+"""The top level of a source: functions, structs, constants, templates."""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import pairwise
+
+from simgpu.cuda_c.syntax import ast
+from simgpu.cuda_c.syntax.structs import StructParser
+from simgpu.cuda_c.text.lexer import Token
+from simgpu.cuda_c.text.preprocessor import Preprocessed, prelude_tokens
+from simgpu.cuda_c.text.source import Source
+from simgpu.errors import KernelCompileError, UnsupportedFeatureError
+
+
+def parse(source: Source, text: Preprocessed, *, heads_only: bool = False) -> ast.Unit:
+    """Syntax tree of a source.
+
+    With `heads_only` the bodies of functions are skipped, and whatever else at the top level cannot be
+    read, so that a kernel's parameters are known even where its body is not supported. Raises
+    `KernelCompileError` or `UnsupportedFeatureError`, with line, column and caret.
+    """
+    before = _prelude(text.chooses)
+    parser = _Parser(source, text, heads_only)
+    parser.type_names[0] |= before.type_names[0]
+    parser.struct_templates |= before.struct_templates
+    parser.nested_types |= before.nested_types
+    unit = parser.unit()
+    for function in unit.functions:
+        for call in ast.parts_of(function.body):
+            if isinstance(call, ast.Call):
+                call.namespace = parser.aliases.get(call.namespace, call.namespace)
+    own = {function.name for function in unit.functions}
+    types = {node.name for node in unit.order if isinstance(node, ast.StructDef)}
+    unit.functions += [f for f in before.result.functions if f.name not in own]
+    unit.order[:0] = [
+        node
+        for node in before.result.order
+        if not (isinstance(node, ast.StructDef) and node.name in types)
+    ]
+    return unit
+
+
+@cache
+def _prelude(chooses: bool) -> _Parser:
+    """What stands in front of every source; a file that has a name of it, too, means its own."""
+    parser = _Parser(Source(""), Preprocessed(prelude_tokens(chooses)), heads_only=False)
+    parser.unit()
+    return parser
+
+
+class _Parser(StructParser):
+    def __init__(self, source: Source, text: Preprocessed, heads_only: bool) -> None:
+        super().__init__(source, text.tokens, text.headers)
+        self.heads_only = heads_only
+        self.open_braces: list[str] = []  # of namespaces, and of extern "C", which has no name
+        self.aliases: dict[str, str] = {}  # of namespaces
+        self.result = ast.Unit()
+
+    def unit(self) -> ast.Unit:
+        while self.token.kind != "end":
+            self._top_level()
+        if self.open_braces:
+            self.fail("a namespace or extern \"C\" block is never closed: '}' is missing")
+        self.result.order[:0] = self.declared
+        return self.result
+
+    def _top_level(self) -> None:
+        self.skip_double_brackets()
+        if self.accept(";"):
+            return
+        if self.at("}") and self.open_braces:
+            self.advance()
+            self.open_braces.pop()
+        elif self.at("extern") and self.ahead().kind == "string" and self.ahead(2).is_("{"):
+            self.position += 3
+            self.open_braces.append("")
+        elif self.at("namespace") or (self.at("inline") and self.ahead().is_("namespace")):
+            self._namespace()
+        elif self.at("template"):
+            template = self.template_head()
+            self.specialising = True
+            self._item(template)
+            self.specialising = False
+            self.type_names.pop()
+        elif self.at("static_assert"):
+            self._skip_item()
+        elif self.at("typedef", "using"):
+            self.result.order.append(self.alias())
+        else:
+            self._item(None)
+
+    def _namespace(self) -> None:
+        """Into a namespace; what is in it is known without its name."""
+        self.accept("inline")
+        self.position += 1  # not `advance`, which passes over a namespace that is known already
+        names: list[str] = []
+        while (word := self.tokens[self.position]).kind == "name" or word.is_("::"):
+            names += [word.text] if word.kind == "name" else []
+            self.position += 1
+        self.namespaces.update(names)
+        if self.accept("="):
+            target = ""
+            while not self.tokens[self.position].is_(";"):
+                target = self.tokens[self.position].text
+                self.position += 1
+            self.aliases[names[0]] = self.aliases.get(target, target)
+            self.advance()
+            return
+        self.need("{")
+        self.open_braces.append("::".join(names))
+
+    def _item(self, template: ast.Template | None) -> None:
+        functions, nodes = len(self.result.functions), len(self.result.order)
+        self._read_item(template)
+        around = tuple(name for names in self.open_braces for name in names.split("::") if name)
+        for function in self.result.functions[functions:]:
+            function.namespace = around
+        for node in self.result.order[nodes:]:
+            self.result.namespaces[id(node)] = around
+
+    def _read_item(self, template: ast.Template | None) -> None:
+        start, scopes = self.position, len(self.type_names)
+        storage = self.storage_words()  # of `__constant__ struct { ... } settings;`
+        if not self.at_struct():
+            self.position = start
+            self._try_function(template)
+            return
+        try:
+            self.friends = []
+            out = self.struct(template)
+            if out.variables is not None:
+                out.variables.storage |= storage
+            self.result.order.append(out)
+            self.result.functions += self.friends
+        except KernelCompileError as error:
+            if not self.heads_only and not isinstance(error, UnsupportedFeatureError):
+                raise
+            # Its members are skipped, because most of the file may do without it.
+            del self.type_names[scopes:]
+            self.position = start
+            here = self.tokens[start:]
+            end = next(k for k, token in enumerate(here) if token.is_("{", ":"))
+            name = here[end - 1]
+            self.type_names[0][name.text] = True
+            self._skip_item()
+            if isinstance(error, UnsupportedFeatureError):
+                self.result.order.append(ast.Refused(at=name.at, name=name.text, error=error))
+
+    def _try_function(self, template: ast.Template | None) -> None:
+        """A function or variable; one whose head only a GPU understands is passed over."""
+        start, scopes = self.position, len(self.type_names)
+        try:
+            self._function_or_variable(template)
+        except UnsupportedFeatureError as error:
+            del self.type_names[scopes:]
+            here = self.tokens[start:]
+            words = [t for t, after in pairwise(here[:99]) if t.kind == "name" and after.is_("(")]
+            names = [t for t in words if t.text not in ("__launch_bounds__", "__align__")]
+            self.position = start
+            self._skip_item()
+            if not names:
+                raise
+            kernel = any(t.is_("__global__") for t in here[: here.index(names[0])])
+            at = names[0].at
+            void, nothing = ast.TypeName(at=at, base="void"), ast.Block(at=at, body=[])
+            gone = ast.Function(
+                at=at,
+                name=names[0].text,
+                returns=void,
+                params=[],
+                body=nothing,
+                kernel=kernel,
+                refusal=error,
+            )
+            self.result.functions.append(gone)
+
+    def _function_or_variable(self, template: ast.Template | None) -> None:
+        start = self.token
+        storage, base = self.specifiers()
+        wanted = self.pointers(base)
+        if self.at_brackets():
+            wanted, name, dims = self.in_brackets(wanted)
+            self._variable(storage, base, start, self.declarator(wanted, name, dims))
+            return
+        if self.at("::") or (self.is_type_name(self.token.text) and self._is_owner()):
+            self._method(storage, wanted, template)
+            return
+        name = self.operator_name() or self.identifier("the name of a function or variable")
+        if self.at("(") or (template is not None and self.at("<")):
+            self._function(storage, wanted, name, template)
+            return
+        if template is not None:
+            self.unsupported("templates of variables are not supported", name.at)
+        self._variable(storage, base, start, self.declarator(wanted, name))
+
+    def _variable(
+        self, storage: set[str], base: ast.TypeName, start: Token, first: ast.Declarator
+    ) -> None:
+        item = self.declaration(storage, base, start, first)
+        placed = storage & {"__constant__", "__device__", "__shared__", "__managed__"}
+        if not placed and not all(d.type.const for d in item.items):
+            self.fail(
+                f"'{item.items[0].name}' is a host variable, which device code cannot use: "
+                "write __device__, __constant__ or const",
+                start.at,
+            )
+        self.result.order.append(item)
+
+    def _function(
+        self, storage: set[str], returns: ast.TypeName, name: Token, template: ast.Template | None
+    ) -> None:
+        if template is not None:
+            self.function_templates.add(name.text)
+        function = self.function(storage, returns, name, template)
+        if function.kernel and (returns.base != "void" or returns.pointers):
+            self.fail("a __global__ function must return void", returns.at)
+        if not storage & {"__global__", "__device__", "constexpr"}:
+            self.fail(
+                f"'{name.text}' is a host function: write __global__ for a kernel, __device__ for "
+                "what a kernel calls",
+                name.at,
+            )
+        if function.body is not None or not self.heads_only:
+            self.result.functions.append(function)
+
+    def _is_owner(self) -> bool:
+        """Whether `Type::` or `Type<...>::` comes here, in front of the name of a member function."""
+        here = 1
+        if self.ahead().is_("<"):
+            while not self.ahead(here).is_(">", "(", ";", "{"):
+                here += 1
+            here += 1
+        return self.ahead(here).is_("::")
+
+    def _method(
+        self, storage: set[str], returns: ast.TypeName, template: ast.Template | None
+    ) -> None:
+        """The body of a member function that was declared in its struct."""
+        if self.at("::"):  # a constructor: what was read as its type is its owner
+            owner = returns.base
+        else:
+            owner = self.advance().text
+            if self.at("<"):
+                self.template_arguments()
+        self.need("::")
+        name = self.operator_name() or self.identifier("the name of a member function")
+        given = self.function(storage, returns, name, None, owner)
+        for node in self.result.order:
+            if isinstance(node, ast.StructDef) and node.name == owner:
+                for method in node.methods:
+                    same = method.name == name.text and len(method.params) == len(given.params)
+                    if same and method.body is None:
+                        method.params, method.body = given.params, given.body
+                        method.initial, method.refusal = given.initial, given.refusal
+                        return
+        self.fail(f"'{owner}' declares no such member function '{name.text}'", name.at)
+
+    def _skip_item(self) -> None:
+        """Everything up to the semicolon or the closing brace of one top-level item."""
+        while self.token.kind != "end":
+            if self.at("{"):
+                self.skip_braces()
+                self.accept(";")
+                return
+            if self.advance().is_(";"):
+                return

@@ -1,0 +1,352 @@
+"""Statements and local declarations."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+
+from simgpu.cuda_c.syntax import ast
+from simgpu.cuda_c.syntax.declarators import DeclaratorParser
+from simgpu.cuda_c.syntax.expressions import ASSEMBLY
+from simgpu.cuda_c.text.lexer import Token
+from simgpu.cuda_c.text.source import Source
+
+_REFUSED = {
+    "goto": "'goto' is not supported",
+    "asm": ASSEMBLY,
+    "__asm__": ASSEMBLY,
+    "try": "exceptions are not supported",
+    "template": "a template inside a function is not supported",
+}
+
+
+ALIGNMENT = ("__align__", "alignas")
+
+
+class StatementParser(DeclaratorParser):
+    """Reads statements."""
+
+    def __init__(self, source: Source, tokens: Sequence[Token], headers: frozenset[str]) -> None:
+        super().__init__(source, tokens, headers)
+        self.enclosing: list[str] = []  # "loop" and "switch", outermost first
+
+    def block(self) -> ast.Block:
+        start = self.need("{")
+        body: list[ast.Statement] = []
+        self.type_names.append({})
+        using = dict(self.using)
+        while not self.at("}"):
+            if self.token.kind == "end":
+                self.fail("this block is never closed: '}' is missing", start.at)
+            body.append(self.statement())
+        self.type_names.pop()
+        self.using = using
+        self.advance()
+        return ast.Block(at=start.at, body=body)
+
+    def statement(self) -> ast.Statement:
+        self.skip_double_brackets()
+        token = self.token
+        if self.at("{"):
+            return self.block()
+        if self.accept(";"):
+            return ast.Block(at=token.at, body=[])
+        if token.kind == "name":
+            match token.text:
+                case "if":
+                    return self._if()
+                case "for":
+                    return self._for()
+                case "while":
+                    return self._while()
+                case "do":
+                    return self._do()
+                case "switch":
+                    return self._switch()
+                case "return":
+                    return self._return()
+                case "break" | "continue":
+                    return self._jump()
+                case "case" | "default":
+                    self.unsupported("a case label outside its switch's own block")
+                case "else":
+                    self.fail("'else' without 'if'")
+                case "typedef" | "using":
+                    return self.alias()
+                case word if word in _REFUSED:
+                    self.unsupported(_REFUSED[word])
+                case _:
+                    pass
+            if self.ahead().is_(":") and not self.ahead(2).is_(":"):
+                self.unsupported("labels and 'goto' are not supported")
+        return self._simple()
+
+    def _simple(self) -> ast.Statement:
+        token, first = self.token, self.position
+        storage = self.storage_words()  # of `__shared__ union { ... } room;`
+        if self.at_struct():
+            out = self.struct(None)
+            if out.variables is not None:
+                out.variables.storage |= storage
+            return out
+        self.position = first
+        if self.at_type() or self.at(*ALIGNMENT):
+            start = self.position
+            storage, base = self.specifiers()
+            bracketed = self.at("(") and self.ahead().is_("*", "&")
+            bracketed |= self._in_plain_brackets() and self.ahead(3).is_("=", ";", "[", "{")
+            if bracketed or not self.at("(", "{", "::"):
+                return self.declaration(storage, base, token)
+            self.position = start  # such as Vector(1, 2).print();
+        expression = self.expression()
+        self.need(";", " behind this expression")
+        return ast.ExpressionStatement(at=token.at, expression=expression)
+
+    # -- declarations
+
+    def declaration(
+        self,
+        storage: set[str],
+        base: ast.TypeName,
+        token: Token,
+        first: ast.Declarator | None = None,
+    ) -> ast.Declaration:
+        """The names of a declaration, up to its semicolon; `first` if one was read already."""
+        items: list[ast.Declarator] = []
+        while True:
+            items.append(first or self.declarator(self.pointers(base)))
+            first = None
+            if not self.accept(","):
+                break
+        self.need(";", " at the end of this declaration")
+        return ast.Declaration(at=token.at, storage=storage, items=items)
+
+    def declarator(
+        self, wanted: ast.TypeName, name: Token | None = None, dims: list[ast.Dim] | None = None
+    ) -> ast.Declarator:
+        """A name with its brackets and its value; `name` and `dims` as far as they were read already."""
+        if name is None and self.at_brackets():
+            wanted, name, dims = self.in_brackets(wanted)
+        if name is None and self._in_plain_brackets():  # `int (a) = 1;`
+            name = self.ahead()
+            self.position += 3
+        if name is None:
+            if self.at("("):
+                self.unsupported("references to arrays are supported as parameters only")
+            if self.at("["):
+                self.unsupported("structured bindings are not supported")
+            name = self.identifier()
+        self.name_variable(name.text)
+        dims = dims or self.dimensions()
+        init: ast.Expression | None = None
+        if self.accept("="):
+            init = self.braces() if self.at("{") else self.assignment()
+        elif self.at("{"):
+            init = self.braces()
+        elif self.at("("):
+            arguments = self.call_arguments()
+            if not arguments:
+                self.fail(f"'{name.text}()' declares a function here; write '{name.text}'", name.at)
+            init = arguments[0]
+            if len(arguments) > 1 or wanted.base not in _NUMBERS:
+                init = ast.Braces(at=name.at, items=arguments, type=wanted)
+        if isinstance(init, ast.Text) and len(dims) == 1:
+            init = ast.Braces(at=init.at, items=init.characters())
+        return ast.Declarator(at=name.at, name=name.text, type=wanted, dims=dims, init=init)
+
+    def _in_plain_brackets(self) -> bool:
+        """Whether nothing but a name stands in the brackets that come."""
+        return self.at("(") and self.ahead().kind == "name" and self.ahead(2).is_(")")
+
+    def alias(self) -> ast.Statement:
+        """`typedef` or `using`, from that word on."""
+        token = self.advance()
+        if token.text == "using":
+            whole = self.accept("namespace")
+            name = self.token
+            if whole or not self.ahead().is_("="):
+                if not whole and self.namespace_here():
+                    self.using[name.text] = self.namespace_here()
+                while not self.at(";"):  # what is in a namespace is known without its name
+                    self.advance()
+                self.advance()
+                return ast.Block(at=token.at, body=[])
+            name = self.identifier()
+            self.need("=")
+            target, dims = self.abstract_type(), list[ast.Dim]()
+        else:
+            if self.at_struct():
+                return self.struct(None, typedef=True)
+            _, base = self.specifiers()
+            target, inner, dims = self.pointers(base), None, list[ast.Dim]()
+            if self.at_brackets():
+                target, inner, dims = self.in_brackets(target)
+            name = inner or self.identifier()
+        if self.at("("):  # `typedef float binary(float, float);`
+            self.function_types.add(name.text)
+            returns, target = target, ast.TypeName(at=name.at, base="")
+            target.function = ast.FunctionType(
+                at=name.at, returns=returns, params=self.parameters()
+            )
+        dims = dims or self.dimensions()
+        self.need(";")
+        self.name_type(name.text)
+        item = ast.Declarator(at=name.at, name=name.text, type=target, dims=dims, init=None)
+        return ast.Declaration(at=token.at, storage={"typedef"}, items=[item])
+
+    @abstractmethod
+    def at_struct(self) -> bool:
+        """Whether a struct, class, union or enumeration is defined here, and not just named."""
+
+    @abstractmethod
+    def struct(self, template: ast.Template | None, typedef: bool = False) -> ast.StructDef:
+        """The definition of one."""
+
+    # -- control
+
+    def _if(self) -> ast.Statement:
+        token = self.advance()
+        constexpr = self.accept("constexpr") is not None
+        self.need("(")
+        self.type_names.append({})
+        declared = self._condition()
+        if declared is not None and self.at(")"):
+            test: ast.Expression = ast.Name(at=token.at, name=declared.items[0].name)
+        else:
+            test = self.expression()
+        self.need(")")
+        then = self.statement()
+        otherwise = self.statement() if self.accept("else") else None
+        self.type_names.pop()
+        out = ast.If(at=token.at, test=test, then=then, otherwise=otherwise, constexpr=constexpr)
+        return out if declared is None else ast.Block(at=token.at, body=[declared, out])
+
+    def _condition(self) -> ast.Declaration | None:
+        """What is declared in front of a condition, or as one."""
+        start, token = self.position, self.token
+        if not self.at_type():
+            return None
+        storage, base = self.specifiers()
+        if self.at("(", "{", "::"):
+            self.position = start
+            return None
+        item = self.declarator(self.pointers(base))
+        self.accept(";")
+        return ast.Declaration(at=token.at, storage=storage, items=[item])
+
+    def _body(self) -> ast.Statement:
+        self.enclosing.append("loop")
+        body = self.statement()
+        self.enclosing.pop()
+        return body
+
+    def _for(self) -> ast.Statement:
+        token = self.advance()
+        self.need("(")
+        ranged = self._range_for(token)
+        if ranged is not None:
+            return ranged
+        init = None if self.accept(";") else self._simple()
+        test = None if self.at(";") else self.expression()
+        self.need(";")
+        step = None if self.at(")") else self.expression()
+        self.need(")")
+        return ast.For(at=token.at, init=init, test=test, step=step, body=self._body())
+
+    def _range_for(self, token: Token) -> ast.Statement | None:
+        start = self.position
+        if not self.at_type():
+            return None
+        wanted = self.pointers(self.specifiers()[1])
+        if self.token.kind != "name" or not self.ahead().is_(":"):
+            self.position = start
+            return None
+        name = self.identifier()
+        self.advance()
+        array = self.expression()
+        self.need(")")
+        item = ast.Declarator(at=name.at, name=name.text, type=wanted, dims=[], init=None)
+        return ast.RangeFor(at=token.at, item=item, array=array, body=self._body())
+
+    def _while(self) -> ast.Statement:
+        token = self.advance()
+        self.need("(")
+        test = self.expression()
+        self.need(")")
+        return ast.For(at=token.at, init=None, test=test, step=None, body=self._body())
+
+    def _do(self) -> ast.Statement:
+        token = self.advance()
+        body = self._body()
+        if not self.accept("while"):
+            self.fail(f"expected 'while' behind the body of 'do' before '{self.token.text}'")
+        self.need("(")
+        test = self.expression()
+        self.need(")")
+        self.need(";", " behind 'do ... while'")
+        return ast.For(at=token.at, init=None, test=test, step=None, body=body, after=True)
+
+    def _switch(self) -> ast.Statement:
+        token = self.advance()
+        self.need("(")
+        subject = self.expression()
+        self.need(")")
+        start = self.accept("{")  # without it, one statement behind its labels is the body
+        self.enclosing.append("switch")
+        cases: list[ast.SwitchCase] = []
+        declared: list[ast.Statement] = []
+        while not self.at("}") if start else not (cases and cases[-1].body):
+            if self.token.kind == "end":
+                at = start.at if start else token.at
+                self.fail("this switch is never closed: '}' is missing", at)
+            label = self.token
+            if self.accept("case"):
+                value = self.conditional()
+                self.need(":")
+                cases.append(ast.SwitchCase(at=label.at, value=value, body=[]))
+            elif self.accept("default"):
+                self.need(":")
+                cases.append(ast.SwitchCase(at=label.at, value=None, body=[]))
+            elif not cases and self._only_declares(declared):
+                continue
+            elif not cases:
+                self.fail("this statement is before the first case label: nothing reaches it")
+            else:
+                cases[-1].body.append(self.statement())
+        self.enclosing.pop()
+        if start:
+            self.advance()
+        out = ast.Switch(at=token.at, subject=subject, cases=cases)
+        return ast.Block(at=token.at, body=[*declared, out]) if declared else out
+
+    def _only_declares(self, declared: list[ast.Statement]) -> bool:
+        """Read variables without a value, which may stand in front of the first case."""
+        start = self.position
+        statement = self.statement() if self.at_type() else None
+        if isinstance(statement, ast.Declaration) and not any(i.init for i in statement.items):
+            declared.append(statement)
+            return True
+        self.position = start
+        return False
+
+    def _return(self) -> ast.Statement:
+        token = self.advance()
+        value: ast.Expression | None = None
+        if not self.at(";"):
+            value = self.braces() if self.at("{") else self.expression()
+        self.need(";", " behind 'return'")
+        return ast.Return(at=token.at, value=value)
+
+    def _jump(self) -> ast.Statement:
+        token = self.advance()
+        inside = (
+            self.enclosing if token.text == "break" else [e for e in self.enclosing if e == "loop"]
+        )
+        if not inside:
+            where = "a loop or switch" if token.text == "break" else "a loop"
+            self.fail(f"'{token.text}' may only be used within {where}", token.at)
+        self.need(";", f" behind '{token.text}'")
+        return ast.Jump(at=token.at, word=token.text)
+
+
+_NUMBERS = {"bool", "char", "short", "int", "long", "float", "double", "auto"}

@@ -1,0 +1,435 @@
+"""Functions, and structs with what they are made of: members, constants, functions, types."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from simgpu.cuda_c.syntax import ast
+from simgpu.cuda_c.syntax.ast import CONVERSION
+from simgpu.cuda_c.syntax.statements import ALIGNMENT, StatementParser
+from simgpu.cuda_c.text.lexer import Token
+from simgpu.cuda_c.types import INT
+from simgpu.errors import UnsupportedFeatureError
+
+_WORDS = ("struct", "class", "union", "enum")
+_BEHIND_HEAD = ("noexcept", "const", "override", "final", "volatile")
+
+
+class StructParser(StatementParser):
+    """Reads functions and structs."""
+
+    heads_only = False  # skip the bodies of functions
+    friends: list[ast.Function]  # with a body, of the struct that was read last
+
+    # -- functions
+
+    def function(
+        self,
+        storage: set[str],
+        returns: ast.TypeName,
+        name: Token,
+        template: ast.Template | None,
+        struct: str | None = None,
+    ) -> ast.Function:
+        """A function behind its name; `struct` is what it is a member of."""
+        specialises = self.template_arguments() if self.at("<") else None
+        self.type_names.append({})
+        params = self.parameters()
+        out = ast.Function(
+            at=name.at, name=name.text, returns=returns, params=params, body=None,
+            kernel="__global__" in storage, template=template, specialises=specialises,
+            static="static" in storage, constexpr="constexpr" in storage,
+        )  # fmt: skip
+        while self.at(*_BEHIND_HEAD, "__launch_bounds__"):
+            if self.at("__launch_bounds__"):
+                self.skip_attribute()
+            else:
+                out.const |= self.advance().text == "const"
+        if self.accept("->"):
+            out.returns = self.abstract_type()
+        if struct is not None and self.accept(":"):
+            self._initial(out)
+        if self.accept("="):
+            if self.advance().text == "default":
+                out.body = ast.Block(at=name.at, body=[])
+            self.need(";")
+        elif not self.accept(";"):
+            self._body_of(out)
+        self.type_names.pop()
+        return out
+
+    def closure(self) -> ast.Expression:
+        start = self.need("[")
+        alone = self.at("]")
+        default, captures = "", list[tuple[str, ast.Expression | None]]()
+        while not self.at("]"):
+            refers = self.accept("&") is not None
+            if self.at("this", "*"):
+                self.unsupported(
+                    "lambdas that capture 'this' are not supported: copy the members first"
+                )
+            if self.accept("="):
+                default = "="
+            elif self.token.kind != "name":
+                default = "&"
+            else:
+                name = self.identifier()
+                value: ast.Expression | None = ast.Name(at=name.at, name=name.text)
+                if self.accept("="):
+                    value = self.assignment()
+                captures.append((name.text, None if refers else value))
+            if not self.accept(","):
+                break
+        self.need("]")
+        words = self.storage_words()
+        self.type_names.append({})
+        params = self.parameters() if self.at("(") else []
+        auto = ast.TypeName(at=start.at, base="auto")
+        # Without captures it needs no object, and has an address.
+        out = ast.Function(
+            at=start.at, name="operator()", returns=auto, params=params, body=None, const=True,
+            static=alone,
+        )  # fmt: skip
+        while self.at("mutable", "noexcept") or self.token.text in words | {
+            "__device__",
+            "__host__",
+        }:
+            out.const &= self.advance().text != "mutable"
+        if self.accept("->"):
+            out.returns = self.abstract_type()
+        enclosing, self.enclosing = self.enclosing, []
+        out.body = self.block()
+        self.enclosing = enclosing
+        self.type_names.pop()
+        made = list[ast.TemplateParam]()
+        for k, param in enumerate(params):
+            if param.type.base == "auto":
+                param.type.base = f"auto {k}"
+                made.append(ast.TemplateParam(at=param.at, name=param.type.base, type=None))
+        out.template = ast.Template(at=start.at, params=made) if made else None
+        return ast.Lambda(at=start.at, default=default, captures=captures, function=out)
+
+    def _initial(self, out: ast.Function) -> None:
+        while True:
+            name = self.identifier("the name of a member")
+            if self.at("<"):  # of a base, whose arguments are known
+                self.template_arguments()
+            if self.at("{"):
+                given = self.braces()
+            else:
+                given = ast.Braces(at=name.at, items=self.call_arguments())
+            out.initial.append((name.text, given))
+            if not self.accept(","):
+                return
+
+    def _body_of(self, out: ast.Function) -> None:
+        if not self.at("{"):
+            self.fail(f"expected '{{' or ';' before '{self.token.text}'")
+        start = self.position
+        if not self.heads_only:
+            scopes, enclosing = len(self.type_names), len(self.enclosing)
+            try:
+                out.body = self.block()
+                return
+            except UnsupportedFeatureError as error:
+                # Other kernels of the file may do without it.
+                out.refusal = error
+                del self.type_names[scopes:], self.enclosing[enclosing:]
+                self.position = start
+        out.body = ast.Block(at=out.at, body=[])
+        self.skip_braces()
+
+    def skip_braces(self) -> None:
+        """Everything up to the closing brace."""
+        start = self.need("{")
+        depth = 1
+        while depth:
+            token = self.advance()
+            if token.kind == "end":
+                self.fail("this block is never closed: '}' is missing", start.at)
+            depth += token.is_("{") - token.is_("}")
+
+    # -- structs
+
+    def at_struct(self) -> bool:
+        if not self.at(*_WORDS):
+            return False
+        here = 1
+        while self.ahead(here).is_(*ALIGNMENT):
+            here, depth = here + 2, 1
+            while depth and self.ahead(here).kind != "end":
+                depth += self.ahead(here).is_("(") - self.ahead(here).is_(")")
+                here += 1
+        if self.at("enum"):
+            here += self.ahead(here).is_("class", "struct")
+        after, then = self.ahead(here), self.ahead(here + 1)
+        named = after.kind == "name" and then.is_("{", ":", ";", "<", "final")
+        return after.is_("{", ":") or (named and not (then.is_("<") and not self.specialising))
+
+    specialising = False  # behind `template <...>`, where a name may have arguments
+
+    def struct(self, template: ast.Template | None, typedef: bool = False) -> ast.StructDef:
+        start = self.advance()
+        if start.text == "enum":
+            return self._enum(start, typedef)
+        align: ast.Expression | None = None
+        if self.accept(*ALIGNMENT):
+            self.need("(")
+            if self.at_type():
+                self.unsupported("an alignment that is given by a type: write the number of bytes")
+            align = self.conditional()
+            self.need(")")
+        name = self.advance().text if self.token.kind == "name" else ""
+        out = ast.StructDef(
+            at=start.at, name=name, members=[], align=align, template=template,
+            union=start.text == "union",
+        )  # fmt: skip
+        if name:
+            known = self.type_names[-1 if template is None else -2]
+            known[name] = True
+            if template is not None:
+                self.struct_templates.add(name)
+        if template is not None and self.at("<"):
+            out.specialises = self.template_arguments()
+        if self.accept(";"):
+            out.declared = True
+            return out
+        self.accept("final")
+        if self.accept(":"):
+            out.base = self._base()
+        self.need("{")
+        inherited = () if out.base is None else self.nested_types.get(out.base.base, ())
+        self.type_names.append(dict.fromkeys(inherited, True))
+        nested = self.nested_types.setdefault(name, set())
+        while not self.at("}"):
+            self._member(out)
+            nested |= {n for n, is_type in self.type_names[-1].items() if is_type}
+        self.type_names.pop()
+        self.need("}")
+        return self._ended(out, typedef)
+
+    def _base(self) -> ast.TypeName:
+        """What a struct is derived from."""
+        self.accept("public", "private", "protected")
+        if self.at("virtual"):
+            self.unsupported("virtual base classes are not supported")
+        _, base = self.specifiers()
+        if self.at(","):
+            self.unsupported("several base classes are not supported: make the others members")
+        return base
+
+    def _ended(self, out: ast.StructDef, typedef: bool) -> ast.StructDef:
+        """What stands behind the closing brace."""
+        if typedef:
+            out.variables = self._other_names(out)
+        elif self.token.kind == "name" or self.at("*"):
+            out.name = out.name or f"struct of line {out.at.line}, column {out.at.column}"
+            self.name_type(out.name)
+            base = ast.TypeName(at=out.at, base=out.name)
+            out.variables = self.declaration(set(), base, self.token)
+            return out
+        self.need(";", " behind this struct")
+        if not out.name and len(self.type_names) < 2 and out.enumerators is None:
+            self.fail("this struct has no name", out.at)
+        return out
+
+    def _other_names(self, out: ast.StructDef) -> ast.Declaration | None:
+        """The names that a typedef gives a struct; one that has no name gets the first of them."""
+        items: list[ast.Declarator] = []
+        if not out.name and self.token.kind == "name":
+            out.name = self.token.text
+        out.name = out.name or f"struct of line {out.at.line}, column {out.at.column}"
+        while True:
+            wanted = self.pointers(ast.TypeName(at=out.at, base=out.name))
+            name = self.identifier("the name of this type")
+            dims = self.dimensions()
+            self.name_type(name.text)
+            if name.text != out.name:
+                items.append(
+                    ast.Declarator(at=name.at, name=name.text, type=wanted, dims=dims, init=None)
+                )
+            if not self.accept(","):
+                break
+        return ast.Declaration(at=out.at, storage={"typedef"}, items=items) if items else None
+
+    def _member(self, out: ast.StructDef) -> None:
+        self.skip_double_brackets()
+        if self.accept(";"):
+            return
+        if self.accept("public", "private", "protected"):
+            self.need(":")
+        elif self.at("static_assert"):
+            self.skip_attribute()
+        elif self.at("typedef", "using"):
+            item = self.alias()
+            if isinstance(item, ast.Declaration | ast.StructDef):
+                out.members.append(item)
+        elif self.at_struct():
+            out.members.append(self.struct(None))
+        elif self.at("template"):
+            self._function_or_data(out, self.template_head())
+            self.type_names.pop()
+        else:
+            self._function_or_data(out, None)
+
+    def _friend(self, templated: bool) -> None:
+        """What may see private members, as everything does here; a body makes it a function of the file."""
+        start = self.position
+        while not self.at(";", "{"):
+            self.advance()
+        if self.accept(";"):
+            return
+        if templated:
+            self.unsupported(
+                "a friend function in a struct template is not supported: write it behind the struct"
+            )
+        self.position = start
+        storage, base = self.specifiers()
+        returns = self.pointers(base)
+        name = self.operator_name() or self.identifier()
+        self.friends.append(self.function(storage, returns, name, None))
+
+    def _function_or_data(self, out: ast.StructDef, template: ast.Template | None) -> None:
+        token = self.token
+        storage = self.storage_words()
+        if self.accept("friend"):
+            self._friend(bool(out.template or template))
+            return
+        if self.at("virtual"):
+            self.unsupported("virtual functions are not supported")
+        if self.at("~"):
+            self.advance()
+            name = self.identifier()
+            gone = self.function(
+                storage, _void(name), Token("name", f"~{name.text}", name.at), None
+            )
+            if gone.body is not None and gone.body.body:
+                self.unsupported("destructors that do something are not supported", name.at)
+            return
+        if self.at(out.name) and self.ahead().is_("("):
+            name = self.advance()
+            made = self.function(storage, _void(name), name, template, out.name)
+            if len(made.params) == 1 and made.params[0].type.base == out.name:
+                self._copying(made)  # values are copied anyway
+            else:
+                out.methods.append(made)
+            return
+        conversion = self.operator_name()
+        if conversion is not None:  # operator float() const
+            wanted = self.pointers(self.specifiers()[1])
+            conversion = replace(conversion, text=f"{CONVERSION}{out.name}.{len(out.methods)}")
+            out.methods.append(self.function(storage, wanted, conversion, template, out.name))
+            return
+        more, base = self.specifiers()
+        storage |= more
+        base.const |= "constexpr" in storage
+        wanted = self.pointers(base)
+        if self.at_brackets():
+            wanted, name, dims = self.in_brackets(wanted)
+            first = self.declarator(wanted, name, dims)
+            out.members.append(self.declaration(storage, base, token, first))
+            return
+        self._whole()
+        name = self.operator_name() or self.identifier()
+        if self.at("("):
+            if template is not None:
+                self.function_templates.add(name.text)
+            out.methods.append(self.function(storage, wanted, name, template, out.name))
+            return
+        first = self.declarator(wanted, name)
+        self._whole()
+        out.members.append(self.declaration(storage, base, token, first))
+
+    def _whole(self) -> None:
+        if self.at(":"):
+            self.unsupported("bit-fields are not supported: take a whole number, shifts and masks")
+
+    def _copying(self, made: ast.Function) -> None:
+        """Refuse a copy constructor that does anything but copy."""
+        for name, given in made.initial:
+            source = given.items[0] if len(given.items) == 1 else None
+            if not isinstance(source, ast.Member) or source.name != name:
+                self.unsupported(
+                    "copy constructors that do more than copy are not supported", made.at
+                )
+        if made.body is not None and made.body.body:
+            self.unsupported("copy constructors that do more than copy are not supported", made.at)
+
+    def template_head(self) -> ast.Template:
+        """`template <...>`; its names are types until the caller takes them off the stack."""
+        at = self.advance().at
+        self.need("<")
+        params: list[ast.TemplateParam] = []
+        self.type_names.append({})
+        while not self.at(">", ">>"):
+            params.append(self._template_param())
+            if not self.accept(","):
+                break
+        self.close_angle()
+        return ast.Template(at=at, params=params)
+
+    def _template_param(self) -> ast.TemplateParam:
+        at = self.token.at
+        default: ast.TypeName | ast.Expression | None = None
+        if self.at("template"):
+            self.unsupported("templates as template parameters are not supported")
+        if self.accept("typename", "class"):
+            if self.at("..."):
+                self.unsupported("parameter packs are not supported")
+            name = "" if self.at(",", ">", "=") else self.identifier("a template parameter").text
+            if name:
+                self.name_type(name)
+            if self.accept("="):
+                default = self.abstract_type()
+            return ast.TemplateParam(at=at, name=name, type=None, default=default)
+        _, base = self.specifiers()
+        wanted = self.pointers(base)
+        if self.at("..."):
+            self.unsupported("parameter packs are not supported")
+        if self.at_brackets():
+            wanted, token, _ = self.in_brackets(wanted)
+            name = "" if token is None else token.text
+        else:
+            name = "" if self.at(",", ">", "=") else self.identifier("a template parameter").text
+        if self.accept("="):
+            default = self.template_value()
+        return ast.TemplateParam(at=at, name=name, type=wanted, default=default)
+
+    def _enum(self, start: Token, typedef: bool) -> ast.StructDef:
+        """An enumeration: a struct of constants. Those of a plain one are known without its name, too."""
+        scoped = self.accept("class", "struct") is not None
+        name = (
+            self.identifier("the name of this enumeration").text
+            if self.token.kind == "name"
+            else ""
+        )
+        if name:
+            self.name_type(name)
+        base = ast.TypeName(at=start.at, base="int", const=True)
+        if self.accept(":"):
+            base = self.specifiers()[1]
+            base.const = True
+        self.need("{")
+        items: list[ast.Declarator] = []
+        while not self.at("}"):
+            word = self.identifier()
+            if self.accept("="):
+                init: ast.Expression = self.conditional()
+            elif items:
+                one = ast.Literal(at=word.at, value=1, type=INT)
+                last = ast.Name(at=word.at, name=items[-1].name)
+                init = ast.Binary(at=word.at, op="+", left=last, right=one)
+            else:
+                init = ast.Literal(at=word.at, value=0, type=INT)
+            items.append(ast.Declarator(at=word.at, name=word.text, type=base, dims=[], init=init))
+            if not self.accept(","):
+                break
+        self.need("}")
+        storage = {"static"} | ({"scoped"} if scoped else set[str]())
+        values = ast.Declaration(at=start.at, storage=storage, items=items)
+        out = ast.StructDef(at=start.at, name=name, members=[], enumerators=values)
+        return self._ended(out, typedef)
+
+
+def _void(name: Token) -> ast.TypeName:
+    return ast.TypeName(at=name.at, base="void")

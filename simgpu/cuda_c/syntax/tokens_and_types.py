@@ -1,0 +1,422 @@
+"""The lower half of the parser: reading tokens, and types."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import NoReturn
+
+from simgpu.cuda_c.syntax.ast import Expression, Member, Name, StructDef, TypeName
+from simgpu.cuda_c.text.lexer import Token
+from simgpu.cuda_c.text.source import Position, Source
+from simgpu.cuda_c.types import TEXTURE, VECTORS
+
+_WORDS = {"void", "bool", "char", "short", "int", "long", "float", "double", "unsigned", "signed"}
+_ALIASES = {"size_t": "unsigned long", "ptrdiff_t": "long", "clock_t": "long"}
+_HALF_NAMES = {"half", "__half", "half2", "__half2"}
+_TYPE_QUALIFIERS = {"const", "volatile", "__restrict__", "__restrict", "restrict"}
+_STORAGE = {
+    "static", "extern", "inline", "constexpr", "register", "typename", "__forceinline__", "__inline",
+    "__noinline__", "__inline__", "__global__", "__device__", "__host__", "__shared__",
+    "__constant__", "__managed__", "__grid_constant__", "explicit", "mutable",
+}  # fmt: skip
+# Namespaces whose names are known by themselves, and those that only a GPU has.
+_OPEN_NAMESPACES = {"std", "cooperative_groups"}
+GPU_ONLY = {
+    "wmma": "tensor cores (wmma) are",
+    "nvcuda": "tensor cores (wmma) are",
+    "cub": "CUB is",
+    "thrust": "Thrust is",
+    "cuda": "libcu++ is",
+    "nvstd": "nvstd::function is",
+    "cute": "CuTe is",
+    "cutlass": "CUTLASS is",
+}
+_INSTEAD = dict.fromkeys(
+    ("wmma", "nvcuda", "cute", "cutlass"), "multiply with ordinary instructions"
+) | {
+    "cub": "write the reduction or scan with __shfl_down_sync() or shared memory",
+    "thrust": "write the loop as a kernel",
+    "cuda": "copy with ordinary loads and stores, and __syncthreads() behind them",
+    "cuda::atomic": "atomicAdd() and its like do the same",
+    "nvstd": "take a pointer to a function, or a template's parameter",
+}
+_GPU_TYPES = {
+    r"__nv_fp[468]\w*": "take half or float",
+    "CUtensorMap": "copy with ordinary loads and stores",
+    r"curandState(Mtgp|MRG|Sobol|ScrambledSobol)\w*|curandDirectionVectors\w*": (
+        "take curandState (XORWOW) or curandStatePhilox4_32_10_t"
+    ),
+    "thread_block|thread_group|grid_group|coalesced_group|cluster_group|thread_block_tile": (
+        "cooperative groups are not there; __syncthreads(), __syncwarp() and __shfl_sync() do the same"
+    ),
+    "cuda(Stream|Event|Error)_t": "device code cannot call the CUDA runtime here",
+    "cudaSurfaceObject_t": "pass the array, and write to it",
+}
+# Functions for surfaces, and for textures of other kinds than TEXTURE_READERS read.
+OTHER_TEXTURES = {
+    r"tex([123]D|Cubemap)\w*": (
+        "layers, cubemaps, levels of detail and gathering are not supported: take tex1D, tex2D or tex3D"
+    ),
+    r"surf([123]D|Cubemap)\w*": "surfaces are not supported: pass the array, and write to it",
+}
+TEXTURE_READERS = {"tex1Dfetch", "tex1D", "tex2D", "tex3D"}
+_NEEDS_HEADER = {
+    r"(__)?half2?": "cuda_fp16.h",
+    r"(__)?nv_bfloat162?": "cuda_bf16.h",
+    r"curandState(_t|XORWOW(_t)?|Philox4_32_10(_t)?)?": "curand_kernel.h",
+}
+_ATTRIBUTES = {"__launch_bounds__", "__align__", "alignas", "__attribute__", "__cluster_dims__"}
+_KEYWORDS = {
+    "if", "else", "for", "while", "do", "switch", "case", "default", "return", "break", "continue",
+    "goto", "sizeof", "true", "false", "nullptr", "struct", "class", "union", "enum", "template",
+    "typedef", "using", "namespace", "auto", "operator", "new", "delete", "this", "asm",
+}  # fmt: skip
+
+
+class TypeParser(ABC):
+    """A cursor over tokens that can read types.
+
+    `headers` are those that are included: `half` exists only with `cuda_fp16.h`.
+    """
+
+    def __init__(self, source: Source, tokens: Sequence[Token], headers: frozenset[str]) -> None:
+        self.source = source
+        self.tokens = tokens
+        self.position: int = 0
+        # Whether a name is a type, innermost scope last; templates of functions and of structs.
+        self.type_names: list[dict[str, bool]] = [
+            dict.fromkeys(set(VECTORS) - {"half2"} | {TEXTURE.name}, True)
+        ]
+        if "cuda_fp16.h" in headers:
+            self.type_names[0] |= dict.fromkeys(_HALF_NAMES, True)
+        self.nested_types: dict[str, set[str]] = {}  # of each struct
+        self.declared: list[StructDef] = []  # known by name alone so far
+        self.function_types: set[str] = set()  # a pointer to one is what it means without the star
+        self.function_templates: set[str] = set()
+        self.struct_templates: set[str] = set()
+        self.namespaces = set(_OPEN_NAMESPACES)
+        self.using: dict[str, str] = {}  # of each `using space::name`, the namespace
+
+    # -- tokens
+
+    @property
+    def token(self) -> Token:
+        """The token at hand; a namespace in front of a name is passed over."""
+        tokens = self.tokens
+        while (
+            tokens[self.position].text in self.namespaces and tokens[self.position + 1].text == "::"
+        ):
+            self.position += 2
+        if tokens[self.position].text == "::" and not self._behind_type():
+            self.position += 1
+        return tokens[self.position]
+
+    def namespace_here(self) -> str:
+        """The namespace that was passed over in front of the token at hand, or an empty string."""
+        if self.position < 2 or not self.tokens[self.position - 1].is_("::"):
+            return ""
+        return self.tokens[self.position - 2].text
+
+    def _behind_type(self) -> bool:
+        before = self.tokens[self.position - 1] if self.position else None
+        named = before is not None and before.kind == "name" and before.text not in _KEYWORDS
+        return named or (before is not None and before.text == ">")
+
+    def ahead(self, n: int = 1) -> Token:
+        return self.tokens[min(self.position + n, len(self.tokens) - 1)]
+
+    def advance(self) -> Token:
+        token = self.token
+        if token.kind != "end":
+            self.position += 1
+        return token
+
+    def at(self, *texts: str) -> bool:
+        return self.token.is_(*texts)
+
+    def accept(self, *texts: str) -> Token | None:
+        return self.advance() if self.at(*texts) else None
+
+    def fail(self, message: str, at: Position | None = None) -> NoReturn:
+        self.source.fail(at or self.token.at, message)
+
+    def unsupported(self, message: str, at: Position | None = None) -> NoReturn:
+        self.source.unsupported(at or self.token.at, message)
+
+    def need(self, text: str, why: str = "") -> Token:
+        if self.at(text):
+            return self.advance()
+        # The message points behind the last token, since that is where something is missing.
+        before = self.tokens[self.position - 1].end if self.position else self.token.at
+        self.fail(f"expected '{text}'{why} before '{self.token.text}'", before)
+
+    def close_angle(self) -> None:
+        """Take one `>`, splitting a `>>` that closes two lists."""
+        if self.at(">>"):
+            token = self.token
+            rest = Token("op", ">", Position(token.at.line, token.at.column + 1))
+            tokens = list(self.tokens)
+            tokens[self.position : self.position + 1] = [rest]
+            self.tokens = tokens
+            return
+        self.need(">")
+
+    def identifier(self, what: str = "a name") -> Token:
+        if self.token.kind != "name" or self.token.text in _KEYWORDS:
+            self.fail(f"expected {what} before '{self.token.text}'")
+        return self.advance()
+
+    # -- types
+
+    def is_type_name(self, text: str) -> bool:
+        if text in _WORDS or text in _ALIASES:
+            return True
+        return next((names[text] for names in reversed(self.type_names) if text in names), False)
+
+    def name_type(self, name: str) -> None:
+        """From here on, a name is a type."""
+        self.type_names[-1][name] = True
+
+    def name_variable(self, name: str) -> None:
+        """From here on, a name is no type, if it was one."""
+        if self.is_type_name(name):
+            self.type_names[-1][name] = False
+
+    def at_type(self, offset: int = 0) -> bool:
+        token = self.ahead(offset) if offset else self.token
+        while token.text in self.namespaces and self.ahead(offset + 1).text == "::":
+            offset += 2
+            token = self.ahead(offset)
+        if token.kind != "name":
+            return False
+        return (
+            self.is_type_name(token.text)
+            or token.text in _TYPE_QUALIFIERS
+            or token.text in _STORAGE
+            or token.text in ("auto", "decltype", "struct", "class", "union", "enum")
+        )
+
+    def storage_words(self) -> set[str]:
+        """Storage words in front of something that has no type, such as a constructor."""
+        found: set[str] = set()
+        while self.token.text in _STORAGE - {"typename"}:
+            found.add(self.advance().text)
+        return found
+
+    def specifiers(self) -> tuple[set[str], TypeName]:
+        """Storage words and a base type, in whatever order they come."""
+        storage: set[str] = set()
+        start = self.token
+        words: list[str] = []
+        result = TypeName(at=start.at, base="")
+        while True:
+            token = self.token
+            if token.kind != "name":
+                break
+            if token.text == "extern" and self.ahead().kind == "string":
+                self.position += 2
+                storage.add('extern "C"')
+            elif token.text in _STORAGE:
+                storage.add(self.advance().text)
+            elif token.text in ("const", "volatile"):
+                self.advance()
+                setattr(result, token.text, True)
+            elif token.text in _TYPE_QUALIFIERS:
+                self.advance()
+            elif token.text in _ATTRIBUTES:
+                self.skip_attribute()
+            elif token.text in _WORDS and not result.base:
+                words.append(self.advance().text)
+            elif words or result.base:
+                break
+            elif token.text in ("struct", "class", "union", "enum") and self.ahead().kind == "name":
+                self.advance()
+                if not self.is_type_name(self.token.text):
+                    self._declare(token, self.token)
+            elif token.text == "decltype":
+                self.advance()
+                self.need("(")
+                result.base, doubled = token.text, self.at("(")
+                result.of = self.conditional()
+                # A variable within brackets of its own makes it a reference. `(a) + 1` is no such thing.
+                if doubled and isinstance(result.of, Name | Member):
+                    self.unsupported(
+                        "decltype((x)) is a reference, and not supported: write the type"
+                    )
+                self.need(")")
+            elif token.text == "auto" or token.text in _ALIASES or self.is_type_name(token.text):
+                self.advance()
+                base = _ALIASES.get(token.text, token.text)
+                result.base = base.lstrip("_") if token.text in _HALF_NAMES else base
+                if token.text in self.struct_templates and self.at("<"):
+                    result.arguments = self.template_arguments()
+                self._nested(result, "typename" in storage)
+            else:
+                break
+        if words:
+            result.base = self._combine(words, start)
+        if not result.base:
+            self._no_type()
+        if storage & {"constexpr"}:
+            result.const = True
+        return storage, result
+
+    def _declare(self, word: Token, name: Token) -> None:
+        """Take in a struct by its mere name, as in `typedef struct Node_ Node;`."""
+        if word.text == "enum":
+            self.fail(f"unknown type name '{name.text}'", name.at)
+        self.type_names[0][name.text] = True
+        union = word.text == "union"
+        self.declared.append(
+            StructDef(at=name.at, name=name.text, members=[], union=union, declared=True)
+        )
+
+    def _nested(self, result: TypeName, said: bool) -> None:
+        """Take `::name` behind a type where it is a type again: it is known, or `typename` says so."""
+        known = self.nested_types.get(result.base, set())
+        while self.at("::") and (said or self.ahead().text in known):
+            self.advance()
+            result.nested.append(self.identifier("the name of a type").text)
+
+    def _no_type(self) -> NoReturn:
+        token = self.token
+        self.refuse_gpu_only(token)
+        if token.kind == "name" and token.text not in _KEYWORDS:
+            hint = _hint(token.text)
+            self.fail(f"unknown type name '{token.text}'{hint}")
+        self.fail(f"expected a type before '{token.text}'")
+
+    def refuse_gpu_only(self, token: Token) -> None:
+        """`UnsupportedFeatureError`, if this is a type or namespace of a library that only a GPU has."""
+        name = token.text
+        if name in GPU_ONLY and self.ahead().is_("::"):
+            inside = self.ahead(2).text.partition("_")[0]
+            instead = _INSTEAD.get(f"{name}::{inside}", _INSTEAD[name])
+            self.unsupported(f"{GPU_ONLY[name]} not supported: {instead}", token.at)
+        if name == "texture" and self.ahead().is_("<"):
+            self.fail(
+                "texture references are gone since CUDA 12: let the kernel take a cudaTextureObject_t, read "
+                "it with tex2D<float>(texture, x, y), and pass what agt.texture(x) makes of the array",
+                token.at,
+            )
+        if name not in TEXTURE_READERS and self.ahead().is_("<"):
+            for pattern, advice in OTHER_TEXTURES.items():
+                if re.fullmatch(pattern, name):
+                    self.unsupported(advice, token.at)
+        declares = self.ahead().kind == "name" or self.ahead().is_("*", "&", "<")
+        for pattern, header in _NEEDS_HEADER.items():
+            if self.ahead().kind == "name" and re.fullmatch(pattern, name):
+                self.fail(f"'{name}' is unknown here: write #include <{header}> first", token.at)
+        for pattern, advice in _GPU_TYPES.items():
+            if declares and re.fullmatch(pattern, name):
+                self.unsupported(f"'{name}' is not supported: {advice}", token.at)
+
+    def _combine(self, words: list[str], start: Token) -> str:
+        sign = [w for w in words if w in ("signed", "unsigned")]
+        longs = words.count("long")
+        rest = [w for w in words if w not in ("signed", "unsigned", "long")]
+        if len(sign) > 1 or len(rest) > 1 + ("short" in rest) or longs > 2:
+            self.fail(f"'{' '.join(words)}' is not a type", start.at)
+        base = next((w for w in rest if w != "short" or rest == ["short"]), "int")
+        if "short" in rest and base in ("short", "int"):
+            base = "short"
+        if longs:
+            if base == "double":
+                self.unsupported("'long double' is not supported", start.at)
+            if base != "int":
+                self.fail(f"'{' '.join(words)}' is not a type", start.at)
+            base = "long long" if longs == 2 else "long"
+        if not sign:
+            return base
+        if base in ("void", "bool", "float", "double"):
+            self.fail(f"'{' '.join(words)}' is not a type", start.at)
+        if sign[0] == "unsigned":
+            return f"unsigned {base}"
+        return "signed char" if base == "char" else base
+
+    def skip_double_brackets(self) -> None:
+        """Pass over `[[likely]]`, `[[maybe_unused]]` and their like, which mean nothing to a value."""
+        while self.at("[") and self.ahead().is_("["):
+            while not (self.at("]") and self.ahead().is_("]")):
+                if self.advance().kind == "end":
+                    self.fail("these '[[' are never closed")
+            self.position += 2
+
+    def skip_attribute(self) -> None:
+        self.advance()
+        self.need("(")
+        depth = 1
+        while depth:
+            token = self.advance()
+            if token.kind == "end":
+                self.fail("this '(' is never closed", token.at)
+            depth += token.is_("(") - token.is_(")")
+
+    def pointers(self, result: TypeName) -> TypeName:
+        """The stars, qualifiers and reference sign behind a base type; returns a type of its own."""
+        out = TypeName(
+            at=result.at,
+            base=result.base,
+            const=result.const,
+            volatile=result.volatile,
+            arguments=result.arguments,
+            nested=result.nested,
+            of=result.of,
+            function=result.function,
+            array=result.array,
+        )
+        if result.base in self.function_types:
+            self.accept("*")
+        while True:
+            if self.accept("*"):
+                out.pointers.append(set())
+            elif self.token.kind == "name" and self.token.text in _TYPE_QUALIFIERS:
+                word = self.advance().text
+                if out.pointers:
+                    out.pointers[-1].add(word)
+                elif word in ("const", "volatile"):
+                    setattr(out, word, True)
+            elif self.at("&&"):
+                self.unsupported("rvalue references are not supported")
+            elif self.accept("&"):
+                out.reference = True
+                return out
+            else:
+                return out
+
+    def abstract_type(self) -> TypeName:
+        """A type without a name, as in a cast."""
+        _, base = self.specifiers()
+        return self.pointers(base)
+
+    def template_arguments(self) -> list[TypeName | Expression]:
+        """What stands in `<...>`: types and constant expressions."""
+        self.need("<")
+        out: list[TypeName | Expression] = []
+        while not self.at(">", ">>"):
+            start = self.position
+            given = self.abstract_type() if self.at_type() else self.template_value()
+            if self.at("::"):  # `Same<T, int>::value` begins with a type
+                self.position = start
+                given = self.template_value()
+            out.append(given)
+            if self.at("["):
+                self.unsupported("an array type as an argument of a template is not supported")
+            if not self.accept(","):
+                break
+        self.close_angle()
+        return out
+
+    @abstractmethod
+    def conditional(self) -> Expression:
+        """Anything but a comma or an assignment."""
+
+    @abstractmethod
+    def template_value(self) -> Expression:
+        """A number among template arguments."""
+
+
+def _hint(name: str) -> str:
+    return ": device code has no strings" if name == "string" else ""

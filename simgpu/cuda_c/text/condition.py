@@ -1,0 +1,108 @@
+"""The integer expressions of `#if`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from simgpu.cuda_c.text.lexer import Token
+from simgpu.cuda_c.text.literals import parse_number
+from simgpu.cuda_c.text.source import Position, Source
+
+_LEVELS: list[tuple[str, ...]] = [
+    ("||",), ("&&",), ("|",), ("^",), ("&",), ("==", "!="), ("<", ">", "<=", ">="),
+    ("<<", ">>"), ("+", "-"), ("*", "/", "%"),
+]  # fmt: skip
+_OPERATIONS: dict[str, Callable[[int, int], int]] = {
+    "|": lambda a, b: a | b,
+    "^": lambda a, b: a ^ b,
+    "&": lambda a, b: a & b,
+    "==": lambda a, b: a == b,
+    "!=": lambda a, b: a != b,
+    "<": lambda a, b: a < b,
+    ">": lambda a, b: a > b,
+    "<=": lambda a, b: a <= b,
+    ">=": lambda a, b: a >= b,
+    "<<": lambda a, b: a << b,
+    ">>": lambda a, b: a >> b,
+    "+": lambda a, b: a + b,
+    "-": lambda a, b: a - b,
+    "*": lambda a, b: a * b,
+}
+
+
+def evaluate_condition(source: Source, at: Position, tokens: list[Token]) -> int:
+    """Value of the tokens behind `#if`, macros already expanded; an unknown name counts 0.
+
+    Raises `KernelCompileError` if they are not one integer expression.
+    """
+    reader = _Reader(source, at, tokens)
+    value = reader.ternary()
+    if reader.rest:
+        source.fail(reader.rest[0].at, f"unexpected '{reader.rest[0].text}' in this condition")
+    return value
+
+
+class _Reader:
+    def __init__(self, source: Source, at: Position, tokens: list[Token]) -> None:
+        self.source, self.at, self.rest = source, at, list(tokens)
+
+    def accept(self, *texts: str) -> str | None:
+        if self.rest and self.rest[0].is_(*texts):
+            return self.rest.pop(0).text
+        return None
+
+    def need(self, text: str) -> None:
+        if not self.accept(text):
+            self.source.fail(self.at, f"expected '{text}' in this condition")
+
+    def ternary(self) -> int:
+        value = self.binary(0)
+        if self.accept("?"):
+            yes = self.ternary()
+            self.need(":")
+            no = self.ternary()
+            return yes if value else no
+        return value
+
+    def binary(self, level: int) -> int:
+        if level == len(_LEVELS):
+            return self.unary()
+        left = self.binary(level + 1)
+        while op := self.accept(*_LEVELS[level]):
+            left = self._apply(op, left, self.binary(level + 1))
+        return left
+
+    def _apply(self, op: str, a: int, b: int) -> int:
+        if op in ("/", "%") and b == 0:
+            self.source.fail(self.at, "division by zero in this condition")
+        if op in ("&&", "||"):
+            return int(bool(a) and bool(b) if op == "&&" else bool(a) or bool(b))
+        if op in ("/", "%"):  # C rounds towards zero
+            quotient = abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+            return quotient if op == "/" else a - b * quotient
+        return int(_OPERATIONS[op](a, b))
+
+    def unary(self) -> int:
+        if self.accept("!"):
+            return int(not self.unary())
+        if self.accept("-"):
+            return -self.unary()
+        if self.accept("+"):
+            return self.unary()
+        if self.accept("~"):
+            return ~self.unary()
+        if self.accept("("):
+            value = self.ternary()
+            self.need(")")
+            return value
+        if not self.rest:
+            self.source.fail(self.at, "a condition is missing here")
+        token = self.rest.pop(0)
+        if token.kind == "name":
+            return int(token.text == "true")
+        if token.kind != "number":
+            self.source.fail(token.at, f"unexpected '{token.text}' in this condition")
+        value, kind = parse_number(self.source, token)
+        if kind.kind == "float":
+            self.source.fail(token.at, "a condition of #if must be an integer")
+        return int(value)

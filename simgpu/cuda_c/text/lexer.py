@@ -1,0 +1,112 @@
+"""CUDA C text to tokens. Comments go; newlines stay, for the preprocessor."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+from simgpu.cuda_c.text.source import Position, Source
+
+PATTERN = re.compile(
+    r"""
+    (?P<space>[ \t\r\f\v]+|\\\r?\n)
+  | (?P<newline>\n)
+  | (?P<comment>//(?:\\\n|[^\n])*|/\*.*?\*/)
+  | (?P<number>
+        0[xX][0-9a-fA-F']*\.?[0-9a-fA-F]*[pP][+-]?[0-9]+[fFlL]?
+      | 0[xX][0-9a-fA-F']+[uUlL]*
+      | 0[bB][01']+[uUlL]*
+      | (?:[0-9][0-9']*\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE][+-]?[0-9]))(?:[eE][+-]?[0-9]+)?[fFlL]?
+      | [0-9][0-9']*[uUlLfF]*
+    )
+  | (?P<name>[A-Za-z_][A-Za-z_0-9]*)
+  | (?P<string>"(?:\\\r?\n|\\.|[^"\\\n])*")
+  | (?P<char>'(?:\\(?:x[0-9a-fA-F]+|[0-7]{1,3}|.)|[^'\\\n])')
+  | (?P<op><<=|>>=|\.\.\.|<<<|>>>|\+\+|--|->|::|<<|>>|<=|>=|==|!=|&&|\|\||\#\#
+        |[-+*/%&|^]=|[-+*/%<>=!&|^~?:;,.(){}\[\]\#])
+  | (?P<bad>.)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+# C++ has these spellings too ([lex.digraph] in the standard), and people who know Python use them.
+_SPELLINGS = {
+    "and": "&&",
+    "or": "||",
+    "not": "!",
+    "not_eq": "!=",
+    "bitand": "&",
+    "bitor": "|",
+    "xor": "^",
+    "compl": "~",
+    "and_eq": "&=",
+    "or_eq": "|=",
+    "xor_eq": "^=",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """One word of the source."""
+
+    kind: str  # "name", "number", "string", "char", "op", "newline" or "end"
+    # What was written; the sign of an operator that was written as a word, such as ``and``.
+    text: str
+    at: Position  # where; for the product of a macro, where the macro was used
+    spaced: bool = False  # white space came before it
+    hidden: frozenset[str] = frozenset()  # macros that must not be expanded in it again
+
+    def is_(self, *texts: str) -> bool:
+        """Whether it is one of these operators or words (never a string or a number)."""
+        return self.text in texts and self.kind in ("op", "name")
+
+    def moved(self, at: Position, hidden: frozenset[str]) -> Token:
+        """The same word, as if written at another place."""
+        return replace(self, at=at, hidden=self.hidden | hidden)
+
+    @property
+    def end(self) -> Position:
+        """The place just behind it."""
+        return Position(self.at.line, self.at.column + len(self.text))
+
+
+def tokenise(source: Source) -> list[Token]:
+    """All tokens of a source, closed by one of kind "end".
+
+    Raises `KernelCompileError` at a character that no token begins with, an open comment or an open string.
+    """
+    text = source.text
+    tokens: list[Token] = []
+    line, line_start, pos, spaced = 1, 0, 0, False
+    while pos < len(text):
+        match = PATTERN.match(text, pos)
+        assert match is not None  # the last alternative takes any character
+        kind, word = match.lastgroup or "bad", match.group()
+        at = Position(line, pos - line_start + 1)
+        if kind == "bad":
+            _refuse(source, at, word)
+        if text.startswith("/*", pos) and kind != "comment":
+            source.fail(at, "this comment is never closed: '*/' is missing")
+        pos = match.end()
+        if kind in ("space", "comment"):
+            spaced = True
+        elif kind == "name" and word in _SPELLINGS:
+            tokens.append(Token("op", _SPELLINGS[word], at, spaced))
+            spaced = False
+        else:
+            tokens.append(Token(kind, word, at, spaced))
+            spaced = kind == "newline"
+        breaks = word.count("\n")
+        if breaks:
+            line += breaks
+            line_start = pos - (len(word) - word.rfind("\n") - 1)
+    tokens.append(Token("end", "end of file", Position(line, pos - line_start + 1)))
+    return tokens
+
+
+def _refuse(source: Source, at: Position, word: str) -> None:
+    if word == '"':
+        source.fail(at, "this string is never closed")
+    if word == "'":
+        source.fail(at, "this character constant is not closed, or holds more than one character")
+    source.fail(at, f"unexpected character {word!r}")

@@ -1,0 +1,343 @@
+"""Macros and conditional text: `#define`, `#if` and their like."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import NamedTuple
+
+from simgpu.cuda_c.text.condition import evaluate_condition
+from simgpu.cuda_c.text.headers import text_of
+from simgpu.cuda_c.text.lexer import Token, tokenise
+from simgpu.cuda_c.text.published import device_code
+from simgpu.cuda_c.text.source import Position, Source
+
+_MATH_CONSTANTS = {
+    "CUDART_INF_F": "__int_as_float(0x7f800000)",
+    "CUDART_NAN_F": "__int_as_float(0x7fffffff)",
+    "CUDART_MAX_NORMAL_F": "__int_as_float(0x7f7fffff)",
+    "CUDART_MIN_DENORM_F": "__int_as_float(0x00000001)",
+    "CUDART_INF": "__longlong_as_double(0x7ff0000000000000ll)",
+    "CUDART_NAN": "__longlong_as_double(0xfff8000000000000ll)",
+    "CUDART_PI_F": "3.141592654f",
+    "CUDART_PI": "3.1415926535897931e+0",
+    "CUDART_SQRT_TWO_F": "1.414213562f",
+    "CUDART_LN2_F": "0.693147181f",
+    "CUDART_L2E_F": "1.442695041f",
+}
+_PREDEFINED = {
+    "__CUDACC__": "1",
+    "__CUDACC_RTC__": "1",
+    "__NVCC__": "1",
+    "__CUDA_ARCH__": "900",
+    "__cplusplus": "201703L",
+}
+# Headers of NVIDIA's: the word by which an #include asks for each, and its file.
+_HEADERS = {
+    "cooperative_groups": "cooperative_groups.h",
+    "cuda_bf16.h": "cuda_bf16.h",
+    "curand_kernel.h": "curand_kernel.h",
+}
+# A source that means namespace std by these names. In any other they may be functions of its own.
+_CHOOSES = re.compile(r"\bstd\s*::\s*(enable_if|conditional)\b|\busing\s+namespace\s+std\b")
+_WITHOUT = "ASYNCGPU_NO_CHOICE_OF_TYPES"
+_MAX_EXPANSIONS = 200_000
+
+
+@dataclass(frozen=True)
+class _Macro:
+    body: list[Token]
+    parameters: list[str] | None = None  # None: used without parentheses
+    variadic: bool = False
+
+
+@dataclass(frozen=True)
+class Preprocessed:
+    """The tokens that the parser sees, the headers that were asked for, and what else the file had.
+
+    `aside` are the host's functions and variables, with their places; `missing`, headers (`published`).
+    `chooses` says whether it may mean the standard's `enable_if` and `conditional`.
+    """
+
+    tokens: list[Token] = field(default_factory=list[Token])
+    headers: frozenset[str] = frozenset()
+    aside: Mapping[str, str] = field(default_factory=dict[str, str])
+    missing: tuple[str, ...] = ()
+    chooses: bool = False
+
+
+def preprocess(source: Source) -> Preprocessed:
+    """Take the device code of a file, expand macros, and drop the text that conditions exclude.
+
+    Raises `KernelCompileError` for malformed directives, `#error`.
+    """
+    code = device_code(source.text)
+    chooses = _CHOOSES.search(source.text) is not None
+    tokens = _Preprocessor(source, dict(_prelude(chooses).macros)).run(code.text)
+    headers = frozenset(re.findall(r'#\s*include\s*[<"]([^>"]+)', code.text))
+    return Preprocessed(tokens, headers, code.aside, code.missing, chooses)
+
+
+class _Prelude(NamedTuple):
+    tokens: list[Token]
+    macros: dict[str, _Macro]
+
+
+@cache
+def _prelude(chooses: bool) -> _Prelude:
+    text = text_of("standard_names.h") + text_of("namespace_std.h")
+    reader = _Preprocessor(Source(text, "prelude"), {})
+    for name, value in _PREDEFINED.items():
+        reader.define_text(name, value)
+    if not chooses:
+        reader.define_text(_WITHOUT, "1")
+    tokens = reader.run(text)
+    reader.macros.pop(_WITHOUT, None)
+    return _Prelude(tokens, reader.macros)
+
+
+@cache
+def _of_header(name: str) -> list[Token]:
+    """Tokens of a header of NVIDIA's; lines below 0 are none of the file's."""
+    source = Source(text_of(_HEADERS[name]), name)
+    tokens = _Preprocessor(source, {}).run(source.text)[:-1]
+    return [replace(t, at=Position(-t.at.line, t.at.column)) for t in tokens]
+
+
+def prelude_tokens(chooses: bool) -> list[Token]:
+    """Tokens of what stands in front of every source; see `Preprocessed.chooses`."""
+    return _prelude(chooses).tokens
+
+
+class _Preprocessor:
+    def __init__(self, source: Source, macros: dict[str, _Macro]) -> None:
+        self.source = source
+        self.macros = macros
+        self.expansions = 0
+        self.joined: set[str] = set()  # headers that have been included
+        # For each open #if: is its text taken, and was one of its branches taken already?
+        self.conditions: list[tuple[bool, bool, Token]] = []
+
+    def define_text(self, name: str, value: str) -> None:
+        body = tokenise(Source(value, f"definition of {name}"))[:-1]
+        self.macros[name] = _Macro(body)
+
+    @property
+    def live(self) -> bool:
+        return all(taken for taken, _, _ in self.conditions)
+
+    def run(self, text: str) -> list[Token]:
+        tokens = tokenise(Source(text, self.source.filename))
+        out: list[Token] = []
+        pending: list[Token] = []  # since the last directive: a macro call may span lines
+        i, at_line_start = 0, True
+        while tokens[i].kind != "end":
+            token = tokens[i]
+            if token.is_("#") and at_line_start:
+                end = i
+                while tokens[end].kind not in ("newline", "end"):
+                    end += 1
+                out += self.expand(pending)
+                pending = []
+                out += self._directive(token, tokens[i + 1 : end])
+                i = end
+                continue
+            at_line_start = token.kind == "newline"
+            if not at_line_start and self.live:
+                pending.append(token)
+            i += 1
+        out += self.expand(pending)
+        if self.conditions:
+            self.source.fail(self.conditions[-1][2].at, "this #if has no #endif")
+        out.append(tokens[-1])
+        return out
+
+    # -- directives
+
+    def _directive(self, sharp: Token, line: list[Token]) -> list[Token]:
+        """Obey a directive; what stands in its place."""
+        if not line:
+            return []
+        name, rest = line[0].text, line[1:]
+        if name in ("if", "ifdef", "ifndef"):
+            taken = self.live and self._condition(name, line[0], rest)
+            self.conditions.append((taken, taken, sharp))
+        elif name in ("elif", "else", "endif"):
+            self._continue_condition(name, line[0], rest)
+        elif not self.live:
+            return []
+        elif name == "define":
+            self._define(line[0], rest)
+        elif name == "undef":
+            self.macros.pop(self._macro_name(line[0], rest), None)
+        elif name == "include":
+            return self._include(rest)
+        elif name == "error":
+            self.source.fail(sharp.at, "#error " + " ".join(t.text for t in rest))
+        elif name not in ("pragma", "line", "warning"):
+            self.source.fail(line[0].at, f"unknown directive #{name}")
+        return []
+
+    def _condition(self, name: str, at: Token, rest: list[Token]) -> bool:
+        if name not in ("if", "elif"):
+            return (self._macro_name(at, rest) in self.macros) == (name == "ifdef")
+        return evaluate_condition(self.source, at.at, self._resolve_defined(rest)) != 0
+
+    def _resolve_defined(self, tokens: list[Token]) -> list[Token]:
+        out: list[Token] = []
+        i = 0
+        while i < len(tokens):
+            if not tokens[i].is_("defined"):
+                out.append(tokens[i])
+                i += 1
+                continue
+            names = [t for t in tokens[i + 1 : i + 4] if t.kind == "name"]
+            if not names:
+                self.source.fail(tokens[i].at, "defined() needs the name of a macro")
+            value = "1" if names[0].text in self.macros else "0"
+            out.append(Token("number", value, tokens[i].at))
+            i += 4 if i + 1 < len(tokens) and tokens[i + 1].is_("(") else 2
+        return self.expand(out)
+
+    def _continue_condition(self, name: str, at: Token, rest: list[Token]) -> None:
+        if not self.conditions:
+            self.source.fail(at.at, f"#{name} without #if")
+        _, before, sharp = self.conditions.pop()
+        if name == "endif":
+            return
+        taken = not before and self.live and (name == "else" or self._condition(name, at, rest))
+        self.conditions.append((taken, before or taken, sharp))
+
+    def _macro_name(self, at: Token, rest: list[Token]) -> str:
+        if not rest or rest[0].kind != "name":
+            self.source.fail(at.at, f"#{at.text} needs the name of a macro")
+        return rest[0].text
+
+    def _define(self, at: Token, rest: list[Token]) -> None:
+        name = self._macro_name(at, rest)
+        if len(rest) < 2 or not rest[1].is_("(") or rest[1].spaced:
+            self.macros[name] = _Macro(rest[1:])
+            return
+        parameters: list[str] = []
+        variadic = False
+        i = 2
+        while i < len(rest) and not rest[i].is_(")"):
+            if rest[i].is_("..."):
+                variadic = True
+                parameters.append("__VA_ARGS__")
+            elif rest[i].kind == "name":
+                parameters.append(rest[i].text)
+            elif not rest[i].is_(","):
+                self.source.fail(rest[i].at, f"expected a parameter name in macro '{name}'")
+            i += 1
+        if i == len(rest):
+            self.source.fail(rest[0].at, f"the parameters of macro '{name}' are never closed")
+        self.macros[name] = _Macro(rest[i + 1 :], parameters, variadic)
+
+    def _include(self, rest: list[Token]) -> list[Token]:
+        header = "".join(t.text for t in rest)
+        if "math_constants.h" in header:
+            for name, value in _MATH_CONSTANTS.items():
+                self.define_text(name, value)
+        for name in _HEADERS.keys() - self.joined:
+            if name in header:
+                self.joined.add(name)
+                return _of_header(name)
+        return []
+
+    # -- expansion
+
+    def expand(self, tokens: list[Token]) -> list[Token]:
+        out: list[Token] = []
+        todo = list(reversed(tokens))  # a stack, because what a macro yields is read again
+        while todo:
+            token = todo.pop()
+            macro = self.macros.get(token.text) if token.kind == "name" else None
+            if token.text == "__LINE__":
+                out.append(Token("number", str(token.at.line), token.at))
+                continue
+            if macro is None or token.text in token.hidden:
+                out.append(token)
+                continue
+            self.expansions += 1
+            if self.expansions > _MAX_EXPANSIONS:
+                self.source.fail(token.at, f"macro '{token.text}' expands without end")
+            if macro.parameters is None:
+                body = self._paste(macro.body)
+                hidden = frozenset({token.text})
+                todo += [t.moved(token.at, token.hidden | hidden) for t in reversed(body)]
+            elif todo and todo[-1].is_("("):
+                arguments = self._arguments(token, macro, todo)
+                todo += list(reversed(self._call(token, macro, arguments)))
+            else:
+                out.append(token)
+        return out
+
+    def _arguments(self, name: Token, macro: _Macro, todo: list[Token]) -> list[list[Token]]:
+        todo.pop()  # the opening parenthesis
+        arguments: list[list[Token]] = [[]]
+        depth = 1
+        expected = macro.parameters or []
+        while depth:
+            if not todo:
+                self.source.fail(name.at, f"the call of macro '{name.text}' is never closed")
+            token = todo.pop()
+            if token.is_("(", "[", "{"):
+                depth += 1
+            elif token.is_(")", "]", "}"):
+                depth -= 1
+                if not depth:
+                    break
+            in_rest = macro.variadic and len(arguments) >= len(expected)
+            if token.is_(",") and depth == 1 and not in_rest:
+                arguments.append([])
+            else:
+                arguments[-1].append(token)
+        if not expected and arguments == [[]]:
+            arguments = []
+        if macro.variadic and len(arguments) == len(expected) - 1:
+            arguments.append([])
+        if len(arguments) != len(expected):
+            self.source.fail(
+                name.at,
+                f"macro '{name.text}' takes {len(expected)} arguments, {len(arguments)} given",
+            )
+        return arguments
+
+    def _call(self, name: Token, macro: _Macro, arguments: list[list[Token]]) -> list[Token]:
+        given = dict(zip(macro.parameters or [], arguments, strict=True))
+        body: list[Token] = []
+        for i, token in enumerate(macro.body):
+            before = macro.body[i - 1] if i else None
+            after = macro.body[i + 1] if i + 1 < len(macro.body) else None
+            if token.is_("#") and after is not None and after.text in given:
+                continue
+            if token.text not in given or token.kind != "name":
+                body.append(token)
+            elif before is not None and before.is_("#"):
+                text = " ".join(t.text for t in given[token.text]).replace("\\", "\\\\")
+                body.append(Token("string", '"' + text.replace('"', '\\"') + '"', token.at))
+            elif (before and before.is_("##")) or (after and after.is_("##")):
+                body += given[token.text]  # pasted words are not expanded first
+            else:
+                body += self.expand(given[token.text])
+        hidden = name.hidden | {name.text}
+        return [t.moved(name.at, hidden) for t in self._paste(body)]
+
+    def _paste(self, body: list[Token]) -> list[Token]:
+        if not any(t.is_("##") for t in body):
+            return body
+        out: list[Token] = []
+        i = 0
+        while i < len(body):
+            if body[i].is_("##") and out and i + 1 < len(body):
+                left = out.pop()
+                glued = tokenise(Source(left.text + body[i + 1].text))[:-1]
+                out += [t.moved(left.at, left.hidden) for t in glued]
+                i += 2
+            else:
+                out.append(body[i])
+                i += 1
+        return out

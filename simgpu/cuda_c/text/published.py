@@ -1,0 +1,400 @@
+"""The device code of a file as it was published: what stands around it for the host is blanked, in its place.
+
+The file is cut into the items of its top level. Kernels and what is marked for the device stay. Types,
+constants and constexpr functions stay if what stays mentions them, directly or through a macro. Everything
+else (`main`, launches, host functions and variables, `using namespace std`) becomes white space: lines and
+columns remain what they were, so that a message points into the file that somebody wrote. Directives stay,
+since a kernel may use the macros; an `#include` stays if it brings what device code mentions. Both devices
+compile this text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import pairwise
+
+from simgpu.cuda_c.text.headers import text_of
+from simgpu.cuda_c.text.lexer import PATTERN
+
+MARKS = {"__global__", "__device__", "__constant__", "__shared__", "__managed__"}
+_TYPES = {"struct", "class", "union", "enum"}
+_ALIGNED = {"__align__", "alignas", "__attribute__", "__launch_bounds__", "__declspec"}
+_OPEN, _CLOSE = ("(", "[", "{"), (")", "]", "}")
+# A header that device code may need, and the words by which one sees that it does. NVRTC has all of these,
+# if it is shown where; what it brings by itself, such as cuda_runtime.h, needs no #include.
+_HEADERS = {
+    "cuda_fp16.h": r"half|__half2?|half2",
+    "cuda_bf16.h": r"\w*bfloat16\w*|\w*bf162?",
+    "cuda_fp8.h": r"__nv_fp8\w*",
+    "math_constants.h": r"CUDART_\w+",
+    "cooperative_groups": r"cooperative_groups",
+    "mma.h": r"nvcuda|wmma",
+    "curand": r"curand\w*",
+    "cub/": r"cub",
+    "cuda/": r"cuda",
+    "cuda_pipeline": r"__pipeline_\w+|nvcuda",
+    "cuComplex.h": r"cu\w*[cC]omplex\w*|cuC\w+",
+}
+# Headers of the host's libraries that bring this one along.
+_HALVES = "cuda_fp16.h"
+_WITH_HALVES = ("cublas", "cudnn", "cusparse", "mma.h", "torch/", "ATen/", "c10/")
+_STAYING_NAMESPACES = {"cooperative_groups", "nvcuda"}
+_STD = re.compile(r"\bstd\s*::")
+# By these words a function of a struct that says nothing else is for the host.
+_HOST = re.compile(
+    r"cuda(?!TextureObject_t)[A-Z]\w*|cu(blas|dnn|fft|rand|solver|sparse)[A-Z]\w*|std|malloc|calloc|free|new|"
+    r"delete|exit|fprintf|cout|cerr|<<<"
+)
+_DIRECTIVE = re.compile(r"#[ \t]*(\w*)(?:\\\r?\n|/\*.*?\*/|//[^\n]*|[^\n])*", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class DeviceCode:
+    """What of a file is for the device."""
+
+    text: str  # as long as the file, line for line
+    # Functions and variables that were set aside, by name, each with where it stands.
+    aside: Mapping[str, str]
+    missing: tuple[str, ...]  # headers of the author's own that are not in the text
+    kernels: tuple[str, ...]  # names of the `__global__` functions, in order
+
+
+@dataclass(frozen=True, slots=True)
+class _Word:
+    kind: str
+    text: str
+    start: int
+    end: int
+    depth: int  # how many brackets are open in front of it; behind an #else, as many as at its #if
+
+
+@dataclass
+class _Item:
+    """One item of the top level, without what opens its template; `head` stands before its first brace."""
+
+    words: list[_Word]
+    head: list[str]
+    names: set[str] = field(default_factory=set[str])
+
+
+@lru_cache(maxsize=256)
+def device_code(source: str) -> DeviceCode:
+    """The device's part of a source; a source without anything else comes back as it is."""
+    return _Reader(source).read()
+
+
+def for_compiler(source: str) -> str:
+    """The device's part of a source behind the names of C's headers: what NVRTC is given.
+
+    Lines are counted from the source's own first.
+    """
+    text = device_code(source).text
+    std = text_of("namespace_std.h") if _STD.search(text) else ""
+    return f"{text_of('standard_names.h')}{std}#line 1\n{text}"
+
+
+class _Reader:
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self.macros: dict[str, set[str]] = {}
+        self.includes: list[tuple[str, int, int]] = []
+        self.directives: list[tuple[int, int]] = []
+        self.words: list[_Word] = []
+        self.namespaces = set(_STAYING_NAMESPACES)
+        self.kept: list[_Item] = []
+        self.perhaps: list[_Item] = []
+        self.dropped: list[_Item] = []
+        self.members: list[tuple[int, int]] = []  # functions of structs that are for the host
+        self.kernels: dict[str, None] = {}
+        self.aside: dict[str, str] = {}
+
+    def read(self) -> DeviceCode:
+        self._scan()
+        self.marks = self._with_macros(MARKS)
+        self.launched = self._with_macros({"__global__"})
+        self._items(0, len(self.words))
+        mentioned = self._settle()
+        blank = [(item.words[0].start, item.words[-1].end) for item in self.dropped]
+        blank += self.members
+        missing: list[str] = []
+        for header, start, end in self.includes:
+            name = header.strip('<>"')
+            needs = next((words for h, words in _HEADERS.items() if name.startswith(h)), None)
+            if needs is None and header[0] == '"':
+                missing.append(name)
+            if needs is None or not any(re.fullmatch(needs, word) for word in mentioned):
+                blank.append((start, end))
+        text, halves = self.source, self._brings_halves(mentioned)
+        for start, end in sorted(blank, reverse=True):
+            room = f"#include <{_HALVES}>" if start == halves else self._blanked(start, end)
+            text = text[:start] + room + text[end:]
+        return DeviceCode(text, self.aside, tuple(missing), tuple(self.kernels))
+
+    def _brings_halves(self, mentioned: set[str]) -> int | None:
+        """Where a header of the host stands by which alone device code knows what a half is."""
+        names = [(header.strip('<>"'), start) for header, start, _ in self.includes]
+        if _HALVES in dict(names) or not any(re.fullmatch(_HEADERS[_HALVES], w) for w in mentioned):
+            return None
+        return next((start for name, start in names if name.startswith(_WITH_HALVES)), None)
+
+    def _blanked(self, start: int, end: int) -> str:
+        """White space for a stretch of text; directives in it stay, since an #if may end outside of it."""
+        out: list[str] = []
+        for first, last in [d for d in self.directives if start <= d[0] < end] + [(end, end)]:
+            out += [re.sub(r"[^\n]", " ", self.source[start:first]), self.source[first:last]]
+            start = last
+        return "".join(out)
+
+    # -- words
+
+    def _scan(self) -> None:
+        text, pos, fresh = self.source, 0, True
+        depth, at_if = 0, list[int]()
+        while pos < len(text):
+            match = PATTERN.match(text, pos)
+            assert match is not None  # the last alternative takes any character
+            kind, word = match.lastgroup or "bad", match.group()
+            if word == "#" and fresh:
+                what, end = self._directive(pos)
+                if what.startswith("if"):
+                    at_if.append(depth)
+                elif what.startswith("el") and at_if:
+                    depth = at_if[-1]
+                elif what == "endif" and at_if:
+                    at_if.pop()
+                pos = end
+                continue
+            pos = match.end()
+            if kind in ("newline", "space", "comment"):
+                fresh = fresh or kind == "newline"
+                continue
+            fresh = False
+            self.words.append(_Word(kind, word, match.start(), pos, depth))
+            depth += (word in _OPEN) - (word in _CLOSE)
+
+    def _directive(self, start: int) -> tuple[str, int]:
+        """Take in a directive; returns its word, and where it ends."""
+        found = _DIRECTIVE.match(self.source, start)
+        assert found is not None
+        line, end = found.group(), found.end()
+        define = re.match(r"#\s*define\s+(\w+)", line)
+        include = re.match(r'#\s*include\s*(<[^>\n]*>|"[^"\n]*")', line)
+        if define is not None:
+            body = self.macros.setdefault(define.group(1), set())
+            body.update(re.findall(r"[A-Za-z_]\w*", line[define.end() :]))
+        if include is not None:
+            self.includes.append((include.group(1), start, end))
+        else:
+            self.directives.append((start, end))
+        return found.group(1), end
+
+    def _with_macros(self, names: set[str]) -> set[str]:
+        """These names, and the macros whose text has one of them, or a macro that has."""
+        while True:
+            more = {macro for macro, body in self.macros.items() if body & names} - names
+            if not more:
+                return names
+            names = names | more
+
+    # -- items
+
+    def _items(self, first: int, last: int) -> None:
+        while first < last:
+            opened = self._opens(first, last)
+            if self.words[first].text in (";", "}"):
+                first += 1
+            elif opened is not None:
+                close = self._closing(opened, last)
+                self._items(opened + 1, close)
+                first = close + 1
+            else:
+                start = self._behind_template(first, last)
+                end, brace = self._end(start, last)
+                head = _plain([w.text for w in self.words[start:brace]])
+                self._sort(_Item(self.words[first:end], head))
+                first = end
+
+    def _opens(self, first: int, last: int) -> int | None:
+        """The brace of a namespace, or of extern "C" { ... }, which are looked into."""
+        texts = [w.text for w in self.words[first : min(first + 9, last)]]
+        if texts[0] == "extern" and texts[2:3] == ["{"]:
+            return first + 2
+        skip = texts[0] == "inline"
+        if texts[skip : skip + 1] != ["namespace"] or "{" not in texts:
+            return None
+        brace = texts.index("{")
+        if "=" in texts[:brace] or ";" in texts[:brace]:
+            return None
+        self.namespaces.update(texts[skip + 1 : brace])
+        return first + brace
+
+    def _closing(self, opened: int, last: int) -> int:
+        depth = self.words[opened].depth
+        for k in range(opened + 1, last):
+            if self.words[k].text == "}" and self.words[k].depth == depth + 1:
+                return k
+        return last
+
+    def _behind_template(self, first: int, last: int) -> int:
+        while [w.text for w in self.words[first : first + 2]] == ["template", "<"]:
+            depth = 0
+            for k in range(first + 1, last):
+                text = self.words[k].text
+                depth += len(text) * ((set(text) == {"<"}) - (set(text) == {">"}))
+                if depth <= 0:
+                    break
+            else:
+                return last
+            first = k + 1
+        return first
+
+    def _end(self, first: int, last: int) -> tuple[int, int]:
+        """Where an item ends, and its first brace, or the end again."""
+        base = self.words[first].depth if first < last else 0
+        brace = None
+        for k in range(first, last):
+            word = self.words[k]
+            if word.depth == base and word.text == ";":
+                return k + 1, k if brace is None else brace
+            if word.depth == base and word.text == "{" and brace is None:
+                brace = k
+            if word.depth == base + 1 and word.text == "}" and brace is not None:
+                head = _plain([w.text for w in self.words[first:brace]])
+                if not (_is_type(head) or "(" not in head or "=" in head[: head.index("(")]):
+                    return k + 1, brace  # a function; types and values go on, up to a semicolon
+        return last, last if brace is None else brace
+
+    def _sort(self, item: _Item) -> None:
+        """Say whether an item stays, goes, or stays if it is mentioned."""
+        if _is_type(item.head):
+            self._set_members_aside(item)
+        words, head = [w.text for w in item.words], item.head
+        first = head[0] if head else ""
+        if words[:2] == ["using", "namespace"]:
+            (self.kept if words[2] in self.namespaces else self.dropped).append(item)
+        elif (words[0] == "template" and words[1:2] != ["<"]) or first == "static_assert":
+            self.dropped.append(item)  # an instance that the host asks for; a check of it
+        elif set(head) & self.marks or (_is_type(head) and set(words) & self.marks):
+            self.kept.append(item)
+            if set(head) & self.launched and "(" in head:
+                self.kernels[head[head.index("(") - 1]] = None
+        elif first in ("using", "namespace"):
+            item.names = set(words[1:2]) - {"std"}
+            self.perhaps.append(item)
+        elif first == "typedef" or _is_type(head):
+            item.names = _type_names(words, head)
+            self.perhaps.append(item)
+        elif {"const", "constexpr"} & set(head) and ("constexpr" in head or not _is_function(head)):
+            item.names = set(_declared(words))
+            self.perhaps.append(item)
+        else:
+            self.dropped.append(item)
+            line = self.source.count("\n", 0, item.words[0].start) + 1
+            names = [head[head.index("(") - 1]] if _is_function(head) else _declared(words)
+            self.aside.update((name, f"line {line}") for name in names if name not in self.aside)
+
+    def _set_members_aside(self, item: _Item) -> None:
+        """Take out functions of a struct that call what only the host has, and are not for the device."""
+        words, kept, start = item.words, list[_Word](), 0
+        inside = words[0].depth + 1
+        for k, word in enumerate(words):
+            label = word.text == ":" and words[k - 1].text in ("public", "private", "protected")
+            closed = word.text == "}" and word.depth == inside + 1
+            # Of `: x{a}, y{b} {}`; the file may end before the struct does.
+            more = closed and k + 1 < len(words) and words[k + 1].text in (",", "{")
+            begins = word.text == "{" and word.depth < inside
+            ends = word.depth == inside and (word.text == ";" or label)
+            if not (begins or ends or (closed and not more) or k + 1 == len(words)):
+                continue
+            texts = [w.text for w in words[start : k + 1]]
+            head = texts[: texts.index("{")] if "{" in texts else texts
+            theirs = not {"constexpr", *self.marks} & set(texts) and _is_function(head)
+            theirs = theirs and not _is_data(_plain(head))
+            if theirs and any(map(_HOST.fullmatch, texts)):
+                self.members.append((words[start].start, word.end))
+            else:
+                kept += words[start : k + 1]
+            start = k + 1
+        item.words = kept
+
+    def _settle(self) -> set[str]:
+        """Keep what is mentioned by what is kept; returns all names that are mentioned."""
+        mentioned: set[str] = set()
+        chosen, waiting = self.kept, self.perhaps
+        while chosen:
+            for item in chosen:
+                mentioned.update(word.text for word in item.words if word.kind == "name")
+            while (
+                more := {n for m in mentioned & self.macros.keys() for n in self.macros[m]}
+                - mentioned
+            ):
+                mentioned |= more
+            chosen = [item for item in waiting if item.names & mentioned]
+            waiting = [item for item in waiting if not item.names & mentioned]
+        self.dropped += waiting
+        return mentioned
+
+
+def _plain(texts: list[str]) -> list[str]:
+    """A head without its attributes, which have brackets, too."""
+    out: list[str] = []
+    depth = 0
+    for text in texts:
+        if out and out[-1] in _ALIGNED and (text == "(" or depth):
+            depth += (text == "(") - (text == ")")
+        else:
+            out.append(text)
+    return [text for text in out if text not in _ALIGNED]
+
+
+def _is_type(head: list[str]) -> bool:
+    return "(" not in head and head[:1] != ["extern"] and bool(_TYPES & set(head[:3]))
+
+
+def _is_function(head: list[str]) -> bool:
+    return "(" in head[1:] and "=" not in head[: head.index("(")]
+
+
+def _is_data(head: list[str]) -> bool:
+    """Whether a struct's member is data, where its type or its size has brackets."""
+    angles, k = 0, 0
+    while k < len(head) and (angles or head[k] != "("):
+        if head[k] == "operator":
+            return False
+        if head[k] == "[" and not angles:
+            if head[k + 1 : k + 2] != ["["]:
+                return True  # an array
+            k += head[k:].index("]") if "]" in head[k:] else 1  # of an [[attribute]]
+        angles += len(head[k]) * ((set(head[k]) == {"<"}) - (set(head[k]) == {">"}))
+        k += 1
+    depth = 0
+    for before, text in pairwise(head[k:]):
+        depth += (before in _OPEN) - (before in _CLOSE)
+        if depth == 0:
+            return text in ("(", "[")  # int (*done)(...), float (&row)[...]
+    return depth == 0 and k == len(head)  # std::function<void(int)> done
+
+
+def _declared(texts: list[str]) -> Iterator[str]:
+    """The names that a declaration gives: what stands before `=`, `[`, `,` and such."""
+    depth = 0
+    for before, text in pairwise(texts):
+        depth += (before in _OPEN) - (before in _CLOSE)
+        if depth == 0 and text in ("=", "[", ",", ";", "{", "(") and before.isidentifier():
+            yield before
+
+
+def _type_names(words: list[str], head: list[str]) -> set[str]:
+    """Names that a type gives: its own, those of its enumerators, and what is declared with it."""
+    names = set(_declared(words))
+    if words[0] == "typedef":
+        names |= {name for star, name in pairwise(words) if star == "*"}
+    if "enum" in head:
+        return names | {text for text in words if text.isidentifier()} - _TYPES
+    for place, text in enumerate(head):
+        if text in _TYPES:
+            names.update(head[place + 1 : place + 2])
+    return names

@@ -1,0 +1,52 @@
+"""Where in a source something is, and how a complaint about it is worded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NoReturn
+
+from simgpu.errors import KernelCompileError, UnsupportedFeatureError
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """A place in a source; line and column count from 1."""
+
+    line: int
+    column: int
+
+
+@dataclass(frozen=True)
+class Source:
+    """The text of a kernel file, and the name that its messages carry."""
+
+    text: str
+    filename: str = "kernel.cu"
+
+    def line(self, number: int) -> str:
+        """Text of line `number` (from 1), or an empty string beyond the end."""
+        lines = self.text.split("\n")
+        return lines[number - 1] if 0 < number <= len(lines) else ""
+
+    def fail(self, at: Position, message: str) -> NoReturn:
+        """Refuse what a CUDA compiler refuses too.
+
+        Raises `KernelCompileError`, always; with line, column, the line itself and a caret.
+        """
+        raise KernelCompileError(self._render(at, message), line=at.line, column=at.column)
+
+    def unsupported(self, at: Position, message: str) -> NoReturn:
+        """Refuse what a GPU would run, and this interpreter would not run rightly.
+
+        Raises `UnsupportedFeatureError`, always.
+        """
+        text = self._render(at, f"{message} (a GPU runs this; the simulated device does not)")
+        raise UnsupportedFeatureError(text, line=at.line, column=at.column)
+
+    def _render(self, at: Position, message: str) -> str:
+        line = self.line(at.line)
+        # A tab in the line stays a tab under it, so that the caret lands where an editor shows it.
+        lead = "".join("\t" if c == "\t" else " " for c in line[: at.column - 1])
+        lead = lead.ljust(at.column - 1)
+        where = f"{self.filename}:{at.line}:{at.column}"
+        return f"{where}: error: {message}\n    {line}\n    {lead}^"

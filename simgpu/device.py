@@ -1,0 +1,467 @@
+"""The simulated device: values from the interpreter, times from the model, order from the engine."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from asyncgpu_tutor.devices.protocol import (
+    USUAL_LIMITS,
+    Argument,
+    Call,
+    Dim3,
+    Event,
+    Function,
+    HostBuffer,
+    Memory,
+    Stream,
+)
+from asyncgpu_tutor.traces.spans import Draft, SpanKind, SpanLog, call_name
+from asyncgpu_tutor.traces.spans.tag import current_operation, forbid_nested_wait
+from simgpu import launches as commands
+from simgpu.adversary import Adversary, Whim
+from simgpu.cuda_c import GlobalMemory, TextureForm, compile_source
+from simgpu.errors import DeviceError, DeviceMismatchError, StreamRaceError, UpstreamError
+from simgpu.gpus import find_spec
+from simgpu.graph import SimReplay
+from simgpu.launch_cache import LAUNCHES
+from simgpu.launches import Launched, Piece, SimFunction
+from simgpu.machine import Machine, Wake, exclusive
+from simgpu.memory import Heap, SimMemory
+from simgpu.order import Access, Clock
+from simgpu.queues import Command, EngineEvent, Work
+from simgpu.sampled_reference import LARGE, Reference, StandIn
+from simgpu.spec import H200, DeviceSpec
+from simgpu.stream import SimEvent, SimStream
+from simgpu.times import staging_time, unstaging_time
+
+_NO_WHIM = Whim()
+
+# A round trip over mapped memory: 7.4 us for one block, 26 us for 132 that Python answers all at once with
+# NumPy, measured on an H200 with CuPy 14.2 (2026-11-21).
+ROUND_US, ANSWER_US = 7.25, 0.145
+
+
+class SimDevice:
+    """A GPU that exists in the imagination, down to the microsecond.
+
+    Parameters
+    ----------
+    ordinal : int
+        Number of the device on its machine.
+    spec : DeviceSpec or str
+        Which GPU it imitates; also by name, such as ``"t4"``, or from a file of ``calibrate``.
+    machine : Machine
+        The host that it is plugged into; devices of one machine share its clock.
+    adversary : int, optional
+        A seed. The device then works in a hostile order, as far as streams and events allow, and its
+        times mean nothing. Results of a correct program stay what they are.
+    stand_in_above : float
+        Launches of kernels that have a reference in NumPy are computed by it, once the interpreter has
+        checked it on some of the blocks, if they are more work than this: instructions of single threads,
+        and 300 more for each thread. The usual 2**32 is about two seconds of interpreting; ``math.inf``
+        turns it off.
+    load_us : float
+        What it costs the host to compile and load a kernel that is new to the device, in us. 0 is a
+        program that was warmed up.
+    """
+
+    simulated = True
+    clock = "simulated"
+    patience_us = 0.0  # to wait moves the clock to the end at once; to look would take time
+    limits = USUAL_LIMITS
+
+    def __init__(
+        self,
+        ordinal: int = 0,
+        spec: DeviceSpec | str = H200,
+        machine: Machine | None = None,
+        *,
+        adversary: int | None = None,
+        stand_in_above: float = LARGE,
+        load_us: float = 0.0,
+    ) -> None:
+        self.ordinal = ordinal
+        self.spec = spec = find_spec(spec) if isinstance(spec, str) else spec
+        self.machine = machine or Machine()
+        self.adversary = None if adversary is None else Adversary(adversary)
+        self.stand_in_above = stand_in_above
+        self.load_us = load_us
+        self.heap = Heap(spec.memory_bytes)
+        self.log: SpanLog | None = None
+        self.observers: list[Callable[[Launched], None]] = []  # of every kernel that is executed
+        self._functions: dict[tuple[str, str, Reference | None, bool], SimFunction] = {}
+        self._streams: weakref.WeakSet[SimStream] = weakref.WeakSet()
+        self._next_stream = 0
+        self._submission: int | None = None
+        self.default_stream = self.create_stream()
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: {self.description}>"
+
+    @property
+    def name(self) -> str:
+        """Such as ``"sim:0"``."""
+        return f"sim:{self.ordinal}"
+
+    @property
+    def description(self) -> str:
+        """What it is, for people."""
+        if self.adversary is not None:
+            seed = self.adversary.seed
+            return f"simulated {self.spec.name}, times mean nothing (adversary {seed})"
+        return f"simulated {self.spec.name}, times are modelled"
+
+    # ------------------------------------------------------------------ host time
+    def now(self) -> float:
+        """The host's clock, in us."""
+        return self.machine.host
+
+    def spend(self, us: float) -> tuple[float, float]:
+        """The host is busy for `us` microseconds; start and end."""
+        return self.machine.spend(us)
+
+    def begin_submission(self) -> None:
+        """The host pays for a new submission, at the first call that belongs to it."""
+        op, _ = current_operation()
+        if op is not None and op != self._submission:
+            self._submission = op
+            self.spend(self.spec.submit_us)
+
+    def call(self, name: str, us: float, rest: float = 0.0, /, **detail: object) -> int | None:
+        """The host makes a call; id of its span, if there is a recording.
+
+        Of its `us`, the `rest` is still to be spent: the device may begin before the call returns.
+        """
+        self.begin_submission()
+        start, end = self.spend(us - rest)
+        return self._host_span("call", name, start, end + rest, detail=detail)
+
+    def work(self, us: float, name: str) -> None:
+        """Keep the host busy for `us` microseconds."""
+        self._host_span("work", name, *self.spend(us))
+
+    async def sleep(self, us: float) -> None:
+        """Let other tasks run for `us` microseconds."""
+        await self.machine.sleep(us)
+
+    @exclusive
+    def block(
+        self, event: EngineEvent, before: Clock, name: str, heads: tuple[int, ...] = ()
+    ) -> None:
+        """The host waits for `event`, and then knows that the work `before` it is complete.
+
+        `heads` are the spans in front of it.
+        """
+        span = self.machine.block_on(event, self.spec.sync_us)
+        self._host_span("wait", f"synchronize {name}", *span, heads)
+        self.machine.observe(before)
+
+    def watch(self, event: Event, wake: Wake) -> None:
+        """Call `wake` after `event`; see `Device.watch`."""
+        point = _sim_event(event)
+        self.machine.watch(point.state, point.before, wake, self.spec.wake_us)
+
+    @exclusive
+    def synchronize(self) -> None:
+        """Block the host until the device has nothing left to do, and raise what went wrong in it."""
+        forbid_nested_wait("device.synchronize()")
+        for stream in sorted(self._streams, key=lambda s: s.number):
+            if not stream.queue.idle:
+                stream.drain()
+            self.machine.observe(stream.clock)
+        engine = self.machine.engine
+        failures = [error for queue, error in engine.failures if queue.device == self.ordinal]
+        for error in failures:
+            engine.told(error)
+        if failures:
+            raise failures[0]
+
+    # ------------------------------------------------------------------ streams
+    @exclusive
+    def create_stream(self) -> SimStream:
+        """A new stream, not ordered with any other."""
+        stream = SimStream(self, self._next_stream)
+        self._next_stream += 1
+        self._streams.add(stream)
+        return stream
+
+    def adopt_stream(self, foreign: object) -> Stream | None:
+        """Only this device's own streams are known to it."""
+        return foreign if isinstance(foreign, SimStream) and foreign.device is self else None
+
+    # ------------------------------------------------------------------ memory
+    @exclusive
+    def malloc(self, nbytes: int, name: str, stream: Stream) -> SimMemory:
+        """Allocate."""
+        self.call(f"malloc {name}", self.spec.call_malloc_us)
+        return self.heap.take(self, nbytes, name)
+
+    def adopt_array(self, foreign: object) -> tuple[Memory, tuple[int, ...], np.dtype[Any]] | None:
+        """No other library has memory on a simulated device."""
+        return None
+
+    def pinned(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> HostBuffer:
+        """A host array that counts as page-locked."""
+        return self.machine.pinned(shape, dtype)
+
+    def map_host(self, host: HostBuffer, name: str) -> SimMemory:
+        """The memory of a whole pinned array, as a kernel sees it."""
+        room = self.machine.room_of(host)
+        cells = GlobalMemory(host.nbytes, name, room)
+        return SimMemory(self, cells, self.heap.address(host.nbytes))
+
+    async def until_waited_for(self, answered: int, look: Callable[[], object]) -> None:
+        """Wait until a kernel is waiting for the host; see `Device.until_waited_for`."""
+        await self.machine.until_paused(ROUND_US + answered * ANSWER_US)
+
+    def answering(self, more: int) -> None:
+        """The host is at work on so many more answers: see `Machine.answering`."""
+        self.machine.answering += more
+
+    def is_pinned(self, array: HostBuffer) -> bool:
+        """Whether `pinned` made this array, or the one that it is a view of; of no bytes, always."""
+        return self.machine.is_pinned(array)
+
+    def memset_async(self, memory: Memory, value: int, nbytes: int, stream: Stream) -> None:
+        """Set the first `nbytes` bytes to `value`."""
+        self.enqueue(commands.memset(self.spec, memory, value, nbytes), stream)
+
+    def copy_from_host_async(self, memory: Memory, host: HostBuffer, stream: Stream) -> None:
+        """Copy a C-contiguous host array to the start of `memory`.
+
+        From pageable memory the host first copies into a staging buffer, and is busy with that.
+        """
+        pinned = self.is_pinned(host)
+        staging = 0.0 if pinned else staging_time(self.spec, host.nbytes)
+        self.enqueue(commands.upload(self.spec, memory, host, pinned, staging), stream)
+
+    def copy_to_host_async(self, host: HostBuffer, memory: Memory, stream: Stream) -> None:
+        """Copy the start of `memory` to a C-contiguous host array.
+
+        To pageable memory the call returns when the copy is done.
+        """
+        piece = commands.download(self.spec, host, memory)
+        pinned = self.is_pinned(host)
+        if not pinned:
+            piece.detail["pageable"] = True
+        self.enqueue(piece, stream)
+        if not pinned:
+            done = self.own(stream).record()
+            self.block(done.state, done.before, "pageable copy", done.heads)
+            self.spend(unstaging_time(self.spec, host.nbytes))
+
+    def copy_from_device_async(
+        self, target: Memory, source: Memory, nbytes: int, stream: Stream
+    ) -> None:
+        """Copy within the device."""
+        self.enqueue(commands.device_copy(self.spec, target, source, nbytes), stream)
+
+    def texture(self, source: Memory, form: TextureForm, name: str, stream: Stream) -> SimMemory:
+        """A copy in memory of its own, which is only read; see `Device.texture`."""
+        made = self.malloc(form.nbytes, name, stream)
+        made.cells.texture, made.cells.readonly = form, True
+        self.copy_from_device_async(made, source, form.nbytes, stream)
+        return made
+
+    # ------------------------------------------------------------------ kernels
+    def activate(self) -> int | None:
+        """A simulated host needs no current device."""
+        return None
+
+    def restore(self, before: int) -> None:
+        """See `activate`."""
+
+    def get_function(
+        self, source: str, name: str, reference: Reference | None = None, contract: bool = False
+    ) -> SimFunction:
+        """Compile for the interpreter, once for each source.
+
+        Products and sums are rounded one by one unless they are to `contract`, as on the CUDA device. Of a
+        launch with a `reference` and more work than `stand_in_above`, only a sample of the blocks is
+        interpreted.
+        """
+        function = self._functions.get((source, name, reference, contract))
+        if function is None:
+            if self.load_us:
+                self.call(f"load {name}", self.load_us)
+            program = compile_source(source, contract=contract)
+            signature = program.instantiate(name)
+            stand_in = (
+                StandIn(program, signature, reference, self.stand_in_above)
+                if reference is not None
+                else None
+            )
+            function = SimFunction(program, signature, source, stand_in, LAUNCHES, contract)
+            self._functions[source, name, reference, contract] = function
+        return function
+
+    def variable(self, function: Function, name: str, nbytes: int) -> SimMemory:
+        """The memory of a `__constant__` or `__device__` variable of a kernel's file."""
+        if type(function) is not SimFunction:
+            raise DeviceMismatchError(f"{function!r} was not compiled for {self.name}")
+        return SimMemory(self, function.program.variables[name], 0)
+
+    def launch(
+        self,
+        function: object,
+        grid: Dim3,
+        block: Dim3,
+        args: Sequence[Argument],
+        shared_mem: int,
+        stream: Stream,
+    ) -> None:
+        """Enqueue one launch."""
+        if not isinstance(function, SimFunction):
+            raise DeviceMismatchError(f"{function!r} was not compiled for {self.name}")
+        piece = commands.kernel_launch(
+            self.spec, function, grid, block, args, shared_mem, self.observers, self.heap.find
+        )
+        self.enqueue(piece, stream)
+
+    def prepare(self, calls: Sequence[Call]) -> SimReplay:
+        """Make these calls ready."""
+        return SimReplay(self, calls)
+
+    # ------------------------------------------------------------------ recording
+    def start_log(self, numbers: Iterator[int], source: str = "auto") -> None:
+        """Begin to write spans into `log`. There is one source of times: the model."""
+        self.log = SpanLog(self.name, numbers, clock=self.clock)
+
+    @exclusive
+    def settle_log(self) -> None:
+        """Simulate the rest of what is enqueued; the host comes back when it is done."""
+        self.machine.settle()
+        for stream in self._streams:
+            self.machine.observe(stream.clock)
+
+    def stop_log(self) -> None:
+        """Write no more spans."""
+        self.log = None
+
+    def export(self, array: Any) -> AbstractContextManager[Any]:
+        """There is no CuPy array behind a simulated one."""
+        raise DeviceMismatchError(
+            f"{array!r} is on a simulated device: other CUDA libraries cannot see it. Use "
+            "op.to_host() to get a NumPy array."
+        )
+
+    def _host_span(
+        self,
+        kind: SpanKind,
+        name: str,
+        start: float,
+        end: float,
+        waits_for: tuple[int, ...] = (),
+        detail: Mapping[str, object] | None = None,
+    ) -> int | None:
+        if self.log is None:
+            return None
+        op, label = current_operation()
+        draft = self.log.draft(
+            kind, name, None, op=op, label=label, waits_for=waits_for, detail=detail
+        )
+        return self.log.finish(draft, start, end).id
+
+    # ------------------------------------------------------------------ enqueueing
+    @exclusive
+    def enqueue(
+        self, piece: Piece, stream: Stream, graph_call: int | None = None, *, in_graph: bool = False
+    ) -> None:
+        """The host makes the call for a piece of work, and the stream has one more.
+
+        In a graph the call has been made: `graph_call` is its span, if there is a recording.
+        """
+        target = self.own(stream)
+        access = target.access(piece.name, piece.tells)
+        try:
+            # The host's first: what is refused has touched nothing.
+            self._touch_host(piece, access, target.clock)
+            for memory in piece.reads:
+                memory.history.read(memory.cells.name, access, target.clock)
+            for number, memory in enumerate(piece.writes):
+                by = piece.adds[number] if piece.adds else ""
+                memory.history.write(memory.cells.name, access, target.clock, by)
+        except StreamRaceError:
+            self.machine.host_history.withdraw(access)
+            raise
+        op, label = current_operation()
+        kind, name = piece.kind, piece.name
+        call = graph_call if in_graph else self.call(call_name(kind, name), piece.cost)
+        log = self.log
+        draft: Draft | None = None
+        if log is not None:
+            draft = log.draft(
+                kind, name, target.number, op=op, label=label, call=call, detail=piece.detail
+            )
+
+        whim = self.adversary.whim() if self.adversary is not None else _NO_WHIM
+        found: dict[str, object] = {}
+        before = target.clock.copy() if piece.fills is not None else target.clock
+
+        def start() -> Work:
+            for memory in piece.fresh:
+                memory.spoiled = None
+            for memory in (*piece.reads, *(piece.writes if kind == "kernel" else ())):
+                if memory.spoiled is not None:
+                    raise UpstreamError(
+                        f"{name!r} did not run, because the operation that should have written "
+                        f"{memory.cells.name!r} had failed: {memory.spoiled}"
+                    ) from memory.spoiled
+            work = piece.begin(found)
+            if work.paused is not None:
+                return work
+            return replace(work, us=work.us * whim.stretch, drain=work.drain * whim.stretch)
+
+        def end(started: float, ended: float, waited: float) -> None:
+            self.machine.over(access)
+            if piece.at_end is not None and piece.fills is not None:
+                self.machine.fill(access, before, piece.fills, piece.at_end)
+            if log is not None and draft is not None:
+                if waited:
+                    found["waited_for_room"] = waited
+                log.finish(draft, started, ended, **found)
+
+        def skipped(error: DeviceError) -> None:
+            self.machine.over(access)
+            for memory in piece.writes:
+                memory.spoiled = error
+
+        resource = kind if kind in ("h2d", "d2h") else "compute"
+        ready = self.now() + self.spec.start_us + whim.delay
+        gap = self.spec.graph_node_us if in_graph else None
+        target.submit(Command(resource, ready, op, start, end, skipped, gap=gap))
+        if piece.lent is not None:
+            (target_memory,) = piece.writes
+            self.machine.lend(access, target.clock.copy(), piece.lent, target_memory.cells.name)
+
+    def _touch_host(self, piece: Piece, access: Access, now: Clock) -> None:
+        """Note what it reads and writes in the memory of the host."""
+        touch = self.machine.host_history.touch
+        for writes, memories in ((False, piece.reads), (True, piece.writes)):
+            for cells in (memory.cells for memory in memories):
+                if cells.mapped:
+                    touch(cells.data, cells.name, access, now, writes=writes)
+        for host, writes, memories in (
+            (piece.lent, False, piece.writes),
+            (piece.fills, True, piece.reads),
+        ):
+            if host is not None:
+                touch(host, memories[0].cells.name, access, now, writes=writes)
+
+    def own(self, stream: Stream) -> SimStream:
+        """A stream, if it is one of this device's."""
+        if not isinstance(stream, SimStream) or stream.device is not self:
+            raise DeviceMismatchError(f"{stream!r} is not a stream of {self.name}")
+        return stream
+
+
+def _sim_event(event: Event) -> SimEvent:
+    if not isinstance(event, SimEvent):
+        raise DeviceMismatchError(f"{event!r} is not an event of a simulated device")
+    return event

@@ -1,0 +1,397 @@
+"""The event engine: streams as queues, kernels that share the SMs, one copy engine for each direction.
+
+Time is virtual, in us, and moves only when something asks for it. Nothing depends on wall clocks, threads
+or hashes: one program gives one sequence of events.
+
+Kernels share a device in two ways. Places for blocks are handed out in the order in which the kernels came: a
+later one gets its first place when all blocks of those before it have one, and there is room. (Amert
+et al. found this queue: "GPU scheduling on the NVIDIA TX2: hidden details revealed", RTSS 2017.) What SMs and
+memory get done goes to the blocks that have places, in equal parts, as warps take turns.
+
+A kernel whose threads wait for the host, or for another kernel, is paused: it holds its places, takes another
+look when somebody may have written to memory, and has no end until then. All that it computes counts as time
+from when it has seen what it waited for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from simgpu.errors import DeviceError, UpstreamError
+from simgpu.interrupts import given_up
+from simgpu.queues import (
+    Command,
+    EngineEvent,
+    Queue,
+    Resource,
+    Work,
+)
+
+INFINITY = float("inf")
+_NO_ROOM = 1e-9  # what rounding leaves of a device that is full
+
+
+@dataclass(eq=False, slots=True)
+class _Running:
+    command: Command
+    queue: Queue
+    work: Work
+    came: float
+    left: float  # us of its own
+    goal: float  # how much of that is left when it starts to drain; then 0
+    start: float | None = None  # when it got its first place
+    held: float = 0.0  # places
+    speed: float = 1.0
+    look: bool = False  # whether somebody may have written to memory since it was paused
+
+    @property
+    def wants(self) -> float:
+        """How many places it could use now."""
+        return self.work.places if self.goal or not self.work.drain else self.work.places / 2
+
+    @property
+    def most(self) -> float:
+        """Its speed if the blocks that have places get all that they demand."""
+        return self.held / self.wants
+
+    @property
+    def share(self) -> float:
+        """What it gets of the throughput, next to others."""
+        return self.held * self.work.turn
+
+
+class Engine:
+    """All queues and resources of one simulated machine, and their common time."""
+
+    def __init__(self) -> None:
+        self.now = 0.0  # how far the devices have been simulated, in us
+        # What has failed and nobody has been told of, in the order in which it failed.
+        self.failures: list[tuple[Queue, DeviceError]] = []
+        self._queues: list[Queue] = []
+        self._running: list[_Running] = []
+        self._serial = 0
+        self.looks = 0  # how often a paused kernel has gone on
+        self._until_paused: list[EngineEvent] = []
+
+    def queue(self, device: int, pause: float = 0.0, switch: float = 0.0) -> Queue:
+        """A new, empty queue on a device; see `Queue`."""
+        self._queues = [q for q in self._queues if not (q.orphaned and q.idle)]
+        queue = Queue(device, pause, switch)
+        self._queues.append(queue)
+        return queue
+
+    @staticmethod
+    def orphan(queue: Queue) -> None:
+        """Nobody can reach this queue any more: forget it once it is empty."""
+        queue.orphaned = True
+
+    def submit(self, queue: Queue, command: Command) -> None:
+        """Append a command. Its `ready` time may not lie before `now`."""
+        command.serial, self._serial = self._serial, self._serial + 1
+        queue.waiting.append(command)
+
+    def told(self, error: BaseException | None) -> None:
+        """Somebody has got this error, and with it those that caused it: they need not be told again."""
+        known: list[BaseException] = []
+        while error is not None:
+            known.append(error)
+            error = error.__cause__
+        self.failures = [f for f in self.failures if not any(f[1] is k for k in known)]
+        # A kept error would keep its traceback, and that the arrays of whoever raised it.
+        for queue in self._queues:
+            if queue.idle and any(queue.error is k for k in known):
+                queue.error = queue.error_op = None
+
+    # ------------------------------------------------------------------ time
+    def run_until(self, limit: float) -> None:
+        """Simulate up to and including `limit` us."""
+        self._ask_host()
+        while self._step(limit):
+            pass
+        if limit > self.now:
+            self._progress(limit)
+
+    def run_to(self, *events: EngineEvent) -> bool:
+        """Simulate until one of `events` has passed; False if none ever will."""
+        self._ask_host()
+        while not any(event.passed for event in events):
+            if not self._step(INFINITY):
+                return False
+        return True
+
+    def run_dry(self) -> None:
+        """Simulate until nothing more can happen; paused kernels are given up."""
+        self._ask_host()
+        while self._step(INFINITY) or self.give_up():
+            pass
+
+    # ------------------------------------------------------------------ kernels that wait
+    @property
+    def paused(self) -> list[_Running]:
+        """Kernels that wait for somebody to write to memory, oldest first."""
+        return [run for run in self._running if run.work.paused is not None]
+
+    def when_paused(self) -> EngineEvent:
+        """An event that passes when a kernel is paused next, or work of a device is done."""
+        event = EngineEvent()
+        self._until_paused.append(event)
+        return event
+
+    def give_up(self) -> bool:
+        """Nobody will write to memory any more: the oldest paused kernel fails, or gives up waiting.
+
+        False if there is none.
+        """
+        for run in self.paused:
+            self._go_on(run, last=True)
+            return True
+        return False
+
+    def _ask_host(self) -> None:
+        for run in self.paused:
+            assert run.work.paused is not None
+            run.look = run.look or run.work.paused.stirred()
+
+    def _stir(self) -> None:
+        """The device's memory may have changed."""
+        for run in self.paused:
+            run.look = True
+
+    def _look_again(self) -> bool:
+        """Let one paused kernel go on that has something to look at."""
+        for run in self.paused:
+            if run.look:
+                self._go_on(run, last=False)
+                return True
+        return False
+
+    def _go_on(self, run: _Running, *, last: bool) -> None:
+        paused = run.work.paused
+        assert paused is not None
+        self.looks += 1
+        changes = paused.changes
+        try:
+            work = self._attempt(run.queue, run.command, lambda: paused.go_on(last=last))
+        except BaseException:
+            self._drop(run)
+            raise
+        if paused.changes > changes + (not last):  # to look counts as one
+            self._stir()
+        run.look = False
+        if work is None:
+            self._drop(run)
+        elif work.paused is None:
+            run.work, run.left, run.goal = work, max(work.us, 0.0), min(work.drain, work.us)
+            self._stir()
+            self._share()
+        else:
+            self._note_pause()
+
+    def _drop(self, run: _Running) -> None:
+        self._running = [other for other in self._running if other is not run]
+        run.queue.running = False
+        self._stir()
+        self._share()
+
+    def _note_pause(self) -> None:
+        events, self._until_paused = self._until_paused, []
+        for event in events:
+            event.passed, event.at = True, self.now
+
+    def _crowded(self, device: int) -> bool:
+        """Whether paused kernels hold all places of a device."""
+        held = sum(run.held for run in self.paused if run.queue.device == device)
+        return held > 1 - _NO_ROOM
+
+    # ------------------------------------------------------------------ moments
+    def next_time(self) -> float | None:
+        """When something happens next, in us; None if nothing ever will."""
+        now, soonest = self.now, INFINITY
+        for run in self._running:
+            if run.speed > 0 and (then := now + (run.left - run.goal) / run.speed) < soonest:
+                soonest = then
+        for queue in self._queues:
+            if queue.waiting and not queue.running and now < (start := _earliest(queue)) < soonest:
+                soonest = start
+        return soonest if soonest < INFINITY else None
+
+    def _step(self, limit: float) -> bool:
+        """Start what can start, and move on to the next moment. False if that lies after `limit`."""
+        if self._start_all() or self._look_again():
+            return True  # what this has set free can start now, too
+        moment = self.next_time()
+        if moment is None or moment > limit:
+            return False
+        self._progress(moment)
+        return True
+
+    def _progress(self, moment: float) -> None:
+        now, step = self.now, moment - self.now
+        done: list[_Running] = []
+        going: list[_Running] = []
+        shared = False
+        for run in self._running:
+            speed = run.speed
+            # The expression for "when" in `next_time`, so that rounding cannot part the two.
+            if speed > 0 and now + (run.left - run.goal) / speed <= moment:
+                shared = shared or run.work.places > 0
+                if not run.goal:
+                    done.append(run)
+                    continue
+                run.left, run.goal = run.goal, 0.0
+            else:
+                run.left = max(run.goal, run.left - step * speed)
+            going.append(run)
+        self.now = moment
+        self._running = going
+        if shared:
+            self._share()
+        for run in done:
+            run.queue.running = False
+            run.queue.last, run.queue.ended = run.command.resource, self.now
+            if run.command.end is not None:
+                start = run.came if run.start is None else run.start
+                run.command.end(start, self.now, start - run.came)
+        if done:
+            self._stir()
+            self._note_pause()  # since it may have asked for something, and not waited
+
+    # ------------------------------------------------------------------ starting
+    def _start_all(self) -> bool:
+        """Start every command that can start now, oldest first. True if one of them took no time."""
+        heads = [(q.waiting[0].serial, q) for q in self._queues if q.waiting and not q.running]
+        if len(heads) > 1:
+            heads.sort(key=_serial)
+        again = False
+        for _, queue in heads:
+            if self._try_start(queue) and not queue.running:
+                again = True
+        return again
+
+    def _try_start(self, queue: Queue) -> bool:
+        command = queue.waiting[0]
+        if _earliest(queue) > self.now:
+            return False
+        if command.awaits is not None and not command.awaits.passed:
+            return False
+        if command.resource in ("h2d", "d2h") and self._busy(queue.device, command.resource):
+            return False
+        if command.resource == "compute" and self._crowded(queue.device):
+            return False
+        queue.waiting.popleft()
+        if queue.error_op is not None and command.op != queue.error_op:
+            queue.error = queue.error_op = None  # another submission's failure is not this one's
+        if command.awaits is not None:
+            if command.awaits.ended > queue.ended:
+                queue.last, queue.ended = command.awaits.last, command.awaits.ended
+            self._inherit(queue, command)
+        elif command.records is not None:
+            event = command.records
+            event.passed, event.at = True, self.now
+            event.error, event.error_op = queue.error, queue.error_op
+            event.last, event.ended = queue.last, queue.ended
+            if command.op is None:
+                event.untold = next((error for of, error in self.failures if of is queue), None)
+        elif queue.error is not None:
+            self._skip(command, queue.error)
+        else:
+            self._begin(queue, command)
+        return True
+
+    def _inherit(self, queue: Queue, command: Command) -> None:
+        event = command.awaits
+        if event is None or event.error is None or queue.error is not None:
+            return
+        error = event.error
+        if command.op is None or command.op != event.error_op:  # not an arm of the same operation
+            error = UpstreamError(f"an operation that this one waits for had failed: {error}")
+            error.__cause__ = event.error
+        queue.error, queue.error_op = error, command.op
+        self.failures.append((queue, error))
+
+    def _begin(self, queue: Queue, command: Command) -> None:
+        work = self._attempt(queue, command, command.begin or (lambda: Work(0.0)))
+        if work is None:
+            return
+        self._stir()
+        queue.running = True
+        goal = min(work.drain, work.us)
+        self._running.append(_Running(command, queue, work, self.now, max(work.us, 0.0), goal))
+        if work.places:
+            self._share()
+        if work.paused is not None:
+            self._note_pause()
+
+    def _attempt(self, queue: Queue, command: Command, act: Callable[[], Work]) -> Work | None:
+        """What a command asks for, or None if it has failed."""
+        try:
+            return act()
+        except DeviceError as error:
+            self._fail(queue, command, error)
+            return None
+        except BaseException as error:  # of the interpreter, or Ctrl-C while it ran
+            self._fail(queue, command, given_up(error))
+            raise
+
+    def _fail(self, queue: Queue, command: Command, error: DeviceError) -> None:
+        # What is kept here must not keep alive what the frames of its traceback hold: arrays, above all.
+        queue.error, queue.error_op = error.with_traceback(None), command.op
+        self.failures.append((queue, error))
+        self._skip(command, error)
+
+    @staticmethod
+    def _skip(command: Command, error: DeviceError) -> None:
+        if command.skipped is not None:
+            command.skipped(error)
+
+    # ------------------------------------------------------------------ resources
+    def _busy(self, device: int, resource: Resource) -> bool:
+        return any(
+            r.command.resource == resource and r.queue.device == device for r in self._running
+        )
+
+    def _share(self) -> None:
+        """Give places to the kernels of each device, and throughput to those that have some."""
+        kernels: dict[int, list[_Running]] = {}
+        for run in self._running:  # in the order in which they came
+            if run.work.places:
+                kernels.setdefault(run.queue.device, []).append(run)
+        for runs in kernels.values():
+            room = 1.0
+            for run in runs:
+                run.held = min(run.wants, room)
+                room -= run.held
+                if room < _NO_ROOM:
+                    room = 0.0
+                if run.held and run.start is None:
+                    run.start = self.now
+            _divide(runs)
+
+
+def _divide(runs: list[_Running]) -> None:
+    """Divide the throughput of a device by places and turns; nobody gets more than it could use."""
+    for run in runs:
+        run.speed = run.most
+    left = 1.0
+    hungry: list[_Running] = [run for run in runs if run.held]
+    while hungry:
+        part = left / sum(run.share for run in hungry)
+        too_much = [run for run in hungry if run.most * run.work.demand > part * run.share]
+        if len(too_much) == len(hungry):
+            for run in hungry:
+                run.speed = part * run.share / run.work.demand
+            return
+        left -= sum(run.most * run.work.demand for run in hungry if run not in too_much)
+        hungry = too_much
+
+
+def _serial(head: tuple[int, Queue]) -> int:
+    return head[0]
+
+
+def _earliest(queue: Queue) -> float:
+    """When the head of a queue may start, for all that its stream and the host know."""
+    command = queue.waiting[0]
+    ready, free = command.ready, queue.free_for(command.resource, command.gap)
+    return max(free, ready)

@@ -1,0 +1,153 @@
+"""Which GPUs can be simulated: by name, from data sheets, or from a file that `calibrate` wrote."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+from simgpu.errors import UsageError
+from simgpu.spec import GUIDE, H200, THROUGHPUT, DeviceSpec
+
+TAKEN_OVER = "taken over from the H200"
+SCALED = "the H200's, times SMs and clock"
+BUS = 0.86  # of the bus's rate is what the H200 reaches: 55 of 64 GB/s
+
+
+def derived(name: str, constants: dict[str, Any], sources: dict[str, str]) -> DeviceSpec:
+    """A spec with some constants of its own, and the H200's for the rest.
+
+    What the H200 needs in clocks, it is taken to need in clocks; the rate of the L2 cache goes with the
+    number of SMs and their clock.
+    """
+    spec = dataclasses.replace(H200, name=name, **constants)
+    if "l2_gb_s" not in constants:
+        speed = spec.sms * spec.clock_mhz / (H200.sms * H200.clock_mhz)
+        spec = dataclasses.replace(spec, l2_gb_s=round(H200.l2_gb_s * speed, 1))
+        sources = {**sources, "l2_gb_s": SCALED}
+    every = tuple((key, sources.get(key, TAKEN_OVER)) for key, _ in H200.sources)
+    return dataclasses.replace(spec, sources=every)
+
+
+def _datasheet(
+    name: str,
+    sheet: str,
+    pages: str,
+    *,
+    sms: int,
+    clock_mhz: float,
+    gigabytes: int,
+    l2_mebibytes: int,
+    dram_gb_s: float,
+    bus_gb_s: float,
+    per_sm: tuple[int, int, int, int],
+) -> DeviceSpec:
+    """From a data sheet; `pages` give the same numbers to whoever wants to check them.
+
+    `bus_gb_s` is for one direction; `per_sm`: threads, blocks, KiB of shared memory, and results in double
+    precision of a clock.
+    """
+    threads, blocks, shared, doubles = per_sm
+    rate = round(BUS * bus_gb_s, 1)
+    told = f"datasheet: {sheet}; compared with {pages}"
+    bus = f"datasheet: {sheet}, the bus; {BUS:.0%} of it, as on the H200"
+    return derived(
+        name,
+        {
+            "memory_bytes": gigabytes * 10**9,
+            "sms": sms,
+            "clock_mhz": clock_mhz,
+            "threads_per_sm": threads,
+            "blocks_per_sm": blocks,
+            "shared_bytes_per_sm": shared * 1024,
+            "registers_per_sm": 64 * 1024,
+            "doubles_per_clock": doubles / 32,
+            "l2_bytes": l2_mebibytes * 2**20,
+            "dram_gb_s": dram_gb_s,
+            "h2d_gb_s": rate,
+            "d2h_gb_s": rate,
+        },
+        {
+            **dict.fromkeys(("memory_bytes", "sms", "clock_mhz", "l2_bytes", "dram_gb_s"), told),
+            **dict.fromkeys(
+                ("threads_per_sm", "blocks_per_sm", "shared_bytes_per_sm", "registers_per_sm"),
+                GUIDE,
+            ),
+            "doubles_per_clock": f"{THROUGHPUT}: {doubles} results a clock, 32 threads a warp",
+            **dict.fromkeys(("h2d_gb_s", "d2h_gb_s"), bus),
+        },
+    )
+
+
+T4 = _datasheet(
+    "T4", "NVIDIA T4, and NVIDIA Turing GPU Architecture (TU104: L2, boost clock)",
+    "sysrqmts.com/en/gpus/nvidia/tesla/t4 (2026-11-21)",
+    sms=40, clock_mhz=1590.0, gigabytes=16, l2_mebibytes=4, dram_gb_s=320.0, bus_gb_s=16.0,
+    per_sm=(1024, 16, 64, 2),
+)  # fmt: skip
+L4 = _datasheet(
+    "L4", "NVIDIA L4, and NVIDIA Ada GPU Architecture (AD104: L2)",
+    "fpsbench.com/compare/gpu/nvidia-l4-vs-nvidia-tesla-m40 (2026-11-21; its 7,424 cores are 58 SMs)",
+    sms=58, clock_mhz=2040.0, gigabytes=24, l2_mebibytes=48, dram_gb_s=300.0, bus_gb_s=32.0,
+    per_sm=(1536, 24, 100, 2),
+)  # fmt: skip
+A100 = _datasheet(
+    "A100", "NVIDIA A100 Tensor Core GPU Architecture (40 GB)",
+    "a deviceQuery of one at upb-pc2.atlassian.net, NVIDIA A100 40GB with NVLINK (2026-11-21)",
+    sms=108, clock_mhz=1410.0, gigabytes=40, l2_mebibytes=40, dram_gb_s=1555.0, bus_gb_s=32.0,
+    per_sm=(2048, 32, 164, 32),
+)  # fmt: skip
+RTX4090 = _datasheet(
+    "RTX 4090", "NVIDIA Ada GPU Architecture (GeForce RTX 4090)",
+    "thefpsreview.com/gpu-family/nvidia-geforce-rtx-4090-gpu-family-specifications (2026-11-21; not the L2)",
+    sms=128, clock_mhz=2520.0, gigabytes=24, l2_mebibytes=72, dram_gb_s=1008.0, bus_gb_s=32.0,
+    per_sm=(1536, 24, 100, 2),
+)  # fmt: skip
+
+SPECS: dict[str, DeviceSpec] = {"h200": H200, "t4": T4, "l4": L4, "a100": A100, "rtx4090": RTX4090}
+
+
+def find_spec(name: str) -> DeviceSpec:
+    """By name, or from a file that ends in ``.json``.
+
+    Raises `UsageError` if there is none.
+    """
+    if name.lower() in SPECS:
+        return SPECS[name.lower()]
+    if name.endswith(".json"):
+        return load_spec(Path(name))
+    raise UsageError(
+        f"{name!r} is not a GPU that can be simulated: say one of {', '.join(SPECS)}, or name a .json file "
+        "that asyncgpu-tutor calibrate wrote"
+    )
+
+
+def save_spec(spec: DeviceSpec, path: Path) -> None:
+    """Write a spec as JSON: each constant with its source."""
+    values = dataclasses.asdict(spec)
+    sources = dict(spec.sources)
+    told = {
+        key: {"value": value, "source": sources[key]}
+        for key, value in values.items()
+        if key not in ("name", "sources")
+    }
+    path.write_text(json.dumps({"name": spec.name, "constants": told}, indent=1) + "\n")
+
+
+def load_spec(path: Path) -> DeviceSpec:
+    """Read what `save_spec` wrote.
+
+    Raises `UsageError` if the file cannot be read, or does not hold every constant of a spec.
+    """
+    try:
+        told = json.loads(path.read_text(encoding="utf-8"))
+        rows = told["constants"]
+        values = {key: row["value"] for key, row in rows.items()}
+        sources = tuple((key, str(rows[key]["source"])) for key, _ in H200.sources)
+        bad = [key for key, value in values.items() if not isinstance(value, int | float)]
+        if bad:
+            raise TypeError(f"{bad[0]} is not a number")
+        return DeviceSpec(name=str(told["name"]), sources=sources, **values)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UsageError(f"{path} does not hold the spec of a GPU: {error}") from error

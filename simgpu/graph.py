@@ -1,0 +1,144 @@
+"""Calls that a simulated device makes again and again: one by one, or all at once as a graph."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import count
+from typing import TYPE_CHECKING, cast
+
+from asyncgpu_tutor.devices.protocol import Call, Stream
+from simgpu import launches as commands
+from simgpu.launches import Piece
+from simgpu.machine import exclusive
+from simgpu.stream import SimEvent, SimStream
+
+if TYPE_CHECKING:
+    from simgpu.device import SimDevice
+
+# What to enqueue and on which stream: a piece of work, or the number of an event to record or to wait for.
+Step = tuple[int, Piece | None, int | None, int | None]
+
+
+class SimReplay:
+    """Calls with all that they need but their streams."""
+
+    def __init__(self, device: SimDevice, calls: Sequence[Call]) -> None:
+        self.device = device
+        made = [_made(device, call) for call in calls]
+        # To write a call down, Python builds and packs as for making it. Without this, work that runs only
+        # once would seem to gain by a graph.
+        device.call(f"prepare {len(made)} calls", math.fsum(us for us, _ in made))
+        self.steps = [step for _, step in made]
+
+    def enqueue(self, streams: Sequence[Stream]) -> None:
+        """Make all calls; each costs the host what a call with its arguments ready costs."""
+        owned = [self.device.own(stream) for stream in streams]
+        _walk(self.steps, owned, self.device.enqueue, SimStream.record, SimStream.wait_event)
+
+    def instantiate(self, name: str) -> SimGraph:
+        """All of them as one."""
+        return SimGraph(self, name)
+
+
+class SimGraph:
+    """Calls that cost the host one. Branches have streams of the graph's own."""
+
+    def __init__(self, replay: SimReplay, name: str) -> None:
+        self.name = name
+        self.device = device = replay.device
+        self.machine = device.machine
+        self._steps = _in_graph(replay.steps, name)
+        self._branches: list[SimStream] = [
+            device.create_stream() for _ in range(max((s[0] for s in self._steps), default=0))
+        ]
+        nodes = sum(piece is not None for _, piece, _, _ in self._steps)
+        self._further = max(len({index for index, piece, _, _ in self._steps if piece}) - 1, 0)
+        device.call(f"instantiate {name}", nodes * device.spec.graph_instantiate_us)
+
+    @exclusive
+    def launch(self, stream: Stream) -> None:
+        """Enqueue all of them, behind what `stream` holds."""
+        device, root, spec = self.device, self.device.own(stream), self.device.spec
+        rest = self._further * spec.graph_branch_us
+        call = device.call(f"launch graph {self.name}", spec.graph_launch_us + rest, rest)
+        handed_over: set[SimStream] = set()
+
+        def work(piece: Piece, branch: SimStream) -> None:
+            if handed_over and branch not in handed_over:
+                device.spend(spec.graph_branch_us)  # meanwhile the branches before are on their way
+            handed_over.add(branch)
+            device.enqueue(piece, branch, graph_call=call, in_graph=True)
+
+        _walk(self._steps, [root, *self._branches], work, SimStream.mark, SimStream.follow)
+
+
+def _in_graph(steps: Sequence[Step], graph: str) -> list[Step]:
+    """With the graph and the number of the node, for the span of each piece."""
+    numbers = count()
+
+    def node(piece: Piece) -> Piece:
+        detail = {**piece.detail, "graph": graph, "node": next(numbers)}
+        return replace(piece, detail=detail)
+
+    return [
+        (index, piece and node(piece), records, awaits) for index, piece, records, awaits in steps
+    ]
+
+
+def _walk(
+    steps: Sequence[Step],
+    streams: Sequence[SimStream],
+    work: Callable[[Piece, SimStream], None],
+    record: Callable[[SimStream], SimEvent],
+    follow: Callable[[SimStream, SimEvent], None],
+) -> None:
+    """Take all steps, by these ways to enqueue work, to record an event and to wait for it."""
+    events: dict[int, tuple[SimEvent, SimStream]] = {}
+    for index, piece, records, awaits in steps:
+        stream = streams[index]
+        if piece is not None:
+            work(piece, stream)
+        elif records is not None:
+            events[records] = record(stream), stream
+        elif awaits is not None:
+            event, home = events[awaits]
+            if home is not stream:  # a policy may choose one stream for two
+                follow(stream, event)
+
+
+def _made(device: SimDevice, call: Call) -> tuple[float, Step]:
+    """What writing the call down costs the host, in us; and what a replay does."""
+    spec = device.spec
+    if call.verb == "record":
+        return spec.call_event_us, (call.stream, None, cast(int, call.args[0]), None)
+    if call.verb == "wait_event":
+        return spec.call_event_us, (call.stream, None, None, cast(int, call.args[0]))
+    piece = _piece(device, call)
+    if call.named:
+        piece = replace(piece, detail={**piece.detail, "named": call.named})
+    fresh = [commands.sim_memory(memory) for memory in call.fresh]
+    again = replace(piece, cost=spec.replay_us, fresh=fresh)
+    return piece.cost, (call.stream, again, None, None)
+
+
+def _piece(device: SimDevice, call: Call) -> Piece:
+    spec = device.spec
+    if call.verb == "launch":
+        function, grid, block, args, shared = call.args
+        find = device.heap.find
+        return commands.kernel_launch(
+            spec, function, grid, block, args, shared, device.observers, find
+        )
+    if call.verb == "memset_async":
+        memory, value, nbytes = call.args
+        return commands.memset(spec, memory, value, nbytes)
+    if call.verb == "copy_from_host_async":
+        memory, host = call.args
+        return commands.upload(spec, memory, host, pinned=True)
+    if call.verb == "copy_to_host_async":
+        host, memory = call.args
+        return commands.download(spec, host, memory)
+    target, source, nbytes = call.args
+    return commands.device_copy(spec, target, source, nbytes)

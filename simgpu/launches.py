@@ -1,0 +1,348 @@
+"""Pieces of work for a simulated device, each ready to be enqueued: once, or again and again."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Literal
+
+import numpy as np
+
+from asyncgpu_tutor.devices.protocol import NULL, Argument, Dim3, HostBuffer, Memory
+from simgpu.cuda_c import (
+    Counts,
+    Execution,
+    GlobalMemory,
+    LaunchResult,
+    Limits,
+    Parameter,
+    Program,
+    Signature,
+)
+from simgpu.errors import DeviceMismatchError, UsageError
+from simgpu.interrupts import interruptible
+from simgpu.launch_cache import Remembered
+from simgpu.memory import SimMemory
+from simgpu.order import Tells
+from simgpu.paused_kernels import Waiting
+from simgpu.queues import Work
+from simgpu.sampled_reference import StandIn
+from simgpu.spec import DeviceSpec
+from simgpu.times import (
+    KernelTime,
+    copy_time,
+    kernel_time,
+    resident_blocks,
+)
+
+Copying = Literal["memset", "h2d", "d2h", "d2d"]
+
+
+@dataclass(frozen=True)
+class Launched:
+    """One launch, as it was executed."""
+
+    # `kernel` and `source`: name and CUDA C.
+    kernel: str
+    source: str
+    # `grid` and `block`: (x, y, z).
+    grid: Dim3
+    block: Dim3
+    counts: Counts  # what it did
+    time: KernelTime  # what the model makes of that
+    # Whether only a sample of its blocks was interpreted; see `sampled_reference`.
+    extrapolated: bool = False
+
+
+Observer = Callable[[Launched], None]
+
+
+@dataclass(frozen=True, eq=False)
+class SimFunction:
+    """A kernel that the interpreter has accepted."""
+
+    program: Program
+    signature: Signature
+    source: str
+    stand_in: StandIn | None = None
+    remembered: Remembered | None = None
+    contract: bool = False
+
+    @property
+    def name(self) -> str:
+        """Its name in the source."""
+        return self.signature.name
+
+    @property
+    def identity(self) -> Hashable:
+        """What another kernel has to share with this one to compute the same in the same way."""
+        stand_in = self.stand_in
+        reference = None if stand_in is None else (stand_in.reference, stand_in.above)
+        return self.source, self.name, self.contract, reference
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Piece:
+    """One piece of work, with all that it needs but a stream."""
+
+    # `kind` and `name`: as in its span.
+    kind: Literal["kernel", "memset", "h2d", "d2h", "d2d"]
+    name: str
+    cost: float  # what the host pays for the call, in us
+    # Takes effect when the work starts, and says how long it takes. What it finds out is written into the
+    # dictionary, for the span.
+    begin: Callable[[dict[str, object]], Work]
+    # `writes` and `reads`: what it touches.
+    writes: Sequence[SimMemory]
+    reads: Sequence[SimMemory] = ()
+    # What is known of it from the start, for the span.
+    detail: dict[str, object] = field(default_factory=dict[str, object])
+    # Takes effect when the work is done: it writes to `fills`.
+    at_end: Callable[[], None] | None = None
+    fills: HostBuffer | None = None  # bytes of host memory
+    fresh: Sequence[SimMemory] = ()  # what counts as just allocated when this begins
+    # Bytes of pinned host memory that it reads, and that must not change until it has.
+    lent: HostBuffer | None = None
+    tells: Tells | None = None  # how a kernel may hear of others while it runs
+    # By what it adds to those of `writes` that it does nothing else with: see `Program.adds`.
+    adds: Sequence[str] = ()
+
+
+# What is moved within the device needs next to no places where it is little, and yet queues for one behind
+# kernels whose blocks do not all have one: in recordings of an H200 fills wait for as long as kernels do.
+# Where it is much, memory is all that it waits for, so that two at a time get half of that each.
+_FILL = 1e-3  # of the device's places
+
+
+def _copying(
+    spec: DeviceSpec, kind: Copying, nbytes: int, effect: Callable[[], None] | None
+) -> Callable[[dict[str, object]], Work]:
+    def begin(_: dict[str, object]) -> Work:
+        if effect is not None:
+            effect()
+        us = copy_time(spec, kind, nbytes)
+        if kind in ("h2d", "d2h"):
+            return Work(us)
+        moving = 1 - spec.fill_us / us  # the part of its time in which memory is busy with it
+        part = _FILL if moving < 0.5 else moving
+        return Work(us, places=part, demand=part)
+
+    return begin
+
+
+def memset(spec: DeviceSpec, memory: Memory, value: int, nbytes: int) -> Piece:
+    """Set the first `nbytes` bytes to `value`."""
+    target = sim_memory(memory)
+
+    def fill() -> None:
+        target.cells.data[:nbytes] = value
+        _written(target, nbytes)
+
+    begin = _copying(spec, "memset", nbytes, fill)
+    return Piece("memset", "memset", spec.call_memset_us, begin, [target], detail={"bytes": nbytes})
+
+
+def upload(
+    spec: DeviceSpec, memory: Memory, host: HostBuffer, pinned: bool, staging_us: float = 0.0
+) -> Piece:
+    """Copy a C-contiguous host array to the start of `memory`.
+
+    Pageable memory is read now: the host copies it into a staging buffer, for `staging_us`.
+    """
+    target = sim_memory(memory)
+    source = host.reshape(-1).view(np.uint8)
+    if not pinned:
+        source = source.copy()
+
+    def write() -> None:
+        target.cells.data[: source.nbytes] = source
+        _written(target, source.nbytes)
+
+    detail: dict[str, object] = {"bytes": source.nbytes}
+    if not pinned:
+        detail["pageable"] = True
+    return Piece(
+        "h2d",
+        "h2d",
+        spec.call_h2d_us + staging_us,
+        _copying(spec, "h2d", source.nbytes, write),
+        [target],
+        detail=detail,
+        lent=source if pinned else None,
+    )
+
+
+def download(spec: DeviceSpec, host: HostBuffer, memory: Memory) -> Piece:
+    """Copy the start of `memory` to a C-contiguous host array."""
+    source = sim_memory(memory)
+    target = host.reshape(-1).view(np.uint8)
+
+    def write() -> None:
+        target[:] = source.cells.data[: target.nbytes]
+
+    return Piece(
+        "d2h",
+        "d2h",
+        spec.call_d2h_us,
+        _copying(spec, "d2h", target.nbytes, None),
+        [],
+        [source],
+        {"bytes": target.nbytes},
+        at_end=write,
+        fills=target,
+    )
+
+
+def device_copy(spec: DeviceSpec, target: Memory, source: Memory, nbytes: int) -> Piece:
+    """Copy within the device."""
+    to, origin = sim_memory(target), sim_memory(source)
+
+    def copy() -> None:
+        _written(to, nbytes)
+        to.cells.take(origin.cells, nbytes)
+
+    begin = _copying(spec, "d2d", nbytes, copy)
+    # The spec has no constant for this call: to the host it is taken to cost what an upload does.
+    return Piece("d2d", "d2d", spec.call_h2d_us, begin, [to], [origin], {"bytes": nbytes})
+
+
+def kernel_launch(
+    spec: DeviceSpec,
+    function: SimFunction,
+    grid: Dim3,
+    block: Dim3,
+    args: Sequence[Argument],
+    shared_mem: int,
+    observers: Sequence[Observer],
+    find: Callable[[int], GlobalMemory | None],
+) -> Piece:
+    """One launch of a kernel; `observers` are told of it when it has been executed.
+
+    `find` says what memory is at an address: a kernel may follow others than those of its arguments.
+    """
+    parameters = function.signature.parameters
+    if len(args) != len(parameters):
+        raise function.signature.miscounted(args)
+    written = [
+        arg
+        for arg, parameter in zip(args, parameters, strict=True)
+        if isinstance(arg, SimMemory) and not parameter.const
+    ]
+    values: list[GlobalMemory | np.generic | None] = [
+        arg.cells if isinstance(arg, SimMemory) else _scalar(arg, parameter)
+        for arg, parameter in zip(args, parameters, strict=True)
+    ]
+
+    waits, signals = function.program.signals(function.name)
+    follows = function.program.follows(function.name)
+
+    def room() -> int:
+        registers, shared = function.program.footprint(function.name)
+        return spec.sms * resident_blocks(spec, math.prod(block), shared + shared_mem, registers)
+
+    if "this_grid" in function.source:  # refused by the call, as by CUDA's, and not by the run
+        function.program.check_room(function.name, math.prod(grid), room())
+
+    def started() -> Execution:
+        return function.program.begin(
+            function.name,
+            grid,
+            block,
+            values,
+            dynamic_shared=shared_mem,
+            limits=Limits(resident_blocks=room()),
+            find=find,
+        )
+
+    @interruptible()
+    def execute() -> tuple[LaunchResult, str | None]:
+        stand_in = function.stand_in
+        done = stand_in.launch(grid, block, values, shared_mem) if stand_in is not None else None
+        return done or (started().finish(), None)
+
+    def begin(found: dict[str, object]) -> Work:
+        if waits:
+            # What it does depends on what others do meanwhile, so it is neither sampled nor kept.
+            mapped = [v for v in values if isinstance(v, GlobalMemory) and v.mapped]
+            times = partial(kernel_time, spec, threads=math.prod(block))
+            return Waiting(started(), mapped, times, partial(finish, found)).go_on(last=False)
+        if follows:  # so it may depend on more than its arguments, too
+            result, computed = interruptible()(started().finish)(), None
+        elif function.remembered is None:
+            result, computed = execute()
+        else:
+            kind = (function.identity, grid, block, shared_mem)
+            variables = function.program.variables.values()
+            result, computed = function.remembered.run(
+                kind, math.prod(grid), values, variables, execute
+            )
+        return finish(found, result, computed)
+
+    def finish(found: dict[str, object], result: LaunchResult, computed: str | None = None) -> Work:
+        if computed is not None:
+            found["computed"] = computed
+        threads = block[0] * block[1] * block[2]
+        # Static shared memory limits occupancy as dynamic does; the counts have both.
+        time = kernel_time(spec, result.counts, threads, result.counts.shared_bytes)
+        found.update(bound=time.bound, fills=round(time.demand, 6))
+        for observe in observers:
+            observe(
+                Launched(
+                    function.name,
+                    function.source,
+                    grid,
+                    block,
+                    result.counts,
+                    time,
+                    extrapolated=computed is not None,
+                )
+            )
+        if result.printed:
+            print(result.printed, end="")  # noqa: T201 - what the kernel printed
+        return time.work
+
+    read = [arg for arg in args if isinstance(arg, SimMemory) and arg not in written]
+    detail: dict[str, object] = {"grid": list(grid), "block": list(block)}
+    told = [a for a, by in zip(args, signals, strict=True) if by and isinstance(a, SimMemory)]
+    tells = Tells(waits, frozenset(map(_place, told)))
+    adds = function.program.adds(function.name)
+    ways = [{by for other, by in zip(args, adds, strict=True) if other is arg} for arg in written]
+    adding = [way.pop() if len(way) == 1 else "" for way in ways]
+    cost = spec.call_launch_us
+    return Piece(
+        "kernel", function.name, cost, begin, written, read, detail, tells=tells, adds=adding
+    )
+
+
+def sim_memory(memory: Memory) -> SimMemory:
+    """`memory`, if it is a simulated device's."""
+    if not isinstance(memory, SimMemory):
+        raise DeviceMismatchError(f"{memory!r} is not memory of a simulated device")
+    return memory
+
+
+def _place(memory: SimMemory) -> int:
+    """What tells it from all other memory, ever; of the host's, whatever it is mapped by."""
+    cells = memory.cells
+    return cells.data.__array_interface__["data"][0] if cells.mapped else memory.ptr
+
+
+def _scalar(arg: Argument, parameter: Parameter) -> np.generic | None:
+    if arg is NULL and parameter.pointer:
+        return None
+    if isinstance(arg, np.void):
+        return arg
+    if not isinstance(arg, bool | int | float | np.generic) or parameter.dtype is None:
+        raise UsageError(
+            f"{arg!r} is not memory of this device, and no number for {parameter.name!r}"
+        )
+    number: np.generic = parameter.dtype.type(arg)
+    return number
+
+
+def _written(memory: SimMemory, nbytes: int) -> None:
+    memory.cells.mark_written(0, nbytes)
+    if nbytes == memory.nbytes:
+        memory.spoiled = None

@@ -1,0 +1,361 @@
+"""One simulated host: its clock, its devices' common engine, and how an event loop moves its time."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast
+from zlib import crc32
+
+import numpy as np
+
+from asyncgpu_tutor.devices.event_loop import nothing_ready
+from asyncgpu_tutor.devices.protocol import HostBuffer
+from simgpu.engine import Engine
+from simgpu.errors import DeviceError, HostBufferError, UsageError
+from simgpu.order import Access, Clock, HostHistory
+from simgpu.queues import Command, EngineEvent, Queue
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+Wake = Callable[[BaseException | None], None]
+
+# Turns of the event loop without a call to any device after which the host counts as idle although
+# something is still ready to run: a task that does nothing but yield, say. A result travels through a few
+# callbacks (future, task, group, parent) before somebody acts on it, so it takes more than one.
+QUIET_TURNS = 64
+
+# How long, in seconds, a kernel may wait for a host that does nothing but wait too; and how often the loop is
+# asked meanwhile. Only a program that is about to fail, or whose host has other things to wait for, takes
+# that long, and no time of the model depends on it.
+PATIENCE_S = 1.0
+LOOK_AGAIN_S = 0.001
+
+
+# How many host arrays are watched for changes under a copy that is done, when nobody looks whether it is: a
+# program that never waits would keep all of them.
+MOST_LENT = 256
+
+
+class _OnMachine(Protocol):
+    @property
+    def machine(self) -> Machine: ...
+
+
+M = TypeVar("M", bound=_OnMachine)
+
+
+def exclusive(method: Callable[Concatenate[M, P], R]) -> Callable[Concatenate[M, P], R]:
+    """Let one thread at a time into the machine that the method's object belongs to."""
+
+    @wraps(method)
+    def alone(self: M, *args: P.args, **kwargs: P.kwargs) -> R:
+        with self.machine.lock:
+            return method(self, *args, **kwargs)
+
+    return alone
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Waiter:
+    loop: asyncio.AbstractEventLoop
+    event: EngineEvent
+    before: Clock  # the work that is complete once it has passed
+    wake: Wake
+    delay: float  # us that the host needs, from the event to the awaiting task
+
+
+@dataclass(eq=False, slots=True)
+class _Lent:
+    """A host array that a device reads, or is yet to read."""
+
+    access: Access
+    before: Clock  # what comes before that
+    source: HostBuffer
+    name: str
+    held: int  # a checksum of what it holds until then
+
+    def check(self) -> None:
+        if crc32(self.source.data) != self.held:
+            raise HostBufferError(
+                f"the pinned host array behind {self.name!r} was changed while its copy may have been in "
+                "flight: leave it alone until the operation has completed, or give each copy a host "
+                "array of its own"
+            )
+
+
+class Machine:
+    """A host and the engine behind it.
+
+    The host's clock stands still while Python runs, and moves by what each call costs, by explicit work,
+    and by waiting.
+    """
+
+    def __init__(self) -> None:
+        # Held by whoever uses the machine. Nothing here starts a thread, but programs do.
+        self.lock = threading.RLock()
+        # The host's clock, in us. Never behind `engine.now`.
+        self.host = 0.0
+        self.seen = Clock()  # the work that the host knows to be complete
+        self._done = Clock()  # the work that is complete, known or not
+        self.engine = Engine()
+        self._pinned: dict[int, weakref.ref[HostBuffer]] = {}
+        self._calls = 0
+        self.host_history = HostHistory()
+        self._lent: list[_Lent] = []
+        self._waiters: list[_Waiter] = []
+        # How many things the host is at work on for the sake of a kernel that waits for them.
+        self.answering = 0
+        # How long a kernel may wait for a host that only waits itself, in seconds.
+        self.patience_s = PATIENCE_S
+        self._patient_since: float | None = None
+        self._turning: weakref.WeakSet[asyncio.AbstractEventLoop] = weakref.WeakSet()
+
+    @property
+    def machine(self) -> Machine:
+        """Itself, for `exclusive`."""
+        return self
+
+    @exclusive
+    def spend(self, us: float) -> tuple[float, float]:
+        """The host is busy for `us` microseconds; start and end."""
+        self._calls += 1
+        start, self.host = self.host, self.host + us
+        self.engine.run_until(self.host)
+        return start, self.host
+
+    @exclusive
+    def block_on(self, event: EngineEvent, delay: float) -> tuple[float, float]:
+        """The host waits for `event`, and needs `delay` us to notice; start and end."""
+        self._calls += 1
+        self._forget_closed()
+        start = self.host
+        try:
+            passes = self.engine.run_to(event)
+        except KeyboardInterrupt:
+            # By now what was interrupted has failed, and the rest is skipped.
+            self.engine.run_to(event)
+            raise
+        while not passes and self.engine.give_up():  # since the host is blocked, and will not help
+            passes = self.engine.run_to(event)
+        if not passes:
+            raise DeviceError("the simulated device waits for something that can never happen")
+        self.host = max(self.host, event.at) + delay
+        return start, self.host
+
+    # ------------------------------------------------------------------ host arrays
+    # Pinned for one device is pinned for all: CUDA Driver API, "Unified Addressing".
+    def pinned(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> HostBuffer:
+        """A host array that counts as page-locked."""
+        nbytes = math.prod(shape) * dtype.itemsize
+        # A multiple of 16 bytes, for `GlobalMemory` to lie on.
+        room: HostBuffer = np.empty(max(-(-nbytes // 16), 1) * 16, np.uint8)
+        key = id(room)
+        known = self._pinned
+        known[key] = weakref.ref(room, lambda _: known.pop(key, None))
+        return room[:nbytes].view(dtype).reshape(shape)
+
+    def room_of(self, array: HostBuffer) -> HostBuffer:
+        """The bytes of a whole pinned array, and its padding."""
+        found = self._pinned_room(array)
+        if found is not None and array.nbytes > found.nbytes - 16:
+            start, begins = (x.__array_interface__["data"][0] for x in (array, found))
+            if start == begins:
+                return found
+        raise UsageError(
+            "a kernel sees a pinned array in place, as a whole: agt.pinned(shape, dtype) makes one, and "
+            f"this one, of shape {array.shape}, is a part of another or not pinned"
+        )
+
+    def is_pinned(self, array: HostBuffer) -> bool:
+        """Whether `pinned` made this array, or the one that it is a view of; of no bytes, always."""
+        return array.nbytes == 0 or self._pinned_room(array) is not None
+
+    def _pinned_room(self, array: Any) -> HostBuffer | None:
+        while array is not None:
+            known = self._pinned.get(id(array))
+            if known is not None and known() is array:
+                return cast(HostBuffer, array)
+            array = getattr(array, "base", None)
+        return None
+
+    @exclusive
+    def lend(self, access: Access, before: Clock, source: HostBuffer, name: str) -> None:
+        """A device reads a host array; it is checked when the host has seen that `access` is complete."""
+        if len(self._lent) >= MOST_LENT:
+            self._take_back(self._done)
+        self._lent.append(_Lent(access, before, source, name, crc32(source.data)))
+
+    @exclusive
+    def fill(
+        self, access: Access, before: Clock, target: HostBuffer, write: Callable[[], None]
+    ) -> None:
+        """A device writes to a host array. Where that is lent, and the two are in order, it may."""
+        found = [
+            lent
+            for lent in self._lent
+            if (before.covers(lent.access) or lent.before.covers(access))
+            and np.may_share_memory(lent.source, target)
+            and crc32(lent.source.data) == lent.held
+        ]
+        write()
+        for lent in found:
+            lent.held = crc32(lent.source.data)
+
+    # ------------------------------------------------------------------ what the host has seen
+    @exclusive
+    def observe(self, before: Clock) -> None:
+        """The host learns that the work `before` a point is complete.
+
+        Raises `HostBufferError` if a host array was changed while that work may have been reading it.
+        """
+        self.seen.merge(before)
+        self._take_back(self.seen)
+
+    def over(self, access: Access) -> None:
+        """This work is complete, or was skipped."""
+        self._done.merge(Clock({access.key: access.count}))
+
+    def _take_back(self, known: Clock) -> None:
+        """Host arrays may be changed again when what used them is over."""
+        self.host_history.forget(known)
+        back = [lent for lent in self._lent if known.covers(lent.access)]
+        if back:
+            self._lent = [lent for lent in self._lent if not known.covers(lent.access)]
+            for lent in back:
+                lent.check()
+
+    @exclusive
+    def settle(self) -> None:
+        """Simulate until nothing is left; the host's clock follows."""
+        self._calls += 1
+        self._forget_closed()
+        self.engine.run_dry()
+        self.host = max(self.host, self.engine.now)
+
+    # ------------------------------------------------------------------ awaiting
+    @exclusive
+    def watch(self, event: EngineEvent, before: Clock, wake: Wake, delay: float) -> None:
+        """Call `wake` once, when `event` has passed and the event loop has had its say."""
+        loop = asyncio.get_running_loop()
+        self._forget_closed()
+        self._waiters.append(_Waiter(loop, event, before, wake, delay))
+        if loop not in self._turning:
+            self._turning.add(loop)
+            loop.call_soon(self._turn, loop, self._calls, 0)
+
+    def _forget_closed(self) -> None:
+        """Nobody comes any more for what a closed loop has waited for, and it holds on to arrays."""
+        if any(waiter.loop.is_closed() for waiter in self._waiters):
+            self._waiters = [w for w in self._waiters if not w.loop.is_closed()]
+
+    @exclusive
+    def timer(self, us: float) -> tuple[EngineEvent, Queue]:
+        """An event that passes in `us` microseconds, and the queue that holds it until then."""
+        event = EngineEvent()
+        queue = self.engine.queue(device=-1)
+        self.engine.submit(queue, Command("none", self.host + us, records=event))
+        self.engine.orphan(queue)
+        return event, queue
+
+    async def sleep(self, us: float) -> None:
+        """Let other tasks run for `us` microseconds of the host's clock."""
+        event, queue = self.timer(us)
+        try:
+            await self._until(event, 0.0)
+        finally:
+            queue.waiting.clear()  # where the task was cancelled, time need not go there
+
+    async def until_paused(self, delay: float) -> None:
+        """Let other tasks run until a kernel waits for the host, which needs `delay` us to notice."""
+        await self._until(self.engine.when_paused(), delay)
+
+    async def _until(self, event: EngineEvent, delay: float) -> None:
+        loop = asyncio.get_running_loop()
+        woken = loop.create_future()
+
+        def release() -> None:
+            if not woken.done():
+                woken.set_result(None)
+
+        def wake(_: BaseException | None) -> None:
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(release)
+
+        self.watch(event, Clock(), wake, delay)
+        try:
+            await woken
+        except BaseException:  # nobody waits for it any more
+            with self.lock:
+                self._waiters = [w for w in self._waiters if w.wake is not wake]
+            raise
+
+    @exclusive
+    def _turn(self, loop: asyncio.AbstractEventLoop, calls: int, quiet: int) -> None:
+        """Once a turn of the loop: let time pass when nobody has used the device for a while."""
+        quiet = quiet + 1 if calls == self._calls else 0
+        try:
+            if quiet >= QUIET_TURNS or (quiet and nothing_ready(loop)):
+                quiet = 0
+                self._advance()
+            else:  # a task that keeps the host busy does not keep others from what is done by now
+                self._wake()
+        except KeyboardInterrupt:
+            # What was interrupted has failed, and tells so who awaits it. Raised from here, a notebook's loop
+            # would end with it.
+            pass
+        finally:  # an interrupt must not stop time for good
+            if any(waiter.loop is loop for waiter in self._waiters):
+                if self._patient_since is not None:
+                    loop.call_later(LOOK_AGAIN_S, self._turn, loop, self._calls, quiet)
+                else:
+                    loop.call_soon(self._turn, loop, self._calls, quiet)
+            else:
+                self._turning.discard(loop)
+
+    def _advance(self) -> None:
+        """Move to the next event that somebody waits for, and wake them."""
+        waiters = self._waiters
+        looks = self.engine.looks
+        passes = self.engine.run_to(*(w.event for w in waiters))
+        if passes or looks != self.engine.looks:
+            self._patient_since = None
+        if not passes and self.engine.paused:
+            self._be_patient()
+            return
+        if not passes:
+            self._waiters = []
+            for waiter in waiters:
+                waiter.wake(DeviceError("the simulated device waits for what can never happen"))
+            return
+        self._wake()
+
+    def _be_patient(self) -> None:
+        """A kernel waits, and only the host could help it, which may do so in a later turn of the loop."""
+        now = time.monotonic()
+        if self.answering or self._patient_since is None:
+            self._patient_since = now
+        elif now - self._patient_since > self.patience_s:
+            self._patient_since = None
+            self.engine.give_up()
+
+    def _wake(self) -> None:
+        """Wake those whose event has passed, in the order of the events."""
+        passed = [w for w in self._waiters if w.event.passed]
+        for waiter in sorted(passed, key=lambda w: w.event.at):  # stable: ties in order of asking
+            self._waiters.remove(waiter)
+            self.host = max(self.host, waiter.event.at) + waiter.delay
+            error = waiter.event.error
+            self.engine.told(error)
+            try:
+                self.observe(waiter.before)
+            except HostBufferError as changed:
+                error = error or changed
+            waiter.wake(error)

@@ -1,0 +1,98 @@
+"""Allocations of a simulated device, and how much of it they fill."""
+
+from __future__ import annotations
+
+import weakref
+
+from asyncgpu_tutor.devices.protocol import Device, Memory
+from simgpu import leaks
+from simgpu.cuda_c import GlobalMemory
+from simgpu.errors import DeviceError, OutOfMemoryError
+from simgpu.order import History
+
+ALIGNMENT = 256  # cudaMalloc: CUDA C++ Programming Guide, "Device Memory Accesses"
+
+
+class SimMemory(Memory):
+    """One allocation."""
+
+    def __init__(self, device: Device, cells: GlobalMemory, ptr: int) -> None:
+        super().__init__(device, cells.name, cells.nbytes, ptr)
+        self.cells = cells  # the bytes, as the interpreter sees them
+        # Set while its contents are not what was asked for, because the operation that should have written
+        # them had failed.
+        self.spoiled: DeviceError | None = None
+        self.history = History()  # who touched it last
+        self.origin = ""  # where it was allocated, if leaks are to be reported
+
+
+class Heap:
+    """Gives out memory and counts it."""
+
+    def __init__(self, capacity: int) -> None:
+        self.capacity = capacity
+        self.used = 0
+        self.live = 0
+        self._next = 0x7F00_0000_0000
+        self._alive: weakref.WeakSet[SimMemory] = weakref.WeakSet()
+        self._report_leaks = leaks.wanted()
+        if self._report_leaks:
+            leaks.watch(self)
+
+    def alive(self) -> list[SimMemory]:
+        """What has been allocated and not been given back, in the order of allocation."""
+        return sorted(self._alive, key=lambda memory: memory.ptr)
+
+    def take(self, device: Device, nbytes: int, name: str) -> SimMemory:
+        """Allocate `nbytes` bytes.
+
+        Raises `OutOfMemoryError` if they do not fit beside what is allocated already.
+        """
+        size = max(-(-nbytes // ALIGNMENT), 1) * ALIGNMENT
+        if self.used + size > self.capacity:
+            raise OutOfMemoryError(
+                f"out of memory on the simulated device: {nbytes:,} bytes for {name!r} do not fit, "
+                f"{self.capacity - self.used:,} of {self.capacity:,} are free. "
+                f"Drop arrays that are no longer needed{self._largest()}, or work in smaller batches."
+            )
+        try:
+            memory = SimMemory(device, GlobalMemory(nbytes, name), self._next)
+            memory.cells.address = self._next
+        except MemoryError:
+            raise OutOfMemoryError(
+                f"out of memory on this machine: the simulated device keeps its arrays in host memory, "
+                f"and {nbytes:,} bytes for {name!r} do not fit. Drop arrays that are no longer needed, of "
+                "NumPy as well (`del x`), or restart Python."
+            ) from None
+        self._next += size + ALIGNMENT
+        self.used += size
+        self.live += 1
+        weakref.finalize(memory, self._give_back, size)
+        self._alive.add(memory)
+        if self._report_leaks:
+            memory.origin = leaks.origin()
+        return memory
+
+    def _largest(self) -> str:
+        largest = max(self._alive, key=lambda memory: memory.nbytes, default=None)
+        return (
+            ""
+            if largest is None
+            else f" (the largest is {largest.name!r}, {largest.nbytes:,} bytes)"
+        )
+
+    def find(self, address: int) -> GlobalMemory | None:
+        """What has been allocated at an address, if anything is there still."""
+        for memory in self._alive:
+            if memory.ptr <= address <= memory.ptr + memory.nbytes:
+                return memory.cells
+        return None
+
+    def address(self, nbytes: int) -> int:
+        """A made-up address for memory that is not from here."""
+        start, self._next = self._next, self._next + (-(-nbytes // ALIGNMENT) + 1) * ALIGNMENT
+        return start
+
+    def _give_back(self, size: int) -> None:
+        self.used -= size
+        self.live -= 1

@@ -1,0 +1,174 @@
+"""Which work is ordered before which: vector clocks over streams, and the races that they reveal.
+
+Two pieces of work are ordered if one stream holds both, if an event carried the first to the stream of the
+second, or if the host had seen the first complete before it enqueued the second. (Vector clocks: Fidge,
+1988; Mattern, 1989. Their use for data races: Flanagan and Freund, "FastTrack", PLDI 2009.)
+
+Two kernels that run side by side may also agree between themselves, by flags: if one of them has a loop that
+waits, and there is an array that both access by atomics or as volatile, then that they do so rightly is taken
+on trust. And both may add to an array of whole numbers, by one kind of atomic, if that is all that they do
+with it.
+"""
+
+from __future__ import annotations
+
+import weakref
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from asyncgpu_tutor.devices.protocol import HostBuffer
+from simgpu.errors import StreamRaceError
+
+Key = tuple[int, int]  # device, stream
+
+
+class Clock:
+    """How much of each stream's work is known to come before a point."""
+
+    __slots__ = ("_seen",)
+
+    def __init__(self, seen: dict[Key, int] | None = None) -> None:
+        self._seen = dict(seen or {})
+
+    def copy(self) -> Clock:
+        """A snapshot."""
+        return Clock(self._seen)
+
+    def merge(self, other: Clock) -> None:
+        """What comes before `other` comes before this too."""
+        for key, count in other._seen.items():
+            if count > self._seen.get(key, 0):
+                self._seen[key] = count
+
+    def tick(self, key: Key) -> int:
+        """One more piece of work on a stream; its number."""
+        count = self._seen[key] = self._seen.get(key, 0) + 1
+        return count
+
+    def covers(self, access: Access) -> bool:
+        """Whether an access comes before this point."""
+        return self._seen.get(access.key, 0) >= access.count
+
+
+@dataclass(frozen=True, slots=True)
+class Tells:
+    """How a kernel may hear of others while it runs, or tell them."""
+
+    waits: bool  # whether it has a loop that may wait
+    by: frozenset[int]  # the memories (by address) that it accesses by atomics or as volatile
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """One piece of work that touches an array."""
+
+    # `key` and `count`: its stream, and its number there.
+    key: Key
+    count: int
+    what: str  # for messages
+    tells: Tells | None = None  # how it may hear of others while it runs, if it is a kernel
+
+    def agrees(self, other: Access) -> bool:
+        """Whether two kernels that run side by side may order what they do themselves."""
+        a, b = self.tells, other.tells
+        return a is not None and b is not None and (a.waits or b.waits) and bool(a.by & b.by)
+
+
+@dataclass(slots=True)
+class History:
+    """Who last wrote an array, who has read it since, and who has added to it in whatever order."""
+
+    writer: Access | None = None
+    readers: dict[Key, Access] = field(default_factory=dict[Key, Access])
+    # By the atomic that they use, and their stream.
+    adders: dict[tuple[str, Key], Access] = field(default_factory=dict[tuple[str, Key], Access])
+
+    def read(self, array: str, access: Access, now: Clock) -> None:
+        """Note a read; `StreamRaceError` if it may overtake the last write."""
+        self._check(array, access, now, "reads")
+        self.readers[access.key] = access
+
+    def write(self, array: str, access: Access, now: Clock, by: str = "") -> None:
+        """Note a write; `StreamRaceError` if it may overtake an earlier read or write.
+
+        `by` is the atomic by which it adds to the array, if that is all that it does with it.
+        """
+        self._check(array, access, now, "writes", by)
+        for reader in self.readers.values():
+            if not _ordered(reader, access, now):
+                raise _race(f"array {array!r}", reader, "reads", access, "writes")
+        if by:
+            self.adders[by, access.key] = access
+        else:
+            self.writer = access
+            self.readers.clear()
+            self.adders.clear()
+
+    def _check(self, array: str, access: Access, now: Clock, does: str, by: str = "") -> None:
+        """`StreamRaceError` if this may overtake a write; those who add by the same atomic may."""
+        before = [] if self.writer is None else [self.writer]
+        before += [adder for (how, _), adder in self.adders.items() if not by or how != by]
+        for writer in before:
+            if not _ordered(writer, access, now):
+                raise _race(f"array {array!r}", writer, "writes", access, does)
+
+
+@dataclass(frozen=True, slots=True)
+class _HostUse:
+    """One piece of work that touches bytes of the host."""
+
+    access: Access
+    writes: bool
+    # `start` and `stop`: addresses; and whose they are, which may go meanwhile.
+    start: int
+    stop: int
+    owner: weakref.ref[HostBuffer]
+
+
+class HostHistory:
+    """Who touches which bytes of the host, as far as the host has not seen that it is done.
+
+    Arrays of the host are cut into chunks at will, so that addresses tell them apart and not objects.
+    """
+
+    def __init__(self) -> None:
+        self._uses: list[_HostUse] = []
+
+    def touch(
+        self, array: HostBuffer, name: str, access: Access, now: Clock, *, writes: bool
+    ) -> None:
+        """Note that a device reads or writes a contiguous array; `StreamRaceError` as for a `History`."""
+        owner = array
+        while isinstance(owner.base, np.ndarray):
+            owner = owner.base
+        start = array.__array_interface__["data"][0]
+        use = _HostUse(access, writes, start, start + array.nbytes, weakref.ref(owner))
+        self._uses = [other for other in self._uses if other.owner() is not None]
+        for other in self._uses:
+            apart = use.stop <= other.start or other.stop <= use.start
+            if apart or not (writes or other.writes) or _ordered(other.access, access, now):
+                continue
+            did, does = ("writes" if u.writes else "reads" for u in (other, use))
+            raise _race(f"the host array of {name!r}", other.access, did, access, does)
+        self._uses.append(use)
+
+    def withdraw(self, access: Access) -> None:
+        """This work was refused, and does nothing."""
+        self._uses = [use for use in self._uses if use.access is not access]
+
+    def forget(self, seen: Clock) -> None:
+        """All this work is complete, and whatever comes from now on is behind it."""
+        self._uses = [use for use in self._uses if not seen.covers(use.access)]
+
+
+def _ordered(first: Access, second: Access, now: Clock) -> bool:
+    return now.covers(first) or first.agrees(second)
+
+
+def _race(what: str, first: Access, did: str, second: Access, does: str) -> StreamRaceError:
+    return StreamRaceError(
+        f"race on {what}: {first.what} {did} it, {second.what} {does} it, and nothing orders the "
+        "two, so on a GPU the result depends on luck. Put both into one chain, let one wait for the "
+        "other's event (shared(), overlap(), stream.wait_event()), or wait on the host in between."
+    )

@@ -1,0 +1,65 @@
+"""Kernels that wait for the host, or for another kernel, while they run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from zlib import crc32
+
+from simgpu.cuda_c import Counts, Execution, GlobalMemory, LaunchResult
+from simgpu.interrupts import interruptible
+from simgpu.queues import Work
+from simgpu.times import KernelTime
+
+# What a kernel that spins takes from others besides its places: next to nothing, as one that sleeps does.
+_IDLE = 1e-9
+
+
+class Waiting:
+    """A launch whose threads may wait, as the engine sees it: see `queues.Paused`.
+
+    Nothing runs beside Python. The launch is interpreted as far as it comes, and what Python does until the
+    engine asks again is what the host does meanwhile. `mapped` is the host memory that it can see; `time`
+    says what counts mean, and `finish`, called when it has ended, how long it takes.
+    """
+
+    def __init__(
+        self,
+        execution: Execution,
+        mapped: Sequence[GlobalMemory],
+        time: Callable[..., KernelTime],
+        finish: Callable[[LaunchResult], Work],
+    ) -> None:
+        self._execution = execution
+        self._mapped = mapped
+        self._time = time
+        self._finish = finish
+        self._seen = 0
+        self._places: float | None = None
+
+    @property
+    def changes(self) -> int:
+        """How often it has changed memory."""
+        return self._execution.changes
+
+    def stirred(self) -> bool:
+        """Whether the host has written to memory since it last looked."""
+        return self._seen != self._sum()
+
+    def _sum(self) -> int:
+        total = 0
+        for memory in self._mapped:
+            total = crc32(memory.data.data, total)
+        return total
+
+    def go_on(self, *, last: bool) -> Work:
+        """Run on."""
+        with interruptible():
+            ended = self._execution.go_on(last=last)
+        if ended:
+            return self._finish(self._execution.result())
+        self._seen = self._sum()
+        if self._places is None:
+            counts: Counts = self._execution.result().counts
+            self._places = self._time(counts=counts, shared_bytes=counts.shared_bytes).places
+        return Work(math.inf, self._places, _IDLE, paused=self)

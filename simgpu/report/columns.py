@@ -1,0 +1,134 @@
+"""A report as text: a column for each kernel, a row for each number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from simgpu.spec import DeviceSpec
+from simgpu.report.kernel_report import KernelReport, load_store_gb_s, peak_gflops
+
+Cell = Callable[[KernelReport], str]
+
+
+def render(spec: DeviceSpec, kernels: Sequence[KernelReport], width: int) -> str:
+    """The table; as many kernels side by side as `width` allows."""
+    peak, memory, units = peak_gflops(spec), spec.dram_gb_s, load_store_gb_s(spec)
+    head = (
+        f"Kernels on simulated {spec.name}: counted by the interpreter, times modelled\n"
+        f"Roofs: {_short(peak * 1e9)}FLOP/s arithmetic, {_short(memory * 1e9)}B/s memory, "
+        f"{_short(spec.l2_gb_s * 1e9)}B/s L2, "
+        f"{_short(units * 1e9)}B/s load-store units"
+    )
+    if not kernels:
+        return f"{head}\n\nNo kernel ran."
+    rows = [(name, [cell(kernel) for kernel in kernels]) for name, cell in _rows(kernels)]
+    label = max(len(name) for name, _ in rows)
+    parts = [head]
+    first = 0
+    while first < len(kernels):
+        columns, used = [first], label + 2 + _size(rows, first)
+        while columns[-1] + 1 < len(kernels):
+            used += 2 + _size(rows, columns[-1] + 1)
+            if used > width:
+                break
+            columns.append(columns[-1] + 1)
+        parts.append(_part(rows, label, columns))
+        first = columns[-1] + 1
+    return "\n\n".join(parts)
+
+
+def _size(rows: Sequence[tuple[str, list[str]]], column: int) -> int:
+    return max(len(cells[column]) for _, cells in rows)
+
+
+def _part(rows: Sequence[tuple[str, list[str]]], label: int, columns: Sequence[int]) -> str:
+    sizes = [_size(rows, column) for column in columns]
+    lines = [
+        "  ".join(
+            [name.ljust(label)]
+            + [cells[c].rjust(size) for c, size in zip(columns, sizes, strict=True)]
+        ).rstrip()
+        for name, cells in rows
+    ]
+    lines.insert(1, "  ".join(["-" * label, *("-" * size for size in sizes)]))
+    return "\n".join(lines)
+
+
+def _rows(kernels: Sequence[KernelReport]) -> list[tuple[str, Cell]]:
+    """Names and cells; what none of the kernels has is left out."""
+
+    def each(number: Callable[[KernelReport], float]) -> Cell:
+        return lambda k: _short(number(k) / len(k.launches))
+
+    rows: list[tuple[str, Cell]] = [
+        ("", lambda k: k.name),
+        ("launches", lambda k: str(len(k.launches))),
+        ("grid", lambda k: _dim(k.grid)),
+        ("block", lambda k: _dim(k.block)),
+    ]
+    if any(launch.extrapolated for k in kernels for launch in k.launches):
+        rows.append(("counted", _counted))
+    if any(k.shared_bytes for k in kernels):
+        rows.append(("shared memory of a block, bytes", lambda k: f"{k.shared_bytes:,}"))
+    rows.extend(
+        [
+            ("occupancy", lambda k: f"{k.occupancy:.0%}"),
+            ("  limited by", lambda k: " and ".join(k.occupancy_limits)),
+            ("waves of blocks", lambda k: f"{k.waves:.3g}"),
+            ("one launch:", lambda _: ""),
+            ("  FLOP", each(lambda k: k.flops)),
+            ("  bytes needed", each(lambda k: k.bytes_needed)),
+            ("  bytes moved", each(lambda k: k.bytes_moved)),
+            ("sectors per load", lambda k: _per(k.load_sectors_per_request)),
+            ("sectors per store", lambda k: _per(k.store_sectors_per_request)),
+        ]
+    )
+    if any(k.counts.shared_requests for k in kernels):
+        rows.append(("extra passes per shared access", lambda k: f"{k.conflicts_per_request:.2f}"))
+    if any(k.counts.atomics for k in kernels):
+        rows.append(("  atomic operations", each(lambda k: k.counts.atomics)))
+    rows.extend(
+        [
+            ("divergent branches", lambda k: f"{k.divergence:.1%}"),
+            ("FLOP per byte needed", lambda k: f"{k.intensity:.3g}"),
+            ("FLOP per byte moved", lambda k: f"{k.intensity_moved:.3g}"),
+            ("modelled time, us", lambda k: f"{k.us:.2f}"),
+            ("  beyond its bound, us", lambda k: f"{k.us - max(k.bounds.values()):.2f}"),
+        ]
+    )
+    rows.extend(
+        (f"  {name}, us", lambda k, name=name: f"{k.bounds[name]:.2f}")
+        for name in kernels[0].bounds
+    )
+    rows.extend(
+        [
+            ("  bound that holds", lambda k: k.bound),
+            ("FLOP/s", lambda k: _short(k.gflops * 1e9)),
+            ("  of the roof", lambda k: f"{k.under_roof:.2%}" if k.flops else "-"),
+        ]
+    )
+    return rows
+
+
+def _counted(kernel: KernelReport) -> str:
+    some = any(launch.extrapolated for launch in kernel.launches)
+    return "extrapolated from some blocks" if some else "all blocks"
+
+
+def _dim(size: tuple[int, int, int]) -> str:
+    """Without the ones behind: 4 x 4, 256."""
+    x, y, z = size
+    return " x ".join(str(n) for n in ((x, y, z) if z > 1 else (x, y) if y > 1 else (x,)))
+
+
+def _per(number: float) -> str:
+    return f"{number:.2f}" if number else "-"
+
+
+def _short(number: float) -> str:
+    """Three or four digits and a letter: 524k, 66.9T. Below a thousand as it is."""
+    for letter in ("", "k", "M", "G", "T"):
+        if abs(number) < 999.5 or letter == "T":
+            return f"{number:.3g}{letter}" if letter or number % 1 else f"{number:.0f}"
+        number /= 1000
+    raise AssertionError(number)

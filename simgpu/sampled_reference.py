@@ -1,0 +1,232 @@
+"""Large launches: some blocks by the interpreter, all values by the kernel's own reference in NumPy.
+
+The interpreter runs a sample of the blocks. What they write has to agree with the reference, and what they do
+is counted, and taken for what the other blocks do. Mistakes that show in none of these blocks go unseen.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asyncgpu_tutor.devices.protocol import Dim3
+from simgpu.cuda_c import (
+    NOT_SUMMED,
+    Counts,
+    GlobalMemory,
+    LaunchResult,
+    LineCounts,
+    Parameter,
+    Program,
+    Signature,
+)
+from simgpu.errors import DeadlockError, ReferenceMismatchError
+
+Reference = Callable[..., Any]
+Values = Sequence[GlobalMemory | np.generic | None]
+
+# Work from which on the reference stands in, in instructions of single threads; each thread counts FIXED more
+# for what the interpreter spends on it before its first instruction. It does some 2e9 of these in a second.
+LARGE = 1 << 32
+FIXED = 300
+SAMPLED_BLOCKS = 64
+SAMPLED_THREADS = 16384  # which the interpreter runs side by side
+WORTH = 8  # the grid has to have that many times the sample's blocks
+
+# How far a value of the reference may be off, as a part of the largest that was compared, by bytes of a
+# floating-point number. Sums are added up in another order. Integers have to be equal.
+TOLERANCE = {2: 1e-2, 4: 1e-4, 8: 1e-9}
+
+
+def work(counts: Counts, blocks: int) -> float:
+    """What a launch of `blocks` blocks costs the interpreter, from what a sample of them did."""
+    one = counts.threads * FIXED + counts.warp_instructions * 32
+    return one * blocks / counts.blocks
+
+
+@dataclass(frozen=True)
+class StandIn:
+    """A kernel that has a reference."""
+
+    # `program` and `signature`: the kernel.
+    program: Program
+    signature: Signature
+    # See `KernelSource`. It gets arrays flat, and must not change them.
+    reference: Reference
+    above: float = LARGE  # the work from which on it is used; see `LARGE`
+
+    def launch(
+        self, grid: Dim3, block: Dim3, values: Values, shared_mem: int
+    ) -> tuple[LaunchResult, str] | None:
+        """Execute one launch, if it is large and can be checked; else None, and nothing is changed.
+
+        What comes back is its result, and for the trace in words how it was computed. Raises `KernelFault` if
+        a block of the sample does what no kernel may do; `ReferenceMismatchError` if the reference fails, or
+        disagrees with the sample.
+        """
+        parameters = self.signature.parameters
+        blocks = math.prod(grid)
+        count = max(2, min(SAMPLED_BLOCKS, SAMPLED_THREADS // math.prod(block)))
+        outputs = [
+            (parameter, value)
+            for parameter, value in zip(parameters, values, strict=True)
+            if isinstance(value, GlobalMemory) and not parameter.const
+        ]
+        known = all(parameter.dtype is not None for parameter in parameters)
+        apart = len({id(memory) for _, memory in outputs}) == len(outputs)
+        if blocks < WORTH * count or not known or not apart:
+            return None
+        copies = {id(memory): memory.copy() for _, memory in outputs}
+        given = [
+            copies.get(id(value), value) if isinstance(value, GlobalMemory) else value
+            for value in values
+        ]
+        try:
+            tried = self.program.launch(
+                self.signature.name,
+                grid,
+                block,
+                given,
+                dynamic_shared=shared_mem,
+                sample=_sample(blocks, count),
+            )
+        except DeadlockError:
+            return None  # because some may wait for blocks that are not in the sample
+        # Blocks that meet in an atomic need each other; and all are to print.
+        alone = not tried.counts.atomics and not tried.printed
+        if not alone or work(tried.counts, blocks) <= self.above:
+            return None
+        found = self._call(values, outputs)
+        compared = sum(
+            self._compare(parameter, copies[id(memory)], new)
+            for (parameter, memory), new in zip(outputs, found, strict=True)
+        )
+        if not compared:
+            return None
+        for (_, memory), new in zip(outputs, found, strict=True):
+            memory.data[: new.nbytes] = new.view(np.uint8)
+            memory.mark_written()
+        counts = _extrapolated(tried.counts, blocks, values, outputs)
+        how = (
+            f"by its NumPy reference, which agrees with the {count} of {blocks} blocks that were "
+            "interpreted; counts are extrapolated from them"
+        )
+        return LaunchResult(counts, ""), how
+
+    def _call(
+        self, values: Values, outputs: Sequence[tuple[Parameter, GlobalMemory]]
+    ) -> list[NDArray[Any]]:
+        """The reference's outputs, flat, in the types of the kernel's."""
+        name = self.signature.name
+        given = [
+            _readonly(_view(value, parameter))
+            if isinstance(value, GlobalMemory)
+            else value and value.item()
+            for parameter, value in zip(self.signature.parameters, values, strict=True)
+        ]
+        try:
+            with np.errstate(all="ignore"):
+                returned = self.reference(*given)
+        except Exception as error:
+            raise ReferenceMismatchError(
+                f"the reference of kernel '{name}' failed: {type(error).__name__}: {error}. It is called "
+                "with all of the kernel's arguments, arrays flat and read-only."
+            ) from error
+        several: tuple[Any, ...] = (
+            tuple(cast(Any, returned)) if isinstance(returned, tuple | list) else (returned,)
+        )
+        if len(several) != len(outputs):
+            wanted = ", ".join(parameter.name for parameter, _ in outputs)
+            raise ReferenceMismatchError(
+                f"the reference of kernel '{name}' returned {len(several)} arrays, and the kernel may "
+                f"write to {len(outputs)} ({wanted}): return one for each, in their order"
+            )
+        return [
+            self._output(parameter, memory, array)
+            for (parameter, memory), array in zip(outputs, several, strict=True)
+        ]
+
+    def _output(self, parameter: Parameter, memory: GlobalMemory, given: Any) -> NDArray[Any]:
+        name, array = self.signature.name, np.asarray(given)
+        target = _view(memory, parameter)
+        if array.size != target.size or not np.can_cast(array.dtype, target.dtype, "same_kind"):
+            raise ReferenceMismatchError(
+                f"the reference of kernel '{name}' returned {array.size} elements of {array.dtype} for "
+                f"'{parameter.name}', which holds {target.size} of {target.dtype}"
+            )
+        return np.ascontiguousarray(array.reshape(-1), target.dtype)
+
+    def _compare(self, parameter: Parameter, tried: GlobalMemory, new: NDArray[Any]) -> int:
+        """How many elements the sample wrote; all of them have to agree."""
+        trail, size = tried.trail, new.dtype.itemsize
+        assert trail is not None
+        index = np.flatnonzero(trail[: new.nbytes].reshape(-1, size).any(axis=1))
+        ours, theirs = _view(tried, parameter)[index], new[index]
+        bad = ours != theirs
+        allowed = 0.0
+        if new.dtype.kind == "f":
+            finite = np.abs(theirs[np.isfinite(theirs)])
+            allowed = TOLERANCE[size] * float(finite.max(initial=0))
+            with np.errstate(invalid="ignore"):
+                bad &= ~(np.abs(ours - theirs) <= allowed) & ~(np.isnan(ours) & np.isnan(theirs))
+        if bad.any():
+            first = int(np.flatnonzero(bad)[0])
+            raise ReferenceMismatchError(
+                f"kernel '{self.signature.name}' and its reference disagree: "
+                f"'{parameter.name}' [{int(index[first])}] is {ours[first]} by the kernel, as the "
+                f"interpreter runs it, and {theirs[first]} by the reference (and so {int(bad.sum()):,} of "
+                f"{len(index):,} elements that were compared; {allowed:.2g} would be allowed). Correct "
+                "one of the two."
+            )
+        return len(index)
+
+
+def _sample(blocks: int, count: int) -> list[int]:
+    """Numbers of so many blocks: the first, the last, and some in between, always the same ones."""
+    rng = np.random.default_rng(blocks)
+    between = rng.choice(np.arange(1, blocks - 1), count - 2, replace=False)
+    return sorted([0, *between.tolist(), blocks - 1])
+
+
+def _view(memory: GlobalMemory, parameter: Parameter) -> NDArray[Any]:
+    assert parameter.dtype is not None, "launch() has made sure of that"
+    return memory.view(parameter.dtype)
+
+
+def _readonly(array: NDArray[Any]) -> NDArray[Any]:
+    view = array[:]
+    view.flags.writeable = False
+    return view
+
+
+def _extrapolated(
+    counts: Counts,
+    blocks: int,
+    values: Values,
+    outputs: Sequence[tuple[Parameter, GlobalMemory]],
+) -> Counts:
+    """Of all blocks, when those of the sample are like the others."""
+    factor = blocks / counts.blocks
+    scaled: dict[str, Any] = {
+        field.name: round(getattr(counts, field.name) * factor)
+        for field in dataclasses.fields(Counts)
+        if field.name not in NOT_SUMMED and field.name != "lines"
+    }
+    # Different bytes cannot be more than there are.
+    arrays = {id(v): v.nbytes for v in values if isinstance(v, GlobalMemory)}
+    written = sum(memory.nbytes for _, memory in outputs)
+    scaled["load_bytes_needed"] = min(scaled["load_bytes_needed"], sum(arrays.values()))
+    scaled["store_bytes_needed"] = min(scaled["store_bytes_needed"], written)
+    lines = {
+        number: LineCounts(
+            **{name: round(amount * factor) for name, amount in dataclasses.asdict(line).items()}
+        )
+        for number, line in counts.lines.items()
+    }
+    return dataclasses.replace(counts, **scaled, lines=lines)

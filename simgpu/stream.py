@@ -1,0 +1,172 @@
+"""Streams and events of a simulated device."""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING
+
+from asyncgpu_tutor.devices.protocol import Event
+from asyncgpu_tutor.traces.spans.tag import current_operation, current_tag, forbid_nested_wait
+from simgpu.errors import DeviceError, DeviceMismatchError
+from simgpu.machine import exclusive
+from simgpu.order import Access, Clock, Tells
+from simgpu.queues import Command, EngineEvent
+
+if TYPE_CHECKING:
+    from simgpu.device import SimDevice
+
+
+class SimEvent:
+    """A point in the work of a simulated stream."""
+
+    def __init__(
+        self,
+        device: SimDevice,
+        state: EngineEvent,
+        before: Clock,
+        heads: tuple[int, ...],
+        stream: int,
+    ) -> None:
+        self.device = device
+        self.machine = device.machine
+        self.state = state
+        self.before = before
+        self.heads = heads
+        self.stream = stream  # that it was recorded on
+
+    @property
+    @exclusive
+    def done(self) -> bool:
+        """Whether the device has passed it. The query costs host time, so polling ends."""
+        self.device.spend(self.device.spec.call_query_us)
+        if self.state.passed:
+            self.machine.observe(self.before)
+        return self.state.passed
+
+    @property
+    def succeeded(self) -> bool:
+        """As `done`, unless work before it failed."""
+        return self.done and self._failure is None
+
+    @property
+    def retired(self) -> bool:
+        """Whether the device has passed it, without anybody noticing."""
+        return self.state.passed
+
+    @exclusive
+    def synchronize(self) -> None:
+        """Block the host until the device has passed it."""
+        forbid_nested_wait("event.synchronize()")
+        self.device.block(self.state, self.before, "event", self.heads)
+        failure = self._failure
+        if failure is not None:
+            self.machine.engine.told(failure)
+            raise failure
+
+    @property
+    def _failure(self) -> DeviceError | None:
+        """What went wrong before it, as a CUDA event's status has it."""
+        return self.state.error or self.state.untold
+
+
+class SimStream:
+    """A queue of simulated work."""
+
+    def __init__(self, device: SimDevice, number: int) -> None:
+        self.device = device
+        self.machine = device.machine
+        self.number = number
+        self.clock = Clock()
+        self.queue = self.machine.engine.queue(
+            device.ordinal, device.spec.pause_us, device.spec.switch_us
+        )
+        weakref.finalize(self, self.machine.engine.orphan, self.queue)
+
+    def __repr__(self) -> str:
+        return f"<stream {self.number} of {self.device.name}>"
+
+    @property
+    @exclusive
+    def done(self) -> bool:
+        """Whether it holds no unfinished work."""
+        self.device.spend(self.device.spec.call_query_us)
+        if self.queue.idle:
+            self.machine.observe(self.clock)
+        return self.queue.idle
+
+    @exclusive
+    def record(self) -> SimEvent:
+        """An event behind all work enqueued so far."""
+        self._event_call("record", stream=self.number)
+        return self.mark()
+
+    def _event_call(self, name: str, **detail: object) -> None:
+        """The host pays for an event. Those of a submission are no calls that the program has made."""
+        device = self.device
+        if current_tag() is None:
+            device.call(name, device.spec.call_event_us, **detail)
+        else:
+            device.begin_submission()
+            device.spend(device.spec.call_event_us)
+
+    def mark(self) -> SimEvent:
+        """As `record`, where it costs the host nothing: in a graph."""
+        log = self.device.log
+        heads = log.heads(self.number) if log else ()
+        event = SimEvent(self.device, EngineEvent(), self.clock.copy(), heads, self.number)
+        self.submit(Command("none", self.device.now(), current_operation()[0], records=event.state))
+        return event
+
+    def reuse(self, event: Event) -> None:
+        """A simulated event costs nothing to make."""
+
+    @exclusive
+    def wait_event(self, event: Event) -> None:
+        """Hold back work enqueued from now on until `event`."""
+        if not isinstance(event, SimEvent):
+            raise DeviceMismatchError(
+                f"{self!r} cannot wait for {event!r}: it is not an event of a simulated device. "
+                "stream.record() makes one"
+            )
+        self._event_call("wait_event", stream=self.number, event_of=event.stream)
+        self.follow(event)
+
+    def follow(self, event: SimEvent) -> None:
+        """As `wait_event`, where it costs the host nothing: in a graph."""
+        if self.device.log is not None and event.device is self.device:
+            self.device.log.wait(self.number, event.heads)
+        self.clock.merge(event.before)
+        self.submit(Command("none", self.device.now(), current_operation()[0], awaits=event.state))
+
+    @exclusive
+    def synchronize(self) -> None:
+        """Block the host until all its work is done, and raise what went wrong in it."""
+        forbid_nested_wait("stream.synchronize()")
+        self.drain()
+        failures = [error for queue, error in self.machine.engine.failures if queue is self.queue]
+        for error in failures:
+            self.machine.engine.told(error)
+        if failures:
+            raise failures[0]
+
+    def drain(self) -> None:
+        """Block the host until all its work is done or has failed."""
+        state = EngineEvent()
+        self.submit(Command("none", self.device.now(), records=state))
+        log = self.device.log
+        heads = log.heads(self.number) if log else ()
+        self.device.block(state, self.clock, f"stream {self.number}", heads)
+
+    def access(self, what: str, tells: Tells | None = None) -> Access:
+        """A new piece of work on this stream, ordered after all that the host has seen complete."""
+        self.clock.merge(self.machine.seen)
+        key = (self.device.ordinal, self.number)
+        tag = current_tag()
+        whose = f" of operation {tag.label!r} (#{tag.op})" if tag else ""
+        which = f" of {self.device.name}" if self.device.ordinal else ""
+        where = f"{what!r}{whose} on stream {self.number}{which}"
+        return Access(key, self.clock.tick(key), where, tells)
+
+    def submit(self, command: Command) -> None:
+        """Append to the queue."""
+        self.machine.engine.submit(self.queue, command)

@@ -1,0 +1,180 @@
+"""How long a kernel takes, from what the interpreter counted.
+
+One sum and some bounds. The longest warp has to go through its own instructions, loads and barriers one
+after another, and no sooner than its block has started; once for every wave of blocks, if that takes
+longer than starting them. Meanwhile the SMs issue only so many instructions, of some kinds fewer, and
+look up only so many lines of L1 and words of shared memory in a clock. L2 delivers and takes only so many
+bytes a second, and memory fewer. (The classical view: Hong and Kim, "An analytical model for a GPU
+architecture", ISCA 2009; Volkov, "Understanding latency hiding on GPUs", 2016.)
+How well this predicts a real GPU is in docs/fidelity.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from simgpu.cuda_c import Counts
+from simgpu.queues import Work
+from simgpu.spec import DeviceSpec
+
+INLINE = 64 << 10  # bytes
+SECTOR = 32  # bytes
+# What each SM has for itself.
+PER_SM = ("blocks", "issue", "alu", "special", "doubles", "sectors", "shared")
+
+
+@dataclass(frozen=True, slots=True)
+class KernelTime:
+    """A kernel's modelled time on an otherwise idle device."""
+
+    # In us: "latency" (the longest warp), "blocks" (starting them, or further waves), "issue", "alu"
+    # (comparisons, shifts and bits), "special" (special functions), "doubles" (double precision), "sectors"
+    # (global memory, as the load-store units see it), "shared" (shared memory), "atomics" (on global memory)
+    # and "memory" (L2 or device memory).
+    bounds: dict[str, float]
+    # The first two together or the largest of the others, and more the nearer both are, behind the shortest
+    # time of a launch.
+    us: float
+    places: float  # the part of the device's places for blocks that the launch fills, 0 to 1
+    # The part of the device that it leaves to nobody else, 0 to 1: of the places, or of the throughput of the
+    # SMs or the memory, whichever is most.
+    demand: float
+    drain: float  # how long before the end, in us, the last block gets a place
+    turn: float  # how long an instruction keeps an SM busy, on average, in units of issuing one
+
+    @property
+    def bound(self) -> str:
+        """Which of them it is."""
+        return max(self.bounds, key=lambda name: self.bounds[name])
+
+    @property
+    def work(self) -> Work:
+        """For the engine."""
+        return Work(self.us, self.places, self.demand, self.drain, self.turn)
+
+
+def blocks_by_registers(spec: DeviceSpec, threads: int, registers: int) -> int:
+    """For how many blocks an SM has registers. Warps get them in portions of 8 for each thread."""
+    of_block = math.ceil(max(registers, 1) / 8) * 8 * math.ceil(threads / 32) * 32
+    return spec.registers_per_sm // of_block
+
+
+def resident_blocks(spec: DeviceSpec, threads: int, shared_bytes: int, registers: int = 0) -> int:
+    """How many blocks one SM holds at once, at least 1. Threads are counted in whole warps."""
+    by_threads = spec.threads_per_sm // (math.ceil(threads / 32) * 32)
+    by_shared = spec.shared_bytes_per_sm // shared_bytes if shared_bytes else spec.blocks_per_sm
+    by_registers = blocks_by_registers(spec, threads, registers)
+    return max(1, min(spec.blocks_per_sm, by_threads, by_shared, by_registers))
+
+
+def kernel_time(spec: DeviceSpec, counts: Counts, threads: int, shared_bytes: int) -> KernelTime:
+    """The time of one launch with blocks of `threads` threads and `shared_bytes` bytes each."""
+    slots = spec.sms * resident_blocks(spec, threads, shared_bytes, counts.registers)
+    waves = math.ceil(counts.blocks / slots)
+    # Blocks of a later wave start one by one, as others end, and not all behind the slowest.
+    later = waves - 1
+    # The SM that has most to do.
+    most = math.ceil(counts.blocks / spec.sms)
+    share = most / max(counts.blocks, 1)
+    chain = _chain(spec, counts)
+    clocks = {
+        "latency": chain,
+        "blocks": max(most * spec.block_clocks, later * chain),
+        "issue": share * counts.issued / spec.issue_per_clock,
+        "alu": share * counts.alu_instructions / spec.alu_per_clock,
+        "special": share * counts.special_functions / 32 / spec.special_per_clock,
+        "doubles": share * counts.double_instructions / spec.doubles_per_clock,
+        "sectors": share * _lookups(spec, counts),
+        "shared": share
+        * (counts.shared_requests + counts.bank_conflicts + counts.shared_atomic_passes),
+        "atomics": counts.global_atomics / spec.atomics_per_clock,
+    }
+    bounds = {name: value / spec.clock_mhz for name, value in clocks.items()}
+    bounds["memory"] = _traffic(spec, counts)
+    # What throughput limits overlaps; the chain of the longest warp does so only in part.
+    serial = bounds["latency"] + bounds["blocks"]
+    throughput = max(value for name, value in bounds.items() if name not in ("latency", "blocks"))
+    p = spec.overlap
+    us = spec.launch_us + (serial**p + throughput**p) ** (1 / p)
+    busy = max(bounds[name] for name in PER_SM) / us
+    places = min(1.0, counts.blocks / slots)
+    demand = max(places, busy * min(spec.sms, counts.blocks) / spec.sms, bounds["memory"] / us)
+    # When the last block gets a place, those before it are at all stages: on average half of a block is left.
+    drain = us / (1 + later) / 2 if waves > 1 else 0.0
+    busiest = max(bounds[name] for name in PER_SM if name != "blocks")
+    turn = max(1.0, busiest / bounds["issue"]) if bounds["issue"] else 1.0
+    return KernelTime(bounds, us, places, min(1.0, demand), drain, turn)
+
+
+def _chain(spec: DeviceSpec, counts: Counts) -> float:
+    """Clocks that the longest warp needs if nobody else is there."""
+    per_warp = 1 / max(counts.warps, 1)
+    rounds = counts.chain_load_rounds
+    # What is known of warps on average is more for the longest one.
+    longer = counts.longest_chain * counts.warps / max(counts.warp_instructions, 1)
+    # The others find their sector where the last one left it. There are no more new ones than sectors.
+    sectors = math.ceil(counts.load_bytes_needed / SECTOR)
+    fresh = min(counts.chain_fresh_loads * longer, rounds, sectors)
+    if rounds:
+        fresh += counts.chain_leftover_loads * longer * fresh / rounds
+    # Who asks for one sector at a time is taken to find every other one: L2 hands them out in pairs.
+    per_request = counts.load_sectors / max(counts.global_load_requests, 1)
+    waits = min(1.0, per_request / 2)
+    return (
+        max(counts.chain_busy * spec.unit_clocks, counts.chain_latency)
+        + counts.chain_doubles * max(spec.double_clocks, 1 / spec.doubles_per_clock)
+        + min(rounds, 1) * spec.first_load_clocks
+        + max(fresh - 1, 0) * waits * spec.load_clocks
+        + max(min(counts.chain_dependent_loads, rounds) - fresh, 0) * spec.hit_clocks
+        + counts.shared_atomic_passes * per_warp * spec.shared_atomic_clocks
+        + counts.barriers / max(counts.blocks, 1) * spec.barrier_clocks
+        + counts.atomic_queue * spec.atomic_queue_clocks
+    )
+
+
+def _traffic(spec: DeviceSpec, counts: Counts) -> float:
+    """Time, in us, in which L2 and device memory deliver what is needed.
+
+    L1 keeps what a block has loaded, and passes on whatever is stored, sector by sector. What is read and
+    what is written go by ways of their own.
+    """
+    needed = counts.load_bytes_needed + counts.store_bytes_needed
+    read = max(counts.load_bytes_needed, min(counts.fresh_sectors, counts.load_sectors) * SECTOR)
+    beyond = needed / spec.dram_gb_s if needed > spec.l2_bytes else 0.0
+    written = counts.store_sectors * SECTOR
+    return max(read / spec.l2_gb_s, written / spec.l2_write_gb_s, beyond) / 1e3
+
+
+def _lookups(spec: DeviceSpec, counts: Counts) -> float:
+    """Clocks that the load-store units of one SM would need for all requests to global memory."""
+    requests = counts.global_load_requests + counts.global_store_requests
+    lines = counts.load_lines + counts.store_lines
+    sectors = counts.load_sectors + counts.store_sectors
+    return requests * spec.request_clocks + max(lines, sectors / spec.sectors_per_clock)
+
+
+def copy_time(spec: DeviceSpec, kind: str, nbytes: int) -> float:
+    """The time, in us, of one copy (``"h2d"``, ``"d2h"``, ``"d2d"``) or fill (``"memset"``)."""
+    rates = {"h2d": spec.h2d_gb_s, "d2h": spec.d2h_gb_s, "memset": spec.dram_gb_s}
+    fixed = {"h2d": spec.h2d_us, "d2h": spec.d2h_us}
+    # Within the device every byte is read and written.
+    rate = rates.get(kind, spec.dram_gb_s / 2)
+    return fixed.get(kind, spec.fill_us) + nbytes / (rate * 1e3)
+
+
+def staging_time(spec: DeviceSpec, nbytes: int) -> float:
+    """What the host pays, in us, for a copy from pageable memory, on top of one from pinned memory.
+
+    Up to 64 KiB a call returns without waiting for a staging buffer (CUDA Runtime API, "API
+    synchronization behavior"); the fixed cost is taken to grow up to there.
+    """
+    return spec.pageable_us * min(1.0, nbytes / INLINE) + nbytes / (spec.pageable_gb_s * 1e3)
+
+
+def unstaging_time(spec: DeviceSpec, nbytes: int) -> float:
+    """What the host pays, in us, for a copy to pageable memory behind the end of the copy itself.
+
+    It empties the staging buffer while the bus fills it, and is the slower of the two.
+    """
+    return max(0.0, nbytes / (spec.pageable_gb_s * 1e3) - nbytes / (spec.d2h_gb_s * 1e3))

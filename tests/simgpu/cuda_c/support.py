@@ -1,0 +1,71 @@
+"""Running a kernel on NumPy arrays, in one call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from simgpu.cuda_c import GlobalMemory, LaunchResult, Limits, Program, compile_source
+
+HEAD = 'extern "C" __global__ void k(float* x, int* o, int n) { int i = threadIdx.x; '
+
+
+def memory(array: np.ndarray[Any, Any], name: str = "") -> GlobalMemory:
+    """Device memory with the contents of an array."""
+    out = GlobalMemory(array.nbytes, name)
+    out.data[:] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    out.mark_written()
+    return out
+
+
+def launch(
+    program: Program | str,
+    name: str,
+    grid: int | tuple[int, ...],
+    block: int | tuple[int, ...],
+    *args: Any,
+    shared: int = 0,
+    limits: Limits | None = None,
+) -> LaunchResult:
+    """Launch a kernel; arrays among `args` are changed in place."""
+    if isinstance(program, str):
+        program = compile_source(program, contract=True)
+    shapes = [(g,) if isinstance(g, int) else g for g in (grid, block)]
+    three = [(*s, *(1,) * (3 - len(s))) for s in shapes]
+    ready = [memory(a) if isinstance(a, np.ndarray) else a for a in args]
+    try:
+        return program.launch(name, three[0], three[1], ready, dynamic_shared=shared, limits=limits)
+    finally:
+        for array, given in zip(args, ready, strict=True):
+            if isinstance(array, np.ndarray):
+                array[...] = given.view(array.dtype).reshape(array.shape)
+
+
+def body(
+    text: str,
+    n: int = 32,
+    *,
+    before: str = "",
+    shared: int = 128,
+    threads: int = 32,
+    contract: bool = True,
+) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], LaunchResult]:
+    """Run statements in a kernel `k(float* x, int* o, int n)` with 32 threads; x, o, the result.
+
+    `x` holds 0, 1, 2 ... and `o` zeros; `i` is the thread's number.
+    """
+    x, o = np.arange(32, dtype=np.float32), np.zeros(32, np.int32)
+    program = compile_source(f"{before}\n{HEAD}{text} }}", contract=contract)
+    result = launch(program, "k", 1, threads, x, o, n, shared=shared)
+    return x, o, result
+
+
+def ints(expression: str, before: str = "") -> list[int]:
+    """Value of an integer expression in each of 32 threads."""
+    return body(f"o[i] = {expression};", before=before)[1].tolist()
+
+
+def floats(expression: str, before: str = "") -> list[float]:
+    """Value of a float expression in each of 32 threads."""
+    return body(f"float result = {expression}; x[i] = result;", before=before)[0].tolist()

@@ -1,0 +1,226 @@
+"""What is counted, against what can be worked out by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from simgpu.cuda_c import Counts, compile_source
+
+from .corpus import CASES, arguments, source
+from .support import HEAD, launch
+
+N = 1024
+
+
+def counts(text: str, threads: int = N, block: int = 256, **more: int) -> Counts:
+    """Counts of a kernel `k(float* x, int* o, int n)` over 1024 threads, with `i` across blocks."""
+    head = HEAD.replace("threadIdx.x;", "blockIdx.x * blockDim.x + threadIdx.x;")
+    x, o = np.zeros(64 * N, np.float32), np.zeros(64 * N, np.int32)
+    return launch(head + text + "}", "k", threads // block, block, x, o, 32, **more).counts
+
+
+SHARED = "__shared__ {} s[256]; int t = threadIdx.x; s[t] = 1; __syncthreads(); x[i] = s[{}];"
+ADDED = "__shared__ int s[64]; s[threadIdx.x % 64] = 0; __syncthreads(); atomicAdd(&s[threadIdx.x % {}], 1);"
+TURNS = "float s = 0; for (int j = 0; j < n; j += n / 32) s += x[{}]; o[i] = s;"
+FOUND: list[tuple[str, dict[str, int]]] = [
+    ("", {"threads": 1024, "warps": 32, "blocks": 4}),
+    # Floating-point operations of active threads.
+    ("x[i] = x[i] * 2.0f + 1.0f;", {"flops": 2 * N}),
+    ("x[i] = x[i] + 1.0f;", {"flops": N}),
+    ("if (i < 100) x[i] = x[i] * x[i];", {"flops": 100}),
+    ("o[i] = i * 3 + 1;", {"flops": 0}),
+    ("x[i] = sqrtf(x[i]) / 2.0f;", {"special_functions": 2 * N}),
+    ("float v = x[i]; x[i] = v * v + v;", {"double_instructions": 0}),
+    ("double v = x[i]; x[i] = v * v + v;", {"double_instructions": 96, "chain_doubles": 3}),
+    # Wide loads are one request.
+    (
+        "float4 v = reinterpret_cast<float4*>(x)[i]; o[i] = v.x > v.w;",
+        {"global_load_requests": 32, "load_sectors": 512, "load_bytes": 16 * N}
+        | {"global_store_requests": 32, "store_sectors": 128},
+    ),
+    # Wide shared accesses take turns anyway.
+    (SHARED.format("double", "t"), {"bank_conflicts": 0}),
+    ("if (i % 2) o[i] = 1; else o[i] = 2;", {"divergent_branches": 32}),
+    ("if (threadIdx.x < 48) o[i] = 1;", {"divergent_branches": 4}),
+    ("if (threadIdx.x < 64) o[i] = 1;", {"divergent_branches": 0}),
+    ("for (int j = 0; j < 10; j++) o[i] += j;", {"loop_iterations": 320}),
+    ("for (int j = 0; j < threadIdx.x / 32; j++) o[i] += j;", {"loop_iterations": 4 * 28}),
+    # Atomics that meet, in shared memory and in the device's.
+    (ADDED.format(64), {"shared_atomic_passes": 32, "atomic_queue": 0}),
+    (ADDED.format(8), {"shared_atomic_passes": 4 * 32}),
+    ("atomicAdd(&o[i % 16], 1);", {"atomic_queue": N // 16}),
+    ("if (i < 40) atomicAdd(&o[0], 1);", {"atomics": 40, "atomic_requests": 2}),
+    *(
+        (
+            f"float v = x[{index}]; if (v > 5.0f) o[i] = 1;",
+            {"global_load_requests": 32, "load_sectors": 32 * sectors, "load_lines": 32 * lines}
+            | {"load_bytes": 4 * N},
+        )
+        for index, sectors, lines in [
+            ("i", 4, 1), ("2 * i", 8, 2), ("8 * i", 32, 8), ("32 * i", 32, 32), ("0", 1, 1),
+            ("i / 32", 1, 1), ("i + 1", 5, 2), ("63 - i % 64", 4, 1),
+        ]
+    ),
+    *(
+        (
+            SHARED.format("float", index),
+            {"shared_requests": 64, "bank_conflicts": 32 * extra, "barriers": 4}
+            | {"shared_bytes": 1024},
+        )
+        for index, extra in [
+            ("t", 0), ("t * 2 % 256", 1), ("t * 32 % 256", 7), ("t * 33 % 256", 0), ("0", 0),
+            ("t / 32", 0), ("t ^ 1", 0),
+        ]
+    ),
+    # What is at hand is not loaded again.
+    *(
+        (text, {"global_load_requests": 32 * loads})
+        for text, loads in [
+            ("o[i] = x[i] * x[i] > x[i + 1];", 2),
+            ("o[i] = x[i] < 1 || (x[i] == 1 && i < 7);", 1),
+            ("float a = x[i]; o[i] = a + x[i] > 0;", 1),
+            ("float a = x[i]; x[i + 1024] = 1; o[i] = a + x[i] > 0;", 2),
+            ("float a = x[i]; __syncthreads(); o[i] = a + x[i] > 0;", 2),
+            ("int j = i; float a = x[j]; j++; o[i] = a + x[j] > 0;", 2),
+            ("float a = 0; for (int j = 0; j < 3; j++) a += x[i]; o[i] = a > 0;", 3),
+            ("volatile float* y = x; o[i] = y[i] * y[i] > 0;", 2),
+        ]
+    ),
+    # Sectors that are new to the block, in 32 turns; the first 16 are looked at, so what is new in one of
+    # them counts as two.
+    *(
+        (TURNS.format(index), {"chain_fresh_loads": fresh})
+        for index, fresh in [
+            ("i + 256 * j", 32), ("i + 8 * j", 32), ("j", 4), ("i", 2), ("32 * i + j", 4),
+            ("i + 1024 * (j & 1)", 4),
+        ]
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "found"), FOUND)
+def test_it_is_counted(text: str, found: dict[str, int]) -> None:
+    c = counts(text)
+    assert {name: getattr(c, name) for name in found} == found
+
+
+def test_a_block_that_is_no_whole_number_of_warps() -> None:
+    assert counts("", threads=120, block=40).warps == 6
+
+
+def test_a_warp_that_splits_pays_for_both_sides() -> None:
+    both = counts("if (i / 1 % 2) o[i] = 1; else o[i] = 2;").warp_instructions
+    one = counts("if (i / 32 % 2) o[i] = 1; else o[i] = 2;").warp_instructions
+    assert both > one
+
+
+def test_bytes_needed_are_counted_once() -> None:
+    c = counts(
+        "float s = 0; for (int j = 0; j < 10; j++) s += x[j]; x[N + i] = s;".replace("N", "2048")
+    )
+    assert (c.load_bytes, c.load_bytes_needed) == (40 * N, 40)
+    assert (c.store_bytes, c.store_bytes_needed) == (4 * N, 4 * N)
+
+
+def test_the_longest_warp() -> None:
+    even = counts("for (int j = 0; j < 7; j++) o[i] += j;")
+    uneven = counts("for (int j = 0; j < threadIdx.x / 32; j++) o[i] += j;")
+    assert even.longest_chain * 32 == even.warp_instructions
+    assert uneven.longest_chain * 32 > 1.5 * uneven.warp_instructions
+
+
+def test_rounds_of_loads() -> None:
+    """Two loads of one statement go together; a chain of addresses does not."""
+    assert counts("o[i] = x[i] + x[i + 1] > 0;").chain_load_rounds == 1
+    chase = counts("int p = i; for (int j = 0; j < 5; j++) p = o[p]; x[i] = p;")
+    assert (chase.chain_load_rounds, chase.chain_dependent_loads) == (5, 5)
+    stream = counts("float s = 0; for (int j = 0; j < n; j++) s += x[i + j]; o[i] = s;")
+    assert (stream.chain_load_rounds, stream.chain_dependent_loads) == (8, 0)  # four at a time
+    steps = counts("float s = 0; for (int j = 0; j < n; j += n / 32) s += x[i + j]; o[i] = s;")
+    assert (steps.chain_load_rounds, steps.chain_dependent_loads) == (32, 0)
+    unrolled = counts("float s = 0; for (int j = 0; j < 5; j++) s += x[i + j]; o[i] = s;")
+    assert (unrolled.chain_load_rounds, unrolled.chain_dependent_loads) == (1, 0)
+    nested = counts("x[i] = x[2048 + o[i]];")
+    assert (nested.chain_load_rounds, nested.chain_dependent_loads) == (2, 1)
+
+
+def test_rounds_are_of_global_loads_only() -> None:
+    text = "__shared__ float s[1024]; int t = threadIdx.x; s[t] = 1; __syncthreads();"
+    near = counts(f"{text} float r = 0; for (int j = 0; j < n; j++) r += s[j]; x[i] = r;")
+    assert near.chain_load_rounds == 0
+    assert near.shared_requests == 32 * 33
+
+
+def test_short_loops_with_known_bounds_are_unrolled() -> None:
+    """Counter and comparison are free, and so are indices of the counter."""
+    text = "float s = 0; for (int j = 0; j < {0}; j++) s += x[j]; x[i + 1024] = s;"
+    few, more = (counts(text.format(turns)).longest_chain for turns in (4, 14))
+    assert more - few == 10 * 2  # a load and an addition
+    long, longer = (counts(text.format(turns)).longest_chain for turns in (100, 110))
+    assert longer - long > 10 * 4
+
+
+def test_a_threads_own_array_is_in_registers_where_indices_are_known() -> None:
+    known = "float a[4]; for (int j = 0; j < 4; j++) a[j] = 1.0f; x[i] = a[0] + a[1] + a[2] + a[3];"
+    unknown = "float a[4]; for (int j = 0; j < n / 8; j++) a[j] = 1.0f; x[i] = a[i & 3];"
+    assert counts(known).longest_chain < counts(unknown).longest_chain / 3
+
+
+def test_what_a_loop_does_not_change_is_computed_in_front_of_it() -> None:
+    inside = "float s = 0; for (int j = 0; j < n; j++) s += (float)(i * n + 3); x[i] = s;"
+    outside = (
+        "float s = 0; float c = (float)(i * n + 3); for (int j = 0; j < n; j++) s += c; x[i] = s;"
+    )
+    assert counts(inside).longest_chain == pytest.approx(counts(outside).longest_chain, abs=4)
+    changing = "float s = 0; for (int j = 0; j < n; j++) s += (float)(i * j + 3); x[i] = s;"
+    assert counts(changing).longest_chain > counts(inside).longest_chain + 32
+
+
+def test_a_product_that_is_contracted_costs_nothing_more_than_its_sum() -> None:
+    head = HEAD + "float a = x[i], b = x[i + 32]; x[i] = "
+    arrays = np.zeros(64, np.float32), np.zeros(1, np.int32)
+
+    def both(expression: str) -> tuple[Counts, Counts]:
+        text = f"{head}{expression}; }}"
+        fused, apart = (
+            launch(compile_source(text, contract=on), "k", 1, 32, *arrays, 1).counts
+            for on in (True, False)
+        )
+        return fused, apart
+
+    for expression in ("a * b + a", "a - a * b", "-(a * b) + a", "a * a + b * b"):
+        fused, apart = both(expression)
+        assert fused.flops == apart.flops
+        assert fused.warp_instructions == apart.warp_instructions - 1
+    for expression in ("(a + b) * a", "fmaf(a, b, a)"):
+        fused, apart = both(expression)
+        assert fused == apart
+
+
+def test_lines_add_up() -> None:
+    case = next(c for c in CASES if c.kernel == "matmul_tiled")
+    args = arguments(case)
+    c = launch(source(case.file), case.kernel, case.grid, case.block, *args).counts
+    assert sum(line.warp_instructions for line in c.lines.values()) == c.warp_instructions
+    assert sum(line.flops for line in c.lines.values()) == c.flops
+    assert sum(line.global_requests for line in c.lines.values()) == (
+        c.global_load_requests + c.global_store_requests
+    )
+    text = source(case.file).split("\n")
+    busiest = max(c.lines, key=lambda n: c.lines[n].flops)
+    assert "acc +=" in text[busiest - 1]
+
+
+def test_matrix_product_by_hand() -> None:
+    case = next(c for c in CASES if c.kernel == "matmul_naive")
+    text = source("matrix")
+    a, b, out = (np.ones((64, 64), np.float32) for _ in range(3))
+    c = launch(text, case.kernel, (4, 4), (16, 16), a, b, out, 64, 64, 64).counts
+    assert c.flops == 2 * 64**3
+    assert c.global_load_requests == 2 * 64 * 128  # warps: 64 * 64 / 32
+    # A warp is two rows of 16: two elements of A, 16 neighbours of B.
+    assert c.load_sectors == 64 * 128 * (2 + 2)
+    assert c.load_bytes_needed == 2 * 64 * 64 * 4
+    assert c.store_sectors == 64 * 64 * 4 // 32
+    assert c.loop_iterations == 64 * 128

@@ -1,0 +1,364 @@
+"""Every classic mistake is an error, every time, and says where it is."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from simgpu import errors
+from simgpu.cuda_c import GlobalMemory, Limits, compile_source
+
+from .support import HEAD, body, launch, memory
+
+REDUCE = """extern "C" __global__ void total(const float* x, float* out, int n) {
+    __shared__ float s[128];
+    int t = threadIdx.x;
+    s[t] = t < n ? x[t] : 0.0f;
+    %s
+    for (int step = 64; step > 0; step /= 2) {
+        if (t < step) s[t] += s[t + step];
+        %s
+    }
+    if (t == 0) out[0] = s[0];
+}"""
+
+
+def fault(kind: type[errors.KernelFault], text: str, **more: object) -> errors.KernelFault:
+    with pytest.raises(kind) as caught:
+        body(text, **more)
+    return caught.value
+
+
+TILE = "__shared__ float tile[4][8]; tile[i / 8][i % 8] = 0; __syncthreads(); "
+WORDS = "__shared__ double s[32]; int* p = reinterpret_cast<int*>(s); p[2 * i] = 0; __syncthreads(); s[i] = i; "
+NAN = "__int_as_float(0x7fffffff)"
+BOUNDS, ALIGNED, UNSET = (
+    errors.OutOfBoundsError,
+    errors.MisalignedError,
+    errors.UninitialisedReadError,
+)
+# The mistake, and what of its place and words is told.
+MISTAKES: list[tuple[type[errors.KernelFault], str, dict[str, object], str]] = [
+    (BOUNDS, "x[i - 1] = 1;", {"thread": (0, 0, 0), "index": -1}, ""),
+    (BOUNDS, "o[i + 16] = 1;", {}, "so do 15 more threads"),
+    (BOUNDS, "__shared__ float s[16]; s[i] = 1;", {"array": "s"}, ""),
+    (BOUNDS, "int a[4]; a[i] = 1;", {"array": "a"}, ""),
+    (BOUNDS, "extern __shared__ int d[]; d[i + 1] = 1;", {"array": "d"}, ""),
+    (BOUNDS, "float* p = nullptr; x[i] = *p;", {}, "null"),
+    (BOUNDS, TILE + "x[i] = tile[i / 8][i % 8 + (i == 15)];", {}, "'tile'[1][8]"),
+    (BOUNDS, TILE + "tile[i / 8][i % 8 - (i == 16)] = 1;", {}, "'tile'[2][-1]"),
+    (BOUNDS, "int a[2][3] = {}; o[i] = a[0][n - 29];", {}, "'a'[0][3]"),
+    (BOUNDS, "struct S { int a[2]; int b; }; S s; s.b = 1; o[i] = s.a[n - 30];", {}, "'s'.a[2]"),
+    (BOUNDS, "int* p; { int a = 3; p = &a; } o[i] = *p;", {}, "is no more"),
+    (BOUNDS, "int* p; for (int j = 0; j < 2; j++) { int a[2] = {j, j}; p = a; } o[i] = p[1];", {}, "is no more"),
+    (BOUNDS, "int* p = &o[i]; if (i == 7) { int a; p = &a; } *p = 1;", {}, "is no more"),
+    (BOUNDS, "o[i] = *escape(i);", {}, "is no more"),
+    # The even lanes' is gone first, then that of the odd ones.
+    *((BOUNDS, f"int* p; for (int j = 0; j < 2; j++) if (i % 2 == j) {{ int a = j; p = &a; }} if (i % 2 == {j}) o[i] = *p;",
+       {}, "is no more") for j in (0, 1)),
+    (ALIGNED, "float4 v = *reinterpret_cast<float4*>(x + i); o[i] = v.x;", {"thread": (1, 0, 0)}, ""),
+    (ALIGNED, "x[i] = reinterpret_cast<float*>(reinterpret_cast<char*>(x) + 2)[i & 7];", {"array": "x", "index": 2}, ""),
+    (UNSET, "float a; x[i] = a;", {"array": "a", "index": None}, ""),
+    (UNSET, "float a; if (i > 3) a = 1; x[i] = a;", {"array": "a"}, ""),
+    (UNSET, "float a[4]; a[0] = 1; x[i] = a[i & 1];", {"array": "a", "index": 1}, ""),
+    (UNSET, "__shared__ float s[64]; s[i] = 1; __syncthreads(); x[i] = s[i + 32];", {"array": "s", "index": 32}, ""),
+    (UNSET, "int c; c++; o[i] = c;", {"array": "c"}, ""),
+    (UNSET, "float4 v; v.x = 1; float4* p = &v; x[i] = p->y;", {"array": "v", "index": 1}, ""),
+    (UNSET, "float2 v; v.x = 1; x[i] = v.y;", {}, "'v.y'"),
+    (UNSET, "float2 v; v.x = 1; if (i) v.y = 1; x[i] = v.y;", {}, ""),
+    (UNSET, "float2 v, w; w = v; x[i] = w.x;", {}, ""),
+    (UNSET, "o[i] = forgets(i);", {}, ""),
+    (errors.BarrierError, "if (i < 20) { x[i] = 1;\n__syncthreads(); }", {"thread": (20, 0, 0), "line": 5}, ""),
+    (errors.BarrierError, "if (i < 20) __syncthreads(); else __syncthreads();", {}, ""),
+    (errors.WarpError, "if (i < 16) x[i] = __shfl_sync(0xffff, x[i], i + 16);", {}, ""),
+    (errors.WarpError, "__syncwarp(0xffff);", {"thread": (16, 0, 0)}, ""),
+    (errors.WarpError, "x[i] = __shfl_sync(0xffff, x[i], 0);", {"thread": (16, 0, 0)}, ""),
+    (errors.DivisionByZeroError, "o[i] = n / (i - 3);", {"thread": (3, 0, 0)}, ""),
+    (errors.DivisionByZeroError, "o[i] = n % (n - 32);", {}, ""),
+    (errors.DeviceAssertError, "assert(i < 5);", {"thread": (5, 0, 0)}, ""),
+    (errors.KernelFault, "if (i == 7) __trap();", {}, ""),
+    *((errors.RaceError, text, {}, "") for text in [
+        "__shared__ float s[32]; s[i] = x[i]; x[i] = s[31 - i];",
+        "__shared__ int v; v = i; o[i] = v;",
+        "__shared__ int v; if (i == 0) v = 1; o[i] = v;",
+        "__shared__ int c; if (i == 0) c = 0; __syncthreads(); atomicAdd(&c, 1); o[i] = c;",
+        "__shared__ int c; if (i == 0) c = 0; atomicAdd(&c, 1);",
+        "x[0] = i;", "o[i] = o[(i + 1) % n] + 1;", "o[0] += 1;", "x[i / 2] = x[i];",
+        "__shared__ unsigned char b[32]; b[i] = i; o[i] = b[i ^ 1];",
+        "if (i < 16) x[i] = 1; else x[i - 16] = 2;",
+        "__shared__ float s[32]; s[i] = x[i]; __syncwarp(); float v = i ? s[i - 1] : 0.0f; s[i] += v;",
+        "float v = x[0]; for (int j = i; j < n; j += 32) v += x[j]; for (int j = i; j < n; j += 32) x[j] = x[j] + v;",
+        WORDS + "o[i] = p[(2 * i + 2) % 64];", WORDS + "o[i] = p[(2 * i + 3) % 64];",
+        f"x[0] = i ? {NAN} : 1.0f;", f"x[0] = i ? 1.0f : {NAN};",
+    ]),
+]  # fmt: skip
+BEFORE = """__device__ int* escape(int a) { int b = a; return &b; }
+__device__ int forgets(int a) { if (a > 3) return 1; }
+"""
+
+
+@pytest.mark.parametrize(("kind", "text", "place", "words"), MISTAKES)
+def test_a_mistake_is_an_error_that_says_where(
+    kind: type[errors.KernelFault], text: str, place: dict[str, object], words: str
+) -> None:
+    error = fault(kind, text, before=BEFORE)
+    assert {name: getattr(error.site, name) for name in place} == place
+    assert words in str(error)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "if (i < 31) x[i + 1] = 1; o[i < 0 ? i - 1 : i] += 1;",
+        TILE + "x[i] = tile[i / 8][i % 8]; float* flat = &tile[0][0]; x[i] = flat[i]; float* end = &tile[1][8]; x[i] += end[-1 - i % 8];",
+        "x[i] = *reinterpret_cast<float*>(reinterpret_cast<char*>(x) + 4 * i) + 1;",
+        "float2 v; v.x = 1; x[i] = v.x; v.y = 2; x[i] += v.y; float2 w = v; x[i] += w.x;",
+        "float4 v; v.x = i; float4 w = v; x[i] = w.x;",
+        "float a; if (i > 3) a = 1; else a = 2; x[i] = a; int b; for (int j = 0; j < 2; j++) b = j; o[i] = b;",
+        "if (i > 20) return; __syncthreads(); x[i] = 1;",
+        "__syncwarp(0xffffffff);",
+        "__shared__ float s[32]; s[i] = x[i]; __syncwarp(); x[i] = s[31 - i];",
+        "__shared__ float s[32]; s[i] = x[i]; __syncthreads(); x[i] = s[31 - i];",
+        "x[0] = 1;",  # all write the same
+        "x[0] = sqrtf(-1.0f - i);",  # and one NaN is like another
+        "atomicAdd(&o[0], 1);",
+        "o[i] = o[i] + 1; o[i] = o[i] * 2;",
+        "int t = o[(i + 1) % n]; __syncthreads(); o[i] = t;",
+        "__shared__ unsigned char b[32]; b[i] = i; o[i] = b[i];",
+        "__shared__ volatile float s[32]; s[i] = 1; s[i] += s[(i + 16) % 32];",
+        "if (i < 16) { __syncwarp(0xffff); o[i] = 1; } else o[i] = 2;",
+        "__shared__ float s[32]; s[i] = x[i]; __syncwarp(); float v = i ? s[i - 1] : 0.0f; __syncwarp(); s[i] += v;",
+        "float v = x[0]; for (int j = i; j < n; j += 32) v += x[j]; __syncthreads(); for (int j = i; j < n; j += 32) x[j] = x[j] + v;",
+        WORDS + "o[i] = p[2 * i] + p[2 * i + 1];",
+    ],
+)  # fmt: skip
+def test_no_false_alarm(text: str) -> None:
+    body(text)
+
+
+class TestBounds:
+    def test_global_read_names_everything(self) -> None:
+        source = """extern "C" __global__
+void relu(float* x, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i <= n) x[i] = fmaxf(x[i], 0.0f);
+}"""
+        with pytest.raises(errors.OutOfBoundsError) as caught:
+            launch(source, "relu", 3, 32, np.ones(64, np.float32), 64)
+        site = caught.value.site
+        assert (site.kernel, site.line, site.block, site.thread) == (
+            "relu",
+            4,
+            (2, 0, 0),
+            (0, 0, 0),
+        )
+        assert (site.array, site.index, site.bound) == ("x", 64, 64)
+        assert "line 4: if (i <= n)" in str(caught.value)
+
+    def test_elements_are_called_as_in_the_source(self) -> None:
+        source = (
+            'extern "C" __global__ void k(float4* p, const float2* q) { int i = threadIdx.x; %s }'
+        )
+        for text, named in (
+            ("p[i + 1].w = 1;", "'p'[32].w"),
+            ("p[0].y = i;", "'p'[0].y"),
+            ("__shared__ float t[4][8]; p[i].x = t[i / 8][i % 8];", "'t'[0][0]"),
+            (
+                "__shared__ float t[4][8]; t[i / 8][i % 8] = 1; p[i].x = t[3 - i / 8][7];",
+                "'t'[3][7]",
+            ),
+        ):
+            with pytest.raises(errors.KernelFault) as caught:
+                launch(
+                    source % text, "k", 1, 32, np.zeros(128, np.float32), np.zeros(64, np.float32)
+                )
+            assert named in str(caught.value)
+
+    def test_a_pointer_within_the_life_of_what_it_points_to(self) -> None:
+        text = "int s = 0; for (int j = 0; j < 3; j++) { int a = j; int* p = &a; *p += 1; s += a; } o[i] = s;"
+        assert body(text)[1].tolist() == [6] * 32
+        before = "__device__ void half(int* p) { int b = *p / 2; int* q = &b; *p = *q; }"
+        assert body("int a = 4; half(&a); half(&a); o[i] = a;", before=before)[1][0] == 1
+
+    def test_read_only(self) -> None:
+        fixed = memory(np.zeros(32, np.float32))
+        fixed.readonly = True
+        program = compile_source(HEAD + "x[i] = 1; }")
+        with pytest.raises(errors.ReadOnlyError):
+            program.launch("k", (1, 1, 1), (32, 1, 1), [fixed, memory(np.zeros(1, np.int32)), 1])
+
+
+class TestUninitialised:
+    AGGREGATED = "int r; if (i == 5) r = atomicAdd(&o[0], 32); r = __shfl_sync(0xffffffff, r, %d); x[i] = r + i;"
+
+    def test_a_shuffle_reads_only_in_the_lane_that_is_asked(self) -> None:
+        assert body(self.AGGREGATED % 5)[0].tolist() == list(range(32))
+        error = fault(errors.UninitialisedReadError, self.AGGREGATED % 4)
+        assert (error.site.array, error.site.thread) == ("r", (4, 0, 0))
+
+    def test_global_memory(self) -> None:
+        program = compile_source(HEAD + "o[i] = x[i + 8] > 0; }")
+        fresh = GlobalMemory(160, "fresh")
+        fresh.mark_written(0, 96)
+        with pytest.raises(errors.UninitialisedReadError) as caught:
+            program.launch("k", (1, 1, 1), (32, 1, 1), [fresh, memory(np.zeros(32, np.int32)), 1])
+        assert (caught.value.site.index, caught.value.site.thread) == (24, (16, 0, 0))
+
+    def test_what_a_kernel_wrote_may_be_read(self) -> None:
+        program = compile_source(HEAD + "x[i] = i; o[i] = x[i] * 2; }")
+        fresh, out = GlobalMemory(128), GlobalMemory(128)
+        program.launch("k", (1, 1, 1), (32, 1, 1), [fresh, out, 1])
+        assert fresh.fully_initialised
+        assert out.initialised.all()
+
+    @pytest.mark.parametrize(
+        "text", ["atomicAdd(&o[3], 1);", "o[3] = atomicExch(&o[3], 1);", "atomicCAS(&o[3], 0, 1);"]
+    )
+    def test_an_atomic_writes_its_own_element(self, text: str) -> None:
+        program = compile_source(HEAD + "if (i == 0) { o[3] = 1; " + text + " } }")
+        o = GlobalMemory(32).copy()
+        args = [memory(np.zeros(1, np.float32)), o, 1]
+        program.launch("k", (1, 1, 1), (32, 1, 1), args)
+        assert np.flatnonzero(o.initialised).tolist() == [12, 13, 14, 15]
+        assert o.trail is not None
+        assert np.flatnonzero(o.trail).tolist() == [12, 13, 14, 15]
+
+
+class TestRaces:
+    def test_correct_reduction(self) -> None:
+        x, out = np.arange(128, dtype=np.float32), np.zeros(1, np.float32)
+        launch(REDUCE % ("__syncthreads();", "__syncthreads();"), "total", 1, 128, x, out, 128)
+        assert out[0] == x.sum()
+
+    @pytest.mark.parametrize("present", [("", "__syncthreads();"), ("__syncthreads();", "")])
+    @pytest.mark.parametrize("value", [0.0, 1.0])
+    def test_missing_barrier(self, present: tuple[str, str], value: float) -> None:
+        """Also where the data hide it: all values the same."""
+        x, out = np.full(128, value, np.float32), np.zeros(1, np.float32)
+        with pytest.raises(errors.RaceError) as caught:
+            launch(REDUCE % present, "total", 1, 128, x, out, 128)
+        assert caught.value.site.array == "s"
+
+    def test_the_cure_is_a_barrier_of_those_who_race(self) -> None:
+        text = "__shared__ int s[64]; s[i] = i; o[i % 32] = s[i ^ %d];"
+        assert "without a __syncwarp()" in str(fault(errors.RaceError, text.replace("%d", "1")))
+        several = str(fault(errors.RaceError, text.replace("%d", "1"), threads=64))
+        assert "without a __syncthreads() between them" in several
+        assert "in one warp, for which __syncwarp() is enough" in several
+        text = "__shared__ int s[64]; s[i] = i; __syncwarp(); if (i < 32) o[i] = s[i ^ 32];"
+        assert "without a __syncthreads()" in str(fault(errors.RaceError, text, threads=64))
+
+    def test_an_element_is_the_same_by_whatever_pointer(self) -> None:
+        text = "__shared__ int s[40]; s[i] = 0; if (i < 8) s[i + 32] = 0; __syncthreads(); int* p = s + 8; p[i] = i;"
+        assert body(f"{text} o[i] = s[i + 8];")[1].tolist() == list(range(32))
+        error = fault(errors.RaceError, f"{text} o[i] = i < 31 ? s[i + 9] : 0;")
+        assert error.site.index == 9
+
+    def test_a_function_has_one_shared_array_for_all_its_calls(self) -> None:
+        before = """__device__ float total(float v) { __shared__ float s[32]; s[threadIdx.x] = v; __syncthreads();
+            float t = 0; for (int j = 0; j < 32; j++) t += s[j]; %s return t; }"""
+        text = "x[i] = total(1.0f) + total(2.0f);"
+        x, _, result = body(text, before=before % "__syncthreads();")
+        assert x[0] == 96.0
+        assert result.counts.shared_bytes == 128 + 128
+        assert fault(errors.RaceError, text, before=before % "").site.array == "s"
+
+    @pytest.mark.parametrize("lanes", [64, 32768])
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "x[0] = blockIdx.x;",
+            "x[i] += 1.0f;",
+            "if (blockIdx.x == 0) x[i] = 1; else o[i] = x[i];",
+            "if (blockIdx.x == 1) x[i] = 1; else o[i] = x[i];",
+            "atomicAdd(&o[0], 1); if (blockIdx.x) o[i + 1] = o[0];",
+        ],
+    )
+    def test_between_blocks(self, text: str, lanes: int) -> None:
+        """Whether the two blocks run side by side or one after the other."""
+        with pytest.raises(errors.RaceError) as caught:
+            launch(
+                HEAD + text + "}", "k", 2, 32, np.zeros(64, np.float32), np.zeros(64, np.int32), 1,
+                limits=Limits(batch_lanes=lanes),
+            )  # fmt: skip
+        assert caught.value.site.kernel == "k"
+
+    @pytest.mark.parametrize("lanes", [64, 32768])
+    def test_last_block_sums_up_behind_a_fence(self, lanes: int) -> None:
+        source = """__device__ unsigned int count = 0;
+        extern "C" __global__ void total(const float* x, float* part, float* out) {
+            __shared__ float s[32]; __shared__ bool last; int t = threadIdx.x;
+            s[t] = x[blockIdx.x * 32 + t]; __syncthreads();
+            if (t == 0) { float a = 0; for (int j = 0; j < 32; j++) a += s[j]; part[blockIdx.x] = a;
+                __threadfence(); last = atomicInc(&count, gridDim.x) == gridDim.x - 1; }
+            __syncthreads();
+            if (last && t == 0) { float a = 0; for (int j = 0; j < gridDim.x; j++) a += part[j]; out[0] = a; count = 0; }
+        }"""
+        x, part, out = (
+            np.arange(256, dtype=np.float32),
+            np.zeros(8, np.float32),
+            np.zeros(1, np.float32),
+        )
+        launch(source, "total", 8, 32, x, part, out, limits=Limits(batch_lanes=lanes))
+        assert out[0] == x.sum()
+        with pytest.raises(errors.RaceError):
+            launch(
+                source.replace("__threadfence();", ""), "total", 8, 32, x, part, out,
+                limits=Limits(batch_lanes=lanes),
+            )  # fmt: skip
+
+    def test_compare_and_swap_loop(self) -> None:
+        source = """__device__ float atomicMaxFloat(float* a, float v) { int* p = (int*)a; int old = *p, seen;
+            do { seen = old; if (__int_as_float(seen) >= v) break; old = atomicCAS(p, seen, __float_as_int(v)); }
+            while (seen != old); return __int_as_float(old); }
+        extern "C" __global__ void k(const float* x, float* out) { atomicMaxFloat(out, x[blockIdx.x * 32 + threadIdx.x]); }"""
+        x, out = np.random.default_rng(1).random(256).astype(np.float32), np.zeros(1, np.float32)
+        launch(source, "k", 8, 32, x, out)
+        assert out[0] == x.max()
+
+
+class TestBarriersAndWarps:
+    def test_shuffle_from_a_lane_that_no_thread_has(self) -> None:
+        fault(errors.WarpError, "x[i] = __shfl_down_sync(0xffffffff, x[i], 20);", threads=24)
+
+    def test_blocks_may_differ(self) -> None:
+        source = (
+            HEAD
+            + "for (int j = 0; j <= blockIdx.x; j++) __syncthreads(); x[blockIdx.x * 32 + i] = 1; }"
+        )
+        result = launch(source, "k", 4, 32, np.zeros(128, np.float32), np.zeros(1, np.int32), 1)
+        assert result.counts.barriers == 10
+
+    COLLECTIVES = (
+        "o[i] = __ballot_sync(0xffffffff, 1);",
+        "o[i] = __any_sync(0xffffffff, 1);",
+        "o[i] = __all_sync(0xffffffff, 1);",
+        "o[i] = __reduce_add_sync(0xffffffff, 1u);",
+        "o[i] = __shfl_sync(0xffffffff, i, 0);",
+        "o[i] = __match_any_sync(0xffffffff, i);",
+        "__syncwarp();",
+    )
+
+    @pytest.mark.parametrize("text", COLLECTIVES)
+    def test_a_mask_that_names_a_lane_which_is_absent(self, text: str) -> None:
+        error = fault(errors.WarpError, f"if (i < 16) {{ {text} }}")
+        assert error.site.thread == (0, 0, 0)
+        assert "lane 16" in str(error)
+        body(f"if (i < 16) {{ {text.replace('ffffffff', 'ffff').replace('()', '(0xffff)')} }}")
+        body(f"if (i > 15) return; {text}")
+        body(text, threads=24)
+
+
+class TestOthers:
+    def test_a_kernel_that_never_ends(self) -> None:
+        program = compile_source(HEAD + "while (n > 0) o[i] += 1; }")
+        args = [memory(np.zeros(32, np.float32)), memory(np.zeros(32, np.int32)), 32]
+        with pytest.raises(errors.RunawayKernelError) as caught:
+            program.launch("k", (1, 1, 1), (32, 1, 1), args, limits=Limits(step_budget=500))
+        assert caught.value.site.line == 1
+
+    def test_what_was_written_before_a_fault_stays(self) -> None:
+        x, o = np.zeros(32, np.float32), np.zeros(32, np.int32)
+        with pytest.raises(errors.OutOfBoundsError):
+            launch(HEAD + "x[i] = 5; o[i + 1] = 1; }", "k", 1, 32, x, o, 1)
+        assert (x == 5).all()

@@ -1,0 +1,594 @@
+"""What a kernel may be written in, and what its arithmetic gives."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from simgpu import errors
+from simgpu.cuda_c import compile_source
+
+from .support import body, floats, ints, launch
+
+FIRST = list(range(32))
+
+
+HALVES = "#include <cuda_fp16.h>\n"
+TIMES = """template <typename T, int N> __device__ T times(T a) { return a * N; }
+    template <typename T> __device__ T twice(const T* p) { return p[0] + p[0]; }
+    template <bool UP> __device__ int step(int a) { if constexpr (UP) return a + 1; else return a - 1; }"""
+FORMS = """__device__ float f(float a) { return 1; } __device__ float f(int a) { return 2; }
+    __device__ float g(float a, float b = 2.0f) { return a * b; }"""
+PAIR = """struct P { float a; int b; };
+    __device__ P make(float a, int b) { P p = {a, b}; return p; }
+    __device__ float sum(P p) { return p.a + p.b; }"""
+TOTAL = """__device__ float total(float v) { __shared__ float s[32]; s[threadIdx.x] = v; __syncthreads();
+    float t = 0; for (int j = 0; j < 32; j++) t += s[j]; return t; }"""
+BASES = """struct B { __device__ operator int() const { return 7; } };
+    struct D : B { __device__ operator float() const { return 1.5f; } };
+    struct H : B { __device__ operator int() const { return 9; } };"""
+OPS = """#define OPS __device__ int fa(int a) { return a + 1; } __device__ int fb(int a) { return a + 2; }
+    OPS
+    __device__ int call(int (*f)(int), int a) { return f(a); }
+    """
+HALF = """#define HALF(n) __device__ int half_##n() { return n; } \\
+    __device__ int twice_##n() { return half_##n() + half_##n(); }
+    HALF(4)
+    """
+W = "struct V { float x, y; int n[3]; }; struct W { V v; double d; };"
+ADDS = "__device__ int add(int* p) { *p += 5; return 1; }"
+NODE = "struct Node { int v; Node* next; };"
+FIVE = "template <typename T> __device__ T f(T a) { return a + 5; }"
+LETTER = '__host__ __device__ constexpr int f() { const char* s = "abc"; return s[1]; }'
+# What is declared before the kernel, its statements, and what thread i leaves in o[i], or in x[i] where that is all.
+STATEMENTS: list[tuple[str, str, Callable[[int], float]]] = [
+    ("", "o[i] = i * i - 7;", lambda i: i * i - 7),
+    ("", "o[i] = (i - 16) / 3;", lambda i: int((i - 16) / 3)),
+    ("", "o[i] = (i - 16) % 3;", lambda i: int(math.fmod(i - 16, 3))),
+    ("", "o[i] = 1 << i;", lambda i: 1 << i if i < 31 else -(2**31)),
+    ("", "o[i] = 100 >> (i + 20);", lambda i: 0),
+    ("", "o[i] = i * 1000003 * 1000003;", lambda i: ((i * 1000003 * 1000003 + 2**31) % 2**32) - 2**31),
+    ("", "o[i] = (int)((unsigned)(-i) / 3u % 1000u);", lambda i: (-i % 2**32) // 3 % 1000),
+    ("", "o[i] = i != 0 && 100 / i > 5;", lambda i: i != 0 and 100 // i > 5),
+    ("", "o[i] = i == 0 || 100 / i > 5;", lambda i: i == 0 or 100 // i > 5),
+    ("", "o[i] = i ? 100 / i : -1;", lambda i: 100 // i if i else -1),
+    ("", "int a = i; int b = a++ + ++a; int c = a--; o[i] = b * 1000 + c * 10 + --a;", lambda i: 2011 * i + 2020),
+    ("", "int a = i; a += 5; a -= 2; a *= 3; a /= 2; a %= 7; a <<= 3; a >>= 1; a |= 1; a &= 30; a ^= 9; o[i] = a;",
+     lambda i: ((((((i + 3) * 3 // 2) % 7) << 3) >> 1 | 1) & 30) ^ 9),
+    ("", "double d = 1.0 / 3; o[i] = d * 3 == 1.0 && (float)d != d;", lambda i: 1),
+    (HALVES, "half2 p = __floats2half2_rn(1.5f, 2.0f); p = __hfma2(p, p, p); x[i] = __low2float(p) + 100 * __high2float(p);",
+     lambda i: 603.75),
+    # Loops, and ways out of them.
+    ("", "int s = 0; for (int a = 0, b = 10; a < b; a++, b--) s += a * b; o[i] = s;", lambda i: 70),
+    ("", "int s = 0, k = i; while (k) { if (k == 20) break; k--; if (k & 1) continue; s++; } o[i] = s;",
+     lambda i: (i + 1) // 2 if i < 20 else (i - 19) // 2),
+    ("", "int s = i; do { s += 100; } while (s < 300); o[i] = s;", lambda i: i + 300),
+    ("", "if (i > 20) return; for (;;) { if (i > 5) return; o[i] = 1; break; } o[i]++;", lambda i: 2 * (i < 6)),
+    ("", """int s = 0; switch (i % 6) { case 0: s = 10; break; case 1: s = 20; case 2: s += 1; break; default: s = 7;
+        case 5: s *= 2; if (i > 12) break; s++; } o[i] = s;""",
+     lambda i: (10, 21, 1, 15 - (i > 12), 15 - (i > 12), 1 - (i > 12))[i % 6]),
+    ("", "int s = 0; for (int j = 0; j < 5; j++) { switch (j) { case 2: continue; default: break; } s += j; } o[i] = s;",
+     lambda i: 8),
+    ("", "long long a = clock64(); for (int j = 0; j < 10; j++) o[i] += j; o[i] = clock64() > a;", lambda i: 1),
+    # Declarations.
+    ("", "int a = 1; { int a = 2; { int a = 3; o[i] = a; } o[i] += 10 * a; } o[i] += 100 * a;", lambda i: 123),
+    ("", """const int N = 4; constexpr int M = N * 2; int a[M + 1][N] = {{1, 2}, {3}};
+        o[i] = a[0][1] + a[1][0] + a[8][3] + sizeof(a) / sizeof(a[0]);""", lambda i: 14),
+    ("", """int a[8]; for (int j = 0; j < 8; j++) a[j] = j * i; a[i & 7] = -1; int s = 0;
+        for (int j = 0; j < 8; j++) s += a[j]; o[i] = s;""", lambda i: 28 * i - (i & 7) * i - 1),
+    (W, """W w; w.v.x = i; w.v.y = 2; for (int j = 0; j < 3; j++) w.v.n[j] = j + i; w.d = 0.5;
+        W u = w; u.v.n[1] = 100; V* p = &u.v; p->y += 1;
+        x[i] = u.v.x + u.v.y + u.v.n[1] + w.v.n[1] + u.d + sizeof(W);""", lambda i: 2 * i + 136.5),
+    (PAIR, "P p = make(i, 2); P q = p; q.a += 1; p = i > 3 ? p : q; x[i] = sum(p) + sum(P{1.0f, 1});", lambda i: i + 4 + (i <= 3)),
+    ("", """__shared__ __align__(16) float s[4]; __align__(16) float t[4]; alignas(8) int m = i;
+        s[0] = 1; t[0] = 2; o[i] = m + (int)t[0];""", lambda i: i + 2),
+    ("__device__ void swap(int* a, int* b) { int t = *a; *a = *b; *b = t; }",
+     "int p = i, q = 2 * i; if (i > 3) swap(&p, &q); o[i] = p;", lambda i: 2 * i if i > 3 else i),
+    ("", """float f = 1.0f; o[i] = *(int*)&f; unsigned u = 0x01020304; unsigned char* b = (unsigned char*)&u;
+        o[i] += b[0] + b[3];""", lambda i: 0x3F800000 + 5),
+    ("__device__ void inc(int& a, const float& f) { a += (int)f; }",
+     """int v = i; inc(v, 2.0f); inc(o[i], 5.0f); int& r = o[i]; r += v; float4 q; q.x = 1; float& s = q.x; s += 1;
+        r += (int)q.x;""", lambda i: i + 9),
+    ("enum { A, B = 5, C }; typedef unsigned int u32; using real = float;",
+     "u32 a = A + B + C; real b = a; o[i] = a * 10 + (b / 2 == 5.5f);", lambda i: 111),
+    ("", "__shared__ float s[32]; s[i] = 7; float* p = i < 16 ? x : s; p += i; x[i] = *p + 1;", lambda i: i + 1 if i < 16 else 8),
+    ("", """int* p = o + i; int* q = &o[n - 1]; *p++ = q - o; o[i] += p - o;
+        o[i] += 100 * (p > o) + 1000 * (p == o + i + 1);""", lambda i: 31 + i + 1 + 1100),
+    ("", "int s[64]; for (size_t k = 0; k < 64; k++) s[k] = k; size_t j = i; o[i] = s[j + 3] + *(s + 5 + j);", lambda i: 2 * i + 8),
+    ("", """__shared__ int t[32][64]; int* s = t[i]; for (size_t k = 0; k < 64; k++) s[k] = k;
+        size_t j = i; o[i] = s[j + 3] + *(s + 5 + j);""", lambda i: 2 * i + 8),
+    ("", "if (int k = i % 3) o[i] = k; else o[i] = -1;", lambda i: i % 3 or -1),
+    ("", "if (int k = i % 3; k > 1) o[i] = k; else o[i] = -k;", lambda i: 2 if i % 3 == 2 else -(i % 3)),
+    ("", "if (float(i) > 3) o[i] = 1;", lambda i: i > 3),
+    ("", "auto u{i}; auto f = float4{1, 2, 3, 4}; o[i] = u + f.y;", lambda i: i + 2),
+    ("", "int a = 1; decltype((a) + 1) b = a; b = 5; o[i] = a;", lambda i: 1),
+    # Functions and macros.
+    (FORMS, "x[i] = f(1) + 10 * f(1.0f) + 100 * g(3) + 1000 * g(1, 1);", lambda i: 1612),
+    (TIMES, "o[i] = times<int, 3>(i) + step<true>(0) * 10 + step<false>(0);", lambda i: 3 * i + 9),
+    (TIMES, "x[i] = twice(x + i);", lambda i: 2 * i),
+    (TOTAL, "x[i] = total(i);", lambda i: 496),
+    (HALF, "o[i] = twice_4();", lambda i: 8),
+    ("__device__ int f(int a) { return a; }\n#define f(a) f(a + 1)\n", "o[i] = f(i);", lambda i: i + 1),
+    (OPS, "o[i] = call(fa, 0) * 10 + call(fb, 0);", lambda i: 12),
+    (LETTER, "constexpr int v = f(); o[i] = v;", lambda i: 98),
+    (BASES, "D d; int q = d; o[i] = q;", lambda i: 7),
+    (BASES, "H d; short q = d; o[i] = q;", lambda i: 9),
+    ("", "int b = 3; auto f = [](int a) { auto g = [](int b) { return b + 1; }; return g(a); }; o[i] = f(4);", lambda i: 5),
+    ("", "int b = 3; auto f = [](int a) { decltype(b) z = a; return z; }; o[i] = f(4);", lambda i: 4),
+    # Variables may stand in front of the first case.
+    ("", "switch (i & 1) { int a, b; case 0: a = 3; o[i] = a; break; case 1: b = 4; o[i] = b; }", lambda i: 3 + i % 2),
+    # Names in brackets, by typedef, and of structs that are told by their name alone.
+    ("", "int (a) = i, (b) = 2; int (c)[2] = {1, 2}; o[i] = a + b + c[1];", lambda i: i + 4),
+    (OPS + "typedef int unary(int); using other = int(int); __device__ int run(unary f, int a) { return f(a); }",
+     "unary* f = i > 3 ? fa : fb; other* const g = fa; o[i] = run(f, 0) * 10 + g(0);", lambda i: 11 if i > 3 else 21),
+    ("typedef struct Node_ Node; typedef struct Node_ { int v; struct Node_* next; } Node, *Link, Three[3];",
+     "Node a = {1, nullptr}; struct Node_ b = {i, &a}; Link p = &b; Three t; t[2].v = 5; o[i] = p->v + p->next->v + t[2].v;",
+     lambda i: i + 6),
+    ("struct Later; struct Link { struct Later* to; struct Unknown* none; }; struct Later { int v; };",
+     "Later a = {i}; Link b = {&a, nullptr}; o[i] = b.to->v + (b.none == nullptr);", lambda i: i + 1),
+    ("namespace a { __device__ int f() { return 1; } } namespace b { __device__ int f() { return 2; } }",
+     "using b::f; o[i] = f(); { using a::f; o[i] += 10 * f(); } o[i] += 100 * f();", lambda i: 212),
+    ("", "o[i] = 7; switch (i & 3) case 1: o[i] = 2; switch (i & 3) case 2: case 3: { o[i] = 3; }",
+     lambda i: (7, 2, 3, 3)[i & 3]),
+    ("", """__shared__ union { int i[32]; float f[32]; unsigned char b[128]; } s; s.f[31 - i] = i; __syncthreads();
+        float v = s.f[i]; __syncthreads(); s.i[i] = v; __syncthreads(); o[i] = s.b[4 * i] + 256 * s.b[4 * i + 3];""", lambda i: 31 - i),
+    ("__constant__ struct { float a; int b[2]; } scale = {2.5f, {3, 4}}; struct H { int v; } of_the_host;",
+     "__shared__ struct { int v; H h; } s[2]; if (i < 2) { s[i].v = i; s[i].h.v = 5; } __syncthreads(); o[i] = 2 * scale.a + scale.b[i & 1] + s[i & 1].h.v;",
+     lambda i: 13 + i % 2),
+    ("template <int N> __device__ int sum(const int (&v)[N]) { int s = 0; for (int k : v) s += k; return s; }",
+     "int q[3] = {1, 2, i}; const int r[2] = {4, 5}; o[i] = sum(q) + sum(r);", lambda i: i + 12),
+    ("""template <typename T> __device__ T one(); template <> __device__ int one<int>() { return 1; }
+        template <> __device__ float one<float>() { return 2; }""", "o[i] = one<int>() * 10 + one<float>();", lambda i: 12),
+    ("""[[nodiscard]] __device__ int f([[maybe_unused]] int a) { return 3; }
+        struct A { [[maybe_unused]] int v; [[nodiscard]] __device__ int get() const { return v; } };""",
+     "A a{2}; o[i] = f(1) + a.get(); switch (i & 1) { case 0: o[i] = 7; [[fallthrough]]; default: o[i] += 1; }",
+     lambda i: 6 if i % 2 else 8),
+    ("""template <typename T> __device__ typename std::enable_if<std::is_same<T, int>::value, T>::type f(T a) { return a; }
+        template <typename T> __device__ typename std::enable_if<!std::is_same<T, int>::value, T>::type f(T a) { return a / 2; }""",
+     "std::conditional<(sizeof(int) > 2), float, int>::type h = 0.5f; x[i] = f(i) + f(3.0f) + h;", lambda i: i + 2),
+    # These names are the standard's only with its namespace.
+    ("__device__ int conditional(int a) { return a; } __device__ int enable_if(int a) { return 2 * a; }",
+     "o[i] = conditional(i) + enable_if(i);", lambda i: 3 * i),
+    ("__device__ int conditional(int a) { return a; }", "o[i] = std::max(conditional(i), 3);", lambda i: max(i, 3)),
+    ("""using namespace std;
+        template <typename T> __device__ typename enable_if<is_same<T, int>::value, T>::type f(T a) { return a; }""",
+     "o[i] = f(i);", lambda i: i),
+    # A template that is declared, and has its body further on.
+    ("template <typename T> __device__ T f(T a);" + FIVE + "template <> __device__ float f(float a) { return a + 1; }",
+     "x[i] = f(1.0f) + f(i);", lambda i: i + 7),
+    ("template <typename T> __device__ T f(T a); template <> __device__ float f<float>(float a) { return a + 1; }" + FIVE,
+     "x[i] = f<float>(i) + f<int>(1);", lambda i: i + 7),
+    ("const float most = INFINITY; __constant__ float ends[2] = {-INFINITY, NAN};",
+     "constexpr float low = -INFINITY; o[i] = isinf(most) + isinf(low) + isinf(ends[0]) + isnan(ends[1]) + (HUGE_VAL > 1e300);", lambda i: 5),
+    # A list in braces is what the parameter is.
+    (PAIR + "struct Q { P p; __device__ float plus(P o, int k = 2) const { return sum(p) + sum(o) + k; } };",
+     "Q q{{1, 2}}; x[i] = sum({1.5f, i}) + q.plus({0.5f}) + q.plus({}, {3});", lambda i: i + 13),
+    # A name is known from its `=` on.
+    ("", "int a = a = 3, b = sizeof(b); o[i] = a + b;", lambda i: 7),
+    (NODE, "Node a = {i, &a}; o[i] = a.next->v;", lambda i: i),
+    # What is read through a pointer may be const, and a __constant__ variable is no const one to C++.
+    ("", """const float* p = x; float2 v = ((float2*)p)[i / 2]; __syncwarp(); float* q = const_cast<float*>(p);
+        q[i] += v.y - v.x; o[i] = x[i];""", lambda i: i + 1),
+    ("struct S { int v; __device__ int get() { return v; } }; __constant__ S c[2] = {{3}, {4}};",
+     "S* p = &c[1]; o[i] = c[0].get() * 10 + p->get();", lambda i: 34),
+    # The right side of += goes first: nvcc folds each of these to the same number.
+    (ADDS, "o[i] = 100; o[i] += add(o + i);", lambda i: 106),
+    ("", "int v = 1; auto f = [&]() { v = 10; return 2; }; v += f(); o[i] = v;", lambda i: 12),
+    ("", "int v = 1; v += (v = 7, 3); o[i] = v;", lambda i: 10),
+    ("", "int j = 0; int a[4] = {1, 2, 3, 4}; a[j] += (j = 2); o[i] = a[2] * 10 + a[0];", lambda i: 51),
+    ("", "o[i] = 100; o[i] += atomicAdd(o + i, 5);", lambda i: 205),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("before", "text", "value"), STATEMENTS)
+def test_statements(before: str, text: str, value: Callable[[int], float]) -> None:
+    x, o, _ = body(text, before=before)
+    assert (o if "o[i]" in text else x).tolist() == [value(i) for i in FIRST]
+
+
+CDIV = "__host__ __device__ constexpr int cdiv(int a, int b) { return (a + b - 1) / b; }"
+
+
+@pytest.mark.parametrize(
+    ("before", "text", "kind", "match"),
+    [
+        ("", 'assert(i < 4 && "four are enough");', errors.DeviceAssertError, r"thread \(4, 0, 0\) fails its own assert"),
+        ("", 'const char* s = "abc"; o[i] = s[i];', errors.OutOfBoundsError, """'"abc"'"""),
+        (CDIV, "int a[cdiv(n, 2)];", errors.KernelCompileError, "must be a constant"),
+        ("", "int a = 1; { int a = a + 1; o[i] = a; }", errors.UninitialisedReadError, "reads 'a'"),
+        ("__constant__ int c[2] = {1, 2};", "c[0] = 3;", errors.ReadOnlyError, "writes to 'c', which may only be read"),
+        ("struct P { int x, y; };", "P p = {.x = 1};", errors.KernelCompileError, r"C\+\+20: write the values in order"),
+        ("template <typename T> __device__ T f(); template <> __device__ int f<int>() { return 1; }", "f<short>();",
+         errors.KernelCompileError, "no body for these types"),
+        ("", "auto f = [](auto... a) { return 1; };", errors.UnsupportedFeatureError, "parameter packs"),
+        ("", "switch (i & 1) o[i] = 1;", errors.KernelCompileError, "before the first case"),
+        ("", "switch (i & 1) { int a = 3; case 0: o[i] = a; }", errors.KernelCompileError, "before the first case"),
+        (CDIV, "int a[cdiv(threadIdx.x, 2)];", errors.KernelCompileError, "must be a constant"),
+        ("__device__ int f(int a) { return a; }", "int a[f(3)];", errors.KernelCompileError, "must be a constant"),
+        ("constexpr int forever(int a) { while (a > 0) a++; return a; }", "int a[forever(1)];",
+         errors.KernelCompileError, "must be a constant"),
+        *(("", f"float a = 1, b = 2; float& r = a; decltype({of}) s = a; s = 3; o[i] = a;",
+           errors.UnsupportedFeatureError, "write the type") for of in ("x[0]", "(a)", "++a", "i > 3 ? a : b", "r")),
+    ],
+)  # fmt: skip
+def test_what_goes_wrong(before: str, text: str, kind: type[Exception], match: str) -> None:
+    with pytest.raises(kind, match=match):
+        body(text, before=before)
+
+
+class TestIntegers:
+    @pytest.mark.parametrize(
+        ("expression", "value"),
+        [
+            ("7 / 2", 3),
+            ("-7 / 2", -3),
+            ("-7 % 3", -1),
+            ("7 % -3", 1),
+            ("(n - 39) / 2", -3),
+            ("(n - 39) % 4", -3),
+            ("2147483647 + 1", -2147483648),
+            ("(n - 33) / 1u > 5", 1),
+            ("-1 < 1u", 0),
+            ("1 << 4 | 3", 19),
+            ("-8 >> 1", -4),
+            ("(int)(0x80000000u >> 31)", 1),
+            ("n << 32", 0),
+            ("(n - 64) >> 40", -1),
+            ("~5 & 0xff", 250),
+            ("5 ^ 3", 6),
+            ("!n + !!n", 1),
+            ("(n > 3 and not (n > 40)) + (n > 40 or n not_eq 32)", 1),
+            ("((compl 5 bitand 0xff) bitor 1) xor 3", 248),
+            ("(unsigned char)300", 44),
+            ("(signed char)200", -56),
+            ("(short)70000", 4464),
+            ("(int)3.9f", 3),
+            ("(int)-3.9f", -3),
+            ("(int)1e20f", 2147483647),
+            ("(int)-1e20f", -2147483648),
+            ("(int)(0.0f / 0.0f * n)", 0),
+            ("(int)(unsigned)-5.0f", 0),
+            ("(unsigned char)(-3.0f * n) + (unsigned short)(-70000.0 * n)", 0),
+            ("(unsigned char)(300.0f * n / 32) * 1000 + (signed char)(200.0f * n / 32)", 43944),
+            ("(short)(-70000.0f * n / 32)", -4464),
+            ("(int)4294967295u", -1),
+            ("sizeof(float4) + sizeof(double)", 24),
+            (
+                "__ll2double_rn(-3) + __ull2double_rn(1ull << 63) > 9e18 and __ull2float_rn(~0ull) > 1e19",
+                1,
+            ),
+            ("'a' + 1", 98),
+            ("0x1F + 010 + 0b11", 42),
+            ('sizeof("hey") + sizeof(int[3]) + sizeof(float*[2][2]) + alignof(double)', 56),
+            ("(int)(0x1.8p3f + 0x1p-1)", 12),
+            ("(n > 3) + (n > 40)", 1),
+            ("n > 3 ? 5 : 6", 5),
+            ("1 + 2 * 3 - 4 / 2 % 2", 7),
+            ("(1, 2)", 2),
+            ("max(3, n) + min(3, n)", 35),
+            ("max(1u, 2)", 2),
+            ("abs(-n)", 32),
+            ("__popc(255u) + __clz(1) + __ffs(8)", 8 + 31 + 4),
+            ("__mulhi(1 << 30, 8)", 2),
+            ("(int)__brev(1u)", -2147483648),
+            ("__float_as_int(1.0f)", 0x3F800000),
+            ("__float2int_rn(2.5f) + __float2int_ru(2.1f) + __float2int_rz(2.9f)", 7),
+            ("(long long)1 << 33 > 8000000000ll", 1),
+            ("(int)(10000000000ll % 1000)", 0),
+            ("true + true", 2),
+            ("warpSize", 32),
+            ("INT_MAX", 2**31 - 1),
+            ("INT_MIN", -(2**31)),
+            ("(int)(UINT_MAX >> 1)", 2**31 - 1),
+            ("sizeof(uint8_t) + sizeof(int16_t) + sizeof(uint) + sizeof(int64_t)", 1 + 2 + 4 + 8),
+            ("(uint8_t)300 + (int8_t)200", 44 - 56),
+            ("LLONG_MAX > UINT32_MAX", 1),
+            ("isinf(INFINITY) && isnan(NAN) && -INFINITY < -FLT_MAX", 1),
+            ("(int)umin(3u, 5u) + (int)umax(3u, 5u)", 8),
+            ("(int)llmin(-3ll, 5ll) + (int)llmax(-3ll, 5ll)", 2),
+            ("(int)ullmin(3ull, 5ull) + (int)ullmax(3ull, 5ull)", 8),
+        ],
+    )
+    def test_constant_expressions(self, expression: str, value: int) -> None:
+        assert ints(expression) == [value] * 32
+
+
+class TestFloats:
+    @pytest.mark.parametrize(
+        ("expression", "value"),
+        [
+            ("0.1f + 0.2f", np.float32(0.1) + np.float32(0.2)),
+            ("0.1 + 0.2", np.float32(0.1 + 0.2)),
+            ("1.0f / 3.0f", np.float32(1) / np.float32(3)),
+            ("1 / 3", 0.0),
+            ("sqrtf(2.0f)", np.sqrt(np.float32(2))),
+            ("fmaxf(1.0f, 0.0f / 0.0f * n)", 1.0),
+            ("floorf(-1.5f) + ceilf(1.2f) + truncf(-1.7f)", -1.0),
+            ("roundf(2.5f) + rintf(2.5f) + roundf(-0.5f)", 4.0),
+            ("fmodf(7.5f, 2.0f)", 1.5),
+            ("copysignf(3.0f, -1.0f)", -3.0),
+            ("exp2f(10.0f)", 1024.0),
+            ("powf(2.0f, 0.5f)", np.float32(2) ** np.float32(0.5)),
+            ("max(1.5f, 2.5f) - min(1.5f, 2.5f)", 1.0),
+            ("fabsf(-2.0f) + abs(-3.0f)", 5.0),
+            ("1.0f / fmaxf(-0.0f, 0.0f) > 0 && 1.0f / fminf(0.0f, -0.0f) < 0", 1.0),
+            ("1e10f + 1.0f - 1e10f", 0.0),
+            ("(float)16777217", 16777216.0),
+            ("3.0f * threadIdx.x - 3 * i", 0.0),
+            ("isnan(sqrtf(-1.0f)) + isinf(1.0f / 0.0f)", 2.0),
+            ("__int_as_float(0x40490fdb)", np.float32(math.pi)),
+            ("__saturatef(7.0f)", 1.0),
+            ("hypotf(3.0f, 4.0f)", 5.0),
+            ("rsqrtf(4.0f)", 0.5),
+            ("fdimf(5.0f, 3.0f) + fdimf(3.0f, 5.0f)", 2.0),
+        ],
+    )
+    def test_constant_expressions(self, expression: str, value: float) -> None:
+        assert floats(expression) == [float(np.float32(value))] * 32
+
+    def test_a_product_and_a_sum_are_rounded_once(self) -> None:
+        # (1 + 2^-12)^2 - 1 - 2^-11 is 2^-24 exactly; rounding the product first loses it.
+        text = "float a = 1.0f + 1.0f / 4096; x[i] = a * a + (-1.0f - 1.0f / 2048);"
+        assert body(text)[0][0] == np.float32(2.0**-24)
+        assert body(text, contract=False)[0][0] == 0.0
+
+    def test_of_two_products_the_left_one_is_fused(self) -> None:
+        text = "float a = 1.0f + 1.0f / 4096, b = 1.0f - 1.0f / 4096; x[i] = a * a + b * b;"
+        a, b = 1 + 2.0**-12, 1 - 2.0**-12
+        assert body(text)[0][0] == np.float32(a * a + float(np.float32(b * b)))
+
+    def test_fused_double(self) -> None:
+        text = "double a = 1.0 + 1.0 / 134217728; x[i] = (float)fma(a, a, -1.0 - 1.0 / 67108864);"
+        assert body(text)[0][0] == np.float32(2.0**-54)
+
+    @pytest.mark.parametrize("name", ["expf", "logf", "sinf", "cosf", "tanhf", "erff", "cbrtf"])
+    def test_functions_agree_with_the_library(self, name: str) -> None:
+        exact = {"cbrtf": lambda v: v ** (1 / 3)}.get(name, getattr(math, name[:-1], None))
+        got = np.array(floats(f"{name}(0.25f * (i + 1))"))
+        want = np.array([exact(0.25 * (i + 1)) for i in FIRST])
+        np.testing.assert_allclose(got, want, rtol=3e-7, atol=1e-7)
+
+    def test_overloads_by_type(self) -> None:
+        assert floats("exp(1.0f) - expf(1.0f)") == [0.0] * 32
+        assert ints("sizeof(exp(1.0f)) * 10 + sizeof(exp(1.0))") == [48] * 32
+
+    @pytest.mark.parametrize(
+        ("to", "low", "high"),
+        [("signed char", -128, 127), ("unsigned char", 0, 255), ("short", -32768, 32767)],
+    )
+    def test_a_half_is_clamped_to_a_small_integer(self, to: str, low: int, high: int) -> None:
+        text = f"half h = __float2half(i % 2 ? 40000.0f : -40000.0f); o[i] = ({to})h;"
+        _, o, _ = body(text, before="#include <cuda_fp16.h>")
+        assert o.tolist() == [low, high] * 16
+
+    def test_half_storage(self) -> None:
+        source = """#include <cuda_fp16.h>
+        extern "C" __global__ void k(const half* a, half* b, float* f) {
+            int i = threadIdx.x;
+            f[i] = __half2float(a[i]) * 2.0f;
+            b[i] = __float2half(f[i] + 0.3f);
+            b[i] = __hadd(b[i], a[i]);
+        }"""
+        a = np.linspace(-3, 3, 32).astype(np.float16)
+        b, f = np.zeros(32, np.float16), np.zeros(32, np.float32)
+        launch(source, "k", 1, 32, a, b, f)
+        assert (f == a.astype(np.float32) * 2).all()
+        first = (f + np.float32(0.3)).astype(np.float16)
+        assert (b == (first.astype(np.float32) + a.astype(np.float32)).astype(np.float16)).all()
+
+    def test_what_is_no_number_becomes_an_integer_as_on_a_gpu(self) -> None:
+        nan = "sqrtf(-1.0f - x[i])"
+        assert ints(f"(int)({nan})") == [0] * 32
+        assert ints(f"(int)(unsigned)({nan})") == [0] * 32
+        assert ints(f"(int)((long long)({nan}) >> 60)") == [-8] * 32
+        assert ints(f"(int)((unsigned long long)({nan}) >> 60)") == [8] * 32
+
+
+class TestDeclarations:
+    def test_arrays_of_structs_in_global_memory(self) -> None:
+        source = """struct P { float x, y, z; int id; };
+        extern "C" __global__ void k(P* p) { int i = threadIdx.x; p[i].y = p[i].x * 2; P q = p[i]; q.id++; p[i] = q; }"""
+        kind = np.dtype([("x", "f4"), ("y", "f4"), ("z", "f4"), ("id", "i4")])
+        p = np.zeros(32, kind)
+        p["x"] = np.arange(32)
+        raw = p.view(np.uint8)
+        launch(source, "k", 1, 32, raw)
+        assert (p["y"] == p["x"] * 2).all()
+        assert (p["id"] == 1).all()
+
+    @pytest.mark.parametrize(
+        "before",
+        [
+            "struct __align__(16) P { float x, y, z; };",
+            "struct alignas(8 * sizeof(short)) P { float x, y, z; };",
+            "typedef struct __align__(16) { float x, y, z; } P;",
+        ],
+    )
+    def test_structs_with_an_alignment(self, before: str) -> None:
+        inner = f"{before} struct Q {{ char c; P p; }};"
+        sizes = "i == 0 ? sizeof(P) : i == 1 ? sizeof(Q) : (int)((char*)&q[0].p.z - (char*)q)"
+        _, o, _ = body(f"Q q[1]; o[i] = {sizes};", before=inner)
+
+        assert o[:3].tolist() == [16, 32, 24]
+
+    def test_vector_types(self) -> None:
+        source = """extern "C" __global__ void k(float4* v, float3* w, int2* u) {
+            int i = threadIdx.x; float4 a = v[i]; a.w = a.x + a.y; v[i] = a; w[i].z = w[i].x;
+            u[i] = make_int2(u[i].y, u[i].x); }"""
+        v = np.arange(128, dtype=np.float32).reshape(32, 4)
+        w = np.arange(96, dtype=np.float32).reshape(32, 3)
+        u = np.arange(64, dtype=np.int32).reshape(32, 2)
+        want_w, want_u = w.copy(), u[:, ::-1].copy()
+        want_w[:, 2] = want_w[:, 0]
+        launch(source, "k", 1, 32, v, w, u)
+        assert (v[:, 3] == v[:, 0] + v[:, 1]).all()
+        assert (w == want_w).all()
+        assert (u == want_u).all()
+
+    def test_reinterpreting_memory(self) -> None:
+        source = """extern "C" __global__ void k(float* x, unsigned char* b) { int i = threadIdx.x;
+            float4 v = reinterpret_cast<float4*>(x)[i]; v.y = -v.x; ((float4*)x)[i] = v;
+            b[i] = ((unsigned char*)x)[16 * i + 3]; }"""
+        x, b = np.arange(1, 129, dtype=np.float32), np.zeros(32, np.uint8)
+        first = x[::4].copy()
+        launch(source, "k", 1, 32, x, b)
+        assert (x[1::4] == -first).all()
+        assert (b == first.view(np.uint8)[3::4]).all()
+
+    def test_constant_and_device_variables(self) -> None:
+        source = """__constant__ float c[2][2] = {{1, 2}, {3, 4}}; __device__ int hits;
+            const int W = 3; extern "C" __global__ void k(float* x) { int i = threadIdx.x;
+            x[i] = c[i & 1][1] * W; atomicAdd(&hits, 1); }"""
+        program = compile_source(source)
+        x = np.zeros(32, np.float32)
+        launch(program, "k", 1, 32, x)
+        launch(program, "k", 1, 32, x)
+        assert x.tolist() == [6.0, 12.0] * 16
+        assert program.variables["hits"].view(np.int32)[0] == 64
+        program.variables["c"].view(np.float32)[:] = 1
+        launch(program, "k", 1, 32, x)
+        assert x.tolist() == [3.0] * 32
+        assert compile_source(source).variables["hits"].view(np.int32)[0] == 0
+
+
+class TestFunctions:
+    def test_kernel_templates_by_name_expression(self) -> None:
+        source = """template <typename T, int N = 2> __global__ void scale(T* x) { x[threadIdx.x] *= (T)N; }"""
+        program = compile_source(source)
+        assert not program.kernels
+        x = np.arange(32, dtype=np.float32)
+        launch(program, "scale<float, 16>", 1, 32, x)
+        assert x.tolist() == [16.0 * i for i in FIRST]
+        d = np.arange(32, dtype=np.float64)
+        launch(program, "scale<double>", 1, 32, d)
+        assert d.tolist() == [2.0 * i for i in FIRST]
+        assert set(program.kernels) == {"scale<float, 16>", "scale<double, 2>"}
+
+    def test_shared_memory_of_the_file(self) -> None:
+        before = "extern __shared__ float all[]; __shared__ int four[4]; __device__ float last() { return all[31]; }"
+        text = "all[i] = i; if (i < 4) four[i] = i; __syncthreads(); x[i] = last() + four[i & 3];"
+        x, _, result = body(text, before=before)
+        assert x.tolist() == [31.0 + i % 4 for i in FIRST]
+        assert result.counts.shared_bytes == 16 + 128
+
+
+class TestPreprocessor:
+    def test_macros(self) -> None:
+        before = """#define N 4
+            #define SQ(a) ((a) * (a))
+            #define IDX(r, c, ld) \\
+                ((r) * (ld) + (c))
+            #define CAT(a, b) a##b
+            #define SUM(first, ...) (first + ARGS(__VA_ARGS__))
+            #define ARGS(a, b) (a * b)
+            #if N > 3 && defined(SQ) && !defined(NOPE)
+            #define PICK 1
+            #elif 1
+            #define PICK 2
+            #else
+            #error never
+            #endif
+            #ifdef NOPE
+            this is not CUDA
+            #endif"""
+        assert (
+            ints("SQ(N + 1) + IDX(2, 3, N) + CAT(1, 2) + SUM(1, 2, 3) + PICK", before)
+            == [25 + 11 + 12 + 7 + 1] * 32
+        )
+
+
+class TestIndices:
+    def test_of_type_size_t_wrap_around_as_addresses_do(self) -> None:
+        text = "int* p = o + i; size_t back = i; p[5 - back] = 7; p[(size_t)-1 + 7 - back] = i;"
+        before = body(f"if (i == 8) {{ {text} }}")[1]
+        assert (before[5], before[6]) == (7, 8)
+
+
+class TestText:
+    @pytest.mark.parametrize(
+        ("text", "values"),
+        [
+            ('const char* s = "hello"; o[i] = s[i % 6];', list(b"hello\0")),
+            ('const char s[] = "hello"; o[i] = s[i % 6] + sizeof(s) - 6;', list(b"hello\0")),
+            ('char s[8] = "hi"; s[0] = 65; o[i] = s[i % 3];', list(b"Ai\0")),
+            ('const char s[2][4] = {"ab", "cd"}; o[i] = s[1][i % 3];', list(b"cd\0")),
+            (
+                'const char* s = i % 2 ? "odd" : "even"; int k = 0; while (s[k]) k++; o[i] = k;',
+                [4, 3],
+            ),
+            ('const char* s = "xyz"; s++; o[i] = *s;', list(b"y")),
+            ("o[i] = message[i % 3];", list(b"ok\0")),
+            ('assert(i >= 0 && "no negative i"); o[i] = i < 0 || "text";', [1]),
+        ],
+    )
+    def test_characters(self, text: str, values: list[int]) -> None:
+        got = body(text, before='__constant__ char message[] = "ok";')[1].tolist()
+        assert got == [values[i % len(values)] for i in range(32)]
+
+    def test_printf_of_any_text(self) -> None:
+        text = """const char* names[] = {"zero", "one"}; char own[4] = "abc"; own[1] = 0;
+            if (i < 2) printf("%s|%5s|%s\\n", names[i], i ? "T" : "F", own);"""
+        assert body(text)[2].printed == "zero|    F|a\none|    T|a\n"
+
+    def test_printf_of_an_address(self) -> None:
+        assert re.fullmatch(r"0x[0-9a-f]+\n", body('if (i == 0) printf("%p\\n", x);')[2].printed)
+
+
+class TestKnownWhenCompiled:
+    BEFORE = """
+    __host__ __device__ constexpr int cdiv(int a, int b) { return (a + b - 1) / b; }
+    constexpr int log2i(int v) { int r = 0; while (v >>= 1) ++r; return r; }
+    template <typename T> constexpr T biggest(T a, T b) { return a > b ? a : b; }
+    constexpr int COUNT = cdiv(100, 8);
+    static const int SMALL = log2i(COUNT) * 2;
+    __constant__ int table[COUNT] = {1, 2};
+    template <int A> struct Kind { static constexpr int twice = cdiv(A, 1) * 2; };
+    template <int N> __device__ int plus(int a) { return a + N; }
+    __device__ int ordinary(int a) { return a; }
+    template <typename T, typename U> __device__ auto add(T a, U b) -> decltype(a + b) { return a + b; }
+    """
+
+    @pytest.mark.parametrize(
+        ("text", "value"),
+        [
+            ("o[i] = COUNT * 100 + SMALL + sizeof(table);", 1300 + 6 + 52),
+            ("int a[cdiv(9, 4)]; o[i] = sizeof(a) + plus<biggest(3, 7)>(1) + Kind<log2i(9)>::twice;", 12 + 8 + 6),
+            ("const int k = cdiv(n, 8); o[i] = k;", 4),
+            ("constexpr float H = biggest(1.5f, 2.5f); __shared__ int s[log2i(64)]; o[i] = sizeof(s) * H;", 60),
+            ("switch (3) { case cdiv(9, 4): o[i] = 7; } static_assert(cdiv(9, 4) == 3, \"three\");", 7),
+            ("decltype(i) a = 7; decltype(a * 2.0) b = 7 / 2.0; o[i] = add(a, 0.5) * 2 + b * 2;", 15 + 7),
+            ("o[i] = 3[table + 0] + (i + 1 > 0)[table];", 2),
+        ],
+    )  # fmt: skip
+    def test_by_constexpr_functions_and_decltype(self, text: str, value: int) -> None:
+        assert body(text, before=self.BEFORE)[1].tolist() == [value] * 32
+
+
+class TestOutput:
+    def test_printf(self) -> None:
+        text = r'if (i < 2) printf("%d|%5.2f|%-4u|%x|%s|%c|%lld%%\n", i, x[i] / 3, 7u, 255, "hey", 65, 1ll << 40);'
+        assert body(text)[2].printed == (
+            "0| 0.00|7   |ff|hey|A|1099511627776%\n1| 0.33|7   |ff|hey|A|1099511627776%\n"
+        )
+
+    def test_a_string_may_go_on_in_the_next_line(self) -> None:
+        assert body('if (i == 0) printf("one \\\ntwo\\n");')[2].printed == "one two\n"
+
+    @pytest.mark.parametrize(
+        ("form", "given", "text"),
+        [
+            ("%u|%x", "-1, -2", "4294967295|fffffffe"),
+            ("%llu|%lX", "-1ll, -2l", "18446744073709551615|FFFFFFFFFFFFFFFE"),
+            ("%d|%i", "4294967295u, 3000000000u", "-1|-1294967296"),
+            ("%hd|%hu|%hhx|%hhd", "70000, -1, 511, 200", "4464|65535|ff|-56"),
+            ("%+u|% x|%05.2u", "3, 255, 7", "3|ff|   07"),
+            ("%c%c", "65, -1", "A\xff"),
+            ("%d", "1ll << 32 | 5", "5"),  # an int is read, as on a GPU
+        ],
+    )
+    def test_an_integer_is_read_as_the_format_says(self, form: str, given: str, text: str) -> None:
+        assert body(f'if (i == 0) printf("{form}", {given});')[2].printed == text

@@ -1,0 +1,354 @@
+"""What is refused: with line, column, caret and a reason; and no more is accepted than NVRTC accepts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from simgpu import errors
+from simgpu.cuda_c import GlobalMemory, compile_source, read_signature
+
+from .support import HEAD, body, memory
+
+INCLUDE = "#include <cuda_fp16.h>\n"
+
+
+def refuse(source: str, kind: type[errors.KernelCompileError]) -> errors.KernelCompileError:
+    with pytest.raises(kind) as caught:
+        compile_source(source).instantiate("k")
+    if kind is errors.KernelCompileError:
+        assert not isinstance(caught.value, errors.UnsupportedFeatureError)
+    assert caught.value.line is not None
+    assert caught.value.column is not None
+    return caught.value
+
+
+# Each of these NVRTC 12.9 refuses too (compiled for compute_90 with the CUDA headers).
+WRONG = [
+    "o[i] = int;", "o[i] = (int)x;", "float* p = (float*)1.5f;", "struct S { int v; S inner; };",
+    "struct S; S s;", "x[i] = max(1.0f, n);", "o[i] = max(1ll, n);", "x[1.5f] = 1;", "half h;",
+    "x[i] = x[i] % 2;", "float* p = 1;", "x[i] = nothing(i);", "float q[n];", "return 1;",
+    "float2 a = make_float2(1, 2); a = a + a;", "short s; atomicAdd(&s, 1);", "atomicMax(x, 1.0f);",
+    "long long s = 0; long long* p = &s; atomicAdd(p, 1ll);", "x[i] = __shfl_down(x[i], 1);",
+    "__shared__ int q = 0;", "int i = 0;", "break;", "continue;", "switch (n) { case 1: case 1: break; }",
+    "switch (n) { case 1: continue; }", "(i + 1) = 2;", "const int q = 1; q = 2;", "int* p = x;",
+    "const float* c = x; float* d = c;", "const float* c = x; c[0] = 1;", "if (x == o) x[i] = 1;",
+    "x[i] = zz;", "x + 1.5f;", "o[i] = 1.5f << 2;", "int f() { return 1; }", "o[i] = ~1.5f;",
+    "x[i] = 1.0f & 2;", "x[i] = x;", "int a = 5 b;", "x[i] = 1", "if (i < n { x[i] = 1; }", "o[i] = 1 +;",
+    "x[i] = (1 + 2;", "o[i] = 08;", "o[i] = 18446744073709551616 > 1;", "const float& r = x[i]; r = 1;", "o[i] = 'ab';", "o[i] = threadIdx.w;", "float4 v; v.q = 1;", "i.x = 1;",
+    "n[0] = 1;", "*n = 1;", "static_assert(sizeof(int) == 8);", "const int q;", "int& r;", "int& r = 1;",
+    "float& r = o[i];", "auto a;", "x[i] = sqrtf();", "x[i] = sqrtf(1, 2);", "__syncthreads(1);",
+    "int a[2] = {1, 2, 3};", "int a[0];", "int a[-1];", "else x[i] = 1;", "void v;", "unsigned float u = 1;",
+    'printf("%d");', "int* p = o; p = p * 2;", "case 1: o[i] = 1;", "o[i] = sizeof(nope);",
+    "kernel<<<1, 1>>>();", "__shfl_sync(0xffffffff, i, 0, 5);", 'printf("100%\\n");', 'printf("%q", 3);',
+    "x[i] = tex2D<float>(x, 1, 2);", "x[i] = tex2D<double>(0, 1, 2);",
+    "float3 p = tex1D<float3>(0, 1);",
+]  # fmt: skip
+_SOME_ARE_UNSUPPORTED = {"kernel<<<1, 1>>>();", "case 1: o[i] = 1;"}
+
+FILES_WRONG = [
+    "texture<float, 2> image;\n" + HEAD + "x[i] = tex2D(image, 1, 2); }",
+    "#if 1\n",
+    "#endif\n",
+    "#define F(a) a\n__device__ int g() { return F(1, 2); }\n",
+    "#error stop\n",
+    "#wrong\n",
+    "__global__ int bad() { return 1; }\n",
+    "int host() { return 1; }\n" + HEAD + "o[i] = host(); }",
+    "int variable = 3;\n" + HEAD + "o[i] = variable; }",
+    "__device__ void f(int a) { a(); }\n" + HEAD + "f(1, 2); }",
+    "__device__ int f(float* p) { return 1; }\n" + HEAD + "o[i] = f(1.0f); }",
+    "struct S { int a; int a; };\n" + HEAD + "S s; }",
+    "struct S { int a };\n" + HEAD + "S s; }",
+    "template <int N> __device__ int f() { return N; }\n" + HEAD + "o[i] = f(); }",
+    "template <int N> __device__ int f() { return N; }\n" + HEAD + "o[i] = f<n>(); }",
+    "__device__ void f(int& a) { a = 1; }\n" + HEAD + "f(1); }",
+    "__device__ int f() { return; }\n" + HEAD + "f(); }",
+    "__device__ void f() { return 1; }\n" + HEAD + "f(); }",
+    "__device__ void f() {}\n" + HEAD + "o[i] = f(); }",
+    "__device__ int f(int a) { return a; }\n" + HEAD + "int f = 3; o[i] = f(i); }",
+    "__device__ void f() {}\n" + HEAD + "auto v = f(); }",
+    "__device__ float f(float a, float b) { return a; }\n__device__ float f(double a, double b) "
+    "{ return b; }\n" + HEAD + "o[i] = f(1, 2); }",
+    INCLUDE + HEAD + "half h = 1.0f; h = h * 2.0f; }",
+    HEAD + "/* no end",
+    HEAD + '"no end',
+    HEAD + "x[i] = 1;",
+]
+
+# docs/cuda_c.md has more, and its test runs them.
+UNSUPPORTED = [
+    "x[i] = __fadd_ru(x[i], 1.0f);", "int e; x[i] = frexpf(x[i], &e);", "o[i] = __vadd4(i, i);",
+    "float (*f)(float) = sinf; x[i] = f(1);", "long double d;", "cudaStream_t s;",
+    "x[i] = surf2Dread<float>(0, 1, 2);", "o[i] = __umul64hi(1, 2) + __funnelshift_lc(1, 2, 3);",
+    "o[i] = __vimax3_s32(1, 2, 3);", "o[i] = __half_as_short(0);",
+    "x[i] = __hadd_sat(x[0], x[1]) + hexp2(x[2]);",
+]  # fmt: skip
+# What a GPU has and the simulated device has not, and what a message says to take instead.
+GROUPS = "#include <cooperative_groups.h>\nnamespace cg = cooperative_groups;\n"
+INSTEAD = [
+    ("asm volatile(\"mov.u32 %0, %laneid;\" : \"=r\"(o[0]));", "", "(PTX)", "write what it does in CUDA C"),
+    ("wmma::fragment<wmma::matrix_a, 16, 16, 16, half> a;", "using namespace nvcuda;\n", "tensor cores", "ordinary instructions"),
+    ("nvcuda::wmma::mma_sync(x, x, x, x);", "#include <mma.h>\n", "tensor cores", "ordinary instructions"),
+    ("typedef cub::BlockReduce<int, 128> B;", "#include <cub/cub.cuh>\n", "CUB", "__shfl_down_sync()"),
+    ("cuda::pipeline<cuda::thread_scope_thread> p = cuda::make_pipeline();", "", "libcu++", "loads and stores"),
+    ("__shared__ cuda::barrier<cuda::thread_scope_block> b;", "", "libcu++", "__syncthreads()"),
+    ("cuda::atomic_ref<int, cuda::thread_scope_device> a(o[0]);", "", "libcu++", "atomicAdd()"),
+    ("__pipeline_memcpy_async(x, x, 4);", "#include <cuda_pipeline.h>\n", "asynchronous copies", "__syncthreads()"),
+    ("__pipeline_wait_prior(0);", "", "asynchronous copies", "loads and stores"),
+    ("cg::memcpy_async(cg::this_thread_block(), x, x, 4);", GROUPS, "asynchronous copies", "loads and stores"),
+    ("cg::this_cluster().sync();", GROUPS, "clusters", "this_grid().sync()"),
+    ("const CUtensorMap* t;", "", "CUtensorMap", "loads and stores"),
+    ("__nv_fp8_e4m3 b(1.0f);", "#include <cuda_fp8.h>\n", "__nv_fp8_e4m3", "half or float"),
+    ("o[i] = __nv_cvt_float_to_fp8(1.0f, 0, 0);", "", "8 bits", "half or float"),
+    ("cudaSurfaceObject_t t = 0;", "", "cudaSurfaceObject_t", "write to it"),
+    ("surf2Dwrite(x[i], 0, 4, 0);", "", "surfaces", "pass the array"),
+    ("x[i] = tex2DLod<float>(i, 1.0f, 2.0f, 0.0f);", "", "levels of detail", "tex2D"),
+    ("x[i] = tex1DLayered<float>(i, 1.0f, 2);", "", "layers", "tex1D"),
+    ("x[i] = texCubemap<float>(i, 1.0f, 2.0f, 0.0f);", "", "cubemaps", "tex2D"),
+    ("float4 p = tex2Dgather<float4>(i, 1.0f, 2.0f);", "", "gathering", "tex2D"),
+    ("tex2D(x, i, 1.0f, 2.0f);", "", "this form of tex2D()", "v = tex2D<float>(texture, x, y)"),
+    ("nvstd::function<int(int)> f;", "", "nvstd::function", "a pointer to a function"),
+    ("curandStateMRG32k3a_t s;", "#include <curand_kernel.h>\n", "curandStateMRG32k3a_t", "curandStatePhilox4_32_10_t"),
+    ("curandState s; o[i] = curand_poisson(&s, 2.0);", "#include <curand_kernel.h>\n", "XORWOW and Philox4_32_10", "as an array"),
+]  # fmt: skip
+FILES_UNSUPPORTED = [
+    "struct A { int a; }; struct B : virtual A { };\n" + HEAD + "B b; }",
+    "__device__ int f(int a) { return f(a - 1); }\n" + HEAD + "o[i] = f(1); }",
+    "template <typename... T> __device__ void f(T... t) {}\n",
+    "__global__ void k(const float* x) { float* p = (float*)x; p[0] = 1; }",
+    "__global__ void k(const float* x, float* o) { float4* p = (float4*)x; *o = p->x; ((float*)p)[1] = 2; }",
+    "__global__ void inner() {}\n" + HEAD + "inner(); }",
+]  # fmt: skip
+_NEEDS = "template <int N> struct F { static constexpr int v = F<N - 1>::v + 1; };\n"
+
+
+@pytest.mark.parametrize(("text", "before", "what", "instead"), INSTEAD)
+def test_what_only_a_gpu_has_is_named_with_what_to_use(
+    text: str, before: str, what: str, instead: str
+) -> None:
+    error = refuse(before + HEAD + text + " }", errors.UnsupportedFeatureError)
+    first = str(error).splitlines()[0]
+    assert what in first
+    assert instead in first.partition(what)[2]
+    assert "a GPU runs this; the simulated device does not" in first
+    assert error.line == (before + HEAD).count("\n") + 1
+
+
+@pytest.mark.parametrize(
+    ("text", "header"),
+    [
+        ("curandState s;", "curand_kernel.h"),
+        ("o[i] = curand_uniform(0);", "curand_kernel.h"),
+        ("__nv_bfloat16 b;", "cuda_bf16.h"),
+        ("half h;", "cuda_fp16.h"),
+    ],
+)
+def test_what_needs_a_header_says_which(text: str, header: str) -> None:
+    error = refuse(HEAD + text + " }", errors.KernelCompileError)
+    assert not isinstance(error, errors.UnsupportedFeatureError)  # a GPU's compiler refuses it, too
+    assert f"#include <{header}> first" in str(error)
+
+
+@pytest.mark.parametrize("text", [t for t in WRONG if t not in _SOME_ARE_UNSUPPORTED])
+def test_wrong_statements(text: str) -> None:
+    assert refuse(HEAD + text + " }", errors.KernelCompileError).line == 1
+
+
+@pytest.mark.parametrize("source", FILES_WRONG)
+def test_wrong_files(source: str) -> None:
+    refuse(source, errors.KernelCompileError)
+
+
+@pytest.mark.parametrize("text", UNSUPPORTED)
+def test_unsupported_statements(text: str) -> None:
+    error = refuse(HEAD + text + " }", errors.UnsupportedFeatureError)
+    assert "a GPU runs this" in str(error)
+
+
+BITS = "bit-fields are not supported"
+SAID = [
+    ("struct S { unsigned a : 3; int b; };\n" + HEAD + "S s; }", BITS),
+    ("struct S { unsigned : 3; int b; };\n" + HEAD + "S s; }", BITS),
+    ("template <typename T> struct S {};\n" + HEAD + "S<int[7]> s; }", "an array type as"),
+    (_NEEDS + HEAD + "o[i] = F<5>::v; }", "nested too deep"),
+    (HEAD + f"o[i] = {'(' * 400}i{')' * 400}; }}", "nested too deep"),
+    (HEAD + f"o[i] = {'- ' * 900}i; }}", "nested too deep"),
+]
+
+
+@pytest.mark.parametrize(("source", "why"), SAID)
+def test_unsupported_files_say_what_it_is(source: str, why: str) -> None:
+    assert why in str(refuse(source, errors.UnsupportedFeatureError))
+
+
+def test_a_kernel_without_a_body_says_so() -> None:
+    source = HEAD.partition("{")[0] + ";"
+    assert "has no body in this file" in str(refuse(source, errors.KernelCompileError))
+
+
+@pytest.mark.parametrize("source", FILES_UNSUPPORTED)
+def test_unsupported_files(source: str) -> None:
+    refuse(source, errors.UnsupportedFeatureError)
+
+
+@pytest.mark.parametrize(
+    ("expression", "message"),
+    [
+        ("x * 2", "operator '*' cannot take a pointer"),
+        ("2 % x", "operator '%' cannot take a pointer"),
+        ("x & 1", "operator '&' cannot take a pointer"),
+        ("2 - x", "a pointer cannot be subtracted from a number"),
+        ("x - o", "'float*' and 'int*' point to different things"),
+        ("x + x", "only an integer can be added to a pointer, not a 'float*'"),
+        ("x + 1.0f", "only an integer can be added to a pointer, not a 'float'"),
+        ("x - 1.0f", "only an integer can be added to a pointer, not a 'float'"),
+    ],
+)
+def test_arithmetic_that_pointers_do_not_have(expression: str, message: str) -> None:
+    error = refuse(HEAD + f"auto p = {expression}; }}", errors.KernelCompileError)
+    assert message in str(error)
+
+
+def test_message_has_line_column_and_caret() -> None:
+    source = (
+        "__global__ void relu(float* x, int n) {\n\tint i = threadIdx.x;\n\tif (i < N) x[i] = 0;\n}"
+    )
+    error = refuse(source, errors.KernelCompileError)
+    assert (error.line, error.column) == (3, 10)
+    assert str(error) == (
+        "kernel.cu:3:10: error: 'N' is not declared (did you mean 'n'?)\n"
+        "    \tif (i < N) x[i] = 0;\n"
+        "    \t        ^"
+    )  # fmt: skip
+
+
+def test_something_missing_is_missed_where_it_should_be() -> None:
+    error = refuse(
+        "__global__ void k(int* x) {\n  int i = 1\n  x[i] = 1;\n}", errors.KernelCompileError
+    )
+    assert (error.line, error.column) == (2, 12)
+    assert "expected ';'" in str(error)
+
+
+def test_a_macro_is_blamed_where_it_is_used() -> None:
+    error = refuse(f"#define BAD undeclared\n{HEAD}\n  x[i] = BAD; }}", errors.KernelCompileError)
+    assert (error.line, error.column) == (3, 10)
+
+
+@pytest.mark.parametrize("name", ["np", "numpy", "math"])
+def test_what_python_has_is_not_said_to_run_on_a_gpu(name: str) -> None:
+    error = refuse(f"{HEAD}\n  x[i] = {name}.sqrt(x[i]); }}", errors.KernelCompileError)
+    assert f"there is no '{name}' in CUDA C" in str(error)
+    assert (error.line, error.column) == (2, 10)
+
+
+def test_an_unused_template_may_be_wrong_until_it_is_used() -> None:
+    before = "template <typename T> __device__ T f(T a) { return a.nothing; }"
+    body("x[i] = 1;", before=before)
+    refuse(f"{before}\n{HEAD} x[i] = f(1.0f); }}", errors.KernelCompileError)
+
+
+@pytest.mark.parametrize(
+    ("bytes_given", "kind", "why"),
+    [
+        ("12", errors.KernelCompileError, "12 bytes is no power of two"),
+        ("2", errors.UnsupportedFeatureError, r"below that of the members \(4\)"),
+        ("float4", errors.UnsupportedFeatureError, "write the number of bytes"),
+    ],
+)
+def test_an_alignment_of_a_struct_that_cannot_be(
+    bytes_given: str, kind: type[errors.KernelCompileError], why: str
+) -> None:
+    with pytest.raises(kind, match=why):
+        compile_source(f"struct alignas({bytes_given}) P {{ float x; }}; {HEAD} P p; }}")
+
+
+def test_unknown_kernel_lists_those_there_are() -> None:
+    program = compile_source(HEAD + "}")
+    with pytest.raises(
+        errors.KernelCompileError, match=r"no kernel 'kk'; its kernels: k\. Did you mean"
+    ):
+        program.launch("kk", (1, 1, 1), (1, 1, 1), [])
+
+
+class TestSignatures:
+    SOURCE = """#include <cuda_fp16.h>
+    #include <cooperative_groups.h>
+    typedef unsigned int u32;
+    struct alignas(8) Big { virtual void f(); };
+    namespace cg = cooperative_groups;
+    extern "C" __global__ void __launch_bounds__(256) go(const float* __restrict__ a, half *b, u32 n,
+        const float4* v, long long big, unsigned char flags[], bool on, double* const out) {
+        cg::grid_group g = cg::this_grid(); asm("nop;"); int& r = *[](){}; }
+    template <typename T, int N> __global__ void t(T* x, T y) { nonsense }"""
+
+    def test_heads_of_kernels_that_do_not_compile(self) -> None:
+        found = read_signature(self.SOURCE, "go")
+        assert found.name == "go"
+        assert [(p.name, p.ctype, p.pointer, p.const) for p in found.parameters] == [
+            ("a", "float", True, True),
+            ("b", "half", True, False),
+            ("n", "unsigned int", False, False),
+            ("v", "float4", True, True),
+            ("big", "long long", False, False),
+            ("flags", "unsigned char", True, False),
+            ("on", "bool", False, False),
+            ("out", "double", True, False),
+        ]
+        kinds = [np.dtype(t) for t in ("f4", "f2", "u4", "f4", "i8", "u1", "?", "f8")]
+        assert [p.dtype for p in found.parameters] == kinds
+
+    def test_templates(self) -> None:
+        found = read_signature(self.SOURCE, "t<double, 4>")
+        assert found.name == "t<double, 4>"
+        assert [(p.ctype, p.pointer) for p in found.parameters] == [
+            ("double", True),
+            ("double", False),
+        ]
+        with pytest.raises(errors.KernelCompileError, match="template"):
+            read_signature(self.SOURCE, "t")
+
+    def test_unknown(self) -> None:
+        with pytest.raises(errors.KernelCompileError, match="its kernels: k"):
+            read_signature(HEAD + "}", "missing")
+
+    def test_agrees_with_the_compiled_program(self) -> None:
+        source = HEAD + "}"
+        assert compile_source(source).kernels["k"] == read_signature(source, "k")
+
+
+class TestArguments:
+    def args(self) -> list[object]:
+        return [memory(np.zeros(32, np.float32)), memory(np.zeros(32, np.int32)), 1]
+
+    @pytest.mark.parametrize(
+        ("index", "given", "kind"),
+        [
+            (0, 1.5, errors.ArrayDTypeError),
+            (2, 1.5, errors.ArrayDTypeError),
+            (2, 1 << 40, errors.ArrayDTypeError),
+            (2, np.float32(1), errors.ArrayDTypeError),
+            (2, GlobalMemory(4), errors.ArrayDTypeError),
+        ],
+    )
+    def test_wrong_argument(self, index: int, given: object, kind: type[Exception]) -> None:
+        args = self.args()
+        args[index] = given
+        with pytest.raises(kind, match=["'x'", "", "'n'"][index]):
+            compile_source(HEAD + "}").launch("k", (1, 1, 1), (32, 1, 1), args)
+
+    def test_number_of_arguments(self) -> None:
+        with pytest.raises(errors.UsageError, match="takes 3 arguments, 2 given"):
+            compile_source(HEAD + "}").launch("k", (1, 1, 1), (32, 1, 1), self.args()[:2])
+
+    @pytest.mark.parametrize(
+        ("grid", "block"),
+        [((0, 1, 1), (32, 1, 1)), ((1, 70000, 1), (32, 1, 1)), ((1, 1, 1), (2048, 1, 1)),
+         ((1, 1, 1), (32, 33, 1)), ((1, 1, 1), (1, 1, 65))],
+    )  # fmt: skip
+    def test_impossible_launches(
+        self, grid: tuple[int, int, int], block: tuple[int, int, int]
+    ) -> None:
+        with pytest.raises(errors.LaunchConfigError):
+            compile_source(HEAD + "}").launch("k", grid, block, self.args())

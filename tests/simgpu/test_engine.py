@@ -1,0 +1,269 @@
+"""The event engine by itself: queues, sharing, copy engines, errors."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from simgpu.errors import DeviceError, UpstreamError
+from simgpu.engine import Engine
+from simgpu.queues import Command, EngineEvent, Queue, Resource, Work
+
+Spans = dict[str, tuple[float, float]]
+Job = tuple[int, float, float, Resource, float, float]
+
+
+class Bench:
+    """An engine, and a note of when what ran."""
+
+    def __init__(self) -> None:
+        self.engine = Engine()
+        self.spans: Spans = {}
+        self.waited: dict[str, float] = {}
+        self.skipped: dict[str, DeviceError] = {}
+
+    def run(
+        self,
+        queue: Queue,
+        name: str,
+        us: float,
+        demand: float = 0.0,
+        resource: Resource = "compute",
+        ready: float = 0.0,
+        op: int | None = None,
+        fault: DeviceError | None = None,
+        drain: float = 0.0,
+    ) -> None:
+        def begin() -> Work:
+            if fault is not None:
+                raise fault
+            return Work(us, demand, demand, drain)
+
+        def end(start: float, stop: float, waited: float) -> None:
+            self.spans[name] = (start, stop)
+            if waited:
+                self.waited[name] = waited
+
+        def skip(error: DeviceError) -> None:
+            self.skipped[name] = error
+
+        self.engine.submit(queue, Command(resource, ready, op, begin, end, skip))
+
+    def event(self, queue: Queue, op: int | None = None) -> EngineEvent:
+        event = EngineEvent()
+        self.engine.submit(queue, Command("none", 0.0, op, records=event))
+        return event
+
+    def wait(self, queue: Queue, event: EngineEvent, op: int | None = None) -> None:
+        self.engine.submit(queue, Command("none", 0.0, op, awaits=event))
+
+
+# Commands: queue, name, us and more of `Bench.run`; when each runs, and how long it waits for room.
+SCHEDULES: dict[str, tuple[list[tuple[Any, ...]], Spans, dict[str, float]]] = {
+    "one queue is in order": ([(0, n, 2.0, 0.1) for n in "abc"], {"a": (0, 2), "b": (2, 4), "c": (4, 6)}, {}),
+    "small kernels run side by side": (
+        [(0, "a", 5.0, 0.25), (1, "b", 5.0, 0.75)], {"a": (0, 5), "b": (0, 5)}, {}),
+    "what fills the device leaves nothing": (
+        [(0, "a", 5.0, 1.0), (1, "b", 5.0, 1.0)], {"a": (0, 5), "b": (5, 10)}, {"b": 5}),
+    # The first has 2 us of work left when it has handed out its last block; both get half of the device then.
+    "the next begins while the last blocks end": (
+        [(0, "a", 10.0, 1.0, "compute", 0.0, 2.0), (1, "b", 10.0, 1.0, "compute", 0.0, 2.0)],
+        {"a": (0, 12), "b": (8, 20)}, {"b": 8}),
+    "a drain delays nobody by itself": ([(0, "a", 10.0, 1.0, "compute", 0.0, 4.0)], {"a": (0, 10)}, {}),
+    # The small one would fit, but the block scheduler has not come to it.
+    "places are handed out in order": (
+        [(0, "a", 4.0, 0.75), (1, "b", 4.0, 0.5), (2, "c", 1.0, 0.1)],
+        {"a": (0, 4), "b": (0, 6), "c": (4, 5)}, {"c": 4}),
+    # It finds 0.25 of the device: half its demand.
+    "a kernel gets what earlier ones leave": (
+        [(0, "a", 10.0, 0.75), (1, "b", 10.0, 0.5)], {"a": (0, 10), "b": (0, 15)}, {}),
+    "one copy at a time in each direction": (
+        [(0, "in", 3.0, 0.0, "h2d"), (1, "also in", 3.0, 0.0, "h2d"), (2, "out", 3.0, 0.0, "d2h")],
+        {"in": (0, 3), "also in": (3, 6), "out": (0, 3)}, {}),
+    "nothing starts before it is enqueued": (
+        [(0, "a", 1.0, 0.0, "compute", 7.0), (0, "b", 1.0, 0.0, "compute", 7.5)],
+        {"a": (7, 8), "b": (8, 9)}, {}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_from_when_to_when_each_runs(name: str) -> None:
+    jobs, spans, waited = SCHEDULES[name]
+    bench = Bench()
+    queues = [bench.engine.queue(0) for _ in range(4)]
+    for queue, job, us, *more in jobs:
+        options = dict(zip(("demand", "resource", "ready", "drain"), more, strict=False))
+        bench.run(queues[queue], job, us, **options)
+    bench.engine.run_dry()
+    assert {job: pytest.approx(when) for job, when in bench.spans.items()} == spans
+    assert bench.waited == waited
+
+
+def test_devices_share_nothing() -> None:
+    bench = Bench()
+    for number in range(2):
+        bench.run(bench.engine.queue(number), f"kernel {number}", 4.0, 1.0)
+        bench.run(bench.engine.queue(number), f"copy {number}", 4.0, resource="h2d")
+    bench.engine.run_dry()
+    assert set(bench.spans.values()) == {(0.0, 4.0)}
+
+
+# Whose instructions take longer gets more: three quarters of it against one, and all of it in the end.
+@pytest.mark.parametrize(
+    ("turns", "expected"), [((1.0, 1.0), [6.0, 6.0]), ((3.0, 1.0), [4.0, 6.0])]
+)
+def test_kernels_that_have_places_share_what_throughput_there_is(
+    turns: tuple[float, float], expected: list[float]
+) -> None:
+    engine, ends = Engine(), list[float]()
+    for turn in turns:
+        work = Work(3.0, places=0.25, demand=1.0, turn=turn)
+        note = lambda start, end, waited: ends.append(end)  # noqa: E731
+        engine.submit(engine.queue(0), Command("compute", 0.0, begin=lambda w=work: w, end=note))
+    engine.run_dry()
+    assert ends == expected
+
+
+def test_an_event_orders_two_queues() -> None:
+    bench = Bench()
+    first, second = bench.engine.queue(0), bench.engine.queue(0)
+    bench.run(first, "a", 3.0, 0.1)
+    bench.wait(second, bench.event(first))
+    bench.run(second, "b", 1.0, 0.1)
+    bench.engine.run_dry()
+    assert bench.spans["b"] == (3.0, 4.0)
+
+
+def test_waiting_for_what_never_comes_is_noticed() -> None:
+    bench = Bench()
+    never = EngineEvent()
+    queue = bench.engine.queue(0)
+    bench.wait(queue, never)
+    done = bench.event(queue)
+    assert not bench.engine.run_to(done)
+
+
+def test_run_until_stops_in_time() -> None:
+    bench = Bench()
+    queue = bench.engine.queue(0)
+    bench.run(queue, "a", 4.0, 0.1)
+    bench.run(queue, "b", 4.0, 0.1)
+    bench.engine.run_until(6.0)
+    assert bench.spans == {"a": (0.0, 4.0)}
+    assert bench.engine.now == 6.0
+    bench.engine.run_dry()
+    assert bench.spans["b"] == (4.0, 8.0)
+
+
+def test_an_error_skips_the_rest_of_its_own_submission() -> None:
+    bench = Bench()
+    queue = bench.engine.queue(0)
+    fault = DeviceError("boom")
+    bench.run(queue, "bad", 1.0, op=1, fault=fault)
+    bench.run(queue, "rest", 1.0, op=1)
+    first = bench.event(queue, op=1)
+    bench.run(queue, "next", 1.0, op=2)
+    second = bench.event(queue, op=2)
+    bench.engine.run_dry()
+    assert bench.skipped == {"bad": fault, "rest": fault}
+    assert first.error is fault
+    assert second.error is None
+    assert bench.spans == {"next": (0.0, 1.0)}
+
+
+def test_an_error_travels_along_events() -> None:
+    bench = Bench()
+    one, two = bench.engine.queue(0), bench.engine.queue(0)
+    bench.run(one, "bad", 1.0, op=1, fault=DeviceError("boom"))
+    bench.wait(two, bench.event(one, op=1), op=2)
+    bench.run(two, "user", 1.0, op=2)
+    bench.engine.run_dry()
+    assert isinstance(bench.skipped["user"], UpstreamError)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "gap"), [("compute", "compute", 1.0), ("h2d", "compute", 4.0)]
+)
+def test_an_event_is_no_shorter_way_than_a_stream(
+    first: Resource, second: Resource, gap: float
+) -> None:
+    """In the recording of chapter 04 a fill starts 0.86 us after a kernel of another stream, as on one."""
+    bench = Bench()
+    one, two = (bench.engine.queue(0, pause=1.0, switch=4.0) for _ in range(2))
+    bench.run(one, "first", 10.0, 0.1, first)
+    bench.wait(two, bench.event(one))
+    bench.run(two, "second", 10.0, 0.1, second)
+    bench.engine.run_dry()
+    assert bench.spans == {"first": (0, 10), "second": (10 + gap, 20 + gap)}
+
+
+def test_an_event_of_long_ago_holds_nobody_back() -> None:
+    bench = Bench()
+    one, two = (bench.engine.queue(0, pause=1.0, switch=4.0) for _ in range(2))
+    bench.run(one, "first", 10.0, 0.1)
+    bench.wait(two, bench.event(one))
+    bench.run(two, "second", 10.0, 0.1, ready=30.0)
+    bench.engine.run_dry()
+    assert bench.spans["second"] == (30, 40)
+
+
+JOB = st.tuples(
+    st.integers(0, 3),  # queue
+    st.floats(0.0, 50.0),
+    st.just(0.0) | st.floats(1e-6, 1.0),  # no GPU has places for a million blocks
+    st.sampled_from(["compute", "h2d", "d2h"]),
+    st.floats(0.0, 20.0),  # since the last one was enqueued
+    st.floats(0.0, 1.0),  # the part of it that is left when its last block has a place
+)
+
+
+@given(jobs=st.lists(JOB, max_size=25))
+def test_whatever_is_submitted(jobs: list[Job]) -> None:
+    bench = Bench()
+    queues = [bench.engine.queue(0) for _ in range(4)]
+    clock = 0.0
+    order: dict[int, list[str]] = {}
+    facts: dict[str, tuple[float, float, Resource]] = {}
+    for number, (queue, us, demand, resource, later, drain) in enumerate(jobs):
+        clock += later
+        share = demand if resource == "compute" else 0.0
+        bench.run(queues[queue], str(number), us, share, resource, clock, drain=drain * us)
+        order.setdefault(queue, []).append(str(number))
+        facts[str(number)] = (us, clock, resource)
+    bench.engine.run_dry()
+    assert set(bench.spans) == set(facts)  # everything ran
+    for name, (start, end) in bench.spans.items():
+        us, ready, _ = facts[name]
+        assert start >= ready
+        assert end - start >= us - 1e-6  # never faster than alone
+    for names in order.values():
+        for before, after in pairwise(names):
+            assert bench.spans[before][1] <= bench.spans[after][0]
+    for engine in ("h2d", "d2h"):
+        copies = sorted(bench.spans[n] for n, fact in facts.items() if fact[2] == engine)
+        for (_, end), (start, _) in pairwise(copies):
+            assert end <= start
+
+
+@given(st.lists(JOB, max_size=15))
+def test_looking_more_often_changes_nothing(jobs: list[Job]) -> None:
+    def run(step: float | None) -> Spans:
+        bench = Bench()
+        queues = [bench.engine.queue(0) for _ in range(4)]
+        for number, (queue, us, demand, resource, _, drain) in enumerate(jobs):
+            share = demand if resource == "compute" else 0.0
+            bench.run(queues[queue], str(number), us, share, resource, drain=drain * us)
+        if step is not None:
+            for turn in range(1, 20):
+                bench.engine.run_until(step * turn)
+        bench.engine.run_dry()
+        return bench.spans
+
+    once, often = run(None), run(3.0)
+    assert once.keys() == often.keys()
+    for name, (start, end) in once.items():
+        assert often[name] == (pytest.approx(start, abs=1e-6), pytest.approx(end, abs=1e-6))

@@ -24,7 +24,6 @@ from asyncgpu_tutor.cuda_c.compile.signature import (
 from asyncgpu_tutor.cuda_c.cost.counts import NOT_SUMMED, Counts, LineCounts
 from asyncgpu_tutor.cuda_c.lockstep.team import Limits
 from asyncgpu_tutor.cuda_c.memory.allocation import GlobalMemory, MemoryState
-from asyncgpu_tutor.cuda_c.memory.textures import TextureForm
 from asyncgpu_tutor.cuda_c.run.kernel import Execution, LaunchResult
 from asyncgpu_tutor.cuda_c.run.program import Program, compile_source
 from asyncgpu_tutor.cuda_c.text.published import device_code, for_compiler
@@ -42,7 +41,6 @@ __all__ = [
     "Parameter",
     "Program",
     "Signature",
-    "TextureForm",
     "compile_source",
     "device_code",
     "for_compiler",

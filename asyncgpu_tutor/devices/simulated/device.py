@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from asyncgpu_tutor.cuda_c import GlobalMemory, TextureForm, compile_source
+from asyncgpu_tutor.cuda_c import GlobalMemory, compile_source
 from asyncgpu_tutor.devices.protocol import (
     USUAL_LIMITS,
     Argument,
@@ -261,13 +261,6 @@ class SimDevice:
     ) -> None:
         """Copy within the device."""
         self.enqueue(commands.device_copy(self.spec, target, source, nbytes), stream)
-
-    def texture(self, source: Memory, form: TextureForm, name: str, stream: Stream) -> SimMemory:
-        """A copy in memory of its own, which is only read; see `Device.texture`."""
-        made = self.malloc(form.nbytes, name, stream)
-        made.cells.texture, made.cells.readonly = form, True
-        self.copy_from_device_async(made, source, form.nbytes, stream)
-        return made
 
     # ------------------------------------------------------------------ kernels
     def activate(self) -> int | None:

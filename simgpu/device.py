@@ -25,7 +25,7 @@ from asyncgpu_tutor.traces.spans import Draft, SpanKind, SpanLog, call_name
 from asyncgpu_tutor.traces.spans.tag import current_operation, forbid_nested_wait
 from simgpu import launches as commands
 from simgpu.adversary import Adversary, Whim
-from simgpu.cuda_c import GlobalMemory, TextureForm, compile_source
+from simgpu.cuda_c import GlobalMemory, compile_source
 from simgpu.errors import DeviceError, DeviceMismatchError, StreamRaceError, UpstreamError
 from simgpu.gpus import find_spec
 from simgpu.graph import SimReplay
@@ -261,13 +261,6 @@ class SimDevice:
     ) -> None:
         """Copy within the device."""
         self.enqueue(commands.device_copy(self.spec, target, source, nbytes), stream)
-
-    def texture(self, source: Memory, form: TextureForm, name: str, stream: Stream) -> SimMemory:
-        """A copy in memory of its own, which is only read; see `Device.texture`."""
-        made = self.malloc(form.nbytes, name, stream)
-        made.cells.texture, made.cells.readonly = form, True
-        self.copy_from_device_async(made, source, form.nbytes, stream)
-        return made
 
     # ------------------------------------------------------------------ kernels
     def activate(self) -> int | None:

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asyncgpu_tutor.arrays.handles import DeviceArray, Partition
-from asyncgpu_tutor.arrays.textures import Texture
 from asyncgpu_tutor.devices.protocol import Dim3
 from asyncgpu_tutor.errors import ArrayDTypeError, KernelFault, UsageError
 from asyncgpu_tutor.kernels import Kernel
@@ -129,10 +128,6 @@ def watch(
         )
     given: list[Any] = []
     for parameter, arg in zip(parameters, args, strict=True):
-        if parameter.texture and isinstance(arg, Texture):
-            seen.shapes[parameter.name] = arg.shape
-            given.append(_texels(arg))
-            continue
         if not parameter.pointer:
             given.append(arg)
             continue
@@ -171,18 +166,6 @@ def _on_host(kernel: str, name: str, given: Any) -> NDArray[Any]:
             f"DeviceArray, not {type(given).__name__}"
         )
     return cast("NDArray[Any]", array)
-
-
-def _texels(texture: Texture) -> GlobalMemory:
-    """What a kernel reads of a texture. Nothing writes to that, so it needs no copy."""
-    cells = getattr(texture._memory, "cells", None)
-    if cells is None:
-        raise UsageError(
-            f"show_threads runs on the host, and texture {texture.name!r} is on {texture.device.name}: make "
-            "it in a block of agt.using('sim')"
-        )
-    texture.device.synchronize()  # the copy may be under way
-    return cells
 
 
 def _place(number: int, size: Dim3) -> tuple[int, int, int]:

@@ -337,8 +337,7 @@ def show_threads(
     kernel : Kernel
         What to launch.
     *args
-        As for a call of the kernel: numbers, for pointers NumPy arrays or device arrays, and textures of a
-        simulated device.
+        As for a call of the kernel: numbers, and for pointers NumPy arrays or device arrays.
     grid, block : int or tuple of int
         As for a call of the kernel: blocks, and threads of a block; at most 4096 threads in all. May be left
         out if an argument is a partition.

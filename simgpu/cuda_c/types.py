@@ -185,14 +185,12 @@ ULLONG = _scalar("unsigned long long", np.uint64, "uint", 10)
 HALF = _scalar("half", np.float16, "float", 11)
 FLOAT = _scalar("float", np.float32, "float", 12)
 DOUBLE = _scalar("double", np.float64, "float", 13)
-# The number of a texture: what it stands for is found where it is read.
-TEXTURE = _scalar("cudaTextureObject_t", np.uint64, "uint", 10)
 NULLPTR = Pointer(VOID, const=False)
 
 SCALARS: dict[str, Scalar] = {
     s.name: s
     for s in (BOOL, CHAR, SCHAR, UCHAR, SHORT, USHORT, INT, UINT, LONG, ULONG, LLONG, ULLONG, HALF,
-              FLOAT, DOUBLE, TEXTURE)
+              FLOAT, DOUBLE)
 }  # fmt: skip
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from simgpu.spec import DeviceSpec
 from simgpu.report.kernel_report import KernelReport, load_store_gb_s, peak_gflops
+from simgpu.spec import DeviceSpec
 
 Cell = Callable[[KernelReport], str]
 

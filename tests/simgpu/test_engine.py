@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simgpu.errors import DeviceError, UpstreamError
 from simgpu.engine import Engine
+from simgpu.errors import DeviceError, UpstreamError
 from simgpu.queues import Command, EngineEvent, Queue, Resource, Work
 
 Spans = dict[str, tuple[float, float]]

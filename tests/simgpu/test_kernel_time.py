@@ -6,8 +6,8 @@ import dataclasses
 
 import numpy as np
 
-from simgpu.gpus import SPECS
 from simgpu.cuda_c import Counts
+from simgpu.gpus import SPECS
 from simgpu.times import kernel_time
 from tests.simgpu.cuda_c.support import launch
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simgpu.errors import DeviceAssertError, UninitialisedReadError
 from simgpu.cuda_c import GlobalMemory, compile_source, read_signature
+from simgpu.errors import DeviceAssertError, UninitialisedReadError
 from simgpu.launch_cache import EACH, LONG, Remembered
 from simgpu.launches import SimFunction
 

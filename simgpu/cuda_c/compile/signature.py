@@ -35,7 +35,7 @@ from simgpu.cuda_c.syntax.parser import parse
 from simgpu.cuda_c.text.lexer import tokenise
 from simgpu.cuda_c.text.preprocessor import preprocess
 from simgpu.cuda_c.text.source import Position, Source
-from simgpu.cuda_c.types import TEXTURE, Array, CType, Pointer, Scalar, Struct, spelled
+from simgpu.cuda_c.types import Array, CType, Pointer, Scalar, Struct, spelled
 from simgpu.errors import KernelCompileError, UnsupportedFeatureError, UsageError
 
 PLACED = {"__constant__", "__device__", "__managed__"}
@@ -53,7 +53,6 @@ class Parameter:
     # NumPy's type of one element; None for a struct. A vector such as float4 has that of its components.
     dtype: np.dtype[Any] | None
     record: np.dtype[Any] | None = None  # of a struct or vector that is passed by value
-    texture: bool = False  # whether it is a texture, which has no dtype, and is only read
 
 
 @dataclass(frozen=True)
@@ -127,12 +126,10 @@ def signature_of(
         ctype = param_type(c, param)
         pointer = isinstance(ctype, Pointer)
         target = ctype.target if isinstance(ctype, Pointer) else ctype
-        texture = ctype == TEXTURE
-        const = ctype.const if isinstance(ctype, Pointer) else texture
-        dtype = None if texture else _dtype(target)
+        const = isinstance(ctype, Pointer) and ctype.const
         record = None if pointer or not isinstance(target, Struct) else record_dtype(target)
         parameters.append(
-            Parameter(param.name, spelled(target), pointer, const, dtype, record, texture)
+            Parameter(param.name, spelled(target), pointer, const, _dtype(target), record)
         )
     return Signature(name, tuple(parameters), variables)
 

@@ -26,7 +26,6 @@ from simgpu.cuda_c.memory import access
 from simgpu.cuda_c.memory.pointers import Ptr
 from simgpu.cuda_c.text.source import Position
 from simgpu.cuda_c.types import (
-    TEXTURE,
     VOID,
     Array,
     CType,
@@ -164,8 +163,8 @@ def _register_reader(
 
 
 def has_pointer(ctype: CType) -> bool:
-    """Whether a value has an address in it, or the number of a texture, which leads to memory as well."""
-    return any(isinstance(leaf, Pointer) or leaf == TEXTURE for leaf, _ in leaves(ctype))
+    """Tell whether a value has an address in it."""
+    return any(isinstance(leaf, Pointer) for leaf, _ in leaves(ctype))
 
 
 def writable(c: Context, expr: Expr, at: Position) -> Place:

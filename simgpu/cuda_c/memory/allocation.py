@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from simgpu.cuda_c.memory.textures import TextureForm
-
 
 @dataclass(frozen=True, eq=False)
 class MemoryState:
@@ -47,7 +45,6 @@ class GlobalMemory:
         self.address = 0  # where it is on its device; 0 if it is on none
         self.readonly = False  # whether a kernel that writes to it fails
         self.mapped = room is not None  # whether it is the host's, who may write to it at any time
-        self.texture: TextureForm | None = None  # how kernels read it, if it is a texture
         self.advice = ""  # what a message about a read of what nothing has written adds
         # If set, kernels note here which bytes they store to: 1 for each.
         self.trail: NDArray[np.uint8] | None = None

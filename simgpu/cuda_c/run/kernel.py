@@ -28,10 +28,9 @@ from simgpu.cuda_c.run.parameter_values import (
     number_for,
     pointee,
     record_for,
-    texture_for,
 )
 from simgpu.cuda_c.text.source import Source
-from simgpu.cuda_c.types import TEXTURE, Pointer, Scalar, Struct, leaves, size_of
+from simgpu.cuda_c.types import Pointer, Scalar, Struct, leaves, size_of
 from simgpu.errors import LaunchConfigError, UsageError
 
 
@@ -185,11 +184,6 @@ class CompiledKernel:
                 values[variable.slot] = NULL
             elif isinstance(variable.type, Struct):
                 values[variable.slot] = record_for(self.name, variable, given, addresses)
-            elif variable.type == TEXTURE:
-                memory = texture_for(self.name, variable, given)
-                region = regions.setdefault(id(memory), GlobalRegion(memory, launch, 4, False))
-                addresses.place(region, variable.name, memory)
-                values[variable.slot] = addresses.number(Ptr(region, 0, 1, 0, variable.name))
             elif isinstance(variable.type, Pointer):
                 pointers.append((variable, memory_for(self.name, variable, given)))
             else:

@@ -79,16 +79,6 @@ def memory_for(kernel: str, variable: Variable, given: Argument) -> GlobalMemory
     )
 
 
-def texture_for(kernel: str, variable: Variable, given: Argument) -> GlobalMemory:
-    """An argument for a texture."""
-    if isinstance(given, GlobalMemory) and given.texture is not None:
-        return given
-    raise ArrayDTypeError(
-        f"kernel '{kernel}': the parameter '{variable.name}' is a texture, {type(given).__name__} was given: "
-        "pass what agt.texture(x).sync() makes of the array"
-    )
-
-
 def number_for(kernel: str, variable: Variable, given: Argument) -> Any:
     """An argument as a number of its parameter's type."""
     ctype = variable.type

@@ -41,13 +41,11 @@ WRONG = [
     "int a[2] = {1, 2, 3};", "int a[0];", "int a[-1];", "else x[i] = 1;", "void v;", "unsigned float u = 1;",
     'printf("%d");', "int* p = o; p = p * 2;", "case 1: o[i] = 1;", "o[i] = sizeof(nope);",
     "kernel<<<1, 1>>>();", "__shfl_sync(0xffffffff, i, 0, 5);", 'printf("100%\\n");', 'printf("%q", 3);',
-    "x[i] = tex2D<float>(x, 1, 2);", "x[i] = tex2D<double>(0, 1, 2);",
-    "float3 p = tex1D<float3>(0, 1);",
 ]  # fmt: skip
 _SOME_ARE_UNSUPPORTED = {"kernel<<<1, 1>>>();", "case 1: o[i] = 1;"}
 
 FILES_WRONG = [
-    "texture<float, 2> image;\n" + HEAD + "x[i] = tex2D(image, 1, 2); }",
+    "texture<float, 2> image;\n" + HEAD + "x[i] = image; }",
     "#if 1\n",
     "#endif\n",
     "#define F(a) a\n__device__ int g() { return F(1, 2); }\n",
@@ -103,11 +101,12 @@ INSTEAD = [
     ("o[i] = __nv_cvt_float_to_fp8(1.0f, 0, 0);", "", "8 bits", "half or float"),
     ("cudaSurfaceObject_t t = 0;", "", "cudaSurfaceObject_t", "write to it"),
     ("surf2Dwrite(x[i], 0, 4, 0);", "", "surfaces", "pass the array"),
-    ("x[i] = tex2DLod<float>(i, 1.0f, 2.0f, 0.0f);", "", "levels of detail", "tex2D"),
-    ("x[i] = tex1DLayered<float>(i, 1.0f, 2);", "", "layers", "tex1D"),
-    ("x[i] = texCubemap<float>(i, 1.0f, 2.0f, 0.0f);", "", "cubemaps", "tex2D"),
-    ("float4 p = tex2Dgather<float4>(i, 1.0f, 2.0f);", "", "gathering", "tex2D"),
-    ("tex2D(x, i, 1.0f, 2.0f);", "", "this form of tex2D()", "v = tex2D<float>(texture, x, y)"),
+    ("cudaTextureObject_t t = 0;", "", "cudaTextureObject_t", "as a pointer"),
+    ("x[i] = tex1Dfetch<float>(0, i);", "", "textures", "ordinary loads"),
+    ("float4 p = tex2D<float4>(i, 1.0f, 2.0f);", "", "textures", "as a pointer"),
+    ("x[i] = tex2DLod<float>(i, 1.0f, 2.0f, 0.0f);", "", "textures", "ordinary loads"),
+    ("x[i] = texCubemap<float>(i, 1.0f, 2.0f, 0.0f);", "", "textures", "ordinary loads"),
+    ("tex2D(x, i, 1.0f, 2.0f);", "", "textures", "ordinary loads"),
     ("nvstd::function<int(int)> f;", "", "nvstd::function", "a pointer to a function"),
     ("curandStateMRG32k3a_t s;", "#include <curand_kernel.h>\n", "curandStateMRG32k3a_t", "curandStatePhilox4_32_10_t"),
     ("curandState s; o[i] = curand_poisson(&s, 2.0);", "#include <curand_kernel.h>\n", "XORWOW and Philox4_32_10", "as an array"),

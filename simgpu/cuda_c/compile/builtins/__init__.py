@@ -12,12 +12,11 @@ from simgpu.cuda_c.compile.builtins import (
     mathematics,
     misc,
     synchronisation,
-    textures,
     warps,
     xorwow,
 )
 from simgpu.cuda_c.compile.builtins.common import Handler
-from simgpu.cuda_c.syntax.tokens_and_types import OTHER_TEXTURES
+from simgpu.cuda_c.syntax.tokens_and_types import TEXTURES
 
 _TABLE: dict[str, Handler] = {
     **mathematics.TABLE,
@@ -28,7 +27,6 @@ _TABLE: dict[str, Handler] = {
     **synchronisation.TABLE,
     **misc.TABLE,
     **xorwow.TABLE,
-    **textures.TABLE,
 }
 
 _REFUSED = {
@@ -44,7 +42,7 @@ _REFUSED_KINDS = {
         "of cuRAND the generators XORWOW and Philox4_32_10 are there, with their uniform, normal and "
         "log-normal numbers, and this is not supported: pass random numbers as an array"
     ),
-    **OTHER_TEXTURES,
+    **TEXTURES,
     "this_cluster|map_shared_rank|cluster_group": (
         "clusters of blocks are not supported: let blocks meet at a barrier of the grid (this_grid().sync())"
     ),

@@ -3,51 +3,34 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from asyncgpu_tutor.devices.protocol import (
-    USUAL_LIMITS,
-    Argument,
-    Call,
-    Dim3,
-    Event,
-    Function,
-    HostBuffer,
-    Memory,
-    Stream,
-)
-from asyncgpu_tutor.traces.spans import Draft, SpanKind, SpanLog, call_name
-from asyncgpu_tutor.traces.spans.tag import current_operation, forbid_nested_wait
 from simgpu import launches as commands
 from simgpu.adversary import Adversary, Whim
+from simgpu.common import Call, Caller, Dim3, HostBuffer, Kind, Recorder
 from simgpu.cuda_c import GlobalMemory, compile_source
 from simgpu.errors import DeviceError, DeviceMismatchError, StreamRaceError, UpstreamError
 from simgpu.gpus import find_spec
-from simgpu.graph import SimReplay
+from simgpu.graph import Replay
 from simgpu.launch_cache import LAUNCHES
-from simgpu.launches import Launched, Piece, SimFunction
+from simgpu.launches import Function, Launched, Piece
 from simgpu.machine import Machine, Wake, exclusive
-from simgpu.memory import Heap, SimMemory
+from simgpu.memory import Heap, Memory
 from simgpu.order import Access, Clock
 from simgpu.queues import Command, EngineEvent, Work
 from simgpu.sampled_reference import LARGE, Reference, StandIn
 from simgpu.spec import H200, DeviceSpec
-from simgpu.stream import SimEvent, SimStream
+from simgpu.stream import Event, Stream
 from simgpu.times import staging_time, unstaging_time
 
 _NO_WHIM = Whim()
 
-# A round trip over mapped memory: 7.4 us for one block, 26 us for 132 that Python answers all at once with
-# NumPy, measured on an H200 with CuPy 14.2 (2026-11-21).
-ROUND_US, ANSWER_US = 7.25, 0.145
 
-
-class SimDevice:
+class Device:
     """A GPU that exists in the imagination, down to the microsecond.
 
     Parameters
@@ -69,12 +52,11 @@ class SimDevice:
     load_us : float
         What it costs the host to compile and load a kernel that is new to the device, in us. 0 is a
         program that was warmed up.
+    caller : Caller
+        The program that makes the calls, if it makes them in groups, or must not wait at times.
     """
 
-    simulated = True
-    clock = "simulated"
-    patience_us = 0.0  # to wait moves the clock to the end at once; to look would take time
-    limits = USUAL_LIMITS
+    stream_type: ClassVar[type[Stream]] = Stream
 
     def __init__(
         self,
@@ -85,21 +67,23 @@ class SimDevice:
         adversary: int | None = None,
         stand_in_above: float = LARGE,
         load_us: float = 0.0,
+        caller: Caller | None = None,
     ) -> None:
         self.ordinal = ordinal
         self.spec = spec = find_spec(spec) if isinstance(spec, str) else spec
         self.machine = machine or Machine()
+        self.caller = caller or Caller()
         self.adversary = None if adversary is None else Adversary(adversary)
         self.stand_in_above = stand_in_above
         self.load_us = load_us
         self.heap = Heap(spec.memory_bytes)
-        self.log: SpanLog | None = None
+        self.recorder: Recorder | None = None  # where spans are written while somebody records
         self.observers: list[Callable[[Launched], None]] = []  # of every kernel that is executed
-        self._functions: dict[tuple[str, str, Reference | None, bool], SimFunction] = {}
-        self._streams: weakref.WeakSet[SimStream] = weakref.WeakSet()
+        self._functions: dict[tuple[str, str, Reference | None, bool], Function] = {}
+        self._streams: weakref.WeakSet[Stream] = weakref.WeakSet()
         self._next_stream = 0
         self._submission: int | None = None
-        self.default_stream = self.create_stream()
+        self._default_stream = self.create_stream()
 
     def __repr__(self) -> str:
         return f"<{self.name}: {self.description}>"
@@ -127,8 +111,8 @@ class SimDevice:
         return self.machine.spend(us)
 
     def begin_submission(self) -> None:
-        """The host pays for a new submission, at the first call that belongs to it."""
-        op, _ = current_operation()
+        """The host pays for a new group of calls, at the first one that belongs to it."""
+        op, _ = self.caller.group()
         if op is not None and op != self._submission:
             self._submission = op
             self.spend(self.spec.submit_us)
@@ -146,10 +130,6 @@ class SimDevice:
         """Keep the host busy for `us` microseconds."""
         self._host_span("work", name, *self.spend(us))
 
-    async def sleep(self, us: float) -> None:
-        """Let other tasks run for `us` microseconds."""
-        await self.machine.sleep(us)
-
     @exclusive
     def block(
         self, event: EngineEvent, before: Clock, name: str, heads: tuple[int, ...] = ()
@@ -162,15 +142,18 @@ class SimDevice:
         self._host_span("wait", f"synchronize {name}", *span, heads)
         self.machine.observe(before)
 
-    def watch(self, event: Event, wake: Wake) -> None:
-        """Call `wake` after `event`; see `Device.watch`."""
-        point = _sim_event(event)
+    def watch(self, event: object, wake: Wake) -> None:
+        """Call `wake` once, after `event`, with the error of the work before it or None.
+
+        That is when somebody calls the machine's `advance`, or its `wake` for what has passed by then.
+        """
+        point = _as_event(event)
         self.machine.watch(point.state, point.before, wake, self.spec.wake_us)
 
     @exclusive
     def synchronize(self) -> None:
         """Block the host until the device has nothing left to do, and raise what went wrong in it."""
-        forbid_nested_wait("device.synchronize()")
+        self.caller.before_wait("device.synchronize()")
         for stream in sorted(self._streams, key=lambda s: s.number):
             if not stream.queue.idle:
                 stream.drain()
@@ -183,56 +166,49 @@ class SimDevice:
             raise failures[0]
 
     # ------------------------------------------------------------------ streams
+    @property
+    def default_stream(self) -> Stream:
+        """The stream that legacy CUDA calls null."""
+        return self._default_stream
+
     @exclusive
-    def create_stream(self) -> SimStream:
+    def create_stream(self) -> Stream:
         """A new stream, not ordered with any other."""
-        stream = SimStream(self, self._next_stream)
+        stream = self.stream_type(self, self._next_stream)
         self._next_stream += 1
         self._streams.add(stream)
         return stream
 
-    def adopt_stream(self, foreign: object) -> Stream | None:
-        """Only this device's own streams are known to it."""
-        return foreign if isinstance(foreign, SimStream) and foreign.device is self else None
-
     # ------------------------------------------------------------------ memory
     @exclusive
-    def malloc(self, nbytes: int, name: str, stream: Stream) -> SimMemory:
+    def malloc(self, nbytes: int, name: str, stream: object) -> Memory:
         """Allocate."""
         self.call(f"malloc {name}", self.spec.call_malloc_us)
-        return self.heap.take(self, nbytes, name)
+        return self.heap.take(nbytes, name, self.memory_of)
 
-    def adopt_array(self, foreign: object) -> tuple[Memory, tuple[int, ...], np.dtype[Any]] | None:
-        """No other library has memory on a simulated device."""
-        return None
+    def memory_of(self, cells: GlobalMemory, ptr: int) -> Memory:
+        """Bytes of the interpreter, as this device gives them out."""
+        return Memory(cells, ptr)
 
     def pinned(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> HostBuffer:
         """A host array that counts as page-locked."""
         return self.machine.pinned(shape, dtype)
 
-    def map_host(self, host: HostBuffer, name: str) -> SimMemory:
+    def map_host(self, host: HostBuffer, name: str) -> Memory:
         """The memory of a whole pinned array, as a kernel sees it."""
         room = self.machine.room_of(host)
         cells = GlobalMemory(host.nbytes, name, room)
-        return SimMemory(self, cells, self.heap.address(host.nbytes))
-
-    async def until_waited_for(self, answered: int, look: Callable[[], object]) -> None:
-        """Wait until a kernel is waiting for the host; see `Device.until_waited_for`."""
-        await self.machine.until_paused(ROUND_US + answered * ANSWER_US)
-
-    def answering(self, more: int) -> None:
-        """The host is at work on so many more answers: see `Machine.answering`."""
-        self.machine.answering += more
+        return self.memory_of(cells, self.heap.address(host.nbytes))
 
     def is_pinned(self, array: HostBuffer) -> bool:
         """Whether `pinned` made this array, or the one that it is a view of; of no bytes, always."""
         return self.machine.is_pinned(array)
 
-    def memset_async(self, memory: Memory, value: int, nbytes: int, stream: Stream) -> None:
+    def memset_async(self, memory: object, value: int, nbytes: int, stream: object) -> None:
         """Set the first `nbytes` bytes to `value`."""
         self.enqueue(commands.memset(self.spec, memory, value, nbytes), stream)
 
-    def copy_from_host_async(self, memory: Memory, host: HostBuffer, stream: Stream) -> None:
+    def copy_from_host_async(self, memory: object, host: HostBuffer, stream: object) -> None:
         """Copy a C-contiguous host array to the start of `memory`.
 
         From pageable memory the host first copies into a staging buffer, and is busy with that.
@@ -241,7 +217,7 @@ class SimDevice:
         staging = 0.0 if pinned else staging_time(self.spec, host.nbytes)
         self.enqueue(commands.upload(self.spec, memory, host, pinned, staging), stream)
 
-    def copy_to_host_async(self, host: HostBuffer, memory: Memory, stream: Stream) -> None:
+    def copy_to_host_async(self, host: HostBuffer, memory: object, stream: object) -> None:
         """Copy the start of `memory` to a C-contiguous host array.
 
         To pageable memory the call returns when the copy is done.
@@ -257,22 +233,15 @@ class SimDevice:
             self.spend(unstaging_time(self.spec, host.nbytes))
 
     def copy_from_device_async(
-        self, target: Memory, source: Memory, nbytes: int, stream: Stream
+        self, target: object, source: object, nbytes: int, stream: object
     ) -> None:
         """Copy within the device."""
         self.enqueue(commands.device_copy(self.spec, target, source, nbytes), stream)
 
     # ------------------------------------------------------------------ kernels
-    def activate(self) -> int | None:
-        """A simulated host needs no current device."""
-        return None
-
-    def restore(self, before: int) -> None:
-        """See `activate`."""
-
     def get_function(
         self, source: str, name: str, reference: Reference | None = None, contract: bool = False
-    ) -> SimFunction:
+    ) -> Function:
         """Compile for the interpreter, once for each source.
 
         Products and sums are rounded one by one unless they are to `contract`, as on the CUDA device. Of a
@@ -290,81 +259,66 @@ class SimDevice:
                 if reference is not None
                 else None
             )
-            function = SimFunction(program, signature, source, stand_in, LAUNCHES, contract)
+            function = Function(program, signature, source, stand_in, LAUNCHES, contract)
             self._functions[source, name, reference, contract] = function
         return function
 
-    def variable(self, function: Function, name: str, nbytes: int) -> SimMemory:
+    def variable(self, function: object, name: str, nbytes: int) -> Memory:
         """The memory of a `__constant__` or `__device__` variable of a kernel's file."""
-        if type(function) is not SimFunction:
+        if not isinstance(function, Function):
             raise DeviceMismatchError(f"{function!r} was not compiled for {self.name}")
-        return SimMemory(self, function.program.variables[name], 0)
+        return self.memory_of(function.program.variables[name], 0)
 
     def launch(
         self,
         function: object,
         grid: Dim3,
         block: Dim3,
-        args: Sequence[Argument],
+        args: Sequence[object],
         shared_mem: int,
-        stream: Stream,
+        stream: object,
     ) -> None:
         """Enqueue one launch."""
-        if not isinstance(function, SimFunction):
+        if not isinstance(function, Function):
             raise DeviceMismatchError(f"{function!r} was not compiled for {self.name}")
         piece = commands.kernel_launch(
             self.spec, function, grid, block, args, shared_mem, self.observers, self.heap.find
         )
         self.enqueue(piece, stream)
 
-    def prepare(self, calls: Sequence[Call]) -> SimReplay:
+    def prepare(self, calls: Sequence[Call]) -> Replay:
         """Make these calls ready."""
-        return SimReplay(self, calls)
+        return Replay(self, calls)
 
     # ------------------------------------------------------------------ recording
-    def start_log(self, numbers: Iterator[int], source: str = "auto") -> None:
-        """Begin to write spans into `log`. There is one source of times: the model."""
-        self.log = SpanLog(self.name, numbers, clock=self.clock)
-
     @exclusive
-    def settle_log(self) -> None:
+    def settle(self) -> None:
         """Simulate the rest of what is enqueued; the host comes back when it is done."""
         self.machine.settle()
         for stream in self._streams:
             self.machine.observe(stream.clock)
 
-    def stop_log(self) -> None:
-        """Write no more spans."""
-        self.log = None
-
-    def export(self, array: Any) -> AbstractContextManager[Any]:
-        """There is no CuPy array behind a simulated one."""
-        raise DeviceMismatchError(
-            f"{array!r} is on a simulated device: other CUDA libraries cannot see it. Use "
-            "op.to_host() to get a NumPy array."
-        )
-
     def _host_span(
         self,
-        kind: SpanKind,
+        kind: Kind,
         name: str,
         start: float,
         end: float,
         waits_for: tuple[int, ...] = (),
         detail: Mapping[str, object] | None = None,
     ) -> int | None:
-        if self.log is None:
+        if self.recorder is None:
             return None
-        op, label = current_operation()
-        draft = self.log.draft(
+        op, label = self.caller.group()
+        draft = self.recorder.draft(
             kind, name, None, op=op, label=label, waits_for=waits_for, detail=detail
         )
-        return self.log.finish(draft, start, end).id
+        return self.recorder.finish(draft, start, end).id
 
     # ------------------------------------------------------------------ enqueueing
     @exclusive
     def enqueue(
-        self, piece: Piece, stream: Stream, graph_call: int | None = None, *, in_graph: bool = False
+        self, piece: Piece, stream: object, graph_call: int | None = None, *, in_graph: bool = False
     ) -> None:
         """The host makes the call for a piece of work, and the stream has one more.
 
@@ -383,11 +337,12 @@ class SimDevice:
         except StreamRaceError:
             self.machine.host_history.withdraw(access)
             raise
-        op, label = current_operation()
+        op, label = self.caller.group()
         kind, name = piece.kind, piece.name
-        call = graph_call if in_graph else self.call(call_name(kind, name), piece.cost)
-        log = self.log
-        draft: Draft | None = None
+        does = "launch" if kind == "kernel" else "enqueue"
+        call = graph_call if in_graph else self.call(f"{does} {name}", piece.cost)
+        log = self.recorder
+        draft: Any = None
         if log is not None:
             draft = log.draft(
                 kind, name, target.number, op=op, label=label, call=call, detail=piece.detail
@@ -447,14 +402,14 @@ class SimDevice:
             if host is not None:
                 touch(host, memories[0].cells.name, access, now, writes=writes)
 
-    def own(self, stream: Stream) -> SimStream:
+    def own(self, stream: object) -> Stream:
         """A stream, if it is one of this device's."""
-        if not isinstance(stream, SimStream) or stream.device is not self:
+        if not isinstance(stream, Stream) or stream.device is not self:
             raise DeviceMismatchError(f"{stream!r} is not a stream of {self.name}")
         return stream
 
 
-def _sim_event(event: Event) -> SimEvent:
-    if not isinstance(event, SimEvent):
+def _as_event(event: object) -> Event:
+    if not isinstance(event, Event):
         raise DeviceMismatchError(f"{event!r} is not an event of a simulated device")
     return event

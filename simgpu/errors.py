@@ -1,3 +1,190 @@
-"""The errors of the simulated GPU; a tree of its own takes the place of these."""
+"""What goes wrong on a simulated GPU, as a tree of errors.
 
-from asyncgpu_tutor.errors import *  # noqa: F403
+::
+
+    SimGpuError
+     ├─ UsageError                  the call is wrong; nothing reached the device
+     │   ├─ ArrayShapeError         (also a ValueError)
+     │   ├─ ArrayDTypeError         (also a TypeError)
+     │   ├─ LaunchConfigError       (also a ValueError)
+     │   └─ DeviceMismatchError     memory, a stream or a function of another device
+     ├─ KernelCompileError          the source is not CUDA C; has line and column
+     │   └─ UnsupportedFeatureError CUDA C that this GPU does not run
+     └─ DeviceError                 the device failed while it worked
+         ├─ OutOfMemoryError
+         ├─ UpstreamError           work did not run, since what it waited for had failed
+         ├─ StreamRaceError         two pieces of work touch one array, and nothing orders them
+         ├─ HostBufferError         a host array was changed while a copy was reading it
+         ├─ ReferenceMismatchError  a kernel does not do what its reference in NumPy does
+         └─ KernelFault             names kernel, line, block and thread where known
+             ├─ OutOfBoundsError
+             ├─ MisalignedError
+             ├─ ReadOnlyError
+             ├─ UninitialisedReadError
+             ├─ RaceError
+             ├─ BarrierError
+             ├─ WarpError           a lane that is not there was asked for its value
+             ├─ DivisionByZeroError
+             ├─ DeviceAssertError   the kernel's own assert()
+             ├─ DeadlockError       threads wait for what nobody will do
+             └─ RunawayKernelError  the step budget is used up, or a loop can be seen not to end
+
+Catch the broadest one that you can handle. Each message says what was wrong, what was given, and what
+to do about it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+class SimGpuError(Exception):
+    """Base of everything that this package raises on purpose."""
+
+
+class UsageError(SimGpuError):
+    """The call is wrong. Nothing was enqueued."""
+
+
+class ArrayShapeError(UsageError, ValueError):
+    """Shapes that do not fit each other or the operation."""
+
+
+class ArrayDTypeError(UsageError, TypeError):
+    """An element type, or a type of argument, that the operation does not take."""
+
+
+class LaunchConfigError(UsageError, ValueError):
+    """A grid, block or partition that no launch can have."""
+
+
+class DeviceMismatchError(UsageError, ValueError):
+    """Memory, a stream or a function that belongs to another device."""
+
+
+class KernelCompileError(SimGpuError):
+    """The source of a kernel is not accepted.
+
+    Attributes
+    ----------
+    line, column : int or None
+        Where, counted from 1, in the source as it was given.
+    """
+
+    def __init__(self, message: str, *, line: int | None = None, column: int | None = None) -> None:
+        super().__init__(message)
+        self.line = line
+        self.column = column
+
+
+class UnsupportedFeatureError(KernelCompileError):
+    """CUDA C that a GPU takes and this one refuses, rather than run it wrongly."""
+
+
+class DeviceError(SimGpuError, RuntimeError):
+    """The device failed while it worked."""
+
+
+class OutOfMemoryError(DeviceError):
+    """An allocation did not fit."""
+
+
+class UpstreamError(DeviceError):
+    """This work did not run, because some that it waits for had failed."""
+
+
+class StreamRaceError(DeviceError):
+    """Two pieces of work touch one array, at least one writes, and nothing orders them."""
+
+
+class HostBufferError(DeviceError):
+    """A host array was changed while a copy was reading it."""
+
+
+class ReferenceMismatchError(DeviceError):
+    """A kernel does not do what its reference in NumPy does."""
+
+
+@dataclass(frozen=True)
+class FaultSite:
+    """Where in a launch something went wrong. Each field is None where it is not known.
+
+    Attributes
+    ----------
+    kernel : str
+        Name of the kernel.
+    line : int
+        Line of the source, from 1.
+    block, thread : tuple of int
+        `blockIdx` and `threadIdx` of the first offending thread, (x, y, z).
+    array : str
+        Name of the parameter or variable that was touched.
+    index, bound : int
+        The element asked for, and how many there are.
+    """
+
+    kernel: str | None = None
+    line: int | None = None
+    block: tuple[int, int, int] | None = None
+    thread: tuple[int, int, int] | None = None
+    array: str | None = None
+    index: int | None = None
+    bound: int | None = None
+
+
+class KernelFault(DeviceError):
+    """A kernel did what no kernel may do.
+
+    Attributes
+    ----------
+    site : FaultSite
+        Where it happened.
+    """
+
+    def __init__(self, message: str, site: FaultSite | None = None) -> None:
+        super().__init__(message)
+        self.site = site or FaultSite()
+
+
+class OutOfBoundsError(KernelFault):
+    """An access outside an array."""
+
+
+class MisalignedError(KernelFault):
+    """An access at an address that is not a multiple of its size."""
+
+
+class ReadOnlyError(KernelFault):
+    """A write to constant memory."""
+
+
+class UninitialisedReadError(KernelFault):
+    """A read of memory that nothing has written."""
+
+
+class RaceError(KernelFault):
+    """Two threads touch one element without an order between them, and at least one writes."""
+
+
+class BarrierError(KernelFault):
+    """A barrier that not every thread of the block reaches."""
+
+
+class WarpError(KernelFault):
+    """A warp-level function asked a lane that does not execute it."""
+
+
+class DivisionByZeroError(KernelFault):
+    """An integer division by zero, which a GPU answers with an arbitrary value."""
+
+
+class DeviceAssertError(KernelFault):
+    """An `assert()` in a kernel failed."""
+
+
+class DeadlockError(KernelFault):
+    """Threads of a kernel wait for each other, or for blocks that have no place on the device."""
+
+
+class RunawayKernelError(KernelFault):
+    """A kernel did not end within its step budget."""

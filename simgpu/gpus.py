@@ -118,8 +118,8 @@ def find_spec(name: str) -> DeviceSpec:
     if name.endswith(".json"):
         return load_spec(Path(name))
     raise UsageError(
-        f"{name!r} is not a GPU that can be simulated: say one of {', '.join(SPECS)}, or name a .json file "
-        "that asyncgpu-tutor calibrate wrote"
+        f"{name!r} is not a GPU that can be simulated: say one of {', '.join(SPECS)}, or name a .json file, "
+        "a file of save_spec"
     )
 
 

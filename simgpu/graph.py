@@ -8,23 +8,23 @@ from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING, cast
 
-from asyncgpu_tutor.devices.protocol import Call, Stream
 from simgpu import launches as commands
+from simgpu.common import Call
 from simgpu.launches import Piece
 from simgpu.machine import exclusive
-from simgpu.stream import SimEvent, SimStream
+from simgpu.stream import Event, Stream
 
 if TYPE_CHECKING:
-    from simgpu.device import SimDevice
+    from simgpu.device import Device
 
 # What to enqueue and on which stream: a piece of work, or the number of an event to record or to wait for.
 Step = tuple[int, Piece | None, int | None, int | None]
 
 
-class SimReplay:
+class Replay:
     """Calls with all that they need but their streams."""
 
-    def __init__(self, device: SimDevice, calls: Sequence[Call]) -> None:
+    def __init__(self, device: Device, calls: Sequence[Call]) -> None:
         self.device = device
         made = [_made(device, call) for call in calls]
         # To write a call down, Python builds and packs as for making it. Without this, work that runs only
@@ -32,25 +32,25 @@ class SimReplay:
         device.call(f"prepare {len(made)} calls", math.fsum(us for us, _ in made))
         self.steps = [step for _, step in made]
 
-    def enqueue(self, streams: Sequence[Stream]) -> None:
+    def enqueue(self, streams: Sequence[object]) -> None:
         """Make all calls; each costs the host what a call with its arguments ready costs."""
         owned = [self.device.own(stream) for stream in streams]
-        _walk(self.steps, owned, self.device.enqueue, SimStream.record, SimStream.wait_event)
+        _walk(self.steps, owned, self.device.enqueue, Stream.record, Stream.wait_event)
 
-    def instantiate(self, name: str) -> SimGraph:
+    def instantiate(self, name: str) -> Graph:
         """All of them as one."""
-        return SimGraph(self, name)
+        return Graph(self, name)
 
 
-class SimGraph:
+class Graph:
     """Calls that cost the host one. Branches have streams of the graph's own."""
 
-    def __init__(self, replay: SimReplay, name: str) -> None:
+    def __init__(self, replay: Replay, name: str) -> None:
         self.name = name
         self.device = device = replay.device
         self.machine = device.machine
         self._steps = _in_graph(replay.steps, name)
-        self._branches: list[SimStream] = [
+        self._branches: list[Stream] = [
             device.create_stream() for _ in range(max((s[0] for s in self._steps), default=0))
         ]
         nodes = sum(piece is not None for _, piece, _, _ in self._steps)
@@ -58,20 +58,20 @@ class SimGraph:
         device.call(f"instantiate {name}", nodes * device.spec.graph_instantiate_us)
 
     @exclusive
-    def launch(self, stream: Stream) -> None:
+    def launch(self, stream: object) -> None:
         """Enqueue all of them, behind what `stream` holds."""
         device, root, spec = self.device, self.device.own(stream), self.device.spec
         rest = self._further * spec.graph_branch_us
         call = device.call(f"launch graph {self.name}", spec.graph_launch_us + rest, rest)
-        handed_over: set[SimStream] = set()
+        handed_over: set[Stream] = set()
 
-        def work(piece: Piece, branch: SimStream) -> None:
+        def work(piece: Piece, branch: Stream) -> None:
             if handed_over and branch not in handed_over:
                 device.spend(spec.graph_branch_us)  # meanwhile the branches before are on their way
             handed_over.add(branch)
             device.enqueue(piece, branch, graph_call=call, in_graph=True)
 
-        _walk(self._steps, [root, *self._branches], work, SimStream.mark, SimStream.follow)
+        _walk(self._steps, [root, *self._branches], work, Stream.mark, Stream.follow)
 
 
 def _in_graph(steps: Sequence[Step], graph: str) -> list[Step]:
@@ -89,13 +89,13 @@ def _in_graph(steps: Sequence[Step], graph: str) -> list[Step]:
 
 def _walk(
     steps: Sequence[Step],
-    streams: Sequence[SimStream],
-    work: Callable[[Piece, SimStream], None],
-    record: Callable[[SimStream], SimEvent],
-    follow: Callable[[SimStream, SimEvent], None],
+    streams: Sequence[Stream],
+    work: Callable[[Piece, Stream], None],
+    record: Callable[[Stream], Event],
+    follow: Callable[[Stream, Event], None],
 ) -> None:
     """Take all steps, by these ways to enqueue work, to record an event and to wait for it."""
-    events: dict[int, tuple[SimEvent, SimStream]] = {}
+    events: dict[int, tuple[Event, Stream]] = {}
     for index, piece, records, awaits in steps:
         stream = streams[index]
         if piece is not None:
@@ -108,7 +108,7 @@ def _walk(
                 follow(stream, event)
 
 
-def _made(device: SimDevice, call: Call) -> tuple[float, Step]:
+def _made(device: Device, call: Call) -> tuple[float, Step]:
     """What writing the call down costs the host, in us; and what a replay does."""
     spec = device.spec
     if call.verb == "record":
@@ -118,12 +118,12 @@ def _made(device: SimDevice, call: Call) -> tuple[float, Step]:
     piece = _piece(device, call)
     if call.named:
         piece = replace(piece, detail={**piece.detail, "named": call.named})
-    fresh = [commands.sim_memory(memory) for memory in call.fresh]
+    fresh = [commands.as_memory(memory) for memory in call.fresh]
     again = replace(piece, cost=spec.replay_us, fresh=fresh)
     return piece.cost, (call.stream, again, None, None)
 
 
-def _piece(device: SimDevice, call: Call) -> Piece:
+def _piece(device: Device, call: Call) -> Piece:
     spec = device.spec
     if call.verb == "launch":
         function, grid, block, args, shared = call.args

@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from asyncgpu_tutor.devices.protocol import NULL, Argument, Dim3, HostBuffer, Memory
+from simgpu.common import Dim3, HostBuffer
 from simgpu.cuda_c import (
     Counts,
     Execution,
@@ -24,7 +24,7 @@ from simgpu.cuda_c import (
 from simgpu.errors import DeviceMismatchError, UsageError
 from simgpu.interrupts import interruptible
 from simgpu.launch_cache import Remembered
-from simgpu.memory import SimMemory
+from simgpu.memory import Memory
 from simgpu.order import Tells
 from simgpu.paused_kernels import Waiting
 from simgpu.queues import Work
@@ -60,7 +60,7 @@ Observer = Callable[[Launched], None]
 
 
 @dataclass(frozen=True, eq=False)
-class SimFunction:
+class Function:
     """A kernel that the interpreter has accepted."""
 
     program: Program
@@ -95,14 +95,14 @@ class Piece:
     # dictionary, for the span.
     begin: Callable[[dict[str, object]], Work]
     # `writes` and `reads`: what it touches.
-    writes: Sequence[SimMemory]
-    reads: Sequence[SimMemory] = ()
+    writes: Sequence[Memory]
+    reads: Sequence[Memory] = ()
     # What is known of it from the start, for the span.
     detail: dict[str, object] = field(default_factory=dict[str, object])
     # Takes effect when the work is done: it writes to `fills`.
     at_end: Callable[[], None] | None = None
     fills: HostBuffer | None = None  # bytes of host memory
-    fresh: Sequence[SimMemory] = ()  # what counts as just allocated when this begins
+    fresh: Sequence[Memory] = ()  # what counts as just allocated when this begins
     # Bytes of pinned host memory that it reads, and that must not change until it has.
     lent: HostBuffer | None = None
     tells: Tells | None = None  # how a kernel may hear of others while it runs
@@ -132,9 +132,9 @@ def _copying(
     return begin
 
 
-def memset(spec: DeviceSpec, memory: Memory, value: int, nbytes: int) -> Piece:
+def memset(spec: DeviceSpec, memory: object, value: int, nbytes: int) -> Piece:
     """Set the first `nbytes` bytes to `value`."""
-    target = sim_memory(memory)
+    target = as_memory(memory)
 
     def fill() -> None:
         target.cells.data[:nbytes] = value
@@ -145,13 +145,13 @@ def memset(spec: DeviceSpec, memory: Memory, value: int, nbytes: int) -> Piece:
 
 
 def upload(
-    spec: DeviceSpec, memory: Memory, host: HostBuffer, pinned: bool, staging_us: float = 0.0
+    spec: DeviceSpec, memory: object, host: HostBuffer, pinned: bool, staging_us: float = 0.0
 ) -> Piece:
     """Copy a C-contiguous host array to the start of `memory`.
 
     Pageable memory is read now: the host copies it into a staging buffer, for `staging_us`.
     """
-    target = sim_memory(memory)
+    target = as_memory(memory)
     source = host.reshape(-1).view(np.uint8)
     if not pinned:
         source = source.copy()
@@ -174,9 +174,9 @@ def upload(
     )
 
 
-def download(spec: DeviceSpec, host: HostBuffer, memory: Memory) -> Piece:
+def download(spec: DeviceSpec, host: HostBuffer, memory: object) -> Piece:
     """Copy the start of `memory` to a C-contiguous host array."""
-    source = sim_memory(memory)
+    source = as_memory(memory)
     target = host.reshape(-1).view(np.uint8)
 
     def write() -> None:
@@ -195,9 +195,9 @@ def download(spec: DeviceSpec, host: HostBuffer, memory: Memory) -> Piece:
     )
 
 
-def device_copy(spec: DeviceSpec, target: Memory, source: Memory, nbytes: int) -> Piece:
+def device_copy(spec: DeviceSpec, target: object, source: object, nbytes: int) -> Piece:
     """Copy within the device."""
-    to, origin = sim_memory(target), sim_memory(source)
+    to, origin = as_memory(target), as_memory(source)
 
     def copy() -> None:
         _written(to, nbytes)
@@ -210,10 +210,10 @@ def device_copy(spec: DeviceSpec, target: Memory, source: Memory, nbytes: int) -
 
 def kernel_launch(
     spec: DeviceSpec,
-    function: SimFunction,
+    function: Function,
     grid: Dim3,
     block: Dim3,
-    args: Sequence[Argument],
+    args: Sequence[object],
     shared_mem: int,
     observers: Sequence[Observer],
     find: Callable[[int], GlobalMemory | None],
@@ -224,14 +224,14 @@ def kernel_launch(
     """
     parameters = function.signature.parameters
     if len(args) != len(parameters):
-        raise function.signature.miscounted(args)
+        raise UsageError(function.signature.miscounted(args))
     written = [
         arg
         for arg, parameter in zip(args, parameters, strict=True)
-        if isinstance(arg, SimMemory) and not parameter.const
+        if isinstance(arg, Memory) and not parameter.const
     ]
     values: list[GlobalMemory | np.generic | None] = [
-        arg.cells if isinstance(arg, SimMemory) else _scalar(arg, parameter)
+        arg.cells if isinstance(arg, Memory) else _scalar(arg, parameter)
         for arg, parameter in zip(args, parameters, strict=True)
     ]
 
@@ -303,9 +303,9 @@ def kernel_launch(
             print(result.printed, end="")  # noqa: T201 - what the kernel printed
         return time.work
 
-    read = [arg for arg in args if isinstance(arg, SimMemory) and arg not in written]
+    read = [arg for arg in args if isinstance(arg, Memory) and arg not in written]
     detail: dict[str, object] = {"grid": list(grid), "block": list(block)}
-    told = [a for a, by in zip(args, signals, strict=True) if by and isinstance(a, SimMemory)]
+    told = [a for a, by in zip(args, signals, strict=True) if by and isinstance(a, Memory)]
     tells = Tells(waits, frozenset(map(_place, told)))
     adds = function.program.adds(function.name)
     ways = [{by for other, by in zip(args, adds, strict=True) if other is arg} for arg in written]
@@ -316,21 +316,21 @@ def kernel_launch(
     )
 
 
-def sim_memory(memory: Memory) -> SimMemory:
+def as_memory(memory: object) -> Memory:
     """`memory`, if it is a simulated device's."""
-    if not isinstance(memory, SimMemory):
+    if not isinstance(memory, Memory):
         raise DeviceMismatchError(f"{memory!r} is not memory of a simulated device")
     return memory
 
 
-def _place(memory: SimMemory) -> int:
+def _place(memory: Memory) -> int:
     """What tells it from all other memory, ever; of the host's, whatever it is mapped by."""
     cells = memory.cells
     return cells.data.__array_interface__["data"][0] if cells.mapped else memory.ptr
 
 
-def _scalar(arg: Argument, parameter: Parameter) -> np.generic | None:
-    if arg is NULL and parameter.pointer:
+def _scalar(arg: object, parameter: Parameter) -> np.generic | None:
+    if arg is None and parameter.pointer:
         return None
     if isinstance(arg, np.void):
         return arg
@@ -342,7 +342,7 @@ def _scalar(arg: Argument, parameter: Parameter) -> np.generic | None:
     return number
 
 
-def _written(memory: SimMemory, nbytes: int) -> None:
+def _written(memory: Memory, nbytes: int) -> None:
     memory.cells.mark_written(0, nbytes)
     if nbytes == memory.nbytes:
         memory.spoiled = None

@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 VARIABLE = "ASYNCGPU_LEAKS"
-PACKAGE = str(Path(__file__).resolve().parents[2])
+# Folders, with the separator, whose code allocates on behalf of whoever called it.
+_PASSED_OVER = [f"{Path(__file__).resolve().parent}{os.sep}"]
 MOST = 20  # arrays that are named one by one
 
 
@@ -27,10 +28,16 @@ def wanted() -> bool:
     return os.environ.get(VARIABLE, "") not in ("", "0")
 
 
+def pass_over(folder: Path) -> None:
+    """Say of no array that it comes from code in this folder, but from what called that."""
+    _PASSED_OVER.append(f"{folder}{os.sep}")
+
+
 def origin() -> str:
     """File and line of the innermost caller outside of this package."""
     frame = inspect.currentframe()
-    while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
+    passed = tuple(_PASSED_OVER)
+    while frame is not None and frame.f_code.co_filename.startswith(passed):
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else ""
 

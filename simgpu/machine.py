@@ -1,8 +1,7 @@
-"""One simulated host: its clock, its devices' common engine, and how an event loop moves its time."""
+"""One simulated host: its clock, its devices' common engine, and who waits for what."""
 
 from __future__ import annotations
 
-import asyncio
 import math
 import threading
 import time
@@ -15,8 +14,7 @@ from zlib import crc32
 
 import numpy as np
 
-from asyncgpu_tutor.devices.event_loop import nothing_ready
-from asyncgpu_tutor.devices.protocol import HostBuffer
+from simgpu.common import HostBuffer
 from simgpu.engine import Engine
 from simgpu.errors import DeviceError, HostBufferError, UsageError
 from simgpu.order import Access, Clock, HostHistory
@@ -27,16 +25,10 @@ R = TypeVar("R")
 
 Wake = Callable[[BaseException | None], None]
 
-# Turns of the event loop without a call to any device after which the host counts as idle although
-# something is still ready to run: a task that does nothing but yield, say. A result travels through a few
-# callbacks (future, task, group, parent) before somebody acts on it, so it takes more than one.
-QUIET_TURNS = 64
-
-# How long, in seconds, a kernel may wait for a host that does nothing but wait too; and how often the loop is
-# asked meanwhile. Only a program that is about to fail, or whose host has other things to wait for, takes
-# that long, and no time of the model depends on it.
+# How long, in seconds, a kernel may wait for a host that does nothing but wait too. Only a program that is
+# about to fail, or whose host has other things to wait for, takes that long, and no time of the model depends
+# on it.
 PATIENCE_S = 1.0
-LOOK_AGAIN_S = 0.001
 
 
 # How many host arrays are watched for changes under a copy that is done, when nobody looks whether it is: a
@@ -65,11 +57,11 @@ def exclusive(method: Callable[Concatenate[M, P], R]) -> Callable[Concatenate[M,
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Waiter:
-    loop: asyncio.AbstractEventLoop
+    owner: object  # who is gone when nobody is to be woken any more: see `Machine.gone`
     event: EngineEvent
     before: Clock  # the work that is complete once it has passed
     wake: Wake
-    delay: float  # us that the host needs, from the event to the awaiting task
+    delay: float  # us that the host needs, from the event to whoever awaits it
 
 
 @dataclass(eq=False, slots=True)
@@ -107,7 +99,7 @@ class Machine:
         self._done = Clock()  # the work that is complete, known or not
         self.engine = Engine()
         self._pinned: dict[int, weakref.ref[HostBuffer]] = {}
-        self._calls = 0
+        self.calls = 0  # of the host, to any of its devices
         self.host_history = HostHistory()
         self._lent: list[_Lent] = []
         self._waiters: list[_Waiter] = []
@@ -116,17 +108,21 @@ class Machine:
         # How long a kernel may wait for a host that only waits itself, in seconds.
         self.patience_s = PATIENCE_S
         self._patient_since: float | None = None
-        self._turning: weakref.WeakSet[asyncio.AbstractEventLoop] = weakref.WeakSet()
 
     @property
     def machine(self) -> Machine:
         """Itself, for `exclusive`."""
         return self
 
+    @property
+    def patient(self) -> bool:
+        """Whether a kernel waits for the host, which is given time."""
+        return self._patient_since is not None
+
     @exclusive
     def spend(self, us: float) -> tuple[float, float]:
         """The host is busy for `us` microseconds; start and end."""
-        self._calls += 1
+        self.calls += 1
         start, self.host = self.host, self.host + us
         self.engine.run_until(self.host)
         return start, self.host
@@ -134,8 +130,8 @@ class Machine:
     @exclusive
     def block_on(self, event: EngineEvent, delay: float) -> tuple[float, float]:
         """The host waits for `event`, and needs `delay` us to notice; start and end."""
-        self._calls += 1
-        self._forget_closed()
+        self.calls += 1
+        self._forget_gone()
         start = self.host
         try:
             passes = self.engine.run_to(event)
@@ -170,7 +166,7 @@ class Machine:
             if start == begins:
                 return found
         raise UsageError(
-            "a kernel sees a pinned array in place, as a whole: agt.pinned(shape, dtype) makes one, and "
+            "a kernel sees a pinned array in place, as a whole: device.pinned(shape, dtype) makes one, and "
             f"this one, of shape {array.shape}, is a part of another or not pinned"
         )
 
@@ -235,26 +231,37 @@ class Machine:
     @exclusive
     def settle(self) -> None:
         """Simulate until nothing is left; the host's clock follows."""
-        self._calls += 1
-        self._forget_closed()
+        self.calls += 1
+        self._forget_gone()
         self.engine.run_dry()
         self.host = max(self.host, self.engine.now)
 
     # ------------------------------------------------------------------ awaiting
     @exclusive
-    def watch(self, event: EngineEvent, before: Clock, wake: Wake, delay: float) -> None:
-        """Call `wake` once, when `event` has passed and the event loop has had its say."""
-        loop = asyncio.get_running_loop()
-        self._forget_closed()
-        self._waiters.append(_Waiter(loop, event, before, wake, delay))
-        if loop not in self._turning:
-            self._turning.add(loop)
-            loop.call_soon(self._turn, loop, self._calls, 0)
+    def watch(
+        self, event: EngineEvent, before: Clock, wake: Wake, delay: float, owner: object = None
+    ) -> None:
+        """Call `wake` once, when `event` has passed and `advance` or `wake` is called."""
+        self._forget_gone()
+        self._waiters.append(_Waiter(owner, event, before, wake, delay))
 
-    def _forget_closed(self) -> None:
+    def unwatch(self, wake: Wake) -> None:
+        """Nobody waits for it any more."""
+        with self.lock:
+            self._waiters = [waiter for waiter in self._waiters if waiter.wake is not wake]
+
+    def gone(self, owner: object) -> bool:
+        """Whether nobody is left whom a wait of `owner` could wake. A program with event loops knows."""
+        return False
+
+    def waits(self, owner: object) -> bool:
+        """Whether something is still watched for `owner`."""
+        return any(waiter.owner is owner for waiter in self._waiters)
+
+    def _forget_gone(self) -> None:
         """Nobody comes any more for what a closed loop has waited for, and it holds on to arrays."""
-        if any(waiter.loop.is_closed() for waiter in self._waiters):
-            self._waiters = [w for w in self._waiters if not w.loop.is_closed()]
+        if any(self.gone(waiter.owner) for waiter in self._waiters):
+            self._waiters = [w for w in self._waiters if not self.gone(w.owner)]
 
     @exclusive
     def timer(self, us: float) -> tuple[EngineEvent, Queue]:
@@ -265,62 +272,8 @@ class Machine:
         self.engine.orphan(queue)
         return event, queue
 
-    async def sleep(self, us: float) -> None:
-        """Let other tasks run for `us` microseconds of the host's clock."""
-        event, queue = self.timer(us)
-        try:
-            await self._until(event, 0.0)
-        finally:
-            queue.waiting.clear()  # where the task was cancelled, time need not go there
-
-    async def until_paused(self, delay: float) -> None:
-        """Let other tasks run until a kernel waits for the host, which needs `delay` us to notice."""
-        await self._until(self.engine.when_paused(), delay)
-
-    async def _until(self, event: EngineEvent, delay: float) -> None:
-        loop = asyncio.get_running_loop()
-        woken = loop.create_future()
-
-        def release() -> None:
-            if not woken.done():
-                woken.set_result(None)
-
-        def wake(_: BaseException | None) -> None:
-            if not loop.is_closed():
-                loop.call_soon_threadsafe(release)
-
-        self.watch(event, Clock(), wake, delay)
-        try:
-            await woken
-        except BaseException:  # nobody waits for it any more
-            with self.lock:
-                self._waiters = [w for w in self._waiters if w.wake is not wake]
-            raise
-
     @exclusive
-    def _turn(self, loop: asyncio.AbstractEventLoop, calls: int, quiet: int) -> None:
-        """Once a turn of the loop: let time pass when nobody has used the device for a while."""
-        quiet = quiet + 1 if calls == self._calls else 0
-        try:
-            if quiet >= QUIET_TURNS or (quiet and nothing_ready(loop)):
-                quiet = 0
-                self._advance()
-            else:  # a task that keeps the host busy does not keep others from what is done by now
-                self._wake()
-        except KeyboardInterrupt:
-            # What was interrupted has failed, and tells so who awaits it. Raised from here, a notebook's loop
-            # would end with it.
-            pass
-        finally:  # an interrupt must not stop time for good
-            if any(waiter.loop is loop for waiter in self._waiters):
-                if self._patient_since is not None:
-                    loop.call_later(LOOK_AGAIN_S, self._turn, loop, self._calls, quiet)
-                else:
-                    loop.call_soon(self._turn, loop, self._calls, quiet)
-            else:
-                self._turning.discard(loop)
-
-    def _advance(self) -> None:
+    def advance(self) -> None:
         """Move to the next event that somebody waits for, and wake them."""
         waiters = self._waiters
         looks = self.engine.looks
@@ -335,10 +288,10 @@ class Machine:
             for waiter in waiters:
                 waiter.wake(DeviceError("the simulated device waits for what can never happen"))
             return
-        self._wake()
+        self.wake()
 
     def _be_patient(self) -> None:
-        """A kernel waits, and only the host could help it, which may do so in a later turn of the loop."""
+        """A kernel waits, and only the host could help it, which may do so later."""
         now = time.monotonic()
         if self.answering or self._patient_since is None:
             self._patient_since = now
@@ -346,7 +299,8 @@ class Machine:
             self._patient_since = None
             self.engine.give_up()
 
-    def _wake(self) -> None:
+    @exclusive
+    def wake(self) -> None:
         """Wake those whose event has passed, in the order of the events."""
         passed = [w for w in self._waiters if w.event.passed]
         for waiter in sorted(passed, key=lambda w: w.event.at):  # stable: ties in order of asking

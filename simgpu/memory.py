@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 
-from asyncgpu_tutor.devices.protocol import Device, Memory
 from simgpu import leaks
 from simgpu.cuda_c import GlobalMemory
 from simgpu.errors import DeviceError, OutOfMemoryError
@@ -13,11 +13,13 @@ from simgpu.order import History
 ALIGNMENT = 256  # cudaMalloc: CUDA C++ Programming Guide, "Device Memory Accesses"
 
 
-class SimMemory(Memory):
-    """One allocation."""
+class Memory:
+    """One allocation. It is freed when the last reference to it goes."""
 
-    def __init__(self, device: Device, cells: GlobalMemory, ptr: int) -> None:
-        super().__init__(device, cells.name, cells.nbytes, ptr)
+    def __init__(self, cells: GlobalMemory, ptr: int) -> None:
+        self.name = cells.name  # for messages and traces
+        self.nbytes = cells.nbytes
+        self.ptr = ptr  # its address on the device
         self.cells = cells  # the bytes, as the interpreter sees them
         # Set while its contents are not what was asked for, because the operation that should have written
         # them had failed.
@@ -34,17 +36,19 @@ class Heap:
         self.used = 0
         self.live = 0
         self._next = 0x7F00_0000_0000
-        self._alive: weakref.WeakSet[SimMemory] = weakref.WeakSet()
+        self._alive: weakref.WeakSet[Memory] = weakref.WeakSet()
         self._report_leaks = leaks.wanted()
         if self._report_leaks:
             leaks.watch(self)
 
-    def alive(self) -> list[SimMemory]:
+    def alive(self) -> list[Memory]:
         """What has been allocated and not been given back, in the order of allocation."""
         return sorted(self._alive, key=lambda memory: memory.ptr)
 
-    def take(self, device: Device, nbytes: int, name: str) -> SimMemory:
-        """Allocate `nbytes` bytes.
+    def take(
+        self, nbytes: int, name: str, make: Callable[[GlobalMemory, int], Memory] = Memory
+    ) -> Memory:
+        """Allocate `nbytes` bytes; `make` says what stands for them.
 
         Raises `OutOfMemoryError` if they do not fit beside what is allocated already.
         """
@@ -56,7 +60,7 @@ class Heap:
                 f"Drop arrays that are no longer needed{self._largest()}, or work in smaller batches."
             )
         try:
-            memory = SimMemory(device, GlobalMemory(nbytes, name), self._next)
+            memory = make(GlobalMemory(nbytes, name), self._next)
             memory.cells.address = self._next
         except MemoryError:
             raise OutOfMemoryError(

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from asyncgpu_tutor.devices.protocol import HostBuffer
+from simgpu.common import HostBuffer
 from simgpu.errors import StreamRaceError
 
 Key = tuple[int, int]  # device, stream
@@ -170,5 +170,5 @@ def _race(what: str, first: Access, did: str, second: Access, does: str) -> Stre
     return StreamRaceError(
         f"race on {what}: {first.what} {did} it, {second.what} {does} it, and nothing orders the "
         "two, so on a GPU the result depends on luck. Put both into one chain, let one wait for the "
-        "other's event (shared(), overlap(), stream.wait_event()), or wait on the host in between."
+        "other's event (stream.wait_event()), or wait on the host in between."
     )

@@ -15,7 +15,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from asyncgpu_tutor.devices.protocol import Dim3
+from simgpu.common import Dim3
 from simgpu.cuda_c import (
     NOT_SUMMED,
     Counts,

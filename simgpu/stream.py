@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
-from asyncgpu_tutor.devices.protocol import Event
-from asyncgpu_tutor.traces.spans.tag import current_operation, current_tag, forbid_nested_wait
 from simgpu.errors import DeviceError, DeviceMismatchError
 from simgpu.machine import exclusive
 from simgpu.order import Access, Clock, Tells
 from simgpu.queues import Command, EngineEvent
 
 if TYPE_CHECKING:
-    from simgpu.device import SimDevice
+    from simgpu.device import Device
 
 
-class SimEvent:
+class Event:
     """A point in the work of a simulated stream."""
 
     def __init__(
         self,
-        device: SimDevice,
+        device: Device,
         state: EngineEvent,
         before: Clock,
         heads: tuple[int, ...],
@@ -56,7 +54,7 @@ class SimEvent:
     @exclusive
     def synchronize(self) -> None:
         """Block the host until the device has passed it."""
-        forbid_nested_wait("event.synchronize()")
+        self.device.caller.before_wait("event.synchronize()")
         self.device.block(self.state, self.before, "event", self.heads)
         failure = self._failure
         if failure is not None:
@@ -69,11 +67,13 @@ class SimEvent:
         return self.state.error or self.state.untold
 
 
-class SimStream:
+class Stream:
     """A queue of simulated work."""
 
-    def __init__(self, device: SimDevice, number: int) -> None:
-        self.device = device
+    event_type: ClassVar[type[Event]] = Event
+
+    def __init__(self, device: Device, number: int) -> None:
+        self._device = device
         self.machine = device.machine
         self.number = number
         self.clock = Clock()
@@ -81,6 +81,11 @@ class SimStream:
             device.ordinal, device.spec.pause_us, device.spec.switch_us
         )
         weakref.finalize(self, self.machine.engine.orphan, self.queue)
+
+    @property
+    def device(self) -> Device:
+        """The GPU that does its work."""
+        return self._device
 
     def __repr__(self) -> str:
         return f"<stream {self.number} of {self.device.name}>"
@@ -95,7 +100,7 @@ class SimStream:
         return self.queue.idle
 
     @exclusive
-    def record(self) -> SimEvent:
+    def record(self) -> Event:
         """An event behind all work enqueued so far."""
         self._event_call("record", stream=self.number)
         return self.mark()
@@ -103,27 +108,29 @@ class SimStream:
     def _event_call(self, name: str, **detail: object) -> None:
         """The host pays for an event. Those of a submission are no calls that the program has made."""
         device = self.device
-        if current_tag() is None:
+        if device.caller.group()[0] is None:
             device.call(name, device.spec.call_event_us, **detail)
         else:
             device.begin_submission()
             device.spend(device.spec.call_event_us)
 
-    def mark(self) -> SimEvent:
+    def mark(self) -> Event:
         """As `record`, where it costs the host nothing: in a graph."""
-        log = self.device.log
+        log = self.device.recorder
         heads = log.heads(self.number) if log else ()
-        event = SimEvent(self.device, EngineEvent(), self.clock.copy(), heads, self.number)
-        self.submit(Command("none", self.device.now(), current_operation()[0], records=event.state))
+        event = self.event_type(self.device, EngineEvent(), self.clock.copy(), heads, self.number)
+        self.submit(
+            Command("none", self.device.now(), self.device.caller.group()[0], records=event.state)
+        )
         return event
 
-    def reuse(self, event: Event) -> None:
+    def reuse(self, event: object) -> None:
         """A simulated event costs nothing to make."""
 
     @exclusive
-    def wait_event(self, event: Event) -> None:
+    def wait_event(self, event: object) -> None:
         """Hold back work enqueued from now on until `event`."""
-        if not isinstance(event, SimEvent):
+        if not isinstance(event, Event):
             raise DeviceMismatchError(
                 f"{self!r} cannot wait for {event!r}: it is not an event of a simulated device. "
                 "stream.record() makes one"
@@ -131,17 +138,19 @@ class SimStream:
         self._event_call("wait_event", stream=self.number, event_of=event.stream)
         self.follow(event)
 
-    def follow(self, event: SimEvent) -> None:
+    def follow(self, event: Event) -> None:
         """As `wait_event`, where it costs the host nothing: in a graph."""
-        if self.device.log is not None and event.device is self.device:
-            self.device.log.wait(self.number, event.heads)
+        if self.device.recorder is not None and event.device is self.device:
+            self.device.recorder.wait(self.number, event.heads)
         self.clock.merge(event.before)
-        self.submit(Command("none", self.device.now(), current_operation()[0], awaits=event.state))
+        self.submit(
+            Command("none", self.device.now(), self.device.caller.group()[0], awaits=event.state)
+        )
 
     @exclusive
     def synchronize(self) -> None:
         """Block the host until all its work is done, and raise what went wrong in it."""
-        forbid_nested_wait("stream.synchronize()")
+        self.device.caller.before_wait("stream.synchronize()")
         self.drain()
         failures = [error for queue, error in self.machine.engine.failures if queue is self.queue]
         for error in failures:
@@ -153,7 +162,7 @@ class SimStream:
         """Block the host until all its work is done or has failed."""
         state = EngineEvent()
         self.submit(Command("none", self.device.now(), records=state))
-        log = self.device.log
+        log = self.device.recorder
         heads = log.heads(self.number) if log else ()
         self.device.block(state, self.clock, f"stream {self.number}", heads)
 
@@ -161,8 +170,8 @@ class SimStream:
         """A new piece of work on this stream, ordered after all that the host has seen complete."""
         self.clock.merge(self.machine.seen)
         key = (self.device.ordinal, self.number)
-        tag = current_tag()
-        whose = f" of operation {tag.label!r} (#{tag.op})" if tag else ""
+        op, label = self.device.caller.group()
+        whose = "" if op is None else f" of operation {label!r} (#{op})"
         which = f" of {self.device.name}" if self.device.ordinal else ""
         where = f"{what!r}{whose} on stream {self.number}{which}"
         return Access(key, self.clock.tick(key), where, tells)

@@ -1,4 +1,4 @@
-"""The picture of the house in ARCHITECTURE.md: its rooms, their floors, and what each is for.
+"""The picture of the house in ARCHITECTURE.md: two packages, their rooms and floors, and what each is for.
 
     python tools/house.py            rewrite the picture
     python tools/house.py --check    fail if it is out of date
@@ -22,21 +22,32 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "ARCHITECTURE.md"
-PACKAGE = "asyncgpu_tutor"
 PICTURE = re.compile(r"(?s)(<!-- tools/house\.py -->\n```text\n).*?(```\n)")
 WIDTH = 116
-INDENT = 24  # where the text of a room begins
+INDENT = 27  # where the text of a room begins
 # These are left out of the picture, because nobody has to open them to find something.
 CLOSED = {"data"}
 
 # A newcomer asks for one of these kinds. A room that is in none of them is refused, as is one on no floor.
 KINDS = {
-    "what you type": ("__main__", "commands"),
-    "what teaches": ("exercises",),
-    "what you see": ("inspection", "traces"),
-    "what you write with": ("serving", "kernels", "ops", "run", "scheduling", "arrays"),
-    "what it runs on": ("devices", "cuda_c"),
-    "what all of them use": ("types", "data", "errors"),
+    "asyncgpu_tutor": {
+        "what you type": ("__main__", "commands"),
+        "what teaches": ("exercises",),
+        "what you see": ("inspection", "traces"),
+        "what you write with": ("serving", "kernels", "ops", "run", "scheduling", "arrays"),
+        "what it runs on": ("devices",),
+        "what all of them use": ("types", "data", "errors"),
+    },
+    "simgpu": {
+        "what you type": ("__main__",),
+        "what a program calls": ("arrays", "device", "graph", "stream", "memory"),
+        "what runs when": ("machine", "engine", "queues", "paused_kernels", "interrupts"),
+        "what goes wrong between streams": ("order", "adversary", "leaks"),
+        "what a launch does": ("launches", "launch_cache", "sampled_reference", "cuda_c"),
+        "how long it takes": ("times", "spec", "gpus"),
+        "what you see": ("report",),
+        "what all of them use": ("common", "errors"),
+    },
 }
 
 
@@ -97,24 +108,32 @@ def row(number: str, module: str, depth: int) -> Iterator[str]:
 
 
 def picture() -> str:
-    """The house, kind by kind, upper floors first."""
+    """Both packages, one below the other."""
+    return "\n".join(
+        f"{package}/: {purpose(package)}\n\n{drawing(package, kinds)}"
+        for package, kinds in KINDS.items()
+    )
+
+
+def drawing(package: str, kinds: dict[str, tuple[str, ...]]) -> str:
+    """One package, kind by kind, upper floors first."""
     plan = layers()
     floors = {
-        room: len(plan[PACKAGE]) - number
-        for number, rooms in enumerate(plan[PACKAGE])
+        room: len(plan[package]) - number
+        for number, rooms in enumerate(plan[package])
         for room in rooms
     }
-    known = [room for rooms in KINDS.values() for room in rooms]
+    known = [room for rooms in kinds.values() for room in rooms]
     if sorted(known) != sorted(floors):
         odd = ", ".join(sorted(set(known) ^ set(floors)))
         raise HouseError(
             f"KINDS in tools/house.py and the floors in pyproject.toml differ in: {odd}"
         )
     lines: list[str] = []
-    for kind, rooms in KINDS.items():
+    for kind, rooms in kinds.items():
         lines += ["", kind.upper()]
         for room in sorted(rooms, key=lambda name: -floors[name]):
-            module = f"{PACKAGE}.{room}"
+            module = f"{package}.{room}"
             lines += row(str(floors[room]), module, 0)
             for part in inside(module, plan):
                 lines += row("", part, 1)

@@ -3,17 +3,17 @@
 The counts are the interpreter's, the times the model's, so it looks at simulated devices only.
 
 - `scope` has the function that people call.
-- `kernel_report` adds up the launches of a kernel, `report` has all kernels of a run; `columns`, `listing`
-  and `picture` show the sums. The picture alone needs matplotlib.
-- `accesses` notes what the threads of one launch touch, and `threads` draws them, step by step.
+- `report` has all kernels of a run, added up and laid out by `simgpu.report`; `picture` draws them, and
+  alone needs matplotlib.
+- `accesses` has a launch watched, and `threads` draws what its threads touch, step by step.
 - `what_if` runs one program for many values of its parameters.
 """
 
+from asyncgpu_tutor.devices.simulated.report import KernelReport
 from asyncgpu_tutor.inspection.report import Report
 from asyncgpu_tutor.inspection.scope import microscope
 from asyncgpu_tutor.inspection.threads import Threads, show_threads
 from asyncgpu_tutor.inspection.what_if import Exploration, explore
-from simgpu.report.kernel_report import KernelReport
 
 __all__ = [
     "Exploration",

@@ -13,8 +13,8 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 
 from asyncgpu_tutor.devices.simulated import DeviceSpec
+from asyncgpu_tutor.devices.simulated.report import KernelReport, load_store_gb_s, peak_gflops
 from asyncgpu_tutor.traces.pictures.style import COLOURS, INK, QUIET, RULE, darker
-from simgpu.report.kernel_report import KernelReport, load_store_gb_s, peak_gflops
 
 _SIZE = (8.0, 4.96)  # inches
 # Kernels can be told apart by these shapes, without colour.

@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from asyncgpu_tutor.devices.simulated import DeviceSpec, Launched
+from asyncgpu_tutor.devices.simulated.report import KernelReport, add_up, annotate, render
 from asyncgpu_tutor.errors import UsageError
-from simgpu.report.columns import render
-from simgpu.report.kernel_report import KernelReport, add_up
-from simgpu.report.listing import annotate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asyncgpu_tutor.devices.simulated.report import Access, Watched
 from asyncgpu_tutor.errors import OutOfBoundsError
-from asyncgpu_tutor.inspection.accesses import Access, Watched, watch
+from asyncgpu_tutor.inspection.accesses import watch
 from asyncgpu_tutor.kernels import Kernel
 from asyncgpu_tutor.traces.live import show
 from asyncgpu_tutor.traces.pictures._fitting import fitting, text_width
@@ -276,20 +277,20 @@ class Threads:
 
     def _wrong(self, step: Access) -> Iterator[str]:
         culprits = np.array(self.watched.culprits, np.int64)
-        fault = self.watched.fault
-        if not len(culprits) or fault is None:
+        site = self.watched.site
+        if not len(culprits) or site is None:
             return
-        grid, array = self._places[""], self._places.get(fault.site.array or step.array)
+        grid, array = self._places[""], self._places.get(site.array or step.array)
         threads = grid.centres(culprits)
         yield _squares("agt-wrong", threads, grid.size)
-        if array is None or fault.site.index is None:
+        if array is None or site.index is None:
             return
-        element = array.centres(np.full(len(culprits), fault.site.index, np.int64))
+        element = array.centres(np.full(len(culprits), site.index, np.int64))
         yield _squares("agt-wrong", element[:1], array.size)
         yield from (_line("agt-wrong-link", end) for end in np.hstack([threads, element]))
         x, y = element[0]
-        what = f"{fault.site.array}[{fault.site.index}]"
-        if isinstance(fault, OutOfBoundsError):
+        what = f"{site.array}[{site.index}]"
+        if isinstance(self.watched.fault, OutOfBoundsError):
             what += " does not exist"
         yield _text("agt-bad", min(x, _WIDTH - 190), y + array.size / 2 + 13, what)
 

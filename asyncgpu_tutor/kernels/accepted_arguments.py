@@ -8,11 +8,11 @@ from typing import Any, cast
 import numpy as np
 
 from asyncgpu_tutor.arrays.handles import DeviceArray, Partition
+from asyncgpu_tutor.devices.cuda_source import Parameter, Signature
 from asyncgpu_tutor.devices.protocol import NULL, NullMemory
 from asyncgpu_tutor.errors import ArrayDTypeError, ArrayShapeError, UsageError, UseAfterMoveError
 from asyncgpu_tutor.kernels.kernel_source import KernelSource
 from asyncgpu_tutor.ops import DeviceOp, asarray, is_foreign
-from simgpu.cuda_c import Parameter, Signature
 
 Acceptor = Callable[[Any], Any]
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from asyncgpu_tutor.devices.cuda_source import Global
 from asyncgpu_tutor.devices.protocol import Device, Function
 from asyncgpu_tutor.errors import ArrayDTypeError, ArrayShapeError, UsageError
 from asyncgpu_tutor.run import current_device
-from simgpu.cuda_c import Global
 
 
 class Constants:

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
 
+from asyncgpu_tutor.devices.cuda_source import device_code
 from asyncgpu_tutor.errors import UsageError
-from simgpu.cuda_c import device_code
 
 SHIPPED = Path(__file__).parent / "headers"
 

@@ -13,6 +13,7 @@ from typing import Any, cast
 from weakref import ref
 
 from asyncgpu_tutor.arrays.handles import DeviceArray, Partition, borrowed_in
+from asyncgpu_tutor.devices.cuda_source import Signature, read_signature
 from asyncgpu_tutor.devices.protocol import USUAL_LIMITS, Device, Dim3, Function, Share
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.kernels.accepted_arguments import (
@@ -33,7 +34,6 @@ from asyncgpu_tutor.kernels.launching import launcher
 from asyncgpu_tutor.ops import DeviceOp
 from asyncgpu_tutor.ops.operation import evaluate
 from asyncgpu_tutor.run import ExecutionContext, current_device
-from simgpu.cuda_c import Signature, read_signature
 
 
 class Kernel:

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from asyncgpu_tutor.arrays.handles import DeviceArray, Partition, noted_moves
+from asyncgpu_tutor.devices.cuda_source import Parameter, Signature
 from asyncgpu_tutor.devices.protocol import USUAL_LIMITS
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.kernels.accepted_arguments import Acceptor, shape_check
 from asyncgpu_tutor.kernels.configuration import check_limits, configuration, differ
-from simgpu.cuda_c import Parameter, Signature
 
 
 def launcher(
@@ -59,13 +59,14 @@ def launcher(
         "differ": partial(differ, signature.name),
         "check_limits": check_limits,
         "usual": USUAL_LIMITS,
+        "UsageError": UsageError,
         "miscounted": signature.miscounted,
     }
     given = _listed("p", range(len(parameters)))
     # `part` is the one partition among the arguments; where there are more, they have to agree.
     lines = [
         f"try: [{given}] = args",
-        "except ValueError: raise miscounted(args) from None",
+        "except ValueError: raise UsageError(miscounted(args)) from None",
         "part = None",
     ]
     for index in arrays:

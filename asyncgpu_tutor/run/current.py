@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from asyncgpu_tutor.devices.protocol import Device, Stream
-from asyncgpu_tutor.devices.simulated import Machine, SimDevice
+from asyncgpu_tutor.devices.simulated import Machine, SimDevice, SimStream
 from asyncgpu_tutor.errors import DeviceMismatchError, DeviceUnavailableError, UsageError
 from asyncgpu_tutor.scheduling import SchedulingPolicy, StreamPoolRoundRobin
-from simgpu.stream import SimStream
 
 VARIABLE = "ASYNCGPU_DEVICE"
 SPEC_VARIABLE = "ASYNCGPU_SPEC"

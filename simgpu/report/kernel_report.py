@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 
-from asyncgpu_tutor.devices.protocol import Dim3
+from simgpu.common import Dim3
 from simgpu.cuda_c import NOT_SUMMED, Counts, LineCounts
 from simgpu.launches import Launched
 from simgpu.spec import DeviceSpec

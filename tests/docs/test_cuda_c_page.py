@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from asyncgpu_tutor.errors import UnsupportedFeatureError
 from simgpu.cuda_c import GlobalMemory, compile_source
+from simgpu.errors import UnsupportedFeatureError
 
 PAGE = (Path(__file__).parents[2] / "docs" / "cuda_c.md").read_text("utf-8")
 DECLARED = "".join(re.findall(r"```cuda\n(.*?)```", PAGE, re.DOTALL))

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 import asyncgpu_tutor as agt
+from asyncgpu_tutor.devices.simulated import find_spec
 from asyncgpu_tutor.exercises import answers, check
 from asyncgpu_tutor.exercises.chapters import EXERCISES
 from asyncgpu_tutor.exercises.names_of_other_cells import strays
-from simgpu.gpus import find_spec
 
 T = TypeVar("T")
 

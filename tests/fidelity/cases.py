@@ -18,7 +18,7 @@ from asyncgpu_tutor.data import seed_inputs
 from asyncgpu_tutor.kernels import MATVEC_NAIVE, RELU, SGEMM_NAIVE
 from asyncgpu_tutor.ops.fill_kernels import RANDN, fill_source
 
-CORPUS = Path(__file__).resolve().parents[1] / "cuda_c" / "corpus"
+CORPUS = Path(__file__).resolve().parents[1] / "simgpu" / "cuda_c" / "corpus"
 F, I, U, L, B, D = np.float32, np.int32, np.uint32, np.uint64, np.uint8, np.float64
 Make = Callable[[np.random.Generator], list[Any]]
 

@@ -13,7 +13,7 @@ import numpy as np
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.simulated import DeviceSpec, SimDevice, find_spec
 from simgpu.cuda_c import Counts, LaunchResult, Program
-from simgpu.launches import SimFunction
+from simgpu.launches import Function
 from simgpu.times import (
     copy_time,
     kernel_time,
@@ -81,7 +81,7 @@ class CountedDevice(SimDevice):
 
     def get_function(
         self, source: str, name: str, reference: Any = None, contract: bool = False
-    ) -> SimFunction:
+    ) -> Function:
         function = super().get_function(source, name, contract=contract)
         kept: Any = Kept(function.program, name, self.counted)
         return dataclasses.replace(function, program=kept, stand_in=None, remembered=None)

@@ -19,6 +19,8 @@ from .conftest import pip_for
 if TYPE_CHECKING:
     from .conftest import Run
 
+LISTING = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+
 pytestmark = pytest.mark.slow
 
 
@@ -32,8 +34,7 @@ def wheel(root: Path, tmp_path_factory: pytest.TempPathFactory, run: Run) -> Pat
 
 def test_wheel_holds_what_the_checkout_holds_and_nothing_else(root: Path, wheel: Path) -> None:
     listed = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
-        + ["asyncgpu_tutor", "simgpu", *PARTS],
+        [*LISTING, "asyncgpu_tutor", "simgpu", *PARTS],
         cwd=root,
         capture_output=True,
         text=True,

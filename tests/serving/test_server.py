@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.protocol import Device
-from asyncgpu_tutor.devices.simulated import SimDevice
+from asyncgpu_tutor.devices.simulated import SimDevice, SimEvent
 from asyncgpu_tutor.errors import (
     ArrayDTypeError,
     ArrayShapeError,
@@ -26,7 +26,6 @@ from asyncgpu_tutor.errors import (
     UseAfterMoveError,
 )
 from asyncgpu_tutor.serving import lane
-from simgpu.stream import SimEvent
 from tests.serving.doubling import DOUBLE, N, lasting, pipeline, request
 
 PRODUCT = """

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from simgpu.cuda_c import GlobalMemory, compile_source, read_signature
 from simgpu.errors import DeviceAssertError, UninitialisedReadError
 from simgpu.launch_cache import EACH, LONG, Remembered
-from simgpu.launches import SimFunction
+from simgpu.launches import Function
 
 # Long enough to be worth it.
 SOURCE = """
@@ -43,7 +43,7 @@ class Kernel:
 
     def __init__(self, name: str = "mix", room: int = 1 << 20) -> None:
         self.program = compile_source(SOURCE)
-        self.function = SimFunction(self.program, read_signature(SOURCE, name), SOURCE)
+        self.function = Function(self.program, read_signature(SOURCE, name), SOURCE)
         self.remembered = Remembered(room)
         self.interpreted = 0
 

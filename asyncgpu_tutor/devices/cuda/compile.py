@@ -15,7 +15,7 @@ from cuda.pathfinder import find_nvidia_header_directory  # CuPy needs it, too
 from cupy.cuda import compiler, function
 
 from asyncgpu_tutor.devices.cuda.guard import compiling
-from simgpu.cuda_c import for_compiler
+from asyncgpu_tutor.devices.cuda_source import for_compiler
 
 # Numbers below the normal floats stay, quotients and square roots are rounded as IEEE 754 wants: NVRTC's
 # defaults, but said.

@@ -14,7 +14,8 @@ from typing import Any
 
 from cupy.cuda import driver
 
-from simgpu.cuda_c import Parameter, Signature
+from asyncgpu_tutor.devices.cuda_source import Parameter, Signature
+from asyncgpu_tutor.errors import UsageError
 
 # NumPy's letters for its types are the struct module's. cuLaunchKernel takes each argument at its natural
 # alignment, which is what "@" means there.
@@ -58,6 +59,7 @@ class Packer:
             "rooms": [],
             "another": partial(_room, layout.size, letters),
             "call": self.call,
+            "UsageError": UsageError,
             "miscounted": signature.miscounted,
         }
         # Written out, as a loop over the arguments takes longer than the driver's call.
@@ -67,14 +69,14 @@ class Packer:
             f"""
 def pack(args):
     try: [{given}] = args
-    except ValueError: raise miscounted(args) from None
+    except ValueError: raise UsageError(miscounted(args)) from None
     room = another()
     write(room[0], 0, {passed})
     return room
 
 def launch(grid, block, args, shared, stream):
     try: [{given}] = args
-    except ValueError: raise miscounted(args) from None
+    except ValueError: raise UsageError(miscounted(args)) from None
     gx, gy, gz = grid
     bx, by, bz = block
     # The driver's call lets other threads run, so each takes a room of its own. A lock would take longer.

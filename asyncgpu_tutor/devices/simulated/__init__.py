@@ -1,18 +1,20 @@
-"""The simulated device: right values, modelled times, every hazard an error.
+"""The simulated device, a thin adapter to `simgpu`: right values, modelled times, every hazard an error.
 
-Whether a copy may start, and what each of two kernels gets of the GPU, is decided in `engine`; how long a
-kernel takes, in `model`; and which streams race, in `stream_races`.
+Besides `cuda_source` this is the only door to `simgpu`. `SimDevice` is its device as `protocol` wants one,
+with submissions, asyncio and this package's errors.
 """
 
-from simgpu.device import SimDevice
-from simgpu.gpus import SPECS, derived, find_spec, save_spec
+from asyncgpu_tutor.devices.simgpu_errors import translated
+from asyncgpu_tutor.devices.simulated.clock import Machine
+from asyncgpu_tutor.devices.simulated.sim_device import SimDevice, SimEvent, SimMemory, SimStream
+from simgpu import gpus
+from simgpu.gpus import SPECS, derived
 from simgpu.launches import Launched
-from simgpu.machine import Machine
 from simgpu.spec import DeviceSpec
-from simgpu.times import (
-    blocks_by_registers,
-    resident_blocks,
-)
+from simgpu.times import blocks_by_registers, resident_blocks
+
+find_spec = translated(gpus.find_spec)
+save_spec = translated(gpus.save_spec)
 
 __all__ = [
     "SPECS",
@@ -20,6 +22,9 @@ __all__ = [
     "Launched",
     "Machine",
     "SimDevice",
+    "SimEvent",
+    "SimMemory",
+    "SimStream",
     "blocks_by_registers",
     "derived",
     "find_spec",

@@ -36,7 +36,7 @@ from simgpu.cuda_c.text.lexer import tokenise
 from simgpu.cuda_c.text.preprocessor import preprocess
 from simgpu.cuda_c.text.source import Position, Source
 from simgpu.cuda_c.types import Array, CType, Pointer, Scalar, Struct, spelled
-from simgpu.errors import KernelCompileError, UnsupportedFeatureError, UsageError
+from simgpu.errors import KernelCompileError, UnsupportedFeatureError
 
 PLACED = {"__constant__", "__device__", "__managed__"}
 
@@ -74,10 +74,10 @@ class Signature:
     parameters: tuple[Parameter, ...]
     variables: tuple[Global, ...] = ()
 
-    def miscounted(self, args: Sequence[object]) -> UsageError:
-        """For a call with too many arguments, or too few."""
+    def miscounted(self, args: Sequence[object]) -> str:
+        """The message for a call with too many arguments, or too few."""
         names, count = ", ".join(p.name for p in self.parameters), len(self.parameters)
-        return UsageError(f"{self.name}() takes {count} arguments ({names}), and got {len(args)}")
+        return f"{self.name}() takes {count} arguments ({names}), and got {len(args)}"
 
 
 def variable_of(name: str, ctype: CType, constant: bool) -> Global | None:

@@ -165,7 +165,9 @@ def test_an_address_of_what_is_gone_is_found_out(sim: Device) -> None:
     table = agt.h2d(np.array([a.memory.ptr, b.memory.ptr], np.uint64)).sync()
     del b
     gc.collect()
-    with pytest.raises(OutOfBoundsError, match="where nothing is that this launch knows of"):
+    with pytest.raises(
+        agt.errors.OutOfBoundsError, match="where nothing is that this launch knows of"
+    ):
         run("add", table.borrow(), 2, agt.zeros((8,)))
 
 

@@ -1,0 +1,275 @@
+"""The simulated device as `protocol` wants one, and nothing more: what it does is done by `simgpu`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+import simgpu
+from asyncgpu_tutor.devices.cuda_source import TextureForm
+from asyncgpu_tutor.devices.protocol import (
+    NULL,
+    USUAL_LIMITS,
+    Call,
+    Dim3,
+    HostBuffer,
+    Memory,
+    Stream,
+)
+from asyncgpu_tutor.devices.simgpu_errors import translated, translation
+from asyncgpu_tutor.devices.simulated.clock import Machine
+from asyncgpu_tutor.errors import DeviceMismatchError
+from asyncgpu_tutor.traces.spans import SpanLog
+from asyncgpu_tutor.traces.spans.tag import current_operation, forbid_nested_wait
+from simgpu import leaks
+from simgpu.cuda_c import GlobalMemory
+from simgpu.machine import Wake
+from simgpu.sampled_reference import LARGE
+from simgpu.spec import H200, DeviceSpec
+
+# A round trip over mapped memory: 7.4 us for one block, 26 us for 132 that Python answers all at once with
+# NumPy, measured on an H200 with CuPy 14.2 (2026-11-21).
+ROUND_US, ANSWER_US = 7.25, 0.145
+
+leaks.pass_over(Path(__file__).resolve().parents[2])  # an array comes from the reader's line
+
+
+class _Submissions(simgpu.Caller):
+    """This package, whose groups of calls are submissions of operations."""
+
+    def group(self) -> tuple[int | None, str]:
+        return current_operation()
+
+    def before_wait(self, what: str) -> None:
+        forbid_nested_wait(what)
+
+
+class SimMemory(Memory, simgpu.Memory):
+    """One allocation."""
+
+    def __init__(self, device: SimDevice, cells: GlobalMemory, ptr: int) -> None:
+        Memory.__init__(self, device, cells.name, cells.nbytes, ptr)
+        simgpu.Memory.__init__(self, cells, ptr)
+
+
+class SimEvent(simgpu.Event):
+    """A point in the work of a simulated stream."""
+
+    synchronize = translated(simgpu.Event.synchronize)
+
+    @property
+    @translated
+    def done(self) -> bool:
+        """Whether the device has passed it. The query costs host time, so polling ends."""
+        return super().done
+
+
+class SimStream(simgpu.Stream):
+    """A queue of simulated work."""
+
+    event_type = SimEvent
+    record = translated(simgpu.Stream.record)
+    wait_event = translated(simgpu.Stream.wait_event)
+    synchronize = translated(simgpu.Stream.synchronize)
+
+    @property
+    def device(self) -> SimDevice:
+        """Where it is."""
+        return cast(SimDevice, self._device)
+
+    @property
+    @translated
+    def done(self) -> bool:
+        """Whether it holds no unfinished work."""
+        return super().done
+
+
+class SimGraph(simgpu.Graph):
+    """Calls that cost the host one."""
+
+    launch = translated(simgpu.Graph.launch)
+
+
+class SimReplay(simgpu.Replay):
+    """Calls with all that they need but their streams."""
+
+    enqueue = translated(simgpu.Replay.enqueue)
+
+    @translated
+    def instantiate(self, name: str) -> SimGraph:
+        """All of them as one."""
+        return SimGraph(self, name)
+
+
+class SimDevice(simgpu.Device):
+    """A GPU that exists in the imagination, down to the microsecond.
+
+    Parameters
+    ----------
+    ordinal : int
+        Number of the device on its machine.
+    spec : DeviceSpec or str
+        Which GPU it imitates; also by name, such as ``"t4"``, or from a file of ``calibrate``.
+    machine : Machine
+        The host that it is plugged into; devices of one machine share its clock.
+    adversary, stand_in_above, load_us
+        See `simgpu.Device`.
+    """
+
+    stream_type = SimStream
+    simulated = True
+    clock = "simulated"
+    patience_us = 0.0  # to wait moves the clock to the end at once; to look would take time
+    limits = USUAL_LIMITS
+
+    @translated
+    def __init__(
+        self,
+        ordinal: int = 0,
+        spec: DeviceSpec | str = H200,
+        machine: Machine | None = None,
+        *,
+        adversary: int | None = None,
+        stand_in_above: float = LARGE,
+        load_us: float = 0.0,
+    ) -> None:
+        self.on_loop = machine or Machine()
+        self.log: SpanLog | None = None
+        super().__init__(
+            ordinal,
+            spec,
+            self.on_loop,
+            adversary=adversary,
+            stand_in_above=stand_in_above,
+            load_us=load_us,
+            caller=_Submissions(),
+        )
+
+    pinned = translated(simgpu.Device.pinned)
+    memset_async = translated(simgpu.Device.memset_async)
+    copy_from_host_async = translated(simgpu.Device.copy_from_host_async)
+    copy_to_host_async = translated(simgpu.Device.copy_to_host_async)
+    copy_from_device_async = translated(simgpu.Device.copy_from_device_async)
+    get_function = translated(simgpu.Device.get_function)
+    synchronize = translated(simgpu.Device.synchronize)
+    work = translated(simgpu.Device.work)
+    settle_log = translated(simgpu.Device.settle)
+
+    # ------------------------------------------------------------------ streams
+    @property
+    def default_stream(self) -> SimStream:
+        """The stream that legacy CUDA calls null."""
+        return cast(SimStream, super().default_stream)
+
+    def create_stream(self) -> SimStream:
+        """A new stream, not ordered with any other."""
+        return cast(SimStream, super().create_stream())
+
+    def adopt_stream(self, foreign: object) -> Stream | None:
+        """Only this device's own streams are known to it."""
+        return foreign if isinstance(foreign, SimStream) and foreign.device is self else None
+
+    # ------------------------------------------------------------------ memory
+    def memory_of(self, cells: GlobalMemory, ptr: int) -> SimMemory:
+        """Bytes of the interpreter, as this device gives them out."""
+        return SimMemory(self, cells, ptr)
+
+    @translated
+    def malloc(self, nbytes: int, name: str, stream: object) -> SimMemory:
+        """Allocate."""
+        return cast(SimMemory, super().malloc(nbytes, name, stream))
+
+    @translated
+    def map_host(self, host: HostBuffer, name: str) -> SimMemory:
+        """The memory of a whole pinned array, as a kernel sees it."""
+        return cast(SimMemory, super().map_host(host, name))
+
+    @translated
+    def texture(self, source: object, form: TextureForm, name: str, stream: object) -> SimMemory:
+        """A copy in memory of its own, which is only read; see `Device.texture`."""
+        return cast(SimMemory, super().texture(source, form, name, stream))
+
+    @translated
+    def variable(self, function: object, name: str, nbytes: int) -> SimMemory:
+        """The memory of a `__constant__` or `__device__` variable of a kernel's file."""
+        return cast(SimMemory, super().variable(function, name, nbytes))
+
+    def adopt_array(self, foreign: object) -> tuple[Memory, tuple[int, ...], np.dtype[Any]] | None:
+        """No other library has memory on a simulated device."""
+        return None
+
+    def export(self, array: Any) -> AbstractContextManager[Any]:
+        """There is no CuPy array behind a simulated one."""
+        raise DeviceMismatchError(
+            f"{array!r} is on a simulated device: other CUDA libraries cannot see it. Use "
+            "op.to_host() to get a NumPy array."
+        )
+
+    # ------------------------------------------------------------------ kernels
+    def activate(self) -> int | None:
+        """A simulated host needs no current device."""
+        return None
+
+    def restore(self, before: int) -> None:
+        """See `activate`."""
+
+    @translated
+    def launch(
+        self,
+        function: object,
+        grid: Dim3,
+        block: Dim3,
+        args: Sequence[object],
+        shared_mem: int,
+        stream: object,
+    ) -> None:
+        """Enqueue one launch."""
+        super().launch(function, grid, block, _without_null(args), shared_mem, stream)
+
+    @translated
+    def prepare(self, calls: Sequence[simgpu.Call]) -> SimReplay:
+        """Make these calls ready."""
+        return SimReplay(self, [_call_without_null(call) for call in calls])
+
+    # ------------------------------------------------------------------ awaiting
+    def watch(self, event: object, wake: Wake) -> None:
+        """Call `wake` after `event`, from the event loop; see `Device.watch`."""
+        translated(super().watch)(event, lambda error: wake(error and translation(error)))
+
+    async def sleep(self, us: float) -> None:
+        """Let other tasks run for `us` microseconds."""
+        await self.on_loop.sleep(us)
+
+    async def until_waited_for(self, answered: int, look: Callable[[], object]) -> None:
+        """Wait until a kernel is waiting for the host; see `Device.until_waited_for`."""
+        await self.on_loop.until_paused(ROUND_US + answered * ANSWER_US)
+
+    def answering(self, more: int) -> None:
+        """The host is at work on so many more answers: see `Machine.answering`."""
+        self.machine.answering += more
+
+    # ------------------------------------------------------------------ recording
+    def start_log(self, numbers: Iterator[int], source: str = "auto") -> None:
+        """Begin to write spans into `log`. There is one source of times: the model."""
+        self.log = self.recorder = SpanLog(self.name, numbers, clock=self.clock)
+
+    def stop_log(self) -> None:
+        """Write no more spans."""
+        self.log = self.recorder = None
+
+
+def _without_null(args: Sequence[object]) -> list[object]:
+    """The arguments of a launch, with None for the null pointer."""
+    return [None if arg is NULL else arg for arg in args]
+
+
+def _call_without_null(call: simgpu.Call) -> simgpu.Call:
+    if not isinstance(call, Call) or call.verb != "launch":
+        return call
+    function, grid, block, args, shared = call.args
+    return replace(call, args=(function, grid, block, _without_null(args), shared))

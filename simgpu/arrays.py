@@ -1,0 +1,160 @@
+"""Arrays and kernels in CuPy's verbs, for programs that want a GPU and no ceremony."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from simgpu.common import Dim3
+from simgpu.device import Device
+from simgpu.errors import DeviceMismatchError, LaunchConfigError
+from simgpu.launches import Function
+from simgpu.memory import Memory
+from simgpu.stream import Stream
+
+MOST_THREADS = 1024  # of a block, on every GPU of the last ten years
+
+_current: list[Device] = []
+
+
+def current_device() -> Device:
+    """The GPU that arrays are made on where none is named: the one in `use`, or an H200."""
+    if not _current:
+        _current.append(Device())
+    return _current[0]
+
+
+def use(device: Device) -> Device:
+    """Make this the current device, and give it back."""
+    _current[:] = [device]
+    return device
+
+
+class Array:
+    """An array on a device, in the order of C. `asarray`, `zeros` and `empty` make one."""
+
+    def __init__(
+        self, device: Device, memory: Memory, shape: tuple[int, ...], dtype: np.dtype[Any]
+    ) -> None:
+        self.device = device
+        self.memory = memory
+        self.shape = shape
+        self.dtype = dtype
+
+    def __repr__(self) -> str:
+        return f"<array of {self.shape} {self.dtype} on {self.device.name}>"
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes it has."""
+        return math.prod(self.shape) * self.dtype.itemsize
+
+    def get(self, stream: Stream | None = None) -> NDArray[Any]:
+        """Copy it to the host, when all that `stream` holds is done; raises what went wrong in that."""
+        host = np.empty(self.shape, self.dtype)
+        stream = stream or self.device.default_stream
+        self.device.copy_to_host_async(host, self.memory, stream)
+        stream.synchronize()
+        return host
+
+    def set(self, values: ArrayLike, stream: Stream | None = None) -> None:
+        """Copy values of the host into it."""
+        host = np.ascontiguousarray(np.broadcast_to(np.asarray(values, self.dtype), self.shape))
+        stream = stream or self.device.default_stream
+        self.device.copy_from_host_async(self.memory, host, stream)
+
+
+def empty(
+    shape: int | tuple[int, ...], dtype: DTypeLike = np.float64, device: Device | None = None
+) -> Array:
+    """A new array. To read what nobody has written is an error."""
+    device, kind = device or current_device(), np.dtype(dtype)
+    lengths = (shape,) if isinstance(shape, int) else tuple(shape)
+    nbytes = math.prod(lengths) * kind.itemsize
+    memory = device.malloc(nbytes, f"array of {lengths}", device.default_stream)
+    return Array(device, memory, lengths, kind)
+
+
+def zeros(
+    shape: int | tuple[int, ...], dtype: DTypeLike = np.float64, device: Device | None = None
+) -> Array:
+    """A new array of zeros."""
+    array = empty(shape, dtype, device)
+    array.device.memset_async(array.memory, 0, array.nbytes, array.device.default_stream)
+    return array
+
+
+def asarray(values: ArrayLike, device: Device | None = None) -> Array:
+    """A copy of an array of the host."""
+    host = np.asarray(values)
+    array = empty(host.shape, host.dtype, device)
+    array.set(host)
+    return array
+
+
+def asnumpy(array: Array) -> NDArray[Any]:
+    """A copy on the host."""
+    return array.get()
+
+
+class RawKernel:
+    """A kernel in CUDA C.
+
+    Parameters
+    ----------
+    code : str
+        The source.
+    name : str
+        The kernel in it; an instance of a template as ``"axpy<float>"``.
+    """
+
+    def __init__(self, code: str, name: str) -> None:
+        self.code = code
+        self.name = name
+
+    def __call__(
+        self,
+        grid: int | tuple[int, ...],
+        block: int | tuple[int, ...],
+        args: Sequence[object],
+        *,
+        shared_mem: int = 0,
+        stream: Stream | None = None,
+    ) -> None:
+        """Enqueue a launch; its errors are raised by whatever waits for it, such as `Array.get`.
+
+        `args` are arrays, numbers, which become what the parameters are, and None for null pointers.
+        """
+        device = stream.device if stream is not None else _device_of(args)
+        for arg in args:
+            if isinstance(arg, Array) and arg.device is not device:
+                raise DeviceMismatchError(f"{arg!r} is an argument of a kernel on {device.name}")
+        threads = _dim3(block)
+        if not 0 < math.prod(threads) <= MOST_THREADS:
+            raise LaunchConfigError(
+                f"a block of {threads} has {math.prod(threads)} threads: 1 to {MOST_THREADS} it may have"
+            )
+        values = [arg.memory if isinstance(arg, Array) else arg for arg in args]
+        queue = stream or device.default_stream
+        device.launch(self.function(device), _dim3(grid), threads, values, shared_mem, queue)
+
+    def function(self, device: Device) -> Function:
+        """The kernel, compiled for a device, once."""
+        return device.get_function(self.code, self.name)
+
+
+def _device_of(args: Sequence[object]) -> Device:
+    found = next((arg.device for arg in args if isinstance(arg, Array)), None)
+    return found or current_device()
+
+
+def _dim3(size: int | tuple[int, ...]) -> Dim3:
+    given = (size,) if isinstance(size, int) else size
+    x, y, z = (*given, 1, 1, 1)[:3] if len(given) <= 3 else (0, 0, 0)
+    if not min(x, y, z) > 0:
+        raise LaunchConfigError(f"a grid or block has one to three lengths above 0, and got {size}")
+    return x, y, z

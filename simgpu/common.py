@@ -1,0 +1,90 @@
+"""The types that the parts of the device share, and what it asks of the program that calls it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+HostBuffer = npt.NDArray[Any]
+Dim3 = tuple[int, int, int]
+Kind = Literal["kernel", "memset", "h2d", "d2h", "d2d", "call", "wait", "work"]
+
+
+class Caller:
+    """The program that makes the calls, as far as a device has to know it.
+
+    A program may make its calls in groups, each with a number and a name. An error skips the rest of its own
+    group; outside of groups, it skips what its stream holds. A program that has groups inherits from this.
+    """
+
+    def group(self) -> tuple[int | None, str]:
+        """Number and name of the group that the calls of this moment belong to; None where there is none."""
+        return None, ""
+
+    def before_wait(self, what: str) -> None:
+        """Raise an error of the program's own if the host, about to wait in `what`, must not wait now."""
+
+
+class Recorded(Protocol):
+    """A span that has been written down."""
+
+    @property
+    def id(self) -> int:
+        """Its number."""
+        ...
+
+
+class Recorder(Protocol):
+    """Who writes down what the device does: spans, with times in us, and what each one had to follow."""
+
+    def draft(
+        self,
+        kind: Kind,
+        name: str,
+        stream: int | None,
+        *,
+        op: int | None = None,
+        label: str = "",
+        call: int | None = None,
+        waits_for: tuple[int, ...] = (),
+        detail: Mapping[str, object] | None = None,
+    ) -> Any:
+        """Note that a span will come. What this returns is given to `finish`."""
+        ...
+
+    def finish(self, draft: Any, start: float, end: float, **detail: object) -> Recorded:
+        """The times are known: write the span down."""
+        ...
+
+    def heads(self, stream: int) -> tuple[int, ...]:
+        """The spans that the next one on `stream` has to follow."""
+        ...
+
+    def wait(self, stream: int, heads: tuple[int, ...]) -> None:
+        """The next span on `stream` also follows `heads`, which an event carried over."""
+        ...
+
+
+class Call(Protocol):
+    """A call that is prepared: the name of a method of `Device` or `Stream`, and what it takes.
+
+    `args` are without the stream, which is a number, as events are: what `record` and `wait_event` have in
+    common. `fresh` is what was allocated for these calls.
+    """
+
+    @property
+    def verb(self) -> str: ...  # noqa: D102 - the class says it
+    @property
+    def args(self) -> tuple[Any, ...]: ...  # noqa: D102
+    @property
+    def stream(self) -> int: ...  # noqa: D102
+    @property
+    def fresh(self) -> tuple[Any, ...]: ...  # noqa: D102
+    @property
+    def named(self) -> str: ...  # noqa: D102
+
+
+Number = np.generic | bool | int | float

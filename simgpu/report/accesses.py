@@ -1,0 +1,125 @@
+"""Every access that the threads of one launch make, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simgpu.common import Dim3
+from simgpu.cuda_c import GlobalMemory, Limits, compile_source
+from simgpu.errors import FaultSite, KernelFault
+
+MOST_STEPS = 80
+
+
+@dataclass(frozen=True)
+class Access:
+    """One load or store of the source, by all threads that make it together."""
+
+    line: int  # of the kernel's source, from 1
+    array: str  # what is read or written
+    write: bool
+    # Their numbers in the grid: the block's number times the threads of a block, plus the thread's own.
+    threads: NDArray[np.int64]
+    elements: NDArray[np.int64]  # for each of them, the element that it touches
+
+
+@dataclass
+class Watched:
+    """One launch, watched."""
+
+    kernel: str
+    source: str
+    # `grid` and `block`: (x, y, z).
+    grid: Dim3
+    block: Dim3
+    # The shape of each array; shared memory is one row.
+    shapes: dict[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
+    # Bytes of an element of each array.
+    sizes: dict[str, int] = field(default_factory=dict[str, int])
+    # The first 80 at most, in the order in which they were made.
+    steps: list[Access] = field(default_factory=list[Access])
+    left_out: int = 0  # how many more there were
+    # What ended it, if that was a fault of the kernel, and where that was.
+    fault: Exception | None = None
+    site: FaultSite | None = None
+
+    @property
+    def block_threads(self) -> int:
+        """Threads of a block."""
+        return self.block[0] * self.block[1] * self.block[2]
+
+    @property
+    def threads(self) -> int:
+        """Threads of the grid."""
+        return self.grid[0] * self.grid[1] * self.grid[2] * self.block_threads
+
+    def name(self, thread: int) -> str:
+        """A thread as CUDA names it."""
+        block, own = divmod(thread, self.block_threads)
+        return f"block {_place(block, self.grid)}, thread {_place(own, self.block)}"
+
+    @property
+    def culprits(self) -> list[int]:
+        """The threads that are to blame: the one that failed, and whom it raced with."""
+        site = self.site
+        if site is None or site.thread is None or site.block is None:
+            return []
+        first = _number(site.block, self.grid) * self.block_threads + _number(
+            site.thread, self.block
+        )
+        found = [first]
+        for step in reversed(self.steps):
+            if step.array == site.array:
+                others = step.threads[(step.elements == site.index) & (step.threads != first)]
+                if len(others):
+                    found.append(int(others[0]))
+                    break
+        return found
+
+    def run(self, args: Sequence[Any], shared_mem: int = 0) -> None:
+        """Run the launch on these arguments, and note what its threads do."""
+        program = compile_source(self.source)
+        limits = Limits(watcher=self._note)
+        try:
+            program.launch(
+                self.kernel, self.grid, self.block, args, dynamic_shared=shared_mem, limits=limits
+            )
+        except KernelFault as fault:
+            self.fault, self.site = fault, fault.site
+
+    def _note(self, team: Any, mask: Any, ptr: Any, size: int, site: Any) -> None:
+        """What `Limits.watcher` is: see there."""
+        if not hasattr(ptr.region, "shared"):  # memory that each thread has for itself
+            return
+        if len(self.steps) >= MOST_STEPS:
+            self.left_out += 1
+            return
+        layout = team.layout
+        own = layout.numbers[layout.block[mask.index]] * self.block_threads
+        size = self.sizes.setdefault(ptr.name, size)
+        self.shapes.setdefault(ptr.name, (ptr.region.nbytes // size,))
+        touched = np.broadcast_to(np.asarray(mask.take(ptr.address())) // size, (mask.n,))
+        threads = np.asarray(own + layout.linear[mask.index], np.int64)
+        elements = np.array(touched, np.int64)
+        self.steps.append(Access(site.at.line, ptr.name, site.write, threads, elements))
+
+
+def memory_of(array: NDArray[Any], name: str) -> GlobalMemory:
+    """A copy of an array, as an argument of `Watched.run`."""
+    memory = GlobalMemory(array.nbytes, name)
+    memory.data[:] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    memory.mark_written()
+    return memory
+
+
+def _place(number: int, size: Dim3) -> tuple[int, int, int]:
+    return number % size[0], number // size[0] % size[1], number // (size[0] * size[1])
+
+
+def _number(place: Dim3, size: Dim3) -> int:
+    return place[0] + size[0] * (place[1] + size[1] * place[2])

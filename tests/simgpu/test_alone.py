@@ -1,0 +1,119 @@
+"""simgpu by itself: its README's programs, arrays and kernels in CuPy's verbs, and no other package."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import simgpu
+from simgpu import errors
+
+ROOT = Path(__file__).resolve().parents[2]
+README = (ROOT / "simgpu" / "README.md").read_text(encoding="utf-8")
+PROGRAMS = re.findall(r"(?ms)^```python\n(.*?)^```", README)
+ALONE = """
+import sys
+sys.modules["asyncgpu_tutor"] = None  # an import of it fails
+before = set(sys.modules)
+{}
+loaded = {{name.partition(".")[0] for name in set(sys.modules) - before}}
+print(sorted(name for name in loaded - set(sys.stdlib_module_names) if not name.startswith("_")))
+print("asyncio" in sys.modules)
+"""
+SAXPY = r"""
+extern "C" __global__ void saxpy(const float* x, float* y, float a, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] += a * x[i];
+}
+extern "C" __global__ void wild(float* y) { y[threadIdx.x + 1] = 1; }
+"""
+
+
+def python(*args: str) -> list[str]:
+    done = subprocess.run(
+        [sys.executable, *args], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    return done.stdout.splitlines()
+
+
+def test_the_programs_of_the_readme_run_where_the_tutor_cannot_be_imported() -> None:
+    said = python("-c", ALONE.format("\n".join(PROGRAMS)))
+
+    assert said[0] == "[0. 2. 4. 6.]"
+    assert re.fullmatch(r"\d+\.\d us, bound by \w[\w ]*", said[1])
+    assert said[2:] == ["['numpy', 'simgpu']", "False"]
+
+
+def test_the_readme_quotes_the_error() -> None:
+    source = re.search(r'(?s)SOURCE = """(.*?)"""', README)
+    assert source is not None
+    x = simgpu.asarray(np.zeros(1000, np.float32))
+    wrong = simgpu.RawKernel(source[1].replace("if (i < n) ", ""), "double_it")
+
+    wrong((4,), (256,), (x, 1000))
+    with pytest.raises(errors.OutOfBoundsError) as caught:
+        simgpu.asnumpy(x)
+    assert str(caught.value).split("\n")[0] in README
+
+
+def test_the_command_lists_the_gpus() -> None:
+    assert [line.split()[0] for line in python("-m", "simgpu")] == list(simgpu.SPECS)
+
+
+def test_a_kernel_takes_arrays_and_numbers_on_any_stream() -> None:
+    gpu = simgpu.Device(spec="l4")
+    stream = gpu.create_stream()
+    x = simgpu.asarray(np.arange(100, dtype=np.float32), gpu)
+    y = simgpu.zeros(100, np.float32, gpu)
+    gpu.synchronize()
+    saxpy = simgpu.RawKernel(SAXPY, "saxpy")
+
+    saxpy(1, 128, (x, y, 2, 100), stream=stream)
+    saxpy(1, 128, (x, y, 1.0, 100), stream=stream)
+
+    assert y.get(stream).tolist() == [3.0 * i for i in range(100)]
+    assert gpu.now() > 0
+
+
+def test_the_current_device_is_where_arrays_are_made() -> None:
+    before = simgpu.current_device()
+    try:
+        gpu = simgpu.use(simgpu.Device(spec="t4"))
+        assert simgpu.empty((2, 3)).device is gpu
+        assert simgpu.empty((2, 3)).nbytes == 48
+    finally:
+        simgpu.use(before)
+
+
+def test_wrong_launches_are_refused() -> None:
+    y, other = simgpu.zeros(4, np.float32), simgpu.zeros(4, np.float32, simgpu.Device())
+    saxpy = simgpu.RawKernel(SAXPY, "saxpy")
+
+    with pytest.raises(errors.LaunchConfigError, match="2048 threads"):
+        saxpy(1, 2048, (y, y, 1.0, 4))
+    with pytest.raises(errors.LaunchConfigError, match="above 0"):
+        saxpy((1, 0), 4, (y, y, 1.0, 4))
+    with pytest.raises(errors.LaunchConfigError, match="one to three"):
+        saxpy((1, 1, 1, 1), 4, (y, y, 1.0, 4))
+    with pytest.raises(errors.DeviceMismatchError):
+        saxpy(1, 4, (y, other, 1.0, 4))
+    with pytest.raises(errors.UsageError, match="takes 4 arguments"):
+        saxpy(1, 4, (y, y, 1.0))
+    with pytest.raises(errors.KernelCompileError):
+        simgpu.RawKernel(SAXPY, "absent")(1, 4, (y,))
+
+
+def test_an_error_comes_with_its_wait_and_the_array_is_spoiled() -> None:
+    gpu = simgpu.Device()
+    y = simgpu.zeros(4, np.float32, gpu)
+    simgpu.RawKernel(SAXPY, "wild")(1, 4, (y,))
+
+    with pytest.raises(errors.OutOfBoundsError, match="'y'"):
+        gpu.synchronize()
+    with pytest.raises(errors.UpstreamError):
+        y.get()

@@ -122,8 +122,6 @@ class Context:
     summing: list[Sum | None] | None = None
     # The variable of each write that has been compiled so far, None where memory is written.
     written: list[Variable | None] = field(default_factory=list[Variable | None])
-    # Slots of the counters of the loops around, innermost last, and whether loads may be done ahead in them.
-    counters: dict[int, bool] = field(default_factory=dict[int, bool])
     frame: Frame = field(default_factory=Frame)
     ranks: Ranks = field(default_factory=Ranks)
     sites: list[Site] = field(default_factory=list[Site])  # all loads and stores

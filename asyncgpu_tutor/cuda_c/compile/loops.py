@@ -8,7 +8,6 @@ from typing import Any
 
 from asyncgpu_tutor.cuda_c.compile.context import CompileStatement, Context
 from asyncgpu_tutor.cuda_c.compile.counted_loops import Counter, counted
-from asyncgpu_tutor.cuda_c.compile.loads_ahead import looking_ahead
 from asyncgpu_tutor.cuda_c.compile.places import place_of
 from asyncgpu_tutor.cuda_c.compile.record import Loop, Node
 from asyncgpu_tutor.cuda_c.compile.statements import block_of, tested
@@ -104,8 +103,6 @@ def _turns(c: Context, node: For, init: Execute | None) -> Execute:
     c.frame.continues.append(again)
     sums = summed(node)
     counter_of = _counter(c, node, sums is not None)
-    if counter_of is not None:
-        c.counters[counter_of.slot] = False
     c.summing, first, exits = None if sums is None else [], c.points, c.exits
     with c.recording() as body_steps:
         body = block_of(c, node.body)
@@ -124,7 +121,6 @@ def _turns(c: Context, node: For, init: Execute | None) -> Execute:
     meets = c.meetings > meetings
     if c.places == head + 1 and not meets and not counts_none(node):
         c.places = head  # since nobody waits in here
-    early = counter_of is not None and c.counters.pop(counter_of.slot)
     c.frame.breaks.pop()
     c.frame.continues.pop()
     c.steps.append(
@@ -139,9 +135,9 @@ def _turns(c: Context, node: For, init: Execute | None) -> Execute:
             step=step_piece,
         )
     )
-    together = turn = None
+    together = None
     if counter_of is not None and test is not None and step is not None:
-        counts = Counter(counter_of, test, step, _read(c, [node.test, node.step]))
+        counts = Counter(counter_of, test, step)
         points = test_piece.point, step_piece.point
         found = [_variable(c, name) for name in sums or []]
         targets = [
@@ -153,8 +149,6 @@ def _turns(c: Context, node: For, init: Execute | None) -> Execute:
         apart = read is not None and not set(targets) & set(read)
         if targets and len(targets) == len(found) and c.exits == exits and apart:
             together = side_by_side(counts, targets, body, points, quick)
-        if early and together is None:
-            turn = looking_ahead(counts)
     watched: list[int] = []
     patience: list[int] = []
     often = 0
@@ -220,8 +214,6 @@ def _turns(c: Context, node: For, init: Execute | None) -> Execute:
             assert m is not None
             inside = m
             t.step(at, inside)
-            if turn is not None:
-                turn(t, inside)
             t.left[again] = None
             m = join(body(t, inside), t.left[again], inside)
             # All that entered are charged, because a warp that breaks has begun the iteration too.

@@ -10,10 +10,9 @@ import numpy as np
 from asyncgpu_tutor.cuda_c.compile.context import Context
 from asyncgpu_tutor.cuda_c.compile.contraction import contracted
 from asyncgpu_tutor.cuda_c.compile.conversions import convert, decay, fold, nodes, value
-from asyncgpu_tutor.cuda_c.compile.kept_addresses import variables_of
 from asyncgpu_tutor.cuda_c.compile.places import index_value
 from asyncgpu_tutor.cuda_c.compile.record import Operation
-from asyncgpu_tutor.cuda_c.compile.typed import Alias, Evaluate, Expr, MemoryPlace, Scope
+from asyncgpu_tutor.cuda_c.compile.typed import Alias, Evaluate, Expr, Scope
 from asyncgpu_tutor.cuda_c.lockstep.masks import Mask
 from asyncgpu_tutor.cuda_c.lockstep.team import Team
 from asyncgpu_tutor.cuda_c.lockstep.values import Binary, arithmetic, comparison, varies
@@ -155,7 +154,6 @@ def _arithmetic(c: Context, op: str, x: Expr, y: Expr, kind: Scalar, at: Positio
     out = operation(c, op, kind, kind, lambda t, m: function(a(t, m), b(t, m)), at, [x, y])
     if op == "*":
         out.product = (a, b)
-        out.of_loads = _at_known_places(x) and _at_known_places(y)
     return fold(out, [x, y])
 
 
@@ -294,11 +292,3 @@ def _negated(run: Evaluate) -> Evaluate:
         return -int(value)
 
     return negative
-
-
-def _at_known_places(loaded: Expr) -> bool:
-    """Whether it is a load from an address that depends on registers alone, and so not on another load."""
-    place = loaded.place
-    if loaded.site is None or not isinstance(place, MemoryPlace):
-        return False
-    return variables_of(place.node) is not None

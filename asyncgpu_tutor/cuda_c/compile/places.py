@@ -13,7 +13,6 @@ from asyncgpu_tutor.cuda_c.compile import builtins
 from asyncgpu_tutor.cuda_c.compile.context import Compile, Context
 from asyncgpu_tutor.cuda_c.compile.conversions import convert, decay, value
 from asyncgpu_tutor.cuda_c.compile.function_addresses import function_address
-from asyncgpu_tutor.cuda_c.compile.kept_addresses import kept
 from asyncgpu_tutor.cuda_c.compile.record import Coordinate, Element, Followed, Node
 from asyncgpu_tutor.cuda_c.compile.storage import (
     pick_leaves,
@@ -316,13 +315,12 @@ def _element(
         volatile = volatile or base.place.volatile
     parts = (base.node, index.node)
     address = c.note(Element(parts, array=isinstance(ctype, Array), volatile=volatile))
-    place = MemoryPlace(kept(pointer, address), address, base.origin or Origin(), const, volatile)
+    place = MemoryPlace(pointer, address, base.origin or Origin(), const, volatile)
     if isinstance(base.place, MemoryPlace) and isinstance(ctype, Array) and ctype.length:
         outer = base.place.checked
         known = index.constant is not None and 0 <= int(index.constant) < ctype.length
         if outer is not None or (part and not known):
-            row = _row(outer or start, offset, ctype.length, step, at)
-            place.checked = kept(row, address)
+            place.checked = _row(outer or start, offset, ctype.length, step, at)
     return read_memory(c, place, target, at)
 
 

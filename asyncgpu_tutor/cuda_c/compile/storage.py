@@ -10,7 +10,6 @@ import numpy as np
 from asyncgpu_tutor.cuda_c.compile import record
 from asyncgpu_tutor.cuda_c.compile.context import Context
 from asyncgpu_tutor.cuda_c.compile.conversions import value
-from asyncgpu_tutor.cuda_c.compile.loads_ahead import loading_ahead
 from asyncgpu_tutor.cuda_c.compile.typed import (
     Evaluate,
     Execute,
@@ -120,10 +119,9 @@ def read_memory(c: Context, place: MemoryPlace, ctype: CType, at: Position) -> E
         place.origin.signal()
     c.watched.append((site, place.origin))
 
-    def plain(t: Team, m: Mask) -> Any:
+    def run(t: Team, m: Mask) -> Any:
         return access.load(t, m, pointer(t, m), ctype, site)
 
-    run = loading_ahead(c, plain, pointer, place, ctype, site)
     node = c.note(record.Cell((place.node,)))
     c.follows |= has_pointer(ctype)
     origin = place.origin.content() if isinstance(ctype, Pointer | Struct) else Origin()

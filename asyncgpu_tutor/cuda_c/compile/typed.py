@@ -100,7 +100,6 @@ class Expr:
     site: Site | None = None
     text: str | None = None
     product: tuple[Evaluate, Evaluate] | None = None
-    of_loads: bool = False  # whether both factors are loads, as they are
     rank: float = 0
     lost: bool = False  # a copy of one of several variables, in the place of a reference to it
 

@@ -20,7 +20,6 @@ from asyncgpu_tutor.cuda_c.text.source import Position, Source
 from asyncgpu_tutor.errors import FaultSite, KernelFault, RunawayKernelError
 
 Dim = tuple[int, int, int]
-FEW = 1024  # threads for which looking up is much quicker than computing
 
 
 @dataclass(frozen=True)
@@ -128,10 +127,6 @@ class BlockMemory(Protocol):
         """Every thread of every block of the batch has passed a barrier."""
         ...
 
-    def divided(self, team: Team) -> None:
-        """Some threads of the batch are about to pass a barrier."""
-        ...
-
 
 class Team:
     """A batch of blocks in lockstep.
@@ -157,15 +152,9 @@ class Team:
     forced, grid_met, hurried : bool
         Nobody else will come to that place; or all blocks have come to the barrier of the grid; or the
         loop that is entered again counts its turns, and has counted for very long.
-    grids : bool
-        Whether a load in several turns may give a view of its memory.
     turns, turn, rows : int, int, dict
         How many turns of a loop are side by side, the one at hand, and what was computed for all of them
         (`compile.summing_loops`).
-    kept : dict
-        What a place in the code has computed, and of what (`compile.kept_addresses`).
-    coming : dict
-        By the slot of a loop's counter, the turns for which loads are done ahead (`compile.loads_ahead`).
     fenced, fetched : ndarray or None
         When each lane last executed a fence, or an atomic; kept where threads wait for each other.
     """
@@ -182,11 +171,7 @@ class Team:
         self.exited: Mask | None = None
         self.steps = 0
         self.turns = self.turn = 0
-        self.grids = False
         self.rows: dict[object, Any] = {}
-        self.kept: dict[object, Any] = {}
-        self.coming: dict[int, Any] = {}
-        self.few = self.layout.lanes <= FEW
         self.clock = launch.clock
         self.block_time: Any = 0
         self.warp_time: Any = 0
@@ -289,11 +274,6 @@ class Team:
                 "Either its condition never becomes false, or its threads wait for each other "
                 "(a lock between threads of one warp, or a wait for another block)",
             )
-
-    def divide(self) -> None:
-        """Tell the shared memory that some threads are about to pass a barrier."""
-        for memory in self.shared.values():
-            memory.divided(self)
 
     # -- faults
 

@@ -12,7 +12,7 @@ from asyncgpu_tutor.cuda_c.lockstep.meter import Site
 from asyncgpu_tutor.cuda_c.lockstep.team import Launch, Team
 from asyncgpu_tutor.cuda_c.lockstep.values import varies
 from asyncgpu_tutor.cuda_c.memory.faults import report_bounds, report_misaligned
-from asyncgpu_tutor.cuda_c.memory.loads_in_summing_loops import Together, grid_of, one_by_one
+from asyncgpu_tutor.cuda_c.memory.loads_in_summing_loops import Together, one_by_one
 from asyncgpu_tutor.cuda_c.memory.names import Named
 from asyncgpu_tutor.cuda_c.memory.pointers import Ptr, row_of
 from asyncgpu_tutor.cuda_c.memory.races import Accessed, Changes, Shadow
@@ -141,45 +141,28 @@ class ByteRegion(Named):
     ) -> Any:
         """As `load`, in several turns of a loop: with a row of addresses for each, or the same in all."""
         size, turns = scalar.size, team.turns
-        found = ptr.found
-        if found is not None and found.leads(mask, size):
-            shift, part = found.shift, found.part
-        else:
-            where = self.all_turns(mask, ptr, size)
-            if where is None:
-                return one_by_one(self, team, mask, ptr, scalar, site, wide)
-            shift, part = where
-            if found is not None:
-                found.lead(mask, size, shift, part)
+        where = self._all_turns(mask, ptr, size)
+        if where is None:
+            return one_by_one(self, team, mask, ptr, scalar, site, wide)
+        shift, part = where
         if wide:
 
             def access(turn: int) -> None:
-                row = row_of(part, turn) if found is None else found.row(turn)
-                self.count(team, site, mask, shift, row, size, wide)
+                self.count(team, site, mask, shift, row_of(part, turn), size, wide)
 
             team.meter.turns(site, mask, turns, wide, self.shared, access)
         shift, placed = self.place(team, mask, shift, part, size, False)
-        if not (found is not None and found.written):
-            if not self.all_written(shift, placed, size):
-                return one_by_one(self, team, mask, ptr, scalar, site, wide)
-            if found is not None:
-                found.written = True
+        if not self._all_written(shift, placed, size):
+            return one_by_one(self, team, mask, ptr, scalar, site, wide)
         if self.watched and not site.relaxed and not (site.volatile and team.launch.watches):
             team.clock += 1
             self.note_read(team, mask, shift, placed, size, ptr, site)
-        view = self.flat(scalar)[shift:]
-        if team.grids and found is not None and mask.full:
-            found.loads += 1
-            if found.loads == 2:  # so that an address which does not come again is not looked at
-                found.grid = grid_of(view, placed)
-            if found.grid is not None and found.grid.dtype == view.dtype:
-                return found.grid
-        value: Any = view[placed]
+        value: Any = self.flat(scalar)[shift:][placed]
         if np.ndim(value) == 0 or value.shape[-1] != mask.n or np.shape(value) == (turns, 1):
             return value
-        return every_lane(mask, value)
+        return _every_lane(mask, value)
 
-    def all_turns(self, mask: Mask, ptr: Ptr, size: int) -> tuple[int, Any] | None:
+    def _all_turns(self, mask: Mask, ptr: Ptr, size: int) -> tuple[int, Any] | None:
         """The elements of several turns of a loop as `shift + part`, if they can be had at once."""
         shift, factor = ptr.base // size, ptr.stride // size
         part: Any = np.asarray(ptr.offset, np.int64) * factor
@@ -191,7 +174,7 @@ class ByteRegion(Named):
             return None
         return shift, part if part.ndim else int(part)
 
-    def all_written(self, shift: int, part: Any, size: int) -> bool:
+    def _all_written(self, shift: int, part: Any, size: int) -> bool:
         """Whether something has been written to all of these elements."""
         written = self.unwritten
         if written is None:
@@ -222,7 +205,7 @@ class ByteRegion(Named):
             view[part] = value
         else:
             view[part] = value[-1] if varies(value) else value
-        if varies(value) and not _apart(ptr, mask, part):
+        if varies(value):
             lost = differ(view[part], value)
             if lost.any():
                 report_collision(team, mask, lost, part, shift, ptr, scalar, site, self)
@@ -248,9 +231,6 @@ class ByteRegion(Named):
         Raises `OutOfBoundsError` or `MisalignedError` for the first lane that has such an address.
         """
         size = scalar.size
-        found = ptr.found
-        if found is not None and found.leads(mask, size):
-            return found.shift, found.part
         offset = ptr.offset
         if not ptr.stride % size and not ptr.base % size:
             shift, factor = ptr.base // size, ptr.stride // size
@@ -260,8 +240,6 @@ class ByteRegion(Named):
                 if factor != 1:
                     part = part.astype(np.int64) * factor
                 if shift >= 0 and limit > 0 and inside(part, limit):
-                    if found is not None:
-                        found.lead(mask, size, shift, part)
                     return shift, part
             elif 0 <= shift + offset * factor < limit + shift:
                 return 0, shift + int(offset) * factor
@@ -313,17 +291,10 @@ class ByteRegion(Named):
         written = self.unwritten
         if written is None:
             return
-        found = ptr.found
-        if found is not None and not found.leads(mask, scalar.size):
-            found = None
-        if found is not None and found.written:
-            return
         ones = WRITTEN[scalar.size]
         marks = written.view(UNSIGNED[scalar.size])[shift:]
         got = marks.take(part) if varies(part) else marks[part]
         if np.all(got == ones):
-            if found is not None:
-                found.written = True
             return
         k = int(np.flatnonzero(np.broadcast_to(np.asarray(got != ones), (mask.n,)))[0])
         at = int(part[k]) if varies(part) else int(part)
@@ -347,24 +318,13 @@ class ByteRegion(Named):
         return element % (self.data.size // self.blocks // size) if self.shared else element
 
 
-def every_lane(mask: Mask, value: NDArray[Any]) -> NDArray[Any]:
+def _every_lane(mask: Mask, value: NDArray[Any]) -> NDArray[Any]:
     """Undo that values, by rows perhaps, are of the lanes of a mask only."""
     if mask.full:
         return value
     out = np.zeros((*value.shape[:-1], mask.layout.lanes), value.dtype)
     out[..., mask.index] = value
     return out
-
-
-def _apart(ptr: Ptr, mask: Mask, part: Any) -> bool:
-    """Whether it is known that no two lanes write to one element: found out when an address comes again."""
-    found = ptr.found
-    if found is None or found.mask is not mask:
-        return False
-    found.stores += 1
-    if found.stores == 2:
-        found.apart = varies(part) and len(np.unique(part)) == len(part)
-    return found.apart
 
 
 def differ(a: Any, b: Any) -> Any:

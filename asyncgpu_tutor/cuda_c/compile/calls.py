@@ -318,7 +318,7 @@ def _refer(out: Expr, returned: list[Expr], run: Evaluate) -> None:
 def _inside(
     c: Context, known: Class, this: Expr | None, function: ast.Function, entry: list[Execute]
 ) -> Scope:
-    """What names mean in a member function: members of its object, then what belongs to the class."""
+    """Make the scope of a member function: members of its object, then what belongs to the class."""
     scope = Scope(known.scope)
     scope.names[INSIDE] = known
     if this is None:

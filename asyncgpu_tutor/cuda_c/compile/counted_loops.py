@@ -38,7 +38,7 @@ def counted(node: ast.For) -> str | None:
 
 
 def plain(node: ast.Expression, memory: bool = True) -> bool:
-    """Whether an expression has no effect, and is computed lane by lane; without `memory`, from registers."""
+    """Tell whether each lane computes an expression without effects; without `memory`, from registers."""
     for item in ast.parts_of(node):
         if not isinstance(item, _PLAIN) or (not memory and isinstance(item, ast.Index | ast.Call)):
             return False

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from asyncgpu_tutor.cuda_c.compile import waiting_kernels
 from asyncgpu_tutor.cuda_c.compile.context import CompileStatement, Context
 from asyncgpu_tutor.cuda_c.compile.counted_loops import Counter, counted
 from asyncgpu_tutor.cuda_c.compile.places import place_of
@@ -14,13 +15,6 @@ from asyncgpu_tutor.cuda_c.compile.statements import block_of, tested
 from asyncgpu_tutor.cuda_c.compile.summing_loops import side_by_side, summed
 from asyncgpu_tutor.cuda_c.compile.typed import Alias, Evaluate, Execute, Number, RegisterPlace
 from asyncgpu_tutor.cuda_c.compile.variables import Variable
-from asyncgpu_tutor.cuda_c.compile.waiting_kernels import (
-    counts_none,
-    decisive_names,
-    leap,
-    patience_names,
-    still_patient,
-)
 from asyncgpu_tutor.cuda_c.lockstep.masks import Mask, join, split
 from asyncgpu_tutor.cuda_c.lockstep.team import Team
 from asyncgpu_tutor.cuda_c.lockstep.waiting_threads import (
@@ -31,58 +25,44 @@ from asyncgpu_tutor.cuda_c.lockstep.waiting_threads import (
     unchanged,
 )
 from asyncgpu_tutor.cuda_c.syntax import ast
-from asyncgpu_tutor.cuda_c.syntax.ast import (
-    Binary,
-    Block,
-    Declaration,
-    Declarator,
-    For,
-    Increment,
-    Index,
-    Literal,
-    Name,
-    RangeFor,
-    Statement,
-    TypeName,
-)
 from asyncgpu_tutor.cuda_c.syntax.names import assigned_names
 from asyncgpu_tutor.cuda_c.types import INT, Array, Scalar, spelled
 
 
-def _for(c: Context, node: For) -> Execute:
+def _for(c: Context, node: ast.For) -> Execute:
     with c.scoped():
         init = c.statement(node.init) if node.init is not None else None
         return _turns(c, node, init)
 
 
-def _range_for(c: Context, node: RangeFor) -> Execute:
+def _range_for(c: Context, node: ast.RangeFor) -> Execute:
     """`for (item : array)`, as a loop over the indices."""
     with c.recording():  # the record is dropped, because nothing of this is computed
         array = place_of(c, node.array).type
     if not isinstance(array, Array):
         c.unsupported(node.array.at, f"a range-for over a '{spelled(array)}': it works on arrays")
     at = node.at
-    counter = Name(at=at, name=f"index of {node.item.name}")
-    element = Index(at=at, base=node.array, index=counter)
-    zero, last = (Literal(at=at, value=n, type=INT) for n in (0, array.length))
-    kind = TypeName(at=at, base="int")
-    start = Declarator(at=at, name=counter.name, type=kind, dims=[], init=zero)
-    item = Declaration(at=at, storage=set(), items=[replace(node.item, init=element)])
+    counter = ast.Name(at=at, name=f"index of {node.item.name}")
+    element = ast.Index(at=at, base=node.array, index=counter)
+    zero, last = (ast.Literal(at=at, value=n, type=INT) for n in (0, array.length))
+    kind = ast.TypeName(at=at, base="int")
+    start = ast.Declarator(at=at, name=counter.name, type=kind, dims=[], init=zero)
+    item = ast.Declaration(at=at, storage=set(), items=[replace(node.item, init=element)])
     return _for(
         c,
-        For(
+        ast.For(
             at=at,
-            init=Declaration(at=at, storage=set(), items=[start]),
-            test=Binary(at=at, op="<", left=counter, right=last),
-            step=Increment(at=at, op="+", operand=counter, postfix=False),
-            body=Block(at=node.body.at, body=[item, node.body]),
+            init=ast.Declaration(at=at, storage=set(), items=[start]),
+            test=ast.Binary(at=at, op="<", left=counter, right=last),
+            step=ast.Increment(at=at, op="+", operand=counter, postfix=False),
+            body=ast.Block(at=node.body.at, body=[item, node.body]),
         ),
     )
 
 
-def _turns(c: Context, node: For, init: Execute | None) -> Execute:
+def _turns(c: Context, node: ast.For, init: Execute | None) -> Execute:
     counter = None
-    if isinstance(node.init, Declaration) and len(node.init.items) == 1:
+    if isinstance(node.init, ast.Declaration) and len(node.init.items) == 1:
         counter = _variable(c, node.init.items[0].name)
     names = sorted(assigned_names([node.test, node.step, node.body]))
     changed = [_variable(c, n) for n in names]  # a reference has a name of its own
@@ -119,7 +99,7 @@ def _turns(c: Context, node: For, init: Execute | None) -> Execute:
             step = c.expression(node.step, used=False).run
             c.waits = waits
     meets = c.meetings > meetings
-    if c.places == head + 1 and not meets and not counts_none(node):
+    if c.places == head + 1 and not meets and not waiting_kernels.counts_none(node):
         c.places = head  # since nobody waits in here
     c.frame.breaks.pop()
     c.frame.continues.pop()
@@ -152,14 +132,14 @@ def _turns(c: Context, node: For, init: Execute | None) -> Execute:
     watched: list[int] = []
     patience: list[int] = []
     often = 0
-    if counts_none(node):
-        decide = decisive_names(node)
+    if waiting_kernels.counts_none(node):
+        decide = waiting_kernels.decisive_names(node)
         decisive = [
             v
             for name, v in zip(names, changed, strict=True)
             if v is not None and not v.memory and name in decide
         ]
-        counters = patience_names(node)
+        counters = waiting_kernels.patience_names(node)
         patience = [
             v.slot
             for v in decisive
@@ -185,7 +165,7 @@ def _turns(c: Context, node: For, init: Execute | None) -> Execute:
         turns = changes = 0
         if patience and t.hurried and resume >= 0:
             t.hurried = False
-            leap(t, entered, patience)
+            waiting_kernels.leap(t, entered, patience)
         if together is not None:
             together(t, entered)
         before: list[Any] | None = None
@@ -225,7 +205,7 @@ def _turns(c: Context, node: For, init: Execute | None) -> Execute:
             if before is not None:
                 if changes == t.launch.changes:
                     now = [t.slots[slot] for slot in watched]
-                    patient = bool(patience) and still_patient(t, m, patience)
+                    patient = bool(patience) and waiting_kernels.still_patient(t, m, patience)
                     same = unchanged(m, before, now)
                     m = t.spun(spot, m, at, in_whole_blocks(m, same) if meets else same, patient)
                     if m is None:
@@ -236,7 +216,7 @@ def _turns(c: Context, node: For, init: Execute | None) -> Execute:
     return run
 
 
-def _counter(c: Context, node: For, sums: bool) -> Variable | None:
+def _counter(c: Context, node: ast.For, sums: bool) -> Variable | None:
     """The counter of a loop, if it is in a register and its body, which may only sum up, leaves it alone."""
     name = counted(node)
     found = None if name is None else _variable(c, name)
@@ -266,4 +246,7 @@ def _variable(c: Context, name: str) -> Variable | None:
 
 _SELDOM = 64  # turns of a loop that cannot wait, until it is asked again whether it spins
 
-STATEMENTS: Mapping[type[Statement], CompileStatement] = {For: _for, RangeFor: _range_for}
+STATEMENTS: Mapping[type[ast.Statement], CompileStatement] = {
+    ast.For: _for,
+    ast.RangeFor: _range_for,
+}

@@ -58,7 +58,7 @@ def summed(node: ast.For) -> list[str] | None:
 
 
 def by_turns(by: Expr) -> Expr:
-    """What is added in each turn: read from its row where turns are side by side."""
+    """Return the expression that is added in each turn; where turns are side by side, it reads its row."""
     product = by.product
     return replace(
         by,
@@ -151,9 +151,9 @@ def side_by_side(
     points: tuple[int, int],
     quick: tuple[Sum, int] | None,
 ) -> Callable[[Team, Mask], None]:
-    """What runs as many turns as can be, and leaves the loop as it is before the next one.
+    """Make the function that runs as many turns as it can, and leaves the loop as it is before the next one.
 
-    `quick` is all that the body does, if that is a `Sum`, and the point of its code.
+    If the body does nothing but one `Sum`, `quick` is that sum and the point of its code.
     """
     slot = counter.slot
     kept = [slot, *(v.slot for v in sums)]

@@ -129,7 +129,7 @@ class Tally:
         self._charged.clear()
 
     def clocks(self) -> NDArray[np.int64]:
-        """What the clock of each warp shows: how long one takes that is alone, with its data at hand."""
+        """Return the clock of each warp: the time of a warp that is alone and has its data at hand."""
         self.settle()
         return self._chains[LATENCY].astype(np.int64)
 

@@ -40,7 +40,7 @@ class Limits:
 
 
 class AddressSpace(Protocol):
-    """What pointers are as numbers (`memory.addresses`)."""
+    """Pointers as numbers (`memory.addresses`)."""
 
     def number(self, ptr: Any) -> Any:
         """A pointer as a number."""
@@ -53,7 +53,7 @@ class AddressSpace(Protocol):
 
 @dataclass
 class Launch:
-    """What is the same for all batches of a launch."""
+    """The state that all batches of a launch share."""
 
     kernel: str
     source: Source
@@ -93,7 +93,7 @@ class Launch:
         )
 
     def fenced_between(self, block: int, first: int, last: int) -> bool:
-        """Whether a block has executed a fence at one of these times."""
+        """Tell whether a block has executed a fence at one of these times."""
         times = self.fences.get(block, [])
         place = bisect_left(times, first)
         return place < len(times) and times[place] <= last
@@ -213,7 +213,7 @@ class Team:
 
     @property
     def apart(self) -> bool:
-        """Whether lanes have been set aside: then variables hold values of theirs as well."""
+        """Tell whether lanes were set aside: then variables hold values of these as well."""
         return self.waiters.count > 0
 
     def part(self, place: int, mask: Mask, at: Position, apart: Apart) -> Mask | None:
@@ -278,7 +278,7 @@ class Team:
     # -- faults
 
     def site(self, at: Position, lane: int | None, **more: Any) -> FaultSite:
-        """Where something went wrong."""
+        """Describe where something went wrong."""
         block = thread = None
         if lane is not None:
             block = self.launch.block_name(int(self.layout.numbers[self.layout.block[lane]]))

@@ -41,7 +41,7 @@ class Region(Protocol):
 
 
 def row_of(part: Any, turn: int) -> Any:
-    """What a turn has of a value: its row, one number for all lanes, or the same as all turns."""
+    """Return the part of a value for a turn: its row, one number for all lanes, or that of all turns."""
     if np.ndim(part) < 2:
         return part
     return part[turn] if part.shape[1] > 1 else int(part[turn, 0])

@@ -1,4 +1,4 @@
-"""Who touched what, since when nothing has been in order: the race detector.
+"""The race detector: it remembers which thread touched what, and when.
 
 Two accesses of one element by two threads are *ordered* if a barrier of their block, or of their
 warp, came between. If they are not ordered and one of them writes, a GPU may do them in either
@@ -34,13 +34,13 @@ class Watched(Protocol):
     shared: bool
 
     def element(self, name: str, cell: int, size: int) -> tuple[str, int, int]:
-        """What messages call the element of `size` bytes that a cell is in; its number; of how many."""
+        """The name of the element of `size` bytes that a cell is in; its number; of how many."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Accessed:
-    """What an access is to: a memory, by a name, in elements of a size."""
+    """The target of an access: a memory, by a name, in elements of a size."""
 
     memory: Watched
     name: str
@@ -236,11 +236,11 @@ class Shadow:
     def _handed_over(
         self, team: Team, mask: Mask, me: Any, other: Any, when: Any, by_atomic: Any, what: Accessed
     ) -> NDArray[np.bool_]:
-        """Whether the other thread published what it did by a fence, and this one fetched it.
+        """Tell whether the other thread published what it did by a fence, and this one fetched it.
 
         The pattern is: write, `__threadfence()`, atomic; and in the reading thread an atomic, or a volatile
-        load, whose result says that the other one is done. That it was looked at is taken on trust. Between
-        two blocks it is enough that one thread of each does so, since a barrier tells the others.
+        load, whose result says that the other one is done. The check trusts the kernel to look at that
+        result. Between two blocks one thread of each is enough, since a barrier tells the others.
         """
         mine, theirs = me >> 10, other >> 10
         near = np.zeros(len(me), np.bool_)

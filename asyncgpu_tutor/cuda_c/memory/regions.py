@@ -1,4 +1,4 @@
-"""What the memories of a kernel have in common: addresses, bounds, what nobody wrote."""
+"""Code that the memories of a kernel share: addresses, bounds, and the check for what nobody wrote."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ UNSIGNED: dict[int, Any] = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint6
 
 
 def inside(part: NDArray[Any], limit: int) -> bool:
-    """Whether all indices are in `range(limit)`; one pass, by reading negative ones as huge."""
+    """Tell in one pass, by reading negative indices as huge, whether all are in `range(limit)`."""
     if part.dtype.kind == "i":
         part = part.view(UNSIGNED[part.dtype.itemsize])
     return bool(part.max() < limit)
 
 
 class ByteRegion(Named):
-    """What global and shared memory have in common: bytes, addressed element by element.
+    """Bytes that are addressed element by element: the base of global and shared memory.
 
     A region says how to `place` an element of the block in the whole, what it counts (`count`), where
     nothing has been written (`unwritten`), and what it remembers of reads and writes.
@@ -175,7 +175,7 @@ class ByteRegion(Named):
         return shift, part if part.ndim else int(part)
 
     def _all_written(self, shift: int, part: Any, size: int) -> bool:
-        """Whether something has been written to all of these elements."""
+        """Tell whether something was written to all of these elements."""
         written = self.unwritten
         if written is None:
             return True
@@ -273,7 +273,7 @@ class ByteRegion(Named):
         return self.shadow
 
     def element(self, name: str, cell: int, size: int) -> tuple[str, int, int]:
-        """What messages call the element of `size` bytes that a cell is in; its number; of how many."""
+        """The name of the element of `size` bytes that a cell is in; its number; of how many."""
         index = self.own_index(cell * self.cell // size, size)
         return self.spelled(name, index * size, size), index, self.nbytes // size
 
@@ -328,7 +328,7 @@ def _every_lane(mask: Mask, value: NDArray[Any]) -> NDArray[Any]:
 
 
 def differ(a: Any, b: Any) -> Any:
-    """Where two values are not the same."""
+    """Compare two values and mark where they differ; two NaN are the same."""
     unequal: Any = a != b
     if np.any(unequal) and np.asarray(a).dtype.kind == "f":
         unequal = unequal & ~(np.isnan(a) & np.isnan(b))  # because NaN != NaN is true

@@ -18,11 +18,7 @@ from asyncgpu_tutor.cuda_c.compile.conversions import convert, decay, value
 from asyncgpu_tutor.cuda_c.compile.overloads import choose
 from asyncgpu_tutor.cuda_c.compile.places import as_base, place_of
 from asyncgpu_tutor.cuda_c.compile.record import Bind, Declare, Followed
-from asyncgpu_tutor.cuda_c.compile.rooms import (
-    bind_reference,
-    parameter_entry,
-    zero_of,
-)
+from asyncgpu_tutor.cuda_c.compile.rooms import bind_reference, parameter_entry, zero_of
 from asyncgpu_tutor.cuda_c.compile.statements import ADDRESS, closing, sequence
 from asyncgpu_tutor.cuda_c.compile.storage import LOST, assigned, begin, read_memory, use
 from asyncgpu_tutor.cuda_c.compile.type_names import (

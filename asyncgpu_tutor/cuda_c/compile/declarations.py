@@ -21,14 +21,7 @@ from asyncgpu_tutor.cuda_c.compile.type_names import (
     top_const,
     top_volatile,
 )
-from asyncgpu_tutor.cuda_c.compile.typed import (
-    Binding,
-    Class,
-    Execute,
-    Expr,
-    Number,
-    TypeBinding,
-)
+from asyncgpu_tutor.cuda_c.compile.typed import Binding, Class, Execute, Expr, Number, TypeBinding
 from asyncgpu_tutor.cuda_c.compile.variables import Variable
 from asyncgpu_tutor.cuda_c.lockstep.masks import Mask
 from asyncgpu_tutor.cuda_c.lockstep.team import Team

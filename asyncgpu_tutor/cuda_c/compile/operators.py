@@ -241,10 +241,7 @@ def _distance(
     c: Context, left: Expr, target: CType, right: Expr, other: CType, at: Position
 ) -> Expr:
     if target != other:
-        c.fail(
-            at,
-            f"'{spelled(left.type)}' and '{spelled(right.type)}' point to different things",
-        )
+        c.fail(at, f"'{spelled(left.type)}' and '{spelled(right.type)}' point to different things")
     step = size_of(target)
     a, b = left.run, right.run
     c.work()

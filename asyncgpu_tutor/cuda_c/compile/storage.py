@@ -43,11 +43,7 @@ def read_variable(c: Context, variable: Variable, at: Position, whole: bool = Tr
     if variable.memory:
         address = c.note(record.Address(variable=variable))
         place = MemoryPlace(
-            lambda t, m: t.slots[slot],
-            address,
-            variable.origin,
-            variable.const,
-            variable.volatile,
+            lambda t, m: t.slots[slot], address, variable.origin, variable.const, variable.volatile
         )
         return read_memory(c, place, variable.type, at)
     return Expr(

@@ -223,12 +223,7 @@ class Team:
         return some(self.layout, mask.bits & ~bits)
 
     def spun(
-        self,
-        place: int,
-        mask: Mask,
-        at: Position,
-        stuck: NDArray[np.bool_],
-        patient: bool = False,
+        self, place: int, mask: Mask, at: Position, stuck: NDArray[np.bool_], patient: bool = False
     ) -> Mask | None:
         """Set lanes of `mask` aside that have looked in vain; the rest goes on."""
         if not stuck.any():

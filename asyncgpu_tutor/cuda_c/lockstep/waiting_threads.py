@@ -41,11 +41,7 @@ class Apart(Exception):
     """
 
     def __init__(
-        self,
-        bits: Bits,
-        by: Meeting,
-        names: NDArray[np.uint32] | None = None,
-        alone: bool = False,
+        self, bits: Bits, by: Meeting, names: NDArray[np.uint32] | None = None, alone: bool = False
     ) -> None:
         super().__init__()
         self.alone = alone

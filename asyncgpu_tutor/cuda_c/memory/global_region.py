@@ -13,11 +13,7 @@ from asyncgpu_tutor.cuda_c.lockstep.team import Launch, Team
 from asyncgpu_tutor.cuda_c.lockstep.values import varies
 from asyncgpu_tutor.cuda_c.memory.allocation import GlobalMemory
 from asyncgpu_tutor.cuda_c.memory.pointers import Ptr
-from asyncgpu_tutor.cuda_c.memory.regions import (
-    UNSIGNED,
-    WRITTEN,
-    ByteRegion,
-)
+from asyncgpu_tutor.cuda_c.memory.regions import UNSIGNED, WRITTEN, ByteRegion
 from asyncgpu_tutor.cuda_c.types import CHAR, Array, Scalar
 from asyncgpu_tutor.errors import ReadOnlyError
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from asyncgpu_tutor.cuda_c.memory.faults import report_bounds, report_misaligned
 from asyncgpu_tutor.cuda_c.memory.loads_in_summing_loops import Together, one_by_one
 from asyncgpu_tutor.cuda_c.memory.names import Named
 from asyncgpu_tutor.cuda_c.memory.pointers import Ptr, row_of
-from asyncgpu_tutor.cuda_c.memory.races import Accessed, Changes, Shadow
+from asyncgpu_tutor.cuda_c.memory.races import Access, Changes, Shadow
 from asyncgpu_tutor.cuda_c.types import Scalar
 from asyncgpu_tutor.errors import RaceError, UninitialisedReadError
 
@@ -50,7 +51,7 @@ class ByteRegion(Named):
         self.nbytes = nbytes  # that a pointer may reach; of one block, if shared
         self.cell = cell
         self.data = data
-        self.shadow: Shadow | None = None
+        self._shadow: Shadow | None = None
         self.watched = True  # whether reads are remembered
         self.views: dict[str, NDArray[Any]] = {}
 
@@ -73,33 +74,21 @@ class ByteRegion(Named):
         """Element of the flat view, of an element of the block."""
         raise NotImplementedError
 
-    def note_read(
-        self, team: Team, mask: Mask, shift: int, part: Any, size: int, ptr: Ptr, site: Site
-    ) -> None:
+    def note_read(self, access: Access) -> None:
         """Remember a read, for the race detector."""
-        if np.ndim(part) == 2:
-            both: Any = Together(team, mask, len(part))
-            part = np.broadcast_to(part, (len(part), mask.n)).reshape(-1)
-            team = mask = both
-        for cells in self.race_cells(mask, shift, part, size):
-            self.watch().read(team, mask, cells, site, Accessed(self, ptr.name, size))
+        a = access
+        if np.ndim(a.part) == 2:
+            turns = len(a.part)
+            lanes: Any = Together(a.team, a.mask, turns)
+            part = np.broadcast_to(a.part, (turns, a.mask.n)).reshape(-1)
+            a = replace(a, team=lanes, mask=lanes, part=part)
+        for cells in self._race_cells(a):
+            self._watch().read(a, cells)
 
-    def note_write(
-        self,
-        team: Team,
-        mask: Mask,
-        shift: int,
-        part: Any,
-        size: int,
-        ptr: Ptr,
-        site: Site,
-        changes: Changes | None,
-        atomic: bool = False,
-    ) -> None:
+    def note_write(self, access: Access, changes: Changes | None, atomic: bool = False) -> None:
         """Remember a write, and hold it against what is remembered."""
-        for cells in self.race_cells(mask, shift, part, size):
-            what = Accessed(self, ptr.name, size)
-            self.watch().write(team, mask, cells, site, what, changes, atomic)
+        for cells in self._race_cells(access):
+            self._watch().write(access, cells, changes, atomic)
 
     def mark(self, shift: int, part: Any, size: int) -> None:
         """Note that elements have been written."""
@@ -125,10 +114,11 @@ class ByteRegion(Named):
         if wide:
             self.count(team, site, mask, shift, part, size, wide)
         shift, part = self.place(team, mask, shift, part, size, False)
-        self.require_written(team, mask, ptr, scalar, site, shift, part)
+        access = Access(self, ptr.name, team, mask, shift, part, size, site)
+        self._require_written(access)
         if self.watched and not site.relaxed and not (site.volatile and team.launch.watches):
             team.clock += 1
-            self.note_read(team, mask, shift, part, size, ptr, site)
+            self.note_read(access)
         view = self.flat(scalar)
         if shift:
             view = view[shift:]
@@ -156,7 +146,7 @@ class ByteRegion(Named):
             return one_by_one(self, team, mask, ptr, scalar, site, wide)
         if self.watched and not site.relaxed and not (site.volatile and team.launch.watches):
             team.clock += 1
-            self.note_read(team, mask, shift, placed, size, ptr, site)
+            self.note_read(Access(self, ptr.name, team, mask, shift, placed, size, site))
         value: Any = self.flat(scalar)[shift:][placed]
         if np.ndim(value) == 0 or value.shape[-1] != mask.n or np.shape(value) == (turns, 1):
             return value
@@ -198,7 +188,8 @@ class ByteRegion(Named):
         def changes() -> NDArray[np.bool_]:
             return np.broadcast_to(np.asarray(differ(view[part], value)), (mask.n,))
 
-        self.note_write(team, mask, shift, part, size, ptr, site, changes)
+        access = Access(self, ptr.name, team, mask, shift, part, size, site)
+        self.note_write(access, changes)
         if team.launch.watches:
             team.launch.changes += int(np.any(differ(view[part], value)))
         if varies(part):
@@ -208,7 +199,7 @@ class ByteRegion(Named):
         if varies(value):
             lost = differ(view[part], value)
             if lost.any():
-                report_collision(team, mask, lost, part, shift, ptr, scalar, site, self)
+                self._report_collision(access, lost)
         self.mark(shift, part, size)
 
     def cells(
@@ -218,9 +209,10 @@ class ByteRegion(Named):
         shift, part = self.locate(team, mask, ptr, scalar, site)
         shift, part = self.place(team, mask, shift, part, size, True)
         index = np.broadcast_to(np.asarray(part, np.int64), (mask.n,)) + shift
-        self.require_written(team, mask, ptr, scalar, site, 0, index)
+        access = Access(self, ptr.name, team, mask, 0, index, size, site)
+        self._require_written(access)
         team.clock += 1
-        self.note_write(team, mask, 0, index, size, ptr, site, None, True)
+        self.note_write(access, None, True)
         return self.flat(scalar), index
 
     def locate(
@@ -252,69 +244,81 @@ class ByteRegion(Named):
 
     # -- bookkeeping
 
-    def race_cells(self, mask: Mask, shift: int, part: Any, size: int) -> list[NDArray[np.int64]]:
+    def _race_cells(self, a: Access) -> list[NDArray[np.int64]]:
         """The cells that an access touches; one array for each cell of an element."""
-        if size < self.cell:
-            self._refine(size)
-        ratio = size // self.cell
-        whole = part.astype(np.int64, copy=False) if varies(part) else np.full(mask.n, part)
-        first = (whole + shift) * ratio if shift or ratio > 1 else whole
+        if a.size < self.cell:  # smaller elements than were expected: watch anew, in finer steps
+            self.cell = a.size
+            self._shadow = None
+        part, ratio = a.part, a.size // self.cell
+        whole = part.astype(np.int64, copy=False) if varies(part) else np.full(a.mask.n, part)
+        first = (whole + a.shift) * ratio if a.shift or ratio > 1 else whole
         return [first + k if k else first for k in range(ratio)]
 
-    def _refine(self, size: int) -> None:
-        """Smaller elements than were expected: start watching anew, in finer steps."""
-        self.cell = size
-        self.shadow = None
-
-    def watch(self) -> Shadow:
+    def _watch(self) -> Shadow:
         """The race detector's memory of this one."""
-        if self.shadow is None:
-            self.shadow = Shadow(self.data.size // self.cell)
-        return self.shadow
+        if self._shadow is None:
+            self._shadow = Shadow(self.data.size // self.cell)
+        return self._shadow
 
     def element(self, name: str, cell: int, size: int) -> tuple[str, int, int]:
         """The name of the element of `size` bytes that a cell is in; its number; of how many."""
-        index = self.own_index(cell * self.cell // size, size)
+        index = self._in_block(cell * self.cell // size, size)
         return self.spelled(name, index * size, size), index, self.nbytes // size
 
-    def require_written(
-        self,
-        team: Team,
-        mask: Mask,
-        ptr: Ptr,
-        scalar: Scalar,
-        site: Site,
-        shift: int,
-        part: Any,
-    ) -> None:
+    def _require_written(self, a: Access) -> None:
         """Fault if an element was never written."""
         written = self.unwritten
         if written is None:
             return
-        ones = WRITTEN[scalar.size]
-        marks = written.view(UNSIGNED[scalar.size])[shift:]
-        got = marks.take(part) if varies(part) else marks[part]
+        ones = WRITTEN[a.size]
+        marks = written.view(UNSIGNED[a.size])[a.shift :]
+        got = marks.take(a.part) if varies(a.part) else marks[a.part]
         if np.all(got == ones):
             return
-        k = int(np.flatnonzero(np.broadcast_to(np.asarray(got != ones), (mask.n,)))[0])
-        at = int(part[k]) if varies(part) else int(part)
-        index = self.own_index(at + shift, scalar.size)
-        bound = self.nbytes // scalar.size
-        team.fault(
+        k = int(np.flatnonzero(np.broadcast_to(np.asarray(got != ones), (a.mask.n,)))[0])
+        index = self._own_index(a, k)
+        a.team.fault(
             UninitialisedReadError,
-            site.at,
-            int(mask.index[k]),
-            f"reads {self.spelled(ptr.name, index * scalar.size, scalar.size)}, which nothing has "
+            a.site.at,
+            int(a.mask.index[k]),
+            f"reads {self.spelled(a.name, index * a.size, a.size)}, which nothing has "
             f"written{self.advice}",
-            array=ptr.name,
+            array=a.name,
             index=index,
-            bound=bound,
+            bound=self.nbytes // a.size,
+        )
+
+    def _report_collision(self, a: Access, lost: NDArray[np.bool_]) -> None:
+        """Raise, since several lanes of one instruction wrote different values to one element."""
+        where = np.broadcast_to(np.asarray(a.part), (a.mask.n,))
+        k = int(lost.argmax())
+        winner = int(np.flatnonzero(where == where[k])[-1])
+        lane, other = int(a.mask.index[k]), int(a.mask.index[winner])
+        index = self._own_index(a, k)
+        launch, layout = a.team.launch, a.team.layout
+        who = f"thread {launch.thread_name(int(layout.linear[other]))}"
+        if layout.block[lane] != layout.block[other]:
+            who += f" of block {launch.block_name(int(layout.numbers[layout.block[other]]))}"
+        a.team.fault(
+            RaceError,
+            a.site.at,
+            lane,
+            f"writes {self.spelled(a.name, index * a.size, a.size)}, and so does {who} in "
+            "the same instruction, with another value: which of them stays is left to chance",
+            array=a.name,
+            index=index,
+            bound=self.nbytes // a.size,
         )
 
     advice = ""  # what a message about a read of what nothing has written adds
 
-    def own_index(self, element: int, size: int) -> int:
-        """Index that a source would use for an element of the flat view."""
+    def _own_index(self, a: Access, k: int) -> int:
+        """Return the index that a source would use for the element of a lane, which is the k-th."""
+        at = int(a.part[k]) if varies(a.part) else int(a.part)
+        return self._in_block(at + a.shift, a.size)
+
+    def _in_block(self, element: int, size: int) -> int:
+        """Turn the index of an element of the flat view into that in its block."""
         return element % (self.data.size // self.blocks // size) if self.shared else element
 
 
@@ -333,37 +337,3 @@ def differ(a: Any, b: Any) -> Any:
     if np.any(unequal) and np.asarray(a).dtype.kind == "f":
         unequal = unequal & ~(np.isnan(a) & np.isnan(b))  # because NaN != NaN is true
     return unequal
-
-
-def report_collision(
-    team: Team,
-    mask: Mask,
-    lost: NDArray[np.bool_],
-    part: Any,
-    shift: int,
-    ptr: Ptr,
-    scalar: Scalar,
-    site: Site,
-    region: ByteRegion,
-) -> None:
-    """Several lanes of one instruction wrote different values to one element."""
-    where = np.broadcast_to(np.asarray(part), (mask.n,))
-    k = int(lost.argmax())
-    winner = int(np.flatnonzero(where == where[k])[-1])
-    lane, other = int(mask.index[k]), int(mask.index[winner])
-    index = region.own_index(int(where[k]) + shift, scalar.size)
-    layout = team.layout
-    who = f"thread {team.launch.thread_name(int(layout.linear[other]))}"
-    if layout.block[lane] != layout.block[other]:
-        block = int(layout.numbers[layout.block[other]])
-        who += f" of block {team.launch.block_name(block)}"
-    team.fault(
-        RaceError,
-        site.at,
-        lane,
-        f"writes {region.spelled(ptr.name, index * scalar.size, scalar.size)}, and so does {who} in "
-        "the same instruction, with another value: which of them stays is left to chance",
-        array=ptr.name,
-        index=index,
-        bound=region.nbytes // scalar.size,
-    )

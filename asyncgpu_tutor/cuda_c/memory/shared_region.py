@@ -10,11 +10,8 @@ from numpy.typing import NDArray
 from asyncgpu_tutor.cuda_c.lockstep.masks import Mask
 from asyncgpu_tutor.cuda_c.lockstep.meter import Site
 from asyncgpu_tutor.cuda_c.lockstep.team import Team
-from asyncgpu_tutor.cuda_c.memory.pointers import Ptr
-from asyncgpu_tutor.cuda_c.memory.regions import (
-    ByteRegion,
-    Changes,
-)
+from asyncgpu_tutor.cuda_c.memory.races import Access, Changes
+from asyncgpu_tutor.cuda_c.memory.regions import ByteRegion
 
 _READ_LOG = 64
 
@@ -36,8 +33,8 @@ class SharedRegion(ByteRegion):
         super().__init__(nbytes, team.launch, cell, np.zeros(self.room * self.blocks, np.uint8))
         self.written: NDArray[np.uint8] | None = np.zeros_like(self.data)
         self.dirty = False  # whether something has been written in this interval
-        # Reads of it that the race detector has not been told of.
-        self.log: list[tuple[int, Mask, int, Any, int, Ptr, Site]] = []
+        # Reads that the race detector does not know of yet.
+        self.log: list[tuple[int, Access]] = []  # each with its time
 
     @property
     def unwritten(self) -> NDArray[np.uint8] | None:
@@ -70,37 +67,23 @@ class SharedRegion(ByteRegion):
             part = part // (wide // size)
         team.meter.shared_access(site, mask, part, wide)
 
-    def note_read(
-        self, team: Team, mask: Mask, shift: int, part: Any, size: int, ptr: Ptr, site: Site
-    ) -> None:
+    def note_read(self, access: Access) -> None:
         if self.dirty:
-            super().note_read(team, mask, shift, part, size, ptr, site)
+            super().note_read(access)
         else:
-            self.log.append((team.clock, mask, shift, part, size, ptr, site))
+            self.log.append((access.team.clock, access))
             if len(self.log) > _READ_LOG:
-                self._replay(team)
+                self._replay(access.team)
 
-    def note_write(
-        self,
-        team: Team,
-        mask: Mask,
-        shift: int,
-        part: Any,
-        size: int,
-        ptr: Ptr,
-        site: Site,
-        changes: Changes | None,
-        atomic: bool = False,
-    ) -> None:
+    def note_write(self, access: Access, changes: Changes | None, atomic: bool = False) -> None:
         self.dirty = True
-        self._replay(team)
-        super().note_write(team, mask, shift, part, size, ptr, site, changes, atomic)
+        self._replay(access.team)
+        super().note_write(access, changes, atomic)
 
     def _replay(self, team: Team) -> None:
-        """Tell the race detector of what is logged, now that it matters."""
+        """Tell the race detector of the logged reads, now that they matter."""
         now = team.clock
         log, self.log = self.log, []
-        for when, mask, shift, part, size, ptr, site in log:
-            team.clock = when
-            super().note_read(team, mask, shift, part, size, ptr, site)
+        for team.clock, access in log:
+            super().note_read(access)
         team.clock = now

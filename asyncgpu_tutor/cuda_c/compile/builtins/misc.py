@@ -96,8 +96,7 @@ def _printf(c: Context, node: Call, used: bool) -> Expr:
     conversions = [found for found in _CONVERSION.findall(form.text) if found[4] != "%"]
     if len(conversions) != len(args):
         c.fail(
-            node.at,
-            f"this format has {len(conversions)} conversions, {len(args)} values are given",
+            node.at, f"this format has {len(conversions)} conversions, {len(args)} values are given"
         )
     ready: list[Expr] = []
     for (_, _, _, length, letter), arg in zip(conversions, args, strict=True):

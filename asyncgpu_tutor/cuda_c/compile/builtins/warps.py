@@ -22,16 +22,7 @@ from asyncgpu_tutor.cuda_c.lockstep.waiting_threads import Apart
 from asyncgpu_tutor.cuda_c.memory import access
 from asyncgpu_tutor.cuda_c.syntax.ast import Call
 from asyncgpu_tutor.cuda_c.text.source import Position
-from asyncgpu_tutor.cuda_c.types import (
-    BOOL,
-    HALF,
-    INT,
-    UINT,
-    Pointer,
-    Scalar,
-    promoted,
-    spelled,
-)
+from asyncgpu_tutor.cuda_c.types import BOOL, HALF, INT, UINT, Pointer, Scalar, promoted, spelled
 from asyncgpu_tutor.errors import WarpError
 
 

@@ -15,12 +15,7 @@ It knows nothing of devices or time. No Python source is made from a kernel's te
 
 from __future__ import annotations
 
-from simgpu.cuda_c.compile.signature import (
-    Global,
-    Parameter,
-    Signature,
-    read_signature,
-)
+from simgpu.cuda_c.compile.signature import Global, Parameter, Signature, read_signature
 from simgpu.cuda_c.cost.counts import NOT_SUMMED, Counts, LineCounts
 from simgpu.cuda_c.lockstep.team import Limits
 from simgpu.cuda_c.memory.allocation import GlobalMemory, MemoryState

@@ -38,7 +38,7 @@ from simgpu.cuda_c.types import (
 
 
 def nodes(parts: Iterable[Expr]) -> tuple[Node, ...]:
-    """What the record calls these expressions."""
+    """The nodes of these expressions in the record."""
     return tuple(part.node for part in parts)
 
 

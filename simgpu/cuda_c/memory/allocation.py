@@ -11,7 +11,7 @@ from numpy.typing import DTypeLike, NDArray
 
 @dataclass(frozen=True, eq=False)
 class MemoryState:
-    """What some memory held at one time."""
+    """A copy of what some memory held at one time."""
 
     data: NDArray[np.uint64]  # its contents, padded
     # Tells byte by byte where it was written; None if everywhere.
@@ -19,7 +19,7 @@ class MemoryState:
 
     @property
     def nbytes(self) -> int:
-        """What the copy takes."""
+        """Size of the copy in bytes."""
         return self.data.nbytes + (0 if self.shadow is None else self.shadow.nbytes)
 
 
@@ -121,7 +121,7 @@ class GlobalMemory:
         return MemoryState(self._room.view(np.uint64).copy(), shadow)
 
     def holds(self, state: MemoryState) -> bool:
-        """Whether it holds the same bytes, and is written in the same places."""
+        """Tell whether it holds the same bytes, and is written in the same places."""
         if self.fully_initialised is not (state.shadow is None):
             return False
         if state.shadow is not None and not np.array_equal(

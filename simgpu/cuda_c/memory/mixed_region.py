@@ -18,7 +18,7 @@ from simgpu.errors import OutOfBoundsError
 
 
 class MixedRegion:
-    """What a pointer points into that is not the same array in every thread."""
+    """The target of a pointer that does not point into the same array in every thread."""
 
     def __init__(self, choices: list[tuple[NDArray[np.bool_], Region | None, str]]) -> None:
         self.choices = choices
@@ -65,12 +65,12 @@ class MixedRegion:
 
 
 def mixed(ptr: Ptr) -> bool:
-    """Whether a pointer does not point into the same array in every thread."""
+    """Tell whether a pointer points into different arrays in different threads."""
     return isinstance(ptr.region, MixedRegion)
 
 
 def region_of(team: Team, mask: Mask, ptr: Ptr, site: Site) -> Region:
-    """What a pointer points into.
+    """Return the memory that a pointer points into.
 
     Raises `OutOfBoundsError` for the null pointer.
     """
@@ -81,7 +81,7 @@ def region_of(team: Team, mask: Mask, ptr: Ptr, site: Site) -> Region:
 
 
 class Nowhere:
-    """What a number points to that is no address of the launch: whoever goes there fails."""
+    """The target of a number that is no address of the launch; every access to it fails."""
 
     def load(self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, site: Site, wide: int) -> Any:
         self._fault(team, mask, ptr, site)

@@ -1,4 +1,4 @@
-"""What a launch is given, checked, and as the values of the parameters of a kernel."""
+"""The arguments of a launch, checked, as the values of the parameters of a kernel."""
 
 from __future__ import annotations
 

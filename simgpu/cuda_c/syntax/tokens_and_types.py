@@ -174,11 +174,11 @@ class TypeParser(ABC):
         return next((names[text] for names in reversed(self.type_names) if text in names), False)
 
     def name_type(self, name: str) -> None:
-        """From here on, a name is a type."""
+        """Remember that a name is a type from here on."""
         self.type_names[-1][name] = True
 
     def name_variable(self, name: str) -> None:
-        """From here on, a name is no type, if it was one."""
+        """Remember that a name is no type from here on."""
         if self.is_type_name(name):
             self.type_names[-1][name] = False
 
@@ -390,7 +390,7 @@ class TypeParser(ABC):
         return self.pointers(base)
 
     def template_arguments(self) -> list[TypeName | Expression]:
-        """What stands in `<...>`: types and constant expressions."""
+        """Parse what stands in `<...>`: types and constant expressions."""
         self.need("<")
         out: list[TypeName | Expression] = []
         while not self.at(">", ">>"):

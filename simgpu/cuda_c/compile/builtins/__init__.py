@@ -87,7 +87,7 @@ def find(name: str) -> Handler | None:
 
 
 def refused(name: str) -> str | None:
-    """Why a function that a GPU has is not supported; None if a GPU does not have it either."""
+    """Say why a function that a GPU has is not supported; None if a GPU does not have it either."""
     if _CURAND.fullmatch(name):
         return None  # the header that has it is missing, and a GPU's compiler asks for it, too
     return _REFUSED.get(name) or next(
@@ -96,7 +96,7 @@ def refused(name: str) -> str | None:
 
 
 def advice(name: str, own: set[str]) -> str:
-    """What to try instead of an unknown function."""
+    """Suggest what to write instead of an unknown function."""
     if _CURAND.fullmatch(name):
         return ": #include <curand_kernel.h> first"
     if name in _OLD_WARP:

@@ -50,7 +50,6 @@ def barrier(t: Team, m: Mask, at: Position, waits: bool = False, alone: bool = F
             raise Apart(m.bits & short[layout.block], by="block", alone=alone)
         _report(t, m, at, int(short.argmax()), arrived, live)
     t.meter.barriers += int(np.count_nonzero(arrived))
-    t.divide()
     times = np.array(np.broadcast_to(np.asarray(t.block_time), (layout.lanes,)))
     times[m.index] = t.clock
     t.block_time = times
@@ -65,7 +64,6 @@ def _pass(t: Team, m: Mask) -> None:
     if not waiters.passed[m.index].any():
         blocks = np.unique(block[m.index])
         together = waiters.met & np.isin(block, blocks)
-        t.divide()
         times = np.array(np.broadcast_to(np.asarray(t.block_time), (t.layout.lanes,)))
         times[together] = t.clock
         t.block_time = times
@@ -134,7 +132,6 @@ def _syncwarp(c: Context, node: Call, used: bool) -> Expr:
 
     def run(t: Team, m: Mask) -> None:
         named(t, m, names(t, m), at, name, waits)
-        t.divide()
         if m.full:
             t.warp_time = t.clock
             return

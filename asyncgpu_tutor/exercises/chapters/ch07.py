@@ -46,11 +46,10 @@ def _stage(
         arrays[1] = arrays[1].share()
 
     def checked(array: object) -> object:
-        must(
-            isinstance(array, agt.DeviceArray),
-            f"`{name}` should yield the one array that its kernel has written, and yields {brief(array)}: "
-            "`.output()` picks that one",
+        due = (
+            f"`{name}` yields {brief(array)}, not what its kernel wrote: `.output()` picks that one"
         )
+        must(isinstance(array, agt.DeviceArray), due)
         return agt.d2h(cast(agt.DeviceArray, array))
 
     op = built(name, answer, expected or agt.Trace(), *arrays)
@@ -166,14 +165,11 @@ def _capture(mine: Any, model: Any, number: int) -> None:
 
 def _side_by_side(ends: Sequence[agt.types.Span]) -> None:
     """No operation of a graph comes after another."""
-    for one, other in combinations(ends, 2):
-        must(
-            one.stream != other.stream,
-            "the operations are in one branch of the graph, one behind the other: `zip` is order, and "
-            "`overlap` gives each a branch of its own",
-            one,
-            other,
-        )
+    due = (
+        "the graph has them one behind the other: `zip` is order, and `overlap` gives each a branch"
+    )
+    for pair in combinations(ends, 2):
+        must(pair[0].stream != pair[1].stream, due, *pair)
 
 
 # ------------------------------------------------------------------ the kernels
@@ -326,19 +322,12 @@ def check_on_both(mine: Any, model: Any) -> None:
             schedule.never_blocks(run.trace)
             for i, span in enumerate(schedule.results(run.trace, sizes)):
                 right = f"sim:{i % 2}"
-                must(
-                    span.device == right,
-                    f"batch {i} ran on device {span.device}, and belongs on {right}: even ones on the first, "
-                    "odd ones on the second",
-                    span,
-                )
-            copies = run.trace.find("h2d")
-            must(
-                len(copies) - number == 2,
-                f"the weights were copied {count(len(copies) - number, 'time')}: once to each device is "
-                "right, and all batches there share them",
-                *copies[:1],
-            )
+                due = f"batch {i} ran on device {span.device}, and belongs on {right}: they take turns"
+                must(span.device == right, due, span)
+            spans = run.trace.find("h2d")
+            copies = count(len(spans) - number, "time")
+            due = f"the weights were copied {copies}: once to each device is enough, for all batches there"
+            must(len(spans) - number == 2, due, *spans[:1])
             schedule.all_in_flight(run.trace, sizes, schedule.in_flight(expected.trace, sizes))
         right = [np.maximum(batch, 0) + weights[: batch.size] for batch in batches]
         results.in_order("on_both", run.result, right, f"{number} batches, for batch")

@@ -82,31 +82,21 @@ def _annotated(run: tuple[Trace, RangeLog], number: int, failing: int | None) ->
     requests, prepared = [
         [s for s in trace.find(name) if s.kind == "range"] for name in ("request", "prepare")
     ]
-    must(
-        not any(one.mixed for one in log.closed if one.name == "request"),
-        "a range `request` was opened by one task and closed by another: `span` keeps a stack, and tasks "
-        "that await take turns on it",
-        *requests[:2],
-    )
+    mixed = any(one.mixed for one in log.closed if one.name == "request")
+    due = "a range `request` was opened by one task and closed by another: "
+    must(not mixed, due + "`span` keeps a stack, and tasks that await share it", *requests[:2])
     jobs = [job for i in range(number) for job in trace.find(f"prepare {i}")]
     for i in range(number):
         size = 4 * (_SIZE + i)
         own = [s for s in trace.device_spans if s.detail.get("bytes") == size and i != failing]
         own += trace.find(f"prepare {i}")
         first, last = min(s.start for s in own), max(s.end for s in own)
-        must(
-            any(one.start <= first and last <= one.end for one in requests),
-            f"no range `request` holds all of request {i}, from its preparation to its result",
-            *requests[:1],
-            max(own, key=lambda s: s.end),
-        )
+        held = any(one.start <= first and last <= one.end for one in requests)
+        due = f"no range `request` holds all of request {i}, from its preparation to its result"
+        must(held, due, *requests[:1], max(own, key=lambda s: s.end))
     for job, one in zip(sorted(jobs, key=lambda s: s.start), prepared, strict=True):
-        must(
-            one.start <= job.start and job.end <= one.end <= job.end + 1,
-            f"the range `prepare` should hold `{job.name}`, and nothing else",
-            one,
-            job,
-        )
+        held = one.start <= job.start and job.end <= one.end <= job.end + 1
+        must(held, f"the range `prepare` should hold `{job.name}`, and nothing else", one, job)
 
 
 # ------------------------------------------------------------------ reports

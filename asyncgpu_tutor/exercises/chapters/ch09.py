@@ -54,19 +54,14 @@ def _replay(answer: Any, times: int) -> Observed[Any]:
 def _replayed(run: Observed[Any], times: int) -> None:
     """There are one capture, as many launches as asked for and one wait at the end; the graph comes back."""
     _captured(run.trace, 1, "capture it before the loop")
-    must(
-        not _calls(run.trace, "launch increment"),
-        "the host called the driver for `increment` itself: run `graph.launch()`, and not the operation that "
-        "the graph was made of",
-    )
+    due = "the host called the driver for `increment` itself: run `graph.launch()`, and not the operation"
+    must(not _calls(run.trace, "launch increment"), due)
     schedule.launches(run.trace, "increment", times)
     _launched(run.trace, times, "capture the operation as it is, and launch in a loop")
     schedule.waits(run.trace, 1, "launches on one stream follow each other by themselves")
-    must(
-        all(span.end <= run.returned for span in run.trace.device_spans),
-        "`replay` returned before the device was done: wait for the stream at the end",
-        *run.trace.find("increment")[-1:],
-    )
+    done = all(span.end <= run.returned for span in run.trace.device_spans)
+    due = "`replay` returned before the device was done: wait for the stream at the end"
+    must(done, due, *run.trace.find("increment")[-1:])
     due = f"`replay` should return the graph, and returned {run.result!r}"
     must(isinstance(run.result, agt.CudaGraph), due)
 
@@ -95,11 +90,8 @@ def _looped(run: Observed[Any], number: int) -> None:
     schedule.never_blocks(run.trace)
     schedule.launches(run.trace, "h2d", number)
     _launched(run.trace, number)
-    must(
-        run.result[1],
-        "no other task got a turn while the tokens were under way: `await` each launch, and do not ask in a "
-        "loop whether it is done",
-    )
+    due = "no other task got a turn while the tokens were under way: `await` each launch, "
+    must(run.result[1], due + "and do not ask in a loop whether it is done")
 
 
 def _tokens(run: Observed[Any], number: int) -> None:
@@ -152,11 +144,11 @@ def _break_even(mine: Any, model: Any, number: int, size: int) -> None:
     right = sandbox.on_fresh_device(_even, model, number, size)
     got = _even(mine, number, size)
     a_number(got, "a number of runs", whole=True)
-    must(
-        abs(got - right) <= right // 6,  # people measure a little differently
-        f"the answer is {right}, and not {got}: does each of your three times hold what it should, and end "
-        "when the device is done?",
+    close = abs(got - right) <= right // 6  # people measure a little differently
+    due = (
+        f"the answer is {right}, and not {got}: does each of your three times hold what it should, "
     )
+    must(close, due + "and end when the device is done?")
 
 
 # ------------------------------------------------------------------ a graph for each shape

@@ -213,10 +213,10 @@ def _round_robin(mine: Any, _model: Any, size: int) -> None:
     numbers = [stream.number for stream in asked]
     came = count(len(set(numbers)), "different stream")
     must(len(set(numbers)) == size, f"{came} came in {len(numbers)} turns, and {size} is right")
-    must(
-        numbers == 3 * numbers[:size],
-        f"the turns were streams {numbers}: each should have one turn before the first has its second",
+    due = (
+        f"the turns were streams {numbers}: each should have one turn before the first has a second"
     )
+    must(numbers == 3 * numbers[:size], due)
     due = "two policies share a stream: make the streams in `round_robin`, anew at each call"
     must(sandbox.call(_plain(mine, size)).number not in numbers, due)
 
@@ -239,11 +239,8 @@ def _awaited(answer: Any, number: int) -> Observed[Any]:
         due = f"`await` gave {brief(first)}, and the result that the future got is right"
         must(first is result, due)
         first.numpy()  # refused if it is too early
-        must(
-            meanwhile > 0,
-            "another task of the event loop had no turn while this one waited: `yield` when the event is not "
-            "done",
-        )
+        due = "another task had no turn while this one waited: `yield` while the event is not done"
+        must(meanwhile > 0, due)
         due = "a second `await` of the same future gave something else"
         must(await future is result, due)
 

@@ -63,11 +63,8 @@ def _settled(answer: Any, start: float, every: int, _looks: int) -> Observed[Any
 def _ask_less(run: Observed[Any], _start: float, every: int, looks: int) -> None:
     """One flag is read for every few rounds; the loop ends with the first look that finds nothing."""
     rounds, copies = len(run.trace.find("halve")), len(run.trace.find("d2h"))
-    must(
-        copies == looks,
-        f"{count(rounds, 'round')} and {count(copies, 'look')} at a flag, and {count(looks, 'look')} should "
-        "have been enough",
-    )
+    due = f"{count(rounds, 'round')} and {count(copies, 'look')} at a flag, and {count(looks, 'look')} "
+    must(copies == looks, f"{due}should have been enough")
     schedule.launches(run.trace, "halve", every * looks)
     schedule.waits(run.trace, looks, "a round whose flag nobody reads need not be waited for")
     returned("settle", run.result, every * looks, "how many rounds were run, ")
@@ -152,11 +149,8 @@ def _queue(mine: Any, _model: Any, jobs: int, blocks: int) -> None:
     args = (jobs, lengths, np.zeros(1, np.uint32), np.zeros(jobs, np.float32))
     taken, results = left_in((1, 2), as_kernel(mine, "QUEUE"), args, grid=blocks, block=64)
     equal(results, right.astype(np.float32))
-    must(
-        taken[0] == jobs + blocks,
-        f"the counter is at {taken[0]} in the end, and {jobs + blocks} is right: each job is taken once, and "
-        "each block comes once more and finds none",
-    )
+    due = f"the counter is at {taken[0]} in the end, and {jobs + blocks} is right: each job is taken once, "
+    must(taken[0] == jobs + blocks, due + "and each block comes once more and finds none")
 
 
 # ------------------------------------------------------------------ the challenge

@@ -170,12 +170,8 @@ extern "C" __global__ void trial(unsigned int* mails, int* out) {
         }
         return;
     }
-    unsigned int message = 0, looks = 0;
-    int state = PENDING;
-    while (state == PENDING) {
-        state = warp_take(mail, message);
-        if (++looks > 10000000) __trap();
-    }
+    unsigned int message = 0;
+    while (warp_take(mail, message) == PENDING) { }
     out[threadIdx.x] = (int)__shfl_xor_sync(0xffffffff, message, 1);
 }
 """
@@ -203,12 +199,8 @@ extern "C" __global__ void trial(unsigned int* cells, unsigned int* out) {
         return;
     }
     for (unsigned int k = 0; k < gridDim.x - 1; k++) {
-        unsigned int x = 0, looks = 0;
-        Poll state = PENDING;
-        while (state == PENDING) {
-            state = poll(cells + 2 * k, x);
-            if (++looks > 10000000) __trap();
-        }
+        unsigned int x = 0;
+        while (poll(cells + 2 * k, x) == PENDING) { }
         out[k] = x;
     }
 }
@@ -227,10 +219,7 @@ extern "C" __global__ void trial(
         return;
     }
     for (unsigned int place = 0; place < 3 * (gridDim.x - 1); place++) {
-        unsigned int looks = 0;
-        while (atomicAdd(&full[place], 0u) == 0) {
-            if (++looks > 10000000) __trap();
-        }
+        while (atomicAdd(&full[place], 0u) == 0) { }
         __threadfence();
         out[place] = values[place];
     }

@@ -51,11 +51,8 @@ class _Mail(np.ndarray[Any, np.dtype[np.uint32]]):
         if now != self.since:
             _Mail.since, _Mail.looks = now, _Mail.looks // 2
         _Mail.looks += 1
-        must(
-            _Mail.looks <= LOOKS,
-            "your function looks at the flag again and again, and nothing else has a turn meanwhile: `await "
-            "agt.sleep(1)` in the loop",
-        )
+        due = "nothing else has a turn while you look again and again: `await agt.sleep(1)` in the loop"
+        must(_Mail.looks <= LOOKS, due)
         return np.asarray(self)[index]
 
     def __setitem__(self, index: Any, value: Any) -> None:
@@ -69,8 +66,8 @@ class _Mail(np.ndarray[Any, np.dtype[np.uint32]]):
             _Mail.answered = False
             must(
                 not early,
-                "your function sets `mail[0]` to 2 before the answer is in `mail[2]`. From then on the "
-                "kernel may read it, and find an old number there: first the answer, then the flag",
+                "your function sets `mail[0]` to 2 before the answer is in `mail[2]`, so the kernel may read "
+                "an old number there: first the answer, then the flag",
             )
         elif written[2]:
             _Mail.answered = True
@@ -102,8 +99,8 @@ def _answer(mine: Any, _model: Any, rounds: int) -> None:
         letter = 10 + k * k
         must(
             got == 2 * letter,
-            f"letter {k} asked for the double of {letter}, and the kernel read {got}: each letter wants an "
-            "answer of its own, the double of what is in `mail[1]` then",
+            f"letter {k} asked for the double of {letter}, and the kernel read {got}: each letter gets the "
+            "double of what is in `mail[1]` then",
         )
 
 
@@ -204,10 +201,9 @@ def _stack(mine: Any, _model: Any, number: int, back: bool) -> None:
 
     orders, bad = call(run)
     if bad:
-        raise Rejected(
-            f"a packet got two owners, or was lost, in one of {orders} orders: the threads took their steps "
-            f"as {''.join('AB'[i] for i in bad[0])}"
-        )
+        steps = "".join("AB"[i] for i in bad[0])
+        due = f"a packet got two owners, or was lost, in one of {orders} orders: the threads took their steps"
+        raise Rejected(f"{due} as {steps}")
 
 
 def _threads(number: int, back: bool) -> str:
@@ -248,11 +244,8 @@ def _billed(kernel: agt.Kernel, _model: Any, blocks: int, stop_at: int) -> None:
         due = "a block wrote down a cost although it got no answer: look at what `hostcall` returns"
         must(bool(((costs == 7) | (costs == right)).all()), due)
         return
-    must(
-        sorted(asked) == sorted(items.tolist()),
-        f"the host was asked {len(asked)} times, for {sorted(set(asked))[:6]}...: each block asks once, for "
-        "the price of its own item",
-    )
+    due = f"the host was asked {len(asked)} times, for {sorted(set(asked))[:6]}...: each block asks once, "
+    must(sorted(asked) == sorted(items.tolist()), due + "for the price of its own item")
     equal(costs, right)
 
 
@@ -275,11 +268,8 @@ def _batch(mine: Any, _model: Any, number: int) -> None:
     _Prices.lookups = 0
     got = call(call(mine, prices.view(_Prices)), a, b, np.zeros(number, np.uint64))
     equal(np.asarray(got), prices[a] * b)
-    must(
-        _Prices.lookups <= 1,
-        f"it looks up {_Prices.lookups} prices one after the other: an array of items gives all prices at "
-        "once, as in `prices[items]`",
-    )
+    due = f"it looks up {_Prices.lookups} prices one after the other: `prices[items]` gives all at once"
+    must(_Prices.lookups <= 1, due)
 
 
 # ------------------------------------------------------------------ the challenge

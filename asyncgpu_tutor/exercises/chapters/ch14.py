@@ -84,17 +84,14 @@ def _grep(mine: Any, _model: Any, text: bytes) -> None:
     equal(np.sort(places), right)
     for warp in range(-(-len(text) // 32)):
         here = places[places // 32 == warp].tolist()
-        must(
-            here == sorted(here),
-            f"warp {warp} wrote its places as {here}: a lane's rank is the number of votes *below* it, so "
-            "they stay in order",
-        )
+        due = f"warp {warp} wrote its places as {here}: a lane's rank is the number of votes *below* it, "
+        must(here == sorted(here), due + "so they stay in order")
     made = sum(run.counts.atomics for kernel in seen.kernels for run in kernel.launches)
     warps = len(set((right // 32).tolist()))
+    due = f"{count(made, 'atomic')} for {count(warps, 'warp')} with a match: one lane asks for all, and "
     must(
         made <= warps,
-        f"{count(made, 'atomic')} for {count(warps, 'warp')} with a match: one lane asks for all, and tells "
-        "the others by `__shfl_sync`; a warp without a match need not ask",
+        due + "tells the others by `__shfl_sync`; a warp without a match need not ask",
     )
 
 

@@ -76,6 +76,27 @@ def test_a_file_is_no_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert "is a file" in capsys.readouterr().err
 
 
+def test_a_disk_that_is_full_leaves_no_half_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def cut_off(_: Path, there: Path) -> None:
+        there.write_text("half")
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as full:
+        full.setattr("shutil.copyfile", cut_off)
+        with pytest.raises(OSError, match="No space"):
+            bring(ROOT, tmp_path)
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert not bring(ROOT, tmp_path).kept
+
+
+@pytest.mark.parametrize("port", ["0", "65536", "-1"])
+def test_a_port_that_is_none(port: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["start", f"--port={port}"]) == 2
+    assert "from 1 to 65535" in capsys.readouterr().err
+
+
 def test_a_checkout_is_opened_where_it_is(opened: list[list[str]]) -> None:
     assert main(["start", "--no-browser", "--port=9999", "--lab=--ip=0.0.0.0"]) == 0
     ((root, first, *rest),) = opened

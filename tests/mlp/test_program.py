@@ -103,19 +103,6 @@ def test_batches_overlap_at_dim_448(sim: Device, mlp: Mlp, tmp_path: Path) -> No
     assert agt.Trace.load(tmp_path / "trace.json").metrics().max_concurrency > 1
 
 
-def test_single_policy_has_one_lane_and_no_overlap(
-    device: Device, mlp: Mlp, tmp_path: Path
-) -> None:
-    mlp(
-        *("--dim", 16, "--policy", "single", "--how", "streams"),
-        *("--trace", tmp_path / "trace.json"),
-    )
-    trace = agt.Trace.load(tmp_path / "trace.json")
-
-    assert list(lanes(trace).values()) == [STAGES * 4]
-    assert trace.metrics().overlap == 0
-
-
 def test_digits_are_told_apart_as_the_data_card_says(device: Device, mlp: Mlp) -> None:
     out = mlp("--input", "digits").out
     card = (Path(__file__).parents[2] / "docs" / "digits.md").read_text(encoding="utf-8")

@@ -119,7 +119,7 @@ def find_spec(name: str) -> DeviceSpec:
         return load_spec(Path(name))
     raise UsageError(
         f"{name!r} is not a GPU that can be simulated: say one of {', '.join(SPECS)}, or name a .json file "
-        "that asyncgpu-tutor calibrate wrote"
+        "that tools/calibrate.py wrote"
     )
 
 

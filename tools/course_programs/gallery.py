@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import DeviceArray, DeviceOp
-from asyncgpu_tutor.commands.profile.programs import Body, on_page, recorded
+
+from .programs import Body, on_page, recorded
 
 
 def _kernel(name: str) -> agt.Kernel:

@@ -1,4 +1,4 @@
-"""What recording costs, and what NVTX ranges cost: ratios within one run.
+"""The cost of recording, and that of NVTX ranges: ratios within one run.
 
     python benchmarks/recording.py [--ranges]
 

@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """What JupyterLab was started with; a stand-in takes its place."""
+    """The arguments that JupyterLab was started with; a stand-in takes its place."""
     calls: list[list[str]] = []
 
     class LabApp:

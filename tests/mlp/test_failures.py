@@ -1,4 +1,4 @@
-"""What goes wrong is said, and shows in the exit code."""
+"""Failures are said, and show in the exit code."""
 
 from __future__ import annotations
 

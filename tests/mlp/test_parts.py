@@ -39,7 +39,7 @@ shapes = st.integers(1, 40)
 
 
 def in_float32(network: Network) -> np.ndarray:
-    """What the kernels compute, with sums from left to right."""
+    """The same as the kernels, with sums from left to right."""
     values = network.inputs.batches
     for number, weight in enumerate(network.hidden):
         values = product(np.maximum(values, 0) if number else values, weight)

@@ -1,4 +1,4 @@
-"""What the program computes and records, on both devices."""
+"""The program's values and traces, on both devices."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ STAGES = ["h2d", "memset", "memset", "sgemm_naive", "matvec_naive", "relu", "d2h
 
 
 def lanes(trace: agt.Trace) -> dict[int, list[str]]:
-    """What each stream did, in order."""
+    """The work of each stream, in order."""
     found: dict[int, list[str]] = {}
     for span in sorted(trace.device_spans, key=lambda span: span.start):
         assert span.stream is not None

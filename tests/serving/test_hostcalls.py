@@ -52,7 +52,7 @@ class Asking:
 
     @property
     def all_right(self) -> bool:
-        """Whether each call has its own answer, as `both` gives it."""
+        """True if each call has its own answer, as `both` gives it."""
         wanted = [both(b, i) for b in range(self.blocks) for i in range(self.calls)]
         return self.out.tolist() == wanted and not self.stopped.any()
 

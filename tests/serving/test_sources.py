@@ -1,4 +1,4 @@
-"""Where the requests of a map come from: what a source does, and what becomes of it."""
+"""Sources of a map's requests, and how they are closed."""
 
 from __future__ import annotations
 

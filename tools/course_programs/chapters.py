@@ -1,4 +1,4 @@
-"""What is recorded of each chapter: its main program, short."""
+"""The main program of each chapter, short."""
 
 from __future__ import annotations
 

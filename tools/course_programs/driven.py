@@ -1,4 +1,4 @@
-"""What is recorded of chapters 11 to 13: kernels that decide, wait and ask; and a host that does so for them.
+"""The programs of chapters 11 to 13: kernels that decide, wait and ask; and a host that does so for them.
 
 The kernels are those of the pages.
 """

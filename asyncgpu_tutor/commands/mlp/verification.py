@@ -52,7 +52,7 @@ def rounding_bound(network: Network) -> Doubles:
 
 
 def _scores(network: Network) -> tuple[Doubles, Doubles]:
-    """What comes before a softmax, and how far float32 may be off there."""
+    """The values before a softmax, and how far float32 may be off there."""
     values = network.inputs.batches.astype(np.float64)
     off = np.zeros_like(values)
     deep = bool(network.further)

@@ -1,4 +1,4 @@
-"""Where the times of a recording come from: a model, CUPTI, or CUDA events."""
+"""Sources of the times of a recording: a model, CUPTI, or CUDA events."""
 
 from __future__ import annotations
 

@@ -177,5 +177,5 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    """What completion shows: neither the rooms that happen to be imported nor what this file needs."""
+    """List the public names for completion, without the rooms that happen to be imported."""
     return sorted(__all__)

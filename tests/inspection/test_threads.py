@@ -1,4 +1,4 @@
-"""What the threads of a launch touch, step by step, and what is drawn of it."""
+"""The threads of a launch, step by step: which elements they touch, and how that is drawn."""
 
 from __future__ import annotations
 

@@ -10,11 +10,10 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from simgpu.cuda_c.compile import type_names, typed
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.rules import RULES
 from simgpu.cuda_c.compile.templates import template_defaults
-)
-)
 from simgpu.cuda_c.syntax import ast
 from simgpu.cuda_c.syntax.ast import Declaration, Function, StructDef, Unit
 from simgpu.cuda_c.syntax.expressions import ExpressionParser
@@ -24,7 +23,6 @@ from simgpu.cuda_c.text.preprocessor import preprocess
 from simgpu.cuda_c.text.source import Position, Source
 from simgpu.cuda_c.types import Array, CType, Pointer, Scalar, Struct, spelled
 from simgpu.errors import KernelCompileError, UnsupportedFeatureError
-from simgpu.cuda_c.compile import type_names, typed
 
 PLACED = {"__constant__", "__device__", "__managed__"}
 
@@ -63,7 +61,7 @@ class Signature:
     variables: tuple[Global, ...] = ()
 
     def miscounted(self, args: Sequence[object]) -> str:
-        """The message for a call with too many arguments, or too few."""
+        """For a call with too many arguments, or too few."""
         names, count = ", ".join(p.name for p in self.parameters), len(self.parameters)
         return f"{self.name}() takes {count} arguments ({names}), and got {len(args)}"
 

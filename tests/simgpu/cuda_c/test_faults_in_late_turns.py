@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-<from simgpu import errors
+from simgpu import errors
 from simgpu.cuda_c import compile_source
-from tests.simgpu.cuda_c.support import launch
 from simgpu.cuda_c.compile import summing_loops
+from tests.simgpu.cuda_c.support import launch
 
 HEAD = """extern "C" __global__ void k(const float* a, const float* b, float* x, int* o, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x; int t = threadIdx.x; __shared__ float q[64];

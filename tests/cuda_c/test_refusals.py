@@ -306,8 +306,9 @@ class TestSignatures:
             ("double", True),
             ("double", False),
         ]
-        with pytest.raises(errors.KernelCompileError, match="template"):
-            read_signature(self.SOURCE, "t")
+        for name, why in (("t", "is a template of T, N"), ("t<int, 4, 5>", "has 2 .*, 3 given")):
+            with pytest.raises(errors.KernelCompileError, match=why):
+                read_signature(self.SOURCE, name)
 
     def test_unknown(self) -> None:
         with pytest.raises(errors.KernelCompileError, match="its kernels: k"):

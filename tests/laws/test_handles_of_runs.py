@@ -14,6 +14,7 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.devices.simulated import SimDevice
 from asyncgpu_tutor.errors import NestedSyncError, NotReadyError
+from asyncgpu_tutor.run.submission import Submission
 
 from .test_graphs import N, arrays, into
 
@@ -82,3 +83,10 @@ def test_python_cannot_copy_an_array(device: Device, copying: Callable[[object],
     with pytest.raises(agt.UsageError, match=r"'x' cannot be copied or pickled.*agt.dup"):
         copying(x)
     assert x.share_count == 1
+
+
+def test_a_run_that_comes_again_names_no_kernel_of_the_last_time(sim: SimDevice) -> None:
+    run: Submission[None] = Submission("turn", agt.create_stream())
+    run.kernels.append("of the first turn")
+    run.renew()
+    assert str(run.blame(agt.DeviceError("the device is gone"))).endswith("(its kernels: none)")

@@ -43,9 +43,7 @@ def test_a_host_array_is_ready_when_its_run_is(sim: SimDevice, graph: bool) -> N
 
 
 @pytest.mark.parametrize("between", ["the other stream", "update", "a graph of it"])
-def test_a_run_where_the_last_but_one_was_comes_after_the_last(
-    device: Device, between: str
-) -> None:
+def test_a_run_where_the_one_before_was_comes_last(device: Device, between: str) -> None:
     x, y = arrays(1, 0)
     left, right = agt.create_stream(), agt.create_stream()
     prepared = captured(x, y, graph=False)

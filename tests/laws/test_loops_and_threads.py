@@ -56,9 +56,7 @@ def test_a_loop_can_be_left_and_entered_again(sim: Device) -> None:
     loop.close()
 
 
-def test_who_waits_in_another_thread_is_woken_although_the_loop_that_began_it_is_closed(
-    device: Device,
-) -> None:
+def test_another_thread_is_woken_although_the_loop_that_began_is_closed(device: Device) -> None:
     waits = threading.Event()
 
     async def awaited() -> list[float]:
@@ -88,9 +86,7 @@ def test_who_waits_in_another_thread_is_woken_although_the_loop_that_began_it_is
         assert others[0].result(90) == [2.0] * 4
 
 
-def test_two_threads_that_ask_for_a_new_device_get_the_same(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_two_threads_that_open_a_device_get_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = threading.Event()
 
     def opened(_: str, ordinal: int) -> SimDevice:
@@ -193,7 +189,7 @@ def test_a_result_may_pass_through_many_tasks_before_time_moves_on(sim: SimDevic
 
 
 @pytest.mark.parametrize("verb", ["launch", "copy_to_host_async"])
-def test_what_is_moved_into_a_run_is_in_no_other_thread_s_run(
+def test_threads_share_no_moved_array(
     sim: Device, monkeypatch: pytest.MonkeyPatch, verb: str
 ) -> None:
     x = agt.ones(4).sync()

@@ -123,7 +123,7 @@ _NEEDS = "template <int N> struct F { static constexpr int v = F<N - 1>::v + 1; 
 
 
 @pytest.mark.parametrize(("text", "before", "what", "instead"), INSTEAD)
-def test_what_only_a_gpu_has_is_named_with_what_to_use(
+def test_what_only_a_gpu_has_says_what_to_use(
     text: str, before: str, what: str, instead: str
 ) -> None:
     error = refuse(before + HEAD + text + " }", errors.UnsupportedFeatureError)
@@ -256,7 +256,7 @@ def test_an_unused_template_may_be_wrong_until_it_is_used() -> None:
         ("float4", errors.UnsupportedFeatureError, "write the number of bytes"),
     ],
 )
-def test_an_alignment_of_a_struct_that_cannot_be(
+def test_impossible_alignments(
     bytes_given: str, kind: type[errors.KernelCompileError], why: str
 ) -> None:
     with pytest.raises(kind, match=why):
@@ -305,8 +305,9 @@ class TestSignatures:
             ("double", True),
             ("double", False),
         ]
-        with pytest.raises(errors.KernelCompileError, match="template"):
-            read_signature(self.SOURCE, "t")
+        for name, why in (("t", "is a template of T, N"), ("t<int, 4, 5>", "has 2 .*, 3 given")):
+            with pytest.raises(errors.KernelCompileError, match=why):
+                read_signature(self.SOURCE, name)
 
     def test_unknown(self) -> None:
         with pytest.raises(errors.KernelCompileError, match="its kernels: k"):
@@ -346,8 +347,6 @@ class TestArguments:
         [((0, 1, 1), (32, 1, 1)), ((1, 70000, 1), (32, 1, 1)), ((1, 1, 1), (2048, 1, 1)),
          ((1, 1, 1), (32, 33, 1)), ((1, 1, 1), (1, 1, 65))],
     )  # fmt: skip
-    def test_impossible_launches(
-        self, grid: tuple[int, int, int], block: tuple[int, int, int]
-    ) -> None:
+    def test_bad_launches(self, grid: tuple[int, int, int], block: tuple[int, int, int]) -> None:
         with pytest.raises(errors.LaunchConfigError):
             compile_source(HEAD + "}").launch("k", grid, block, self.args())

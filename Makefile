@@ -27,12 +27,12 @@ CUPY_EXTRA_HERE := $(PY) -P asyncgpu_tutor/commands/doctor.py --cupy-extra
 PIP := $(PY) -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help lab site deck bundle venv test test-lab quick lint format notebooks notebooks-build nbgrader doctor profile wheel clean
+.PHONY: help lab site deck bundle venv test test-full test-lab quick lint format notebooks notebooks-build nbgrader doctor profile wheel clean
 
 help:
 	@sed -n '/^#/!q; s/^# \{0,1\}//p' Makefile
 	@echo "Also: make lint, make format, make quick (tests without the slow ones), make notebooks,"
-	@echo "make test-lab (the course in a browser), make notebooks-build (from course/), make nbgrader (for instructors),"
+	@echo "make test-full (also what rests on files that did not change), make test-lab (the course in a browser), make notebooks-build (from course/), make nbgrader (for instructors),"
 	@echo "make site (build/site), make deck, make bundle, make venv, make doctor, make profile (Nsight Systems), make wheel, make clean."
 	@echo "PYTHON=/path/to/python picks the interpreter, CUPY_EXTRA=cuda12, cuda13 or none the CuPy."
 
@@ -93,6 +93,10 @@ NBMAKE := --nbmake --nbmake-timeout=60
 
 test: lint
 	$(PYTEST) $(NBMAKE) $(ARGS) tests notebooks solutions
+
+# Also what rests only on files that did not change since the last full run: see tests/full_runs.py.
+test-full: ARGS += --full
+test-full: test
 
 # In the system's Chromium or Chrome, without a window. One process: there is one JupyterLab for all tests.
 test-lab: $(BROWSER_STAMP)

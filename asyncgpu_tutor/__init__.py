@@ -50,7 +50,6 @@ if TYPE_CHECKING:  # nothing is imported here: this tells type checkers what the
         pinned,
         randn,
         spawn,
-        texture,
         value,
         with_context,
         zeros,
@@ -126,7 +125,6 @@ __all__ = [
     "sleep",
     "spawn",
     "synchronize",
-    "texture",
     "types",
     "use",
     "using",
@@ -153,7 +151,7 @@ _HOMES = {
         "inspection": "explore microscope show_threads",
         "kernels": "Kernel matvec_naive relu sgemm_naive",
         "ops": "CudaGraph DeviceOp arange asarray d2h dup full h2d mapped memcpy ones overlap pin pinned "
-        "randn spawn texture value with_context zeros zip",
+        "randn spawn value with_context zeros zip",
         "run": "create_stream current_device in_flight record sleep synchronize use using work",
         "run.future": "DeviceFuture FutureState",
         "scheduling": "SchedulingPolicy SingleStream StreamPoolRoundRobin",
@@ -179,5 +177,5 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    """What completion shows: neither the rooms that happen to be imported nor what this file needs."""
+    """List the public names for completion, without the rooms that happen to be imported."""
     return sorted(__all__)

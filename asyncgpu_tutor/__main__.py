@@ -25,10 +25,6 @@ class Command(NamedTuple):
 
 
 COMMANDS = {
-    "calibrate": Command(
-        "asyncgpu_tutor.commands.calibrate",
-        "measure this machine's NVIDIA GPU, for the simulated device",
-    ),
     "doctor": Command(
         "asyncgpu_tutor.commands.doctor",
         "say what this machine has, and what to do about what is missing",
@@ -40,10 +36,6 @@ COMMANDS = {
     "profile": Command(
         "asyncgpu_tutor.commands.profile.profile_command",
         "run a program under Nsight Systems, or read a profile, and say what it shows",
-    ),
-    "record-course": Command(
-        "asyncgpu_tutor.commands.profile.course_command",
-        "record the course's programs on a GPU, for those who have none",
     ),
     "start": Command(
         "asyncgpu_tutor.commands.start",

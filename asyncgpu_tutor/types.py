@@ -5,7 +5,6 @@ The classes that a program does make (`Kernel`, `Trace`, `CudaGraph`, policies) 
 
 from asyncgpu_tutor.arrays.handles import Partition
 from asyncgpu_tutor.arrays.host import HostArray
-from asyncgpu_tutor.arrays.textures import Texture
 from asyncgpu_tutor.devices.protocol import Device, Event, Stream
 from asyncgpu_tutor.inspection import Exploration, KernelReport, Report, Threads
 from asyncgpu_tutor.ops import GraphScope, Prepared, SharedOp
@@ -32,7 +31,6 @@ __all__ = [
     "SharedOp",
     "Span",
     "Stream",
-    "Texture",
     "Threads",
     "Timeline",
 ]

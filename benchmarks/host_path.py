@@ -1,4 +1,4 @@
-"""What this package's own Python costs: a device that does nothing, so that only that is left.
+"""The cost of this package's own Python, on a device that does nothing, so that only that is left.
 
     python benchmarks/host_path.py
 

@@ -1,4 +1,4 @@
-"""What it costs a kernel to call the host: by packets, by printf, and by ending and being launched again.
+"""The cost of calling the host from a kernel: by packets, by printf, and by ending and being launched again.
 
 ``python benchmarks/hostcalls.py`` needs a GPU. With ``--device sim`` it runs where there is none: then the
 times are the model's.
@@ -52,7 +52,7 @@ TURNS = 1000
 
 
 def sum_of(blocks: int, number: int) -> list[int]:
-    """What each block should have added up."""
+    """The right sum of each block."""
     return [sum(block + i for i in range(number)) for block in range(blocks)]
 
 

@@ -1,4 +1,4 @@
-"""What recording costs, and what NVTX ranges cost: ratios within one run.
+"""The cost of recording, and that of NVTX ranges: ratios within one run.
 
     python benchmarks/recording.py [--ranges]
 
@@ -13,13 +13,14 @@ import argparse
 import asyncio
 import platform
 import statistics
+import sys
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
+from pathlib import Path
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.commands.mlp import forward, upload
-from asyncgpu_tutor.commands.profile.course_command import machine_facts
 from asyncgpu_tutor.data import seed_inputs
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.traces import nvtx as ranges
@@ -96,6 +97,9 @@ def main() -> None:
     parser.add_argument("--device", default="cuda")
     only_ranges = parser.parse_args().ranges
     with agt.using(parser.parse_args().device):
+        sys.path.append(str(Path(__file__).resolve().parents[1] / "tools"))
+        from record_course import machine_facts
+
         facts = {**machine_facts(), "machine": platform.machine()}
         print("; ".join(f"{key} {value}" for key, value in facts.items() if key != "command"))
         ways: dict[str, Callable[[], object]] = {"ranges off": nullcontext, "ranges on": Ranges}

@@ -974,11 +974,11 @@ print("Below: the thread, with our ranges, and one row for the calls of CUDA.")
 #
 # | file | what it is for |
 # |---|---|
-# | `heat.nsys-rep` | the report, for the profiler's own window. You need version 2025.3.2, which made ours, or a later one |
+# | `heat.nsys-rep` | the report, for the profiler's own window. We don't ship ours, because a report also holds much of the machine that recorded it; `notebooks/nsight/record.sh` records one on yours |
 # | `heat.sqlite` | the same as a database. `agt.Trace.from_nsys` reads it |
 # | `heat.stats.txt` | sums, as text |
 #
-# `agt.Trace.recorded_file("heat.nsys-rep")` says where each of them is.
+# `agt.Trace.recorded_file("heat.sqlite")` and the same with `heat.stats.txt` say where the last two are.
 #
 # These options of `nsys profile` matter:
 #

@@ -12,7 +12,7 @@ import numpy as np
 from simgpu import launches as commands
 from simgpu.adversary import Adversary, Whim
 from simgpu.common import Call, Caller, Dim3, HostBuffer, Kind, Recorder
-from simgpu.cuda_c import GlobalMemory, TextureForm, compile_source
+from simgpu.cuda_c import GlobalMemory, compile_source
 from simgpu.errors import DeviceError, DeviceMismatchError, StreamRaceError, UpstreamError
 from simgpu.gpus import find_spec
 from simgpu.graph import Replay
@@ -242,13 +242,6 @@ class Device:
     ) -> None:
         """Copy within the device."""
         self.enqueue(commands.device_copy(self.spec, target, source, nbytes), stream)
-
-    def texture(self, source: object, form: TextureForm, name: str, stream: object) -> Memory:
-        """A copy in memory of its own, which is only read; see `Device.texture`."""
-        made = self.malloc(form.nbytes, name, stream)
-        made.cells.texture, made.cells.readonly = form, True
-        self.copy_from_device_async(made, source, form.nbytes, stream)
-        return made
 
     # ------------------------------------------------------------------ kernels
     def get_function(

@@ -69,7 +69,7 @@ class Remembered:
             order[id(v)] if isinstance(v, GlobalMemory) else v and (v.dtype.char, v.tobytes())
             for v in values
         )
-        key = (kind, given, tuple([(m.nbytes, m.readonly, m.texture) for m in memories]))
+        key = (kind, given, tuple([(m.nbytes, m.readonly) for m in memories]))
         nbytes = sum(memory.nbytes for memory in memories)
         if key in self._small or nbytes > LARGEST:
             return execute()

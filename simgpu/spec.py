@@ -24,7 +24,7 @@ BRANCHES = (
 FITTED = "fitted to one half of the kernels in docs/fidelity.md: H200, driver 580.159, 2026-11-21"
 MLP = "fitted to one half of the runs of the MLP in docs/fidelity.md: H200, Python 3.12, 2026-11-22"
 CALLS = (
-    "measured by asyncgpu_tutor/commands/calibrate through this package's own calls (H200, Python 3.12, "
+    "measured by tools/calibrate.py through this package's own calls (H200, Python 3.12, "
     "2026-11-22), times a factor "
     "fitted to one half of the runs of the MLP: what runs once is slower than a loop"
 )

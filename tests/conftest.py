@@ -16,6 +16,7 @@ from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.errors import DeviceUnavailableError
 from asyncgpu_tutor.run.current import resolve
 
+from .full_runs import MARK, FullRuns
 from .in_a_browser import by_the_course, forbid
 
 forbid(by_the_course)
@@ -31,6 +32,18 @@ settings.register_profile(
 )
 settings.load_profile("project")
 os.environ.pop("ASYNCGPU_DEVICE", None)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--full", action="store_true", help="run also what rests only on files that did not change"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", f"{MARK}(*files): see tests/full_runs.py")
+    config.pluginmanager.register(FullRuns(config))
+
 
 DEVICES = ["sim", pytest.param("cuda", marks=pytest.mark.gpu)]
 

@@ -197,9 +197,7 @@ def test_a_wrong_call(
 
 
 @pytest.mark.parametrize(("shape", "right"), [(5, (5,)), ([2, 3], (2, 3)), ((2, 3), (2, 3))])
-def test_a_context_takes_a_shape_as_the_operations_do(
-    device: Device, shape: Any, right: tuple[int, ...]
-) -> None:
+def test_a_context_takes_any_shape(device: Device, shape: Any, right: tuple[int, ...]) -> None:
     op = agt.with_context(lambda context: agt.value(context.empty(shape)))
     assert op.sync().shape == right
 

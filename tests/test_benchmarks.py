@@ -82,7 +82,7 @@ def test_everybody_computes_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
         loop.close()
 
 
-def test_calls_of_the_host(
+def test_the_hosts_calls(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spec = importlib.util.spec_from_file_location("hostcalls", FOLDER / "hostcalls.py")

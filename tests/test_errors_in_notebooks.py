@@ -91,9 +91,7 @@ async with asyncio.TaskGroup() as group:
     group.create_task(run(agt.ones(3)))"""
 
 
-def test_a_group_with_an_error_of_ours_is_as_short(
-    shell: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_group_with_ours_is_short(shell: Any, capsys: pytest.CaptureFixture[str]) -> None:
     shown(shell, capsys, BEYOND)
 
     lines = shown(shell, capsys, GROUP)

@@ -34,9 +34,7 @@ def trace() -> agt.Trace:
     ],
     ids=["trace", "metrics", "analysis", "comparison"],
 )
-def test_a_run_is_told_in_a_line_or_two(
-    trace: agt.Trace, of: Callable[[agt.Trace], object]
-) -> None:
+def test_a_run_takes_a_line_or_two(trace: agt.Trace, of: Callable[[agt.Trace], object]) -> None:
     said = repr(of(trace))
 
     assert len(said) < LONGEST
@@ -68,7 +66,7 @@ def test_nothing_recorded_says_what_to_do() -> None:
         (lambda: agt.zeros(3).and_then(agt.value), "zeros"),
     ],
 )
-def test_an_operation_says_what_it_yields_where_that_is_known(
+def test_an_operation_says_what_it_yields(
     build: Callable[[], agt.DeviceOp[object]], told: str
 ) -> None:
     op = build()

@@ -79,7 +79,7 @@ class Cell:
 
     @property
     def text(self) -> str:
-        """What is in the notebook."""
+        """The notebook's content."""
         body = "\n".join(self.lines).strip("\n")
         return body if self.kind == "code" else re.sub(r"^# ?", "", body, flags=re.MULTILINE)
 
@@ -178,7 +178,7 @@ def sources(root: Path, chapters: Sequence[str] = ()) -> list[Path]:
 
 
 def products(root: Path, chapters: Sequence[str] = ()) -> Iterator[tuple[Path, str]]:
-    """Where each file belongs that is made from the `sources`, and its text."""
+    """The text of each file that is made from the `sources`, by its place."""
     for source in sources(root, chapters):
         cells, _ = chapter(source)
         stored = answers(cells, source.name)

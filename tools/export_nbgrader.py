@@ -50,7 +50,7 @@ c.ExecutePreprocessor.timeout = 120
 
 
 def metadata(name: str, *, answer: bool = False, points: float | None = None) -> dict[str, Any]:
-    """What nbgrader wants to know of a cell that is an answer, a test (with points), or read-only."""
+    """A cell's metadata for nbgrader: it is an answer, a test (with points), or read-only."""
     found: dict[str, Any] = {
         "schema_version": SCHEMA,
         "grade_id": name,

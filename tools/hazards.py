@@ -60,7 +60,7 @@ def hazards(page: str) -> list[Hazard]:
 
 
 def message(program: str) -> str:
-    """What a learner sees: class and text of the error that the program ends with."""
+    """The error that a learner sees: class and text."""
     names = {"asyncio": asyncio, "np": np, "agt": agt}
     with agt.using(agt.SimDevice()):
         try:
@@ -85,7 +85,7 @@ def _told(error: agt.errors.AsyncGpuError) -> str:
 
 
 def verdict(shown: str, told: dict[str, Any]) -> str:
-    """What compute-sanitizer's tools said of one program, as the page has it."""
+    """The findings of compute-sanitizer's tools for one program, as the page has them."""
     said = []
     for tool in SANITIZERS:
         says: dict[str, int] = told[tool]["says"]

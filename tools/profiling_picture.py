@@ -11,10 +11,10 @@ import argparse
 from pathlib import Path
 
 import matplotlib as mpl
+from course_programs import trace_of
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import Trace
-from asyncgpu_tutor.commands.profile import trace_of
 from asyncgpu_tutor.traces.analysis import Comparison
 
 NAME = "07_async_mlp"

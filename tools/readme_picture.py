@@ -21,7 +21,7 @@ PICTURE = ROOT / "docs/overlap.png"
 
 
 def traces(readme: str) -> tuple[Trace, Trace]:
-    """What the program records with `zip`, and as it is."""
+    """The traces of the program with `zip`, and as it is."""
     (program,) = re.findall(r"(?ms)^```python\n(.*?)^```", readme)
     zipped = program.replace("agt.overlap(", "agt.zip(")
     assert zipped != program

@@ -1,4 +1,4 @@
-"""What compute-sanitizer says of each program in docs/hazards.md: run this on a machine with a GPU.
+"""Run compute-sanitizer on each program in docs/hazards.md, on a machine with a GPU.
 
     python tools/sanitizer.py     run all programs alone and under its four tools, write docs/sanitizer.json
     python tools/hazards.py       then writes what they say on the page
@@ -49,7 +49,7 @@ def said(output: str) -> dict[str, int]:
 
 
 def run(tool: str | None, program: str, seconds: int) -> tuple[dict[str, object], str]:
-    """What `tool` says of one program, or how it ends without any; and all that was printed."""
+    """The finding of `tool` for one program, or how it ends without a tool; and all that was printed."""
     under = ["compute-sanitizer", "--tool", tool] if tool else []
     paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
     with tempfile.TemporaryDirectory() as folder:

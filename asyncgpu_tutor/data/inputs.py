@@ -1,4 +1,4 @@
-"""What the MLP pipeline is fed with, and what it ought to answer."""
+"""The inputs of the MLP pipeline, and the answers that they should get."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 from asyncgpu_tutor.devices.simgpu_errors import translated
 from simgpu import cuda_c
-from simgpu.cuda_c import Global, Parameter, Signature, TextureForm
+from simgpu.cuda_c import Global, Parameter, Signature
 
 device_code = translated(cuda_c.device_code)
 for_compiler = translated(cuda_c.for_compiler)
@@ -12,7 +12,6 @@ __all__ = [
     "Global",
     "Parameter",
     "Signature",
-    "TextureForm",
     "device_code",
     "for_compiler",
     "read_signature",

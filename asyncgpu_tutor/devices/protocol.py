@@ -9,15 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from asyncgpu_tutor.traces.spans import SpanLog
-
-if TYPE_CHECKING:
-    from asyncgpu_tutor.devices.cuda_source import TextureForm
 
 HostBuffer = npt.NDArray[Any]
 Dim3 = tuple[int, int, int]
@@ -346,13 +343,6 @@ class Device(Enqueuer, Protocol):
 
     def answering(self, more: int) -> None:
         """The host is at work on so many more answers that a kernel waits for; a simulated one is patient."""
-        ...
-
-    def texture(self, source: Memory, form: TextureForm, name: str, stream: Stream) -> Memory:
-        """A new texture, and its copy from the start of `source`; as an argument it is given to kernels.
-
-        A capture has none, since the driver lays out its memory.
-        """
         ...
 
     def get_function(

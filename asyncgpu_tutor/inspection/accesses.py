@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asyncgpu_tutor.arrays.handles import DeviceArray, Partition
-from asyncgpu_tutor.arrays.textures import Texture
 from asyncgpu_tutor.devices.simgpu_errors import translated, translation
 from asyncgpu_tutor.devices.simulated.report import Watched, memory_of
 from asyncgpu_tutor.errors import ArrayDTypeError, UsageError
@@ -47,10 +46,6 @@ def watch(
         )
     given: list[Any] = []
     for parameter, arg in zip(parameters, args, strict=True):
-        if parameter.texture and isinstance(arg, Texture):
-            seen.shapes[parameter.name] = arg.shape
-            given.append(_texels(arg))
-            continue
         if not parameter.pointer:
             given.append(arg)
             continue
@@ -77,15 +72,3 @@ def _on_host(kernel: str, name: str, given: Any) -> NDArray[Any]:
             f"DeviceArray, not {type(given).__name__}"
         )
     return cast("NDArray[Any]", array)
-
-
-def _texels(texture: Texture) -> Any:
-    """What a kernel reads of a texture. Nothing writes to that, so it needs no copy."""
-    cells = getattr(texture._memory, "cells", None)
-    if cells is None:
-        raise UsageError(
-            f"show_threads runs on the host, and texture {texture.name!r} is on {texture.device.name}: make "
-            "it in a block of agt.using('sim')"
-        )
-    texture.device.synchronize()  # the copy may be under way
-    return cells

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Report:
-    """What the kernels of a run did. Made by `microscope`.
+    """The work of the kernels of a run. Made by `microscope`.
 
     Attributes
     ----------

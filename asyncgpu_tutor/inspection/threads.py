@@ -36,7 +36,7 @@ _Points = NDArray[np.float64]  # x and y of the upper left corners of cells
 
 @dataclass
 class _Cells:
-    """Where some cells are. An array with more elements than cells has several in each."""
+    """Places of some cells. An array with more elements than cells has several in each."""
 
     at: _Points
     size: float
@@ -53,7 +53,7 @@ class _Cells:
 
 @dataclass(frozen=True)
 class Threads:
-    """What `show_threads` saw. As the last line of a cell it goes through the kernel step by step."""
+    """A launch seen by `show_threads`. As the last line of a cell it shows the kernel step by step."""
 
     watched: Watched
     _places: dict[str, _Cells] = field(default_factory=dict[str, _Cells], repr=False)
@@ -69,7 +69,7 @@ class Threads:
 
     @property
     def words(self) -> str:
-        """What it shows, for those who cannot see it."""
+        """The picture in words, for those who cannot see it."""
         seen = self.watched
         blocks = seen.threads // seen.block_threads
         busy = {int(thread) for step in seen.steps for thread in np.unique(step.threads)}
@@ -83,7 +83,7 @@ class Threads:
         return f"{text} {' '.join(str(seen.fault).split())}" if seen.fault else text
 
     def step(self, number: int) -> str:
-        """What happens in a step, from 0, in words."""
+        """One step in words; the first is 0."""
         step = self.steps[number]
         code = self.watched.source.splitlines()[step.line - 1].strip()
         idle = self.watched.threads - len(step.threads)
@@ -241,7 +241,7 @@ class Threads:
 
     # ------------------------------------------------------------------ a step
     def _ends(self, step: Access) -> NDArray[np.float64]:
-        """Where each arrow begins and ends: at what is read, or at the thread that writes."""
+        """Both ends of each arrow: from an element to its reader, or from a writer to its element."""
         threads = self._places[""].centres(step.threads)
         elements = self._places[step.array].centres(step.elements)
         return np.hstack([threads, elements] if step.write else [elements, threads])
@@ -338,8 +338,7 @@ def show_threads(
     kernel : Kernel
         What to launch.
     *args
-        As for a call of the kernel: numbers, for pointers NumPy arrays or device arrays, and textures of a
-        simulated device.
+        As for a call of the kernel: numbers, and for pointers NumPy arrays or device arrays.
     grid, block : int or tuple of int
         As for a call of the kernel: blocks, and threads of a block; at most 4096 threads in all. May be left
         out if an argument is a partition.

@@ -1,4 +1,4 @@
-"""What if: one program for many values of its parameters, on a simulated device."""
+"""One program for many values of its parameters, on a simulated device."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _Values = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Exploration:
-    """What `explore` found. As the last line of a cell it has a slider for each parameter.
+    """The runs of `explore`. As the last line of a cell it has a slider for each parameter.
 
     Attributes
     ----------

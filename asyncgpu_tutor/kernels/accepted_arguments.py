@@ -8,7 +8,6 @@ from typing import Any, cast
 import numpy as np
 
 from asyncgpu_tutor.arrays.handles import DeviceArray, Partition
-from asyncgpu_tutor.arrays.textures import Texture
 from asyncgpu_tutor.devices.cuda_source import Parameter, Signature
 from asyncgpu_tutor.devices.protocol import NULL, NullMemory
 from asyncgpu_tutor.errors import ArrayDTypeError, ArrayShapeError, UsageError, UseAfterMoveError
@@ -16,7 +15,6 @@ from asyncgpu_tutor.kernels.kernel_source import KernelSource
 from asyncgpu_tutor.ops import DeviceOp, asarray, is_foreign
 
 Acceptor = Callable[[Any], Any]
-_TEXTURE = "a texture is passed as a parameter of its own, a cudaTextureObject_t"
 
 
 class HasOperationError(Exception):
@@ -28,24 +26,8 @@ class HasNullError(HasOperationError):
 
 
 def acceptor(kernel: str, parameter: Parameter) -> Acceptor:
-    """`array_acceptor`, or the like of it for a number or a texture."""
-    if parameter.texture:
-        return _texture_acceptor(kernel, parameter)
+    """Make `array_acceptor` for an array, or `scalar_acceptor` for a number."""
     return (array_acceptor if parameter.pointer else scalar_acceptor)(kernel, parameter)
-
-
-def _texture_acceptor(kernel: str, parameter: Parameter) -> Acceptor:
-    def accept(given: Any) -> Any:
-        if isinstance(given, DeviceOp):
-            raise HasOperationError
-        if not isinstance(given, Texture):
-            raise ArrayDTypeError(
-                f"{kernel}() takes a texture as {parameter.name!r}, and got {type(given).__name__}: "
-                "agt.texture(x) makes one of an array"
-            )
-        return given
-
-    return accept
 
 
 def array_acceptor(kernel: str, parameter: Parameter) -> Acceptor:
@@ -97,8 +79,6 @@ def _not_an_array(kernel: str, parameter: Parameter, given: Any) -> str:
             f"{wanted}, and got {len(cast(Any, given))} results at once: a launch gives back all its arrays. "
             "Take the one that it writes, as in launch.output()"
         )
-    if isinstance(given, Texture):
-        return f"{wanted}, and got {given!r}: pass the array, or declare a cudaTextureObject_t"
     return f"{wanted}, and got {given!r} ({type(given).__name__})"
 
 
@@ -124,12 +104,7 @@ def scalar_acceptor(kernel: str, parameter: Parameter) -> Acceptor:
                 made = np.empty(0, record)
             if made.shape:
                 names = ", ".join(record.names or ())
-                advice = f"pass a tuple of ({names})"
-                if isinstance(given, tuple) and any(
-                    isinstance(g, Texture) for g in cast(Any, given)
-                ):
-                    advice = _TEXTURE
-                raise ArrayDTypeError(f"{wanted}, and got {given!r}: {advice}")
+                raise ArrayDTypeError(f"{wanted}, and got {given!r}: pass a tuple of ({names})")
             return made[()]
 
         return accept_record
@@ -180,8 +155,7 @@ def _spelled(whole: int) -> str:
 def _other(wanted: str, given: Any) -> Any:
     if isinstance(given, DeviceOp):
         raise HasOperationError
-    advice = f": {_TEXTURE}" if isinstance(given, Texture) else ""
-    raise ArrayDTypeError(f"{wanted}, and got {type(given).__name__}{advice}")
+    raise ArrayDTypeError(f"{wanted}, and got {type(given).__name__}")
 
 
 def shape_check(kernel: str, name: str, symbols: tuple[str, ...]) -> Callable[..., None]:

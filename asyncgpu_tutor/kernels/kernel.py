@@ -15,7 +15,7 @@ from weakref import ref
 from asyncgpu_tutor.arrays.handles import DeviceArray, Partition, borrowed_in
 from asyncgpu_tutor.devices.cuda_source import Signature, read_signature
 from asyncgpu_tutor.devices.protocol import USUAL_LIMITS, Device, Dim3, Function, Share
-from asyncgpu_tutor.errors import DeviceMismatchError, UsageError
+from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.kernels.accepted_arguments import (
     HasNullError,
     HasOperationError,
@@ -156,7 +156,7 @@ class Kernel:
             One for each parameter of the kernel. Arrays: `DeviceArray` (owned, shared or borrowed),
             `Partition`, an operation that yields one of them, or an array of another CUDA library; None is
             the null pointer. Scalars: numbers, or an operation that yields one. Vectors and structs: tuples,
-            or NumPy records. Textures: what `texture` makes.
+            or NumPy records.
         grid, block : int or tuple of int, optional
             Number of blocks and threads of a block, (x, y, z). Without them a partitioned argument
             gives both; `block` alone replaces the partition's.
@@ -214,7 +214,6 @@ class Kernel:
         self._signature = signature
         parameters, name = signature.parameters, self._facts.name
         self._places = [i for i, p in enumerate(parameters) if p.pointer]
-        self._textures = [i for i, p in enumerate(parameters) if p.texture]
         written = [n for n, place in enumerate(self._places) if not parameters[place].const]
         self._output = written[0] if len(written) == 1 else None  # which of its arrays that is
         self._acceptors = [
@@ -337,13 +336,6 @@ class Launch(DeviceOp[Any]):
                     context._touch(array, True)
                 if user is not None:
                     memory.stream = user
-            for place in kernel._textures:
-                texture = self._args[place]
-                if texture.device is not device:
-                    raise DeviceMismatchError(
-                        f"texture {texture.name!r} is on {texture.device.name}, and the operation runs on "
-                        f"{device.name}: make it there, with agt.texture"
-                    )
             run.keep.append(self._args)
             run.operations.append(self)
             run.kernels.append(kernel._facts.name)

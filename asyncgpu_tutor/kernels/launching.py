@@ -45,8 +45,7 @@ def launcher(
     parameters = signature.parameters
     place = {parameter.name: index for index, parameter in enumerate(parameters)}
     arrays = [index for index, parameter in enumerate(parameters) if parameter.pointer]
-    textures = [index for index, parameter in enumerate(parameters) if parameter.texture]
-    scalars = [index for index in place.values() if index not in arrays + textures]
+    scalars = [index for index in place.values() if index not in arrays]
     space: dict[str, Any] = {
         "DeviceArray": DeviceArray,
         "moves": noted_moves,
@@ -72,7 +71,6 @@ def launcher(
     ]
     for index in arrays:
         lines += _array(index, parameters[index], space)
-    lines += [f"p{index} = accept{index}(p{index})._memory" for index in textures]
     checks: list[str] = []
     for index in scalars:
         checks += _scalar(index, parameters[index], space)

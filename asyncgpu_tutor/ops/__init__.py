@@ -20,7 +20,6 @@ from asyncgpu_tutor.ops.pinned import asarray, is_foreign, mapped, pin, pinned
 from asyncgpu_tutor.ops.prepared import Prepared, prepare
 from asyncgpu_tutor.ops.shared import SharedOp, entry, unzip
 from asyncgpu_tutor.ops.spawning import spawn
-from asyncgpu_tutor.ops.textures import texture
 
 __all__ = [
     "CudaGraph",
@@ -43,7 +42,6 @@ __all__ = [
     "pinned",
     "randn",
     "spawn",
-    "texture",
     "value",
     "with_context",
     "zeros",

@@ -152,7 +152,7 @@ class ExecutionContext:
         return handle(memory, shape, kind)
 
     def _allocate(self, make: Callable[..., Memory], *given: object) -> Memory:
-        """What `make`, which is `malloc` or `texture` of a device, makes of these on this stream."""
+        """Allocate with `make`, a `malloc`, and once more after a reclaim if memory is short."""
         try:
             memory = make(*given, self.stream)
         except OutOfMemoryError:

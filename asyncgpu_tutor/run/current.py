@@ -51,7 +51,7 @@ def resolve(name: str | Device) -> Device:
     name : str or Device
         ``"sim"`` or ``"sim:N"``: simulated, any number of them; the environment variable
         ``ASYNCGPU_SPEC`` says which GPU they imitate (``h200``, ``t4``, ``l4``, ``a100``, ``rtx4090``, or
-        a file that ``asyncgpu-tutor calibrate`` wrote). ``"cuda"`` or ``"cuda:N"``: an NVIDIA
+        a file that ``tools/calibrate.py`` wrote). ``"cuda"`` or ``"cuda:N"``: an NVIDIA
         GPU. ``"auto"``: the first GPU where there is one, else ``"sim"``.
 
     Raises

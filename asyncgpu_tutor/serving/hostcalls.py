@@ -5,8 +5,7 @@ atomics for it, of which Python has none: a packet's state has one writer at a t
 x86 needs none, as it keeps the order of its reads, and that of its writes; an Arm does not.
 
 To find the calls that wait, one comparison of NumPy looks at all states at once, and all calls for one
-service are answered at once. That is what makes it fast: an answer for each call alone would cost Python
-several microseconds.
+service are answered at once, because an answer for each call alone would cost Python several microseconds.
 """
 
 from __future__ import annotations
@@ -27,17 +26,7 @@ from asyncgpu_tutor.errors import DeviceError, HostcallError, UsageError
 from asyncgpu_tutor.ops import DeviceOp, h2d, mapped, pin, pinned
 from asyncgpu_tutor.run import current_device
 from asyncgpu_tutor.run.future import DeviceFuture
-from asyncgpu_tutor.serving.services import (
-    FIRST_FREE,
-    BatchHandler,
-    Call,
-    Files,
-    Handler,
-    Words,
-    batch_services,
-    services,
-    words,
-)
+from asyncgpu_tutor.serving import services
 
 T = TypeVar("T")
 
@@ -49,12 +38,12 @@ _ASKED = bytes([ASKED])  # a byte that no other of these words has
 
 _CALLED = "while the host answered a kernel's call for service {}"
 
-# Turns that a kernel waits: some seconds, since each reads the host's memory over the bus, in 1 us or more.
+# A kernel gives up after so many turns: some seconds, since each reads the host's memory over the bus.
 TURNS = 4_000_000
 
 
 class Hostcalls:
-    """The host's side of calls from kernels: made by `agt.hostcalls`, to be used with ``async with``.
+    """The host's side of calls from kernels. `agt.hostcalls` makes it, and ``async with`` opens it.
 
     Attributes
     ----------
@@ -64,41 +53,38 @@ class Hostcalls:
 
     def __init__(
         self,
-        handlers: Mapping[int, Handler],
-        batch_handlers: Mapping[int, BatchHandler],
+        handlers: Mapping[int, services.Handler],
+        batch_handlers: Mapping[int, services.BatchHandler],
         files: Sequence[str | os.PathLike[str]],
         packets: int,
         nbytes: int,
-        patience: int,
-        seed: int,
     ) -> None:
         for service in (*handlers, *batch_handlers):
-            if not FIRST_FREE <= service < 2**31:
+            if not services.FIRST_FREE <= service < 2**31:
                 raise UsageError(
-                    f"numbers of your own services begin at {FIRST_FREE}, and {service} was given"
+                    f"numbers of your own services begin at {services.FIRST_FREE}, and {service} was given"
                 )
-        if packets < 1 or nbytes < 8 or nbytes % 8 or not 1 <= patience < 2**32:
+        if packets < 1 or nbytes < 8 or nbytes % 8:
             raise UsageError(
-                "hostcalls need at least 1 packet, a multiple of 8 bytes for each, and patience for 1 to "
-                f"{2**32 - 1} turns; packets={packets}, nbytes={nbytes}, patience={patience} were given"
+                "hostcalls need at least 1 packet, and a multiple of 8 bytes for each; "
+                f"packets={packets}, nbytes={nbytes} were given"
             )
         self.answered = 0
         self._device = current_device()
-        self._files = Files(files)
-        self._handlers = services(self._files, handlers)
-        self._batch_handlers = batch_services(self._device, seed, batch_handlers)
+        self._files = services.Files(files)
+        self._handlers = services.each(self._files, handlers)
+        self._batch_handlers = services.together(self._device, batch_handlers)
         self._stacks = min(packets, 64)
-        self._patience = patience
         sizes = packets * np.cumsum([PER_STATE, PER_PACKET, nbytes // 8])
-        mail: Words = pinned(int(sizes[-1]) + 1, np.uint64)
+        mail: services.Words = pinned(int(sizes[-1]) + 1, np.uint64)
         mail[:] = 0
         states, rows, data, self._given_up = np.split(mail, sizes)
         self._mail = mail
         self._looked_at = states
         self._states, self._stopped = states[::PER_STATE], states[1::PER_STATE]
-        of_packets: Words = rows.reshape(packets, PER_PACKET)
+        of_packets: services.Words = rows.reshape(packets, PER_PACKET)
         # Taking entries of one column is several times as quick as taking rows.
-        self._columns: list[Words] = list(of_packets.T)
+        self._columns: list[services.Words] = list(of_packets.T)
         self._data: npt.NDArray[np.uint8] = data.view(np.uint8).reshape(packets, nbytes)
         # A word at a time, Python reads and writes a memoryview several times as quickly as an array.
         self._words, self._first_row = mail.data, packets * PER_STATE
@@ -113,7 +99,7 @@ class Hostcalls:
 
     @property
     def arrays(self) -> tuple[DeviceArray, DeviceArray]:
-        """What a kernel takes as its parameters ``mail`` and ``stack``: ``kernel(*host.arrays, ...)``."""
+        """A kernel's parameters ``mail`` and ``stack``: ``kernel(*host.arrays, ...)``."""
         if self._arrays is None:
             raise UsageError(
                 "hostcalls are open within a block: async with agt.hostcalls() as host"
@@ -127,7 +113,7 @@ class Hostcalls:
         Raises
         ------
         Exception
-            What a handler has raised, if one has. Then no call is answered any more, and kernels end.
+            The error of a handler, if one failed. Then no call is answered any more, and kernels end.
         HostcallError
             If a kernel gave up waiting for its answer.
         DeviceError
@@ -155,7 +141,7 @@ class Hostcalls:
             )
         packets, nbytes = self._data.shape
         stack = np.zeros(HEAD + self._stacks + packets, np.uint64)
-        stack[:HEAD] = packets, self._stacks, nbytes, self._patience, 0
+        stack[:HEAD] = packets, self._stacks, nbytes, TURNS, 0
         tops, links = stack[HEAD : HEAD + self._stacks], stack[HEAD + self._stacks :]
         for packet in range(packets):
             which = packet % self._stacks
@@ -192,7 +178,7 @@ class Hostcalls:
             error.add_note(f"a call of a kernel had failed before: {failure!r}")
 
     def _stop(self) -> None:
-        """From now on nobody gets an answer; kernels look at this word while they wait."""
+        """Refuse all answers from now on; kernels look at this word while they wait."""
         self._stopped[:] = STOPPED
         self._states[self._states == ASKED] = REFUSED
 
@@ -232,7 +218,7 @@ class Hostcalls:
             future.poll()
 
     def _answer(self) -> int:
-        """Answer all calls that wait; how many there were."""
+        """Answer all calls that wait, and return how many there were."""
         # NumPy's comparison takes six times as long as this; for one call alone it is not needed at all.
         looked = self._looked_at.tobytes()
         first = looked.find(_ASKED)
@@ -263,7 +249,7 @@ class Hostcalls:
             return
         try:
             a, b, c = (column[which] for column in self._columns[1:ANSWER])
-            self._columns[ANSWER][which] = words(together(a, b, c))
+            self._columns[ANSWER][which] = services.words(together(a, b, c))
         except Exception as failure:
             failure.add_note(_CALLED.format(service))
             raise
@@ -284,7 +270,7 @@ class Hostcalls:
                     f"a kernel asks for service {service}, which nobody has: "
                     f"agt.hostcalls({{{service}: function}}) has it"
                 )
-            answer = handler(Call(service, a, b, c, self._data[packet]))
+            answer = handler(services.Call(service, a, b, c, self._data[packet]))
             if isawaitable(answer):
                 self._device.answering(1)
                 task = asyncio.ensure_future(answer)
@@ -316,7 +302,7 @@ class Hostcalls:
 
     def _hand_over(self, packet: int, answer: Any) -> None:
         """Write an answer, and then that it is there."""
-        word = words(answer)
+        word = services.words(answer)
         at = self._first_row + packet * PER_PACKET + ANSWER
         self._words[at] = word if type(word) is int else word.item()
         self._words[packet * PER_STATE] = ANSWERED
@@ -324,14 +310,12 @@ class Hostcalls:
 
 
 def hostcalls(
-    handlers: Mapping[int, Handler] | None = None,
+    handlers: Mapping[int, services.Handler] | None = None,
     *,
-    batch_handlers: Mapping[int, BatchHandler] | None = None,
+    batch_handlers: Mapping[int, services.BatchHandler] | None = None,
     files: Sequence[str | os.PathLike[str]] = (),
     packets: int = 256,
     nbytes: int = 256,
-    patience: int = TURNS,
-    seed: int = 0,
 ) -> Hostcalls:
     """Answer kernels that call the host while they run.
 
@@ -355,10 +339,6 @@ def hostcalls(
         How many calls may be under way at a time. If there are more, they wait.
     nbytes : int
         Bytes that go with a call, a multiple of 8.
-    patience : int
-        After how many turns a kernel gives up waiting, each of 1 us or more on a GPU.
-    seed : int
-        Of the random bits.
 
     Returns
     -------
@@ -396,4 +376,4 @@ def hostcalls(
     >>> asyncio.run(main())
     array([ 0, 10, 20], dtype=uint64)
     """
-    return Hostcalls(handlers or {}, batch_handlers or {}, files, packets, nbytes, patience, seed)
+    return Hostcalls(handlers or {}, batch_handlers or {}, files, packets, nbytes)

@@ -1,4 +1,4 @@
-"""Lanes of a server, and what fits into one."""
+"""Lanes of a server."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ import numpy.typing as npt
 from asyncgpu_tutor.arrays.handles import DeviceArray, Partition
 from asyncgpu_tutor.arrays.host import buffers, in_containers
 from asyncgpu_tutor.errors import ArrayDTypeError, ArrayShapeError, UsageError
-from asyncgpu_tutor.ops import DeviceOp, overlap, pinned
+from asyncgpu_tutor.ops import DeviceOp, pinned
 from asyncgpu_tutor.ops.operation import as_op
 from asyncgpu_tutor.run import ExecutionContext, create_stream
 from asyncgpu_tutor.run.future import DeviceFuture, FutureState
 from asyncgpu_tutor.run.submission import Submission, enqueue
-from asyncgpu_tutor.serving.requests import END, Source
 
 T = TypeVar("T")
 Host = npt.NDArray[Any]
@@ -32,40 +31,30 @@ EARLY_US = 2500.0
 
 
 class Lane(Generic[T]):
-    """A stream, inputs in pinned memory, and for each the pipeline that reads it; see `Server`."""
+    """A stream, an input in pinned memory, and the pipeline that reads it; see `Server`."""
 
     def __init__(
         self,
         pipeline: Callable[[Host], DeviceOp[T]],
         shape: tuple[int, ...],
         dtype: np.dtype[Any],
-        together: int,
     ) -> None:
-        self._slots = [pinned(shape, dtype) for _ in range(together)]
-        for slot in self._slots:
-            slot[...] = np.zeros((), dtype)
+        self._slot = slot = pinned(shape, dtype)
+        slot[...] = np.zeros((), dtype)
         self._stream = stream = create_stream()
-        prepared = [as_op(pipeline(slot), pipeline).prepare() for slot in self._slots]
+        prepared = as_op(pipeline(slot), pipeline).prepare()
         # One for all runs, of which the latest may be one that was cancelled.
-        self._run: Submission[Any] = Submission(prepared[0].label, stream)
+        self._run: Submission[Any] = Submission(prepared.label, stream)
         self._context = ExecutionContext(stream, None, self._run)
         self._waited_for: DeviceFuture[Any] | None = None  # the latest, once somebody had to wait
-        # Entry i enqueues what reads the first i + 1 inputs.
-        self._bodies: list[Callable[..., Any]] = []
-        for count in range(1, together + 1):
-            some = [one.launch() for one in prepared[:count]]
-            whole = some[0] if count == 1 else overlap(*some)
-            self._bodies.append(whole.graph_on(stream)._enqueue)
-        # The same arrays in each run, by input.
-        self._outputs: list[T] = [buffers(one.take_output()) for one in prepared]
-        in_containers(_refuse_device_arrays, self._outputs)
-        self._count = 1  # how many requests the latest run has
+        self._body: Callable[..., Any] = prepared.launch().graph_on(stream)._enqueue
+        self._output: Any = buffers(prepared.take_output())  # the same arrays in each run
+        in_containers(_refuse_device_arrays, self._output)
         self._began_us, self._took_us = 0.0, (0.0, 0.0)  # the latest two that were waited for
-        # Whether the device may be at work on its memory, as far as anybody has seen.
-        self.busy = False
+        self.busy = False  # the device may be at work on its memory, as far as anybody has seen
 
     def done(self) -> bool:
-        """Whether its latest run is over, as one look tells."""
+        """Look once; true if the latest run is over."""
         if self.busy:
             event = self._run.event
             if self._waited_for is None and (event is None or event.succeeded):
@@ -80,9 +69,9 @@ class Lane(Generic[T]):
     async def quiet(self) -> None:
         """Wait until the device neither reads nor writes its memory.
 
-        Runs of a server take about the same time, one as the other. So most of that is slept through, and
-        what is left is looked for: a thread that waits for the GPU tells some tenths of a millisecond late.
-        It takes two long ones to believe in it, since the end of one may have been seen late. And no sleep is
+        All runs of a server take about the same time. So a lane sleeps through most of that and looks for the
+        rest, because a thread that waits for the GPU is some tenths of a millisecond late. The lane believes
+        in a long time when it has seen two, since the end of one may have been seen late. And no sleep is
         longer than the run has taken already, so that a short one among long ones is seen soon.
         """
         device = self._stream.device
@@ -102,9 +91,9 @@ class Lane(Generic[T]):
             self.busy = False
             self._took_us = (self._took_us[1], device.now() - self._began_us)
 
-    def write(self, number: int, request: Request) -> None:
-        """Write a request to an input; `UsageError` if it is a function that does not."""
-        slot = self._slots[number]
+    def _write(self, request: Request) -> None:
+        """Write a request to the input; `UsageError` if it is a function that does not."""
+        slot = self._slot
         if not callable(request):
             self.check(request)
             slot[...] = request
@@ -126,41 +115,28 @@ class Lane(Generic[T]):
                 "array that it is given: slot[...] = data"
             )
 
-    def launch(
-        self, request: Request, source: Source | None = None, size: int = 1
-    ) -> Exception | None:
-        """Launch a request, with up to `size` that are there; what one of those has raised."""
-        self.write(0, request)
-        count, failure = 1, None
-        try:
-            while count < size and source and source.ready and (more := source.take()) is not END:
-                self.write(count, more)
-                count += 1
-        except Exception as error:  # noqa: BLE001 - those before it are launched
-            failure = error
-        self._waited_for, self._count = None, count
+    def launch(self, request: Request) -> None:
+        """Launch the pipeline for a request."""
+        self._write(request)
+        self._waited_for = None
         self._run.renew()
         try:
-            enqueue(self._run, self._bodies[count - 1], self._context)
+            enqueue(self._run, self._body, self._context)
         finally:
             # Where it is refused, too, until what was enqueued before has passed.
             self.busy = self._run.event is not None
         self._began_us = self._stream.device.now()
-        return failure
 
-    def taken(self) -> list[T]:
-        """The results, as the caller's own: the next run writes to the lane's arrays again."""
+    def taken(self) -> T:
+        """The result, as the caller's own: the next run writes to the lane's arrays again."""
         if self._waited_for is not None:
             self._waited_for.result()  # raises what went wrong
-        outputs: list[Any] = self._outputs[: self._count]
-        taken: list[Any] = [
-            x.copy() if type(x) is np.ndarray else in_containers(_copied, x) for x in outputs
-        ]
-        return taken
+        output = self._output
+        return output.copy() if type(output) is np.ndarray else in_containers(_copied, output)
 
     def check(self, request: Request) -> None:
         """Refuse what does not fit into an input; a function will write what does."""
-        slot = self._slots[0]
+        slot = self._slot
         if callable(request) or (
             type(request) is np.ndarray  # nearly every request, so this is looked at first
             and request.shape == slot.shape
@@ -192,5 +168,5 @@ def _refuse_device_arrays(handle: Any) -> None:
 
 
 def _copied(handle: Any) -> Any:
-    """What a caller may keep."""
+    """A copy of an array, which the caller may keep."""
     return handle.copy() if isinstance(handle, np.ndarray) else handle  # pyright: ignore[reportUnknownVariableType] - whatever is in it

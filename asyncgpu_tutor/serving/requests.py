@@ -1,4 +1,4 @@
-"""Where the requests of a `map` come from: a list that is there, or messages that arrive."""
+"""The source of a map's requests: a list that is there, or messages that arrive."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Source:
     Attributes
     ----------
     ended : bool
-        Whether the last one has been taken.
+        True when the last one has been taken.
     """
 
     def __init__(self, requests: Iterable[Any] | AsyncIterable[Any]) -> None:
@@ -28,7 +28,7 @@ class Source:
 
     @property
     def ready(self) -> bool:
-        """Whether the next one is there: of those that arrive, neither the end nor an error of the source."""
+        """True if the next request is there; the end, or an error of the source, is none."""
         if self._arriving is None:
             return True
         arrival = self._asked()
@@ -36,7 +36,7 @@ class Source:
 
     @property
     def coming(self) -> bool:
-        """Whether the next one, or the end, is still to arrive."""
+        """True if the next one, or the end, is still to arrive."""
         return self._arriving is not None and not self._asked().done()
 
     def take(self) -> Any:

@@ -1,14 +1,12 @@
 """The server: requests wait for a lane, are written there, launched, and answered.
 
 Pipelines are built once for each lane, a lane being a stream with memory of its own. After that a request
-costs a copy into an input, a launch, which several may share, and a copy of the result: no memory is
-allocated on the device.
+costs a copy into an input, a launch and a copy of the result: no memory is allocated on the device.
 """
 
 from __future__ import annotations
 
 import asyncio
-import math
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable
 from typing import Generic, TypeVar
@@ -22,14 +20,12 @@ from asyncgpu_tutor.errors import ServerBusyError, UsageError
 from asyncgpu_tutor.ops import DeviceOp
 from asyncgpu_tutor.run import current_device
 from asyncgpu_tutor.serving.lane import Host, Lane, Request
-from asyncgpu_tutor.serving.pace import Pace
 from asyncgpu_tutor.serving.requests import END, Source
 
 T = TypeVar("T")
 
-MOST_TOGETHER = 16  # limits the memory of a lane, which has a graph for each number up to it
-# A look whether an answer is there takes a GPU's driver about 2 us, half as long as a launch. While there is
-# a lane for the next request, a map looks so often at most; where requests come slowly, it looks each time.
+# To look for an answer takes a GPU's driver about 2 us, half as long as a launch. While there is a lane for
+# the next request, a map looks no more often than this.
 LOOK_EVERY_US = 50.0
 CLOSED = "the server was closed before this request's turn"
 
@@ -45,26 +41,20 @@ class Server(Generic[T]):
     ----------
     pipeline : callable
         Gets a host array, in pinned memory, and returns the `DeviceOp` that reads it, and that ends in a copy
-        to the host. It is called once for each request that a lane has room for, and what it returns is
-        prepared: see `DeviceOp.prepare`.
+        to the host. It is called once for each lane, and its operation is prepared: see `DeviceOp.prepare`.
     shape : int or tuple of int
         Of a request.
     dtype : dtype
         Of a request.
     lanes : int
         How many launches the device works on at a time, each on a stream of its own.
-    together : int
-        How many requests of a `map` over an iterable may make one launch, up to 16; a lane has memory for so
-        many, and they are branches of its graph. It takes two lanes or more.
-        They do while launches are what keeps the host from keeping up with the device, as with small
-        requests; see `Pace`. They are done together, and where one fails they fail together.
     waiting : int
         How many more may wait for a lane; what comes then is turned away.
 
     Raises
     ------
     UsageError
-        If there would be no lane, or nothing in a launch; if the result stays on the device.
+        If there would be no lane; if the result stays on the device.
     CaptureError
         If the pipeline cannot be prepared.
     """
@@ -76,22 +66,17 @@ class Server(Generic[T]):
         dtype: npt.DTypeLike = np.float32,
         *,
         lanes: int = 4,
-        together: int = 1,
         waiting: int = 1024,
     ) -> None:
-        for name, count, least, most in (
-            ("lanes", lanes, 1, math.inf),
-            ("together", together, 1, MOST_TOGETHER),
-            ("waiting", waiting, 0, math.inf),
-        ):
+        for name, count, least in (("lanes", lanes, 1), ("waiting", waiting, 0)):
             if (
                 isinstance(count, bool)
                 or not isinstance(count, int | np.integer)  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
-                or not least <= count <= most
+                or count < least
             ):
                 raise UsageError(
-                    f"a server needs at least one lane, 1 to {MOST_TOGETHER} requests in a launch, and no "
-                    f"fewer than 0 that may wait: got {name}={count!r}"
+                    f"a server needs at least one lane, and no fewer than 0 requests that may wait: got "
+                    f"{name}={count!r}"
                 )
         if not callable(pipeline):
             raise UsageError(
@@ -101,11 +86,8 @@ class Server(Generic[T]):
         self.shape = as_shape(shape)
         self.dtype = np.dtype(dtype)
         self._waiting = waiting
-        self._together = int(together)
         self._device = current_device()
-        self._lanes: list[Lane[T]] = [
-            Lane(pipeline, self.shape, self.dtype, self._together) for _ in range(lanes)
-        ]
+        self._lanes: list[Lane[T]] = [Lane(pipeline, self.shape, self.dtype) for _ in range(lanes)]
         # The lane that was freed last is taken next, because its input is still in the processor's cache.
         self._free: deque[Lane[T]] = deque(reversed(self._lanes))
         # The turns of those that wait for a lane, in order; nobody does while one is free.
@@ -157,7 +139,7 @@ class Server(Generic[T]):
         try:
             lane.launch(request)
             await lane.quiet()
-            return lane.taken()[0]
+            return lane.taken()
         finally:
             self._give(lane)
 
@@ -192,7 +174,6 @@ class Server(Generic[T]):
 
     async def _map(self, source: Source) -> AsyncGenerator[T, None]:
         under_way: deque[Lane[T]] = deque()
-        pace = Pace(self._together, len(self._lanes))
         failure: Exception | None = None
         free, now = self._free, self._device.now
         looked_us = turn_us = now()
@@ -213,7 +194,7 @@ class Server(Generic[T]):
                         if request is not END:
                             lane = self._free_lane() or await self._next_lane()
                             try:
-                                failure = lane.launch(request, source, pace.size)
+                                lane.launch(request)
                             except BaseException:
                                 self._give(lane)
                                 raise
@@ -229,12 +210,10 @@ class Server(Generic[T]):
                 lane = under_way[0]
                 if lane.done():
                     looked_us = at_us
-                    pace.found_done(at_us)
                     if at_us - turn_us > TURN_EVERY_US:  # nothing here has waited
                         await asyncio.sleep(0)
                         turn_us = now()
                 else:
-                    pace.waited()
                     if failure is None and source.coming and free:
                         await source.beside(lane.quiet())
                     else:
@@ -243,11 +222,10 @@ class Server(Generic[T]):
                         continue
                 under_way.popleft()
                 try:
-                    results = lane.taken()
+                    result = lane.taken()
                 finally:
                     self._give(lane)
-                for result in results:
-                    yield result
+                yield result
         except BaseException as error:
             for lane in under_way:
                 self._give(lane)
@@ -280,7 +258,7 @@ class Server(Generic[T]):
         return lane
 
     async def _turn(self) -> Lane[T]:
-        """The lane that others give back when all who wait already have had one."""
+        """Wait in line for a lane that others give back."""
         if len(self._turns) >= self._waiting:
             raise ServerBusyError(
                 f"all {len(self._lanes)} lanes are busy and {len(self._turns)} requests wait: try again "
@@ -289,7 +267,7 @@ class Server(Generic[T]):
         loop = asyncio.get_running_loop()
         if loop is not self._loop:
             raise UsageError(
-                "all lanes are busy, and who gives them back is in another event loop, the one that this "
+                "all lanes are busy, and they are given back in another event loop, the one that this "
                 "server was opened in: make a server for each loop, or send the requests to that one"
             )
         turn: asyncio.Future[Lane[T]] = loop.create_future()
@@ -304,11 +282,10 @@ class Server(Generic[T]):
             del self._turns[turn]
 
     def _give(self, lane: Lane[T]) -> None:
-        """A lane is free: for who waits longest, if there is one."""
+        """Hand a free lane to the request that waits longest, if there is one."""
         for turn in self._turns:
-            if (
-                not turn.done()
-            ):  # it is where a request has a lane, or is cancelled, and does not know yet
+            # It is done where a request has a lane, or is cancelled, and does not know yet.
+            if not turn.done():
                 turn.set_result(lane)
                 return
         if lane.busy:  # the request was cancelled: others are served sooner by another lane

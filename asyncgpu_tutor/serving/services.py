@@ -1,4 +1,4 @@
-"""What the host does for kernels that call it: the services that every `hostcalls` has."""
+"""The services that every `hostcalls` has for kernels that call the host."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Call(NamedTuple):
     Attributes
     ----------
     service : int
-        What it asks for.
+        The number of the service that it asks for.
     a, b, c : int
         Its arguments, 0 to 2**64 - 1.
     data : ndarray of uint8
@@ -57,7 +57,7 @@ class Files:
         return file.readinto(call.data.data[: self._size(call)])
 
     def write(self, call: Call) -> int:
-        """As HOSTCALL_WRITE in hostcall.cuh. What else is in the file stays."""
+        """As HOSTCALL_WRITE in hostcall.cuh. The rest of the file stays."""
         file = self._at(call, writes=True)
         return file.write(call.data.data[: self._size(call)])
 
@@ -96,16 +96,14 @@ def _print(call: Call) -> None:
     print(text, end="")  # noqa: T201 - what the kernel has printed
 
 
-def services(files: Files, own: Mapping[int, Handler]) -> dict[int, Handler]:
-    """Who answers calls one by one."""
+def each(files: Files, own: Mapping[int, Handler]) -> dict[int, Handler]:
+    """The services that answer calls one by one."""
     return {PRINT: _print, READ: files.read, WRITE: files.write, **own}
 
 
-def batch_services(
-    device: Device, seed: int, own: Mapping[int, BatchHandler]
-) -> dict[int, BatchHandler]:
-    """Who answers all calls that are there at once."""
-    generator = np.random.default_rng(seed)
+def together(device: Device, own: Mapping[int, BatchHandler]) -> dict[int, BatchHandler]:
+    """The services that answer all calls that are there at once."""
+    generator = np.random.default_rng(0)
 
     def now(a: Words, b: Words, c: Words) -> int:
         return int(device.now() * 1000)

@@ -351,8 +351,8 @@ class Trace:
         Parameters
         ----------
         name : str
-            ``"07_async_mlp.sqlite"``, an export for `from_nsys`; ``"07_async_mlp.nsys-rep"``, the report that
-            it is of; ``"07_async_mlp.events.json"``, the same program timed by CUDA events, for `load`.
+            ``"07_async_mlp.sqlite"``, an export for `from_nsys`; ``"07_async_mlp.events.json"``, the same
+            program timed by CUDA events, for `load`.
 
         Raises
         ------

@@ -35,7 +35,7 @@ PEERS = {"cuda_core": "cuda.core", "pytorch": "PyTorch"}
 
 
 def machine() -> dict[str, str]:
-    """What all of it ran on."""
+    """The machine, and the versions of all that is compared."""
     found = {"python": platform.python_version(), "processor": platform.machine()}
     query = "name,driver_version"
     command = ["nvidia-smi", f"--query-gpu={query}", "--format=csv,noheader"]
@@ -72,7 +72,7 @@ def contenders(work: Work, loop: asyncio.AbstractEventLoop) -> list[Contender]:
 
 
 def _agrees(one: Contender, first: Contender, dim: int) -> bool:
-    """Whether it computes what the first one does; whoever does not is left out, and named."""
+    """True if it computes the same as the first one; a peer that does not is named and left out."""
     first.run()
     want = first.results()
     one.run()

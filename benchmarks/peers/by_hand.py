@@ -64,7 +64,7 @@ class ByHand:
             pass
 
     def results(self) -> list[Any]:
-        """What the last run has computed."""
+        """The results of the last run."""
         return [host.copy() for host in self.host]
 
     # ------------------------------------------------------------------ ways to run

@@ -50,7 +50,7 @@ class Ours:
         )
 
     def results(self) -> list[Any]:
-        """What the last run has computed."""
+        """The results of the last run."""
         return [host.copy() for host in self.host]
 
 

@@ -165,10 +165,8 @@ def compare(
 
         await asyncio.gather(*(client() for _ in range(2 * LANES)))
 
-    async def ours(
-        way: Callable[..., Any], together: int, seen: Callable[[float, Any], None]
-    ) -> float:
-        async with agt.Server(made, work.xs[0].shape, lanes=LANES, together=together) as server:
+    async def ours(way: Callable[..., Any], seen: Callable[[float, Any], None]) -> float:
+        async with agt.Server(made, work.xs[0].shape, lanes=LANES) as server:
             kept.append(server)
             for _ in range(LANES):
                 await server(copied[0])
@@ -189,13 +187,12 @@ def compare(
 
         return run
 
-    def served(way: Callable[..., Any], together: int = 1) -> Way:
-        return lambda seen: loop.run_until_complete(ours(way, together, seen))
+    def served(way: Callable[..., Any]) -> Way:
+        return lambda seen: loop.run_until_complete(ours(way, seen))
 
     ways: dict[str, Way] = {
         BY_HAND: by_hand(HandLoop),
         "ours, server.map": served(mapped),
-        "ours, server.map, up to eight together": served(mapped, 8),
         "ours, sixteen clients": served(clients),
         "CuPy by hand, eight graphs of two": by_hand(HandLoopTogether, 2),
         "CuPy by hand, eight graphs of four": by_hand(HandLoopTogether, 4),

@@ -1,4 +1,4 @@
-"""What everybody computes: four batches of ``relu(x @ w0 @ w1)``, with the same kernels and buffers."""
+"""The work of all peers: four batches of ``relu(x @ w0 @ w1)``, with the same kernels and buffers."""
 
 from __future__ import annotations
 

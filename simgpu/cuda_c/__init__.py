@@ -15,16 +15,10 @@ It knows nothing of devices or time. No Python source is made from a kernel's te
 
 from __future__ import annotations
 
-from simgpu.cuda_c.compile.signature import (
-    Global,
-    Parameter,
-    Signature,
-    read_signature,
-)
+from simgpu.cuda_c.compile.signature import Global, Parameter, Signature, read_signature
 from simgpu.cuda_c.cost.counts import NOT_SUMMED, Counts, LineCounts
 from simgpu.cuda_c.lockstep.team import Limits
 from simgpu.cuda_c.memory.allocation import GlobalMemory, MemoryState
-from simgpu.cuda_c.memory.textures import TextureForm
 from simgpu.cuda_c.run.kernel import Execution, LaunchResult
 from simgpu.cuda_c.run.program import Program, compile_source
 from simgpu.cuda_c.text.published import device_code, for_compiler
@@ -42,7 +36,6 @@ __all__ = [
     "Parameter",
     "Program",
     "Signature",
-    "TextureForm",
     "compile_source",
     "device_code",
     "for_compiler",

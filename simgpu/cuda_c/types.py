@@ -30,12 +30,12 @@ class Scalar:
 
     @property
     def is_float(self) -> bool:
-        """Whether it has a fraction."""
+        """Tell whether it has a fraction."""
         return self.kind == "float"
 
     @property
     def is_integer(self) -> bool:
-        """Whether it is an integer in C's sense, which `bool` is too."""
+        """Tell whether it is an integer in C's sense, which `bool` is too."""
         return self.kind != "float"
 
     @cached_property
@@ -185,14 +185,12 @@ ULLONG = _scalar("unsigned long long", np.uint64, "uint", 10)
 HALF = _scalar("half", np.float16, "float", 11)
 FLOAT = _scalar("float", np.float32, "float", 12)
 DOUBLE = _scalar("double", np.float64, "float", 13)
-# The number of a texture: what it stands for is found where it is read.
-TEXTURE = _scalar("cudaTextureObject_t", np.uint64, "uint", 10)
 NULLPTR = Pointer(VOID, const=False)
 
 SCALARS: dict[str, Scalar] = {
     s.name: s
     for s in (BOOL, CHAR, SCHAR, UCHAR, SHORT, USHORT, INT, UINT, LONG, ULONG, LLONG, ULLONG, HALF,
-              FLOAT, DOUBLE, TEXTURE)
+              FLOAT, DOUBLE)
 }  # fmt: skip
 
 
@@ -230,7 +228,7 @@ def function_pointer(
 
 
 def overloaded_function(name: str) -> FunctionPointer:
-    """What the address of a function is called of which several are meant as yet."""
+    """Make the type of the address of an overloaded function, before it is known which one is meant."""
     return FunctionPointer(name, ULLONG.dtype, ULLONG.kind, ULLONG.rank, VOID, (), name)
 
 
@@ -281,7 +279,7 @@ def leaves(ctype: CType) -> list[tuple[Scalar | Pointer, int]]:
 
 
 def needs_memory(ctype: CType) -> bool:
-    """Whether a value cannot be kept in registers: a struct that holds an array or a union, at any depth."""
+    """Tell whether a value needs memory, as a struct does that holds an array or a union, at any depth."""
     if isinstance(ctype, Struct):
         return ctype.union or any(
             isinstance(f.type, Array) or needs_memory(f.type) for f in ctype.fields

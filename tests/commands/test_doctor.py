@@ -143,7 +143,7 @@ NO_LIBRARY = Told(BY_DRIVER, driver=OLDER, trial=(False, "libnvrtc.so.12 not fou
 NO_CUDA = Told(COURSE_ON_GPU, driver=H200, cupti=(False, "no module 'cuda'"))
 FOUND = [
     (Told(python=(3, 10, 13)), "Python", "broken", ["3.11 or newer"]),
-    (Told(without("jupyterlab")), "JupyterLab", "missing", ["make lab"]),
+    (Told(without("jupyterlab")), "jupyterlab", "missing", [".[lab]", "make lab", "editor"]),
     (Told(driver=OLDER), "CuPy", "missing", [".[cuda12]"]),
     (Told(driver=H200), "CuPy", "missing", [".[cuda13]"]),
     (Told(NEWER_CUPY, driver=OLDER), "CuPy", "broken", ["uninstall -y cupy-cuda13x", ".[cuda12]"]),

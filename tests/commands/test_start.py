@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """What JupyterLab was started with; a stand-in takes its place."""
+    """The arguments that JupyterLab was started with; a stand-in takes its place."""
     calls: list[list[str]] = []
 
     class LabApp:
@@ -74,6 +74,27 @@ def test_a_file_is_no_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     (tmp_path / "taken").write_text("")
     assert main(["start", str(tmp_path / "taken"), "--copy-only"]) == 2
     assert "is a file" in capsys.readouterr().err
+
+
+def test_a_disk_that_is_full_leaves_no_half_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def cut_off(_: Path, there: Path) -> None:
+        there.write_text("half")
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as full:
+        full.setattr("shutil.copyfile", cut_off)
+        with pytest.raises(OSError, match="No space"):
+            bring(ROOT, tmp_path)
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert not bring(ROOT, tmp_path).kept
+
+
+@pytest.mark.parametrize("port", ["0", "65536", "-1"])
+def test_a_port_that_is_none(port: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["start", f"--port={port}"]) == 2
+    assert "from 1 to 65535" in capsys.readouterr().err
 
 
 def test_a_checkout_is_opened_where_it_is(opened: list[list[str]]) -> None:

@@ -89,9 +89,7 @@ def test_the_host_makes_one_call_and_no_node_comes_before_it(seeing: Device) -> 
         assert call.start <= span.start
 
 
-def test_branches_have_lanes_of_their_own_in_each_of_which_there_is_an_order(
-    seeing: Device,
-) -> None:
+def test_branches_have_lanes_of_their_own_and_each_lane_is_in_order(seeing: Device) -> None:
     trace = launched(times=2)
     spans = trace.device_spans
     first, second = spans[: 2 * len(WORK)], spans[2 * len(WORK) :]

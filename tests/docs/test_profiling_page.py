@@ -11,9 +11,9 @@ import pytest
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import Trace
-from asyncgpu_tutor.commands.profile import RUNS
 from tests.tools import tool as load
 
+RUNS = load("course_programs").RUNS
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "docs" / "profiling.md").read_text(encoding="utf-8")
 NAME = "07_async_mlp"
@@ -31,12 +31,12 @@ def test_the_example_runs_and_finds_what_it_is_about(capsys: pytest.CaptureFixtu
 
 
 def test_a_program_is_added_as_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("asyncgpu_tutor.commands.profile.programs.RUNS", dict(RUNS))
-    from asyncgpu_tutor.commands.profile.programs import trace_of
+    found = load("course_programs.programs")
+    monkeypatch.setattr(found, "RUNS", dict(RUNS))
 
-    exec(programs()[1], {"agt": agt})
+    exec(programs()[1].replace("from .", "from course_programs."), {"agt": agt})
     with agt.using("sim"):
-        assert [s.label for s in trace_of("10_my_chapter").device_spans] == ["mine"]
+        assert [s.label for s in found.trace_of("10_my_chapter").device_spans] == ["mine"]
 
 
 def test_each_defect_is_in_the_table_with_a_program_that_has_it() -> None:

@@ -10,9 +10,12 @@ import pytest
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import Trace
-from asyncgpu_tutor.commands.profile import RUNS
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.exercises.exhibits import EXHIBITS, ROUNDS, report, rounds
+from tests.tools import tool
+
+_programs = tool("course_programs")
+RUNS = _programs.RUNS
 
 ROOT = Path(__file__).resolve().parents[2]
 # A profiler sees calls of CUDA. A pool answers the allocations of F without one.

@@ -21,9 +21,12 @@ from typing import NamedTuple
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import Trace
 from asyncgpu_tutor.commands.mlp import forward
-from asyncgpu_tutor.commands.profile import RUNS, trace_of
 from asyncgpu_tutor.data import seed_inputs
 from asyncgpu_tutor.devices.simulated import SPECS, Machine, SimDevice
+from tests.tools import tool
+
+_programs = tool("course_programs")
+RUNS, trace_of = _programs.RUNS, _programs.trace_of
 
 FOLDER = Path(__file__).parent / "recordings" / "bars"
 # CUPTI sees a graph node by node. By the recordings of graphs with one to eight nodes in a branch, each node

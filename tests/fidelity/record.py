@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.commands.calibrate.host import WAITED, host_costs
 from asyncgpu_tutor.devices.cuda.measure import (
     facts,
     graph_costs,
@@ -29,6 +28,7 @@ from asyncgpu_tutor.devices.cuda.measure import (
 )
 from asyncgpu_tutor.devices.simulated import SPECS
 from asyncgpu_tutor.kernels import MATVEC_NAIVE, RELU
+from tests.tools import tool
 
 from .cases import COPIES, COPY_BYTES, KernelCase, dim3, kernel_cases, makespans, mlp_cases
 
@@ -159,8 +159,9 @@ def main() -> None:
     }
     result["pauses"] = pauses(device)
     waited = result["pauses"]["matvec in a graph"]
-    assert WAITED == 256, "which is the size of that kernel"
-    result["host"] = host_costs(device, waited, SPECS["h200"].start_us)
+    calibrate = tool("calibrate")
+    assert calibrate.WAITED == 256, "which is the size of that kernel"
+    result["host"] = calibrate.host_costs(device, waited, SPECS["h200"].start_us)
     result["registers"] = {
         c.kernel: registers(device.get_function(c.source, c.kernel)) for c in kernel_cases()
     }

@@ -1,7 +1,7 @@
 """Take over new recordings: put them in their place, fit the constants again, write the page.
 
 On the GPU:       python -m tests.fidelity.record h200.json
-                  python -m asyncgpu_tutor calibrate h200_spec.json
+                  python tools/calibrate.py h200_spec.json
                   python -m tests.fidelity.bars tests/fidelity/recordings/bars
 Anywhere, after:  python -m tests.fidelity.refresh h200_spec.json h200.json...
 

@@ -16,6 +16,7 @@ from .counting import count, load
 from .predict import everything
 from .report import BY_CALIBRATE, HALVES, HERE, NO_FIT, PAGE, errors, misordered, page, recording
 
+pytestmark = pytest.mark.rests_on("model", "recordings")
 Predicted = dict[str, dict[str, float]]
 
 # Median and worst error in percent, by group and half: calibrated on (True), and held out. Whoever

@@ -1,4 +1,4 @@
-"""What the threads of a launch touch, step by step, and what is drawn of it."""
+"""The threads of a launch, step by step: which elements they touch, and how that is drawn."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.errors import ArrayDTypeError, OutOfBoundsError, RaceError
+from asyncgpu_tutor.errors import OutOfBoundsError, RaceError
 from asyncgpu_tutor.traces.pictures._fitting import text_width
 
 TWICE = """extern "C" __global__ void twice(int n, const float* x, float* y) {
@@ -185,17 +185,3 @@ def test_names_of_small_arrays_are_beside_each_other() -> None:
     assert all(x + text_width(name, 11) <= y for (x, name), (y, _) in pairwise(names))
     (title,) = (t.text or "" for t in svg.iter() if "agt-title" in t.get("class", ""))
     assert title.endswith("\u2026")
-
-
-def test_reads_of_a_texture_are_seen() -> None:
-    kernel = agt.Kernel(
-        "__global__ void k(cudaTextureObject_t t, float* y) "
-        "{ int i = threadIdx.x; y[i] = tex2D<float>(t, i, 1); }"
-    )
-    made = agt.texture(agt.zeros((3, 4))).async_on(agt.create_stream())
-    found = agt.show_threads(kernel, made, np.zeros(4, np.float32), grid=1, block=4)
-    assert found.watched.fault is None
-    assert found.watched.shapes["t"] == (3, 4)
-    assert found.steps[0].elements.tolist() == [4, 5, 6, 7]
-    with pytest.raises(ArrayDTypeError, match=r"pass what agt.texture\(x\).sync\(\) makes"):
-        agt.show_threads(kernel, np.ones(4), np.zeros(4, np.float32), grid=1, block=4)

@@ -163,9 +163,7 @@ def test_the_first_page_runs_as_a_whole(page: Page, lab: str, album: Path) -> No
     page.screenshot(path=album / "00_timeline.png")
 
 
-def test_a_chapter_runs_and_an_exercise_is_solved(
-    page: Page, lab: str, course: Path, album: Path
-) -> None:
+def test_a_chapter_runs_to_a_solution(page: Page, lab: str, course: Path, album: Path) -> None:
     opened(page, notebook(lab, CHAPTER), f"notebooks/{CHAPTER}.ipynb")
 
     cells = run_all(page)
@@ -200,9 +198,7 @@ def test_a_wrong_schedule_is_shown_beside_the_right_one(page: Page, lab: str, al
     page.screenshot(path=album / "01_wrong_schedule.png")
 
 
-def test_a_forgotten_semicolon_shows_a_dozen_lines_at_most(
-    page: Page, lab: str, album: Path
-) -> None:
+def test_a_forgotten_semicolon_shows_few_lines(page: Page, lab: str, album: Path) -> None:
     opened(page, notebook(lab, CHAPTER), f"notebooks/{CHAPTER}.ipynb")
     run_all(page)
     text = answer("01-relu", "solution")

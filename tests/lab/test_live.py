@@ -102,9 +102,7 @@ def test_a_timeline_answers_to_the_mouse(page: Page, lab: str, course: Path, alb
     page.screenshot(path=album / "live_chain.png")
 
 
-def test_a_timeline_answers_to_the_keyboard_alone(
-    page: Page, lab: str, course: Path, album: Path
-) -> None:
+def test_a_timeline_answers_to_keys(page: Page, lab: str, course: Path, album: Path) -> None:
     live = shown(
         page, lab, course, "live_keyboard", "agt.compare_timelines([trace, trace], ['one', 'two'])"
     )
@@ -133,9 +131,7 @@ def test_a_timeline_answers_to_the_keyboard_alone(
     assert cells == 3  # no key went on to JupyterLab
 
 
-def test_live_and_still_are_dark_where_jupyterlab_is(
-    page: Page, lab: str, course: Path, album: Path
-) -> None:
+def test_live_and_still_follow_the_theme(page: Page, lab: str, course: Path, album: Path) -> None:
     still = "from IPython.display import HTML, display\ndisplay(HTML(trace.plot()._repr_html_()))\ntrace"
     live = shown(page, lab, course, "live_dark", still)
     light = paper(live)
@@ -167,9 +163,7 @@ def click_at(page: Page, live: Locator, key: str) -> None:
     page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
 
 
-def test_a_parameter_is_changed_by_a_slider_by_typing_and_in_the_curve(
-    page: Page, lab: str, course: Path, album: Path
-) -> None:
+def test_three_ways_to_change_a_parameter(page: Page, lab: str, course: Path, album: Path) -> None:
     from playwright.sync_api import expect
 
     live = shown(page, lab, course, "live_explore", EXPLORED.strip())
@@ -206,9 +200,7 @@ agt.explore(program, streams=[1, 2], turns=[1, 2, 3])
 """
 
 
-def test_points_on_one_spot_are_all_named_and_taken_in_turn(
-    page: Page, lab: str, course: Path
-) -> None:
+def test_points_on_one_spot_are_named_in_turn(page: Page, lab: str, course: Path) -> None:
     from playwright.sync_api import expect
 
     live = shown(page, lab, course, "live_one_spot", SAME_SPOT.strip())
@@ -235,9 +227,7 @@ agt.show_threads(kernel, 32, some, np.zeros_like(some), grid=2, block=32)
 """
 
 
-def test_threads_are_gone_through_step_by_step(
-    page: Page, lab: str, course: Path, album: Path
-) -> None:
+def test_threads_go_step_by_step(page: Page, lab: str, course: Path, album: Path) -> None:
     from playwright.sync_api import expect
 
     live = shown(page, lab, course, "live_threads", WATCHED.strip(), ".agt-over path")

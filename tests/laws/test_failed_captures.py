@@ -50,9 +50,7 @@ def stray(context: agt.types.ExecutionContext) -> Op:
 
 # ---------------------------------------------------------------------- operations
 @given(program=PROGRAMS)
-def test_what_could_not_be_captured_can_be_prepared_and_run(
-    device: Device, program: Program
-) -> None:
+def test_what_cannot_be_captured_can_be_prepared(device: Device, program: Program) -> None:
     op = program.op().to_host()
     with pytest.raises(CaptureError):
         op.graph_on(agt.create_stream())
@@ -87,7 +85,7 @@ TAKERS: list[Callable[[agt.DeviceArray, agt.DeviceArray], Any]] = [
 
 @BOTH
 @pytest.mark.parametrize("take", TAKERS)
-def test_however_a_function_took_an_array_it_is_its_owners_again(
+def test_a_taken_array_is_given_back(
     device: Device, capture: Capture, take: Callable[..., Any]
 ) -> None:
     x, y = arrays(3, 0)

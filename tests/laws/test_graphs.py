@@ -84,9 +84,7 @@ def test_arms_become_branches(sim: SimDevice) -> None:
 
 
 @pytest.mark.parametrize("count", [2, 8])
-def test_branches_are_handed_over_one_by_one_while_the_call_is_under_way(
-    sim: SimDevice, count: int
-) -> None:
+def test_branches_are_handed_over_one_by_one_within_the_call(sim: SimDevice, count: int) -> None:
     graphs: list[agt.CudaGraph[Any]] = []
     for arms in (1, count):
         pairs = [arrays(1, 0) for _ in range(arms)]
@@ -176,9 +174,7 @@ def test_a_graph_keeps_what_it_points_at(device: Device) -> None:
         ("d2h", lambda: agt.d2h(agt.zeros((3,)).sync())),
     ],
 )
-def test_what_allocates_is_refused_by_name(
-    device: Device, name: str, make: Callable[[], Op]
-) -> None:
+def test_allocating_is_refused_by_name(device: Device, name: str, make: Callable[[], Op]) -> None:
     stream = agt.create_stream()
     with pytest.raises(CaptureError, match=name) as caught:
         make().graph_on(stream)

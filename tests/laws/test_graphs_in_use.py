@@ -73,7 +73,7 @@ def test_a_host_array_that_would_be_copied_first_is_refused(device: Device) -> N
         (lambda: np.broadcast_to(np.float32(0), (N,)), UsageError),
     ],
 )
-def test_a_wrong_out_is_refused_at_the_call_and_moves_nothing(
+def test_a_wrong_out_moves_nothing(
     device: Device, out: Callable[[], Any], error: type[Exception]
 ) -> None:
     x = arrays(1)[0]
@@ -118,9 +118,7 @@ def test_a_run_that_is_interrupted_lives_until_it_is_done(device: Device, way: s
     assert there() is None
 
 
-def test_a_run_that_fails_names_its_kernels_although_nothing_can_be_recorded(
-    sim: SimDevice, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_run_names_its_kernels(sim: SimDevice, monkeypatch: pytest.MonkeyPatch) -> None:
     stream = agt.create_stream()
     graph = into(*arrays(1, 0)).graph_on(agt.create_stream())
 
@@ -136,9 +134,7 @@ def test_a_run_that_fails_names_its_kernels_although_nothing_can_be_recorded(
 @pytest.mark.parametrize(
     "make", [lambda op: op, lambda op: op.launch().graph_on(agt.create_stream())]
 )
-def test_memory_goes_without_the_garbage_collector(
-    sim: SimDevice, make: Callable[[Any], Any]
-) -> None:
+def test_memory_goes_without_the_collector(sim: SimDevice, make: Callable[[Any], Any]) -> None:
     shared = agt.zeros((N,)).to_host().shared()
     op = agt.overlap(agt.zip(shared, shared), agt.ones((N,)))
     gc.collect()
@@ -249,7 +245,7 @@ def test_a_branch_that_has_waited_and_does_nothing_need_not_be_joined(device: De
 
 # ---------------------------------------------------------------------- taken for an operation
 @BOTH
-def test_who_takes_it_for_an_operation_is_told_of_launch(
+def test_taken_for_an_operation_it_names_launch(
     device: Device, capture: Callable[[Op], Any]
 ) -> None:
     captured = capture(into(*arrays(1, 0)))

@@ -26,9 +26,7 @@ READS: list[Callable[[Any], object]] = [
 
 
 @pytest.mark.parametrize("read", READS)
-def test_a_host_result_cannot_be_read_while_it_is_submitted(
-    device: Device, read: Callable[[Any], object]
-) -> None:
+def test_no_reading_while_it_is_submitted(device: Device, read: Callable[[Any], object]) -> None:
     op = agt.ones((1,)).to_host().named("the answer").map(read)
     with pytest.raises(
         NotReadyError, match=r"'the answer'.*not on the host yet: what async_on\(\) returns is a"
@@ -106,9 +104,7 @@ def test_an_owned_array_is_moved_by_a_kernel_call(device: Device) -> None:
     assert agt.d2h(back).sync().tolist() == [1.0] * 8
 
 
-def test_who_goes_on_with_the_handle_from_before_share_is_told_to_keep_the_new_one(
-    device: Device,
-) -> None:
+def test_the_handle_from_before_share_says_to_keep_the_new_one(device: Device) -> None:
     x = agt.ones((8,), name="x").sync()
     handle = x.share()
     with pytest.raises(UseAfterMoveError, match=r"'x' was moved by share\(\).*x = x\.share\(\)"):
@@ -152,9 +148,7 @@ def test_a_borrow_ends_with_its_owner(device: Device, lend: Callable[[Any], Any]
 
 
 @pytest.mark.parametrize("prepared", [True, False], ids=["prepare", "graph_on"])
-def test_what_only_a_captured_kernel_has_borrowed_is_needed_by_each_launch(
-    device: Device, prepared: bool
-) -> None:
+def test_what_a_capture_borrowed_is_needed_by_each_launch(device: Device, prepared: bool) -> None:
     x, y = agt.ones((4,), name="x").sync(), agt.zeros((4,), name="y").sync()
     op = agt.relu(4, x.borrow(), y.borrow().partition(4))
     captured = op.prepare() if prepared else op.graph_on(device.create_stream())

@@ -14,6 +14,7 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.devices.simulated import SimDevice
 from asyncgpu_tutor.errors import NestedSyncError, NotReadyError
+from asyncgpu_tutor.run.submission import Submission
 
 from .test_graphs import N, arrays, into
 
@@ -42,9 +43,7 @@ def test_a_host_array_is_ready_when_its_run_is(sim: SimDevice, graph: bool) -> N
 
 
 @pytest.mark.parametrize("between", ["the other stream", "update", "a graph of it"])
-def test_a_run_where_the_last_but_one_was_comes_after_the_last(
-    device: Device, between: str
-) -> None:
+def test_a_run_where_the_one_before_was_comes_last(device: Device, between: str) -> None:
     x, y = arrays(1, 0)
     left, right = agt.create_stream(), agt.create_stream()
     prepared = captured(x, y, graph=False)
@@ -82,3 +81,10 @@ def test_python_cannot_copy_an_array(device: Device, copying: Callable[[object],
     with pytest.raises(agt.UsageError, match=r"'x' cannot be copied or pickled.*agt.dup"):
         copying(x)
     assert x.share_count == 1
+
+
+def test_a_run_that_comes_again_names_no_kernel_of_the_last_time(sim: SimDevice) -> None:
+    run: Submission[None] = Submission("turn", agt.create_stream())
+    run.kernels.append("of the first turn")
+    run.renew()
+    assert str(run.blame(agt.DeviceError("the device is gone"))).endswith("(its kernels: none)")

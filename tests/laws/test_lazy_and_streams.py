@@ -94,6 +94,23 @@ def test_overlap_puts_each_arm_on_a_stream_of_its_own_and_joins(device: Device) 
     assert max(left.end, right.end) <= after.start + 1.0  # events resolve half a microsecond
 
 
+def test_overlap_gives_each_of_its_events_back(
+    sim: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kind, made, back = type(agt.create_stream()), list[object](), list[object]()
+    record = kind.record
+
+    def noting(stream: Stream) -> object:
+        made.append(record(stream))
+        return made[-1]
+
+    monkeypatch.setattr(kind, "record", noting)
+    monkeypatch.setattr(kind, "reuse", lambda stream, event: back.append(event))
+    agt.overlap(agt.ones(4), agt.ones(4)).sync()
+    assert len(made) == 4  # where they part, the end of each arm, and the end of the whole
+    assert {id(event) for event in made} == {id(event) for event in back}
+
+
 def test_arms_of_overlap_run_at_once_on_the_simulated_device(sim: Device) -> None:
     # This kernel outlasts the launch of the next one, so that there is something to overlap with.
     def slow() -> agt.DeviceOp[agt.DeviceArray]:

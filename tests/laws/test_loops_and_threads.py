@@ -6,7 +6,6 @@ import asyncio
 import sys
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
-from itertools import islice
 from typing import Any
 
 import pytest
@@ -14,7 +13,7 @@ import pytest
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.devices.simulated import SimDevice
-from asyncgpu_tutor.run import current, submission
+from asyncgpu_tutor.run import current
 
 from .kernels import scale
 from .test_waiting import slow
@@ -57,9 +56,7 @@ def test_a_loop_can_be_left_and_entered_again(sim: Device) -> None:
     loop.close()
 
 
-def test_who_waits_in_another_thread_is_woken_although_the_loop_that_began_it_is_closed(
-    device: Device,
-) -> None:
+def test_another_thread_is_woken_although_the_loop_that_began_is_closed(device: Device) -> None:
     waits = threading.Event()
 
     async def awaited() -> list[float]:
@@ -89,9 +86,7 @@ def test_who_waits_in_another_thread_is_woken_although_the_loop_that_began_it_is
         assert others[0].result(90) == [2.0] * 4
 
 
-def test_two_threads_that_ask_for_a_new_device_get_the_same(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_two_threads_that_open_a_device_get_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = threading.Event()
 
     def opened(_: str, ordinal: int) -> SimDevice:
@@ -115,42 +110,19 @@ def test_two_threads_that_ask_for_a_new_device_get_the_same(
     assert opens == [77]
 
 
-def test_another_thread_may_submit_while_one_looks_for_what_is_over(
-    sim: SimDevice, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def meanwhile(entries: Any, count: int) -> Any:
-        found = islice(entries, count)
-        if in_flight:
-            in_flight[-len(in_flight)] = in_flight[max(in_flight)]
-        return found
+def test_work_that_nobody_awaits_any_more_does_not_pile_up(sim: SimDevice) -> None:
+    async def main() -> int:
+        for _ in range(300):
+            task = agt.spawn(agt.ones((8,)))
+            await asyncio.sleep(0)
+            task.cancel()
+            agt.work(100.0)  # in which it ends
+        return agt.in_flight() - before
 
-    in_flight: dict[int, Any] = {}
-    monkeypatch.setattr(submission, "_in_flight", in_flight)
-    monkeypatch.setattr(submission, "islice", meanwhile)
-    monkeypatch.setattr(submission, "REAP_ABOVE", 1)
-    for _ in range(3):
-        agt.ones((8,)).async_on(agt.create_stream())
-    assert any(number < 0 for number in in_flight)
-
-
-def test_what_another_thread_settles_while_one_looks_for_what_is_over_is_gone(
-    sim: SimDevice, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class InFlight(dict[int, Any]):
-        def __setitem__(self, number: int, run: Any) -> None:
-            if number in entered:
-                run.settle()  # by a thread that has waited for it, while it is out
-            entered.add(number)
-            super().__setitem__(number, run)
-
-    entered: set[int] = set()
-    in_flight = InFlight()
-    monkeypatch.setattr(submission, "_in_flight", in_flight)
-    monkeypatch.setattr(submission, "REAP_ABOVE", 1)
-    stream = agt.create_stream()
-    for _ in range(4):
-        slow().async_on(stream)
-    assert len(in_flight) == 1
+    before = agt.in_flight()
+    assert asyncio.run(main()) < 100
+    agt.synchronize()
+    assert agt.in_flight() <= before
 
 
 def test_threads_may_run_operations_at_the_same_time(device: Device) -> None:
@@ -217,7 +189,7 @@ def test_a_result_may_pass_through_many_tasks_before_time_moves_on(sim: SimDevic
 
 
 @pytest.mark.parametrize("verb", ["launch", "copy_to_host_async"])
-def test_what_is_moved_into_a_run_is_in_no_other_thread_s_run(
+def test_threads_share_no_moved_array(
     sim: Device, monkeypatch: pytest.MonkeyPatch, verb: str
 ) -> None:
     x = agt.ones(4).sync()

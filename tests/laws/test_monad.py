@@ -52,9 +52,7 @@ def test_value_is_a_right_unit(device: Device, program: Program) -> None:
 
 
 @given(program=PROGRAMS, f=CHOICES, g=CHOICES)
-def test_and_then_is_associative(
-    device: Device, program: Program, f: Function, g: Function
-) -> None:
+def test_and_then_associates(device: Device, program: Program, f: Function, g: Function) -> None:
     one = program.op().and_then(f).and_then(g)
     other = program.op().and_then(lambda array: f(array).and_then(g))
     assert run(device, one) == run(device, other)

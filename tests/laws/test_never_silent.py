@@ -85,9 +85,7 @@ def test_a_loop_warns_once_a_line(device: Device) -> None:
     assert len(lines) == len(set(lines)) == 2
 
 
-def test_made_an_error_it_is_told_of_and_breaks_nothing(
-    device: Device, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_as_an_error_it_breaks_nothing(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[Any] = []
     monkeypatch.setattr(sys, "unraisablehook", lambda told_of: told.append(told_of.exc_type))
     with warnings.catch_warnings():

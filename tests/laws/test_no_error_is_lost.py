@@ -88,9 +88,7 @@ def test_operations_that_nest_too_deeply_say_what_to_do(device: Device) -> None:
     assert any("chain them with and_then" in note for note in caught.value.__notes__)
 
 
-def test_a_device_that_cannot_be_made_current_says_so_each_time(
-    sim: SimDevice, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lost_device_says_so_each_time(sim: SimDevice, monkeypatch: pytest.MonkeyPatch) -> None:
     def gone(_: SimDevice) -> None:
         raise agt.DeviceError("the device is gone")
 
@@ -102,9 +100,7 @@ def test_a_device_that_cannot_be_made_current_says_so_each_time(
     assert agt.value(1).sync() == 1
 
 
-def test_who_could_not_be_told_of_the_end_can_ask_again(
-    sim: SimDevice, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_watcher_ask_again(sim: SimDevice, monkeypatch: pytest.MonkeyPatch) -> None:
     def unwatched(*_: object) -> None:
         raise RuntimeError("can't start new thread")
 

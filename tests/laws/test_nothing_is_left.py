@@ -75,9 +75,7 @@ def test_a_storm_of_cancellations_leaves_nothing(cancelled: list[int], patience:
 
 
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit, GeneratorExit, RecursionError])
-def test_whatever_a_function_raises_arrives_and_leaves_nothing(
-    sim: SimDevice, kind: type[BaseException]
-) -> None:
+def test_what_a_function_raises_leaves_nothing(sim: SimDevice, kind: type[BaseException]) -> None:
     def fail(_: agt.DeviceArray) -> agt.DeviceOp[int]:
         raise kind("on purpose")
 
@@ -97,9 +95,7 @@ def test_whatever_a_function_raises_arrives_and_leaves_nothing(
 
 
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit, GeneratorExit])
-def test_what_ended_one_run_is_not_raised_again_for_those_who_come_later(
-    device: Device, kind: type[BaseException]
-) -> None:
+def test_an_interrupt_is_raised_once(device: Device, kind: type[BaseException]) -> None:
     def fail(_: agt.DeviceArray) -> agt.DeviceOp[int]:
         raise kind("on purpose")
 
@@ -134,7 +130,7 @@ def _async_on(op: agt.DeviceOp[Any]) -> Any:
 @pytest.mark.parametrize(
     "run", [lambda op: op.sync(), lambda op: asyncio.run(_awaited(op)), _async_on]
 )
-def test_a_result_does_not_wait_for_the_garbage_collector(
+def test_a_result_needs_no_collector(
     device: Device, run: Callable[[agt.DeviceOp[Any]], Any]
 ) -> None:
     gc.collect()

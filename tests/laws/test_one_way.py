@@ -82,9 +82,7 @@ RUNS: dict[str, Callable[[Any, Any], Any]] = {
 @pytest.mark.parametrize("how", list(RUNS))
 @settings(max_examples=30)
 @given(program=PROGRAMS, ranged=st.booleans())
-def test_however_it_is_run_it_does_the_same(
-    device: Device, how: str, ranged: bool, program: Program
-) -> None:
+def test_each_way_does_the_same(device: Device, how: str, ranged: bool, program: Program) -> None:
     def run(op: Any, which: str = how) -> Any:
         with with_ranges() if ranged else nullcontext(), agt.record() as trace:
             result = RUNS[which](op, agt.StreamPoolRoundRobin(4, device))
@@ -141,7 +139,7 @@ def _madd(contract: bool, x: Any, y: Any, z: Any, how: str) -> Any:
 @pytest.mark.parametrize("how", ["built", "prepared", "graph"])
 @settings(max_examples=30)
 @given(rows=st.lists(st.tuples(FLOATS, FLOATS, FLOATS), min_size=1, max_size=20))
-def test_contracted_a_product_and_a_sum_are_rounded_once(
+def test_contraction_rounds_once(
     device: Device, how: str, rows: list[tuple[float, float, float]]
 ) -> None:
     # The difference shows where terms cancel, so in some rows z is the rounded product with its sign turned.

@@ -75,7 +75,7 @@ def partly(program: Program, times: st.DataObject) -> Partly:
 
 
 @given(program=PROGRAMS, times=st.data(), seed=SEEDS)
-def test_prepared_parts_compute_what_they_did(
+def test_prepared_parts_compute_it(
     program: Program, times: st.DataObject, seed: int | None
 ) -> None:
     with agt.using(SimDevice(machine=Machine(), adversary=seed)):

@@ -65,9 +65,7 @@ def count(runs: list[tuple[int, int]]) -> tuple[float, float]:
 
 @settings(max_examples=40)
 @given(runs=RUNS)
-def test_a_pipeline_and_what_is_made_of_it_follow_each_other(
-    device: Device, runs: list[tuple[int, int]]
-) -> None:
+def test_a_pipeline_and_its_family_take_turns(device: Device, runs: list[tuple[int, int]]) -> None:
     counted, expected = count(runs)
     assert counted == expected
 

@@ -114,9 +114,7 @@ def test_other_tasks_run_while_one_awaits(sim: SimDevice) -> None:
 
 
 @pytest.mark.parametrize("step", [lambda: None, lambda: agt.work(1.0)])
-def test_a_busy_task_does_not_keep_the_device_from_completing(
-    device: Device, step: Callable[[], object]
-) -> None:
+def test_a_busy_task_holds_up_no_device(device: Device, step: Callable[[], object]) -> None:
     async def main() -> None:
         async def busy() -> None:
             while True:
@@ -222,9 +220,7 @@ SPIN = """__global__ void spin(volatile int* flag, int* out) {
 }"""
 
 
-def test_an_await_ends_with_its_own_work_and_not_with_what_the_stream_got_since(
-    device: Device, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_await_ends_with_its_own_work(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(type(device), "patience_us", 0.0)  # the device watches from the start
     spin, one = agt.Kernel(SPIN), agt.SingleStream()
     flags = [agt.pin(np.zeros(1, np.int32)) for _ in range(2)]

@@ -13,7 +13,7 @@ from asyncgpu_tutor.__main__ import main
 
 @dataclass(frozen=True)
 class Ran:
-    """What the program printed, and its exit code."""
+    """The program's output, and its exit code."""
 
     code: int
     out: str

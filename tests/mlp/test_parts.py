@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -19,7 +17,6 @@ from asyncgpu_tutor.commands.mlp.pipeline import Network
 from asyncgpu_tutor.commands.mlp.verification import reference, rounding_bound
 from asyncgpu_tutor.data import MlpInputs, reference_forward, seed_inputs
 from asyncgpu_tutor.devices.protocol import Device
-from asyncgpu_tutor.traces import nvtx as ranges
 
 if TYPE_CHECKING:
     from .conftest import Mlp
@@ -42,7 +39,7 @@ shapes = st.integers(1, 40)
 
 
 def in_float32(network: Network) -> np.ndarray:
-    """What the kernels compute, with sums from left to right."""
+    """The same as the kernels, with sums from left to right."""
     values = network.inputs.batches
     for number, weight in enumerate(network.hidden):
         values = product(np.maximum(values, 0) if number else values, weight)
@@ -130,24 +127,3 @@ def test_plot(sim: Device, mlp: Mlp, tmp_path: Path, name: str, start: bytes) ->
     assert (tmp_path / name).read_bytes().startswith(start)
     assert str(tmp_path / name) in ran.out
     assert plt.get_fignums() == before
-
-
-def test_nvtx_marks_each_batch_and_is_off_again(
-    sim: Device, mlp: Mlp, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    started: list[str] = []
-
-    class Domain:
-        get_event_attributes = staticmethod(lambda message: message)
-        start_range = staticmethod(started.append)
-        push_range = end_range = pop_range = staticmethod(lambda *_: None)
-
-    nvtx = SimpleNamespace(get_domain=lambda _: Domain)
-    monkeypatch.setitem(sys.modules, "nvtx", cast(ModuleType, nvtx))
-
-    mlp("--dim", 8, "--nvtx", "--how", "streams")
-
-    (begin,) = [i for i, name in enumerate(started) if name == "record"]  # one, for a profiler
-    batches = [f"batch {i} in flight" for i in range(4)]
-    assert [name for name in started[begin:] if name.startswith("batch")] == batches
-    assert not ranges.enabled()

@@ -1,4 +1,4 @@
-"""What the program computes and records, on both devices."""
+"""The program's values and traces, on both devices."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ STAGES = ["h2d", "memset", "memset", "sgemm_naive", "matvec_naive", "relu", "d2h
 
 
 def lanes(trace: agt.Trace) -> dict[int, list[str]]:
-    """What each stream did, in order."""
+    """The work of each stream, in order."""
     found: dict[int, list[str]] = {}
     for span in sorted(trace.device_spans, key=lambda span: span.start):
         assert span.stream is not None
@@ -101,19 +101,6 @@ def test_batches_overlap_at_dim_448(sim: Device, mlp: Mlp, tmp_path: Path) -> No
     mlp("--dim", 448, "--how", "streams", "--trace", tmp_path / "trace.json")
 
     assert agt.Trace.load(tmp_path / "trace.json").metrics().max_concurrency > 1
-
-
-def test_single_policy_has_one_lane_and_no_overlap(
-    device: Device, mlp: Mlp, tmp_path: Path
-) -> None:
-    mlp(
-        *("--dim", 16, "--policy", "single", "--how", "streams"),
-        *("--trace", tmp_path / "trace.json"),
-    )
-    trace = agt.Trace.load(tmp_path / "trace.json")
-
-    assert list(lanes(trace).values()) == [STAGES * 4]
-    assert trace.metrics().overlap == 0
 
 
 def test_digits_are_told_apart_as_the_data_card_says(device: Device, mlp: Mlp) -> None:

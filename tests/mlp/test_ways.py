@@ -12,16 +12,13 @@ import numpy as np
 import pytest
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.commands.mlp.conclusions import conclusion_lines
-from asyncgpu_tutor.commands.mlp.job import Job, Side
 from asyncgpu_tutor.commands.mlp.measuring import Outcome, measured, traced
 from asyncgpu_tutor.commands.mlp.pipeline import Network, upload_network
-from asyncgpu_tutor.commands.mlp.printout import Row, rows, table_lines
+from asyncgpu_tutor.commands.mlp.report import Row, conclusion_lines, rows, table_lines
 from asyncgpu_tutor.commands.mlp.verification import reference
-from asyncgpu_tutor.commands.mlp.ways import WAYS
+from asyncgpu_tutor.commands.mlp.ways import WAYS, Job
 from asyncgpu_tutor.data import seed_inputs
 from asyncgpu_tutor.devices.protocol import Device
-from tests.conftest import open_or_skip
 
 if TYPE_CHECKING:
     from .conftest import Mlp, Ran
@@ -53,9 +50,9 @@ def table(ran: Ran) -> dict[str, tuple[float, float]]:
 def test_values_and_share_counts(device: Device, how: str, network: Network) -> None:
     async def main() -> None:
         weights = await upload_network(network).schedule(agt.SingleStream())
-        side = Side(device, agt.StreamPoolRoundRobin(2), weights)
         batches = [agt.pin(batch) for batch in network.inputs.batches]
-        job = Job(batches, [side], 2, network.softmax, network.tiled)
+        policy = agt.StreamPoolRoundRobin(2)
+        job = Job(batches, weights, policy, 2, network.softmax, network.tiled)
         outcome = await measured(job, WAYS[how].start)
 
         np.testing.assert_allclose(outcome.outputs, reference(network), rtol=1e-4, atol=1e-7)
@@ -202,34 +199,9 @@ def test_what_the_seed_says_to_try(device: Device, mlp: Mlp, options: list[objec
     assert ("W0/2: 64x64" in ran.out) == ("--layers" in options)
 
 
-@pytest.mark.parametrize("how", ["streams", "graph", "all"])
-@pytest.mark.parametrize("kind", ["sim", pytest.param("cuda", marks=pytest.mark.gpu)])
-def test_two_devices_take_turns(mlp: Mlp, tmp_path: Path, kind: str, how: str) -> None:
-    open_or_skip(f"{kind}:1")
-    ran = mlp(
-        *("--device", kind, "--devices", 2, "--batches", 5, "--how", how),
-        *("--trace", tmp_path / "trace.json"),
-    )
-
-    for number in (0, 1):
-        assert f"W0: 64x64 on {kind}:{number}" in ran.out
-    if kind == "sim":
-        assert "in flight: W0 4, W1 4 on sim:0; W0 3, W1 3 on sim:1" in ran.out
-    trace = agt.Trace.load(tmp_path / "trace.json")
-    busy = [span.device for span in trace.device_spans if span.kind == "d2h"]
-    assert (busy.count(f"{kind}:0"), busy.count(f"{kind}:1")) in ((3, 2), (0, 0))
-
-
 def test_the_trace_of_a_way_has_the_batches_and_no_practice() -> None:
     with agt.using("sim"):
         trace = asyncio.run(traced(seed_inputs(8, 3), "graph"))
 
     assert [span.name.split()[0] for span in trace if span.kind == "call"] == ["launch"]
     assert len(trace.find("d2h")) == 3
-
-
-def test_a_device_may_be_left_without_a_batch(mlp: Mlp) -> None:
-    ran = mlp("--device", "sim", "--devices", 2, "--batches", 1, "--dim", 8)
-
-    assert "Launched 1 batch concurrently" in ran.out
-    assert "in flight: W0 2, W1 2 on sim:0; W0 1, W1 1 on sim:1" in ran.out

@@ -90,6 +90,7 @@ async def run(cells: list[str], page: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.rests_on("model", "course")
 @pytest.mark.usefixtures("shared")
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("page", PAGES)

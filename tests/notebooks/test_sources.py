@@ -193,9 +193,7 @@ def test_wrong_answers_are_read_beside_their_chapter_and_are_in_no_notebook(tmp_
         list(TOOL.products(tmp_path))
 
 
-def test_solutions_are_written_where_there_are_some(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_solutions_stand_where_some_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "course").mkdir()
     (tmp_path / "course/01_a.py").write_text(SOURCE)
     (tmp_path / "course/02_b.py").write_text("# %% id=only\n1\n")

@@ -49,9 +49,7 @@ def test_each_requirement_is_one_of_pyproject(pip_part: list[str], project: dict
     assert theirs == {name: ours.get(name) for name in theirs}
 
 
-def test_it_leaves_out_nothing_that_the_course_needs(
-    pip_part: list[str], project: dict[str, Any]
-) -> None:
+def test_it_has_all_that_the_course_needs(pip_part: list[str], project: dict[str, Any]) -> None:
     extras = project["optional-dependencies"]
     needed = requirements(project["dependencies"] + extras["lab"] + extras["cuda12"])
 
@@ -59,7 +57,7 @@ def test_it_leaves_out_nothing_that_the_course_needs(
     assert requirements(pip_part[:-1]).keys() >= {*PROMISED, *needed}
 
 
-def test_python_is_the_one_that_the_package_requires(
+def test_python_is_what_the_package_asks(
     environment: dict[str, Any], project: dict[str, Any]
 ) -> None:
     conda = {d.split()[0]: d for d in environment["dependencies"] if isinstance(d, str)}
@@ -76,7 +74,7 @@ def test_python_is_the_one_that_the_package_requires(
         ("darwin", "x86_64", False), ("emscripten", "wasm32", False),
     ],
 )  # fmt: skip
-def test_what_has_no_wheel_for_a_platform_is_left_out_there(
+def test_it_leaves_out_what_has_no_wheel(
     pip_part: list[str], system: str, processor: str, has_wheels: bool
 ) -> None:
     platform = {"sys_platform": system, "platform_machine": processor}
@@ -89,7 +87,7 @@ def test_what_has_no_wheel_for_a_platform_is_left_out_there(
 
 
 @pytest.mark.slow
-def test_its_pip_part_can_be_installed_together(
+def test_pip_takes_its_part(
     pip_part: list[str], root: Path, fresh_python: Path, tmp_path: Path, run: Run
 ) -> None:
     """In an empty environment; to unpack it all would take half a minute, and show no more."""

@@ -59,9 +59,7 @@ def test_import_takes_a_moment_because_it_loads_no_room(root: Path, run: Run) ->
         ("agt.zeros(4)", {"simgpu.report", *(f"asyncgpu_tutor.{room}" for room in UPPER)}),
     ],
 )
-def test_a_name_loads_the_rooms_that_it_needs(
-    program: str, unneeded: set[str], root: Path, run: Run
-) -> None:
+def test_a_name_loads_few_rooms(program: str, unneeded: set[str], root: Path, run: Run) -> None:
     loaded = loaded_by(f"import asyncgpu_tutor as agt\n_ = {program}", run, root)
 
     assert len(loaded) > 1

@@ -102,9 +102,7 @@ def test_with_a_driver_the_fitting_cupy_comes_too(checkout: Checkout, extra: str
     assert any(f"install --editable .[lab,{extra}]" in call for call in checkout.calls())
 
 
-def test_the_browser_comes_on_top_of_lab_and_test_and_only_when_asked_for(
-    checkout: Checkout,
-) -> None:
+def test_the_browser_comes_on_top_of_lab_and_test_when_asked_for(checkout: Checkout) -> None:
     checkout.make("test-lab")
     calls = checkout.calls()
 

@@ -18,9 +18,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_the_first_lines_run_and_show_the_overlap_that_the_text_promises(
-    tmp_path: Path, run: Run
-) -> None:
+def test_the_first_lines_show_the_overlap_that_is_promised(tmp_path: Path, run: Run) -> None:
     (program,) = re.findall(
         r"(?ms)^```python\n(.*?)^```", (ROOT / "README.md").read_text(encoding="utf-8")
     )

@@ -56,9 +56,7 @@ def test_wheel_holds_what_the_checkout_holds_and_nothing_else(root: Path, wheel:
     assert any(name.endswith("/licenses/LICENSE") for name in names)
 
 
-def test_installed_wheel_runs_the_main_job(
-    wheel: Path, fresh_python: Path, tmp_path: Path, run: Run
-) -> None:
+def test_an_installed_wheel_runs(wheel: Path, fresh_python: Path, tmp_path: Path, run: Run) -> None:
     run(*pip_for(fresh_python), "install", "--quiet", "--no-compile", wheel, cwd=tmp_path)
 
     where = run(

@@ -56,7 +56,6 @@ TAKERS: list[Callable[[agt.DeviceArray, agt.DeviceArray], agt.DeviceOp[Any]]] = 
     lambda x, y: agt.d2h(x),
     lambda x, y: agt.dup(x),
     lambda x, y: agt.memcpy(y, x),
-    lambda x, y: agt.texture(x),
 ]
 
 
@@ -74,24 +73,6 @@ def test_what_the_wrong_device_has_refused_runs_on_the_right_one(
         op.sync()
         with pytest.raises(agt.errors.UseAfterMoveError, match="earlier run of"):
             op.sync()
-
-
-def test_a_texture_goes_from_its_own_device(pair: tuple[Any, Any]) -> None:
-    first, second = pair
-    copy = agt.Kernel(
-        "__global__ void copy(cudaTextureObject_t t, float* y) "
-        "{ y[threadIdx.x] = tex1D<float>(t, threadIdx.x); }"
-    )
-    tables: list[Any] = []
-    for device in pair:
-        with agt.using(device):
-            tables.append(agt.texture(np.float32([1, 2, 3])).sync())
-    with agt.using(first):
-        del tables[1]
-        assert copy(tables[0], agt.zeros(3), grid=1, block=3).output().to_host().sync().sum() == 6
-    with agt.using(second):
-        table = agt.texture(np.float32([4, 5, 6]))
-        assert copy(table, agt.zeros(3), grid=1, block=3).output().to_host().sync().sum() == 15
 
 
 def test_each_device_has_constants_of_its_own(pair: tuple[Any, Any]) -> None:

@@ -252,14 +252,13 @@ def test_cancelling_all_there_is_loses_no_lane(device: Device) -> None:
 @given(
     cancelled=st.lists(st.tuples(st.integers(0, 7), st.integers(0, 12)), max_size=12),
     lanes=st.integers(1, 3),
-    together=st.integers(1, 3),
     mapped=st.booleans(),
 )
 def test_whoever_is_cancelled_when_ever_it_is_the_others_are_served(
-    sim: SimDevice, cancelled: list[tuple[int, int]], lanes: int, together: int, mapped: bool
+    sim: SimDevice, cancelled: list[tuple[int, int]], lanes: int, mapped: bool
 ) -> None:
     async def main() -> None:
-        async with agt.Server(pipeline, N, lanes=lanes, together=together) as server:
+        async with agt.Server(pipeline, N, lanes=lanes) as server:
 
             async def one(number: float) -> float:
                 return float((await server(request(number)))[0])
@@ -309,7 +308,7 @@ def test_a_failure_does_not_spoil_the_lane_for_good(sim: SimDevice) -> None:
 @pytest.mark.parametrize(
     "given",
     [
-        {"lanes": 0}, {"waiting": -1}, {"lanes": 1.5}, {"together": 0}, {"together": True}, {"together": 17},
+        {"lanes": 0}, {"waiting": -1}, {"lanes": 1.5}, {"lanes": True},
     ],
 )  # fmt: skip
 def test_counts_that_make_no_server(sim: SimDevice, given: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Where the requests of a map come from: what a source does, and what becomes of it."""
+"""Sources of a map's requests, and how they are closed."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import asyncio
 import gc
 import io
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import aclosing
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.protocol import Device
@@ -31,8 +33,7 @@ async def arriving(requests: Iterator[Any]) -> AsyncIterator[Any]:
         yield one
 
 
-@pytest.mark.parametrize("together", [1, 2, 4])
-def test_a_source_may_use_one_array_for_all_requests(device: Device, together: int) -> None:
+def test_a_source_may_use_one_array_for_all_requests(device: Device) -> None:
     def source() -> Iterator[Any]:
         one = np.zeros(N, np.float32)
         for number in range(20):
@@ -41,18 +42,17 @@ def test_a_source_may_use_one_array_for_all_requests(device: Device, together: i
             yield one
 
     async def main() -> tuple[list[float], Exception | None]:
-        async with agt.Server(pipeline, N, lanes=2, together=together) as server:
+        async with agt.Server(pipeline, N, lanes=2) as server:
             return await read(server, source())
 
     assert asyncio.run(main()) == ([2.0 * n for n in range(20)], None)
 
 
-@pytest.mark.parametrize("together", [1, 2, 4])
 @pytest.mark.parametrize("late", [False, True])
 @pytest.mark.parametrize("way", ["raises", "does not fit", "writes nothing"])
 @pytest.mark.parametrize("asynchronous", [False, True])
 def test_what_was_asked_before_a_failure_is_answered(
-    device: Device, together: int, late: bool, way: str, asynchronous: bool
+    device: Device, late: bool, way: str, asynchronous: bool
 ) -> None:
     def broken(slot: Any) -> None:
         raise Broken
@@ -68,8 +68,7 @@ def test_what_was_asked_before_a_failure_is_answered(
         yield request(9.0)
 
     async def main() -> None:
-        async with agt.Server(pipeline, N, lanes=3, together=together) as server:
-            # The failing one is the first of those launched together, or another.
+        async with agt.Server(pipeline, N, lanes=3) as server:
             for count in range(5, 9):
                 requests = arriving(source(count)) if asynchronous else source(count)
                 got, error = await read(server, requests)
@@ -186,7 +185,7 @@ def test_results_come_in_their_containers(device: Device) -> None:
         return pipeline(slot).map(lambda y: OrderedDict(twice=y, more=[y, (y,)]))
 
     async def main() -> list[Any]:
-        async with agt.Server(several, N, lanes=2, together=2) as server:
+        async with agt.Server(several, N, lanes=2) as server:
             return [y async for y in server.map(request(n) for n in range(5))]
 
     for number, result in enumerate(asyncio.run(main())):
@@ -269,3 +268,64 @@ def test_nothing_more_is_asked_of_a_source_after_a_request_that_does_not_fit(
         assert messages.qsize() == 1
 
     asyncio.run(main())
+
+
+# ---------------------------------------------------------------------- a host that is late
+def dawdling(number: float, us: float = 200.0) -> Callable[[Any], None]:
+    """A request that keeps the host busy for longer than the device takes for it."""
+
+    def write(slot: Any) -> None:
+        agt.work(us)
+        slot[:] = number
+
+    return write
+
+
+@settings(max_examples=25)
+@given(
+    requests=st.lists(st.booleans(), max_size=30),
+    lanes=st.integers(1, 3),
+    taken=st.integers(0, 30),
+)
+def test_however_they_come_and_whenever_one_leaves(
+    sim: SimDevice, requests: list[bool], lanes: int, taken: int
+) -> None:
+    asked = 0
+
+    def source() -> Iterator[Any]:
+        nonlocal asked
+        for number, late in enumerate(requests):
+            asked += 1
+            yield dawdling(number) if late else request(number)
+
+    async def main() -> None:
+        async with agt.Server(pipeline, N, lanes=lanes) as server:
+            got: list[float] = []
+            results = server.map(source())
+            async for y in results:
+                got.append(float(y[0]))
+                assert asked - len(got) <= lanes + 1  # nobody is asked too far ahead
+                if len(got) == taken:
+                    break
+            await results.aclose()
+            assert got == [2.0 * n for n in range(len(requests))][: taken or None]
+            again = await read(server, [request(n) for n in range(2 * lanes)])
+            assert again == ([2.0 * n for n in range(2 * lanes)], None)
+
+    asyncio.run(main())
+    agt.synchronize()
+    gc.collect()
+    assert sim.heap.live == 0
+
+
+def test_a_host_that_is_late_uses_the_lanes_that_it_used_last(sim: SimDevice) -> None:
+    async def main(requests: list[Any]) -> agt.Trace:
+        async with agt.Server(pipeline, N, lanes=4) as server:
+            with agt.record() as trace:
+                await read(server, requests)
+        return trace
+
+    late = asyncio.run(main([dawdling(n) for n in range(12)]))
+    soon = asyncio.run(main([request(n) for n in range(12)]))
+    assert len({span.stream for span in late.find("twice")}) == 2
+    assert len({span.stream for span in soon.find("twice")}) > 2

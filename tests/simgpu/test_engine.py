@@ -116,7 +116,7 @@ def test_devices_share_nothing() -> None:
 @pytest.mark.parametrize(
     ("turns", "expected"), [((1.0, 1.0), [6.0, 6.0]), ((3.0, 1.0), [4.0, 6.0])]
 )
-def test_kernels_that_have_places_share_what_throughput_there_is(
+def test_kernels_with_places_share_throughput(
     turns: tuple[float, float], expected: list[float]
 ) -> None:
     engine, ends = Engine(), list[float]()
@@ -188,9 +188,7 @@ def test_an_error_travels_along_events() -> None:
 @pytest.mark.parametrize(
     ("first", "second", "gap"), [("compute", "compute", 1.0), ("h2d", "compute", 4.0)]
 )
-def test_an_event_is_no_shorter_way_than_a_stream(
-    first: Resource, second: Resource, gap: float
-) -> None:
+def test_an_event_is_no_short_cut(first: Resource, second: Resource, gap: float) -> None:
     """In the recording of chapter 04 a fill starts 0.86 us after a kernel of another stream, as on one."""
     bench = Bench()
     one, two = (bench.engine.queue(0, pause=1.0, switch=4.0) for _ in range(2))

@@ -5,35 +5,56 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor import DeviceArray, ranges
-from asyncgpu_tutor.commands.mlp.conclusions import conclusion_lines
-from asyncgpu_tutor.commands.mlp.job import Job, Side
+from asyncgpu_tutor.commands.mlp import report
 from asyncgpu_tutor.commands.mlp.measuring import Outcome, measured
-from asyncgpu_tutor.commands.mlp.options import devices_of, network_of, new_policy, streams_of
 from asyncgpu_tutor.commands.mlp.pipeline import Network, upload_network
-from asyncgpu_tutor.commands.mlp.printout import (
-    Row,
-    batch_lines,
-    best,
-    quality_lines,
-    rows,
-    shares_line,
-    table_lines,
-    timeline_lines,
-    weight_line,
-)
 from asyncgpu_tutor.commands.mlp.verification import verify
-from asyncgpu_tutor.commands.mlp.ways import WAYS
-from asyncgpu_tutor.data import Digits
+from asyncgpu_tutor.commands.mlp.ways import WAYS, Job
+from asyncgpu_tutor.data import Digits, MlpInputs, load_digits, seed_inputs
 from asyncgpu_tutor.errors import AsyncGpuError, DeviceError, UsageError
-from asyncgpu_tutor.types import Device
 
 SUCCESS, FAILURE, MISUSE = 0, 1, 2
+PICTURES, TRACES = (".png", ".svg", ".pdf"), (".json", ".pftrace")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of ``asyncgpu-tutor mlp``."""
+    add = parser.add_argument
+    add("--device", default="auto", metavar="NAME", help="auto, sim, sim:N, cuda or cuda:N")
+    add(
+        "--how",
+        choices=[*WAYS, "all"],
+        default="all",
+        help="how the batches are run: each way by itself, or all ways beside each other (all)",
+    )
+    add("--dim", type=int, default=64, help="samples in a batch, features of a sample (64)")
+    add("--batches", type=int, default=4, help="how many batches (4)")
+    add("--streams", type=int, default=4, help="how many streams the policy deals out (4)")
+    add(
+        "--input",
+        choices=("seed", "digits"),
+        default="seed",
+        help="made-up numbers of any size, or handwritten digits with trained weights",
+    )
+    add("--layers", type=int, default=1, metavar="N", help="how many hidden layers (1)")
+    add("--softmax", action="store_true", help="a softmax over each batch's outputs, at the end")
+    add("--tiled", action="store_true", help="matrix products by tiles in shared memory")
+    add(
+        "--plot",
+        type=Path,
+        metavar="FILE",
+        help="draw the best timeline beside the first, or that of --how: .png, .svg or .pdf",
+    )
+    add(
+        "--trace",
+        type=Path,
+        metavar="FILE",
+        help="save the same way's trace: .json, or .pftrace for https://ui.perfetto.dev",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -45,16 +66,16 @@ def run(args: argparse.Namespace) -> int:
     code = SUCCESS
     # A task group raises groups of errors; except* also takes the single ones from elsewhere.
     try:
-        network, streams = network_of(args), streams_of(args)
-        for path in (args.trace, args.plot):  # now, and not after the run
-            if path is not None and not path.absolute().parent.is_dir():
-                raise UsageError(
-                    f"cannot write {path}: there is no folder {path.parent}; make it first"
-                )
-        # With None the current device stays.
-        device = None if args.device == "auto" else args.device
-        with _nvtx(args.nvtx), agt.using(device):
-            code = asyncio.run(_program(args, network, streams))
+        network = _network(args)
+        policy = agt.StreamPoolRoundRobin(args.streams)  # refuses a wrong number
+        for option, path, endings in (
+            ("--plot", args.plot, PICTURES),
+            ("--trace", args.trace, TRACES),
+        ):
+            if path is not None:
+                _check(option, path, endings)  # now, and not after the run
+        with agt.using(None if args.device == "auto" else args.device):
+            code = asyncio.run(_program(args, network, policy.size))
     except* DeviceError as group:
         code = _complain(group, FAILURE)
     except* AsyncGpuError as group:
@@ -62,16 +83,47 @@ def run(args: argparse.Namespace) -> int:
     return code
 
 
+def _network(args: argparse.Namespace) -> Network:
+    inputs = seed_inputs(args.dim, args.batches) if args.input == "seed" else _digits(args)
+    if args.layers < 1:
+        raise UsageError(f"--layers {args.layers} was asked for, and a network has at least 1")
+    further = Network.deeper(inputs, args.layers)
+    return Network(inputs, further, softmax=args.softmax, tiled=args.tiled)
+
+
+def _digits(args: argparse.Namespace) -> MlpInputs:
+    digits = load_digits()
+    fixed = {"dim": digits.dim, "batches": len(digits.batches), "layers": 1, "softmax": False}
+    for option, value in fixed.items():
+        given = getattr(args, option)
+        if given != value:
+            asked = f"--{option}" if given is True else f"--{option} {given}"
+            raise UsageError(
+                f"--input digits has {len(digits.batches)} batches of dim {digits.dim}, and weights that "
+                f"were trained for one hidden layer and a threshold; {asked} was asked for: leave it out, "
+                "or use --input seed"
+            )
+    return digits
+
+
+def _check(option: str, path: Path, endings: Sequence[str]) -> None:
+    if path.suffix not in endings:
+        raise UsageError(f"{option} {path}: a name that ends in {' or '.join(endings)} is wanted")
+    if not path.absolute().parent.is_dir():
+        raise UsageError(f"{option} {path}: there is no folder {path.parent}; make it first")
+
+
 async def _program(args: argparse.Namespace, network: Network, streams: int) -> int:
-    devices = devices_of(args)
+    device = agt.current_device()
     print("=== Async MLP pipeline ===")
-    for device in devices:
-        print(f"Device: {device.name}, {device.description}")
+    print(f"Device: {device.name}, {device.description}")
 
     print("Allocating model weights...")
-    weights = [await _upload(network, device) for device in devices]
-    for weight in (weight for side in weights for weight in side):
-        print(weight_line(weight, several=len(devices) > 1))
+    # The weights get a stream of their own, so that the batches begin with the policy's first stream.
+    weights = await upload_network(network).schedule(agt.SingleStream())
+    for weight in weights:
+        shape = "x".join(str(size) for size in weight.shape)
+        print(f"  {weight.name}: {shape} on device (share count {weight.share_count})")
 
     hows = list(WAYS) if args.how == "all" else [args.how]
     shown = "streams" if args.how == "all" else args.how
@@ -81,29 +133,27 @@ async def _program(args: argparse.Namespace, network: Network, streams: int) -> 
     outcomes: dict[str, Outcome] = {}
     for how in hows:
         # Each way gets a policy of its own, so that its first batch goes to the policy's first stream.
-        sides = [
-            Side(device, new_policy(streams), side)
-            for device, side in zip(devices, weights, strict=True)
-        ]
-        job = Job(batches, sides, streams, network.softmax, network.tiled)
+        policy = agt.SingleStream() if streams == 1 else agt.StreamPoolRoundRobin(streams)
+        job = Job(batches, weights, policy, streams, network.softmax, network.tiled)
         outcomes[how] = await measured(job, WAYS[how].start)
 
     outcome = outcomes[shown]
-    print(shares_line("in flight", outcome.in_flight))
-    print(*batch_lines(outcome, network.softmax), sep="\n")
-    print(shares_line("when all are done", outcome.after))
+    print(report.shares_line("in flight", outcome.in_flight))
+    print(*report.batch_lines(outcome, network.softmax), sep="\n")
+    print(report.shares_line("when all are done", outcome.after))
     if isinstance(network.inputs, Digits):
-        print(*quality_lines(network.inputs, outcome), sep="\n")
-    table = rows(outcomes, streams)
-    beside = [table[0]] if best(table) is table[0] else [table[0], best(table)]
-    print(*table_lines(table), *timeline_lines(beside), sep="\n")
-    print(*conclusion_lines(table, len(devices)), sep="\n")
+        print(*report.quality_lines(network.inputs, outcome), sep="\n")
+    table = report.rows(outcomes, streams)
+    best = min(table, key=lambda row: row.makespan)
+    beside = [table[0]] if best is table[0] else [table[0], best]
+    print(*report.table_lines(table), *report.timeline_lines(beside), sep="\n")
+    print(*report.conclusion_lines(table), sep="\n")
     _write(args, beside)
     return _verdict(network, outcomes)
 
 
 def _verdict(network: Network, outcomes: dict[str, Outcome]) -> int:
-    """Say whether all is right; the exit code."""
+    """Say whether all is right; returns the exit code."""
     problems: dict[str, list[str]] = {}
     for how, outcome in outcomes.items():
         for problem in verify(network, outcome):
@@ -117,46 +167,21 @@ def _verdict(network: Network, outcomes: dict[str, Outcome]) -> int:
     return SUCCESS
 
 
-async def _upload(network: Network, device: Device) -> tuple[DeviceArray, ...]:
-    # The weights get a stream of their own, so that the batches begin with the policy's first stream.
-    with agt.using(device):
-        return await upload_network(network).schedule(agt.SingleStream())
-
-
-@contextmanager
-def _nvtx(wanted: bool) -> Generator[None]:
-    if not wanted or ranges.enabled():
-        yield
-        return
-    ranges.enable()
-    try:
-        yield
-    finally:
-        ranges.disable()
-
-
-def _write(args: argparse.Namespace, shown: Sequence[Row]) -> None:
+def _write(args: argparse.Namespace, shown: Sequence[report.Row]) -> None:
     """Write the files that were asked for."""
-    try:
-        if args.trace is not None:
-            trace = shown[-1].trace
-            save = trace.to_perfetto if args.trace.suffix == ".pftrace" else trace.save
-            save(args.trace)
-            print(f"Trace of {shown[-1].name!r} written to {args.trace}")
-        if args.plot is not None:
-            _draw(shown, args.plot)
-            print(f"Timeline drawn in {args.plot}")
-    except (OSError, ValueError) as error:  # the folder or the kind of picture does not exist
-        raise UsageError(f"cannot write what --plot or --trace asked for: {error}") from error
-
-
-def _draw(shown: Sequence[Row], path: Path) -> None:
-    titles = [f"Async MLP: {row.name}" for row in shown]
-    if len(shown) == 1:
-        picture = shown[0].trace.plot(title=titles[0])
-    else:
-        picture = agt.compare(*[row.trace for row in shown], titles=titles).plot()
-    picture.save(path, dpi=150)
+    if args.trace is not None:
+        trace = shown[-1].trace
+        save = trace.to_perfetto if args.trace.suffix == ".pftrace" else trace.save
+        save(args.trace)
+        print(f"Trace of {shown[-1].name!r} written to {args.trace}")
+    if args.plot is not None:
+        titles = [f"Async MLP: {row.name}" for row in shown]
+        if len(shown) == 1:
+            picture = shown[0].trace.plot(title=titles[0])
+        else:
+            picture = agt.compare(*[row.trace for row in shown], titles=titles).plot()
+        picture.save(args.plot, dpi=150)
+        print(f"Timeline drawn in {args.plot}")
 
 
 def _complain(group: BaseExceptionGroup[AsyncGpuError], code: int) -> int:

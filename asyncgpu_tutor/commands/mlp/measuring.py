@@ -16,9 +16,8 @@ import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import DeviceArray, Trace, ranges
-from asyncgpu_tutor.commands.mlp.job import Array, Job, Shares, Side
 from asyncgpu_tutor.commands.mlp.pipeline import upload
-from asyncgpu_tutor.commands.mlp.ways import WAYS, Look, Run, several_streams
+from asyncgpu_tutor.commands.mlp.ways import WAYS, Array, Job, Run, several_streams
 from asyncgpu_tutor.data import MlpInputs
 from asyncgpu_tutor.run import current_policy
 
@@ -28,12 +27,12 @@ TRIES = 5  # recordings on a GPU, where no two are the same; the quickest counts
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What came of a run."""
+    """The results of a run, and its trace."""
 
     outputs: Array  # float32, shape (batches, samples)
-    # How many handles each weight had on each device: the most that were seen after batches were submitted.
-    in_flight: Shares
-    after: Shares  # the same when all batches were done, and what the way had prepared was gone
+    # How many handles each weight had: the most that were seen after batches were submitted.
+    in_flight: dict[str, int]
+    after: dict[str, int]  # the same when all was done, and what the way had prepared was gone
     trace: Trace  # of the batches alone
 
 
@@ -43,8 +42,8 @@ async def measured(job: Job, way: Callable[[Job], Run]) -> Outcome:
     A simulated device needs as little practice as it takes until the policy is at its first stream again. A
     GPU gets more, and several recordings, unless a profiler looks on: it is to see one run.
     """
-    turns = _turns(job)
-    if all(side.device.simulated for side in job.sides):
+    turns = job.streams // math.gcd(job.streams, len(job.batches))
+    if agt.current_device().simulated:
         return await _outcome(job, way, turns, 1)
     practice = math.ceil(PRACTICE / turns) * turns
     return await _outcome(job, way, practice, 1 if ranges.enabled() else TRIES)
@@ -52,20 +51,19 @@ async def measured(job: Job, way: Callable[[Job], Run]) -> Outcome:
 
 async def run_batches(batches: Iterable[Array], w0: DeviceArray, w1: DeviceArray) -> Outcome:
     """All batches at once, each as a task of its own, on streams of the current policy; no practice."""
-    side = Side(agt.current_device(), current_policy(), (w0, w1))
-    job = Job([agt.pin(batch) for batch in batches], [side], streams=1)
+    job = Job([agt.pin(batch) for batch in batches], (w0, w1), current_policy(), streams=1)
     return await _outcome(job, several_streams, 0, 1)
 
 
 async def traced(inputs: MlpInputs, how: str) -> Trace:
     """Run batches in one of the `WAYS`, on four streams of the current device, after practice."""
-    side = Side(agt.current_device(), agt.StreamPoolRoundRobin(4), await upload(inputs))
-    job = Job([agt.pin(batch) for batch in inputs.batches], [side], streams=4)
+    batches = [agt.pin(batch) for batch in inputs.batches]
+    job = Job(batches, await upload(inputs), agt.StreamPoolRoundRobin(4), streams=4)
     return (await measured(job, WAYS[how].start)).trace
 
 
 async def _outcome(job: Job, way: Callable[[Job], Run], practice: int, tries: int) -> Outcome:
-    in_flight: Shares = {}
+    in_flight: dict[str, int] = {}
 
     def look() -> None:
         for weight, count in job.shares().items():
@@ -73,13 +71,15 @@ async def _outcome(job: Job, way: Callable[[Job], Run], practice: int, tries: in
 
     # What the way has prepared is gone when this returns, and with it the handles that it had.
     outputs, trace = await _quickest(way(job), look, practice, tries)
-    job.synchronize()
+    agt.synchronize()
     return Outcome(outputs, in_flight, job.shares(), trace)
 
 
-async def _quickest(run: Run, look: Look, practice: int, tries: int) -> tuple[Array, Trace]:
+async def _quickest(
+    run: Run, look: Callable[[], None], practice: int, tries: int
+) -> tuple[Array, Trace]:
     for _ in range(practice):
-        await run(_nobody_looks)
+        await run(lambda: None)
     found: list[tuple[Array, Trace]] = []
     for _ in range(tries):
         with agt.record() as trace:
@@ -87,13 +87,3 @@ async def _quickest(run: Run, look: Look, practice: int, tries: int) -> tuple[Ar
         # These are copies, because a prepared batch writes to its array again in the next run.
         found.append((np.stack([np.array(output) for output in outputs]), trace))
     return min(found, key=lambda pair: pair[1].metrics().makespan)
-
-
-def _turns(job: Job) -> int:
-    """Runs until each device's policy is at its first stream again."""
-    counts = [len(job.numbers[place :: len(job.sides)]) for place in range(len(job.sides))]
-    return math.lcm(*[job.streams // math.gcd(job.streams, count) for count in counts])
-
-
-def _nobody_looks() -> None:
-    pass

@@ -1,4 +1,4 @@
-"""What a batch needs: ``relu(x @ w0 @ w1)`` as one lazy operation, and its larger relatives."""
+"""One batch: ``relu(x @ w0 @ w1)`` as one lazy operation, and its larger relatives."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ Host = npt.NDArray[np.float32]
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """What is computed, on the host."""
+    """A network and its batches, on the host."""
 
     inputs: MlpInputs  # batches, the weights W0 of the first hidden layer, and W1 of the output
     # Weights of further hidden layers, shape (dim, dim), each behind a ReLU of what comes before it.
     further: tuple[Host, ...] = ()
-    softmax: bool = False  # whether a softmax over the batch follows the last ReLU
-    tiled: bool = False  # whether the matrix products go through shared memory, tile by tile
+    softmax: bool = False  # a softmax over the batch follows the last ReLU
+    tiled: bool = False  # the matrix products go through shared memory, tile by tile
 
     @property
     def hidden(self) -> tuple[Host, ...]:
@@ -46,12 +46,9 @@ class Network:
     def deeper(inputs: MlpInputs, layers: int) -> tuple[Host, ...]:
         """Made-up weights for the hidden layers after the first, in the manner of `data.seed_inputs`.
 
-        With ``i`` the index into the flattened array and ``l`` the number of the layer, from 2 on::
-
-            w[i] = ((i + l) mod 11 - 5) / (2 dim)    and 1 more on the diagonal
-
-        So a layer hands on what it got, and adds something to it: values keep their size, and samples their
-        differences, through any number of layers. (With random weights all samples soon look the same.)
+        They are 1 on the diagonal, and little beside it. So a layer hands on what it got, and adds something
+        to it: values keep their size, and samples their differences, through any number of layers. With
+        random weights all samples would soon look the same.
         """
         dim = inputs.dim
         i = np.arange(dim * dim).reshape(dim, dim)
@@ -61,18 +58,14 @@ class Network:
         )
 
 
-def upload(inputs: MlpInputs) -> DeviceOp[tuple[DeviceArray, DeviceArray]]:
+def upload(inputs: MlpInputs) -> DeviceOp[tuple[DeviceArray, ...]]:
     """The weights on the device, as shared handles: one copy serves any number of batches."""
-    return agt.zip(_uploaded("W0", inputs.w0), _uploaded("W1", inputs.w1))
+    return upload_network(Network(inputs))
 
 
 def upload_network(network: Network) -> DeviceOp[tuple[DeviceArray, ...]]:
     """As `upload`, for any number of layers."""
-    return agt.zip(*[_uploaded(name, weight) for name, weight in network.weights])
-
-
-def _uploaded(name: str, weight: Host) -> DeviceOp[DeviceArray]:
-    return agt.h2d(agt.pin(weight), name).share()
+    return agt.zip(*[agt.h2d(agt.pin(w), name).share() for name, w in network.weights])
 
 
 def forward(x: Host, w0: DeviceArray, w1: DeviceArray) -> DeviceOp[Host]:
@@ -94,39 +87,19 @@ def forward(x: Host, w0: DeviceArray, w1: DeviceArray) -> DeviceOp[Host]:
     DeviceOp
         Yields ``relu(x @ w0 @ w1)``, float32, shape (samples,).
     """
-    samples, hidden = x.shape[0], w0.shape[1]
-
-    def stages(handles: tuple[DeviceArray, ...]) -> DeviceOp[DeviceArray]:
-        batch, hidden, output = handles
-        return (
-            _gemm(batch, w0, hidden)
-            .and_then(lambda done: _matvec(done, w1, output))
-            .and_then(_relu)
-        )
-
-    inputs = agt.zip(
-        agt.h2d(x, "input"),
-        agt.zeros((samples, hidden), name="hidden"),
-        agt.zeros(samples, name="output"),
-    )
-    return inputs.and_then(stages).and_then(agt.d2h)
+    return network_forward(x, (w0, w1))
 
 
 def network_forward(
     x: Host, weights: Sequence[DeviceArray], *, softmax: bool = False, tiled: bool = False
 ) -> DeviceOp[Host]:
-    """As `forward`, for any number of hidden layers.
+    """As `forward`, for any number of hidden layers, with a ReLU between two of them.
 
     Each function below runs when the operation is submitted, long before the stage before it has been
-    computed: it gets handles, and passes on what the later stages need.
-
-    The weights are shared: those of the hidden layers, each of shape (inputs, outputs), and last those of the
-    output, of shape (inputs,). There is a ReLU between two hidden layers, and one after the output. For
-    `softmax` and `tiled` see `Network`.
+    computed: it gets handles, and passes on what the later stages need. For `softmax` and `tiled` see
+    `Network`.
     """
     *hidden_weights, w1 = weights
-    if len(hidden_weights) == 1 and not (softmax or tiled):
-        return forward(x, hidden_weights[0], w1)
     samples = x.shape[0]
     buffers = [agt.zeros((samples, w.shape[1]), name="hidden") for w in hidden_weights]
 
@@ -145,7 +118,7 @@ def network_forward(
 
 
 def _gemm(
-    source: DeviceArray, weight: DeviceArray, target: DeviceArray, tiled: bool = False
+    source: DeviceArray, weight: DeviceArray, target: DeviceArray, tiled: bool
 ) -> DeviceOp[DeviceArray]:
     m, k = source.shape
     n = weight.shape[1]

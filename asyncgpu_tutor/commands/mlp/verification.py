@@ -1,4 +1,4 @@
-"""Doubts about a run."""
+"""Checks of a run: its values against a reference in float64, and its handles."""
 
 from __future__ import annotations
 
@@ -18,16 +18,13 @@ Doubles = npt.NDArray[np.float64]
 
 
 def output_ok(output: npt.NDArray[Any], softmax: bool = False) -> bool:
-    """Whether the last kernel ran: no value is negative (or NaN), and after a softmax they add up to 1.
-
-    It shows that, and no more.
-    """
+    """True if the last kernel ran: no value is negative or NaN, and after a softmax they add up to 1."""
     fine = bool(np.all(output >= 0))
     return fine and (not softmax or abs(float(output.sum(dtype=np.float64)) - 1) < 1e-3)
 
 
 def reference(network: Network) -> Doubles:
-    """What the batches should come to: the same in float64, shape (batches, samples)."""
+    """The right outputs, computed in float64, shape (batches, samples)."""
     scores, _ = _scores(network)
     return _softmax(scores) if network.softmax else scores
 
@@ -37,16 +34,12 @@ def rounding_bound(network: Network) -> Doubles:
 
     Each element of a product ``a @ b`` of length k is off by at most ``g(k) |a| |b|``, where
     ``g(k) = k u / (1 - k u)`` and ``u = 2**-24``, and by ``e |b|`` more if a is off by e (N. Higham, Accuracy
-    and Stability of Numerical Algorithms, 2nd edition, sections 3.1 and 3.5). It holds with and without fused
-    multiply-add, and a ReLU moves no two numbers further apart.
+    and Stability of Numerical Algorithms, 2nd edition, sections 3.1 and 3.5). Behind several layers such a
+    worst case would allow anything, so there it is ``g(8 sqrt(k))``, and errors add up by their squares,
+    because rounding errors have no common sign (N. Higham and T. Mary, SIAM J. Sci. Comput. 41, 2019).
 
-    Behind several layers such a worst case would allow anything. There it is ``g(8 sqrt(k))``, and errors add
-    up as independent ones do, by their squares: rounding errors have no common sign (N. Higham and T. Mary, A
-    New Approach to Probabilistic Rounding Error Analysis, SIAM J. Sci. Comput. 41, 2019).
-
-    Where all scores of a batch are off by at most e, each power and their sum change by at most a factor of
-    ``exp(e)``, so a softmax by ``exp(2 e)``. Its own rounding adds to that: the sum, and twice an ``expf``
-    whose argument is rounded.
+    If all scores of a batch are off by at most e, their softmax is off by a factor of at most ``exp(2 e)``.
+    Its own rounding adds to that: the sum, and twice an ``expf`` whose argument is rounded.
     """
     scores, off = _scores(network)
     if not network.softmax:
@@ -59,7 +52,7 @@ def rounding_bound(network: Network) -> Doubles:
 
 
 def _scores(network: Network) -> tuple[Doubles, Doubles]:
-    """What comes before a softmax, and how far float32 may be off there."""
+    """The values before a softmax, and how far float32 may be off there."""
     values = network.inputs.batches.astype(np.float64)
     off = np.zeros_like(values)
     deep = bool(network.further)
@@ -88,7 +81,7 @@ def _gamma(terms: Any) -> Any:
 
 
 def verify(network: Network, outcome: Outcome) -> list[str]:
-    """What is wrong with a run, in words; empty if nothing is."""
+    """Say what is wrong with a run; the list is empty if nothing is."""
     problems: list[str] = []
     expected, allowed = reference(network), rounding_bound(network)
     for number, output in enumerate(outcome.outputs):
@@ -105,19 +98,12 @@ def verify(network: Network, outcome: Outcome) -> list[str]:
                 f"elements; the first is element {first}, {output[first]:.6g} instead of "
                 f"{expected[number, first]:.6g} (allowed: {allowed[number, first]:.1g})"
             )
-    return problems + _leaks(outcome)
-
-
-def _leaks(outcome: Outcome) -> list[str]:
-    """Handles to weights that nobody should have."""
-    problems: list[str] = []
     most = len(outcome.outputs) + 1
-    for (device, name), after in outcome.after.items():
-        where = f"{name} on {device}" if len({device for device, _ in outcome.after}) > 1 else name
-        during = outcome.in_flight[device, name]
+    for name, after in outcome.after.items():
+        during = outcome.in_flight[name]
         # A GPU may be done with a batch before the next is submitted, so only the most is certain.
         if during > most:
-            problems.append(f"{where} had {during} handles in flight, where {most} are the most")
+            problems.append(f"{name} had {during} handles in flight, where {most} are the most")
         if after != 1:
-            problems.append(f"{where} has {after} handles after the last batch, and should have 1")
+            problems.append(f"{name} has {after} handles after the last batch, and should have 1")
     return problems

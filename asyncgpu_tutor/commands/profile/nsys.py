@@ -1,11 +1,10 @@
-"""Finding Nsight Systems, and running a program of the course under it."""
+"""Finding Nsight Systems, and running a program under it."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -52,15 +51,10 @@ def find() -> Path:
     raise UsageError(ADVICE)
 
 
-def ours(*arguments: str) -> list[str]:
-    """The command line of one of this package's commands."""
-    return [sys.executable, "-m", "asyncgpu_tutor", *arguments]
-
-
 def profile(program: Sequence[str], report: Path, *, shown: bool) -> Path:
     """Run a command under the profiler, with NVTX ranges and CUDA events; returns its ``.nsys-rep``.
 
-    What is somebody's own program is `shown`: one sees what it prints, and it takes as long as it does.
+    Your own program is `shown`: you see its output, and there is no limit to its time.
     Raises `UsageError` if nsys is missing, or fails.
     """
     target = report.with_suffix(".nsys-rep")

@@ -1,8 +1,9 @@
-"""``asyncgpu-tutor profile``: run a program under Nsight Systems, or read a file, and say what it shows."""
+"""``asyncgpu-tutor profile``: run a program under Nsight Systems, or read a file, and report on it."""
 
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
 from asyncgpu_tutor import Trace, analyse
@@ -10,6 +11,7 @@ from asyncgpu_tutor.commands.profile import nsys
 from asyncgpu_tutor.errors import UsageError
 
 OURS = "record"  # the range that agt.record() leaves in a profile
+MLP = ("mlp", "--how", "streams", "--dim", "256", "--device", "cuda")
 _PICTURES = (".png", ".pdf", ".svg")
 
 
@@ -20,14 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "command",
         nargs="*",
         metavar="-- COMMAND",
-        help="what to profile, such as -- python my.py; without it, the MLP of the course",
-    )
-    add("--dim", type=int, default=256, help="size of the MLP that is profiled (256)")
-    add("--streams", type=int, default=4, help="how many streams it has (4)")
-    add(
-        "--program",
-        metavar="NAME",
-        help="profile this program of the course instead (record-course --list)",
+        help="what to profile, such as -- python my.py; without it, the MLP of the course at dim 256",
     )
     add(
         "--from",
@@ -78,10 +73,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check(args: argparse.Namespace) -> None:
-    """What cannot work is said before a program runs, and not after it."""
-    if args.command and (args.source or args.program):
-        other = "--from" if args.source else "--program"
-        raise UsageError(f"{other} and a command were given; choose one of them")
+    """Refuse what cannot work before a program runs, and not after it."""
+    if args.command and args.source:
+        raise UsageError("--from and a command were given; choose one of them")
     if args.within and args.whole:
         raise UsageError("--within and --whole were given; choose one of them")
     if args.limit < 1:
@@ -100,7 +94,7 @@ def _check(args: argparse.Namespace) -> None:
 
 
 def _window(text: str | None) -> tuple[float | None, float | None] | None:
-    """FROM:TO in us, each of which may be left out."""
+    """The times of FROM:TO in us, each of which may be left out."""
     if text is None:
         return None
     first, colon, second = text.partition(":")
@@ -139,13 +133,7 @@ def _profiled(args: argparse.Namespace) -> Path:
     nsys.find()  # raises now, and not after a run of some seconds
     args.out = args.out or Path("profile")
     args.out.mkdir(parents=True, exist_ok=True)
-    if args.command:
-        command = list(args.command)
-    elif args.program:
-        command = nsys.ours("record-course", "--only", args.program, "--tries", "1")
-    else:
-        sizes = ("--dim", str(args.dim), "--streams", str(args.streams))
-        command = nsys.ours("mlp", "--how", "streams", *sizes, "--device", "cuda")
+    command = list(args.command) or [sys.executable, "-m", "asyncgpu_tutor", *MLP]
     print(f"Profiling {' '.join(command)} ...", flush=True)
     report = nsys.profile(command, args.out / "report", shown=bool(args.command))
     print(f"Report: {report}")
@@ -153,12 +141,9 @@ def _profiled(args: argparse.Namespace) -> Path:
 
 
 def _of_export(source: Path, args: argparse.Namespace) -> Trace:
-    """What was asked for; else what agt.record() has marked, if anything; else everything."""
-    wanted = args.within or args.program
-    if args.whole:
-        return Trace.from_nsys(source, limit=args.limit)
-    if wanted:
-        return Trace.from_nsys(source, within=wanted, limit=args.limit)
+    """Load the range that was asked for; else what agt.record() has marked, if anything; else all."""
+    if args.whole or args.within:
+        return Trace.from_nsys(source, within=args.within, limit=args.limit)
     try:
         trace = Trace.from_nsys(source, within=OURS, limit=args.limit)
     except UsageError as error:

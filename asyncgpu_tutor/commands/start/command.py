@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--copy-only", action="store_true", help="bring the files, and open nothing"
     )
     parser.add_argument(
-        "--no-browser", action="store_true", help="print the address in place of opening it"
+        "--no-browser", action="store_true", help="print the address instead of opening it"
     )
     parser.add_argument(
         "--port", type=int, help="of the server, if not the first free one from 8888"
@@ -52,6 +52,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Bring the course and open it; the exit code of JupyterLab's end, 0."""
+    if args.port is not None and not 1 <= args.port <= 65535:
+        raise UsageError(f"--port {args.port} was given, and a port is a number from 1 to 65535")
     folder = _folder(args.folder)
     if args.copy_only:
         return 0

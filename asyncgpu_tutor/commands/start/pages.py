@@ -10,14 +10,14 @@ from asyncgpu_tutor.errors import UsageError
 
 PARTS = ("notebooks", "solutions", "docs")
 FIRST_PAGE = "notebooks/00_start_here.ipynb"
-# What a learner's work leaves behind where somebody has worked in the pages themselves.
+# A learner's work leaves these behind where somebody has worked in the pages themselves.
 NOT_OURS = shutil.ignore_patterns("progress*.json", ".*", "__pycache__")
 
 PACKAGE = Path(__file__).resolve().parents[2]
 
 
 class Brought(NamedTuple):
-    """What `bring` has done: files that are new in the folder, and files that it has left as they were."""
+    """The files that `bring` has copied into the folder, and those that it has left as they were."""
 
     new: list[Path]
     kept: list[Path]
@@ -65,5 +65,10 @@ def _bring(source: Path, target: Path, folder: Path, found: Brought) -> None:
         elif there.exists():
             found.kept.append(there.relative_to(folder))
         else:
-            shutil.copyfile(here, there)
+            half = there.with_name(f".{name}.part")  # what a full disk cuts off is no page
+            try:
+                shutil.copyfile(here, half)
+                half.replace(there)
+            finally:
+                half.unlink(missing_ok=True)
             found.new.append(there.relative_to(folder))

@@ -24,9 +24,8 @@ from asyncgpu_tutor.devices.cuda.journal import Journal, open_recorder
 from asyncgpu_tutor.devices.cuda.packing import Packer
 from asyncgpu_tutor.devices.cuda.prepared_and_graphs import CupyReplay
 from asyncgpu_tutor.devices.cuda.stream import CupyEvent, CupyStream
-from asyncgpu_tutor.devices.cuda.textures import CupyTexture
 from asyncgpu_tutor.devices.cuda.transfers import D2D, D2H, H2D, TRANSFERS, address
-from asyncgpu_tutor.devices.cuda_source import TextureForm, read_signature
+from asyncgpu_tutor.devices.cuda_source import read_signature
 from asyncgpu_tutor.devices.event_loop import turn_given, turn_is_due
 from asyncgpu_tutor.devices.protocol import (
     USUAL_LIMITS,
@@ -237,13 +236,12 @@ class CupyDevice:
             try:
                 return self._pool.malloc(size * BLOCK)
             except cupy.cuda.memory.OutOfMemoryError:
-                self._free_blocks()
+                for blocks in list(
+                    self._blocks.values()
+                ):  # other threads may ask for new sizes meanwhile
+                    blocks.clear()
+                self._pool.free_all_blocks()
                 return self._pool.malloc(size * BLOCK)
-
-    def _free_blocks(self) -> None:
-        for blocks in list(self._blocks.values()):  # other threads may ask for new sizes meanwhile
-            blocks.clear()
-        self._pool.free_all_blocks()
 
     def adopt_array(self, foreign: object) -> tuple[Memory, tuple[int, ...], np.dtype[Any]] | None:
         """Memory, shape and dtype of another library's array."""
@@ -335,28 +333,6 @@ class CupyDevice:
     ) -> None:
         """Copy within the device."""
         self._copy("d2d", target.ptr, source.ptr, nbytes, D2D, stream)
-
-    def texture(self, source: Memory, form: TextureForm, name: str, stream: Stream) -> Memory:
-        """A CUDA array or linear memory of its own, and a copy to there; see `Device.texture`."""
-        mine, linear = self.own(stream), None
-        if form.memory == "linear":
-            linear = self.malloc(form.nbytes, name, stream)
-        with guarded(f"making the texture {name!r}"), self.active():
-            # Made before anything is enqueued: where that is refused, nothing is under way to its memory.
-            # That is of no pool, so what the pools hold may be what it lacks.
-            try:
-                made = CupyTexture(self, name, form, linear)
-            except CUDA_ERRORS:
-                self._free_blocks()
-                made = CupyTexture(self, name, form, linear)
-            args = source, mine.cupy
-            if linear is not None:
-                self.copy_from_device_async(linear, source, form.nbytes, stream)
-            elif (journal := self.journal) is not None:
-                journal.call("d2d", "d2d", mine, {"bytes": form.nbytes}, made.fill, args)
-            else:
-                made.fill(*args)
-        return made
 
     def _copy(
         self, name: str, to: int, origin: int, nbytes: int, kind: int, stream: Stream

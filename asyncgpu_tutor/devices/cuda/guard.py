@@ -37,7 +37,7 @@ def guarded(what: str) -> Generator[None]:
 
 def translated(error: BaseException, what: str) -> AsyncGpuError:
     """Our error for one of CUDA's, which came up in `what`."""
-    # The others are what CUDA itself says where memory comes from no pool: a texture's, or a module's.
+    # The others are what CUDA itself says where memory comes from no pool, such as a module's.
     if isinstance(error, memory.OutOfMemoryError) or re.search(
         "cudaErrorMemoryAllocation|CUDA_ERROR_OUT_OF_MEMORY", str(error)
     ):

@@ -33,7 +33,7 @@ def _letter(parameter: Parameter) -> str:
 
 def _passed(index: int, parameter: Parameter) -> str:
     """The argument as it is written: an address in place of memory."""
-    if parameter.pointer or parameter.texture:
+    if parameter.pointer:
         return f"p{index}.ptr"
     return f"p{index}.tobytes()" if parameter.record is not None else f"p{index}"
 

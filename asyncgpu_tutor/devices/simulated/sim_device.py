@@ -11,7 +11,6 @@ from typing import Any, cast
 import numpy as np
 
 import simgpu
-from asyncgpu_tutor.devices.cuda_source import TextureForm
 from asyncgpu_tutor.devices.protocol import (
     NULL,
     USUAL_LIMITS,
@@ -192,11 +191,6 @@ class SimDevice(simgpu.Device):
     def map_host(self, host: HostBuffer, name: str) -> SimMemory:
         """The memory of a whole pinned array, as a kernel sees it."""
         return cast(SimMemory, super().map_host(host, name))
-
-    @translated
-    def texture(self, source: object, form: TextureForm, name: str, stream: object) -> SimMemory:
-        """A copy in memory of its own, which is only read; see `Device.texture`."""
-        return cast(SimMemory, super().texture(source, form, name, stream))
 
     @translated
     def variable(self, function: object, name: str, nbytes: int) -> SimMemory:

@@ -1,4 +1,4 @@
-"""From the syntax tree to closures that compute values.
+"""Compile the syntax tree to closures that compute values.
 
 For each node of the tree there is a function that takes the `Context` and the node. That of an expression
 gives an `Expr`, that of a statement a closure. They are found by the node's class, in the tables at the ends

@@ -70,9 +70,9 @@ def _assign(c: Context, node: Assign, used: bool) -> Expr:
 
 
 def _ahead(c: Context, by: Expr) -> Evaluate:
-    """What computes a value that from then on is at hand, since `x += f()` may change `x` in `f`.
+    """Compute a value and keep it in a slot, because `x += f()` may change `x` in `f`.
 
-    C++17 has the right side go first, and where it changes nothing that makes no difference.
+    C++17 computes the right side first, and where that changes nothing the order makes no difference.
     """
     slot, evaluate = c.new_slot(), by.run
 

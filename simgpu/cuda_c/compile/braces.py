@@ -17,7 +17,7 @@ from simgpu.cuda_c.types import UINT, Array, CType, Pointer, Scalar, Struct, lea
 
 
 def converted(c: Context, node: Expression, ctype: CType, at: Position) -> Expr:
-    """What is assigned or returned where a `ctype` is wanted; a bare list makes one."""
+    """Compile what is assigned or returned where a `ctype` is wanted; a bare list makes one."""
     if isinstance(node, Braces) and node.type is None:
         return listed(c, node, ctype)
     return convert(c, c.expression(node), ctype, at)

@@ -18,11 +18,7 @@ from simgpu.cuda_c.compile.conversions import convert, decay, value
 from simgpu.cuda_c.compile.overloads import choose
 from simgpu.cuda_c.compile.places import as_base, place_of
 from simgpu.cuda_c.compile.record import Bind, Declare, Followed
-from simgpu.cuda_c.compile.rooms import (
-    bind_reference,
-    parameter_entry,
-    zero_of,
-)
+from simgpu.cuda_c.compile.rooms import bind_reference, parameter_entry, zero_of
 from simgpu.cuda_c.compile.statements import ADDRESS, closing, sequence
 from simgpu.cuda_c.compile.storage import LOST, assigned, begin, read_memory, use
 from simgpu.cuda_c.compile.type_names import (
@@ -318,7 +314,7 @@ def _refer(out: Expr, returned: list[Expr], run: Evaluate) -> None:
 def _inside(
     c: Context, known: Class, this: Expr | None, function: ast.Function, entry: list[Execute]
 ) -> Scope:
-    """What names mean in a member function: members of its object, then what belongs to the class."""
+    """Make the scope of a member function: members of its object, then what belongs to the class."""
     scope = Scope(known.scope)
     scope.names[INSIDE] = known
     if this is None:
@@ -414,13 +410,8 @@ def _expanded(
         begin(t, m, slot, unset)
         fell_off = body(t, m)
         if fell_off is not None and not void:
-            t.fault(
-                UninitialisedReadError,
-                at,
-                int(fell_off.index[0]),
-                f"reaches the end of '{name}', which returns no value there",
-                array=name,
-            )
+            text = f"reaches the end of '{name}', which returns no value there"
+            t.fault(UninitialisedReadError, at, int(fell_off.index[0]), text, array=name)
         return t.slots[slot]
 
     return run

@@ -32,7 +32,7 @@ N = TypeVar("N", bound=Node)
 
 @dataclass(frozen=True)
 class Rules:
-    """What compiles a node, by its class. For expressions, also whether the value is wanted.
+    """The functions that compile nodes, by class. Those of expressions are told whether the value is used.
 
     Attributes
     ----------
@@ -122,8 +122,6 @@ class Context:
     summing: list[Sum | None] | None = None
     # The variable of each write that has been compiled so far, None where memory is written.
     written: list[Variable | None] = field(default_factory=list[Variable | None])
-    # Slots of the counters of the loops around, innermost last, and whether loads may be done ahead in them.
-    counters: dict[int, bool] = field(default_factory=dict[int, bool])
     frame: Frame = field(default_factory=Frame)
     ranks: Ranks = field(default_factory=Ranks)
     sites: list[Site] = field(default_factory=list[Site])  # all loads and stores
@@ -154,7 +152,7 @@ class Context:
         self.source.unsupported(at, message)
 
     def elsewhere(self, name: str) -> str:
-        """Where a name that is not known may come from: the host's code, or a header that is not at hand."""
+        """Say where an unknown name may come from: the host's code, or a header that was not found."""
         if name in self.text.aside:
             return f": {self.text.aside[name]} has it for the host"
         if self.text.missing:
@@ -177,18 +175,18 @@ class Context:
         return self.rules.statements[type(node)](self, node)
 
     def class_of(self, ctype: CType) -> Class | None:
-        """What belongs to a type, if it is a struct of the file's own."""
+        """Look up what belongs to a type, if it is a struct of the file's own."""
         return self.classes.get(ctype) if isinstance(ctype, Struct) else None
 
     def constructs(self, ctype: CType) -> bool:
-        """Whether making a value, or each element of an array, takes more than its members' values."""
+        """Tell whether a constructor has to run for a value, or for each element of an array."""
         while isinstance(ctype, Array):
             ctype = ctype.element
         known = self.class_of(ctype)
         return known is not None and known.constructs
 
     def derives(self, ctype: CType, base: CType) -> bool:
-        """Whether a struct is derived from another one, however far."""
+        """Tell whether a struct is derived from another one, directly or not."""
         known = self.class_of(ctype)
         while known is not None and known.base is not None:
             known = known.base
@@ -197,7 +195,7 @@ class Context:
         return False
 
     def lives_in_memory(self, ctype: CType) -> bool:
-        """Whether a variable of a type cannot be kept in registers."""
+        """Tell whether a variable of a type cannot be kept in registers."""
         known = self.class_of(ctype)
         return needs_memory(ctype) or (known is not None and known.exposes)
 

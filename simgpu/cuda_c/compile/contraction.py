@@ -35,7 +35,7 @@ class Ranks:
         return self._block + self._loads
 
     def branch(self) -> None:
-        """What follows is another basic block."""
+        """Begin another basic block."""
         self._block += 1 << 16
         self._loads = 0
 

@@ -22,7 +22,6 @@ from simgpu.cuda_c.types import (
     BOOL,
     HALF,
     INT,
-    TEXTURE,
     ULLONG,
     VOID,
     Array,
@@ -39,7 +38,7 @@ from simgpu.cuda_c.types import (
 
 
 def nodes(parts: Iterable[Expr]) -> tuple[Node, ...]:
-    """What the record calls these expressions."""
+    """The nodes of these expressions in the record."""
     return tuple(part.node for part in parts)
 
 
@@ -121,7 +120,6 @@ def convert(c: Context, expr: Expr, target: CType, at: Position, explicit: bool 
 
 def _convert_scalar(c: Context, expr: Expr, source: Scalar, target: Scalar, at: Position) -> Expr:
     change = converter(source, target)
-    c.follows |= TEXTURE in (source, target)  # a number from anywhere, or for anything
     if change is None and expr.constant is not None:
         return Expr(target, expr.run, at, expr.node, expr.constant, rank=expr.rank)
     free = change is None or BOOL in (source, target) or expr.constant is not None

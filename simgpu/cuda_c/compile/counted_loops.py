@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
-from simgpu.cuda_c.compile.kept_addresses import recall, remember
 from simgpu.cuda_c.compile.typed import Evaluate
 from simgpu.cuda_c.compile.variables import Variable
 from simgpu.cuda_c.lockstep.masks import Mask
@@ -17,7 +14,7 @@ from simgpu.cuda_c.lockstep.team import Team
 from simgpu.cuda_c.lockstep.values import varies
 from simgpu.cuda_c.memory import access
 from simgpu.cuda_c.syntax import ast
-from simgpu.cuda_c.types import Scalar, Struct
+from simgpu.cuda_c.types import Scalar
 
 LEAST = 4  # turns for which it is worth it to compute them at once
 _CALLS = {"__ldg", "expf", "__expf", "fabsf", "sqrtf", "fmaxf", "fminf", "fmaf", "__fmaf_rn"}
@@ -41,7 +38,7 @@ def counted(node: ast.For) -> str | None:
 
 
 def plain(node: ast.Expression, memory: bool = True) -> bool:
-    """Whether an expression has no effect, and is computed lane by lane; without `memory`, from registers."""
+    """Tell whether each lane computes an expression without effects; without `memory`, from registers."""
     for item in ast.parts_of(node):
         if not isinstance(item, _PLAIN) or (not memory and isinstance(item, ast.Index | ast.Call)):
             return False
@@ -63,41 +60,17 @@ class Turns:
 
 
 class Counter:
-    """What counts the turns of a loop, in a register, by the same step in each.
+    """A variable in a register that counts the turns of a loop, by the same step in each."""
 
-    `read` are the variables that its test and its step look at, if they are known.
-    """
-
-    def __init__(
-        self, variable: Variable, test: Evaluate, step: Evaluate, read: Sequence[Variable] | None
-    ) -> None:
+    def __init__(self, variable: Variable, test: Evaluate, step: Evaluate) -> None:
         self.slot = variable.slot
         assert isinstance(variable.type, Scalar)
         self._kind = variable.type
         self._test = test
         self._step = step
-        self._pick = None
-        if read is not None and not any(
-            v.memory or isinstance(v.type, Struct) or (v.unset and v is not variable) for v in read
-        ):
-            self._pick = itemgetter(self.slot, *(v.slot for v in read), self.slot)
 
     def turns(self, t: Team, m: Mask, most: int) -> Turns | None:
-        """The next turns of all lanes of a mask, so many at most; None if they are not known.
-
-        They are looked up, if the loop was here before: what it is asked for is the same then.
-        """
-        if self._pick is None:
-            return self._turns(t, m, most)
-        values = self._pick(t.slots)
-        out: Turns | None = recall(t, self, m, values)
-        if out is None:
-            out = self._turns(t, m, most)
-            if not varies(t.slots[self.slot]):
-                remember(t, self, m, values, out)
-        return out
-
-    def _turns(self, t: Team, m: Mask, most: int) -> Turns | None:
+        """The next turns that all lanes of a mask take, at most so many; None if they are not known."""
         slot = self.slot
         start: Any = t.slots[slot]
         self._step(t, m)

@@ -5,19 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from simgpu.cuda_c import types
+from simgpu.cuda_c.compile import rooms
 from simgpu.cuda_c.compile.braces import converted, initialise
 from simgpu.cuda_c.compile.constants import evaluated
 from simgpu.cuda_c.compile.context import CompileStatement, Context
 from simgpu.cuda_c.compile.conversions import convert, decay
 from simgpu.cuda_c.compile.places import place_of
 from simgpu.cuda_c.compile.record import Declare
-from simgpu.cuda_c.compile.rooms import (
-    bind_reference,
-    first_value,
-    local_memory,
-    nothing,
-    zero_of,
-)
 from simgpu.cuda_c.compile.storage import begin, forget, put, spread
 from simgpu.cuda_c.compile.type_names import (
     array_type,
@@ -26,44 +21,14 @@ from simgpu.cuda_c.compile.type_names import (
     top_const,
     top_volatile,
 )
-from simgpu.cuda_c.compile.typed import (
-    Binding,
-    Class,
-    Execute,
-    Expr,
-    Number,
-    TypeBinding,
-)
+from simgpu.cuda_c.compile.typed import Binding, Class, Execute, Expr, Number, TypeBinding
 from simgpu.cuda_c.compile.variables import Variable
 from simgpu.cuda_c.lockstep.masks import Mask
 from simgpu.cuda_c.lockstep.team import Team
 from simgpu.cuda_c.memory.pointers import Ptr
 from simgpu.cuda_c.memory.shared_region import SharedRegion
-from simgpu.cuda_c.syntax.ast import (
-    Assign,
-    Braces,
-    Declaration,
-    Declarator,
-    Expression,
-    Name,
-    Statement,
-    StructDef,
-    parts_of,
-)
+from simgpu.cuda_c.syntax import ast
 from simgpu.cuda_c.text.source import Position
-from simgpu.cuda_c.types import (
-    Array,
-    CType,
-    FunctionPointer,
-    Pointer,
-    Scalar,
-    Struct,
-    Void,
-    align_of,
-    leaves,
-    size_of,
-    spelled,
-)
 
 
 def _enter(c: Context, name: str, binding: Binding, at: Position) -> None:
@@ -73,24 +38,24 @@ def _enter(c: Context, name: str, binding: Binding, at: Position) -> None:
     c.steps.append(Declare(binding if isinstance(binding, Variable) else None))
 
 
-def _declaration(c: Context, node: Declaration) -> Execute:
+def _declaration(c: Context, node: ast.Declaration) -> Execute:
     if "typedef" in node.storage:
         for item in node.items:
             _enter(
                 c, item.name, TypeBinding(array_type(c, resolve(c, item.type), item.dims)), item.at
             )
-        return nothing
+        return rooms.nothing
     parts: list[Execute] = []
     for item in node.items:
         with c.piece(item.at.line) as piece:
             piece.declares = True
             part = _declarator(c, item, node.storage)
-        if part is not nothing:
+        if part is not rooms.nothing:
             parts.append(_charging(piece.point, part))
     if len(parts) == 1:
         return parts[0]
     if not parts:
-        return nothing
+        return rooms.nothing
 
     def run(t: Team, m: Mask) -> Mask | None:
         for part in parts:
@@ -108,22 +73,22 @@ def _charging(point: int, part: Execute) -> Execute:
     return run
 
 
-def _struct(c: Context, node: StructDef) -> Execute:
+def _struct(c: Context, node: ast.StructDef) -> Execute:
     if node.name in c.scope.names:
         c.fail(node.at, f"'{node.name}' has already been declared in this scope")
     declare_type(c, node)
-    return nothing if node.variables is None else _declaration(c, node.variables)
+    return rooms.nothing if node.variables is None else _declaration(c, node.variables)
 
 
-def _declarator(c: Context, item: Declarator, storage: set[str]) -> Execute:
+def _declarator(c: Context, item: ast.Declarator, storage: set[str]) -> Execute:
     if item.type.base == "auto":
         return _auto(c, item)
     ctype = resolve(c, item.type)
     const, volatile = top_const(item.type), top_volatile(item.type)
-    if isinstance(ctype, Void):
+    if isinstance(ctype, types.Void):
         c.fail(item.at, f"'{item.name}' cannot be void")
-    if isinstance(ctype, Struct) and not ctype.size:
-        c.fail(item.at, f"'{spelled(ctype)}' is declared, and not defined in this file")
+    if isinstance(ctype, types.Struct) and not ctype.size:
+        c.fail(item.at, f"'{types.spelled(ctype)}' is declared, and not defined in this file")
     if "__shared__" in storage:
         return shared_variable(c, item, ctype, storage, volatile)
     if "__constant__" in storage or "__device__" in storage:
@@ -132,14 +97,14 @@ def _declarator(c: Context, item: Declarator, storage: set[str]) -> Execute:
         return _reference(c, item, ctype, const)
     if "static" in storage and not const:
         c.unsupported(item.at, "static variables in functions are not supported")
-    if item.init is None and (item.dims or isinstance(ctype, Array)) and c.constructs(ctype):
-        item = replace(item, init=Braces(at=item.at, items=[]))
-    if isinstance(ctype, Array):  # under a name of its own
+    if item.init is None and (item.dims or isinstance(ctype, types.Array)) and c.constructs(ctype):
+        item = replace(item, init=ast.Braces(at=item.at, items=[]))
+    if isinstance(ctype, types.Array):  # under a name of its own
         return _in_memory(c, item, array_type(c, ctype, item.dims, const), const, volatile)
     if item.dims:
         return _array(c, item, ctype, const, volatile)
     known = c.class_of(ctype)
-    direct = item.init is None or isinstance(item.init, Braces)
+    direct = item.init is None or isinstance(item.init, ast.Braces)
     if known is not None and known.constructs and direct and known.takes_over(item.init):
         return _object(c, item, known, const)
     if item.init is not None and not const and _mentions(item.init, item.name):
@@ -156,16 +121,16 @@ def _declarator(c: Context, item: Declarator, storage: set[str]) -> Execute:
     return _unset(c, item, ctype)
 
 
-def _mentions(value: Expression, name: str) -> bool:
-    return any(isinstance(node, Name) and node.name == name for node in parts_of(value))
+def _mentions(value: ast.Expression, name: str) -> bool:
+    return any(isinstance(node, ast.Name) and node.name == name for node in ast.parts_of(value))
 
 
-def _own_value(c: Context, item: Declarator, storage: set[str]) -> Execute:
+def _own_value(c: Context, item: ast.Declarator, storage: set[str]) -> Execute:
     """A variable that its own value mentions: it is known from the `=` on, and has no value yet."""
     assert item.init is not None
     begin = _declarator(c, replace(item, init=None), storage)
-    name = Name(at=item.at, name=item.name)
-    giving = c.expression(Assign(at=item.at, op="", target=name, value=item.init), False).run
+    name = ast.Name(at=item.at, name=item.name)
+    giving = c.expression(ast.Assign(at=item.at, op="", target=name, value=item.init), False).run
 
     def run(t: Team, m: Mask) -> Mask | None:
         begin(t, m)
@@ -175,15 +140,15 @@ def _own_value(c: Context, item: Declarator, storage: set[str]) -> Execute:
     return run
 
 
-def _object(c: Context, item: Declarator, known: Class, const: bool) -> Execute:
+def _object(c: Context, item: ast.Declarator, known: Class, const: bool) -> Execute:
     """A struct that is made in its place, by its constructor."""
-    ctype, items = known.type, item.init.items if isinstance(item.init, Braces) else []
+    ctype, items = known.type, item.init.items if isinstance(item.init, ast.Braces) else []
     arguments = [place_of(c, one) for one in items]
     if c.lives_in_memory(ctype) or item.name in c.frame.addressed:
         begin = _in_memory(c, replace(item, init=None), ctype, False, False)
     else:
         begin = _unset(c, item, ctype)
-    place = place_of(c, Name(at=item.at, name=item.name))
+    place = place_of(c, ast.Name(at=item.at, name=item.name))
     making = c.rules.construct(c, known, arguments, item.at, place).run
     variable = c.scope.names[item.name]
     assert isinstance(variable, Variable)
@@ -200,42 +165,42 @@ def _object(c: Context, item: Declarator, known: Class, const: bool) -> Execute:
 # -- in registers
 
 
-def _auto(c: Context, item: Declarator) -> Execute:
-    if isinstance(item.init, Braces) and item.init.type is None and len(item.init.items) == 1:
+def _auto(c: Context, item: ast.Declarator) -> Execute:
+    if isinstance(item.init, ast.Braces) and item.init.type is None and len(item.init.items) == 1:
         item = replace(item, init=item.init.items[0])
-    if item.init is None or (isinstance(item.init, Braces) and item.init.type is None):
+    if item.init is None or (isinstance(item.init, ast.Braces) and item.init.type is None):
         c.fail(item.at, f"'auto {item.name}' needs a value to take its type from")
     if item.type.reference:
         target = place_of(c, item.init)
         return _reference(c, item, target.type, item.type.const, target)
     new = decay(c.expression(item.init))
-    if isinstance(new.type, FunctionPointer) and new.type.overloaded:
+    if isinstance(new.type, types.FunctionPointer) and new.type.overloaded:
         c.fail(item.init.at, f"'{new.type.overloaded}' is several functions: say the type of one")
-    if item.type.pointers and not isinstance(new.type, Pointer):
-        c.fail(item.at, f"'auto* {item.name}' needs a pointer, not a '{spelled(new.type)}'")
-    if isinstance(new.type, Void):
+    if item.type.pointers and not isinstance(new.type, types.Pointer):
+        c.fail(item.at, f"'auto* {item.name}' needs a pointer, not a '{types.spelled(new.type)}'")
+    if isinstance(new.type, types.Void):
         c.fail(item.at, f"'{item.name}' cannot be void")
     if item.name in c.frame.addressed or c.lives_in_memory(new.type):
         return _in_memory(c, item, new.type, item.type.const, False, new)
     return _bind(c, item, new.type, new, item.type.const)
 
 
-def _bind(c: Context, item: Declarator, ctype: CType, new: Expr, const: bool) -> Execute:
-    if const and new.constant is not None and isinstance(ctype, Scalar):
+def _bind(c: Context, item: ast.Declarator, ctype: types.CType, new: Expr, const: bool) -> Execute:
+    if const and new.constant is not None and isinstance(ctype, types.Scalar):
         _enter(c, item.name, Number(new), item.at)
-        return nothing
+        return rooms.nothing
     variable = Variable(item.name, ctype, c.new_slot(), const=const)
-    first_value(c, variable, new)
+    rooms.first_value(c, variable, new)
     _enter(c, item.name, variable, item.at)
     return put(variable.slot, new.run)
 
 
-def _unset(c: Context, item: Declarator, ctype: CType) -> Execute:
+def _unset(c: Context, item: ast.Declarator, ctype: types.CType) -> Execute:
     variable = Variable(item.name, ctype, c.new_slot(), unset=True)
     _enter(c, item.name, variable, item.at)
     slot = variable.slot
-    zero = zero_of(ctype)
-    nowhere = [None] * len(leaves(ctype)) if isinstance(ctype, Struct) else None
+    zero = rooms.zero_of(ctype)
+    nowhere = [None] * len(types.leaves(ctype)) if isinstance(ctype, types.Struct) else None
 
     def run(t: Team, m: Mask) -> Mask | None:
         begin(t, m, slot, zero)
@@ -253,12 +218,12 @@ def _unset(c: Context, item: Declarator, ctype: CType) -> Execute:
 
 
 def _reference(
-    c: Context, item: Declarator, ctype: CType, const: bool, target: Expr | None = None
+    c: Context, item: ast.Declarator, ctype: types.CType, const: bool, target: Expr | None = None
 ) -> Execute:
     if item.init is None:
         c.fail(item.at, f"the reference '{item.name}' must be bound to something")
     target = target or place_of(c, item.init)
-    binding, fix = bind_reference(c, item.name, target, ctype, const, item.at)
+    binding, fix = rooms.bind_reference(c, item.name, target, ctype, const, item.at)
     _enter(c, item.name, binding, item.at)
     return fix
 
@@ -266,12 +231,14 @@ def _reference(
 # -- arrays and other memory
 
 
-def _array(c: Context, item: Declarator, element: CType, const: bool, volatile: bool) -> Execute:
+def _array(
+    c: Context, item: ast.Declarator, element: types.CType, const: bool, volatile: bool
+) -> Execute:
     dims = list(item.dims)
     if dims[0] is None:
-        if not isinstance(item.init, Braces) or len(dims) > 1:
+        if not isinstance(item.init, ast.Braces) or len(dims) > 1:
             c.fail(item.at, f"the size of '{item.name}' is missing")
-        ctype: CType = Array(element, len(item.init.items), const)
+        ctype: types.CType = types.Array(element, len(item.init.items), const)
     else:
         ctype = array_type(c, element, dims, const)
     return _in_memory(c, item, ctype, const, volatile)
@@ -279,19 +246,21 @@ def _array(c: Context, item: Declarator, element: CType, const: bool, volatile: 
 
 def _in_memory(
     c: Context,
-    item: Declarator,
-    ctype: CType,
+    item: ast.Declarator,
+    ctype: types.CType,
     const: bool,
     volatile: bool,
     given: Expr | None = None,
 ) -> Execute:
     """A variable in memory; `given` is its value, where that has been compiled."""
     values: list[Expr] = []
-    if given is None and isinstance(item.init, Braces):
+    if given is None and isinstance(item.init, ast.Braces):
         values = initialise(c, item.init, ctype)
-    elif item.init is not None and not isinstance(ctype, Array):
+    elif item.init is not None and not isinstance(ctype, types.Array):
         value = given or convert(c, c.expression(item.init), ctype, item.init.at)
-        values = [value] if isinstance(ctype, Scalar | Pointer) else spread(c, value, ctype)
+        values = (
+            [value] if isinstance(ctype, types.Scalar | types.Pointer) else spread(c, value, ctype)
+        )
     elif item.init is not None:
         c.fail(item.init.at, f"the array '{item.name}' needs values in braces")
     slot = c.new_slot()
@@ -300,13 +269,13 @@ def _in_memory(
     )
     variable.origin.place(near=True)
     for value in values:
-        first_value(c, variable, value)
+        rooms.first_value(c, variable, value)
     _enter(c, item.name, variable, item.at)
-    return local_memory(c, variable, values, item.at)
+    return rooms.local_memory(c, variable, values, item.at)
 
 
 def shared_variable(
-    c: Context, item: Declarator, element: CType, storage: set[str], volatile: bool
+    c: Context, item: ast.Declarator, element: types.CType, storage: set[str], volatile: bool
 ) -> Execute:
     """A `__shared__` variable: one for each block, however often its function is expanded."""
     if item.init is not None:
@@ -323,12 +292,12 @@ def shared_variable(
     variable.origin.place(near=True)
     _enter(c, item.name, variable, item.at)
     slot, name = variable.slot, item.name
-    nbytes = size_of(ctype)
-    cell = min((size_of(leaf) for leaf, _ in leaves(_core(ctype))), default=4)
+    nbytes = types.size_of(ctype)
+    cell = min((types.size_of(leaf) for leaf, _ in types.leaves(_core(ctype))), default=4)
     key = (0, None) if dynamic else (id(item), ctype)
     if not dynamic and key not in c.shared_seen:
         c.shared_seen.add(key)
-        align = align_of(ctype)
+        align = types.align_of(ctype)
         c.shared_bytes = -(-c.shared_bytes // align) * align + nbytes
 
     def run(t: Team, m: Mask) -> Mask | None:
@@ -345,13 +314,13 @@ def shared_variable(
     return run
 
 
-def _core(ctype: CType) -> CType:
-    while isinstance(ctype, Array):
+def _core(ctype: types.CType) -> types.CType:
+    while isinstance(ctype, types.Array):
         ctype = ctype.element
     return ctype
 
 
-STATEMENTS: Mapping[type[Statement], CompileStatement] = {
-    Declaration: _declaration,
-    StructDef: _struct,
+STATEMENTS: Mapping[type[ast.Statement], CompileStatement] = {
+    ast.Declaration: _declaration,
+    ast.StructDef: _struct,
 }

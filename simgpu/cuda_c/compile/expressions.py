@@ -7,18 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from simgpu.cuda_c.compile import conversions
 from simgpu.cuda_c.compile.braces import listed
 from simgpu.cuda_c.compile.context import Compile, Context
-from simgpu.cuda_c.compile.conversions import (
-    condition,
-    constant,
-    convert,
-    decay,
-    fold,
-    null,
-    recast,
-    value,
-)
+from simgpu.cuda_c.compile.conversions import value
 from simgpu.cuda_c.compile.operators import common_type, operate, operation
 from simgpu.cuda_c.compile.places import address_of, as_base, member_of, place_of
 from simgpu.cuda_c.compile.record import Choice, Constant, Node, ShortCircuit
@@ -49,8 +41,8 @@ from simgpu.cuda_c.types import (
 
 def _literal(c: Context, node: ast.Literal, used: bool) -> Expr:
     if node.type is not None:
-        return constant(node.type, node.value, node.at)
-    out = null(NULLPTR, node.at)
+        return conversions.constant(node.type, node.value, node.at)
+    out = conversions.null(NULLPTR, node.at)
     out.constant = np.int32(0)
     out.node = Constant(value=out.constant)
     return out
@@ -70,13 +62,13 @@ def _text(c: Context, node: ast.Text, used: bool) -> Expr:
 
 def _sizeof(c: Context, node: ast.SizeOf, used: bool) -> Expr:
     if isinstance(node.operand, ast.Text):
-        return constant(ULONG, len(node.operand.characters()), node.at)
+        return conversions.constant(ULONG, len(node.operand.characters()), node.at)
     if isinstance(node.operand, ast.TypeName):
         ctype = resolve(c, node.operand)
     else:
         with c.recording():  # the record is dropped, because the operand is not computed
             ctype = place_of(c, node.operand).type
-    return constant(ULONG, align_of(ctype) if node.align else size_of(ctype), node.at)
+    return conversions.constant(ULONG, align_of(ctype) if node.align else size_of(ctype), node.at)
 
 
 def _comma(c: Context, node: ast.Comma, used: bool) -> Expr:
@@ -107,8 +99,8 @@ def _cast(c: Context, node: ast.Cast, used: bool) -> Expr:
                 f"static_cast cannot turn '{spelled(source)}' into '{spelled(target)}': "
                 "use reinterpret_cast",
             )
-    out = convert(c, operand, target, node.at, explicit=True)
-    return recast(c, out, node.at) if out is operand else out
+    out = conversions.convert(c, operand, target, node.at, explicit=True)
+    return conversions.recast(c, out, node.at) if out is operand else out
 
 
 def _unary(c: Context, node: ast.Unary, used: bool) -> Expr:
@@ -124,26 +116,26 @@ def _unary(c: Context, node: ast.Unary, used: bool) -> Expr:
         if node.op != "!":
             operand = c.rules.become(c, operand, None, node.at) or operand
     if node.op == "!":
-        test = condition(c, operand)
+        test = conversions.condition(c, operand)
         out = operation(
             c, "!", BOOL, BOOL, lambda t, m: np.logical_not(test(t, m)), node.at, [operand]
         )
-        return fold(out, [operand])
+        return conversions.fold(out, [operand])
     if not isinstance(operand.type, Scalar):
         c.fail(node.at, f"operator '{node.op}' needs a number, not '{spelled(operand.type)}'")
     kind = promoted(operand.type)
     if node.op == "~" and kind.is_float:
         c.fail(node.at, f"operator '~' needs an integer, not '{kind.name}'")
-    run = convert(c, operand, kind, node.at).run
+    run = conversions.convert(c, operand, kind, node.at).run
     if node.op == "+":
-        return fold(value(c, kind, run, node.at, [operand]), [operand])
+        return conversions.fold(value(c, kind, run, node.at, [operand]), [operand])
     ufunc: Any = np.negative if node.op == "-" else np.invert
     op = "negate" if node.op == "-" else "~"
     out = operation(c, op, kind, kind, lambda t, m: ufunc(run(t, m)), node.at, [operand])
     if operand.product is not None and kind.is_float and kind == operand.type:
         a, b = operand.product  # the sign goes into a factor, and the product stays one
         out.product = (lambda t, m: -a(t, m), b)
-    return fold(out, [operand])
+    return conversions.fold(out, [operand])
 
 
 def _binary(c: Context, node: ast.Binary, used: bool) -> Expr:
@@ -160,11 +152,11 @@ def _binary(c: Context, node: ast.Binary, used: bool) -> Expr:
 
 def _short_circuit(c: Context, node: ast.Binary) -> Expr:
     left = c.expression(node.left)
-    test = condition(c, left)
+    test = conversions.condition(c, left)
     c.work(issued=0)  # comparisons take the outcome of another one along
     with c.detached(node.right.at.line) as piece:
         right = c.expression(node.right)
-        rest = condition(c, right)
+        rest = conversions.condition(c, right)
     c.steps.append(ShortCircuit(left.node, piece))
     wants, point = node.op == "&&", piece.point
 
@@ -181,23 +173,23 @@ def _short_circuit(c: Context, node: ast.Binary) -> Expr:
 
     if left.constant is not None and right.constant is not None:
         both = (bool(left.constant), bool(right.constant))
-        return constant(BOOL, all(both) if wants else any(both), node.at)
+        return conversions.constant(BOOL, all(both) if wants else any(both), node.at)
     return value(c, BOOL, run, node.at, [left, right])
 
 
 def _conditional(c: Context, node: ast.Conditional, used: bool) -> Expr:
     test = c.expression(node.test)
-    decide = condition(c, test)
+    decide = conversions.condition(c, test)
     c.work()
     with c.detached(node.yes.at.line) as yes_piece:
-        yes = decay(c.expression(node.yes))
+        yes = conversions.decay(c.expression(node.yes))
     with c.detached(node.no.at.line) as no_piece:
-        no = decay(c.expression(node.no))
+        no = conversions.decay(c.expression(node.no))
     ctype = common_type(c, yes, no, node.at)
     with c.recording(yes_piece.steps):
-        yes = convert(c, yes, ctype, node.at)
+        yes = conversions.convert(c, yes, ctype, node.at)
     with c.recording(no_piece.steps):
-        no = convert(c, no, ctype, node.at)
+        no = conversions.convert(c, no, ctype, node.at)
     c.steps.append(Choice(test.node, (yes_piece, no_piece)))
     if test.constant is not None:
         chosen = yes if test.constant else no

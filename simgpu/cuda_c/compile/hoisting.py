@@ -67,7 +67,7 @@ class _Hoister:
     # -- statements
 
     def statement(self, node: ast.Statement) -> list[ast.Statement]:
-        """What is left of a statement; what goes before it is in `out`."""
+        """Return what is left of a statement; the statements that go before it are in `out`."""
         if isinstance(node, ast.Return) and node.value is not None and self._inside(node.value):
             value = node.value
             if isinstance(value, ast.Call) and self._returns_nothing(value):

@@ -6,22 +6,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from simgpu.cuda_c.compile import waiting_kernels
 from simgpu.cuda_c.compile.context import CompileStatement, Context
 from simgpu.cuda_c.compile.counted_loops import Counter, counted
-from simgpu.cuda_c.compile.loads_ahead import looking_ahead
 from simgpu.cuda_c.compile.places import place_of
 from simgpu.cuda_c.compile.record import Loop, Node
 from simgpu.cuda_c.compile.statements import block_of, tested
 from simgpu.cuda_c.compile.summing_loops import side_by_side, summed
 from simgpu.cuda_c.compile.typed import Alias, Evaluate, Execute, Number, RegisterPlace
 from simgpu.cuda_c.compile.variables import Variable
-from simgpu.cuda_c.compile.waiting_kernels import (
-    counts_none,
-    decisive_names,
-    leap,
-    patience_names,
-    still_patient,
-)
 from simgpu.cuda_c.lockstep.masks import Mask, join, split
 from simgpu.cuda_c.lockstep.team import Team
 from simgpu.cuda_c.lockstep.waiting_threads import (
@@ -32,58 +25,44 @@ from simgpu.cuda_c.lockstep.waiting_threads import (
     unchanged,
 )
 from simgpu.cuda_c.syntax import ast
-from simgpu.cuda_c.syntax.ast import (
-    Binary,
-    Block,
-    Declaration,
-    Declarator,
-    For,
-    Increment,
-    Index,
-    Literal,
-    Name,
-    RangeFor,
-    Statement,
-    TypeName,
-)
 from simgpu.cuda_c.syntax.names import assigned_names
 from simgpu.cuda_c.types import INT, Array, Scalar, spelled
 
 
-def _for(c: Context, node: For) -> Execute:
+def _for(c: Context, node: ast.For) -> Execute:
     with c.scoped():
         init = c.statement(node.init) if node.init is not None else None
         return _turns(c, node, init)
 
 
-def _range_for(c: Context, node: RangeFor) -> Execute:
+def _range_for(c: Context, node: ast.RangeFor) -> Execute:
     """`for (item : array)`, as a loop over the indices."""
     with c.recording():  # the record is dropped, because nothing of this is computed
         array = place_of(c, node.array).type
     if not isinstance(array, Array):
         c.unsupported(node.array.at, f"a range-for over a '{spelled(array)}': it works on arrays")
     at = node.at
-    counter = Name(at=at, name=f"index of {node.item.name}")
-    element = Index(at=at, base=node.array, index=counter)
-    zero, last = (Literal(at=at, value=n, type=INT) for n in (0, array.length))
-    kind = TypeName(at=at, base="int")
-    start = Declarator(at=at, name=counter.name, type=kind, dims=[], init=zero)
-    item = Declaration(at=at, storage=set(), items=[replace(node.item, init=element)])
+    counter = ast.Name(at=at, name=f"index of {node.item.name}")
+    element = ast.Index(at=at, base=node.array, index=counter)
+    zero, last = (ast.Literal(at=at, value=n, type=INT) for n in (0, array.length))
+    kind = ast.TypeName(at=at, base="int")
+    start = ast.Declarator(at=at, name=counter.name, type=kind, dims=[], init=zero)
+    item = ast.Declaration(at=at, storage=set(), items=[replace(node.item, init=element)])
     return _for(
         c,
-        For(
+        ast.For(
             at=at,
-            init=Declaration(at=at, storage=set(), items=[start]),
-            test=Binary(at=at, op="<", left=counter, right=last),
-            step=Increment(at=at, op="+", operand=counter, postfix=False),
-            body=Block(at=node.body.at, body=[item, node.body]),
+            init=ast.Declaration(at=at, storage=set(), items=[start]),
+            test=ast.Binary(at=at, op="<", left=counter, right=last),
+            step=ast.Increment(at=at, op="+", operand=counter, postfix=False),
+            body=ast.Block(at=node.body.at, body=[item, node.body]),
         ),
     )
 
 
-def _turns(c: Context, node: For, init: Execute | None) -> Execute:
+def _turns(c: Context, node: ast.For, init: Execute | None) -> Execute:
     counter = None
-    if isinstance(node.init, Declaration) and len(node.init.items) == 1:
+    if isinstance(node.init, ast.Declaration) and len(node.init.items) == 1:
         counter = _variable(c, node.init.items[0].name)
     names = sorted(assigned_names([node.test, node.step, node.body]))
     changed = [_variable(c, n) for n in names]  # a reference has a name of its own
@@ -104,8 +83,6 @@ def _turns(c: Context, node: For, init: Execute | None) -> Execute:
     c.frame.continues.append(again)
     sums = summed(node)
     counter_of = _counter(c, node, sums is not None)
-    if counter_of is not None:
-        c.counters[counter_of.slot] = False
     c.summing, first, exits = None if sums is None else [], c.points, c.exits
     with c.recording() as body_steps:
         body = block_of(c, node.body)
@@ -122,9 +99,8 @@ def _turns(c: Context, node: For, init: Execute | None) -> Execute:
             step = c.expression(node.step, used=False).run
             c.waits = waits
     meets = c.meetings > meetings
-    if c.places == head + 1 and not meets and not counts_none(node):
+    if c.places == head + 1 and not meets and not waiting_kernels.counts_none(node):
         c.places = head  # since nobody waits in here
-    early = counter_of is not None and c.counters.pop(counter_of.slot)
     c.frame.breaks.pop()
     c.frame.continues.pop()
     c.steps.append(
@@ -139,9 +115,9 @@ def _turns(c: Context, node: For, init: Execute | None) -> Execute:
             step=step_piece,
         )
     )
-    together = turn = None
+    together = None
     if counter_of is not None and test is not None and step is not None:
-        counts = Counter(counter_of, test, step, _read(c, [node.test, node.step]))
+        counts = Counter(counter_of, test, step)
         points = test_piece.point, step_piece.point
         found = [_variable(c, name) for name in sums or []]
         targets = [
@@ -153,19 +129,17 @@ def _turns(c: Context, node: For, init: Execute | None) -> Execute:
         apart = read is not None and not set(targets) & set(read)
         if targets and len(targets) == len(found) and c.exits == exits and apart:
             together = side_by_side(counts, targets, body, points, quick)
-        if early and together is None:
-            turn = looking_ahead(counts)
     watched: list[int] = []
     patience: list[int] = []
     often = 0
-    if counts_none(node):
-        decide = decisive_names(node)
+    if waiting_kernels.counts_none(node):
+        decide = waiting_kernels.decisive_names(node)
         decisive = [
             v
             for name, v in zip(names, changed, strict=True)
             if v is not None and not v.memory and name in decide
         ]
-        counters = patience_names(node)
+        counters = waiting_kernels.patience_names(node)
         patience = [
             v.slot
             for v in decisive
@@ -191,7 +165,7 @@ def _turns(c: Context, node: For, init: Execute | None) -> Execute:
         turns = changes = 0
         if patience and t.hurried and resume >= 0:
             t.hurried = False
-            leap(t, entered, patience)
+            waiting_kernels.leap(t, entered, patience)
         if together is not None:
             together(t, entered)
         before: list[Any] | None = None
@@ -220,8 +194,6 @@ def _turns(c: Context, node: For, init: Execute | None) -> Execute:
             assert m is not None
             inside = m
             t.step(at, inside)
-            if turn is not None:
-                turn(t, inside)
             t.left[again] = None
             m = join(body(t, inside), t.left[again], inside)
             # All that entered are charged, because a warp that breaks has begun the iteration too.
@@ -233,7 +205,7 @@ def _turns(c: Context, node: For, init: Execute | None) -> Execute:
             if before is not None:
                 if changes == t.launch.changes:
                     now = [t.slots[slot] for slot in watched]
-                    patient = bool(patience) and still_patient(t, m, patience)
+                    patient = bool(patience) and waiting_kernels.still_patient(t, m, patience)
                     same = unchanged(m, before, now)
                     m = t.spun(spot, m, at, in_whole_blocks(m, same) if meets else same, patient)
                     if m is None:
@@ -244,7 +216,7 @@ def _turns(c: Context, node: For, init: Execute | None) -> Execute:
     return run
 
 
-def _counter(c: Context, node: For, sums: bool) -> Variable | None:
+def _counter(c: Context, node: ast.For, sums: bool) -> Variable | None:
     """The counter of a loop, if it is in a register and its body, which may only sum up, leaves it alone."""
     name = counted(node)
     found = None if name is None else _variable(c, name)
@@ -274,4 +246,7 @@ def _variable(c: Context, name: str) -> Variable | None:
 
 _SELDOM = 64  # turns of a loop that cannot wait, until it is asked again whether it spins
 
-STATEMENTS: Mapping[type[Statement], CompileStatement] = {For: _for, RangeFor: _range_for}
+STATEMENTS: Mapping[type[ast.Statement], CompileStatement] = {
+    ast.For: _for,
+    ast.RangeFor: _range_for,
+}

@@ -131,7 +131,7 @@ def _made(c: Context, known: Class, arguments: list[Expr], at: Position, target:
 
 
 def _of_values(known: Class, arguments: list[Expr], names: Scope, at: Position) -> ast.Function:
-    """What an aggregate has in the place of a constructor: a value for each member, in order."""
+    """Make the constructor that an aggregate does without: a value for each member, in order."""
     initial: list[tuple[str, ast.Braces]] = []
     preset = {name for name, _ in known.initial}
     for k, field in enumerate(known.type.fields):

@@ -10,10 +10,9 @@ import numpy as np
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.contraction import contracted
 from simgpu.cuda_c.compile.conversions import convert, decay, fold, nodes, value
-from simgpu.cuda_c.compile.kept_addresses import variables_of
 from simgpu.cuda_c.compile.places import index_value
 from simgpu.cuda_c.compile.record import Operation
-from simgpu.cuda_c.compile.typed import Alias, Evaluate, Expr, MemoryPlace, Scope
+from simgpu.cuda_c.compile.typed import Alias, Evaluate, Expr, Scope
 from simgpu.cuda_c.lockstep.masks import Mask
 from simgpu.cuda_c.lockstep.team import Team
 from simgpu.cuda_c.lockstep.values import Binary, arithmetic, comparison, varies
@@ -155,7 +154,6 @@ def _arithmetic(c: Context, op: str, x: Expr, y: Expr, kind: Scalar, at: Positio
     out = operation(c, op, kind, kind, lambda t, m: function(a(t, m), b(t, m)), at, [x, y])
     if op == "*":
         out.product = (a, b)
-        out.of_loads = _at_known_places(x) and _at_known_places(y)
     return fold(out, [x, y])
 
 
@@ -174,12 +172,8 @@ def _divide(
             if t.turns:  # of which it is not known which one fails first
                 t.fault(KernelFault, at, None, "divides by zero in one of several turns")
             lane = int(m.index[int(np.argmax(np.broadcast_to(zero, (m.n,))))])
-            t.fault(
-                DivisionByZeroError,
-                at,
-                lane,
-                "divides an integer by zero, which a GPU answers with an arbitrary value",
-            )
+            text = "divides an integer by zero, which a GPU answers with an arbitrary value"
+            t.fault(DivisionByZeroError, at, lane, text)
         return function(a(t, m), divisor)
 
     return operation(c, op, kind, kind, run, at, [x, y])
@@ -243,10 +237,7 @@ def _distance(
     c: Context, left: Expr, target: CType, right: Expr, other: CType, at: Position
 ) -> Expr:
     if target != other:
-        c.fail(
-            at,
-            f"'{spelled(left.type)}' and '{spelled(right.type)}' point to different things",
-        )
+        c.fail(at, f"'{spelled(left.type)}' and '{spelled(right.type)}' point to different things")
     step = size_of(target)
     a, b = left.run, right.run
     c.work()
@@ -294,11 +285,3 @@ def _negated(run: Evaluate) -> Evaluate:
         return -int(value)
 
     return negative
-
-
-def _at_known_places(loaded: Expr) -> bool:
-    """Whether it is a load from an address that depends on registers alone, and so not on another load."""
-    place = loaded.place
-    if loaded.site is None or not isinstance(place, MemoryPlace):
-        return False
-    return variables_of(place.node) is not None

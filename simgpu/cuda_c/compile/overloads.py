@@ -112,7 +112,7 @@ def _score(c: Context, function: ast.Function, types: list[CType]) -> int:
 
 
 def _converts(c: Context, source: CType, target: CType) -> bool:
-    """Whether a struct is made of, or into, something else without a cast."""
+    """Tell whether a struct is converted from or to another type without a cast."""
     into = c.class_of(target)
     made = into is not None and any(
         len(f.params) >= 1 and sum(p.default is None for p in f.params) <= 1

@@ -9,31 +9,12 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from simgpu.cuda_c.compile import builtins
+from simgpu.cuda_c import types
+from simgpu.cuda_c.compile import builtins, storage, typed
 from simgpu.cuda_c.compile.context import Compile, Context
 from simgpu.cuda_c.compile.conversions import convert, decay, value
 from simgpu.cuda_c.compile.function_addresses import function_address
-from simgpu.cuda_c.compile.kept_addresses import kept
 from simgpu.cuda_c.compile.record import Coordinate, Element, Followed, Node
-from simgpu.cuda_c.compile.storage import (
-    pick_leaves,
-    read_member,
-    read_memory,
-    read_variable,
-    reread,
-    use,
-)
-from simgpu.cuda_c.compile.typed import (
-    THIS,
-    Alias,
-    Evaluate,
-    Expr,
-    MemoryPlace,
-    Number,
-    Refused,
-    RegisterPlace,
-    Shorthand,
-)
 from simgpu.cuda_c.compile.variables import Origin, Variable
 from simgpu.cuda_c.lockstep.masks import Mask
 from simgpu.cuda_c.lockstep.team import Team
@@ -52,23 +33,6 @@ from simgpu.cuda_c.syntax.ast import (
     Unary,
 )
 from simgpu.cuda_c.text.source import Position
-from simgpu.cuda_c.types import (
-    INT,
-    LLONG,
-    UINT,
-    VECTORS,
-    Array,
-    CType,
-    Field,
-    FunctionPointer,
-    Pointer,
-    Scalar,
-    Struct,
-    Void,
-    leaves,
-    size_of,
-    spelled,
-)
 
 _BUILTIN_VARIABLES = {
     "threadIdx": "thread_index",
@@ -78,7 +42,7 @@ _BUILTIN_VARIABLES = {
 }
 
 
-def place_of(c: Context, node: Expression) -> Expr:
+def place_of(c: Context, node: Expression) -> typed.Expr:
     """An expression whose value is not wanted yet, only where it is: nothing is loaded."""
     if isinstance(node, Name):
         return _name(c, node)
@@ -95,13 +59,13 @@ def place_of(c: Context, node: Expression) -> Expr:
     return c.expression(node)
 
 
-def _either(c: Context, node: Conditional) -> Expr:
+def _either(c: Context, node: Conditional) -> typed.Expr:
     """`test ? a : b`, by which one of the two may be changed."""
     with c.recording():  # the record is dropped, because this only asks where the sides are
         yes, no = (place_of(c, side) for side in (node.yes, node.no))
-    same = yes.type == no.type and isinstance(yes.type, Struct | Scalar)
-    memory = isinstance(yes.place, MemoryPlace) and isinstance(no.place, MemoryPlace)
-    if same and memory and isinstance(yes.type, Struct):
+    same = yes.type == no.type and isinstance(yes.type, types.Struct | types.Scalar)
+    memory = isinstance(yes.place, typed.MemoryPlace) and isinstance(no.place, typed.MemoryPlace)
+    if same and memory and isinstance(yes.type, types.Struct):
         addresses = (Unary(at=side.at, op="&", operand=side) for side in (node.yes, node.no))
         pointer = Conditional(at=node.at, test=node.test, yes=next(addresses), no=next(addresses))
         return place_of(c, Unary(at=node.at, op="*", operand=pointer))
@@ -110,36 +74,38 @@ def _either(c: Context, node: Conditional) -> Expr:
     return out
 
 
-def _value(c: Context, node: Expression, used: bool) -> Expr:
-    return use(c, place_of(c, node))
+def _value(c: Context, node: Expression, used: bool) -> typed.Expr:
+    return storage.use(c, place_of(c, node))
 
 
 # -- names
 
 
-def _name(c: Context, node: Name) -> Expr:
+def _name(c: Context, node: Name) -> typed.Expr:
     found = c.scope.find(node.name)
     if isinstance(found, Variable):
-        return read_variable(c, found, node.at)
-    if isinstance(found, Number):
+        return storage.read_variable(c, found, node.at)
+    if isinstance(found, typed.Number):
         known = found.expr
-        return Expr(known.type, known.run, node.at, known.node, constant=known.constant)
-    if isinstance(found, Alias):
-        return reread(c, found.expr, node.at)
-    if isinstance(found, Shorthand):
+        return typed.Expr(known.type, known.run, node.at, known.node, constant=known.constant)
+    if isinstance(found, typed.Alias):
+        return storage.reread(c, found.expr, node.at)
+    if isinstance(found, typed.Shorthand):
         return place_of(c, found.node)
-    if node.name == "this" and c.scope.find(THIS) is not None:
-        return address_of(c, Unary(at=node.at, op="&", operand=Name(at=node.at, name=THIS)))
-    if isinstance(found, Refused):
+    if node.name == "this" and c.scope.find(typed.THIS) is not None:
+        return address_of(c, Unary(at=node.at, op="&", operand=Name(at=node.at, name=typed.THIS)))
+    if isinstance(found, typed.Refused):
         raise found.error
     if found is not None:
         c.fail(node.at, f"'{node.name}' is a type: a value is expected here")
     if node.name == "warpSize":
         # It is no constant here, because it is no constant expression in C++ either.
-        return Expr(INT, lambda t, m: np.int32(32), node.at, c.note(Coordinate(name="warpSize")))
+        return typed.Expr(
+            types.INT, lambda t, m: np.int32(32), node.at, c.note(Coordinate(name="warpSize"))
+        )
     if node.name in _BUILTIN_VARIABLES:
         attribute = _BUILTIN_VARIABLES[node.name]
-        ctype = VECTORS["dim3" if attribute.endswith("dim") else "uint3"]
+        ctype = types.VECTORS["dim3" if attribute.endswith("dim") else "uint3"]
         return value(c, ctype, lambda t, m: list(getattr(t, attribute)), node.at)
     if node.name in c.functions:
         return function_address(c, node)
@@ -169,20 +135,20 @@ def _closest(name: str, names: set[str]) -> str | None:
 # -- members
 
 
-def _member(c: Context, node: Member) -> Expr:
+def _member(c: Context, node: Member) -> typed.Expr:
     name = node.base.name if isinstance(node.base, Name) else ""
     if name in _BUILTIN_VARIABLES and c.scope.find(name) is None:
         return _builtin_member(c, node, name)
     return member_of(c, place_of(c, node.base), node)
 
 
-def member_of(c: Context, base: Expr, node: Member | Qualified) -> Expr:
+def member_of(c: Context, base: typed.Expr, node: Member | Qualified) -> typed.Expr:
     """`base.name`."""
-    if not isinstance(base.type, Struct):
+    if not isinstance(base.type, types.Struct):
         hint = ""
-        if isinstance(base.type, Pointer) and isinstance(base.type.target, Struct):
+        if isinstance(base.type, types.Pointer) and isinstance(base.type.target, types.Struct):
             hint = ": use '->'"
-        c.fail(node.at, f"'{spelled(base.type)}' has no members{hint}")
+        c.fail(node.at, f"'{types.spelled(base.type)}' has no members{hint}")
     field = base.type.member(node.name)
     if field is None:
         have = ", ".join(base.type.members())
@@ -190,27 +156,27 @@ def member_of(c: Context, base: Expr, node: Member | Qualified) -> Expr:
     return _part(c, base, field, node.at)
 
 
-def as_base(c: Context, expr: Expr, owner: CType) -> Expr:
+def as_base(c: Context, expr: typed.Expr, owner: types.CType) -> typed.Expr:
     """The part of an object that it has from a struct which its own is derived from, or the object itself."""
     while expr.type != owner:
         known = c.class_of(expr.type)
-        assert isinstance(expr.type, Struct)
+        assert isinstance(expr.type, types.Struct)
         assert known is not None
         assert known.base is not None
         field = expr.type.member("")
         if field is None:  # of a struct without data
-            expr = Expr(known.base.type, lambda t, m: [], expr.at, Node())
+            expr = typed.Expr(known.base.type, lambda t, m: [], expr.at, Node())
         else:
             expr = _part(c, expr, field, expr.at)
     return expr
 
 
-def _part(c: Context, base: Expr, field: Field, at: Position) -> Expr:
+def _part(c: Context, base: typed.Expr, field: types.Field, at: Position) -> typed.Expr:
     """A member of a struct, as a place if the struct has one."""
     place, offset = base.place, field.offset
-    if isinstance(place, MemoryPlace):
+    if isinstance(place, typed.MemoryPlace):
         pointer = place.pointer
-        inner = MemoryPlace(
+        inner = typed.MemoryPlace(
             lambda t, m: pointer(t, m).moved(offset),
             c.note(Node((base.node,))),
             place.origin,
@@ -220,64 +186,69 @@ def _part(c: Context, base: Expr, field: Field, at: Position) -> Expr:
         if place.checked is not None:
             checked = place.checked
             inner.checked = lambda t, m: checked(t, m).moved(offset)
-        return read_memory(c, inner, field.type, at)
-    first = sum(1 for _, o in leaves(base.type) if o < offset)
-    count = len(leaves(field.type))
-    if isinstance(place, RegisterPlace):
-        part = RegisterPlace(place.variable, place.first + first, count, place.const, place.before)
-        return read_member(c, part, field.type, at)
-    if isinstance(field.type, Array):
+        return storage.read_memory(c, inner, field.type, at)
+    first = sum(1 for _, o in types.leaves(base.type) if o < offset)
+    count = len(types.leaves(field.type))
+    if isinstance(place, typed.RegisterPlace):
+        part = typed.RegisterPlace(
+            place.variable, place.first + first, count, place.const, place.before
+        )
+        return storage.read_member(c, part, field.type, at)
+    if isinstance(field.type, types.Array):
         c.unsupported(at, "an array in a struct that has no name: give it one first")
-    pick = pick_leaves(base.run, field.type, first, count)
+    pick = storage.pick_leaves(base.run, field.type, first, count)
     out = value(c, field.type, pick, at, [base], origin=base.origin)
     out.lost = base.lost
     return out
 
 
-def _builtin_member(c: Context, node: Member, name: str) -> Expr:
+def _builtin_member(c: Context, node: Member, name: str) -> typed.Expr:
     axis = {"x": 0, "y": 1, "z": 2}.get(node.name)
     if axis is None:
         c.fail(node.at, f"'{name}' has no member '{node.name}'; it has x, y, z")
     at, coordinate = node.at, c.note(Coordinate(name=name, axis=axis))
     match name:
         case "threadIdx":
-            return Expr(UINT, lambda t, m: t.thread_index[axis], at, coordinate)
+            return typed.Expr(types.UINT, lambda t, m: t.thread_index[axis], at, coordinate)
         case "blockIdx":
-            return Expr(UINT, lambda t, m: t.block_index[axis], at, coordinate)
+            return typed.Expr(types.UINT, lambda t, m: t.block_index[axis], at, coordinate)
         case "blockDim":
-            return Expr(UINT, lambda t, m: t.block_dim[axis], at, coordinate)
+            return typed.Expr(types.UINT, lambda t, m: t.block_dim[axis], at, coordinate)
         case _:
-            return Expr(UINT, lambda t, m: t.grid_dim[axis], at, coordinate)
+            return typed.Expr(types.UINT, lambda t, m: t.grid_dim[axis], at, coordinate)
 
 
 # -- indices, dereferences, addresses
 
 
-def _index(c: Context, node: Index) -> Expr:
+def _index(c: Context, node: Index) -> typed.Expr:
     base = place_of(c, node.base)
-    if isinstance(base.type, Struct):
+    if isinstance(base.type, types.Struct):
         found = c.rules.overloaded(c, "operator[]", [base, place_of(c, node.index)], node.at)
         if found is not None:
             return found
-    if isinstance(base.type, Scalar):
+    if isinstance(base.type, types.Scalar):
         with c.recording():  # the record is dropped, because this only asks for the type
             flipped = place_of(c, node.index).type
-        if isinstance(flipped, (Pointer, Array)):
+        if isinstance(flipped, (types.Pointer, types.Array)):
             return _index(c, Index(at=node.at, base=node.index, index=node.base))
-    if not isinstance(base.type, (Pointer, Array)):
-        c.fail(node.at, f"a value of type '{spelled(base.type)}' cannot be indexed: it is no array")
-    if isinstance(base.type, Pointer):
-        use(c, base)
+    if not isinstance(base.type, (types.Pointer, types.Array)):
+        c.fail(
+            node.at,
+            f"a value of type '{types.spelled(base.type)}' cannot be indexed: it is no array",
+        )
+    if isinstance(base.type, types.Pointer):
+        storage.use(c, base)
     index = index_value(c, c.expression(node.index), node.index.at)
     return _element(c, base, base.type, index, node.at, not isinstance(node.base, Name))
 
 
-def index_value(c: Context, index: Expr, at: Position) -> Expr:
+def index_value(c: Context, index: typed.Expr, at: Position) -> typed.Expr:
     """An index as a signed integer of 64 bits, or one of 32."""
     if c.class_of(index.type) is not None:
         index = c.rules.become(c, index, None, at) or index
-    if not isinstance(index.type, Scalar) or not index.type.is_integer:
-        c.fail(at, f"an index must be an integer, not '{spelled(index.type)}'")
+    if not isinstance(index.type, types.Scalar) or not index.type.is_integer:
+        c.fail(at, f"an index must be an integer, not '{types.spelled(index.type)}'")
     if index.type.size == 8 and index.type.kind == "uint":
         # Addresses wrap around, so that the highest size_t is the element before; and NumPy makes a float of
         # an unsigned and a signed integer.
@@ -287,18 +258,23 @@ def index_value(c: Context, index: Expr, at: Position) -> Expr:
         def wrapped(t: Team, m: Mask) -> Any:
             return run(t, m).view(np.int64)
 
-        return replace(index, type=LLONG, run=wrapped, constant=known)
-    return convert(c, index, INT, at) if index.type.size < 4 else index
+        return replace(index, type=types.LLONG, run=wrapped, constant=known)
+    return convert(c, index, types.INT, at) if index.type.size < 4 else index
 
 
 def _element(
-    c: Context, base: Expr, ctype: Pointer | Array, index: Expr, at: Position, part: bool
-) -> Expr:
+    c: Context,
+    base: typed.Expr,
+    ctype: types.Pointer | types.Array,
+    index: typed.Expr,
+    at: Position,
+    part: bool,
+) -> typed.Expr:
     """`base[index]` as a place; of an array that is `part` of another, the index has to stay within."""
-    target = ctype.element if isinstance(ctype, Array) else ctype.target
-    if isinstance(target, Void):
+    target = ctype.element if isinstance(ctype, types.Array) else ctype.target
+    if isinstance(target, types.Void):
         c.fail(at, "a void pointer must be cast before it is indexed")
-    step = size_of(target)
+    step = types.size_of(target)
     start, offset = base.run, index.run
     if index.constant is not None:
         count = int(index.constant)
@@ -311,23 +287,26 @@ def _element(
             return start(t, m).plus(offset(t, m), step)
 
     const, volatile = ctype.const, ctype.volatile
-    if isinstance(base.place, MemoryPlace) and isinstance(ctype, Array):
+    if isinstance(base.place, typed.MemoryPlace) and isinstance(ctype, types.Array):
         const = const or base.place.const
         volatile = volatile or base.place.volatile
     parts = (base.node, index.node)
-    address = c.note(Element(parts, array=isinstance(ctype, Array), volatile=volatile))
-    place = MemoryPlace(kept(pointer, address), address, base.origin or Origin(), const, volatile)
-    if isinstance(base.place, MemoryPlace) and isinstance(ctype, Array) and ctype.length:
+    address = c.note(Element(parts, array=isinstance(ctype, types.Array), volatile=volatile))
+    place = typed.MemoryPlace(pointer, address, base.origin or Origin(), const, volatile)
+    if (
+        isinstance(base.place, typed.MemoryPlace)
+        and isinstance(ctype, types.Array)
+        and ctype.length
+    ):
         outer = base.place.checked
         known = index.constant is not None and 0 <= int(index.constant) < ctype.length
         if outer is not None or (part and not known):
-            row = _row(outer or start, offset, ctype.length, step, at)
-            place.checked = kept(row, address)
-    return read_memory(c, place, target, at)
+            place.checked = _row(outer or start, offset, ctype.length, step, at)
+    return storage.read_memory(c, place, target, at)
 
 
 def _row(
-    start: Callable[[Team, Mask], Ptr], offset: Evaluate, length: int, step: int, at: Position
+    start: Callable[[Team, Mask], Ptr], offset: typed.Evaluate, length: int, step: int, at: Position
 ) -> Callable[[Team, Mask], Ptr]:
     """The address of an element of an array within a declared array or struct."""
 
@@ -343,40 +322,40 @@ def _row(
     return checked
 
 
-def _dereference(c: Context, node: Unary) -> Expr:
+def _dereference(c: Context, node: Unary) -> typed.Expr:
     if isinstance(node.operand, Name) and node.operand.name == "this":
-        this = c.scope.find(THIS)
+        this = c.scope.find(typed.THIS)
         if this is not None:
-            return _name(c, Name(at=node.at, name=THIS))
+            return _name(c, Name(at=node.at, name=typed.THIS))
     base = decay(c.expression(node.operand))
-    if isinstance(base.type, FunctionPointer):
+    if isinstance(base.type, types.FunctionPointer):
         return base  # what it leads to is a function, whose value is its address again
-    if isinstance(base.type, Struct):
+    if isinstance(base.type, types.Struct):
         found = c.rules.overloaded(c, "operator*", [base], node.at)
         if found is not None:
             return found
-    if not isinstance(base.type, Pointer):
-        c.fail(node.at, f"a value of type '{spelled(base.type)}' cannot be dereferenced")
+    if not isinstance(base.type, types.Pointer):
+        c.fail(node.at, f"a value of type '{types.spelled(base.type)}' cannot be dereferenced")
     address = c.note(Followed((base.node,)))
-    place = MemoryPlace(
+    place = typed.MemoryPlace(
         base.run, address, base.origin or Origin(), base.type.const, base.type.volatile
     )
-    return read_memory(c, place, base.type.target, node.at)
+    return storage.read_memory(c, place, base.type.target, node.at)
 
 
-def address_of(c: Context, node: Unary) -> Expr:
+def address_of(c: Context, node: Unary) -> typed.Expr:
     """`&place`."""
     base = place_of(c, node.operand)
     place = base.place
-    if place is None and isinstance(base.type, FunctionPointer):
+    if place is None and isinstance(base.type, types.FunctionPointer):
         return base
     if place is None:
         c.fail(node.at, "only something that has a place has an address")
-    if isinstance(place, RegisterPlace):
+    if isinstance(place, typed.RegisterPlace):
         c.unsupported(node.at, f"the address of '{place.variable.name}' is not supported here")
-    ctype = Pointer(base.type, place.const, place.volatile)
+    ctype = types.Pointer(base.type, place.const, place.volatile)
     address = c.note(Followed((base.node,)))
-    return Expr(ctype, place.pointer, node.at, address, origin=place.origin)
+    return typed.Expr(ctype, place.pointer, node.at, address, origin=place.origin)
 
 
 EXPRESSIONS: Mapping[type[Expression], Compile] = {Name: _value, Member: _value, Index: _value}

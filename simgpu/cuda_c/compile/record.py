@@ -22,9 +22,9 @@ from simgpu.cuda_c.types import CType, Scalar
 
 
 class Price(NamedTuple):
-    """What a warp pays for a built-in function: instructions, and operations by each lane.
+    """The price of a built-in function for a warp: instructions, and operations by each lane.
 
-    `issued` is how many instructions a compiler makes of it, where they are others than `Counts` has.
+    `issued` is the number of instructions that a compiler makes of it, if `Counts` has another number.
     """
 
     instructions: int = 1
@@ -72,7 +72,7 @@ class Coordinate(Node):
 
 @dataclass(eq=False, kw_only=True)
 class Address(Node):
-    """Where a variable in memory begins."""
+    """The address of a variable in memory."""
 
     variable: Variable
 
@@ -100,7 +100,7 @@ class Followed(Node):
 
 @dataclass(eq=False)
 class Cell(Node):
-    """What is at an address; it has not been loaded."""
+    """The content of an address, before it is loaded."""
 
 
 @dataclass(eq=False, kw_only=True)
@@ -113,7 +113,7 @@ class Load(Node):
 
 @dataclass(eq=False, kw_only=True)
 class Exchange(Node):
-    """What an atomic operation gives back; `load` is None if nothing waits for it."""
+    """The result of an atomic operation; `load` is None if nothing waits for it."""
 
     load: Load | None
 

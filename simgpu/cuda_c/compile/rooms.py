@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from simgpu.cuda_c import types
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import convert
 from simgpu.cuda_c.compile.places import as_base
@@ -18,17 +19,6 @@ from simgpu.cuda_c.memory import access
 from simgpu.cuda_c.memory.local_region import LocalRegion
 from simgpu.cuda_c.memory.pointers import Ptr
 from simgpu.cuda_c.text.source import Position
-from simgpu.cuda_c.types import (
-    Array,
-    CType,
-    Pointer,
-    Scalar,
-    Struct,
-    Void,
-    leaves,
-    size_of,
-    spelled,
-)
 
 
 def nothing(t: Team, m: Mask) -> Mask | None:
@@ -36,24 +26,24 @@ def nothing(t: Team, m: Mask) -> Mask | None:
     return m
 
 
-def zero_of(ctype: CType) -> Any:
+def zero_of(ctype: types.CType) -> Any:
     """A value that stands for one that nobody may look at."""
-    if isinstance(ctype, Scalar):
+    if isinstance(ctype, types.Scalar):
         return ctype.make(0)
-    if isinstance(ctype, Pointer):
+    if isinstance(ctype, types.Pointer):
         return access.NULL
-    return [zero_of(leaf) for leaf, _ in leaves(ctype)]
+    return [zero_of(leaf) for leaf, _ in types.leaves(ctype)]
 
 
 def local_memory(c: Context, variable: Variable, values: list[Expr], at: Position) -> Execute:
     """Make room for a variable of each thread, and fill it."""
     slot, name, ctype = variable.slot, variable.name, variable.type
-    parts = leaves(ctype)
-    unit = min((size_of(leaf) for leaf, _ in parts), default=1)
+    parts = types.leaves(ctype)
+    unit = min((types.size_of(leaf) for leaf, _ in parts), default=1)
     site = c.new_site(at, write=True)
     rest = iter(parts)
     fill = [
-        (None, 0, value.run) if isinstance(value.type, Void) else (*next(rest), value.run)
+        (None, 0, value.run) if isinstance(value.type, types.Void) else (*next(rest), value.run)
         for value in values
     ]
     c.work(len(fill))
@@ -77,24 +67,28 @@ def local_memory(c: Context, variable: Variable, values: list[Expr], at: Positio
 
 
 def parameter_entry(c: Context, variable: Variable, new: Expr) -> Execute:
-    """What puts an argument where its parameter is."""
+    """Make the statement that puts an argument where its parameter is."""
     if not variable.memory:
         return put(variable.slot, new.run)
-    values = [new] if isinstance(variable.type, Scalar | Pointer) else spread(c, new, variable.type)
+    values = (
+        [new]
+        if isinstance(variable.type, types.Scalar | types.Pointer)
+        else spread(c, new, variable.type)
+    )
     return local_memory(c, variable, values, new.at)
 
 
 def bind_reference(
-    c: Context, name: str, target: Expr, ctype: CType, const: bool, at: Position
+    c: Context, name: str, target: Expr, ctype: types.CType, const: bool, at: Position
 ) -> tuple[Alias | Variable, Execute]:
     """A name for a place: what it means, and what fixes the place's address once."""
     if c.derives(target.type, ctype):
         target = as_base(c, target, ctype)
     place = target.place
-    if const and isinstance(target.type, Array) and _bare(target.type) == _bare(ctype):
+    if const and isinstance(target.type, types.Array) and _bare(target.type) == _bare(ctype):
         target = replace(target, type=ctype)
     if place is None or target.type != ctype:
-        if const and isinstance(target.type, (Scalar, Struct)):
+        if const and isinstance(target.type, (types.Scalar, types.Struct)):
             new = convert(c, use(c, target), ctype, at)
             variable = Variable(name, ctype, c.new_slot(), const=True)
             variable.memory = variable.thread = c.lives_in_memory(ctype)
@@ -106,7 +100,7 @@ def bind_reference(
             c.unsupported(at, LOST)
         if place is None:
             c.fail(at, f"the reference '{name}' needs a variable, not a value")
-        c.fail(at, f"a '{spelled(ctype)}&' cannot refer to a '{spelled(target.type)}'")
+        c.fail(at, f"a '{types.spelled(ctype)}&' cannot refer to a '{types.spelled(target.type)}'")
     if place.const and not const:
         c.fail(at, f"the reference '{name}' would let a constant be changed")
     if not isinstance(place, MemoryPlace):
@@ -132,9 +126,11 @@ def bind_reference(
     return Alias(alias), run
 
 
-def _bare(ctype: CType) -> CType:
+def _bare(ctype: types.CType) -> types.CType:
     """An array type without what is const in it."""
-    return Array(_bare(ctype.element), ctype.length) if isinstance(ctype, Array) else ctype
+    return (
+        types.Array(_bare(ctype.element), ctype.length) if isinstance(ctype, types.Array) else ctype
+    )
 
 
 def _called(before: Evaluate | None) -> Execute:

@@ -1,4 +1,4 @@
-"""What compiles which node of the syntax tree."""
+"""The tables that say which function compiles which node of the syntax tree."""
 
 from __future__ import annotations
 

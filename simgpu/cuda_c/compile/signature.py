@@ -1,4 +1,4 @@
-"""What the host needs to know of a kernel: its parameters."""
+"""The facts about a kernel that the host needs: its parameters."""
 
 from __future__ import annotations
 
@@ -10,24 +10,10 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from simgpu.cuda_c.compile import type_names, typed
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.rules import RULES
 from simgpu.cuda_c.compile.templates import template_defaults
-from simgpu.cuda_c.compile.type_names import (
-    array_type,
-    declare_type,
-    param_type,
-    resolve,
-    spelled_arguments,
-    template_argument,
-)
-from simgpu.cuda_c.compile.typed import (
-    Number,
-    Refused,
-    Scope,
-    StructTemplate,
-    TypeBinding,
-)
 from simgpu.cuda_c.syntax import ast
 from simgpu.cuda_c.syntax.ast import Declaration, Function, StructDef, Unit
 from simgpu.cuda_c.syntax.expressions import ExpressionParser
@@ -35,7 +21,7 @@ from simgpu.cuda_c.syntax.parser import parse
 from simgpu.cuda_c.text.lexer import tokenise
 from simgpu.cuda_c.text.preprocessor import preprocess
 from simgpu.cuda_c.text.source import Position, Source
-from simgpu.cuda_c.types import TEXTURE, Array, CType, Pointer, Scalar, Struct, spelled
+from simgpu.cuda_c.types import Array, CType, Pointer, Scalar, Struct, spelled
 from simgpu.errors import KernelCompileError, UnsupportedFeatureError
 
 PLACED = {"__constant__", "__device__", "__managed__"}
@@ -53,7 +39,6 @@ class Parameter:
     # NumPy's type of one element; None for a struct. A vector such as float4 has that of its components.
     dtype: np.dtype[Any] | None
     record: np.dtype[Any] | None = None  # of a struct or vector that is passed by value
-    texture: bool = False  # whether it is a texture, which has no dtype, and is only read
 
 
 @dataclass(frozen=True)
@@ -76,13 +61,13 @@ class Signature:
     variables: tuple[Global, ...] = ()
 
     def miscounted(self, args: Sequence[object]) -> str:
-        """The message for a call with too many arguments, or too few."""
+        """For a call with too many arguments, or too few."""
         names, count = ", ".join(p.name for p in self.parameters), len(self.parameters)
         return f"{self.name}() takes {count} arguments ({names}), and got {len(args)}"
 
 
 def variable_of(name: str, ctype: CType, constant: bool) -> Global | None:
-    """What the host knows of a variable; None for one of a type that NumPy has not."""
+    """Describe a variable for the host; None if NumPy does not have its type."""
     shape: tuple[int, ...] = ()
     element = ctype
     while isinstance(element, Array):
@@ -124,15 +109,13 @@ def signature_of(
         raise function.refusal
     parameters: list[Parameter] = []
     for param in function.params:
-        ctype = param_type(c, param)
+        ctype = type_names.param_type(c, param)
         pointer = isinstance(ctype, Pointer)
         target = ctype.target if isinstance(ctype, Pointer) else ctype
-        texture = ctype == TEXTURE
-        const = ctype.const if isinstance(ctype, Pointer) else texture
-        dtype = None if texture else _dtype(target)
+        const = isinstance(ctype, Pointer) and ctype.const
         record = None if pointer or not isinstance(target, Struct) else record_dtype(target)
         parameters.append(
-            Parameter(param.name, spelled(target), pointer, const, dtype, record, texture)
+            Parameter(param.name, spelled(target), pointer, const, _dtype(target), record)
         )
     return Signature(name, tuple(parameters), variables)
 
@@ -148,7 +131,7 @@ def _dtype(ctype: CType) -> np.dtype[Any] | None:
 
 def instance_of(
     source: Source, functions: Mapping[str, list[Function]], c: Context, name: str
-) -> tuple[Function, Scope, str]:
+) -> tuple[Function, typed.Scope, str]:
     """The kernel that a name expression means, the scope of its template, and its proper name.
 
     Raises `KernelCompileError` if there is none.
@@ -175,26 +158,26 @@ def instance_of(
     parser = ExpressionParser(text, tokenise(text), frozenset({"cuda_fp16.h"}))
     for word in c.file_scope.visible():
         meaning = c.file_scope.find(word)
-        parser.type_names[0][word] = isinstance(meaning, TypeBinding | StructTemplate)
-        if isinstance(meaning, StructTemplate):
+        parser.type_names[0][word] = isinstance(meaning, typed.TypeBinding | typed.StructTemplate)
+        if isinstance(meaning, typed.StructTemplate):
             parser.struct_templates.add(word)
     parser.function_templates |= {
         word for word, found in functions.items() if any(f.template is not None for f in found)
     }
     given = parser.template_arguments()
     c.source = text
-    scope = Scope(c.file_scope)
+    scope = typed.Scope(c.file_scope)
     params = function.template.params
     at = Position(1, 1)
     if len(given) > len(params):
         text.fail(at, f"'{stem}' has {len(params)} template parameters, {len(given)} given")
     for param, argument in zip(params, given, strict=False):
-        scope.names[param.name] = template_argument(c, param.type, argument, at)
+        scope.names[param.name] = type_names.template_argument(c, param.type, argument, at)
     template_defaults(c, function, scope, at)
     c.source = source
     bound = map(scope.names.get, [p.name for p in params])
-    arguments = [b for b in bound if isinstance(b, TypeBinding | Number)]
-    return function, scope, f"{stem}<{spelled_arguments(c, arguments)}>"
+    arguments = [b for b in bound if isinstance(b, typed.TypeBinding | typed.Number)]
+    return function, scope, f"{stem}<{type_names.spelled_arguments(c, arguments)}>"
 
 
 def _told_apart(source: Source, kernels: list[Function], stem: str, rest: str) -> Function:
@@ -222,25 +205,27 @@ def _no_kernel(source: Source, functions: Mapping[str, list[Function]], name: st
     )
 
 
-def _declare_types(unit: Unit, c: Context, scope: Scope) -> tuple[Global, ...]:
+def _declare_types(unit: Unit, c: Context, scope: typed.Scope) -> tuple[Global, ...]:
     """Enter the types and plain constants of a file, as far as they can be understood; its variables."""
     variables: list[Global | None] = []
     for node in unit.order:
         try:
             if isinstance(node, ast.Refused):
-                scope.names[node.name] = Refused(node.error)
+                scope.names[node.name] = typed.Refused(node.error)
             elif isinstance(node, StructDef):
-                declare_type(c, node)
+                type_names.declare_type(c, node)
             given = node.variables if isinstance(node, StructDef) else node
             if isinstance(given, Declaration):
                 for item in given.items:
                     if "typedef" in given.storage:
-                        whole = array_type(c, resolve(c, item.type), item.dims)
-                        scope.names[item.name] = TypeBinding(whole)
+                        whole = type_names.array_type(
+                            c, type_names.resolve(c, item.type), item.dims
+                        )
+                        scope.names[item.name] = typed.TypeBinding(whole)
                     elif given.storage & PLACED:
                         variables.append(declared_variable(c, item, given.storage))
                     elif item.init is not None and not item.dims:
-                        scope.names[item.name] = Number(c.expression(item.init))
+                        scope.names[item.name] = typed.Number(c.expression(item.init))
         except KernelCompileError:
             continue  # because a head that needs it will complain, and most do not
     return tuple(v for v in variables if v is not None)
@@ -248,9 +233,9 @@ def _declare_types(unit: Unit, c: Context, scope: Scope) -> tuple[Global, ...]:
 
 def declared_variable(c: Context, item: ast.Declarator, storage: set[str]) -> Global | None:
     """The variable that a declaration at the top level makes."""
-    ctype = array_type(c, resolve(c, item.type), item.dims)
+    ctype = type_names.array_type(c, type_names.resolve(c, item.type), item.dims)
     if item.dims and item.dims[0] is None and isinstance(item.init, ast.Braces):
-        ctype = Array(resolve(c, item.type), len(item.init.items))
+        ctype = Array(type_names.resolve(c, item.type), len(item.init.items))
     return variable_of(item.name, ctype, "__constant__" in storage)
 
 
@@ -269,7 +254,7 @@ def read_signature(source: str, name: str) -> Signature:
     functions: dict[str, list[Function]] = {}
     for function in unit.functions:
         functions.setdefault(function.name, []).append(function)
-    scope = Scope()
+    scope = typed.Scope()
     c = Context(text, functions, scope, RULES)
     variables = _declare_types(unit, c, scope)
     function, inner, canonical = instance_of(text, functions, c, name)

@@ -262,9 +262,9 @@ def _return(c: Context, node: ast.Return) -> Execute:
 
 
 def _referred(c: Context, node: ast.Expression, wanted: CType) -> Expr:
-    """What a function returns that returns a reference: the address of a place in memory.
+    """Compile the result of a function that returns a reference: the address of a place in memory.
 
-    A variable in registers has no address. Its value is returned, which nobody can assign to.
+    A variable in registers has no address, so its value is returned, and nobody can assign to that.
     """
     if isinstance(node, ast.Conditional):
         with c.recording():  # the record is dropped, because this only asks where the sides are

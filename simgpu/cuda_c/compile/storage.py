@@ -7,10 +7,10 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 
+from simgpu.cuda_c import types
 from simgpu.cuda_c.compile import record
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import value
-from simgpu.cuda_c.compile.loads_ahead import loading_ahead
 from simgpu.cuda_c.compile.typed import (
     Evaluate,
     Execute,
@@ -25,17 +25,6 @@ from simgpu.cuda_c.lockstep.team import Team
 from simgpu.cuda_c.memory import access
 from simgpu.cuda_c.memory.pointers import Ptr
 from simgpu.cuda_c.text.source import Position
-from simgpu.cuda_c.types import (
-    TEXTURE,
-    VOID,
-    Array,
-    CType,
-    Pointer,
-    Scalar,
-    Struct,
-    Void,
-    leaves,
-)
 from simgpu.errors import UninitialisedReadError
 
 # Of a value that is a copy, though a reference to one of several variables in registers is meant.
@@ -54,11 +43,7 @@ def read_variable(c: Context, variable: Variable, at: Position, whole: bool = Tr
     if variable.memory:
         address = c.note(record.Address(variable=variable))
         place = MemoryPlace(
-            lambda t, m: t.slots[slot],
-            address,
-            variable.origin,
-            variable.const,
-            variable.volatile,
+            lambda t, m: t.slots[slot], address, variable.origin, variable.const, variable.volatile
         )
         return read_memory(c, place, variable.type, at)
     return Expr(
@@ -72,10 +57,10 @@ def read_variable(c: Context, variable: Variable, at: Position, whole: bool = Tr
     )
 
 
-def read_member(c: Context, place: RegisterPlace, ctype: CType, at: Position) -> Expr:
+def read_member(c: Context, place: RegisterPlace, ctype: types.CType, at: Position) -> Expr:
     """Some leaves of a struct in registers."""
     variable, first = place.variable, place.first
-    count = len(leaves(ctype))
+    count = len(types.leaves(ctype))
     reader = _register_reader(variable, at, first, count)
     run = after(place.before, pick_leaves(reader, ctype, first, count))
     node = c.note(record.Read(variable=variable, whole=False))
@@ -84,7 +69,7 @@ def read_member(c: Context, place: RegisterPlace, ctype: CType, at: Position) ->
 
 
 def after(before: Evaluate | None, run: Evaluate) -> Evaluate:
-    """What computes something once something else has been done."""
+    """Compute something once something else has been done."""
     if before is None:
         return run
 
@@ -109,31 +94,30 @@ def reread(c: Context, expr: Expr, at: Position) -> Expr:
     return expr
 
 
-def read_memory(c: Context, place: MemoryPlace, ctype: CType, at: Position) -> Expr:
+def read_memory(c: Context, place: MemoryPlace, ctype: types.CType, at: Position) -> Expr:
     """A place in memory as an expression. An array is not read: its value is its address."""
     pointer = place.accessed
-    if isinstance(ctype, Array):
+    if isinstance(ctype, types.Array):
         return Expr(ctype, place.pointer, at, place.node, place=place, origin=place.origin)
-    if isinstance(ctype, Void):
+    if isinstance(ctype, types.Void):
         c.fail(at, "a void pointer must be cast before it is followed")
     site = c.new_site(at, volatile=place.volatile)
     if place.volatile:
         place.origin.signal()
     c.watched.append((site, place.origin))
 
-    def plain(t: Team, m: Mask) -> Any:
+    def run(t: Team, m: Mask) -> Any:
         return access.load(t, m, pointer(t, m), ctype, site)
 
-    run = loading_ahead(c, plain, pointer, place, ctype, site)
     node = c.note(record.Cell((place.node,)))
     c.follows |= has_pointer(ctype)
-    origin = place.origin.content() if isinstance(ctype, Pointer | Struct) else Origin()
+    origin = place.origin.content() if isinstance(ctype, types.Pointer | types.Struct) else Origin()
     return Expr(ctype, run, at, node, place=place, origin=origin, site=site)
 
 
 def use(c: Context, expr: Expr) -> Expr:
     """Read an expression's value, if it is in memory; until then it is only a place."""
-    if isinstance(expr.place, MemoryPlace) and not isinstance(expr.type, Array):
+    if isinstance(expr.place, MemoryPlace) and not isinstance(expr.type, types.Array):
         site = None if expr.site is None else expr.site.index
         expr.node = load(c, expr, expr.place.origin, site)
     return expr
@@ -163,9 +147,9 @@ def _register_reader(
 # -- writing
 
 
-def has_pointer(ctype: CType) -> bool:
-    """Whether a value has an address in it, or the number of a texture, which leads to memory as well."""
-    return any(isinstance(leaf, Pointer) or leaf == TEXTURE for leaf, _ in leaves(ctype))
+def has_pointer(ctype: types.CType) -> bool:
+    """Tell whether a value has an address in it."""
+    return any(isinstance(leaf, types.Pointer) for leaf, _ in types.leaves(ctype))
 
 
 def writable(c: Context, expr: Expr, at: Position) -> Place:
@@ -178,7 +162,7 @@ def writable(c: Context, expr: Expr, at: Position) -> Place:
         c.unsupported(at, LOST)
     if place is None:
         c.fail(at, "this cannot be assigned to: it is a value, not a variable")
-    if isinstance(expr.type, Array):
+    if isinstance(expr.type, types.Array):
         c.fail(at, "an array cannot be assigned to as a whole")
     if place.const:
         c.fail(at, "this cannot be assigned to: it is const")
@@ -186,7 +170,7 @@ def writable(c: Context, expr: Expr, at: Position) -> Place:
 
 
 def writer(c: Context, expr: Expr, at: Position, new: Expr) -> Writer:
-    """What assigns `new` to the place of an expression."""
+    """Make the function that assigns `new` to the place of an expression."""
     place = writable(c, expr, at)
     ctype = expr.type
     if isinstance(place, RegisterPlace):
@@ -230,7 +214,7 @@ def begin(t: Team, m: Mask, slot: int, first: Any) -> None:
 
 
 def forget(m: Mask, defined: Any) -> Any:
-    """Where a variable has a value, once the lanes of `m` have declared it anew."""
+    """The lanes in which a variable has a value once those of `m` have declared it anew."""
     if isinstance(defined, list):
         return [forget(m, state) for state in cast("list[Any]", defined)]
     if defined is None:
@@ -239,7 +223,7 @@ def forget(m: Mask, defined: Any) -> Any:
 
 
 def put(slot: int, evaluate: Evaluate) -> Execute:
-    """What gives a variable its first value."""
+    """Make the statement that gives a variable its first value."""
 
     def run(t: Team, m: Mask) -> Mask | None:
         begin(t, m, slot, evaluate(t, m))
@@ -248,11 +232,11 @@ def put(slot: int, evaluate: Evaluate) -> Execute:
     return run
 
 
-def _register_writer(place: RegisterPlace, ctype: CType) -> Writer:
+def _register_writer(place: RegisterPlace, ctype: types.CType) -> Writer:
     slot, first, count = place.variable.slot, place.first, place.count
     unset = place.variable.unset
-    single = isinstance(ctype, (Scalar, Pointer))
-    struct = isinstance(place.variable.type, Struct)
+    single = isinstance(ctype, (types.Scalar, types.Pointer))
+    struct = isinstance(place.variable.type, types.Struct)
 
     def write(t: Team, m: Mask, new: Any, ptr: Ptr | None) -> None:
         if unset and t.defined[slot] is not True:
@@ -280,7 +264,7 @@ def _register_writer(place: RegisterPlace, ctype: CType) -> Writer:
 
 
 def _united(t: Team, m: Mask, slot: int, defined: Any) -> Any:
-    """Where a variable has a value, once the lanes of `m` have been given one."""
+    """The lanes in which a variable has a value once those of `m` have been given one."""
     born = t.born[slot]
     if defined is True or m.full or born is m:
         return True
@@ -298,7 +282,7 @@ def require_defined(
     """
     defined: Any = t.defined[variable.slot]
     name = variable.name
-    if isinstance(variable.type, Struct):
+    if isinstance(variable.type, types.Struct):
         states = cast("list[Any]", defined)
         if count is not None:
             states = states[first : first + count]
@@ -310,26 +294,21 @@ def require_defined(
             name = f"{name}.{variable.type.fields[first].name}"
     missing = lanes if defined is None else lanes & ~defined
     if missing.any():
-        t.fault(
-            UninitialisedReadError,
-            at,
-            int(missing.argmax()),
-            f"reads '{name}', a local variable that nothing has been assigned to",
-            array=variable.name,
-        )
+        text = f"reads '{name}', a local variable that nothing has been assigned to"
+        t.fault(UninitialisedReadError, at, int(missing.argmax()), text, array=variable.name)
 
 
 # -- structs, whose values are lists of their leaves
 
 
-def pick_leaves(whole: Evaluate, ctype: CType, first: int, count: int) -> Evaluate:
+def pick_leaves(whole: Evaluate, ctype: types.CType, first: int, count: int) -> Evaluate:
     """The part of a struct's value that is a member of type `ctype`."""
-    if isinstance(ctype, (Scalar, Pointer)):
+    if isinstance(ctype, (types.Scalar, types.Pointer)):
         return lambda t, m: whole(t, m)[first]
     return lambda t, m: whole(t, m)[first : first + count]
 
 
-def spread(c: Context, whole: Expr, ctype: CType) -> list[Expr]:
+def spread(c: Context, whole: Expr, ctype: types.CType) -> list[Expr]:
     """A struct's value as an expression for each leaf. They run in order, the value once.
 
     One without leaves is computed too, for what else is done by it: as an expression without a value.
@@ -344,15 +323,15 @@ def spread(c: Context, whole: Expr, ctype: CType) -> list[Expr]:
         return lambda t, m: t.slots[slot][k]
 
     out: list[Expr] = []
-    for k, (leaf, _) in enumerate(leaves(ctype)):
-        origin = whole.origin if isinstance(leaf, Pointer) else None
+    for k, (leaf, _) in enumerate(types.leaves(ctype)):
+        origin = whole.origin if isinstance(leaf, types.Pointer) else None
         out.append(value(c, leaf, picker(k) if k else first, whole.at, [whole], origin=origin))
-    return out or [value(c, VOID, evaluate, whole.at, [whole])]
+    return out or [value(c, types.VOID, evaluate, whole.at, [whole])]
 
 
 def joined(parts: list[Expr]) -> Evaluate:
     """The list of the leaves of a struct whose parts are computed in turn."""
-    runs = [(part.run, isinstance(part.type, Void)) for part in parts]
+    runs = [(part.run, isinstance(part.type, types.Void)) for part in parts]
     if not any(void for _, void in runs):
         return lambda t, m: [run(t, m) for run, _ in runs]
 

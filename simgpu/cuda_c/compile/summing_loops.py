@@ -24,7 +24,6 @@ from simgpu.cuda_c.compile.variables import Variable
 from simgpu.cuda_c.lockstep.masks import Mask
 from simgpu.cuda_c.lockstep.team import Team
 from simgpu.cuda_c.memory import access
-from simgpu.cuda_c.memory.loads_in_summing_loops import alike
 from simgpu.cuda_c.syntax import ast
 from simgpu.cuda_c.types import DOUBLE, FLOAT, INT, LLONG, UINT, ULLONG, Scalar
 from simgpu.errors import KernelFault
@@ -59,7 +58,7 @@ def summed(node: ast.For) -> list[str] | None:
 
 
 def by_turns(by: Expr) -> Expr:
-    """What is added in each turn: read from its row where turns are side by side."""
+    """Return the expression that is added in each turn; where turns are side by side, it reads its row."""
     product = by.product
     return replace(
         by,
@@ -84,31 +83,29 @@ def added(c: Context, target: Expr, op: str, by: Expr) -> Sum | None:
     fused = bool(c.contract and kind.is_float and by.product is not None)
     if fused and kind is not FLOAT:
         return None
-    factors = by.product if fused or by.of_loads else None
-    return Sum(place.variable, op == "-", by.run, factors, fused, by.of_loads)
+    return Sum(place.variable, op == "-", by.run, by.product if fused else None)
 
 
 @dataclass(frozen=True)
 class Sum:
-    """`variable += run`.
-
-    `factors` are those of a product that is fused, or of one of two loads. Such loads may give a view of
-    their memory, as the product is all that looks at it (`memory.loads_in_summing_loops`).
-    """
+    """`variable += run`; `factors` are those of a product that is fused with the addition."""
 
     variable: Variable
     minus: bool
     run: Evaluate
     factors: tuple[Evaluate, Evaluate] | None = None
-    fused: bool = False
-    of_loads: bool = False
 
     def turns(self, t: Team, m: Mask) -> Any:
-        """What the variable holds after all turns."""
-        terms = self.run(t, m) if self.factors is None else self._product(t, m, *self.factors)
+        """Compute the variable after all turns."""
         total = t.slots[self.variable.slot]
-        if np.ndim(terms) == 2 and terms.shape[1] > 1 and not self.fused:
-            return self._in_order(total, terms if self.factors else terms.copy())
+        if self.factors is None:
+            terms = self.run(t, m)
+            if np.ndim(terms) == 2 and terms.shape[1] > 1:
+                return self._in_order(total, terms.copy())
+        else:
+            # A fused product is exact, since float64 has more than twice the digits (`lockstep.values`).
+            first, second = (factor(t, m) for factor in self.factors)
+            terms = np.multiply(first, second, dtype=np.float64)
         if self.minus:
             terms = np.negative(terms)
         if np.ndim(terms) < 2:
@@ -116,21 +113,8 @@ class Sum:
         else:
             rows = terms if terms.shape[1] > 1 else terms[:, 0]
         for row in rows:
-            total = (row + total).astype(np.float32) if self.fused else total + row
+            total = total + row if self.factors is None else (row + total).astype(np.float32)
         return total
-
-    def _product(self, t: Team, m: Mask, first: Evaluate, second: Evaluate) -> Any:
-        t.grids = self.of_loads
-        try:
-            a, b = first(t, m), second(t, m)
-        finally:
-            t.grids = False
-        if 3 in (a.ndim, b.ndim) and a.shape != b.shape:
-            a, b = alike(a, b)
-        # A fused product is exact, since float64 has more than twice the digits; see `lockstep.values`.
-        # By its order in memory rows stay rows, whatever the strides of views are.
-        terms: Any = np.multiply(a, b, order="C", dtype=np.float64 if self.fused else None)
-        return terms.reshape(len(terms), -1) if terms.ndim == 3 else terms
 
     def _in_order(self, total: Any, rows: NDArray[Any]) -> Any:
         """`total` and then row after row, as a loop adds them; the first row is used up.
@@ -167,9 +151,9 @@ def side_by_side(
     points: tuple[int, int],
     quick: tuple[Sum, int] | None,
 ) -> Callable[[Team, Mask], None]:
-    """What runs as many turns as can be, and leaves the loop as it is before the next one.
+    """Make the function that runs as many turns as it can, and leaves the loop as it is before the next one.
 
-    `quick` is all that the body does, if that is a `Sum`, and the point of its code.
+    If the body does nothing but one `Sum`, `quick` is that sum and the point of its code.
     """
     slot = counter.slot
     kept = [slot, *(v.slot for v in sums)]

@@ -1,4 +1,4 @@
-"""What the names of types mean, and what constant expressions in them amount to."""
+"""The types that names stand for, and the values of constant expressions in them."""
 
 from __future__ import annotations
 
@@ -18,18 +18,7 @@ from simgpu.cuda_c.compile.typed import (
     StructTemplate,
     TypeBinding,
 )
-from simgpu.cuda_c.syntax.ast import (
-    Conditional,
-    Declarator,
-    Expression,
-    Function,
-    Increment,
-    Member,
-    Name,
-    Param,
-    StructDef,
-    TypeName,
-)
+from simgpu.cuda_c.syntax import ast
 from simgpu.cuda_c.text.source import Position
 from simgpu.cuda_c.types import (
     INT,
@@ -51,17 +40,19 @@ from simgpu.cuda_c.types import (
 from simgpu.errors import KernelCompileError
 
 
-def _is_reference(c: Context, node: Expression, of: Expr) -> bool:
-    """Whether decltype of an expression is a reference to something."""
-    if isinstance(node, Name):
+def _is_reference(c: Context, node: ast.Expression, of: Expr) -> bool:
+    """Tell whether decltype of an expression is a reference to something."""
+    if isinstance(node, ast.Name):
         return isinstance(c.scope.find(node.name), Alias)
-    if isinstance(node, Conditional):  # one of two variables of one type
-        return isinstance(node.yes, Name | Member) and isinstance(node.no, Name | Member)
-    before = isinstance(node, Increment) and not node.postfix
-    return not isinstance(node, Member) and (before or of.place is not None)
+    if isinstance(node, ast.Conditional):  # one of two variables of one type
+        return isinstance(node.yes, ast.Name | ast.Member) and isinstance(
+            node.no, ast.Name | ast.Member
+        )
+    before = isinstance(node, ast.Increment) and not node.postfix
+    return not isinstance(node, ast.Member) and (before or of.place is not None)
 
 
-def resolve(c: Context, name: TypeName) -> CType:
+def resolve(c: Context, name: ast.TypeName) -> CType:
     """The type that a type name means here; a reference is that of what it refers to.
 
     Raises `KernelCompileError` for an unknown name.
@@ -97,14 +88,14 @@ def resolve(c: Context, name: TypeName) -> CType:
     return ctype
 
 
-def pointer_type(c: Context, returns: TypeName, params: Sequence[Param]) -> FunctionPointer:
+def pointer_type(c: Context, returns: ast.TypeName, params: Sequence[ast.Param]) -> FunctionPointer:
     """The type of the address of a function."""
     types = tuple(param_type(c, param) for param in params)
     references = tuple(param.type.reference for param in params)
     return function_pointer(resolve(c, returns), types, references)
 
 
-def _found(c: Context, name: TypeName) -> CType:
+def _found(c: Context, name: ast.TypeName) -> CType:
     found = c.scope.find(name.base)
     if isinstance(found, Refused):
         raise found.error
@@ -120,8 +111,8 @@ def _found(c: Context, name: TypeName) -> CType:
     c.fail(name.at, f"unknown type name '{name.base}'")
 
 
-def names_in(c: Context, ctype: CType, name: TypeName) -> Scope:
-    """What `Type::` reaches into."""
+def names_in(c: Context, ctype: CType, name: ast.TypeName) -> Scope:
+    """The scope that `Type::` reaches into."""
     known = c.class_of(ctype)
     if known is not None:
         return known.scope
@@ -131,17 +122,17 @@ def names_in(c: Context, ctype: CType, name: TypeName) -> Scope:
     c.fail(name.at, f"'{spelled(ctype)}' has no members that belong to the type")
 
 
-def top_const(name: TypeName) -> bool:
-    """Whether a variable of this type is itself constant."""
+def top_const(name: ast.TypeName) -> bool:
+    """Tell whether a variable of this type is itself constant."""
     return "const" in name.pointers[-1] if name.pointers else name.const
 
 
-def top_volatile(name: TypeName) -> bool:
-    """Whether a variable of this type is itself volatile."""
+def top_volatile(name: ast.TypeName) -> bool:
+    """Tell whether a variable of this type is itself volatile."""
     return "volatile" in name.pointers[-1] if name.pointers else name.volatile
 
 
-def param_type(c: Context, param: Param) -> CType:
+def param_type(c: Context, param: ast.Param) -> CType:
     """The type of a parameter; an array parameter is a pointer."""
     ctype = resolve(c, param.type)
     if not param.dims:
@@ -153,7 +144,7 @@ def param_type(c: Context, param: Param) -> CType:
 # -- structs
 
 
-def declare_type(c: Context, node: StructDef) -> None:
+def declare_type(c: Context, node: ast.StructDef) -> None:
     """Give the name of a struct or an enumeration its meaning in the scope at hand."""
     names = c.scope.names
     if node.enumerators is not None:
@@ -184,17 +175,17 @@ def declare_type(c: Context, node: StructDef) -> None:
         names[node.name] = TypeBinding(define_struct(c, node, declared))
 
 
-def _declared(node: StructDef, name: str) -> Struct:
+def _declared(node: ast.StructDef, name: str) -> Struct:
     return Struct(name, (), 0, 1, key=id(node), union=node.union)
 
 
-def define_struct(c: Context, node: StructDef, out: Struct | None = None) -> Struct:
+def define_struct(c: Context, node: ast.StructDef, out: Struct | None = None) -> Struct:
     """Lay out a struct as a C compiler does: each member at a multiple of its alignment.
 
     `out` is what has been declared of it before.
     """
     fields: list[Field] = []
-    initial: list[tuple[str, Expression]] = []
+    initial: list[tuple[str, ast.Expression]] = []
     end, align = 0, 1
 
     def place(name: str, ctype: CType, at: Position) -> None:
@@ -225,12 +216,12 @@ def define_struct(c: Context, node: StructDef, out: Struct | None = None) -> Str
             place("", base.type, node.base.at)
     with c.seen_from(inside):
         for member in node.members:
-            if isinstance(member, StructDef):
+            if isinstance(member, ast.StructDef):
                 if not member.name and member.enumerators is None:
                     place("", define_struct(c, member), member.at)
                     continue
                 declare_type(c, member)
-            data = member.variables if isinstance(member, StructDef) else member
+            data = member.variables if isinstance(member, ast.StructDef) else member
             if data is None:
                 continue
             for item in data.items:
@@ -255,7 +246,7 @@ def define_struct(c: Context, node: StructDef, out: Struct | None = None) -> Str
         align = wanted
     size = max(1, -(-end // align) * align)
     out.complete(tuple(fields), size, align)
-    methods: dict[str, list[Function]] = {}
+    methods: dict[str, list[ast.Function]] = {}
     for method in node.methods:
         methods.setdefault(method.name, []).append(method)
     c.classes[out] = Class(out, node.name, inside, methods, initial, base=base)
@@ -263,7 +254,7 @@ def define_struct(c: Context, node: StructDef, out: Struct | None = None) -> Str
     return out
 
 
-def _static(c: Context, item: Declarator) -> Number:
+def _static(c: Context, item: ast.Declarator) -> Number:
     if item.init is None or item.dims or not item.type.const:
         c.unsupported(item.at, "static members are supported if they are constant numbers")
     value = evaluated(c, c.expression(item.init), item.init)
@@ -278,14 +269,14 @@ def _static(c: Context, item: Declarator) -> Number:
 
 
 def template_argument(
-    c: Context, kind: TypeName | None, given: TypeName | Expression, at: Position
+    c: Context, kind: ast.TypeName | None, given: ast.TypeName | ast.Expression, at: Position
 ) -> TypeBinding | Number:
-    """What a parameter stands for: a type if `kind` is None, or a number of that type."""
+    """Bind a parameter: to a type if `kind` is None, or to a number of that type."""
     if kind is None:
-        if not isinstance(given, TypeName):
+        if not isinstance(given, ast.TypeName):
             c.fail(at, "this template wants a type here")
         return TypeBinding(resolve(c, given))
-    if isinstance(given, TypeName):
+    if isinstance(given, ast.TypeName):
         c.fail(given.at, "this template wants a number here")
     ctype = resolve(c, kind)
     if isinstance(ctype, FunctionPointer):
@@ -299,7 +290,7 @@ def template_argument(
 
 
 def identity(argument: TypeBinding | Number) -> object:
-    """What tells a template argument from another one."""
+    """A key that tells a template argument from another one."""
     return argument.type if isinstance(argument, TypeBinding) else int(argument.expr.constant)
 
 
@@ -317,7 +308,7 @@ def spelled_arguments(c: Context, arguments: Sequence[TypeBinding | Number]) -> 
     )
 
 
-def _instance(c: Context, template: StructTemplate, name: TypeName) -> Struct:
+def _instance(c: Context, template: StructTemplate, name: ast.TypeName) -> Struct:
     primary = template.definitions[0]
     assert primary.template is not None
     params, given = primary.template.params, name.arguments or []
@@ -359,9 +350,9 @@ def _instance(c: Context, template: StructTemplate, name: TypeName) -> Struct:
 
 
 def _matched(
-    c: Context, node: StructDef, arguments: Sequence[TypeBinding | Number]
+    c: Context, node: ast.StructDef, arguments: Sequence[TypeBinding | Number]
 ) -> Scope | None:
-    """What the parameters of a specialisation stand for, if it is for these arguments."""
+    """Bind the parameters of a specialisation, if it is for these arguments."""
     assert node.template is not None
     scope = Scope(c.file_scope)
     unknown = {p.name for p in node.template.params}
@@ -373,20 +364,20 @@ def _matched(
 
 def deduced(
     c: Context,
-    pattern: TypeName | Expression,
+    pattern: ast.TypeName | ast.Expression,
     argument: TypeBinding | Number,
     unknown: set[str],
     scope: Scope,
 ) -> bool:
     """Hold a pattern against what is given, to find what template parameters stand for; whether it fits."""
-    name = pattern.name if isinstance(pattern, Name) else getattr(pattern, "base", "")
-    if isinstance(argument, Number) or not isinstance(pattern, TypeName):
+    name = pattern.name if isinstance(pattern, ast.Name) else getattr(pattern, "base", "")
+    if isinstance(argument, Number) or not isinstance(pattern, ast.TypeName):
         if name in unknown:
             known = scope.names.setdefault(name, argument)
             return isinstance(known, type(argument)) and identity(
                 cast("Number", known)
             ) == identity(argument)
-        if isinstance(pattern, TypeName) or not isinstance(argument, Number):
+        if isinstance(pattern, ast.TypeName) or not isinstance(argument, Number):
             return False
         return integer_constant(c, pattern, "a template argument") == identity(argument)
     ctype = argument.type
@@ -419,13 +410,13 @@ def deduced(
     with c.seen_from(Scope(c.scope)) as here:
         here.names.update(scope.names)
         return (
-            resolve(c, TypeName(at=pattern.at, base=pattern.base, arguments=pattern.arguments))
+            resolve(c, ast.TypeName(at=pattern.at, base=pattern.base, arguments=pattern.arguments))
             == ctype
         )
 
 
 def array_type(
-    c: Context, element: CType, dims: list[Expression | None], const: bool = False
+    c: Context, element: CType, dims: list[ast.Expression | None], const: bool = False
 ) -> CType:
     """An array with these dimensions, the outermost first; a missing one counts 0."""
     for dim in reversed(dims):
@@ -436,7 +427,7 @@ def array_type(
     return element
 
 
-def integer_constant(c: Context, node: Expression, what: str) -> int:
+def integer_constant(c: Context, node: ast.Expression, what: str) -> int:
     """Value of a constant expression.
 
     Raises `KernelCompileError` if it is not an integer known at compile time.
@@ -444,7 +435,7 @@ def integer_constant(c: Context, node: Expression, what: str) -> int:
     expr = evaluated(c, c.expression(node), node)
     if expr.constant is None:
         hint = ""
-        if isinstance(node, Name):
+        if isinstance(node, ast.Name):
             hint = f": '{node.name}' is known only when the kernel runs"
         c.fail(node.at, f"{what} must be a constant{hint}")
     if not isinstance(expr.type, Scalar) or not expr.type.is_integer:

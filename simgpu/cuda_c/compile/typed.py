@@ -1,4 +1,4 @@
-"""What the compiler knows about a name and about an expression."""
+"""The records that the compiler keeps of a name and of an expression."""
 
 from __future__ import annotations
 
@@ -100,7 +100,6 @@ class Expr:
     site: Site | None = None
     text: str | None = None
     product: tuple[Evaluate, Evaluate] | None = None
-    of_loads: bool = False  # whether both factors are loads, as they are
     rank: float = 0
     lost: bool = False  # a copy of one of several variables, in the place of a reference to it
 
@@ -174,7 +173,7 @@ class Target:
 
 @dataclass(eq=False)
 class Class:
-    """What belongs to a struct besides its data."""
+    """The functions and names that belong to a struct besides its data."""
 
     type: Struct
     name: str
@@ -201,7 +200,7 @@ class Class:
 
     @property
     def exposes(self) -> bool:
-        """Whether a function gives out a reference to a member, so that objects live in memory."""
+        """Tell whether a function gives out a reference to a member, so that objects live in memory."""
         return (self.base is not None and self.base.exposes) or any(
             f.returns.reference and f.returns.base != self.name and not f.returns.const
             for functions in self.methods.values()
@@ -210,11 +209,11 @@ class Class:
 
     @property
     def constructs(self) -> bool:
-        """Whether making one takes more than its members' values."""
+        """Tell whether a constructor has to run to make one."""
         return self.parts or bool(self.initial or self.constructors)
 
     def takes_over(self, given: Expression | None) -> bool:
-        """Whether a constructor makes an object of this, rather than a list of values for its members."""
+        """Tell whether a constructor takes this, rather than each member a value of the list."""
         items = given.items if isinstance(given, Braces) else []
         nested = any(isinstance(item, Braces) and item.type is None for item in items)
         nested |= any(isinstance(field.type, Array) for field in self.type.fields[: len(items)])
@@ -234,7 +233,7 @@ class Scope:
         self.names: dict[str, Binding] = {}
 
     def find(self, name: str) -> Binding | None:
-        """What a name means here."""
+        """Look up the meaning of a name."""
         scope: Scope | None = self
         while scope is not None:
             if name in scope.names:

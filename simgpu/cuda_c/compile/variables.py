@@ -8,10 +8,10 @@ from simgpu.cuda_c.types import CType
 
 
 class Origin:
-    """What a pointer may point into: a set that grows by assignments (Steensgaard's analysis).
+    """The set of memories that a pointer may point into; it grows by assignments (Steensgaard's analysis).
 
-    Two pointers that are ever assigned to each other share one set. Asked of it in the end is only
-    what the kernel does through any pointer of the set, and which memories are in it.
+    Two pointers that are ever assigned to each other share one set. In the end the set only has to say
+    what the kernel does through any of its pointers, and which memories are in it.
     """
 
     def __init__(self) -> None:
@@ -49,7 +49,7 @@ class Origin:
                 a._content.unite(theirs)
 
     def content(self) -> Origin:
-        """What pointers may point into that lie in memory of this set."""
+        """The set of the pointers that lie in memory of this set."""
         root = self.root()
         if root._content is None:
             root._content = Origin()
@@ -79,23 +79,23 @@ class Origin:
 
     @property
     def signals(self) -> bool:
-        """Whether threads may tell each other something by memory in this set."""
+        """Tell whether threads may signal each other by memory in this set."""
         return self.root()._signals
 
     @property
     def near(self) -> bool:
-        """Whether all that is known of this set is shared or local memory."""
+        """Tell whether all known memories of this set are shared or local."""
         root = self.root()
         return root._near and not root._far
 
     @property
     def compared(self) -> bool:
-        """Whether atomicCAS works on anything in this set."""
+        """Tell whether atomicCAS works on anything in this set."""
         return self.root()._compared
 
     @property
     def written(self) -> bool:
-        """Whether anything writes through a pointer of this set."""
+        """Tell whether anything writes through a pointer of this set."""
         return self.root()._written
 
 

@@ -31,7 +31,7 @@ _LONG = 1 << 30  # turns
 def may_wait(
     function: ast.Function, functions: dict[str, list[ast.Function]], members: set[str]
 ) -> bool:
-    """Whether a loop of a kernel, or of a function that it calls, may wait for another thread.
+    """Tell whether a loop of a kernel, or of a function that it calls, may wait for another thread.
 
     Such a loop counts no turns, or sleeps in each, and looks at memory by an atomic, a volatile or an
     uncached load. `members` are those of structs that lead to volatile memory.
@@ -60,7 +60,7 @@ def may_wait(
 
 
 def counts_none(loop: ast.For) -> bool:
-    """Whether a loop has no counter of its own, and so may go on for ever, or counts how long it sleeps."""
+    """Tell whether a loop may never end, as it has no counter, or one that counts how long it sleeps."""
     return loop.step is None or _sleeps(loop)
 
 
@@ -97,7 +97,7 @@ def leap(t: Team, m: Mask, slots: Sequence[int]) -> None:
 
 
 def still_patient(t: Team, m: Mask, slots: Sequence[int]) -> bool:
-    """Whether these threads count how long they wait, and have not leapt yet."""
+    """Tell whether these threads count how long they wait, and have not leapt yet."""
     return any(
         bool(
             (
@@ -109,7 +109,7 @@ def still_patient(t: Team, m: Mask, slots: Sequence[int]) -> bool:
 
 
 def _sleeps(loop: ast.For) -> bool:
-    """Whether a loop sleeps between looks at something; else it is a delay, and ends by itself."""
+    """Tell whether a loop sleeps between looks at something; otherwise it is a delay, and ends by itself."""
     parts = list(ast.parts_of([loop.test, loop.body, loop.step]))
     called = {item.name for item in parts if isinstance(item, ast.Call)}
     follows = any(
@@ -167,7 +167,7 @@ def _look(item: object, volatile: set[str], looking: set[str]) -> bool:
 
 
 def parts_at_barriers(function: ast.Function, functions: dict[str, list[ast.Function]]) -> bool:
-    """Whether some threads of a block may come to one barrier of the source, and some to another."""
+    """Tell whether some threads of a block may come to one barrier of the source, and others to another."""
     reached = _reached(function, functions)
     meeting = {"__syncthreads"}
     grown = True

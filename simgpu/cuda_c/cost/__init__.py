@@ -1,5 +1,6 @@
-"""What a kernel costs: charges for its code (`walk`), and counts, such as of bank conflicts (`tally`).
+"""The cost of a kernel: charges for its code (`walk`), and counts, such as bank conflicts (`tally`).
 
 The prices of C's operators are in `operator_prices`, those of functions in the tables of `compile/builtins`.
-How long lanes wait for each other at an atomic is no price: `tally` counts it, and a model makes time of it.
+The time for which lanes wait for each other at an atomic is no price: `tally` counts the lanes, and a model
+turns the count into time.
 """

@@ -1,4 +1,4 @@
-"""What the walk over a kernel's record finds out."""
+"""The results of the walk over a kernel's record."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from simgpu.cuda_c.compile.variables import Variable
 
 @dataclass(eq=False)
 class Charge:
-    """What one pass through a straight piece of code costs a warp; `flops` and `special` each lane.
+    """The cost of one pass through a straight piece of code for a warp; `flops` and `special` are for a lane.
 
     Attributes
     ----------

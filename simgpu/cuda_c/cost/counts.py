@@ -1,4 +1,4 @@
-"""What a launch did, counted: for a timing model, and to be looked at."""
+"""Counts of what a launch did, for a timing model and for people."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NOT_SUMMED = frozenset((
 
 @dataclass(frozen=True)
 class LineCounts:
-    """What one line of the source did; the fields mean what they mean in `Counts`."""
+    """Counts of one line of the source; the fields mean what they mean in `Counts`."""
 
     warp_instructions: int = 0
     flops: int = 0

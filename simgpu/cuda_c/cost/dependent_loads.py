@@ -10,7 +10,7 @@ from simgpu.cuda_c.cost.charges import Charge
 
 @dataclass
 class _History:
-    """What was ever assigned to a variable: other variables, and loads, so many loops deep."""
+    """All that was ever assigned to a variable: other variables, and loads, so many loops deep."""
 
     sources: set[Variable] = field(default_factory=set[Variable])
     loaded: bool = False

@@ -1,7 +1,7 @@
-"""What an optimising compiler makes of a loop, as far as counts depend on it.
+"""The effects of an optimising compiler on a loop, as far as counts depend on them.
 
 A loop whose bounds are known is unrolled if it is short: its counter then costs nothing, and an index made of
-it is part of an instruction. What no turn of a loop changes is computed once, in front of it.
+it is part of an instruction. A value that no turn of a loop changes is computed once, in front of it.
 """
 
 from __future__ import annotations
@@ -74,11 +74,11 @@ def unrolled_turns(node: ast.For, constant: Callable[[ast.Expression], int | Non
 def partly_unrolled(
     node: ast.For, fixed: Callable[[ast.Expression], bool], nested: bool = False
 ) -> bool:
-    """Whether a compiler does four turns of a loop at once, and so has the loads of four under way.
+    """Tell whether a compiler does four turns of a loop at once, and so has the loads of four under way.
 
     LLVM unrolls an innermost loop with one exit if it can tell the number of turns cheaply: for that the
     counter has to go in steps known at compile time. (llvm/lib/Transforms/Utils/LoopUnrollRuntime.cpp)
-    `nested` if loops inside count as none, because they are unrolled whole.
+    With `nested`, loops inside do not count, because they are unrolled whole.
     """
     step = node.step
     if isinstance(step, ast.Assign):
@@ -104,6 +104,6 @@ def rounds_of(turns: float, most: int) -> float:
 
 
 def is_plain(node: ast.Expression) -> bool:
-    """Whether an expression is made of names and numbers only, so that its value is seen at once."""
+    """Tell whether an expression is made of names and numbers only."""
     others = ast.Assign | ast.Call | ast.Increment | ast.Index | ast.Member
     return not any(isinstance(part, others) for part in ast.parts_of(node))

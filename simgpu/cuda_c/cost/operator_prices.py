@@ -1,4 +1,4 @@
-"""What an operation costs a warp, in instructions; see `Counts`."""
+"""The price of an operation for a warp, in instructions; see `Counts`."""
 
 from __future__ import annotations
 

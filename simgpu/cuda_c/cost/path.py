@@ -103,7 +103,7 @@ class Path:
         self._charged = (0.0, 0.0)
 
     def passed(self) -> tuple[float, float]:
-        """What has been added since this was last asked: handed from turn to turn, and besides."""
+        """Return what was added since the last call: the part handed from turn to turn, and the rest."""
         now = self._carried, max(0.0, self._longest - self._carried)
         before, self._charged = self._charged, now
         return now[0] - before[0], now[1] - before[1]

@@ -1,4 +1,4 @@
-"""What is noted of each load and store, and how much of it is measured on a sample."""
+"""Notes about each load and store, and how many of its accesses are sampled."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ EVERY = 13  # ... and behind them one in so many; a prime, so as not to beat wit
 
 
 class SiteTally:
-    """What is counted of one load or store."""
+    """The counts of one load or store."""
 
     __slots__ = (
         "batch",

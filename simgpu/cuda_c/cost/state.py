@@ -1,4 +1,4 @@
-"""What the walk over a record keeps in mind."""
+"""The state of the walk over a record."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ KNOWN = -1  # the depth of what a compiler knows
 
 @dataclass(slots=True)
 class Facts:
-    """What decides on later charges, of one value.
+    """The facts about one value that decide on later charges.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class Surroundings:
 
 
 class State:
-    """Where the walk is, and what it has found out so far.
+    """The position of the walk, and its findings so far.
 
     Attributes
     ----------
@@ -98,7 +98,7 @@ class State:
         self.most_words = 0
 
     def of(self, node: Node) -> Facts:
-        """What is known of a value."""
+        """Return the known facts about a value."""
         if isinstance(node, Constant):
             return Facts(depth=KNOWN, key=("constant", node.value))
         return self.facts.get(node) or Facts()
@@ -133,7 +133,7 @@ class State:
             self.charge.doubles += instructions
 
     def repeated(self, parts: Sequence[Node]) -> bool:
-        """Whether an operation has to be done in every turn of the innermost loop."""
+        """Tell whether an operation has to be done in every turn of the innermost loop."""
         return self.changes(parts) >= self.around.depth
 
     def changes(self, parts: Sequence[Node]) -> int:

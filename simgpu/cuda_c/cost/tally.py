@@ -73,8 +73,6 @@ class Tally:
         bases = [s.base for s in costs.sites if s.base is not None and not s.free]
         self._shared_bases = {base for base in bases if bases.count(base) > 1}
         self._patterns: dict[tuple[object, ...], tuple[int, ...]] = {}
-        # Arrays that had such patterns, by their ids.
-        self._same: dict[int, tuple[object, object, tuple[int, ...]]] = {}
         self._queues: dict[int, NDArray[np.int64]] = {}
         self._charged: list[Mask] = []
         self._batches: dict[Layout, NDArray[np.float64]] = {}
@@ -131,7 +129,7 @@ class Tally:
         self._charged.clear()
 
     def clocks(self) -> NDArray[np.int64]:
-        """What the clock of each warp shows: how long one takes that is alone, with its data at hand."""
+        """Return the clock of each warp: the time of a warp that is alone and has its data at hand."""
         self.settle()
         return self._chains[LATENCY].astype(np.int64)
 
@@ -278,29 +276,21 @@ class Tally:
         size: int,
         start: Any = 0,
     ) -> Any:
-        """A count of few lanes, as it was when they had these addresses before, counted from `start`.
+        """Count an access of few lanes, or recall the count of the same pattern of addresses from `start`.
 
-        Loops of small launches ask for the same pattern again and again, and to count it anew takes longer
-        than all else that an access does. To look for a pattern takes long as well, but not for the very same
-        array.
+        Loops of small launches ask for the same pattern again and again, and counting it anew takes longer
+        than the rest of the access.
         """
         if not mask.full or len(element) > _FEW_LANES:
             return count(mask, element, size)
-        same = self._same.get(id(element))
-        if same is not None and same[0] is element and same[1] == (count.__name__, size):
-            return same[2]
         pattern = element - start if start else element
         key = (count.__name__, size, pattern.dtype, pattern.tobytes(), mask.layout.threads)
-        found = self._patterns.get(key)
-        if found is None:
+        known = self._patterns.get(key)
+        if known is None:
             if len(self._patterns) >= _PATTERNS:
                 self._patterns.clear()
-            found = self._patterns[key] = count(mask, element, size)
-        if element.base is None:  # A view would keep more than itself from being freed.
-            if len(self._same) >= _PATTERNS:
-                self._same.clear()
-            self._same[id(element)] = element, key[:2], found
-        return found
+            known = self._patterns[key] = count(mask, element, size)
+        return known
 
     def _count_sectors(self, mask: Mask, element: NDArray[Any], size: int) -> tuple[int, int, int]:
         rows, requests = self._rows(mask, element)

@@ -1,4 +1,4 @@
-"""What the walk finds out about each value, and what making it is charged."""
+"""The facts that the walk finds about each value, and the charge for computing it."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def _load(s: State, node: record.Load) -> Facts:
 
 
 def _is_wide(s: State, load: record.Load) -> bool:
-    """Whether a compiler loads neighbours with it: from shared memory, along an unrolled loop."""
+    """Tell whether a compiler loads neighbours with it: from shared memory, along an unrolled loop."""
     (cell,) = load.parts
     element = cell.parts[0] if cell.parts else cell
     if not isinstance(element, record.Element) or load.origin is None or not load.origin.near:
@@ -150,7 +150,7 @@ def _operation(s: State, node: record.Operation) -> Facts:
 
 
 def _is_product(s: State, node: record.Node) -> bool:
-    """Whether an addition costs nothing more than this product: the hardware has both in one."""
+    """Tell whether an addition costs nothing more than this product, since the hardware does both in one."""
     return isinstance(node, record.Operation) and node.op == "*" and s.repeated([node])
 
 

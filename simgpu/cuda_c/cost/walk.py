@@ -38,7 +38,7 @@ _MOST_REGISTERS = 255  # of a thread: CUDA C++ Programming Guide, technical spec
 
 
 def walk(kernel: record.Record) -> Costs:
-    """What the pieces and accesses of a kernel are charged."""
+    """Charge the pieces and accesses of a kernel."""
     s = State(kernel.points, kernel.sites)
     _steps(s, kernel.steps)
     s.loads.finish()
@@ -188,9 +188,9 @@ def _branch(s: State, step: record.Branch) -> None:
 
 
 def _is_selection(step: record.Branch) -> bool:
-    """Whether the sides of a branch do nothing but give variables what is there already.
+    """Tell whether both sides of a branch only choose between values that are there already.
 
-    Then there is no branch in a listing of nvcc 13.0, but `FSEL` or `SEL`, which has the test as an operand.
+    For these nvcc 13.0 emits no branch, but `FSEL` or `SEL`, with the test as an operand.
     """
     found = [type(part) for side in (step.then, step.otherwise or []) for part in _flat(side)]
     return record.Assign in found and _AT_HAND.issuperset(found)
@@ -310,7 +310,7 @@ def _in_parts(s: State, loop: record.Loop, nested: bool = False) -> bool:
 
 
 def _handed_over(loop: record.Loop) -> frozenset[Variable]:
-    """What one turn makes and the next one needs, but for counters, which are there long before."""
+    """The variables that a turn makes and the next one needs, except counters, which are ready early."""
     counted = {step.variable for step in loop.step.steps if isinstance(step, record.Assign)}
     return frozenset(loop.changed) - counted
 
@@ -324,7 +324,7 @@ def _number(s: State, loop: record.Loop, node: ast.Expression) -> int | None:
 
 
 def _fixed(s: State, loop: record.Loop, node: ast.Expression) -> bool:
-    """Whether a compiler knows the step of a loop."""
+    """Tell whether a compiler knows the step of a loop."""
     found = _lowered(s, loop, node)
     return found is not None and is_plain(node) and _is_known(s, found)
 
@@ -345,7 +345,7 @@ def _is_known(s: State, node: record.Node) -> bool:
 
 
 def _lowered(s: State, loop: record.Loop, node: ast.Expression) -> record.Node | None:
-    """What became of a part of the loop's head: its first value, its bound, or its step."""
+    """Compile a part of the loop's head: its first value, its bound, or its step."""
     source = loop.source
     if isinstance(source.init, ast.Declaration) and node is source.init.items[0].init:
         return s.first.get(loop.counter) if loop.counter is not None else None
@@ -358,7 +358,7 @@ def _lowered(s: State, loop: record.Loop, node: ast.Expression) -> record.Node |
 
 
 def _amount(step: record.Piece) -> record.Node | None:
-    """By how much the last assignment of a piece changes its target."""
+    """The amount by which the last assignment of a piece changes its target."""
     found = [s.value for s in step.steps if isinstance(s, (record.Assign, record.Store))]
     value = found[-1] if found else None
     while isinstance(value, record.Convert):

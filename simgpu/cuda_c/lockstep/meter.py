@@ -1,4 +1,4 @@
-"""What a running kernel reports of itself; who listens is no concern of the code that computes values."""
+"""The interface by which a running kernel reports what it does."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Meter(Protocol):
         ...
 
     def clocks(self) -> NDArray[np.int64]:
-        """What the clock of each warp shows: it goes on with the instructions that the warp has issued."""
+        """Return the clock of each warp, which goes on with the instructions that the warp has issued."""
         ...
 
     def global_access(self, site: Site, mask: Mask, element: Any, size: int) -> None:

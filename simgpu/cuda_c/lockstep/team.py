@@ -20,7 +20,6 @@ from simgpu.cuda_c.text.source import Position, Source
 from simgpu.errors import FaultSite, KernelFault, RunawayKernelError
 
 Dim = tuple[int, int, int]
-FEW = 1024  # threads for which looking up is much quicker than computing
 
 
 @dataclass(frozen=True)
@@ -41,7 +40,7 @@ class Limits:
 
 
 class AddressSpace(Protocol):
-    """What pointers are as numbers (`memory.addresses`)."""
+    """Pointers as numbers (`memory.addresses`)."""
 
     def number(self, ptr: Any) -> Any:
         """A pointer as a number."""
@@ -54,7 +53,7 @@ class AddressSpace(Protocol):
 
 @dataclass
 class Launch:
-    """What is the same for all batches of a launch."""
+    """The state that all batches of a launch share."""
 
     kernel: str
     source: Source
@@ -94,7 +93,7 @@ class Launch:
         )
 
     def fenced_between(self, block: int, first: int, last: int) -> bool:
-        """Whether a block has executed a fence at one of these times."""
+        """Tell whether a block has executed a fence at one of these times."""
         times = self.fences.get(block, [])
         place = bisect_left(times, first)
         return place < len(times) and times[place] <= last
@@ -128,10 +127,6 @@ class BlockMemory(Protocol):
         """Every thread of every block of the batch has passed a barrier."""
         ...
 
-    def divided(self, team: Team) -> None:
-        """Some threads of the batch are about to pass a barrier."""
-        ...
-
 
 class Team:
     """A batch of blocks in lockstep.
@@ -157,15 +152,9 @@ class Team:
     forced, grid_met, hurried : bool
         Nobody else will come to that place; or all blocks have come to the barrier of the grid; or the
         loop that is entered again counts its turns, and has counted for very long.
-    grids : bool
-        Whether a load in several turns may give a view of its memory.
     turns, turn, rows : int, int, dict
         How many turns of a loop are side by side, the one at hand, and what was computed for all of them
         (`compile.summing_loops`).
-    kept : dict
-        What a place in the code has computed, and of what (`compile.kept_addresses`).
-    coming : dict
-        By the slot of a loop's counter, the turns for which loads are done ahead (`compile.loads_ahead`).
     fenced, fetched : ndarray or None
         When each lane last executed a fence, or an atomic; kept where threads wait for each other.
     """
@@ -182,11 +171,7 @@ class Team:
         self.exited: Mask | None = None
         self.steps = 0
         self.turns = self.turn = 0
-        self.grids = False
         self.rows: dict[object, Any] = {}
-        self.kept: dict[object, Any] = {}
-        self.coming: dict[int, Any] = {}
-        self.few = self.layout.lanes <= FEW
         self.clock = launch.clock
         self.block_time: Any = 0
         self.warp_time: Any = 0
@@ -228,7 +213,7 @@ class Team:
 
     @property
     def apart(self) -> bool:
-        """Whether lanes have been set aside: then variables hold values of theirs as well."""
+        """Tell whether lanes were set aside: then variables hold values of these as well."""
         return self.waiters.count > 0
 
     def part(self, place: int, mask: Mask, at: Position, apart: Apart) -> Mask | None:
@@ -238,33 +223,24 @@ class Team:
         return some(self.layout, mask.bits & ~bits)
 
     def spun(
-        self,
-        place: int,
-        mask: Mask,
-        at: Position,
-        stuck: NDArray[np.bool_],
-        patient: bool = False,
+        self, place: int, mask: Mask, at: Position, stuck: NDArray[np.bool_], patient: bool = False
     ) -> Mask | None:
         """Set lanes of `mask` aside that have looked in vain; the rest goes on."""
         if not stuck.any():
             return mask
         if place == ENDLESS:
-            self.fault(
-                RunawayKernelError,
-                at,
-                int(stuck.argmax()),
+            text = (
                 "does not end: a turn of this loop changes nothing that it looks at, so all turns are the "
                 "same. If it waits for another thread, what it looks at must be volatile, or read by an "
-                "atomic, because a compiler may load it only once",
+                "atomic, because a compiler may load it only once"
             )
+            self.fault(RunawayKernelError, at, int(stuck.argmax()), text)
         if place == NOWHERE:
-            self.fault(
-                RunawayKernelError,
-                at,
-                int(stuck.argmax()),
+            text = (
                 "waits here for another thread, in a function that is called within a larger expression, "
-                "where the simulated device cannot let others go on: give its result to a variable first",
+                "where the simulated device cannot let others go on: give its result to a variable first"
             )
+            self.fault(RunawayKernelError, at, int(stuck.argmax()), text)
         self.waiters.park(place, stuck, at, None, self.launch.changes, patient)
         return some(self.layout, mask.bits & ~stuck)
 
@@ -281,24 +257,17 @@ class Team:
         if not self.steps & 15:
             self.launch.look()
         if self.steps > self.launch.limits.step_budget:
-            self.fault(
-                RunawayKernelError,
-                at,
-                int(mask.index[0]),
+            text = (
                 f"does not end: this loop is still running after {self.steps - 1} iterations. "
                 "Either its condition never becomes false, or its threads wait for each other "
-                "(a lock between threads of one warp, or a wait for another block)",
+                "(a lock between threads of one warp, or a wait for another block)"
             )
-
-    def divide(self) -> None:
-        """Tell the shared memory that some threads are about to pass a barrier."""
-        for memory in self.shared.values():
-            memory.divided(self)
+            self.fault(RunawayKernelError, at, int(mask.index[0]), text)
 
     # -- faults
 
     def site(self, at: Position, lane: int | None, **more: Any) -> FaultSite:
-        """Where something went wrong."""
+        """Describe where something went wrong."""
         block = thread = None
         if lane is not None:
             block = self.launch.block_name(int(self.layout.numbers[self.layout.block[lane]]))

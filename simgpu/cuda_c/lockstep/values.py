@@ -25,7 +25,7 @@ _where: Callable[[Any, Any, Any], Any] = np.where
 
 
 def varies(value: Any) -> TypeGuard[NDArray[Any]]:
-    """Whether a value has one element for each thread, rather than one for all."""
+    """Tell whether a value has one element for each thread, rather than one for all."""
     return isinstance(value, np.ndarray)
 
 
@@ -196,7 +196,7 @@ _SPLITTER = 134217729.0  # 2**27 + 1 (Veltkamp)
 
 
 def _fused_double(a: Value, b: Value, c: Value) -> Value:
-    """By Dekker's product and Knuth's sum (Ogita, Rump, Oishi 2005, algorithms 3.3 and 3.1)."""
+    """Compute by Dekker's product and Knuth's sum (Ogita, Rump, Oishi 2005, algorithms 3.3 and 3.1)."""
     product = a * b
     t = _SPLITTER * a
     a_high = t - (t - a)

@@ -41,11 +41,7 @@ class Apart(Exception):
     """
 
     def __init__(
-        self,
-        bits: Bits,
-        by: Meeting,
-        names: NDArray[np.uint32] | None = None,
-        alone: bool = False,
+        self, bits: Bits, by: Meeting, names: NDArray[np.uint32] | None = None, alone: bool = False
     ) -> None:
         super().__init__()
         self.alone = alone
@@ -152,7 +148,7 @@ class Waiters:
         return group.bits & ((meets.names & absent) == 0)
 
     def _at_barriers(self) -> list[Bits]:
-        """Who waits at barriers of a block, place by place, and has not met the others yet."""
+        """The lanes that wait at barriers of a block and have not met the others yet, place by place."""
         meetings = [(g.bits, g.meets) for g in self.groups.values() if g.meets is not None]
         return [b & ~self.met for b, meets in meetings if meets.by == "block" and not meets.alone]
 

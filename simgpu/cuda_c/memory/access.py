@@ -9,6 +9,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from simgpu.cuda_c import types
 from simgpu.cuda_c.lockstep.masks import Mask
 from simgpu.cuda_c.lockstep.meter import Site
 from simgpu.cuda_c.lockstep.team import Team
@@ -16,17 +17,6 @@ from simgpu.cuda_c.lockstep.values import choose, varies
 from simgpu.cuda_c.memory.faults import report_misaligned
 from simgpu.cuda_c.memory.mixed_region import MixedRegion, region_of
 from simgpu.cuda_c.memory.pointers import Ptr, Region
-from simgpu.cuda_c.types import (
-    ULLONG,
-    CType,
-    Pointer,
-    Scalar,
-    Struct,
-    align_of,
-    leaves,
-    size_of,
-    spelled,
-)
 
 NULL = Ptr(None, 0, 1, 0, "nullptr")
 
@@ -45,68 +35,74 @@ def tell(team: Team, mask: Mask, ptr: Ptr, size: int, site: Site) -> None:
         watcher(team, mask, ptr, size, site)
 
 
-def load(team: Team, mask: Mask, ptr: Ptr, ctype: CType, site: Site) -> Any:
+def load(team: Team, mask: Mask, ptr: Ptr, ctype: types.CType, site: Site) -> Any:
     """The value of type `ctype` at an address: one array, or a list of them for a struct."""
     region = ptr.region or region_of(team, mask, ptr, site)
     if team.launch.limits.watcher is not None:
-        tell(team, mask, ptr, size_of(ctype), site)
+        tell(team, mask, ptr, types.size_of(ctype), site)
     if site.volatile and team.launch.watches:
         fetch(team, mask)
-    if isinstance(ctype, Scalar):
+    if isinstance(ctype, types.Scalar):
         return region.load(team, mask, ptr, ctype, site, ctype.size)
-    if isinstance(ctype, Pointer):
+    if isinstance(ctype, types.Pointer):
         return _load_pointer(team, mask, ptr, ctype, site, 8)
     out: list[Any] = []
     wide = _request_size(ctype)
-    align = align_of(ctype)
+    align = types.align_of(ctype)
     if ptr.stride % align or ptr.base % align:
-        report_misaligned(team, mask, ptr, mask.take(ptr.address()), align, spelled(ctype), site)
-    for leaf, offset in leaves(ctype):
-        size = wide if wide and not out else 0 if wide else size_of(leaf)
-        if isinstance(leaf, Pointer):
+        report_misaligned(
+            team, mask, ptr, mask.take(ptr.address()), align, types.spelled(ctype), site
+        )
+    for leaf, offset in types.leaves(ctype):
+        size = wide if wide and not out else 0 if wide else types.size_of(leaf)
+        if isinstance(leaf, types.Pointer):
             out.append(_load_pointer(team, mask, ptr.moved(offset), leaf, site, size))
         else:
             out.append(region.load(team, mask, ptr.moved(offset), leaf, site, size))
     return out
 
 
-def _load_pointer(team: Team, mask: Mask, ptr: Ptr, ctype: Pointer, site: Site, wide: int) -> Ptr:
+def _load_pointer(
+    team: Team, mask: Mask, ptr: Ptr, ctype: types.Pointer, site: Site, wide: int
+) -> Ptr:
     region = region_of(team, mask, ptr, site)
-    number = region.load(team, mask, ptr, ULLONG, site, wide)
-    return team.launch.addresses.pointer(team, mask, number, size_of(ctype.target), site.at)
+    number = region.load(team, mask, ptr, types.ULLONG, site, wide)
+    return team.launch.addresses.pointer(team, mask, number, types.size_of(ctype.target), site.at)
 
 
-def store(team: Team, mask: Mask, ptr: Ptr, ctype: CType, value: Any, site: Site) -> None:
+def store(team: Team, mask: Mask, ptr: Ptr, ctype: types.CType, value: Any, site: Site) -> None:
     """Write a value of type `ctype` for the lanes of `mask`."""
     region = ptr.region or region_of(team, mask, ptr, site)
     if team.launch.limits.watcher is not None:
-        tell(team, mask, ptr, size_of(ctype), site)
-    if isinstance(ctype, Scalar):
+        tell(team, mask, ptr, types.size_of(ctype), site)
+    if isinstance(ctype, types.Scalar):
         region.store(team, mask, ptr, ctype, value, site, ctype.size)
         return
     addresses = team.launch.addresses
-    if isinstance(ctype, Pointer):
-        region.store(team, mask, ptr, ULLONG, addresses.number(value), site, 8)
+    if isinstance(ctype, types.Pointer):
+        region.store(team, mask, ptr, types.ULLONG, addresses.number(value), site, 8)
         return
     wide = _request_size(ctype)
-    align = align_of(ctype)
+    align = types.align_of(ctype)
     if ptr.stride % align or ptr.base % align:
-        report_misaligned(team, mask, ptr, mask.take(ptr.address()), align, spelled(ctype), site)
-    for k, (leaf, offset) in enumerate(leaves(ctype)):
-        size = wide if wide and not k else 0 if wide else size_of(leaf)
+        report_misaligned(
+            team, mask, ptr, mask.take(ptr.address()), align, types.spelled(ctype), site
+        )
+    for k, (leaf, offset) in enumerate(types.leaves(ctype)):
+        size = wide if wide and not k else 0 if wide else types.size_of(leaf)
         place = ptr.moved(offset)
-        if isinstance(leaf, Pointer):
-            region.store(team, mask, place, ULLONG, addresses.number(value[k]), site, size)
+        if isinstance(leaf, types.Pointer):
+            region.store(team, mask, place, types.ULLONG, addresses.number(value[k]), site, size)
         else:
             region.store(team, mask, place, leaf, value[k], site, size)
 
 
-def _request_size(ctype: CType) -> int:
+def _request_size(ctype: types.CType) -> int:
     """Bytes that one request moves, if a value is moved by one; else 0, and each part is counted.
 
     The GPU has loads of 1 to 16 bytes at an address that is a multiple of their size.
     """
-    if isinstance(ctype, Struct) and ctype.align == ctype.size and ctype.size <= 16:
+    if isinstance(ctype, types.Struct) and ctype.align == ctype.size and ctype.size <= 16:
         return ctype.size
     return 0
 

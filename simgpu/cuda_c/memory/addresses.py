@@ -112,7 +112,7 @@ class Addresses:
         return Ptr(region, offset // unit, unit, 0, name)
 
     def _same(self, numbers: NDArray[np.int64], first: int) -> NDArray[np.bool_]:
-        """Where numbers are of the same memory as `first`, in the same way."""
+        """The lanes whose numbers are of the same memory as `first`, in the same way."""
         for start, nbytes, _ in self._placed:
             if start <= first <= start + nbytes:
                 return (numbers >= start) & (numbers <= start + nbytes)

@@ -8,12 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from simgpu.cuda_c.memory.textures import TextureForm
-
 
 @dataclass(frozen=True, eq=False)
 class MemoryState:
-    """What some memory held at one time."""
+    """A copy of what some memory held at one time."""
 
     data: NDArray[np.uint64]  # its contents, padded
     # Tells byte by byte where it was written; None if everywhere.
@@ -21,7 +19,7 @@ class MemoryState:
 
     @property
     def nbytes(self) -> int:
-        """What the copy takes."""
+        """Size of the copy in bytes."""
         return self.data.nbytes + (0 if self.shadow is None else self.shadow.nbytes)
 
 
@@ -47,7 +45,6 @@ class GlobalMemory:
         self.address = 0  # where it is on its device; 0 if it is on none
         self.readonly = False  # whether a kernel that writes to it fails
         self.mapped = room is not None  # whether it is the host's, who may write to it at any time
-        self.texture: TextureForm | None = None  # how kernels read it, if it is a texture
         self.advice = ""  # what a message about a read of what nothing has written adds
         # If set, kernels note here which bytes they store to: 1 for each.
         self.trail: NDArray[np.uint8] | None = None
@@ -124,7 +121,7 @@ class GlobalMemory:
         return MemoryState(self._room.view(np.uint64).copy(), shadow)
 
     def holds(self, state: MemoryState) -> bool:
-        """Whether it holds the same bytes, and is written in the same places."""
+        """Tell whether it holds the same bytes, and is written in the same places."""
         if self.fully_initialised is not (state.shadow is None):
             return False
         if state.shadow is not None and not np.array_equal(

@@ -13,12 +13,7 @@ from simgpu.cuda_c.lockstep.team import Launch, Team
 from simgpu.cuda_c.lockstep.values import varies
 from simgpu.cuda_c.memory.allocation import GlobalMemory
 from simgpu.cuda_c.memory.pointers import Ptr
-from simgpu.cuda_c.memory.regions import (
-    UNSIGNED,
-    WRITTEN,
-    ByteRegion,
-    every_lane,
-)
+from simgpu.cuda_c.memory.regions import UNSIGNED, WRITTEN, ByteRegion
 from simgpu.cuda_c.types import CHAR, Array, Scalar
 from simgpu.errors import ReadOnlyError
 
@@ -48,13 +43,8 @@ class GlobalRegion(ByteRegion):
         self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, value: Any, site: Site, wide: int
     ) -> None:
         if self.memory.readonly:
-            team.fault(
-                ReadOnlyError,
-                site.at,
-                int(mask.index[0]),
-                f"writes to '{ptr.name}', which may only be read",
-                array=ptr.name,
-            )
+            text = f"writes to '{ptr.name}', which may only be read"
+            team.fault(ReadOnlyError, site.at, int(mask.index[0]), text, array=ptr.name)
         super().store(team, mask, ptr, scalar, value, site, wide)
 
     def cells(
@@ -77,31 +67,6 @@ class GlobalRegion(ByteRegion):
     ) -> tuple[int, Any]:
         self._touch(int(write), mask, shift, part, size)
         return shift, part
-
-    def look_ahead(
-        self, mask: Mask, ptr: Ptr, scalar: Scalar
-    ) -> tuple[int, list[Any], list[Any]] | None:
-        """The elements of several turns of a loop, and what they hold; None if a turn has to load itself.
-
-        The address has a row for each turn. Nothing is counted: `read_ahead` does so when its turn comes.
-        """
-        where = None if self.watched else self.all_turns(mask, ptr, scalar.size)
-        if where is None or np.ndim(where[1]) < 2:
-            return None
-        shift, part = where
-        if not self.all_written(shift, part, scalar.size):
-            return None
-        value: Any = self.flat(scalar)[shift:][part]
-        if part.shape[1] == 1:
-            return shift, part[:, 0].tolist(), list(value[:, 0])
-        return shift, list(part), list(every_lane(mask, value))
-
-    def read_ahead(
-        self, team: Team, mask: Mask, shift: int, part: Any, size: int, site: Site
-    ) -> None:
-        """Note a load that was done ahead."""
-        self.count(team, site, mask, shift, part, size, size)
-        self._touch(0, mask, shift, part, size)
 
     def needed(self, way: int) -> int:
         """Different bytes that were loaded (0) or stored (1)."""

@@ -18,7 +18,7 @@ from simgpu.errors import OutOfBoundsError
 
 
 class MixedRegion:
-    """What a pointer points into that is not the same array in every thread."""
+    """The target of a pointer that does not point into the same array in every thread."""
 
     def __init__(self, choices: list[tuple[NDArray[np.bool_], Region | None, str]]) -> None:
         self.choices = choices
@@ -53,24 +53,22 @@ class MixedRegion:
     ) -> tuple[NDArray[Any], NDArray[np.int64]]:
         parts = self._parts(mask, ptr)
         if len(parts) > 1:
-            team.fault(
-                OutOfBoundsError,
-                site.at,
-                int(mask.index[0]),
+            text = (
                 "uses an atomic through a pointer that points into different arrays in different "
-                "threads, which the simulated device does not run: use an 'if'",
+                "threads, which the simulated device does not run: use an 'if'"
             )
+            team.fault(OutOfBoundsError, site.at, int(mask.index[0]), text)
         part, own = parts[0]
         return region_of(team, part, own, site).cells(team, part, own, scalar, site)
 
 
 def mixed(ptr: Ptr) -> bool:
-    """Whether a pointer does not point into the same array in every thread."""
+    """Tell whether a pointer points into different arrays in different threads."""
     return isinstance(ptr.region, MixedRegion)
 
 
 def region_of(team: Team, mask: Mask, ptr: Ptr, site: Site) -> Region:
-    """What a pointer points into.
+    """Return the memory that a pointer points into.
 
     Raises `OutOfBoundsError` for the null pointer.
     """
@@ -81,7 +79,7 @@ def region_of(team: Team, mask: Mask, ptr: Ptr, site: Site) -> Region:
 
 
 class Nowhere:
-    """What a number points to that is no address of the launch: whoever goes there fails."""
+    """The target of a number that is no address of the launch; every access to it fails."""
 
     def load(self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, site: Site, wide: int) -> Any:
         self._fault(team, mask, ptr, site)
@@ -99,10 +97,8 @@ class Nowhere:
     def _fault(self, team: Team, mask: Mask, ptr: Ptr, site: Site) -> NoReturn:
         lane = int(mask.index[0])
         address = int(np.broadcast_to(np.asarray(ptr.address()), (mask.layout.lanes,))[lane])
-        team.fault(
-            OutOfBoundsError,
-            site.at,
-            lane,
+        text = (
             f"{'writes' if site.write else 'reads'} at the address {address:#x}, where nothing is that this "
-            "launch knows of",
+            "launch knows of"
         )
+        team.fault(OutOfBoundsError, site.at, lane, text)

@@ -1,4 +1,4 @@
-"""What messages call an element of a memory: as the source would, `tile[1][7]` or `p[16].w`."""
+"""Names of the elements of a memory for messages, as in the source: `tile[1][7]` or `p[16].w`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Named:
         return "" if isinstance(ctype, Scalar) or at else text
 
     def _follow(self, name: str, byte: int, least: int) -> tuple[str, CType | None, int]:
-        """What is at a byte, the outermost that is not larger than `least`; and the bytes before."""
+        """Find the outermost part at a byte that is not larger than `least`, and the bytes before it."""
         ctype, at, text = self.types.get(name), byte, f"'{name}'"
         while isinstance(ctype, Array | Struct):
             if least and isinstance(ctype, Array) and size_of(ctype) == least:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from math import gcd
 from typing import Any, Protocol
 
@@ -41,44 +41,10 @@ class Region(Protocol):
 
 
 def row_of(part: Any, turn: int) -> Any:
-    """What a turn has of a value: its row, one number for all lanes, or the same as all turns."""
+    """Return the part of a value for a turn: its row, one number for all lanes, or that of all turns."""
     if np.ndim(part) < 2:
         return part
     return part[turn] if part.shape[1] > 1 else int(part[turn, 0])
-
-
-@dataclass(slots=True)
-class Found:
-    """Where the lanes of a mask find their elements of `size` bytes by an address: at `shift + part`."""
-
-    mask: Mask | None = None
-    size: int = 0
-    shift: int = 0
-    part: Any = None
-    rows: dict[int, Any] = field(default_factory=dict[int, Any])  # of `part`, by turns of a loop
-    stores: int = 0  # how many there were
-    apart: bool = False  # whether it is known that no two lanes have the same element
-    written: bool = False  # whether it is known that something has been written to all of them
-    loads: int = 0  # in which turns were side by side
-    grid: NDArray[Any] | None = None  # see `memory.loads_in_summing_loops`
-
-    def lead(self, mask: Mask, size: int, shift: int, part: Any) -> None:
-        """Remember where the lanes of a mask find their elements."""
-        self.mask, self.size, self.shift, self.part = mask, size, shift, part
-        self.rows, self.stores, self.apart, self.written = {}, 0, False, False
-        self.loads, self.grid = 0, None
-
-    def row(self, turn: int) -> Any:
-        """What a turn has of the elements; the same object each time."""
-        row = self.rows.get(turn)
-        if row is None:
-            row = row_of(self.part, turn)
-            self.rows[turn] = row = row.copy() if varies(row) else row
-        return row
-
-    def leads(self, mask: Mask, size: int) -> bool:
-        """Whether it is of these lanes, and of elements of this size."""
-        return self.mask is mask and self.size == size
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,13 +61,6 @@ class Ptr:
     stride: int
     base: int
     name: str  # what messages call the array
-    # What its memory has found out about it, if it is kept; another address has nothing of it.
-    found: Found | None = field(default=None, init=False, repr=False, compare=False)
-
-    def keep(self) -> None:
-        """Have it remember what is found out about it, since it will be used again."""
-        if self.found is None:
-            object.__setattr__(self, "found", Found())
 
     def plus(self, count: Any, step: int) -> Ptr:
         """Address of element `count` of those that begin here, `step` bytes each."""

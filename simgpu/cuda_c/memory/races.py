@@ -1,4 +1,4 @@
-"""Who touched what, since when nothing has been in order: the race detector.
+"""The race detector: it remembers which thread touched what, and when.
 
 Two accesses of one element by two threads are *ordered* if a barrier of their block, or of their
 warp, came between. If they are not ordered and one of them writes, a GPU may do them in either
@@ -17,12 +17,11 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from simgpu.cuda_c.lockstep.masks import Mask
 from simgpu.cuda_c.lockstep.meter import Site
-from simgpu.cuda_c.lockstep.team import Team
 from simgpu.errors import RaceError
 
 Cells = NDArray[np.int64]
+Threads = NDArray[np.int64]
 Changes: TypeAlias = Callable[[], NDArray[np.bool_]]
 _NOBODY = -1
 _ONE, _WARP, _BLOCK, _MANY = 1, 2, 3, 4  # how many have read an element in this interval
@@ -34,17 +33,37 @@ class Watched(Protocol):
     shared: bool
 
     def element(self, name: str, cell: int, size: int) -> tuple[str, int, int]:
-        """What messages call the element of `size` bytes that a cell is in; its number; of how many."""
+        """The name of the element of `size` bytes that a cell is in; its number; of how many."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Accessed:
-    """What an access is to: a memory, by a name, in elements of a size."""
+class Access:
+    """An access by the lanes of a mask: each to the element `shift + part` of a memory."""
 
     memory: Watched
-    name: str
-    size: int
+    name: str  # by which the source calls the memory
+    team: Any  # a `Team` and a `Mask`, or lanes in several turns of a loop at once
+    mask: Any
+    shift: int
+    part: Any
+    size: int  # of an element, in bytes
+    site: Site
+
+    @property
+    def threads(self) -> NDArray[np.int64]:
+        """Numbers of the threads."""
+        return self.mask.take(self.team.thread_id)
+
+    @property
+    def after_block_barrier(self) -> Any:
+        """The time of each thread's last barrier of its block."""
+        return self.mask.take(self.team.block_time)
+
+    @property
+    def after_warp_barrier(self) -> Any:
+        """The time of each thread's last barrier of its warp."""
+        return self.mask.take(self.team.warp_time)
 
 
 class Shadow:
@@ -76,13 +95,13 @@ class Shadow:
 
     # -- the accesses
 
-    def read(self, team: Team, mask: Mask, cells: Cells, site: Site, what: Accessed) -> None:
-        """Check a read against the last writes, and remember it."""
-        me = mask.take(team.thread_id)
+    def read(self, a: Access, cells: Cells) -> None:
+        """Check a read of these cells against the last writes, and remember it."""
+        me = a.threads
         if self._writer is not None:
             writer = self._writer.take(cells)
             if ((writer != me) & (writer >= 0)).any():
-                self._check_writer(team, mask, cells, site, what, False, False, None)
+                self._check_writer(a, cells, writes=False)
         self._reads()
         assert self._reader is not None
         before = self._reader.take(cells)
@@ -90,9 +109,9 @@ class Shadow:
         if new.all() and (self._readers.take(cells) <= _ONE).all():
             kinds = None
         else:
-            kinds = self._merge_readers(team, mask, cells, me, before, what)
+            kinds = self._merge_readers(a, cells, me, before)
         self._reader[cells] = me
-        self._read_time[cells] = team.clock
+        self._read_time[cells] = a.team.clock
         clash = self._reader.take(cells) != me
         if kinds is None and not clash.any():
             self._readers[cells] = np.maximum(self._readers.take(cells), _ONE)
@@ -109,40 +128,23 @@ class Shadow:
                 self._readers[cells[chosen]] = kind
 
     def _merge_readers(
-        self,
-        team: Team,
-        mask: Mask,
-        cells: Cells,
-        me: NDArray[np.int64],
-        before: NDArray[np.int64],
-        what: Accessed,
+        self, a: Access, cells: Cells, me: Threads, before: Threads
     ) -> NDArray[np.uint8]:
         kinds = self._readers.take(cells)
         when = self._read_time.take(cells)
-        # What a barrier has put behind this thread, it has put behind all that comes after: so the mark
-        # may be replaced, if that barrier was one of all who read.
-        settled = (
-            (kinds != _MANY) & (before >> 10 == me >> 10) & (when <= mask.take(team.block_time))
-        )
-        settled |= (kinds <= _WARP) & (before >> 5 == me >> 5) & (when <= mask.take(team.warp_time))
+        # A barrier of all who read orders their reads before everything that this thread does from now on,
+        # so its mark may replace theirs.
+        settled = (kinds != _MANY) & (before >> 10 == me >> 10) & (when <= a.after_block_barrier)
+        settled |= (kinds <= _WARP) & (before >> 5 == me >> 5) & (when <= a.after_warp_barrier)
         never = np.zeros(len(me), np.bool_)
-        settled |= (kinds <= _ONE) & self._handed_over(team, mask, me, before, when, never, what)
+        settled |= (kinds <= _ONE) & self._handed_over(a, me, before, when, never)
         fresh = (before == _NOBODY) | settled
         same = (before == me) & (kinds <= _ONE)
         grown = np.maximum(kinds, _relation(me, before))
         return np.where(fresh | same, np.uint8(_ONE), grown).astype(np.uint8)
 
-    def write(
-        self,
-        team: Team,
-        mask: Mask,
-        cells: Cells,
-        site: Site,
-        what: Accessed,
-        changes: Changes | None,
-        atomic: bool = False,
-    ) -> None:
-        """Check a write against earlier accesses, and remember it.
+    def write(self, a: Access, cells: Cells, changes: Changes | None, atomic: bool) -> None:
+        """Check a write to these cells against earlier accesses, and remember it.
 
         Parameters
         ----------
@@ -152,166 +154,157 @@ class Shadow:
         atomic : bool
             Atomics do not race with each other.
         """
-        me = mask.take(team.thread_id)
+        me = a.threads
         self._writes()
         assert self._writer is not None
         writer = self._writer.take(cells)
         if ((writer != me) & (writer >= 0)).any():
-            self._check_writer(team, mask, cells, site, what, True, atomic, changes)
+            self._check_writer(a, cells, True, atomic, changes)
         if self._reader is not None:
             reader = self._reader.take(cells)
             if ((reader >= 0) & ((reader != me) | (self._readers.take(cells) > _ONE))).any():
-                self._check_readers(team, mask, cells, site, what)
+                self._check_readers(a, cells)
         self._writer[cells] = me
-        self._write_time[cells] = team.clock
-        self._by_atomic[cells] = atomic or (site.volatile and team.launch.watches)
+        self._write_time[cells] = a.team.clock
+        self._by_atomic[cells] = atomic or _signals(a)
 
     # -- the checks; they are slow, and run only where two threads met
 
     def _check_writer(
         self,
-        team: Team,
-        mask: Mask,
+        a: Access,
         cells: Cells,
-        site: Site,
-        what: Accessed,
         writes: bool,
-        atomic: bool,
-        changes: Changes | None,
+        atomic: bool = False,
+        changes: Changes | None = None,
     ) -> None:
         assert self._writer is not None
-        me = mask.take(team.thread_id)
+        me = a.threads
         other = self._writer.take(cells)
         when = self._write_time.take(cells)
         by_atomic = self._by_atomic.take(cells)
-        bad = (other >= 0) & (other != me) & ~self._ordered(team, mask, me, other, when, site)
-        if atomic or (site.volatile and team.launch.watches):
+        bad = (other >= 0) & (other != me) & ~_ordered(a, me, other, when)
+        if atomic or _signals(a):
             bad &= ~by_atomic
         elif writes and changes is not None and bad.any():
             bad &= changes() | by_atomic
         if bad.any():
-            bad &= ~self._handed_over(team, mask, me, other, when, by_atomic, what)
+            bad &= ~self._handed_over(a, me, other, when, by_atomic)
         if bad.any():
             did = "updates atomically" if by_atomic[int(bad.argmax())] else "writes"
-            self._report(team, mask, bad, cells, other, site, what, writes, did)
+            _report(a, bad, cells, other, writes, did)
 
-    def _check_readers(
-        self, team: Team, mask: Mask, cells: Cells, site: Site, what: Accessed
-    ) -> None:
+    def _check_readers(self, a: Access, cells: Cells) -> None:
         assert self._reader is not None
-        me = mask.take(team.thread_id)
+        me, launch = a.threads, a.team.launch
         other = self._reader.take(cells)
         when = self._read_time.take(cells)
         kinds = self._readers.take(cells)
         alone = (other == me) & (kinds <= _ONE)
-        ordered = self._ordered(team, mask, me, other, when, site)
+        ordered = _ordered(a, me, other, when)
         # Reads by several threads are ordered only by a barrier of all of them: of the block, if it
         # holds them, and by none if other blocks read too.
-        ordered &= (kinds != _MANY) & ((kinds != _BLOCK) | (when <= mask.take(team.block_time)))
+        ordered &= (kinds != _MANY) & ((kinds != _BLOCK) | (when <= a.after_block_barrier))
         bad = (other >= 0) & ~alone & ~ordered
         if bad.any():
             never = np.zeros(len(me), np.bool_)
-            handed = self._handed_over(team, mask, me, other, when, never, what)
-            if team.launch.watches and not what.memory.shared:
-                # Several blocks have read it. If all that this one knows is that it has met others since, by
-                # a fence and an atomic, then that it met all of them is taken on trust.
-                fence, atomic = team.launch.fence_time, team.launch.atomic_time
+            handed = self._handed_over(a, me, other, when, never)
+            if launch.watches and not a.memory.shared:
+                # Several blocks have read it. This one has met others since, by a fence and an atomic, and
+                # the check trusts the kernel that it met all of them.
+                fence, atomic = launch.fence_time, launch.atomic_time
                 handed |= (kinds == _MANY) & (fence[me >> 10] >= when) & (atomic[me >> 10] >= when)
             bad &= ~handed
         if bad.any():
             by_warp = bool((kinds[bad] <= _WARP).all())
-            self._report(team, mask, bad, cells, other, site, what, True, "reads", by_warp)
-
-    def _ordered(
-        self, team: Team, mask: Mask, me: Any, other: Any, when: Any, site: Site
-    ) -> NDArray[np.bool_]:
-        same_block = me >> 10 == other >> 10
-        same_warp = me >> 5 == other >> 5
-        by_block = when <= mask.take(team.block_time)
-        if site.volatile:
-            # Old samples rely on warps in step, and say volatile to keep the compiler from reordering.
-            return (same_block & by_block) | same_warp
-        return (same_block & by_block) | (same_warp & (when <= mask.take(team.warp_time)))
+            _report(a, bad, cells, other, True, "reads", by_warp)
 
     def _handed_over(
-        self, team: Team, mask: Mask, me: Any, other: Any, when: Any, by_atomic: Any, what: Accessed
+        self, a: Access, me: Any, other: Any, when: Any, by_atomic: Any
     ) -> NDArray[np.bool_]:
-        """Whether the other thread published what it did by a fence, and this one fetched it.
+        """Tell whether the other thread published what it did by a fence, and this one fetched it.
 
         The pattern is: write, `__threadfence()`, atomic; and in the reading thread an atomic, or a volatile
-        load, whose result says that the other one is done. That it was looked at is taken on trust. Between
-        two blocks it is enough that one thread of each does so, since a barrier tells the others.
+        load, whose result says that the other one is done. The check trusts the kernel to look at that
+        result. Between two blocks one thread of each is enough, since a barrier tells the others.
         """
+        team, launch = a.team, a.team.launch
         mine, theirs = me >> 10, other >> 10
         near = np.zeros(len(me), np.bool_)
         if team.fenced is not None and team.fetched is not None:
-            lanes = mask.index
+            lanes = a.mask.index
             lane = np.where(mine == theirs, lanes - (me & 1023) + (other & 1023), 0)
             fenced = team.fenced[lane]
             near = (mine == theirs) & (fenced >= when) & (team.fetched[lanes] >= fenced)
-        if what.memory.shared:
+        if a.memory.shared:
             return near
-        fence, atomic = team.launch.fence_time, team.launch.atomic_time
+        fence, atomic = launch.fence_time, launch.atomic_time
         published = (fence[theirs] >= when) & (atomic[mine] >= fence[theirs])
-        if team.launch.watches:
-            # An earlier fence than the last may have done it. Cells that nobody has touched race with
-            # nothing, and are left out to save time.
+        if launch.watches:
+            # An earlier fence than the last may have published it. Untouched cells race with nothing, so
+            # they are left out to save time.
             since = (other >= 0) & (fence[theirs] >= when) & ~published
             for k in np.flatnonzero(since).tolist():
                 first, last = int(when[k]), int(atomic[mine[k]])
-                published[k] = team.launch.fenced_between(int(theirs[k]), first, last)
+                published[k] = launch.fenced_between(int(theirs[k]), first, last)
         counted = by_atomic & (fence[mine] > 0) & (atomic[mine] >= when)
         return near | ((mine != theirs) & (published | counted))
 
-    def _report(
-        self,
-        team: Team,
-        mask: Mask,
-        bad: NDArray[np.bool_],
-        cells: Cells,
-        other: NDArray[np.int64],
-        site: Site,
-        what: Accessed,
-        writes: bool,
-        did: str,
-        by_warp: bool = True,
-    ) -> None:
-        k = int(bad.argmax())
-        lane = int(mask.index[k])
-        mine, theirs = int(team.thread_id[lane]), int(other[k])
-        thread = team.launch.thread_name(theirs & 1023)
-        text, index, bound = what.memory.element(what.name, int(cells[k]), what.size)
-        if mine >> 10 == theirs >> 10:
-            if mine == theirs:
-                who = "other threads"
-                did = {"reads": "read", "writes": "write"}.get(did, "update atomically")
-            else:
-                who = f"thread {thread}"
-            near = team.thread_id[mask.index[bad]] >> 5 == other[bad] >> 5
-            # In a block of several warps others may race as well: the first who do so end the run.
-            if not by_warp or not near.all():
-                cure = "without a __syncthreads() between them"
-            elif team.launch.threads <= 32:
-                cure = "without a __syncwarp() between them"
-            else:
-                cure = (
-                    "without a __syncthreads() between them (these two are in one warp, for which "
-                    "__syncwarp() is enough)"
-                )
+
+def _signals(a: Access) -> bool:
+    """Tell whether threads may signal each other by this access, because it is volatile."""
+    return a.site.volatile and a.team.launch.watches
+
+
+def _ordered(a: Access, me: Any, other: Any, when: Any) -> NDArray[np.bool_]:
+    """Tell for each lane whether a barrier orders it behind what another thread did at a time."""
+    by_block = (me >> 10 == other >> 10) & (when <= a.after_block_barrier)
+    same_warp = me >> 5 == other >> 5
+    if a.site.volatile:
+        # Old samples rely on warps in step, and say volatile to keep the compiler from reordering.
+        return by_block | same_warp
+    return by_block | (same_warp & (when <= a.after_warp_barrier))
+
+
+def _report(
+    a: Access,
+    bad: NDArray[np.bool_],
+    cells: Cells,
+    other: Threads,
+    writes: bool,
+    did: str,
+    by_warp: bool = True,
+) -> None:
+    """Raise `RaceError` for the first of the lanes that are `bad`."""
+    k = int(bad.argmax())
+    team, lane = a.team, int(a.mask.index[k])
+    mine, theirs = int(team.thread_id[lane]), int(other[k])
+    thread = team.launch.thread_name(theirs & 1023)
+    text, index, bound = a.memory.element(a.name, int(cells[k]), a.size)
+    if mine >> 10 == theirs >> 10:
+        if mine == theirs:
+            who = "other threads"
+            did = {"reads": "read", "writes": "write"}.get(did, "update atomically")
         else:
-            who = f"thread {thread} of block {team.launch.block_name(theirs >> 10)}"
-            cure = "and nothing orders two blocks of one launch: use an atomic, or two launches"
-        verb = "writes" if writes else "reads"
-        space = "shared memory" if what.memory.shared else "global memory"
-        team.fault(
-            RaceError,
-            site.at,
-            lane,
-            f"{verb} {text} in {space}, which {who} {did}, {cure}",
-            array=what.name,
-            index=index,
-            bound=bound,
-        )
+            who = f"thread {thread}"
+        near = team.thread_id[a.mask.index[bad]] >> 5 == other[bad] >> 5
+        # In a block of several warps others may race as well: the first who do so end the run.
+        if not by_warp or not near.all():
+            cure = "without a __syncthreads() between them"
+        elif team.launch.threads <= 32:
+            cure = "without a __syncwarp() between them"
+        else:
+            cure = (
+                "without a __syncthreads() between them (these two are in one warp, for which "
+                "__syncwarp() is enough)"
+            )
+    else:
+        who = f"thread {thread} of block {team.launch.block_name(theirs >> 10)}"
+        cure = "and nothing orders two blocks of one launch: use an atomic, or two launches"
+    verb = "writes" if writes else "reads"
+    space = "shared memory" if a.memory.shared else "global memory"
+    text = f"{verb} {text} in {space}, which {who} {did}, {cure}"
+    team.fault(RaceError, a.site.at, lane, text, array=a.name, index=index, bound=bound)
 
 
 def _relation(me: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.uint8]:

@@ -1,7 +1,8 @@
-"""What the memories of a kernel have in common: addresses, bounds, what nobody wrote."""
+"""Code that the memories of a kernel share: addresses, bounds, and the check for what nobody wrote."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,10 @@ from simgpu.cuda_c.lockstep.meter import Site
 from simgpu.cuda_c.lockstep.team import Launch, Team
 from simgpu.cuda_c.lockstep.values import varies
 from simgpu.cuda_c.memory.faults import report_bounds, report_misaligned
-from simgpu.cuda_c.memory.loads_in_summing_loops import Together, grid_of, one_by_one
+from simgpu.cuda_c.memory.loads_in_summing_loops import Together, one_by_one
 from simgpu.cuda_c.memory.names import Named
 from simgpu.cuda_c.memory.pointers import Ptr, row_of
-from simgpu.cuda_c.memory.races import Accessed, Changes, Shadow
+from simgpu.cuda_c.memory.races import Access, Changes, Shadow
 from simgpu.cuda_c.types import Scalar
 from simgpu.errors import RaceError, UninitialisedReadError
 
@@ -29,14 +30,14 @@ UNSIGNED: dict[int, Any] = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint6
 
 
 def inside(part: NDArray[Any], limit: int) -> bool:
-    """Whether all indices are in `range(limit)`; one pass, by reading negative ones as huge."""
+    """Tell in one pass, by reading negative indices as huge, whether all are in `range(limit)`."""
     if part.dtype.kind == "i":
         part = part.view(UNSIGNED[part.dtype.itemsize])
     return bool(part.max() < limit)
 
 
 class ByteRegion(Named):
-    """What global and shared memory have in common: bytes, addressed element by element.
+    """Bytes that are addressed element by element: the base of global and shared memory.
 
     A region says how to `place` an element of the block in the whole, what it counts (`count`), where
     nothing has been written (`unwritten`), and what it remembers of reads and writes.
@@ -50,7 +51,7 @@ class ByteRegion(Named):
         self.nbytes = nbytes  # that a pointer may reach; of one block, if shared
         self.cell = cell
         self.data = data
-        self.shadow: Shadow | None = None
+        self._shadow: Shadow | None = None
         self.watched = True  # whether reads are remembered
         self.views: dict[str, NDArray[Any]] = {}
 
@@ -73,33 +74,21 @@ class ByteRegion(Named):
         """Element of the flat view, of an element of the block."""
         raise NotImplementedError
 
-    def note_read(
-        self, team: Team, mask: Mask, shift: int, part: Any, size: int, ptr: Ptr, site: Site
-    ) -> None:
+    def note_read(self, access: Access) -> None:
         """Remember a read, for the race detector."""
-        if np.ndim(part) == 2:
-            both: Any = Together(team, mask, len(part))
-            part = np.broadcast_to(part, (len(part), mask.n)).reshape(-1)
-            team = mask = both
-        for cells in self.race_cells(mask, shift, part, size):
-            self.watch().read(team, mask, cells, site, Accessed(self, ptr.name, size))
+        a = access
+        if np.ndim(a.part) == 2:
+            turns = len(a.part)
+            lanes: Any = Together(a.team, a.mask, turns)
+            part = np.broadcast_to(a.part, (turns, a.mask.n)).reshape(-1)
+            a = replace(a, team=lanes, mask=lanes, part=part)
+        for cells in self._race_cells(a):
+            self._watch().read(a, cells)
 
-    def note_write(
-        self,
-        team: Team,
-        mask: Mask,
-        shift: int,
-        part: Any,
-        size: int,
-        ptr: Ptr,
-        site: Site,
-        changes: Changes | None,
-        atomic: bool = False,
-    ) -> None:
+    def note_write(self, access: Access, changes: Changes | None, atomic: bool = False) -> None:
         """Remember a write, and hold it against what is remembered."""
-        for cells in self.race_cells(mask, shift, part, size):
-            what = Accessed(self, ptr.name, size)
-            self.watch().write(team, mask, cells, site, what, changes, atomic)
+        for cells in self._race_cells(access):
+            self._watch().write(access, cells, changes, atomic)
 
     def mark(self, shift: int, part: Any, size: int) -> None:
         """Note that elements have been written."""
@@ -125,10 +114,11 @@ class ByteRegion(Named):
         if wide:
             self.count(team, site, mask, shift, part, size, wide)
         shift, part = self.place(team, mask, shift, part, size, False)
-        self.require_written(team, mask, ptr, scalar, site, shift, part)
+        access = Access(self, ptr.name, team, mask, shift, part, size, site)
+        self._require_written(access)
         if self.watched and not site.relaxed and not (site.volatile and team.launch.watches):
             team.clock += 1
-            self.note_read(team, mask, shift, part, size, ptr, site)
+            self.note_read(access)
         view = self.flat(scalar)
         if shift:
             view = view[shift:]
@@ -141,45 +131,28 @@ class ByteRegion(Named):
     ) -> Any:
         """As `load`, in several turns of a loop: with a row of addresses for each, or the same in all."""
         size, turns = scalar.size, team.turns
-        found = ptr.found
-        if found is not None and found.leads(mask, size):
-            shift, part = found.shift, found.part
-        else:
-            where = self.all_turns(mask, ptr, size)
-            if where is None:
-                return one_by_one(self, team, mask, ptr, scalar, site, wide)
-            shift, part = where
-            if found is not None:
-                found.lead(mask, size, shift, part)
+        where = self._all_turns(mask, ptr, size)
+        if where is None:
+            return one_by_one(self, team, mask, ptr, scalar, site, wide)
+        shift, part = where
         if wide:
 
             def access(turn: int) -> None:
-                row = row_of(part, turn) if found is None else found.row(turn)
-                self.count(team, site, mask, shift, row, size, wide)
+                self.count(team, site, mask, shift, row_of(part, turn), size, wide)
 
             team.meter.turns(site, mask, turns, wide, self.shared, access)
         shift, placed = self.place(team, mask, shift, part, size, False)
-        if not (found is not None and found.written):
-            if not self.all_written(shift, placed, size):
-                return one_by_one(self, team, mask, ptr, scalar, site, wide)
-            if found is not None:
-                found.written = True
+        if not self._all_written(shift, placed, size):
+            return one_by_one(self, team, mask, ptr, scalar, site, wide)
         if self.watched and not site.relaxed and not (site.volatile and team.launch.watches):
             team.clock += 1
-            self.note_read(team, mask, shift, placed, size, ptr, site)
-        view = self.flat(scalar)[shift:]
-        if team.grids and found is not None and mask.full:
-            found.loads += 1
-            if found.loads == 2:  # so that an address which does not come again is not looked at
-                found.grid = grid_of(view, placed)
-            if found.grid is not None and found.grid.dtype == view.dtype:
-                return found.grid
-        value: Any = view[placed]
+            self.note_read(Access(self, ptr.name, team, mask, shift, placed, size, site))
+        value: Any = self.flat(scalar)[shift:][placed]
         if np.ndim(value) == 0 or value.shape[-1] != mask.n or np.shape(value) == (turns, 1):
             return value
-        return every_lane(mask, value)
+        return _every_lane(mask, value)
 
-    def all_turns(self, mask: Mask, ptr: Ptr, size: int) -> tuple[int, Any] | None:
+    def _all_turns(self, mask: Mask, ptr: Ptr, size: int) -> tuple[int, Any] | None:
         """The elements of several turns of a loop as `shift + part`, if they can be had at once."""
         shift, factor = ptr.base // size, ptr.stride // size
         part: Any = np.asarray(ptr.offset, np.int64) * factor
@@ -191,8 +164,8 @@ class ByteRegion(Named):
             return None
         return shift, part if part.ndim else int(part)
 
-    def all_written(self, shift: int, part: Any, size: int) -> bool:
-        """Whether something has been written to all of these elements."""
+    def _all_written(self, shift: int, part: Any, size: int) -> bool:
+        """Tell whether something was written to all of these elements."""
         written = self.unwritten
         if written is None:
             return True
@@ -215,17 +188,18 @@ class ByteRegion(Named):
         def changes() -> NDArray[np.bool_]:
             return np.broadcast_to(np.asarray(differ(view[part], value)), (mask.n,))
 
-        self.note_write(team, mask, shift, part, size, ptr, site, changes)
+        access = Access(self, ptr.name, team, mask, shift, part, size, site)
+        self.note_write(access, changes)
         if team.launch.watches:
             team.launch.changes += int(np.any(differ(view[part], value)))
         if varies(part):
             view[part] = value
         else:
             view[part] = value[-1] if varies(value) else value
-        if varies(value) and not _apart(ptr, mask, part):
+        if varies(value):
             lost = differ(view[part], value)
             if lost.any():
-                report_collision(team, mask, lost, part, shift, ptr, scalar, site, self)
+                self._report_collision(access, lost)
         self.mark(shift, part, size)
 
     def cells(
@@ -235,9 +209,10 @@ class ByteRegion(Named):
         shift, part = self.locate(team, mask, ptr, scalar, site)
         shift, part = self.place(team, mask, shift, part, size, True)
         index = np.broadcast_to(np.asarray(part, np.int64), (mask.n,)) + shift
-        self.require_written(team, mask, ptr, scalar, site, 0, index)
+        access = Access(self, ptr.name, team, mask, 0, index, size, site)
+        self._require_written(access)
         team.clock += 1
-        self.note_write(team, mask, 0, index, size, ptr, site, None, True)
+        self.note_write(access, None, True)
         return self.flat(scalar), index
 
     def locate(
@@ -248,9 +223,6 @@ class ByteRegion(Named):
         Raises `OutOfBoundsError` or `MisalignedError` for the first lane that has such an address.
         """
         size = scalar.size
-        found = ptr.found
-        if found is not None and found.leads(mask, size):
-            return found.shift, found.part
         offset = ptr.offset
         if not ptr.stride % size and not ptr.base % size:
             shift, factor = ptr.base // size, ptr.stride // size
@@ -260,8 +232,6 @@ class ByteRegion(Named):
                 if factor != 1:
                     part = part.astype(np.int64) * factor
                 if shift >= 0 and limit > 0 and inside(part, limit):
-                    if found is not None:
-                        found.lead(mask, size, shift, part)
                     return shift, part
             elif 0 <= shift + offset * factor < limit + shift:
                 return 0, shift + int(offset) * factor
@@ -274,80 +244,82 @@ class ByteRegion(Named):
 
     # -- bookkeeping
 
-    def race_cells(self, mask: Mask, shift: int, part: Any, size: int) -> list[NDArray[np.int64]]:
+    def _race_cells(self, a: Access) -> list[NDArray[np.int64]]:
         """The cells that an access touches; one array for each cell of an element."""
-        if size < self.cell:
-            self._refine(size)
-        ratio = size // self.cell
-        whole = part.astype(np.int64, copy=False) if varies(part) else np.full(mask.n, part)
-        first = (whole + shift) * ratio if shift or ratio > 1 else whole
+        if a.size < self.cell:  # smaller elements than were expected: watch anew, in finer steps
+            self.cell = a.size
+            self._shadow = None
+        part, ratio = a.part, a.size // self.cell
+        whole = part.astype(np.int64, copy=False) if varies(part) else np.full(a.mask.n, part)
+        first = (whole + a.shift) * ratio if a.shift or ratio > 1 else whole
         return [first + k if k else first for k in range(ratio)]
 
-    def _refine(self, size: int) -> None:
-        """Smaller elements than were expected: start watching anew, in finer steps."""
-        self.cell = size
-        self.shadow = None
-
-    def watch(self) -> Shadow:
+    def _watch(self) -> Shadow:
         """The race detector's memory of this one."""
-        if self.shadow is None:
-            self.shadow = Shadow(self.data.size // self.cell)
-        return self.shadow
+        if self._shadow is None:
+            self._shadow = Shadow(self.data.size // self.cell)
+        return self._shadow
 
     def element(self, name: str, cell: int, size: int) -> tuple[str, int, int]:
-        """What messages call the element of `size` bytes that a cell is in; its number; of how many."""
-        index = self.own_index(cell * self.cell // size, size)
+        """The name of the element of `size` bytes that a cell is in; its number; of how many."""
+        index = self._in_block(cell * self.cell // size, size)
         return self.spelled(name, index * size, size), index, self.nbytes // size
 
-    def require_written(
-        self,
-        team: Team,
-        mask: Mask,
-        ptr: Ptr,
-        scalar: Scalar,
-        site: Site,
-        shift: int,
-        part: Any,
-    ) -> None:
+    def _require_written(self, a: Access) -> None:
         """Fault if an element was never written."""
         written = self.unwritten
         if written is None:
             return
-        found = ptr.found
-        if found is not None and not found.leads(mask, scalar.size):
-            found = None
-        if found is not None and found.written:
-            return
-        ones = WRITTEN[scalar.size]
-        marks = written.view(UNSIGNED[scalar.size])[shift:]
-        got = marks.take(part) if varies(part) else marks[part]
+        ones = WRITTEN[a.size]
+        marks = written.view(UNSIGNED[a.size])[a.shift :]
+        got = marks.take(a.part) if varies(a.part) else marks[a.part]
         if np.all(got == ones):
-            if found is not None:
-                found.written = True
             return
-        k = int(np.flatnonzero(np.broadcast_to(np.asarray(got != ones), (mask.n,)))[0])
-        at = int(part[k]) if varies(part) else int(part)
-        index = self.own_index(at + shift, scalar.size)
-        bound = self.nbytes // scalar.size
-        team.fault(
+        k = int(np.flatnonzero(np.broadcast_to(np.asarray(got != ones), (a.mask.n,)))[0])
+        index = self._own_index(a, k)
+        a.team.fault(
             UninitialisedReadError,
-            site.at,
-            int(mask.index[k]),
-            f"reads {self.spelled(ptr.name, index * scalar.size, scalar.size)}, which nothing has "
+            a.site.at,
+            int(a.mask.index[k]),
+            f"reads {self.spelled(a.name, index * a.size, a.size)}, which nothing has "
             f"written{self.advice}",
-            array=ptr.name,
+            array=a.name,
             index=index,
-            bound=bound,
+            bound=self.nbytes // a.size,
+        )
+
+    def _report_collision(self, a: Access, lost: NDArray[np.bool_]) -> None:
+        """Raise, since several lanes of one instruction wrote different values to one element."""
+        where = np.broadcast_to(np.asarray(a.part), (a.mask.n,))
+        k = int(lost.argmax())
+        winner = int(np.flatnonzero(where == where[k])[-1])
+        lane, other = int(a.mask.index[k]), int(a.mask.index[winner])
+        index = self._own_index(a, k)
+        launch, layout = a.team.launch, a.team.layout
+        who = f"thread {launch.thread_name(int(layout.linear[other]))}"
+        if layout.block[lane] != layout.block[other]:
+            who += f" of block {launch.block_name(int(layout.numbers[layout.block[other]]))}"
+        text = (
+            f"writes {self.spelled(a.name, index * a.size, a.size)}, and so does {who} in "
+            "the same instruction, with another value: which of them stays is left to chance"
+        )
+        a.team.fault(
+            RaceError, a.site.at, lane, text, array=a.name, index=index, bound=self.nbytes // a.size
         )
 
     advice = ""  # what a message about a read of what nothing has written adds
 
-    def own_index(self, element: int, size: int) -> int:
-        """Index that a source would use for an element of the flat view."""
+    def _own_index(self, a: Access, k: int) -> int:
+        """Return the index that a source would use for the element of a lane, which is the k-th."""
+        at = int(a.part[k]) if varies(a.part) else int(a.part)
+        return self._in_block(at + a.shift, a.size)
+
+    def _in_block(self, element: int, size: int) -> int:
+        """Turn the index of an element of the flat view into that in its block."""
         return element % (self.data.size // self.blocks // size) if self.shared else element
 
 
-def every_lane(mask: Mask, value: NDArray[Any]) -> NDArray[Any]:
+def _every_lane(mask: Mask, value: NDArray[Any]) -> NDArray[Any]:
     """Undo that values, by rows perhaps, are of the lanes of a mask only."""
     if mask.full:
         return value
@@ -356,54 +328,9 @@ def every_lane(mask: Mask, value: NDArray[Any]) -> NDArray[Any]:
     return out
 
 
-def _apart(ptr: Ptr, mask: Mask, part: Any) -> bool:
-    """Whether it is known that no two lanes write to one element: found out when an address comes again."""
-    found = ptr.found
-    if found is None or found.mask is not mask:
-        return False
-    found.stores += 1
-    if found.stores == 2:
-        found.apart = varies(part) and len(np.unique(part)) == len(part)
-    return found.apart
-
-
 def differ(a: Any, b: Any) -> Any:
-    """Where two values are not the same."""
+    """Compare two values and mark where they differ; two NaN are the same."""
     unequal: Any = a != b
     if np.any(unequal) and np.asarray(a).dtype.kind == "f":
         unequal = unequal & ~(np.isnan(a) & np.isnan(b))  # because NaN != NaN is true
     return unequal
-
-
-def report_collision(
-    team: Team,
-    mask: Mask,
-    lost: NDArray[np.bool_],
-    part: Any,
-    shift: int,
-    ptr: Ptr,
-    scalar: Scalar,
-    site: Site,
-    region: ByteRegion,
-) -> None:
-    """Several lanes of one instruction wrote different values to one element."""
-    where = np.broadcast_to(np.asarray(part), (mask.n,))
-    k = int(lost.argmax())
-    winner = int(np.flatnonzero(where == where[k])[-1])
-    lane, other = int(mask.index[k]), int(mask.index[winner])
-    index = region.own_index(int(where[k]) + shift, scalar.size)
-    layout = team.layout
-    who = f"thread {team.launch.thread_name(int(layout.linear[other]))}"
-    if layout.block[lane] != layout.block[other]:
-        block = int(layout.numbers[layout.block[other]])
-        who += f" of block {team.launch.block_name(block)}"
-    team.fault(
-        RaceError,
-        site.at,
-        lane,
-        f"writes {region.spelled(ptr.name, index * scalar.size, scalar.size)}, and so does {who} in "
-        "the same instruction, with another value: which of them stays is left to chance",
-        array=ptr.name,
-        index=index,
-        bound=region.nbytes // scalar.size,
-    )

@@ -20,24 +20,16 @@ from simgpu.cuda_c.memory.addresses import Addresses
 from simgpu.cuda_c.memory.allocation import GlobalMemory
 from simgpu.cuda_c.memory.global_region import GlobalRegion
 from simgpu.cuda_c.memory.pointers import Ptr
+from simgpu.cuda_c.run import parameter_values
 from simgpu.cuda_c.run.blocks import Blocks
-from simgpu.cuda_c.run.parameter_values import (
-    Argument,
-    check_shape,
-    memory_for,
-    number_for,
-    pointee,
-    record_for,
-    texture_for,
-)
 from simgpu.cuda_c.text.source import Source
-from simgpu.cuda_c.types import TEXTURE, Pointer, Scalar, Struct, leaves, size_of
+from simgpu.cuda_c.types import Pointer, Scalar, Struct, leaves, size_of
 from simgpu.errors import LaunchConfigError, UsageError
 
 
 @dataclass(frozen=True)
 class LaunchResult:
-    """What a launch leaves behind, apart from what it wrote."""
+    """The outcome of a launch, apart from what it wrote."""
 
     counts: Counts  # what it did
     printed: str  # what it printed, in the order of its threads
@@ -92,7 +84,7 @@ class Execution:
         return self.result()
 
     def result(self) -> LaunchResult:
-        """What it has done until now."""
+        """The outcome so far."""
         regions = self._regions.values()
         for region in regions:
             region.memory.settle()
@@ -127,7 +119,7 @@ class CompiledKernel:
         variables: Mapping[str, GlobalMemory],
         grid: Dim,
         block: Dim,
-        args: Sequence[Argument],
+        args: Sequence[parameter_values.Argument],
         dynamic_shared: int,
         limits: Limits,
         sample: Sequence[int] | None,
@@ -136,7 +128,7 @@ class CompiledKernel:
         """A launch, of which nothing has run. `variables` is the memory of `globals`, by name; the rest is
         what `Program.begin` takes.
         """
-        check_shape(self.name, grid, block)
+        parameter_values.check_shape(self.name, grid, block)
         blocks = grid[0] * grid[1] * grid[2]
         self.check_room(blocks, limits.resident_blocks)
         tally = Tally(self.costs, self.code.sites)
@@ -169,7 +161,7 @@ class CompiledKernel:
     def _bind(
         self,
         variables: Mapping[str, GlobalMemory],
-        args: Sequence[Argument],
+        args: Sequence[parameter_values.Argument],
         launch: Launch,
         addresses: Addresses,
         regions: dict[int, GlobalRegion],
@@ -184,22 +176,19 @@ class CompiledKernel:
             if isinstance(variable.type, Pointer) and given is None:
                 values[variable.slot] = NULL
             elif isinstance(variable.type, Struct):
-                values[variable.slot] = record_for(self.name, variable, given, addresses)
-            elif variable.type == TEXTURE:
-                memory = texture_for(self.name, variable, given)
-                region = regions.setdefault(id(memory), GlobalRegion(memory, launch, 4, False))
-                addresses.place(region, variable.name, memory)
-                values[variable.slot] = addresses.number(Ptr(region, 0, 1, 0, variable.name))
+                values[variable.slot] = parameter_values.record_for(
+                    self.name, variable, given, addresses
+                )
             elif isinstance(variable.type, Pointer):
-                pointers.append((variable, memory_for(self.name, variable, given)))
+                pointers.append((variable, parameter_values.memory_for(self.name, variable, given)))
             else:
-                values[variable.slot] = number_for(self.name, variable, given)
+                values[variable.slot] = parameter_values.number_for(self.name, variable, given)
         pointers += [(v, variables[v.name]) for v in self.globals]
         # Parameters that point into one memory share its region, so that it sees all their accesses.
         cells: dict[int, int] = {}
         watched: set[int] = set()
         for variable, memory in pointers:
-            parts = leaves(pointee(variable))
+            parts = leaves(parameter_values.pointee(variable))
             sizes = [leaf.size for leaf, _ in parts if isinstance(leaf, Scalar)]
             cells[id(memory)] = min([cells.get(id(memory), 8), *sizes])
             if variable.origin.written or self.code.follows:  # what is followed may lead here
@@ -210,6 +199,6 @@ class CompiledKernel:
                 regions[key] = GlobalRegion(memory, launch, cells[key], key in watched)
             regions[key].declare(variable.name, variable.type)
             addresses.place(regions[key], variable.name, memory)
-            step = size_of(pointee(variable))
+            step = size_of(parameter_values.pointee(variable))
             values[variable.slot] = Ptr(regions[key], 0, step, 0, variable.name)
         return values

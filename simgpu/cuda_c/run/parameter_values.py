@@ -1,4 +1,4 @@
-"""What a launch is given, checked, and as the values of the parameters of a kernel."""
+"""The arguments of a launch, checked, as the values of the parameters of a kernel."""
 
 from __future__ import annotations
 
@@ -76,16 +76,6 @@ def memory_for(kernel: str, variable: Variable, given: Argument) -> GlobalMemory
     raise ArrayDTypeError(
         f"kernel '{kernel}': the parameter '{variable.name}' is a pointer, "
         f"{type(given).__name__} {given!r} was given"
-    )
-
-
-def texture_for(kernel: str, variable: Variable, given: Argument) -> GlobalMemory:
-    """An argument for a texture."""
-    if isinstance(given, GlobalMemory) and given.texture is not None:
-        return given
-    raise ArrayDTypeError(
-        f"kernel '{kernel}': the parameter '{variable.name}' is a texture, {type(given).__name__} was given: "
-        "pass what agt.texture(x).sync() makes of the array"
     )
 
 

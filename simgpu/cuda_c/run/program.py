@@ -10,6 +10,7 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
+from simgpu.cuda_c.compile import type_names, typed
 from simgpu.cuda_c.compile.braces import initialise
 from simgpu.cuda_c.compile.constants import evaluated
 from simgpu.cuda_c.compile.context import Context
@@ -24,21 +25,6 @@ from simgpu.cuda_c.compile.signature import (
     declared_variable,
     instance_of,
     signature_of,
-)
-from simgpu.cuda_c.compile.type_names import (
-    array_type,
-    declare_type,
-    resolve,
-    top_const,
-)
-from simgpu.cuda_c.compile.typed import (
-    Class,
-    Expr,
-    Number,
-    Refused,
-    Scope,
-    Target,
-    TypeBinding,
 )
 from simgpu.cuda_c.compile.variables import Variable
 from simgpu.cuda_c.cost.walk import walk
@@ -83,7 +69,7 @@ class Program:
         self._contract = contract
         self._text = text
         self._functions: dict[str, list[ast.Function]] = {}
-        self._scope = Scope()
+        self._scope = typed.Scope()
         self._spaces: dict[str, tuple[str, ...]] = {}  # the namespace of each type and variable
         self._globals: list[_Global] = []
         self._shared: list[tuple[ast.Declarator, set[str]]] = []
@@ -91,9 +77,9 @@ class Program:
         self._signatures: dict[str, Signature] = {}
         self._adds: dict[str, tuple[str, ...]] = {}
         self._refused: dict[str, UnsupportedFeatureError] = {}
-        self._classes: dict[Struct, Class] = {}
+        self._classes: dict[Struct, typed.Class] = {}
         self._called: dict[str, list[ast.Function]] = {}
-        self._targets: list[Target] = []
+        self._targets: list[typed.Target] = []
         named: list[ast.Name] = []
         own = {function.name for function in unit.functions}
         for node in ast.parts_of([unit.order, unit.functions]):
@@ -164,7 +150,7 @@ class Program:
         return Context(
             self._source,
             self._functions,
-            Scope(self._scope),
+            typed.Scope(self._scope),
             RULES,
             contract=self._contract,
             text=self._text,
@@ -182,10 +168,10 @@ class Program:
                 self._twice(item)
                 return
         if isinstance(node, ast.Refused):
-            self._scope.names[node.name] = Refused(node.error)
+            self._scope.names[node.name] = typed.Refused(node.error)
             return
         if isinstance(node, ast.StructDef):
-            declare_type(c, node)
+            type_names.declare_type(c, node)
         given = node.variables if isinstance(node, ast.StructDef) else node
         if not isinstance(given, ast.Declaration):
             return
@@ -199,17 +185,19 @@ class Program:
         try:
             self._source.unsupported(item.at, f"'{item.name}' in two namespaces: give it two names")
         except UnsupportedFeatureError as error:
-            self._scope.names[item.name] = Refused(error)
+            self._scope.names[item.name] = typed.Refused(error)
 
     def _define_name(self, c: Context, item: ast.Declarator, storage: set[str]) -> None:
-        ctype = resolve(c, item.type)
+        ctype = type_names.resolve(c, item.type)
         if "typedef" in storage:
-            self._scope.names[item.name] = TypeBinding(array_type(c, ctype, item.dims))
+            self._scope.names[item.name] = typed.TypeBinding(
+                type_names.array_type(c, ctype, item.dims)
+            )
             return
         if "__shared__" in storage:
             self._shared.append((item, storage))
             return
-        const = top_const(item.type)
+        const = type_names.top_const(item.type)
         placed = bool(storage & PLACED)
         if not placed and not item.dims and isinstance(ctype, Scalar):
             if item.init is None:
@@ -217,9 +205,9 @@ class Program:
             value = convert(c, evaluated(c, c.expression(item.init), item.init), ctype, item.at)
             if value.constant is None:
                 self._source.unsupported(item.at, "a constant must be known at compile time")
-            self._scope.names[item.name] = Number(value)
+            self._scope.names[item.name] = typed.Number(value)
             return
-        whole = array_type(c, ctype, item.dims, const)
+        whole = type_names.array_type(c, ctype, item.dims, const)
         if item.dims and item.dims[0] is None and isinstance(item.init, ast.Braces):
             whole = Array(ctype, len(item.init.items), const)
         readonly = "__constant__" in storage or const or not placed
@@ -234,7 +222,9 @@ class Program:
         awaited = "__constant__" in storage and item.init is None
         self._globals.append(_Global(variable, initial, readonly, known, awaited))
 
-    def _initial(self, values: list[Expr], variable: Variable, at: Position) -> NDArray[np.uint8]:
+    def _initial(
+        self, values: list[typed.Expr], variable: Variable, at: Position
+    ) -> NDArray[np.uint8]:
         data = np.zeros(size_of(variable.type), np.uint8)
         known = [value for value in values if not isinstance(value.type, Void)]
         for (leaf, offset), value in zip(leaves(variable.type), known, strict=True):
@@ -274,7 +264,7 @@ class Program:
         return kernel
 
     def _compile(
-        self, c: Context, function: ast.Function, scope: Scope, name: str
+        self, c: Context, function: ast.Function, scope: typed.Scope, name: str
     ) -> CompiledKernel:
         with c.seen_from(scope):
             signature = signature_of(self._source, function, c, name, self._known)
@@ -338,7 +328,7 @@ class Program:
         )
 
     def follows(self, name: str) -> bool:
-        """Whether a kernel has to do with addresses as numbers: it may reach more than its arguments."""
+        """Tell whether a kernel uses addresses as numbers, so that it may reach more than its arguments."""
         return self._find(name).code.follows
 
     def launch(
@@ -371,7 +361,7 @@ class Program:
         return execution.finish()
 
     def signals(self, name: str) -> tuple[bool, tuple[bool, ...]]:
-        """Whether a kernel may wait for others; and by which parameters it may hear of them, or tell them.
+        """Tell whether a kernel may wait for others, and by which parameters it may signal, or be signalled.
 
         These are the ones that it accesses by atomics, or as volatile.
         """

@@ -1,4 +1,4 @@
-"""From words to a syntax tree, in which types are still names; and the errors of syntax.
+"""Parse words to a syntax tree, in which types are still names, and report errors of syntax.
 
 One parser in five files, each a class that builds on the one before it:
 

@@ -1,4 +1,4 @@
-"""What the parser makes of a source. Types are still as written: templates fix them later."""
+"""The nodes of the syntax tree. Types are still as written, because templates fix them later."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class Text(Expression):
     value: str
 
     def characters(self) -> list[Expression]:
-        """What an array has that is made of it; the last one is 0."""
+        """The characters of an array that is made of it; the last one is 0."""
         codes = [code - 256 * (code > 127) for code in self.value.encode()]
         return [Literal(at=self.at, value=code, type=CHAR) for code in [*codes, 0]]
 
@@ -370,7 +370,7 @@ class TemplateParam(Node):
 
 @dataclass(kw_only=True)
 class Template(Node):
-    """What stands between `template<` and `>`."""
+    """The parameters between `template<` and `>`."""
 
     params: list[TemplateParam]
 

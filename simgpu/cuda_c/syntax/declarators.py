@@ -1,4 +1,4 @@
-"""What stands around a name that is declared: brackets behind it, and the type that brackets in front make.
+"""Parse what surrounds a declared name: brackets behind it, and the type that brackets in front make.
 
 `float (*f)(int)` is a pointer to a function, `float (*row)[32]` a pointer to an array, `float (&tile)[32]` a
 reference to one; without a name they are types by themselves.
@@ -15,11 +15,11 @@ class DeclaratorParser(ExpressionParser):
     """Reads names with their types, and parameters."""
 
     def at_brackets(self) -> bool:
-        """Whether a name in brackets comes, as in `(*f)`, or those of a type without one, `(*)`."""
+        """Tell whether a name in brackets comes next, as in `(*f)`, or brackets without a name, `(*)`."""
         return self.at("(") and self.ahead().is_("*")
 
     def in_brackets(self, wanted: ast.TypeName) -> tuple[ast.TypeName, Token | None, list[ast.Dim]]:
-        """From `(*` on: the whole type, the name if there is one, and the brackets behind the name."""
+        """Parse from `(*` on: the whole type, the name if there is one, and the brackets behind the name."""
         self.need("(")
         outer = self.pointers(ast.TypeName(at=self.token.at, base=""))
         name, dims = None, list[ast.Dim]()
@@ -53,7 +53,7 @@ class DeclaratorParser(ExpressionParser):
         return result
 
     def dimensions(self) -> list[ast.Dim]:
-        """What stands in brackets behind a name; None for an empty pair."""
+        """Parse the sizes in brackets behind a name; None for an empty pair."""
         dims: list[ast.Dim] = []
         while self.accept("["):
             dims.append(None if self.at("]") else self.expression())

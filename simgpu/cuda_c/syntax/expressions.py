@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from simgpu.cuda_c.syntax import ast
 from simgpu.cuda_c.syntax.ast import CONVERSION
-from simgpu.cuda_c.syntax.tokens_and_types import TEXTURE_READERS, TypeParser
+from simgpu.cuda_c.syntax.tokens_and_types import TypeParser
 from simgpu.cuda_c.text.lexer import Token
 from simgpu.cuda_c.text.literals import parse_char, parse_number, parse_string
 from simgpu.cuda_c.types import BOOL, CHAR
@@ -230,11 +230,8 @@ class ExpressionParser(TypeParser):
         return ast.Name(at=token.at, name=name, templates=templates)
 
     def _typed_builtin(self, name: str) -> bool:
-        """Whether this is `max<int>(...)`, `tex2D<float>(...)` or its like, where the file has none such."""
-        if name not in TEXTURE_READERS:
-            return name in ("max", "min") and self.at_type(1)
-        # With no type, or one that is unknown, it is told by what reads textures.
-        return self.at_type(1) or any(self.ahead(k).is_(">") for k in (1, 2))
+        """Tell whether this is `max<int>(...)` or `min<int>(...)`, which take a type in brackets."""
+        return name in ("max", "min") and self.at_type(1)
 
     def _construct(self, token: Token) -> ast.Expression:
         _, wanted = self.specifiers()

@@ -1,4 +1,4 @@
-"""What a piece of source does to variables, as far as their names tell."""
+"""The variables that a piece of source changes, as far as their names tell."""
 
 from __future__ import annotations
 

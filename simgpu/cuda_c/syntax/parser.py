@@ -43,7 +43,7 @@ def parse(source: Source, text: Preprocessed, *, heads_only: bool = False) -> as
 
 @cache
 def _prelude(chooses: bool) -> _Parser:
-    """What stands in front of every source; a file that has a name of it, too, means its own."""
+    """Parse the prelude of every source; a name that the file defines as well is the one of the file."""
     parser = _Parser(Source(""), Preprocessed(prelude_tokens(chooses)), heads_only=False)
     parser.unit()
     return parser
@@ -225,7 +225,7 @@ class _Parser(StructParser):
             self.result.functions.append(function)
 
     def _is_owner(self) -> bool:
-        """Whether `Type::` or `Type<...>::` comes here, in front of the name of a member function."""
+        """Tell whether `Type::` or `Type<...>::` comes here, in front of the name of a member function."""
         here = 1
         if self.ahead().is_("<"):
             while not self.ahead(here).is_(">", "(", ";", "{"):

@@ -155,7 +155,7 @@ class StatementParser(DeclaratorParser):
         return ast.Declarator(at=name.at, name=name.text, type=wanted, dims=dims, init=init)
 
     def _in_plain_brackets(self) -> bool:
-        """Whether nothing but a name stands in the brackets that come."""
+        """Tell whether the next brackets hold nothing but a name."""
         return self.at("(") and self.ahead().kind == "name" and self.ahead(2).is_(")")
 
     def alias(self) -> ast.Statement:
@@ -196,7 +196,7 @@ class StatementParser(DeclaratorParser):
 
     @abstractmethod
     def at_struct(self) -> bool:
-        """Whether a struct, class, union or enumeration is defined here, and not just named."""
+        """Tell whether a struct, class, union or enumeration is defined here, and not just named."""
 
     @abstractmethod
     def struct(self, template: ast.Template | None, typedef: bool = False) -> ast.StructDef:
@@ -222,7 +222,7 @@ class StatementParser(DeclaratorParser):
         return out if declared is None else ast.Block(at=token.at, body=[declared, out])
 
     def _condition(self) -> ast.Declaration | None:
-        """What is declared in front of a condition, or as one."""
+        """Parse a declaration in front of a condition, or as one."""
         start, token = self.position, self.token
         if not self.at_type():
             return None

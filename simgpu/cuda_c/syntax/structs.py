@@ -209,7 +209,7 @@ class StructParser(StatementParser):
         return self._ended(out, typedef)
 
     def _base(self) -> ast.TypeName:
-        """What a struct is derived from."""
+        """Parse the struct that this one is derived from."""
         self.accept("public", "private", "protected")
         if self.at("virtual"):
             self.unsupported("virtual base classes are not supported")
@@ -219,7 +219,7 @@ class StructParser(StatementParser):
         return base
 
     def _ended(self, out: ast.StructDef, typedef: bool) -> ast.StructDef:
-        """What stands behind the closing brace."""
+        """Parse the names behind the closing brace."""
         if typedef:
             out.variables = self._other_names(out)
         elif self.token.kind == "name" or self.at("*"):
@@ -273,7 +273,7 @@ class StructParser(StatementParser):
             self._function_or_data(out, None)
 
     def _friend(self, templated: bool) -> None:
-        """What may see private members, as everything does here; a body makes it a function of the file."""
+        """Parse a `friend`: all may see private members here, and a body makes it a function of the file."""
         start = self.position
         while not self.at(";", "{"):
             self.advance()

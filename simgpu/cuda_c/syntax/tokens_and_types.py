@@ -10,7 +10,7 @@ from typing import NoReturn
 from simgpu.cuda_c.syntax.ast import Expression, Member, Name, StructDef, TypeName
 from simgpu.cuda_c.text.lexer import Token
 from simgpu.cuda_c.text.source import Position, Source
-from simgpu.cuda_c.types import TEXTURE, VECTORS
+from simgpu.cuda_c.types import VECTORS
 
 _WORDS = {"void", "bool", "char", "short", "int", "long", "float", "double", "unsigned", "signed"}
 _ALIASES = {"size_t": "unsigned long", "ptrdiff_t": "long", "clock_t": "long"}
@@ -52,16 +52,16 @@ _GPU_TYPES = {
         "cooperative groups are not there; __syncthreads(), __syncwarp() and __shfl_sync() do the same"
     ),
     "cuda(Stream|Event|Error)_t": "device code cannot call the CUDA runtime here",
+    "cudaTextureObject_t": "pass the array as a pointer, and read its elements with ordinary loads",
     "cudaSurfaceObject_t": "pass the array, and write to it",
 }
-# Functions for surfaces, and for textures of other kinds than TEXTURE_READERS read.
-OTHER_TEXTURES = {
+# Functions that read textures and write to surfaces.
+TEXTURES = {
     r"tex([123]D|Cubemap)\w*": (
-        "layers, cubemaps, levels of detail and gathering are not supported: take tex1D, tex2D or tex3D"
+        "textures are not supported: pass the array as a pointer, and read its elements with ordinary loads"
     ),
     r"surf([123]D|Cubemap)\w*": "surfaces are not supported: pass the array, and write to it",
 }
-TEXTURE_READERS = {"tex1Dfetch", "tex1D", "tex2D", "tex3D"}
 _NEEDS_HEADER = {
     r"(__)?half2?": "cuda_fp16.h",
     r"(__)?nv_bfloat162?": "cuda_bf16.h",
@@ -86,9 +86,7 @@ class TypeParser(ABC):
         self.tokens = tokens
         self.position: int = 0
         # Whether a name is a type, innermost scope last; templates of functions and of structs.
-        self.type_names: list[dict[str, bool]] = [
-            dict.fromkeys(set(VECTORS) - {"half2"} | {TEXTURE.name}, True)
-        ]
+        self.type_names: list[dict[str, bool]] = [dict.fromkeys(set(VECTORS) - {"half2"}, True)]
         if "cuda_fp16.h" in headers:
             self.type_names[0] |= dict.fromkeys(_HALF_NAMES, True)
         self.nested_types: dict[str, set[str]] = {}  # of each struct
@@ -176,11 +174,11 @@ class TypeParser(ABC):
         return next((names[text] for names in reversed(self.type_names) if text in names), False)
 
     def name_type(self, name: str) -> None:
-        """From here on, a name is a type."""
+        """Remember that a name is a type from here on."""
         self.type_names[-1][name] = True
 
     def name_variable(self, name: str) -> None:
-        """From here on, a name is no type, if it was one."""
+        """Remember that a name is no type from here on."""
         if self.is_type_name(name):
             self.type_names[-1][name] = False
 
@@ -297,12 +295,12 @@ class TypeParser(ABC):
             self.unsupported(f"{GPU_ONLY[name]} not supported: {instead}", token.at)
         if name == "texture" and self.ahead().is_("<"):
             self.fail(
-                "texture references are gone since CUDA 12: let the kernel take a cudaTextureObject_t, read "
-                "it with tex2D<float>(texture, x, y), and pass what agt.texture(x) makes of the array",
+                "texture references are gone since CUDA 12: pass the array as a pointer, and read its "
+                "elements with ordinary loads",
                 token.at,
             )
-        if name not in TEXTURE_READERS and self.ahead().is_("<"):
-            for pattern, advice in OTHER_TEXTURES.items():
+        if self.ahead().is_("<"):
+            for pattern, advice in TEXTURES.items():
                 if re.fullmatch(pattern, name):
                     self.unsupported(advice, token.at)
         declares = self.ahead().kind == "name" or self.ahead().is_("*", "&", "<")
@@ -392,7 +390,7 @@ class TypeParser(ABC):
         return self.pointers(base)
 
     def template_arguments(self) -> list[TypeName | Expression]:
-        """What stands in `<...>`: types and constant expressions."""
+        """Parse what stands in `<...>`: types and constant expressions."""
         self.need("<")
         out: list[TypeName | Expression] = []
         while not self.at(">", ">>"):

@@ -57,7 +57,7 @@ class Token:
     hidden: frozenset[str] = frozenset()  # macros that must not be expanded in it again
 
     def is_(self, *texts: str) -> bool:
-        """Whether it is one of these operators or words (never a string or a number)."""
+        """Tell whether it is one of these operators or words (never a string or a number)."""
         return self.text in texts and self.kind in ("op", "name")
 
     def moved(self, at: Position, hidden: frozenset[str]) -> Token:

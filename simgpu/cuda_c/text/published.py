@@ -53,7 +53,7 @@ _DIRECTIVE = re.compile(r"#[ \t]*(\w*)(?:\\\r?\n|/\*.*?\*/|//[^\n]*|[^\n])*", re
 
 @dataclass(frozen=True)
 class DeviceCode:
-    """What of a file is for the device."""
+    """The part of a file that is for the device."""
 
     text: str  # as long as the file, line for line
     # Functions and variables that were set aside, by name, each with where it stands.
@@ -134,7 +134,7 @@ class _Reader:
         return DeviceCode(text, self.aside, tuple(missing), tuple(self.kernels))
 
     def _brings_halves(self, mentioned: set[str]) -> int | None:
-        """Where a header of the host stands by which alone device code knows what a half is."""
+        """Find a header of the host from which device code knows what a half is."""
         names = [(header.strip('<>"'), start) for header, start, _ in self.includes]
         if _HALVES in dict(names) or not any(re.fullmatch(_HEADERS[_HALVES], w) for w in mentioned):
             return None
@@ -252,7 +252,7 @@ class _Reader:
         return first
 
     def _end(self, first: int, last: int) -> tuple[int, int]:
-        """Where an item ends, and its first brace, or the end again."""
+        """Find the end of an item, and its first brace, or the end again."""
         base = self.words[first].depth if first < last else 0
         brace = None
         for k in range(first, last):
@@ -359,7 +359,7 @@ def _is_function(head: list[str]) -> bool:
 
 
 def _is_data(head: list[str]) -> bool:
-    """Whether a struct's member is data, where its type or its size has brackets."""
+    """Tell whether a struct's member is data, where its type or its size has brackets."""
     angles, k = 0, 0
     while k < len(head) and (angles or head[k] != "("):
         if head[k] == "operator":

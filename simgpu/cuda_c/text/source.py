@@ -1,4 +1,4 @@
-"""Where in a source something is, and how a complaint about it is worded."""
+"""Positions in a source, and the wording of complaints about them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``asyncgpu-tutor profile`` and ``record-course``, with a stand-in for nsys that knows one export."""
+"""``asyncgpu-tutor profile``, with a stand-in for nsys that knows one export; and recorded programs."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ import pytest
 
 from asyncgpu_tutor import Trace
 from asyncgpu_tutor.__main__ import main
-from asyncgpu_tutor.commands.profile import RUNS, nsys
+from asyncgpu_tutor.commands.profile import nsys
 from asyncgpu_tutor.errors import UsageError
+from tests.tools import tool
 
 EXPORT = Trace.recorded_file("07_async_mlp.sqlite")
+RECORD = tool("record_course")
 posix = pytest.mark.skipif(sys.platform == "win32", reason="the stand-in is a shell script")
 
 STAND_IN = """#!/bin/sh
@@ -74,11 +76,11 @@ def test_the_round_trip_runs_exports_analyses_and_draws(
 ) -> None:
     out = tmp_path / "out"
     picture = tmp_path / "p.png"
-    arguments = ["profile", "--program", "07_async_mlp", "--out", str(out), "--plot", str(picture)]
+    arguments = ["profile", "--within", "07_async_mlp", "--out", str(out), "--plot", str(picture)]
     assert main(arguments) == 0
     first, second = stand_in.read_text().splitlines()
     assert first.startswith("1: profile --trace=cuda,nvtx --sample=none --cpuctxsw=none")
-    assert first.endswith("-m asyncgpu_tutor record-course --only 07_async_mlp --tries 1")
+    assert first.endswith("-m asyncgpu_tutor mlp --how streams --dim 256 --device cuda")
     assert second.split()[1] == "export"
     said = capsys.readouterr().out
     assert "Why the device stood still" in said
@@ -87,13 +89,6 @@ def test_the_round_trip_runs_exports_analyses_and_draws(
     ]  # fmt: skip
     assert len(Trace.load(out / "trace.json").device_spans) == 28
     assert picture.read_bytes().startswith(b"\x89PNG")
-
-
-@posix
-def test_the_mlp_is_what_is_profiled_unless_told_otherwise(stand_in: Path, tmp_path: Path) -> None:
-    main(["profile", "--dim", "128", "--streams", "2", "--out", str(tmp_path / "out")])
-    first = stand_in.read_text().splitlines()[0]
-    assert first.endswith("asyncgpu_tutor mlp --how streams --dim 128 --streams 2 --device cuda")
 
 
 @posix
@@ -175,7 +170,7 @@ def test_what_cannot_work_is_said_before_anything_runs(
 
 @posix
 def test_a_reader_may_stop_reading() -> None:
-    command = [sys.executable, "-m", "asyncgpu_tutor", "record-course", "--list"]
+    command = [sys.executable, "-m", "asyncgpu_tutor", "mlp", "--dim", "8", "--how", "streams"]
     done = subprocess.run(
         f"{shlex.join(command)} | true; exit ${{PIPESTATUS[0]}}",
         shell=True, executable="/bin/bash", capture_output=True, text=True, check=False,
@@ -195,8 +190,8 @@ def test_a_range_that_is_not_there_is_told(
 def test_programs_are_recorded_into_files_that_say_how(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    what = ["record-course", "--device", "sim", "--only", "01_sync_kernels"]
-    assert main([*what, "--out", str(tmp_path)]) == 0
+    what = ["--device", "sim", "--only", "01_sync_kernels"]
+    assert RECORD.main([*what, "--out", str(tmp_path)]) == 0
     assert "01_sync_kernels.json: 9 spans" in capsys.readouterr().out
     trace = Trace.load(tmp_path / "01_sync_kernels.json")
     assert trace.about["gpu"] == "simulated H200"
@@ -205,14 +200,14 @@ def test_programs_are_recorded_into_files_that_say_how(
 
 
 def test_all_programs_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["record-course", "--list"]) == 0
+    assert RECORD.main(["--list"]) == 0
     listed = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
-    assert listed == list(RUNS)
+    assert listed == list(RECORD.RUNS)
 
 
-def test_an_unknown_program_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["record-course", "--device", "sim", "--only", "07_async_mpl"]) == 2
-    assert "Did you mean '07_async_mlp'?" in capsys.readouterr().err
+def test_an_unknown_program_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"Did you mean '07_async_mlp'\?"):
+        RECORD.main(["--device", "sim", "--only", "07_async_mpl"])
 
 
 def test_a_size_that_no_memory_holds_is_said_in_a_line(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""Where the times of a recording come from: a model, CUPTI, or CUDA events."""
+"""Sources of the times of a recording: a model, CUPTI, or CUDA events."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ import pytest
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import Trace
-from asyncgpu_tutor.commands.profile import RUNS, record_run, trace_of
 from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.run.recording import Source
 from tests.conftest import open_or_skip
+from tests.tools import tool
 
+_programs = tool("course_programs")
+RUNS, record_run, trace_of = _programs.RUNS, _programs.record_run, _programs.trace_of
 NAMES = ["02_streams_and_events", "07_async_mlp"]
 
 

@@ -187,7 +187,7 @@ def test_a_call_of_the_driver_inside_of_one_of_the_runtime_is_that_one(cupti: Cu
     assert kernel.after == (call.id,)
 
 
-def test_a_recording_that_could_not_begin_leaves_nothing_on(
+def test_a_recording_that_cannot_begin_is_off(
     cupti: Cupti, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(size: int) -> int:
@@ -275,7 +275,7 @@ def test_what_we_allocate_without_a_span_is_not_told_of_as_that_of_others(cupti:
     assert [(span.name, span.detail["foreign"]) for span in log.spans] == [("malloc host", True)]
 
 
-def test_work_of_others_from_before_a_second_device_is_recorded_says_nothing_of_its_streams(
+def test_earlier_work_of_others_says_nothing_of_the_streams_of_a_second_device(
     cupti: Cupti,
 ) -> None:
     logs = [SpanLog(f"cuda:{k}") for k in (0, 1)]

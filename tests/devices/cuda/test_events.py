@@ -45,9 +45,7 @@ def stream(cuda: Device) -> Any:
     return cuda.create_stream()
 
 
-def test_who_has_waited_for_a_stream_need_not_ask_for_its_events(
-    stream: Any, asked: list[int]
-) -> None:
+def test_after_a_wait_for_a_stream_its_events_are_not_asked(stream: Any, asked: list[int]) -> None:
     agt.zeros((1000,)).async_on(stream)
     early = stream.record()
     stream.synchronize()
@@ -75,7 +73,7 @@ def test_an_event_that_is_recorded_again_counts_from_there(stream: Any, asked: l
     assert asked == [event.ptr]
 
 
-def test_a_wait_that_fails_tells_nothing(
+def test_a_failed_wait_is_silent(
     stream: Any, asked: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from cupy.cuda import runtime

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.commands.calibrate import host
 from asyncgpu_tutor.devices.simulated import SPECS, DeviceSpec, SimDevice, find_spec, save_spec
 from asyncgpu_tutor.errors import UsageError
+from tests.tools import tool
 
+calibrate = tool("calibrate")
 CONSTANTS = {f.name for f in dataclasses.fields(DeviceSpec)} - {"name", "sources"}
 
 
@@ -61,7 +62,7 @@ def test_a_slower_gpu_takes_longer() -> None:
 
 
 def test_costs_of_the_host_are_constants_of_a_spec(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(host, "RUNS", 3)
-    costs = host.host_costs(SimDevice(), kernel_us=36.0, start_us=6.0)
+    monkeypatch.setattr(calibrate, "RUNS", 3)
+    costs = calibrate.host_costs(SimDevice(), kernel_us=36.0, start_us=6.0)
     assert set(costs) <= CONSTANTS
     assert {"call_launch_us", "sync_us", "wake_us"} <= set(costs)

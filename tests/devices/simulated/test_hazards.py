@@ -243,9 +243,7 @@ ON_HOST = [(fetch, fetch), (fetch, send), (send, fetch), (put, put), (put, fetch
 
 @pytest.mark.parametrize(("first", "second"), ON_HOST)
 @pytest.mark.parametrize("late", [0.0, 1e6])  # long done, and still nobody has looked
-def test_two_streams_and_one_host_array(
-    sim: SimDevice, first: OnHost, second: OnHost, late: float
-) -> None:
+def test_a_shared_host_array(sim: SimDevice, first: OnHost, second: OnHost, late: float) -> None:
     host = agt.pin(np.zeros(8, np.float32))
     first(host).async_on(agt.create_stream())
     agt.work(late)
@@ -375,10 +373,7 @@ def test_an_earlier_way_of_adding_is_not_forgotten(sim: SimDevice) -> None:
             "struct S { __device__ void operator()(unsigned* p, unsigned v) const { *p += v; } };",
             "S atomicAdd; atomicAdd(&x[0], 1u);",
         ),
-        (
-            "",
-            "auto atomicAdd = [](unsigned* p, unsigned v) { *p += v; }; atomicAdd(&x[0], 1u);",
-        ),
+        ("", "auto atomicAdd = [](unsigned* p, unsigned v) { *p += v; }; atomicAdd(&x[0], 1u);"),
     ],
 )
 def test_an_atomic_of_ones_own_promises_nothing(sim: SimDevice, before: str, lines: str) -> None:

@@ -1,4 +1,4 @@
-"""Two trees of errors, of simgpu and of the tutor: each error of the first becomes its namesake."""
+"""Each error of simgpu becomes its namesake in the tutor."""
 
 from __future__ import annotations
 

@@ -19,9 +19,7 @@ def test_a_shuffle_by_xor_does_not_leave_its_group_upwards(width: int, by: int) 
     [("atomicDec", [0, 9, 5, 1], [5, 5, 4, 0]), ("atomicInc", [0, 9, 5, 4], [1, 0, 0, 5])],
 )
 @pytest.mark.parametrize("used", ["", "u = "])
-def test_counters_wrap_at_their_limit(
-    function: str, before: list[int], after: list[int], used: str
-) -> None:
+def test_counters_wrap_round(function: str, before: list[int], after: list[int], used: str) -> None:
     start = ", ".join(str(k) for k in before)
     text = f"""unsigned start[4] = {{{start}}}; unsigned u = 0;
         if (i < 4) {{ o[i] = start[i]; {used}{function}(reinterpret_cast<unsigned*>(&o[i]), 5u); }}

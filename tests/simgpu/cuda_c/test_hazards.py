@@ -98,7 +98,7 @@ __device__ int forgets(int a) { if (a > 3) return 1; }
 
 
 @pytest.mark.parametrize(("kind", "text", "place", "words"), MISTAKES)
-def test_a_mistake_is_an_error_that_says_where(
+def test_mistakes(
     kind: type[errors.KernelFault], text: str, place: dict[str, object], words: str
 ) -> None:
     error = fault(kind, text, before=BEFORE)

@@ -107,9 +107,7 @@ def test_hazards_are_found_behind_them(text: str, kind: type[Exception], message
     st.lists(st.integers(0, 31), min_size=32, max_size=32),
     st.lists(st.integers(0, 2), min_size=32, max_size=32),
 )
-def test_a_pointer_that_went_through_memory_is_the_same(
-    places: list[int], which: list[int]
-) -> None:
+def test_a_pointer_that_went_through_memory_is_same(places: list[int], which: list[int]) -> None:
     table = f"const int places[32] = {{{', '.join(map(str, places))}}}, which[32] = {{{', '.join(map(str, which))}}};"
     text = (
         f"{table} __shared__ float s[32]; float l[32]; for (int k = 0; k < 32; k++) l[k] = 2000 + k; s[i] = 1000 + i; "

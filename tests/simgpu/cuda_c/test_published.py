@@ -207,6 +207,15 @@ def test_and_functions_for_the_host_go(function: str) -> None:
     assert device_code(source).text == source.replace(function, " " * len(function))
 
 
+@pytest.mark.parametrize(
+    "mark", ["__device__", "constexpr", "static constexpr __host__ __device__"]
+)
+def test_and_functions_that_a_kernel_may_call_stay(mark: str) -> None:
+    member = f"{mark} int most(int a) const {{ return std::max(a, 1); }}"
+    source = f"struct S {{ float v; {member} }};\n__global__ void k(S* s) {{ s->v = s->most(1); }}"
+    assert device_code(source).text == source
+
+
 @pytest.mark.parametrize("body", ["v = 1;", "std::swap(v, v);"])
 def test_a_struct_that_is_never_closed_is_refused(body: str) -> None:
     with pytest.raises(errors.KernelCompileError):

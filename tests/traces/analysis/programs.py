@@ -6,8 +6,11 @@ from functools import cache
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import Trace
-from asyncgpu_tutor.commands.profile import trace_of
 from asyncgpu_tutor.devices.simulated import Machine, SimDevice
+from tests.tools import tool
+
+_programs = tool("course_programs")
+trace_of = _programs.trace_of
 
 
 @cache

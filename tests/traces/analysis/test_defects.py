@@ -9,11 +9,14 @@ import pytest
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import Trace
-from asyncgpu_tutor.commands.profile import RUNS
 from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.devices.simulated import Machine, SimDevice
+from tests.tools import tool
 
 from .programs import recorded
+
+_programs = tool("course_programs")
+RUNS = _programs.RUNS
 
 REPAIRED = "_repaired"
 SUSPECTS = [n for n in RUNS if n.startswith("08_") and not n.endswith(REPAIRED)]

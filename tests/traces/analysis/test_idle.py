@@ -9,7 +9,6 @@ import pytest
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import Trace
-from asyncgpu_tutor.commands.profile import RUNS
 from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.traces.analysis import overview
 from asyncgpu_tutor.traces.analysis.depth import overlap_matrix, queue_depth
@@ -18,8 +17,12 @@ from asyncgpu_tutor.traces.analysis.idle import CAUSES, idle_of_device, idle_of_
 from asyncgpu_tutor.traces.analysis.overview import by_cause
 from asyncgpu_tutor.traces.spans.intervals import gaps, length, union
 from asyncgpu_tutor.types import Span
+from tests.tools import tool
 
 from .programs import recorded
+
+_programs = tool("course_programs")
+RUNS = _programs.RUNS
 
 NAMES = sorted(name for name in RUNS if "big" not in name)
 

@@ -13,10 +13,13 @@ from perfetto.protos.perfetto.trace import perfetto_trace_pb2
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TrackDescriptor, TrackEvent
 
 from asyncgpu_tutor import Trace
-from asyncgpu_tutor.commands.profile import trace_of
 from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.types import Span
+from tests.tools import tool
+
+_programs = tool("course_programs")
+trace_of = _programs.trace_of
 
 SLICES = (TrackEvent.TYPE_SLICE_BEGIN, TrackEvent.TYPE_SLICE_END)
 

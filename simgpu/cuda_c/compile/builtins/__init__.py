@@ -12,12 +12,11 @@ from simgpu.cuda_c.compile.builtins import (
     mathematics,
     misc,
     synchronisation,
-    textures,
     warps,
     xorwow,
 )
 from simgpu.cuda_c.compile.builtins.common import Handler
-from simgpu.cuda_c.syntax.tokens_and_types import OTHER_TEXTURES
+from simgpu.cuda_c.syntax.tokens_and_types import TEXTURES
 
 _TABLE: dict[str, Handler] = {
     **mathematics.TABLE,
@@ -28,7 +27,6 @@ _TABLE: dict[str, Handler] = {
     **synchronisation.TABLE,
     **misc.TABLE,
     **xorwow.TABLE,
-    **textures.TABLE,
 }
 
 _REFUSED = {
@@ -44,7 +42,7 @@ _REFUSED_KINDS = {
         "of cuRAND the generators XORWOW and Philox4_32_10 are there, with their uniform, normal and "
         "log-normal numbers, and this is not supported: pass random numbers as an array"
     ),
-    **OTHER_TEXTURES,
+    **TEXTURES,
     "this_cluster|map_shared_rank|cluster_group": (
         "clusters of blocks are not supported: let blocks meet at a barrier of the grid (this_grid().sync())"
     ),
@@ -89,7 +87,7 @@ def find(name: str) -> Handler | None:
 
 
 def refused(name: str) -> str | None:
-    """Why a function that a GPU has is not supported; None if a GPU does not have it either."""
+    """Say why a function that a GPU has is not supported; None if a GPU does not have it either."""
     if _CURAND.fullmatch(name):
         return None  # the header that has it is missing, and a GPU's compiler asks for it, too
     return _REFUSED.get(name) or next(
@@ -98,7 +96,7 @@ def refused(name: str) -> str | None:
 
 
 def advice(name: str, own: set[str]) -> str:
-    """What to try instead of an unknown function."""
+    """Suggest what to write instead of an unknown function."""
     if _CURAND.fullmatch(name):
         return ": #include <curand_kernel.h> first"
     if name in _OLD_WARP:

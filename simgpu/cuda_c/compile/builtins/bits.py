@@ -7,12 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from simgpu.cuda_c.compile.builtins.common import (
-    Handler,
-    arguments,
-    by_thread,
-    elementwise,
-)
+from simgpu.cuda_c.compile.builtins.common import Handler, arguments, by_thread, elementwise
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import convert
 from simgpu.cuda_c.compile.typed import Expr

@@ -1,4 +1,4 @@
-"""What the handlers of built-in functions share.
+"""Helpers that the handlers of built-in functions share.
 
 A handler compiles a call: it takes the context, the call, and whether its value is used. To add a function,
 write its handler, or a call of a maker such as `by_thread`, into the `TABLE` of the file of its kind: that

@@ -13,13 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from simgpu.cuda_c.compile.builtins.common import (
-    Handler,
-    arguments,
-    by_thread,
-    elementwise,
-    number,
-)
+from simgpu.cuda_c.compile.builtins import common
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import convert
 from simgpu.cuda_c.compile.issued import ISSUED
@@ -166,15 +160,15 @@ _FAST: dict[str, str] = {
 
 def _function(
     function: Function, count: int, slow: bool, single: bool | None, issued: int | None = None
-) -> Handler:
+) -> common.Handler:
     """`single`: True takes and gives float; None chooses by the arguments, as C++ does."""
 
     def handle(c: Context, node: Call, used: bool) -> Expr:
-        given = arguments(c, node, count)
+        given = common.arguments(c, node, count)
         kind = FLOAT if single else _overload(c, node, given)
         args = [convert(c, a, kind, a.at) for a in given]
         cost = SLOW if slow else 1
-        return elementwise(
+        return common.elementwise(
             c, node, args, kind, function, instructions=cost, flops=1, special=int(slow),
             issued=issued if kind is FLOAT else None,
         )  # fmt: skip
@@ -183,20 +177,20 @@ def _function(
 
 
 def _overload(c: Context, node: Call, given: list[Expr]) -> Scalar:
-    kinds = [number(c, node, e) for e in given]
+    kinds = [common.number(c, node, e) for e in given]
     if HALF in kinds:
         c.fail(node.at, f"{node.name}() has no form for half: use h{node.name}() or a float")
     return FLOAT if all(k is FLOAT for k in kinds) else DOUBLE
 
 
 def _abs(c: Context, node: Call, used: bool) -> Expr:
-    (x,) = arguments(c, node, 1)
-    kind = number(c, node, x)
+    (x,) = common.arguments(c, node, 1)
+    kind = common.number(c, node, x)
     kind = promoted(kind)
     if kind.kind == "uint":
         c.fail(node.at, f"abs() of '{kind.name}' is ambiguous: it is never negative")
     x = convert(c, x, kind, x.at)
-    return elementwise(c, node, [x], kind, np.abs, flops=int(kind.is_float))
+    return common.elementwise(c, node, [x], kind, np.abs, flops=int(kind.is_float))
 
 
 _PAIRS = [
@@ -204,16 +198,16 @@ _PAIRS = [
 ]  # fmt: skip
 
 
-def _extreme(whole: Function, fraction: Function, only: Scalar | None = None) -> Handler:
+def _extreme(whole: Function, fraction: Function, only: Scalar | None = None) -> common.Handler:
     def handle(c: Context, node: Call, used: bool) -> Expr:
-        given = arguments(c, node, 2)
+        given = common.arguments(c, node, 2)
         if only is not None:
             args = [convert(c, e, only, e.at) for e in given]
-            return elementwise(c, node, args, only, whole)
+            return common.elementwise(c, node, args, only, whole)
         if node.templates and isinstance(node.templates[0], TypeName):
             kind = resolve(c, node.templates[0])
             given = [convert(c, e, kind, e.at) for e in given]
-        a, b = (number(c, node, e) for e in given)
+        a, b = (common.number(c, node, e) for e in given)
         if a is HALF and b is HALF:
             c.fail(node.at, f"{node.name}() has no form for half: use __hmax or __hmin")
         a, b = promoted(a), promoted(b)
@@ -225,56 +219,56 @@ def _extreme(whole: Function, fraction: Function, only: Scalar | None = None) ->
         kind = a if a.rank >= b.rank else b
         args = [convert(c, e, kind, e.at) for e in given]
         function = fraction if kind.is_float else whole
-        return elementwise(c, node, args, kind, function, flops=int(kind.is_float))
+        return common.elementwise(c, node, args, kind, function, flops=int(kind.is_float))
 
     return handle
 
 
-def _test(function: Function) -> Handler:
+def _test(function: Function) -> common.Handler:
     def handle(c: Context, node: Call, used: bool) -> Expr:
-        (x,) = arguments(c, node, 1)
-        kind = number(c, node, x)
+        (x,) = common.arguments(c, node, 1)
+        kind = common.number(c, node, x)
         x = x if kind.is_float else convert(c, x, DOUBLE, x.at)
-        return elementwise(c, node, [x], BOOL, function)
+        return common.elementwise(c, node, [x], BOOL, function)
 
     return handle
 
 
-def _fma(kind: Scalar | None) -> Handler:
+def _fma(kind: Scalar | None) -> common.Handler:
     def handle(c: Context, node: Call, used: bool) -> Expr:
-        given = arguments(c, node, 3)
+        given = common.arguments(c, node, 3)
         chosen = kind or _overload(c, node, given)
         args = [convert(c, a, chosen, a.at) for a in given]
-        return elementwise(c, node, args, chosen, fused(chosen), flops=2)
+        return common.elementwise(c, node, args, chosen, fused(chosen), flops=2)
 
     return handle
 
 
-def _plain(op: str, kind: Scalar) -> Handler:
+def _plain(op: str, kind: Scalar) -> common.Handler:
     """`__fadd_rn` and its like: never contracted."""
     slow = op == "/"
     price = {"instructions": SLOW if slow else 1, "flops": 1, "special": int(slow)}
-    return by_thread([kind, kind], kind, arithmetic(op, kind), **price)
+    return common.by_thread([kind, kind], kind, arithmetic(op, kind), **price)
 
 
-def _whole(function: Function, result: Scalar, single: bool | None) -> Handler:
+def _whole(function: Function, result: Scalar, single: bool | None) -> common.Handler:
     """Rounding to an integer type."""
 
     def handle(c: Context, node: Call, used: bool) -> Expr:
-        (x,) = arguments(c, node, 1)
+        (x,) = common.arguments(c, node, 1)
         kind = FLOAT if single else _overload(c, node, [x])
         x = convert(c, x, kind, x.at)
-        rounded = elementwise(c, node, [x], kind, function)
+        rounded = common.elementwise(c, node, [x], kind, function)
         return convert(c, rounded, result, node.at)
 
     return handle
 
 
 def _ldexp(c: Context, node: Call, used: bool) -> Expr:
-    given = arguments(c, node, 2)
+    given = common.arguments(c, node, 2)
     kind = FLOAT if node.name == "ldexpf" else _overload(c, node, given[:1])
     args = [convert(c, given[0], kind, given[0].at), convert(c, given[1], INT, given[1].at)]
-    return elementwise(c, node, args, kind, np.ldexp, flops=1)
+    return common.elementwise(c, node, args, kind, np.ldexp, flops=1)
 
 
 def _clamp(x: Any) -> Any:
@@ -285,8 +279,8 @@ def _invert(x: Any) -> Any:
     return np.divide(np.float32(1), x)
 
 
-def _build() -> dict[str, Handler]:
-    table: dict[str, Handler] = {}
+def _build() -> dict[str, common.Handler]:
+    table: dict[str, common.Handler] = {}
     for functions, count, slow in (
         (_CHEAP_1, 1, False),
         (_SLOW_1, 1, True),
@@ -318,8 +312,10 @@ def _build() -> dict[str, Handler]:
         table[f"__f{word}_rn"] = _plain(op, FLOAT)
         table[f"__d{word}_rn"] = _plain(op, DOUBLE)
     table["__fdividef"] = table["fdividef"] = _plain("/", FLOAT)
-    table["__frcp_rn"] = by_thread([FLOAT], FLOAT, _invert, instructions=SLOW, flops=1, special=1)
-    table["__saturatef"] = by_thread([FLOAT], FLOAT, _clamp)
+    table["__frcp_rn"] = common.by_thread(
+        [FLOAT], FLOAT, _invert, instructions=SLOW, flops=1, special=1
+    )
+    table["__saturatef"] = common.by_thread([FLOAT], FLOAT, _clamp)
     table["ldexp"] = table["ldexpf"] = _ldexp
     for name, function in (("lround", _round), ("lrint", np.rint)):
         for prefix, kind in (("", LONG), ("l", LLONG)):

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from simgpu.cuda_c import types
 from simgpu.cuda_c.compile.builtins.common import Handler, arguments, need_count, typed
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import convert, decay, value
@@ -22,31 +23,10 @@ from simgpu.cuda_c.lockstep.team import Team
 from simgpu.cuda_c.lockstep.values import varies
 from simgpu.cuda_c.memory import access
 from simgpu.cuda_c.syntax.ast import Call
-from simgpu.cuda_c.types import (
-    BOOL,
-    CHAR,
-    DOUBLE,
-    FLOAT,
-    INT,
-    LLONG,
-    LONG,
-    SCHAR,
-    SHORT,
-    UCHAR,
-    UINT,
-    ULLONG,
-    USHORT,
-    VECTORS,
-    VOID,
-    Pointer,
-    Scalar,
-    Struct,
-    spelled,
-)
 from simgpu.errors import DeviceAssertError, KernelFault
 
 
-def _make(ctype: Struct) -> Handler:
+def _make(ctype: types.Struct) -> Handler:
     def handle(c: Context, node: Call, used: bool) -> Expr:
         args = typed(c, node, [f.type for f in ctype.fields])
         runs = [a.run for a in args]
@@ -58,8 +38,8 @@ def _make(ctype: Struct) -> Handler:
 def _load(c: Context, node: Call, used: bool) -> Expr:
     """`__ldg` and the other loads that name a cache."""
     (pointer,) = arguments(c, node, 1)
-    if not isinstance(pointer.type, Pointer):
-        c.fail(node.at, f"{node.name}() needs an address, not a '{spelled(pointer.type)}'")
+    if not isinstance(pointer.type, types.Pointer):
+        c.fail(node.at, f"{node.name}() needs an address, not a '{types.spelled(pointer.type)}'")
     address = c.note(Followed((pointer.node,)))
     place = MemoryPlace(
         pointer.run,
@@ -75,7 +55,7 @@ def _load(c: Context, node: Call, used: bool) -> Expr:
 
 def _store(c: Context, node: Call, used: bool) -> Expr:
     pointer, given = arguments(c, node, 2)
-    if not isinstance(pointer.type, Pointer) or pointer.type.const:
+    if not isinstance(pointer.type, types.Pointer) or pointer.type.const:
         c.fail(node.at, f"{node.name}() needs an address that may be written to")
     ctype = pointer.type.target
     new = convert(c, given, ctype, given.at).run
@@ -88,14 +68,18 @@ def _store(c: Context, node: Call, used: bool) -> Expr:
     def run(t: Team, m: Mask) -> None:
         access.store(t, m, where(t, m), ctype, new(t, m), site)
 
-    return value(c, VOID, run, node.at, [pointer, given])
+    return value(c, types.VOID, run, node.at, [pointer, given])
 
 
 _CONVERSION = re.compile(r"%([-+ #0]*)(\*|\d*)((?:\.\d*)?)(hh|h|ll|l|z|t|j)?([diuoxXeEfFgGaAcsp%])")
 
 
 # What a conversion of an integer reads, by the letters for its length: where it is signed, and where not.
-_READS = {"": (INT, UINT), "h": (SHORT, USHORT), "hh": (SCHAR, UCHAR)}
+_READS = {
+    "": (types.INT, types.UINT),
+    "h": (types.SHORT, types.USHORT),
+    "hh": (types.SCHAR, types.UCHAR),
+}
 
 
 def _printf(c: Context, node: Call, used: bool) -> Expr:
@@ -112,8 +96,7 @@ def _printf(c: Context, node: Call, used: bool) -> Expr:
     conversions = [found for found in _CONVERSION.findall(form.text) if found[4] != "%"]
     if len(conversions) != len(args):
         c.fail(
-            node.at,
-            f"this format has {len(conversions)} conversions, {len(args)} values are given",
+            node.at, f"this format has {len(conversions)} conversions, {len(args)} values are given"
         )
     ready: list[Expr] = []
     for (_, _, _, length, letter), arg in zip(conversions, args, strict=True):
@@ -136,7 +119,7 @@ def _printf(c: Context, node: Call, used: bool) -> Expr:
         launch.dropped_lines += max(0, m.n - max(room, 0))
         return np.int32(len(args))
 
-    return value(c, INT, run, node.at, ready)
+    return value(c, types.INT, run, node.at, ready)
 
 
 def _one(value: Any, lane: int) -> Any:
@@ -149,7 +132,7 @@ def _texts(t: Team, m: Mask, start: Any, site: Site) -> NDArray[np.object_]:
     out = np.full(m.layout.lanes, "", object)
     going: Mask | None = m
     while going is not None:
-        code = access.load(t, going, start, CHAR, site)
+        code = access.load(t, going, start, types.CHAR, site)
         going, _ = split(going, code != 0)
         for lane in () if going is None else going.index:
             out[lane] += chr(int(_one(code, int(lane))) & 255)
@@ -176,29 +159,37 @@ def _printable(c: Context, length: str, letter: str, arg: Expr) -> Expr:
     if letter == "s":
         if arg.text is not None:
             return arg
-        if not isinstance(arg.type, Pointer) or arg.type.target != CHAR:
-            c.fail(arg.at, f"%s prints characters, not '{spelled(arg.type)}'")
+        if not isinstance(arg.type, types.Pointer) or arg.type.target != types.CHAR:
+            c.fail(arg.at, f"%s prints characters, not '{types.spelled(arg.type)}'")
         where, site = arg.run, c.new_site(arg.at)
         return value(c, arg.type, lambda t, m: _texts(t, m, where(t, m), site), arg.at, [arg])
-    if letter == "p" and isinstance(arg.type, Pointer):
+    if letter == "p" and isinstance(arg.type, types.Pointer):
         where = arg.run
-        return value(c, ULLONG, lambda t, m: t.launch.addresses.number(where(t, m)), arg.at, [arg])
-    if not isinstance(arg.type, Scalar) or letter in "paA":
-        c.unsupported(arg.at, f"printing a '{spelled(arg.type)}' with %{letter} is not supported")
+        return value(
+            c, types.ULLONG, lambda t, m: t.launch.addresses.number(where(t, m)), arg.at, [arg]
+        )
+    if not isinstance(arg.type, types.Scalar) or letter in "paA":
+        c.unsupported(
+            arg.at, f"printing a '{types.spelled(arg.type)}' with %{letter} is not supported"
+        )
     if letter in "eEfFgG":
         if not arg.type.is_float:
             c.fail(arg.at, f"%{letter} prints a floating-point number, not '{arg.type.name}'")
-        return convert(c, arg, DOUBLE, arg.at)
+        return convert(c, arg, types.DOUBLE, arg.at)
     if arg.type.is_float:
         c.fail(arg.at, f"%{letter} prints an integer, not '{arg.type.name}': use %f")
-    signed, unsigned = (UCHAR, UCHAR) if letter == "c" else _READS.get(length, (LLONG, ULLONG))
+    signed, unsigned = (
+        (types.UCHAR, types.UCHAR)
+        if letter == "c"
+        else _READS.get(length, (types.LLONG, types.ULLONG))
+    )
     return convert(c, arg, signed if letter in "di" else unsigned, arg.at)
 
 
 def _assert(c: Context, node: Call, used: bool) -> Expr:
     need_count(c, node, 1)
     x = decay(c.expression(node.arguments[0]))
-    test = convert(c, x, BOOL, x.at).run
+    test = convert(c, x, types.BOOL, x.at).run
     c.work(2)
     at = node.at
 
@@ -207,7 +198,7 @@ def _assert(c: Context, node: Call, used: bool) -> Expr:
         if failed.any():
             t.fault(DeviceAssertError, at, int(failed.argmax()), "fails its own assert()")
 
-    return value(c, VOID, run, at, [x])
+    return value(c, types.VOID, run, at, [x])
 
 
 def _trap(c: Context, node: Call, used: bool) -> Expr:
@@ -217,10 +208,10 @@ def _trap(c: Context, node: Call, used: bool) -> Expr:
     def run(t: Team, m: Mask) -> None:
         t.fault(KernelFault, at, int(m.index[0]), "stops itself with __trap()")
 
-    return value(c, VOID, run, at)
+    return value(c, types.VOID, run, at)
 
 
-def _clock(result: Scalar) -> Handler:
+def _clock(result: types.Scalar) -> Handler:
     """A warp's clock goes on with the instructions that it has issued."""
 
     def handle(c: Context, node: Call, used: bool) -> Expr:
@@ -239,15 +230,15 @@ def _clock(result: Scalar) -> Handler:
 def _hint(c: Context, node: Call, used: bool) -> Expr:
     for argument in node.arguments:
         c.expression(argument)
-    return value(c, VOID, lambda t, m: None, node.at)
+    return value(c, types.VOID, lambda t, m: None, node.at)
 
 
-def _sincos(kind: Scalar) -> Handler:
+def _sincos(kind: types.Scalar) -> Handler:
     def handle(c: Context, node: Call, used: bool) -> Expr:
         args = arguments(c, node, 3)
         x = convert(c, args[0], kind, args[0].at).run
         for pointer in args[1:]:
-            if pointer.type != Pointer(kind):
+            if pointer.type != types.Pointer(kind):
                 c.fail(pointer.at, f"{node.name}() needs a {kind.name}* here")
             if pointer.origin is not None:
                 pointer.origin.write()
@@ -260,7 +251,7 @@ def _sincos(kind: Scalar) -> Handler:
             access.store(t, m, sine(t, m), kind, np.sin(value), site)
             access.store(t, m, cosine(t, m), kind, np.cos(value), site)
 
-        return value(c, VOID, run, node.at, args)
+        return value(c, types.VOID, run, node.at, args)
 
     return handle
 
@@ -270,7 +261,7 @@ def _static_assert(c: Context, node: Call, used: bool) -> Expr:
     if not integer_constant(c, node.arguments[0], "the condition of static_assert"):
         text = c.expression(node.arguments[1]).text if len(node.arguments) > 1 else ""
         c.fail(node.at, f"static assertion failed: {text}")
-    return value(c, VOID, lambda t, m: None, node.at)
+    return value(c, types.VOID, lambda t, m: None, node.at)
 
 
 TABLE: dict[str, Handler] = {
@@ -278,11 +269,11 @@ TABLE: dict[str, Handler] = {
     "assert": _assert,
     "static_assert": _static_assert,
     "__trap": _trap,
-    "clock": _clock(LONG),
-    "clock64": _clock(LLONG),
-    "sincosf": _sincos(FLOAT),
-    "__sincosf": _sincos(FLOAT),
-    "sincos": _sincos(DOUBLE),
+    "clock": _clock(types.LONG),
+    "clock64": _clock(types.LLONG),
+    "sincosf": _sincos(types.FLOAT),
+    "__sincosf": _sincos(types.FLOAT),
+    "sincos": _sincos(types.DOUBLE),
 }
 for _name in ("__ldg", "__ldcg", "__ldca", "__ldcs", "__ldlu", "__ldcv"):
     TABLE[_name] = _load
@@ -290,6 +281,6 @@ for _name in ("__stwb", "__stcg", "__stcs", "__stwt"):
     TABLE[_name] = _store
 for _name in ("__builtin_assume", "__nanosleep", "__prof_trigger"):
     TABLE[_name] = _hint
-for _name, _type in VECTORS.items():
+for _name, _type in types.VECTORS.items():
     if _name not in ("dim3", "half2"):
         TABLE[f"make_{_name}"] = _make(_type)

@@ -50,7 +50,6 @@ def barrier(t: Team, m: Mask, at: Position, waits: bool = False, alone: bool = F
             raise Apart(m.bits & short[layout.block], by="block", alone=alone)
         _report(t, m, at, int(short.argmax()), arrived, live)
     t.meter.barriers += int(np.count_nonzero(arrived))
-    t.divide()
     times = np.array(np.broadcast_to(np.asarray(t.block_time), (layout.lanes,)))
     times[m.index] = t.clock
     t.block_time = times
@@ -65,7 +64,6 @@ def _pass(t: Team, m: Mask) -> None:
     if not waiters.passed[m.index].any():
         blocks = np.unique(block[m.index])
         together = waiters.met & np.isin(block, blocks)
-        t.divide()
         times = np.array(np.broadcast_to(np.asarray(t.block_time), (t.layout.lanes,)))
         times[together] = t.clock
         t.block_time = times
@@ -82,14 +80,12 @@ def _report(t: Team, m: Mask, at: Position, block: int, arrived: Any, live: Any)
         missing &= ~t.exited.bits
     lane = int(missing.argmax())
     came = t.launch.thread_name(int(layout.linear[int((here & m.bits).argmax())]))
-    t.fault(
-        BarrierError,
-        at,
-        lane,
+    text = (
         f"does not reach this barrier, and thread {came} waits at it: {int(arrived[block])} of the "
         f"block's {int(live[block])} threads arrive. On a GPU the block hangs, or goes on wrongly: "
-        "move the barrier out of the branch",
+        "move the barrier out of the branch"
     )
+    t.fault(BarrierError, at, lane, text)
 
 
 def _syncthreads(c: Context, node: Call, used: bool) -> Expr:
@@ -134,7 +130,6 @@ def _syncwarp(c: Context, node: Call, used: bool) -> Expr:
 
     def run(t: Team, m: Mask) -> None:
         named(t, m, names(t, m), at, name, waits)
-        t.divide()
         if m.full:
             t.warp_time = t.clock
             return

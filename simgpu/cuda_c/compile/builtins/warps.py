@@ -9,13 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simgpu.cuda_c.compile.builtins.common import (
-    Handler,
-    arguments,
-    fenced,
-    need_count,
-    number,
-)
+from simgpu.cuda_c.compile.builtins import common
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import convert, value
 from simgpu.cuda_c.compile.storage import require_defined
@@ -28,16 +22,7 @@ from simgpu.cuda_c.lockstep.waiting_threads import Apart
 from simgpu.cuda_c.memory import access
 from simgpu.cuda_c.syntax.ast import Call
 from simgpu.cuda_c.text.source import Position
-from simgpu.cuda_c.types import (
-    BOOL,
-    HALF,
-    INT,
-    UINT,
-    Pointer,
-    Scalar,
-    promoted,
-    spelled,
-)
+from simgpu.cuda_c.types import BOOL, HALF, INT, UINT, Pointer, Scalar, promoted, spelled
 from simgpu.errors import WarpError
 
 
@@ -55,13 +40,11 @@ def named(t: Team, m: Mask, names: Any, at: Position, what: str, waits: bool) ->
     bad = m.bits & (mine == 0)
     if bad.any():
         lane = int(bad.argmax())
-        t.fault(
-            WarpError,
-            at,
-            lane,
+        text = (
             f"calls {what} as lane {int(t.layout.lane[lane])}, which the mask "
-            f"0x{int(t.array(names)[lane]):08x} does not name",
+            f"0x{int(t.array(names)[lane]):08x} does not name"
         )
+        t.fault(WarpError, at, lane, text)
     expected = t.layout.full.bits if t.exited is None else ~t.exited.bits
     absent = m.bits & ((names & _by_warp(t, expected & ~m.bits)) != 0)
     if absent.any():
@@ -70,20 +53,18 @@ def named(t: Team, m: Mask, names: Any, at: Position, what: str, waits: bool) ->
         lane = int(absent.argmax())
         mask = int(t.array(names)[lane])
         away = mask & int(_by_warp(t, expected & ~m.bits)[lane])
-        t.fault(
-            WarpError,
-            at,
-            lane,
+        text = (
             f"calls {what} with the mask 0x{mask:08x}, and lane {(away & -away).bit_length() - 1}, which "
             "it names, does not: what comes back is undefined, or the warp hangs. Name only the lanes "
-            "that get here, or move the call out of the branch",
+            "that get here, or move the call out of the branch"
         )
+        t.fault(WarpError, at, lane, text)
 
 
-def _shuffle(way: str) -> Handler:
+def _shuffle(way: str) -> common.Handler:
     def handle(c: Context, node: Call, used: bool) -> Expr:
-        args = arguments(c, node, 3, 4)
-        kind = number(c, node, args[1])
+        args = common.arguments(c, node, 3, 4)
+        kind = common.number(c, node, args[1])
         kind = kind if kind is HALF else promoted(kind)
         callers = _callers(c, node, args[0])
         offering, given_by = _unread(args[1])
@@ -118,10 +99,10 @@ def _shuffle(way: str) -> Handler:
 
 
 def _unread(offered: Expr) -> tuple[Expr, Variable | None]:
-    """What is offered to a shuffle, not held to be read: that is for the lanes which are asked for it.
+    """Compile the value that is offered to a shuffle, without a check that every lane has set it.
 
-    It is the idiom of atomics that one lane does for its warp: a variable that only this lane has set, and
-    from which a shuffle tells the others.
+    One lane often does an atomic for its warp and sets a variable, from which a shuffle tells the others.
+    So only the lanes that are asked for a value need to have one.
     """
     place = offered.place
     if not isinstance(place, RegisterPlace) or place.count or not place.variable.unset:
@@ -155,13 +136,11 @@ def _present(t: Team, m: Mask, source: Any, target: Any, at: Position, name: str
     bad = m.bits & ~there
     if bad.any():
         lane = int(bad.argmax())
-        t.fault(
-            WarpError,
-            at,
-            lane,
+        text = (
             f"asks lane {int(source[lane])} for its value by {name}, and that lane does not "
-            "execute it: what comes back is undefined",
+            "execute it: what comes back is undefined"
         )
+        t.fault(WarpError, at, lane, text)
 
 
 def _by_warp(t: Team, bits: NDArray[np.bool_]) -> NDArray[np.uint32]:
@@ -183,9 +162,9 @@ def _callers(c: Context, node: Call, mask: Expr) -> Callable[[Team, Mask], Any]:
     return run
 
 
-def _vote(result: Scalar, finish: Callable[[Any, Any], Any]) -> Handler:
+def _vote(result: Scalar, finish: Callable[[Any, Any], Any]) -> common.Handler:
     def handle(c: Context, node: Call, used: bool) -> Expr:
-        args = arguments(c, node, 2)
+        args = common.arguments(c, node, 2)
         callers = _callers(c, node, args[0])
         test = convert(c, args[1], BOOL, args[1].at).run
         c.work()
@@ -202,7 +181,7 @@ def _vote(result: Scalar, finish: Callable[[Any, Any], Any]) -> Handler:
 
 
 def _activemask(c: Context, node: Call, used: bool) -> Expr:
-    need_count(c, node, 0)
+    common.need_count(c, node, 0)
     c.work()
     return value(c, UINT, lambda t, m: _by_warp(t, m.bits), node.at)
 
@@ -220,8 +199,8 @@ def _groups(t: Team, m: Mask, value: Any) -> NDArray[np.uint32]:
 
 
 def _match_any(c: Context, node: Call, used: bool) -> Expr:
-    args = arguments(c, node, 2)
-    number(c, node, args[1])
+    args = common.arguments(c, node, 2)
+    common.number(c, node, args[1])
     callers = _callers(c, node, args[0])
     offered = args[1].run
     c.work(2)
@@ -234,8 +213,8 @@ def _match_any(c: Context, node: Call, used: bool) -> Expr:
 
 
 def _match_all(c: Context, node: Call, used: bool) -> Expr:
-    args = arguments(c, node, 3)
-    number(c, node, args[1])
+    args = common.arguments(c, node, 3)
+    common.number(c, node, args[1])
     if args[2].type != Pointer(INT):
         c.fail(args[2].at, f"{node.name}() needs an int* last, not a '{spelled(args[2].type)}'")
     callers = _callers(c, node, args[0])
@@ -255,10 +234,10 @@ def _match_all(c: Context, node: Call, used: bool) -> Expr:
     return value(c, UINT, run, node.at, args)
 
 
-def _reduce(ufunc: Any, types: tuple[Scalar, ...]) -> Handler:
+def _reduce(ufunc: Any, types: tuple[Scalar, ...]) -> common.Handler:
     def handle(c: Context, node: Call, used: bool) -> Expr:
-        args = arguments(c, node, 2)
-        kind = number(c, node, args[1])
+        args = common.arguments(c, node, 2)
+        kind = common.number(c, node, args[1])
         if kind not in types:
             c.fail(node.at, f"{node.name}() has no form for '{kind.name}'")
         callers = _callers(c, node, args[0])
@@ -282,11 +261,11 @@ def _reduce(ufunc: Any, types: tuple[Scalar, ...]) -> Handler:
     return handle
 
 
-TABLE: dict[str, Handler] = {
-    "__shfl_sync": fenced(_shuffle("idx"), behind=False),
-    "__shfl_up_sync": fenced(_shuffle("up"), behind=False),
-    "__shfl_down_sync": fenced(_shuffle("down"), behind=False),
-    "__shfl_xor_sync": fenced(_shuffle("xor"), behind=False),
+TABLE: dict[str, common.Handler] = {
+    "__shfl_sync": common.fenced(_shuffle("idx"), behind=False),
+    "__shfl_up_sync": common.fenced(_shuffle("up"), behind=False),
+    "__shfl_down_sync": common.fenced(_shuffle("down"), behind=False),
+    "__shfl_xor_sync": common.fenced(_shuffle("xor"), behind=False),
     "__ballot_sync": _vote(UINT, lambda yes, here: yes),
     "__any_sync": _vote(INT, lambda yes, here: yes != 0),
     "__all_sync": _vote(INT, lambda yes, here: yes == here),

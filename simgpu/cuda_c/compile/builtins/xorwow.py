@@ -40,7 +40,7 @@ def _step(state: NDArray[np.uint32]) -> NDArray[np.uint32]:
 
 
 def _tables(images: NDArray[np.uint32]) -> NDArray[np.uint32]:
-    """From what a matrix makes of each single bit to what it makes of each value of each byte."""
+    """Expand a matrix, given its value for each single bit, into its values for each value of each byte."""
     tables = np.zeros((4 * _WORDS, 256, _WORDS), np.uint32)
     for bit in range(8):
         with_bit = np.arange(256) >> bit & 1 == 1

@@ -1,4 +1,4 @@
-"""What stands in front of a kernel, as files of CUDA C: standard names, and headers of NVIDIA's."""
+"""Files of CUDA C that go in front of a kernel: standard names, and headers of NVIDIA's."""
 
 from __future__ import annotations
 

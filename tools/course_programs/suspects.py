@@ -17,9 +17,10 @@ import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import DeviceArray, DeviceOp
-from asyncgpu_tutor.commands.profile.chapters import BLOCK, CHUNK, chunk, chunks, narrow_kernels
-from asyncgpu_tutor.commands.profile.programs import Body, recorded
 from asyncgpu_tutor.errors import PageableCopyWarning
+
+from .chapters import BLOCK, CHUNK, chunk, chunks, narrow_kernels
+from .programs import Body, recorded
 
 __all__: list[str] = []
 

@@ -1,4 +1,4 @@
-"""Few threads keep what they have computed and checked before: they see the same as many threads."""
+"""Loops over tiles, and faults in a late turn of a loop: the same with summing loops and without."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from simgpu import errors
 from simgpu.cuda_c import compile_source
-from simgpu.cuda_c.lockstep import team
+from simgpu.cuda_c.compile import summing_loops
 from tests.simgpu.cuda_c.support import launch
 
 HEAD = """extern "C" __global__ void k(const float* a, const float* b, float* x, int* o, int n) {
@@ -79,9 +79,9 @@ BROKEN = {
 }
 
 
-def run(text: str, few: int, patch: pytest.MonkeyPatch, blocks: int = 1) -> Any:
-    """All that a kernel leaves behind, if so many threads are few."""
-    patch.setattr(team, "FEW", few)
+def run(text: str, lanes: int, patch: pytest.MonkeyPatch, blocks: int = 1) -> Any:
+    """Run a kernel and return all that it leaves behind; `lanes` bounds what a summing loop does at once."""
+    patch.setattr(summing_loops, "LANES", lanes)
     rng = np.random.default_rng(1)
     a, b = (rng.random(4096).astype(np.float32) for _ in range(2))
     x, o = np.zeros(64 * blocks, np.float32), np.arange(4096, dtype=np.int32) % 64
@@ -96,14 +96,14 @@ def run(text: str, few: int, patch: pytest.MonkeyPatch, blocks: int = 1) -> Any:
 @pytest.mark.parametrize("blocks", [1, 3])
 @pytest.mark.parametrize("name", SOUND)
 def test_values_and_counts(name: str, blocks: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    many = run(SOUND[name], 0, monkeypatch, blocks)
-    assert len(many) == 3, many[0]
-    assert run(SOUND[name], 1024, monkeypatch, blocks) == many
+    plain = run(SOUND[name], 0, monkeypatch, blocks)
+    assert len(plain) == 3, plain[0]
+    assert run(SOUND[name], 16384, monkeypatch, blocks) == plain
 
 
 @pytest.mark.parametrize("blocks", [1, 3])
 @pytest.mark.parametrize("name", BROKEN)
 def test_faults(name: str, blocks: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    many = run(BROKEN[name], 0, monkeypatch, blocks)
-    assert len(many) == 4
-    assert run(BROKEN[name], 1024, monkeypatch, blocks) == many
+    plain = run(BROKEN[name], 0, monkeypatch, blocks)
+    assert len(plain) == 4
+    assert run(BROKEN[name], 16384, monkeypatch, blocks) == plain

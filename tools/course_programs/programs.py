@@ -11,10 +11,10 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cache
+from pathlib import Path
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import Trace, ranges
-from asyncgpu_tutor.commands.start import course
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.run.recording import Source
 from asyncgpu_tutor.traces.spans.uncollected import uncollected
@@ -37,7 +37,7 @@ class Run:
     about: str  # what it shows, in a line
     # A coroutine function that makes what the program needs, and returns it as a coroutine function.
     prepare: Prepare
-    cold: bool = False  # whether it is recorded without having been run before
+    cold: bool = False  # it is recorded without having been run before
 
 
 RUNS: dict[str, Run] = {}
@@ -66,7 +66,7 @@ def on_page(page: str, *words: str) -> str:
 @cache
 def _texts(page: str) -> list[str]:
     """All texts in triple quotes on a page."""
-    file = course()[0] / "solutions" / f"{page}.ipynb"
+    file = Path(__file__).resolve().parents[2] / "solutions" / f"{page}.ipynb"
     cells = json.loads(file.read_text(encoding="utf-8"))["cells"]
     code = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
     return re.findall(r'"""(.*?)"""', code, re.DOTALL)

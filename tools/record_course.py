@@ -1,8 +1,8 @@
-"""``asyncgpu-tutor record-course``: record the course's programs on a GPU, for those who have none.
+"""Record the course's programs on a GPU, for those who have none.
 
-    asyncgpu-tutor record-course --out asyncgpu_tutor/traces/recordings
+    python tools/record_course.py --out asyncgpu_tutor/traces/recordings
 
-is how the recordings of this package are made.
+makes the recordings that come with the package.
 """
 
 from __future__ import annotations
@@ -18,15 +18,17 @@ from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 
+from course_programs import RUNS, Run, find_run, record_run
+
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import Trace
-from asyncgpu_tutor.commands.profile.programs import RUNS, Run, find_run, record_run
-from asyncgpu_tutor.errors import UsageError
+from asyncgpu_tutor.errors import AsyncGpuError, UsageError
 from asyncgpu_tutor.run.recording import Source
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of ``asyncgpu-tutor record-course``."""
+def main(argv: Sequence[str] | None = None) -> int:
+    """Record, and write the files."""
+    parser = argparse.ArgumentParser(description="Record the course's programs on a GPU.")
     add = parser.add_argument
     add(
         "--out",
@@ -45,10 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--list", action="store_true", help="name the programs and do nothing")
     add("--tries", type=int, default=5, help="the median run of so many is kept (5)")
     add("--print", action="store_true", help="print each trace as text")
-
-
-def run(args: argparse.Namespace) -> int:
-    """Record, and write the files."""
+    args = parser.parse_args(argv)
     if args.list:
         for name, program in RUNS.items():
             print(f"{name:<40} {program.about}")
@@ -105,12 +104,12 @@ def _rounded(span: dict[str, object]) -> dict[str, object]:
 
 
 def machine_facts() -> dict[str, object]:
-    """Device, driver, versions, command and date: what a recording says of how it was made."""
+    """Device, driver, versions, command and date, for a recording to say how it was made."""
     facts: dict[str, object] = {
         "gpu": agt.current_device().description.partition(",")[0],
         "python": platform.python_version(),
         "package": agt.__version__,
-        "command": "asyncgpu-tutor " + " ".join(sys.argv[1:2]),
+        "command": "python tools/record_course.py",
         "date": datetime.now(UTC).date().isoformat(),
     }
     if not agt.current_device().simulated:
@@ -131,3 +130,10 @@ def _driver() -> str:
         return "unknown"
     lines = done.stdout.split()
     return lines[0] if lines and not done.returncode else "unknown"
+
+
+if __name__ == "__main__":
+    try:
+        raise SystemExit(main())
+    except AsyncGpuError as error:
+        sys.exit(f"record_course: {error}")

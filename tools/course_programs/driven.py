@@ -1,4 +1,4 @@
-"""What is recorded of chapters 11 to 13: kernels that decide, wait and ask; and a host that does so for them.
+"""The programs of chapters 11 to 13: kernels that decide, wait and ask; and a host that does so for them.
 
 The kernels are those of the pages.
 """
@@ -14,8 +14,9 @@ import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import DeviceArray, DeviceOp
-from asyncgpu_tutor.commands.profile.programs import Body, on_page, recorded
 from asyncgpu_tutor.types import Stream
+
+from .programs import Body, on_page, recorded
 
 # ------------------------------------------------------------------ 11: who decides that it is over
 LOOPS = "11_the_gpu_decides"  # the page

@@ -1,4 +1,4 @@
-"""What is recorded of chapter 14, room by room. The kernels are those of the page."""
+"""The programs of chapter 14, room by room. The kernels are those of the page."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import DeviceArray, DeviceOp
-from asyncgpu_tutor.commands.profile.programs import Body, on_page, recorded
+
+from .programs import Body, on_page, recorded
 
 
 def _kernel(name: str) -> agt.Kernel:
@@ -107,7 +108,7 @@ def _letters(text: str) -> NDArray[np.uint8]:
 
 # ------------------------------------------------------------------ room 4
 def _village(n: int) -> list[DeviceArray]:
-    """Who links to whom: sources of links to page i are those from begin[i] to begin[i + 1]."""
+    """Links between pages: those to page i come from the sources begin[i] to begin[i + 1]."""
     rng = np.random.default_rng(0)
     source = np.repeat(np.arange(n), 4)
     near = (source + rng.integers(1, 12, source.size)) % n

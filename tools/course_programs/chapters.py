@@ -1,4 +1,4 @@
-"""What is recorded of each chapter: its main program, short."""
+"""The main program of each chapter, short."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ import numpy as np
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import DeviceArray, DeviceOp
 from asyncgpu_tutor.commands.mlp import forward, upload
-from asyncgpu_tutor.commands.profile.programs import Body, on_page, recorded
 from asyncgpu_tutor.data import seed_inputs
+
+from .programs import Body, on_page, recorded
 
 BLOCK = 256
 CHUNK = 1 << 20  # floats in one piece of a larger array: 4 MiB

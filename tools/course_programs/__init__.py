@@ -1,0 +1,12 @@
+"""The programs of the course that are recorded on a GPU, for those who have none.
+
+`programs` says what such a program is, and records one. The other modules fill the table: a new program is
+a function in one of them.
+"""
+
+from . import chapters, driven, gallery, suspects
+from .programs import RUNS, Run, find_run, record_run, trace_of
+
+PROGRAMS = (chapters, suspects, driven, gallery)  # importing them fills the table
+
+__all__ = ["PROGRAMS", "RUNS", "Run", "find_run", "record_run", "trace_of"]

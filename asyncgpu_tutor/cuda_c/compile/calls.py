@@ -410,13 +410,8 @@ def _expanded(
         begin(t, m, slot, unset)
         fell_off = body(t, m)
         if fell_off is not None and not void:
-            t.fault(
-                UninitialisedReadError,
-                at,
-                int(fell_off.index[0]),
-                f"reaches the end of '{name}', which returns no value there",
-                array=name,
-            )
+            text = f"reaches the end of '{name}', which returns no value there"
+            t.fault(UninitialisedReadError, at, int(fell_off.index[0]), text, array=name)
         return t.slots[slot]
 
     return run

@@ -172,12 +172,8 @@ def _divide(
             if t.turns:  # of which it is not known which one fails first
                 t.fault(KernelFault, at, None, "divides by zero in one of several turns")
             lane = int(m.index[int(np.argmax(np.broadcast_to(zero, (m.n,))))])
-            t.fault(
-                DivisionByZeroError,
-                at,
-                lane,
-                "divides an integer by zero, which a GPU answers with an arbitrary value",
-            )
+            text = "divides an integer by zero, which a GPU answers with an arbitrary value"
+            t.fault(DivisionByZeroError, at, lane, text)
         return function(a(t, m), divisor)
 
     return operation(c, op, kind, kind, run, at, [x, y])

@@ -294,13 +294,8 @@ def require_defined(
             name = f"{name}.{variable.type.fields[first].name}"
     missing = lanes if defined is None else lanes & ~defined
     if missing.any():
-        t.fault(
-            UninitialisedReadError,
-            at,
-            int(missing.argmax()),
-            f"reads '{name}', a local variable that nothing has been assigned to",
-            array=variable.name,
-        )
+        text = f"reads '{name}', a local variable that nothing has been assigned to"
+        t.fault(UninitialisedReadError, at, int(missing.argmax()), text, array=variable.name)
 
 
 # -- structs, whose values are lists of their leaves

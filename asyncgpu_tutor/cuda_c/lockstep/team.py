@@ -229,22 +229,18 @@ class Team:
         if not stuck.any():
             return mask
         if place == ENDLESS:
-            self.fault(
-                RunawayKernelError,
-                at,
-                int(stuck.argmax()),
+            text = (
                 "does not end: a turn of this loop changes nothing that it looks at, so all turns are the "
                 "same. If it waits for another thread, what it looks at must be volatile, or read by an "
-                "atomic, because a compiler may load it only once",
+                "atomic, because a compiler may load it only once"
             )
+            self.fault(RunawayKernelError, at, int(stuck.argmax()), text)
         if place == NOWHERE:
-            self.fault(
-                RunawayKernelError,
-                at,
-                int(stuck.argmax()),
+            text = (
                 "waits here for another thread, in a function that is called within a larger expression, "
-                "where the simulated device cannot let others go on: give its result to a variable first",
+                "where the simulated device cannot let others go on: give its result to a variable first"
             )
+            self.fault(RunawayKernelError, at, int(stuck.argmax()), text)
         self.waiters.park(place, stuck, at, None, self.launch.changes, patient)
         return some(self.layout, mask.bits & ~stuck)
 
@@ -261,14 +257,12 @@ class Team:
         if not self.steps & 15:
             self.launch.look()
         if self.steps > self.launch.limits.step_budget:
-            self.fault(
-                RunawayKernelError,
-                at,
-                int(mask.index[0]),
+            text = (
                 f"does not end: this loop is still running after {self.steps - 1} iterations. "
                 "Either its condition never becomes false, or its threads wait for each other "
-                "(a lock between threads of one warp, or a wait for another block)",
+                "(a lock between threads of one warp, or a wait for another block)"
             )
+            self.fault(RunawayKernelError, at, int(mask.index[0]), text)
 
     # -- faults
 

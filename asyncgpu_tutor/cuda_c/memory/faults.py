@@ -35,16 +35,11 @@ def report_bounds(
     bound = nbytes // size
     more = f" (and so do {len(bad) - 1} more threads)" if len(bad) > 1 else ""
     verb = "writes" if site.write else "reads"
-    team.fault(
-        OutOfBoundsError,
-        site.at,
-        lane,
+    text = (
         f"{verb} {region.spelled(ptr.name, int(where[bad[0]]), size)}, which is out of bounds: "
-        f"{region.extent(ptr.name, nbytes, size)}{more}",
-        array=ptr.name,
-        index=index,
-        bound=bound,
+        f"{region.extent(ptr.name, nbytes, size)}{more}"
     )
+    team.fault(OutOfBoundsError, site.at, lane, text, array=ptr.name, index=index, bound=bound)
 
 
 def report_row(
@@ -58,15 +53,12 @@ def report_row(
     number = int(part[k])
     byte = int(np.broadcast_to(np.asarray(mask.take(row.address())), (mask.n,))[k])
     known = row.region.row(row.name, byte, length * step) if isinstance(row.region, Named) else ""
-    team.fault(
-        OutOfBoundsError,
-        at,
-        int(mask.index[k]),
+    text = (
         f"uses {known or repr(row.name)}[{number}], which leaves its row: that has {length} elements, "
-        f"valid are 0 to {length - 1}",
-        array=row.name,
-        index=number,
-        bound=length,
+        f"valid are 0 to {length - 1}"
+    )
+    team.fault(
+        OutOfBoundsError, at, int(mask.index[k]), text, array=row.name, index=number, bound=length
     )
 
 
@@ -80,11 +72,9 @@ def report_misaligned(
         return
     byte = int(where[wrong[0]])
     verb = "writes" if site.write else "reads"
+    text = (
+        f"{verb} a {what} at byte {byte} of '{ptr.name}': its address must be a multiple of {align}"
+    )
     team.fault(
-        MisalignedError,
-        site.at,
-        int(mask.index[wrong[0]]),
-        f"{verb} a {what} at byte {byte} of '{ptr.name}': its address must be a multiple of {align}",
-        array=ptr.name,
-        index=byte,
+        MisalignedError, site.at, int(mask.index[wrong[0]]), text, array=ptr.name, index=byte
     )

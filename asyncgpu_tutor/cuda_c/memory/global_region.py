@@ -43,13 +43,8 @@ class GlobalRegion(ByteRegion):
         self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, value: Any, site: Site, wide: int
     ) -> None:
         if self.memory.readonly:
-            team.fault(
-                ReadOnlyError,
-                site.at,
-                int(mask.index[0]),
-                f"writes to '{ptr.name}', which may only be read",
-                array=ptr.name,
-            )
+            text = f"writes to '{ptr.name}', which may only be read"
+            team.fault(ReadOnlyError, site.at, int(mask.index[0]), text, array=ptr.name)
         super().store(team, mask, ptr, scalar, value, site, wide)
 
     def cells(

@@ -111,14 +111,11 @@ class LocalRegion(Named):
     def cells(
         self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, site: Site
     ) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        team.fault(
-            KernelFault,
-            site.at,
-            int(mask.index[0]),
+        text = (
             f"uses an atomic on the local variable '{ptr.name}': atomics work on global and "
-            "shared memory",
-            array=ptr.name,
+            "shared memory"
         )
+        team.fault(KernelFault, site.at, int(mask.index[0]), text, array=ptr.name)
 
     # -- rows
 
@@ -219,15 +216,12 @@ class LocalRegion(Named):
         assert self.ended is not None
         gone = mask.bits & self.ended
         if gone.any():
-            team.fault(
-                OutOfBoundsError,
-                site.at,
-                int(gone.argmax()),
+            text = (
                 f"{'writes' if site.write else 'reads'} '{ptr.name}' by a pointer, and '{ptr.name}' "
                 "is no more: the block that declares it has ended. Declare it where the pointer is "
-                "declared",
-                array=ptr.name,
+                "declared"
             )
+            team.fault(OutOfBoundsError, site.at, int(gone.argmax()), text, array=ptr.name)
 
     # -- faults
 

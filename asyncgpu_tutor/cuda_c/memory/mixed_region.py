@@ -53,13 +53,11 @@ class MixedRegion:
     ) -> tuple[NDArray[Any], NDArray[np.int64]]:
         parts = self._parts(mask, ptr)
         if len(parts) > 1:
-            team.fault(
-                OutOfBoundsError,
-                site.at,
-                int(mask.index[0]),
+            text = (
                 "uses an atomic through a pointer that points into different arrays in different "
-                "threads, which the simulated device does not run: use an 'if'",
+                "threads, which the simulated device does not run: use an 'if'"
             )
+            team.fault(OutOfBoundsError, site.at, int(mask.index[0]), text)
         part, own = parts[0]
         return region_of(team, part, own, site).cells(team, part, own, scalar, site)
 
@@ -99,10 +97,8 @@ class Nowhere:
     def _fault(self, team: Team, mask: Mask, ptr: Ptr, site: Site) -> NoReturn:
         lane = int(mask.index[0])
         address = int(np.broadcast_to(np.asarray(ptr.address()), (mask.layout.lanes,))[lane])
-        team.fault(
-            OutOfBoundsError,
-            site.at,
-            lane,
+        text = (
             f"{'writes' if site.write else 'reads'} at the address {address:#x}, where nothing is that this "
-            "launch knows of",
+            "launch knows of"
         )
+        team.fault(OutOfBoundsError, site.at, lane, text)

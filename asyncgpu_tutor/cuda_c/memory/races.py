@@ -303,15 +303,8 @@ def _report(
         cure = "and nothing orders two blocks of one launch: use an atomic, or two launches"
     verb = "writes" if writes else "reads"
     space = "shared memory" if a.memory.shared else "global memory"
-    team.fault(
-        RaceError,
-        a.site.at,
-        lane,
-        f"{verb} {text} in {space}, which {who} {did}, {cure}",
-        array=a.name,
-        index=index,
-        bound=bound,
-    )
+    text = f"{verb} {text} in {space}, which {who} {did}, {cure}"
+    team.fault(RaceError, a.site.at, lane, text, array=a.name, index=index, bound=bound)
 
 
 def _relation(me: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.uint8]:

@@ -299,15 +299,12 @@ class ByteRegion(Named):
         who = f"thread {launch.thread_name(int(layout.linear[other]))}"
         if layout.block[lane] != layout.block[other]:
             who += f" of block {launch.block_name(int(layout.numbers[layout.block[other]]))}"
-        a.team.fault(
-            RaceError,
-            a.site.at,
-            lane,
+        text = (
             f"writes {self.spelled(a.name, index * a.size, a.size)}, and so does {who} in "
-            "the same instruction, with another value: which of them stays is left to chance",
-            array=a.name,
-            index=index,
-            bound=self.nbytes // a.size,
+            "the same instruction, with another value: which of them stays is left to chance"
+        )
+        a.team.fault(
+            RaceError, a.site.at, lane, text, array=a.name, index=index, bound=self.nbytes // a.size
         )
 
     advice = ""  # what a message about a read of what nothing has written adds

@@ -164,12 +164,8 @@ class Blocks:
         grid = [(team, g) for team, g in groups if g.meets is not None and g.meets.by == "grid"]
         if grid and not spinning:
             team, group = grid[0]
-            team.fault(
-                DeadlockError,
-                group.at,
-                int(group.bits.argmax()),
-                "waits for ever at this barrier of the grid: not all threads of all blocks come to it",
-            )
+            text = "waits for ever at this barrier of the grid: not all threads of all blocks come to it"
+            team.fault(DeadlockError, group.at, int(group.bits.argmax()), text)
         if not spinning:
             team, group = groups[0]
             team.resume, team.forced = group.place, True
@@ -187,12 +183,8 @@ class Blocks:
                 "only when one of these ends. Launch no more blocks than fit, or let blocks wait only "
                 "for such as have begun before, by numbers from an atomic counter"
             )
-        team.fault(
-            DeadlockError,
-            group.at,
-            int(group.bits.argmax()),
-            f"waits for ever in this loop for memory to change{others}: {why}",
-        )
+        text = f"waits for ever in this loop for memory to change{others}: {why}"
+        team.fault(DeadlockError, group.at, int(group.bits.argmax()), text)
 
 
 def _alive(team: Team) -> int:

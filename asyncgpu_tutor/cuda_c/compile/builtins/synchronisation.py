@@ -80,14 +80,12 @@ def _report(t: Team, m: Mask, at: Position, block: int, arrived: Any, live: Any)
         missing &= ~t.exited.bits
     lane = int(missing.argmax())
     came = t.launch.thread_name(int(layout.linear[int((here & m.bits).argmax())]))
-    t.fault(
-        BarrierError,
-        at,
-        lane,
+    text = (
         f"does not reach this barrier, and thread {came} waits at it: {int(arrived[block])} of the "
         f"block's {int(live[block])} threads arrive. On a GPU the block hangs, or goes on wrongly: "
-        "move the barrier out of the branch",
+        "move the barrier out of the branch"
     )
+    t.fault(BarrierError, at, lane, text)
 
 
 def _syncthreads(c: Context, node: Call, used: bool) -> Expr:

@@ -40,13 +40,11 @@ def named(t: Team, m: Mask, names: Any, at: Position, what: str, waits: bool) ->
     bad = m.bits & (mine == 0)
     if bad.any():
         lane = int(bad.argmax())
-        t.fault(
-            WarpError,
-            at,
-            lane,
+        text = (
             f"calls {what} as lane {int(t.layout.lane[lane])}, which the mask "
-            f"0x{int(t.array(names)[lane]):08x} does not name",
+            f"0x{int(t.array(names)[lane]):08x} does not name"
         )
+        t.fault(WarpError, at, lane, text)
     expected = t.layout.full.bits if t.exited is None else ~t.exited.bits
     absent = m.bits & ((names & _by_warp(t, expected & ~m.bits)) != 0)
     if absent.any():
@@ -55,14 +53,12 @@ def named(t: Team, m: Mask, names: Any, at: Position, what: str, waits: bool) ->
         lane = int(absent.argmax())
         mask = int(t.array(names)[lane])
         away = mask & int(_by_warp(t, expected & ~m.bits)[lane])
-        t.fault(
-            WarpError,
-            at,
-            lane,
+        text = (
             f"calls {what} with the mask 0x{mask:08x}, and lane {(away & -away).bit_length() - 1}, which "
             "it names, does not: what comes back is undefined, or the warp hangs. Name only the lanes "
-            "that get here, or move the call out of the branch",
+            "that get here, or move the call out of the branch"
         )
+        t.fault(WarpError, at, lane, text)
 
 
 def _shuffle(way: str) -> common.Handler:
@@ -140,13 +136,11 @@ def _present(t: Team, m: Mask, source: Any, target: Any, at: Position, name: str
     bad = m.bits & ~there
     if bad.any():
         lane = int(bad.argmax())
-        t.fault(
-            WarpError,
-            at,
-            lane,
+        text = (
             f"asks lane {int(source[lane])} for its value by {name}, and that lane does not "
-            "execute it: what comes back is undefined",
+            "execute it: what comes back is undefined"
         )
+        t.fault(WarpError, at, lane, text)
 
 
 def _by_warp(t: Team, bits: NDArray[np.bool_]) -> NDArray[np.uint32]:

@@ -110,10 +110,8 @@ def _name(c: Context, node: Name) -> typed.Expr:
     if node.name in c.functions:
         return function_address(c, node)
     if builtins.find(node.name) is not None:
-        c.unsupported(
-            node.at,
-            f"the address of '{node.name}', which is built in: take [](float a) {{ return {node.name}(a); }}",
-        )
+        text = f"the address of '{node.name}', which is built in: take [](float a) {{ return {node.name}(a); }}"
+        c.unsupported(node.at, text)
     _unknown(c, node)
 
 
@@ -233,10 +231,8 @@ def _index(c: Context, node: Index) -> typed.Expr:
         if isinstance(flipped, (types.Pointer, types.Array)):
             return _index(c, Index(at=node.at, base=node.index, index=node.base))
     if not isinstance(base.type, (types.Pointer, types.Array)):
-        c.fail(
-            node.at,
-            f"a value of type '{types.spelled(base.type)}' cannot be indexed: it is no array",
-        )
+        text = f"a value of type '{types.spelled(base.type)}' cannot be indexed: it is no array"
+        c.fail(node.at, text)
     if isinstance(base.type, types.Pointer):
         storage.use(c, base)
     index = index_value(c, c.expression(node.index), node.index.at)

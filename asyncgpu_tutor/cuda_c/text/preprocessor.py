@@ -300,10 +300,8 @@ class _Preprocessor:
         if macro.variadic and len(arguments) == len(expected) - 1:
             arguments.append([])
         if len(arguments) != len(expected):
-            self.source.fail(
-                name.at,
-                f"macro '{name.text}' takes {len(expected)} arguments, {len(arguments)} given",
-            )
+            text = f"macro '{name.text}' takes {len(expected)} arguments, {len(arguments)} given"
+            self.source.fail(name.at, text)
         return arguments
 
     def _call(self, name: Token, macro: _Macro, arguments: list[list[Token]]) -> list[Token]:

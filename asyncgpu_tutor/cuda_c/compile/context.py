@@ -32,31 +32,20 @@ N = TypeVar("N", bound=Node)
 
 @dataclass(frozen=True)
 class Rules:
-    """The functions that compile nodes, by class. Those of expressions are told whether the value is used.
-
-    Attributes
-    ----------
-    call : callable
-        A call whose result is not read yet: it may be a reference.
-    overloaded : callable
-        Calls an operator of the file's own; None if there is none for these operands.
-    construct : callable
-        Makes a struct by its constructor, as a value; or, given a place, there.
-    by_address : callable
-        Calls a function by its address.
-    become : callable
-        A struct as something else, by its `operator T()`; as any number, if it is not said what.
-    address_as : callable
-        The address of an overloaded function or a lambda as one of a type; None if there is none.
-    """
+    """The functions that compile nodes, by class. Those of expressions are told whether the value is used."""
 
     expressions: Mapping[type[Expression], Compile]
     statements: Mapping[type[Statement], CompileStatement]
+    # A call whose result is not read yet: it may be a reference.
     call: Callable[[Context, Any], Expr]
+    # Calls an operator of the file's own; None if there is none for these operands.
     overloaded: Callable[[Context, str, list[Expr], Position], Expr | None]
+    # Makes a struct by its constructor, as a value; or, given a place, there.
     construct: Callable[[Context, Class, list[Expr], Position, Expr | None], Expr]
-    by_address: Callable[[Context, Any, Expr], Expr]
+    by_address: Callable[[Context, Any, Expr], Expr]  # calls a function by its address
+    # Converts a struct by its `operator T()`; to any number, if no type is given.
     become: Callable[[Context, Expr, CType | None, Position], Expr | None]
+    # The address of an overloaded function or a lambda as one of a type; None if there is none.
     address_as: Callable[[Context, CType, FunctionPointer, Position], Expr | None]
 
 

@@ -44,10 +44,7 @@ class Code:
 def compile_kernel(
     c: Context, function: Function, scope: Scope, shared: list[tuple[Declarator, set[str]]]
 ) -> tuple[Code, Record]:
-    """Compile a kernel, or an instance of one, in whose `scope` its template's parameters are known.
-
-    `shared` are the `__shared__` variables of the file. The record is for the walk over its costs.
-    """
+    """Compile a kernel, in whose `scope` its template is known; `shared` are the file's shared variables."""
     if function.refusal is not None:
         raise function.refusal
     entry = [

@@ -49,10 +49,7 @@ def become(c: Context, expr: Expr, target: CType | None, at: Position) -> Expr |
 def construct(
     c: Context, known: Class, arguments: list[Expr], at: Position, target: Expr | None = None
 ) -> Expr:
-    """Make a struct by its constructor, or from values for its members.
-
-    Without a `target` it gets a place of its own, and is the value; else it is made there.
-    """
+    """Make a struct by its constructor or from its members, in `target` or in a place of its own."""
     if target is not None:
         return _made(c, known, arguments, at, target)
     variable = Variable(known.type.name, known.type, c.new_slot())

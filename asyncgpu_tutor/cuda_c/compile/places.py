@@ -110,8 +110,8 @@ def _name(c: Context, node: Name) -> typed.Expr:
     if node.name in c.functions:
         return function_address(c, node)
     if builtins.find(node.name) is not None:
-        text = f"the address of '{node.name}', which is built in: take [](float a) {{ return {node.name}(a); }}"
-        c.unsupported(node.at, text)
+        instead = f"take [](float a) {{ return {node.name}(a); }}"
+        c.unsupported(node.at, f"the address of '{node.name}', which is built in: {instead}")
     _unknown(c, node)
 
 

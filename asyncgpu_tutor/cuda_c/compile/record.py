@@ -79,10 +79,7 @@ class Address(Node):
 
 @dataclass(eq=False, kw_only=True)
 class Element(Node):
-    """The address of an element: parts are the base and the index.
-
-    `array` if the base is an array in its place, not a pointer into one.
-    """
+    """The address of an element: base and index; `array` if the base is an array in its place."""
 
     array: bool
     volatile: bool
@@ -90,10 +87,7 @@ class Element(Node):
 
 @dataclass(eq=False)
 class Followed(Node):
-    """A value that may be another at any time, such as what a pointer leads to.
-
-    `known` if its parts have been waited for before, as the place behind a reference has.
-    """
+    """A value that may be another at any time; `known` if its parts were waited for, as for a reference."""
 
     known: bool = False
 

@@ -132,10 +132,7 @@ def _dtype(ctype: CType) -> np.dtype[Any] | None:
 def instance_of(
     source: Source, functions: Mapping[str, list[Function]], c: Context, name: str
 ) -> tuple[Function, typed.Scope, str]:
-    """The kernel that a name expression means, the scope of its template, and its proper name.
-
-    Raises `KernelCompileError` if there is none.
-    """
+    """Find the kernel that a name expression means, the scope of its template, and its proper name."""
     stem, _, rest = name.partition("<")
     stem = stem.strip()
     kernels = [f for f in functions.get(stem, []) if f.kernel]

@@ -153,10 +153,7 @@ def has_pointer(ctype: types.CType) -> bool:
 
 
 def writable(c: Context, expr: Expr, at: Position) -> Place:
-    """The place of an expression that is about to be assigned to.
-
-    Raises `KernelCompileError` if it has none, or is const.
-    """
+    """Return the place that an expression is assigned to, or refuse one without a place, or const."""
     place = expr.place
     if expr.lost:
         c.unsupported(at, LOST)

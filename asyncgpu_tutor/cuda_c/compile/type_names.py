@@ -53,10 +53,7 @@ def _is_reference(c: Context, node: ast.Expression, of: Expr) -> bool:
 
 
 def resolve(c: Context, name: ast.TypeName) -> CType:
-    """The type that a type name means here; a reference is that of what it refers to.
-
-    Raises `KernelCompileError` for an unknown name.
-    """
+    """Resolve a type name; a reference has the type of what it refers to."""
     ctype: CType
     if name.of is not None:
         with c.recording():  # the record is dropped, because nothing of this is computed
@@ -180,10 +177,7 @@ def _declared(node: ast.StructDef, name: str) -> Struct:
 
 
 def define_struct(c: Context, node: ast.StructDef, out: Struct | None = None) -> Struct:
-    """Lay out a struct as a C compiler does: each member at a multiple of its alignment.
-
-    `out` is what has been declared of it before.
-    """
+    """Lay out a struct as a C compiler does, in `out` if it was declared before."""
     fields: list[Field] = []
     initial: list[tuple[str, ast.Expression]] = []
     end, align = 0, 1
@@ -428,10 +422,7 @@ def array_type(
 
 
 def integer_constant(c: Context, node: ast.Expression, what: str) -> int:
-    """Value of a constant expression.
-
-    Raises `KernelCompileError` if it is not an integer known at compile time.
-    """
+    """Compute an integer that must be known at compile time."""
     expr = evaluated(c, c.expression(node), node)
     if expr.constant is None:
         hint = ""

@@ -33,15 +33,7 @@ _STEPS: dict[str, Callable[[int, int], int]] = {
 
 
 def unrolled_turns(node: ast.For, constant: Callable[[ast.Expression], int | None]) -> int | None:
-    """The turns of a loop that a compiler unrolls whole; else None.
-
-    Parameters
-    ----------
-    node : For
-        The loop.
-    constant : callable
-        The value of an integer expression, if it is known now.
-    """
+    """The turns of a loop that a compiler unrolls whole; else None. `constant` evaluates an expression."""
     init, test, step = node.init, node.test, node.step
     if not isinstance(init, ast.Declaration) or len(init.items) != 1 or node.after:
         return None

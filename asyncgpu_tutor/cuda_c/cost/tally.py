@@ -26,8 +26,10 @@ from asyncgpu_tutor.cuda_c.lockstep.meter import Site
 from asyncgpu_tutor.cuda_c.lockstep.values import varies
 
 SECTOR = 32  # bytes; the unit in which L2 and DRAM move data (CUDA C++ Best Practices Guide)
-ROWS = 6  # what is added up for each warp: see `Tally._costs`
-LATENCY = 4  # the row of clocks
+# The fields of a `Charge` that are added up for each warp, a row for each.
+_ADDED = ("instructions", "rounds", "dependent", "doubles", "latency", "busy")
+ROWS = len(_ADDED)
+LATENCY = _ADDED.index("latency")
 NOTHING: NDArray[np.float64] = np.zeros((ROWS, 1))
 LINE = 128  # bytes; the unit in which L1 is looked up, four sectors
 BANKS = 32  # of shared memory, each 4 bytes wide
@@ -45,17 +47,8 @@ class Tally:
         self.site_costs = costs.sites
         # A column for each charge, with what `settle` adds up.
         self._costs: list[NDArray[np.float64]] = [
-            np.array(
-                [
-                    (c.instructions,),
-                    (c.rounds,),
-                    (c.dependent,),
-                    (c.doubles,),
-                    (c.latency,),
-                    (c.busy,),
-                ]
-            )
-            for c in costs.charges
+            np.array([(float(getattr(charge, name)),) for name in _ADDED])
+            for charge in costs.charges
         ]
         self.sites = sites
         self.by_site = [SiteTally() for _ in sites]

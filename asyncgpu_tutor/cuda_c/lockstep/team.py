@@ -129,55 +129,41 @@ class BlockMemory(Protocol):
 
 
 class Team:
-    """A batch of blocks in lockstep.
-
-    Attributes
-    ----------
-    slots : list
-        Values of the variables, at places that the compiler gave them.
-    born : list of Mask or None
-        For each slot, the threads that declared it: a write by exactly these needs no merging.
-    left : list of Mask or None
-        Threads that have left a loop or function by `break`, `continue` or `return`.
-    exited : Mask or None
-        Threads that returned from the kernel.
-    clock : int
-        Number of the memory access or barrier at hand; it orders them in time.
-    block_time, warp_time : int or ndarray
-        When each lane last passed a barrier of its block, or of its warp.
-    waiters : Waiters
-        Lanes that wait for others, see `waiting_threads`.
-    resume : int
-        The place at which those go on for whom the kernel has been entered again, or -1.
-    forced, grid_met, hurried : bool
-        Nobody else will come to that place; or all blocks have come to the barrier of the grid; or the
-        loop that is entered again counts its turns, and has counted for very long.
-    turns, turn, rows : int, int, dict
-        How many turns of a loop are side by side, the one at hand, and what was computed for all of them
-        (`compile.summing_loops`).
-    fenced, fetched : ndarray or None
-        When each lane last executed a fence, or an atomic; kept where threads wait for each other.
-    """
+    """A batch of blocks in lockstep."""
 
     def __init__(self, launch: Launch, numbers: NDArray[np.int64], slots: int, exits: int):
         self.launch = launch
         self.meter = launch.meter
         self.layout = layout = Layout(launch.threads, numbers)
         self.full = layout.full
-        self.slots: list[Any] = [None] * slots
+        self.slots: list[Any] = [
+            None
+        ] * slots  # values of the variables, where the compiler put them
+        # For each slot, the threads that declared it: a write by exactly these needs no merging.
         self.born: list[Mask | None] = [None] * slots
         self.defined: list[Any] = [True] * slots
+        # Threads that left a loop or function by `break`, `continue` or `return`; and the kernel.
         self.left: list[Mask | None] = [None] * exits
         self.exited: Mask | None = None
         self.steps = 0
+        # How many turns of a loop are side by side, the one at hand, and what was computed for all of them
+        # (`compile.summing_loops`).
         self.turns = self.turn = 0
         self.rows: dict[object, Any] = {}
-        self.clock = launch.clock
+        self.clock = (
+            launch.clock
+        )  # number of the access or barrier at hand, which orders them in time
+        # When each lane last passed a barrier of its block, or of its warp.
         self.block_time: Any = 0
         self.warp_time: Any = 0
         self.waiters = Waiters(layout)
-        self.resume = -1
+        self.resume = (
+            -1
+        )  # the place at which lanes go on for which the kernel is entered again, or -1
+        # Nobody else will come to that place; all blocks have come to the barrier of the grid; the loop that
+        # is entered again counts its turns, and has counted for very long.
         self.forced = self.grid_met = self.hurried = False
+        # When each lane last executed a fence, or an atomic; kept where threads wait for each other.
         self.fenced: NDArray[np.int64] | None = None
         self.fetched: NDArray[np.int64] | None = None
         self.shared: dict[Any, BlockMemory] = {}

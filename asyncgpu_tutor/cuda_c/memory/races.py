@@ -67,13 +67,7 @@ class Access:
 
 
 class Shadow:
-    """For each cell of a region: who wrote it last and when, and who read it last and when.
-
-    Parameters
-    ----------
-    cells : int
-        How many there are.
-    """
+    """The last write and the last reads of each cell of a region."""
 
     def __init__(self, cells: int) -> None:
         self.cells = cells
@@ -146,13 +140,8 @@ class Shadow:
     def write(self, a: Access, cells: Cells, changes: Changes | None, atomic: bool) -> None:
         """Check a write to these cells against earlier accesses, and remember it.
 
-        Parameters
-        ----------
-        changes : callable, optional
-            Says which lanes write something else than what is there: two threads that write the same
-            value do no harm. Without it every write is a change.
-        atomic : bool
-            Atomics do not race with each other.
+        `changes` tells which lanes write something new, since two threads may write the same value; without
+        it all do. Atomics do not race with each other.
         """
         me = a.threads
         self._writes()

@@ -42,15 +42,8 @@ class Blocks:
     def run(self) -> bool:
         """Run on: to the end of all of them, or as far as they come without somebody else.
 
-        Returns
-        -------
-        bool
-            Whether all have ended. If not, they look at memory in vain until somebody else writes to it.
-
-        Raises
-        ------
-        KernelFault
-            `DeadlockError` and `BarrierError` among them: nobody else can help where threads are to meet.
+        Returns whether all have ended; if not, they look at memory in vain until somebody else writes to it.
+        Raises `DeadlockError`, `BarrierError` or another `KernelFault`.
         """
         try:
             ended = self._run()
@@ -62,10 +55,7 @@ class Blocks:
         return ended
 
     def hurry(self) -> bool:
-        """As `run`, where nobody else will ever write to memory.
-
-        Threads that count how long they wait give up. `DeadlockError` if none does.
-        """
+        """Run on where nobody else will ever write: threads that count how long they wait give up."""
         for team, group in self._spinning():
             if group.patient:
                 team.resume, team.hurried = group.place, True

@@ -125,9 +125,7 @@ class CompiledKernel:
         sample: Sequence[int] | None,
         find: Callable[[int], GlobalMemory | None] | None,
     ) -> Execution:
-        """A launch, of which nothing has run. `variables` is the memory of `globals`, by name; the rest is
-        what `Program.begin` takes.
-        """
+        """Begin a launch, as `Program.begin`; `variables` is the memory of `globals`, by name."""
         parameter_values.check_shape(self.name, grid, block)
         blocks = grid[0] * grid[1] * grid[2]
         self.check_room(blocks, limits.resident_blocks)

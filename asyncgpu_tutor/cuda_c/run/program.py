@@ -370,10 +370,7 @@ class Program:
         return code.watches, by
 
     def adds(self, name: str) -> tuple[str, ...]:
-        """For each parameter, the atomic by which a kernel does nothing but add whole numbers to it, or "".
-
-        See `added_to`.
-        """
+        """For each parameter, the atomic by which a kernel only adds to it, or nothing (`added_to`)."""
         if name not in self._adds:
             kernels = self._functions.get(name, [])  # no instances of templates
             own = any(word.startswith("atomic") for word in self._functions)

@@ -26,10 +26,7 @@ def assigned_names(node: object) -> set[str]:
 
 
 def addressed_names(node: object) -> set[str]:
-    """Variables whose address is taken somewhere below a node.
-
-    By name, so that a variable is put in memory too if only its namesake needs to be.
-    """
+    """Names of the variables whose address is taken somewhere below a node."""
     found: set[str] = set()
     for item in ast.parts_of(node):
         if isinstance(item, ast.Unary) and item.op == "&":

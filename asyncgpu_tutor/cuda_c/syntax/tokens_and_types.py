@@ -76,10 +76,7 @@ _KEYWORDS = {
 
 
 class TypeParser(ABC):
-    """A cursor over tokens that can read types.
-
-    `headers` are those that are included: `half` exists only with `cuda_fp16.h`.
-    """
+    """A cursor over tokens that can read types; `half` is one only with its header."""
 
     def __init__(self, source: Source, tokens: Sequence[Token], headers: frozenset[str]) -> None:
         self.source = source

@@ -31,10 +31,7 @@ _OPERATIONS: dict[str, Callable[[int, int], int]] = {
 
 
 def evaluate_condition(source: Source, at: Position, tokens: list[Token]) -> int:
-    """Value of the tokens behind `#if`, macros already expanded; an unknown name counts 0.
-
-    Raises `KernelCompileError` if they are not one integer expression.
-    """
+    """Compute the condition of an `#if`, its macros expanded; an unknown name counts 0."""
     reader = _Reader(source, at, tokens)
     value = reader.ternary()
     if reader.rest:

@@ -71,10 +71,7 @@ class Token:
 
 
 def tokenise(source: Source) -> list[Token]:
-    """All tokens of a source, closed by one of kind "end".
-
-    Raises `KernelCompileError` at a character that no token begins with, an open comment or an open string.
-    """
+    """Split a source into tokens, closed by one of kind "end"."""
     text = source.text
     tokens: list[Token] = []
     line, line_start, pos, spaced = 1, 0, 0, False

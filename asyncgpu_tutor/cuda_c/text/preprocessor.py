@@ -69,10 +69,7 @@ class Preprocessed:
 
 
 def preprocess(source: Source) -> Preprocessed:
-    """Take the device code of a file, expand macros, and drop the text that conditions exclude.
-
-    Raises `KernelCompileError` for malformed directives, `#error`.
-    """
+    """Take the device code of a file, expand macros, and drop what conditions exclude."""
     code = device_code(source.text)
     chooses = _CHOOSES.search(source.text) is not None
     tokens = _Preprocessor(source, dict(_prelude(chooses).macros)).run(code.text)

@@ -254,6 +254,13 @@ def align_of(ctype: CType) -> int:
             return size_of(ctype)
 
 
+def element_of(ctype: CType) -> CType:
+    """The element of an array, however many dimensions it has; any other type is its own."""
+    while isinstance(ctype, Array):
+        ctype = ctype.element
+    return ctype
+
+
 def leaves(ctype: CType) -> list[tuple[Scalar | Pointer, int]]:
     """The numbers and pointers in a value, each with its offset; of a union, those of its largest member."""
     match ctype:

@@ -23,7 +23,14 @@ from asyncgpu_tutor.cuda_c.lockstep.meter import Site
 from asyncgpu_tutor.cuda_c.syntax.ast import Expression, Function, Statement
 from asyncgpu_tutor.cuda_c.text.preprocessor import Preprocessed
 from asyncgpu_tutor.cuda_c.text.source import Position, Source
-from asyncgpu_tutor.cuda_c.types import VOID, Array, CType, FunctionPointer, Struct, needs_memory
+from asyncgpu_tutor.cuda_c.types import (
+    VOID,
+    CType,
+    FunctionPointer,
+    Struct,
+    element_of,
+    needs_memory,
+)
 
 Compile: TypeAlias = "Callable[[Context, Any, bool], Expr]"
 CompileStatement: TypeAlias = "Callable[[Context, Any], Execute]"
@@ -163,15 +170,18 @@ class Context:
             return waiting_statement(self, node, self.rules.statements[type(node)])
         return self.rules.statements[type(node)](self, node)
 
+    def type_of(self, node: Expression) -> CType:
+        """The type of an expression that is not computed, so that its record is dropped."""
+        with self.recording():
+            return self.expression(node).type
+
     def class_of(self, ctype: CType) -> Class | None:
         """Look up what belongs to a type, if it is a struct of the file's own."""
         return self.classes.get(ctype) if isinstance(ctype, Struct) else None
 
     def constructs(self, ctype: CType) -> bool:
         """Tell whether a constructor has to run for a value, or for each element of an array."""
-        while isinstance(ctype, Array):
-            ctype = ctype.element
-        known = self.class_of(ctype)
+        known = self.class_of(element_of(ctype))
         return known is not None and known.constructs
 
     def derives(self, ctype: CType, base: CType) -> bool:

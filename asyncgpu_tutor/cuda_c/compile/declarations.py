@@ -293,7 +293,9 @@ def shared_variable(
     _enter(c, item.name, variable, item.at)
     slot, name = variable.slot, item.name
     nbytes = types.size_of(ctype)
-    cell = min((types.size_of(leaf) for leaf, _ in types.leaves(_core(ctype))), default=4)
+    cell = min(
+        (types.size_of(leaf) for leaf, _ in types.leaves(types.element_of(ctype))), default=4
+    )
     key = (0, None) if dynamic else (id(item), ctype)
     if not dynamic and key not in c.shared_seen:
         c.shared_seen.add(key)
@@ -312,12 +314,6 @@ def shared_variable(
         return m
 
     return run
-
-
-def _core(ctype: types.CType) -> types.CType:
-    while isinstance(ctype, types.Array):
-        ctype = ctype.element
-    return ctype
 
 
 STATEMENTS: Mapping[type[ast.Statement], CompileStatement] = {

@@ -45,10 +45,7 @@ def _waits(item: ast.Node, found: set[str]) -> bool:
 
 
 def hoisted(c: Context, node: ast.Statement) -> Iterator[ast.Statement]:
-    """A statement as several, in each of which a call that may wait is all, or all that a variable gets.
-
-    Each is to be compiled before the next one is asked for, which may name what it has declared.
-    """
+    """Split a statement, one by one, so that a call that may wait is a statement or gives a variable."""
     if isinstance(node, ast.Declaration) and len(node.items) > 1:
         for item in node.items:
             yield from hoisted(c, replace(node, items=[item]))

@@ -22,10 +22,7 @@ from asyncgpu_tutor.cuda_c.types import CType, Scalar
 
 
 class Price(NamedTuple):
-    """The price of a built-in function for a warp: instructions, and operations by each lane.
-
-    `issued` is the number of instructions that a compiler makes of it, if `Counts` has another number.
-    """
+    """The price of a function for a warp; `issued` as a compiler makes it, if not as `Counts` has it."""
 
     instructions: int = 1
     flops: int = 0

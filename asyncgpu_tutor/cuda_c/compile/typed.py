@@ -37,11 +37,7 @@ class RegisterPlace:
 
 @dataclass
 class MemoryPlace:
-    """Something in memory; `node` is its address.
-
-    `checked` is its address as well, for what reads or writes there: it refuses an index that leaves its row
-    of a declared array.
-    """
+    """A place in memory, and its address; `checked` refuses an index that leaves its row of an array."""
 
     pointer: Callable[[Team, Mask], Ptr]
     node: Node

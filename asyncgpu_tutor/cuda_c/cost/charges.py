@@ -40,10 +40,7 @@ class Charge:
 
 @dataclass(eq=False)
 class SiteCost:
-    """Of a load or store: the charge of its piece, the turns that go together, and whether it is free.
-
-    What a free one loads is at hand already. `base` is the pointer that it goes by, if that is a name.
-    """
+    """The cost of a load or store: its piece, turns that go together, whether it is free, and its pointer."""
 
     charge: Charge | None = None
     overlap: int = 1

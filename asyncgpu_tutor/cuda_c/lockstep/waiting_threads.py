@@ -113,10 +113,7 @@ class Waiters:
         return Mask(self.layout, bits, int(np.count_nonzero(bits)))
 
     def ready(self, changes: int, exited: Mask | None) -> tuple[Group, Bits] | None:
-        """Those who may go on, of the group that is furthest behind.
-
-        `changes` is how often memory has changed by now, `exited` are the lanes that will not come any more.
-        """
+        """The lanes that may go on, of the group furthest behind, without those of `exited`."""
         for place in sorted(self.groups):
             group = self.groups[place]
             if group.meets is None:
@@ -176,11 +173,7 @@ def some(layout: Layout, bits: Bits) -> Mask | None:
 
 
 def in_whole_blocks(mask: Mask, same: Bits) -> Bits:
-    """Those of the lanes `same` in whose block no lane of `mask` is another.
-
-    Where lanes meet in a loop, by a vote or a shuffle, one that has not got on may learn something from one
-    that has: it does not wait yet.
-    """
+    """The lanes of `same` whose whole block is in it, since others may learn by a vote or a shuffle."""
     block = mask.layout.block
     moved = np.zeros(mask.layout.blocks, np.bool_)
     moved[block[mask.bits & ~same]] = True

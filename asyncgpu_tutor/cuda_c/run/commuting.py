@@ -9,11 +9,7 @@ _COMMUTE = {f"atomic{name}" for name in ("Add", "Sub", "Min", "Max", "And", "Or"
 
 
 def added_to(kernel: ast.Function) -> dict[str, str]:
-    """For each parameter to which that applies, the one atomic by which the kernel changes it.
-
-    That is one which the kernel names in nothing else than statements such as ``atomicAdd(&bins[i], 1)``, so
-    that it neither reads it nor asks what was there.
-    """
+    """For each parameter that is only changed by statements such as `atomicAdd(&a[i], 1)`, that atomic."""
     mentions: dict[str, int] = {}
     added: dict[str, list[str]] = {}
     for node in ast.parts_of([kernel.params, kernel.body]):

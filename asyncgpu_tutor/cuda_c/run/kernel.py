@@ -59,13 +59,7 @@ class Execution:
         return self._launch.changes
 
     def go_on(self, *, last: bool = False) -> bool:
-        """Run on, because others have written to memory since; whether it has ended.
-
-        With `last` they have not, and never will: threads that count how long they wait give up.
-
-        Raises `KernelFault`, one of its subclasses; `DeadlockError` if it waits for the `last` time and
-        does not give up.
-        """
+        """Run on, since others wrote to memory, or with `last` never will; tell whether it has ended."""
         self._launch.since = time.monotonic() - self._spent
         try:
             with np.errstate(all="ignore"):

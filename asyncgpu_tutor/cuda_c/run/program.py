@@ -361,10 +361,7 @@ class Program:
         return execution.finish()
 
     def signals(self, name: str) -> tuple[bool, tuple[bool, ...]]:
-        """Tell whether a kernel may wait for others, and by which parameters it may signal, or be signalled.
-
-        These are the ones that it accesses by atomics, or as volatile.
-        """
+        """Tell whether a kernel may wait for others, and by which parameters it may signal them."""
         code = self._find(name).code
         by = tuple(isinstance(p.type, Pointer) and p.origin.signals for p in code.parameters)
         return code.watches, by

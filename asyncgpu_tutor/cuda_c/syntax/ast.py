@@ -413,10 +413,7 @@ class Lambda(Expression):
 
 @dataclass
 class Unit:
-    """A whole source: its functions; types and variables in the order in which they are declared.
-
-    `namespaces` has those around a type or variable, by the identity of its node.
-    """
+    """A whole source; `namespaces` has those around a type or variable, by the identity of its node."""
 
     functions: list[Function] = field(default_factory=list[Function])
     order: list[Node] = field(default_factory=list[Node])

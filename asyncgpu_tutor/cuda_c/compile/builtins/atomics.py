@@ -21,6 +21,7 @@ from asyncgpu_tutor.cuda_c.compile.storage import load
 from asyncgpu_tutor.cuda_c.compile.typed import Evaluate, Expr
 from asyncgpu_tutor.cuda_c.compile.variables import Origin
 from asyncgpu_tutor.cuda_c.lockstep.masks import Mask
+from asyncgpu_tutor.cuda_c.lockstep.meter import Site
 from asyncgpu_tutor.cuda_c.lockstep.team import Team
 from asyncgpu_tutor.cuda_c.lockstep.values import choose
 from asyncgpu_tutor.cuda_c.memory.access import fetch, region_of, tell
@@ -101,26 +102,13 @@ def _simple(name: str) -> Handler:
         pointer, operand = args[0].run, convert(c, args[1], kind, args[1].at).run
         site = c.new_site(node.at, write=True)
 
-        def run(t: Team, m: Mask) -> Any:
-            ptr = pointer(t, m)
-            amount = operand(t, m)
-            region = region_of(t, m, ptr, site)
-            tell(t, m, ptr, kind.size, site)
-            view, index = region.cells(t, m, ptr, kind, site)
-            _note(t, m, region, index)
-            part = np.broadcast_to(np.asarray(m.take(amount)), (m.n,))
-            before = view[index] if t.launch.watches else None
-            if not used and ufunc is not None:
-                ufunc.at(view, index, part)
-                out = None
-            else:
-                out = m.spread(_in_turn(view, index, part, operation))
-            if before is not None:
-                _watch(t, m, before, view[index])
-            if isinstance(region, (GlobalRegion, SharedRegion)):
-                region.mark(0, index, kind.size)
-            return out
+        def change(view: NDArray[Any], index: NDArray[np.int64], part: Any) -> Any:
+            if used or ufunc is None:
+                return _in_turn(view, index, part, operation)
+            ufunc.at(view, index, part)
+            return None
 
+        run = _changing(pointer, kind, site, [operand], change)
         return _exchange(c, kind, run, node, args, used)
 
     return handle
@@ -134,27 +122,38 @@ def _compare_and_swap(c: Context, node: Call, used: bool) -> Expr:
     expected = convert(c, args[1], kind, args[1].at).run
     desired = convert(c, args[2], kind, args[2].at).run
     c.work()
-    pointer = args[0].run
     site = c.new_site(node.at, write=True)
+    run = _changing(args[0].run, kind, site, [expected, desired], _swap_in_turn)
+    return _exchange(c, kind, run, node, args, True)
+
+
+def _changing(
+    pointer: Evaluate,
+    kind: Scalar,
+    site: Site,
+    operands: list[Evaluate],
+    change: Callable[..., Any],
+) -> Evaluate:
+    """Apply `change` to a view of the memory, the index of each lane, and its operands."""
 
     def run(t: Team, m: Mask) -> Any:
         ptr = pointer(t, m)
-        want, new = expected(t, m), desired(t, m)
+        given = [operand(t, m) for operand in operands]
         region = region_of(t, m, ptr, site)
         tell(t, m, ptr, kind.size, site)
         view, index = region.cells(t, m, ptr, kind, site)
-        _note(t, m, region, index)
-        wanted = np.broadcast_to(np.asarray(m.take(want)), (m.n,))
-        news = np.broadcast_to(np.asarray(m.take(new)), (m.n,))
+        t.meter.atomic(m, index, isinstance(region, SharedRegion), id(region))
+        parts = [np.broadcast_to(np.asarray(m.take(value)), (m.n,)) for value in given]
         before = view[index] if t.launch.watches else None
-        out = _swap_in_turn(view, index, wanted, news)
-        if before is not None:
-            _watch(t, m, before, view[index])
+        out = change(view, index, *parts)
+        if before is not None:  # note whether it changed anything, and that these threads looked
+            t.launch.changes += int(np.any(before != view[index]))
+            fetch(t, m)
         if isinstance(region, (GlobalRegion, SharedRegion)):
             region.mark(0, index, kind.size)
-        return m.spread(out)
+        return None if out is None else m.spread(out)
 
-    return _exchange(c, kind, run, node, args, True)
+    return run
 
 
 def _exchange(
@@ -164,16 +163,6 @@ def _exchange(
     waited = load(c, args[0], args[0].origin) if used else None
     old = c.note(Exchange(nodes(args), load=waited))
     return value(c, kind, run, node.at, args, node=old)
-
-
-def _note(t: Team, m: Mask, region: Any, index: NDArray[np.int64]) -> None:
-    t.meter.atomic(m, index, isinstance(region, SharedRegion), id(region))
-
-
-def _watch(t: Team, m: Mask, before: NDArray[Any], after: NDArray[Any]) -> None:
-    """Note whether an atomic changed anything, and that these threads have looked at memory."""
-    t.launch.changes += int(np.any(before != after))
-    fetch(t, m)
 
 
 def _ranks(index: NDArray[np.int64]) -> NDArray[np.int64]:

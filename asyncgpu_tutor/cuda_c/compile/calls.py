@@ -11,7 +11,7 @@ from copy import deepcopy
 from dataclasses import replace
 from typing import Any, NoReturn
 
-from asyncgpu_tutor.cuda_c.compile import builtins
+from asyncgpu_tutor.cuda_c.compile import builtins, storage, type_names, typed
 from asyncgpu_tutor.cuda_c.compile.braces import listed
 from asyncgpu_tutor.cuda_c.compile.context import Compile, Context, Frame
 from asyncgpu_tutor.cuda_c.compile.conversions import convert, decay, value
@@ -20,29 +20,6 @@ from asyncgpu_tutor.cuda_c.compile.places import as_base, place_of
 from asyncgpu_tutor.cuda_c.compile.record import Bind, Declare, Followed
 from asyncgpu_tutor.cuda_c.compile.rooms import bind_reference, parameter_entry, zero_of
 from asyncgpu_tutor.cuda_c.compile.statements import ADDRESS, closing, sequence
-from asyncgpu_tutor.cuda_c.compile.storage import LOST, assigned, begin, read_memory, use
-from asyncgpu_tutor.cuda_c.compile.type_names import (
-    array_type,
-    identity,
-    param_type,
-    resolve,
-    top_const,
-)
-from asyncgpu_tutor.cuda_c.compile.typed import (
-    INSIDE,
-    THIS,
-    Alias,
-    Class,
-    Evaluate,
-    Execute,
-    Expr,
-    MemoryPlace,
-    Number,
-    RegisterPlace,
-    Scope,
-    Shorthand,
-    TypeBinding,
-)
 from asyncgpu_tutor.cuda_c.compile.variables import Origin, Variable
 from asyncgpu_tutor.cuda_c.lockstep.masks import Mask
 from asyncgpu_tutor.cuda_c.lockstep.team import Team
@@ -64,14 +41,14 @@ from asyncgpu_tutor.errors import UninitialisedReadError
 _MOST_POINTS = 20_000  # pieces of code in a kernel once its functions are expanded
 
 
-def call(c: Context, node: ast.Call, used: bool = True) -> Expr:
+def call(c: Context, node: ast.Call, used: bool = True) -> typed.Expr:
     """A call whose result is not read yet: it may be a reference."""
     if node.owner is not None:
         return _call_of_type(c, node, node.owner)
     if node.object is not None:
         return call_method(c, node, place_of(c, node.object))
     found = c.scope.find(node.name)
-    if isinstance(found, Variable | Alias | Shorthand | Number):
+    if isinstance(found, Variable | typed.Alias | typed.Shorthand | typed.Number):
         callee = place_of(c, ast.Name(at=node.at, name=node.name))
         if isinstance(callee.type, Struct | FunctionPointer):
             return call_method(c, replace(node, name="operator()"), callee)
@@ -79,8 +56,8 @@ def call(c: Context, node: ast.Call, used: bool = True) -> Expr:
             c.fail(
                 node.at, f"'{node.name}' is a variable here, which hides the function of that name"
             )
-    own = c.scope.find(INSIDE)
-    owner = own.having(node.name) if isinstance(own, Class) else None
+    own = c.scope.find(typed.INSIDE)
+    owner = own.having(node.name) if isinstance(own, typed.Class) else None
     if owner is not None:
         return _call_in(c, node, owner, _this(c, node.at))
     if node.name in c.functions:
@@ -120,14 +97,14 @@ def _seen(c: Context, node: ast.Call) -> list[ast.Function]:
     return functions
 
 
-def _value(c: Context, node: ast.Call, used: bool) -> Expr:
-    return use(c, call(c, node, used))
+def _value(c: Context, node: ast.Call, used: bool) -> typed.Expr:
+    return storage.use(c, call(c, node, used))
 
 
 # -- members
 
 
-def call_method(c: Context, node: ast.Call, this: Expr) -> Expr:
+def call_method(c: Context, node: ast.Call, this: typed.Expr) -> typed.Expr:
     """`this.name(...)`; of the address of a function, a call of it."""
     if isinstance(this.type, FunctionPointer) and node.name == "operator()":
         return c.rules.by_address(c, node, this)
@@ -143,8 +120,8 @@ def call_method(c: Context, node: ast.Call, this: Expr) -> Expr:
     c.fail(node.at, f"'{spelled(this.type)}' has no member function '{node.name}'")
 
 
-def _call_of_type(c: Context, node: ast.Call, owner: ast.TypeName) -> Expr:
-    ctype = resolve(c, owner)
+def _call_of_type(c: Context, node: ast.Call, owner: ast.TypeName) -> typed.Expr:
+    ctype = type_names.resolve(c, owner)
     known = c.class_of(ctype)
     having = None if known is None else known.having(node.name)
     if having is None:
@@ -155,12 +132,14 @@ def _call_of_type(c: Context, node: ast.Call, owner: ast.TypeName) -> Expr:
     return _call_in(c, node, having, this)
 
 
-def _this(c: Context, at: Position) -> Expr | None:
+def _this(c: Context, at: Position) -> typed.Expr | None:
     """The object whose function is being compiled."""
-    return None if c.scope.find(THIS) is None else place_of(c, ast.Name(at=at, name=THIS))
+    return (
+        None if c.scope.find(typed.THIS) is None else place_of(c, ast.Name(at=at, name=typed.THIS))
+    )
 
 
-def _call_in(c: Context, node: ast.Call, known: Class, this: Expr | None) -> Expr:
+def _call_in(c: Context, node: ast.Call, known: typed.Class, this: typed.Expr | None) -> typed.Expr:
     this = None if this is None else as_base(c, this, known.type)
     functions = known.methods[node.name]
     arguments = _arguments(c, node, functions, known.scope)
@@ -174,10 +153,10 @@ def call_with(
     c: Context,
     node: ast.Call,
     functions: Sequence[ast.Function],
-    arguments: list[Expr],
-    known: Class | None = None,
-    this: Expr | None = None,
-) -> Expr:
+    arguments: list[typed.Expr],
+    known: typed.Class | None = None,
+    this: typed.Expr | None = None,
+) -> typed.Expr:
     """Call the one of some functions that fits the arguments best; of a class, for an object or without."""
     best = choose(c, node, functions, [a.type for a in arguments], known, this)
     if best is None:
@@ -190,7 +169,7 @@ def call_with(
     return expand(c, function, names, node, arguments, known, None if function.static else this)
 
 
-def argument(c: Context, node: ast.Expression) -> Expr:
+def argument(c: Context, node: ast.Expression) -> typed.Expr:
     """An argument; a place stays one, since the parameter may be a reference."""
     if isinstance(node, ast.Braces) and node.type is None:
         c.unsupported(node.at, "lists in braces as arguments are not supported: write the type")
@@ -198,17 +177,17 @@ def argument(c: Context, node: ast.Expression) -> Expr:
 
 
 def _arguments(
-    c: Context, node: ast.Call, functions: Sequence[ast.Function], names: Scope
-) -> list[Expr]:
+    c: Context, node: ast.Call, functions: Sequence[ast.Function], names: typed.Scope
+) -> list[typed.Expr]:
     """The arguments of a call; a list in braces makes what the only function that it can mean takes."""
     count = len(node.arguments)
     fitting = [f for f in functions if f.body is not None and count <= len(f.params)]
-    out: list[Expr] = []
+    out: list[typed.Expr] = []
     for k, given in enumerate(node.arguments):
         known = len(fitting) == 1 and fitting[0].template is None
         if known and isinstance(given, ast.Braces) and given.type is None:
             with c.seen_from(names):
-                ctype = param_type(c, fitting[0].params[k])
+                ctype = type_names.param_type(c, fitting[0].params[k])
             out.append(listed(c, given, ctype))
         else:
             out.append(argument(c, given))
@@ -232,21 +211,25 @@ def _no_fit(
 def expand(
     c: Context,
     function: ast.Function,
-    names: Scope,
+    names: typed.Scope,
     node: ast.Call,
-    arguments: list[Expr],
-    known: Class | None = None,
-    this: Expr | None = None,
-) -> Expr:
+    arguments: list[typed.Expr],
+    known: typed.Class | None = None,
+    this: typed.Expr | None = None,
+) -> typed.Expr:
     """The body of a function, compiled as if it stood where it is called."""
     if function.refusal is not None:
         raise function.refusal
-    bound = [b for b in names.names.values() if isinstance(b, TypeBinding | Number)]
+    bound = [b for b in names.names.values() if isinstance(b, typed.TypeBinding | typed.Number)]
     key = (
         function.name,  # with its place, since all functions that a macro defines have that of its call
         function.at,
         id(known),
-        *[identity(b) for b in bound if isinstance(b, TypeBinding) or b.expr.constant is not None],
+        *[
+            type_names.identity(b)
+            for b in bound
+            if isinstance(b, typed.TypeBinding) or b.expr.constant is not None
+        ],
         *[int(a.constant) for a in arguments if isinstance(a.type, FunctionPointer) and a.constant],
     )
     if key in c.calls:
@@ -259,13 +242,15 @@ def expand(
     addressed = addressed_names(function.body)
     caller = c.frame
     c.calls.append(key)
-    entry: list[Execute] = []
+    entry: list[typed.Execute] = []
     if known is not None:
         names.outer = _inside(c, known, this, function, entry)
     with c.seen_from(names), c.scoped():
         entry += _bind_parameters(c, function, names, node, arguments, addressed)
         auto = function.returns.base == "auto"
-        frame = Frame(False, None if auto else resolve(c, function.returns), addressed=addressed)
+        frame = Frame(
+            False, None if auto else type_names.resolve(c, function.returns), addressed=addressed
+        )
         frame.reference, frame.namespace = function.returns.reference, function.namespace
         frame.slot, frame.exit = c.new_slot(), c.new_exit()
         c.frame = frame
@@ -298,92 +283,102 @@ def expand(
             _refer(out, frame.returned, run)
         return out
     where = c.note(Followed(tuple(part.node for part in parts)))
-    place = MemoryPlace(run, where, origin, function.returns.const)
-    return read_memory(c, place, returns, node.at)
+    place = typed.MemoryPlace(run, where, origin, function.returns.const)
+    return storage.read_memory(c, place, returns, node.at)
 
 
-def _refer(out: Expr, returned: list[Expr], run: Evaluate) -> None:
+def _refer(out: typed.Expr, returned: list[typed.Expr], run: typed.Evaluate) -> None:
     """Make the result of a function that returns a reference the variable in registers that it refers to."""
     first = returned[0].place if returned else None
-    if isinstance(first, RegisterPlace) and all(r.place == first for r in returned):
+    if isinstance(first, typed.RegisterPlace) and all(r.place == first for r in returned):
         out.place = replace(first, before=run)
     else:
         out.lost = True
 
 
 def _inside(
-    c: Context, known: Class, this: Expr | None, function: ast.Function, entry: list[Execute]
-) -> Scope:
+    c: Context,
+    known: typed.Class,
+    this: typed.Expr | None,
+    function: ast.Function,
+    entry: list[typed.Execute],
+) -> typed.Scope:
     """Make the scope of a member function: members of its object, then what belongs to the class."""
-    scope = Scope(known.scope)
-    scope.names[INSIDE] = known
+    scope = typed.Scope(known.scope)
+    scope.names[typed.INSIDE] = known
     if this is None:
         return scope
     place = this.place
     if this.lost and not function.const:
-        c.unsupported(this.at, LOST)
+        c.unsupported(this.at, storage.LOST)
     if place is None:  # a value that has no name yet
         variable = Variable("this", known.type, c.new_slot())
         variable.memory = variable.thread = c.lives_in_memory(known.type)
         if variable.memory:
             variable.origin.place(near=True)
-        assigned(variable, this)
+        storage.assigned(variable, this)
         c.steps += [Bind(variable, this.node), Declare(variable, parameter=True)]
-        scope.names[THIS] = variable
+        scope.names[typed.THIS] = variable
         entry.append(parameter_entry(c, variable, this))
     else:
         if place.const and not function.const:
             c.fail(this.at, f"'{function.name}' may change its object, and this one is const")
-        scope.names[THIS], fix = bind_reference(c, THIS, this, known.type, function.const, this.at)
+        scope.names[typed.THIS], fix = bind_reference(
+            c, typed.THIS, this, known.type, function.const, this.at
+        )
         entry.append(fix)
     for name in known.type.members():
         at = this.at
-        scope.names[name] = Shorthand(ast.Member(at=at, base=ast.Name(at=at, name=THIS), name=name))
+        scope.names[name] = typed.Shorthand(
+            ast.Member(at=at, base=ast.Name(at=at, name=typed.THIS), name=name)
+        )
     return scope
 
 
 def _bind_parameters(
     c: Context,
     function: ast.Function,
-    names: Scope,
+    names: typed.Scope,
     node: ast.Call,
-    arguments: list[Expr],
+    arguments: list[typed.Expr],
     addressed: set[str],
-) -> list[Execute]:
-    entry: list[Execute] = []
+) -> list[typed.Execute]:
+    entry: list[typed.Execute] = []
     for k, param in enumerate(function.params):
         with c.seen_from(names):
-            ctype = param_type(c, param)
+            ctype = type_names.param_type(c, param)
             if k < len(arguments):
                 argument = arguments[k]
             else:
                 assert param.default is not None
                 argument = c.expression(param.default)
-        const = top_const(param.type)
+        const = type_names.top_const(param.type)
         if param.type.reference:
             if param.dims:
                 with c.seen_from(names):
-                    ctype = array_type(c, resolve(c, param.type), list(param.dims), const)
+                    ctype = type_names.array_type(
+                        c, type_names.resolve(c, param.type), list(param.dims), const
+                    )
             binding, fix = bind_reference(c, param.name, argument, ctype, const, node.at)
             names.names[param.name] = binding
             if isinstance(binding, Variable):
                 c.steps.append(Declare(binding, parameter=True))
             entry.append(fix)
             continue
-        new = convert(c, decay(use(c, argument)), ctype, argument.at)
+        new = convert(c, decay(storage.use(c, argument)), ctype, argument.at)
         if not param.name:
             continue
         fixed = const or (
             isinstance(ctype, FunctionPointer) and param.name not in assigned_names(function.body)
         )
         if new.constant is not None and param.name not in addressed and fixed:
-            names.names[param.name] = Number(new)
+            names.names[param.name] = typed.Number(new)
             continue
         variable = Variable(param.name, ctype, c.new_slot(), const=const)
         variable.memory = variable.thread = param.name in addressed or c.lives_in_memory(ctype)
         if variable.memory:
             variable.origin.place(near=True)
-        assigned(variable, new)
+        storage.assigned(variable, new)
         names.names[param.name] = variable
         c.steps += [Bind(variable, new.node), Declare(variable, parameter=True)]
         entry.append(parameter_entry(c, variable, new))
@@ -394,11 +389,11 @@ def _expanded(
     name: str,
     frame: Frame,
     returns: CType,
-    entry: list[Execute],
-    body: Execute,
+    entry: list[typed.Execute],
+    body: typed.Execute,
     at: Position,
     places: range,
-) -> Evaluate:
+) -> typed.Evaluate:
     slot, target, void = frame.slot, frame.exit, isinstance(returns, Void)
     unset = None if void else zero_of(returns)
 
@@ -407,7 +402,7 @@ def _expanded(
             for step in entry:
                 step(t, m)
         t.left[target] = None
-        begin(t, m, slot, unset)
+        storage.begin(t, m, slot, unset)
         fell_off = body(t, m)
         if fell_off is not None and not void:
             text = f"reaches the end of '{name}', which returns no value there"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from asyncgpu_tutor.cuda_c import types
-from asyncgpu_tutor.cuda_c.compile import rooms
+from asyncgpu_tutor.cuda_c.compile import rooms, type_names
 from asyncgpu_tutor.cuda_c.compile.braces import converted, initialise
 from asyncgpu_tutor.cuda_c.compile.constants import evaluated
 from asyncgpu_tutor.cuda_c.compile.context import CompileStatement, Context
@@ -14,13 +14,6 @@ from asyncgpu_tutor.cuda_c.compile.conversions import convert, decay
 from asyncgpu_tutor.cuda_c.compile.places import place_of
 from asyncgpu_tutor.cuda_c.compile.record import Declare
 from asyncgpu_tutor.cuda_c.compile.storage import begin, forget, put, spread
-from asyncgpu_tutor.cuda_c.compile.type_names import (
-    array_type,
-    declare_type,
-    resolve,
-    top_const,
-    top_volatile,
-)
 from asyncgpu_tutor.cuda_c.compile.typed import Binding, Class, Execute, Expr, Number, TypeBinding
 from asyncgpu_tutor.cuda_c.compile.variables import Variable
 from asyncgpu_tutor.cuda_c.lockstep.masks import Mask
@@ -42,7 +35,10 @@ def _declaration(c: Context, node: ast.Declaration) -> Execute:
     if "typedef" in node.storage:
         for item in node.items:
             _enter(
-                c, item.name, TypeBinding(array_type(c, resolve(c, item.type), item.dims)), item.at
+                c,
+                item.name,
+                TypeBinding(type_names.array_type(c, type_names.resolve(c, item.type), item.dims)),
+                item.at,
             )
         return rooms.nothing
     parts: list[Execute] = []
@@ -76,15 +72,15 @@ def _charging(point: int, part: Execute) -> Execute:
 def _struct(c: Context, node: ast.StructDef) -> Execute:
     if node.name in c.scope.names:
         c.fail(node.at, f"'{node.name}' has already been declared in this scope")
-    declare_type(c, node)
+    type_names.declare_type(c, node)
     return rooms.nothing if node.variables is None else _declaration(c, node.variables)
 
 
 def _declarator(c: Context, item: ast.Declarator, storage: set[str]) -> Execute:
     if item.type.base == "auto":
         return _auto(c, item)
-    ctype = resolve(c, item.type)
-    const, volatile = top_const(item.type), top_volatile(item.type)
+    ctype = type_names.resolve(c, item.type)
+    const, volatile = type_names.top_const(item.type), type_names.top_volatile(item.type)
     if isinstance(ctype, types.Void):
         c.fail(item.at, f"'{item.name}' cannot be void")
     if isinstance(ctype, types.Struct) and not ctype.size:
@@ -100,7 +96,9 @@ def _declarator(c: Context, item: ast.Declarator, storage: set[str]) -> Execute:
     if item.init is None and (item.dims or isinstance(ctype, types.Array)) and c.constructs(ctype):
         item = replace(item, init=ast.Braces(at=item.at, items=[]))
     if isinstance(ctype, types.Array):  # under a name of its own
-        return _in_memory(c, item, array_type(c, ctype, item.dims, const), const, volatile)
+        return _in_memory(
+            c, item, type_names.array_type(c, ctype, item.dims, const), const, volatile
+        )
     if item.dims:
         return _array(c, item, ctype, const, volatile)
     known = c.class_of(ctype)
@@ -240,7 +238,7 @@ def _array(
             c.fail(item.at, f"the size of '{item.name}' is missing")
         ctype: types.CType = types.Array(element, len(item.init.items), const)
     else:
-        ctype = array_type(c, element, dims, const)
+        ctype = type_names.array_type(c, element, dims, const)
     return _in_memory(c, item, ctype, const, volatile)
 
 
@@ -280,7 +278,7 @@ def shared_variable(
     """A `__shared__` variable: one for each block, however often its function is expanded."""
     if item.init is not None:
         c.fail(item.at, "a __shared__ variable cannot have an initial value")
-    ctype = array_type(c, element, item.dims)
+    ctype = type_names.array_type(c, element, item.dims)
     dynamic = bool(item.dims) and item.dims[0] is None
     if dynamic and "extern" not in storage:
         c.fail(

@@ -6,14 +6,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from asyncgpu_tutor.cuda_c.compile import waiting_kernels
+from asyncgpu_tutor.cuda_c.compile import typed, waiting_kernels
 from asyncgpu_tutor.cuda_c.compile.context import CompileStatement, Context
 from asyncgpu_tutor.cuda_c.compile.counted_loops import Counter, counted
 from asyncgpu_tutor.cuda_c.compile.places import place_of
 from asyncgpu_tutor.cuda_c.compile.record import Loop, Node
 from asyncgpu_tutor.cuda_c.compile.statements import block_of, tested
 from asyncgpu_tutor.cuda_c.compile.summing_loops import side_by_side, summed
-from asyncgpu_tutor.cuda_c.compile.typed import Alias, Evaluate, Execute, Number, RegisterPlace
 from asyncgpu_tutor.cuda_c.compile.variables import Variable
 from asyncgpu_tutor.cuda_c.lockstep.masks import Mask, join, split
 from asyncgpu_tutor.cuda_c.lockstep.team import Team
@@ -29,13 +28,13 @@ from asyncgpu_tutor.cuda_c.syntax.names import assigned_names
 from asyncgpu_tutor.cuda_c.types import INT, Array, Scalar, spelled
 
 
-def _for(c: Context, node: ast.For) -> Execute:
+def _for(c: Context, node: ast.For) -> typed.Execute:
     with c.scoped():
         init = c.statement(node.init) if node.init is not None else None
         return _turns(c, node, init)
 
 
-def _range_for(c: Context, node: ast.RangeFor) -> Execute:
+def _range_for(c: Context, node: ast.RangeFor) -> typed.Execute:
     """`for (item : array)`, as a loop over the indices."""
     with c.recording():  # the record is dropped, because nothing of this is computed
         array = place_of(c, node.array).type
@@ -60,13 +59,13 @@ def _range_for(c: Context, node: ast.RangeFor) -> Execute:
     )
 
 
-def _turns(c: Context, node: ast.For, init: Execute | None) -> Execute:
+def _turns(c: Context, node: ast.For, init: typed.Execute | None) -> typed.Execute:
     counter = None
     if isinstance(node.init, ast.Declaration) and len(node.init.items) == 1:
         counter = _variable(c, node.init.items[0].name)
     names = sorted(assigned_names([node.test, node.step, node.body]))
     changed = [_variable(c, n) for n in names]  # a reference has a name of its own
-    test: Evaluate | None = None
+    test: typed.Evaluate | None = None
     condition: Node | None = None
     test_at = node.at if node.test is None else node.test.at
     with c.detached(test_at.line) as test_piece:
@@ -92,7 +91,7 @@ def _turns(c: Context, node: ast.For, init: Execute | None) -> Execute:
     quick = None
     if added is not None and len(added) == 1 and added[0] is not None:
         quick = added[0], first
-    step: Evaluate | None = None
+    step: typed.Evaluate | None = None
     with c.detached(node.at.line) as step_piece:
         if node.step is not None:
             c.waits = False  # because nobody can go on in the middle of it
@@ -232,14 +231,14 @@ def _read(c: Context, nodes: object) -> list[Variable] | None:
         variable = _variable(c, name)
         if variable is not None:
             found.append(variable)
-        elif not isinstance(c.scope.find(name), Number | None):
+        elif not isinstance(c.scope.find(name), typed.Number | None):
             return None
     return found
 
 
 def _variable(c: Context, name: str) -> Variable | None:
     binding = c.scope.find(name)
-    if isinstance(binding, Alias) and isinstance(binding.expr.place, RegisterPlace):
+    if isinstance(binding, typed.Alias) and isinstance(binding.expr.place, typed.RegisterPlace):
         return binding.expr.place.variable
     return binding if isinstance(binding, Variable) else None
 

@@ -15,7 +15,14 @@ from numpy.typing import NDArray
 from asyncgpu_tutor.cuda_c.lockstep.masks import Layout, Mask
 from asyncgpu_tutor.cuda_c.lockstep.meter import Meter, Site
 from asyncgpu_tutor.cuda_c.lockstep.values import varies
-from asyncgpu_tutor.cuda_c.lockstep.waiting_threads import ENDLESS, NOWHERE, Apart, Waiters, some
+from asyncgpu_tutor.cuda_c.lockstep.waiting_threads import (
+    ENDLESS,
+    NOWHERE,
+    Apart,
+    Group,
+    Waiters,
+    some,
+)
 from asyncgpu_tutor.cuda_c.text.source import Position, Source
 from asyncgpu_tutor.errors import FaultSite, KernelFault, RunawayKernelError
 
@@ -205,7 +212,7 @@ class Team:
     def part(self, place: int, mask: Mask, at: Position, apart: Apart) -> Mask | None:
         """Set lanes of `mask` aside, to meet others at a place; the rest goes on."""
         bits = apart.bits & mask.bits
-        self.waiters.park(place, bits, at, apart, self.launch.changes)
+        self.waiters.park(Group(place, bits, at, apart, self.launch.changes))
         return some(self.layout, mask.bits & ~bits)
 
     def spun(
@@ -227,7 +234,7 @@ class Team:
                 "where the simulated device cannot let others go on: give its result to a variable first"
             )
             self.fault(RunawayKernelError, at, int(stuck.argmax()), text)
-        self.waiters.park(place, stuck, at, None, self.launch.changes, patient)
+        self.waiters.park(Group(place, stuck, at, None, self.launch.changes, patient))
         return some(self.layout, mask.bits & ~stuck)
 
     def array(self, value: Any) -> NDArray[Any]:

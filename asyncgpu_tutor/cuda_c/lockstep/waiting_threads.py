@@ -75,28 +75,19 @@ class Waiters:
         self.passed: Bits = np.zeros(layout.lanes, np.bool_)
         self.count = 0  # how often lanes have been set aside
 
-    def park(
-        self,
-        place: int,
-        bits: Bits,
-        at: Position,
-        meets: Apart | None,
-        seen: int,
-        patient: bool = False,
-    ) -> None:
+    def park(self, new: Group) -> None:
         """Set lanes aside."""
         self.count += 1
-        self.bits = self.bits | bits
-        group = self.groups.get(place)
-        if group is None:
-            self.groups[place] = Group(place, bits, at, meets, seen, patient)
+        self.bits = self.bits | new.bits
+        group, meets = self.groups.setdefault(new.place, new), new.meets
+        if group is new:
             return
         if meets is not None and meets.names is not None and group.meets is not None:
             old = group.meets.names
             assert old is not None
-            meets = Apart(meets.bits, meets.by, np.where(bits, meets.names, old))
-        group.bits, group.meets = group.bits | bits, meets
-        group.seen = min(group.seen, seen)
+            meets = Apart(meets.bits, meets.by, np.where(new.bits, meets.names, old))
+        group.bits, group.meets = group.bits | new.bits, meets
+        group.seen = min(group.seen, new.seen)
 
     def without(self, mask: Mask | None) -> Mask | None:
         """Those of `mask` who have not been set aside."""

@@ -35,23 +35,16 @@ class LaunchResult:
     printed: str  # what it printed, in the order of its threads
 
 
+@dataclass(eq=False)
 class Execution:
     """A launch under way: it runs on until it has ended, or waits for somebody else to write to memory."""
 
-    def __init__(
-        self,
-        launch: Launch,
-        blocks: Blocks,
-        tally: Tally,
-        regions: Mapping[int, GlobalRegion],
-        facts: dict[str, int],
-    ) -> None:
-        self._launch = launch
-        self._blocks = blocks
-        self._tally = tally
-        self._regions = regions
-        self._facts = facts
-        self._spent = 0.0  # seconds of interpreting
+    _launch: Launch
+    _blocks: Blocks
+    _tally: Tally
+    _regions: Mapping[int, GlobalRegion]
+    _facts: dict[str, int]
+    _spent: float = 0.0  # seconds of interpreting
 
     @property
     def changes(self) -> int:

@@ -18,7 +18,12 @@ from asyncgpu_tutor.cuda_c.compile.conversions import convert, decay, value
 from asyncgpu_tutor.cuda_c.compile.overloads import choose
 from asyncgpu_tutor.cuda_c.compile.places import as_base, place_of
 from asyncgpu_tutor.cuda_c.compile.record import Bind, Declare, Followed
-from asyncgpu_tutor.cuda_c.compile.rooms import bind_reference, parameter_entry, zero_of
+from asyncgpu_tutor.cuda_c.compile.rooms import (
+    bind_reference,
+    own_variable,
+    parameter_entry,
+    zero_of,
+)
 from asyncgpu_tutor.cuda_c.compile.statements import ADDRESS, closing, sequence
 from asyncgpu_tutor.cuda_c.compile.variables import Origin, Variable
 from asyncgpu_tutor.cuda_c.lockstep.masks import Mask
@@ -312,14 +317,8 @@ def _inside(
     if this.lost and not function.const:
         c.unsupported(this.at, storage.LOST)
     if place is None:  # a value that has no name yet
-        variable = Variable("this", known.type, c.new_slot())
-        variable.memory = variable.thread = c.lives_in_memory(known.type)
-        if variable.memory:
-            variable.origin.place(near=True)
-        storage.assigned(variable, this)
-        c.steps += [Bind(variable, this.node), Declare(variable, parameter=True)]
-        scope.names[typed.THIS] = variable
-        entry.append(parameter_entry(c, variable, this))
+        variable = own_variable(c, "this", known.type, c.lives_in_memory(known.type))
+        entry.append(_passed(c, scope, typed.THIS, variable, this))
     else:
         if place.const and not function.const:
             c.fail(this.at, f"'{function.name}' may change its object, and this one is const")
@@ -333,6 +332,16 @@ def _inside(
             ast.Member(at=at, base=ast.Name(at=at, name=typed.THIS), name=name)
         )
     return scope
+
+
+def _passed(
+    c: Context, scope: typed.Scope, name: str, variable: Variable, new: typed.Expr
+) -> typed.Execute:
+    """Enter a parameter by its name, and make the statement that gives it its argument."""
+    storage.assigned(variable, new)
+    scope.names[name] = variable
+    c.steps += [Bind(variable, new.node), Declare(variable, parameter=True)]
+    return parameter_entry(c, variable, new)
 
 
 def _bind_parameters(
@@ -374,14 +383,9 @@ def _bind_parameters(
         if new.constant is not None and param.name not in addressed and fixed:
             names.names[param.name] = typed.Number(new)
             continue
-        variable = Variable(param.name, ctype, c.new_slot(), const=const)
-        variable.memory = variable.thread = param.name in addressed or c.lives_in_memory(ctype)
-        if variable.memory:
-            variable.origin.place(near=True)
-        storage.assigned(variable, new)
-        names.names[param.name] = variable
-        c.steps += [Bind(variable, new.node), Declare(variable, parameter=True)]
-        entry.append(parameter_entry(c, variable, new))
+        in_memory = param.name in addressed or c.lives_in_memory(ctype)
+        variable = own_variable(c, param.name, ctype, in_memory, const)
+        entry.append(_passed(c, names, param.name, variable, new))
     return entry
 
 

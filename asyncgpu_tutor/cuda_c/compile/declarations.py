@@ -261,11 +261,8 @@ def _in_memory(
         )
     elif item.init is not None:
         c.fail(item.init.at, f"the array '{item.name}' needs values in braces")
-    slot = c.new_slot()
-    variable = Variable(
-        item.name, ctype, slot, memory=True, const=const, volatile=volatile, thread=True
-    )
-    variable.origin.place(near=True)
+    variable = rooms.own_variable(c, item.name, ctype, True, const)
+    variable.volatile = volatile
     for value in values:
         rooms.first_value(c, variable, value)
     _enter(c, item.name, variable, item.at)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 from asyncgpu_tutor.cuda_c.compile.typed import TypeBinding
 from asyncgpu_tutor.cuda_c.compile.waiting_kernels import call_of, counts_none
 from asyncgpu_tutor.cuda_c.syntax import ast
+from asyncgpu_tutor.cuda_c.syntax.names import grown
 from asyncgpu_tutor.cuda_c.text.source import Position
 from asyncgpu_tutor.cuda_c.types import INT, CType, Void
 from asyncgpu_tutor.errors import KernelCompileError
@@ -25,17 +26,14 @@ if TYPE_CHECKING:
 
 def waiting_functions(functions: dict[str, list[ast.Function]]) -> set[str]:
     """Names of functions in which threads may wait: by a loop without a counter, or by meeting others."""
-    found: set[str] = set()
-    grown = True
-    while grown:
-        before = len(found)
-        found |= {
+    return grown(
+        set(),
+        lambda found: {
             name
             for name, several in functions.items()
             if any(_waits(item, found) for f in several for item in ast.parts_of(f.body))
-        }
-        grown = len(found) > before
-    return found
+        },
+    )
 
 
 def _waits(item: ast.Node, found: set[str]) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from asyncgpu_tutor.cuda_c.syntax import ast
 
 
@@ -37,3 +39,10 @@ def addressed_names(node: object) -> set[str]:
             if isinstance(inner, ast.Name):
                 found.add(inner.name)
     return found
+
+
+def grown(names: set[str], more: Callable[[set[str]], set[str]]) -> set[str]:
+    """Add to a set of names what `more` finds from it, until that is nothing new."""
+    while not (found := more(names)) <= names:
+        names = names | found
+    return names

@@ -11,19 +11,14 @@ from copy import deepcopy
 from dataclasses import replace
 from typing import Any, NoReturn
 
-from asyncgpu_tutor.cuda_c.compile import builtins, storage, type_names, typed
+from asyncgpu_tutor.cuda_c import types
+from asyncgpu_tutor.cuda_c.compile import builtins, rooms, storage, type_names, typed
 from asyncgpu_tutor.cuda_c.compile.braces import listed
 from asyncgpu_tutor.cuda_c.compile.context import Compile, Context, Frame
 from asyncgpu_tutor.cuda_c.compile.conversions import convert, decay, value
 from asyncgpu_tutor.cuda_c.compile.overloads import choose
 from asyncgpu_tutor.cuda_c.compile.places import as_base, place_of
 from asyncgpu_tutor.cuda_c.compile.record import Bind, Declare, Followed
-from asyncgpu_tutor.cuda_c.compile.rooms import (
-    bind_reference,
-    own_variable,
-    parameter_entry,
-    zero_of,
-)
 from asyncgpu_tutor.cuda_c.compile.statements import ADDRESS, closing, sequence
 from asyncgpu_tutor.cuda_c.compile.variables import Origin, Variable
 from asyncgpu_tutor.cuda_c.lockstep.masks import Mask
@@ -31,16 +26,6 @@ from asyncgpu_tutor.cuda_c.lockstep.team import Team
 from asyncgpu_tutor.cuda_c.syntax import ast
 from asyncgpu_tutor.cuda_c.syntax.names import addressed_names, assigned_names
 from asyncgpu_tutor.cuda_c.text.source import Position
-from asyncgpu_tutor.cuda_c.types import (
-    VOID,
-    Array,
-    CType,
-    FunctionPointer,
-    Pointer,
-    Struct,
-    Void,
-    spelled,
-)
 from asyncgpu_tutor.errors import UninitialisedReadError
 
 _MOST_POINTS = 20_000  # pieces of code in a kernel once its functions are expanded
@@ -55,7 +40,7 @@ def call(c: Context, node: ast.Call, used: bool = True) -> typed.Expr:
     found = c.scope.find(node.name)
     if isinstance(found, Variable | typed.Alias | typed.Shorthand | typed.Number):
         callee = place_of(c, ast.Name(at=node.at, name=node.name))
-        if isinstance(callee.type, Struct | FunctionPointer):
+        if isinstance(callee.type, types.Struct | types.FunctionPointer):
             return call_method(c, replace(node, name="operator()"), callee)
         if node.name in c.functions and not node.namespace:
             c.fail(
@@ -111,7 +96,7 @@ def _value(c: Context, node: ast.Call, used: bool) -> typed.Expr:
 
 def call_method(c: Context, node: ast.Call, this: typed.Expr) -> typed.Expr:
     """`this.name(...)`; of the address of a function, a call of it."""
-    if isinstance(this.type, FunctionPointer) and node.name == "operator()":
+    if isinstance(this.type, types.FunctionPointer) and node.name == "operator()":
         return c.rules.by_address(c, node, this)
     known = c.class_of(this.type)
     owner = None if known is None else known.having(node.name)
@@ -121,8 +106,8 @@ def call_method(c: Context, node: ast.Call, this: typed.Expr) -> typed.Expr:
         member = ast.Member(at=node.at, base=node.object, name=node.name)
         return call_method(c, replace(node, name="operator()"), place_of(c, member))
     if node.name == "operator()":
-        c.fail(node.at, f"a value of type '{spelled(this.type)}' cannot be called")
-    c.fail(node.at, f"'{spelled(this.type)}' has no member function '{node.name}'")
+        c.fail(node.at, f"a value of type '{types.spelled(this.type)}' cannot be called")
+    c.fail(node.at, f"'{types.spelled(this.type)}' has no member function '{node.name}'")
 
 
 def _call_of_type(c: Context, node: ast.Call, owner: ast.TypeName) -> typed.Expr:
@@ -130,7 +115,7 @@ def _call_of_type(c: Context, node: ast.Call, owner: ast.TypeName) -> typed.Expr
     known = c.class_of(ctype)
     having = None if known is None else known.having(node.name)
     if having is None:
-        c.fail(node.at, f"'{spelled(ctype)}' has no member function '{node.name}'")
+        c.fail(node.at, f"'{types.spelled(ctype)}' has no member function '{node.name}'")
     this = _this(c, node.at)
     if this is not None and this.type != having.type and not c.derives(this.type, having.type):
         this = None
@@ -170,7 +155,9 @@ def call_with(
     if function.kernel:
         c.unsupported(node.at, "a kernel cannot be called from device code")
     if known is not None and this is None and not function.static:
-        c.fail(node.at, f"'{node.name}' is called without an object of '{spelled(known.type)}'")
+        c.fail(
+            node.at, f"'{node.name}' is called without an object of '{types.spelled(known.type)}'"
+        )
     return expand(c, function, names, node, arguments, known, None if function.static else this)
 
 
@@ -200,13 +187,13 @@ def _arguments(
 
 
 def _no_fit(
-    c: Context, node: ast.Call, candidates: Sequence[ast.Function], types: list[CType]
+    c: Context, node: ast.Call, candidates: Sequence[ast.Function], kinds: list[types.CType]
 ) -> NoReturn:
-    given = ", ".join(spelled(t) for t in types)
+    given = ", ".join(types.spelled(t) for t in kinds)
     if len(candidates) == 1:
         wanted = candidates[0].params
-        if len(types) != len(wanted):
-            c.fail(node.at, f"'{node.name}' takes {len(wanted)} arguments, {len(types)} given")
+        if len(kinds) != len(wanted):
+            c.fail(node.at, f"'{node.name}' takes {len(wanted)} arguments, {len(kinds)} given")
     c.fail(node.at, f"no '{node.name}' takes ({given})")
 
 
@@ -235,7 +222,11 @@ def expand(
             for b in bound
             if isinstance(b, typed.TypeBinding) or b.expr.constant is not None
         ],
-        *[int(a.constant) for a in arguments if isinstance(a.type, FunctionPointer) and a.constant],
+        *[
+            int(a.constant)
+            for a in arguments
+            if isinstance(a.type, types.FunctionPointer) and a.constant
+        ],
     )
     if key in c.calls:
         c.unsupported(node.at, f"'{function.name}' calls itself: recursion is not supported")
@@ -269,17 +260,17 @@ def expand(
         c.frame = caller
     c.calls.pop()
     c.waits = waits
-    parts = frame.returned + [a for a in arguments if not isinstance(a.type, Array)]
+    parts = frame.returned + [a for a in arguments if not isinstance(a.type, types.Array)]
     origin = Origin()
     for result in frame.returned:
         origin.unite(result.origin)
-    returns = VOID if frame.returns is None else frame.returns
+    returns = types.VOID if frame.returns is None else frame.returns
     address = (
         frame.reference and bool(frame.returned) and all(r.text == ADDRESS for r in frame.returned)
     )
     if frame.reference and not address and any(r.text == ADDRESS for r in frame.returned):
         c.unsupported(function.at, "a reference to different kinds of variables is not supported")
-    yields = Pointer(returns) if address else returns
+    yields = types.Pointer(returns) if address else returns
     places = range(first, c.places)
     run = _expanded(function.name, frame, yields, entry, body, node.at, places)
     if not address:
@@ -317,12 +308,12 @@ def _inside(
     if this.lost and not function.const:
         c.unsupported(this.at, storage.LOST)
     if place is None:  # a value that has no name yet
-        variable = own_variable(c, "this", known.type, c.lives_in_memory(known.type))
+        variable = rooms.own_variable(c, "this", known.type, c.lives_in_memory(known.type))
         entry.append(_passed(c, scope, typed.THIS, variable, this))
     else:
         if place.const and not function.const:
             c.fail(this.at, f"'{function.name}' may change its object, and this one is const")
-        scope.names[typed.THIS], fix = bind_reference(
+        scope.names[typed.THIS], fix = rooms.bind_reference(
             c, typed.THIS, this, known.type, function.const, this.at
         )
         entry.append(fix)
@@ -341,7 +332,7 @@ def _passed(
     storage.assigned(variable, new)
     scope.names[name] = variable
     c.steps += [Bind(variable, new.node), Declare(variable, parameter=True)]
-    return parameter_entry(c, variable, new)
+    return rooms.parameter_entry(c, variable, new)
 
 
 def _bind_parameters(
@@ -368,7 +359,7 @@ def _bind_parameters(
                     ctype = type_names.array_type(
                         c, type_names.resolve(c, param.type), list(param.dims), const
                     )
-            binding, fix = bind_reference(c, param.name, argument, ctype, const, node.at)
+            binding, fix = rooms.bind_reference(c, param.name, argument, ctype, const, node.at)
             names.names[param.name] = binding
             if isinstance(binding, Variable):
                 c.steps.append(Declare(binding, parameter=True))
@@ -378,13 +369,14 @@ def _bind_parameters(
         if not param.name:
             continue
         fixed = const or (
-            isinstance(ctype, FunctionPointer) and param.name not in assigned_names(function.body)
+            isinstance(ctype, types.FunctionPointer)
+            and param.name not in assigned_names(function.body)
         )
         if new.constant is not None and param.name not in addressed and fixed:
             names.names[param.name] = typed.Number(new)
             continue
         in_memory = param.name in addressed or c.lives_in_memory(ctype)
-        variable = own_variable(c, param.name, ctype, in_memory, const)
+        variable = rooms.own_variable(c, param.name, ctype, in_memory, const)
         entry.append(_passed(c, names, param.name, variable, new))
     return entry
 
@@ -392,14 +384,14 @@ def _bind_parameters(
 def _expanded(
     name: str,
     frame: Frame,
-    returns: CType,
+    returns: types.CType,
     entry: list[typed.Execute],
     body: typed.Execute,
     at: Position,
     places: range,
 ) -> typed.Evaluate:
-    slot, target, void = frame.slot, frame.exit, isinstance(returns, Void)
-    unset = None if void else zero_of(returns)
+    slot, target, void = frame.slot, frame.exit, isinstance(returns, types.Void)
+    unset = None if void else rooms.zero_of(returns)
 
     def run(t: Team, m: Mask) -> Any:
         if t.resume not in places:

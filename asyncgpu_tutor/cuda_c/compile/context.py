@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NoReturn, TypeAlias, TypeVar
 
+from asyncgpu_tutor.cuda_c import types
 from asyncgpu_tutor.cuda_c.compile.contraction import Ranks
 from asyncgpu_tutor.cuda_c.compile.record import Access, Node, Piece, Price, Scoped, Step, Work
 from asyncgpu_tutor.cuda_c.compile.summing_loops import Sum
@@ -23,14 +24,6 @@ from asyncgpu_tutor.cuda_c.lockstep.meter import Site
 from asyncgpu_tutor.cuda_c.syntax.ast import Expression, Function, Statement
 from asyncgpu_tutor.cuda_c.text.preprocessor import Preprocessed
 from asyncgpu_tutor.cuda_c.text.source import Position, Source
-from asyncgpu_tutor.cuda_c.types import (
-    VOID,
-    CType,
-    FunctionPointer,
-    Struct,
-    element_of,
-    needs_memory,
-)
 
 Compile: TypeAlias = "Callable[[Context, Any, bool], Expr]"
 CompileStatement: TypeAlias = "Callable[[Context, Any], Execute]"
@@ -51,9 +44,9 @@ class Rules:
     construct: Callable[[Context, Class, list[Expr], Position, Expr | None], Expr]
     by_address: Callable[[Context, Any, Expr], Expr]  # calls a function by its address
     # Converts a struct by its `operator T()`; to any number, if no type is given.
-    become: Callable[[Context, Expr, CType | None, Position], Expr | None]
+    become: Callable[[Context, Expr, types.CType | None, Position], Expr | None]
     # The address of an overloaded function or a lambda as one of a type; None if there is none.
-    address_as: Callable[[Context, CType, FunctionPointer, Position], Expr | None]
+    address_as: Callable[[Context, types.CType, types.FunctionPointer, Position], Expr | None]
 
 
 @dataclass
@@ -63,7 +56,7 @@ class Frame:
     kernel: bool = True  # it is the kernel itself, and `return` ends the thread
     # What any other function returns, by `slot` and `exit`; `returned` are the values. None for `auto`
     # until the first `return`. With `reference`, a place in memory is returned as its address.
-    returns: CType | None = VOID
+    returns: types.CType | None = types.VOID
     reference: bool = False
     slot: int = -1
     exit: int = -1
@@ -127,11 +120,11 @@ class Context:
     # Functions that are being expanded, outermost first, with the arguments of their templates.
     calls: list[object] = field(default_factory=list[object])
     # What belongs to structs, for those that have more than data.
-    classes: dict[Struct, Class] = field(default_factory=dict["Struct", "Class"])
+    classes: dict[types.Struct, Class] = field(default_factory=dict[types.Struct, Class])
     # Functions whose address is taken: an address is a number, from 1 on, in this list.
     targets: list[Target] = field(default_factory=list[Target])
-    shared_seen: set[tuple[int, CType | None]] = field(
-        default_factory=set[tuple[int, CType | None]]
+    shared_seen: set[tuple[int, types.CType | None]] = field(
+        default_factory=set[tuple[int, types.CType | None]]
     )
 
     def __post_init__(self) -> None:
@@ -170,21 +163,21 @@ class Context:
             return waiting_statement(self, node, self.rules.statements[type(node)])
         return self.rules.statements[type(node)](self, node)
 
-    def type_of(self, node: Expression) -> CType:
+    def type_of(self, node: Expression) -> types.CType:
         """The type of an expression that is not computed, so that its record is dropped."""
         with self.recording():
             return self.expression(node).type
 
-    def class_of(self, ctype: CType) -> Class | None:
+    def class_of(self, ctype: types.CType) -> Class | None:
         """Look up what belongs to a type, if it is a struct of the file's own."""
-        return self.classes.get(ctype) if isinstance(ctype, Struct) else None
+        return self.classes.get(ctype) if isinstance(ctype, types.Struct) else None
 
-    def constructs(self, ctype: CType) -> bool:
+    def constructs(self, ctype: types.CType) -> bool:
         """Tell whether a constructor has to run for a value, or for each element of an array."""
-        known = self.class_of(element_of(ctype))
+        known = self.class_of(types.element_of(ctype))
         return known is not None and known.constructs
 
-    def derives(self, ctype: CType, base: CType) -> bool:
+    def derives(self, ctype: types.CType, base: types.CType) -> bool:
         """Tell whether a struct is derived from another one, directly or not."""
         known = self.class_of(ctype)
         while known is not None and known.base is not None:
@@ -193,10 +186,10 @@ class Context:
                 return True
         return False
 
-    def lives_in_memory(self, ctype: CType) -> bool:
+    def lives_in_memory(self, ctype: types.CType) -> bool:
         """Tell whether a variable of a type cannot be kept in registers."""
         known = self.class_of(ctype)
-        return needs_memory(ctype) or (known is not None and known.exposes)
+        return types.needs_memory(ctype) or (known is not None and known.exposes)
 
     # -- numbers
 

@@ -12,17 +12,10 @@ from typing import Any, NoReturn, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from asyncgpu_tutor.cuda_c.lockstep import waiting_threads
 from asyncgpu_tutor.cuda_c.lockstep.masks import Layout, Mask
 from asyncgpu_tutor.cuda_c.lockstep.meter import Meter, Site
 from asyncgpu_tutor.cuda_c.lockstep.values import varies
-from asyncgpu_tutor.cuda_c.lockstep.waiting_threads import (
-    ENDLESS,
-    NOWHERE,
-    Apart,
-    Group,
-    Waiters,
-    some,
-)
 from asyncgpu_tutor.cuda_c.text.source import Position, Source
 from asyncgpu_tutor.errors import FaultSite, KernelFault, RunawayKernelError
 
@@ -163,7 +156,7 @@ class Team:
         # When each lane last passed a barrier of its block, or of its warp.
         self.block_time: Any = 0
         self.warp_time: Any = 0
-        self.waiters = Waiters(layout)
+        self.waiters = waiting_threads.Waiters(layout)
         self.resume = (
             -1
         )  # the place at which lanes go on for which the kernel is entered again, or -1
@@ -209,11 +202,13 @@ class Team:
         """Tell whether lanes were set aside: then variables hold values of these as well."""
         return self.waiters.count > 0
 
-    def part(self, place: int, mask: Mask, at: Position, apart: Apart) -> Mask | None:
+    def part(
+        self, place: int, mask: Mask, at: Position, apart: waiting_threads.Apart
+    ) -> Mask | None:
         """Set lanes of `mask` aside, to meet others at a place; the rest goes on."""
         bits = apart.bits & mask.bits
-        self.waiters.park(Group(place, bits, at, apart, self.launch.changes))
-        return some(self.layout, mask.bits & ~bits)
+        self.waiters.park(waiting_threads.Group(place, bits, at, apart, self.launch.changes))
+        return waiting_threads.some(self.layout, mask.bits & ~bits)
 
     def spun(
         self, place: int, mask: Mask, at: Position, stuck: NDArray[np.bool_], patient: bool = False
@@ -221,21 +216,23 @@ class Team:
         """Set lanes of `mask` aside that have looked in vain; the rest goes on."""
         if not stuck.any():
             return mask
-        if place == ENDLESS:
+        if place == waiting_threads.ENDLESS:
             text = (
                 "does not end: a turn of this loop changes nothing that it looks at, so all turns are the "
                 "same. If it waits for another thread, what it looks at must be volatile, or read by an "
                 "atomic, because a compiler may load it only once"
             )
             self.fault(RunawayKernelError, at, int(stuck.argmax()), text)
-        if place == NOWHERE:
+        if place == waiting_threads.NOWHERE:
             text = (
                 "waits here for another thread, in a function that is called within a larger expression, "
                 "where the simulated device cannot let others go on: give its result to a variable first"
             )
             self.fault(RunawayKernelError, at, int(stuck.argmax()), text)
-        self.waiters.park(Group(place, stuck, at, None, self.launch.changes, patient))
-        return some(self.layout, mask.bits & ~stuck)
+        self.waiters.park(
+            waiting_threads.Group(place, stuck, at, None, self.launch.changes, patient)
+        )
+        return waiting_threads.some(self.layout, mask.bits & ~stuck)
 
     def array(self, value: Any) -> NDArray[Any]:
         """A value as an array over all lanes."""

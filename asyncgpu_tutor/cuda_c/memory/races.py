@@ -74,19 +74,6 @@ class Shadow:
         self._writer: NDArray[np.int64] | None = None
         self._reader: NDArray[np.int64] | None = None
 
-    def _writes(self) -> None:
-        if self._writer is None:
-            self._writer = np.full(self.cells, _NOBODY, np.int64)
-            self._write_time = np.zeros(self.cells, np.int64)
-            self._by_atomic = np.zeros(self.cells, np.bool_)
-        assert self._writer is not None
-
-    def _reads(self) -> None:
-        if self._reader is None:
-            self._reader = np.full(self.cells, _NOBODY, np.int64)
-            self._read_time = np.zeros(self.cells, np.int64)
-            self._readers = np.zeros(self.cells, np.uint8)
-
     # -- the accesses
 
     def read(self, a: Access, cells: Cells) -> None:
@@ -96,8 +83,10 @@ class Shadow:
             writer = self._writer.take(cells)
             if ((writer != me) & (writer >= 0)).any():
                 self._check_writer(a, cells, writes=False)
-        self._reads()
-        assert self._reader is not None
+        if self._reader is None:
+            self._reader = np.full(self.cells, _NOBODY, np.int64)
+            self._read_time = np.zeros(self.cells, np.int64)
+            self._readers = np.zeros(self.cells, np.uint8)
         before = self._reader.take(cells)
         new = (before == me) | (before == _NOBODY)
         if new.all() and (self._readers.take(cells) <= _ONE).all():
@@ -144,8 +133,10 @@ class Shadow:
         it all do. Atomics do not race with each other.
         """
         me = a.threads
-        self._writes()
-        assert self._writer is not None
+        if self._writer is None:
+            self._writer = np.full(self.cells, _NOBODY, np.int64)
+            self._write_time = np.zeros(self.cells, np.int64)
+            self._by_atomic = np.zeros(self.cells, np.bool_)
         writer = self._writer.take(cells)
         if ((writer != me) & (writer >= 0)).any():
             self._check_writer(a, cells, True, atomic, changes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NoReturn
 
 from asyncgpu_tutor.cuda_c.syntax.ast import Expression, Member, Name, StructDef, TypeName
@@ -279,7 +280,7 @@ class TypeParser(ABC):
         token = self.token
         self.refuse_gpu_only(token)
         if token.kind == "name" and token.text not in _KEYWORDS:
-            hint = _hint(token.text)
+            hint = ": device code has no strings" if token.text == "string" else ""
             self.fail(f"unknown type name '{token.text}'{hint}")
         self.fail(f"expected a type before '{token.text}'")
 
@@ -351,17 +352,7 @@ class TypeParser(ABC):
 
     def pointers(self, result: TypeName) -> TypeName:
         """The stars, qualifiers and reference sign behind a base type; returns a type of its own."""
-        out = TypeName(
-            at=result.at,
-            base=result.base,
-            const=result.const,
-            volatile=result.volatile,
-            arguments=result.arguments,
-            nested=result.nested,
-            of=result.of,
-            function=result.function,
-            array=result.array,
-        )
+        out = replace(result, pointers=[], reference=False)
         if result.base in self.function_types:
             self.accept("*")
         while True:
@@ -411,7 +402,3 @@ class TypeParser(ABC):
     @abstractmethod
     def template_value(self) -> Expression:
         """A number among template arguments."""
-
-
-def _hint(name: str) -> str:
-    return ": device code has no strings" if name == "string" else ""

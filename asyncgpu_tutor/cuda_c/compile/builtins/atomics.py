@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asyncgpu_tutor.cuda_c import types
 from asyncgpu_tutor.cuda_c.compile.builtins.common import Handler, arguments, fenced
 from asyncgpu_tutor.cuda_c.compile.context import Context
 from asyncgpu_tutor.cuda_c.compile.conversions import convert, nodes, value
@@ -28,63 +29,52 @@ from asyncgpu_tutor.cuda_c.memory.access import fetch, region_of, tell
 from asyncgpu_tutor.cuda_c.memory.global_region import GlobalRegion
 from asyncgpu_tutor.cuda_c.memory.shared_region import SharedRegion
 from asyncgpu_tutor.cuda_c.syntax.ast import Call
-from asyncgpu_tutor.cuda_c.types import (
-    DOUBLE,
-    FLOAT,
-    HALF,
-    INT,
-    LLONG,
-    UINT,
-    ULLONG,
-    USHORT,
-    Pointer,
-    Scalar,
-    spelled,
-)
 
-Ints = (INT, UINT, ULLONG)
-
-
-def _increment(old: Any, limit: Any) -> Any:
-    return choose(old >= limit, np.uint32(0), old + np.uint32(1))
-
-
-def _decrement(old: Any, limit: Any) -> Any:
-    return choose((old == 0) | (old > limit), limit, old - np.uint32(1))
-
-
-def _second(old: Any, new: Any) -> Any:
-    return new
+Ints = (types.INT, types.UINT, types.ULLONG)
 
 
 # Name: the types that NVRTC 12.9 takes, the operation, and a ufunc for when no result is wanted.
-_OPERATIONS: dict[str, tuple[tuple[Scalar, ...], Callable[[Any, Any], Any], Any]] = {
-    "atomicAdd": ((INT, UINT, ULLONG, FLOAT, DOUBLE, HALF), np.add, np.add),
-    "atomicSub": ((INT, UINT), np.subtract, np.subtract),
-    "atomicMin": ((INT, UINT, LLONG, ULLONG), np.minimum, np.minimum),
-    "atomicMax": ((INT, UINT, LLONG, ULLONG), np.maximum, np.maximum),
+_OPERATIONS: dict[str, tuple[tuple[types.Scalar, ...], Callable[[Any, Any], Any], Any]] = {
+    "atomicAdd": (
+        (types.INT, types.UINT, types.ULLONG, types.FLOAT, types.DOUBLE, types.HALF),
+        np.add,
+        np.add,
+    ),
+    "atomicSub": ((types.INT, types.UINT), np.subtract, np.subtract),
+    "atomicMin": ((types.INT, types.UINT, types.LLONG, types.ULLONG), np.minimum, np.minimum),
+    "atomicMax": ((types.INT, types.UINT, types.LLONG, types.ULLONG), np.maximum, np.maximum),
     "atomicAnd": (Ints, np.bitwise_and, np.bitwise_and),
     "atomicOr": (Ints, np.bitwise_or, np.bitwise_or),
     "atomicXor": (Ints, np.bitwise_xor, np.bitwise_xor),
-    "atomicExch": ((INT, UINT, ULLONG, FLOAT), _second, None),
-    "atomicInc": ((UINT,), _increment, None),
-    "atomicDec": ((UINT,), _decrement, None),
+    "atomicExch": ((types.INT, types.UINT, types.ULLONG, types.FLOAT), lambda old, new: new, None),
+    "atomicInc": (
+        (types.UINT,),
+        lambda old, top: choose(old >= top, np.uint32(0), old + np.uint32(1)),
+        None,
+    ),
+    "atomicDec": (
+        (types.UINT,),
+        lambda old, top: choose((old == 0) | (old > top), top, old - np.uint32(1)),
+        None,
+    ),
 }
 
 
-def _address(c: Context, node: Call, types: tuple[Scalar, ...], args: list[Expr]) -> Scalar:
+def _address(
+    c: Context, node: Call, kinds: tuple[types.Scalar, ...], args: list[Expr]
+) -> types.Scalar:
     pointer = args[0]
-    if not isinstance(pointer.type, Pointer):
+    if not isinstance(pointer.type, types.Pointer):
         c.fail(
             pointer.at, f"{node.name}() needs an address first, such as &x[i], not a "
-            f"'{spelled(pointer.type)}'"
+            f"'{types.spelled(pointer.type)}'"
         )  # fmt: skip
     target = pointer.type.target
     if pointer.type.const:
         c.fail(pointer.at, f"{node.name}() would change what may only be read")
-    if not isinstance(target, Scalar) or target not in types:
-        have = ", ".join(t.name for t in types)
-        c.fail(node.at, f"{node.name}() has no form for '{spelled(target)}'; it takes {have}")
+    if not isinstance(target, types.Scalar) or target not in kinds:
+        have = ", ".join(t.name for t in kinds)
+        c.fail(node.at, f"{node.name}() has no form for '{types.spelled(target)}'; it takes {have}")
     origin = pointer.origin or Origin()
     c.written.append(None)
     origin.write()
@@ -93,11 +83,11 @@ def _address(c: Context, node: Call, types: tuple[Scalar, ...], args: list[Expr]
 
 
 def _simple(name: str) -> Handler:
-    types, operation, ufunc = _OPERATIONS[name]
+    kinds, operation, ufunc = _OPERATIONS[name]
 
     def handle(c: Context, node: Call, used: bool) -> Expr:
         args = arguments(c, node, 2)
-        kind = _address(c, node, types, args)
+        kind = _address(c, node, kinds, args)
         c.work(1, flops=int(kind.is_float))
         pointer, operand = args[0].run, convert(c, args[1], kind, args[1].at).run
         site = c.new_site(node.at, write=True)
@@ -116,7 +106,7 @@ def _simple(name: str) -> Handler:
 
 def _compare_and_swap(c: Context, node: Call, used: bool) -> Expr:
     args = arguments(c, node, 3)
-    kind = _address(c, node, (INT, UINT, ULLONG, USHORT), args)
+    kind = _address(c, node, (types.INT, types.UINT, types.ULLONG, types.USHORT), args)
     if args[0].origin is not None:
         args[0].origin.compare()
     expected = convert(c, args[1], kind, args[1].at).run
@@ -129,7 +119,7 @@ def _compare_and_swap(c: Context, node: Call, used: bool) -> Expr:
 
 def _changing(
     pointer: Evaluate,
-    kind: Scalar,
+    kind: types.Scalar,
     site: Site,
     operands: list[Evaluate],
     change: Callable[..., Any],
@@ -157,7 +147,7 @@ def _changing(
 
 
 def _exchange(
-    c: Context, kind: Scalar, run: Evaluate, node: Call, args: list[Expr], used: bool
+    c: Context, kind: types.Scalar, run: Evaluate, node: Call, args: list[Expr], used: bool
 ) -> Expr:
     """The old value: it comes from memory, but no warp waits for it unless it is used."""
     waited = load(c, args[0], args[0].origin) if used else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +12,7 @@ from asyncgpu_tutor.cuda_c.compile.counted_loops import Counter, counted
 from asyncgpu_tutor.cuda_c.compile.places import place_of
 from asyncgpu_tutor.cuda_c.compile.record import Loop, Node
 from asyncgpu_tutor.cuda_c.compile.statements import block_of, tested
-from asyncgpu_tutor.cuda_c.compile.summing_loops import side_by_side, summed
+from asyncgpu_tutor.cuda_c.compile.summing_loops import Sum, side_by_side, summed
 from asyncgpu_tutor.cuda_c.compile.variables import Variable
 from asyncgpu_tutor.cuda_c.lockstep.masks import Mask, join, split
 from asyncgpu_tutor.cuda_c.lockstep.team import Team
@@ -115,37 +115,14 @@ def _turns(c: Context, node: ast.For, init: typed.Execute | None) -> typed.Execu
         )
     )
     together = None
-    if counter_of is not None and test is not None and step is not None:
-        counts = Counter(counter_of, test, step)
+    if counter_of is not None and test is not None and step is not None and c.exits == exits:
         points = test_piece.point, step_piece.point
-        found = [_variable(c, name) for name in sums or []]
-        targets = [
-            v for v in found if v is not None and not v.memory and isinstance(v.type, Scalar)
-        ]
-        # A sum may be read under another name, by a reference.
-        values = [part.value for part in ast.parts_of(node.body) if isinstance(part, ast.Assign)]
-        read = _read(c, [node.test, node.step, *values])
-        apart = read is not None and not set(targets) & set(read)
-        if targets and len(targets) == len(found) and c.exits == exits and apart:
-            together = side_by_side(counts, targets, body, points, quick)
-    watched: list[int] = []
-    patience: list[int] = []
-    often = 0
-    if waiting_kernels.counts_none(node):
-        decide = waiting_kernels.decisive_names(node)
-        decisive = [
-            v
-            for name, v in zip(names, changed, strict=True)
-            if v is not None and not v.memory and name in decide
-        ]
-        counters = waiting_kernels.patience_names(node)
-        patience = [
-            v.slot
-            for v in decisive
-            if v.name in counters and isinstance(v.type, Scalar) and v.type.is_integer
-        ]
-        watched = [v.slot for v in decisive if v.slot not in patience]
-        c.spins, often = True, 1 if waits else _SELDOM
+        counts = Counter(counter_of, test, step)
+        together = _together(c, node, counts, sums or [], body, points, quick)
+    spins = waiting_kernels.counts_none(node)
+    watched, patience = _watched(node, names, changed) if spins else ([], [])
+    often = 0 if not spins else 1 if waits else _SELDOM
+    c.spins |= spins
     spot = head if waits else NOWHERE if c.may_wait else ENDLESS
     at, after = node.at, node.after
     test_point, step_point = test_piece.point, step_piece.point
@@ -213,6 +190,40 @@ def _turns(c: Context, node: ast.For, init: typed.Execute | None) -> typed.Execu
         return join(finished, t.left[leave], entered)
 
     return run
+
+
+def _together(
+    c: Context,
+    node: ast.For,
+    counts: Counter,
+    sums: list[str],
+    body: typed.Execute,
+    points: tuple[int, int],
+    quick: tuple[Sum, int] | None,
+) -> Callable[[Team, Mask], None] | None:
+    """Make the function that runs turns of a summing loop side by side, if the loop is one."""
+    found = [_variable(c, name) for name in sums]
+    targets = [v for v in found if v is not None and not v.memory and isinstance(v.type, Scalar)]
+    # A sum may be read under another name, by a reference.
+    values = [part.value for part in ast.parts_of(node.body) if isinstance(part, ast.Assign)]
+    read = _read(c, [node.test, node.step, *values])
+    if not targets or len(targets) != len(found) or read is None or set(targets) & set(read):
+        return None
+    return side_by_side(counts, targets, body, points, quick)
+
+
+def _watched(
+    node: ast.For, names: list[str], changed: list[Variable | None]
+) -> tuple[list[int], list[int]]:
+    """Slots of the variables that decide whether a loop spins, and of those that count its patience."""
+    decide, counters = waiting_kernels.decisive_names(node), waiting_kernels.patience_names(node)
+    watched: list[int] = []
+    patience: list[int] = []
+    for name, v in zip(names, changed, strict=True):
+        if v is not None and not v.memory and name in decide:
+            counting = isinstance(v.type, Scalar) and v.type.is_integer and v.name in counters
+            (patience if counting else watched).append(v.slot)
+    return watched, patience
 
 
 def _counter(c: Context, node: ast.For, sums: bool) -> Variable | None:

@@ -6,6 +6,7 @@ it is part of an instruction. A value that no turn of a loop changes is computed
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 
 from asyncgpu_tutor.cuda_c.syntax import ast
@@ -16,12 +17,8 @@ MOST = 16  # turns that nvcc 13.0 does at once where a signed counter goes up on
 PARTLY = 4  # turns that are done at once where their number is not known: LLVM's choice
 
 _TESTS: dict[str, Callable[[int, int], bool]] = {
-    "<": lambda a, b: a < b,
-    "<=": lambda a, b: a <= b,
-    ">": lambda a, b: a > b,
-    ">=": lambda a, b: a >= b,
-    "!=": lambda a, b: a != b,
-}
+    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "!=": operator.ne,
+}  # fmt: skip
 _STEPS: dict[str, Callable[[int, int], int]] = {
     "+": lambda a, b: a + b,
     "-": lambda a, b: a - b,

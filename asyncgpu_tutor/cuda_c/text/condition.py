@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 
 from asyncgpu_tutor.cuda_c.text.lexer import Token
@@ -13,21 +14,11 @@ _LEVELS: list[tuple[str, ...]] = [
     ("<<", ">>"), ("+", "-"), ("*", "/", "%"),
 ]  # fmt: skip
 _OPERATIONS: dict[str, Callable[[int, int], int]] = {
-    "|": lambda a, b: a | b,
-    "^": lambda a, b: a ^ b,
-    "&": lambda a, b: a & b,
-    "==": lambda a, b: a == b,
-    "!=": lambda a, b: a != b,
-    "<": lambda a, b: a < b,
-    ">": lambda a, b: a > b,
-    "<=": lambda a, b: a <= b,
-    ">=": lambda a, b: a >= b,
-    "<<": lambda a, b: a << b,
-    ">>": lambda a, b: a >> b,
-    "+": lambda a, b: a + b,
-    "-": lambda a, b: a - b,
-    "*": lambda a, b: a * b,
-}
+    "|": lambda a, b: a | b, "^": lambda a, b: a ^ b, "&": lambda a, b: a & b,
+    "<<": lambda a, b: a << b, ">>": lambda a, b: a >> b,
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "==": operator.eq, "!=": operator.ne,
+    "<": operator.lt, ">": operator.gt, "<=": operator.le, ">=": operator.ge,
+}  # fmt: skip
 
 
 def evaluate_condition(source: Source, at: Position, tokens: list[Token]) -> int:

@@ -31,18 +31,9 @@ PATTERN = re.compile(
 
 # C++ has these spellings too ([lex.digraph] in the standard), and people who know Python use them.
 _SPELLINGS = {
-    "and": "&&",
-    "or": "||",
-    "not": "!",
-    "not_eq": "!=",
-    "bitand": "&",
-    "bitor": "|",
-    "xor": "^",
-    "compl": "~",
-    "and_eq": "&=",
-    "or_eq": "|=",
-    "xor_eq": "^=",
-}
+    "and": "&&", "or": "||", "not": "!", "not_eq": "!=", "bitand": "&", "bitor": "|", "xor": "^",
+    "compl": "~", "and_eq": "&=", "or_eq": "|=", "xor_eq": "^=",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -251,7 +251,7 @@ def expand(
         frame.slot, frame.exit = c.new_slot(), c.new_exit()
         c.frame = frame
         text = function.body
-        # What goes wrong in a function of a header has gone wrong where it is called.
+        # An error in a function of a header is reported where the function is called.
         if function.at.line < 0:
             text = deepcopy(text)
             for part in ast.parts_of(text):

@@ -84,7 +84,7 @@ class Context:
     slots: int = 0
     exits: int = 0
     points: int = 0
-    # What a call by this name may run: functions, and members of any class.
+    # The functions, and members of any class, that a call by this name may run.
     called: dict[str, list[Function]] = field(default_factory=dict[str, list[Function]])
     # Static shared memory so far; `shared_seen` are the variables in it.
     shared_bytes: int = 0
@@ -101,7 +101,7 @@ class Context:
     follows: bool = False  # whether the kernel has to do with addresses as numbers
     # The functions in which threads may wait for each other.
     waiting: set[str] = field(default_factory=set[str])
-    # What addresses point into that have been cast to integers.
+    # The memories of addresses that were cast to integers.
     numbers: Origin = field(default_factory=Origin)
     # Pointers to constants that were cast to pointers to what may change, and where.
     recast: list[tuple[Origin, Position]] = field(default_factory=list[tuple[Origin, Position]])
@@ -119,7 +119,7 @@ class Context:
     steps: list[Step] = field(default_factory=list[Step])  # where the record goes on
     # Functions that are being expanded, outermost first, with the arguments of their templates.
     calls: list[object] = field(default_factory=list[object])
-    # What belongs to structs, for those that have more than data.
+    # The functions and names of structs that have more than data.
     classes: dict[types.Struct, Class] = field(default_factory=dict[types.Struct, Class])
     # Functions whose address is taken: an address is a number, from 1 on, in this list.
     targets: list[Target] = field(default_factory=list[Target])

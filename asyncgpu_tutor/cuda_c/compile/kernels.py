@@ -26,7 +26,7 @@ class Code:
     """A kernel as closures, with what they need to run."""
 
     parameters: list[Variable]  # what the arguments of a launch are bound to, in order
-    # What each batch of blocks does first: variables of the file, parameters that have an address.
+    # Each batch of blocks begins with these: variables of the file, parameters that have an address.
     entry: list[Execute]
     body: Execute  # the kernel itself
     # `slots` and `exits`: how many variables and ways out a batch keeps track of.
@@ -35,9 +35,9 @@ class Code:
     sites: list[Site]  # the loads and stores that are counted
     shared_bytes: int  # static shared memory of a block
     watches: bool  # whether it has a loop that may spin
-    # Whether it stores, loads or computes addresses, so that it may reach more than its arguments.
+    # It stores, loads or computes addresses, so that it may reach more than its arguments.
     follows: bool
-    # Whether its blocks meet at a barrier of the grid, so that all of them must fit on the device.
+    # Its blocks meet at a barrier of the grid, so that all of them must fit on the device.
     cooperative: bool
 
 

@@ -55,7 +55,7 @@ def construct(
     variable = own_variable(c, known.type.name, known.type, in_memory)
     c.steps.append(Declare(variable))
     if in_memory:
-        # What a constructor leaves out may be copied all the same, with whatever is in it.
+        # A member that a constructor leaves out may still be copied, with whatever is in it.
         with c.recording():  # the record is dropped, since a GPU does nothing of this
             begin = local_memory(c, variable, zeros(known.type, at), at)
     else:

@@ -61,7 +61,7 @@ def choose(
         return None
     best = min(rank for rank, _, _ in fitting)
     chosen = [(f, n) for rank, f, n in fitting if rank == best]
-    # What has its body further on is declared before that, too.
+    # A function whose body comes later is also in the list as a declaration.
     further_on = {len(f.params) for f, _ in chosen if f.body is not None}
     chosen = [(f, n) for f, n in chosen if f.body is not None or len(f.params) not in further_on]
     if len(chosen) > 1:

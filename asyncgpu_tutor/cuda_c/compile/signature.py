@@ -33,7 +33,7 @@ class Parameter:
     name: str  # as in the source
     ctype: str  # of the number, or of what the pointer points to: "float", "unsigned int", "float4"
     pointer: bool  # whether it is a pointer
-    # Whether it points to what is const, so that the kernel only reads it.
+    # A pointer to something const, which the kernel only reads.
     const: bool
     # NumPy's type of one element; None for a struct. A vector such as float4 has that of its components.
     dtype: np.dtype[Any] | None

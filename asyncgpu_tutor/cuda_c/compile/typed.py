@@ -140,14 +140,14 @@ class Class:
 
     type: Struct
     name: str
-    # What names mean inside of it: its types, its static constants, the arguments of its template.
+    # The names inside of it: its types, its static constants, the arguments of its template.
     scope: Scope
     methods: dict[str, list[Function]]  # its functions; constructors are called as the struct is
     initial: list[tuple[str, Expression]]  # values that members get if nobody gives them others
     # `template` and `arguments`: of an instance of a template.
     template: StructTemplate | None = None
     arguments: Sequence[TypeBinding | Number] = ()
-    # What it is derived from. An object begins with that part, a field without a name.
+    # The struct that it is derived from. An object begins with that part, a field without a name.
     base: Class | None = None
     parts: bool = False  # whether making one of its members takes more than values
 

@@ -95,7 +95,7 @@ class State:
             instructions = 0
         self.charge.instructions += instructions
         if instructions:
-            # What stays as it is in all turns of an unrolled loop is computed once for all of them.
+            # A value that is the same in all turns of an unrolled loop is computed once for all of them.
             still = parts is not None and not any(
                 self.of(part).reads & self.around.moving for part in parts
             )

@@ -323,7 +323,7 @@ class Tally:
             turns = self.warps[step]
             entered = self.warps[test] - turns
             if entered > 0 and turns and not charge.carried:
-                # What was charged is a part of a round for each turn.
+                # So far each turn was charged a part of a round.
                 more = rounds_of(turns / entered, most) * PARTLY * entered / turns - 1
                 found += charge.rounds * more * warps
         return found

@@ -195,5 +195,5 @@ def _fused_double(a: Value, b: Value, c: Value) -> Value:
     z = total - product
     rest = (product - (total - z)) + (c - z)
     out = total + (rest + error)
-    # Where the splitting overflowed, the plain result stands, because the correction is no number.
+    # If the splitting overflowed, the correction is no number, so the plain result stands.
     return choose(np.isfinite(out), out, product + c)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from asyncgpu_tutor.cuda_c.syntax import ast
 
-# What commutes with itself; of whole numbers, since sums of floats are rounded in their order.
+# Atomics that commute with themselves, on whole numbers: the rounding of sums of floats depends on order.
 _COMMUTE = {f"atomic{name}" for name in ("Add", "Sub", "Min", "Max", "And", "Or", "Xor")}
 
 

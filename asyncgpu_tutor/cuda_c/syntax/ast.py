@@ -391,7 +391,7 @@ class Function(Node):
     static: bool = False
     constexpr: bool = False
     const: bool = False
-    # What a constructor gives to members before its body.
+    # The values that a constructor gives to members before its body.
     initial: list[tuple[str, Braces]] = field(default_factory=list[tuple[str, Braces]])
     # Why the body could not be read; raised when the function is needed.
     refusal: UnsupportedFeatureError | None = None

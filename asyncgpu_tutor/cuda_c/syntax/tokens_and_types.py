@@ -83,7 +83,7 @@ class TypeParser(ABC):
         self.source = source
         self.tokens = tokens
         self.position: int = 0
-        # Whether a name is a type, innermost scope last; templates of functions and of structs.
+        # Tells of each name whether it is a type; a table for each scope, the innermost last.
         self.type_names: list[dict[str, bool]] = [dict.fromkeys(set(VECTORS) - {"half2"}, True)]
         if "cuda_fp16.h" in headers:
             self.type_names[0] |= dict.fromkeys(_HALF_NAMES, True)

@@ -41,7 +41,7 @@ class Token:
     """One word of the source."""
 
     kind: str  # "name", "number", "string", "char", "op", "newline" or "end"
-    # What was written; the sign of an operator that was written as a word, such as ``and``.
+    # The text as written; of an operator that is written as a word, such as ``and``, its sign.
     text: str
     at: Position  # where; for the product of a macro, where the macro was used
     spaced: bool = False  # white space came before it

@@ -74,7 +74,7 @@ def _store(c: Context, node: Call, used: bool) -> Expr:
 _CONVERSION = re.compile(r"%([-+ #0]*)(\*|\d*)((?:\.\d*)?)(hh|h|ll|l|z|t|j)?([diuoxXeEfFgGaAcsp%])")
 
 
-# What a conversion of an integer reads, by the letters for its length: where it is signed, and where not.
+# The types that a conversion of an integer reads, signed and unsigned, by the letters for its length.
 _READS = {
     "": (types.INT, types.UINT),
     "h": (types.SHORT, types.USHORT),

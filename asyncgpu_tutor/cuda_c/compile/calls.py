@@ -43,9 +43,8 @@ def call(c: Context, node: ast.Call, used: bool = True) -> typed.Expr:
         if isinstance(callee.type, types.Struct | types.FunctionPointer):
             return call_method(c, replace(node, name="operator()"), callee)
         if node.name in c.functions and not node.namespace:
-            c.fail(
-                node.at, f"'{node.name}' is a variable here, which hides the function of that name"
-            )
+            text = f"'{node.name}' is a variable here, which hides the function of that name"
+            c.fail(node.at, text)
     own = c.scope.find(typed.INSIDE)
     owner = own.having(node.name) if isinstance(own, typed.Class) else None
     if owner is not None:
@@ -155,9 +154,8 @@ def call_with(
     if function.kernel:
         c.unsupported(node.at, "a kernel cannot be called from device code")
     if known is not None and this is None and not function.static:
-        c.fail(
-            node.at, f"'{node.name}' is called without an object of '{types.spelled(known.type)}'"
-        )
+        text = f"'{node.name}' is called without an object of '{types.spelled(known.type)}'"
+        c.fail(node.at, text)
     return expand(c, function, names, node, arguments, known, None if function.static else this)
 
 

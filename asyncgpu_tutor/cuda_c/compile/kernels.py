@@ -56,9 +56,8 @@ def compile_kernel(
     c.frame.namespace = function.namespace
     parameters = [_parameter(c, param, entry) for param in function.params]
     if function.body is None:
-        c.fail(
-            function.at, f"the kernel '{function.name}' is declared, and has no body in this file"
-        )
+        text = f"the kernel '{function.name}' is declared, and has no body in this file"
+        c.fail(function.at, text)
     members = {
         field.name
         for struct in c.classes

@@ -164,10 +164,8 @@ def define_struct(c: Context, node: ast.StructDef, out: types.Struct | None = No
         if name and any(f.name == name for f in fields):
             c.fail(at, f"'{name}' is declared twice in this struct")
         if isinstance(ctype, types.Struct) and not ctype.size:
-            c.fail(
-                at,
-                f"'{types.spelled(ctype)}' is not complete here; a pointer to it can be a member",
-            )
+            text = f"'{types.spelled(ctype)}' is not complete here; a pointer to it can be a member"
+            c.fail(at, text)
         need = types.align_of(ctype)
         offset = 0 if node.union else -(-end // need) * need
         fields.append(types.Field(name, ctype, offset))
@@ -182,9 +180,8 @@ def define_struct(c: Context, node: ast.StructDef, out: types.Struct | None = No
         base = c.class_of(resolve(c, node.base))
         if base is None:
             name = node.base.base
-            c.fail(
-                node.base.at, f"'{name}' is no struct of this file: nothing can be derived from it"
-            )
+            text = f"'{name}' is no struct of this file: nothing can be derived from it"
+            c.fail(node.base.at, text)
         inside.names |= base.scope.names
         if base.type.fields:
             place("", base.type, node.base.at)

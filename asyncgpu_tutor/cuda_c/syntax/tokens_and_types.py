@@ -238,9 +238,8 @@ class TypeParser(ABC):
                 result.of = self.conditional()
                 # A variable within brackets of its own makes it a reference. `(a) + 1` is no such thing.
                 if doubled and isinstance(result.of, Name | Member):
-                    self.unsupported(
-                        "decltype((x)) is a reference, and not supported: write the type"
-                    )
+                    text = "decltype((x)) is a reference, and not supported: write the type"
+                    self.unsupported(text)
                 self.need(")")
             elif token.text == "auto" or token.text in _ALIASES or self.is_type_name(token.text):
                 self.advance()

@@ -33,29 +33,20 @@ from asyncgpu_tutor.cuda_c.syntax.ast import Call
 Ints = (types.INT, types.UINT, types.ULLONG)
 
 
-# Name: the types that NVRTC 12.9 takes, the operation, and a ufunc for when no result is wanted.
-_OPERATIONS: dict[str, tuple[tuple[types.Scalar, ...], Callable[[Any, Any], Any], Any]] = {
-    "atomicAdd": (
-        (types.INT, types.UINT, types.ULLONG, types.FLOAT, types.DOUBLE, types.HALF),
-        np.add,
-        np.add,
-    ),
-    "atomicSub": ((types.INT, types.UINT), np.subtract, np.subtract),
-    "atomicMin": ((types.INT, types.UINT, types.LLONG, types.ULLONG), np.minimum, np.minimum),
-    "atomicMax": ((types.INT, types.UINT, types.LLONG, types.ULLONG), np.maximum, np.maximum),
-    "atomicAnd": (Ints, np.bitwise_and, np.bitwise_and),
-    "atomicOr": (Ints, np.bitwise_or, np.bitwise_or),
-    "atomicXor": (Ints, np.bitwise_xor, np.bitwise_xor),
-    "atomicExch": ((types.INT, types.UINT, types.ULLONG, types.FLOAT), lambda old, new: new, None),
-    "atomicInc": (
-        (types.UINT,),
-        lambda old, top: choose(old >= top, np.uint32(0), old + np.uint32(1)),
-        None,
-    ),
+# For each name, the types that NVRTC 12.9 takes, and the operation.
+_OPERATIONS: dict[str, tuple[tuple[types.Scalar, ...], Callable[[Any, Any], Any]]] = {
+    "atomicAdd": ((*Ints, types.FLOAT, types.DOUBLE, types.HALF), np.add),
+    "atomicSub": ((types.INT, types.UINT), np.subtract),
+    "atomicMin": ((types.INT, types.UINT, types.LLONG, types.ULLONG), np.minimum),
+    "atomicMax": ((types.INT, types.UINT, types.LLONG, types.ULLONG), np.maximum),
+    "atomicAnd": (Ints, np.bitwise_and),
+    "atomicOr": (Ints, np.bitwise_or),
+    "atomicXor": (Ints, np.bitwise_xor),
+    "atomicExch": ((*Ints, types.FLOAT), lambda old, new: new),
+    "atomicInc": ((types.UINT,), lambda x, top: choose(x >= top, np.uint32(0), x + np.uint32(1))),
     "atomicDec": (
         (types.UINT,),
-        lambda old, top: choose((old == 0) | (old > top), top, old - np.uint32(1)),
-        None,
+        lambda x, top: choose((x == 0) | (x > top), top, x - np.uint32(1)),
     ),
 }
 
@@ -83,7 +74,7 @@ def _address(
 
 
 def _simple(name: str) -> Handler:
-    kinds, operation, ufunc = _OPERATIONS[name]
+    kinds, operation = _OPERATIONS[name]
 
     def handle(c: Context, node: Call, used: bool) -> Expr:
         args = arguments(c, node, 2)
@@ -93,9 +84,9 @@ def _simple(name: str) -> Handler:
         site = c.new_site(node.at, write=True)
 
         def change(view: NDArray[Any], index: NDArray[np.int64], part: Any) -> Any:
-            if used or ufunc is None:
+            if used or not isinstance(operation, np.ufunc):
                 return _in_turn(view, index, part, operation)
-            ufunc.at(view, index, part)
+            operation.at(view, index, part)  # nobody wants the old values
             return None
 
         run = _changing(pointer, kind, site, [operand], change)

@@ -51,11 +51,7 @@ class Scalar:
 
 @dataclass(frozen=True)
 class FunctionPointer(Scalar):
-    """The address of a device function: a number of 8 bytes, which means something to a call alone.
-
-    `params` are the types of the parameters; the name tells which of them are references. `overloaded` is the
-    name of a function of which the type that is wanted has to say which one is meant.
-    """
+    """The address of a device function; `overloaded` is the name of several functions that it may be."""
 
     returns: CType
     params: tuple[CType, ...]
@@ -258,11 +254,15 @@ def align_of(ctype: CType) -> int:
             return size_of(ctype)
 
 
-def leaves(ctype: CType) -> list[tuple[Scalar | Pointer, int]]:
-    """The numbers and pointers that a value is made of, in order, each with its byte offset.
+def element_of(ctype: CType) -> CType:
+    """The element of an array, however many dimensions it has; any other type is its own."""
+    while isinstance(ctype, Array):
+        ctype = ctype.element
+    return ctype
 
-    Those of a union are those of its largest member.
-    """
+
+def leaves(ctype: CType) -> list[tuple[Scalar | Pointer, int]]:
+    """The numbers and pointers in a value, each with its offset; of a union, those of its largest member."""
     match ctype:
         case Struct(union=True):
             return leaves(max((f.type for f in ctype.fields), key=size_of))

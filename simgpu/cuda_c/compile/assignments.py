@@ -70,10 +70,7 @@ def _assign(c: Context, node: Assign, used: bool) -> Expr:
 
 
 def _ahead(c: Context, by: Expr) -> Evaluate:
-    """Compute a value and keep it in a slot, because `x += f()` may change `x` in `f`.
-
-    C++17 computes the right side first, and where that changes nothing the order makes no difference.
-    """
+    """Compute a value and keep it in a slot, because `x += f()` may change `x` in `f`."""
     slot, evaluate = c.new_slot(), by.run
 
     def run(t: Team, m: Mask) -> None:

@@ -52,7 +52,7 @@ def listed(c: Context, node: Braces, ctype: CType) -> Expr:
     if (
         len(node.items) == 1
         and not isinstance(node.items[0], Braces)
-        and _type_of(c, node.items[0]) == ctype
+        and c.type_of(node.items[0]) == ctype
     ):
         return c.expression(node.items[0])
     parts = initialise(c, node, ctype)
@@ -125,7 +125,7 @@ def _fill(c: Context, items: list[Expression], ctype: CType, at: Position) -> li
             or isinstance(items[0], Braces)
             or (isinstance(items[0], Text) and isinstance(part, Array))
             or (inner is not None and inner.constructors)
-            or (isinstance(part, Struct) and _type_of(c, items[0]) == part)
+            or (isinstance(part, Struct) and c.type_of(items[0]) == part)
         ):
             out += initialise(c, items.pop(0), part)
         else:
@@ -134,12 +134,7 @@ def _fill(c: Context, items: list[Expression], ctype: CType, at: Position) -> li
 
 
 def _copies(c: Context, node: Expression, ctype: CType) -> bool:
-    return not (isinstance(node, Braces) and node.type is None) and _type_of(c, node) == ctype
-
-
-def _type_of(c: Context, node: Expression) -> CType:
-    with c.recording():  # the record is dropped, because nothing of this is computed
-        return c.expression(node).type
+    return not (isinstance(node, Braces) and node.type is None) and c.type_of(node) == ctype
 
 
 def _nothing_given(c: Context, ctype: CType, at: Position) -> list[Expr]:

@@ -11,76 +11,42 @@ from copy import deepcopy
 from dataclasses import replace
 from typing import Any, NoReturn
 
-from simgpu.cuda_c.compile import builtins
+from simgpu.cuda_c import types
+from simgpu.cuda_c.compile import builtins, rooms, storage, type_names, typed
 from simgpu.cuda_c.compile.braces import listed
 from simgpu.cuda_c.compile.context import Compile, Context, Frame
 from simgpu.cuda_c.compile.conversions import convert, decay, value
 from simgpu.cuda_c.compile.overloads import choose
 from simgpu.cuda_c.compile.places import as_base, place_of
 from simgpu.cuda_c.compile.record import Bind, Declare, Followed
-from simgpu.cuda_c.compile.rooms import bind_reference, parameter_entry, zero_of
 from simgpu.cuda_c.compile.statements import ADDRESS, closing, sequence
-from simgpu.cuda_c.compile.storage import LOST, assigned, begin, read_memory, use
-from simgpu.cuda_c.compile.type_names import (
-    array_type,
-    identity,
-    param_type,
-    resolve,
-    top_const,
-)
-from simgpu.cuda_c.compile.typed import (
-    INSIDE,
-    THIS,
-    Alias,
-    Class,
-    Evaluate,
-    Execute,
-    Expr,
-    MemoryPlace,
-    Number,
-    RegisterPlace,
-    Scope,
-    Shorthand,
-    TypeBinding,
-)
 from simgpu.cuda_c.compile.variables import Origin, Variable
 from simgpu.cuda_c.lockstep.masks import Mask
 from simgpu.cuda_c.lockstep.team import Team
 from simgpu.cuda_c.syntax import ast
 from simgpu.cuda_c.syntax.names import addressed_names, assigned_names
 from simgpu.cuda_c.text.source import Position
-from simgpu.cuda_c.types import (
-    VOID,
-    Array,
-    CType,
-    FunctionPointer,
-    Pointer,
-    Struct,
-    Void,
-    spelled,
-)
 from simgpu.errors import UninitialisedReadError
 
 _MOST_POINTS = 20_000  # pieces of code in a kernel once its functions are expanded
 
 
-def call(c: Context, node: ast.Call, used: bool = True) -> Expr:
+def call(c: Context, node: ast.Call, used: bool = True) -> typed.Expr:
     """A call whose result is not read yet: it may be a reference."""
     if node.owner is not None:
         return _call_of_type(c, node, node.owner)
     if node.object is not None:
         return call_method(c, node, place_of(c, node.object))
     found = c.scope.find(node.name)
-    if isinstance(found, Variable | Alias | Shorthand | Number):
+    if isinstance(found, Variable | typed.Alias | typed.Shorthand | typed.Number):
         callee = place_of(c, ast.Name(at=node.at, name=node.name))
-        if isinstance(callee.type, Struct | FunctionPointer):
+        if isinstance(callee.type, types.Struct | types.FunctionPointer):
             return call_method(c, replace(node, name="operator()"), callee)
         if node.name in c.functions and not node.namespace:
-            c.fail(
-                node.at, f"'{node.name}' is a variable here, which hides the function of that name"
-            )
-    own = c.scope.find(INSIDE)
-    owner = own.having(node.name) if isinstance(own, Class) else None
+            text = f"'{node.name}' is a variable here, which hides the function of that name"
+            c.fail(node.at, text)
+    own = c.scope.find(typed.INSIDE)
+    owner = own.having(node.name) if isinstance(own, typed.Class) else None
     if owner is not None:
         return _call_in(c, node, owner, _this(c, node.at))
     if node.name in c.functions:
@@ -120,16 +86,16 @@ def _seen(c: Context, node: ast.Call) -> list[ast.Function]:
     return functions
 
 
-def _value(c: Context, node: ast.Call, used: bool) -> Expr:
-    return use(c, call(c, node, used))
+def _value(c: Context, node: ast.Call, used: bool) -> typed.Expr:
+    return storage.use(c, call(c, node, used))
 
 
 # -- members
 
 
-def call_method(c: Context, node: ast.Call, this: Expr) -> Expr:
+def call_method(c: Context, node: ast.Call, this: typed.Expr) -> typed.Expr:
     """`this.name(...)`; of the address of a function, a call of it."""
-    if isinstance(this.type, FunctionPointer) and node.name == "operator()":
+    if isinstance(this.type, types.FunctionPointer) and node.name == "operator()":
         return c.rules.by_address(c, node, this)
     known = c.class_of(this.type)
     owner = None if known is None else known.having(node.name)
@@ -139,28 +105,30 @@ def call_method(c: Context, node: ast.Call, this: Expr) -> Expr:
         member = ast.Member(at=node.at, base=node.object, name=node.name)
         return call_method(c, replace(node, name="operator()"), place_of(c, member))
     if node.name == "operator()":
-        c.fail(node.at, f"a value of type '{spelled(this.type)}' cannot be called")
-    c.fail(node.at, f"'{spelled(this.type)}' has no member function '{node.name}'")
+        c.fail(node.at, f"a value of type '{types.spelled(this.type)}' cannot be called")
+    c.fail(node.at, f"'{types.spelled(this.type)}' has no member function '{node.name}'")
 
 
-def _call_of_type(c: Context, node: ast.Call, owner: ast.TypeName) -> Expr:
-    ctype = resolve(c, owner)
+def _call_of_type(c: Context, node: ast.Call, owner: ast.TypeName) -> typed.Expr:
+    ctype = type_names.resolve(c, owner)
     known = c.class_of(ctype)
     having = None if known is None else known.having(node.name)
     if having is None:
-        c.fail(node.at, f"'{spelled(ctype)}' has no member function '{node.name}'")
+        c.fail(node.at, f"'{types.spelled(ctype)}' has no member function '{node.name}'")
     this = _this(c, node.at)
     if this is not None and this.type != having.type and not c.derives(this.type, having.type):
         this = None
     return _call_in(c, node, having, this)
 
 
-def _this(c: Context, at: Position) -> Expr | None:
+def _this(c: Context, at: Position) -> typed.Expr | None:
     """The object whose function is being compiled."""
-    return None if c.scope.find(THIS) is None else place_of(c, ast.Name(at=at, name=THIS))
+    return (
+        None if c.scope.find(typed.THIS) is None else place_of(c, ast.Name(at=at, name=typed.THIS))
+    )
 
 
-def _call_in(c: Context, node: ast.Call, known: Class, this: Expr | None) -> Expr:
+def _call_in(c: Context, node: ast.Call, known: typed.Class, this: typed.Expr | None) -> typed.Expr:
     this = None if this is None else as_base(c, this, known.type)
     functions = known.methods[node.name]
     arguments = _arguments(c, node, functions, known.scope)
@@ -174,10 +142,10 @@ def call_with(
     c: Context,
     node: ast.Call,
     functions: Sequence[ast.Function],
-    arguments: list[Expr],
-    known: Class | None = None,
-    this: Expr | None = None,
-) -> Expr:
+    arguments: list[typed.Expr],
+    known: typed.Class | None = None,
+    this: typed.Expr | None = None,
+) -> typed.Expr:
     """Call the one of some functions that fits the arguments best; of a class, for an object or without."""
     best = choose(c, node, functions, [a.type for a in arguments], known, this)
     if best is None:
@@ -186,11 +154,12 @@ def call_with(
     if function.kernel:
         c.unsupported(node.at, "a kernel cannot be called from device code")
     if known is not None and this is None and not function.static:
-        c.fail(node.at, f"'{node.name}' is called without an object of '{spelled(known.type)}'")
+        text = f"'{node.name}' is called without an object of '{types.spelled(known.type)}'"
+        c.fail(node.at, text)
     return expand(c, function, names, node, arguments, known, None if function.static else this)
 
 
-def argument(c: Context, node: ast.Expression) -> Expr:
+def argument(c: Context, node: ast.Expression) -> typed.Expr:
     """An argument; a place stays one, since the parameter may be a reference."""
     if isinstance(node, ast.Braces) and node.type is None:
         c.unsupported(node.at, "lists in braces as arguments are not supported: write the type")
@@ -198,17 +167,17 @@ def argument(c: Context, node: ast.Expression) -> Expr:
 
 
 def _arguments(
-    c: Context, node: ast.Call, functions: Sequence[ast.Function], names: Scope
-) -> list[Expr]:
+    c: Context, node: ast.Call, functions: Sequence[ast.Function], names: typed.Scope
+) -> list[typed.Expr]:
     """The arguments of a call; a list in braces makes what the only function that it can mean takes."""
     count = len(node.arguments)
     fitting = [f for f in functions if f.body is not None and count <= len(f.params)]
-    out: list[Expr] = []
+    out: list[typed.Expr] = []
     for k, given in enumerate(node.arguments):
         known = len(fitting) == 1 and fitting[0].template is None
         if known and isinstance(given, ast.Braces) and given.type is None:
             with c.seen_from(names):
-                ctype = param_type(c, fitting[0].params[k])
+                ctype = type_names.param_type(c, fitting[0].params[k])
             out.append(listed(c, given, ctype))
         else:
             out.append(argument(c, given))
@@ -216,13 +185,13 @@ def _arguments(
 
 
 def _no_fit(
-    c: Context, node: ast.Call, candidates: Sequence[ast.Function], types: list[CType]
+    c: Context, node: ast.Call, candidates: Sequence[ast.Function], kinds: list[types.CType]
 ) -> NoReturn:
-    given = ", ".join(spelled(t) for t in types)
+    given = ", ".join(types.spelled(t) for t in kinds)
     if len(candidates) == 1:
         wanted = candidates[0].params
-        if len(types) != len(wanted):
-            c.fail(node.at, f"'{node.name}' takes {len(wanted)} arguments, {len(types)} given")
+        if len(kinds) != len(wanted):
+            c.fail(node.at, f"'{node.name}' takes {len(wanted)} arguments, {len(kinds)} given")
     c.fail(node.at, f"no '{node.name}' takes ({given})")
 
 
@@ -232,22 +201,30 @@ def _no_fit(
 def expand(
     c: Context,
     function: ast.Function,
-    names: Scope,
+    names: typed.Scope,
     node: ast.Call,
-    arguments: list[Expr],
-    known: Class | None = None,
-    this: Expr | None = None,
-) -> Expr:
+    arguments: list[typed.Expr],
+    known: typed.Class | None = None,
+    this: typed.Expr | None = None,
+) -> typed.Expr:
     """The body of a function, compiled as if it stood where it is called."""
     if function.refusal is not None:
         raise function.refusal
-    bound = [b for b in names.names.values() if isinstance(b, TypeBinding | Number)]
+    bound = [b for b in names.names.values() if isinstance(b, typed.TypeBinding | typed.Number)]
     key = (
         function.name,  # with its place, since all functions that a macro defines have that of its call
         function.at,
         id(known),
-        *[identity(b) for b in bound if isinstance(b, TypeBinding) or b.expr.constant is not None],
-        *[int(a.constant) for a in arguments if isinstance(a.type, FunctionPointer) and a.constant],
+        *[
+            type_names.identity(b)
+            for b in bound
+            if isinstance(b, typed.TypeBinding) or b.expr.constant is not None
+        ],
+        *[
+            int(a.constant)
+            for a in arguments
+            if isinstance(a.type, types.FunctionPointer) and a.constant
+        ],
     )
     if key in c.calls:
         c.unsupported(node.at, f"'{function.name}' calls itself: recursion is not supported")
@@ -259,18 +236,20 @@ def expand(
     addressed = addressed_names(function.body)
     caller = c.frame
     c.calls.append(key)
-    entry: list[Execute] = []
+    entry: list[typed.Execute] = []
     if known is not None:
         names.outer = _inside(c, known, this, function, entry)
     with c.seen_from(names), c.scoped():
         entry += _bind_parameters(c, function, names, node, arguments, addressed)
         auto = function.returns.base == "auto"
-        frame = Frame(False, None if auto else resolve(c, function.returns), addressed=addressed)
+        frame = Frame(
+            False, None if auto else type_names.resolve(c, function.returns), addressed=addressed
+        )
         frame.reference, frame.namespace = function.returns.reference, function.namespace
         frame.slot, frame.exit = c.new_slot(), c.new_exit()
         c.frame = frame
         text = function.body
-        # What goes wrong in a function of a header has gone wrong where it is called.
+        # An error in a function of a header is reported where the function is called.
         if function.at.line < 0:
             text = deepcopy(text)
             for part in ast.parts_of(text):
@@ -279,17 +258,17 @@ def expand(
         c.frame = caller
     c.calls.pop()
     c.waits = waits
-    parts = frame.returned + [a for a in arguments if not isinstance(a.type, Array)]
+    parts = frame.returned + [a for a in arguments if not isinstance(a.type, types.Array)]
     origin = Origin()
     for result in frame.returned:
         origin.unite(result.origin)
-    returns = VOID if frame.returns is None else frame.returns
+    returns = types.VOID if frame.returns is None else frame.returns
     address = (
         frame.reference and bool(frame.returned) and all(r.text == ADDRESS for r in frame.returned)
     )
     if frame.reference and not address and any(r.text == ADDRESS for r in frame.returned):
         c.unsupported(function.at, "a reference to different kinds of variables is not supported")
-    yields = Pointer(returns) if address else returns
+    yields = types.Pointer(returns) if address else returns
     places = range(first, c.places)
     run = _expanded(function.name, frame, yields, entry, body, node.at, places)
     if not address:
@@ -298,116 +277,126 @@ def expand(
             _refer(out, frame.returned, run)
         return out
     where = c.note(Followed(tuple(part.node for part in parts)))
-    place = MemoryPlace(run, where, origin, function.returns.const)
-    return read_memory(c, place, returns, node.at)
+    place = typed.MemoryPlace(run, where, origin, function.returns.const)
+    return storage.read_memory(c, place, returns, node.at)
 
 
-def _refer(out: Expr, returned: list[Expr], run: Evaluate) -> None:
+def _refer(out: typed.Expr, returned: list[typed.Expr], run: typed.Evaluate) -> None:
     """Make the result of a function that returns a reference the variable in registers that it refers to."""
     first = returned[0].place if returned else None
-    if isinstance(first, RegisterPlace) and all(r.place == first for r in returned):
+    if isinstance(first, typed.RegisterPlace) and all(r.place == first for r in returned):
         out.place = replace(first, before=run)
     else:
         out.lost = True
 
 
 def _inside(
-    c: Context, known: Class, this: Expr | None, function: ast.Function, entry: list[Execute]
-) -> Scope:
+    c: Context,
+    known: typed.Class,
+    this: typed.Expr | None,
+    function: ast.Function,
+    entry: list[typed.Execute],
+) -> typed.Scope:
     """Make the scope of a member function: members of its object, then what belongs to the class."""
-    scope = Scope(known.scope)
-    scope.names[INSIDE] = known
+    scope = typed.Scope(known.scope)
+    scope.names[typed.INSIDE] = known
     if this is None:
         return scope
     place = this.place
     if this.lost and not function.const:
-        c.unsupported(this.at, LOST)
+        c.unsupported(this.at, storage.LOST)
     if place is None:  # a value that has no name yet
-        variable = Variable("this", known.type, c.new_slot())
-        variable.memory = variable.thread = c.lives_in_memory(known.type)
-        if variable.memory:
-            variable.origin.place(near=True)
-        assigned(variable, this)
-        c.steps += [Bind(variable, this.node), Declare(variable, parameter=True)]
-        scope.names[THIS] = variable
-        entry.append(parameter_entry(c, variable, this))
+        variable = rooms.own_variable(c, "this", known.type, c.lives_in_memory(known.type))
+        entry.append(_passed(c, scope, typed.THIS, variable, this))
     else:
         if place.const and not function.const:
             c.fail(this.at, f"'{function.name}' may change its object, and this one is const")
-        scope.names[THIS], fix = bind_reference(c, THIS, this, known.type, function.const, this.at)
+        scope.names[typed.THIS], fix = rooms.bind_reference(
+            c, typed.THIS, this, known.type, function.const, this.at
+        )
         entry.append(fix)
     for name in known.type.members():
         at = this.at
-        scope.names[name] = Shorthand(ast.Member(at=at, base=ast.Name(at=at, name=THIS), name=name))
+        scope.names[name] = typed.Shorthand(
+            ast.Member(at=at, base=ast.Name(at=at, name=typed.THIS), name=name)
+        )
     return scope
+
+
+def _passed(
+    c: Context, scope: typed.Scope, name: str, variable: Variable, new: typed.Expr
+) -> typed.Execute:
+    """Enter a parameter by its name, and make the statement that gives it its argument."""
+    storage.assigned(variable, new)
+    scope.names[name] = variable
+    c.steps += [Bind(variable, new.node), Declare(variable, parameter=True)]
+    return rooms.parameter_entry(c, variable, new)
 
 
 def _bind_parameters(
     c: Context,
     function: ast.Function,
-    names: Scope,
+    names: typed.Scope,
     node: ast.Call,
-    arguments: list[Expr],
+    arguments: list[typed.Expr],
     addressed: set[str],
-) -> list[Execute]:
-    entry: list[Execute] = []
+) -> list[typed.Execute]:
+    entry: list[typed.Execute] = []
     for k, param in enumerate(function.params):
         with c.seen_from(names):
-            ctype = param_type(c, param)
+            ctype = type_names.param_type(c, param)
             if k < len(arguments):
                 argument = arguments[k]
             else:
                 assert param.default is not None
                 argument = c.expression(param.default)
-        const = top_const(param.type)
+        const = type_names.top_const(param.type)
         if param.type.reference:
             if param.dims:
                 with c.seen_from(names):
-                    ctype = array_type(c, resolve(c, param.type), list(param.dims), const)
-            binding, fix = bind_reference(c, param.name, argument, ctype, const, node.at)
+                    ctype = type_names.array_type(
+                        c, type_names.resolve(c, param.type), list(param.dims), const
+                    )
+            binding, fix = rooms.bind_reference(c, param.name, argument, ctype, const, node.at)
             names.names[param.name] = binding
             if isinstance(binding, Variable):
                 c.steps.append(Declare(binding, parameter=True))
             entry.append(fix)
             continue
-        new = convert(c, decay(use(c, argument)), ctype, argument.at)
+        new = convert(c, decay(storage.use(c, argument)), ctype, argument.at)
         if not param.name:
             continue
         fixed = const or (
-            isinstance(ctype, FunctionPointer) and param.name not in assigned_names(function.body)
+            isinstance(ctype, types.FunctionPointer)
+            and param.name not in assigned_names(function.body)
         )
         if new.constant is not None and param.name not in addressed and fixed:
-            names.names[param.name] = Number(new)
+            names.names[param.name] = typed.Number(new)
             continue
-        variable = Variable(param.name, ctype, c.new_slot(), const=const)
-        variable.memory = variable.thread = param.name in addressed or c.lives_in_memory(ctype)
-        if variable.memory:
-            variable.origin.place(near=True)
-        assigned(variable, new)
-        names.names[param.name] = variable
-        c.steps += [Bind(variable, new.node), Declare(variable, parameter=True)]
-        entry.append(parameter_entry(c, variable, new))
+        in_memory = param.name in addressed or c.lives_in_memory(ctype)
+        variable = rooms.own_variable(c, param.name, ctype, in_memory, const)
+        entry.append(_passed(c, names, param.name, variable, new))
     return entry
 
 
 def _expanded(
     name: str,
     frame: Frame,
-    returns: CType,
-    entry: list[Execute],
-    body: Execute,
+    returns: types.CType,
+    entry: list[typed.Execute],
+    body: typed.Execute,
     at: Position,
     places: range,
-) -> Evaluate:
-    slot, target, void = frame.slot, frame.exit, isinstance(returns, Void)
-    unset = None if void else zero_of(returns)
+) -> typed.Evaluate:
+    slot, target, void = frame.slot, frame.exit, isinstance(returns, types.Void)
+    unset = None if void else rooms.zero_of(returns)
 
     def run(t: Team, m: Mask) -> Any:
         if t.resume not in places:
             for step in entry:
                 step(t, m)
         t.left[target] = None
-        begin(t, m, slot, unset)
+        storage.begin(t, m, slot, unset)
         fell_off = body(t, m)
         if fell_off is not None and not void:
             text = f"reaches the end of '{name}', which returns no value there"

@@ -32,9 +32,8 @@ def _closure(c: Context, node: ast.Lambda, used: bool) -> Expr:
     for name, given in _kept(c, node):
         kept = use(c, place_of(c, given))
         if isinstance(kept.type, Array):
-            c.unsupported(
-                given.at, f"'{name}' is an array, which a lambda does not copy: write [&{name}]"
-            )
+            text = f"'{name}' is an array, which a lambda does not copy: write [&{name}]"
+            c.unsupported(given.at, text)
         need = align_of(kept.type)
         offset = -(-end // need) * need
         fields.append(Field(name, kept.type, offset))

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NoReturn, TypeAlias, TypeVar
 
+from simgpu.cuda_c import types
 from simgpu.cuda_c.compile.contraction import Ranks
 from simgpu.cuda_c.compile.record import Access, Node, Piece, Price, Scoped, Step, Work
 from simgpu.cuda_c.compile.summing_loops import Sum
@@ -23,7 +24,6 @@ from simgpu.cuda_c.lockstep.meter import Site
 from simgpu.cuda_c.syntax.ast import Expression, Function, Statement
 from simgpu.cuda_c.text.preprocessor import Preprocessed
 from simgpu.cuda_c.text.source import Position, Source
-from simgpu.cuda_c.types import VOID, Array, CType, FunctionPointer, Struct, needs_memory
 
 Compile: TypeAlias = "Callable[[Context, Any, bool], Expr]"
 CompileStatement: TypeAlias = "Callable[[Context, Any], Execute]"
@@ -32,32 +32,21 @@ N = TypeVar("N", bound=Node)
 
 @dataclass(frozen=True)
 class Rules:
-    """The functions that compile nodes, by class. Those of expressions are told whether the value is used.
-
-    Attributes
-    ----------
-    call : callable
-        A call whose result is not read yet: it may be a reference.
-    overloaded : callable
-        Calls an operator of the file's own; None if there is none for these operands.
-    construct : callable
-        Makes a struct by its constructor, as a value; or, given a place, there.
-    by_address : callable
-        Calls a function by its address.
-    become : callable
-        A struct as something else, by its `operator T()`; as any number, if it is not said what.
-    address_as : callable
-        The address of an overloaded function or a lambda as one of a type; None if there is none.
-    """
+    """The functions that compile nodes, by class. Those of expressions are told whether the value is used."""
 
     expressions: Mapping[type[Expression], Compile]
     statements: Mapping[type[Statement], CompileStatement]
+    # A call whose result is not read yet: it may be a reference.
     call: Callable[[Context, Any], Expr]
+    # Calls an operator of the file's own; None if there is none for these operands.
     overloaded: Callable[[Context, str, list[Expr], Position], Expr | None]
+    # Makes a struct by its constructor, as a value; or, given a place, there.
     construct: Callable[[Context, Class, list[Expr], Position, Expr | None], Expr]
-    by_address: Callable[[Context, Any, Expr], Expr]
-    become: Callable[[Context, Expr, CType | None, Position], Expr | None]
-    address_as: Callable[[Context, CType, FunctionPointer, Position], Expr | None]
+    by_address: Callable[[Context, Any, Expr], Expr]  # calls a function by its address
+    # Converts a struct by its `operator T()`; to any number, if no type is given.
+    become: Callable[[Context, Expr, types.CType | None, Position], Expr | None]
+    # The address of an overloaded function or a lambda as one of a type; None if there is none.
+    address_as: Callable[[Context, types.CType, types.FunctionPointer, Position], Expr | None]
 
 
 @dataclass
@@ -67,7 +56,7 @@ class Frame:
     kernel: bool = True  # it is the kernel itself, and `return` ends the thread
     # What any other function returns, by `slot` and `exit`; `returned` are the values. None for `auto`
     # until the first `return`. With `reference`, a place in memory is returned as its address.
-    returns: CType | None = VOID
+    returns: types.CType | None = types.VOID
     reference: bool = False
     slot: int = -1
     exit: int = -1
@@ -95,7 +84,7 @@ class Context:
     slots: int = 0
     exits: int = 0
     points: int = 0
-    # What a call by this name may run: functions, and members of any class.
+    # The functions, and members of any class, that a call by this name may run.
     called: dict[str, list[Function]] = field(default_factory=dict[str, list[Function]])
     # Static shared memory so far; `shared_seen` are the variables in it.
     shared_bytes: int = 0
@@ -112,7 +101,7 @@ class Context:
     follows: bool = False  # whether the kernel has to do with addresses as numbers
     # The functions in which threads may wait for each other.
     waiting: set[str] = field(default_factory=set[str])
-    # What addresses point into that have been cast to integers.
+    # The memories of addresses that were cast to integers.
     numbers: Origin = field(default_factory=Origin)
     # Pointers to constants that were cast to pointers to what may change, and where.
     recast: list[tuple[Origin, Position]] = field(default_factory=list[tuple[Origin, Position]])
@@ -130,12 +119,12 @@ class Context:
     steps: list[Step] = field(default_factory=list[Step])  # where the record goes on
     # Functions that are being expanded, outermost first, with the arguments of their templates.
     calls: list[object] = field(default_factory=list[object])
-    # What belongs to structs, for those that have more than data.
-    classes: dict[Struct, Class] = field(default_factory=dict["Struct", "Class"])
+    # The functions and names of structs that have more than data.
+    classes: dict[types.Struct, Class] = field(default_factory=dict[types.Struct, Class])
     # Functions whose address is taken: an address is a number, from 1 on, in this list.
     targets: list[Target] = field(default_factory=list[Target])
-    shared_seen: set[tuple[int, CType | None]] = field(
-        default_factory=set[tuple[int, CType | None]]
+    shared_seen: set[tuple[int, types.CType | None]] = field(
+        default_factory=set[tuple[int, types.CType | None]]
     )
 
     def __post_init__(self) -> None:
@@ -174,18 +163,21 @@ class Context:
             return waiting_statement(self, node, self.rules.statements[type(node)])
         return self.rules.statements[type(node)](self, node)
 
-    def class_of(self, ctype: CType) -> Class | None:
-        """Look up what belongs to a type, if it is a struct of the file's own."""
-        return self.classes.get(ctype) if isinstance(ctype, Struct) else None
+    def type_of(self, node: Expression) -> types.CType:
+        """The type of an expression that is not computed, so that its record is dropped."""
+        with self.recording():
+            return self.expression(node).type
 
-    def constructs(self, ctype: CType) -> bool:
+    def class_of(self, ctype: types.CType) -> Class | None:
+        """Look up what belongs to a type, if it is a struct of the file's own."""
+        return self.classes.get(ctype) if isinstance(ctype, types.Struct) else None
+
+    def constructs(self, ctype: types.CType) -> bool:
         """Tell whether a constructor has to run for a value, or for each element of an array."""
-        while isinstance(ctype, Array):
-            ctype = ctype.element
-        known = self.class_of(ctype)
+        known = self.class_of(types.element_of(ctype))
         return known is not None and known.constructs
 
-    def derives(self, ctype: CType, base: CType) -> bool:
+    def derives(self, ctype: types.CType, base: types.CType) -> bool:
         """Tell whether a struct is derived from another one, directly or not."""
         known = self.class_of(ctype)
         while known is not None and known.base is not None:
@@ -194,10 +186,10 @@ class Context:
                 return True
         return False
 
-    def lives_in_memory(self, ctype: CType) -> bool:
+    def lives_in_memory(self, ctype: types.CType) -> bool:
         """Tell whether a variable of a type cannot be kept in registers."""
         known = self.class_of(ctype)
-        return needs_memory(ctype) or (known is not None and known.exposes)
+        return types.needs_memory(ctype) or (known is not None and known.exposes)
 
     # -- numbers
 

@@ -81,10 +81,7 @@ def fold(expr: Expr, parts: Iterable[Expr]) -> Expr:
 
 
 def convert(c: Context, expr: Expr, target: CType, at: Position, explicit: bool = False) -> Expr:
-    """An expression as a value of another type, as an assignment or a cast does it.
-
-    Raises `KernelCompileError` where C++ has no such conversion.
-    """
+    """Convert an expression as an assignment or a cast does it, or refuse what C++ cannot convert."""
     source = expr.type
     if source == target:
         return expr

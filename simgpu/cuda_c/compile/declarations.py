@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from simgpu.cuda_c import types
-from simgpu.cuda_c.compile import rooms
+from simgpu.cuda_c.compile import rooms, type_names
 from simgpu.cuda_c.compile.braces import converted, initialise
 from simgpu.cuda_c.compile.constants import evaluated
 from simgpu.cuda_c.compile.context import CompileStatement, Context
@@ -14,13 +14,6 @@ from simgpu.cuda_c.compile.conversions import convert, decay
 from simgpu.cuda_c.compile.places import place_of
 from simgpu.cuda_c.compile.record import Declare
 from simgpu.cuda_c.compile.storage import begin, forget, put, spread
-from simgpu.cuda_c.compile.type_names import (
-    array_type,
-    declare_type,
-    resolve,
-    top_const,
-    top_volatile,
-)
 from simgpu.cuda_c.compile.typed import Binding, Class, Execute, Expr, Number, TypeBinding
 from simgpu.cuda_c.compile.variables import Variable
 from simgpu.cuda_c.lockstep.masks import Mask
@@ -42,7 +35,10 @@ def _declaration(c: Context, node: ast.Declaration) -> Execute:
     if "typedef" in node.storage:
         for item in node.items:
             _enter(
-                c, item.name, TypeBinding(array_type(c, resolve(c, item.type), item.dims)), item.at
+                c,
+                item.name,
+                TypeBinding(type_names.array_type(c, type_names.resolve(c, item.type), item.dims)),
+                item.at,
             )
         return rooms.nothing
     parts: list[Execute] = []
@@ -76,15 +72,15 @@ def _charging(point: int, part: Execute) -> Execute:
 def _struct(c: Context, node: ast.StructDef) -> Execute:
     if node.name in c.scope.names:
         c.fail(node.at, f"'{node.name}' has already been declared in this scope")
-    declare_type(c, node)
+    type_names.declare_type(c, node)
     return rooms.nothing if node.variables is None else _declaration(c, node.variables)
 
 
 def _declarator(c: Context, item: ast.Declarator, storage: set[str]) -> Execute:
     if item.type.base == "auto":
         return _auto(c, item)
-    ctype = resolve(c, item.type)
-    const, volatile = top_const(item.type), top_volatile(item.type)
+    ctype = type_names.resolve(c, item.type)
+    const, volatile = type_names.top_const(item.type), type_names.top_volatile(item.type)
     if isinstance(ctype, types.Void):
         c.fail(item.at, f"'{item.name}' cannot be void")
     if isinstance(ctype, types.Struct) and not ctype.size:
@@ -100,7 +96,9 @@ def _declarator(c: Context, item: ast.Declarator, storage: set[str]) -> Execute:
     if item.init is None and (item.dims or isinstance(ctype, types.Array)) and c.constructs(ctype):
         item = replace(item, init=ast.Braces(at=item.at, items=[]))
     if isinstance(ctype, types.Array):  # under a name of its own
-        return _in_memory(c, item, array_type(c, ctype, item.dims, const), const, volatile)
+        return _in_memory(
+            c, item, type_names.array_type(c, ctype, item.dims, const), const, volatile
+        )
     if item.dims:
         return _array(c, item, ctype, const, volatile)
     known = c.class_of(ctype)
@@ -240,7 +238,7 @@ def _array(
             c.fail(item.at, f"the size of '{item.name}' is missing")
         ctype: types.CType = types.Array(element, len(item.init.items), const)
     else:
-        ctype = array_type(c, element, dims, const)
+        ctype = type_names.array_type(c, element, dims, const)
     return _in_memory(c, item, ctype, const, volatile)
 
 
@@ -263,11 +261,8 @@ def _in_memory(
         )
     elif item.init is not None:
         c.fail(item.init.at, f"the array '{item.name}' needs values in braces")
-    slot = c.new_slot()
-    variable = Variable(
-        item.name, ctype, slot, memory=True, const=const, volatile=volatile, thread=True
-    )
-    variable.origin.place(near=True)
+    variable = rooms.own_variable(c, item.name, ctype, True, const)
+    variable.volatile = volatile
     for value in values:
         rooms.first_value(c, variable, value)
     _enter(c, item.name, variable, item.at)
@@ -280,7 +275,7 @@ def shared_variable(
     """A `__shared__` variable: one for each block, however often its function is expanded."""
     if item.init is not None:
         c.fail(item.at, "a __shared__ variable cannot have an initial value")
-    ctype = array_type(c, element, item.dims)
+    ctype = type_names.array_type(c, element, item.dims)
     dynamic = bool(item.dims) and item.dims[0] is None
     if dynamic and "extern" not in storage:
         c.fail(
@@ -293,7 +288,9 @@ def shared_variable(
     _enter(c, item.name, variable, item.at)
     slot, name = variable.slot, item.name
     nbytes = types.size_of(ctype)
-    cell = min((types.size_of(leaf) for leaf, _ in types.leaves(_core(ctype))), default=4)
+    cell = min(
+        (types.size_of(leaf) for leaf, _ in types.leaves(types.element_of(ctype))), default=4
+    )
     key = (0, None) if dynamic else (id(item), ctype)
     if not dynamic and key not in c.shared_seen:
         c.shared_seen.add(key)
@@ -312,12 +309,6 @@ def shared_variable(
         return m
 
     return run
-
-
-def _core(ctype: types.CType) -> types.CType:
-    while isinstance(ctype, types.Array):
-        ctype = ctype.element
-    return ctype
 
 
 STATEMENTS: Mapping[type[ast.Statement], CompileStatement] = {

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from simgpu.cuda_c.compile import conversions
+from simgpu.cuda_c import types
+from simgpu.cuda_c.compile import conversions, record
 from simgpu.cuda_c.compile.braces import listed
 from simgpu.cuda_c.compile.context import Compile, Context
 from simgpu.cuda_c.compile.conversions import value
 from simgpu.cuda_c.compile.operators import common_type, operate, operation
 from simgpu.cuda_c.compile.places import address_of, as_base, member_of, place_of
-from simgpu.cuda_c.compile.record import Choice, Constant, Node, ShortCircuit
 from simgpu.cuda_c.compile.storage import use
 from simgpu.cuda_c.compile.type_names import names_in, resolve
 from simgpu.cuda_c.compile.typed import THIS, Expr, Number
@@ -23,38 +23,24 @@ from simgpu.cuda_c.lockstep.team import Team
 from simgpu.cuda_c.memory import access
 from simgpu.cuda_c.memory.global_region import literal
 from simgpu.cuda_c.syntax import ast
-from simgpu.cuda_c.types import (
-    BOOL,
-    CHAR,
-    NULLPTR,
-    ULONG,
-    Pointer,
-    Scalar,
-    Struct,
-    Void,
-    align_of,
-    promoted,
-    size_of,
-    spelled,
-)
 
 
 def _literal(c: Context, node: ast.Literal, used: bool) -> Expr:
     if node.type is not None:
         return conversions.constant(node.type, node.value, node.at)
-    out = conversions.null(NULLPTR, node.at)
+    out = conversions.null(types.NULLPTR, node.at)
     out.constant = np.int32(0)
-    out.node = Constant(value=out.constant)
+    out.node = record.Constant(value=out.constant)
     return out
 
 
 def _text(c: Context, node: ast.Text, used: bool) -> Expr:
     text = node.value
     return Expr(
-        Pointer(CHAR, True),
+        types.Pointer(types.CHAR, True),
         lambda t, m: literal(t, text),
         node.at,
-        Node(),
+        record.Node(),
         origin=Origin(),
         text=text,
     )
@@ -62,13 +48,15 @@ def _text(c: Context, node: ast.Text, used: bool) -> Expr:
 
 def _sizeof(c: Context, node: ast.SizeOf, used: bool) -> Expr:
     if isinstance(node.operand, ast.Text):
-        return conversions.constant(ULONG, len(node.operand.characters()), node.at)
+        return conversions.constant(types.ULONG, len(node.operand.characters()), node.at)
     if isinstance(node.operand, ast.TypeName):
         ctype = resolve(c, node.operand)
     else:
         with c.recording():  # the record is dropped, because the operand is not computed
             ctype = place_of(c, node.operand).type
-    return conversions.constant(ULONG, align_of(ctype) if node.align else size_of(ctype), node.at)
+    return conversions.constant(
+        types.ULONG, types.align_of(ctype) if node.align else types.size_of(ctype), node.at
+    )
 
 
 def _comma(c: Context, node: ast.Comma, used: bool) -> Expr:
@@ -88,15 +76,19 @@ def _cast(c: Context, node: ast.Cast, used: bool) -> Expr:
     if node.type.reference:
         c.unsupported(node.at, "casts to references are not supported")
     operand = c.expression(node.operand)
-    if isinstance(target, Struct) and not isinstance(operand.type, Struct):
+    if isinstance(target, types.Struct) and not isinstance(operand.type, types.Struct):
         return listed(c, ast.Braces(at=node.at, items=[node.operand], type=node.type), target)
     source = operand.type
-    if node.style == "static_cast" and isinstance(target, Pointer) and isinstance(source, Pointer):
-        void = isinstance(source.target, Void) or isinstance(target.target, Void)
+    if (
+        node.style == "static_cast"
+        and isinstance(target, types.Pointer)
+        and isinstance(source, types.Pointer)
+    ):
+        void = isinstance(source.target, types.Void) or isinstance(target.target, types.Void)
         if not void and source.target != target.target:
             c.fail(
                 node.at,
-                f"static_cast cannot turn '{spelled(source)}' into '{spelled(target)}': "
+                f"static_cast cannot turn '{types.spelled(source)}' into '{types.spelled(target)}': "
                 "use reinterpret_cast",
             )
     out = conversions.convert(c, operand, target, node.at, explicit=True)
@@ -109,7 +101,7 @@ def _unary(c: Context, node: ast.Unary, used: bool) -> Expr:
     if node.op == "&":
         return address_of(c, node)
     operand = c.expression(node.operand)
-    if isinstance(operand.type, Struct):
+    if isinstance(operand.type, types.Struct):
         found = c.rules.overloaded(c, f"operator{node.op}", [operand], node.at)
         if found is not None:
             return use(c, found)
@@ -118,12 +110,18 @@ def _unary(c: Context, node: ast.Unary, used: bool) -> Expr:
     if node.op == "!":
         test = conversions.condition(c, operand)
         out = operation(
-            c, "!", BOOL, BOOL, lambda t, m: np.logical_not(test(t, m)), node.at, [operand]
+            c,
+            "!",
+            types.BOOL,
+            types.BOOL,
+            lambda t, m: np.logical_not(test(t, m)),
+            node.at,
+            [operand],
         )
         return conversions.fold(out, [operand])
-    if not isinstance(operand.type, Scalar):
-        c.fail(node.at, f"operator '{node.op}' needs a number, not '{spelled(operand.type)}'")
-    kind = promoted(operand.type)
+    if not isinstance(operand.type, types.Scalar):
+        c.fail(node.at, f"operator '{node.op}' needs a number, not '{types.spelled(operand.type)}'")
+    kind = types.promoted(operand.type)
     if node.op == "~" and kind.is_float:
         c.fail(node.at, f"operator '~' needs an integer, not '{kind.name}'")
     run = conversions.convert(c, operand, kind, node.at).run
@@ -143,7 +141,7 @@ def _binary(c: Context, node: ast.Binary, used: bool) -> Expr:
         return _short_circuit(c, node)
     left = c.expression(node.left)
     right = c.expression(node.right)
-    if isinstance(left.type, Struct) or isinstance(right.type, Struct):
+    if isinstance(left.type, types.Struct) or isinstance(right.type, types.Struct):
         found = c.rules.overloaded(c, f"operator{node.op}", [left, right], node.at)
         if found is not None:
             return use(c, found)
@@ -157,7 +155,7 @@ def _short_circuit(c: Context, node: ast.Binary) -> Expr:
     with c.detached(node.right.at.line) as piece:
         right = c.expression(node.right)
         rest = conversions.condition(c, right)
-    c.steps.append(ShortCircuit(left.node, piece))
+    c.steps.append(record.ShortCircuit(left.node, piece))
     wants, point = node.op == "&&", piece.point
 
     def run(t: Team, m: Mask) -> Any:
@@ -173,8 +171,8 @@ def _short_circuit(c: Context, node: ast.Binary) -> Expr:
 
     if left.constant is not None and right.constant is not None:
         both = (bool(left.constant), bool(right.constant))
-        return conversions.constant(BOOL, all(both) if wants else any(both), node.at)
-    return value(c, BOOL, run, node.at, [left, right])
+        return conversions.constant(types.BOOL, all(both) if wants else any(both), node.at)
+    return value(c, types.BOOL, run, node.at, [left, right])
 
 
 def _conditional(c: Context, node: ast.Conditional, used: bool) -> Expr:
@@ -190,7 +188,7 @@ def _conditional(c: Context, node: ast.Conditional, used: bool) -> Expr:
         yes = conversions.convert(c, yes, ctype, node.at)
     with c.recording(no_piece.steps):
         no = conversions.convert(c, no, ctype, node.at)
-    c.steps.append(Choice(test.node, (yes_piece, no_piece)))
+    c.steps.append(record.Choice(test.node, (yes_piece, no_piece)))
     if test.constant is not None:
         chosen = yes if test.constant else no
         if chosen.constant is not None:
@@ -221,10 +219,10 @@ def _qualified(c: Context, node: ast.Qualified, used: bool) -> Expr:
     ctype = resolve(c, node.owner)
     found = names_in(c, ctype, node.owner).names.get(node.name)
     this = c.scope.find(THIS)
-    if this is not None and isinstance(ctype, Struct) and ctype.member(node.name) is not None:
+    if this is not None and isinstance(ctype, types.Struct) and ctype.member(node.name) is not None:
         return member_of(c, as_base(c, place_of(c, ast.Name(at=node.at, name=THIS)), ctype), node)
     if not isinstance(found, Number):
-        c.fail(node.at, f"'{spelled(ctype)}' has no constant '{node.name}'")
+        c.fail(node.at, f"'{types.spelled(ctype)}' has no constant '{node.name}'")
     known = found.expr
     return Expr(known.type, known.run, node.at, known.node, constant=known.constant)
 

@@ -52,10 +52,7 @@ def function_address(c: Context, node: Name) -> Expr:
 
 
 def address_as(c: Context, source: CType, target: FunctionPointer, at: Position) -> Expr | None:
-    """The function of type `target` that an overloaded name, or a lambda that captures nothing, has.
-
-    A lambda that does not say what it returns counts as one that fits; its call sees whether it does.
-    """
+    """Find the function of a type that has an overloaded name, or that a lambda without captures is."""
     known = c.class_of(source)
     if known is not None:
         functions = [f for f in known.methods.get("operator()", []) if f.static]

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 from simgpu.cuda_c.compile.typed import TypeBinding
 from simgpu.cuda_c.compile.waiting_kernels import call_of, counts_none
 from simgpu.cuda_c.syntax import ast
+from simgpu.cuda_c.syntax.names import grown
 from simgpu.cuda_c.text.source import Position
 from simgpu.cuda_c.types import INT, CType, Void
 from simgpu.errors import KernelCompileError
@@ -25,17 +26,14 @@ if TYPE_CHECKING:
 
 def waiting_functions(functions: dict[str, list[ast.Function]]) -> set[str]:
     """Names of functions in which threads may wait: by a loop without a counter, or by meeting others."""
-    found: set[str] = set()
-    grown = True
-    while grown:
-        before = len(found)
-        found |= {
+    return grown(
+        set(),
+        lambda found: {
             name
             for name, several in functions.items()
             if any(_waits(item, found) for f in several for item in ast.parts_of(f.body))
-        }
-        grown = len(found) > before
-    return found
+        },
+    )
 
 
 def _waits(item: ast.Node, found: set[str]) -> bool:
@@ -45,10 +43,7 @@ def _waits(item: ast.Node, found: set[str]) -> bool:
 
 
 def hoisted(c: Context, node: ast.Statement) -> Iterator[ast.Statement]:
-    """A statement as several, in each of which a call that may wait is all, or all that a variable gets.
-
-    Each is to be compiled before the next one is asked for, which may name what it has declared.
-    """
+    """Split a statement, one by one, so that a call that may wait is a statement or gives a variable."""
     if isinstance(node, ast.Declaration) and len(node.items) > 1:
         for item in node.items:
             yield from hoisted(c, replace(node, items=[item]))

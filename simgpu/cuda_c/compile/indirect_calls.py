@@ -107,8 +107,6 @@ def call_by_address(c: Context, node: Call, address: Expr) -> Expr:
 def _expanded(c: Context, target: Target, node: Call, arguments: list[Expr]) -> Expr:
     result = expand(c, target.function, target.names, node, arguments)
     if target.function.returns.base == "auto" and result.type != target.type.returns:
-        c.fail(
-            target.function.at,
-            f"this returns a '{spelled(result.type)}', and is used as a '{spelled(target.type)}'",
-        )
+        text = f"this returns a '{spelled(result.type)}', and is used as a '{spelled(target.type)}'"
+        c.fail(target.function.at, text)
     return result

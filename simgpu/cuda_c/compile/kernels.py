@@ -26,7 +26,7 @@ class Code:
     """A kernel as closures, with what they need to run."""
 
     parameters: list[Variable]  # what the arguments of a launch are bound to, in order
-    # What each batch of blocks does first: variables of the file, parameters that have an address.
+    # Each batch of blocks begins with these: variables of the file, parameters that have an address.
     entry: list[Execute]
     body: Execute  # the kernel itself
     # `slots` and `exits`: how many variables and ways out a batch keeps track of.
@@ -35,19 +35,16 @@ class Code:
     sites: list[Site]  # the loads and stores that are counted
     shared_bytes: int  # static shared memory of a block
     watches: bool  # whether it has a loop that may spin
-    # Whether it stores, loads or computes addresses, so that it may reach more than its arguments.
+    # It stores, loads or computes addresses, so that it may reach more than its arguments.
     follows: bool
-    # Whether its blocks meet at a barrier of the grid, so that all of them must fit on the device.
+    # Its blocks meet at a barrier of the grid, so that all of them must fit on the device.
     cooperative: bool
 
 
 def compile_kernel(
     c: Context, function: Function, scope: Scope, shared: list[tuple[Declarator, set[str]]]
 ) -> tuple[Code, Record]:
-    """Compile a kernel, or an instance of one, in whose `scope` its template's parameters are known.
-
-    `shared` are the `__shared__` variables of the file. The record is for the walk over its costs.
-    """
+    """Compile a kernel, in whose `scope` its template is known; `shared` are the file's shared variables."""
     if function.refusal is not None:
         raise function.refusal
     entry = [
@@ -59,9 +56,8 @@ def compile_kernel(
     c.frame.namespace = function.namespace
     parameters = [_parameter(c, param, entry) for param in function.params]
     if function.body is None:
-        c.fail(
-            function.at, f"the kernel '{function.name}' is declared, and has no body in this file"
-        )
+        text = f"the kernel '{function.name}' is declared, and has no body in this file"
+        c.fail(function.at, text)
     members = {
         field.name
         for struct in c.classes

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from simgpu.cuda_c.compile import waiting_kernels
+from simgpu.cuda_c.compile import typed, waiting_kernels
 from simgpu.cuda_c.compile.context import CompileStatement, Context
 from simgpu.cuda_c.compile.counted_loops import Counter, counted
 from simgpu.cuda_c.compile.places import place_of
 from simgpu.cuda_c.compile.record import Loop, Node
 from simgpu.cuda_c.compile.statements import block_of, tested
-from simgpu.cuda_c.compile.summing_loops import side_by_side, summed
-from simgpu.cuda_c.compile.typed import Alias, Evaluate, Execute, Number, RegisterPlace
+from simgpu.cuda_c.compile.summing_loops import Sum, side_by_side, summed
 from simgpu.cuda_c.compile.variables import Variable
 from simgpu.cuda_c.lockstep.masks import Mask, join, split
 from simgpu.cuda_c.lockstep.team import Team
@@ -29,13 +28,13 @@ from simgpu.cuda_c.syntax.names import assigned_names
 from simgpu.cuda_c.types import INT, Array, Scalar, spelled
 
 
-def _for(c: Context, node: ast.For) -> Execute:
+def _for(c: Context, node: ast.For) -> typed.Execute:
     with c.scoped():
         init = c.statement(node.init) if node.init is not None else None
         return _turns(c, node, init)
 
 
-def _range_for(c: Context, node: ast.RangeFor) -> Execute:
+def _range_for(c: Context, node: ast.RangeFor) -> typed.Execute:
     """`for (item : array)`, as a loop over the indices."""
     with c.recording():  # the record is dropped, because nothing of this is computed
         array = place_of(c, node.array).type
@@ -60,13 +59,13 @@ def _range_for(c: Context, node: ast.RangeFor) -> Execute:
     )
 
 
-def _turns(c: Context, node: ast.For, init: Execute | None) -> Execute:
+def _turns(c: Context, node: ast.For, init: typed.Execute | None) -> typed.Execute:
     counter = None
     if isinstance(node.init, ast.Declaration) and len(node.init.items) == 1:
         counter = _variable(c, node.init.items[0].name)
     names = sorted(assigned_names([node.test, node.step, node.body]))
     changed = [_variable(c, n) for n in names]  # a reference has a name of its own
-    test: Evaluate | None = None
+    test: typed.Evaluate | None = None
     condition: Node | None = None
     test_at = node.at if node.test is None else node.test.at
     with c.detached(test_at.line) as test_piece:
@@ -92,7 +91,7 @@ def _turns(c: Context, node: ast.For, init: Execute | None) -> Execute:
     quick = None
     if added is not None and len(added) == 1 and added[0] is not None:
         quick = added[0], first
-    step: Evaluate | None = None
+    step: typed.Evaluate | None = None
     with c.detached(node.at.line) as step_piece:
         if node.step is not None:
             c.waits = False  # because nobody can go on in the middle of it
@@ -116,37 +115,14 @@ def _turns(c: Context, node: ast.For, init: Execute | None) -> Execute:
         )
     )
     together = None
-    if counter_of is not None and test is not None and step is not None:
-        counts = Counter(counter_of, test, step)
+    if counter_of is not None and test is not None and step is not None and c.exits == exits:
         points = test_piece.point, step_piece.point
-        found = [_variable(c, name) for name in sums or []]
-        targets = [
-            v for v in found if v is not None and not v.memory and isinstance(v.type, Scalar)
-        ]
-        # A sum may be read under another name, by a reference.
-        values = [part.value for part in ast.parts_of(node.body) if isinstance(part, ast.Assign)]
-        read = _read(c, [node.test, node.step, *values])
-        apart = read is not None and not set(targets) & set(read)
-        if targets and len(targets) == len(found) and c.exits == exits and apart:
-            together = side_by_side(counts, targets, body, points, quick)
-    watched: list[int] = []
-    patience: list[int] = []
-    often = 0
-    if waiting_kernels.counts_none(node):
-        decide = waiting_kernels.decisive_names(node)
-        decisive = [
-            v
-            for name, v in zip(names, changed, strict=True)
-            if v is not None and not v.memory and name in decide
-        ]
-        counters = waiting_kernels.patience_names(node)
-        patience = [
-            v.slot
-            for v in decisive
-            if v.name in counters and isinstance(v.type, Scalar) and v.type.is_integer
-        ]
-        watched = [v.slot for v in decisive if v.slot not in patience]
-        c.spins, often = True, 1 if waits else _SELDOM
+        counts = Counter(counter_of, test, step)
+        together = _together(c, node, counts, sums or [], body, points, quick)
+    spins = waiting_kernels.counts_none(node)
+    watched, patience = _watched(node, names, changed) if spins else ([], [])
+    often = 0 if not spins else 1 if waits else _SELDOM
+    c.spins |= spins
     spot = head if waits else NOWHERE if c.may_wait else ENDLESS
     at, after = node.at, node.after
     test_point, step_point = test_piece.point, step_piece.point
@@ -216,6 +192,40 @@ def _turns(c: Context, node: ast.For, init: Execute | None) -> Execute:
     return run
 
 
+def _together(
+    c: Context,
+    node: ast.For,
+    counts: Counter,
+    sums: list[str],
+    body: typed.Execute,
+    points: tuple[int, int],
+    quick: tuple[Sum, int] | None,
+) -> Callable[[Team, Mask], None] | None:
+    """Make the function that runs turns of a summing loop side by side, if the loop is one."""
+    found = [_variable(c, name) for name in sums]
+    targets = [v for v in found if v is not None and not v.memory and isinstance(v.type, Scalar)]
+    # A sum may be read under another name, by a reference.
+    values = [part.value for part in ast.parts_of(node.body) if isinstance(part, ast.Assign)]
+    read = _read(c, [node.test, node.step, *values])
+    if not targets or len(targets) != len(found) or read is None or set(targets) & set(read):
+        return None
+    return side_by_side(counts, targets, body, points, quick)
+
+
+def _watched(
+    node: ast.For, names: list[str], changed: list[Variable | None]
+) -> tuple[list[int], list[int]]:
+    """Slots of the variables that decide whether a loop spins, and of those that count its patience."""
+    decide, counters = waiting_kernels.decisive_names(node), waiting_kernels.patience_names(node)
+    watched: list[int] = []
+    patience: list[int] = []
+    for name, v in zip(names, changed, strict=True):
+        if v is not None and not v.memory and name in decide:
+            counting = isinstance(v.type, Scalar) and v.type.is_integer and v.name in counters
+            (patience if counting else watched).append(v.slot)
+    return watched, patience
+
+
 def _counter(c: Context, node: ast.For, sums: bool) -> Variable | None:
     """The counter of a loop, if it is in a register and its body, which may only sum up, leaves it alone."""
     name = counted(node)
@@ -232,14 +242,14 @@ def _read(c: Context, nodes: object) -> list[Variable] | None:
         variable = _variable(c, name)
         if variable is not None:
             found.append(variable)
-        elif not isinstance(c.scope.find(name), Number | None):
+        elif not isinstance(c.scope.find(name), typed.Number | None):
             return None
     return found
 
 
 def _variable(c: Context, name: str) -> Variable | None:
     binding = c.scope.find(name)
-    if isinstance(binding, Alias) and isinstance(binding.expr.place, RegisterPlace):
+    if isinstance(binding, typed.Alias) and isinstance(binding.expr.place, typed.RegisterPlace):
         return binding.expr.place.variable
     return binding if isinstance(binding, Variable) else None
 

@@ -13,10 +13,9 @@ from simgpu.cuda_c.compile.conversions import value
 from simgpu.cuda_c.compile.overloads import choose, conversion
 from simgpu.cuda_c.compile.places import as_base
 from simgpu.cuda_c.compile.record import Declare
-from simgpu.cuda_c.compile.rooms import local_memory, zero_of
+from simgpu.cuda_c.compile.rooms import local_memory, own_variable, zero_of
 from simgpu.cuda_c.compile.storage import put, read_variable, use
 from simgpu.cuda_c.compile.typed import THIS, Alias, Class, Expr, Scope
-from simgpu.cuda_c.compile.variables import Variable
 from simgpu.cuda_c.lockstep.masks import Mask
 from simgpu.cuda_c.lockstep.team import Team
 from simgpu.cuda_c.syntax import ast
@@ -49,18 +48,14 @@ def become(c: Context, expr: Expr, target: CType | None, at: Position) -> Expr |
 def construct(
     c: Context, known: Class, arguments: list[Expr], at: Position, target: Expr | None = None
 ) -> Expr:
-    """Make a struct by its constructor, or from values for its members.
-
-    Without a `target` it gets a place of its own, and is the value; else it is made there.
-    """
+    """Make a struct by its constructor or from its members, in `target` or in a place of its own."""
     if target is not None:
         return _made(c, known, arguments, at, target)
-    variable = Variable(known.type.name, known.type, c.new_slot())
-    variable.memory = variable.thread = c.lives_in_memory(known.type)
+    in_memory = c.lives_in_memory(known.type)
+    variable = own_variable(c, known.type.name, known.type, in_memory)
     c.steps.append(Declare(variable))
-    if variable.memory:
-        variable.origin.place(near=True)
-        # What a constructor leaves out may be copied all the same, with whatever is in it.
+    if in_memory:
+        # A member that a constructor leaves out may still be copied, with whatever is in it.
         with c.recording():  # the record is dropped, since a GPU does nothing of this
             begin = local_memory(c, variable, zeros(known.type, at), at)
     else:

@@ -4,21 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from simgpu.cuda_c import types
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.templates import bind_template, specialised
 from simgpu.cuda_c.compile.type_names import param_type, resolve
 from simgpu.cuda_c.compile.typed import Class, Expr, Scope
 from simgpu.cuda_c.syntax import ast
-from simgpu.cuda_c.types import (
-    BOOL,
-    Array,
-    CType,
-    FunctionPointer,
-    Pointer,
-    Scalar,
-    Struct,
-    promoted,
-)
 from simgpu.errors import KernelCompileError
 
 _IMPOSSIBLE = 1_000_000  # for arguments that do not fit at all
@@ -28,7 +19,7 @@ def choose(
     c: Context,
     node: ast.Call,
     functions: Sequence[ast.Function],
-    types: list[CType],
+    kinds: list[types.CType],
     known: Class | None = None,
     this: Expr | None = None,
 ) -> tuple[ast.Function, Scope] | None:
@@ -44,16 +35,16 @@ def choose(
     constant = this is not None and this.place is not None and this.place.const
     for function in bodies:
         least = sum(p.default is None for p in function.params)
-        if not least <= len(types) <= len(function.params):
+        if not least <= len(kinds) <= len(function.params):
             continue
         if function.template is not None and not function.template.params:
             continue  # found by way of its template
         try:
-            names = bind_template(c, function, types, node.templates, node.at, outer)
+            names = bind_template(c, function, kinds, node.templates, node.at, outer)
             if names is None:
                 continue
             with c.seen_from(names):
-                score = _score(c, function, types)
+                score = _score(c, function, kinds)
                 if function.returns.nested:  # such as enable_if<...>::type, if there is one
                     resolve(c, function.returns)
         except KernelCompileError:
@@ -70,7 +61,7 @@ def choose(
         return None
     best = min(rank for rank, _, _ in fitting)
     chosen = [(f, n) for rank, f, n in fitting if rank == best]
-    # What has its body further on is declared before that, too.
+    # A function whose body comes later is also in the list as a declaration.
     further_on = {len(f.params) for f, _ in chosen if f.body is not None}
     chosen = [(f, n) for f, n in chosen if f.body is not None or len(f.params) not in further_on]
     if len(chosen) > 1:
@@ -82,50 +73,54 @@ def choose(
     return function, names
 
 
-def _score(c: Context, function: ast.Function, types: list[CType]) -> int:
+def _score(c: Context, function: ast.Function, kinds: list[types.CType]) -> int:
     """How far the arguments are from the parameters."""
     score = 0
-    for param, given in zip(function.params, types, strict=False):
+    for param, given in zip(function.params, kinds, strict=False):
         target, source = param_type(c, param), given
-        if isinstance(source, Array):
-            source = Pointer(source.element, source.const, source.volatile)
+        if isinstance(source, types.Array):
+            source = types.Pointer(source.element, source.const, source.volatile)
         if source == target:
             continue
-        if isinstance(target, FunctionPointer):
+        if isinstance(target, types.FunctionPointer):
             found = c.rules.address_as(c, source, target, function.at)
-            score += _IMPOSSIBLE if found is None else 50 if isinstance(source, Struct) else 0
+            score += _IMPOSSIBLE if found is None else 50 if isinstance(source, types.Struct) else 0
             continue
-        if isinstance(source, FunctionPointer):
+        if isinstance(source, types.FunctionPointer):
             score += _IMPOSSIBLE
             continue
         if c.derives(source, target):
             score += 5
-        elif isinstance(source, Struct) or isinstance(target, Struct):
+        elif isinstance(source, types.Struct) or isinstance(target, types.Struct):
             score += 50 if _converts(c, source, target) else _IMPOSSIBLE
-        elif isinstance(source, Scalar) and isinstance(target, Scalar):
-            score += 1 if promoted(source) == target else 10
-        elif isinstance(source, Pointer) and isinstance(target, Pointer):
+        elif isinstance(source, types.Scalar) and isinstance(target, types.Scalar):
+            score += 1 if types.promoted(source) == target else 10
+        elif isinstance(source, types.Pointer) and isinstance(target, types.Pointer):
             score += 1 if source.target == target.target else 100
         else:
             score += 100
     return score
 
 
-def _converts(c: Context, source: CType, target: CType) -> bool:
+def _converts(c: Context, source: types.CType, target: types.CType) -> bool:
     """Tell whether a struct is converted from or to another type without a cast."""
     into = c.class_of(target)
     made = into is not None and any(
         len(f.params) >= 1 and sum(p.default is None for p in f.params) <= 1
         for f in into.constructors
     )
-    vector = isinstance(target, Struct) and target.name == "dim3" and isinstance(source, Scalar)
+    vector = (
+        isinstance(target, types.Struct)
+        and target.name == "dim3"
+        and isinstance(source, types.Scalar)
+    )
     return made or vector or conversion(c, source, target) is not None
 
 
-def conversion(c: Context, source: CType, target: CType | None) -> str | None:
+def conversion(c: Context, source: types.CType, target: types.CType | None) -> str | None:
     """The function by which a struct becomes something else; any number, if it is not said what."""
     numbers: list[str] = []
-    hidden: list[CType] = []  # what a more derived struct converts to, too
+    hidden: list[types.CType] = []  # what a more derived struct converts to, too
     known = c.class_of(source)
     while known is not None:
         for name, (function, *_) in known.methods.items():
@@ -138,8 +133,10 @@ def conversion(c: Context, source: CType, target: CType | None) -> str | None:
             if made in hidden:
                 continue
             hidden.append(made)
-            if isinstance(made, Scalar) and made is not BOOL:  # a truth is mostly an explicit one
+            if (
+                isinstance(made, types.Scalar) and made is not types.BOOL
+            ):  # a truth is mostly an explicit one
                 numbers.append(name)
         known = known.base
-    scalar = target is None or isinstance(target, Scalar)
+    scalar = target is None or isinstance(target, types.Scalar)
     return numbers[0] if scalar and len(numbers) == 1 else None

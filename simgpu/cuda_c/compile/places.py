@@ -22,16 +22,7 @@ from simgpu.cuda_c.lockstep.values import varies
 from simgpu.cuda_c.memory.faults import report_row
 from simgpu.cuda_c.memory.pointers import Ptr
 from simgpu.cuda_c.memory.regions import inside
-from simgpu.cuda_c.syntax.ast import (
-    Call,
-    Conditional,
-    Expression,
-    Index,
-    Member,
-    Name,
-    Qualified,
-    Unary,
-)
+from simgpu.cuda_c.syntax import ast
 from simgpu.cuda_c.text.source import Position
 
 _BUILTIN_VARIABLES = {
@@ -42,46 +33,48 @@ _BUILTIN_VARIABLES = {
 }
 
 
-def place_of(c: Context, node: Expression) -> typed.Expr:
+def place_of(c: Context, node: ast.Expression) -> typed.Expr:
     """An expression whose value is not wanted yet, only where it is: nothing is loaded."""
-    if isinstance(node, Name):
+    if isinstance(node, ast.Name):
         return _name(c, node)
-    if isinstance(node, Member):
+    if isinstance(node, ast.Member):
         return _member(c, node)
-    if isinstance(node, Index):
+    if isinstance(node, ast.Index):
         return _index(c, node)
-    if isinstance(node, Unary) and node.op == "*":
+    if isinstance(node, ast.Unary) and node.op == "*":
         return _dereference(c, node)
-    if isinstance(node, Call):
+    if isinstance(node, ast.Call):
         return c.rules.call(c, node)
-    if isinstance(node, Conditional):
+    if isinstance(node, ast.Conditional):
         return _either(c, node)
     return c.expression(node)
 
 
-def _either(c: Context, node: Conditional) -> typed.Expr:
+def _either(c: Context, node: ast.Conditional) -> typed.Expr:
     """`test ? a : b`, by which one of the two may be changed."""
     with c.recording():  # the record is dropped, because this only asks where the sides are
         yes, no = (place_of(c, side) for side in (node.yes, node.no))
     same = yes.type == no.type and isinstance(yes.type, types.Struct | types.Scalar)
     memory = isinstance(yes.place, typed.MemoryPlace) and isinstance(no.place, typed.MemoryPlace)
     if same and memory and isinstance(yes.type, types.Struct):
-        addresses = (Unary(at=side.at, op="&", operand=side) for side in (node.yes, node.no))
-        pointer = Conditional(at=node.at, test=node.test, yes=next(addresses), no=next(addresses))
-        return place_of(c, Unary(at=node.at, op="*", operand=pointer))
+        addresses = (ast.Unary(at=side.at, op="&", operand=side) for side in (node.yes, node.no))
+        pointer = ast.Conditional(
+            at=node.at, test=node.test, yes=next(addresses), no=next(addresses)
+        )
+        return place_of(c, ast.Unary(at=node.at, op="*", operand=pointer))
     out = c.expression(node)
     out.lost = same and yes.place is not None and no.place is not None
     return out
 
 
-def _value(c: Context, node: Expression, used: bool) -> typed.Expr:
+def _value(c: Context, node: ast.Expression, used: bool) -> typed.Expr:
     return storage.use(c, place_of(c, node))
 
 
 # -- names
 
 
-def _name(c: Context, node: Name) -> typed.Expr:
+def _name(c: Context, node: ast.Name) -> typed.Expr:
     found = c.scope.find(node.name)
     if isinstance(found, Variable):
         return storage.read_variable(c, found, node.at)
@@ -93,7 +86,9 @@ def _name(c: Context, node: Name) -> typed.Expr:
     if isinstance(found, typed.Shorthand):
         return place_of(c, found.node)
     if node.name == "this" and c.scope.find(typed.THIS) is not None:
-        return address_of(c, Unary(at=node.at, op="&", operand=Name(at=node.at, name=typed.THIS)))
+        return address_of(
+            c, ast.Unary(at=node.at, op="&", operand=ast.Name(at=node.at, name=typed.THIS))
+        )
     if isinstance(found, typed.Refused):
         raise found.error
     if found is not None:
@@ -110,14 +105,12 @@ def _name(c: Context, node: Name) -> typed.Expr:
     if node.name in c.functions:
         return function_address(c, node)
     if builtins.find(node.name) is not None:
-        c.unsupported(
-            node.at,
-            f"the address of '{node.name}', which is built in: take [](float a) {{ return {node.name}(a); }}",
-        )
+        instead = f"take [](float a) {{ return {node.name}(a); }}"
+        c.unsupported(node.at, f"the address of '{node.name}', which is built in: {instead}")
     _unknown(c, node)
 
 
-def _unknown(c: Context, node: Name) -> NoReturn:
+def _unknown(c: Context, node: ast.Name) -> NoReturn:
     name = node.name
     close = _closest(name, c.scope.visible() | set(_BUILTIN_VARIABLES))
     hint = f" (did you mean '{close}'?)" if close else c.elsewhere(name)
@@ -135,14 +128,14 @@ def _closest(name: str, names: set[str]) -> str | None:
 # -- members
 
 
-def _member(c: Context, node: Member) -> typed.Expr:
-    name = node.base.name if isinstance(node.base, Name) else ""
+def _member(c: Context, node: ast.Member) -> typed.Expr:
+    name = node.base.name if isinstance(node.base, ast.Name) else ""
     if name in _BUILTIN_VARIABLES and c.scope.find(name) is None:
         return _builtin_member(c, node, name)
     return member_of(c, place_of(c, node.base), node)
 
 
-def member_of(c: Context, base: typed.Expr, node: Member | Qualified) -> typed.Expr:
+def member_of(c: Context, base: typed.Expr, node: ast.Member | ast.Qualified) -> typed.Expr:
     """`base.name`."""
     if not isinstance(base.type, types.Struct):
         hint = ""
@@ -202,7 +195,7 @@ def _part(c: Context, base: typed.Expr, field: types.Field, at: Position) -> typ
     return out
 
 
-def _builtin_member(c: Context, node: Member, name: str) -> typed.Expr:
+def _builtin_member(c: Context, node: ast.Member, name: str) -> typed.Expr:
     axis = {"x": 0, "y": 1, "z": 2}.get(node.name)
     if axis is None:
         c.fail(node.at, f"'{name}' has no member '{node.name}'; it has x, y, z")
@@ -221,7 +214,7 @@ def _builtin_member(c: Context, node: Member, name: str) -> typed.Expr:
 # -- indices, dereferences, addresses
 
 
-def _index(c: Context, node: Index) -> typed.Expr:
+def _index(c: Context, node: ast.Index) -> typed.Expr:
     base = place_of(c, node.base)
     if isinstance(base.type, types.Struct):
         found = c.rules.overloaded(c, "operator[]", [base, place_of(c, node.index)], node.at)
@@ -231,16 +224,14 @@ def _index(c: Context, node: Index) -> typed.Expr:
         with c.recording():  # the record is dropped, because this only asks for the type
             flipped = place_of(c, node.index).type
         if isinstance(flipped, (types.Pointer, types.Array)):
-            return _index(c, Index(at=node.at, base=node.index, index=node.base))
+            return _index(c, ast.Index(at=node.at, base=node.index, index=node.base))
     if not isinstance(base.type, (types.Pointer, types.Array)):
-        c.fail(
-            node.at,
-            f"a value of type '{types.spelled(base.type)}' cannot be indexed: it is no array",
-        )
+        text = f"a value of type '{types.spelled(base.type)}' cannot be indexed: it is no array"
+        c.fail(node.at, text)
     if isinstance(base.type, types.Pointer):
         storage.use(c, base)
     index = index_value(c, c.expression(node.index), node.index.at)
-    return _element(c, base, base.type, index, node.at, not isinstance(node.base, Name))
+    return _element(c, base, base.type, index, node.at, not isinstance(node.base, ast.Name))
 
 
 def index_value(c: Context, index: typed.Expr, at: Position) -> typed.Expr:
@@ -322,11 +313,11 @@ def _row(
     return checked
 
 
-def _dereference(c: Context, node: Unary) -> typed.Expr:
-    if isinstance(node.operand, Name) and node.operand.name == "this":
+def _dereference(c: Context, node: ast.Unary) -> typed.Expr:
+    if isinstance(node.operand, ast.Name) and node.operand.name == "this":
         this = c.scope.find(typed.THIS)
         if this is not None:
-            return _name(c, Name(at=node.at, name=typed.THIS))
+            return _name(c, ast.Name(at=node.at, name=typed.THIS))
     base = decay(c.expression(node.operand))
     if isinstance(base.type, types.FunctionPointer):
         return base  # what it leads to is a function, whose value is its address again
@@ -343,7 +334,7 @@ def _dereference(c: Context, node: Unary) -> typed.Expr:
     return storage.read_memory(c, place, base.type.target, node.at)
 
 
-def address_of(c: Context, node: Unary) -> typed.Expr:
+def address_of(c: Context, node: ast.Unary) -> typed.Expr:
     """`&place`."""
     base = place_of(c, node.operand)
     place = base.place
@@ -358,4 +349,8 @@ def address_of(c: Context, node: Unary) -> typed.Expr:
     return typed.Expr(ctype, place.pointer, node.at, address, origin=place.origin)
 
 
-EXPRESSIONS: Mapping[type[Expression], Compile] = {Name: _value, Member: _value, Index: _value}
+EXPRESSIONS: Mapping[type[ast.Expression], Compile] = {
+    ast.Name: _value,
+    ast.Member: _value,
+    ast.Index: _value,
+}

@@ -22,10 +22,7 @@ from simgpu.cuda_c.types import CType, Scalar
 
 
 class Price(NamedTuple):
-    """The price of a built-in function for a warp: instructions, and operations by each lane.
-
-    `issued` is the number of instructions that a compiler makes of it, if `Counts` has another number.
-    """
+    """The price of a function for a warp; `issued` as a compiler makes it, if not as `Counts` has it."""
 
     instructions: int = 1
     flops: int = 0
@@ -79,10 +76,7 @@ class Address(Node):
 
 @dataclass(eq=False, kw_only=True)
 class Element(Node):
-    """The address of an element: parts are the base and the index.
-
-    `array` if the base is an array in its place, not a pointer into one.
-    """
+    """The address of an element: base and index; `array` if the base is an array in its place."""
 
     array: bool
     volatile: bool
@@ -90,10 +84,7 @@ class Element(Node):
 
 @dataclass(eq=False)
 class Followed(Node):
-    """A value that may be another at any time, such as what a pointer leads to.
-
-    `known` if its parts have been waited for before, as the place behind a reference has.
-    """
+    """A value that may be another at any time; `known` if its parts were waited for, as for a reference."""
 
     known: bool = False
 

@@ -35,6 +35,16 @@ def zero_of(ctype: types.CType) -> Any:
     return [zero_of(leaf) for leaf, _ in types.leaves(ctype)]
 
 
+def own_variable(
+    c: Context, name: str, ctype: types.CType, memory: bool, const: bool = False
+) -> Variable:
+    """A variable that each thread has of its own, in memory or in registers."""
+    variable = Variable(name, ctype, c.new_slot(), memory=memory, const=const, thread=memory)
+    if memory:
+        variable.origin.place(near=True)
+    return variable
+
+
 def local_memory(c: Context, variable: Variable, values: list[Expr], at: Position) -> Execute:
     """Make room for a variable of each thread, and fill it."""
     slot, name, ctype = variable.slot, variable.name, variable.type
@@ -90,10 +100,7 @@ def bind_reference(
     if place is None or target.type != ctype:
         if const and isinstance(target.type, (types.Scalar, types.Struct)):
             new = convert(c, use(c, target), ctype, at)
-            variable = Variable(name, ctype, c.new_slot(), const=True)
-            variable.memory = variable.thread = c.lives_in_memory(ctype)
-            if variable.memory:
-                variable.origin.place(near=True)
+            variable = own_variable(c, name, ctype, c.lives_in_memory(ctype), const=True)
             first_value(c, variable, new)
             return variable, parameter_entry(c, variable, new)
         if place is None and target.lost:

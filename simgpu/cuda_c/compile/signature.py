@@ -15,7 +15,6 @@ from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.rules import RULES
 from simgpu.cuda_c.compile.templates import template_defaults
 from simgpu.cuda_c.syntax import ast
-from simgpu.cuda_c.syntax.ast import Declaration, Function, StructDef, Unit
 from simgpu.cuda_c.syntax.expressions import ExpressionParser
 from simgpu.cuda_c.syntax.parser import parse
 from simgpu.cuda_c.text.lexer import tokenise
@@ -34,7 +33,7 @@ class Parameter:
     name: str  # as in the source
     ctype: str  # of the number, or of what the pointer points to: "float", "unsigned int", "float4"
     pointer: bool  # whether it is a pointer
-    # Whether it points to what is const, so that the kernel only reads it.
+    # A pointer to something const, which the kernel only reads.
     const: bool
     # NumPy's type of one element; None for a struct. A vector such as float4 has that of its components.
     dtype: np.dtype[Any] | None
@@ -102,7 +101,7 @@ def record_dtype(ctype: CType) -> np.dtype[Any] | None:
 
 
 def signature_of(
-    source: Source, function: Function, c: Context, name: str, variables: tuple[Global, ...]
+    source: Source, function: ast.Function, c: Context, name: str, variables: tuple[Global, ...]
 ) -> Signature:
     """Signature of a kernel whose types mean something in the scope of `c`."""
     if function.refusal is not None:
@@ -130,12 +129,9 @@ def _dtype(ctype: CType) -> np.dtype[Any] | None:
 
 
 def instance_of(
-    source: Source, functions: Mapping[str, list[Function]], c: Context, name: str
-) -> tuple[Function, typed.Scope, str]:
-    """The kernel that a name expression means, the scope of its template, and its proper name.
-
-    Raises `KernelCompileError` if there is none.
-    """
+    source: Source, functions: Mapping[str, list[ast.Function]], c: Context, name: str
+) -> tuple[ast.Function, typed.Scope, str]:
+    """Find the kernel that a name expression means, the scope of its template, and its proper name."""
     stem, _, rest = name.partition("<")
     stem = stem.strip()
     kernels = [f for f in functions.get(stem, []) if f.kernel]
@@ -180,7 +176,7 @@ def instance_of(
     return function, scope, f"{stem}<{type_names.spelled_arguments(c, arguments)}>"
 
 
-def _told_apart(source: Source, kernels: list[Function], stem: str, rest: str) -> Function:
+def _told_apart(source: Source, kernels: list[ast.Function], stem: str, rest: str) -> ast.Function:
     """The one of several kernels of a name that is a template, or is none, as the name says."""
     fitting = [f for f in kernels if (f.template is not None) == bool(rest)]
     if len(fitting) != 1:
@@ -192,7 +188,7 @@ def _told_apart(source: Source, kernels: list[Function], stem: str, rest: str) -
     return fitting[0]
 
 
-def _no_kernel(source: Source, functions: Mapping[str, list[Function]], name: str) -> NoReturn:
+def _no_kernel(source: Source, functions: Mapping[str, list[ast.Function]], name: str) -> NoReturn:
     kernels = sorted(n for n, fs in functions.items() if any(f.kernel for f in fs))
     have = ", ".join(kernels) if kernels else "none"
     near = get_close_matches(name, kernels, 1, 0.6)
@@ -205,17 +201,17 @@ def _no_kernel(source: Source, functions: Mapping[str, list[Function]], name: st
     )
 
 
-def _declare_types(unit: Unit, c: Context, scope: typed.Scope) -> tuple[Global, ...]:
+def _declare_types(unit: ast.Unit, c: Context, scope: typed.Scope) -> tuple[Global, ...]:
     """Enter the types and plain constants of a file, as far as they can be understood; its variables."""
     variables: list[Global | None] = []
     for node in unit.order:
         try:
             if isinstance(node, ast.Refused):
                 scope.names[node.name] = typed.Refused(node.error)
-            elif isinstance(node, StructDef):
+            elif isinstance(node, ast.StructDef):
                 type_names.declare_type(c, node)
-            given = node.variables if isinstance(node, StructDef) else node
-            if isinstance(given, Declaration):
+            given = node.variables if isinstance(node, ast.StructDef) else node
+            if isinstance(given, ast.Declaration):
                 for item in given.items:
                     if "typedef" in given.storage:
                         whole = type_names.array_type(
@@ -251,7 +247,7 @@ def read_signature(source: str, name: str) -> Signature:
     text = Source(source)
     prepared = preprocess(text)
     unit = parse(text, prepared, heads_only=True)
-    functions: dict[str, list[Function]] = {}
+    functions: dict[str, list[ast.Function]] = {}
     for function in unit.functions:
         functions.setdefault(function.name, []).append(function)
     scope = typed.Scope()

@@ -262,10 +262,7 @@ def _return(c: Context, node: ast.Return) -> Execute:
 
 
 def _referred(c: Context, node: ast.Expression, wanted: CType) -> Expr:
-    """Compile the result of a function that returns a reference: the address of a place in memory.
-
-    A variable in registers has no address, so its value is returned, and nobody can assign to that.
-    """
+    """Compile the address that a reference returns; the value, if it refers to a variable in registers."""
     if isinstance(node, ast.Conditional):
         with c.recording():  # the record is dropped, because this only asks where the sides are
             sides = [place_of(c, side).place for side in (node.yes, node.no)]

@@ -153,10 +153,7 @@ def has_pointer(ctype: types.CType) -> bool:
 
 
 def writable(c: Context, expr: Expr, at: Position) -> Place:
-    """The place of an expression that is about to be assigned to.
-
-    Raises `KernelCompileError` if it has none, or is const.
-    """
+    """Return the place that an expression is assigned to, or refuse one without a place, or const."""
     place = expr.place
     if expr.lost:
         c.unsupported(at, LOST)
@@ -276,10 +273,7 @@ def _united(t: Team, m: Mask, slot: int, defined: Any) -> Any:
 def require_defined(
     t: Team, lanes: Any, variable: Variable, at: Position, first: int = 0, count: int | None = None
 ) -> None:
-    """Fault if nothing has been assigned to a variable in one of these lanes.
-
-    A struct is copied as a whole even if some members have no value: only one without any is refused.
-    """
+    """Fault if a variable, or all of a struct, has no value in one of these lanes."""
     defined: Any = t.defined[variable.slot]
     name = variable.name
     if isinstance(variable.type, types.Struct):
@@ -309,10 +303,7 @@ def pick_leaves(whole: Evaluate, ctype: types.CType, first: int, count: int) -> 
 
 
 def spread(c: Context, whole: Expr, ctype: types.CType) -> list[Expr]:
-    """A struct's value as an expression for each leaf. They run in order, the value once.
-
-    One without leaves is computed too, for what else is done by it: as an expression without a value.
-    """
+    """Take a struct apart: an expression for each leaf, which run in order, and compute the value once."""
     evaluate, slot = whole.run, c.new_slot()
 
     def first(t: Team, m: Mask) -> Any:

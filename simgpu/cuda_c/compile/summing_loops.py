@@ -159,7 +159,7 @@ def side_by_side(
     kept = [slot, *(v.slot for v in sums)]
 
     def run(t: Team, m: Mask) -> None:
-        # Who watches is told of each access in its turn.
+        # A watcher wants to be told of each access in its turn, so turns go one by one.
         most = LANES // t.layout.lanes if t.launch.limits.watcher is None else 0
         while most >= LEAST and t.defined[slot] is True:
             turns = counter.turns(t, m, most)

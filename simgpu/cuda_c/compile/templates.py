@@ -26,10 +26,7 @@ def bind_template(
     at: Position,
     outer: Scope,
 ) -> Scope | None:
-    """The names of a function's template parameters, for a call with arguments of these types.
-
-    None if the call gives template arguments to a function that has none, or arguments that do not fit.
-    """
+    """Bind a function's template parameters for arguments of these types; None if they do not fit."""
     scope = Scope(outer)
     if function.template is None:
         return None if given else scope

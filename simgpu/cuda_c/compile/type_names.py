@@ -5,45 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
+from simgpu.cuda_c import types
+from simgpu.cuda_c.compile import typed
 from simgpu.cuda_c.compile.constants import evaluated
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import constant, convert
-from simgpu.cuda_c.compile.typed import (
-    Alias,
-    Class,
-    Expr,
-    Number,
-    Refused,
-    Scope,
-    StructTemplate,
-    TypeBinding,
-)
 from simgpu.cuda_c.syntax import ast
 from simgpu.cuda_c.text.source import Position
-from simgpu.cuda_c.types import (
-    INT,
-    SCALARS,
-    VECTORS,
-    VOID,
-    Array,
-    CType,
-    Field,
-    FunctionPointer,
-    Pointer,
-    Scalar,
-    Struct,
-    align_of,
-    function_pointer,
-    size_of,
-    spelled,
-)
 from simgpu.errors import KernelCompileError
 
 
-def _is_reference(c: Context, node: ast.Expression, of: Expr) -> bool:
+def _is_reference(c: Context, node: ast.Expression, of: typed.Expr) -> bool:
     """Tell whether decltype of an expression is a reference to something."""
     if isinstance(node, ast.Name):
-        return isinstance(c.scope.find(node.name), Alias)
+        return isinstance(c.scope.find(node.name), typed.Alias)
     if isinstance(node, ast.Conditional):  # one of two variables of one type
         return isinstance(node.yes, ast.Name | ast.Member) and isinstance(
             node.no, ast.Name | ast.Member
@@ -52,12 +27,9 @@ def _is_reference(c: Context, node: ast.Expression, of: Expr) -> bool:
     return not isinstance(node, ast.Member) and (before or of.place is not None)
 
 
-def resolve(c: Context, name: ast.TypeName) -> CType:
-    """The type that a type name means here; a reference is that of what it refers to.
-
-    Raises `KernelCompileError` for an unknown name.
-    """
-    ctype: CType
+def resolve(c: Context, name: ast.TypeName) -> types.CType:
+    """Resolve a type name; a reference has the type of what it refers to."""
+    ctype: types.CType
     if name.of is not None:
         with c.recording():  # the record is dropped, because nothing of this is computed
             of = c.expression(name.of)
@@ -70,56 +42,58 @@ def resolve(c: Context, name: ast.TypeName) -> CType:
         element = resolve(c, name.array.element)
         ctype = array_type(c, element, name.array.dims, name.const)
     elif name.base == "void":
-        ctype = VOID
-    elif name.base in SCALARS:
-        ctype = SCALARS[name.base]
+        ctype = types.VOID
+    elif name.base in types.SCALARS:
+        ctype = types.SCALARS[name.base]
     else:
         ctype = _found(c, name)
     for nested in name.nested:
         inside = names_in(c, ctype, name)
         member = inside.names.get(nested)
-        if not isinstance(member, TypeBinding):
-            c.fail(name.at, f"'{spelled(ctype)}' has no type '{nested}'")
+        if not isinstance(member, typed.TypeBinding):
+            c.fail(name.at, f"'{types.spelled(ctype)}' has no type '{nested}'")
         ctype = member.type
     const, volatile = name.const, name.volatile
     for qualifiers in name.pointers:
-        ctype = Pointer(ctype, const, volatile)
+        ctype = types.Pointer(ctype, const, volatile)
         const, volatile = "const" in qualifiers, "volatile" in qualifiers
     return ctype
 
 
-def pointer_type(c: Context, returns: ast.TypeName, params: Sequence[ast.Param]) -> FunctionPointer:
+def pointer_type(
+    c: Context, returns: ast.TypeName, params: Sequence[ast.Param]
+) -> types.FunctionPointer:
     """The type of the address of a function."""
-    types = tuple(param_type(c, param) for param in params)
+    kinds = tuple(param_type(c, param) for param in params)
     references = tuple(param.type.reference for param in params)
-    return function_pointer(resolve(c, returns), types, references)
+    return types.function_pointer(resolve(c, returns), kinds, references)
 
 
-def _found(c: Context, name: ast.TypeName) -> CType:
+def _found(c: Context, name: ast.TypeName) -> types.CType:
     found = c.scope.find(name.base)
-    if isinstance(found, Refused):
+    if isinstance(found, typed.Refused):
         raise found.error
-    if name.arguments is not None and isinstance(found, TypeBinding):
+    if name.arguments is not None and isinstance(found, typed.TypeBinding):
         # A template's own struct names another one of the template.
         found = c.file_scope.find(name.base)
-    if isinstance(found, StructTemplate):
+    if isinstance(found, typed.StructTemplate):
         return _instance(c, found, name)
-    if isinstance(found, TypeBinding):
+    if isinstance(found, typed.TypeBinding):
         return found.type
-    if name.base in VECTORS:
-        return VECTORS[name.base]
+    if name.base in types.VECTORS:
+        return types.VECTORS[name.base]
     c.fail(name.at, f"unknown type name '{name.base}'")
 
 
-def names_in(c: Context, ctype: CType, name: ast.TypeName) -> Scope:
+def names_in(c: Context, ctype: types.CType, name: ast.TypeName) -> typed.Scope:
     """The scope that `Type::` reaches into."""
     known = c.class_of(ctype)
     if known is not None:
         return known.scope
     found = c.scope.find(name.base)
-    if isinstance(found, TypeBinding) and found.inside is not None:
+    if isinstance(found, typed.TypeBinding) and found.inside is not None:
         return found.inside
-    c.fail(name.at, f"'{spelled(ctype)}' has no members that belong to the type")
+    c.fail(name.at, f"'{types.spelled(ctype)}' has no members that belong to the type")
 
 
 def top_const(name: ast.TypeName) -> bool:
@@ -132,13 +106,13 @@ def top_volatile(name: ast.TypeName) -> bool:
     return "volatile" in name.pointers[-1] if name.pointers else name.volatile
 
 
-def param_type(c: Context, param: ast.Param) -> CType:
+def param_type(c: Context, param: ast.Param) -> types.CType:
     """The type of a parameter; an array parameter is a pointer."""
     ctype = resolve(c, param.type)
     if not param.dims:
         return ctype
     inner = array_type(c, ctype, list(param.dims[1:]))
-    return Pointer(inner, top_const(param.type), top_volatile(param.type))
+    return types.Pointer(inner, top_const(param.type), top_volatile(param.type))
 
 
 # -- structs
@@ -148,69 +122,66 @@ def declare_type(c: Context, node: ast.StructDef) -> None:
     """Give the name of a struct or an enumeration its meaning in the scope at hand."""
     names = c.scope.names
     if node.enumerators is not None:
-        inside = Scope()
-        kind = resolve(c, node.enumerators.items[0].type) if node.enumerators.items else INT
+        inside = typed.Scope()
+        kind = resolve(c, node.enumerators.items[0].type) if node.enumerators.items else types.INT
         scoped = "scoped" in node.enumerators.storage
-        with c.seen_from(Scope(c.scope)) as inner:
+        with c.seen_from(typed.Scope(c.scope)) as inner:
             for item in node.enumerators.items:
                 assert item.init is not None
-                found = Number(convert(c, c.expression(item.init), kind, item.at))
+                found = typed.Number(convert(c, c.expression(item.init), kind, item.at))
                 inner.names[item.name] = inside.names[item.name] = found
         names.update({} if scoped else inside.names)
         if node.name:
-            names[node.name] = TypeBinding(kind, inside)
+            names[node.name] = typed.TypeBinding(kind, inside)
     elif node.template is not None:
         known = names.get(node.name)
-        if node.specialises is not None and isinstance(known, StructTemplate):
+        if node.specialises is not None and isinstance(known, typed.StructTemplate):
             known.definitions.append(node)
-        elif node.members or node.methods or not isinstance(known, StructTemplate):
-            names[node.name] = StructTemplate([node])
+        elif node.members or node.methods or not isinstance(known, typed.StructTemplate):
+            names[node.name] = typed.StructTemplate([node])
     elif node.declared:
         if node.name not in names:
-            names[node.name] = TypeBinding(_declared(node, node.name))
+            names[node.name] = typed.TypeBinding(_declared(node, node.name))
     else:
         known = names.get(node.name)
-        ctype = known.type if isinstance(known, TypeBinding) else None
-        declared = ctype if isinstance(ctype, Struct) and not ctype.size else None
-        names[node.name] = TypeBinding(define_struct(c, node, declared))
+        ctype = known.type if isinstance(known, typed.TypeBinding) else None
+        declared = ctype if isinstance(ctype, types.Struct) and not ctype.size else None
+        names[node.name] = typed.TypeBinding(define_struct(c, node, declared))
 
 
-def _declared(node: ast.StructDef, name: str) -> Struct:
-    return Struct(name, (), 0, 1, key=id(node), union=node.union)
+def _declared(node: ast.StructDef, name: str) -> types.Struct:
+    return types.Struct(name, (), 0, 1, key=id(node), union=node.union)
 
 
-def define_struct(c: Context, node: ast.StructDef, out: Struct | None = None) -> Struct:
-    """Lay out a struct as a C compiler does: each member at a multiple of its alignment.
-
-    `out` is what has been declared of it before.
-    """
-    fields: list[Field] = []
+def define_struct(c: Context, node: ast.StructDef, out: types.Struct | None = None) -> types.Struct:
+    """Lay out a struct as a C compiler does, in `out` if it was declared before."""
+    fields: list[types.Field] = []
     initial: list[tuple[str, ast.Expression]] = []
     end, align = 0, 1
 
-    def place(name: str, ctype: CType, at: Position) -> None:
+    def place(name: str, ctype: types.CType, at: Position) -> None:
         nonlocal end, align
         if name and any(f.name == name for f in fields):
             c.fail(at, f"'{name}' is declared twice in this struct")
-        if isinstance(ctype, Struct) and not ctype.size:
-            c.fail(at, f"'{spelled(ctype)}' is not complete here; a pointer to it can be a member")
-        need = align_of(ctype)
+        if isinstance(ctype, types.Struct) and not ctype.size:
+            text = f"'{types.spelled(ctype)}' is not complete here; a pointer to it can be a member"
+            c.fail(at, text)
+        need = types.align_of(ctype)
         offset = 0 if node.union else -(-end // need) * need
-        fields.append(Field(name, ctype, offset))
-        end, align = max(end, offset + size_of(ctype)), max(align, need)
+        fields.append(types.Field(name, ctype, offset))
+        end, align = max(end, offset + types.size_of(ctype)), max(align, need)
 
     out = out or _declared(node, node.name)
-    inside = Scope(c.scope)
+    inside = typed.Scope(c.scope)
     if node.name:
-        inside.names[node.name] = TypeBinding(out)
+        inside.names[node.name] = typed.TypeBinding(out)
     base = None
     if node.base is not None:
         base = c.class_of(resolve(c, node.base))
         if base is None:
             name = node.base.base
-            c.fail(
-                node.base.at, f"'{name}' is no struct of this file: nothing can be derived from it"
-            )
+            text = f"'{name}' is no struct of this file: nothing can be derived from it"
+            c.fail(node.base.at, text)
         inside.names |= base.scope.names
         if base.type.fields:
             place("", base.type, node.base.at)
@@ -226,7 +197,7 @@ def define_struct(c: Context, node: ast.StructDef, out: Struct | None = None) ->
                 continue
             for item in data.items:
                 if "typedef" in data.storage:
-                    inside.names[item.name] = TypeBinding(
+                    inside.names[item.name] = typed.TypeBinding(
                         array_type(c, resolve(c, item.type), item.dims)
                     )
                 elif "static" in data.storage:
@@ -249,12 +220,12 @@ def define_struct(c: Context, node: ast.StructDef, out: Struct | None = None) ->
     methods: dict[str, list[ast.Function]] = {}
     for method in node.methods:
         methods.setdefault(method.name, []).append(method)
-    c.classes[out] = Class(out, node.name, inside, methods, initial, base=base)
+    c.classes[out] = typed.Class(out, node.name, inside, methods, initial, base=base)
     c.classes[out].parts = any(c.constructs(field.type) for field in fields)
     return out
 
 
-def _static(c: Context, item: ast.Declarator) -> Number:
+def _static(c: Context, item: ast.Declarator) -> typed.Number:
     if item.init is None or item.dims or not item.type.const:
         c.unsupported(item.at, "static members are supported if they are constant numbers")
     value = evaluated(c, c.expression(item.init), item.init)
@@ -262,7 +233,7 @@ def _static(c: Context, item: ast.Declarator) -> Number:
     value = convert(c, value, ctype, item.at)
     if value.constant is None:
         c.unsupported(item.at, "a static member must be known at compile time")
-    return Number(value)
+    return typed.Number(value)
 
 
 # -- templates of structs
@@ -270,52 +241,56 @@ def _static(c: Context, item: ast.Declarator) -> Number:
 
 def template_argument(
     c: Context, kind: ast.TypeName | None, given: ast.TypeName | ast.Expression, at: Position
-) -> TypeBinding | Number:
+) -> typed.TypeBinding | typed.Number:
     """Bind a parameter: to a type if `kind` is None, or to a number of that type."""
     if kind is None:
         if not isinstance(given, ast.TypeName):
             c.fail(at, "this template wants a type here")
-        return TypeBinding(resolve(c, given))
+        return typed.TypeBinding(resolve(c, given))
     if isinstance(given, ast.TypeName):
         c.fail(given.at, "this template wants a number here")
     ctype = resolve(c, kind)
-    if isinstance(ctype, FunctionPointer):
+    if isinstance(ctype, types.FunctionPointer):
         function = convert(c, c.expression(given), ctype, given.at)
         if function.constant is None:
             c.fail(given.at, "a template argument must be a function that is known here")
-        return Number(function)
-    if not isinstance(ctype, Scalar) or not ctype.is_integer:
+        return typed.Number(function)
+    if not isinstance(ctype, types.Scalar) or not ctype.is_integer:
         c.unsupported(given.at, "template arguments that are neither types nor integers")
-    return Number(constant(ctype, integer_constant(c, given, "a template argument"), at))
+    return typed.Number(constant(ctype, integer_constant(c, given, "a template argument"), at))
 
 
-def identity(argument: TypeBinding | Number) -> object:
+def identity(argument: typed.TypeBinding | typed.Number) -> object:
     """A key that tells a template argument from another one."""
-    return argument.type if isinstance(argument, TypeBinding) else int(argument.expr.constant)
+    return argument.type if isinstance(argument, typed.TypeBinding) else int(argument.expr.constant)
 
 
-def spelled_arguments(c: Context, arguments: Sequence[TypeBinding | Number]) -> str:
+def spelled_arguments(c: Context, arguments: Sequence[typed.TypeBinding | typed.Number]) -> str:
     """Template arguments as one would write them."""
     words = [
         c.targets[int(a.expr.constant) - 1].function.name
-        if isinstance(a, Number) and isinstance(a.expr.type, FunctionPointer)
+        if isinstance(a, typed.Number) and isinstance(a.expr.type, types.FunctionPointer)
         else identity(a)
         for a in arguments
     ]
     return ", ".join(
-        w if isinstance(w, str) else str(w) if isinstance(w, int) else spelled(cast("CType", w))
+        w
+        if isinstance(w, str)
+        else str(w)
+        if isinstance(w, int)
+        else types.spelled(cast(types.CType, w))
         for w in words
     )
 
 
-def _instance(c: Context, template: StructTemplate, name: ast.TypeName) -> Struct:
+def _instance(c: Context, template: typed.StructTemplate, name: ast.TypeName) -> types.Struct:
     primary = template.definitions[0]
     assert primary.template is not None
     params, given = primary.template.params, name.arguments or []
     if len(given) > len(params):
         c.fail(name.at, f"'{name.base}' has {len(params)} template parameters, {len(given)} given")
-    scope = Scope(c.file_scope)
-    arguments: list[TypeBinding | Number] = []
+    scope = typed.Scope(c.file_scope)
+    arguments: list[typed.TypeBinding | typed.Number] = []
     for k, param in enumerate(params):
         if k < len(given):
             found = template_argument(c, param.type, given[k], name.at)
@@ -350,11 +325,11 @@ def _instance(c: Context, template: StructTemplate, name: ast.TypeName) -> Struc
 
 
 def _matched(
-    c: Context, node: ast.StructDef, arguments: Sequence[TypeBinding | Number]
-) -> Scope | None:
+    c: Context, node: ast.StructDef, arguments: Sequence[typed.TypeBinding | typed.Number]
+) -> typed.Scope | None:
     """Bind the parameters of a specialisation, if it is for these arguments."""
     assert node.template is not None
-    scope = Scope(c.file_scope)
+    scope = typed.Scope(c.file_scope)
     unknown = {p.name for p in node.template.params}
     for pattern, argument in zip(node.specialises or [], arguments, strict=False):
         if not deduced(c, pattern, argument, unknown, scope):
@@ -365,35 +340,37 @@ def _matched(
 def deduced(
     c: Context,
     pattern: ast.TypeName | ast.Expression,
-    argument: TypeBinding | Number,
+    argument: typed.TypeBinding | typed.Number,
     unknown: set[str],
-    scope: Scope,
+    scope: typed.Scope,
 ) -> bool:
     """Hold a pattern against what is given, to find what template parameters stand for; whether it fits."""
     name = pattern.name if isinstance(pattern, ast.Name) else getattr(pattern, "base", "")
-    if isinstance(argument, Number) or not isinstance(pattern, ast.TypeName):
+    if isinstance(argument, typed.Number) or not isinstance(pattern, ast.TypeName):
         if name in unknown:
             known = scope.names.setdefault(name, argument)
             return isinstance(known, type(argument)) and identity(
-                cast("Number", known)
+                cast(typed.Number, known)
             ) == identity(argument)
-        if isinstance(pattern, ast.TypeName) or not isinstance(argument, Number):
+        if isinstance(pattern, ast.TypeName) or not isinstance(argument, typed.Number):
             return False
         return integer_constant(c, pattern, "a template argument") == identity(argument)
     ctype = argument.type
     if pattern.function is not None and not pattern.pointers:
         wanted = pattern.function
-        if not isinstance(ctype, FunctionPointer) or len(ctype.params) != len(wanted.params):
+        if not isinstance(ctype, types.FunctionPointer) or len(ctype.params) != len(wanted.params):
             return False
         patterns = [wanted.returns, *[p.type for p in wanted.params]]
         pairs = zip(patterns, [ctype.returns, *ctype.params], strict=True)
-        return all(deduced(c, part, TypeBinding(given), unknown, scope) for part, given in pairs)
+        return all(
+            deduced(c, part, typed.TypeBinding(given), unknown, scope) for part, given in pairs
+        )
     if pattern.array is not None:
         return resolve(c, pattern) == ctype
     for _ in pattern.pointers:
-        if isinstance(ctype, Array):
-            ctype = Pointer(ctype.element, ctype.const)
-        if not isinstance(ctype, Pointer):
+        if isinstance(ctype, types.Array):
+            ctype = types.Pointer(ctype.element, ctype.const)
+        if not isinstance(ctype, types.Pointer):
             return False
         ctype = ctype.target
     known = c.class_of(ctype)
@@ -405,9 +382,9 @@ def deduced(
         pairs = zip(pattern.arguments, known.arguments, strict=False)
         return all(deduced(c, inner, given, unknown, scope) for inner, given in pairs)
     if pattern.base in unknown and pattern.arguments is None and not pattern.nested:
-        bound = scope.names.setdefault(pattern.base, TypeBinding(ctype))
-        return isinstance(bound, TypeBinding) and bound.type == ctype
-    with c.seen_from(Scope(c.scope)) as here:
+        bound = scope.names.setdefault(pattern.base, typed.TypeBinding(ctype))
+        return isinstance(bound, typed.TypeBinding) and bound.type == ctype
+    with c.seen_from(typed.Scope(c.scope)) as here:
         here.names.update(scope.names)
         return (
             resolve(c, ast.TypeName(at=pattern.at, base=pattern.base, arguments=pattern.arguments))
@@ -416,28 +393,25 @@ def deduced(
 
 
 def array_type(
-    c: Context, element: CType, dims: list[ast.Expression | None], const: bool = False
-) -> CType:
+    c: Context, element: types.CType, dims: list[ast.Expression | None], const: bool = False
+) -> types.CType:
     """An array with these dimensions, the outermost first; a missing one counts 0."""
     for dim in reversed(dims):
         length = 0 if dim is None else integer_constant(c, dim, "the size of an array")
         if dim is not None and length <= 0:
             c.fail(dim.at, f"an array of {length} elements is not possible")
-        element = Array(element, length, const)
+        element = types.Array(element, length, const)
     return element
 
 
 def integer_constant(c: Context, node: ast.Expression, what: str) -> int:
-    """Value of a constant expression.
-
-    Raises `KernelCompileError` if it is not an integer known at compile time.
-    """
+    """Compute an integer that must be known at compile time."""
     expr = evaluated(c, c.expression(node), node)
     if expr.constant is None:
         hint = ""
         if isinstance(node, ast.Name):
             hint = f": '{node.name}' is known only when the kernel runs"
         c.fail(node.at, f"{what} must be a constant{hint}")
-    if not isinstance(expr.type, Scalar) or not expr.type.is_integer:
-        c.fail(node.at, f"{what} must be an integer, not '{spelled(expr.type)}'")
+    if not isinstance(expr.type, types.Scalar) or not expr.type.is_integer:
+        c.fail(node.at, f"{what} must be an integer, not '{types.spelled(expr.type)}'")
     return int(expr.constant)

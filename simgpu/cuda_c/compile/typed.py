@@ -26,10 +26,7 @@ Execute: TypeAlias = Callable[[Team, Mask], "Mask | None"]
 
 @dataclass
 class RegisterPlace:
-    """A variable in registers, or the leaves `first` to `first + count` of one that is a struct.
-
-    `before` is the call that returned it, as a reference: to be run before anything is written there.
-    """
+    """A variable in registers, or `count` leaves of a struct; `before` is a call that has to run first."""
 
     variable: Variable
     first: int = 0
@@ -40,11 +37,7 @@ class RegisterPlace:
 
 @dataclass
 class MemoryPlace:
-    """Something in memory; `node` is its address.
-
-    `checked` is its address as well, for what reads or writes there: it refuses an index that leaves its row
-    of a declared array.
-    """
+    """A place in memory, and its address; `checked` refuses an index that leaves its row of an array."""
 
     pointer: Callable[[Team, Mask], Ptr]
     node: Node
@@ -64,43 +57,22 @@ Place: TypeAlias = RegisterPlace | MemoryPlace
 
 @dataclass
 class Expr:
-    """An expression, ready to run.
+    """An expression, ready to run."""
 
-    Attributes
-    ----------
-    type : CType
-        Type of its value; an array's value is a pointer to its first element.
-    run : callable
-        Computes it for the lanes of a mask.
-    node : Node
-        What the record calls it.
-    constant : NumPy scalar, optional
-        Its value, if that is known now.
-    place : Place, optional
-        Where it is, if it may stand on the left of an assignment.
-    origin : Origin, optional
-        Of a pointer.
-    site : Site, optional
-        Where it loads, if it does.
-    text : str, optional
-        Of a string literal.
-    product : pair of callables, optional
-        The factors, if it is a floating-point product that an addition may swallow.
-    rank : float
-        Its place in the order in which the operands of a sum are sorted (`contraction`).
-    """
-
-    type: CType
-    run: Evaluate
+    type: CType  # of its value; the value of an array is a pointer to its first element
+    run: Evaluate  # computes it for the lanes of a mask
     at: Position
-    node: Node
-    constant: Any = None
-    place: Place | None = None
-    origin: Origin | None = None
-    site: Site | None = None
-    text: str | None = None
+    node: Node  # its name in the record
+    constant: Any = None  # its value as a NumPy scalar, if that is known now
+    place: Place | None = None  # where it is, if it may stand on the left of an assignment
+    origin: Origin | None = None  # of a pointer
+    site: Site | None = None  # where it loads, if it does
+    text: str | None = None  # of a string literal
+    # The factors, if it is a floating-point product that an addition may swallow.
     product: tuple[Evaluate, Evaluate] | None = None
-    rank: float = 0
+    rank: float = (
+        0  # its place in the order in which the operands of a sum are sorted (`contraction`)
+    )
     lost: bool = False  # a copy of one of several variables, in the place of a reference to it
 
 
@@ -152,22 +124,13 @@ class Refused:
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """A function whose address is taken.
-
-    Attributes
-    ----------
-    names : Scope
-        Its template's parameters, in the scope in which it stands.
-    type : FunctionPointer
-        What its address is.
-    kernel : Context, optional
-        Of a lambda: the kernel in which it stands, since its names mean nothing elsewhere.
-    """
+    """A function whose address is taken."""
 
     key: object
     function: Function
-    names: Scope
-    type: FunctionPointer
+    names: Scope  # its template's parameters, in the scope in which it stands
+    type: FunctionPointer  # the type of its address
+    # The kernel (a `Context`) in which a lambda stands, because its names mean nothing elsewhere.
     kernel: object = None
 
 
@@ -177,14 +140,14 @@ class Class:
 
     type: Struct
     name: str
-    # What names mean inside of it: its types, its static constants, the arguments of its template.
+    # The names inside of it: its types, its static constants, the arguments of its template.
     scope: Scope
     methods: dict[str, list[Function]]  # its functions; constructors are called as the struct is
     initial: list[tuple[str, Expression]]  # values that members get if nobody gives them others
     # `template` and `arguments`: of an instance of a template.
     template: StructTemplate | None = None
     arguments: Sequence[TypeBinding | Number] = ()
-    # What it is derived from. An object begins with that part, a field without a name.
+    # The struct that it is derived from. An object begins with that part, a field without a name.
     base: Class | None = None
     parts: bool = False  # whether making one of its members takes more than values
 

@@ -66,11 +66,7 @@ class Origin:
         root._far |= not near
 
     def compare(self) -> None:
-        """Note an atomicCAS.
-
-        The plain read that begins a compare-and-swap loop races with other threads' swaps, by
-        design: the swap fails if the value read was stale.
-        """
+        """Note an atomicCAS, which makes the plain read in front of its loop harmless."""
         self.root()._compared = True
 
     def signal(self) -> None:

@@ -18,7 +18,7 @@ from simgpu.cuda_c.lockstep.masks import Mask
 from simgpu.cuda_c.lockstep.team import Team
 from simgpu.cuda_c.lockstep.waiting_threads import Apart
 from simgpu.cuda_c.syntax import ast
-from simgpu.cuda_c.syntax.names import assigned_names
+from simgpu.cuda_c.syntax.names import assigned_names, grown
 
 if TYPE_CHECKING:
     from simgpu.cuda_c.compile.context import Context
@@ -47,11 +47,8 @@ def may_wait(
         for item in ast.parts_of(body)
         if isinstance(item, ast.Declarator | ast.Param) and item.type.volatile
     }
-    looking: set[str] = set()
-    grown = True
-    while grown:  # functions that look, or call one that does
-        found = {f.name for f in reached if _looks(f, volatile, looking)}
-        grown, looking = found != looking, found
+    # Functions that look, or call one that does.
+    looking = grown(set(), lambda known: {f.name for f in reached if _looks(f, volatile, known)})
     return any(
         isinstance(item, ast.For) and counts_none(item) and _looks(item, volatile, looking)
         for body in reached
@@ -124,17 +121,15 @@ def decisive_names(loop: ast.For) -> set[str]:
     parts = list(ast.parts_of([loop.body, loop.step]))
     if any(isinstance(item, ast.Jump | ast.Return) for item in parts):
         return _names([loop.test, loop.body, loop.step])
-    found = _names(loop.test)
-    grown = True
-    while grown:
-        before = len(found)
-        for item in parts:
-            if isinstance(item, ast.Assign | ast.Increment | ast.Call | ast.Declarator):
-                own = {item.name} if isinstance(item, ast.Declarator) else assigned_names(item)
-                if found & own:
-                    found |= _names(item)
-        grown = len(found) > before
-    return found
+    changing = [
+        ({item.name} if isinstance(item, ast.Declarator) else assigned_names(item), _names(item))
+        for item in parts
+        if isinstance(item, ast.Assign | ast.Increment | ast.Call | ast.Declarator)
+    ]
+    return grown(
+        _names(loop.test),
+        lambda found: {name for own, read in changing if found & own for name in read},
+    )
 
 
 def _names(node: object) -> set[str]:
@@ -169,11 +164,7 @@ def _look(item: object, volatile: set[str], looking: set[str]) -> bool:
 def parts_at_barriers(function: ast.Function, functions: dict[str, list[ast.Function]]) -> bool:
     """Tell whether some threads of a block may come to one barrier of the source, and others to another."""
     reached = _reached(function, functions)
-    meeting = {"__syncthreads"}
-    grown = True
-    while grown:
-        found = meeting | {f.name for f in reached if _calls(f, meeting)}
-        grown, meeting = found != meeting, found
+    meeting = grown({"__syncthreads"}, lambda known: {f.name for f in reached if _calls(f, known)})
     return any(
         isinstance(item, ast.If)
         and not item.constexpr

@@ -6,6 +6,7 @@ it is part of an instruction. A value that no turn of a loop changes is computed
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 
 from simgpu.cuda_c.syntax import ast
@@ -16,12 +17,8 @@ MOST = 16  # turns that nvcc 13.0 does at once where a signed counter goes up on
 PARTLY = 4  # turns that are done at once where their number is not known: LLVM's choice
 
 _TESTS: dict[str, Callable[[int, int], bool]] = {
-    "<": lambda a, b: a < b,
-    "<=": lambda a, b: a <= b,
-    ">": lambda a, b: a > b,
-    ">=": lambda a, b: a >= b,
-    "!=": lambda a, b: a != b,
-}
+    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "!=": operator.ne,
+}  # fmt: skip
 _STEPS: dict[str, Callable[[int, int], int]] = {
     "+": lambda a, b: a + b,
     "-": lambda a, b: a - b,
@@ -33,15 +30,7 @@ _STEPS: dict[str, Callable[[int, int], int]] = {
 
 
 def unrolled_turns(node: ast.For, constant: Callable[[ast.Expression], int | None]) -> int | None:
-    """The turns of a loop that a compiler unrolls whole; else None.
-
-    Parameters
-    ----------
-    node : For
-        The loop.
-    constant : callable
-        The value of an integer expression, if it is known now.
-    """
+    """The turns of a loop that a compiler unrolls whole; else None. `constant` evaluates an expression."""
     init, test, step = node.init, node.test, node.step
     if not isinstance(init, ast.Declaration) or len(init.items) != 1 or node.after:
         return None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,43 +13,25 @@ ALWAYS = 16  # executions of one access that are all sampled ...
 EVERY = 13  # ... and behind them one in so many; a prime, so as not to beat with powers of two
 
 
+@dataclass(slots=True)
 class SiteTally:
     """The counts of one load or store."""
 
-    __slots__ = (
-        "batch",
-        "executions",
-        "followed",
-        "followed_warps",
-        "fresh",
-        "fresh_sectors",
-        "global_lane_bytes",
-        "global_requests",
-        "lines",
-        "sampled",
-        "sectors",
-        "seen",
-        "shared_conflicts",
-        "shared_requests",
-        "shared_sampled",
-    )
-
-    def __init__(self) -> None:
-        self.executions = 0
-        self.fresh = 0
-        self.fresh_sectors = 0
-        self.followed = 0
-        self.followed_warps = 0
-        self.batch: Layout | None = None
-        self.seen: NDArray[np.int64] = np.zeros(0, np.int64)
-        self.global_requests = 0
-        self.global_lane_bytes = 0
-        self.sampled = 0
-        self.sectors = 0
-        self.lines = 0
-        self.shared_requests = 0
-        self.shared_sampled = 0
-        self.shared_conflicts = 0
+    executions: int = 0
+    fresh: int = 0
+    fresh_sectors: int = 0
+    followed: int = 0
+    followed_warps: int = 0
+    batch: Layout | None = None
+    seen: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    global_requests: int = 0
+    global_lane_bytes: int = 0
+    sampled: int = 0
+    sectors: int = 0
+    lines: int = 0
+    shared_requests: int = 0
+    shared_sampled: int = 0
+    shared_conflicts: int = 0
 
     def due(self) -> bool:
         self.executions += 1
@@ -55,7 +39,19 @@ class SiteTally:
 
     @property
     def all_sectors(self) -> int:
-        return round(self.global_requests * self.sectors / self.sampled) if self.sampled else 0
+        return _scaled(self.global_requests, self.sectors, self.sampled)
+
+    @property
+    def all_lines(self) -> int:
+        return _scaled(self.global_requests, self.lines, self.sampled)
+
+    @property
+    def all_fresh_sectors(self) -> int:
+        return _scaled(self.global_requests, self.fresh_sectors, self.followed_warps)
+
+    @property
+    def all_conflicts(self) -> int:
+        return _scaled(self.shared_requests, self.shared_conflicts, self.shared_sampled)
 
     def fresh_rounds(self, overlap: int) -> float:
         """Executions, over all warps, with new sectors; those of `overlap` turns go together."""
@@ -63,21 +59,10 @@ class SiteTally:
             return 0.0
         return self.global_requests * min(1 / overlap, self.fresh / self.followed)
 
-    @property
-    def all_fresh_sectors(self) -> int:
-        if not self.followed_warps:
-            return 0
-        return round(self.global_requests * self.fresh_sectors / self.followed_warps)
 
-    @property
-    def all_lines(self) -> int:
-        return round(self.global_requests * self.lines / self.sampled) if self.sampled else 0
-
-    @property
-    def all_conflicts(self) -> int:
-        if not self.shared_sampled:
-            return 0
-        return round(self.shared_requests * self.shared_conflicts / self.shared_sampled)
+def _scaled(requests: int, found: int, sampled: int) -> int:
+    """Scale what was found in a sample to all requests."""
+    return round(requests * found / sampled) if sampled else 0
 
 
 class Had:

@@ -19,30 +19,16 @@ KNOWN = -1  # the depth of what a compiler knows
 
 @dataclass(slots=True)
 class Facts:
-    """The facts about one value that decide on later charges.
+    """The facts about one value that decide on later charges."""
 
-    Attributes
-    ----------
-    reads : frozenset of Variable
-        Variables that it depends on.
-    rounds : int
-        Length of the longest chain of global loads that it waits for.
-    depth : int
-        How many loops deep it changes.
-    key : tuple, optional
-        The same for values that are the same, while no variable is assigned to.
-    register : bool
-        It is the address of what a compiler keeps in a register.
-    when : When
-        When it can be used.
-    """
-
-    reads: frozenset[Variable] = frozenset()
-    rounds: int = 0
-    depth: int = ANYWHERE
-    key: Any = None
-    register: bool = False
-    when: When = START
+    reads: frozenset[Variable] = frozenset()  # variables that it depends on
+    rounds: int = 0  # length of the longest chain of global loads that it waits for
+    depth: int = ANYWHERE  # how many loops deep it changes
+    key: Any = None  # equal for equal values, while no variable is assigned to
+    register: bool = (
+        False  # whether it is the address of something that a compiler keeps in a register
+    )
+    when: When = START  # when it can be used
 
 
 @dataclass
@@ -62,39 +48,29 @@ class Surroundings:
 
 
 class State:
-    """The position of the walk, and its findings so far.
-
-    Attributes
-    ----------
-    charge : Charge
-        That of the piece of code at hand.
-    depths : dict of Variable to int
-        How many loops deep each variable in a register changes.
-    first : dict of Variable to Node
-        The values that variables begin with.
-    at_hand : set
-        Keys of the places whose value a compiler has.
-    control : list
-        The variables that each of the branches around depends on.
-    words, most_words : int
-        Registers that the variables take which are in scope, and the most of them.
-    """
+    """The position of the walk, and its findings so far."""
 
     def __init__(self, points: int, sites: int) -> None:
         self.charges = [Charge() for _ in range(points)]
         self.sites = [SiteCost() for _ in range(sites)]
-        self.charge = Charge()  # nobody passes this one: it is for what stands in no piece
+        self.charge = (
+            Charge()
+        )  # that of the piece at hand; this one is for steps outside of all pieces
         self.facts: dict[Node, Facts] = {}
         self.around = Surroundings()
-        self.depths: dict[Variable, int] = {}
-        self.first: dict[Variable, Node] = {}
-        self.at_hand: set[Any] = set()
-        self.control: list[frozenset[Variable]] = []
+        self.depths: dict[
+            Variable, int
+        ] = {}  # how many loops deep each variable in a register changes
+        self.first: dict[Variable, Node] = {}  # the values that variables begin with
+        self.at_hand: set[Any] = set()  # keys of the places whose value a compiler has
+        self.control: list[
+            frozenset[Variable]
+        ] = []  # the variables that each branch around depends on
         self.loads = DependentLoads()
         self.path = Path()
         self.rolled: list[bool] = []
         self.passed: list[Charge] = []
-        self.words = 0
+        self.words = 0  # registers of the variables in scope
         self.most_words = 0
 
     def of(self, node: Node) -> Facts:
@@ -119,7 +95,7 @@ class State:
             instructions = 0
         self.charge.instructions += instructions
         if instructions:
-            # What stays as it is in all turns of an unrolled loop is computed once for all of them.
+            # A value that is the same in all turns of an unrolled loop is computed once for all of them.
             still = parts is not None and not any(
                 self.of(part).reads & self.around.moving for part in parts
             )

@@ -26,8 +26,10 @@ from simgpu.cuda_c.lockstep.meter import Site
 from simgpu.cuda_c.lockstep.values import varies
 
 SECTOR = 32  # bytes; the unit in which L2 and DRAM move data (CUDA C++ Best Practices Guide)
-ROWS = 6  # what is added up for each warp: see `Tally._costs`
-LATENCY = 4  # the row of clocks
+# The fields of a `Charge` that are added up for each warp, a row for each.
+_ADDED = ("instructions", "rounds", "dependent", "doubles", "latency", "busy")
+ROWS = len(_ADDED)
+LATENCY = _ADDED.index("latency")
 NOTHING: NDArray[np.float64] = np.zeros((ROWS, 1))
 LINE = 128  # bytes; the unit in which L1 is looked up, four sectors
 BANKS = 32  # of shared memory, each 4 bytes wide
@@ -45,17 +47,8 @@ class Tally:
         self.site_costs = costs.sites
         # A column for each charge, with what `settle` adds up.
         self._costs: list[NDArray[np.float64]] = [
-            np.array(
-                [
-                    (c.instructions,),
-                    (c.rounds,),
-                    (c.dependent,),
-                    (c.doubles,),
-                    (c.latency,),
-                    (c.busy,),
-                ]
-            )
-            for c in costs.charges
+            np.array([(float(getattr(charge, name)),) for name in _ADDED])
+            for charge in costs.charges
         ]
         self.sites = sites
         self.by_site = [SiteTally() for _ in sites]
@@ -330,7 +323,7 @@ class Tally:
             turns = self.warps[step]
             entered = self.warps[test] - turns
             if entered > 0 and turns and not charge.carried:
-                # What was charged is a part of a round for each turn.
+                # So far each turn was charged a part of a round.
                 more = rounds_of(turns / entered, most) * PARTLY * entered / turns - 1
                 found += charge.rounds * more * warps
         return found

@@ -24,21 +24,10 @@ class Layout:
 
     Lane `i` of the batch is thread `i % threads` of block `numbers[i // threads]` of the grid. A warp is
     32 threads of one block that follow each other; the last of a block may be shorter.
-
-    Attributes
-    ----------
-    threads : int
-        Threads of one block.
-    blocks : int
-        Blocks of the batch.
-    lanes : int
-        Their product.
-    warps : int
-        Warps of the batch.
     """
 
     def __init__(self, threads: int, numbers: NDArray[np.int64]) -> None:
-        self.threads = threads
+        self.threads = threads  # of one block
         self.numbers = numbers
         self.blocks = blocks = len(numbers)
         self.lanes = threads * blocks

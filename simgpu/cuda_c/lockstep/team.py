@@ -12,10 +12,10 @@ from typing import Any, NoReturn, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from simgpu.cuda_c.lockstep import waiting_threads
 from simgpu.cuda_c.lockstep.masks import Layout, Mask
 from simgpu.cuda_c.lockstep.meter import Meter, Site
 from simgpu.cuda_c.lockstep.values import varies
-from simgpu.cuda_c.lockstep.waiting_threads import ENDLESS, NOWHERE, Apart, Waiters, some
 from simgpu.cuda_c.text.source import Position, Source
 from simgpu.errors import FaultSite, KernelFault, RunawayKernelError
 
@@ -129,55 +129,41 @@ class BlockMemory(Protocol):
 
 
 class Team:
-    """A batch of blocks in lockstep.
-
-    Attributes
-    ----------
-    slots : list
-        Values of the variables, at places that the compiler gave them.
-    born : list of Mask or None
-        For each slot, the threads that declared it: a write by exactly these needs no merging.
-    left : list of Mask or None
-        Threads that have left a loop or function by `break`, `continue` or `return`.
-    exited : Mask or None
-        Threads that returned from the kernel.
-    clock : int
-        Number of the memory access or barrier at hand; it orders them in time.
-    block_time, warp_time : int or ndarray
-        When each lane last passed a barrier of its block, or of its warp.
-    waiters : Waiters
-        Lanes that wait for others, see `waiting_threads`.
-    resume : int
-        The place at which those go on for whom the kernel has been entered again, or -1.
-    forced, grid_met, hurried : bool
-        Nobody else will come to that place; or all blocks have come to the barrier of the grid; or the
-        loop that is entered again counts its turns, and has counted for very long.
-    turns, turn, rows : int, int, dict
-        How many turns of a loop are side by side, the one at hand, and what was computed for all of them
-        (`compile.summing_loops`).
-    fenced, fetched : ndarray or None
-        When each lane last executed a fence, or an atomic; kept where threads wait for each other.
-    """
+    """A batch of blocks in lockstep."""
 
     def __init__(self, launch: Launch, numbers: NDArray[np.int64], slots: int, exits: int):
         self.launch = launch
         self.meter = launch.meter
         self.layout = layout = Layout(launch.threads, numbers)
         self.full = layout.full
-        self.slots: list[Any] = [None] * slots
+        self.slots: list[Any] = [
+            None
+        ] * slots  # values of the variables, where the compiler put them
+        # For each slot, the threads that declared it: a write by exactly these needs no merging.
         self.born: list[Mask | None] = [None] * slots
         self.defined: list[Any] = [True] * slots
+        # Threads that left a loop or function by `break`, `continue` or `return`; and the kernel.
         self.left: list[Mask | None] = [None] * exits
         self.exited: Mask | None = None
         self.steps = 0
+        # How many turns of a loop are side by side, the one at hand, and what was computed for all of them
+        # (`compile.summing_loops`).
         self.turns = self.turn = 0
         self.rows: dict[object, Any] = {}
-        self.clock = launch.clock
+        self.clock = (
+            launch.clock
+        )  # number of the access or barrier at hand, which orders them in time
+        # When each lane last passed a barrier of its block, or of its warp.
         self.block_time: Any = 0
         self.warp_time: Any = 0
-        self.waiters = Waiters(layout)
-        self.resume = -1
+        self.waiters = waiting_threads.Waiters(layout)
+        self.resume = (
+            -1
+        )  # the place at which lanes go on for which the kernel is entered again, or -1
+        # Nobody else will come to that place; all blocks have come to the barrier of the grid; the loop that
+        # is entered again counts its turns, and has counted for very long.
         self.forced = self.grid_met = self.hurried = False
+        # When each lane last executed a fence, or an atomic; kept where threads wait for each other.
         self.fenced: NDArray[np.int64] | None = None
         self.fetched: NDArray[np.int64] | None = None
         self.shared: dict[Any, BlockMemory] = {}
@@ -216,11 +202,13 @@ class Team:
         """Tell whether lanes were set aside: then variables hold values of these as well."""
         return self.waiters.count > 0
 
-    def part(self, place: int, mask: Mask, at: Position, apart: Apart) -> Mask | None:
+    def part(
+        self, place: int, mask: Mask, at: Position, apart: waiting_threads.Apart
+    ) -> Mask | None:
         """Set lanes of `mask` aside, to meet others at a place; the rest goes on."""
         bits = apart.bits & mask.bits
-        self.waiters.park(place, bits, at, apart, self.launch.changes)
-        return some(self.layout, mask.bits & ~bits)
+        self.waiters.park(waiting_threads.Group(place, bits, at, apart, self.launch.changes))
+        return waiting_threads.some(self.layout, mask.bits & ~bits)
 
     def spun(
         self, place: int, mask: Mask, at: Position, stuck: NDArray[np.bool_], patient: bool = False
@@ -228,21 +216,23 @@ class Team:
         """Set lanes of `mask` aside that have looked in vain; the rest goes on."""
         if not stuck.any():
             return mask
-        if place == ENDLESS:
+        if place == waiting_threads.ENDLESS:
             text = (
                 "does not end: a turn of this loop changes nothing that it looks at, so all turns are the "
                 "same. If it waits for another thread, what it looks at must be volatile, or read by an "
                 "atomic, because a compiler may load it only once"
             )
             self.fault(RunawayKernelError, at, int(stuck.argmax()), text)
-        if place == NOWHERE:
+        if place == waiting_threads.NOWHERE:
             text = (
                 "waits here for another thread, in a function that is called within a larger expression, "
                 "where the simulated device cannot let others go on: give its result to a variable first"
             )
             self.fault(RunawayKernelError, at, int(stuck.argmax()), text)
-        self.waiters.park(place, stuck, at, None, self.launch.changes, patient)
-        return some(self.layout, mask.bits & ~stuck)
+        self.waiters.park(
+            waiting_threads.Group(place, stuck, at, None, self.launch.changes, patient)
+        )
+        return waiting_threads.some(self.layout, mask.bits & ~stuck)
 
     def array(self, value: Any) -> NDArray[Any]:
         """A value as an array over all lanes."""

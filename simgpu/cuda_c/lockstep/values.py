@@ -97,40 +97,30 @@ def _saturating(source: Scalar, target: Scalar) -> Callable[[Value], Value]:
 
 # -- operators on operands of one type already
 
+_ARITHMETIC: dict[str, Any] = {
+    "+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide, "&": np.bitwise_and,
+    "|": np.bitwise_or, "^": np.bitwise_xor, "<<": np.left_shift, ">>": np.right_shift,
+    "%": np.fmod,  # it gives the sign of the dividend, as C wants it, of integers too
+}  # fmt: skip
+_COMPARISONS: dict[str, Any] = {
+    "==": np.equal, "!=": np.not_equal, "<": np.less, ">": np.greater, "<=": np.less_equal,
+    ">=": np.greater_equal,
+}  # fmt: skip
+
 
 def arithmetic(op: str, kind: Scalar) -> Binary:
     """`+ - * / % & | ^ << >>` on two values of type `kind`; division by zero is not tested here."""
     if kind is HALF:
         return _half(op)
-    match op:
-        case "+":
-            return np.add
-        case "-":
-            return np.subtract
-        case "*":
-            return np.multiply
-        case "/":
-            return np.divide if kind.is_float else _divide(kind)
-        case "%":
-            return np.fmod  # it gives the sign of the dividend, as C wants it, of integers too
-        case "&":
-            return np.bitwise_and
-        case "|":
-            return np.bitwise_or
-        case "^":
-            return np.bitwise_xor
-        case "<<":
-            return np.left_shift
-        case ">>":
-            return np.right_shift
-        case _:
-            raise AssertionError(op)
+    if op == "/" and not kind.is_float:
+        return _divide(kind)
+    return _ARITHMETIC[op]
 
 
 def _half(op: str) -> Binary:
     # This is the correctly rounded result for + - * /, since float32 has more than twice the precision
     # of float16.
-    ufunc: Any = {"+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide}[op]
+    ufunc = _ARITHMETIC[op]
 
     def run(a: Value, b: Value) -> Value:
         return ufunc(a, b, dtype=np.float32).astype(np.float16)
@@ -153,11 +143,7 @@ def _divide(kind: Scalar) -> Binary:
 
 def comparison(op: str) -> Binary:
     """`== != < > <= >=` on two values of one type."""
-    table: dict[str, Any] = {
-        "==": np.equal, "!=": np.not_equal, "<": np.less, ">": np.greater, "<=": np.less_equal,
-        ">=": np.greater_equal,
-    }  # fmt: skip
-    return table[op]
+    return _COMPARISONS[op]
 
 
 def fused(kind: Scalar) -> Callable[[Value, Value, Value], Value]:
@@ -209,5 +195,5 @@ def _fused_double(a: Value, b: Value, c: Value) -> Value:
     z = total - product
     rest = (product - (total - z)) + (c - z)
     out = total + (rest + error)
-    # Where the splitting overflowed, the plain result stands, because the correction is no number.
+    # If the splitting overflowed, the correction is no number, so the plain result stands.
     return choose(np.isfinite(out), out, product + c)

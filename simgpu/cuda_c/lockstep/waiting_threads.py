@@ -75,28 +75,19 @@ class Waiters:
         self.passed: Bits = np.zeros(layout.lanes, np.bool_)
         self.count = 0  # how often lanes have been set aside
 
-    def park(
-        self,
-        place: int,
-        bits: Bits,
-        at: Position,
-        meets: Apart | None,
-        seen: int,
-        patient: bool = False,
-    ) -> None:
+    def park(self, new: Group) -> None:
         """Set lanes aside."""
         self.count += 1
-        self.bits = self.bits | bits
-        group = self.groups.get(place)
-        if group is None:
-            self.groups[place] = Group(place, bits, at, meets, seen, patient)
+        self.bits = self.bits | new.bits
+        group, meets = self.groups.setdefault(new.place, new), new.meets
+        if group is new:
             return
         if meets is not None and meets.names is not None and group.meets is not None:
             old = group.meets.names
             assert old is not None
-            meets = Apart(meets.bits, meets.by, np.where(bits, meets.names, old))
-        group.bits, group.meets = group.bits | bits, meets
-        group.seen = min(group.seen, seen)
+            meets = Apart(meets.bits, meets.by, np.where(new.bits, meets.names, old))
+        group.bits, group.meets = group.bits | new.bits, meets
+        group.seen = min(group.seen, new.seen)
 
     def without(self, mask: Mask | None) -> Mask | None:
         """Those of `mask` who have not been set aside."""
@@ -113,10 +104,7 @@ class Waiters:
         return Mask(self.layout, bits, int(np.count_nonzero(bits)))
 
     def ready(self, changes: int, exited: Mask | None) -> tuple[Group, Bits] | None:
-        """Those who may go on, of the group that is furthest behind.
-
-        `changes` is how often memory has changed by now, `exited` are the lanes that will not come any more.
-        """
+        """The lanes that may go on, of the group furthest behind, without those of `exited`."""
         for place in sorted(self.groups):
             group = self.groups[place]
             if group.meets is None:
@@ -176,11 +164,7 @@ def some(layout: Layout, bits: Bits) -> Mask | None:
 
 
 def in_whole_blocks(mask: Mask, same: Bits) -> Bits:
-    """Those of the lanes `same` in whose block no lane of `mask` is another.
-
-    Where lanes meet in a loop, by a vote or a shuffle, one that has not got on may learn something from one
-    that has: it does not wait yet.
-    """
+    """The lanes of `same` whose whole block is in it, since others may learn by a vote or a shuffle."""
     block = mask.layout.block
     moved = np.zeros(mask.layout.blocks, np.bool_)
     moved[block[mask.bits & ~same]] = True

@@ -98,10 +98,7 @@ def store(team: Team, mask: Mask, ptr: Ptr, ctype: types.CType, value: Any, site
 
 
 def _request_size(ctype: types.CType) -> int:
-    """Bytes that one request moves, if a value is moved by one; else 0, and each part is counted.
-
-    The GPU has loads of 1 to 16 bytes at an address that is a multiple of their size.
-    """
+    """Bytes that one request moves, 1 to 16 if aligned; 0 if each part of the value is counted."""
     if isinstance(ctype, types.Struct) and ctype.align == ctype.size and ctype.size <= 16:
         return ctype.size
     return 0

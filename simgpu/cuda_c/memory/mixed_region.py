@@ -68,10 +68,7 @@ def mixed(ptr: Ptr) -> bool:
 
 
 def region_of(team: Team, mask: Mask, ptr: Ptr, site: Site) -> Region:
-    """Return the memory that a pointer points into.
-
-    Raises `OutOfBoundsError` for the null pointer.
-    """
+    """Return the memory that a pointer points into; `OutOfBoundsError` for the null pointer."""
     if ptr.region is None:
         verb = "writes through" if site.write else "reads through"
         team.fault(OutOfBoundsError, site.at, int(mask.index[0]), f"{verb} a null pointer")

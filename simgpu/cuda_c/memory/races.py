@@ -67,31 +67,12 @@ class Access:
 
 
 class Shadow:
-    """For each cell of a region: who wrote it last and when, and who read it last and when.
-
-    Parameters
-    ----------
-    cells : int
-        How many there are.
-    """
+    """The last write and the last reads of each cell of a region."""
 
     def __init__(self, cells: int) -> None:
         self.cells = cells
         self._writer: NDArray[np.int64] | None = None
         self._reader: NDArray[np.int64] | None = None
-
-    def _writes(self) -> None:
-        if self._writer is None:
-            self._writer = np.full(self.cells, _NOBODY, np.int64)
-            self._write_time = np.zeros(self.cells, np.int64)
-            self._by_atomic = np.zeros(self.cells, np.bool_)
-        assert self._writer is not None
-
-    def _reads(self) -> None:
-        if self._reader is None:
-            self._reader = np.full(self.cells, _NOBODY, np.int64)
-            self._read_time = np.zeros(self.cells, np.int64)
-            self._readers = np.zeros(self.cells, np.uint8)
 
     # -- the accesses
 
@@ -102,8 +83,10 @@ class Shadow:
             writer = self._writer.take(cells)
             if ((writer != me) & (writer >= 0)).any():
                 self._check_writer(a, cells, writes=False)
-        self._reads()
-        assert self._reader is not None
+        if self._reader is None:
+            self._reader = np.full(self.cells, _NOBODY, np.int64)
+            self._read_time = np.zeros(self.cells, np.int64)
+            self._readers = np.zeros(self.cells, np.uint8)
         before = self._reader.take(cells)
         new = (before == me) | (before == _NOBODY)
         if new.all() and (self._readers.take(cells) <= _ONE).all():
@@ -146,17 +129,14 @@ class Shadow:
     def write(self, a: Access, cells: Cells, changes: Changes | None, atomic: bool) -> None:
         """Check a write to these cells against earlier accesses, and remember it.
 
-        Parameters
-        ----------
-        changes : callable, optional
-            Says which lanes write something else than what is there: two threads that write the same
-            value do no harm. Without it every write is a change.
-        atomic : bool
-            Atomics do not race with each other.
+        `changes` tells which lanes write something new, since two threads may write the same value; without
+        it all do. Atomics do not race with each other.
         """
         me = a.threads
-        self._writes()
-        assert self._writer is not None
+        if self._writer is None:
+            self._writer = np.full(self.cells, _NOBODY, np.int64)
+            self._write_time = np.zeros(self.cells, np.int64)
+            self._by_atomic = np.zeros(self.cells, np.bool_)
         writer = self._writer.take(cells)
         if ((writer != me) & (writer >= 0)).any():
             self._check_writer(a, cells, True, atomic, changes)

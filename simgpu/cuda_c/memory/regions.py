@@ -218,10 +218,7 @@ class ByteRegion(Named):
     def locate(
         self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, site: Site
     ) -> tuple[int, Any]:
-        """Element index as `shift + part`; part is an int, or an array over the lanes of `mask`.
-
-        Raises `OutOfBoundsError` or `MisalignedError` for the first lane that has such an address.
-        """
+        """Find each lane's element, as an index `shift + part`; fault at the first one that is not there."""
         size = scalar.size
         offset = ptr.offset
         if not ptr.stride % size and not ptr.base % size:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 import numpy as np
@@ -16,41 +17,23 @@ from simgpu.cuda_c.lockstep.waiting_threads import Group
 from simgpu.errors import DeadlockError
 
 
+@dataclass(eq=False)
 class Blocks:
-    """The blocks of a launch, of which as many are under way as fit on the device.
+    """The blocks of a launch, of which as many are under way as fit on the device."""
 
-    `values` is what the slots of the parameters hold, and `wanted` the numbers of the blocks, in the order
-    in which they begin.
-    """
-
-    def __init__(
-        self,
-        launch: Launch,
-        code: Code,
-        tally: Tally,
-        values: Mapping[int, Any],
-        wanted: NDArray[np.int64],
-    ) -> None:
-        self._launch = launch
-        self._code = code
-        self._tally = tally
-        self._values = values
-        self._wanted = wanted
-        self._waiting: list[Team] = []
-        self._first = 0  # of those that have not begun
+    _launch: Launch
+    _code: Code
+    _tally: Tally
+    _values: Mapping[int, Any]  # what the slots of the parameters hold
+    _wanted: NDArray[np.int64]  # numbers of the blocks, in the order in which they begin
+    _waiting: list[Team] = field(default_factory=list[Team])
+    _first: int = 0  # of those that have not begun
 
     def run(self) -> bool:
         """Run on: to the end of all of them, or as far as they come without somebody else.
 
-        Returns
-        -------
-        bool
-            Whether all have ended. If not, they look at memory in vain until somebody else writes to it.
-
-        Raises
-        ------
-        KernelFault
-            `DeadlockError` and `BarrierError` among them: nobody else can help where threads are to meet.
+        Returns whether all have ended; if not, they look at memory in vain until somebody else writes to it.
+        Raises `DeadlockError`, `BarrierError` or another `KernelFault`.
         """
         try:
             ended = self._run()
@@ -62,10 +45,7 @@ class Blocks:
         return ended
 
     def hurry(self) -> bool:
-        """As `run`, where nobody else will ever write to memory.
-
-        Threads that count how long they wait give up. `DeadlockError` if none does.
-        """
+        """Run on where nobody else will ever write: threads that count how long they wait give up."""
         for team, group in self._spinning():
             if group.patient:
                 team.resume, team.hurried = group.place, True

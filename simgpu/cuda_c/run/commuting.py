@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from simgpu.cuda_c.syntax import ast
 
-# What commutes with itself; of whole numbers, since sums of floats are rounded in their order.
+# Atomics that commute with themselves, on whole numbers: the rounding of sums of floats depends on order.
 _COMMUTE = {f"atomic{name}" for name in ("Add", "Sub", "Min", "Max", "And", "Or", "Xor")}
 
 
 def added_to(kernel: ast.Function) -> dict[str, str]:
-    """For each parameter to which that applies, the one atomic by which the kernel changes it.
-
-    That is one which the kernel names in nothing else than statements such as ``atomicAdd(&bins[i], 1)``, so
-    that it neither reads it nor asks what was there.
-    """
+    """For each parameter that is only changed by statements such as `atomicAdd(&a[i], 1)`, that atomic."""
     mentions: dict[str, int] = {}
     added: dict[str, list[str]] = {}
     for node in ast.parts_of([kernel.params, kernel.body]):

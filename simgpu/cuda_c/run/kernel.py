@@ -35,23 +35,16 @@ class LaunchResult:
     printed: str  # what it printed, in the order of its threads
 
 
+@dataclass(eq=False)
 class Execution:
     """A launch under way: it runs on until it has ended, or waits for somebody else to write to memory."""
 
-    def __init__(
-        self,
-        launch: Launch,
-        blocks: Blocks,
-        tally: Tally,
-        regions: Mapping[int, GlobalRegion],
-        facts: dict[str, int],
-    ) -> None:
-        self._launch = launch
-        self._blocks = blocks
-        self._tally = tally
-        self._regions = regions
-        self._facts = facts
-        self._spent = 0.0  # seconds of interpreting
+    _launch: Launch
+    _blocks: Blocks
+    _tally: Tally
+    _regions: Mapping[int, GlobalRegion]
+    _facts: dict[str, int]
+    _spent: float = 0.0  # seconds of interpreting
 
     @property
     def changes(self) -> int:
@@ -59,13 +52,7 @@ class Execution:
         return self._launch.changes
 
     def go_on(self, *, last: bool = False) -> bool:
-        """Run on, because others have written to memory since; whether it has ended.
-
-        With `last` they have not, and never will: threads that count how long they wait give up.
-
-        Raises `KernelFault`, one of its subclasses; `DeadlockError` if it waits for the `last` time and
-        does not give up.
-        """
+        """Run on, since others wrote to memory, or with `last` never will; tell whether it has ended."""
         self._launch.since = time.monotonic() - self._spent
         try:
             with np.errstate(all="ignore"):
@@ -125,9 +112,7 @@ class CompiledKernel:
         sample: Sequence[int] | None,
         find: Callable[[int], GlobalMemory | None] | None,
     ) -> Execution:
-        """A launch, of which nothing has run. `variables` is the memory of `globals`, by name; the rest is
-        what `Program.begin` takes.
-        """
+        """Begin a launch, as `Program.begin`; `variables` is the memory of `globals`, by name."""
         parameter_values.check_shape(self.name, grid, block)
         blocks = grid[0] * grid[1] * grid[2]
         self.check_room(blocks, limits.resident_blocks)

@@ -10,7 +10,7 @@ from simgpu.cuda_c.compile.variables import Variable
 from simgpu.cuda_c.lockstep.team import Dim
 from simgpu.cuda_c.memory.addresses import Addresses
 from simgpu.cuda_c.memory.allocation import GlobalMemory
-from simgpu.cuda_c.types import Array, CType, Pointer, Scalar, leaves, size_of, spelled
+from simgpu.cuda_c.types import CType, Pointer, Scalar, element_of, leaves, size_of, spelled
 from simgpu.errors import ArrayDTypeError, LaunchConfigError
 
 Argument: TypeAlias = GlobalMemory | np.generic | int | float | bool | None
@@ -23,10 +23,8 @@ _MAX_GRID = (2**31 - 1, 65535, 65535)
 
 def pointee(variable: Variable) -> CType:
     """The element that a pointer or array is of, at the bottom."""
-    ctype = variable.type.target if isinstance(variable.type, Pointer) else variable.type
-    while isinstance(ctype, Array):
-        ctype = ctype.element
-    return ctype
+    ctype = variable.type
+    return element_of(ctype.target if isinstance(ctype, Pointer) else ctype)
 
 
 def check_shape(name: str, grid: Dim, block: Dim) -> None:

@@ -361,19 +361,13 @@ class Program:
         return execution.finish()
 
     def signals(self, name: str) -> tuple[bool, tuple[bool, ...]]:
-        """Tell whether a kernel may wait for others, and by which parameters it may signal, or be signalled.
-
-        These are the ones that it accesses by atomics, or as volatile.
-        """
+        """Tell whether a kernel may wait for others, and by which parameters it may signal them."""
         code = self._find(name).code
         by = tuple(isinstance(p.type, Pointer) and p.origin.signals for p in code.parameters)
         return code.watches, by
 
     def adds(self, name: str) -> tuple[str, ...]:
-        """For each parameter, the atomic by which a kernel does nothing but add whole numbers to it, or "".
-
-        See `added_to`.
-        """
+        """For each parameter, the atomic by which a kernel only adds to it, or nothing (`added_to`)."""
         if name not in self._adds:
             kernels = self._functions.get(name, [])  # no instances of templates
             own = any(word.startswith("atomic") for word in self._functions)

@@ -25,30 +25,22 @@ class Node:
 
 @dataclass(kw_only=True)
 class TypeName(Node):
-    """A type before its declarator.
+    """A type before its declarator."""
 
-    Attributes
-    ----------
-    base : str
-        Canonical spelling of a built-in type, or the name of a struct, typedef or template
-        parameter; "auto" where the initialiser decides.
-    arguments : list
-        Template arguments of a struct template.
-    nested : list of str
-        Names behind `::`, as in `Traits<T>::value_type`.
-    pointers : list of set of str
-        One set of qualifiers for each `*`, the innermost first.
-    function, array : FunctionType, ArrayType, optional
-        In the place of `base`: that of a pointer to a function, or of what a pointer to an array points to.
-    """
-
+    # The spelling of a built-in type, or the name of a struct, typedef or template parameter; "auto" where
+    # the initialiser decides.
     base: str
     const: bool = False
     volatile: bool = False
-    pointers: list[set[str]] = field(default_factory=list[set[str]])
+    pointers: list[set[str]] = field(
+        default_factory=list[set[str]]
+    )  # qualifiers of each `*`, inside out
     reference: bool = False
-    arguments: list[TypeName | Expression] | None = None
-    nested: list[str] = field(default_factory=list[str])
+    arguments: list[TypeName | Expression] | None = None  # of a struct template
+    nested: list[str] = field(
+        default_factory=list[str]
+    )  # behind `::`, as in `Traits<T>::value_type`
+    # Instead of `base`: a pointer to a function, or the target of a pointer to an array.
     function: FunctionType | None = None
     array: ArrayType | None = None
     of: Expression | None = None  # of `decltype(...)`: that of which it is the type
@@ -399,7 +391,7 @@ class Function(Node):
     static: bool = False
     constexpr: bool = False
     const: bool = False
-    # What a constructor gives to members before its body.
+    # The values that a constructor gives to members before its body.
     initial: list[tuple[str, Braces]] = field(default_factory=list[tuple[str, Braces]])
     # Why the body could not be read; raised when the function is needed.
     refusal: UnsupportedFeatureError | None = None
@@ -408,28 +400,20 @@ class Function(Node):
 
 @dataclass(kw_only=True)
 class Lambda(Expression):
-    """`[=](int a) { ... }`, its function named as the operator that calls it.
+    """`[=](int a) { ... }`, its function named as the operator that calls it."""
 
-    Attributes
-    ----------
-    default : str
-        How it has what it uses and does not name: `=` as values, `&` by reference, or not at all.
-    captures : list of (str, Expression or None)
-        What it names: variables of which it keeps the value. None for those that it only refers to, which
-        takes nothing, because a function is expanded where it is called.
-    """
-
-    default: str
+    default: (
+        str  # for names that it uses and does not list: `=` as values, `&` by reference, or neither
+    )
+    # The variables that it lists, with the value that it keeps. None for one that it refers to, which takes
+    # nothing, because a function is expanded where it is called.
     captures: list[tuple[str, Expression | None]]
     function: Function
 
 
 @dataclass
 class Unit:
-    """A whole source: its functions; types and variables in the order in which they are declared.
-
-    `namespaces` has those around a type or variable, by the identity of its node.
-    """
+    """A whole source; `namespaces` has those around a type or variable, by the identity of its node."""
 
     functions: list[Function] = field(default_factory=list[Function])
     order: list[Node] = field(default_factory=list[Node])

@@ -175,10 +175,8 @@ class ExpressionParser(TypeParser):
             while self.token.kind == "string":
                 text += parse_string(self.advance())
             return ast.Text(at=token.at, value=text)
-        if self.accept("("):
-            inner = self.expression()
-            self.need(")")
-            return inner
+        if self.at("("):
+            return self.in_parentheses()
         if self.at("["):
             return self.closure()
         if token.kind == "name":
@@ -207,9 +205,7 @@ class ExpressionParser(TypeParser):
             self.need("<")
             wanted = self.abstract_type()
             self.close_angle()
-            self.need("(")
-            operand = self.expression()
-            self.need(")")
+            operand = self.in_parentheses()
             return ast.Cast(at=token.at, type=wanted, operand=operand, style=name)
         if self.at_type():
             return self._construct(token)
@@ -274,6 +270,12 @@ class ExpressionParser(TypeParser):
                 sign += self.advance().text
             name = f"operator{sign}"
         return Token("name", name, start.at)
+
+    def in_parentheses(self) -> ast.Expression:
+        self.need("(")
+        inner = self.expression()
+        self.need(")")
+        return inner
 
     def call_arguments(self) -> list[ast.Expression]:
         self.need("(")

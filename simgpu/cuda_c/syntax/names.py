@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from simgpu.cuda_c.syntax import ast
 
 
@@ -26,10 +28,7 @@ def assigned_names(node: object) -> set[str]:
 
 
 def addressed_names(node: object) -> set[str]:
-    """Variables whose address is taken somewhere below a node.
-
-    By name, so that a variable is put in memory too if only its namesake needs to be.
-    """
+    """Names of the variables whose address is taken somewhere below a node."""
     found: set[str] = set()
     for item in ast.parts_of(node):
         if isinstance(item, ast.Unary) and item.op == "&":
@@ -40,3 +39,10 @@ def addressed_names(node: object) -> set[str]:
             if isinstance(inner, ast.Name):
                 found.add(inner.name)
     return found
+
+
+def grown(names: set[str], more: Callable[[set[str]], set[str]]) -> set[str]:
+    """Add to a set of names what `more` finds from it, until that is nothing new."""
+    while not (found := more(names)) <= names:
+        names = names | found
+    return names

@@ -270,9 +270,7 @@ class StatementParser(DeclaratorParser):
 
     def _while(self) -> ast.Statement:
         token = self.advance()
-        self.need("(")
-        test = self.expression()
-        self.need(")")
+        test = self.in_parentheses()
         return ast.For(at=token.at, init=None, test=test, step=None, body=self._body())
 
     def _do(self) -> ast.Statement:
@@ -280,17 +278,13 @@ class StatementParser(DeclaratorParser):
         body = self._body()
         if not self.accept("while"):
             self.fail(f"expected 'while' behind the body of 'do' before '{self.token.text}'")
-        self.need("(")
-        test = self.expression()
-        self.need(")")
+        test = self.in_parentheses()
         self.need(";", " behind 'do ... while'")
         return ast.For(at=token.at, init=None, test=test, step=None, body=body, after=True)
 
     def _switch(self) -> ast.Statement:
         token = self.advance()
-        self.need("(")
-        subject = self.expression()
-        self.need(")")
+        subject = self.in_parentheses()
         start = self.accept("{")  # without it, one statement behind its labels is the body
         self.enclosing.append("switch")
         cases: list[ast.SwitchCase] = []

@@ -65,9 +65,8 @@ class StructParser(StatementParser):
         while not self.at("]"):
             refers = self.accept("&") is not None
             if self.at("this", "*"):
-                self.unsupported(
-                    "lambdas that capture 'this' are not supported: copy the members first"
-                )
+                text = "lambdas that capture 'this' are not supported: copy the members first"
+                self.unsupported(text)
             if self.accept("="):
                 default = "="
             elif self.token.kind != "name":
@@ -280,9 +279,8 @@ class StructParser(StatementParser):
         if self.accept(";"):
             return
         if templated:
-            self.unsupported(
-                "a friend function in a struct template is not supported: write it behind the struct"
-            )
+            text = "a friend function in a struct template is not supported: write it behind the struct"
+            self.unsupported(text)
         self.position = start
         storage, base = self.specifiers()
         returns = self.pointers(base)
@@ -349,9 +347,8 @@ class StructParser(StatementParser):
         for name, given in made.initial:
             source = given.items[0] if len(given.items) == 1 else None
             if not isinstance(source, ast.Member) or source.name != name:
-                self.unsupported(
-                    "copy constructors that do more than copy are not supported", made.at
-                )
+                text = "copy constructors that do more than copy are not supported"
+                self.unsupported(text, made.at)
         if made.body is not None and made.body.body:
             self.unsupported("copy constructors that do more than copy are not supported", made.at)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NoReturn
 
 from simgpu.cuda_c.syntax.ast import Expression, Member, Name, StructDef, TypeName
@@ -76,16 +77,13 @@ _KEYWORDS = {
 
 
 class TypeParser(ABC):
-    """A cursor over tokens that can read types.
-
-    `headers` are those that are included: `half` exists only with `cuda_fp16.h`.
-    """
+    """A cursor over tokens that can read types; `half` is one only with its header."""
 
     def __init__(self, source: Source, tokens: Sequence[Token], headers: frozenset[str]) -> None:
         self.source = source
         self.tokens = tokens
         self.position: int = 0
-        # Whether a name is a type, innermost scope last; templates of functions and of structs.
+        # Tells of each name whether it is a type; a table for each scope, the innermost last.
         self.type_names: list[dict[str, bool]] = [dict.fromkeys(set(VECTORS) - {"half2"}, True)]
         if "cuda_fp16.h" in headers:
             self.type_names[0] |= dict.fromkeys(_HALF_NAMES, True)
@@ -240,9 +238,8 @@ class TypeParser(ABC):
                 result.of = self.conditional()
                 # A variable within brackets of its own makes it a reference. `(a) + 1` is no such thing.
                 if doubled and isinstance(result.of, Name | Member):
-                    self.unsupported(
-                        "decltype((x)) is a reference, and not supported: write the type"
-                    )
+                    text = "decltype((x)) is a reference, and not supported: write the type"
+                    self.unsupported(text)
                 self.need(")")
             elif token.text == "auto" or token.text in _ALIASES or self.is_type_name(token.text):
                 self.advance()
@@ -282,7 +279,7 @@ class TypeParser(ABC):
         token = self.token
         self.refuse_gpu_only(token)
         if token.kind == "name" and token.text not in _KEYWORDS:
-            hint = _hint(token.text)
+            hint = ": device code has no strings" if token.text == "string" else ""
             self.fail(f"unknown type name '{token.text}'{hint}")
         self.fail(f"expected a type before '{token.text}'")
 
@@ -354,17 +351,7 @@ class TypeParser(ABC):
 
     def pointers(self, result: TypeName) -> TypeName:
         """The stars, qualifiers and reference sign behind a base type; returns a type of its own."""
-        out = TypeName(
-            at=result.at,
-            base=result.base,
-            const=result.const,
-            volatile=result.volatile,
-            arguments=result.arguments,
-            nested=result.nested,
-            of=result.of,
-            function=result.function,
-            array=result.array,
-        )
+        out = replace(result, pointers=[], reference=False)
         if result.base in self.function_types:
             self.accept("*")
         while True:
@@ -414,7 +401,3 @@ class TypeParser(ABC):
     @abstractmethod
     def template_value(self) -> Expression:
         """A number among template arguments."""
-
-
-def _hint(name: str) -> str:
-    return ": device code has no strings" if name == "string" else ""

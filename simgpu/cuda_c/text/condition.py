@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 
 from simgpu.cuda_c.text.lexer import Token
@@ -13,28 +14,15 @@ _LEVELS: list[tuple[str, ...]] = [
     ("<<", ">>"), ("+", "-"), ("*", "/", "%"),
 ]  # fmt: skip
 _OPERATIONS: dict[str, Callable[[int, int], int]] = {
-    "|": lambda a, b: a | b,
-    "^": lambda a, b: a ^ b,
-    "&": lambda a, b: a & b,
-    "==": lambda a, b: a == b,
-    "!=": lambda a, b: a != b,
-    "<": lambda a, b: a < b,
-    ">": lambda a, b: a > b,
-    "<=": lambda a, b: a <= b,
-    ">=": lambda a, b: a >= b,
-    "<<": lambda a, b: a << b,
-    ">>": lambda a, b: a >> b,
-    "+": lambda a, b: a + b,
-    "-": lambda a, b: a - b,
-    "*": lambda a, b: a * b,
-}
+    "|": lambda a, b: a | b, "^": lambda a, b: a ^ b, "&": lambda a, b: a & b,
+    "<<": lambda a, b: a << b, ">>": lambda a, b: a >> b,
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "==": operator.eq, "!=": operator.ne,
+    "<": operator.lt, ">": operator.gt, "<=": operator.le, ">=": operator.ge,
+}  # fmt: skip
 
 
 def evaluate_condition(source: Source, at: Position, tokens: list[Token]) -> int:
-    """Value of the tokens behind `#if`, macros already expanded; an unknown name counts 0.
-
-    Raises `KernelCompileError` if they are not one integer expression.
-    """
+    """Compute the condition of an `#if`, its macros expanded; an unknown name counts 0."""
     reader = _Reader(source, at, tokens)
     value = reader.ternary()
     if reader.rest:

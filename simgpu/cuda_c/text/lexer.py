@@ -31,18 +31,9 @@ PATTERN = re.compile(
 
 # C++ has these spellings too ([lex.digraph] in the standard), and people who know Python use them.
 _SPELLINGS = {
-    "and": "&&",
-    "or": "||",
-    "not": "!",
-    "not_eq": "!=",
-    "bitand": "&",
-    "bitor": "|",
-    "xor": "^",
-    "compl": "~",
-    "and_eq": "&=",
-    "or_eq": "|=",
-    "xor_eq": "^=",
-}
+    "and": "&&", "or": "||", "not": "!", "not_eq": "!=", "bitand": "&", "bitor": "|", "xor": "^",
+    "compl": "~", "and_eq": "&=", "or_eq": "|=", "xor_eq": "^=",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +41,7 @@ class Token:
     """One word of the source."""
 
     kind: str  # "name", "number", "string", "char", "op", "newline" or "end"
-    # What was written; the sign of an operator that was written as a word, such as ``and``.
+    # The text as written; of an operator that is written as a word, such as ``and``, its sign.
     text: str
     at: Position  # where; for the product of a macro, where the macro was used
     spaced: bool = False  # white space came before it
@@ -71,10 +62,7 @@ class Token:
 
 
 def tokenise(source: Source) -> list[Token]:
-    """All tokens of a source, closed by one of kind "end".
-
-    Raises `KernelCompileError` at a character that no token begins with, an open comment or an open string.
-    """
+    """Split a source into tokens, closed by one of kind "end"."""
     text = source.text
     tokens: list[Token] = []
     line, line_start, pos, spaced = 1, 0, 0, False

@@ -13,10 +13,7 @@ _ESCAPE = re.compile(r"\\(x[0-9a-fA-F]+|[0-7]{1,3}|.)", re.DOTALL)
 
 
 def parse_number(source: Source, token: Token) -> tuple[int | float, Scalar]:
-    """Value and type of a number token (C++17, clause lex.literal).
-
-    Raises `KernelCompileError` for a number that C does not have, or an integer of more than 64 bits.
-    """
+    """Value and type of a number token (C++17, clause lex.literal)."""
     text = token.text.replace("'", "").lower()
     prefixed = text.startswith(("0x", "0b"))
     if text.startswith("0x") and "p" in text:

@@ -69,10 +69,7 @@ class Preprocessed:
 
 
 def preprocess(source: Source) -> Preprocessed:
-    """Take the device code of a file, expand macros, and drop the text that conditions exclude.
-
-    Raises `KernelCompileError` for malformed directives, `#error`.
-    """
+    """Take the device code of a file, expand macros, and drop what conditions exclude."""
     code = device_code(source.text)
     chooses = _CHOOSES.search(source.text) is not None
     tokens = _Preprocessor(source, dict(_prelude(chooses).macros)).run(code.text)
@@ -300,10 +297,8 @@ class _Preprocessor:
         if macro.variadic and len(arguments) == len(expected) - 1:
             arguments.append([])
         if len(arguments) != len(expected):
-            self.source.fail(
-                name.at,
-                f"macro '{name.text}' takes {len(expected)} arguments, {len(arguments)} given",
-            )
+            text = f"macro '{name.text}' takes {len(expected)} arguments, {len(arguments)} given"
+            self.source.fail(name.at, text)
         return arguments
 
     def _call(self, name: Token, macro: _Macro, arguments: list[list[Token]]) -> list[Token]:

@@ -87,10 +87,7 @@ def device_code(source: str) -> DeviceCode:
 
 
 def for_compiler(source: str) -> str:
-    """The device's part of a source behind the names of C's headers: what NVRTC is given.
-
-    Lines are counted from the source's own first.
-    """
+    """Put C's headers in front of the device's part of a source, for NVRTC; lines count from the source."""
     text = device_code(source).text
     std = text_of("namespace_std.h") if _STD.search(text) else ""
     return f"{text_of('standard_names.h')}{std}#line 1\n{text}"

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from simgpu.cuda_c import types
 from simgpu.cuda_c.compile.builtins.common import Handler, arguments, fenced
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import convert, nodes, value
@@ -21,69 +22,50 @@ from simgpu.cuda_c.compile.storage import load
 from simgpu.cuda_c.compile.typed import Evaluate, Expr
 from simgpu.cuda_c.compile.variables import Origin
 from simgpu.cuda_c.lockstep.masks import Mask
+from simgpu.cuda_c.lockstep.meter import Site
 from simgpu.cuda_c.lockstep.team import Team
 from simgpu.cuda_c.lockstep.values import choose
 from simgpu.cuda_c.memory.access import fetch, region_of, tell
 from simgpu.cuda_c.memory.global_region import GlobalRegion
 from simgpu.cuda_c.memory.shared_region import SharedRegion
 from simgpu.cuda_c.syntax.ast import Call
-from simgpu.cuda_c.types import (
-    DOUBLE,
-    FLOAT,
-    HALF,
-    INT,
-    LLONG,
-    UINT,
-    ULLONG,
-    USHORT,
-    Pointer,
-    Scalar,
-    spelled,
-)
 
-Ints = (INT, UINT, ULLONG)
+Ints = (types.INT, types.UINT, types.ULLONG)
 
 
-def _increment(old: Any, limit: Any) -> Any:
-    return choose(old >= limit, np.uint32(0), old + np.uint32(1))
-
-
-def _decrement(old: Any, limit: Any) -> Any:
-    return choose((old == 0) | (old > limit), limit, old - np.uint32(1))
-
-
-def _second(old: Any, new: Any) -> Any:
-    return new
-
-
-# Name: the types that NVRTC 12.9 takes, the operation, and a ufunc for when no result is wanted.
-_OPERATIONS: dict[str, tuple[tuple[Scalar, ...], Callable[[Any, Any], Any], Any]] = {
-    "atomicAdd": ((INT, UINT, ULLONG, FLOAT, DOUBLE, HALF), np.add, np.add),
-    "atomicSub": ((INT, UINT), np.subtract, np.subtract),
-    "atomicMin": ((INT, UINT, LLONG, ULLONG), np.minimum, np.minimum),
-    "atomicMax": ((INT, UINT, LLONG, ULLONG), np.maximum, np.maximum),
-    "atomicAnd": (Ints, np.bitwise_and, np.bitwise_and),
-    "atomicOr": (Ints, np.bitwise_or, np.bitwise_or),
-    "atomicXor": (Ints, np.bitwise_xor, np.bitwise_xor),
-    "atomicExch": ((INT, UINT, ULLONG, FLOAT), _second, None),
-    "atomicInc": ((UINT,), _increment, None),
-    "atomicDec": ((UINT,), _decrement, None),
+# For each name, the types that NVRTC 12.9 takes, and the operation.
+_OPERATIONS: dict[str, tuple[tuple[types.Scalar, ...], Callable[[Any, Any], Any]]] = {
+    "atomicAdd": ((*Ints, types.FLOAT, types.DOUBLE, types.HALF), np.add),
+    "atomicSub": ((types.INT, types.UINT), np.subtract),
+    "atomicMin": ((types.INT, types.UINT, types.LLONG, types.ULLONG), np.minimum),
+    "atomicMax": ((types.INT, types.UINT, types.LLONG, types.ULLONG), np.maximum),
+    "atomicAnd": (Ints, np.bitwise_and),
+    "atomicOr": (Ints, np.bitwise_or),
+    "atomicXor": (Ints, np.bitwise_xor),
+    "atomicExch": ((*Ints, types.FLOAT), lambda old, new: new),
+    "atomicInc": ((types.UINT,), lambda x, top: choose(x >= top, np.uint32(0), x + np.uint32(1))),
+    "atomicDec": (
+        (types.UINT,),
+        lambda x, top: choose((x == 0) | (x > top), top, x - np.uint32(1)),
+    ),
 }
 
 
-def _address(c: Context, node: Call, types: tuple[Scalar, ...], args: list[Expr]) -> Scalar:
+def _address(
+    c: Context, node: Call, kinds: tuple[types.Scalar, ...], args: list[Expr]
+) -> types.Scalar:
     pointer = args[0]
-    if not isinstance(pointer.type, Pointer):
+    if not isinstance(pointer.type, types.Pointer):
         c.fail(
             pointer.at, f"{node.name}() needs an address first, such as &x[i], not a "
-            f"'{spelled(pointer.type)}'"
+            f"'{types.spelled(pointer.type)}'"
         )  # fmt: skip
     target = pointer.type.target
     if pointer.type.const:
         c.fail(pointer.at, f"{node.name}() would change what may only be read")
-    if not isinstance(target, Scalar) or target not in types:
-        have = ", ".join(t.name for t in types)
-        c.fail(node.at, f"{node.name}() has no form for '{spelled(target)}'; it takes {have}")
+    if not isinstance(target, types.Scalar) or target not in kinds:
+        have = ", ".join(t.name for t in kinds)
+        c.fail(node.at, f"{node.name}() has no form for '{types.spelled(target)}'; it takes {have}")
     origin = pointer.origin or Origin()
     c.written.append(None)
     origin.write()
@@ -92,35 +74,22 @@ def _address(c: Context, node: Call, types: tuple[Scalar, ...], args: list[Expr]
 
 
 def _simple(name: str) -> Handler:
-    types, operation, ufunc = _OPERATIONS[name]
+    kinds, operation = _OPERATIONS[name]
 
     def handle(c: Context, node: Call, used: bool) -> Expr:
         args = arguments(c, node, 2)
-        kind = _address(c, node, types, args)
+        kind = _address(c, node, kinds, args)
         c.work(1, flops=int(kind.is_float))
         pointer, operand = args[0].run, convert(c, args[1], kind, args[1].at).run
         site = c.new_site(node.at, write=True)
 
-        def run(t: Team, m: Mask) -> Any:
-            ptr = pointer(t, m)
-            amount = operand(t, m)
-            region = region_of(t, m, ptr, site)
-            tell(t, m, ptr, kind.size, site)
-            view, index = region.cells(t, m, ptr, kind, site)
-            _note(t, m, region, index)
-            part = np.broadcast_to(np.asarray(m.take(amount)), (m.n,))
-            before = view[index] if t.launch.watches else None
-            if not used and ufunc is not None:
-                ufunc.at(view, index, part)
-                out = None
-            else:
-                out = m.spread(_in_turn(view, index, part, operation))
-            if before is not None:
-                _watch(t, m, before, view[index])
-            if isinstance(region, (GlobalRegion, SharedRegion)):
-                region.mark(0, index, kind.size)
-            return out
+        def change(view: NDArray[Any], index: NDArray[np.int64], part: Any) -> Any:
+            if used or not isinstance(operation, np.ufunc):
+                return _in_turn(view, index, part, operation)
+            operation.at(view, index, part)  # nobody wants the old values
+            return None
 
+        run = _changing(pointer, kind, site, [operand], change)
         return _exchange(c, kind, run, node, args, used)
 
     return handle
@@ -128,52 +97,53 @@ def _simple(name: str) -> Handler:
 
 def _compare_and_swap(c: Context, node: Call, used: bool) -> Expr:
     args = arguments(c, node, 3)
-    kind = _address(c, node, (INT, UINT, ULLONG, USHORT), args)
+    kind = _address(c, node, (types.INT, types.UINT, types.ULLONG, types.USHORT), args)
     if args[0].origin is not None:
         args[0].origin.compare()
     expected = convert(c, args[1], kind, args[1].at).run
     desired = convert(c, args[2], kind, args[2].at).run
     c.work()
-    pointer = args[0].run
     site = c.new_site(node.at, write=True)
-
-    def run(t: Team, m: Mask) -> Any:
-        ptr = pointer(t, m)
-        want, new = expected(t, m), desired(t, m)
-        region = region_of(t, m, ptr, site)
-        tell(t, m, ptr, kind.size, site)
-        view, index = region.cells(t, m, ptr, kind, site)
-        _note(t, m, region, index)
-        wanted = np.broadcast_to(np.asarray(m.take(want)), (m.n,))
-        news = np.broadcast_to(np.asarray(m.take(new)), (m.n,))
-        before = view[index] if t.launch.watches else None
-        out = _swap_in_turn(view, index, wanted, news)
-        if before is not None:
-            _watch(t, m, before, view[index])
-        if isinstance(region, (GlobalRegion, SharedRegion)):
-            region.mark(0, index, kind.size)
-        return m.spread(out)
-
+    run = _changing(args[0].run, kind, site, [expected, desired], _swap_in_turn)
     return _exchange(c, kind, run, node, args, True)
 
 
+def _changing(
+    pointer: Evaluate,
+    kind: types.Scalar,
+    site: Site,
+    operands: list[Evaluate],
+    change: Callable[..., Any],
+) -> Evaluate:
+    """Apply `change` to a view of the memory, the index of each lane, and its operands."""
+
+    def run(t: Team, m: Mask) -> Any:
+        ptr = pointer(t, m)
+        given = [operand(t, m) for operand in operands]
+        region = region_of(t, m, ptr, site)
+        tell(t, m, ptr, kind.size, site)
+        view, index = region.cells(t, m, ptr, kind, site)
+        t.meter.atomic(m, index, isinstance(region, SharedRegion), id(region))
+        parts = [np.broadcast_to(np.asarray(m.take(value)), (m.n,)) for value in given]
+        before = view[index] if t.launch.watches else None
+        out = change(view, index, *parts)
+        if before is not None:  # note whether it changed anything, and that these threads looked
+            t.launch.changes += int(np.any(before != view[index]))
+            fetch(t, m)
+        if isinstance(region, (GlobalRegion, SharedRegion)):
+            region.mark(0, index, kind.size)
+        return None if out is None else m.spread(out)
+
+    return run
+
+
 def _exchange(
-    c: Context, kind: Scalar, run: Evaluate, node: Call, args: list[Expr], used: bool
+    c: Context, kind: types.Scalar, run: Evaluate, node: Call, args: list[Expr], used: bool
 ) -> Expr:
     """The old value: it comes from memory, but no warp waits for it unless it is used."""
     waited = load(c, args[0], args[0].origin) if used else None
     old = c.note(Exchange(nodes(args), load=waited))
     return value(c, kind, run, node.at, args, node=old)
-
-
-def _note(t: Team, m: Mask, region: Any, index: NDArray[np.int64]) -> None:
-    t.meter.atomic(m, index, isinstance(region, SharedRegion), id(region))
-
-
-def _watch(t: Team, m: Mask, before: NDArray[Any], after: NDArray[Any]) -> None:
-    """Note whether an atomic changed anything, and that these threads have looked at memory."""
-    t.launch.changes += int(np.any(before != after))
-    fetch(t, m)
 
 
 def _ranks(index: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -21,10 +21,7 @@ Handler: TypeAlias = Callable[[Context, Call, bool], Expr]
 
 
 def fenced(handler: Handler, *, behind: bool = True) -> Handler:
-    """A function at which threads meet, so that what was loaded before it has to be loaded again.
-
-    Not `behind` if nothing is written by then: its own arguments are still at hand.
-    """
+    """Make a meeting of threads: what was loaded before it is loaded again, with `behind` behind it too."""
 
     def handle(c: Context, node: Call, used: bool) -> Expr:
         c.steps.append(Fence())

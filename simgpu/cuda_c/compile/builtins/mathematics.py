@@ -212,10 +212,8 @@ def _extreme(whole: Function, fraction: Function, only: Scalar | None = None) ->
             c.fail(node.at, f"{node.name}() has no form for half: use __hmax or __hmin")
         a, b = promoted(a), promoted(b)
         if a != b and {a, b} not in _PAIRS:
-            c.fail(
-                node.at,
-                f"{node.name}({spelled(a)}, {spelled(b)}) is ambiguous: cast one of the two",
-            )
+            text = f"{node.name}({spelled(a)}, {spelled(b)}) is ambiguous: cast one of the two"
+            c.fail(node.at, text)
         kind = a if a.rank >= b.rank else b
         args = [convert(c, e, kind, e.at) for e in given]
         function = fraction if kind.is_float else whole

@@ -74,7 +74,7 @@ def _store(c: Context, node: Call, used: bool) -> Expr:
 _CONVERSION = re.compile(r"%([-+ #0]*)(\*|\d*)((?:\.\d*)?)(hh|h|ll|l|z|t|j)?([diuoxXeEfFgGaAcsp%])")
 
 
-# What a conversion of an integer reads, by the letters for its length: where it is signed, and where not.
+# The types that a conversion of an integer reads, signed and unsigned, by the letters for its length.
 _READS = {
     "": (types.INT, types.UINT),
     "h": (types.SHORT, types.USHORT),
@@ -95,9 +95,8 @@ def _printf(c: Context, node: Call, used: bool) -> Expr:
         c.fail(form.at, "a '%' in this format begins no conversion: write '%%' to print one")
     conversions = [found for found in _CONVERSION.findall(form.text) if found[4] != "%"]
     if len(conversions) != len(args):
-        c.fail(
-            node.at, f"this format has {len(conversions)} conversions, {len(args)} values are given"
-        )
+        text = f"this format has {len(conversions)} conversions, {len(args)} values are given"
+        c.fail(node.at, text)
     ready: list[Expr] = []
     for (_, _, _, length, letter), arg in zip(conversions, args, strict=True):
         ready.append(_printable(c, length, letter, arg))
@@ -169,9 +168,8 @@ def _printable(c: Context, length: str, letter: str, arg: Expr) -> Expr:
             c, types.ULLONG, lambda t, m: t.launch.addresses.number(where(t, m)), arg.at, [arg]
         )
     if not isinstance(arg.type, types.Scalar) or letter in "paA":
-        c.unsupported(
-            arg.at, f"printing a '{types.spelled(arg.type)}' with %{letter} is not supported"
-        )
+        text = f"printing a '{types.spelled(arg.type)}' with %{letter} is not supported"
+        c.unsupported(arg.at, text)
     if letter in "eEfFgG":
         if not arg.type.is_float:
             c.fail(arg.at, f"%{letter} prints a floating-point number, not '{arg.type.name}'")

@@ -23,11 +23,7 @@ from simgpu.errors import BarrierError
 
 
 def barrier(t: Team, m: Mask, at: Position, waits: bool = False, alone: bool = False) -> None:
-    """Let the blocks of `m` pass a barrier together.
-
-    Raises `Apart` if a thread is missing that may come later: where threads wait for each other;
-    `BarrierError` if a thread that has not left the kernel does not arrive.
-    """
+    """Let blocks pass a barrier; `Apart` or `BarrierError` if a thread may come later, or never will."""
     layout = t.layout
     gone = 0 if t.exited is None else t.exited.n
     if m.n + gone == layout.lanes:
@@ -56,10 +52,7 @@ def barrier(t: Team, m: Mask, at: Position, waits: bool = False, alone: bool = F
 
 
 def _pass(t: Team, m: Mask) -> None:
-    """Let threads go on whose block has come to this barrier and to others, as the hardware does.
-
-    It counts the warps that come, whichever barrier of the source they come to (PTX ISA, "bar").
-    """
+    """Let threads go on whose block has come to several barriers: the hardware counts warps (PTX, "bar")."""
     waiters, block = t.waiters, t.layout.block
     if not waiters.passed[m.index].any():
         blocks = np.unique(block[m.index])

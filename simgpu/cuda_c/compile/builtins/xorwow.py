@@ -69,10 +69,7 @@ def _power(k: int) -> NDArray[np.uint32]:
 
 
 def jump(state: NDArray[np.uint32], count: NDArray[np.uint64], unit: int) -> NDArray[np.uint32]:
-    """States `count` times 2**unit steps later; a row for each.
-
-    `state` has the shape (n, 5), `count` the shape (n,).
-    """
+    """States of shape (n, 5), each `count` times 2**unit steps later."""
     state = state.copy()
     for k in range(int(count.max(initial=0)).bit_length()):
         chosen = (count >> np.uint64(k) & np.uint64(1)).astype(np.bool_)

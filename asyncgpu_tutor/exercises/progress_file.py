@@ -13,7 +13,7 @@ import os
 import time
 import warnings
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from math import isfinite
 from pathlib import Path
@@ -84,7 +84,8 @@ def change() -> Generator[dict[str, Record]]:
             draft.write_text(text, encoding="utf-8")
             draft.replace(target)
         except OSError as error:
-            draft.unlink(missing_ok=True)
+            with suppress(OSError):  # of a file system that is read-only, nothing can be removed, either
+                draft.unlink()
             if path not in _unwritten:
                 _say(f"{path} cannot be written ({error}): your progress is kept until Python ends")
             _unwritten[path] = records
@@ -109,11 +110,9 @@ def _alone(path: Path) -> Generator[None]:
             lock.mkdir()
             held = True
         except FileExistsError:
-            try:
+            with suppress(OSError):  # its owner may be quicker
                 if time.time() - lock.stat().st_mtime > STALE_S:
                     lock.rmdir()
-            except OSError:
-                pass  # its owner was quicker
             time.sleep(0.01)
         except OSError:
             break

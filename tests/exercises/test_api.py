@@ -288,6 +288,7 @@ def test_where_nothing_can_be_written_progress_lasts_as_long_as_python(
 
     with monkeypatch.context() as readonly:
         readonly.setattr(Path, "write_text", refuse)
+        readonly.setattr(Path, "unlink", refuse)  # so it is where the whole file system is read-only
         with pytest.warns(UserWarning, match="your progress is kept until Python ends") as said:
             assert check(NAME, right).accepted
         assert len(said) == 1

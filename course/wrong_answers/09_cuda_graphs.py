@@ -1,7 +1,7 @@
 """Plausible wrong answers to the exercises of course/09_cuda_graphs.py; see tools/build_notebooks.py."""
 
 
-# %% id=09-first-graph cause="captured 5 times, and once is enough"
+# %% id=09-first-graph cause="captured 5 times, and 1 time is enough"
 def replay(op, stream, times):
     for _ in range(times):
         graph = op.graph_on(stream)
@@ -60,7 +60,7 @@ def replay(op, stream, times):
     stream.synchronize()
 
 
-# %% id=09-token-loop cause="for token 0, element 0 is"
+# %% id=09-token-loop cause="with token 0, element 0 is"
 async def run_tokens(graph, x, tokens):
     results = []
     for token in tokens:
@@ -79,7 +79,7 @@ async def run_tokens(graph, x, tokens):
     return results
 
 
-# %% id=09-token-loop cause="for token 0, element 0 is"
+# %% id=09-token-loop cause="with token 0, element 0 is"
 async def run_tokens(graph, x, tokens):
     results = []
     for token in tokens:
@@ -98,7 +98,7 @@ async def run_tokens(graph, x, tokens):
     return results
 
 
-# %% id=09-token-loop cause="the graph was launched 1 time, for 5 tokens"
+# %% id=09-token-loop cause="a graph was launched 1 time, and 5 is right"
 async def run_tokens(graph, x, tokens):
     for token in tokens:
         graph.update(agt.memcpy(x.borrow(), token))
@@ -184,7 +184,7 @@ def capturable(slot, x, y, out):
     )
 
 
-# %% id=09-shapes cause="captured 10 times, and 7 shapes came up"
+# %% id=09-shapes cause="captured 10 times, and 7 times is enough: for each shape"
 def make_server(make, stream):
     def answer(x):
         slot = agt.pin(x)
@@ -250,7 +250,7 @@ def make_server(make, stream):
     return answer
 
 
-# %% id=09-shapes cause="launched 0 times, for 10 requests"
+# %% id=09-shapes cause="launched 0 times, and 10 is right"
 def make_server(make, stream):
     known = {}
 
@@ -279,7 +279,7 @@ def make_server(make, stream):
     return server
 
 
-# %% id=09-first-graph cause="the graph was launched 1 time, and 5 times is right"
+# %% id=09-first-graph cause="a graph was launched 1 time, and 5 is right"
 def replay(op, stream, times):
     graph = agt.zip(*[op] * times).graph_on(stream)
     graph.launch().sync_on(stream)
@@ -317,7 +317,7 @@ def capturable(slot, x, y, out):
     )
 
 
-# %% id=09-no-allocation cause="in `out` after launch 0, element 1 is"
+# %% id=09-no-allocation cause="with `out` after launch 0, element 1 is"
 def capturable(slot, x, y, out):
     n = slot.size
     return agt.zip(

@@ -74,7 +74,7 @@ def zip_ops(*ops):
     return lambda context: tuple(op(context.fork()) for op in ops)
 
 
-# %% id=10-zip cause="for result 0, element 0 is 3"
+# %% id=10-zip cause="with result 0, element 0 is 3"
 def zip_ops(*ops):
     return lambda context: tuple(op(context) for op in reversed(ops))
 

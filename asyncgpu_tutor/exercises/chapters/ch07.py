@@ -4,34 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any, cast
 
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.exercises.chapters import ch07_kernels
+from asyncgpu_tutor.exercises.checks import results, schedule
 from asyncgpu_tutor.exercises.checks.building import built
 from asyncgpu_tutor.exercises.checks.operations import filled, noise, own_sizes
-from asyncgpu_tutor.exercises.checks.results import (
-    Array,
-    brief,
-    each_equal,
-    equal,
-    in_order,
-    listed,
-)
-from asyncgpu_tutor.exercises.checks.schedule import (
-    a_kernel_ran,
-    all_in_flight,
-    below,
-    in_flight,
-    launches,
-    never_blocks,
-    one_stream,
-    ordered,
-    results,
-)
+from asyncgpu_tutor.exercises.checks.results import Array, as_kernel, brief, equal, launched
+from asyncgpu_tutor.exercises.checks.trials import cases, must, tuple_of
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared
 from asyncgpu_tutor.exercises.internals import SimDevice, count
 from asyncgpu_tutor.exercises.sandbox import (
@@ -50,6 +33,10 @@ def _on_device(*hosts: Array) -> list[agt.DeviceArray]:
     return [agt.h2d(agt.pin(host)).sync() for host in hosts]
 
 
+def _shared(*hosts: Array) -> list[agt.DeviceArray]:
+    return [array.share() for array in _on_device(*hosts)]
+
+
 def _stage(
     name: str, answer: Any, hosts: Sequence[Array], expected: agt.Trace | None = None
 ) -> Observed[Any]:
@@ -59,12 +46,11 @@ def _stage(
         arrays[1] = arrays[1].share()
 
     def checked(array: object) -> object:
-        if not isinstance(array, agt.DeviceArray):
-            raise Rejected(
-                f"`{name}` should yield the one array that its kernel has written, and yields "
-                f"{brief(array)}: `.output()` picks that one"
-            )
-        return agt.d2h(array)
+        due = (
+            f"`{name}` yields {brief(array)}, not what its kernel wrote: `.output()` picks that one"
+        )
+        must(isinstance(array, agt.DeviceArray), due)
+        return agt.d2h(cast(agt.DeviceArray, array))
 
     op = built(name, answer, expected or agt.Trace(), *arrays)
     return observe(lambda: op.and_then(cast(Any, checked)).sync())
@@ -72,31 +58,30 @@ def _stage(
 
 def check_stages(mine: Any, model: Any) -> None:
     """Each is lazy, has one kernel, and yields its output, whatever the shape of the matrix."""
-    if not isinstance(mine, tuple) or len(cast(tuple[Any, ...], mine)) != 2:
-        raise Rejected(f"`stages` should be the pair `matvec, relu`, and is {brief(mine)}")
+    stages = tuple_of(mine, 2, "`stages` should be the pair `matvec, relu`, and is ")
     for rows, columns in ((64, 64), (300, 70), (70, 300)):
         matrix, vector, numbers = noise(1, rows, columns), noise(2, columns), noise(3, rows)
-        cases = [
-            ("matvec", "matvec_naive", (matrix, vector, filled(rows, 7.0)), matrix @ vector),
-            ("relu", "relu", (numbers,), np.maximum(numbers, 0)),
-        ]
-        for i, (name, kernel, hosts, right) in enumerate(cases):
-            expected = on_fresh_device(_stage, name, model[i], hosts).trace
+        given = matrix, vector, filled(rows, 7.0)
+        for i, (name, kernel, hosts, right) in enumerate(
+            [
+                ("matvec", "matvec_naive", given, matrix @ vector),
+                ("relu", "relu", (numbers,), np.maximum(numbers, 0)),
+            ]
+        ):
             with case(f"{rows} rows of {columns}, for `{name}`"):
-                run = _stage(name, cast(tuple[Any, Any], mine)[i], hosts, expected)
-                launches(run.trace, kernel, 1)
+                expected = on_fresh_device(_stage, name, model[i], hosts).trace
+                run = _stage(name, stages[i], hosts, expected)
+                schedule.launches(run.trace, kernel, 1)
                 equal(run.result, right)
 
 
 def _gemm(x: Any, w0: Any, hidden: Any) -> agt.DeviceOp[Any]:
-    m, k = x.shape
-    n = hidden.shape[1]
+    (m, k), n = x.shape, hidden.shape[1]
     return agt.sgemm_naive(m, n, k, 1.0, x, w0, 0.0, hidden.partition(16, 16)).output()
 
 
 def _matvec(hidden: Any, w1: Any, output: Any) -> agt.DeviceOp[Any]:
-    m, n = hidden.shape
-    return agt.matvec_naive(m, n, hidden, w1, output.partition(64)).output()
+    return agt.matvec_naive(*hidden.shape, hidden, w1, output.partition(64)).output()
 
 
 def _relu(output: Any) -> agt.DeviceOp[Any]:
@@ -108,64 +93,45 @@ def _forward(x: Array, w0: Array, w1: Array) -> Array:
     return np.maximum(x @ w0 @ w1, 0)
 
 
-def _shared(*hosts: Array) -> list[agt.DeviceArray]:
-    return [array.share() for array in _on_device(*hosts)]
-
-
 CHAIN = ("h2d", "sgemm_naive", "matvec_naive", "relu", "d2h")
 
 
 def _chained(
     answer: Any, expected: agt.Trace, x: Array, weights: Sequence[agt.DeviceArray]
 ) -> Observed[Any]:
-    stages = _gemm, _matvec, _relu
-    return observe(built("chain", answer, expected, x, *weights, *stages).sync)
+    return observe(built("chain", answer, expected, x, *weights, _gemm, _matvec, _relu).sync)
 
 
-def check_chain(mine: Any, model: Any) -> None:
+def _chain(mine: Any, model: Any, rows: int, inner: int, outer: int) -> None:
     """One lazy operation on one stream, that leaves the weights where they are for the next."""
-    for rows, inner, outer in ((64, 64, 64), (48, 32, 80)):
-        x = agt.pin(noise(4, rows, inner) / np.float32(8))
-        w0, w1 = noise(5, inner, outer) / np.float32(8), noise(6, outer)
-
-        def known(x: Array = x, hosts: Sequence[Array] = (w0, w1)) -> agt.Trace:
-            return _chained(model, agt.Trace(), x, _shared(*hosts)).trace
-
-        expected, weights = on_fresh_device(known), _shared(w0, w1)
-        with case(f"a batch of {rows} x {inner} and weights of {inner} x {outer}"):
-            for _ in range(2):  # the weights are there for the second batch, too
-                run = _chained(mine, expected, x, weights)
-                with compared(run.trace, expected):
-                    for name in CHAIN:
-                        launches(run.trace, name, 1)
-                    one_stream(run.trace)
-                    ordered(run.trace, *CHAIN)
-                equal(run.result, _forward(x, w0, w1))
+    x = agt.pin(noise(4, rows, inner) / np.float32(8))
+    w0, w1 = noise(5, inner, outer) / np.float32(8), noise(6, outer)
+    expected = on_fresh_device(lambda: _chained(model, agt.Trace(), x, _shared(w0, w1)).trace)
+    weights = _shared(w0, w1)
+    for _ in range(2):  # the weights are there for the second batch, too
+        run = _chained(mine, expected, x, weights)
+        with compared(run.trace, expected):
+            for name in CHAIN:
+                schedule.launches(run.trace, name, 1)
+            schedule.one_stream(run.trace)
+            schedule.ordered(run.trace, *CHAIN)
+        equal(run.result, _forward(x, w0, w1))
 
 
-def check_upload(mine: Any, model: Any) -> None:
+def _upload(mine: Any, model: Any, dim: int) -> None:
     """One operation, one copy of each, and any number of users."""
-    for dim in (64, 48):
-        w0, w1 = noise(7, dim, dim), noise(8, dim)
-        expected = on_fresh_device(
-            observe, lambda w0=w0, w1=w1: model(agt.pin(w0), agt.pin(w1)).sync()
-        )
-        op = built("upload", mine, expected.trace, agt.pin(w0), agt.pin(w1))
-        run = observe(op.sync)
-        found: Any = run.result
-        if not isinstance(found, tuple) or len(cast(tuple[Any, ...], found)) != 2:
-            raise Rejected(
-                f"both weights should come out, W0 and then W1, and this did: {brief(found)}"
-            )
-        launches(run.trace, "h2d", 2)
-        for name, array, host in zip(("W0", "W1"), cast(Any, found), (w0, w1), strict=True):
-            with case(name):
-                if not isinstance(array, agt.DeviceArray) or array.mode != "shared":
-                    raise Rejected(
-                        f"a shared array should come out, which any number of batches may use, and this "
-                        f"did: {brief(array)}"
-                    )
-                equal(agt.d2h(array).sync(), host)
+    hosts = noise(7, dim, dim), noise(8, dim)
+    expected = on_fresh_device(observe, lambda: model(*map(agt.pin, hosts)).sync())
+    run = observe(built("upload", mine, expected.trace, *map(agt.pin, hosts)).sync)
+    due = "both weights should come out, W0 and then W1, and this did: "
+    found = tuple_of(run.result, 2, due)
+    schedule.launches(run.trace, "h2d", 2)
+    due = "a shared array should come out, which any number of batches may use, and this did: "
+    for i, (array, host) in enumerate(zip(found, hosts, strict=True)):
+        with case(f"W{i}"):
+            shared = isinstance(array, agt.DeviceArray) and array.mode == "shared"
+            must(shared, due + brief(array))
+            equal(agt.d2h(array).sync(), host)
 
 
 # ------------------------------------------------------------------ as a graph
@@ -176,113 +142,138 @@ def _captured(answer: Any, number: int) -> tuple[Any, agt.types.Stream, list[Arr
     return call(call_plain, answer, ops, stream), stream, hosts
 
 
-def _launch(graph: Any, stream: agt.types.Stream) -> Observed[Any]:
+def _launch(graph: Any, stream: agt.types.Stream, *_: object) -> Observed[Any]:
     return observe(lambda: [np.array(result) for result in graph.launch().sync_on(stream)])
 
 
-def check_capture(mine: Any, model: Any) -> None:
+def _capture(mine: Any, model: Any, number: int) -> None:
     """One call starts all; no branch waits for another; each launch reads what the host has by then."""
-    for number in (4, 2):
-
-        def known(number: int = number) -> agt.Trace:
-            graph, stream, _ = _captured(model, number)
-            return _launch(graph, stream).trace
-
-        expected = on_fresh_device(known)
-        graph, stream, hosts = _captured(mine, number)
-        if not isinstance(graph, agt.CudaGraph):
-            raise Rejected(
-                f"`capture` should return a graph, and returned {brief(graph)}: `graph_on(stream)` makes one"
-            )
-        for launch in (1, 2):
-            for i, host in enumerate(hosts):
-                host[:] = 10 * launch + i
-            with case(f"{number} operations, launch {launch}"):
-                run = _launch(graph, stream)
-                right = [filled(host.size, 10 * launch + i) for i, host in enumerate(hosts)]
-                in_order("graph.launch()", run.result, right)
-                with compared(run.trace, expected):
-                    _side_by_side(results(run.trace, [host.size for host in hosts]))
+    expected = on_fresh_device(lambda: _launch(*_captured(model, number)).trace)
+    graph, stream, hosts = _captured(mine, number)
+    due = f"`capture` should return a graph, and returned {brief(graph)}: `graph_on(stream)` makes one"
+    must(isinstance(graph, agt.CudaGraph), due)
+    for launch in (1, 2):
+        right = [filled(host.size, 10 * launch + i) for i, host in enumerate(hosts)]
+        for host, numbers in zip(hosts, right, strict=True):
+            host[:] = numbers
+        with case(f"launch {launch}"):
+            run = _launch(graph, stream)
+            results.in_order("graph.launch()", run.result, right)
+            with compared(run.trace, expected):
+                _side_by_side(schedule.results(run.trace, [host.size for host in hosts]))
 
 
 def _side_by_side(ends: Sequence[agt.types.Span]) -> None:
     """No operation of a graph comes after another."""
-    for one, other in combinations(ends, 2):
-        if one.stream == other.stream:
-            raise Rejected(
-                "the operations are in one branch of the graph, one behind the other: `zip` is order, and "
-                "`overlap` gives each a branch of its own",
-                one,
-                other,
-            )
+    due = (
+        "the graph has them one behind the other: `zip` is order, and `overlap` gives each a branch"
+    )
+    for pair in combinations(ends, 2):
+        must(pair[0].stream != pair[1].stream, due, *pair)
+
+
+# ------------------------------------------------------------------ the kernels
+TILE, WARP = 16, 32
+
+
+def check_softmax(mine: Any, _model: Any) -> None:
+    """The result is right for full blocks and others, also where `expf` of an input overflows or gives 0."""
+    kernel = as_kernel(mine, "softmax")
+    sizes = [(64, 64), (64, 16), (100, 256), (1000, 128)]
+    for (n, threads), (scale, middle) in product(sizes, ((1.0, 0.0), (100.0, 0.0), (1.0, -200.0))):
+        x = noise(n, n) * np.float32(scale) + np.float32(middle)
+        grown = np.exp(x.astype(np.float64) - x.max())
+        with case(f"n={n}, blocks of {threads} and numbers from {x.min():.0f} to {x.max():.0f}"):
+            got, right = launched(kernel, [n, x], (n,), (threads,)), grown / grown.sum()
+            equal(got, right)
+            # As `equal`, also for the smallest of numbers that add up to 1.
+            for i in np.flatnonzero(~np.isclose(got, right, rtol=1e-3, atol=1e-30))[:1]:
+                raise Rejected(f"element {i} is {got[i]:.4g}, and {right[i]:.4g} is right")
+    n = 256
+    with agt.microscope() as report:
+        launched(kernel, [n, noise(1, n)], (n,), (WARP,))
+    asked = report[kernel.name].counts.global_store_requests
+    must(
+        asked <= n // WARP,
+        f"a warp of {WARP} threads can write {WARP} neighbours at a time, and for {n} outputs it asked "
+        f"{asked} times: let each thread write one output, its own",
+    )
+
+
+def _requests(kernel: agt.Kernel, args: Sequence[Any], shape: tuple[int, int]) -> int:
+    with agt.microscope() as report:
+        launched(kernel, args, shape, (TILE, TILE))
+    return report[kernel.name].counts.global_load_requests
+
+
+def check_tiled(mine: Any, _model: Any) -> None:
+    """The product is right whether or not tiles fit, and global memory is asked no more often than needed."""
+    kernel = as_kernel(mine, "sgemm_tiled")
+    sizes = [(32, 32, 32), (50, 30, 70), (17, 16, 15), (1, 1, 1)]
+    for seed, (m, n, k) in product((1, 2), sizes):
+        a, b = noise(seed, m, k), noise(seed + 2, k, n)
+        with case(f"m={m}, n={n}, k={k}"):
+            equal(launched(kernel, [m, n, k, a, b], (m, n), (TILE, TILE)), a @ b)
+
+    n = 64
+    ones = np.ones((n, n), np.float32)
+    asked = _requests(kernel, [n, n, n, ones, ones], (n, n))
+    naive = _requests(agt.sgemm_naive, [n, n, n, 1.0, ones, ones, 0.0], (n, n))
+    must(
+        asked <= naive / TILE * 1.1,
+        f"at {n} x {n} the warps ask global memory {asked:,} times, where the naive kernel does {naive:,} "
+        f"times and a {TILE}th of that is enough: every element of both tiles should be loaded once, by one "
+        "thread, and then be read from shared memory",
+    )
 
 
 # ------------------------------------------------------------------ the race
 RUNNERS, PAR = 8, 100.0
 
 
+def _mlp(x: Any, w0: Any, w1: Any) -> agt.DeviceOp[Any]:
+    n = len(x)
+
+    def stages(arrays: Any) -> agt.DeviceOp[Any]:
+        x, hidden, output = arrays
+        chain = _gemm(x, w0, hidden).and_then(lambda hidden: _matvec(hidden, w1, output))
+        return chain.and_then(_relu)
+
+    room = agt.zip(agt.h2d(x, "x"), agt.zeros((n, n)), agt.zeros(n))
+    return room.and_then(stages).to_host()
+
+
 def _race(answer: Any) -> Observed[Any]:
     """The second run, on other numbers than the first had; both have to be right."""
     inputs = agt.data.seed_inputs(64, RUNNERS)
     batches = [agt.pin(batch) for batch in inputs.batches]
-    w0, w1 = _shared(inputs.w0, inputs.w1)
-
-    def mlp(x: Any, w0: Any, w1: Any) -> agt.DeviceOp[Any]:
-        n = len(x)
-
-        def stages(arrays: Any) -> agt.DeviceOp[Any]:
-            x, hidden, output = arrays
-            chain = _gemm(x, w0, hidden).and_then(lambda hidden: _matvec(hidden, w1, output))
-            return chain.and_then(_relu)
-
-        room = agt.zip(agt.h2d(x, "x"), agt.zeros((n, n)), agt.zeros(n))
-        return room.and_then(stages).to_host()
-
-    go = call(call_plain, answer, mlp, batches, w0, w1)
+    go = call(call_plain, answer, _mlp, batches, *_shared(inputs.w0, inputs.w1))
 
     async def once() -> list[Array]:
         returned: Any = go()
-        if not asyncio.iscoroutine(returned):
-            raise Rejected(
-                "`race` should return an `async def` function, to be run again and again"
-            )
-        found = listed("go", await returned, RUNNERS)
-        return [np.array(result) for result in found]
+        due = "`race` should return an `async def` function, to be run again and again"
+        must(asyncio.iscoroutine(returned), due)
+        return [np.array(result) for result in results.listed("go", await returned, RUNNERS)]
 
     run: Observed[Any] = Observed(None, agt.Trace())
     for numbers in (inputs.batches, inputs.batches[::-1] + np.float32(0.25)):
         for pinned, batch in zip(batches, numbers, strict=True):
             pinned[:] = batch
         run = cast(Observed[Any], observe(once))
-        never_blocks(run.trace)
+        schedule.never_blocks(run.trace)
         right = [_forward(batch, inputs.w0, inputs.w1) for batch in numbers]
-        each_equal(run.result, right, f"{RUNNERS} batches, for batch")
-        a_kernel_ran(run.trace)
+        results.each_equal(run.result, right, f"{RUNNERS} batches, for batch")
+        schedule.a_kernel_ran(run.trace)
     return run
 
 
 def check_race(mine: Any, model: Any) -> float:
     """The answer is right twice, on different numbers, and the second time it is quick."""
     with tried(_race, mine, model) as run:
-        return below(PAR, run.trace, "Where does the time go?")
+        return schedule.below(PAR, run.trace, "Where does the time go?")
 
 
 # ------------------------------------------------------------------ two devices
-def _two() -> tuple[agt.types.Device, agt.types.Device]:
-    first = cast(SimDevice, agt.current_device())
-    return first, SimDevice(1, machine=first.machine, stand_in_above=first.stand_in_above)
-
-
-def _recipe(x: Any, w: Any) -> agt.DeviceOp[Any]:
-    out = agt.zeros(x.size).partition(256)
-    product = agt.relu(x.size, agt.h2d(x), out).output()
-    return product.and_then(lambda y: _added(y, w)).to_host()
-
-
-def _sum(n: int, w: Array, y: Array) -> Array:
-    return y[:n] + w[:n]
-
-
 ADD = r"""
 extern "C" __global__ void add(unsigned int n, const float* w, float* y)
 {
@@ -292,16 +283,27 @@ extern "C" __global__ void add(unsigned int n, const float* w, float* y)
 """
 
 
+def _sum(n: int, w: Array, y: Array) -> Array:
+    return y[:n] + w[:n]
+
+
 def _added(y: Any, w: Any) -> agt.DeviceOp[Any]:
     return agt.Kernel(ADD, reference=_sum)(y.size, w, y.partition(256)).output()
 
 
+def _recipe(x: Any, w: Any) -> agt.DeviceOp[Any]:
+    out = agt.zeros(x.size).partition(256)
+    product = agt.relu(x.size, agt.h2d(x), out).output()
+    return product.and_then(lambda y: _added(y, w)).to_host()
+
+
 def _on_both(answer: Any, batches: Sequence[Array], weights: Array) -> Observed[Any]:
-    devices = _two()
+    first = cast(SimDevice, agt.current_device())
+    second = SimDevice(1, machine=first.machine, stand_in_above=first.stand_in_above)
     # A recording covers the current device and those that the process knows. It does not know the second one,
     # so that one is recorded apart.
-    with agt.using(devices[1]), agt.record() as other, agt.using(devices[0]):
-        run = observe(answer, _recipe, batches, weights, devices)
+    with agt.using(second), agt.record() as other, agt.using(first):
+        run = observe(answer, _recipe, batches, weights, (first, second))
     spans = sorted([*run.trace, *other], key=lambda span: span.id)
     return Observed(run.result, agt.Trace(spans, run.trace.clock, run.trace.device))
 
@@ -316,35 +318,32 @@ def check_on_both(mine: Any, model: Any) -> None:
         expected = _on_both(model, batches, weights)
         run = _on_both(mine, batches, weights)
         with compared(run.trace, expected.trace):
-            launches(run.trace, "relu", number)
-            never_blocks(run.trace)
-            for i, span in enumerate(results(run.trace, sizes)):
+            schedule.launches(run.trace, "relu", number)
+            schedule.never_blocks(run.trace)
+            for i, span in enumerate(schedule.results(run.trace, sizes)):
                 right = f"sim:{i % 2}"
-                if span.device != right:
-                    raise Rejected(
-                        f"batch {i} ran on device {span.device}, and belongs on {right}: even ones on the "
-                        "first, odd ones on the second",
-                        span,
-                    )
-            copies = len(run.trace.find("h2d")) - number
-            if copies != 2:
-                raise Rejected(
-                    f"the weights were copied {count(copies, 'time')}: once to each device is right, and "
-                    "all batches there share them",
-                    *run.trace.find("h2d")[:1],
-                )
-            all_in_flight(run.trace, sizes, in_flight(expected.trace, sizes))
+                due = f"batch {i} ran on device {span.device}, and belongs on {right}: they take turns"
+                must(span.device == right, due, span)
+            spans = run.trace.find("h2d")
+            copies = count(len(spans) - number, "time")
+            due = f"the weights were copied {copies}: once to each device is enough, for all batches there"
+            must(len(spans) - number == 2, due, *spans[:1])
+            schedule.all_in_flight(run.trace, sizes, schedule.in_flight(expected.trace, sizes))
         right = [np.maximum(batch, 0) + weights[: batch.size] for batch in batches]
-        in_order("on_both", run.result, right, f"{number} batches, for batch")
+        results.in_order("on_both", run.result, right, f"{number} batches, for batch")
 
 
+BATCHES, SHAPES = [(4,), (2,)], [(64, 64, 64), (48, 32, 80)]
 EXERCISES = (
     Exercise("07-stages", "Two stages", "stages", check_stages),
-    Exercise("07-chain", "The chain", "chain", check_chain),
-    Exercise("07-upload", "Weights for everybody", "upload", check_upload),
-    Exercise("07-capture", "All of them in one graph", "capture", check_capture),
-    ch07_kernels.TILED,
+    Exercise("07-chain", "The chain", "chain",
+             cases(_chain, SHAPES, "a batch of {0} x {1} and weights of {1} x {2}".format)),
+    Exercise("07-upload", "Weights for everybody", "upload",
+             cases(_upload, [(64,), (48,)], "weights of {0} x {0}".format)),
+    Exercise("07-capture", "All of them in one graph", "capture",
+             cases(_capture, BATCHES, "{} operations".format)),
+    Exercise("07-tiled", "A kernel: GEMM with tiles", "sgemm_tiled", check_tiled),
     Exercise("07-race", "The race: eight batches", "race", check_race),
-    ch07_kernels.SOFTMAX,
+    Exercise("07-softmax", "A kernel: softmax", "softmax", check_softmax),
     Exercise("07-two-devices", "Two devices", "on_both", check_on_both),
-)
+)  # fmt: skip

@@ -1,23 +1,28 @@
-"""Exercises of 08_profiling: what each one checks."""
+"""Exercises of 08_profiling: what each one checks. Answers on reports are checked against their files."""
 
 from __future__ import annotations
 
 import asyncio
+import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.exercises.chapters.ch08_reports import REPORTS
+from asyncgpu_tutor import Trace
+from asyncgpu_tutor.exercises.checks import schedule
 from asyncgpu_tutor.exercises.checks.operations import filled
-from asyncgpu_tutor.exercises.checks.results import Array, equal, in_order
-from asyncgpu_tutor.exercises.checks.schedule import below, launches, waits
+from asyncgpu_tutor.exercises.checks.reports import Case, asked, reads
+from asyncgpu_tutor.exercises.checks.results import Array, brief, equal, in_order
+from asyncgpu_tutor.exercises.checks.trials import must, runs
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case
-from asyncgpu_tutor.exercises.internals import count
+from asyncgpu_tutor.exercises.exhibits import report, rounds
 from asyncgpu_tutor.exercises.recorded_ranges import RangeLog, watched
 from asyncgpu_tutor.exercises.sandbox import Observed, call, observe, tried
+from asyncgpu_tutor.types import Span
 
 # ------------------------------------------------------------------ ranges
 # Each request is one longer than the one before. Its copies are known by that, since an answer may name them.
@@ -31,7 +36,7 @@ def _look_up(_handle: object) -> object:
 
 def _handled(
     answer: Callable[..., Any], number: int, failing: int | None
-) -> tuple[agt.Trace, RangeLog]:
+) -> tuple[Trace, RangeLog]:
     """Try an answer on requests that are handled together, of which one may fail."""
     log = RangeLog()
 
@@ -57,66 +62,150 @@ def _handled(
     return trace, log
 
 
-def _counted(log: RangeLog, name: str, number: int) -> None:
-    found = [one.name for one in log.closed]
-    if found.count(name) + log.open.count(name) != number:
-        names = ", ".join(f"`{n}`" for n in dict.fromkeys(found))
-        raise Rejected(
-            f"{count(number, 'request')} should give {count(number, 'range')} called `{name}`, and gave "
-            f"{found.count(name)}. Ranges that there are: {names}"
-        )
-
-
-def check_annotated(mine: Any, model: Any) -> None:
+def _annotated(run: tuple[Trace, RangeLog], number: int, failing: int | None) -> None:
     """Each request and each preparation has a range, however tasks take turns, and none is left open."""
-    for number, failing in [(3, None), (2, None), (3, 1)]:
-        with tried(_handled, mine, model, number, failing) as (trace, log):
-            waits(trace, 0, "`sync` blocks the event loop, and with it every other request")
-            if log.open:
-                raise Rejected(
-                    f"`process` failed for one request, and its range `{log.open[0]}` was never closed: "
-                    "a range that is opened has to be closed whatever happens"
-                )
-            _counted(log, "request", number)
-            _counted(log, "prepare", number)
-            if any(one.mixed for one in log.closed if one.name == "request"):
-                raise Rejected(
-                    "a range `request` was opened by one task and closed by another: `span` keeps a "
-                    "stack, and tasks that await take turns on it",
-                    *_drawn(trace, "request")[:2],
-                )
-            _cover(trace, number, failing)
-            _prepare_only(trace, number)
-
-
-def _drawn(trace: agt.Trace, name: str) -> list[agt.types.Span]:
-    return [span for span in trace.find(name) if span.kind == "range"]
-
-
-def _cover(trace: agt.Trace, number: int, failing: int | None) -> None:
-    """Each range `request` holds all that was done for it, to the copy back."""
-    ranges = _drawn(trace, "request")
+    trace, log = run
+    schedule.waits(trace, 0, "`sync` blocks the event loop, and with it every other request")
+    if log.open:
+        raise Rejected(
+            f"`process` failed for one request, and its range `{log.open[0]}` was never closed: a range that "
+            "is opened has to be closed whatever happens"
+        )
+    found = [one.name for one in log.closed]
+    there = ", ".join(f"`{name}`" for name in dict.fromkeys(found))
+    for name in ("request", "prepare"):
+        must(
+            found.count(name) == number,
+            f"{number} requests should give {number} ranges called `{name}`, and gave {found.count(name)}. "
+            f"Ranges that there are: {there}",
+        )
+    requests, prepared = [
+        [s for s in trace.find(name) if s.kind == "range"] for name in ("request", "prepare")
+    ]
+    mixed = any(one.mixed for one in log.closed if one.name == "request")
+    due = "a range `request` was opened by one task and closed by another: "
+    must(not mixed, due + "`span` keeps a stack, and tasks that await share it", *requests[:2])
+    jobs = [job for i in range(number) for job in trace.find(f"prepare {i}")]
     for i in range(number):
         size = 4 * (_SIZE + i)
         own = [s for s in trace.device_spans if s.detail.get("bytes") == size and i != failing]
         own += trace.find(f"prepare {i}")
         first, last = min(s.start for s in own), max(s.end for s in own)
-        if not any(one.start <= first and last <= one.end for one in ranges):
+        held = any(one.start <= first and last <= one.end for one in requests)
+        due = f"no range `request` holds all of request {i}, from its preparation to its result"
+        must(held, due, *requests[:1], max(own, key=lambda s: s.end))
+    for job, one in zip(sorted(jobs, key=lambda s: s.start), prepared, strict=True):
+        held = one.start <= job.start and job.end <= one.end <= job.end + 1
+        must(held, f"the range `prepare` should hold `{job.name}`, and nothing else", one, job)
+
+
+# ------------------------------------------------------------------ reports
+def _given(words: str) -> tuple[Any, ...]:
+    """A report, and what is asked about in it, as the words of the case name them."""
+    name, *asked_about = words.split(" and ")
+    letter = name.removeprefix("exhibit ")
+    if letter == name:
+        return Trace.from_nsys(Trace.recorded_file(f"{name}.sqlite")), *asked_about
+    return report(letter[0], repaired="repaired" in letter), *asked_about
+
+
+def _named(*words: str) -> list[Case]:
+    return [(each, partial(_given, each)) for each in words]
+
+
+def _made_up(*spans: tuple[Any, float, float, int]) -> Trace:
+    """A trace of pieces of work, each with its kind, start, end and bytes, on a stream of its own."""
+    return Trace(
+        [
+            Span(i, kind, "x", start, end, "cuda:0", i, detail={"bytes": size})
+            for i, (kind, start, end, size) in enumerate(spans, 1)
+        ],
+        "made up",
+    )
+
+
+COPIES = ("h2d", 0, 100, 4), ("d2h", 110, 120, 4)
+KERNELS = ("kernel", 10, 20, 0), ("kernel", 80, 90, 0)
+SIZES = [8_000_000, *[4_000] * 50]  # the small ones carry next to nothing
+MIXED = [("h2d", 300.0 * i, 300.0 * i + 2 + n / 5e4, n) for i, n in enumerate(SIZES)]
+
+
+def _beside(copy: float, kernel: float) -> list[list[Span]]:
+    """Rounds in which the last to start, a kernel, need not be the last to end."""
+    late = _made_up(("h2d", 0, copy, 4), ("kernel", kernel, kernel + 5, 0))
+    return [late.device_spans] * 2
+
+
+def _pairs() -> Sequence[Case]:
+    exhibits = [(f"exhibit {x}", lambda x=x: (rounds(x), rounds(x, repaired=True))) for x in "ADG"]
+    late = ("a short kernel beside a long copy", lambda: (_beside(100, 80), _beside(40, 5)))
+    return [*exhibits, late]
+
+
+def check_query(mine: Any, model: Any) -> None:
+    """The rows of the learner's query are those of the solution's, in order."""
+    for words in ("heat.py", "exhibit G"):
+        trace = _given(words.removesuffix(".py"))[0]
+        due, got = asked(model, trace), asked(mine, trace)
+        with case(words):
+            _same_rows(got, due)
+
+
+def _same_rows(got: list[tuple[object, ...]], due: list[tuple[object, ...]]) -> None:
+    if got and len(got[0]) != 3:
+        raise Rejected(
+            f"a row should have a name, a number of launches and a sum, and has {len(got[0])} columns"
+        )
+    rows = f"there are {len(due)} kernels by name, and {len(got)} rows came out"
+    must(len(got) == len(due), rows)
+    for mine, right in zip(got, due, strict=True):
+        if not _alike(mine, right):
+            ordered = all(any(_alike(one, row) for row in due) for one in got)
             raise Rejected(
-                f"no range `request` holds all of request {i}, from its preparation to its result",
-                *ranges[:1],
-                max(own, key=lambda s: s.end),
+                "the rows are right, and not in order: the largest sum comes first"
+                if ordered
+                else f"a row is {mine}, and should be {right}"
             )
 
 
-def _prepare_only(trace: agt.Trace, number: int) -> None:
-    """The ranges `prepare` hold the preparations, and no more."""
-    jobs = [span for i in range(number) for span in trace.find(f"prepare {i}")]
-    for job, one in zip(sorted(jobs, key=lambda s: s.start), _drawn(trace, "prepare"), strict=True):
-        if not (one.start <= job.start and job.end <= one.end <= job.end + 1):
-            raise Rejected(
-                f"the range `prepare` should hold `{job.name}`, and nothing else", one, job
-            )
+def _alike(mine: tuple[object, ...], right: tuple[object, ...]) -> bool:
+    one, other = mine[2], cast(float, right[2])
+    close = isinstance(one, int | float) and math.isclose(one, other, rel_tol=1e-6)
+    return mine[:2] == right[:2] and close
+
+
+# How each defect could be recognised. An answer that suspects the wrong one is told that one's mark.
+MARKS: Mapping[str, str] = {
+    "null stream": "work on CUDA's stream 7, which is 0 here",
+    "hidden synchronisation": "a wait of the host for work under way, and calls for more work after it",
+    "pageable copy": "calls for a copy that last about as long as the copy itself",
+    "lazy module loading": "a first kernel that comes late, since its code is loaded first",
+    "too few streams": "one operation right behind another on a stream, and room on the device",
+    "one big kernel": "one kernel that has most of the device's time, with blocks enough to fill it",
+}
+# In the report of F no profiler can see the defect: a pool answers without a call.
+LINE_UP = "ABCDEG"
+
+
+def check_suspects(mine: Any, _model: Any) -> None:
+    """Each report has the defect that the detective finds in it."""
+    due = f"`suspects` should be a dict with the keys {', '.join(LINE_UP)}, and is {brief(mine)}"
+    must(isinstance(mine, dict) and set(mine) == set(LINE_UP), due)
+    named: dict[str, str] = {}
+    for letter in LINE_UP:
+        named[letter] = str(mine[letter]).replace("ization", "isation")
+        due = (
+            f"{letter} should be one of {', '.join(map(repr, MARKS))}, and is {brief(mine[letter])}"
+        )
+        must(named[letter] in MARKS, due)
+    found = {x: [f.name for f in agt.diagnose(report(x)) if not f.limit] for x in LINE_UP}
+    wrong = [letter for letter in LINE_UP if named[letter] not in found[letter]]
+    if wrong:
+        said = named[wrong[0]]
+        raise Rejected(
+            f"{len(LINE_UP) - len(wrong)} of {len(LINE_UP)} are right. {wrong[0]} is not {said!r}, which one "
+            f"knows by this: {MARKS[said]}"
+        )
 
 
 # ------------------------------------------------------------------ challenge
@@ -124,8 +213,11 @@ _ROWS, _COLUMNS, _REQUESTS = 64, 8192, 8
 GOAL_US = 1100.0
 
 
-def _requests(number: int) -> tuple[list[Array], Callable[[agt.DeviceArray], agt.DeviceOp[Any]]]:
-    """Matrices in pageable memory, and what makes an operation of one: a kernel of a single block."""
+def served(program: Callable[..., Any], number: int) -> Observed[Any]:
+    """Try an answer on matrices in pageable memory, each of which is for a kernel of a single block.
+
+    The warning of pageable copies is kept back, because it would say a part of what is wrong.
+    """
     weights = agt.h2d(agt.pin(np.ones(_COLUMNS, np.float32)), "weights").share().sync()
 
     def score(x: agt.DeviceArray) -> agt.DeviceOp[Any]:
@@ -134,22 +226,18 @@ def _requests(number: int) -> tuple[list[Array], Callable[[agt.DeviceArray], agt
 
         return agt.zeros(_ROWS, name="scores").and_then(product)
 
-    return [np.full((_ROWS, _COLUMNS), i + 1, np.float32) for i in range(number)], score
-
-
-def served(program: Callable[..., Any], number: int) -> Observed[Any]:
-    """Try an answer without the warning of pageable copies, which would say a part of what is wrong."""
+    requests = [np.full((_ROWS, _COLUMNS), i + 1, np.float32) for i in range(number)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", agt.errors.PageableCopyWarning)
-        return observe(program, *_requests(number))
+        return observe(program, requests, score)
 
 
 def check_served(mine: Any, model: Any) -> float:
     """All requests get their scores, in order; the score is the time, however it was reached."""
     with tried(served, mine, model, _REQUESTS) as run:
         in_order("serve", run.result, _scores(_REQUESTS))
-        launches(run.trace, "matvec_naive", _REQUESTS)
-        return below(GOAL_US, run.trace)
+        schedule.launches(run.trace, "matvec_naive", _REQUESTS)
+        return schedule.below(GOAL_US, run.trace)
 
 
 def hostile_served(mine: Any, _model: Any) -> None:
@@ -162,7 +250,31 @@ def _scores(number: int) -> list[Array]:
 
 
 EXERCISES = (
-    Exercise("08-annotate", "Ranges around an `await`", "handle", check_annotated),
-    *REPORTS,
+    Exercise("08-annotate", "Ranges around an `await`", "handle",
+             runs(_handled, _annotated, [(3, None), (2, None), (3, 1)],
+                  lambda number, _: f"{number} requests")),
+    Exercise("08-kernel", "A kernel's stream", "longest",
+             reads("longest", "(CUDA's stream, us)", lambda: _named(
+                 "exhibit A and relu", "exhibit B and matvec_naive",
+                 "exhibit G repaired and sgemm_naive"))),
+    Exercise("08-sql", "One SQL query", "query", check_query),
+    Exercise("08-gap", "The largest gap", "largest_gap",
+             reads("largest_gap", "(start, end)", lambda: [
+                 *_named("exhibit A", "exhibit D", "exhibit A repaired"),
+                 ("kernels beside a long copy", lambda: (_made_up(*COPIES, *KERNELS),))])),
+    Exercise("08-blame", "Whose request ended it", "blame",
+             reads("blame", "(label, cause)",
+                   lambda: _named("exhibit A", "exhibit D", "exhibit A repaired"))),
+    Exercise("08-typical", "A typical step", "typical",
+             reads("typical", "us", lambda: _named(
+                 "heat_annotated and stencil", "heat_annotated and step",
+                 "heat_repaired and stencil"))),
+    Exercise("08-suspects", "Six suspects", "suspects", check_suspects),
+    Exercise("08-rate", "GB/s of the bus", "rate",
+             reads("rate", "GB/s", lambda: [
+                 *_named("exhibit D", "exhibit D repaired"),
+                 ("copies of two sizes", lambda: (_made_up(*MIXED),))])),
+    Exercise("08-gain", "How much a fix gained", "gain",
+             reads("gain", "how many times as fast", _pairs)),
     Exercise("08-challenge", "Challenge: a slow server", "serve", check_served, hostile_served),
-)
+)  # fmt: skip

@@ -12,27 +12,24 @@ from typing import Any, cast
 import numpy as np
 
 import asyncgpu_tutor as agt
+from asyncgpu_tutor.exercises import sandbox
+from asyncgpu_tutor.exercises.checks import schedule
 from asyncgpu_tutor.exercises.checks.operations import BLOCK, filled, step_kernel
 from asyncgpu_tutor.exercises.checks.results import Array, brief, equal
-from asyncgpu_tutor.exercises.checks.schedule import (
-    launches,
-    never_blocks,
-    one_stream,
-    ordered,
-    unordered,
-)
-from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case
+from asyncgpu_tutor.exercises.checks.trials import cases, must, runs
+from asyncgpu_tutor.exercises.exercise import Exercise, case
 from asyncgpu_tutor.exercises.internals import count
-from asyncgpu_tutor.exercises.sandbox import Observed, call, neighbour, observe, tried
+from asyncgpu_tutor.exercises.sandbox import Observed, observe
 
-Op = Callable[[agt.types.ExecutionContext], Any]
+Context = agt.types.ExecutionContext
+Op = Callable[[Context], Any]
 
 
 # ------------------------------------------------------------------ operations to try answers on
 def _source(number: float, size: int, name: str) -> Op:
     """Make a new array and have the kernel `name` fill it with `number`."""
 
-    def enqueue(context: agt.types.ExecutionContext) -> agt.DeviceArray:
+    def enqueue(context: Context) -> agt.DeviceArray:
         array = context.empty((size,), np.float32, name)
         context.memset(array)
         return _step(name, 0.0, number, array)(context)
@@ -44,11 +41,10 @@ def _step(name: str, a: float, b: float, x: agt.DeviceArray) -> Op:
     """Have the kernel `name` compute a * x + b in place."""
     source = step_kernel(name).source
 
-    def enqueue(context: agt.types.ExecutionContext) -> agt.DeviceArray:
+    def enqueue(context: Context) -> agt.DeviceArray:
         function = context.device.get_function(source, name)
         numbers = (np.uint32(x.size), np.float32(a), np.float32(b))
-        blocks = -(-x.size // BLOCK)
-        context.launch(function, (blocks, 1, 1), (BLOCK, 1, 1), (*numbers, x, x))
+        context.launch(function, (-(-x.size // BLOCK), 1, 1), (BLOCK, 1, 1), (*numbers, x, x))
         return x
 
     return enqueue
@@ -63,27 +59,37 @@ def _read(source: Op) -> Op:
     return lambda context: _download(source(context))(context)
 
 
+def _arms(number: int, name: str) -> list[Op]:
+    return [_read(_source(i + 1.0, 500, f"{name}{i}")) for i in range(number)]
+
+
 def _submit(op: Op, stream: agt.types.Stream) -> Any:
     return agt.with_context(lambda context: agt.value(op(context))).async_on(stream)
 
 
-def _run(op: Op, stream: agt.types.Stream) -> Any:
-    result = _submit(op, stream)
-    stream.synchronize()
-    return result
-
-
 def _plain(answer: Any, *args: Any) -> Any:
-    """As `call`, which would take a generator for a coroutine and run it."""
+    """Call the answer, which `call` would not do with one that makes a generator: it would run that."""
     if not callable(answer):
-        return call(answer, *args)
-    return call(lambda: [answer(*args)])[0]
+        return sandbox.call(answer, *args)
+    return sandbox.call(lambda: [answer(*args)])[0]
 
 
 def _observed(op: Op, stream: agt.types.Stream) -> Observed[Any]:
-    """As `observe(_run, ...)`, which would take a generator for a coroutine and run it."""
-    run = observe(lambda: [_run(op, stream)])
-    return Observed(run.result[0], run.trace)
+    """Observe a run of the operation; see `_plain`."""
+
+    def run() -> list[Any]:
+        result = _submit(op, stream)
+        stream.synchronize()
+        return [result]
+
+    seen = observe(run)
+    return Observed(seen.result[0], seen.trace)
+
+
+def _twice(op: Op) -> tuple[Observed[Any], Any]:
+    """A run of the operation, and what comes of another one on the same stream."""
+    stream = agt.create_stream()
+    return _observed(op, stream), _observed(op, stream).result
 
 
 def _described(name: str, answer: Any, *args: Any) -> Op:
@@ -92,30 +98,27 @@ def _described(name: str, answer: Any, *args: Any) -> Op:
 
     def watched(thing: Any) -> Any:
         def enqueue(given: Any) -> Any:
-            if early:
-                raise Rejected(
-                    f"`{name}` already called what it was given, while it was only describing: move the "
-                    "calls into an inner function that takes the context, and return that"
-                )
+            must(
+                not early,
+                f"`{name}` already called what it was given, while it was only describing: move the calls "
+                "into an inner function that takes the context, and return that",
+            )
             return thing(given)
 
         return enqueue
 
-    op = _plain(answer, *[watched(arg) for arg in args])
+    op = _plain(answer, *map(watched, args))
     early = False
-    if not callable(op):
-        raise Rejected(
-            f"`{name}` should return an operation, a function that takes a context, and returned "
-            f"{brief(op)}"
-        )
+    due = f"`{name}` should return an operation, a function that takes a context, and returned "
+    must(callable(op), due + brief(op))
     return cast(Op, op)
 
 
 def _called(got: object) -> None:
-    if callable(got):
-        raise Rejected(
-            "an operation came out where its result should be: somebody has to call it with the context"
-        )
+    due = (
+        "an operation came out where its result should be: somebody has to call it with the context"
+    )
+    must(not callable(got), due)
 
 
 def _numbers(got: object, right: Array) -> None:
@@ -123,63 +126,52 @@ def _numbers(got: object, right: Array) -> None:
     equal(got.numpy() if isinstance(got, agt.types.HostArray) else got, right)
 
 
+def _tuple_of(results: object, number: int, name: str) -> None:
+    due = f"an operation of `{name}` yields a tuple, and this came: {brief(results)}"
+    must(isinstance(results, tuple), due)
+    got = cast(tuple[Any, ...], results)
+    due = f"{count(len(got), 'result')} came out, of {count(number, 'operation')}"
+    must(len(got) == number, due)
+    for i, result in enumerate(got):
+        with case(f"result {i}"):
+            _numbers(result, filled(500, i + 1.0))
+
+
 # ------------------------------------------------------------------ and_then
 def _chained(answer: Any, size: int) -> tuple[Observed[Any], Any]:
     """A chain of three, run twice on a stream."""
-    stream = agt.create_stream()
-
-    def second(x: agt.DeviceArray) -> Op:
-        return _step("second", 2.0, 1.0, x)
-
-    first = _described("and_then", answer, _source(3.0, size, "first"), second)
-    op = _described("and_then", answer, first, _download)
-    return _observed(op, stream), _observed(op, stream).result
+    first = _source(3.0, size, "first")
+    two = _described("and_then", answer, first, lambda x: _step("second", 2.0, 1.0, x))
+    return _twice(_described("and_then", answer, two, _download))
 
 
-def check_and_then(mine: Any, model: Any) -> None:
+def _chain_ran(found: tuple[Observed[Any], Any], _size: int) -> None:
     """Describing calls nothing; a run is one chain on one stream, and can be repeated."""
-    for size in (1000, 64):
-        words = f"three operations in a chain, {size} elements"
-        with tried(_chained, mine, model, size, words=words) as (run, again):
-            _called(run.result)
-            launches(run.trace, "second", 1)
-            one_stream(run.trace)
-        with case(words):
-            _numbers(run.result, filled(size, 7.0))
-        with case("the same operation, run again"):
-            _numbers(again, filled(size, 7.0))
+    _called(found[0].result)
+    schedule.launches(found[0].trace, "second", 1)
+    schedule.one_stream(found[0].trace)
+
+
+def _chain_result(found: tuple[Observed[Any], Any], size: int) -> None:
+    _numbers(found[0].result, filled(size, 7.0))
+    with case("the same operation, run again"):
+        _numbers(found[1], filled(size, 7.0))
 
 
 # ------------------------------------------------------------------ zip
 def _zipped(answer: Any, number: int) -> tuple[Observed[Any], Any]:
-    stream = agt.create_stream()
-    arms = [_read(_source(i + 1.0, 500, f"op{i}")) for i in range(number)]
-    op = _described("zip_ops", answer, *arms)
-    return _observed(op, stream), _observed(op, stream).result
+    return _twice(_described("zip_ops", answer, *_arms(number, "op")))
 
 
-def _tuple_of(results: object, number: int, name: str) -> None:
-    if not isinstance(results, tuple):
-        raise Rejected(f"an operation of `{name}` yields a tuple, and this came: {brief(results)}")
-    got = cast(tuple[Any, ...], results)
-    if len(got) != number:
-        raise Rejected(f"{count(len(got), 'result')} came out, of {count(number, 'operation')}")
-    for i, result in enumerate(got):
-        with case(f"{number} operations, for result {i}"):
-            _numbers(result, filled(500, i + 1.0))
-
-
-def check_zip(mine: Any, model: Any) -> None:
+def _zip_ran(found: tuple[Observed[Any], Any], number: int) -> None:
     """All operations are run, in order, on the one stream, and the results are a tuple."""
-    for number in (3, 1, 0):
-        with tried(_zipped, mine, model, number) as (run, again):
-            _tuple_of(run.result, number, "zip_ops")
-            with case(count(number, "operation")):
-                one_stream(run.trace)
-                for i in range(number):
-                    launches(run.trace, f"op{i}", 1)
-        with case("the same operation, run again"):
-            _tuple_of(again, number, "zip_ops")
+    run, again = found
+    _tuple_of(run.result, number, "zip_ops")
+    schedule.one_stream(run.trace)
+    for i in range(number):
+        schedule.launches(run.trace, f"op{i}", 1)
+    with case("the same operation, run again"):
+        _tuple_of(again, number, "zip_ops")
 
 
 # ------------------------------------------------------------------ shared
@@ -190,59 +182,43 @@ def _two_readers(answer: Any, size: int) -> Observed[Any]:
     other = _described("shared", answer, _source(6.0, size, "other"))
 
     def both() -> Any:
-        results = [_submit(_read(source), one), _submit(_read(source), two)]
-        results.append(_submit(_read(other), two))
+        readers = (source, one), (source, two), (other, two)
+        results = [_submit(_read(op), stream) for op, stream in readers]
         agt.synchronize()
         return results
 
     return observe(both)
 
 
-def check_shared(mine: Any, model: Any) -> None:
+def _source_ran(run: Observed[Any], _size: int) -> None:
     """The source runs once, each shared operation has its own, and readers elsewhere wait by an event."""
-    for size in (100_000, 500):
-        words = "two readers on two streams"
-        with tried(_two_readers, mine, model, size, words=words) as run:
-            launches(run.trace, "source", 1)
-            launches(run.trace, "other", 1)
-        with case(words):
-            for result in run.result[:2]:
-                _numbers(result, filled(size, 5.0))
-            _numbers(run.result[2], filled(size, 6.0))
+    schedule.launches(run.trace, "source", 1)
+    schedule.launches(run.trace, "other", 1)
+
+
+def _source_read(run: Observed[Any], size: int) -> None:
+    for result, number in zip(run.result, (5.0, 5.0, 6.0), strict=True):
+        _numbers(result, filled(size, number))
 
 
 # ------------------------------------------------------------------ round robin
-def check_round_robin(mine: Any, _model: Any) -> None:
+def _round_robin(mine: Any, _model: Any, size: int) -> None:
     """Each stream has its turn, and no two policies have one in common."""
-    for size in (3, 1, 4):
-        next_stream = _plain(mine, size)
-        if not callable(next_stream):
-            raise Rejected(
-                f"`round_robin` should return a function that names the next stream, and returned "
-                f"{brief(next_stream)}"
-            )
-        asked = [call(cast(Callable[[], Any], next_stream)) for _ in range(3 * size)]
-        if not all(hasattr(stream, "wait_event") for stream in asked):
-            raise Rejected(
-                f"a call of the function should give a stream, and gave {brief(asked[0])}"
-            )
-        numbers = [stream.number for stream in asked]
-        with case(f"a pool of {size}"):
-            if len(set(numbers)) != size:
-                raise Rejected(
-                    f"{count(len(set(numbers)), 'different stream')} came in {len(numbers)} turns, "
-                    f"and {size} is right"
-                )
-            if numbers != 3 * numbers[:size]:
-                raise Rejected(
-                    f"the turns were streams {numbers}: each should have one turn before the first has "
-                    "its second"
-                )
-            other = call(cast(Callable[[], Any], _plain(mine, size)))
-            if other.number in numbers:
-                raise Rejected(
-                    "two policies share a stream: make the streams in `round_robin`, anew at each call"
-                )
+    next_stream = _plain(mine, size)
+    due = "`round_robin` should return a function that names the next stream, and returned "
+    must(callable(next_stream), due + brief(next_stream))
+    asked = [sandbox.call(next_stream) for _ in range(3 * size)]
+    due = f"a call of the function should give a stream, and gave {brief(asked[0])}"
+    must(all(hasattr(stream, "wait_event") for stream in asked), due)
+    numbers = [stream.number for stream in asked]
+    came = count(len(set(numbers)), "different stream")
+    must(len(set(numbers)) == size, f"{came} came in {len(numbers)} turns, and {size} is right")
+    due = (
+        f"the turns were streams {numbers}: each should have one turn before the first has a second"
+    )
+    must(numbers == 3 * numbers[:size], due)
+    due = "two policies share a stream: make the streams in `round_robin`, anew at each call"
+    must(sandbox.call(_plain(mine, size)).number not in numbers, due)
 
 
 # ------------------------------------------------------------------ future
@@ -255,79 +231,72 @@ def _awaited(answer: Any, number: int) -> Observed[Any]:
     streams = [agt.create_stream() for _ in range(number)]
 
     async def wait(stream: agt.types.Stream, i: int, turns: Callable[[], int]) -> None:
-        op = _read(_source(i + 1.0, LONG, f"job{i}"))
-        result = _submit(op, stream)
+        result = _submit(_read(_source(i + 1.0, LONG, f"job{i}")), stream)
         future = answer(result, stream.record())
         before = turns()
         first = await future
         meanwhile = turns() - before
-        if first is not result:
-            raise Rejected(
-                f"`await` gave {brief(first)}, and the result that the future got is right"
-            )
+        due = f"`await` gave {brief(first)}, and the result that the future got is right"
+        must(first is result, due)
         first.numpy()  # refused if it is too early
-        if meanwhile == 0:
-            raise Rejected(
-                "another task of the event loop had no turn while this one waited: `yield` when the event is "
-                "not done"
-            )
-        if await future is not result:
-            raise Rejected("a second `await` of the same future gave something else")
+        due = "another task had no turn while this one waited: `yield` while the event is not done"
+        must(meanwhile > 0, due)
+        due = "a second `await` of the same future gave something else"
+        must(await future is result, due)
 
     async def main() -> None:
-        async with neighbour(TURNS) as turns:
+        async with sandbox.neighbour(TURNS) as turns:
             await asyncio.gather(*[wait(stream, i, turns) for i, stream in enumerate(streams)])
 
     return observe(main)
 
 
-def check_future(mine: Any, model: Any) -> None:
+def _nobody_waited(run: Observed[Any], _number: int) -> None:
     """Awaiting gives the result when the event is done, and everybody else a turn until then."""
-    for number in (1, 3):
-        with tried(_awaited, mine, model, number, words=count(number, "future")) as run:
-            never_blocks(run.trace)
+    schedule.never_blocks(run.trace)
 
 
 # ------------------------------------------------------------------ overlap
 def _forked(answer: Any, number: int) -> Observed[Any]:
     """Something before, the arms, and something after, all in one operation."""
-    stream = agt.create_stream()
     x = agt.zeros(500, name="x").sync()
-    arms = [_read(_source(i + 1.0, 500, f"arm{i}")) for i in range(number)]
-    op = _described("overlap", answer, *arms)
+    op = _described("overlap", answer, *_arms(number, "arm"))
 
-    def enqueue(context: agt.types.ExecutionContext) -> Any:
+    def enqueue(context: Context) -> Any:
         _step("before", 1.0, 1.0, x)(context)
         results = op(context)
         _step("after", 1.0, 1.0, x)(context)
         return results
 
-    return _observed(enqueue, stream)
+    return _observed(enqueue, agt.create_stream())
 
 
-def check_overlap(mine: Any, model: Any) -> float:
+def _overlapped(run: Observed[Any], number: int) -> float:
     """Each arm comes after what is before it and ahead of what is after it, and none waits for another.
 
-    The score is the time of four arms, which grows with what the answer has the host do.
+    The score is the time of the last row's arms, which grows with what the answer has the host do.
     """
-    took = 0.0
-    for number in (2, 3, 4):
-        with tried(_forked, mine, model, number) as run:
-            _tuple_of(run.result, number, "overlap")
-            with case(f"{number} arms"):
-                for i in range(number):
-                    ordered(run.trace, "before", f"arm{i}", "after")
-                for i in range(1, number):
-                    unordered(run.trace, f"arm{i - 1}", f"arm{i}")
-        took = run.trace.metrics().makespan
-    return took
+    _tuple_of(run.result, number, "overlap")
+    for i in range(number):
+        schedule.ordered(run.trace, "before", f"arm{i}", "after")
+    for i in range(1, number):
+        schedule.unordered(run.trace, f"arm{i - 1}", f"arm{i}")
+    return run.trace.metrics().makespan
 
 
 EXERCISES = (
-    Exercise("10-and-then", "and_then", "and_then", check_and_then),
-    Exercise("10-zip", "zip", "zip_ops", check_zip),
-    Exercise("10-shared", "shared", "shared", check_shared),
-    Exercise("10-round-robin", "Round robin", "round_robin", check_round_robin),
-    Exercise("10-future", "A future", "Future", check_future),
-    Exercise("10-overlap", "overlap", "overlap", check_overlap),
-)
+    Exercise("10-and-then", "and_then", "and_then",
+             runs(_chained, _chain_ran, [(1000,), (64,)],
+                  "three operations in a chain, {} elements".format, _chain_result)),
+    Exercise("10-zip", "zip", "zip_ops",
+             runs(_zipped, _zip_ran, [(3,), (1,), (0,)], lambda n: count(n, "operation"))),
+    Exercise("10-shared", "shared", "shared",
+             runs(_two_readers, _source_ran, [(100_000,), (500,)],
+                  lambda _: "two readers on two streams", _source_read)),
+    Exercise("10-round-robin", "Round robin", "round_robin",
+             cases(_round_robin, [(3,), (1,), (4,)], "a pool of {}".format)),
+    Exercise("10-future", "A future", "Future",
+             runs(_awaited, _nobody_waited, [(1,), (3,)], lambda n: count(n, "future"))),
+    Exercise("10-overlap", "overlap", "overlap",
+             runs(_forked, _overlapped, [(2,), (3,), (4,)], "{} arms".format)),
+)  # fmt: skip

@@ -11,19 +11,13 @@ from typing import Any, cast
 import numpy as np
 
 import asyncgpu_tutor as agt
+from asyncgpu_tutor.exercises.checks import schedule
 from asyncgpu_tutor.exercises.checks.device_code import Fence, own_lines, tried_and_fenced
-from asyncgpu_tutor.exercises.checks.results import (
-    Array,
-    as_kernel,
-    brief,
-    equal,
-    is_number,
-    left_in,
-)
-from asyncgpu_tutor.exercises.checks.schedule import a_kernel_ran, below, launches, waits
-from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case
+from asyncgpu_tutor.exercises.checks.results import Array, as_kernel, brief, equal, left_in
+from asyncgpu_tutor.exercises.checks.trials import cases, must, returned, runs, text_of
+from asyncgpu_tutor.exercises.exercise import Exercise
 from asyncgpu_tutor.exercises.internals import count
-from asyncgpu_tutor.exercises.sandbox import Observed, call, observe, tried
+from asyncgpu_tutor.exercises.sandbox import Observed, call, observe
 
 # A round that halves a number, and says whether it is still above one.
 HALVE = r"""
@@ -55,39 +49,25 @@ GOAL_US = 200
 
 
 # ------------------------------------------------------------------ fewer questions
-def _settled(answer: Any, start: float, every: int) -> Observed[Any]:
+def _settled(answer: Any, start: float, every: int, _looks: int) -> Observed[Any]:
     """The rounds until a number that is halved in each is not above one."""
-    halve = agt.Kernel(HALVE)
-    x = agt.full(1, start).sync()
-    stream = agt.create_stream()
+    halve, x = agt.Kernel(HALVE), agt.full(1, start).sync()
 
     def round_op() -> agt.DeviceOp[Any]:
-        return (
-            agt.zeros(1, np.int32)
-            .and_then(lambda moved: halve(x.borrow(), moved, grid=1, block=1))
-            .last()
-        )
+        moved = agt.zeros(1, np.int32)
+        return moved.and_then(lambda moved: halve(x.borrow(), moved, grid=1, block=1)).last()
 
-    return observe(answer, round_op, every, stream)
+    return observe(answer, round_op, every, agt.create_stream())
 
 
-def check_ask_less(mine: Any, model: Any) -> None:
+def _ask_less(run: Observed[Any], _start: float, every: int, looks: int) -> None:
     """One flag is read for every few rounds; the loop ends with the first look that finds nothing."""
-    for start, every, looks in ((100.0, 4, 2), (100.0, 1, 7), (3.0, 3, 1)):
-        with tried(_settled, mine, model, start, every, words=f"every={every}") as run:
-            rounds, copies = len(run.trace.find("halve")), len(run.trace.find("d2h"))
-            if copies != looks:
-                raise Rejected(
-                    f"{count(rounds, 'round')} and {count(copies, 'look')} at a flag, and "
-                    f"{count(looks, 'look')} should have been enough"
-                )
-            launches(run.trace, "halve", every * looks)
-            waits(run.trace, looks, "a round whose flag nobody reads need not be waited for")
-            if not is_number(run.result, whole=True) or run.result != every * looks:
-                raise Rejected(
-                    f"`settle` should return how many rounds were run, {every * looks}, and returned "
-                    f"{brief(run.result)}"
-                )
+    rounds, copies = len(run.trace.find("halve")), len(run.trace.find("d2h"))
+    due = f"{count(rounds, 'round')} and {count(copies, 'look')} at a flag, and {count(looks, 'look')} "
+    must(copies == looks, f"{due}should have been enough")
+    schedule.launches(run.trace, "halve", every * looks)
+    schedule.waits(run.trace, looks, "a round whose flag nobody reads need not be waited for")
+    returned("settle", run.result, every * looks, "how many rounds were run, ")
 
 
 # ------------------------------------------------------------------ one block decides
@@ -112,23 +92,17 @@ def _flooded(free: Array) -> tuple[Array, int]:
         depth[reached] = level
 
 
-def check_flood(mine: Any, _model: Any) -> None:
+def _flood(mine: Any, _model: Any, width: int, seed: int) -> None:
     """All steps are taken in one launch, and no more than are needed."""
-    kernel = as_kernel(mine, "FLOOD")
-    for width, seed in ((16, 1), (32, 2), (8, 3)):
-        free = _maze(width, seed)
-        depth = np.full(free.size, -1, np.int32)
-        depth[0] = 0
-        right, rounds = _flooded(free)
-        args = (width, free.ravel(), depth, np.zeros(1, np.int32))
-        with case(f"a maze of {width} by {width}"):
-            found, taken = left_in((1, 2), kernel, args, grid=1, block=free.size)
-            equal(found, right)
-            if taken[0] != rounds:
-                raise Rejected(
-                    f"`rounds[0]` is {taken[0]}: the water needs {count(rounds, 'round')}, the last of which "
-                    "finds nothing"
-                )
+    kernel, free = as_kernel(mine, "FLOOD"), _maze(width, seed)
+    depth = np.full(free.size, -1, np.int32)
+    depth[0] = 0
+    right, rounds = _flooded(free)
+    args = (width, free.ravel(), depth, np.zeros(1, np.int32))
+    found, taken = left_in((1, 2), kernel, args, grid=1, block=free.size)
+    equal(found, right)
+    due = f"the water needs {count(rounds, 'round')}, the last of which finds nothing"
+    must(taken[0] == rounds, f"`rounds[0]` is {taken[0]}: {due}")
 
 
 # ------------------------------------------------------------------ the grid meets
@@ -146,46 +120,37 @@ MEET_FENCES = (
 )
 
 
-def check_meet(mine: Any, _model: Any) -> None:
+# The last has more threads than are interpreted side by side: some begin when others have long waited.
+MEETINGS = [(4, 64), (7, 32), (1, 96), (20, 1024)]
+
+
+def check_meet(mine: Any, model: Any) -> None:
     """Three meetings: what is written before each is read behind it by another block, so it may be a race."""
-    if not isinstance(mine, str):
-        raise Rejected(f"`MEET` should be the text of a function, and is {brief(mine)}")
-    with tried_and_fenced(mine, "__threadfence", MEET_FENCES), own_lines(mine, after=STENCIL):
-        _three_meetings(mine)
+    text = text_of("MEET", mine, "the text of a function")
+    with tried_and_fenced(text, "__threadfence", MEET_FENCES), own_lines(text, after=STENCIL):
+        kernel = call(agt.Kernel, text + STENCIL, "smooth")
+        cases(_meet, MEETINGS, "{} blocks of {} threads, and three meetings".format)(kernel, model)
 
 
-def _three_meetings(mine: str) -> None:
-    kernel = call(agt.Kernel, mine + STENCIL, "smooth")
-    # The last has more threads than are interpreted side by side: some begin when others have long waited.
-    for blocks, threads in ((4, 64), (7, 32), (1, 96), (20, 1024)):
-        n = blocks * threads
-        x, y = np.ones(n, np.float32), np.zeros(n, np.float32)
-        args = (n, x, y, np.zeros(1, np.uint32), np.zeros(blocks, np.uint32))
-        with case(f"{count(blocks, 'block')} of {threads} threads, and three meetings"):
-            (arrived,) = left_in((2,), kernel, args, grid=blocks, block=threads)
-            if arrived[0] != 3 * blocks:
-                raise Rejected(
-                    f"the counter is at {arrived[0]} in the end: each of {count(blocks, 'block')} should add "
-                    "one at each of three meetings"
-                )
+def _meet(kernel: agt.Kernel, _model: Any, blocks: int, threads: int) -> None:
+    n = blocks * threads
+    x, y = np.ones(n, np.float32), np.zeros(n, np.float32)
+    args = (n, x, y, np.zeros(1, np.uint32), np.zeros(blocks, np.uint32))
+    (arrived,) = left_in((2,), kernel, args, grid=blocks, block=threads)
+    due = f"each of {count(blocks, 'block')} should add one at each of three meetings"
+    must(arrived[0] == 3 * blocks, f"the counter is at {arrived[0]} in the end: {due}")
 
 
 # ------------------------------------------------------------------ a queue
-def check_queue(mine: Any, _model: Any) -> None:
+def _queue(mine: Any, _model: Any, jobs: int, blocks: int) -> None:
     """Every job is done, and was taken from the counter; with more blocks than jobs, too."""
-    kernel = as_kernel(mine, "QUEUE")
-    for jobs, blocks in ((20, 3), (7, 7), (2, 5)):
-        lengths = np.random.default_rng(jobs).integers(1, 300, jobs).astype(np.uint32)
-        right = np.array([(1 / np.arange(1, n + 1, dtype=float) ** 2).sum() for n in lengths])
-        args = (jobs, lengths, np.zeros(1, np.uint32), np.zeros(jobs, np.float32))
-        with case(f"{count(jobs, 'job')} and {count(blocks, 'block')}"):
-            taken, results = left_in((1, 2), kernel, args, grid=blocks, block=64)
-            equal(results, right.astype(np.float32))
-            if taken[0] != jobs + blocks:
-                raise Rejected(
-                    f"the counter is at {taken[0]} in the end, and {jobs + blocks} is right: each job is "
-                    "taken once, and each block comes once more and finds none"
-                )
+    lengths = np.random.default_rng(jobs).integers(1, 300, jobs).astype(np.uint32)
+    right = np.array([(1 / np.arange(1, n + 1, dtype=float) ** 2).sum() for n in lengths])
+    args = (jobs, lengths, np.zeros(1, np.uint32), np.zeros(jobs, np.float32))
+    taken, results = left_in((1, 2), as_kernel(mine, "QUEUE"), args, grid=blocks, block=64)
+    equal(results, right.astype(np.float32))
+    due = f"the counter is at {taken[0]} in the end, and {jobs + blocks} is right: each job is taken once, "
+    must(taken[0] == jobs + blocks, due + "and each block comes once more and finds none")
 
 
 # ------------------------------------------------------------------ the challenge
@@ -197,47 +162,36 @@ def _links(n: int) -> tuple[Array, Array, Array]:
     rank = np.full(n, 1 / n)
     for _ in range(100):
         rank = 0.15 / n + 0.85 * (weight * rank)[sources].sum(axis=1)
-    return sources, weight.astype(np.float32), rank
+    return sources.ravel(), weight.astype(np.float32), rank
 
 
-def _ranked(answer: Any, sources: Array, weight: Array) -> Observed[Any]:
-    given = (
-        agt.h2d(agt.pin(sources.ravel())).sync().share(),
-        agt.h2d(agt.pin(weight)).sync().share(),
-    )
-    return observe(answer, *given)
+def _ranked(answer: Any, n: int) -> Observed[Any]:
+    return observe(answer, *[agt.h2d(agt.pin(x)).sync().share() for x in _links(n)[:2]])
 
 
-def _ranks(got: object, right: Array) -> None:
-    """Within what the last rounds still move: a hundredth of the mean rank."""
-    n = right.size
-    ranks = cast(Array, got)
-    if not isinstance(got, np.ndarray) or ranks.shape != (n,):
-        raise Rejected(f"`pagerank` should return an array of {n} ranks, and returned {brief(got)}")
-    wrong = np.flatnonzero(~(np.abs(n * ranks - n * right) < 0.01))  # nan is wrong, too
-    if len(wrong):
-        page = wrong[0]
-        raise Rejected(
-            f"the rank of page {page} is {n * ranks[page]:.3f}/n, and {n * right[page]:.3f}/n is right"
+def _ranks(run: Observed[Any], n: int) -> float:
+    """The ranks are right within what the last rounds still move, a hundredth of the mean rank."""
+    schedule.a_kernel_ran(run.trace)
+    got, right = cast(Array, run.result), _links(n)[2]
+    due = f"`pagerank` should return an array of {n} ranks, and returned {brief(got)}"
+    must(isinstance(run.result, np.ndarray) and got.shape == (n,), due)
+    for page, (mine, due) in enumerate(zip(n * got, n * right, strict=True)):  # nan is wrong, too
+        must(
+            abs(mine - due) < 0.01,
+            f"the rank of page {page} is {mine:.3f}/n, and {due:.3f}/n is right",
         )
-
-
-def check_challenge(mine: Any, model: Any) -> float:
-    """The ranks are right for sizes that fill their blocks and others; returns the time it took, in us."""
-    took = 0.0
-    for n in (600, 2048):
-        sources, weight, right = _links(n)
-        with tried(_ranked, mine, model, sources, weight, words=f"{n} pages") as run:
-            a_kernel_ran(run.trace)
-            _ranks(run.result, right)
-            took = below(GOAL_US, run.trace)
-    return took
+    return schedule.below(GOAL_US, run.trace)
 
 
 EXERCISES = (
-    Exercise("11-ask-less", "Ask less often", "settle", check_ask_less),
-    Exercise("11-flood", "Let the block decide", "FLOOD", check_flood),
+    Exercise("11-ask-less", "Ask less often", "settle",
+             runs(_settled, _ask_less, [(100.0, 4, 2), (100.0, 1, 7), (3.0, 3, 1)],
+                  lambda _, every, __: f"every={every}")),
+    Exercise("11-flood", "Let the block decide", "FLOOD",
+             cases(_flood, [(16, 1), (32, 2), (8, 3)], "a maze of {0} by {0}".format)),
     Exercise("11-meet", "A barrier for the grid", "MEET", check_meet),
-    Exercise("11-queue", "Write the queue", "QUEUE", check_queue),
-    Exercise("11-challenge", "Challenge: who is important?", "pagerank", check_challenge),
-)
+    Exercise("11-queue", "Write the queue", "QUEUE",
+             cases(_queue, [(20, 3), (7, 7), (2, 5)], "{} jobs and {} blocks".format)),
+    Exercise("11-challenge", "Challenge: who is important?", "pagerank",
+             runs(_ranked, _ranks, [(600,), (2048,)], "{} pages".format)),
+)  # fmt: skip

@@ -12,13 +12,19 @@ from typing import Any
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.exercises.checks.device_code import (
-    Fence,
-    own_lines,
-    tried_and_fenced,
-    without_comments,
+from asyncgpu_tutor.exercises.checks import device_code
+from asyncgpu_tutor.exercises.checks.device_code import Fence
+from asyncgpu_tutor.exercises.checks.results import Array, left_in
+from asyncgpu_tutor.exercises.checks.trials import (
+    Check,
+    Judge,
+    Rows,
+    Words,
+    cases,
+    counted,
+    must,
+    text_of,
 )
-from asyncgpu_tutor.exercises.checks.results import Array, brief, left_in
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case
 from asyncgpu_tutor.exercises.internals import count
 from asyncgpu_tutor.exercises.sandbox import call
@@ -51,20 +57,28 @@ __device__ Poll take(unsigned int* mail, unsigned int& message) {
 MOST = 200  # polls
 
 
-def _tried(
-    name: str, mine: Any, kernel: str, *arrays: Array, grid: int = 1, block: int = 1
-) -> Array:
-    """What a kernel `trial` leaves in its last array, with the answer in front of it."""
-    if not isinstance(mine, str):
-        raise Rejected(f"`{name}` should be the text of device code, and is {brief(mine)}")
-    with own_lines(mine, GIVEN, kernel):
-        trial = call(agt.Kernel, GIVEN + mine + kernel, "trial")
+def _out(name: str, mine: Any, kernel: str, *arrays: Array, grid: int = 1, block: int = 1) -> Array:
+    """Numbers that a kernel leaves in its last array, with the answer in front of it."""
+    text = text_of(name, mine, "the text of device code")
+    with device_code.own_lines(text, GIVEN, kernel):
+        trial = call(agt.Kernel, GIVEN + text + kernel, "trial")
         (last,) = left_in((-1,), trial, arrays, grid=grid, block=block)
     return last
 
 
-def _ints(*numbers: int) -> Array:
-    return np.array(numbers, np.int32)
+def of_numbers(name: str, kernel: str, judge: Judge, rows: Rows, words: Words) -> Check:
+    """A check of device code by a kernel that gets a row of numbers, and leaves three for the judge."""
+
+    def check(mine: Any, _model: Any) -> float | None:
+        score = None
+        for row in rows:
+            source = kernel.replace("COUNT", str(len(row)))
+            left = _out(name, mine, source, np.array(row, np.int32), np.zeros(3, np.int32))
+            with case(words(*row)):
+                score = judge(row, *left.tolist())
+        return score
+
+    return check
 
 
 # ------------------------------------------------------------------ a state machine
@@ -76,20 +90,12 @@ extern "C" __global__ void trial(const int* p, int* out) {
 """
 
 
-def check_pot(mine: Any, _model: Any) -> None:
+def _pot(row: tuple[int, ...], pending: int, *_: int) -> None:
     """It is pending for as long as boiling and all cups take, and not for longer."""
-    for boil, cups, pour in ((3, 4, 2), (0, 1, 5), (2, 0, 3), (1, 3, 0)):
-        (pending,) = _tried("POT", mine, POT, _ints(boil, cups, pour), _ints(0))
-        right = boil + cups * pour
-        with case(f"boil={boil}, cups={cups} and pour={pour}"):
-            if pending >= MOST:
-                raise Rejected(
-                    f"the pot is still pending after {MOST} polls, and {right} are right"
-                )
-            if pending != right:
-                raise Rejected(
-                    f"the pot is pending for {count(int(pending), 'poll')}, and {right} is right"
-                )
+    boil, cups, pour = row
+    right = boil + cups * pour
+    must(pending < MOST, f"the pot is still pending after {MOST} polls, and {right} are right")
+    counted("the pot is pending for", pending, "poll", right)
 
 
 # ------------------------------------------------------------------ an executor
@@ -105,25 +111,15 @@ extern "C" __global__ void trial(const int* left, int* out) {
     }
 }
 """
+LATE = "a future was polled after it had said READY"
 
 
-def check_executor(mine: Any, _model: Any) -> None:
+def _executor(row: tuple[int, ...], rounds: int, late: int, pending: int) -> None:
     """All are polled in turns until they are ready, and none after that."""
-    for left in ((2, 5, 0, 3), (7,), tuple(k % 5 for k in range(32))):
-        kernel = RUN_ALL.replace("COUNT", str(len(left)))
-        rounds, late, open_ = _tried("RUN_ALL", mine, kernel, _ints(*left), _ints(0, 0, 0))
-        with case(count(len(left), "future")):
-            if open_:
-                raise Rejected(
-                    f"{count(int(open_), 'future')} still pending when `run_all` came back"
-                )
-            if late:
-                raise Rejected("a future was polled after it had said READY")
-            if rounds != max(left) + 1:
-                raise Rejected(
-                    f"it took {count(int(rounds), 'round')}, and {max(left) + 1} is right: in each round "
-                    "every open future is polled once"
-                )
+    must(not pending, f"{count(pending, 'future')} still pending when `run_all` came back")
+    must(not late, LATE)
+    why = "in each round every open future is polled once"
+    counted("it took", rounds, "round", max(row) + 1, why)
 
 
 # ------------------------------------------------------------------ join and select
@@ -144,37 +140,22 @@ extern "C" __global__ void trial(const int* left, int* out) {
     out[1] = either.winner;
 }
 """
+PAIRS = [(2, 5), (5, 2), (3, 3), (0, 4), (4, 0)]
 
 
-def check_join(mine: Any, _model: Any) -> None:
+def _join(row: tuple[int, ...], polls: int, late: int, pending: int) -> None:
     """It is ready with the later of the two, and neither is polled after its end."""
-    for a, b in ((2, 5), (5, 2), (3, 3), (0, 4)):
-        polls, late, open_ = _tried("JOIN", mine, JOIN, _ints(a, b), _ints(0, 0, 0))
-        with case(f"futures that are ready after {a} and {b} polls"):
-            if open_:
-                raise Rejected("the join is READY, and one of the two is not")
-            if late:
-                raise Rejected("a future was polled after it had said READY")
-            if polls != max(a, b) + 1:
-                raise Rejected(
-                    f"the join was polled {count(int(polls), 'time')}, and {max(a, b) + 1} is right: both "
-                    "get on in every poll"
-                )
+    must(not pending, "the join is READY, and one of the two is not")
+    must(not late, LATE)
+    counted("the join was polled", polls, "time", max(row) + 1, "both get on in every poll")
 
 
-def check_select(mine: Any, _model: Any) -> None:
+def _select(row: tuple[int, ...], polls: int, winner: int, _: int) -> None:
     """It is ready with the earlier of the two, and says which."""
-    for a, b in ((2, 5), (5, 2), (3, 3), (4, 0)):
-        polls, winner = _tried("SELECT", mine, SELECT, _ints(a, b), _ints(0, 0))
-        right = int(b < a)
-        with case(f"futures that are ready after {a} and {b} polls"):
-            if polls != min(a, b) + 1:
-                raise Rejected(
-                    f"the select was polled {count(int(polls), 'time')}, and {min(a, b) + 1} is right: the "
-                    "first that is ready ends it"
-                )
-            if winner != right:
-                raise Rejected(f"`winner` is {winner}, and {right} is right")
+    why = "the first that is ready ends it"
+    counted("the select was polled", polls, "time", min(row) + 1, why)
+    right = int(row[1] < row[0])
+    must(winner == right, f"`winner` is {winner}, and {right} is right")
 
 
 # ------------------------------------------------------------------ a warp
@@ -189,35 +170,25 @@ extern "C" __global__ void trial(unsigned int* mails, int* out) {
         }
         return;
     }
-    unsigned int message = 0, looks = 0;
-    int state = PENDING;
-    while (state == PENDING) {
-        state = warp_take(mail, message);
-        if (++looks > 10000000) __trap();
-    }
+    unsigned int message = 0;
+    while (warp_take(mail, message) == PENDING) { }
     out[threadIdx.x] = (int)__shfl_xor_sync(0xffffffff, message, 1);
 }
 """
 
 
-def check_warp(mine: Any, _model: Any) -> None:
+def _warp(mine: Any, _model: Any, warps: int) -> None:
     """All lanes of each warp get the one message that is in their mailbox."""
-    for warps in (1, 2):
-        mails = np.zeros(2 * warps, np.uint32)
-        out = np.zeros(32 * warps, np.int32)
-        right = np.repeat(40 + 32 * np.arange(warps), 32)
-        with case(count(warps, "warp")):
-            try:
-                got = _tried("WARP_TAKE", mine, WARP, mails, out, grid=2, block=32 * warps)
-            except Rejected as rejected:
-                if warps > 1 and isinstance(rejected.__cause__, agt.errors.DeadlockError):
-                    rejected.cause += ". One warp did well: which lane of warp 1 looks?"
-                raise
-            wrong = np.flatnonzero(got != right)
-            if len(wrong):
-                raise Rejected(
-                    f"thread {wrong[0] ^ 1} got the message {got[wrong[0]]}, and {right[wrong[0]]} was sent"
-                )
+    mails, out = np.zeros(2 * warps, np.uint32), np.zeros(32 * warps, np.int32)
+    right = np.repeat(40 + 32 * np.arange(warps), 32)
+    try:
+        got = _out("WARP_TAKE", mine, WARP, mails, out, grid=2, block=32 * warps)
+    except Rejected as rejected:
+        if warps > 1 and isinstance(rejected.__cause__, agt.errors.DeadlockError):
+            rejected.cause += ". One warp did well: which lane of warp 1 looks?"
+        raise
+    for i, (message, sent) in enumerate(zip(got, right, strict=True)):
+        must(message == sent, f"thread {i ^ 1} got the message {message}, and {sent} was sent")
 
 
 # ------------------------------------------------------------------ messages
@@ -228,12 +199,8 @@ extern "C" __global__ void trial(unsigned int* cells, unsigned int* out) {
         return;
     }
     for (unsigned int k = 0; k < gridDim.x - 1; k++) {
-        unsigned int x = 0, looks = 0;
-        Poll state = PENDING;
-        while (state == PENDING) {
-            state = poll(cells + 2 * k, x);
-            if (++looks > 10000000) __trap();
-        }
+        unsigned int x = 0;
+        while (poll(cells + 2 * k, x) == PENDING) { }
         out[k] = x;
     }
 }
@@ -252,15 +219,16 @@ extern "C" __global__ void trial(
         return;
     }
     for (unsigned int place = 0; place < 3 * (gridDim.x - 1); place++) {
-        unsigned int looks = 0;
-        while (atomicAdd(&full[place], 0u) == 0) {
-            if (++looks > 10000000) __trap();
-        }
+        while (atomicAdd(&full[place], 0u) == 0) { }
         __threadfence();
         out[place] = values[place];
     }
 }
 """
+
+
+def _senders(number: int) -> str:
+    return count(number, "sender")
 
 
 ONESHOT_FENCES = (
@@ -277,53 +245,44 @@ ONESHOT_FENCES = (
 )
 
 
-def check_oneshot(mine: Any, _model: Any) -> None:
+def check_oneshot(mine: Any, model: Any) -> None:
     """What is sent arrives, in every order of the blocks; and looking into an empty cell is no wait."""
     with case("a cell to which nobody has sent"):
-        (ready,) = _tried("ONESHOT", mine, EMPTY, np.zeros(2, np.uint32), _ints(0))
-        if ready:
-            raise Rejected("`poll` says READY")
-    with tried_and_fenced(mine, "__threadfence", ONESHOT_FENCES):
-        for senders in (1, 3):
-            _sent_and_polled(mine, senders)
+        (ready,) = _out("ONESHOT", mine, EMPTY, np.zeros(2, np.uint32), np.zeros(1, np.int32))
+        must(not ready, "`poll` says READY")
+    with device_code.tried_and_fenced(mine, "__threadfence", ONESHOT_FENCES):
+        cases(_oneshot, [(1,), (3,)], _senders)(mine, model)
 
 
-def _sent_and_polled(mine: str, senders: int) -> None:
+def _oneshot(mine: str, _model: Any, senders: int) -> None:
     cells, out = np.zeros(2 * senders, np.uint32), np.zeros(senders, np.uint32)
     try:
-        got = _tried("ONESHOT", mine, ONESHOT, cells, out, grid=senders + 1)
+        got = _out("ONESHOT", mine, ONESHOT, cells, out, grid=senders + 1)
     except Rejected as rejected:
-        by_atomics = len(re.findall(r"\batomic", without_comments(mine))) > 1
+        by_atomics = len(re.findall(r"\batomic", device_code.without_comments(mine))) > 1
         if isinstance(rejected.__cause__, agt.errors.RaceError) and not by_atomics:
             raise Rejected(
                 "two blocks use the flag `cells[0]` at the same time, so it has to be raised by an atomic, "
                 "and read by one. A `volatile` is no atomic"
             ) from None
         raise
-    with case(count(senders, "sender")):
-        for k, x in enumerate(got):
-            if x != 100 * (k + 1):
-                raise Rejected(f"{x} came out, and {100 * (k + 1)} was sent")
+    for k, x in enumerate(got, 1):
+        must(x == 100 * k, f"{x} came out, and {100 * k} was sent")
 
 
-def check_channel(mine: Any, _model: Any) -> None:
+def _channel(mine: Any, _model: Any, senders: int) -> None:
     """Every message arrives once, and those of one sender in order."""
-    for senders in (1, 4):
-        n = 3 * senders
-        arrays = [np.zeros(size, np.uint32) for size in (1, n, n, n)]
-        got = _tried("SEND", mine, CHANNEL, *arrays, grid=senders + 1)
-        right = [100 * b + k for b in range(1, senders + 1) for k in range(3)]
-        with case(count(senders, "sender")):
-            if sorted(got.tolist()) != right:
-                raise Rejected(
-                    f"these messages came out: {got.tolist()}, and these were sent: {right}"
-                )
+    arrays = [np.zeros(size, np.uint32) for size in (1, *[3 * senders] * 3)]
+    got = _out("SEND", mine, CHANNEL, *arrays, grid=senders + 1).tolist()
+    right = [100 * b + k for b in range(1, senders + 1) for k in range(3)]
+    must(sorted(got) == right, f"these messages came out: {got}, and these were sent: {right}")
 
 
 # ------------------------------------------------------------------ the challenge
 KETTLE = r"""
-extern "C" __global__ void trial(const int* boil, const int* steep, int* out) {
-    const int n = COUNT;
+extern "C" __global__ void trial(const int* boil, int* out) {
+    const int n = COUNT / 2;
+    const int* steep = boil + n;
     bool begun[n];
     for (int k = 0; k < n; k++) begun[k] = false;
     int now = 0;
@@ -340,39 +299,40 @@ extern "C" __global__ void trial(const int* boil, const int* steep, int* out) {
     }
 }
 """
-KITCHENS = (
-    ((3, 9, 4, 6, 8, 2, 7, 5, 9, 4, 6, 8), (12, 30, 8, 25, 10, 40, 15, 20, 35, 9, 28, 46)),
-    ((1, 1, 1), (5, 5, 5)),
-    ((4,), (2,)),
-)
+KITCHENS = [  # how long each cup boils, and then how long each steeps; the score is that of the last kitchen
+    (4, 2),
+    (1, 1, 1, 5, 5, 5),
+    (3, 9, 4, 6, 8, 2, 7, 5, 9, 4, 6, 8, 12, 30, 8, 25, 10, 40, 15, 20, 35, 9, 28, 46),
+]
 GOAL = 80
 
 
-def check_challenge(mine: Any, _model: Any) -> float:
-    """Each cup is picked once; returns when the last of the large kitchen is ready."""
-    took: list[int] = []
-    for boil, steep in KITCHENS:
-        kernel = KETTLE.replace("COUNT", str(len(boil)))
-        ready, turn, cup = _tried("PICK", mine, kernel, _ints(*boil), _ints(*steep), _ints(0, 0, 0))
-        with case(count(len(boil), "cup")):
-            if turn:
-                raise Rejected(
-                    f"`pick` returned {cup} in turn {turn - 1}, and that is no cup that still waits for the "
-                    "kettle"
-                )
-            if ready >= GOAL:
-                raise Rejected(f"the last cup is ready after {ready} ticks: get below {GOAL}")
-        took.append(int(ready))
-    return float(took[0])
+def _kettle(_: tuple[int, ...], ready: int, turn: int, cup: int) -> float:
+    """Each cup is picked once; the score is when the last one is ready."""
+    must(
+        not turn,
+        f"`pick` returned {cup} in turn {turn - 1}, and that is no cup that still waits for the kettle",
+    )
+    must(ready < GOAL, f"the last cup is ready after {ready} ticks: get below {GOAL}")
+    return float(ready)
 
 
+FUTURES = [(2, 5, 0, 3), (7,), tuple(k % 5 for k in range(32))]
+TWO = "futures that are ready after {} and {} polls".format
 EXERCISES = (
-    Exercise("12-pot", "A pot for many", "POT", check_pot),
-    Exercise("12-executor", "An executor", "RUN_ALL", check_executor),
-    Exercise("12-join", "Join", "JOIN", check_join),
-    Exercise("12-select", "Select", "SELECT", check_select),
-    Exercise("12-warp", "The warp learns", "WARP_TAKE", check_warp),
+    Exercise("12-pot", "A pot for many", "POT",
+             of_numbers("POT", POT, _pot, [(3, 4, 2), (0, 1, 5), (2, 0, 3), (1, 3, 0)],
+                        "boil={}, cups={} and pour={}".format)),
+    Exercise("12-executor", "An executor", "RUN_ALL",
+             of_numbers("RUN_ALL", RUN_ALL, _executor, FUTURES,
+                        lambda *row: count(len(row), "future"))),
+    Exercise("12-join", "Join", "JOIN", of_numbers("JOIN", JOIN, _join, PAIRS, TWO)),
+    Exercise("12-select", "Select", "SELECT", of_numbers("SELECT", SELECT, _select, PAIRS, TWO)),
+    Exercise("12-warp", "The warp learns", "WARP_TAKE",
+             cases(_warp, [(1,), (2,)], lambda warps: count(warps, "warp"))),
     Exercise("12-oneshot", "Oneshot", "ONESHOT", check_oneshot),
-    Exercise("12-channel", "Send to a channel", "SEND", check_channel),
-    Exercise("12-challenge", "Challenge: one kettle", "PICK", check_challenge),
-)
+    Exercise("12-channel", "Send to a channel", "SEND", cases(_channel, [(1,), (4,)], _senders)),
+    Exercise("12-challenge", "Challenge: one kettle", "PICK",
+             of_numbers("PICK", KETTLE, _kettle, KITCHENS,
+                        lambda *row: count(len(row) // 2, "cup"))),
+)  # fmt: skip

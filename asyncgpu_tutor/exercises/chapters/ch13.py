@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
@@ -13,8 +13,9 @@ import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks.device_code import Fence, fenced, in_own_lines
-from asyncgpu_tutor.exercises.checks.interleavings import interleavings
+from asyncgpu_tutor.exercises.checks.interleavings import Thread, interleavings
 from asyncgpu_tutor.exercises.checks.results import Array, as_kernel, brief, equal
+from asyncgpu_tutor.exercises.checks.trials import cases, must
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case
 from asyncgpu_tutor.exercises.internals import SimDevice
 from asyncgpu_tutor.exercises.sandbox import call
@@ -50,11 +51,8 @@ class _Mail(np.ndarray[Any, np.dtype[np.uint32]]):
         if now != self.since:
             _Mail.since, _Mail.looks = now, _Mail.looks // 2
         _Mail.looks += 1
-        if _Mail.looks > LOOKS:
-            raise Rejected(
-                "your function looks at the flag again and again, and nothing else has a turn meanwhile: "
-                "`await agt.sleep(1)` in the loop"
-            )
+        due = "nothing else has a turn while you look again and again: `await agt.sleep(1)` in the loop"
+        must(_Mail.looks <= LOOKS, due)
         return np.asarray(self)[index]
 
     def __setitem__(self, index: Any, value: Any) -> None:
@@ -66,11 +64,11 @@ class _Mail(np.ndarray[Any, np.dtype[np.uint32]]):
             # An answer that got there on a way that is not seen here, by a slice, can be told by its value.
             early = not _Mail.answered and (bool(written[2]) or answer != 2 * letter)
             _Mail.answered = False
-            if early:
-                raise Rejected(
-                    "your function sets `mail[0]` to 2 before the answer is in `mail[2]`. From then on the "
-                    "kernel may read it, and find an old number there: first the answer, then the flag"
-                )
+            must(
+                not early,
+                "your function sets `mail[0]` to 2 before the answer is in `mail[2]`, so the kernel may read "
+                "an old number there: first the answer, then the flag",
+            )
         elif written[2]:
             _Mail.answered = True
 
@@ -81,29 +79,29 @@ def _impatient() -> SimDevice:
     return device
 
 
-def check_answer(mine: Any, _model: Any) -> None:
+def _zeros(size: int) -> Array:
+    return agt.pin(np.zeros(size, np.uint32))
+
+
+def _answer(mine: Any, _model: Any, rounds: int) -> None:
     """Each letter is answered, in its turn, and the kernel ends."""
     _impatient()
-    for rounds in (3, 1, 20):
-        plain, answers = agt.pin(np.zeros(3, np.uint32)), agt.pin(np.zeros(rounds, np.uint32))
-        _Mail.looks, _Mail.answered = 0, False
+    plain, answers = _zeros(3), _zeros(rounds)
+    _Mail.looks, _Mail.answered = 0, False
 
-        async def main(
-            plain: Array = plain, answers: Array = answers, rounds: int = rounds
-        ) -> None:
-            letters = agt.Kernel(LETTERS)
-            op = letters(agt.mapped(plain), rounds, agt.mapped(answers), grid=1, block=1)
-            await asyncio.gather(mine(plain.view(_Mail), rounds), op)
+    async def main() -> None:
+        letters = agt.Kernel(LETTERS)
+        op = letters(agt.mapped(plain), rounds, agt.mapped(answers), grid=1, block=1)
+        await asyncio.gather(mine(plain.view(_Mail), rounds), op)
 
-        with case(f"{rounds} letters"):
-            call(cast(Any, main))
-            for k, got in enumerate(answers.tolist()):
-                right = 2 * (10 + k * k)
-                if got != right:
-                    raise Rejected(
-                        f"letter {k} asked for the double of {10 + k * k}, and the kernel read {got}: "
-                        "each letter wants an answer of its own, the double of what is in `mail[1]` then"
-                    )
+    call(cast(Any, main))
+    for k, got in enumerate(answers.tolist()):
+        letter = 10 + k * k
+        must(
+            got == 2 * letter,
+            f"letter {k} asked for the double of {letter}, and the kernel read {got}: each letter gets the "
+            "double of what is in `mail[1]` then",
+        )
 
 
 # ------------------------------------------------------------------ the kernel's side
@@ -123,54 +121,54 @@ ASK_FENCES = (
 )
 
 
-def check_ask(mine: Any, _model: Any) -> None:
+def check_ask(mine: Any, model: Any) -> None:
     """Questions are published before the flag; the wait has an end, with a host and without."""
     kernel = as_kernel(mine, "ASK")
     fenced(kernel.source, "__threadfence_system", ASK_FENCES)
-    if "__nanosleep" not in kernel.source:
-        raise Rejected(
-            "the wait does not sleep between two looks. Put `__nanosleep(100)` into it: it leaves the bus to "
-            "others, and by it the simulated device knows that the loop waits, and lets Python have a turn"
-        )
+    must(
+        "__nanosleep" in kernel.source,
+        "the wait does not sleep between two looks. Put `__nanosleep(100)` into it: it leaves the bus to "
+        "others, and by it the simulated device knows that the loop waits, and lets Python have a turn",
+    )
     _impatient()
-    for n in (3, 1):
-        mail, out = agt.pin(np.zeros(3, np.uint32)), agt.pin(np.zeros(n, np.uint32))
-        asked: list[int] = []
-
-        async def host(mail: Array = mail, asked: list[int] = asked, n: int = n) -> None:
-            for _ in range(20_000):
-                if mail[0] == 1:
-                    asked.append(int(mail[1]))
-                    mail[2] = mail[1] + 5
-                    mail[0] = 2
-                if len(asked) == n:
-                    return
-                await agt.sleep(1)
-
-        async def main(mail: Array = mail, out: Array = out, n: int = n) -> None:
-            answering = asyncio.ensure_future(host())
-            try:
-                await kernel(agt.mapped(mail), n, agt.mapped(out), grid=1, block=1)
-            finally:
-                answering.cancel()
-
-        with case(f"{n} questions"):
-            call(cast(Any, main))
-            wanted = [100 + k for k in range(n)]
-            if asked != wanted:
-                raise Rejected(f"the host was asked for {asked}, and {wanted} is right")
-            equal(out, np.array(wanted, np.uint32) + 5)
-    mail, out = agt.pin(np.zeros(3, np.uint32)), agt.pin(np.zeros(2, np.uint32))
+    cases(_asked, [(3,), (1,)], "{} questions".format)(kernel, model)
+    mail, out = _zeros(3), _zeros(2)
     with case("a host that never answers"):
         call(kernel(agt.mapped(mail), 2, agt.mapped(out), grid=1, block=1).sync)
         equal(out, np.zeros(2, np.uint32))
+
+
+def _asked(kernel: agt.Kernel, _model: Any, n: int) -> None:
+    mail, out, asked = _zeros(3), _zeros(n), list[int]()
+
+    async def host() -> None:
+        for _ in range(20_000):
+            if mail[0] == 1:
+                asked.append(int(mail[1]))
+                mail[2] = mail[1] + 5
+                mail[0] = 2
+            if len(asked) == n:
+                return
+            await agt.sleep(1)
+
+    async def main() -> None:
+        answering = asyncio.ensure_future(host())
+        try:
+            await kernel(agt.mapped(mail), n, agt.mapped(out), grid=1, block=1)
+        finally:
+            answering.cancel()
+
+    call(cast(Any, main))
+    wanted = [100 + k for k in range(n)]
+    must(asked == wanted, f"the host was asked for {asked}, and {wanted} is right")
+    equal(out, np.array(wanted, np.uint32) + 5)
 
 
 # ------------------------------------------------------------------ the free stack
 PACKETS = 3
 
 
-def _taking(stack: Any, number: int, *, back: bool) -> Callable[[], Generator[Any, Any, Any]]:
+def _taking(stack: Any, number: int, *, back: bool = False) -> Thread:
     """A thread that takes so many packets, and gives the first of them back."""
 
     def thread() -> Generator[Any, Any, Any]:
@@ -185,99 +183,70 @@ def _taking(stack: Any, number: int, *, back: bool) -> Callable[[], Generator[An
     return thread
 
 
-def _left(stack: Any, memory: dict[Any, Any]) -> list[Any]:
-    """What is still on the stack, taken off by one thread alone."""
-
-    def drain() -> Generator[Any, Any, Any]:
-        found: list[Any] = []
-        while len(found) <= PACKETS:
-            packet = cast(Any, (yield from stack.pop()))
-            if packet is None:
-                break
-            found.append(packet)
-        return found
-
-    (outcome,) = interleavings([drain], memory)
-    return outcome.results[0]
-
-
-def check_stack(mine: Any, _model: Any) -> None:
+def _stack(mine: Any, _model: Any, number: int, back: bool) -> None:
     """In every order, each packet has one owner, or is on the stack."""
     links = {("next", p): p + 1 if p + 1 < PACKETS else None for p in range(PACKETS)}
     memory = {"top": getattr(mine, "start", None), **links}
-    one, several = _taking(mine, 1, back=False), _taking(mine, 2, back=True)
-    for threads, words in (
-        ([one, one], "two threads that take a packet each"),
-        (
-            [one, several],
-            "one thread that takes a packet, and one that takes two and gives one back",
-        ),
-    ):
+    threads = [_taking(mine, 1), _taking(mine, number, back=back)]
 
-        def run(threads: Any = threads) -> tuple[int, tuple[int, ...] | None]:
-            bad, first, number = 0, None, 0
-            for number, outcome in enumerate(interleavings(threads, memory), 1):  # noqa: B007
-                found = [p for held in outcome.results for p in held]
-                found += _left(mine, outcome.memory)
-                if sorted(map(str, found)) != sorted(map(str, range(PACKETS))):
-                    bad, first = bad + 1, first or outcome.order
-            return number, first if bad else None
+    def run() -> tuple[int, list[tuple[int, ...]]]:
+        orders, bad = 0, list[tuple[int, ...]]()
+        for orders, outcome in enumerate(interleavings(threads, memory), 1):  # noqa: B007
+            # One thread alone takes off what is still on the stack.
+            (rest,) = interleavings([_taking(mine, PACKETS + 1)], outcome.memory)
+            found = [p for held in (*outcome.results, *rest.results) for p in held]
+            if sorted(map(str, found)) != sorted(map(str, range(PACKETS))):
+                bad.append(outcome.order)
+        return orders, bad
 
-        with case(words):
-            number, order = call(run)
-            if order is not None:
-                raise Rejected(
-                    f"a packet got two owners, or was lost, in one of {number} orders: the threads took "
-                    f"their steps as {''.join('AB'[i] for i in order)}"
-                )
+    orders, bad = call(run)
+    if bad:
+        steps = "".join("AB"[i] for i in bad[0])
+        due = f"a packet got two owners, or was lost, in one of {orders} orders: the threads took their steps"
+        raise Rejected(f"{due} as {steps}")
+
+
+def _threads(number: int, back: bool) -> str:
+    two = f"one that takes {number} and gives one back"
+    return f"one thread that takes a packet, and {two if back else 'another one'}"
 
 
 # ------------------------------------------------------------------ a kernel that calls
 @in_own_lines
-def check_bill(mine: Any, _model: Any) -> None:
+def check_bill(mine: Any, model: Any) -> None:
     """Each block asks for its own price, once; nothing is written where no answer came."""
     kernel = as_kernel(mine, "BILL")
     _impatient()
-    rng = np.random.default_rng(4)
-    for blocks in (9, 40):
-        items, amounts = rng.integers(0, 50, (2, blocks)).astype(np.int32)
-        asked: list[int] = []
+    cases(_billed, [(9, 0), (40, 0)], lambda blocks, _: f"{blocks} blocks")(kernel, model)
+    cases(_billed, [(40, 2)], lambda *_: "a host that stops")(kernel, model)
 
-        async def main(
-            stop_at: int, items: Array = items, amounts: Array = amounts, asked: list[int] = asked
-        ) -> Array:
-            def price(it: Any) -> int:
-                asked.append(it.a)
-                if len(asked) == stop_at:
-                    raise LookupError("sold out")
-                return 100 + it.a
 
-            device_items, device_amounts = await agt.zip(
-                agt.h2d(agt.pin(items)), agt.h2d(agt.pin(amounts))
-            )
-            costs = agt.pin(np.full(len(items), 7, np.uint64))
-            async with agt.hostcalls({16: price}, packets=8) as host:
-                sizes = (len(items), device_items, device_amounts, agt.mapped(costs))
-                with suppress(LookupError):
-                    await host.run(kernel(*host.arrays, *sizes, grid=len(items), block=1))
-            return costs
+def _billed(kernel: agt.Kernel, _model: Any, blocks: int, stop_at: int) -> None:
+    items, amounts = np.random.default_rng(4).integers(0, 50, (2, blocks)).astype(np.int32)
+    right = ((100 + items) * amounts).astype(np.uint64)
+    costs, asked = agt.pin(np.full(blocks, 7, np.uint64)), list[int]()
 
-        with case(f"{blocks} blocks"):
-            costs = call(cast(Any, main), 0)
-            if sorted(asked) != sorted(items.tolist()):
-                raise Rejected(
-                    f"the host was asked {len(asked)} times, for {sorted(set(asked))[:6]}...: each block "
-                    "asks once, for the price of its own item"
-                )
-            equal(costs, ((100 + items) * amounts).astype(np.uint64))
-        with case("a host that stops"):
-            asked.clear()
-            costs = call(cast(Any, main), 2)
-            right = ((100 + items) * amounts).astype(np.uint64)
-            if not bool(((costs == 7) | (costs == right)).all()):
-                raise Rejected(
-                    "a block wrote down a cost although it got no answer: look at what `hostcall` returns"
-                )
+    def price(it: Any) -> int:
+        asked.append(it.a)
+        if len(asked) == stop_at:
+            raise LookupError("sold out")
+        return 100 + it.a
+
+    async def main() -> None:
+        given = await agt.zip(agt.h2d(agt.pin(items)), agt.h2d(agt.pin(amounts)))
+        async with agt.hostcalls({16: price}, packets=8) as host:
+            args = (*host.arrays, blocks, *given, agt.mapped(costs))
+            with suppress(LookupError):
+                await host.run(kernel(*args, grid=blocks, block=1))
+
+    call(cast(Any, main))
+    if stop_at:
+        due = "a block wrote down a cost although it got no answer: look at what `hostcall` returns"
+        must(bool(((costs == 7) | (costs == right)).all()), due)
+        return
+    due = f"the host was asked {len(asked)} times, for {sorted(set(asked))[:6]}...: each block asks once, "
+    must(sorted(asked) == sorted(items.tolist()), due + "for the price of its own item")
+    equal(costs, right)
 
 
 # ------------------------------------------------------------------ many answers at once
@@ -291,22 +260,16 @@ class _Prices(np.ndarray[Any, np.dtype[np.uint64]]):
         return np.asarray(self)[index]
 
 
-def check_batch(mine: Any, _model: Any) -> None:
+def _batch(mine: Any, _model: Any, number: int) -> None:
     """Right for any number of calls, and a look-up for all of them."""
     rng = np.random.default_rng(7)
     prices = rng.integers(1, 500, 64).astype(np.uint64)
-    for number in (1, 132):
-        a, b = rng.integers(0, 64, (2, number)).astype(np.uint64)
-        _Prices.lookups = 0
-        with case(f"{number} calls"):
-            handler = call(mine, prices.view(_Prices))
-            got = call(handler, a, b, np.zeros(number, np.uint64))
-            equal(np.asarray(got), prices[a] * b)
-            if _Prices.lookups > 1:
-                raise Rejected(
-                    f"it looks up {_Prices.lookups} prices one after the other: an array of items "
-                    "gives all prices at once, as in `prices[items]`"
-                )
+    a, b = rng.integers(0, 64, (2, number)).astype(np.uint64)
+    _Prices.lookups = 0
+    got = call(call(mine, prices.view(_Prices)), a, b, np.zeros(number, np.uint64))
+    equal(np.asarray(got), prices[a] * b)
+    due = f"it looks up {_Prices.lookups} prices one after the other: `prices[items]` gives all at once"
+    must(_Prices.lookups <= 1, due)
 
 
 # ------------------------------------------------------------------ the challenge
@@ -315,50 +278,45 @@ GOAL_US = 210.0  # half of what one thread takes that does all of it
 
 
 @in_own_lines
-def check_pipeline(mine: Any, _model: Any) -> float:
+def check_pipeline(mine: Any, model: Any) -> float:
     """One launch turns a file into another; the score is how long that takes."""
     kernel = as_kernel(mine, "PIPELINE")
-    device = _impatient()
-    took = 0.0
-    for size in (500, 1536):
-        rng = np.random.default_rng(size)
-        text = bytes(rng.choice(list(b"abc defghijk\n"), size).tolist())
-        with tempfile.TemporaryDirectory() as folder:
-            names = [Path(folder) / "log.txt", Path(folder) / "LOUD.TXT"]
-            names[0].write_bytes(text)
-            pieces = -(-size // PIECE)
-
-            async def main(names: list[Path] = names, pieces: int = pieces) -> float:
-                async with agt.hostcalls(files=names, nbytes=PIECE, packets=16) as host:
-                    start = device.now()
-                    await host.run(kernel(*host.arrays, pieces, PIECE, grid=BLOCKS, block=THREADS))
-                    return device.now() - start
-
-            with case(f"a file of {size} bytes"):
-                took = call(cast(Any, main))
-                got = names[1].read_bytes() if names[1].exists() else b""
-                _same_text(got, text.upper())
-    if took >= GOAL_US:
-        raise Rejected(f"the file is right, and takes {took:.0f} µs: get below {GOAL_US:.0f}")
+    took = cast(float, cases(_piped, [(500,), (1536,)], "a file of {} bytes".format)(kernel, model))
+    due = f"the file is right, and takes {took:.0f} µs: get below {GOAL_US:.0f}"
+    must(took < GOAL_US, due)
     return took
 
 
-def _same_text(got: bytes, right: bytes) -> None:
-    if got == right:
-        return
-    if len(got) != len(right):
-        raise Rejected(f"the new file has {len(got)} bytes, and {len(right)} is right")
-    at = next(i for i, (a, b) in enumerate(zip(got, right, strict=True)) if a != b)
-    raise Rejected(
-        f"byte {at} of the new file is {brief(chr(got[at]))}, and {chr(right[at])!r} is right"
-    )
+def _piped(kernel: agt.Kernel, _model: Any, size: int) -> float:
+    device = _impatient()
+    text = bytes(np.random.default_rng(size).choice(list(b"abc defghijk\n"), size).tolist())
+    with tempfile.TemporaryDirectory() as folder:
+        old, new = Path(folder) / "log.txt", Path(folder) / "LOUD.TXT"
+        old.write_bytes(text)
+
+        async def main() -> float:
+            async with agt.hostcalls(files=[old, new], nbytes=PIECE, packets=16) as host:
+                start = device.now()
+                args = (*host.arrays, -(-size // PIECE), PIECE)
+                await host.run(kernel(*args, grid=BLOCKS, block=THREADS))
+                return device.now() - start
+
+        took = call(cast(Any, main))
+        got = new.read_bytes() if new.exists() else b""
+    must(len(got) == size, f"the new file has {len(got)} bytes, and {size} is right")
+    for at, (a, b) in enumerate(zip(got, text.upper(), strict=True)):
+        must(a == b, f"byte {at} of the new file is {brief(chr(a))}, and {chr(b)!r} is right")
+    return took
 
 
 EXERCISES = (
-    Exercise("13-answer", "The host's side", "answer", check_answer),
+    Exercise("13-answer", "The host's side", "answer",
+             cases(_answer, [(3,), (1,), (20,)], "{} letters".format)),
     Exercise("13-ask", "The kernel's side", "ASK", check_ask),
-    Exercise("13-stack", "A stack for many", "FreeStack", check_stack),
+    Exercise("13-stack", "A stack for many", "FreeStack",
+             cases(_stack, [(1, False), (2, True)], _threads)),
     Exercise("13-bill", "A kernel that calls", "BILL", check_bill),
-    Exercise("13-batch", "Many answers at once", "price_all", check_batch),
+    Exercise("13-batch", "Many answers at once", "price_all",
+             cases(_batch, [(1,), (132,)], "{} calls".format)),
     Exercise("13-pipeline", "One launch for a file", "PIPELINE", check_pipeline),
-)
+)  # fmt: skip

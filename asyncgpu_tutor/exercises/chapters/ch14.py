@@ -7,18 +7,12 @@ from typing import Any
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.exercises.checks.results import (
-    Array,
-    as_kernel,
-    brief,
-    equal,
-    is_number,
-    left_in,
-)
-from asyncgpu_tutor.exercises.checks.schedule import a_kernel_ran, below, side_by_side, waits
-from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case
+from asyncgpu_tutor.exercises.checks import schedule
+from asyncgpu_tutor.exercises.checks.results import Array, as_kernel, equal, left_in
+from asyncgpu_tutor.exercises.checks.trials import cases, must, returned, runs
+from asyncgpu_tutor.exercises.exercise import Exercise
 from asyncgpu_tutor.exercises.internals import count
-from asyncgpu_tutor.exercises.sandbox import Observed, observe, tried
+from asyncgpu_tutor.exercises.sandbox import Observed, observe
 
 # A one from each thread, after a while, so that two launches can be seen to overlap.
 THROW = r"""
@@ -55,66 +49,50 @@ GOAL_US = 300
 
 
 # ------------------------------------------------------------------ darts
-def _counted(answer: Any, threads: list[int]) -> Observed[Any]:
+def _thrown(answer: Any, *threads: int) -> Observed[Any]:
     """The sum that the answer finds, for players who hit as often as they have threads."""
     throw = agt.Kernel(THROW)
-    players = [
-        agt.zeros(n, np.uint32).and_then(
-            lambda hits, n=n: throw(6000, hits, grid=1, block=n).output()
-        )
-        for n in threads
-    ]
-    return observe(answer, players)
+
+    def player(n: int) -> agt.DeviceOp[Any]:
+        hits = agt.zeros(n, np.uint32)
+        return hits.and_then(lambda hits: throw(6000, hits, grid=1, block=n).output())
+
+    return observe(answer, [player(n) for n in threads])
 
 
-def check_darts(mine: Any, model: Any) -> None:
+def _darts(run: Observed[Any], *threads: int) -> None:
     """All hits are counted; the players play side by side, and Python waits once."""
-    for threads in ([32, 64, 1, 7], [100], [5, 5, 5, 5, 5, 5]):
-        words = count(len(threads), "player")
-        with tried(_counted, mine, model, threads, words=words) as run:
-            if not is_number(run.result, whole=True) or run.result != sum(threads):
-                raise Rejected(
-                    f"`total` should return {sum(threads)}, and returned {brief(run.result)}"
-                )
-            waits(run.trace, 1, "make one operation of all players, and run that")
-            if len(threads) > 1:
-                side_by_side(run.trace, "`agt.overlap` deals them out to several streams")
+    returned("total", run.result, sum(threads))
+    schedule.waits(run.trace, 1, "make one operation of all players, and run that")
+    if len(threads) > 1:
+        schedule.side_by_side(run.trace, "`agt.overlap` deals them out to several streams")
 
 
 # ------------------------------------------------------------------ grep
-def _found(kernel: agt.Kernel, text: bytes, letter: int) -> tuple[Array, int]:
-    """The places that the kernel writes, and its counter."""
-    places, counter = np.full(len(text), -1, np.int32), np.zeros(1, np.int32)
-    args = (len(text), np.frombuffer(text, np.uint8), letter, places, counter)
-    places, total = left_in((1, 2), kernel, args, grid=-(-len(text) // 64), block=64)
-    return places, int(total[0])
-
-
-def check_grep(mine: Any, _model: Any) -> None:
+def _grep(mine: Any, _model: Any, text: bytes) -> None:
     """Each place of the letter is there once, in order within a warp, with one atomic for a warp."""
-    grep = as_kernel(mine, "GREP")
-    for text in (b"banana", b"a" * 40, b"xyz" * 30, b"a man a plan a canal panama " * 8):
-        right = np.flatnonzero(np.frombuffer(text, np.uint8) == ord("a"))
-        warps = len({place // 32 for place in right})
-        with case(f"a text of {len(text)} letters"):
-            with agt.microscope() as seen:
-                places, total = _found(grep, text, ord("a"))
-            if total != len(right):
-                raise Rejected(f"the counter is at {total}, and {len(right)} is right")
-            equal(np.sort(places[:total]), right.astype(np.int32))
-            for warp in range(-(-len(text) // 32)):
-                here = [int(place) for place in places[:total] if place // 32 == warp]
-                if here != sorted(here):
-                    raise Rejected(
-                        f"warp {warp} wrote its places as {here}: a lane's rank is the number of votes "
-                        "*below* it, so they stay in order"
-                    )
-            made = sum(run.counts.atomics for kernel in seen.kernels for run in kernel.launches)
-            if made > warps:
-                raise Rejected(
-                    f"{count(made, 'atomic')} for {count(warps, 'warp')} with a match: one lane asks for "
-                    "all, and tells the others by `__shfl_sync`; a warp without a match need not ask"
-                )
+    letters = np.frombuffer(text, np.uint8)
+    right = np.flatnonzero(letters == ord("a")).astype(np.int32)
+    empty, counter = np.full(len(text), -1, np.int32), np.zeros(1, np.int32)
+    args = (len(text), letters, ord("a"), empty, counter)
+    with agt.microscope() as seen:
+        grid = -(-len(text) // 64)
+        places, total = left_in((1, 2), as_kernel(mine, "GREP"), args, grid=grid, block=64)
+    due = f"the counter is at {total[0]}, and {len(right)} is right"
+    must(total[0] == len(right), due)
+    places = places[: len(right)]
+    equal(np.sort(places), right)
+    for warp in range(-(-len(text) // 32)):
+        here = places[places // 32 == warp].tolist()
+        due = f"warp {warp} wrote its places as {here}: a lane's rank is the number of votes *below* it, "
+        must(here == sorted(here), due + "so they stay in order")
+    made = sum(run.counts.atomics for kernel in seen.kernels for run in kernel.launches)
+    warps = len(set((right // 32).tolist()))
+    due = f"{count(made, 'atomic')} for {count(warps, 'warp')} with a match: one lane asks for all, and "
+    must(
+        made <= warps,
+        due + "tells the others by `__shfl_sync`; a warp without a match need not ask",
+    )
 
 
 # ------------------------------------------------------------------ the challenge
@@ -135,27 +113,26 @@ def _fallen(at: Array, speed: Array, steps: int) -> Array:
     return at
 
 
-def _flown(answer: Any, at: Array, speed: Array, steps: int) -> Observed[Any]:
-    given = [agt.h2d(agt.pin(part.ravel())).sync() for part in (at, speed)]
+def _flown(answer: Any, n: int, steps: int) -> Observed[Any]:
+    given = [agt.h2d(agt.pin(part.ravel())).sync() for part in _galaxy(n)]
     return observe(answer, agt.Kernel(STEP), *given, steps)
 
 
-def check_challenge(mine: Any, model: Any) -> float:
+def _fell(run: Observed[Any], n: int, steps: int) -> float:
     """The bodies are where they belong after an odd or even number of steps; returns the time in us."""
-    took = 0.0
-    for n, steps in ((41, 3), (64, 40)):
-        at, speed = _galaxy(n)
-        words = f"{n} bodies and {steps} steps"
-        with tried(_flown, mine, model, at, speed, steps, words=words) as run:
-            a_kernel_ran(run.trace)
-            equal(run.result, _fallen(at, speed, steps).ravel())
-            if steps == 40:
-                took = below(GOAL_US, run.trace)
-    return took
+    schedule.a_kernel_ran(run.trace)
+    equal(run.result, _fallen(*_galaxy(n), steps).ravel())
+    return schedule.below(GOAL_US, run.trace)
 
 
+TEXTS = b"banana", b"a" * 40, b"xyz" * 30, b"a man a plan a canal panama " * 8
 EXERCISES = (
-    Exercise("14-darts", "Ask for all, wait once", "total", check_darts),
-    Exercise("14-grep", "One atomic for a warp", "GREP", check_grep),
-    Exercise("14-challenge", "Challenge: forty steps", "fly", check_challenge),
-)
+    Exercise("14-darts", "Ask for all, wait once", "total",
+             runs(_thrown, _darts, [(32, 64, 1, 7), (100,), (5, 5, 5, 5, 5, 5)],
+                  lambda *threads: count(len(threads), "player"))),
+    Exercise("14-grep", "One atomic for a warp", "GREP",
+             cases(_grep, [(text,) for text in TEXTS],
+                   lambda text: f"a text of {len(text)} letters")),
+    Exercise("14-challenge", "Challenge: forty steps", "fly",
+             runs(_flown, _fell, [(41, 3), (64, 40)], "{} bodies and {} steps".format)),
+)  # fmt: skip

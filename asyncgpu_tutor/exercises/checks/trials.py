@@ -1,0 +1,89 @@
+"""Factories for checks: in which cases an answer is tried, and what has to be right in each of them.
+
+Cases are rows of a table, and ``words`` turns a row into what the learner reads, as ``"n={}".format`` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor.exercises.checks.results import brief, is_number
+from asyncgpu_tutor.exercises.exercise import Rejected, case
+from asyncgpu_tutor.exercises.internals import count
+from asyncgpu_tutor.exercises.sandbox import tried
+
+Check = Callable[[Any, Any], float | None]
+Judge = Callable[..., float | None]
+Rows = Sequence[tuple[Any, ...]]
+Words = Callable[..., str]
+
+
+def must(right: bool, cause: str, *edge: agt.types.Span) -> None:
+    """Reject the answer for this cause, unless this is right."""
+    if not right:
+        raise Rejected(cause, *edge)
+
+
+def counted(did: str, found: int, noun: str, right: int, why: str = "") -> None:
+    """Something was done as often as it should be: ``counted("it took", 3, "round", 2, "...")``."""
+    cause = f"{did} {count(found, noun)}, and {right} is right"
+    must(found == right, f"{cause}: {why}" if why else cause)
+
+
+def text_of(name: str, answer: object, kind: str) -> str:
+    """The answer, which has to be the text of this kind of code."""
+    if not isinstance(answer, str):
+        raise Rejected(f"`{name}` should be {kind}, and is {brief(answer)}")
+    return answer
+
+
+def tuple_of(found: object, number: int, should: str) -> tuple[Any, ...]:
+    """The answer's tuple, which has to be of this length; `should` begins the cause."""
+    parts = cast(tuple[Any, ...], found)
+    must(isinstance(found, tuple) and len(parts) == number, f"{should}{brief(found)}")
+    return parts
+
+
+def returned(name: str, got: object, right: int, meaning: str = "") -> None:
+    """The function of this name has returned the right whole number."""
+    must(
+        is_number(got, whole=True) and got == right,
+        f"`{name}` should return {meaning}{right}, and returned {brief(got)}",
+    )
+
+
+def cases(judge: Judge, rows: Rows, words: Words) -> Check:
+    """A check that gives the answer, the solution's and each row to a judge. The last row has the score."""
+
+    def check(mine: Any, model: Any) -> float | None:
+        score = None
+        for row in rows:
+            with case(words(*row)):
+                score = judge(mine, model, *row)
+        return score
+
+    return check
+
+
+def runs(
+    run: Callable[..., Any], judge: Judge, rows: Rows, words: Words, results: Judge | None = None
+) -> Check:
+    """A check that calls `run` with the answer and each row, as `tried` does. The last row has the score.
+
+    What comes of a run and the row go to the `judge`, whose rejection is drawn beside the solution's
+    timeline, and then to `results`, whose rejection has nothing to do with time and is not drawn.
+    """
+
+    def check(mine: Any, model: Any) -> float | None:
+        score = None
+        for row in rows:
+            with tried(run, mine, model, *row, words=words(*row)) as found:
+                score = judge(found, *row)
+            if results is not None:
+                with case(words(*row)):
+                    results(found, *row)
+        return score
+
+    return check

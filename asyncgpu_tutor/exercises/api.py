@@ -206,6 +206,10 @@ def _find(name: str) -> Exercise:
         near = get_close_matches(str(name), EXERCISES)
         raise agt.UsageError(
             f"there is no exercise {name!r}; "
-            + (f"did you mean {' or '.join(map(repr, near))}?" if near else "`progress()` lists them")
+            + (
+                f"did you mean {' or '.join(map(repr, near))}?"
+                if near
+                else "`progress()` lists them"
+            )
         )
     return EXERCISES[name]

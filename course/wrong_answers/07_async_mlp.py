@@ -88,24 +88,6 @@ extern "C" __global__ void softmax(unsigned int n, const float* x, float* y)
 """)
 
 
-# %% id=07-tiled cause="and a 16th of that is enough"
-sgemm_tiled = agt.Kernel(r"""
-extern "C" __global__ void sgemm_tiled(unsigned int m, unsigned int n, unsigned int k,
-                                       const float* a, const float* b, float* c)
-{
-    unsigned int row = blockIdx.y * blockDim.y + threadIdx.y;
-    unsigned int col = blockIdx.x * blockDim.x + threadIdx.x;
-    if (row < m && col < n) {
-        float sum = 0.0f;
-        for (unsigned int i = 0; i < k; i++) {
-            sum += a[row * k + i] * b[i * n + col];
-        }
-        c[row * n + col] = sum;
-    }
-}
-""")
-
-
 # %% id=07-tiled cause="without a __syncthreads() between them"
 sgemm_tiled = agt.Kernel(r"""
 extern "C" __global__ void sgemm_tiled(unsigned int m, unsigned int n, unsigned int k,
@@ -123,31 +105,6 @@ extern "C" __global__ void sgemm_tiled(unsigned int m, unsigned int n, unsigned 
             sum += tile_a[y][i] * tile_b[i][x];
         }
         __syncthreads();
-    }
-    if (row < m && col < n) {
-        c[row * n + col] = sum;
-    }
-}
-""")
-
-
-# %% id=07-tiled cause="without a __syncthreads() between them"
-sgemm_tiled = agt.Kernel(r"""
-extern "C" __global__ void sgemm_tiled(unsigned int m, unsigned int n, unsigned int k,
-                                       const float* a, const float* b, float* c)
-{
-    __shared__ float tile_a[16][16];
-    __shared__ float tile_b[16][16];
-    unsigned int x = threadIdx.x, y = threadIdx.y;
-    unsigned int row = blockIdx.y * 16 + y, col = blockIdx.x * 16 + x;
-    float sum = 0.0f;
-    for (unsigned int t = 0; t < k; t += 16) {
-        tile_a[y][x] = row < m && t + x < k ? a[row * k + t + x] : 0.0f;
-        tile_b[y][x] = t + y < k && col < n ? b[(t + y) * n + col] : 0.0f;
-        __syncthreads();
-        for (unsigned int i = 0; i < 16; i++) {
-            sum += tile_a[y][i] * tile_b[i][x];
-        }
     }
     if (row < m && col < n) {
         c[row * n + col] = sum;
@@ -334,34 +291,6 @@ async def on_both(recipe, batches, weights, devices):
         with agt.using(devices[i % 2]):
             w = await agt.h2d(weights)
             tasks.append(agt.spawn(recipe(x, w)))
-    return await asyncio.gather(*tasks)
-
-
-# %% id=07-two-devices cause="no more than 1 of 4 operations were in flight at a time"
-async def on_both(recipe, batches, weights, devices):
-    copies = []
-    for device in devices:
-        with agt.using(device):
-            copies.append(await agt.h2d(weights).share())
-    results = []
-    for i, x in enumerate(batches):
-        with agt.using(devices[i % 2]):
-            results.append(await recipe(x, copies[i % 2]))
-    return results
-
-
-# %% id=07-two-devices cause="batch 1 ran on device sim:0, and belongs on sim:1"
-async def on_both(recipe, batches, weights, devices):
-    copies = []
-    for device in devices:
-        with agt.using(device):
-            copies.append(await agt.h2d(weights).share())
-    half = (len(batches) + 1) // 2
-    tasks = []
-    for i, x in enumerate(batches):
-        side = int(i >= half)
-        with agt.using(devices[side]):
-            tasks.append(agt.spawn(recipe(x, copies[side])))
     return await asyncio.gather(*tasks)
 
 
@@ -652,25 +581,6 @@ def capture(ops, stream):
     arms = [op.prepare().launch() for op in ops]
     both = agt.overlap(agt.zip(*arms[::2]), agt.zip(*arms[1::2]))
     return both.map(lambda done: [one for pair in zip(*done) for one in pair]).graph_on(stream)
-
-
-# %% id=07-capture cause="one behind the other"
-def capture(ops, stream):
-    arms = [op.prepare().launch() for op in ops]
-    with agt.CudaGraph.scope(stream) as scope:
-        for arm in arms:
-            scope.record(arm)
-    return scope.graph
-
-
-# %% id=07-race cause="get below 100 µs. Where does the time go?"
-def race(mlp, batches, w0, w1):
-    prepared = [mlp(x, w0, w1).prepare() for x in batches]
-
-    async def go():
-        return await asyncio.gather(*[one.launch() for one in prepared])
-
-    return go
 
 
 # %% id=07-race cause="get below 100 µs. Where does the time go?"

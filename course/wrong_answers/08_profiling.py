@@ -28,14 +28,6 @@ async def handle(i, prepare, process):
     return await future
 
 
-# %% id=08-annotate cause="no range `request` holds all of request"
-async def handle(i, prepare, process):
-    with agt.ranges.span("prepare"):
-        x = prepare(i)
-    with agt.ranges.across("request"):
-        return await process(x)
-
-
 # %% id=08-annotate cause="and nothing else"
 async def handle(i, prepare, process):
     with agt.ranges.across("request"), agt.ranges.across("prepare"):
@@ -149,11 +141,6 @@ group by name order by sum(duration)
 # %% id=08-sql cause="rows came out"
 query = "select name, count(*), sum(duration) from spans group by name order by 3 desc"
 
-# %% id=08-sql cause="rows came out"
-query = """
-select name, 1, duration from spans where kind = 'kernel' order by duration desc
-"""
-
 # %% id=08-sql cause="a row is"
 query = """
 select name, count(*), avg(duration) from spans where kind = 'kernel'
@@ -183,11 +170,6 @@ def typical(trace, name):  # the sum over all
 # %% id=08-typical cause="with heat_repaired and stencil"
 def typical(trace, name):  # also kernels of that name
     return np.median([span.duration for span in trace.find(name)])
-
-
-# %% id=08-typical cause="and the file says us"
-def typical(trace, name):  # the first
-    return [span.duration for span in trace.find(name) if span.kind == "range"][0]
 
 
 # %% id=08-suspects cause="4 of 6 are right. A is not 'pageable copy'"
@@ -246,30 +228,6 @@ def gain(before, after):  # to the end of what started last
         return min(max(w, key=lambda s: s.start).end - min(s.start for s in w) for w in rounds)
 
     return quickest(before) / quickest(after)
-
-
-# %% id=08-gain cause="with a short kernel beside a long copy, `gain` says 8.5"
-def gain(before, after):  # to the end of what comes last in the list
-    def quickest(rounds):
-        return min(w[-1].end - w[0].start for w in rounds)
-
-    return quickest(before) / quickest(after)
-
-
-# %% id=08-gain cause="and the file says how many times as fast"
-def gain(before, after):  # the mean of all rounds
-    def mean(rounds):
-        return np.mean([max(s.end for s in w) - min(s.start for s in w) for w in rounds])
-
-    return mean(before) / mean(after)
-
-
-# %% id=08-gain cause="and the file says how many times as fast"
-def gain(before, after):  # the work, however much of it is at once
-    def work(rounds):
-        return min(sum(s.duration for s in w) for w in rounds)
-
-    return work(before) / work(after)
 
 
 # %% id=08-challenge cause="it is right, and takes 2667"

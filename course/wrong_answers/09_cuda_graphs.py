@@ -286,16 +286,6 @@ def replay(op, stream, times):
     return graph
 
 
-# %% id=09-first-graph cause="returned before the device was done"
-def replay(op, stream, times):
-    graph = op.graph_on(stream)
-    own = agt.create_stream()
-    for _ in range(times):
-        graph.launch().async_on(own)
-    stream.synchronize()
-    return graph
-
-
 # %% id=09-no-allocation cause="`y` is gone, and its owner goes on using it"
 def capturable(slot, x, y, out):
     n = slot.size
@@ -303,17 +293,6 @@ def capturable(slot, x, y, out):
         agt.memcpy(x.borrow(), slot)
         .and_then(lambda _: agt.relu(n, x.borrow(), y.partition(256)).output())
         .and_then(lambda y: agt.d2h(y, out=out))
-    )
-
-
-# %% id=09-no-allocation cause="building the operation already ran something"
-def capturable(slot, x, y, out):
-    n = slot.size
-    mine, result = agt.zeros(n).sync(), agt.zeros(n).sync()
-    return agt.zip(
-        agt.memcpy(mine.borrow(), slot),
-        agt.relu(n, mine.borrow(), result.borrow().partition(256)),
-        agt.d2h(result.borrow(), out=out),
     )
 
 
@@ -382,22 +361,6 @@ def break_even(make, stream):
     return (captured - start) / ((called - captured) - (launched - called))
 
 
-# %% id=09-shapes cause="at request 4, of shape (64,)"
-def make_server(make, stream):
-    known = {}
-
-    def answer(x):
-        h, w = x.shape
-        if (h, w) not in known:
-            slot = agt.pinned((h, w))
-            known[h, w] = slot, make(slot).graph_on(stream)
-        slot, graph = known[h, w]
-        slot[:] = x
-        return graph.launch().sync_on(stream).copy()
-
-    return answer
-
-
 # %% id=09-shapes cause="at the second one for request 8, of shape (4, 16), element (0, 0) is"
 everything = {}
 
@@ -408,21 +371,6 @@ def make_server(make, stream):
             slot = agt.pinned(x.shape)
             everything[x.shape] = slot, make(slot).graph_on(stream)
         slot, graph = everything[x.shape]
-        slot[:] = x
-        return graph.launch().sync_on(stream).copy()
-
-    return answer
-
-
-# %% id=09-shapes cause="at request 3, of shape (4, 8), could not broadcast"
-def make_server(make, stream):
-    known = {}
-
-    def answer(x):
-        if x.size not in known:
-            slot = agt.pinned(x.shape)
-            known[x.size] = slot, make(slot).graph_on(stream)
-        slot, graph = known[x.size]
         slot[:] = x
         return graph.launch().sync_on(stream).copy()
 

@@ -160,19 +160,6 @@ __device__ void meet(unsigned int* arrived, unsigned int goal)
 }
 """
 
-# %% id=11-meet cause="nothing orders"
-MEET = r"""
-__device__ void meet(unsigned int* arrived, unsigned int goal)
-{
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        __threadfence();
-        atomicAdd(arrived, 1);
-        while (atomicAdd(arrived, 0) < goal) { }
-    }
-}
-"""
-
 # %% id=11-meet cause="waits for ever"
 MEET = r"""
 __device__ void meet(unsigned int* arrived, unsigned int goal)
@@ -182,20 +169,6 @@ __device__ void meet(unsigned int* arrived, unsigned int goal)
         __threadfence();
         while (atomicAdd(arrived, 0) < goal) { }
         atomicAdd(arrived, 1);
-    }
-    __syncthreads();
-}
-"""
-
-# %% id=11-meet cause="waits for ever"
-MEET = r"""
-__device__ void meet(unsigned int* arrived, unsigned int goal)
-{
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        __threadfence();
-        atomicAdd(arrived, 1);
-        while (atomicAdd(arrived, 0) <= goal) { }
     }
     __syncthreads();
 }
@@ -209,20 +182,6 @@ __device__ void meet(unsigned int* arrived, unsigned int goal)
     __threadfence();
     atomicAdd(arrived, 1);
     while (atomicAdd(arrived, 0) < goal * blockDim.x) { }
-    __syncthreads();
-}
-"""
-
-# %% id=11-meet cause="no `__threadfence()` between the last look at the counter and what comes next"
-MEET = r"""
-__device__ void meet(unsigned int* arrived, unsigned int goal)
-{
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        __threadfence();
-        atomicAdd(arrived, 1);
-        while (atomicAdd(arrived, 0) < goal) { }  // __threadfence();
-    }
     __syncthreads();
 }
 """

@@ -60,30 +60,6 @@ struct Pot {
 };
 """
 
-# %% id=12-pot cause="and 11 is right"
-POT = r"""
-struct Pot {
-    Timer boil;
-    int cups, pour, step;
-    Timer pouring;
-    __device__ Poll poll()
-    {
-        if (step == 0) {
-            if (boil.poll() == PENDING) return PENDING;
-            pouring.left = pour;
-            step = 1;
-        }
-        if (cups > 0) {
-            if (pouring.poll() == PENDING) return PENDING;
-            cups--;
-            pouring.left = pour;
-            return PENDING;
-        }
-        return READY;
-    }
-};
-"""
-
 # %% id=12-pot cause="should be the text of device code"
 POT = agt.Kernel(r"""
 extern "C" __global__ void pot(int* x) { x[0] = 1; }
@@ -135,27 +111,6 @@ __device__ int run_all(Future* futures, int n)
         while (true) {
             rounds++;
             if (futures[k].poll() == READY) break;
-        }
-    }
-    return rounds;
-}
-"""
-
-# %% id=12-executor cause="in each round every open future is polled once"
-RUN_ALL = r"""
-template <typename Future>
-__device__ int run_all(Future* futures, int n)
-{
-    bool done[32];
-    for (int k = 0; k < n; k++) done[k] = false;
-    int rounds = 0, open = n;
-    while (open > 0) {
-        for (int k = 0; k < n; k++) {
-            if (!done[k] && futures[k].poll() == READY) {
-                done[k] = true;
-                open--;
-            }
-            rounds++;
         }
     }
     return rounds;
@@ -302,17 +257,6 @@ __device__ Poll warp_take(unsigned int* mail, unsigned int& message)
 }
 """
 
-# %% id=12-warp cause="waits for ever"
-WARP_TAKE = r"""
-__device__ Poll warp_take(unsigned int* mail, unsigned int& message)
-{
-    Poll state = PENDING;
-    while (state == PENDING) state = take(mail, message);
-    message = __shfl_sync(0xffffffff, message, 0);
-    return state;
-}
-"""
-
 # %% id=12-oneshot cause="no `__threadfence()` between the box and the flag in `send`"
 ONESHOT = r"""
 __device__ void send(unsigned int* cell, unsigned int x)
@@ -360,24 +304,6 @@ __device__ Poll poll(unsigned int* cell, unsigned int& x)
 {
     if (atomicAdd(&cell[0], 0u) == 0) return PENDING;
     x = cell[1];                                // no __threadfence()
-    return READY;
-}
-"""
-
-# %% id=12-oneshot cause="no `__threadfence()` between the look at the flag and the box in `poll`"
-ONESHOT = r"""
-__device__ void send(unsigned int* cell, unsigned int x)
-{
-    __threadfence();
-    cell[1] = x;
-    __threadfence();
-    atomicExch(&cell[0], 1u);
-}
-
-__device__ Poll poll(unsigned int* cell, unsigned int& x)
-{
-    if (atomicAdd(&cell[0], 0u) == 0) return PENDING;
-    x = cell[1];
     return READY;
 }
 """

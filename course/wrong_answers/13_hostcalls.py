@@ -19,32 +19,12 @@ async def answer(mail, rounds):
         mail[2] = 2 * mail[1]
 
 
-# %% id=13-answer cause="your function sets `mail[0]` to 2 before the answer"
-async def answer(mail, rounds):
-    for _ in range(rounds):
-        while mail[0] != 1:
-            await agt.sleep(1)
-        mail[0] = 2
-        await agt.sleep(0)
-        mail[2] = 2 * mail[1]
-
-
 # %% id=13-answer cause="first the answer, then the flag"
 async def answer(mail, rounds):
     for _ in range(rounds):
         while mail[0] != 1:
             await agt.sleep(1)
         mail[:] = 2, mail[1], 2 * mail[1]  # in one go, in whatever order
-
-
-# %% id=13-answer cause="your function sets `mail[0]` to 2 before the answer"
-async def answer(mail, rounds):
-    for _ in range(rounds):
-        while mail[0] != 1:
-            await agt.sleep(1)
-        mail[0] = 2
-        await agt.sleep(1)
-        mail[2] = 2 * mail[1]
 
 
 # %% id=13-answer cause="letter 1 asked for the double of 11"
@@ -103,46 +83,6 @@ __global__ void ask(volatile unsigned* mail, int n, unsigned* out)
         }
         __threadfence_system();
         out[k] = mail[2];
-    }
-}
-"""
-
-
-# %% id=13-ask cause="no `__threadfence_system()` between the last look at the flag and the answer"
-ASK = r"""
-__global__ void ask(volatile unsigned* mail, int n, unsigned* out)
-{
-    for (int k = 0; k < n; ++k) {
-        mail[1] = 100 + k;
-        __threadfence_system();
-        mail[0] = 1;
-        int turns = 0;
-        while (mail[0] != 2) {
-            if (++turns > 1000000) return;
-            __nanosleep(100);
-        }
-        out[k] = mail[2];       // no __threadfence_system()
-    }
-}
-"""
-
-
-# %% id=13-ask cause="no `__threadfence_system()` between the question and the flag"
-ASK = r"""
-__global__ void ask(volatile unsigned* mail, int n, unsigned* out)
-{
-    for (int k = 0; k < n; ++k) {
-        mail[1] = 100 + k;
-        // __threadfence_system();
-        mail[0] = 1;
-        int turns = 0;
-        while (mail[0] != 2) {
-            if (++turns > 1000000) return;
-            __nanosleep(100);
-        }
-        out[k] = mail[2];
-        __threadfence_system();
-        __threadfence_system();
     }
 }
 """
@@ -494,32 +434,6 @@ __global__ void pipeline(unsigned long long* mail, unsigned long long* stack, in
         for (int i = 0; i < n; ++i)
             if (bytes[i] >= 'a' && bytes[i] <= 'z') bytes[i] -= 32;
         hostcall_ask(host, p, HOSTCALL_READ, 0, piece * size, n);
-        ok = hostcall_wait(host, p);
-        if (!ok) return;
-        hostcall_end(host, p);
-    }
-}
-"""
-
-
-# %% id=13-pipeline cause="the new file has 256 bytes"
-PIPELINE = r"""
-#include "hostcall.cuh"
-__global__ void pipeline(unsigned long long* mail, unsigned long long* stack, int pieces, int size)
-{
-    Hostcalls host = hostcalls(mail, stack);
-    if (threadIdx.x > 0) return;
-    for (int piece = blockIdx.x; piece < gridDim.x; ++piece) {
-        int p = hostcall_begin(host);
-        if (p < 0) return;
-        char* bytes = hostcall_bytes(host, p);
-        hostcall_ask(host, p, HOSTCALL_READ, 0, piece * size, size);
-        bool ok = hostcall_wait(host, p);
-        if (!ok) return;
-        int n = (int)hostcall_answer(host, p);
-        for (int i = 0; i < n; ++i)
-            if (bytes[i] >= 'a' && bytes[i] <= 'z') bytes[i] -= 32;
-        hostcall_ask(host, p, HOSTCALL_WRITE, 1, piece * size, n);
         ok = hostcall_wait(host, p);
         if (!ok) return;
         hostcall_end(host, p);

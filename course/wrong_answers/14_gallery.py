@@ -130,16 +130,6 @@ def fly(step, at, speed, steps):
     return agt.d2h(at.borrow()).sync_on(stream)
 
 
-# %% id=14-challenge cause="element 0 is"
-def fly(step, at, speed, steps):
-    n, stream = at.size // 2, agt.create_stream()
-    at_next, speed_next = agt.zeros(2 * n).sync_on(stream), agt.zeros(2 * n).sync_on(stream)
-    given = [array.borrow() for array in (at, speed, at_next, speed_next)]
-    graph = agt.zip(*[step(n, *given, grid=-(-n // 64), block=64) for _ in range(steps)])
-    graph.graph_on(stream).launch().async_on(stream)
-    return agt.d2h(at_next.borrow()).sync_on(stream)
-
-
 # %% id=14-challenge cause="nothing orders the two"
 def fly(step, at, speed, steps):
     n = at.size // 2
@@ -150,34 +140,6 @@ def fly(step, at, speed, steps):
         at, speed, at_next, speed_next = at_next, speed_next, at, speed
     agt.synchronize()
     return agt.d2h(at.borrow()).sync()
-
-
-# %% id=14-challenge cause="µs: get below 300"
-def fly(step, at, speed, steps):
-    n, stream = at.size // 2, agt.create_stream()
-    at_next, speed_next = agt.zeros(2 * n).sync_on(stream), agt.zeros(2 * n).sync_on(stream)
-    ops = []
-    for _ in range(steps):
-        given = [array.borrow() for array in (at, speed, at_next, speed_next)]
-        ops.append(step(n, *given, grid=-(-n // 64), block=64))
-        at, speed, at_next, speed_next = at_next, speed_next, at, speed
-    agt.zip(*ops).graph_on(stream).launch().async_on(stream)
-    return agt.d2h(at.borrow()).sync_on(stream)
-
-
-# %% id=14-challenge cause="µs: get below 300"
-def fly(step, at, speed, steps):
-    n, stream = at.size // 2, agt.create_stream()
-    other = [agt.zeros(2 * n).sync_on(stream) for _ in range(2)]
-    orders = ((at, speed, *other), (*other, at, speed))
-    ops = [step(n, *[a.borrow() for a in order], grid=1, block=64) for order in orders]
-    launch = agt.zip(*ops).graph_on(stream).launch()
-    for _ in range(steps // 2):
-        launch.async_on(stream)
-    if steps % 2:
-        ops[0].async_on(stream)
-        at = other[0]
-    return agt.d2h(at.borrow()).sync_on(stream)
 
 
 # %% id=14-challenge cause="no kernel ran"

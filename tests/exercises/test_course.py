@@ -25,7 +25,8 @@ ROOT = Path(__file__).resolve().parents[2]
 FEWEST_WRONG = 3
 CHECKS = {n for n, f in vars(schedule).items() if getattr(f, "__module__", "") == schedule.__name__}
 MEASURES = {"in_flight", "results", "stretches"}  # they look something up, for others to judge
-REASONS = {"Rejected", "each_equal", "equal", "in_order", *CHECKS} - MEASURES
+TRIALS = {"counted", "must", "returned", "text_of", "tuple_of"}
+REASONS = {"Rejected", "each_equal", "equal", "in_order", *CHECKS, *TRIALS} - MEASURES
 
 
 def _chapters() -> Iterator[tuple[str, dict[str, list[Any]], list[Any]]]:
@@ -102,7 +103,11 @@ def test_each_wrong_answer_is_rejected_and_each_reason_is_given_to_some(
     folder = Path(chapters.__file__).parent
     for source in (*folder.glob(f"ch{number}.py"), *folder.glob(f"ch{number}_*.py")):
         for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and getattr(node.func, "id", "") in REASONS:
+            if not isinstance(node, ast.Call):
+                continue
+            # `launches(...)`, or `schedule.launches(...)`
+            name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+            if name in REASONS:
                 lines = range(node.lineno, (node.end_lineno or node.lineno) + 1)
                 assert any((str(source), line) in reached for line in lines), (
                     f"{source.name}, line {node.lineno}: no wrong answer fails this"

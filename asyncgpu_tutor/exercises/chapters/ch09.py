@@ -86,16 +86,16 @@ def _token_loop(answer: Any, number: int) -> Observed[Any]:
 
 
 def _looped(run: Observed[Any], number: int) -> None:
-    """Each token has an update and a launch, and the host never blocks."""
+    """Each token has an update and a launch, the host never blocks, and each result is kept."""
     schedule.never_blocks(run.trace)
     schedule.launches(run.trace, "h2d", number)
     _launched(run.trace, number)
     due = "no other task got a turn while the tokens were under way: `await` each launch, "
     must(run.result[1], due + "and do not ask in a loop whether it is done")
+    _tokens(run, number)
 
 
 def _tokens(run: Observed[Any], number: int) -> None:
-    """Each result is kept."""
     right = [3 * noise(seed, 64) + 1 for seed in range(number)]
     in_order("run_tokens", run.result[0], right, "token")
 
@@ -105,7 +105,6 @@ def hostile_token_loop(mine: Any, _model: Any) -> None:
     _tokens(_token_loop(mine, 4), 4)
 
 
-# ------------------------------------------------------------------ no allocation
 def _no_allocation(mine: Any, model: Any, n: int) -> None:
     """Describing it runs nothing, it can be captured, each launch reads the slot, and the arrays are lent."""
     slot, out = agt.pinned(n), agt.pinned(n)
@@ -128,7 +127,6 @@ def _no_allocation(mine: Any, model: Any, n: int) -> None:
             ) from None
 
 
-# ------------------------------------------------------------------ break even
 def _even(answer: Any, number: int, size: int) -> Any:
     """Have an answer measure an operation of so many copies to the device, of so many floats."""
     x, host = _zeros(size, "x"), agt.pin(operations.filled(size, 1))
@@ -252,7 +250,7 @@ EXERCISES = (
     Exercise("09-first-graph", "Your first graph", "replay",
              runs(_replay, _replayed, [(5,), (2,)], "times={}".format)),
     Exercise("09-token-loop", "A token loop", "run_tokens",
-             runs(_token_loop, _looped, [(5,), (2,)], "{} tokens".format, _tokens),
+             runs(_token_loop, _looped, [(5,), (2,)], "{} tokens".format),
              hostile_token_loop),
     Exercise("09-no-allocation", "Fit for a graph", "capturable",
              cases(_no_allocation, [(1000,), (64,)], "{} elements".format)),

@@ -145,20 +145,17 @@ def _chained(answer: Any, size: int) -> tuple[Observed[Any], Any]:
     return _twice(_described("and_then", answer, two, _download))
 
 
-def _chain_ran(found: tuple[Observed[Any], Any], _size: int) -> None:
+def _chain_ran(found: tuple[Observed[Any], Any], size: int) -> None:
     """Describing calls nothing; a run is one chain on one stream, and can be repeated."""
-    _called(found[0].result)
-    schedule.launches(found[0].trace, "second", 1)
-    schedule.one_stream(found[0].trace)
-
-
-def _chain_result(found: tuple[Observed[Any], Any], size: int) -> None:
-    _numbers(found[0].result, filled(size, 7.0))
+    run, again = found
+    _called(run.result)
+    schedule.launches(run.trace, "second", 1)
+    schedule.one_stream(run.trace)
+    _numbers(run.result, filled(size, 7.0))
     with case("the same operation, run again"):
-        _numbers(found[1], filled(size, 7.0))
+        _numbers(again, filled(size, 7.0))
 
 
-# ------------------------------------------------------------------ zip
 def _zipped(answer: Any, number: int) -> tuple[Observed[Any], Any]:
     return _twice(_described("zip_ops", answer, *_arms(number, "op")))
 
@@ -190,18 +187,14 @@ def _two_readers(answer: Any, size: int) -> Observed[Any]:
     return observe(both)
 
 
-def _source_ran(run: Observed[Any], _size: int) -> None:
+def _source_ran(run: Observed[Any], size: int) -> None:
     """The source runs once, each shared operation has its own, and readers elsewhere wait by an event."""
     schedule.launches(run.trace, "source", 1)
     schedule.launches(run.trace, "other", 1)
-
-
-def _source_read(run: Observed[Any], size: int) -> None:
     for result, number in zip(run.result, (5.0, 5.0, 6.0), strict=True):
         _numbers(result, filled(size, number))
 
 
-# ------------------------------------------------------------------ round robin
 def _round_robin(mine: Any, _model: Any, size: int) -> None:
     """Each stream has its turn, and no two policies have one in common."""
     next_stream = _plain(mine, size)
@@ -287,12 +280,12 @@ def _overlapped(run: Observed[Any], number: int) -> float:
 EXERCISES = (
     Exercise("10-and-then", "and_then", "and_then",
              runs(_chained, _chain_ran, [(1000,), (64,)],
-                  "three operations in a chain, {} elements".format, _chain_result)),
+                  "three operations in a chain, {} elements".format)),
     Exercise("10-zip", "zip", "zip_ops",
              runs(_zipped, _zip_ran, [(3,), (1,), (0,)], lambda n: count(n, "operation"))),
     Exercise("10-shared", "shared", "shared",
              runs(_two_readers, _source_ran, [(100_000,), (500,)],
-                  lambda _: "two readers on two streams", _source_read)),
+                  lambda _: "two readers on two streams")),
     Exercise("10-round-robin", "Round robin", "round_robin",
              cases(_round_robin, [(3,), (1,), (4,)], "a pool of {}".format)),
     Exercise("10-future", "A future", "Future",

@@ -141,7 +141,6 @@ def _meet(kernel: agt.Kernel, _model: Any, blocks: int, threads: int) -> None:
     must(arrived[0] == 3 * blocks, f"the counter is at {arrived[0]} in the end: {due}")
 
 
-# ------------------------------------------------------------------ a queue
 def _queue(mine: Any, _model: Any, jobs: int, blocks: int) -> None:
     """Every job is done, and was taken from the counter; with more blocks than jobs, too."""
     lengths = np.random.default_rng(jobs).integers(1, 300, jobs).astype(np.uint32)

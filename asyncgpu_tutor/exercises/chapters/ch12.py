@@ -81,7 +81,6 @@ def of_numbers(name: str, kernel: str, judge: Judge, rows: Rows, words: Words) -
     return check
 
 
-# ------------------------------------------------------------------ a state machine
 POT = r"""
 extern "C" __global__ void trial(const int* p, int* out) {
     Pot pot = {{p[0]}, p[1], p[2], 0, {0}};
@@ -98,7 +97,6 @@ def _pot(row: tuple[int, ...], pending: int, *_: int) -> None:
     counted("the pot is pending for", pending, "poll", right)
 
 
-# ------------------------------------------------------------------ an executor
 RUN_ALL = r"""
 extern "C" __global__ void trial(const int* left, int* out) {
     const int n = COUNT;
@@ -158,7 +156,6 @@ def _select(row: tuple[int, ...], polls: int, winner: int, _: int) -> None:
     must(winner == right, f"`winner` is {winner}, and {right} is right")
 
 
-# ------------------------------------------------------------------ a warp
 WARP = r"""
 extern "C" __global__ void trial(unsigned int* mails, int* out) {
     unsigned int* mail = mails + 2 * (threadIdx.x / 32);
@@ -227,10 +224,6 @@ extern "C" __global__ void trial(
 """
 
 
-def _senders(number: int) -> str:
-    return count(number, "sender")
-
-
 ONESHOT_FENCES = (
     Fence(
         "the box and the flag in `send`",
@@ -251,7 +244,7 @@ def check_oneshot(mine: Any, model: Any) -> None:
         (ready,) = _out("ONESHOT", mine, EMPTY, np.zeros(2, np.uint32), np.zeros(1, np.int32))
         must(not ready, "`poll` says READY")
     with device_code.tried_and_fenced(mine, "__threadfence", ONESHOT_FENCES):
-        cases(_oneshot, [(1,), (3,)], _senders)(mine, model)
+        cases(_oneshot, [(1,), (3,)], lambda n: count(n, "sender"))(mine, model)
 
 
 def _oneshot(mine: str, _model: Any, senders: int) -> None:
@@ -283,8 +276,7 @@ KETTLE = r"""
 extern "C" __global__ void trial(const int* boil, int* out) {
     const int n = COUNT / 2;
     const int* steep = boil + n;
-    bool begun[n];
-    for (int k = 0; k < n; k++) begun[k] = false;
+    bool begun[n] = {};
     int now = 0;
     for (int turn = 0; turn < n; turn++) {
         int k = pick(n, boil, steep, begun);
@@ -331,7 +323,8 @@ EXERCISES = (
     Exercise("12-warp", "The warp learns", "WARP_TAKE",
              cases(_warp, [(1,), (2,)], lambda warps: count(warps, "warp"))),
     Exercise("12-oneshot", "Oneshot", "ONESHOT", check_oneshot),
-    Exercise("12-channel", "Send to a channel", "SEND", cases(_channel, [(1,), (4,)], _senders)),
+    Exercise("12-channel", "Send to a channel", "SEND",
+             cases(_channel, [(1,), (4,)], lambda n: count(n, "sender"))),
     Exercise("12-challenge", "Challenge: one kettle", "PICK",
              of_numbers("PICK", KETTLE, _kettle, KITCHENS,
                         lambda *row: count(len(row) // 2, "cup"))),

@@ -249,7 +249,6 @@ def _billed(kernel: agt.Kernel, _model: Any, blocks: int, stop_at: int) -> None:
     equal(costs, right)
 
 
-# ------------------------------------------------------------------ many answers at once
 class _Prices(np.ndarray[Any, np.dtype[np.uint64]]):
     """A price list that counts how often somebody looks something up."""
 

@@ -67,13 +67,10 @@ def cases(judge: Judge, rows: Rows, words: Words) -> Check:
     return check
 
 
-def runs(
-    run: Callable[..., Any], judge: Judge, rows: Rows, words: Words, results: Judge | None = None
-) -> Check:
+def runs(run: Callable[..., Any], judge: Judge, rows: Rows, words: Words) -> Check:
     """A check that calls `run` with the answer and each row, as `tried` does. The last row has the score.
 
-    What comes of a run and the row go to the `judge`, whose rejection is drawn beside the solution's
-    timeline, and then to `results`, whose rejection has nothing to do with time and is not drawn.
+    The judge gets what comes of the run, and the row. A rejection is drawn beside the solution's timeline.
     """
 
     def check(mine: Any, model: Any) -> float | None:
@@ -81,9 +78,6 @@ def runs(
         for row in rows:
             with tried(run, mine, model, *row, words=words(*row)) as found:
                 score = judge(found, *row)
-            if results is not None:
-                with case(words(*row)):
-                    results(found, *row)
         return score
 
     return check

@@ -288,7 +288,7 @@ def apply_all(matrix, xs):
         return agt.zip(launch.output().to_host())
 
 
-# %% id=04-lend cause="for vector 0, element 0 is"
+# %% id=04-lend cause="with vector 0, element 0 is"
 def apply_all(matrix, xs):
     n = xs[0].size
     products = [
@@ -322,7 +322,7 @@ def all_scaled(x, factors, scaled):
     return agt.zip(*ops)
 
 
-# %% id=04-loop cause="for factor 1, element 0 is"
+# %% id=04-loop cause="with factor 1, element 0 is"
 def all_scaled(x, factors, scaled):
     def one(factor=factors[0]):
         return agt.h2d(x).and_then(lambda array: scaled(array, factor)).to_host()
@@ -344,7 +344,7 @@ def all_scaled(x, factors, scaled):
     return [agt.h2d(x).and_then(lambda array, f=f: scaled(array, f)).to_host() for f in factors]
 
 
-# %% id=04-loop cause="for factor 1, element 0 is"
+# %% id=04-loop cause="with factor 1, element 0 is"
 def all_scaled(x, factors, scaled):
     op, results = agt.h2d(x), []
     for factor in factors:
@@ -447,7 +447,7 @@ def jobs(matrix, xs):
     ]
 
 
-# %% id=04-workers cause="for vector 0, element 0 is"
+# %% id=04-workers cause="with vector 0, element 0 is"
 def jobs(matrix, xs):
     n = xs[0].size
     weights = matrix.share()

@@ -51,7 +51,7 @@ async def pipeline(n, prepare, process):
     return results
 
 
-# %% id=06-prepare cause="for result 0, element 0 is"
+# %% id=06-prepare cause="with result 0, element 0 is"
 async def pipeline(n, prepare, process):
     results = []
     x = prepare(0)
@@ -261,7 +261,7 @@ def start(batches, w):
     return [task for _ in batches]
 
 
-# %% id=06-spawn-safe cause="for result 0, element 0 is"
+# %% id=06-spawn-safe cause="with result 0, element 0 is"
 def start(batches, w):
     n = w.shape[0]
     w = w.share()

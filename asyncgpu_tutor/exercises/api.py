@@ -1,4 +1,4 @@
-"""What a notebook calls: `check`, `hint`, `solution`, `progress`, `forget`."""
+"""The functions that a notebook calls: `check`, `hint`, `solution`, `progress`, `forget`."""
 
 from __future__ import annotations
 

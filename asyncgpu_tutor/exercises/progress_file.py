@@ -39,7 +39,7 @@ _unwritten: dict[Path, dict[str, Record]] = {}
 
 
 def load() -> dict[str, Record]:
-    """What the file in the working directory says, by exercise. A damaged file is kept under another name."""
+    """Read the file in the working directory, by exercise. A damaged one is kept under another name."""
     path = Path.cwd() / FILE
     if path in _unwritten:
         return _unwritten[path]
@@ -65,7 +65,7 @@ def load() -> dict[str, Record]:
 
 @contextmanager
 def change() -> Generator[dict[str, Record]]:
-    """What the file says now, to be changed in the block; then it is written.
+    """Read the file, let the block change the records, and write them.
 
     If it cannot be written, the records are kept in memory, and a warning says so.
     """

@@ -52,7 +52,7 @@ ANSWERS = [
 
 
 def checked(chapter: str, answer: Any) -> Outcome:
-    """What the chapter's check says to an answer, in a notebook where only the setup has run."""
+    """The outcome of an answer, in a notebook where only the setup has run."""
     cells = CHAPTERS[chapter]
     names: dict[str, Any] = {}
     with agt.using("sim"):

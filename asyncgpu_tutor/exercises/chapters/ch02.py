@@ -135,7 +135,7 @@ GOAL = 440.0
 
 
 def _seven(found: Two, _lengths: object) -> float:
-    """Whatever needs something comes after it, and all of it takes less than the time to beat."""
+    """Each piece comes after those that it needs, and all of it takes less than the time to beat."""
     _each_after(found[0].trace, SEVEN)
     return schedule.below(GOAL, found[0].trace)
 

@@ -254,7 +254,7 @@ async def _cancelled_while_waiting(answer: Any) -> None:
 
 
 def _at_most(mine: Any, model: Any, us: float, size: int) -> None:
-    """What is done in time comes at once; else None comes on time, and no task waits any more."""
+    """A result that is there in time comes at once, or else None does on time, and no task waits any more."""
 
     async def attempt(answer: Any) -> tuple[Any, int]:
         result = await answer(round_trip(size, 7.0), us)

@@ -190,22 +190,19 @@ LINE_UP = "ABCDEG"
 def check_suspects(mine: Any, _model: Any) -> None:
     """Each report has the defect that the detective finds in it."""
     due = f"`suspects` should be a dict with the keys {', '.join(LINE_UP)}, and is {brief(mine)}"
-    must(isinstance(mine, dict) and set(mine) == set(LINE_UP), due)
+    must(isinstance(mine, dict) and set(cast(Any, mine)) == set(LINE_UP), due)
     named: dict[str, str] = {}
     for letter in LINE_UP:
-        named[letter] = str(mine[letter]).replace("ization", "isation")
-        due = (
-            f"{letter} should be one of {', '.join(map(repr, MARKS))}, and is {brief(mine[letter])}"
-        )
+        said: Any = mine[letter]
+        named[letter] = str(said).replace("ization", "isation")
+        due = f"{letter} should be one of {', '.join(map(repr, MARKS))}, and is {brief(said)}"
         must(named[letter] in MARKS, due)
     found = {x: [f.name for f in agt.diagnose(report(x)) if not f.limit] for x in LINE_UP}
     wrong = [letter for letter in LINE_UP if named[letter] not in found[letter]]
     if wrong:
-        said = named[wrong[0]]
-        raise Rejected(
-            f"{len(LINE_UP) - len(wrong)} of {len(LINE_UP)} are right. {wrong[0]} is not {said!r}, which one "
-            f"knows by this: {MARKS[said]}"
-        )
+        name, right = named[wrong[0]], len(LINE_UP) - len(wrong)
+        due = f"{right} of {len(LINE_UP)} are right. {wrong[0]} is not {name!r}, which one knows by this"
+        raise Rejected(f"{due}: {MARKS[name]}")
 
 
 # ------------------------------------------------------------------ challenge
@@ -252,7 +249,7 @@ def _scores(number: int) -> list[Array]:
 EXERCISES = (
     Exercise("08-annotate", "Ranges around an `await`", "handle",
              runs(_handled, _annotated, [(3, None), (2, None), (3, 1)],
-                  lambda number, _: f"{number} requests")),
+                  "{} requests")),
     Exercise("08-kernel", "A kernel's stream", "longest",
              reads("longest", "(CUDA's stream, us)", lambda: _named(
                  "exhibit A and relu", "exhibit B and matvec_naive",

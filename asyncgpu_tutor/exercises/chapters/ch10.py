@@ -141,7 +141,11 @@ def _tuple_of(results: object, number: int, name: str) -> None:
 def _chained(answer: Any, size: int) -> tuple[Observed[Any], Any]:
     """A chain of three, run twice on a stream."""
     first = _source(3.0, size, "first")
-    two = _described("and_then", answer, first, lambda x: _step("second", 2.0, 1.0, x))
+
+    def second(x: agt.DeviceArray) -> Op:
+        return _step("second", 2.0, 1.0, x)
+
+    two = _described("and_then", answer, first, second)
     return _twice(_described("and_then", answer, two, _download))
 
 
@@ -280,16 +284,16 @@ def _overlapped(run: Observed[Any], number: int) -> float:
 EXERCISES = (
     Exercise("10-and-then", "and_then", "and_then",
              runs(_chained, _chain_ran, [(1000,), (64,)],
-                  "three operations in a chain, {} elements".format)),
+                  "three operations in a chain, {} elements")),
     Exercise("10-zip", "zip", "zip_ops",
-             runs(_zipped, _zip_ran, [(3,), (1,), (0,)], lambda n: count(n, "operation"))),
+             runs(_zipped, _zip_ran, [(3,), (1,), (0,)], "{:operation}")),
     Exercise("10-shared", "shared", "shared",
              runs(_two_readers, _source_ran, [(100_000,), (500,)],
-                  lambda _: "two readers on two streams")),
+                  "two readers on two streams")),
     Exercise("10-round-robin", "Round robin", "round_robin",
-             cases(_round_robin, [(3,), (1,), (4,)], "a pool of {}".format)),
+             cases(_round_robin, [(3,), (1,), (4,)], "a pool of {}")),
     Exercise("10-future", "A future", "Future",
-             runs(_awaited, _nobody_waited, [(1,), (3,)], lambda n: count(n, "future"))),
+             runs(_awaited, _nobody_waited, [(1,), (3,)], "{:future}")),
     Exercise("10-overlap", "overlap", "overlap",
-             runs(_forked, _overlapped, [(2,), (3,), (4,)], "{} arms".format)),
+             runs(_forked, _overlapped, [(2,), (3,), (4,)], "{} arms")),
 )  # fmt: skip

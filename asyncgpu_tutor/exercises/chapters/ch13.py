@@ -131,7 +131,7 @@ def check_ask(mine: Any, model: Any) -> None:
         "others, and by it the simulated device knows that the loop waits, and lets Python have a turn",
     )
     _impatient()
-    cases(_asked, [(3,), (1,)], "{} questions".format)(kernel, model)
+    cases(_asked, [(3,), (1,)], "{} questions")(kernel, model)
     mail, out = _zeros(3), _zeros(2)
     with case("a host that never answers"):
         call(kernel(agt.mapped(mail), 2, agt.mapped(out), grid=1, block=1).sync)
@@ -183,7 +183,13 @@ def _taking(stack: Any, number: int, *, back: bool = False) -> Thread:
     return thread
 
 
-def _stack(mine: Any, _model: Any, number: int, back: bool) -> None:
+STACKS = [
+    (1, False, "two threads that take a packet each"),
+    (2, True, "one thread that takes a packet, and one that takes two and gives one back"),
+]
+
+
+def _stack(mine: Any, _model: Any, number: int, back: bool, _words: str) -> None:
     """In every order, each packet has one owner, or is on the stack."""
     links = {("next", p): p + 1 if p + 1 < PACKETS else None for p in range(PACKETS)}
     memory = {"top": getattr(mine, "start", None), **links}
@@ -206,19 +212,14 @@ def _stack(mine: Any, _model: Any, number: int, back: bool) -> None:
         raise Rejected(f"{due} as {steps}")
 
 
-def _threads(number: int, back: bool) -> str:
-    two = f"one that takes {number} and gives one back"
-    return f"one thread that takes a packet, and {two if back else 'another one'}"
-
-
 # ------------------------------------------------------------------ a kernel that calls
 @in_own_lines
 def check_bill(mine: Any, model: Any) -> None:
     """Each block asks for its own price, once; nothing is written where no answer came."""
     kernel = as_kernel(mine, "BILL")
     _impatient()
-    cases(_billed, [(9, 0), (40, 0)], lambda blocks, _: f"{blocks} blocks")(kernel, model)
-    cases(_billed, [(40, 2)], lambda *_: "a host that stops")(kernel, model)
+    cases(_billed, [(9, 0), (40, 0)], "{} blocks")(kernel, model)
+    cases(_billed, [(40, 2)], "a host that stops")(kernel, model)
 
 
 def _billed(kernel: agt.Kernel, _model: Any, blocks: int, stop_at: int) -> None:
@@ -280,7 +281,7 @@ GOAL_US = 210.0  # half of what one thread takes that does all of it
 def check_pipeline(mine: Any, model: Any) -> float:
     """One launch turns a file into another; the score is how long that takes."""
     kernel = as_kernel(mine, "PIPELINE")
-    took = cast(float, cases(_piped, [(500,), (1536,)], "a file of {} bytes".format)(kernel, model))
+    took = cast(float, cases(_piped, [(500,), (1536,)], "a file of {} bytes")(kernel, model))
     due = f"the file is right, and takes {took:.0f} µs: get below {GOAL_US:.0f}"
     must(took < GOAL_US, due)
     return took
@@ -310,12 +311,12 @@ def _piped(kernel: agt.Kernel, _model: Any, size: int) -> float:
 
 EXERCISES = (
     Exercise("13-answer", "The host's side", "answer",
-             cases(_answer, [(3,), (1,), (20,)], "{} letters".format)),
+             cases(_answer, [(3,), (1,), (20,)], "{} letters")),
     Exercise("13-ask", "The kernel's side", "ASK", check_ask),
     Exercise("13-stack", "A stack for many", "FreeStack",
-             cases(_stack, [(1, False), (2, True)], _threads)),
+             cases(_stack, STACKS, "{2}")),
     Exercise("13-bill", "A kernel that calls", "BILL", check_bill),
     Exercise("13-batch", "Many answers at once", "price_all",
-             cases(_batch, [(1,), (132,)], "{} calls".format)),
+             cases(_batch, [(1,), (132,)], "{} calls")),
     Exercise("13-pipeline", "One launch for a file", "PIPELINE", check_pipeline),
 )  # fmt: skip

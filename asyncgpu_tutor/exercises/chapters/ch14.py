@@ -129,10 +129,10 @@ TEXTS = b"banana", b"a" * 40, b"xyz" * 30, b"a man a plan a canal panama " * 8
 EXERCISES = (
     Exercise("14-darts", "Ask for all, wait once", "total",
              runs(_thrown, _darts, [(32, 64, 1, 7), (100,), (5, 5, 5, 5, 5, 5)],
-                  lambda *threads: count(len(threads), "player"))),
+                  "{n:player}")),
     Exercise("14-grep", "One atomic for a warp", "GREP",
              cases(_grep, [(text,) for text in TEXTS],
-                   lambda text: f"a text of {len(text)} letters")),
+                   "a text of {:letter}")),
     Exercise("14-challenge", "Challenge: forty steps", "fly",
-             runs(_flown, _fell, [(41, 3), (64, 40)], "{} bodies and {} steps".format)),
+             runs(_flown, _fell, [(41, 3), (64, 40)], "{} bodies and {} steps")),
 )  # fmt: skip

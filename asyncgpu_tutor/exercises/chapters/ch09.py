@@ -122,9 +122,10 @@ def _no_allocation(mine: Any, model: Any, n: int) -> None:
         try:
             array.borrow()
         except agt.errors.UseAfterMoveError:
-            raise Rejected(
+            due = (
                 f"`{name}` is gone, and its owner goes on using it: lend it, with `{name}.borrow()`"
-            ) from None
+            )
+            raise Rejected(due) from None
 
 
 def _even(answer: Any, number: int, size: int) -> Any:
@@ -143,10 +144,8 @@ def _break_even(mine: Any, model: Any, number: int, size: int, _words: str) -> N
     got = _even(mine, number, size)
     a_number(got, "a number of runs", whole=True)
     close = abs(got - right) <= right // 6  # people measure a little differently
-    due = (
-        f"the answer is {right}, and not {got}: does each of your three times hold what it should, "
-    )
-    must(close, due + "and end when the device is done?")
+    due = f"the answer is {right}, and not {got}: does each of your three times hold what it should"
+    must(close, f"{due}, and end when the device is done?")
 
 
 # ------------------------------------------------------------------ a graph for each shape

@@ -98,11 +98,8 @@ def _described(name: str, answer: Any, *args: Any) -> Op:
 
     def watched(thing: Any) -> Any:
         def enqueue(given: Any) -> Any:
-            must(
-                not early,
-                f"`{name}` already called what it was given, while it was only describing: move the calls "
-                "into an inner function that takes the context, and return that",
-            )
+            due = f"`{name}` already called what it was given, while it was only describing: "
+            must(not early, due + "move the calls into a function of the context, and return that")
             return thing(given)
 
         return enqueue
@@ -115,9 +112,7 @@ def _described(name: str, answer: Any, *args: Any) -> Op:
 
 
 def _called(got: object) -> None:
-    due = (
-        "an operation came out where its result should be: somebody has to call it with the context"
-    )
+    due = "an operation came out where its result should be: call it with the context"
     must(not callable(got), due)
 
 
@@ -210,9 +205,7 @@ def _round_robin(mine: Any, _model: Any, size: int) -> None:
     numbers = [stream.number for stream in asked]
     came = count(len(set(numbers)), "different stream")
     must(len(set(numbers)) == size, f"{came} came in {len(numbers)} turns, and {size} is right")
-    due = (
-        f"the turns were streams {numbers}: each should have one turn before the first has a second"
-    )
+    due = f"the turns were streams {numbers}: each should have one turn before any has a second"
     must(numbers == 3 * numbers[:size], due)
     due = "two policies share a stream: make the streams in `round_robin`, anew at each call"
     must(sandbox.call(_plain(mine, size)).number not in numbers, due)

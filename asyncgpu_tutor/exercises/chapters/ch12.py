@@ -247,10 +247,8 @@ def _oneshot(mine: str, _model: Any, senders: int) -> None:
     except Rejected as rejected:
         by_atomics = len(re.findall(r"\batomic", device_code.without_comments(mine))) > 1
         if isinstance(rejected.__cause__, agt.errors.RaceError) and not by_atomics:
-            raise Rejected(
-                "two blocks use the flag `cells[0]` at the same time, so it has to be raised by an atomic, "
-                "and read by one. A `volatile` is no atomic"
-            ) from None
+            due = "two blocks use the flag `cells[0]` at the same time, so it has to be raised by an atomic"
+            raise Rejected(f"{due}, and read by one. A `volatile` is no atomic") from None
         raise
     for k, x in enumerate(got, 1):
         must(x == 100 * k, f"{x} came out, and {100 * k} was sent")
@@ -294,10 +292,8 @@ GOAL = 80
 
 def _kettle(_: tuple[int, ...], ready: int, turn: int, cup: int) -> float:
     """Each cup is picked once; the score is when the last one is ready."""
-    must(
-        not turn,
-        f"`pick` returned {cup} in turn {turn - 1}, and that is no cup that still waits for the kettle",
-    )
+    due = f"`pick` returned {cup} in turn {turn - 1}, and that is no cup that still waits for the kettle"
+    must(not turn, due)
     must(ready < GOAL, f"the last cup is ready after {ready} ticks: get below {GOAL}")
     return float(ready)
 

@@ -64,11 +64,8 @@ class _Mail(np.ndarray[Any, np.dtype[np.uint32]]):
             # An answer that got there on a way that is not seen here, by a slice, can be told by its value.
             early = not _Mail.answered and (bool(written[2]) or answer != 2 * letter)
             _Mail.answered = False
-            must(
-                not early,
-                "your function sets `mail[0]` to 2 before the answer is in `mail[2]`, so the kernel may read "
-                "an old number there: first the answer, then the flag",
-            )
+            due = "your function sets `mail[0]` to 2 before the answer is in `mail[2]`, so the kernel may "
+            must(not early, due + "read an old number there: first the answer, then the flag")
         elif written[2]:
             _Mail.answered = True
 
@@ -97,11 +94,10 @@ def _answer(mine: Any, _model: Any, rounds: int) -> None:
     call(cast(Any, main))
     for k, got in enumerate(answers.tolist()):
         letter = 10 + k * k
-        must(
-            got == 2 * letter,
-            f"letter {k} asked for the double of {letter}, and the kernel read {got}: each letter gets the "
-            "double of what is in `mail[1]` then",
+        due = (
+            f"letter {k} asked for the double of {letter}, and the kernel read {got}: each letter "
         )
+        must(got == 2 * letter, due + "gets the double of what is in `mail[1]` then")
 
 
 # ------------------------------------------------------------------ the kernel's side

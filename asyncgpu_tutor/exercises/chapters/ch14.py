@@ -88,11 +88,8 @@ def _grep(mine: Any, _model: Any, text: bytes) -> None:
         must(here == sorted(here), due + "so they stay in order")
     made = sum(run.counts.atomics for kernel in seen.kernels for run in kernel.launches)
     warps = len(set((right // 32).tolist()))
-    due = f"{count(made, 'atomic')} for {count(warps, 'warp')} with a match: one lane asks for all, and "
-    must(
-        made <= warps,
-        due + "tells the others by `__shfl_sync`; a warp without a match need not ask",
-    )
+    due = f"{count(made, 'atomic')} for {count(warps, 'warp')} with a match: one lane asks for all, and tells"
+    must(made <= warps, f"{due} the others by `__shfl_sync`; a warp without a match need not ask")
 
 
 # ------------------------------------------------------------------ the challenge

@@ -232,7 +232,7 @@ ONESHOT_FENCES = (
 
 
 def check_oneshot(mine: Any, model: Any) -> None:
-    """What is sent arrives, in every order of the blocks; and looking into an empty cell is no wait."""
+    """Messages arrive in every order of the blocks, and looking into an empty cell is no wait."""
     with case("a cell to which nobody has sent"):
         (ready,) = _out("ONESHOT", mine, EMPTY, np.zeros(2, np.uint32), np.zeros(1, np.int32))
         must(not ready, "`poll` says READY")

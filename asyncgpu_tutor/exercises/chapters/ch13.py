@@ -13,10 +13,10 @@ import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks.device_code import Fence, fenced, in_own_lines
-from asyncgpu_tutor.exercises.checks.interleavings import Thread, interleavings
+from asyncgpu_tutor.exercises.checks.interleavings import Outcome, Thread, interleavings
 from asyncgpu_tutor.exercises.checks.results import Array, as_kernel, brief, equal
 from asyncgpu_tutor.exercises.checks.trials import cases, must
-from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case
+from asyncgpu_tutor.exercises.exercise import Exercise, case
 from asyncgpu_tutor.exercises.internals import SimDevice
 from asyncgpu_tutor.exercises.sandbox import call
 
@@ -191,21 +191,16 @@ def _stack(mine: Any, _model: Any, number: int, back: bool, _words: str) -> None
     memory = {"top": getattr(mine, "start", None), **links}
     threads = [_taking(mine, 1), _taking(mine, number, back=back)]
 
-    def run() -> tuple[int, list[tuple[int, ...]]]:
-        orders, bad = 0, list[tuple[int, ...]]()
-        for orders, outcome in enumerate(interleavings(threads, memory), 1):  # noqa: B007
-            # One thread alone takes off what is still on the stack.
-            (rest,) = interleavings([_taking(mine, PACKETS + 1)], outcome.memory)
-            found = [p for held in (*outcome.results, *rest.results) for p in held]
-            if sorted(map(str, found)) != sorted(map(str, range(PACKETS))):
-                bad.append(outcome.order)
-        return orders, bad
+    def packets(outcome: Outcome) -> list[str]:
+        """Packets of the two threads, and of another one that takes those which are still on the stack."""
+        (rest,) = interleavings([_taking(mine, PACKETS + 1)], outcome.memory)
+        return sorted(str(p) for held in (*outcome.results, *rest.results) for p in held)
 
-    orders, bad = call(run)
-    if bad:
-        steps = "".join("AB"[i] for i in bad[0])
-        due = f"a packet got two owners, or was lost, in one of {orders} orders: the threads took their steps"
-        raise Rejected(f"{due} as {steps}")
+    found = call(lambda: [(o.order, packets(o)) for o in interleavings(threads, memory)])
+    due = f"a packet got two owners, or was lost, in one of {len(found)} orders: the threads took their steps"
+    for order, owned in found:
+        steps = "".join("AB"[i] for i in order)
+        must(owned == [str(p) for p in range(PACKETS)], f"{due} as {steps}")
 
 
 # ------------------------------------------------------------------ a kernel that calls

@@ -100,7 +100,7 @@ def _galaxy(n: int) -> tuple[Array, Array]:
 
 
 def _fallen(at: Array, speed: Array, steps: int) -> Array:
-    """Where the bodies are, in double precision."""
+    """Positions of the bodies, in double precision."""
     at, speed = at.astype(float), speed.astype(float)
     for _ in range(steps):
         d = at[None] - at[:, None]

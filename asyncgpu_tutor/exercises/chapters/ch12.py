@@ -62,16 +62,12 @@ def of_numbers(
 ) -> trials.Check:
     """A check of device code by a kernel that gets a row of numbers, and leaves three for the judge."""
 
-    def check(mine: Any, _model: Any) -> float | None:
-        score = None
-        for row in rows:
-            source = kernel.replace("COUNT", str(len(row)))
-            left = _out(name, mine, source, np.array(row, np.int32), np.zeros(3, np.int32))
-            with case(trials.said(words, row)):
-                score = judge(row, *left.tolist())
-        return score
+    def tried(mine: Any, _model: Any, *row: int) -> float | None:
+        source = kernel.replace("COUNT", str(len(row)))
+        left = _out(name, mine, source, np.array(row, np.int32), np.zeros(3, np.int32))
+        return judge(row, *left.tolist())
 
-    return check
+    return cases(tried, rows, words)
 
 
 POT = r"""

@@ -94,10 +94,8 @@ def _answer(mine: Any, _model: Any, rounds: int) -> None:
     call(cast(Any, main))
     for k, got in enumerate(answers.tolist()):
         letter = 10 + k * k
-        due = (
-            f"letter {k} asked for the double of {letter}, and the kernel read {got}: each letter "
-        )
-        must(got == 2 * letter, due + "gets the double of what is in `mail[1]` then")
+        due = f"letter {k} asked for the double of {letter}, and the kernel read {got}"
+        must(got == 2 * letter, f"{due}: each letter gets the double of what is in `mail[1]` then")
 
 
 # ------------------------------------------------------------------ the kernel's side

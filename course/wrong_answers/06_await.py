@@ -679,7 +679,7 @@ async def reports(ops):
     return await asyncio.gather(*[report(op) for op in ops])
 
 
-# %% id=06-cancel cause="with at most 900 µs for 4,000,000 elements"
+# %% id=06-cancel cause="with at most 900 µs for 4000000 elements"
 async def at_most(op, us):
     if us < 1000:
         task = agt.spawn(op)

@@ -12,7 +12,7 @@ from asyncgpu_tutor.exercises.checks.operations import filled, round_trip
 from asyncgpu_tutor.exercises.checks.results import a_number, in_order
 from asyncgpu_tutor.exercises.checks.trials import cases, must, runs
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected
-from asyncgpu_tutor.exercises.internals import count, happens_before, lane_of
+from asyncgpu_tutor.exercises.internals import happens_before, lane_of
 from asyncgpu_tutor.exercises.sandbox import Observed, call, observe
 
 
@@ -101,8 +101,8 @@ THREE = [(1_000_000, 800_000, 600_000)]
 EXERCISES = (
     Exercise("00-waited", "How long did Python wait?", "waited",
              cases(_waited, RECORDINGS,
-                   lambda n, _: f"a recording in which Python waits {count(n, 'time')}")),
-    Exercise("00-both", "Two at a time", "both", runs(_both, _free, PAIRS, "".format)),
+                   "a recording in which Python waits {:time}")),
+    Exercise("00-both", "Two at a time", "both", runs(_both, _free, PAIRS, "")),
     Exercise("00-challenge", "Challenge: three trips and a job", "everything",
-             runs(_everything, _all_done, THREE, "".format)),
+             runs(_everything, _all_done, THREE, "")),
 )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import warnings
 from collections.abc import Callable, Sequence
@@ -23,7 +24,7 @@ from asyncgpu_tutor.exercises.checks.results import (
     in_order,
     launched,
 )
-from asyncgpu_tutor.exercises.checks.trials import Check, Words, cases, must
+from asyncgpu_tutor.exercises.checks.trials import Check, cases, must
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared
 from asyncgpu_tutor.exercises.internals import count
 from asyncgpu_tutor.exercises.sandbox import Observed, call, call_plain, observe
@@ -88,28 +89,27 @@ def _thread_for_each(kernel: agt.Kernel, given: Given, block: Shape) -> None:
 
 def of_vectors(name: str, make: Make) -> Check:
     """A check of a kernel with a thread for each element of a vector."""
-    return _of_kernels(name, make, LENGTHS, "n={} and blocks of {}".format, ((20,), (8,)))
+    return _of_kernels(name, make, LENGTHS, "n={} and blocks of {}", ((20,), (8,)))
 
 
 def of_matrices(name: str, make: Make, blocks: Sequence[Shape], small: Shape) -> Check:
     """A check of a kernel that gets a matrix, with a thread for each element of its output."""
     rows = list(product(SHAPES, blocks))
-    return _of_kernels(
-        name, make, rows, "a matrix of shape {} and blocks of {}".format, ((6, 5), small)
-    )
+    return _of_kernels(name, make, rows, "a matrix of shape {} and blocks of {}", ((6, 5), small))
 
 
 def _of_kernels(
     name: str,
     make: Make,
     rows: Sequence[tuple[Shape, Shape]],
-    words: Words,
+    words: str,
     few: tuple[Shape, Shape],
 ) -> Check:
     def check(mine: Any, _model: Any) -> None:
         kernel = as_kernel(mine, name)
         for seed, (shape, block) in product(SEEDS, rows):
-            with case(words(shape if len(shape) > 1 else shape[0], " by ".join(map(str, block)))):
+            n = shape if len(shape) > 1 else math.prod(shape)
+            with case(words.format(n, " by ".join(map(str, block)))):
                 _launches(kernel, make(seed, shape), block)
         _thread_for_each(kernel, make(3, few[0]), few[1])
 
@@ -283,7 +283,7 @@ PRODUCTS = [(s, m, n) for s, (m, n) in product(SEEDS, [(64, 64), (200, 30), (30,
 
 EXERCISES = (
     Exercise("01-grid", "How many blocks?", "blocks_needed",
-             cases(_grid, GRIDS, "n={1} and threads={0}".format)),
+             cases(_grid, GRIDS, "n={1} and threads={0}")),
     Exercise("01-copy", "Puzzle 1: copy", "my_copy", of_vectors("my_copy", _copy)),
     Exercise("01-add", "Puzzle 2: add", "my_add", of_vectors("my_add", _add)),
     Exercise("01-scale", "Puzzle 3: scale and shift", "my_scale", of_vectors("my_scale", _scale)),
@@ -298,9 +298,9 @@ EXERCISES = (
     Exercise("01-matvec", "Matrix times vector", "my_matvec",
              of_matrices("my_matvec", _matvec, [(32,), (48,)], (4,))),
     Exercise("01-one-wait", "Wait once", "forward",
-             cases(_one_wait, PRODUCTS, "a matrix of shape ({1}, {2})".format)),
+             cases(_one_wait, PRODUCTS, "a matrix of shape ({1}, {2})")),
     Exercise("01-meanwhile", "A job for the host meanwhile", "with_a_job",
-             cases(_meanwhile, BUSY, "{1} elements".format), hostile_meanwhile),
+             cases(_meanwhile, BUSY, "{1} elements"), hostile_meanwhile),
     Exercise("01-challenge", "Challenge: three rounds", "three_rounds", check_three_rounds,
              hostile_three_rounds),
 )  # fmt: skip

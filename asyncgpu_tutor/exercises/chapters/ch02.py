@@ -82,7 +82,8 @@ def _joined(found: Fork, number: int, n: int) -> None:
     if n == LONG:
         schedule.went_on(run.trace, run.returned, NO_WAIT)
     call(agt.synchronize)
-    parts = cast(tuple[object, ...], run.result if isinstance(run.result, tuple) else ())
+    result: Any = run.result
+    parts = cast(tuple[object, ...], result if isinstance(result, tuple) else ())
     due = "`fork_join` should return what `combine` returns, as `async_on` gives it"
     must(len(parts) == number, due)
     for i, part in enumerate(parts):
@@ -142,11 +143,11 @@ def _seven(found: Two, _lengths: object) -> float:
 
 EXERCISES = (
     Exercise("02-order-the-race", "Order the race", "in_order",
-             runs(_two, _ordered, [(LONG,)], "".format)),
+             runs(_two, _ordered, [(LONG,)], "")),
     Exercise("02-fork-join", "Fork and join", "fork_join",
-             runs(_fork, _joined, [(2, LONG), (3, SHORT)], "{} branches".format)),
+             runs(_fork, _joined, [(2, LONG), (3, SHORT)], "{} branches")),
     Exercise("02-minimum-events", "As few events as possible", "enqueue",
-             runs(_pieces, _fewest, [(SIX,)], "".format)),
+             runs(_pieces, _fewest, [(SIX,)], "")),
     Exercise("02-challenge", "Challenge: seven pieces, two streams", "arrange",
-             runs(_pieces, _seven, [(LENGTHS,)], "".format)),
+             runs(_pieces, _seven, [(LENGTHS,)], "")),
 )  # fmt: skip

@@ -43,7 +43,8 @@ def _uploaded(found: Upload, number: int, size: int) -> None:
     run, done = found
     due = "`upload_all` returned while the last copy was still on its way: its caller may use the "
     must(done, due + "buffers again", *run.trace.find("h2d")[-1:])
-    arrays = cast(list[Any], run.result if isinstance(run.result, list | tuple) else [])
+    result: Any = run.result
+    arrays = cast(list[Any], result if isinstance(result, list | tuple) else [])
     ours = len(arrays) == number and all(isinstance(array, agt.DeviceArray) for array in arrays)
     must(ours, f"`upload_all` should return the {number} device arrays, in a list")
     for i, array in enumerate(arrays):
@@ -181,9 +182,9 @@ CHUNKS = [(5, 3, 1024, 512), (4, 2, 1024, 512)]
 
 EXERCISES = (
     Exercise("02b-two-buffers", "Two buffers in turn", "upload_all",
-             runs(_refill, _two_buffers, BUFFERS, "{} chunks".format), hostile_two_buffers),
+             runs(_refill, _two_buffers, BUFFERS, "{} chunks"), hostile_two_buffers),
     Exercise("02b-chunked-overlap", "A pipeline of chunks", "pipeline",
-             runs(_pipeline, _chunked, CHUNKS, "{} chunks and {} streams".format), hostile_chunked),
+             runs(_pipeline, _chunked, CHUNKS, "{} chunks and {} streams"), hostile_chunked),
     Exercise("02b-challenge", "Challenge: there and back", "there_and_back",
-             runs(_there_and_back, _back, [(4_000_000,)], "".format)),
+             runs(_there_and_back, _back, [(4_000_000,)], "")),
 )  # fmt: skip

@@ -70,8 +70,12 @@ def _made_by_hand(
     return run.result
 
 
-def _upload(mine: Any, model: Any, host: Array) -> None:
-    host = agt.pin(host)
+def _host(shape: tuple[int, ...], dtype: str) -> Array:
+    return agt.pin((100 * noise(1, *shape)).astype(dtype))
+
+
+def _upload(mine: Any, model: Any, shape: tuple[int, ...], dtype: str) -> None:
+    host = _host(shape, dtype)
     array = _made_by_hand(mine, model, "upload", "h2d", lambda: (host,), host)
     content = _content(array)
     of_dtype(array, host.dtype)
@@ -79,17 +83,17 @@ def _upload(mine: Any, model: Any, host: Array) -> None:
         equal(content, host)
 
 
-def _blank(mine: Any, model: Any, like: Array) -> None:
-    shape, dtype = like.shape, like.dtype.name
+def _blank(mine: Any, model: Any, shape: tuple[int, ...], dtype: str) -> None:
     array = _made_by_hand(mine, model, "blank", "memset", lambda: (shape, dtype))
     content = _content(array)
     of_dtype(array, dtype)
     equal(content, np.zeros(shape, dtype))
 
 
-def _download(mine: Any, model: Any, host: Array) -> None:
-    args = lambda: (agt.h2d(agt.pin(host)).sync(),)  # noqa: E731 - the answer may use up the array
-    result = _made_by_hand(mine, model, "download", "d2h", args)
+def _download(mine: Any, model: Any, shape: tuple[int, ...], dtype: str) -> None:
+    host = _host(shape, dtype)
+    # Each time an array of its own, because an answer may use it up.
+    result = _made_by_hand(mine, model, "download", "d2h", lambda: (agt.h2d(host).sync(),))
     equal(result, host)
     of_dtype(result, host.dtype)
 
@@ -217,31 +221,22 @@ def check_small_arrays(mine: Any, model: Any) -> float:
         return schedule.below(SMALL_ARRAYS_US, run.trace)
 
 
-# An array for each case of the operations that are built by hand.
-ARRAYS = [
-    (noise(1, 1000),),
-    (np.arange(12, dtype=np.int32).reshape(3, 4),),
-    (noise(2, 5, 7).astype(np.float64),),
-]
+ARRAYS = [((1000,), "float32"), ((3, 4), "int32"), ((5, 7), "float64")]
+OF = "shape {} and dtype {}"
 # Large enough that the copies outlast the calls: only then does anybody wait.
 LARGE = [(1, 100_000, 0), (2, 400_000, -10)]
 WAYS = [(1, 1_000_000, 60.0), (2, 500_000, 40.0)]
 
-
-def _of(array: Array) -> str:
-    return f"shape {array.shape} and dtype {array.dtype}"
-
-
 EXERCISES = (
-    Exercise("03-h2d", "By hand: a copy to the device", "upload", cases(_upload, ARRAYS, _of)),
-    Exercise("03-zeros", "By hand: an array of zeros", "blank", cases(_blank, ARRAYS, _of)),
-    Exercise("03-d2h", "By hand: a copy to the host", "download", cases(_download, ARRAYS, _of)),
+    Exercise("03-h2d", "By hand: a copy to the device", "upload", cases(_upload, ARRAYS, OF)),
+    Exercise("03-zeros", "By hand: an array of zeros", "blank", cases(_blank, ARRAYS, OF)),
+    Exercise("03-d2h", "By hand: a copy to the host", "download", cases(_download, ARRAYS, OF)),
     Exercise("03-recipe-twice", "Good for any number of runs", "positive",
-             cases(_twice, [(1, 1000), (2, 333)], "{1} elements".format)),
+             cases(_twice, [(1, 1000), (2, 333)], "{1} elements")),
     Exercise("03-which-way", "Which way to run?", "load_and_fetch",
-             runs(_loaded_and_fetched, _which_way, WAYS, "{1:,} elements".format),
+             runs(_loaded_and_fetched, _which_way, WAYS, "{1} elements"),
              hostile_which_way),
     Exercise("03-largest", "Look inside, without blocking", "largest",
-             runs(_with_neighbour, _polite, LARGE, "{1:,} elements".format), hostile_largest),
+             runs(_with_neighbour, _polite, LARGE, "{1} elements"), hostile_largest),
     Exercise("03-challenge", "Challenge: sixteen small arrays", "small_arrays", check_small_arrays),
 )  # fmt: skip

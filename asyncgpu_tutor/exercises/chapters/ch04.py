@@ -250,15 +250,15 @@ def check_filtered(mine: Any, model: Any) -> float:
 
 FACTORS = [(1, 1000, [2.0, 3.0, 5.0]), (2, 300, [-1.0, 0.5])]
 SAXPYS, MATRICES = [(1, 1000, 2.0), (2, 4096, -0.5)], [(1, 64, 3), (2, 48, 2)]
-NUMBERS, SQUARE = "{1} elements".format, "{1} x {1} numbers".format
+NUMBERS, SQUARE = "{1} elements", "{1} x {1} numbers"
 
 EXERCISES = (
     Exercise("04-loop", "Mend the loop", "all_scaled",
-             cases(_loop, FACTORS, "the factors {2}".format)),
+             cases(_loop, FACTORS, "the factors {2}")),
     Exercise("04-baton", "Pass the baton", "residual",
              cases(_residual, [(1, 1000), (2, 256)], NUMBERS)),
     Exercise("04-saxpy", "Asynchronous SAXPY", "async_saxpy",
-             cases(_saxpy, SAXPYS, "{1} elements and a={2}".format)),
+             cases(_saxpy, SAXPYS, "{1} elements and a={2}")),
     Exercise("04-zip-or-overlap", "zip or overlap?", "side_by_side",
              cases(_side_by_side, [(1, 1024), (2, 700)], SQUARE)),
     Exercise("04-unzip", "Take it apart", "halves",

@@ -127,7 +127,7 @@ def _round_robin(mine: Any, model: Any, size: int) -> None:
 
 def check_round_robin(mine: Any, model: Any) -> None:
     """The policy is right for pools of several sizes, and for a device that was chosen after it was made."""
-    cases(_round_robin, [(3,), (1,), (4,)], "a pool of {}".format)(mine, model)
+    cases(_round_robin, [(3,), (1,), (4,)], "a pool of {}")(mine, model)
     with _slow_memory():
         early = _policy(mine, "RoundRobin", 2)
         with private_device(), case("a policy that was made before its device was chosen"):
@@ -288,13 +288,12 @@ LANES = [
 EXERCISES = (
     Exercise("05-round-robin", "A policy: round robin", "RoundRobin", check_round_robin),
     Exercise("05-pool-size", "How many streams?", "streams_needed",
-             cases(_pool_size, POOLS, "jobs of {} µs, one every {} µs, and room for {}".format)),
+             cases(_pool_size, POOLS, "jobs of {} µs, one every {} µs, and room for {}")),
     Exercise("05-least-loaded", "A policy: least loaded", "LeastLoaded",
              cases(_least_loaded, MIXES,
-                   lambda size, steps: f"{len(steps)} jobs on {count(size, 'stream')}")),
+                   "{1:job} on {0:stream}")),
     Exercise("05-express", "A policy: express lanes", "Express",
-             cases(_express, LANES, lambda size, limit, steps:
-                   f"{len(steps)} jobs on {count(size, 'stream')} and a limit of {limit} µs")),
+             cases(_express, LANES, "{2:job} on {0:stream} and a limit of {1} µs")),
     Exercise("05-when-it-pays", "How far down can it go?", "best_possible", check_when_it_pays),
     Exercise("05-challenge", "Challenge: close the shop early", "run_jobs", check_run_jobs),
 )  # fmt: skip

@@ -233,7 +233,7 @@ def _three_arms(mine: Any, model: Any, *arms: str) -> None:
 def check_three_arms(mine: Any, model: Any) -> None:
     """Any mixture of outcomes is told apart, any exception is known, and cancelling gets through."""
     rows = [("done", "device", "done"), ("program", "done", "done"), ("device", "program", "done")]
-    cases(_three_arms, rows, "operations that end as {}, {} and {}".format)(mine, model)
+    cases(_three_arms, rows, "operations that end as {}, {} and {}")(mine, model)
     with meant_to_fail(*[type(error) for error in OTHERS]):
         run = observe(mine, [_fails_at_submission(error) for error in OTHERS])
     words = [(told[0], told[1]) for told in listed("reports", run.result, len(OTHERS))]
@@ -253,11 +253,11 @@ async def _cancelled_while_waiting(answer: Any) -> None:
     must(isinstance(outcome, asyncio.CancelledError), due)
 
 
-def _at_most(mine: Any, model: Any, us: float, size: int) -> None:
+def _at_most(mine: Any, model: Any, us: int, size: int) -> None:
     """A result that is there in time comes at once, or else None does on time, and no task waits any more."""
 
     async def attempt(answer: Any) -> tuple[Any, int]:
-        result = await answer(round_trip(size, 7.0), us)
+        result = await answer(round_trip(size, 7.0), float(us))
         agt.work(1, "answered")
         await asyncio.sleep(0)  # what was cancelled gets the turn in which it ends
         await asyncio.sleep(0)
@@ -446,22 +446,21 @@ def check_feed(mine: Any, model: Any) -> float:
         return schedule.below(PAR, run.trace, hint)
 
 
-TIMES = [(2000.0, 100_000), (200.0, 4_000_000), (900.0, 4_000_000), (500.0, 6_000_000)]
-WEIGHTS = "{1} batches and a matrix of {0} x {0}".format
+TIMES = [(2000, 100_000), (200, 4_000_000), (900, 4_000_000), (500, 6_000_000)]
+WEIGHTS = "{1} batches and a matrix of {0} x {0}"
 
 EXERCISES = (
     Exercise("06-prepare", "Prepare the next batch meanwhile", "pipeline",
-             cases(_prepare, [(4,), (2,)], "{} batches".format)),
+             cases(_prepare, [(4,), (2,)], "{} batches")),
     Exercise("06-responsive", "Keep the heart beating", "with_heartbeat", check_responsive),
     Exercise("06-spawn-safe", "Weights that outlive their function", "start",
              cases(_spawn_safe, [(64, 3), (100, 2)], WEIGHTS)),
     Exercise("06-three-arms", "Three endings, told apart", "reports", check_three_arms),
     Exercise("06-cancel", "Wait, but not for ever", "at_most",
-             cases(_at_most, TIMES, "at most {:.0f} µs for {:,} elements".format)),
+             cases(_at_most, TIMES, "at most {} µs for {} elements")),
     Exercise("06-as-completed", "First come, first served", "as_they_come",
-             runs(_coming, _as_they_come, [()], "".format), hostile_as_they_come),
+             runs(_coming, _as_they_come, [()], ""), hostile_as_they_come),
     Exercise("06-limited", "No more than so many", "run_limited",
-             runs(_limited, _refilled, LIMITS, lambda limit, *sizes:
-                  f"{len(sizes)} operations and a limit of {limit}"), hostile_limited),
+             runs(_limited, _refilled, LIMITS, "a limit of {}"), hostile_limited),
     Exercise("06-feed", "The challenge: feed the device", "feed", check_feed),
 )  # fmt: skip

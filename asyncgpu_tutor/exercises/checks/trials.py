@@ -26,7 +26,7 @@ class _Thing:
         self._thing = thing
 
     def __format__(self, noun: str) -> str:
-        number = len(self._thing) if isinstance(self._thing, bytes) else self._thing
+        number = len(self._thing) if isinstance(self._thing, bytes | list) else self._thing
         return count(number, noun) if noun else str(self._thing)
 
 

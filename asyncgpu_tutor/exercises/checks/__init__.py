@@ -8,6 +8,5 @@
     building       that describing an operation runs nothing
     operations     operations and arrays to try it on
     reports        what it reads out of a trace
-    trials         factories: in which cases an answer is tried, and by what
     interleavings  every order of a few threads' steps
 """

@@ -5,7 +5,7 @@ Cases are rows of a table. Words such as ``"n={}"`` turn a row into what the lea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Sized
 from typing import Any, cast
 
 import asyncgpu_tutor as agt
@@ -26,7 +26,7 @@ class _Thing:
         self._thing = thing
 
     def __format__(self, noun: str) -> str:
-        number = len(self._thing) if isinstance(self._thing, bytes | list) else self._thing
+        number = len(self._thing) if isinstance(self._thing, Sized) else self._thing
         return count(number, noun) if noun else str(self._thing)
 
 

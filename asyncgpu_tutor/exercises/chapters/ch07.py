@@ -296,7 +296,7 @@ def _on_both(answer: Any, batches: Sequence[Array], weights: Array) -> Observed[
 @private_device(stand_in_above=1e6)  # NumPy computes what is large
 def check_on_both(mine: Any, model: Any) -> None:
     """Even batches run here and odd ones there, at the same time, with one copy of the weights on each."""
-    for number, size in [(4, 1_600_000), (3, 300_000)]:
+    for number, size in [(4, 2_500_000), (3, 300_000)]:
         sizes = own_sizes(number, size)
         batches = [agt.pin(filled(n, i)) for i, n in enumerate(sizes)]
         weights = agt.pin(np.arange(size + number, dtype=np.float32))

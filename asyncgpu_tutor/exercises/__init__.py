@@ -1,4 +1,4 @@
-"""What the notebooks ask of a learner: predictions, and exercises with checks.
+"""The tools of the notebooks for learners: predictions, and exercises with checks.
 
 - `Prediction`: an answer before the reveal, scored against the trace.
 - `check`, `hint`, `solution`, `solved`, `progress`, `forget`: the exercises (`api`).

@@ -59,7 +59,7 @@ def model(exercise: Exercise) -> Any:
 
 
 def untouched(exercise: Exercise, answer: object) -> bool:
-    """Whether this is still what the starter cell defines."""
+    """True if this is still what the starter cell defines."""
     if isinstance(answer, EllipsisType):
         return True
     starter = _made(exercise.name, "starter", exercise.answer)
@@ -67,7 +67,7 @@ def untouched(exercise: Exercise, answer: object) -> bool:
 
 
 def _content(answer: object) -> object:
-    """What makes two answers the same: a kernel's text, the code of a function, of a class's methods."""
+    """The part of an answer that is compared: a kernel's text, or the code of a function or of methods."""
     if isinstance(answer, agt.Kernel):
         return answer.source.split()
     if isinstance(answer, str):

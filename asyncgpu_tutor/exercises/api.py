@@ -1,4 +1,4 @@
-"""What a notebook calls: `check`, `hint`, `solution`, `progress`, `forget`."""
+"""The functions that a notebook calls: `check`, `hint`, `solution`, `progress`, `forget`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import Context
+from difflib import get_close_matches
 from typing import Any
 
 import asyncgpu_tutor as agt
@@ -202,6 +203,13 @@ def _no_surprise() -> Generator[None]:
 
 def _find(name: str) -> Exercise:
     if name not in EXERCISES:
-        listed = ", ".join(repr(known) for known in EXERCISES)
-        raise agt.UsageError(f"there is no exercise {name!r}; there are {listed}")
+        near = get_close_matches(str(name), EXERCISES)
+        raise agt.UsageError(
+            f"there is no exercise {name!r}; "
+            + (
+                f"did you mean {' or '.join(map(repr, near))}?"
+                if near
+                else "`progress()` lists them"
+            )
+        )
     return EXERCISES[name]

@@ -1,4 +1,4 @@
-"""What an exercise is, and how a check says no."""
+"""The class of exercises, and how a check says no."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ ROUNDS = 4  # in each report; that of the defective E has one, since a module is
 
 
 def report(letter: str, *, repaired: bool = False) -> Trace:
-    """What Nsight Systems recorded of the last round of a program with a defect, on an NVIDIA H200.
+    """Read a recording by Nsight Systems, on an NVIDIA H200: the last round of a program with a defect.
 
     Parameters
     ----------

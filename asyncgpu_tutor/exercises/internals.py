@@ -1,4 +1,4 @@
-"""What the exercises need that `asyncgpu_tutor` does not show at its top; they import it from here alone.
+"""The parts below `agt` that the exercises need; they import them only from here.
 
 Otherwise checks are written as a learner writes a program, with `agt`.
 """

@@ -1,4 +1,4 @@
-"""What an answer takes from other cells of its notebook: often a slip, and easily overlooked."""
+"""Find names that an answer takes from other cells of its notebook, which is often a slip."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any, cast
 
 
 def strays(answer: object) -> str:
-    """What to tell of an answer that is not right: names of Python that its notebook hides, and its data.
+    """Say which names of Python a notebook hides from a wrong answer, and which of its data the answer uses.
 
-    Functions, kernels and modules of other cells are no slip, nor is a constant, with a name in capitals.
+    Functions, kernels and modules of other cells are no slip, and neither are constants, in capitals.
     """
     hidden: set[str] = set()
     data: set[str] = set()

@@ -1,4 +1,4 @@
-"""What a learner is shown: words, and timelines where time is the point."""
+"""The answer of a check to a learner: words, and timelines where time is the point."""
 
 from __future__ import annotations
 
@@ -13,20 +13,11 @@ from asyncgpu_tutor.exercises.internals import Timeline, compare
 Status = Literal["not attempted", "rejected", "accepted"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Words:
-    """Markdown that also reads well as plain text.
-
-    Attributes
-    ----------
-    text : str
-        Markdown; kept to bold, code and lists, for whoever reads the source.
-    """
+    """Markdown that also reads well as plain text, because its `text` is kept to bold, code and lists."""
 
     text: str
-
-    def __str__(self) -> str:
-        return self.text
 
     def __repr__(self) -> str:
         return self.text
@@ -36,7 +27,7 @@ class Words:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How an answer did.
+    """The outcome of a check.
 
     Attributes
     ----------
@@ -60,7 +51,7 @@ class Outcome:
 
     @property
     def accepted(self) -> bool:
-        """Whether the answer is right."""
+        """True if the answer is right."""
         return self.status == "accepted"
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""Predictions: an answer committed before the reveal, and held against what happened."""
+"""Predictions: an answer committed before the reveal, and compared with what happened."""
 
 from __future__ import annotations
 
@@ -11,34 +11,26 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.outcome import Words
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """How a prediction came out.
+@dataclass(frozen=True, repr=False)
+class Verdict(Words):
+    """The outcome of a prediction.
 
     Attributes
     ----------
-    answer : str
-        What was committed: an option, or what was typed.
-    truth : str
-        What turned out true.
-    right : bool
-        Whether they agree, and somebody did answer: a default scores nothing.
-    by_default : bool
-        Whether nobody answered.
     text : str
-        Both in words, as Markdown.
+        All of it in words, as Markdown.
+    answer, truth : str
+        The committed answer, and the true one.
+    right : bool
+        True if they agree and somebody did answer, because a default scores nothing.
+    by_default : bool
+        True if nobody answered.
     """
 
     answer: str
     truth: str
     right: bool
     by_default: bool
-    text: str
-
-    def __repr__(self) -> str:
-        return self.text
-
-    _repr_markdown_ = __repr__
 
 
 class Prediction:
@@ -147,11 +139,11 @@ class Prediction:
         else:
             said = f"**Not this time.** You said `{self.answer}`; it is `{true}`{meaning}"
         text = f"{said} {evidence}".rstrip()
-        self.verdict = Verdict(self.answer, true, right, self._by_default, text)
+        self.verdict = Verdict(text, self.answer, true, right, self._by_default)
         return self.verdict
 
     def _agree(self, answer: str, truth: str) -> bool:
-        """Whether these are the same words in the same order, or numbers that are close enough."""
+        """Compare words in their order, or numbers within the tolerance."""
         said, true = _words(answer), _words(truth)
         if not all(map(_is_number, said + true)):
             return said == true
@@ -188,7 +180,7 @@ def _is_number(text: str) -> bool:
 
 
 def score(*predictions: Prediction) -> Words:
-    """How several predictions came out."""
+    """Count how many of several predictions came out right."""
     verdicts = [p.verdict for p in predictions if p.verdict is not None]
     answered = [v for v in verdicts if not v.by_default]
     if not answered:

@@ -13,7 +13,7 @@ import os
 import time
 import warnings
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from math import isfinite
 from pathlib import Path
@@ -39,7 +39,7 @@ _unwritten: dict[Path, dict[str, Record]] = {}
 
 
 def load() -> dict[str, Record]:
-    """What the file in the working directory says, by exercise. A damaged file is kept under another name."""
+    """Read the file in the working directory, by exercise. A damaged one is kept under another name."""
     path = Path.cwd() / FILE
     if path in _unwritten:
         return _unwritten[path]
@@ -65,7 +65,7 @@ def load() -> dict[str, Record]:
 
 @contextmanager
 def change() -> Generator[dict[str, Record]]:
-    """What the file says now, to be changed in the block; then it is written.
+    """Read the file, let the block change the records, and write them.
 
     If it cannot be written, the records are kept in memory, and a warning says so.
     """
@@ -84,7 +84,10 @@ def change() -> Generator[dict[str, Record]]:
             draft.write_text(text, encoding="utf-8")
             draft.replace(target)
         except OSError as error:
-            draft.unlink(missing_ok=True)
+            with suppress(
+                OSError
+            ):  # of a file system that is read-only, nothing can be removed, either
+                draft.unlink()
             if path not in _unwritten:
                 _say(f"{path} cannot be written ({error}): your progress is kept until Python ends")
             _unwritten[path] = records
@@ -109,11 +112,9 @@ def _alone(path: Path) -> Generator[None]:
             lock.mkdir()
             held = True
         except FileExistsError:
-            try:
+            with suppress(OSError):  # its owner may be quicker
                 if time.time() - lock.stat().st_mtime > STALE_S:
                     lock.rmdir()
-            except OSError:
-                pass  # its owner was quicker
             time.sleep(0.01)
         except OSError:
             break

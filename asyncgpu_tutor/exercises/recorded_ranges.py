@@ -23,7 +23,7 @@ class Range:
 
 
 class RangeLog:
-    """What a profiler is told: a stand-in for `nvtx.Domain`, for `asyncgpu_tutor.traces.nvtx.into`.
+    """A stand-in for `nvtx.Domain`, for `asyncgpu_tutor.traces.nvtx.into`.
 
     As in NVTX, `push_range` and `pop_range` share one stack, so a pop closes what was pushed last, whoever
     pushed it; `start_range` and `end_range` go by numbers.

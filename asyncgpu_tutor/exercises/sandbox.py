@@ -1,4 +1,4 @@
-"""Where answers are tried: a simulated device of their own, which a wrong kernel cannot harm."""
+"""A simulated device for each answer that is tried, which a wrong kernel cannot harm."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def on_fresh_device(run: Callable[..., T], *args: Any) -> T:
 
 @dataclass
 class Observed(Generic[T]):
-    """What a piece of the learner's code returned, and what the device did meanwhile."""
+    """The result of a piece of the learner's code, and a trace of what the device did meanwhile."""
 
     result: T
     trace: agt.Trace
@@ -44,7 +44,7 @@ class Observed(Generic[T]):
 def tried(
     run: Callable[..., T], mine: Any, model: Any, *args: Any, words: str = ""
 ) -> Generator[T]:
-    """What comes of ``run(mine, *args)``: something `Observed`, a trace, or a tuple that begins with one.
+    """Yield ``run(mine, *args)``: something `Observed`, a trace, or a tuple that begins with one.
 
     Whatever is rejected in the block gets the timelines of this run and of the solution's, which is run only
     then; and `words`, if there are any, say in which case it was wrong.

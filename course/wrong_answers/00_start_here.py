@@ -11,24 +11,9 @@ def waited(trace):
     return trace.metrics().host["call"]
 
 
-# %% id=00-waited cause="came out, and"
-def waited(trace):
-    return max((span.duration for span in trace if span.kind == "wait"), default=0.0)
-
-
 # %% id=00-waited cause="a number of microseconds should come out"
 def waited(trace):
     return trace.metrics().host["wait"] > 0
-
-
-# %% id=00-waited cause="a number of microseconds should come out"
-def waited(trace):
-    print(trace.metrics().host["wait"])
-
-
-# %% id=00-waited cause="a number of microseconds should come out"
-def waited(trace):
-    return float("nan")
 
 
 # %% id=00-waited cause="0.00 µs came out, and"
@@ -46,14 +31,6 @@ def waited(trace):
 async def both(first, second):
     a = await agt.spawn(first)
     b = await agt.spawn(second)
-    return a, b
-
-
-# %% id=00-both cause="no more than 1 of 2 operations were in flight at a time"
-async def both(first, second):
-    a = await first
-    agt.spawn(agt.zeros(10_000_000))
-    b = await second
     return a, b
 
 
@@ -95,14 +72,6 @@ async def everything(trips, job):
     tasks = [agt.spawn(trip) for trip in trips]
     job()
     return [await task for task in tasks]
-
-
-# %% id=00-challenge cause="it is right, and takes"
-async def everything(trips, job):
-    tasks = [agt.spawn(trip) for trip in trips]
-    results = [await task for task in tasks]
-    job()
-    return results
 
 
 # %% id=00-challenge cause="`job` ran 0 times"

@@ -349,17 +349,6 @@ def three_rounds(ops, jobs):
     return results
 
 
-# %% id=01-challenge cause="get below 420"
-def three_rounds(ops, jobs):
-    results = []
-    for op, job in zip(ops, jobs):
-        stream = agt.create_stream()
-        results.append(op.async_on(stream))
-        job()
-        stream.synchronize()
-    return results
-
-
 # %% id=01-challenge cause="`relu` ran 2 times"
 def three_rounds(ops, jobs):
     results = []
@@ -536,21 +525,6 @@ extern "C" __global__ void my_matvec(unsigned int m, unsigned int n,
 """)
 
 
-# %% id=01-matvec cause="element 0 is"
-my_matvec = agt.Kernel(r"""
-extern "C" __global__ void my_matvec(unsigned int m, unsigned int n,
-                                     const float* a, const float* x, float* y)
-{
-    unsigned int row = blockIdx.x * blockDim.x + threadIdx.x;
-    if (row < m) {
-        for (unsigned int j = 0; j < n; j++) {
-            y[row] = a[row * n + j] * x[j];
-        }
-    }
-}
-""")
-
-
 # %% id=01-transpose cause="element"
 my_transpose = agt.Kernel(r"""
 extern "C" __global__ void my_transpose(unsigned int m, unsigned int n, const float* a, float* out)
@@ -613,14 +587,6 @@ def forward(a, x):
     return agt.relu(m, y, agt.zeros(m).partition(128)).output().to_host()
 
 
-# %% id=01-one-wait cause="building the operation already ran something"
-def forward(a, x):
-    m, n = a.shape
-    product = agt.matvec_naive(m, n, agt.h2d(a), agt.h2d(x), agt.zeros(m).partition(128))
-    y = product.output()
-    return agt.relu(m, y, agt.zeros(m).partition(128)).output().to_host().sync()
-
-
 # %% id=01-one-wait cause="and got an operation. Call unpartition() on a Partition; use op.to_host()"
 def forward(a, x):
     m, n = a.shape
@@ -640,14 +606,6 @@ def forward(a, x):
 def forward(a, x):
     m, n = a.shape
     product = agt.matvec_naive(m, n, agt.h2d(a), agt.h2d(x), agt.zeros(m).partition(128))
-    return product.output().to_host()
-
-
-# %% id=01-one-wait cause="and 0 is right"
-def forward(a, x):
-    m, n = a.shape
-    positive = agt.relu(n, agt.h2d(x), agt.zeros(n).partition(128)).output()
-    product = agt.matvec_naive(m, n, agt.h2d(a), positive, agt.zeros(m).partition(128))
     return product.output().to_host()
 
 
@@ -682,15 +640,6 @@ def forward(a, x):
 def with_a_job(op, job):
     job()
     return op.sync()
-
-
-# %% id=01-meanwhile cause="the device did nothing during `job`"
-def with_a_job(op, job):
-    stream = agt.create_stream()
-    result = op.async_on(stream)
-    stream.synchronize()
-    job()
-    return result
 
 
 # %% id=01-meanwhile cause="before the device was done"

@@ -85,17 +85,6 @@ def fork_join(prepare, branches, combine, main, streams):
     return combine.async_on(main)
 
 
-# %% id=02-fork-join cause="When `d2h` was put on stream 1, no `wait_event` had made that stream wait for stream 2"
-def fork_join(prepare, branches, combine, main, streams):
-    prepare.async_on(main)
-    ready = main.record()
-    for branch, stream in zip(branches, streams):
-        stream.wait_event(ready)
-        branch.async_on(stream)
-    main.wait_event(stream.record())
-    return combine.async_on(main)
-
-
 # %% id=02-fork-join cause="the host waited 2 times"
 def fork_join(prepare, branches, combine, main, streams):
     prepare.async_on(main)
@@ -325,22 +314,6 @@ def fork_join(prepare, branches, combine, main, streams):
     while not main.done:
         pass
     return result
-
-
-# %% id=02-minimum-events cause="with 4 calls of `wait_event`, and 3 are enough"
-def enqueue(ops, one, two):
-    ops["a"].async_on(one)
-    a_done = one.record()
-    ops["b"].async_on(two)
-    one.wait_event(two.record())
-    one.wait_event(a_done)
-    ops["c"].async_on(one)
-    c_done = one.record()
-    two.wait_event(a_done)
-    ops["d"].async_on(two)
-    ops["e"].async_on(one)
-    two.wait_event(c_done)
-    ops["f"].async_on(two)
 
 
 # %% id=02-minimum-events cause="Python came back only when"

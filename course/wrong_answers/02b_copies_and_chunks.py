@@ -33,32 +33,6 @@ def upload_all(fill, count, buffers, stream):
     return arrays
 
 
-# %% id=02b-two-buffers cause="the device did nothing during `fill 2`"
-def upload_all(fill, count, buffers, stream):
-    arrays, copied = [], []
-    for i in range(count):
-        if i >= 2:
-            copied[i - 1].synchronize()
-        fill(buffers[i % 2], i)
-        arrays.append(agt.h2d(buffers[i % 2]).async_on(stream))
-        copied.append(stream.record())
-    stream.synchronize()
-    return arrays
-
-
-# %% id=02b-two-buffers cause="was changed while its copy may have been in flight"
-def upload_all(fill, count, buffers, stream):
-    arrays, copied = [], []
-    for i in range(count):
-        if i >= 2:
-            copied[i - 2].synchronize()
-        fill(buffers[i % 2], i)
-        copied.append(stream.record())
-        arrays.append(agt.h2d(buffers[i % 2]).async_on(stream))
-    stream.synchronize()
-    return arrays
-
-
 # %% id=02b-two-buffers cause="returned while the last copy was still on its way"
 def upload_all(fill, count, buffers, stream):
     arrays, copied = [], []
@@ -163,16 +137,6 @@ def pipeline(prepare, process, chunks, streams):
     return results
 
 
-# %% id=02b-chunked-overlap cause="have the streams wait for the table, by an event"
-def pipeline(prepare, process, chunks, streams):
-    table = prepare.sync_on(streams[0])
-    results = []
-    for i, chunk in enumerate(chunks):
-        results.append(process(chunk, table).async_on(streams[i % len(streams)]))
-    agt.synchronize()
-    return [result.numpy() for result in results]
-
-
 # %% id=02b-chunked-overlap cause="a result was read before the device was done with it"
 def pipeline(prepare, process, chunks, streams):
     table = prepare.async_on(streams[0])
@@ -182,19 +146,6 @@ def pipeline(prepare, process, chunks, streams):
     results = []
     for i, chunk in enumerate(chunks):
         results.append(process(chunk, table).async_on(streams[i % len(streams)]))
-    return [result.numpy() for result in results]
-
-
-# %% id=02b-chunked-overlap cause="a result was read before the device was done with it"
-def pipeline(prepare, process, chunks, streams):
-    table = prepare.async_on(streams[0])
-    ready = streams[0].record()
-    for stream in streams[1:]:
-        stream.wait_event(ready)
-    results = []
-    for i, chunk in enumerate(chunks):
-        results.append(process(chunk, table).async_on(streams[i % len(streams)]))
-    streams[0].synchronize()
     return [result.numpy() for result in results]
 
 
@@ -263,40 +214,6 @@ def pipeline(prepare, process, chunks, streams):
     return np.concatenate([result.numpy() for result in results])
 
 
-# %% id=02b-two-buffers cause="was changed while its copy may have been in flight"
-def upload_all(fill, count, buffers, stream):
-    arrays = []
-    for i in range(count):
-        fill(buffers[i % 2], i)
-        arrays.append(agt.h2d(buffers[i % 2]).async_on(stream))
-    return arrays
-
-
-# %% id=02b-two-buffers cause="returned while the last copy was still on its way"
-def upload_all(fill, count, buffers, stream):
-    own, arrays, copied = agt.create_stream(), [], []
-    for i in range(count):
-        if i >= 2:
-            copied[i - 2].synchronize()
-        fill(buffers[i % 2], i)
-        arrays.append(agt.h2d(buffers[i % 2]).async_on(own))
-        copied.append(own.record())
-    stream.synchronize()
-    return arrays
-
-
-# %% id=02b-chunked-overlap cause="deal the chunks out in turn"
-def pipeline(prepare, process, chunks, streams):
-    table = prepare.async_on(streams[0])
-    ready = streams[0].record()
-    results = [process(chunk, table).async_on(streams[0]) for chunk in chunks[:-1]]
-    streams[-1].wait_event(ready)
-    results.append(process(chunks[-1], table).async_on(streams[-1]))
-    for stream in streams:
-        stream.synchronize()
-    return [result.numpy() for result in results]
-
-
 # %% id=02b-chunked-overlap cause="have each stream wait for the table and for nothing else"
 def pipeline(prepare, process, chunks, streams):
     table = prepare.async_on(streams[0])
@@ -315,20 +232,6 @@ def there_and_back(process, data):
     stream = agt.create_stream()
     results = [process(part).async_on(stream) for part in np.array_split(data, 4)]
     stream.synchronize()
-    return results
-
-
-# %% id=02b-challenge cause="get below 410"
-def there_and_back(process, data):
-    return [process(part).sync() for part in np.array_split(data, 5)]
-
-
-# %% id=02b-challenge cause="get below 410"
-def there_and_back(process, data):
-    streams = [agt.create_stream() for _ in range(4)]
-    parts = np.array_split(data, 12)
-    results = [process(part).async_on(streams[i % 4]) for i, part in enumerate(parts)]
-    agt.synchronize()
     return results
 
 

@@ -100,16 +100,6 @@ def blank(shape, dtype):
     return agt.with_context(enqueue)
 
 
-# %% id=03-zeros cause="`memset` ran 0 times"
-def blank(shape, dtype):
-    def enqueue(context):
-        array = context.empty(shape, dtype)
-        context.copy_from_host(array, np.zeros(shape, dtype))
-        return agt.value(array)
-
-    return agt.with_context(enqueue)
-
-
 # %% id=03-zeros cause="with shape (3, 4) and dtype int32, the array has dtype float32"
 def blank(shape, dtype):
     def enqueue(context):
@@ -139,11 +129,6 @@ def blank(shape, dtype):
 def blank(shape, dtype):
     array = agt.zeros(shape, dtype).sync()
     return agt.with_context(lambda context: agt.value(array))
-
-
-# %% id=03-zeros cause="the course's own `zeros` did the work"
-def blank(shape, dtype):
-    return agt.with_context(lambda context: agt.zeros(shape, dtype))
 
 
 # %% id=03-d2h cause="where a DeviceOp is needed: wrap a plain value in agt.value(...)"
@@ -199,14 +184,6 @@ def download(array):
 def download(array):
     host = agt.d2h(array).sync()
     return agt.value(host)
-
-
-# %% id=03-d2h cause="the course's own `d2h` did the work"
-def download(array):
-    def enqueue(context):
-        return agt.d2h(array)
-
-    return agt.with_context(enqueue)
 
 
 # %% id=03-recipe-twice cause="with run 2 of one operation, the source of 'relu' runs at most once"
@@ -351,11 +328,6 @@ async def largest(op):
 async def largest(op):
     numbers = op.async_on(agt.create_stream())
     return numbers.max()
-
-
-# %% id=03-largest cause="a result was read before the device was done with it"
-async def largest(op):
-    return await op.map(lambda numbers: numbers.max())
 
 
 # %% id=03-largest cause="a future has no `max`: `await` it"

@@ -82,15 +82,6 @@ def async_saxpy(saxpy, a, x, y):
     return launch.output().to_host()
 
 
-# %% id=04-saxpy cause="building the operation already ran something"
-def async_saxpy(saxpy, a, x, y):
-    async def run():
-        launch = saxpy(x.size, a, agt.h2d(x), agt.h2d(y).partition(256))
-        return await launch.output().to_host()
-
-    return run()
-
-
 # %% id=04-saxpy cause="saxpy() does not know how many threads to start: partition the output"
 def async_saxpy(saxpy, a, x, y):
     launch = saxpy(x.size, a, agt.h2d(x), agt.h2d(y))
@@ -114,11 +105,6 @@ def side_by_side(a, b, join):
     return join(a, b)
 
 
-# %% id=04-zip-or-overlap cause="is made to wait for `a`"
-def side_by_side(a, b, join):
-    return a.and_then(lambda p: b.and_then(lambda q: join(p, q)))
-
-
 # %% id=04-zip-or-overlap cause="`join` ran 0 times"
 def side_by_side(a, b, join):
     return agt.overlap(a, b).map(lambda arrays: join(*arrays))
@@ -136,14 +122,6 @@ def side_by_side(a, b, join):
 # %% id=04-zip-or-overlap cause="element 0 is"
 def side_by_side(a, b, join):
     return agt.overlap(a, b).and_then(lambda arrays: join(*reversed(arrays)))
-
-
-# %% id=04-zip-or-overlap cause="building the operation already ran something"
-def side_by_side(a, b, join):
-    async def run():
-        return await join(*await asyncio.gather(a, b))
-
-    return run()
 
 
 # %% id=04-zip-or-overlap cause="`a` ran 2 times"
@@ -197,18 +175,6 @@ def diamond(source, left, right, join):
 # %% id=04-diamond cause="`h2d` ran 2 times"
 def diamond(source, left, right, join):
     return agt.overlap(left(source), right(source)).and_then(lambda both: join(*both))
-
-
-# %% id=04-diamond cause="`h2d` ran 2 times"
-def diamond(source, left, right, join):
-    s = source.share()
-    return agt.overlap(left(s), right(s)).and_then(lambda both: join(*both))
-
-
-# %% id=04-diamond cause="`h2d` ran 2 times"
-def diamond(source, left, right, join):
-    sides = agt.overlap(left(source.shared()), right(source.shared()))
-    return sides.and_then(lambda both: join(*both))
 
 
 # %% id=04-diamond cause="element 0 is"
@@ -288,7 +254,7 @@ def apply_all(matrix, xs):
         return agt.zip(launch.output().to_host())
 
 
-# %% id=04-lend cause="for vector 0, element 0 is"
+# %% id=04-lend cause="with vector 0, element 0 is"
 def apply_all(matrix, xs):
     n = xs[0].size
     products = [
@@ -322,7 +288,7 @@ def all_scaled(x, factors, scaled):
     return agt.zip(*ops)
 
 
-# %% id=04-loop cause="for factor 1, element 0 is"
+# %% id=04-loop cause="with factor 1, element 0 is"
 def all_scaled(x, factors, scaled):
     def one(factor=factors[0]):
         return agt.h2d(x).and_then(lambda array: scaled(array, factor)).to_host()
@@ -342,15 +308,6 @@ def all_scaled(x, factors, scaled):
 # %% id=04-loop cause="should return an operation, and returned list"
 def all_scaled(x, factors, scaled):
     return [agt.h2d(x).and_then(lambda array, f=f: scaled(array, f)).to_host() for f in factors]
-
-
-# %% id=04-loop cause="for factor 1, element 0 is"
-def all_scaled(x, factors, scaled):
-    op, results = agt.h2d(x), []
-    for factor in factors:
-        op = op.and_then(lambda array, factor=factor: scaled(array, factor))
-        results.append(op.to_host())
-    return agt.zip(*results)
 
 
 # %% id=04-loop cause="a tuple of results should come out, and this did: ndarray"
@@ -374,19 +331,6 @@ def residual(x, add):
         .and_then(lambda arrays: add(n, *arrays, agt.zeros(n).partition(256)).output())
         .to_host()
     )
-
-
-# %% id=04-saxpy cause="element 0 is"
-def async_saxpy(saxpy, a, x, y):
-    y *= 2
-    launch = saxpy(x.size, a, agt.h2d(x), agt.h2d(y).partition(256))
-    return launch.output().to_host()
-
-
-# %% id=04-zip-or-overlap cause="is made to wait for `a`"
-def side_by_side(a, b, join):
-    results = agt.overlap(agt.zip(a, b), agt.zeros(1_000_000))  # something overlaps, but not these
-    return results.and_then(lambda r: join(*r[0]))
 
 
 # %% id=04-zip-or-overlap cause="was called while operation 'with_context' is being submitted"
@@ -447,7 +391,7 @@ def jobs(matrix, xs):
     ]
 
 
-# %% id=04-workers cause="for vector 0, element 0 is"
+# %% id=04-workers cause="with vector 0, element 0 is"
 def jobs(matrix, xs):
     n = xs[0].size
     weights = matrix.share()
@@ -502,12 +446,6 @@ def filtered(picture, filters, join):
     source = agt.h2d(picture).shared()
     f0, f1, f2, f3 = [f(source) for f in filters]
     return join(join(f0, f1), join(f2, f3)).to_host()
-
-
-# %% id=04-challenge cause="it is right, and takes"
-def filtered(picture, filters, join):
-    arms = agt.overlap(*[f(agt.h2d(picture)) for f in filters])
-    return arms.and_then(lambda r: join(join(r[0], r[1]), join(r[2], r[3]))).to_host()
 
 
 # %% id=04-challenge cause="element 0 is"

@@ -162,47 +162,6 @@ class LeastLoaded(agt.SchedulingPolicy):
         return self.streams[i]
 
 
-# %% id=05-least-loaded cause="the score is"
-class LeastLoaded(agt.SchedulingPolicy):
-    def __init__(self, size):
-        super().__init__()
-        self.size = size
-        self.streams = []
-        self.load = [0.0] * size
-        self.us = 0.0
-
-    def expect(self, us):
-        self.us = us
-
-    def next_stream(self):
-        if not self.streams:
-            self.streams = [self.device.create_stream() for _ in range(self.size)]
-        i = self.load.index(min(self.load))
-        self.load[i] = self.us  # the last job, not the sum
-        return self.streams[i]
-
-
-# %% id=05-least-loaded cause="the score is"
-class LeastLoaded(agt.SchedulingPolicy):
-    def __init__(self, size):
-        super().__init__()
-        self.size = size
-        self.streams = []
-        self.turn = 0
-
-    def expect(self, us):
-        pass
-
-    def next_stream(self):
-        if not self.streams:
-            self.streams = [self.device.create_stream() for _ in range(self.size)]
-        for stream in self.streams:
-            if stream.done:
-                return stream
-        self.turn += 1
-        return self.streams[self.turn % self.size]
-
-
 # %% id=05-least-loaded cause="9 streams were used, and the pool has 3"
 class LeastLoaded(agt.SchedulingPolicy):
     def __init__(self, size):
@@ -326,28 +285,6 @@ class Express(agt.SchedulingPolicy):
         return self.streams[self.turn % (self.size - 1)]
 
 
-# %% id=05-express cause="the short jobs should take turns on 2 streams"
-class Express(agt.SchedulingPolicy):
-    def __init__(self, size, limit):
-        super().__init__()
-        self.size = size
-        self.limit = limit
-        self.streams = []
-        self.asked = 0
-        self.us = 0.0
-
-    def expect(self, us):
-        self.us = us
-
-    def next_stream(self):
-        if not self.streams:
-            self.streams = [self.device.create_stream() for _ in range(self.size)]
-        self.asked += 1
-        if self.us > self.limit:
-            return self.streams[-1]
-        return self.streams[min(self.asked, self.size - 1) - 1]
-
-
 # %% id=05-when-it-pays cause="for a program of many small kernels"
 def best_possible(trace):
     m = trace.metrics()
@@ -401,11 +338,6 @@ def best_possible(trace):
     kernels = [span for span in trace.device_spans if span.kind == "kernel"]
     walls.append(sum(span.duration * span.detail["fills"] for span in kernels))
     return max(walls)
-
-
-# %% id=05-when-it-pays cause="for a program of many small kernels"
-def best_possible(trace):
-    return trace.metrics().device_makespan
 
 
 # %% id=05-when-it-pays cause="a time in µs should come out"
@@ -487,28 +419,6 @@ class Express(agt.SchedulingPolicy):
         return self.streams[self.turn % (self.size - 1)]
 
 
-# %% id=05-express cause="came one after the other, two went to the same stream"
-class Express(agt.SchedulingPolicy):
-    def __init__(self, size, limit):
-        super().__init__()
-        self.size = size
-        self.limit = limit
-        self.streams = []
-        self.turn = 0
-        self.us = 0.0
-
-    def expect(self, us):
-        self.us = us
-
-    def next_stream(self):
-        if not self.streams:
-            self.streams = [self.device.create_stream() for _ in range(self.size)]
-        if self.us > self.limit:
-            return self.streams[-1]
-        self.turn += 1
-        return self.streams[(self.turn // 2) % (self.size - 1)]
-
-
 # %% id=05-when-it-pays cause="for a program of jobs, of which one has many pieces"
 def best_possible(trace):
     m = trace.metrics()
@@ -529,13 +439,6 @@ def run_jobs(jobs):
 # %% id=05-challenge cause="it is right, and takes"
 def run_jobs(jobs):
     agt.overlap(*[op for op, us in jobs]).sync()
-
-
-# %% id=05-challenge cause="it is right, and takes"
-def run_jobs(jobs):
-    stream = agt.create_stream()
-    for op, us in sorted(jobs, key=lambda job: -job[1]):
-        op.async_on(stream)
 
 
 # %% id=05-challenge cause="`job1` ran 0 times, and 1 time is right"

@@ -13,25 +13,6 @@ async def pipeline(n, prepare, process):
     return results
 
 
-# %% id=06-prepare cause="the device did nothing during `prepare 1`"
-async def pipeline(n, prepare, process):
-    batches = [prepare(i) for i in range(n)]
-    return await asyncio.gather(*[process(x) for x in batches])
-
-
-# %% id=06-prepare cause="the device did nothing during `prepare 1`"
-async def pipeline(n, prepare, process):
-    results = []
-    x = prepare(0)
-    for i in range(n):
-        future = process(x).into_future()
-        await asyncio.sleep(0)
-        if i + 1 < n:
-            x = prepare(i + 1)
-        results.append(await future)
-    return results
-
-
 # %% id=06-prepare cause="blocks the event loop"
 async def pipeline(n, prepare, process):
     return [process(prepare(i)).sync() for i in range(n)]
@@ -51,7 +32,7 @@ async def pipeline(n, prepare, process):
     return results
 
 
-# %% id=06-prepare cause="for result 0, element 0 is"
+# %% id=06-prepare cause="with result 0, element 0 is"
 async def pipeline(n, prepare, process):
     results = []
     x = prepare(0)
@@ -261,7 +242,7 @@ def start(batches, w):
     return [task for _ in batches]
 
 
-# %% id=06-spawn-safe cause="for result 0, element 0 is"
+# %% id=06-spawn-safe cause="with result 0, element 0 is"
 def start(batches, w):
     n = w.shape[0]
     w = w.share()
@@ -393,15 +374,6 @@ async def at_most(op, us):
     return None
 
 
-# %% id=06-cancel cause="is still waiting"
-async def at_most(op, us):
-    task = agt.spawn(op)
-    clock = asyncio.create_task(agt.sleep(us))
-    await asyncio.wait([task, clock], return_when=asyncio.FIRST_COMPLETED)
-    clock.cancel()
-    return task.result() if task.done() else None
-
-
 # %% id=06-cancel cause="you waited for the end of the time all the same"
 async def at_most(op, us):
     task = agt.spawn(op)
@@ -420,19 +392,6 @@ async def at_most(op, us):
     late = clock.done()
     clock.cancel()
     return None if late else task.result()
-
-
-# %% id=06-cancel cause="you waited until the device was done"
-async def at_most(op, us):
-    task = agt.spawn(op)
-    clock = asyncio.create_task(agt.sleep(us))
-    await asyncio.wait([task, clock], return_when=asyncio.FIRST_COMPLETED)
-    if not task.done():
-        agt.synchronize()
-        task.cancel()
-        return None
-    clock.cancel()
-    return task.result()
 
 
 # %% id=06-cancel cause="a NumPy array should come out"
@@ -637,26 +596,6 @@ async def run_limited(ops, limit):
     return await asyncio.gather(*[run() for _ in ops])
 
 
-# %% id=06-limited cause="with result 0, the result has shape"
-async def run_limited(ops, limit):
-    gate = asyncio.Semaphore(limit)
-
-    async def run(op):
-        async with gate:
-            return await op
-
-    return (await asyncio.gather(*[run(op) for op in ops]))[::-1]
-
-
-# %% id=06-limited cause="its place stayed empty"
-async def run_limited(ops, limit):
-    async def lane(first):
-        return [await op for op in ops[first::limit]]
-
-    lanes = await asyncio.gather(*[lane(i) for i in range(limit)])
-    return [lanes[i % limit][i // limit] for i in range(len(ops))]
-
-
 # %% id=06-prepare cause="batch 4 was prepared, and of 4 batches the last is 3"
 async def pipeline(n, prepare, process):
     results = []
@@ -669,26 +608,12 @@ async def pipeline(n, prepare, process):
     return results
 
 
-# %% id=06-responsive cause="the operation did not run at all"
-async def with_heartbeat(op, beat):
-    return None
-
-
 # %% id=06-responsive cause="and one beat every 50 µs is right, all the while"
 async def with_heartbeat(op, beat):
     task = agt.spawn(op)
     for _ in range(4):
         beat()
         await agt.sleep(50)
-    return await task
-
-
-# %% id=06-responsive cause="there was no beat at the start"
-async def with_heartbeat(op, beat):
-    task = agt.spawn(op)
-    while not task.done():
-        await agt.sleep(50)
-        beat()
     return await task
 
 
@@ -700,19 +625,6 @@ async def with_heartbeat(op, beat):
         agt.work(49, "pause")
         await asyncio.sleep(0)
     return await task
-
-
-# %% id=06-spawn-safe cause="the tasks still relied on the caller's handle"
-def start(batches, w):
-    n = w.shape[0]
-    w = agt.value(w).shared()
-
-    def score(x):
-        out = agt.zeros(n).partition(64)
-        y = agt.matvec_naive(n, n, w, agt.h2d(x), out).output()
-        return y.to_host()
-
-    return [agt.spawn(score(x)) for x in batches]
 
 
 # %% id=06-spawn-safe cause="must have shape"
@@ -767,12 +679,7 @@ async def reports(ops):
     return await asyncio.gather(*[report(op) for op in ops])
 
 
-# %% id=06-cancel cause="the operation did not run at all"
-async def at_most(op, us):
-    pass
-
-
-# %% id=06-cancel cause="with at most 900 µs for 4,000,000 elements"
+# %% id=06-cancel cause="with at most 900 µs for 4000000 elements"
 async def at_most(op, us):
     if us < 1000:
         task = agt.spawn(op)
@@ -859,23 +766,4 @@ async def with_heartbeat(op, beat):
     task = asyncio.create_task(heart())
     result = await op
     task.cancel()
-    return result
-
-
-# %% id=06-responsive cause="`op` failed, and the heart still beats: stop it in a `finally`"
-async def with_heartbeat(op, beat):
-    under_way = True
-
-    async def heart():
-        while under_way:
-            beat()
-            await agt.sleep(50)
-
-    async def run():
-        nonlocal under_way
-        result = await op
-        under_way = False
-        return result
-
-    result, _ = await asyncio.gather(run(), heart())
     return result

@@ -1,4 +1,4 @@
-"""What the tests of exercises share."""
+"""Fixtures for the tests of exercises."""
 
 from __future__ import annotations
 

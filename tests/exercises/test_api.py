@@ -171,12 +171,12 @@ def test_reset_forgets_one_or_all() -> None:
 
 
 @pytest.mark.parametrize("call", [check, hint, solution, forget])
-def test_an_unknown_name_is_told_the_known_ones(call: object) -> None:
-    args = ("01-gird", ...) if call is check else ("01-gird",)
-    with pytest.raises(
-        UsageError, match=r"no exercise '01-gird'; there are .*'01-grid', .*'01-relu'"
-    ):
-        call(*args)
+def test_an_unknown_name_is_told_those_like_it(call: object) -> None:
+    rest = [...] if call is check else []
+    with pytest.raises(UsageError, match=r"no exercise '01-gird'; did you mean '01-grid'"):
+        call("01-gird", *rest)
+    with pytest.raises(UsageError, match=r"no exercise 'a policy'; `progress\(\)` lists them"):
+        call("a policy", *rest)
 
 
 @pytest.mark.parametrize(
@@ -240,8 +240,9 @@ def test_two_notebooks_at_once_lose_nothing(folder: Path) -> None:
     """Another notebook solves an exercise while a check of this one is running."""
 
     def meanwhile(n: int, threads: int) -> int:
-        with progress_file.change() as records:
-            records.setdefault("00-waited", progress_file.Record()).solved = True
+        if (n, threads) == (1, 32):
+            with progress_file.change() as records:
+                records.setdefault("00-waited", progress_file.Record()).solved = True
         return right(n, threads)
 
     assert check(NAME, meanwhile).accepted
@@ -288,6 +289,9 @@ def test_where_nothing_can_be_written_progress_lasts_as_long_as_python(
 
     with monkeypatch.context() as readonly:
         readonly.setattr(Path, "write_text", refuse)
+        readonly.setattr(
+            Path, "unlink", refuse
+        )  # so it is where the whole file system is read-only
         with pytest.warns(UserWarning, match="your progress is kept until Python ends") as said:
             assert check(NAME, right).accepted
         assert len(said) == 1

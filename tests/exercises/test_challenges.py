@@ -98,7 +98,7 @@ def test_the_times_on_the_page_of_feeding_the_device() -> None:
 
 
 def test_the_slow_server_shows_its_last_defect_when_the_others_are_gone() -> None:
-    """What chapter 08 says of its challenge."""
+    """Chapter 08 says so of its challenge."""
     found: list[set[str]] = []
     cells = load("build_notebooks").chapter(ROOT / "course/08_profiling.py")
     (starter,) = [c for c in cells[0] if (c.id, c.only) == ("08-challenge", "starter")]

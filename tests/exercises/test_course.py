@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.exercises import Outcome, Rejected, chapters, hint, solution
+from asyncgpu_tutor.exercises import Outcome, Rejected, chapters, check, hint, solution
 from asyncgpu_tutor.exercises.answers import explanation, hints
 from asyncgpu_tutor.exercises.chapters import EXERCISES
 from asyncgpu_tutor.exercises.checks import schedule
@@ -52,14 +52,14 @@ ANSWERS = [
 
 
 def checked(chapter: str, answer: Any) -> Outcome:
-    """What the chapter's check says to an answer, in a notebook where only the setup has run."""
+    """The outcome of an answer, in a notebook where only the setup has run."""
     cells = CHAPTERS[chapter]
     names: dict[str, Any] = {}
     with agt.using("sim"):
         exec(cells["setup"][0].text, names)
         exec(answer.text, names)
-    (check,) = cells[f"{answer.id}-check"]
-    outcome = eval(compile(ast.parse(check.text, mode="eval"), chapter, "eval"), names)
+    (call,) = cells[f"{answer.id}-check"]
+    outcome = eval(compile(ast.parse(call.text, mode="eval"), chapter, "eval"), names)
     assert isinstance(outcome, Outcome)
     return outcome
 
@@ -143,5 +143,5 @@ def test_hints_come_one_by_one_and_the_solution_after_an_attempt(name: str) -> N
     for number, text in enumerate(hints(exercise), 1):
         assert str(hint(name)).startswith(f"**Hint {number} of {len(hints(exercise))}.** {text}")
     assert solved.text not in str(solution(name))
-    checked(chapter, next(cell for cell in WRONG[chapter] if cell.id == name))
+    check(name, None)  # which is an attempt
     assert solved.text in str(solution(name))

@@ -1,4 +1,4 @@
-"""Whatever earlier cells have left, a right answer is right, and a wrong one is told of their variables."""
+"""In the mess of earlier cells a right answer is right, and a wrong one is told of their variables."""
 
 from __future__ import annotations
 

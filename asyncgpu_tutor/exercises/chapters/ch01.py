@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import warnings
 from collections.abc import Callable, Sequence
@@ -12,6 +13,7 @@ from typing import Any, cast
 import numpy as np
 
 import asyncgpu_tutor as agt
+from asyncgpu_tutor.exercises.checks import schedule
 from asyncgpu_tutor.exercises.checks.building import run_of
 from asyncgpu_tutor.exercises.checks.operations import noise
 from asyncgpu_tutor.exercises.checks.results import (
@@ -22,13 +24,7 @@ from asyncgpu_tutor.exercises.checks.results import (
     in_order,
     launched,
 )
-from asyncgpu_tutor.exercises.checks.schedule import (
-    a_kernel_ran,
-    below,
-    launches,
-    overlapping,
-    waits,
-)
+from asyncgpu_tutor.exercises.checks.trials import Check, cases, must
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared
 from asyncgpu_tutor.exercises.internals import count
 from asyncgpu_tutor.exercises.sandbox import Observed, call, call_plain, observe
@@ -37,36 +33,31 @@ SEEDS = (1, 2)
 
 
 # ------------------------------------------------------------------ values
-def check_grid(mine: Any, model: Any) -> None:
-    """There are enough blocks, and none too many, for all small sizes and some large ones."""
-    sizes = [*range(1, 600), 1_000_000, 2**31 - 1]
-    for threads, n in product((1, 32, 100, 128, 256, 1024), sizes):
-        got, right = call(mine, n, threads), model(n, threads)
-        with case(f"n={n} and threads={threads}"):
-            a_number(got, "a number of blocks", whole=True)
-            if got < right:
-                raise Rejected(
-                    f"{count(got, 'block')} make {count(got * threads, 'thread')}: too few for "
-                    f"{count(n, 'element')}"
-                )
-            if got > right:
-                raise Rejected(
-                    f"{count(got, 'block')} are {got - right} too many: a whole block would have nothing "
-                    "to do"
-                )
+def _grid(mine: Any, model: Any, threads: int, n: int) -> None:
+    """There are enough blocks, and none too many."""
+    got, right = call(mine, n, threads), model(n, threads)
+    a_number(got, "a number of blocks", whole=True)
+    due = f"{count(got, 'block')} make {count(got * threads, 'thread')}: too few for {count(n, 'element')}"
+    must(got >= right, due)
+    due = (
+        f"{count(got, 'block')} are {got - right} too many: a whole block would have nothing to do"
+    )
+    must(got <= right, due)
 
 
-LENGTHS = [(256, (128,)), (1000, (256,)), (1025, (1024,)), (1, (32,))]
+GRIDS = list(product((1, 32, 100, 128, 256, 1024), [*range(1, 600), 1_000_000, 2**31 - 1]))
+LENGTHS = [((256,), (128,)), ((1000,), (256,)), ((1025,), (1024,)), ((1,), (32,))]
 SQUARES = [(16, 16), (4, 32)]
 SHAPES = [(16, 16), (20, 50), (50, 20), (1, 33), (33, 1)]
 COMMA = re.compile(r"\b\w+\[[^\[\](]*,[^\[\](]*\]")
 
 # The arguments of a launch, without the output, and the right output.
 Given = tuple[list[Any], Array]
-Make = Callable[[int, tuple[int, ...]], Given]
+Shape = tuple[int, ...]
+Make = Callable[[int, Shape], Given]
 
 
-def _launches(kernel: agt.Kernel, given: Given, block: tuple[int, ...]) -> None:
+def _launches(kernel: agt.Kernel, given: Given, block: Shape) -> None:
     """A launch gives the right output. A rejection also says so where C and NumPy differ about a comma."""
     args, right = given
     try:
@@ -80,7 +71,7 @@ def _launches(kernel: agt.Kernel, given: Given, block: tuple[int, ...]) -> None:
         raise
 
 
-def _thread_for_each(kernel: agt.Kernel, given: Given, block: tuple[int, ...]) -> None:
+def _thread_for_each(kernel: agt.Kernel, given: Given, block: Shape) -> None:
     """No thread writes more than one element of the output."""
     args, right = given
     out = np.zeros_like(right)
@@ -92,84 +83,81 @@ def _thread_for_each(kernel: agt.Kernel, given: Given, block: tuple[int, ...]) -
             for thread, element in zip(step.threads.tolist(), step.elements.tolist(), strict=True):
                 written.setdefault(thread, set()).add(element)
     thread, most = max(written.items(), key=lambda item: len(item[1]))
-    if len(most) > 1:
-        raise Rejected(
-            f"the numbers are right, but thread {thread} of the grid writes {len(most)} elements: have each "
-            "thread write the one that is its own, so that they all work at once"
-        )
+    due = f"the numbers are right, but thread {thread} of the grid writes {len(most)} elements: have each "
+    must(len(most) < 2, due + "thread write the one that is its own, so that they all work at once")
 
 
-def of_vectors(name: str, make: Make) -> Callable[[Any, Any], None]:
+def of_vectors(name: str, make: Make) -> Check:
     """A check of a kernel with a thread for each element of a vector."""
-
-    def check(mine: Any, _model: Any) -> None:
-        kernel = as_kernel(mine, name)
-        for seed, (n, block) in product(SEEDS, LENGTHS):
-            with case(f"n={n} and blocks of {block[0]}"):
-                _launches(kernel, make(seed, (n,)), block)
-        _thread_for_each(kernel, make(3, (20,)), (8,))
-
-    return check
+    return _of_kernels(name, make, LENGTHS, "n={} and blocks of {}", ((20,), (8,)))
 
 
-def of_matrices(
-    name: str, make: Make, blocks: Sequence[tuple[int, ...]], small: tuple[int, ...]
-) -> Callable[[Any, Any], None]:
+def of_matrices(name: str, make: Make, blocks: Sequence[Shape], small: Shape) -> Check:
     """A check of a kernel that gets a matrix, with a thread for each element of its output."""
+    rows = list(product(SHAPES, blocks))
+    return _of_kernels(name, make, rows, "a matrix of shape {} and blocks of {}", ((6, 5), small))
 
+
+def _of_kernels(
+    name: str,
+    make: Make,
+    rows: Sequence[tuple[Shape, Shape]],
+    words: str,
+    few: tuple[Shape, Shape],
+) -> Check:
     def check(mine: Any, _model: Any) -> None:
         kernel = as_kernel(mine, name)
-        for seed, shape, block in product(SEEDS, SHAPES, blocks):
-            words = " by ".join(map(str, block))
-            with case(f"a matrix of shape {shape} and blocks of {words}"):
+        for seed, (shape, block) in product(SEEDS, rows):
+            n = shape if len(shape) > 1 else math.prod(shape)
+            with case(words.format(n, " by ".join(map(str, block)))):
                 _launches(kernel, make(seed, shape), block)
-        _thread_for_each(kernel, make(3, (6, 5)), small)
+        _thread_for_each(kernel, make(3, few[0]), few[1])
 
     return check
 
 
-def _copy(seed: int, shape: tuple[int, ...]) -> Given:
+def _copy(seed: int, shape: Shape) -> Given:
     x = noise(seed, *shape)
     return [shape[0], x], x
 
 
-def _add(seed: int, shape: tuple[int, ...]) -> Given:
+def _add(seed: int, shape: Shape) -> Given:
     x, y = noise(seed, *shape), noise(seed + 100, *shape)
     return [shape[0], x, y], x + y
 
 
-def _scale(seed: int, shape: tuple[int, ...]) -> Given:
+def _scale(seed: int, shape: Shape) -> Given:
     x, a, b = noise(seed, *shape), np.float32(seed + 1.5), np.float32(0.25 - seed)
     return [shape[0], a, b, x], a * x + b
 
 
-def _relu(seed: int, shape: tuple[int, ...]) -> Given:
+def _relu(seed: int, shape: Shape) -> Given:
     x = noise(seed, *shape)
     return [shape[0], x], np.maximum(x, 0)
 
 
-def _reverse(seed: int, shape: tuple[int, ...]) -> Given:
+def _reverse(seed: int, shape: Shape) -> Given:
     x = noise(seed, *shape)
     return [shape[0], x], x[::-1]
 
 
-def _stride(seed: int, shape: tuple[int, ...]) -> Given:
+def _stride(seed: int, shape: Shape) -> Given:
     n, stride = shape[0], seed + 1
     x = noise(seed, (n - 1) * stride + 1)
     return [n, stride, x], x[::stride]
 
 
-def _broadcast(seed: int, shape: tuple[int, ...]) -> Given:
+def _broadcast(seed: int, shape: Shape) -> Given:
     tall, wide = noise(seed, shape[0]), noise(seed + 100, shape[1])
     return [*shape, tall, wide], tall[:, None] + wide[None, :]
 
 
-def _transpose(seed: int, shape: tuple[int, ...]) -> Given:
+def _transpose(seed: int, shape: Shape) -> Given:
     a = noise(seed, *shape)
     return [*shape, a], a.T
 
 
-def _matvec(seed: int, shape: tuple[int, ...]) -> Given:
+def _matvec(seed: int, shape: Shape) -> Given:
     a, x = noise(seed, *shape), noise(seed + 100, shape[1])
     return [*shape, a, x], a @ x
 
@@ -192,16 +180,14 @@ def check_relu(mine: Any, model: Any) -> None:
 
 
 # ------------------------------------------------------------------ schedule
-def check_one_wait(mine: Any, model: Any) -> None:
+def _one_wait(mine: Any, model: Any, seed: int, m: int, n: int) -> None:
     """Building runs nothing, so running is the one wait; the device computes, and the result is right."""
-    for seed, (m, n) in product(SEEDS, [(64, 64), (200, 30), (30, 200)]):
-        a, x = agt.pin(noise(seed, m, n)), agt.pin(noise(seed + 100, n))
-        right = np.maximum(a @ x, 0)  # before the answer gets hold of `a` and `x`
-        cure = ": describe all steps to the last, with `to_host()` at the end, and run none of them"
-        with run_of("forward", mine, model, a, x, cure=cure) as run:
-            a_kernel_ran(run.trace)
-        with case(f"a matrix of shape ({m}, {n})"):
-            equal(run.result, right)
+    a, x = agt.pin(noise(seed, m, n)), agt.pin(noise(seed + 100, n))
+    right = np.maximum(a @ x, 0)  # before the answer gets hold of `a` and `x`
+    cure = ": describe all steps to the last, with `to_host()` at the end, and run none of them"
+    with run_of("forward", mine, model, a, x, cure=cure) as run:
+        schedule.a_kernel_ran(run.trace)
+    equal(run.result, right)
 
 
 JOB = "job"
@@ -228,33 +214,26 @@ def _observed_here(answer: Callable[..., Any], *args: Any) -> Observed[Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", agt.errors.PageableCopyWarning)
         run = observe(answer, *args)
-    if device.now() - begun < max((span.end for span in run.trace.device_spans), default=0.0):
-        raise Rejected(
-            "a stream of an earlier cell was used, and that belongs to the notebook's device: this check has "
-            "one of its own, so make your streams inside of the function, with `agt.create_stream()`"
-        )
+    must(
+        device.now() - begun >= max((span.end for span in run.trace.device_spans), default=0.0),
+        "a stream of an earlier cell was used, and that belongs to the notebook's device: this check has "
+        "one of its own, so make your streams inside of the function, with `agt.create_stream()`",
+    )
     return run
 
 
-def check_meanwhile(mine: Any, model: Any) -> None:
-    """The job is done once, while the device works, and the result is complete after one wait.
-
-    The arrays are large enough for the device to be at work for longer than the host needs to submit.
-    """
-    for seed, n, us in [(1, 1_000_000, 60.0), (2, 100_000, 60.0), (3, 300_000, 500.0)]:
-        x = agt.pin(noise(seed, n))
-        right = np.maximum(x, 0)
-        expected = observe(_with_a_job, model, x, us).trace
-        run = _observed_here(_with_a_job, mine, x, us)
-        with compared(run.trace, expected):
-            launches(run.trace, "relu", 1)
-            launches(run.trace, JOB, 1)
-            overlapping(
-                run.trace, JOB, "start the operation, do the job, and only then wait for the result"
-            )
-            waits(run.trace, 1, "wait once, at the end")
-        with case(f"{n} elements"):
-            equal(run.result, right)
+def _meanwhile(mine: Any, model: Any, seed: int, n: int, us: float) -> None:
+    """The job is done once, while the device works, and the result is complete after one wait."""
+    x = agt.pin(noise(seed, n))
+    right = np.maximum(x, 0)
+    expected = observe(_with_a_job, model, x, us).trace
+    run = _observed_here(_with_a_job, mine, x, us)
+    with compared(run.trace, expected):
+        schedule.each_once(run.trace, "relu", JOB)
+        why = "start the operation, do the job, and only then wait for the result"
+        schedule.overlapping(run.trace, JOB, why)
+        schedule.waits(run.trace, 1, "wait once, at the end")
+    equal(run.result, right)
 
 
 def hostile_meanwhile(mine: Any, _model: Any) -> None:
@@ -280,13 +259,12 @@ def check_three_rounds(mine: Any, model: Any) -> float:
     expected = observe(_rounds, model, arrays).trace
     run = _observed_here(_rounds, mine, arrays)
     with compared(run.trace, expected):
-        launches(run.trace, "relu", len(ROUNDS))
-        for i in range(len(ROUNDS)):
-            launches(run.trace, f"{JOB} {i}", 1)
+        schedule.launches(run.trace, "relu", len(ROUNDS))
+        schedule.each_once(run.trace, *(f"{JOB} {i}" for i in range(len(ROUNDS))))
     read = [r.numpy() if isinstance(r, agt.types.HostArray) else r for r in run.result or ()]
     in_order("three_rounds", read, right)
     with compared(run.trace, expected):
-        return below(GOAL, run.trace)
+        return schedule.below(GOAL, run.trace)
 
 
 def hostile_three_rounds(mine: Any, _model: Any) -> None:
@@ -299,47 +277,30 @@ def hostile_three_rounds(mine: Any, _model: Any) -> None:
     observe(read)
 
 
+# Large enough for the device to be at work for longer than the host needs to submit.
+BUSY = [(1, 1_000_000, 60.0), (2, 100_000, 60.0), (3, 300_000, 500.0)]
+PRODUCTS = [(s, m, n) for s, (m, n) in product(SEEDS, [(64, 64), (200, 30), (30, 200)])]
+
 EXERCISES = (
-    Exercise("01-grid", "How many blocks?", "blocks_needed", check_grid),
+    Exercise("01-grid", "How many blocks?", "blocks_needed",
+             cases(_grid, GRIDS, "n={1} and threads={0}")),
     Exercise("01-copy", "Puzzle 1: copy", "my_copy", of_vectors("my_copy", _copy)),
     Exercise("01-add", "Puzzle 2: add", "my_add", of_vectors("my_add", _add)),
     Exercise("01-scale", "Puzzle 3: scale and shift", "my_scale", of_vectors("my_scale", _scale)),
     Exercise("01-relu", "Puzzle 4: ReLU", "my_relu", check_relu),
     Exercise("01-reverse", "Puzzle 5: reverse", "my_reverse", of_vectors("my_reverse", _reverse)),
-    Exercise(
-        "01-stride", "Puzzle 6: every so often", "my_stride", of_vectors("my_stride", _stride)
-    ),
-    Exercise(
-        "01-broadcast",
-        "Puzzle 7: broadcast",
-        "my_broadcast",
-        of_matrices("my_broadcast", _broadcast, SQUARES, (4, 2)),
-    ),
-    Exercise(
-        "01-transpose",
-        "Puzzle 8: transpose",
-        "my_transpose",
-        of_matrices("my_transpose", _transpose, SQUARES, (4, 2)),
-    ),
-    Exercise(
-        "01-matvec",
-        "Matrix times vector",
-        "my_matvec",
-        of_matrices("my_matvec", _matvec, [(32,), (48,)], (4,)),
-    ),
-    Exercise("01-one-wait", "Wait once", "forward", check_one_wait),
-    Exercise(
-        "01-meanwhile",
-        "A job for the host meanwhile",
-        "with_a_job",
-        check_meanwhile,
-        hostile_meanwhile,
-    ),
-    Exercise(
-        "01-challenge",
-        "Challenge: three rounds",
-        "three_rounds",
-        check_three_rounds,
-        hostile_three_rounds,
-    ),
-)
+    Exercise("01-stride", "Puzzle 6: every so often", "my_stride",
+             of_vectors("my_stride", _stride)),
+    Exercise("01-broadcast", "Puzzle 7: broadcast", "my_broadcast",
+             of_matrices("my_broadcast", _broadcast, SQUARES, (4, 2))),
+    Exercise("01-transpose", "Puzzle 8: transpose", "my_transpose",
+             of_matrices("my_transpose", _transpose, SQUARES, (4, 2))),
+    Exercise("01-matvec", "Matrix times vector", "my_matvec",
+             of_matrices("my_matvec", _matvec, [(32,), (48,)], (4,))),
+    Exercise("01-one-wait", "Wait once", "forward",
+             cases(_one_wait, PRODUCTS, "a matrix of shape ({1}, {2})")),
+    Exercise("01-meanwhile", "A job for the host meanwhile", "with_a_job",
+             cases(_meanwhile, BUSY, "{1} elements"), hostile_meanwhile),
+    Exercise("01-challenge", "Challenge: three rounds", "three_rounds", check_three_rounds,
+             hostile_three_rounds),
+)  # fmt: skip

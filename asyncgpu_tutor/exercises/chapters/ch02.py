@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import combinations
 from typing import Any, cast
 
 import asyncgpu_tutor as agt
+from asyncgpu_tutor.exercises.checks import schedule
 from asyncgpu_tutor.exercises.checks.operations import filled, long_step
 from asyncgpu_tutor.exercises.checks.races import observe_events
 from asyncgpu_tutor.exercises.checks.results import Array, equal
-from asyncgpu_tutor.exercises.checks.schedule import (
-    below,
-    launches,
-    on_stream,
-    ordered,
-    unordered,
-    waits,
-    went_on,
-)
-from asyncgpu_tutor.exercises.exercise import Exercise, Rejected
+from asyncgpu_tutor.exercises.checks.trials import must, runs
+from asyncgpu_tutor.exercises.exercise import Exercise
 from asyncgpu_tutor.exercises.internals import count
-from asyncgpu_tutor.exercises.sandbox import Observed, call, observe, tried
+from asyncgpu_tutor.exercises.sandbox import Observed, call, observe
 
 NO_WAIT = "an event makes the *device* wait, and Python goes on"
-LONG, SHORT = 32 * 1800, 32 * 20  # elements: what takes a kernel of `long_step` 104 us, and 2
+LONG, SHORT = 32 * 1800, 32 * 20  # elements: a kernel of `long_step` takes 104 us for them, or 2
+
+# A run, and the stream, or streams, that the answer was given.
+Two = tuple[Observed[Any], agt.types.Stream, agt.types.Stream]
+Fork = tuple[Observed[Any], agt.types.Stream, list[agt.types.Stream]]
 
 
 def _zeros(n: int, name: str) -> agt.DeviceArray:
@@ -33,17 +30,12 @@ def _zeros(n: int, name: str) -> agt.DeviceArray:
 
 def _read(handle: object, what: str) -> Array:
     """The array that `async_on` has returned a handle of; the device is done by now."""
-    if not isinstance(handle, agt.types.HostArray):
-        raise Rejected(
-            f"{what} should come back, as `async_on` gives it, and this did: {type(handle).__name__}"
-        )
-    return handle.numpy()
+    due = f"{what} should come back, as `async_on` gives it, and this did: {type(handle).__name__}"
+    must(isinstance(handle, agt.types.HostArray), due)
+    return cast(agt.types.HostArray, handle).numpy()
 
 
 # ------------------------------------------------------------------ order the race
-Two = tuple[Observed[Any], agt.types.Stream, agt.types.Stream]
-
-
 def _two(answer: Any, n: int) -> Two:
     one, two = agt.create_stream(), agt.create_stream()
     x = _zeros(n, "x")
@@ -51,24 +43,20 @@ def _two(answer: Any, n: int) -> Two:
     return observe_events(answer, write, read, one, two), one, two
 
 
-def check_order_the_race(mine: Any, model: Any) -> None:
+def _ordered(found: Two, n: int) -> None:
     """Both are where they belong, in order, by an event and not by a wait."""
-    with tried(_two, mine, model, LONG) as (run, one, two):
-        launches(run.trace, "write", 1)
-        launches(run.trace, "d2h", 1)
-        waits(run.trace, 0, NO_WAIT)
-        on_stream(run.trace, "write", one.number)
-        on_stream(run.trace, "d2h", two.number)
-        ordered(run.trace, "write", "d2h")
-        went_on(run.trace, run.returned, NO_WAIT)
+    run, one, two = found
+    schedule.each_once(run.trace, "write", "d2h")
+    schedule.waits(run.trace, 0, NO_WAIT)
+    schedule.on_stream(run.trace, "write", one.number)
+    schedule.on_stream(run.trace, "d2h", two.number)
+    schedule.ordered(run.trace, "write", "d2h")
+    schedule.went_on(run.trace, run.returned, NO_WAIT)
     call(agt.synchronize)
-    equal(_read(run.result, "the result of `second`"), filled(LONG, 7))
+    equal(_read(run.result, "the result of `second`"), filled(n, 7))
 
 
 # ------------------------------------------------------------------ fork and join
-Fork = tuple[Observed[Any], agt.types.Stream, list[agt.types.Stream]]
-
-
 def _fork(answer: Any, number: int, n: int) -> Fork:
     """Try an answer on x = 1 (prepare), y_i = (i + 2) * x (branch i), and copies of all y_i (combine)."""
     main, streams = agt.create_stream(), [agt.create_stream() for _ in range(number)]
@@ -80,39 +68,29 @@ def _fork(answer: Any, number: int, n: int) -> Fork:
     return observe_events(answer, prepare, branches, combine, main, streams), main, streams
 
 
-def _combined(result: object, number: int, n: int) -> None:
+def _joined(found: Fork, number: int, n: int) -> None:
+    """Each part is on its stream; the branches follow the fork, precede the join, and are free."""
+    run, main, streams = found
+    schedule.waits(run.trace, 0, NO_WAIT)
+    schedule.on_stream(run.trace, "prepare", main.number)
+    schedule.on_stream(run.trace, "d2h", main.number)
+    for i, stream in enumerate(streams):
+        schedule.launches(run.trace, f"branch{i}", 1)
+        schedule.on_stream(run.trace, f"branch{i}", stream.number)
+    for i, j in combinations(range(number), 2):
+        schedule.unordered(run.trace, f"branch{i}", f"branch{j}")
+    if n == LONG:
+        schedule.went_on(run.trace, run.returned, NO_WAIT)
     call(agt.synchronize)
-    parts = cast(Sequence[object], result if isinstance(result, tuple) else ())
-    if len(parts) != number:
-        raise Rejected("`fork_join` should return what `combine` returns, as `async_on` gives it")
+    result: Any = run.result
+    parts = cast(tuple[object, ...], result if isinstance(result, tuple) else ())
+    due = "`fork_join` should return what `combine` returns, as `async_on` gives it"
+    must(len(parts) == number, due)
     for i, part in enumerate(parts):
         equal(_read(part, f"result {i}"), filled(n, i + 2))
 
 
-def check_fork_join(mine: Any, model: Any) -> None:
-    """Each part is on its stream; the branches follow the fork, precede the join, and are free."""
-    for number, n in [(2, LONG), (3, SHORT)]:
-        words = f"{number} branches"
-        with tried(_fork, mine, model, number, n, words=words) as (run, main, streams):
-            waits(run.trace, 0, NO_WAIT)
-            on_stream(run.trace, "prepare", main.number)
-            on_stream(run.trace, "d2h", main.number)
-            for i, stream in enumerate(streams):
-                launches(run.trace, f"branch{i}", 1)
-                on_stream(run.trace, f"branch{i}", stream.number)
-            for i, j in combinations(range(number), 2):
-                unordered(run.trace, f"branch{i}", f"branch{j}")
-            if n == LONG:
-                went_on(run.trace, run.returned, NO_WAIT)
-        _combined(run.result, number, n)
-
-
 # ------------------------------------------------------------------ pieces that need each other
-FEWEST = 3
-NEEDS = {"a": "", "b": "", "c": "ab", "d": "ab", "e": "bc", "f": "acd"}
-FREE = [("a", "b"), ("c", "d"), ("d", "e"), ("e", "f")]
-
-
 def _pieces(answer: Any, lengths: Mapping[str, int]) -> Two:
     """Try an answer on pieces of work, each with a number of elements that says how long it takes."""
     one, two = agt.create_stream(), agt.create_stream()
@@ -121,52 +99,55 @@ def _pieces(answer: Any, lengths: Mapping[str, int]) -> Two:
     return observe(answer, ops, one, two), one, two
 
 
-def _each_once(trace: agt.Trace, needs: Mapping[str, str]) -> None:
-    for name in needs:
-        launches(trace, name, 1)
+def _each_after(trace: agt.Trace, needs: Mapping[str, str]) -> None:
+    """Each piece runs once, and after those that it needs."""
+    schedule.each_once(trace, *needs)
     for name, needed in needs.items():
         for before in needed:
-            ordered(trace, before, name)
+            schedule.ordered(trace, before, name)
 
 
+FEWEST = 3
+NEEDS = {"a": "", "b": "", "c": "ab", "d": "ab", "e": "bc", "f": "acd"}
+FREE = [("a", "b"), ("c", "d"), ("d", "e"), ("e", "f")]
 SIX = dict.fromkeys(NEEDS, LONG // 2)
 
 
-def check_fewest_events(mine: Any, model: Any) -> None:
+def _fewest(found: Two, _lengths: object) -> None:
     """All that is needed is ordered, nothing else is, and no wait is there that others make needless."""
-    with tried(_pieces, mine, model, SIX) as (run, one, two):
-        waits(run.trace, 0, NO_WAIT)
-        for name in NEEDS:
-            launches(run.trace, name, 1)
-            on_stream(run.trace, name, (one if name in "ace" else two).number)
-        _each_once(run.trace, NEEDS)
-        for pair in FREE:
-            unordered(run.trace, *pair)
-        if (used := len(run.trace.find("wait_event"))) > FEWEST:
-            raise Rejected(
-                f"everything is in order, with {count(used, 'call')} of `wait_event`, and {FEWEST} are "
-                "enough: which of them is true already because of the others?"
-            )
-        went_on(run.trace, run.returned, NO_WAIT)
+    run, one, two = found
+    schedule.waits(run.trace, 0, NO_WAIT)
+    for name in NEEDS:
+        schedule.launches(run.trace, name, 1)
+        schedule.on_stream(run.trace, name, (one if name in "ace" else two).number)
+    _each_after(run.trace, NEEDS)
+    for pair in FREE:
+        schedule.unordered(run.trace, *pair)
+    used = len(run.trace.find("wait_event"))
+    due = f"everything is in order, with {count(used, 'call')} of `wait_event`, and {FEWEST} are "
+    must(used <= FEWEST, due + "enough: which of them is true already because of the others?")
+    schedule.went_on(run.trace, run.returned, NO_WAIT)
 
 
-# ------------------------------------------------------------------ the challenge
 SEVEN = {"a": "", "b": "", "c": "a", "d": "a", "e": "b", "f": "c", "g": "def"}
 UNIT = 32 * 900  # 52 us
 LENGTHS = {name: UNIT * units for name, units in zip("abcdefg", (1, 3, 2, 2, 1, 3, 1), strict=True)}
 GOAL = 440.0
 
 
-def check_seven(mine: Any, model: Any) -> float:
-    """Whatever needs something comes after it, and all of it takes less than the time to beat."""
-    with tried(_pieces, mine, model, LENGTHS) as (run, *_):
-        _each_once(run.trace, SEVEN)
-        return below(GOAL, run.trace)
+def _seven(found: Two, _lengths: object) -> float:
+    """Each piece comes after those that it needs, and all of it takes less than the time to beat."""
+    _each_after(found[0].trace, SEVEN)
+    return schedule.below(GOAL, found[0].trace)
 
 
 EXERCISES = (
-    Exercise("02-order-the-race", "Order the race", "in_order", check_order_the_race),
-    Exercise("02-fork-join", "Fork and join", "fork_join", check_fork_join),
-    Exercise("02-minimum-events", "As few events as possible", "enqueue", check_fewest_events),
-    Exercise("02-challenge", "Challenge: seven pieces, two streams", "arrange", check_seven),
-)
+    Exercise("02-order-the-race", "Order the race", "in_order",
+             runs(_two, _ordered, [(LONG,)], "")),
+    Exercise("02-fork-join", "Fork and join", "fork_join",
+             runs(_fork, _joined, [(2, LONG), (3, SHORT)], "{} branches")),
+    Exercise("02-minimum-events", "As few events as possible", "enqueue",
+             runs(_pieces, _fewest, [(SIX,)], "")),
+    Exercise("02-challenge", "Challenge: seven pieces, two streams", "arrange",
+             runs(_pieces, _seven, [(LENGTHS,)], "")),
+)  # fmt: skip

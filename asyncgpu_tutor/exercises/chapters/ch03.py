@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Generator
+from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from typing import Any, cast
 from unittest.mock import patch
@@ -10,25 +10,17 @@ from unittest.mock import patch
 import numpy as np
 
 import asyncgpu_tutor as agt
+from asyncgpu_tutor.exercises.checks import schedule
 from asyncgpu_tutor.exercises.checks.building import built
 from asyncgpu_tutor.exercises.checks.operations import noise
-from asyncgpu_tutor.exercises.checks.results import equal, in_order, of_dtype
-from asyncgpu_tutor.exercises.checks.schedule import (
-    a_kernel_ran,
-    below,
-    launches,
-    never_blocks,
-    overlapping,
-    waits,
-)
-from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared
+from asyncgpu_tutor.exercises.checks.results import Array, equal, in_order, of_dtype
+from asyncgpu_tutor.exercises.checks.trials import cases, must, runs
+from asyncgpu_tutor.exercises.exercise import Exercise, case, compared
 from asyncgpu_tutor.exercises.internals import Download, Make, lane_of
 from asyncgpu_tutor.exercises.sandbox import Observed, call_plain, neighbour, observe
 
-JOB = "job"
-TURNS = 100
 
-
+# ------------------------------------------------------------------ leaves by hand
 @contextmanager
 def _by_hand() -> Generator[None]:
     """Reject an answer if one of the course's own leaf operations runs in the block, whatever calls it."""
@@ -45,126 +37,89 @@ def _by_hand() -> Generator[None]:
 
     with noted(Download), noted(Make):
         yield
-    if ran:
-        raise Rejected(
-            f"the course's own `{ran[0]}` did the work: build one by hand, with `agt.with_context` and the "
-            "verbs of the `context`"
-        )
+    due = f"the course's own `{ran[0] if ran else ''}` did the work: build one by hand, with "
+    must(not ran, due + "`agt.with_context` and the verbs of the `context`")
 
 
-def _on_device(result: object) -> agt.DeviceArray:
-    if not isinstance(result, agt.DeviceArray):
-        raise Rejected(
-            f"an array on the device should come out, and this did: {type(result).__name__}"
-        )
-    return result
+def _content(result: object) -> Array:
+    due = f"an array on the device should come out, and this did: {type(result).__name__}"
+    must(isinstance(result, agt.DeviceArray), due)
+    return agt.d2h(cast(agt.DeviceArray, result)).sync()
 
 
-def _content(array: agt.DeviceArray) -> Any:
-    return agt.d2h(array).sync()
+def _made_by_hand(
+    mine: Any,
+    model: Any,
+    name: str,
+    kind: str,
+    args: Callable[[], tuple[Any, ...]],
+    change: Any = None,
+) -> Any:
+    """The result of an operation that runs nothing before it is run, and then has one span of this kind.
+
+    A `change` to the host's array is made before the run.
+    """
+    expected = observe(model(*args()).sync).trace
+    op = built(name, mine, expected, *args())
+    if change is not None:
+        change += 1
+    with _by_hand():
+        run = observe(op.sync)
+    with compared(run.trace, expected):
+        schedule.launches(run.trace, kind, 1)
+    return run.result
 
 
-# ------------------------------------------------------------------ leaves by hand
-def _arrays() -> list[Any]:
-    return [
-        agt.pin(noise(1, 1000)),
-        agt.pin(np.arange(12, dtype=np.int32).reshape(3, 4)),
-        agt.pin(noise(2, 5, 7).astype(np.float64)),
-    ]
+def _host(shape: tuple[int, ...], dtype: str) -> Array:
+    return agt.pin((100 * noise(1, *shape)).astype(dtype))
 
 
-def check_upload(mine: Any, model: Any) -> None:
-    """Building runs nothing; the run copies, once, what the host array holds by then."""
-    for host in _arrays():
-        expected = observe(model(host).sync).trace
-        with case(f"an array of shape {host.shape} and dtype {host.dtype}"):
-            op = built("upload", mine, expected, host)
-            host[...] = host + 1
-            with _by_hand():
-                run = observe(op.sync)
-            with compared(run.trace, expected):
-                launches(run.trace, "h2d", 1)
-            array = _on_device(run.result)
-            of_dtype(array, host.dtype)
-        with case("a host array that changed before the operation was run"):
-            equal(_content(array), host)
+def _upload(mine: Any, model: Any, shape: tuple[int, ...], dtype: str) -> None:
+    host = _host(shape, dtype)
+    array = _made_by_hand(mine, model, "upload", "h2d", lambda: (host,), host)
+    content = _content(array)
+    of_dtype(array, host.dtype)
+    with case("a host array that changed before the operation was run"):
+        equal(content, host)
 
 
-def check_blank(mine: Any, model: Any) -> None:
-    """Building runs nothing; the run has one memset, and yields zeros of this shape and dtype."""
-    for shape, dtype in [((1000,), "float32"), ((3, 4), "int32"), ((5, 7), "float64")]:
-        expected = observe(model(shape, dtype).sync).trace
-        with case(f"shape {shape} and dtype {dtype}"):
-            op = built("blank", mine, expected, shape, dtype)
-            with _by_hand():
-                run = observe(op.sync)
-            with compared(run.trace, expected):
-                launches(run.trace, "memset", 1)
-            array = _on_device(run.result)
-            of_dtype(array, dtype)
-            equal(_content(array), np.zeros(shape, dtype))
+def _blank(mine: Any, model: Any, shape: tuple[int, ...], dtype: str) -> None:
+    array = _made_by_hand(mine, model, "blank", "memset", lambda: (shape, dtype))
+    content = _content(array)
+    of_dtype(array, dtype)
+    equal(content, np.zeros(shape, dtype))
 
 
-def check_download(mine: Any, model: Any) -> None:
-    """Building runs nothing; the run copies once, and yields a NumPy array to whoever ran it."""
-    for host in _arrays():
-        expected = observe(model(agt.h2d(host).sync()).sync).trace
-        with case(f"an array of shape {host.shape} and dtype {host.dtype}"):
-            op = built("download", mine, expected, agt.h2d(host).sync())
-            with _by_hand():
-                run = observe(op.sync)
-            with compared(run.trace, expected):
-                launches(run.trace, "d2h", 1)
-            equal(run.result, host)
-            of_dtype(run.result, host.dtype)
+def _download(mine: Any, model: Any, shape: tuple[int, ...], dtype: str) -> None:
+    host = _host(shape, dtype)
+    # Each time an array of its own, because an answer may use it up.
+    result = _made_by_hand(mine, model, "download", "d2h", lambda: (agt.h2d(host).sync(),))
+    equal(result, host)
+    of_dtype(result, host.dtype)
 
 
 # ------------------------------------------------------------------ running
-def check_twice(mine: Any, model: Any) -> None:
+def _twice(mine: Any, model: Any, seed: int, n: int) -> None:
     """Each of three runs of one operation uploads what the array holds by then, and computes anew."""
-    for seed, n in [(1, 1000), (2, 333)]:
-        x = agt.pin(noise(seed, n))
-        expected = observe(model(x).sync).trace
-        op = built("positive", mine, expected, x)
-        for number in (1, 2, 3):
-            x[:] = noise(seed + 10 * number, n)
-            with case(f"run {number} of one operation"):
-                run = observe(op.sync)
-                with compared(run.trace, expected):
-                    launches(run.trace, "h2d", 1)
-                    launches(run.trace, "relu", 1)
-                equal(run.result, np.maximum(x, 0))
+    x = agt.pin(noise(seed, n))
+    expected = observe(model(x).sync).trace
+    op = built("positive", mine, expected, x)
+    for number in (1, 2, 3):
+        x[:] = noise(seed + 10 * number, n)
+        with case(f"run {number} of one operation"):
+            run = observe(op.sync)
+            with compared(run.trace, expected):
+                schedule.each_once(run.trace, "h2d", "relu")
+            equal(run.result, np.maximum(x, 0))
 
 
-def check_which_way(mine: Any, model: Any) -> None:
-    """Both run on the given stream, the job is done while the first is at work, and the host waits once."""
-    for seed, n, us in [(1, 1_000_000, 60.0), (2, 500_000, 40.0)]:
-        host = agt.pin(noise(seed, n))
-        expected = _loaded_and_fetched(model, host, us)[1]
-        result, trace, number = _loaded_and_fetched(mine, host, us)
-        with compared(trace, expected):
-            for span in trace.device_spans:
-                if span.stream != number:
-                    raise Rejected(
-                        f"`{span.name}` ran on {lane_of(trace, span)}, which is not the stream that was "
-                        "given",
-                        span,
-                    )
-            launches(trace, "h2d", 1)
-            launches(trace, JOB, 1)
-            overlapping(trace, JOB, "start both, do the job, and only then wait")
-            waits(trace, 1, "the stream keeps `fetch` behind `load`, so wait once, at the end")
-        _complete(result, host)
+JOB, TURNS = "job", 100
+Way = tuple[Observed[Any], int, Array]
 
 
-def _complete(result: Any, host: Any) -> None:
-    with case(f"{host.size} elements"):
-        equal(result, host)
-
-
-def _loaded_and_fetched(answer: Any, host: Any, us: float) -> tuple[Any, agt.Trace, int]:
-    """Try an answer on a copy to the device and one back: its result, its trace, its stream's number."""
-    array, stream = agt.zeros(host.size).sync(), agt.create_stream()
+def _loaded_and_fetched(answer: Any, seed: int, n: int, us: float) -> Way:
+    """Try an answer on a copy to the device and one back; its stream's number and the right result, too."""
+    host, array, stream = agt.pin(noise(seed, n)), agt.zeros(n).sync(), agt.create_stream()
 
     def enqueue(context: agt.types.ExecutionContext) -> agt.DeviceOp[None]:
         context.copy_from_host(array, host)
@@ -177,61 +132,70 @@ def _loaded_and_fetched(answer: Any, host: Any, us: float) -> tuple[Any, agt.Tra
         got = call_plain(answer, load, fetch, lambda: agt.work(us, JOB), stream)
         return np.asarray(got)  # raises if the copy has not arrived
 
-    observed = observe(run)
-    return observed.result, observed.trace, stream.number
+    return observe(run), stream.number, host
+
+
+def _which_way(found: Way, *_sizes: float) -> None:
+    """Both run on the given stream, the job is done while the first is at work, and the host waits once."""
+    run, number, _ = found
+    for span in run.trace.device_spans:
+        due = f"`{span.name}` ran on {lane_of(run.trace, span)}, which is not the stream that was given"
+        must(span.stream == number, due, span)
+    schedule.each_once(run.trace, "h2d", JOB)
+    schedule.overlapping(run.trace, JOB, "start both, do the job, and only then wait")
+    why = "the stream keeps `fetch` behind `load`, so wait once, at the end"
+    schedule.waits(run.trace, 1, why)
+    _complete(found)
+
+
+def _complete(found: Way) -> None:
+    equal(found[0].result, found[2])
 
 
 def hostile_which_way(mine: Any, _model: Any) -> None:
     """The result is complete, however long the device takes."""
-    host = agt.pin(noise(3, 1000))
-    _complete(_loaded_and_fetched(mine, host, 10.0)[0], host)
+    _complete(_loaded_and_fetched(mine, 3, 1000, 10.0))
 
 
-def check_largest(mine: Any, model: Any) -> None:
-    """The largest number comes back, and other tasks have their turns meanwhile."""
-    # Large enough that the copies outlast the calls: only then does anybody wait.
-    for seed, n, middle in [(1, 100_000, 0), (2, 400_000, -10)]:
-        x = agt.pin(noise(seed, n) + np.float32(middle))
-        expected = _with_neighbour(model, x).trace
-        run = _with_neighbour(mine, x)
-        with compared(run.trace, expected):
-            launches(run.trace, "d2h", 1)
-            never_blocks(run.trace)
-        found, turns = run.result
-        if not turns:
-            raise Rejected(
-                "no other task had a turn while this one waited: a loop that asks again and again keeps "
-                "everybody waiting, too"
-            )
-        _is_largest(found, x)
+Turns = tuple[Observed[tuple[Any, int]], Array]
 
 
-def hostile_largest(mine: Any, _model: Any) -> None:
-    """The number is there, however long the device takes."""
-    x = agt.pin(noise(3, 1000) - 10)
-    _is_largest(_with_neighbour(mine, x).result[0], x)
-
-
-def _with_neighbour(answer: Any, x: Any) -> Observed[tuple[Any, int]]:
-    """Try an answer on a round trip of `x`: its result, and how many turns another task had meanwhile."""
+def _with_neighbour(answer: Any, seed: int, n: int, middle: int) -> Turns:
+    """Try an answer on a round trip of numbers, and count the turns that another task had meanwhile."""
+    x = agt.pin(noise(seed, n) + np.float32(middle))
     op = agt.h2d(x).to_host()
 
     async def main() -> Any:
         async with neighbour(TURNS) as turns:
             waiting = answer(op)
-            if not isinstance(waiting, Awaitable):
-                raise Rejected("`largest` should be a coroutine: write it with `async def`")
+            due = "`largest` should be a coroutine: write it with `async def`"
+            must(isinstance(waiting, Awaitable), due)
             before = turns()
-            found = await cast(Awaitable[Any], waiting)
-            return found, turns() - before
+            return await cast(Awaitable[Any], waiting), turns() - before
 
-    return cast(Observed[tuple[Any, int]], observe(main))
+    return cast(Observed[tuple[Any, int]], observe(main)), x
 
 
-def _is_largest(result: Any, x: Any) -> None:
-    if np.ndim(result) or result != x.max():
-        shown = type(result).__name__ if np.ndim(result) else repr(result)
-        raise Rejected(f"the largest number is {x.max():.6g}, and this came back: {shown}")
+def _polite(found: Turns, *_sizes: int) -> None:
+    """The largest number comes back, and other tasks have their turns meanwhile."""
+    run = found[0]
+    schedule.launches(run.trace, "d2h", 1)
+    schedule.never_blocks(run.trace)
+    due = "no other task had a turn while this one waited: a loop that asks again and again keeps "
+    must(run.result[1] > 0, due + "everybody waiting, too")
+    _is_largest(found)
+
+
+def _is_largest(found: Turns) -> None:
+    (result, _), right = found[0].result, found[1].max()
+    shown = type(result).__name__ if np.ndim(result) else repr(result)
+    due = f"the largest number is {right:.6g}, and this came back: {shown}"
+    must(not np.ndim(result) and result == right, due)
+
+
+def hostile_largest(mine: Any, _model: Any) -> None:
+    """The number is there, however long the device takes."""
+    _is_largest(_with_neighbour(mine, 3, 1000, -10))
 
 
 # ------------------------------------------------------------------ challenge
@@ -253,20 +217,26 @@ def check_small_arrays(mine: Any, model: Any) -> float:
             rows = list(result) if np.ndim(result) == 2 else result
             in_order("small_arrays", rows, [np.maximum(host, 0) for host in hosts], "array")
     with compared(run.trace, expected):
-        a_kernel_ran(run.trace)
-        return below(SMALL_ARRAYS_US, run.trace)
+        schedule.a_kernel_ran(run.trace)
+        return schedule.below(SMALL_ARRAYS_US, run.trace)
 
+
+ARRAYS = [((1000,), "float32"), ((3, 4), "int32"), ((5, 7), "float64")]
+OF = "shape {} and dtype {}"
+# Large enough that the copies outlast the calls: only then does anybody wait.
+LARGE = [(1, 100_000, 0), (2, 400_000, -10)]
+WAYS = [(1, 1_000_000, 60.0), (2, 500_000, 40.0)]
 
 EXERCISES = (
-    Exercise("03-h2d", "By hand: a copy to the device", "upload", check_upload),
-    Exercise("03-zeros", "By hand: an array of zeros", "blank", check_blank),
-    Exercise("03-d2h", "By hand: a copy to the host", "download", check_download),
-    Exercise("03-recipe-twice", "Good for any number of runs", "positive", check_twice),
-    Exercise(
-        "03-which-way", "Which way to run?", "load_and_fetch", check_which_way, hostile_which_way
-    ),
-    Exercise(
-        "03-largest", "Look inside, without blocking", "largest", check_largest, hostile_largest
-    ),
+    Exercise("03-h2d", "By hand: a copy to the device", "upload", cases(_upload, ARRAYS, OF)),
+    Exercise("03-zeros", "By hand: an array of zeros", "blank", cases(_blank, ARRAYS, OF)),
+    Exercise("03-d2h", "By hand: a copy to the host", "download", cases(_download, ARRAYS, OF)),
+    Exercise("03-recipe-twice", "Good for any number of runs", "positive",
+             cases(_twice, [(1, 1000), (2, 333)], "{1} elements")),
+    Exercise("03-which-way", "Which way to run?", "load_and_fetch",
+             runs(_loaded_and_fetched, _which_way, WAYS, "{1} elements"),
+             hostile_which_way),
+    Exercise("03-largest", "Look inside, without blocking", "largest",
+             runs(_with_neighbour, _polite, LARGE, "{1} elements"), hostile_largest),
     Exercise("03-challenge", "Challenge: sixteen small arrays", "small_arrays", check_small_arrays),
-)
+)  # fmt: skip

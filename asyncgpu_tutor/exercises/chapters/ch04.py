@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 import asyncgpu_tutor as agt
+from asyncgpu_tutor.exercises.checks import schedule
 from asyncgpu_tutor.exercises.checks.building import built, run_of
 from asyncgpu_tutor.exercises.checks.operations import noise
 from asyncgpu_tutor.exercises.checks.results import brief, each_equal, equal, listed
-from asyncgpu_tutor.exercises.checks.schedule import below, launches, lazy, unordered
-from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared
+from asyncgpu_tutor.exercises.checks.trials import cases, must
+from asyncgpu_tutor.exercises.exercise import Exercise, case, compared
 from asyncgpu_tutor.exercises.internals import count, lane_of
 from asyncgpu_tutor.exercises.sandbox import Observed, observe, on_fresh_device
 
@@ -66,87 +67,65 @@ def _into_new(kernel: agt.Kernel, x: Any, y: Any, n: int) -> agt.DeviceOp[agt.De
     return kernel(n, x, y, agt.zeros(n).partition(BLOCK)).output()
 
 
-def _tuple(result: object, number: int, what: str) -> tuple[Any, ...]:
+def _tuple(result: Any, number: int, what: str) -> tuple[Any, ...]:
     """The entries of a result, if it is a tuple of this length."""
-    if not isinstance(result, tuple):
-        raise Rejected(f"a tuple of {what} should come out, and this did: {type(result).__name__}")
-    entries = cast(tuple[Any, ...], result)
-    if len(entries) != number:
-        raise Rejected(f"{count(len(entries), 'result')} came out, and {number} are right")
-    return entries
+    due = f"a tuple of {what} should come out, and this did: {type(result).__name__}"
+    must(isinstance(result, tuple), due)
+    must(len(result) == number, f"{count(len(result), 'result')} came out, and {number} are right")
+    return result
 
 
 # ------------------------------------------------------------------ chains
-def check_residual(mine: Any, model: Any) -> None:
+def _residual(mine: Any, model: Any, seed: int, n: int) -> None:
     """There is one upload, and each kernel runs once."""
-    add = _pairwise("add", "x[i] + y[i]")
-    for seed, n in [(1, 1000), (2, 256)]:
-        x = _random(seed, n)
-        right = x + np.maximum(x, 0)
-        with run_of("residual", mine, model, x, add) as run:
-            for name in ("h2d", "relu", "add", "d2h"):
-                launches(run.trace, name, 1)
-        with case(f"{n} elements"):
-            equal(run.result, right)
+    x = _random(seed, n)
+    right = x + np.maximum(x, 0)
+    once = ("h2d", "relu", "add", "d2h")
+    with run_of("residual", mine, model, x, _pairwise("add", "x[i] + y[i]"), once=once) as run:
+        pass
+    equal(run.result, right)
 
 
-def check_loop(mine: Any, model: Any) -> None:
+def _loop(mine: Any, model: Any, seed: int, n: int, factors: list[float]) -> None:
     """Each result has its own factor, and is computed on the device."""
     kernel = agt.Kernel(SCALE)
 
     def scaled(array: agt.DeviceArray, factor: float) -> agt.DeviceOp[agt.DeviceArray]:
         return kernel(array.size, factor, array.partition(BLOCK)).output()
 
-    for seed, n, factors in [(1, 1000, [2.0, 3.0, 5.0]), (2, 300, [-1.0, 0.5])]:
-        x = _random(seed, n)
-        right = [factor * x for factor in factors]
-        expected = observe(model(x, factors, scaled).sync).trace
-        op = built("all_scaled", mine, expected, x, factors, scaled)
-        run = observe(op.sync)
+    x = _random(seed, n)
+    right = [factor * x for factor in factors]
+    with run_of("all_scaled", mine, model, x, factors, scaled) as run:
         results = _tuple(run.result, len(factors), "results")
-        if all(np.array_equal(result, right[-1]) for result in results):
-            raise Rejected(
-                f"all were scaled by {factors[-1]}, the last factor: your function looks `factor` up when it "
-                "is called, and by then the loop is over"
-            )
-        each_equal(results, right, f"the factors {factors}, for factor")
-        with compared(run.trace, expected):
-            launches(run.trace, "scale", len(factors))
+        due = f"all were scaled by {factors[-1]}, the last factor: your function looks `factor` up when it "
+        due += "is called, and by then the loop is over"
+        must(not all(np.array_equal(result, right[-1]) for result in results), due)
+        each_equal(results, right, "factor")
+        schedule.launches(run.trace, "scale", len(factors))
 
 
-# ------------------------------------------------------------------ SAXPY
-def check_saxpy(mine: Any, model: Any) -> None:
+def _saxpy(mine: Any, model: Any, seed: int, n: int, a: float) -> None:
     """Building runs nothing; the run has two uploads and one launch."""
-    saxpy = agt.Kernel(SAXPY)
-    for seed, n, a in [(1, 1000, 2.0), (2, 4096, -0.5)]:
-        x, y = _random(seed, n), _random(seed + 100, n)
-        right = a * x + y
-        with run_of("async_saxpy", mine, model, saxpy, a, x, y) as run:
-            for name, times in [("saxpy", 1), ("h2d", 2)]:
-                launches(run.trace, name, times)
-        with case(f"{n} elements and a={a}"):
-            equal(run.result, right)
+    x, y = _random(seed, n), _random(seed + 100, n)
+    right = a * x + y
+    with run_of("async_saxpy", mine, model, agt.Kernel(SAXPY), a, x, y, once=["saxpy"]) as run:
+        schedule.launches(run.trace, "h2d", 2)
+    equal(run.result, right)
 
 
-# ------------------------------------------------------------------ tuples
-def check_halves(mine: Any, model: Any) -> None:
-    """The source runs once, and each entry goes its own way."""
-    saxpy = agt.Kernel(SAXPY)
-    for seed, n in [(1, 1000), (2, 300)]:
-        x = _random(seed, n)
-        ways = [_scaled(saxpy, n, a) for a in (2.0, 3.0)]
-        with run_of("halves", mine, model, agt.h2d(x).and_then(agt.dup), *ways) as run:
-            launches(run.trace, "h2d", 1)
+def _halves(mine: Any, model: Any, seed: int, n: int) -> None:
+    """The source runs once, and each entry of the tuple goes its own way."""
+    x, saxpy = _random(seed, n), agt.Kernel(SAXPY)
+
+    def way(a: float) -> Callable[[agt.DeviceOp[agt.DeviceArray]], agt.DeviceOp[Any]]:
+        return lambda op: saxpy(n, a, op, agt.zeros(n).partition(BLOCK)).output().to_host()
+
+    source = agt.h2d(x).and_then(agt.dup)
+    with run_of("halves", mine, model, source, way(2.0), way(3.0), once=["h2d"]) as run:
         results = _tuple(run.result, 2, "two results")
-        for name, got, a in zip(("f(first)", "g(second)"), results, (2.0, 3.0), strict=True):
-            with case(f"{n} elements, for {name}"):
-                equal(got, a * x)
-
-
-def _scaled(
-    saxpy: agt.Kernel, n: int, a: float
-) -> Callable[[agt.DeviceOp[agt.DeviceArray]], agt.DeviceOp[Any]]:
-    return lambda op: saxpy(n, a, op, agt.zeros(n).partition(BLOCK)).output().to_host()
+    for name, got, a in zip(("f(first)", "g(second)"), results, (2.0, 3.0), strict=True):
+        with case(name):
+            equal(got, a * x)
 
 
 # ------------------------------------------------------------------ side by side
@@ -171,87 +150,73 @@ def _subtracted(n: int) -> Callable[[Any, Any], agt.DeviceOp[Any]]:
     return join
 
 
-def check_side_by_side(mine: Any, model: Any) -> None:
+def _side_by_side(mine: Any, model: Any, seed: int, n: int) -> None:
     """Neither arm is made to wait for the other, the host does not wait, and what follows waits for both."""
-    for seed, n in [(1, 1024), (2, 700)]:
-        x, y = _integers(seed, n), _integers(seed + 10, n)
-        a, b, join = _summed("a", 1, n), _summed("b", 2, n), _subtracted(n)
-        arms = a(agt.h2d(x)), b(agt.h2d(y))
-        with run_of("side_by_side", mine, model, *arms, join) as run:
-            for name in ("a", "b", "join"):
-                launches(run.trace, name, 1)
-            unordered(run.trace, "a", "b")
-        with case(f"{n} x {n} numbers"):
-            equal(run.result, x.sum(axis=1) - 2 * y.sum(axis=1))
+    x, y = _integers(seed, n), _integers(seed + 10, n)
+    a, b, join = _summed("a", 1, n), _summed("b", 2, n), _subtracted(n)
+    arms, once = (a(agt.h2d(x)), b(agt.h2d(y))), ("a", "b", "join")
+    with run_of("side_by_side", mine, model, *arms, join, once=once) as run:
+        schedule.unordered(run.trace, "a", "b")
+    equal(run.result, x.sum(axis=1) - 2 * y.sum(axis=1))
 
 
-def check_diamond(mine: Any, model: Any) -> None:
+def _diamond(mine: Any, model: Any, seed: int, n: int) -> None:
     """The source runs once; its two users are on two streams; the join gets both results."""
-    for seed, n in [(1, 1536), (2, 300)]:
-        _diamond(mine, model, _integers(seed, n))
+    x = _integers(seed, n)
+    parts = _summed("left", 3, n), _summed("right", 2, n), _subtracted(n)
+    once = ("h2d", "left", "right", "join")
+    with run_of("diamond", mine, model, agt.h2d(x), *parts, once=once) as run:
+        (left,), (right,) = run.trace.find("left"), run.trace.find("right")
+        lane = lane_of(run.trace, left)
+        due = f"`left` and `right` both ran on {lane}: give each one of its own"
+        must(left.stream != right.stream, due, left, right)
+        schedule.unordered(run.trace, "left", "right")
+    equal(run.result, x.sum(axis=1))
 
 
 def hostile_diamond(mine: Any, model: Any) -> None:
     """In whatever order the two sides come to work, the numbers are right."""
-    _diamond(mine, model, _integers(3, 100))
-
-
-def _diamond(mine: Any, model: Any, x: Any) -> None:
-    n = len(x)
-    parts = _summed("left", 3, n), _summed("right", 2, n), _subtracted(n)
-    with run_of("diamond", mine, model, agt.h2d(x), *parts) as run:
-        for name in ("h2d", "left", "right", "join"):
-            launches(run.trace, name, 1)
-        (left,), (right,) = run.trace.find("left"), run.trace.find("right")
-        if left.stream == right.stream:
-            cause = f"`left` and `right` both ran on {lane_of(run.trace, left)}: give each one of its own"
-            raise Rejected(cause, left, right)
-        unordered(run.trace, "left", "right")
-    with case(f"{n} x {n} numbers"):
-        equal(run.result, x.sum(axis=1))
+    _diamond(mine, model, 3, 100)
 
 
 # ------------------------------------------------------------------ ownership
-def check_apply_all(mine: Any, model: Any) -> None:
-    """There is one product for each vector, and the matrix is neither copied nor taken from its owner."""
-    for seed, n, number in [(1, 64, 3), (2, 48, 2)]:
-        m, xs = _random(seed, n, n), [_random(seed + i, n) for i in range(number)]
-        right = [m @ x for x in xs]
-        matrix = agt.h2d(m).sync()
-        expected = observe(model(matrix, xs).sync).trace
-        op = built("apply_all", mine, expected, matrix, xs)
-        run = observe(op.sync)
-        if matrix.moved:
-            raise Rejected(
-                f"the caller's `matrix` was moved {matrix.gone}, and the caller still needs it: lend "
-                "the operations a handle instead"
-            )
-        with compared(run.trace, expected):
-            launches(run.trace, agt.matvec_naive.name, number)
-            launches(run.trace, "d2d", 0)
-        products = _tuple(run.result, number, "products")
-        each_equal(products, right, f"{n} x {n} numbers, for vector")
-        with case("the caller's `matrix`, looked at afterwards"):
-            equal(agt.d2h(matrix.borrow()).sync(), m)
+def _products(trace: agt.Trace, number: int) -> None:
+    """There is one product for each vector, and the matrix is not copied."""
+    schedule.launches(trace, agt.matvec_naive.name, number)
+    schedule.launches(trace, "d2d", 0)
 
 
-def check_workers(mine: Any, model: Any) -> None:
+def _apply_all(mine: Any, model: Any, seed: int, n: int, number: int) -> None:
+    """The operation leaves the matrix to its owner."""
+    m, xs = _random(seed, n, n), [_random(seed + i, n) for i in range(number)]
+    right = [m @ x for x in xs]
+    matrix = agt.h2d(m).sync()
+    expected = observe(model(matrix, xs).sync).trace
+    run = observe(built("apply_all", mine, expected, matrix, xs).sync)
+    due = f"the caller's `matrix` was moved {matrix.gone}, and the caller still needs it: lend "
+    must(not matrix.moved, due + "the operations a handle instead")
+    with compared(run.trace, expected):
+        _products(run.trace, number)
+    each_equal(_tuple(run.result, number, "products"), right, "vector")
+    with case("the caller's `matrix`, looked at afterwards"):
+        equal(agt.d2h(matrix.borrow()).sync(), m)
+
+
+def _workers(mine: Any, model: Any, seed: int, n: int, number: int) -> None:
     """Each operation can be spawned, and none copies the matrix."""
-    for seed, n, number in [(1, 64, 3), (2, 48, 2)]:
-        m, xs = _random(seed, n, n), [_random(seed + i, n) for i in range(number)]
-        right = [m @ x for x in xs]
-        expected = _spawned(model(agt.h2d(m).sync(), xs))
-        building = observe(mine, agt.h2d(m).sync(), xs)
-        with compared(building.trace, expected.trace):
-            lazy(building.trace)
-        ops = listed("jobs", building.result, number)
-        if not all(isinstance(op, agt.DeviceOp) for op in ops):
-            raise Rejected(f"`jobs` should return operations, and the first is {brief(ops[0])}")
-        run = _spawned(ops)
-        with compared(run.trace, expected.trace):
-            launches(run.trace, agt.matvec_naive.name, number)
-            launches(run.trace, "d2d", 0)
-        each_equal(run.result, right, f"{n} x {n} numbers, for vector")
+    m, xs = _random(seed, n, n), [_random(seed + i, n) for i in range(number)]
+    right = [m @ x for x in xs]
+    expected = _spawned(model(agt.h2d(m).sync(), xs))
+    building = observe(mine, agt.h2d(m).sync(), xs)
+    with compared(building.trace, expected.trace):
+        schedule.lazy(building.trace)
+    ops = listed("jobs", building.result, number)
+    due = f"`jobs` should return operations, and the first is {brief(ops[0])}"
+    must(all(isinstance(op, agt.DeviceOp) for op in ops), due)
+    run = _spawned(ops)
+    with compared(run.trace, expected.trace):
+        _products(run.trace, number)
+    each_equal(run.result, right, "vector")
 
 
 def _spawned(ops: Sequence[Any]) -> Observed[Any]:
@@ -277,21 +242,31 @@ def check_filtered(mine: Any, model: Any) -> float:
         return _into_new(kernel, p, q, n)
 
     expected = on_fresh_device(lambda: observe(model(x, filters, join).sync).trace)
-    op = built("filtered", mine, expected, x, filters, join)
-    run = observe(op.sync)
+    run = observe(built("filtered", mine, expected, x, filters, join).sync)
     equal(run.result, right)
     with compared(run.trace, expected):
-        return below(FILTERED_US, run.trace)
+        return schedule.below(FILTERED_US, run.trace)
 
+
+FACTORS = [(1, 1000, [2.0, 3.0, 5.0]), (2, 300, [-1.0, 0.5])]
+SAXPYS, MATRICES = [(1, 1000, 2.0), (2, 4096, -0.5)], [(1, 64, 3), (2, 48, 2)]
+NUMBERS, SQUARE = "{1} elements", "{1} x {1} numbers"
 
 EXERCISES = (
-    Exercise("04-loop", "Mend the loop", "all_scaled", check_loop),
-    Exercise("04-baton", "Pass the baton", "residual", check_residual),
-    Exercise("04-saxpy", "Asynchronous SAXPY", "async_saxpy", check_saxpy),
-    Exercise("04-zip-or-overlap", "zip or overlap?", "side_by_side", check_side_by_side),
-    Exercise("04-unzip", "Take it apart", "halves", check_halves),
-    Exercise("04-diamond", "A diamond", "diamond", check_diamond, hostile_diamond),
-    Exercise("04-lend", "Lend it", "apply_all", check_apply_all),
-    Exercise("04-workers", "For those who stay longer", "jobs", check_workers),
+    Exercise("04-loop", "Mend the loop", "all_scaled",
+             cases(_loop, FACTORS, "the factors {2}")),
+    Exercise("04-baton", "Pass the baton", "residual",
+             cases(_residual, [(1, 1000), (2, 256)], NUMBERS)),
+    Exercise("04-saxpy", "Asynchronous SAXPY", "async_saxpy",
+             cases(_saxpy, SAXPYS, "{1} elements and a={2}")),
+    Exercise("04-zip-or-overlap", "zip or overlap?", "side_by_side",
+             cases(_side_by_side, [(1, 1024), (2, 700)], SQUARE)),
+    Exercise("04-unzip", "Take it apart", "halves",
+             cases(_halves, [(1, 1000), (2, 300)], NUMBERS)),
+    Exercise("04-diamond", "A diamond", "diamond",
+             cases(_diamond, [(1, 1536), (2, 300)], SQUARE), hostile_diamond),
+    Exercise("04-lend", "Lend it", "apply_all", cases(_apply_all, MATRICES, SQUARE)),
+    Exercise("04-workers", "For those who stay longer", "jobs",
+             cases(_workers, MATRICES, SQUARE)),
     Exercise("04-challenge", "Challenge: four filters", "filtered", check_filtered),
-)
+)  # fmt: skip

@@ -10,9 +10,10 @@ from typing import Any, cast
 import numpy as np
 
 import asyncgpu_tutor as agt
+from asyncgpu_tutor.exercises.checks import schedule
 from asyncgpu_tutor.exercises.checks.results import a_number
-from asyncgpu_tutor.exercises.checks.schedule import below, launches
-from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared
+from asyncgpu_tutor.exercises.checks.trials import cases, must
+from asyncgpu_tutor.exercises.exercise import Exercise, case, compared
 from asyncgpu_tutor.exercises.internals import count, find_spec, lane_of
 from asyncgpu_tutor.exercises.sandbox import call, observe, private_device
 
@@ -51,15 +52,15 @@ def _walks(steps: Sequence[int]) -> list[agt.DeviceOp[Any]]:
     return ops
 
 
-def _policy(answer: Callable[..., object], name: str, *args: Any) -> agt.SchedulingPolicy:
-    if isinstance(answer, agt.SchedulingPolicy):
-        raise Rejected(
-            f"the class is wanted here, and this is a policy that was made of one: hand over `{name}` "
-            "itself, and the check makes its own"
-        )
+def _policy(answer: Callable[..., Any], name: str, *args: Any) -> agt.SchedulingPolicy:
+    must(
+        not isinstance(answer, agt.SchedulingPolicy),
+        f"the class is wanted here, and this is a policy that was made of one: hand over `{name}` "
+        "itself, and the check makes its own",
+    )
     policy = call(answer, *args)
-    if not isinstance(policy, agt.SchedulingPolicy):
-        raise Rejected(f"`{name}` should be a subclass of `agt.SchedulingPolicy`")
+    due = f"`{name}` should be a subclass of `agt.SchedulingPolicy`"
+    must(isinstance(policy, agt.SchedulingPolicy), due)
     return policy
 
 
@@ -82,12 +83,9 @@ def _jobs(trace: agt.Trace) -> list[agt.types.Span]:
 
 
 def _at_most(trace: agt.Trace, size: int) -> None:
-    if len(trace.streams) > size:
-        extra = trace.streams[size]
-        raise Rejected(
-            f"{count(len(trace.streams), 'stream')} were used, and the pool has {size}",
-            *[span for span in _jobs(trace) if span.stream == extra][:1],
-        )
+    due = f"{count(len(trace.streams), 'stream')} were used, and the pool has {size}"
+    extra = [span for span in _jobs(trace) if span.stream not in trace.streams[:size]]
+    must(len(trace.streams) <= size, due, *extra[:1])
 
 
 # ------------------------------------------------------------------ round robin
@@ -104,69 +102,54 @@ def _turns(policy: agt.SchedulingPolicy, number: int) -> agt.Trace:
 
 
 @_slow_memory()
-def check_round_robin(mine: Any, model: Any) -> None:
+def _round_robin(mine: Any, model: Any, size: int) -> None:
     """The policy uses so many streams, each in its turn, and none of them is another pool's."""
-    for size in (3, 1, 4):
-        number = 2 * size + 1
-        expected = _turns(model(size), number)
-        policy = _policy(mine, "RoundRobin", size)
-        trace = _turns(policy, number)
-        with case(f"a pool of {size}"), compared(trace, expected):
-            _at_most(trace, size)
-            jobs = _jobs(trace)
-            for i, job in enumerate(jobs):
-                before = [other for other in jobs[:i] if other.stream == job.stream]
-                if i < size and before:
-                    raise Rejected(
-                        f"`{job.name}` went to the stream of `{before[0].name}`, and a stream that had "
-                        "nothing yet was there",
-                        before[0],
-                        job,
-                    )
-                if i >= size and job.stream != jobs[i - size].stream:
-                    raise Rejected(
-                        f"`{job.name}` did not go to the stream of `{jobs[i - size].name}`, whose turn "
-                        "it was",
-                        jobs[i - size],
-                        job,
-                    )
-        other = _turns(_policy(mine, "RoundRobin", size), 1)
-        if set(other.streams) & set(trace.streams):
-            raise Rejected(
-                "two pools share a stream: what belongs to one policy is made in its `__init__`, and "
-                "kept in `self`"
-            )
-    early = _policy(mine, "RoundRobin", 2)
-    with private_device(), case("a policy that was made before its device was chosen"):
-        _turns(early, 2)
+    number = 2 * size + 1
+    expected = _turns(model(size), number)
+    trace = _turns(_policy(mine, "RoundRobin", size), number)
+    with compared(trace, expected):
+        _at_most(trace, size)
+        jobs = _jobs(trace)
+        for i, job in enumerate(jobs):
+            before = [other for other in jobs[:i] if other.stream == job.stream][:1]
+            if i < size:
+                first = before[0].name if before else ""
+                due = f"`{job.name}` went to the stream of `{first}`, and a stream that had nothing yet "
+                must(not before, due + "was there", *before, job)
+            else:
+                turn = jobs[i - size]
+                due = f"`{job.name}` did not go to the stream of `{turn.name}`, whose turn it was"
+                must(job.stream == turn.stream, due, turn, job)
+    other = _turns(_policy(mine, "RoundRobin", size), 1)
+    due = "two pools share a stream: what belongs to one policy is made in its `__init__`, and kept in `self`"
+    must(not set(other.streams) & set(trace.streams), due)
+
+
+def check_round_robin(mine: Any, model: Any) -> None:
+    """The policy is right for pools of several sizes, and for a device that was chosen after it was made."""
+    cases(_round_robin, [(3,), (1,), (4,)], "a pool of {}")(mine, model)
+    with _slow_memory():
+        early = _policy(mine, "RoundRobin", 2)
+        with private_device(), case("a policy that was made before its device was chosen"):
+            _turns(early, 2)
 
 
 # ------------------------------------------------------------------ pool size
-def check_pool_size(mine: Any, model: Any) -> None:
+def _pool_size(mine: Any, model: Any, *sizes: int) -> None:
     """There are enough streams for no job to wait for one, and none that the device has no room for."""
-    rng = np.random.default_rng(0)
-    drawn = [tuple(int(n) for n in rng.integers(1, high)) for high in [(900, 90, 40)] * 60]
-    for length, pace, room in [(120, 40, 16), (100, 40, 16), (35, 40, 16), (1000, 25, 3), *drawn]:
-        got, right = call(mine, length, pace, room), model(length, pace, room)
-        with case(f"jobs of {length} µs, one every {pace} µs, and room for {room}"):
-            a_number(got, "a number of streams", whole=True)
-            if got < right:
-                raise Rejected(
-                    f"{count(got, 'stream')} will not do: a job would wait for a stream while the device has "
-                    "room"
-                )
-            if got > right:
-                raise Rejected(
-                    f"{count(got, 'stream')} are more than can be of use: {right} will do"
-                )
+    got, right = call(mine, *sizes), model(*sizes)
+    a_number(got, "a number of streams", whole=True)
+    due = f"{count(got, 'stream')} will not do: a job would wait for a stream while the device has room"
+    must(got >= right, due)
+    due = f"{count(got, 'stream')} are more than can be of use: {right} will do"
+    must(got <= right, due)
+
+
+DRAWN = np.random.default_rng(0).integers(1, (900, 90, 40), (60, 3)).tolist()
+POOLS = [(120, 40, 16), (100, 40, 16), (35, 40, 16), (1000, 25, 3), *map(tuple, DRAWN)]
 
 
 # ------------------------------------------------------------------ least loaded
-MIXES = [
-    (3, [900, 150, 150] * 3),
-    (2, [600, 600, 200, 200, 200, 200, 900, 100]),
-    (4, [300, 700, 100, 900, 200, 800, 400, 600, 150, 500, 250, 1000]),
-]
 CLOSE = 0.9
 
 
@@ -177,96 +160,61 @@ def _score(trace: agt.Trace, size: int) -> float:
 
 
 @_slow_memory()
-def check_least_loaded(mine: Any, model: Any) -> None:
-    """The score is at least nine tenths of the solution's, on each mix."""
-    for size, steps in MIXES:
-        expected = _run(model(size), steps)
-        trace = _run(_policy(mine, "LeastLoaded", size), steps)
-        with (
-            case(f"{len(steps)} jobs on {count(size, 'stream')}"),
-            compared(trace, expected),
-        ):
-            _at_most(trace, size)
-            got, right = _score(trace, size), _score(expected, size)
-            if got < CLOSE * right:
-                last = max(_jobs(trace), key=lambda span: span.end)
-                raise Rejected(
-                    f"the score is {got:.2f}, and {right:.2f} can be had: `{last.name}` ends last, on a "
-                    "stream that had more to do than others",
-                    last,
-                )
+def _least_loaded(mine: Any, model: Any, size: int, steps: Sequence[int]) -> None:
+    """The score is at least nine tenths of the solution's."""
+    expected = _run(model(size), steps)
+    trace = _run(_policy(mine, "LeastLoaded", size), steps)
+    with compared(trace, expected):
+        _at_most(trace, size)
+        got, right = _score(trace, size), _score(expected, size)
+        last = max(_jobs(trace), key=lambda span: span.end)
+        due = f"the score is {got:.2f}, and {right:.2f} can be had: `{last.name}` ends last, on a "
+        must(got >= CLOSE * right, due + "stream that had more to do than others", last)
 
 
 # ------------------------------------------------------------------ express lanes
 @_slow_memory()
-def check_express(mine: Any, model: Any) -> None:
+def _express(mine: Any, model: Any, size: int, limit: int, steps: Sequence[int]) -> None:
     """Short jobs never stand behind long ones, and take turns on all streams but one."""
-    for size, limit, steps in [
-        (3, 100, [600, 50, 50, 600, 50, 50, 50, 50, 600]),
-        (2, 100, [50, 700, 50, 50, 700]),
-        (3, 100, [50, 600, 50, 600, 50, 600, 50]),
-        (4, 300, [500, 200, 150, 300, 500, 200, 300]),
-    ]:
-        expected = _run(model(size, float(limit)), steps)
-        trace = _run(_policy(mine, "Express", size, float(limit)), steps)
-        with (
-            case(f"{len(steps)} jobs on {count(size, 'stream')} and a limit of {limit} µs"),
-            compared(trace, expected),
-        ):
-            _at_most(trace, size)
-            jobs = _jobs(trace)
-            long = [job for job, us in zip(jobs, steps, strict=True) if us > limit]
-            short = [job for job in jobs if job not in long]
-            for job in short:
-                ahead = [other for other in long if other.stream == job.stream]
-                if ahead:
-                    us = steps[jobs.index(job)]
-                    raise Rejected(
-                        f"`{job.name}` takes {us} µs, which is not more than the limit, and shares "
-                        f"{lane_of(trace, job)} with `{ahead[0].name}`, which is long",
-                        ahead[0],
-                        job,
-                    )
-            if len({job.stream for job in long}) > 1:
-                raise Rejected("the long jobs belong on one stream", *long[:2])
-            turns = size - 1
-            for i in range(len(short) - turns + 1):
-                row = short[i : i + turns]
-                if len({job.stream for job in row}) < turns:
-                    names = ", ".join(f"`{job.name}`" for job in row)
-                    raise Rejected(
-                        f"the short jobs should take turns on {count(turns, 'stream')}, and of {names}, "
-                        "which came one after the other, two went to the same stream",
-                        *row,
-                    )
+    expected = _run(model(size, float(limit)), steps)
+    trace = _run(_policy(mine, "Express", size, float(limit)), steps)
+    with compared(trace, expected):
+        _at_most(trace, size)
+        times = list(zip(_jobs(trace), steps, strict=True))
+        long = [job for job, us in times if us > limit]
+        short = [job for job, us in times if us <= limit]
+        for job, us in times:
+            for other in long if us <= limit else ():
+                due = f"`{job.name}` takes {us} µs, which is not more than the limit, and shares "
+                due += f"{lane_of(trace, job)} with `{other.name}`, which is long"
+                must(other.stream != job.stream, due, other, job)
+        must(len({job.stream for job in long}) < 2, "the long jobs belong on one stream", *long[:2])
+        turns = size - 1
+        for i in range(len(short) - turns + 1):
+            row = short[i : i + turns]
+            names = ", ".join(f"`{job.name}`" for job in row)
+            due = f"the short jobs should take turns on {count(turns, 'stream')}, and of {names}, "
+            due += "which came one after the other, two went to the same stream"
+            must(len({job.stream for job in row}) == turns, due, *row)
 
 
 # ------------------------------------------------------------------ when it pays
-def _programs() -> dict[str, tuple[str, Callable[[], list[agt.DeviceOp[Any]]]]]:
-    """By name, what limits each program, and a function that makes its operations."""
+HOST = "the host's calls are the highest wall"
+ENGINE = "the copy engine of one direction is the highest wall"
+SMS = "the SMs, which the kernels fill, are the highest wall"
+LONGEST = "the longest job is the highest wall"
+
+
+def _copies(up: int, down: int) -> list[agt.DeviceOp[Any]]:
     size = 1_000_000
-    source = agt.pinned(size)
-    source[:] = 1.0
-    small = agt.zeros(64, name="small").sync()
-    large = agt.zeros(150_000, name="large").sync()
-    data = agt.zeros(size, name="data").sync()
+    source = agt.pin(np.ones(size, np.float32))
+    uploads: list[agt.DeviceOp[Any]] = [agt.h2d(source) for _ in range(up)]
+    return uploads + [agt.d2h(agt.zeros(size).sync()) for _ in range(down)]
 
-    def relus(array: Any, block: int, number: int) -> list[agt.DeviceOp[Any]]:
-        blocks = array.borrow().partition(block)
-        return [agt.relu(array.size, blocks, blocks) for _ in range(number)]
 
-    return {
-        "many small kernels": (HOST, lambda: relus(small, 64, 10)),
-        "uploads": (ENGINE, lambda: [agt.h2d(source) for _ in range(4)]),
-        "downloads, and one upload": (
-            ENGINE,
-            lambda: [agt.h2d(source), *[agt.d2h(data.borrow()) for _ in range(3)]],
-        ),
-        "kernels that fill the device": (SMS, lambda: relus(large, 1, 4)),
-        "long and narrow jobs": (LONGEST, lambda: _walks([400] * 4)),
-        "one very long job": (LONGEST, lambda: _walks([50, 1500, 50, 50])),
-        "jobs, of which one has many pieces": (LONGEST, lambda: _pieces([300] * 5, 400)),
-    }
+def _relus(size: int, block: int, number: int) -> list[agt.DeviceOp[Any]]:
+    arrays = [agt.zeros(size).sync().partition(block) for _ in range(number)]
+    return [agt.relu(size, blocks, blocks) for blocks in arrays]
 
 
 def _pieces(steps: Sequence[int], alone: int) -> list[agt.DeviceOp[Any]]:
@@ -275,18 +223,23 @@ def _pieces(steps: Sequence[int], alone: int) -> list[agt.DeviceOp[Any]]:
     return [agt.zip(*pieces), other]
 
 
-HOST = "the host's calls are the highest wall"
-ENGINE = "the copy engine of one direction is the highest wall"
-SMS = "the SMs, which the kernels fill, are the highest wall"
-LONGEST = "the longest job is the highest wall"
+# In words, what limits each program, and a function that makes its operations.
+PROGRAMS: list[tuple[str, str, Callable[[], list[agt.DeviceOp[Any]]]]] = [
+    ("many small kernels", HOST, lambda: _relus(64, 64, 10)),
+    ("uploads", ENGINE, lambda: _copies(4, 0)),
+    ("downloads, and one upload", ENGINE, lambda: _copies(1, 3)),
+    ("kernels that fill the device", SMS, lambda: _relus(150_000, 1, 4)),
+    ("long and narrow jobs", LONGEST, lambda: _walks([400] * 4)),
+    ("one very long job", LONGEST, lambda: _walks([50, 1500, 50, 50])),
+    ("jobs, of which one has many pieces", LONGEST, lambda: _pieces([300] * 5, 400)),
+]
 
 
 @_slow_memory()
 def check_when_it_pays(mine: Any, model: Any) -> None:
     """The bound is the solution's, for programs that different things hold up."""
-    for name, (wall, make) in _programs().items():
-        ops = make()
-        stream = agt.current_device().create_stream()
+    for name, wall, make in PROGRAMS:
+        ops, stream = make(), agt.create_stream()
 
         def on_one(ops: list[agt.DeviceOp[Any]] = ops, stream: Any = stream) -> None:
             for op in ops:
@@ -296,10 +249,8 @@ def check_when_it_pays(mine: Any, model: Any) -> None:
         trace = observe(on_one).trace
         got, right = call(mine, trace), model(trace)
         a_number(got, "a time in µs")
-        if abs(got - right) > 0.01 * right:
-            raise Rejected(
-                f"for a program of {name}, {got:.0f} µs came out, and {right:.0f} µs is right: {wall} there"
-            )
+        due = f"for a program of {name}, {got:.0f} µs came out, and {right:.0f} µs is right: {wall} there"
+        must(abs(got - right) <= 0.01 * right, due)
 
 
 # ------------------------------------------------------------------ challenge
@@ -313,9 +264,8 @@ def check_run_jobs(mine: Any, model: Any) -> float:
     expected = _challenged(model)
     trace = _challenged(mine)
     with compared(trace, expected):
-        for i in range(len(CHALLENGE)):
-            launches(trace, f"job{i}", 1)
-        return below(EARLY_US, trace)
+        schedule.each_once(trace, *(f"job{i}" for i in range(len(CHALLENGE))))
+        return schedule.below(EARLY_US, trace)
 
 
 def _challenged(answer: Any) -> agt.Trace:
@@ -323,11 +273,27 @@ def _challenged(answer: Any) -> agt.Trace:
     return observe(answer, jobs).trace
 
 
+MIXES = [
+    (3, [900, 150, 150] * 3),
+    (2, [600, 600, 200, 200, 200, 200, 900, 100]),
+    (4, [300, 700, 100, 900, 200, 800, 400, 600, 150, 500, 250, 1000]),
+]
+LANES = [
+    (3, 100, [600, 50, 50, 600, 50, 50, 50, 50, 600]),
+    (2, 100, [50, 700, 50, 50, 700]),
+    (3, 100, [50, 600, 50, 600, 50, 600, 50]),
+    (4, 300, [500, 200, 150, 300, 500, 200, 300]),
+]
+
 EXERCISES = (
     Exercise("05-round-robin", "A policy: round robin", "RoundRobin", check_round_robin),
-    Exercise("05-pool-size", "How many streams?", "streams_needed", check_pool_size),
-    Exercise("05-least-loaded", "A policy: least loaded", "LeastLoaded", check_least_loaded),
-    Exercise("05-express", "A policy: express lanes", "Express", check_express),
+    Exercise("05-pool-size", "How many streams?", "streams_needed",
+             cases(_pool_size, POOLS, "jobs of {} µs, one every {} µs, and room for {}")),
+    Exercise("05-least-loaded", "A policy: least loaded", "LeastLoaded",
+             cases(_least_loaded, MIXES,
+                   "{1:job} on {0:stream}")),
+    Exercise("05-express", "A policy: express lanes", "Express",
+             cases(_express, LANES, "{2:job} on {0:stream} and a limit of {1} µs")),
     Exercise("05-when-it-pays", "How far down can it go?", "best_possible", check_when_it_pays),
     Exercise("05-challenge", "Challenge: close the shop early", "run_jobs", check_run_jobs),
-)
+)  # fmt: skip

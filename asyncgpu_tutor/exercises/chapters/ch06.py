@@ -8,31 +8,16 @@ from itertools import count as counter
 from itertools import pairwise
 from typing import Any, cast
 
-import asyncgpu_tutor as agt
-from asyncgpu_tutor.exercises.chapters import ch06_flow
-from asyncgpu_tutor.exercises.checks.operations import filled, noise, out_of_bounds, round_trip
-from asyncgpu_tutor.exercises.checks.results import (
-    Array,
-    brief,
-    each_equal,
-    equal,
-    in_order,
-    listed,
-)
-from asyncgpu_tutor.exercises.checks.schedule import (
-    launches,
-    never_blocks,
-    overlapping,
-    side_by_side,
-)
-from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared, meant_to_fail
-from asyncgpu_tutor.exercises.internals import count
-from asyncgpu_tutor.exercises.sandbox import Observed, observe, tried
+import numpy as np
 
-PERIOD, MOST_BEATS = 50.0, 2000  # us between two beats; how many of them are an endless loop
-NEVER_STOPS = (
-    "the heart went on beating after the operation was done: cancel its task, or end its loop"
-)
+import asyncgpu_tutor as agt
+from asyncgpu_tutor.exercises.checks import operations, results, schedule
+from asyncgpu_tutor.exercises.checks.operations import filled, noise, own_sizes, round_trip
+from asyncgpu_tutor.exercises.checks.results import Array, brief, equal, in_order, listed
+from asyncgpu_tutor.exercises.checks.trials import cases, must, runs
+from asyncgpu_tutor.exercises.exercise import Exercise, case, compared, meant_to_fail
+from asyncgpu_tutor.exercises.internals import count
+from asyncgpu_tutor.exercises.sandbox import Observed, observe, private_device, tried
 
 
 def _fails_at_submission(error: Exception) -> agt.DeviceOp[Any]:
@@ -50,40 +35,48 @@ def _observed(function: Any, *args: Any) -> Observed[Any]:
 
 
 def _device_end(trace: agt.Trace) -> agt.types.Span:
-    if not trace.device_spans:
-        raise Rejected(
-            "the operation did not run at all: `await` it, or `spawn` it and await the task"
-        )
+    due = "the operation did not run at all: `await` it, or `spawn` it and await the task"
+    must(bool(trace.device_spans), due)
     return max(trace.device_spans, key=lambda span: span.end)
 
 
+def _there_is(i: int, number: int) -> None:
+    due = f"batch {i} was prepared, and of {number} batches the last is {number - 1}"
+    must(i in range(number), due)
+
+
 # ------------------------------------------------------------------ waiting less
-def check_prepare(mine: Any, model: Any) -> None:
+BATCH = 1_500_000
+
+
+def _prepare(mine: Any, model: Any, number: int) -> None:
     """The host prepares while the device works, unless all is done as soon without it; nobody blocks."""
-    for number in (4, 2):
 
-        def prepare(i: int, number: int = number) -> Any:
-            if i not in range(number):
-                raise Rejected(
-                    f"batch {i} was prepared, and of {number} batches the last is {number - 1}"
-                )
-            agt.work(300, f"prepare {i}")
-            return agt.pin(filled(1_500_000, i + 1))
+    def prepare(i: int) -> Any:
+        _there_is(i, number)
+        agt.work(300, f"prepare {i}")
+        return agt.pin(filled(BATCH, i + 1))
 
-        def process(x: Any) -> agt.DeviceOp[Any]:
-            return agt.h2d(x).to_host()
+    def process(x: Any) -> agt.DeviceOp[Any]:
+        return agt.h2d(x).to_host()
 
-        expected = observe(model, number, prepare, process)
-        run = observe(mine, number, prepare, process)
-        with compared(run.trace, expected.trace):
-            never_blocks(run.trace)
-            launches(run.trace, "d2h", number)
-            if run.trace.metrics().makespan > 1.01 * expected.trace.metrics().makespan:
-                for i in range(1, number):
-                    why = "have a batch started, really started, before you prepare the next one"
-                    overlapping(run.trace, f"prepare {i}", why)
-        right = [filled(1_500_000, i + 1) for i in range(number)]
-        in_order("pipeline", run.result, right, f"{number} batches, for result")
+    expected = observe(model, number, prepare, process).trace
+    run = observe(mine, number, prepare, process)
+    with compared(run.trace, expected):
+        schedule.never_blocks(run.trace)
+        schedule.launches(run.trace, "d2h", number)
+        if run.trace.metrics().makespan > 1.01 * expected.metrics().makespan:
+            for i in range(1, number):
+                why = "have a batch started, really started, before you prepare the next one"
+                schedule.overlapping(run.trace, f"prepare {i}", why)
+    in_order("pipeline", run.result, [filled(BATCH, i + 1) for i in range(number)])
+
+
+PERIOD, MOST_BEATS = 50.0, 2000  # us between two beats; how many of them are an endless loop
+NEVER_STOPS = (
+    "the heart went on beating after the operation was done: cancel its task, or end its loop"
+)
+BY_SLEEP = "by `agt.sleep(50)` (`asyncio.sleep` counts on the clock on the wall)"
 
 
 def _beating(answer: Any, make: Callable[[], agt.DeviceOp[Any]]) -> Observed[Any]:
@@ -94,11 +87,10 @@ def _beating(answer: Any, make: Callable[[], agt.DeviceOp[Any]]) -> Observed[Any
     def beat() -> None:
         under_way.add(agt.in_flight() > before)
         if next(numbers) > MOST_BEATS:
-            if True in under_way:
-                raise Rejected(NEVER_STOPS)
-            raise Rejected(
-                f"`beat` was called {MOST_BEATS} times without an end: between two beats, let go of "
-                "the event loop with `await agt.sleep(50)`, so that others get a turn"
+            must(True not in under_way, NEVER_STOPS)
+            due = f"`beat` was called {MOST_BEATS} times without an end: between two beats, let go of "
+            must(
+                False, due + "the event loop with `await agt.sleep(50)`, so that others get a turn"
             )
         agt.work(1, "beat")
 
@@ -122,14 +114,13 @@ def _failing(answer: Any) -> Observed[Any]:
         except* agt.DeviceError:
             pass
 
-    return _beating(caught, out_of_bounds)
+    return _beating(caught, operations.out_of_bounds)
 
 
 def _stops(trace: agt.Trace, cause: str) -> None:
     (returned,) = trace.find("returned")
     late = [span for span in trace.find("beat") if span.start > returned.start]
-    if late:
-        raise Rejected(cause, returned, late[0])
+    must(not late, cause, returned, *late[:1])
 
 
 def check_responsive(mine: Any, model: Any) -> None:
@@ -140,7 +131,7 @@ def check_responsive(mine: Any, model: Any) -> None:
             return round_trip(size, 3.0).named("copy")
 
         with tried(_beating, mine, model, copy) as run:
-            never_blocks(run.trace)
+            schedule.never_blocks(run.trace)
             _stops(run.trace, NEVER_STOPS)
             _as_due(run.trace)
         equal(run.result, filled(size, 3.0))
@@ -152,76 +143,56 @@ def _as_due(trace: agt.Trace) -> None:
     """The first beat is at the start, and from then on there is one every 50 us, to the end."""
     (returned,), end = trace.find("returned"), _device_end(trace)
     beats = [span for span in trace.find("beat") if span.start < end.end]
-    others = [s for s in trace if s.kind == "work" and s.name not in ("beat", "returned")]
-    if others:
-        raise Rejected(
-            f"nobody had a turn for {others[0].duration:.0f} µs, while `{others[0].name}` kept the host "
-            "busy: `await agt.sleep(50)` lets the others go on",
-            others[0],
-        )
-    submitted = [s for s in trace if s.kind == "call" and s.start < end.start]
-    begun = max(s.end for s in submitted)
-    if not beats or beats[0].start > begun + PERIOD / 5:
-        raise Rejected(
-            "there was no beat at the start: call `beat` once as soon as the operation is under way, and "
-            "then wait",
-            *beats[:1],
-        )
+    for other in [s for s in trace if s.kind == "work" and s.name not in ("beat", "returned")]:
+        due = f"nobody had a turn for {other.duration:.0f} µs, while `{other.name}` kept the host busy: "
+        must(False, due + "`await agt.sleep(50)` lets the others go on", other)
+    begun = max(s.end for s in trace if s.kind == "call" and s.start < end.start)
+    due = "there was no beat at the start: call `beat` once as soon as the operation is under way, and "
+    must(bool(beats) and beats[0].start <= begun + PERIOD / 5, due + "then wait", *beats[:1])
     times = [*(beat.start for beat in beats), end.end]
     for i, (early, late) in enumerate(pairwise(times)):
-        if late - early > 2 * PERIOD:
-            raise Rejected(
-                f"between beat {i + 1} and what came next were {late - early:.0f} µs, and one beat every "
-                f"{PERIOD:.0f} µs is right, all the while: by `agt.sleep(50)` (`asyncio.sleep` counts on the "
-                "clock on the wall)",
-                beats[i],
-                returned,
-            )
-    if len(beats) > 2 * (end.end - beats[0].start) / PERIOD + 2:
-        raise Rejected(
-            f"`beat` was called {count(len(beats), 'time')} while the operation was under way: one every "
-            f"{PERIOD:.0f} µs is right, by `agt.sleep(50)` (`asyncio.sleep` counts on the clock on the wall)",
-            *beats[:2],
-        )
+        due = f"between beat {i + 1} and what came next were {late - early:.0f} µs, and one beat every "
+        due += f"{PERIOD:.0f} µs is right, all the while: {BY_SLEEP}"
+        must(late - early <= 2 * PERIOD, due, beats[i], returned)
+    due = f"`beat` was called {count(len(beats), 'time')} while the operation was under way: one every "
+    due += f"{PERIOD:.0f} µs is right, {BY_SLEEP}"
+    must(len(beats) <= 2 * (end.end - beats[0].start) / PERIOD + 2, due, *beats[:2])
 
 
 # ------------------------------------------------------------------ ownership
-def check_spawn_safe(mine: Any, model: Any) -> None:
+def _spawn_safe(mine: Any, model: Any, n: int, number: int) -> None:
     """All tasks use the one copy of the weights, whatever becomes of the caller's handle."""
-    for n, number in ((64, 3), (100, 2)):
-        matrix = noise(6, n, n)
-        vectors = [noise(7 + i, n) for i in range(number)]
-        expected, run = (_observed(_started, answer, matrix, vectors) for answer in (model, mine))
-        with compared(run.trace, expected.trace):
-            never_blocks(run.trace)
-            launches(run.trace, "matvec_naive", number)
-            copies = [span for span in run.trace.device_spans if span.kind == "d2d"]
-            if copies:
-                raise Rejected(
-                    f"the weights were copied {count(len(copies), 'time')}: let all tasks use the one array",
-                    *copies[:1],
-                )
-        right = [matrix @ x for x in vectors]
-        each_equal(run.result, right, f"{number} batches and a matrix of {n} x {n}, for result")
+    matrix = noise(6, n, n)
+    vectors = [noise(7 + i, n) for i in range(number)]
+    expected, run = (_observed(_started, answer, matrix, vectors) for answer in (model, mine))
+    with compared(run.trace, expected.trace):
+        schedule.never_blocks(run.trace)
+        schedule.launches(run.trace, "matvec_naive", number)
+        copies = [span for span in run.trace.device_spans if span.kind == "d2d"]
+        due = (
+            f"the weights were copied {count(len(copies), 'time')}: let all tasks use the one array"
+        )
+        must(not copies, due, *copies[:1])
+    results.each_equal(run.result, [matrix @ x for x in vectors], "result")
 
 
 async def _started(answer: Any, matrix: Array, vectors: Sequence[Array]) -> list[Any]:
     w: agt.DeviceArray = await agt.h2d(agt.pin(matrix), "w")
     tasks = listed("start", answer([agt.pin(x) for x in vectors], w), len(vectors))
     for task in tasks:
-        if not isinstance(task, asyncio.Future):
-            raise Rejected(f"`start` should return tasks, and one of them is {brief(task)}")
+        due = f"`start` should return tasks, and one of them is {brief(task)}"
+        must(isinstance(task, asyncio.Future), due)
     left = not w.moved
     if left:  # the owner may give the array away at any time, and does so here
         w.share()
     del w
     found = await asyncio.gather(*tasks, return_exceptions=True)
     for outcome in found:
-        if left and isinstance(outcome, agt.errors.UseAfterMoveError):
-            raise Rejected(
-                "when `start` had returned, its caller gave `w` away, as it may, and the tasks still relied "
-                "on the caller's handle: take `w` over before you return, by `w = w.share()`"
-            )
+        must(
+            not left or not isinstance(outcome, agt.errors.UseAfterMoveError),
+            "when `start` had returned, its caller gave `w` away, as it may, and the tasks still relied "
+            "on the caller's handle: take `w` over before you return, by `w = w.share()`",
+        )
         if isinstance(outcome, BaseException):
             raise outcome
     return found
@@ -230,50 +201,45 @@ async def _started(answer: Any, matrix: Array, vectors: Sequence[Array]) -> list
 # ------------------------------------------------------------------ errors and cancelling
 ARMS: dict[str, Callable[[], agt.DeviceOp[Any]]] = {
     "done": lambda: round_trip(1_000_000, 5.0),
-    "device": out_of_bounds,
+    "device": operations.out_of_bounds,
     "program": lambda: _fails_at_submission(KeyError("scale")),
 }
-
-
 OTHERS = (ValueError("a shape"), ZeroDivisionError("a mean of nothing"), RuntimeError("a bug"))
 
 
+def _three_arms(mine: Any, model: Any, *arms: str) -> None:
+    """Each outcome is told from the others, and costs them nothing."""
+    ops = [ARMS[arm]() for arm in arms]
+    expected = observe(model, [ARMS[arm]() for arm in arms]).trace
+    with meant_to_fail(agt.DeviceError, KeyError):
+        run = observe(mine, ops)
+    with compared(run.trace, expected):
+        if expected.metrics().overlap:
+            cure = "have all in flight, each in a task with a `try` of its own"
+            schedule.side_by_side(run.trace, cure)
+    for i, told in enumerate(listed("reports", run.result, len(arms))):
+        pair = isinstance(told, tuple) and len(cast(tuple[Any, ...], told)) == 2
+        must(pair, f'each report is a pair such as ("done", result), and one is {brief(told)}')
+        word, what = cast(tuple[Any, Any], told)
+        due = f"operation {i} is reported as {word!r}, and {arms[i]!r} is right"
+        must(word == arms[i], due)
+        if word == "done":
+            equal(what, filled(1_000_000, 5.0))
+        else:
+            due = f"a report of {word!r} should have the error, and has {brief(what)}"
+            must(isinstance(what, Exception), due)
+
+
 def check_three_arms(mine: Any, model: Any) -> None:
-    """Each outcome is told from the others, costs them nothing, and cancelling gets through."""
-    for arms in (
-        ("done", "device", "done"),
-        ("program", "done", "done"),
-        ("device", "program", "done"),
-    ):
-        ops = [ARMS[arm]() for arm in arms]
-        expected = observe(model, [ARMS[arm]() for arm in arms])
-        with meant_to_fail(agt.DeviceError, KeyError):
-            run = observe(mine, ops)
-        with compared(run.trace, expected.trace):
-            if expected.trace.metrics().overlap:
-                side_by_side(
-                    run.trace, "have all in flight, each in a task with a `try` of its own"
-                )
-        for i, told in enumerate(listed("reports", run.result, len(arms))):
-            if not isinstance(told, tuple) or len(cast(tuple[Any, ...], told)) != 2:
-                raise Rejected(
-                    f'each report is a pair such as ("done", result), and one is {brief(told)}'
-                )
-            word, what = cast(tuple[Any, Any], told)
-            if word != arms[i]:
-                raise Rejected(f"operation {i} is reported as {word!r}, and {arms[i]!r} is right")
-            if arms[i] == "done":
-                equal(what, filled(1_000_000, 5.0))
-            elif not isinstance(what, Exception):
-                raise Rejected(f"a report of {word!r} should have the error, and has {brief(what)}")
+    """Any mixture of outcomes is told apart, any exception is known, and cancelling gets through."""
+    rows = [("done", "device", "done"), ("program", "done", "done"), ("device", "program", "done")]
+    cases(_three_arms, rows, "operations that end as {}, {} and {}")(mine, model)
     with meant_to_fail(*[type(error) for error in OTHERS]):
         run = observe(mine, [_fails_at_submission(error) for error in OTHERS])
     words = [(told[0], told[1]) for told in listed("reports", run.result, len(OTHERS))]
-    if words != [("program", error) for error in OTHERS]:
-        raise Rejected(
-            f"any exception that is no `agt.DeviceError` is the program's, and of "
-            f"{', '.join(type(error).__name__ for error in OTHERS)} the reports are {brief(words)}"
-        )
+    names = ", ".join(type(error).__name__ for error in OTHERS)
+    due = f"any exception that is no `agt.DeviceError` is the program's, and of {names} the reports are "
+    must(words == [("program", error) for error in OTHERS], due + brief(words))
     observe(_cancelled_while_waiting, mine)
 
 
@@ -282,73 +248,219 @@ async def _cancelled_while_waiting(answer: Any) -> None:
     await agt.sleep(150)
     task.cancel()
     (outcome,) = await asyncio.gather(task, return_exceptions=True)
-    if not isinstance(outcome, asyncio.CancelledError):
-        raise Rejected(
-            "somebody cancelled `reports`, and it went on as if nothing had happened: `except Exception` "
-            "lets a cancellation through, and `except BaseException` does not"
-        )
+    due = "somebody cancelled `reports`, and it went on as if nothing had happened: `except Exception` "
+    due += "lets a cancellation through, and `except BaseException` does not"
+    must(isinstance(outcome, asyncio.CancelledError), due)
 
 
-def check_at_most(mine: Any, model: Any) -> None:
-    """What is done in time comes at once; else None comes on time, and no task waits any more."""
+def _at_most(mine: Any, model: Any, us: int, size: int) -> None:
+    """A result that is there in time comes at once, or else None does on time, and no task waits any more."""
 
-    async def attempt(answer: Any, size: int, us: float) -> tuple[Any, int]:
-        result = await answer(round_trip(size, 7.0), us)
+    async def attempt(answer: Any) -> tuple[Any, int]:
+        result = await answer(round_trip(size, 7.0), float(us))
         agt.work(1, "answered")
         await asyncio.sleep(0)  # what was cancelled gets the turn in which it ends
         await asyncio.sleep(0)
         return result, len(asyncio.all_tasks()) - 1
 
-    for size, us in [(100_000, 2000.0), (4_000_000, 200.0), (4_000_000, 900.0), (6_000_000, 500.0)]:
-        expected, run = _observed(attempt, model, size, us), _observed(attempt, mine, size, us)
-        (result, left), in_time = run.result, expected.result[0] is not None
-        with case(f"at most {us:.0f} µs for {size:,} elements"):
-            with compared(run.trace, expected.trace):
-                _on_time(run.trace, expected.trace, in_time)
-                never_blocks(run.trace)
-            # What follows shows in no timeline, so a rejection gets no picture.
-            if not in_time and result is not None:
-                raise Rejected(f"the time was up, so None should come out, and {brief(result)} did")
-            if left:
-                raise Rejected(
-                    f"{count(left, 'task')} of yours {'is' if left == 1 else 'are'} still waiting: "
-                    "cancel what you do not want to wait for any longer"
-                )
-            if in_time:
-                equal(result, filled(size, 7.0))
+    expected, run = _observed(attempt, model), _observed(attempt, mine)
+    (result, left), in_time = run.result, expected.result[0] is not None
+    with compared(run.trace, expected.trace):
+        _on_time(run.trace, expected.trace, in_time)
+        schedule.never_blocks(run.trace)
+    # What follows shows in no timeline, so a rejection gets no picture.
+    due = f"the time was up, so None should come out, and {brief(result)} did"
+    must(in_time or result is None, due)
+    due = f"{count(left, 'task')} of yours {'is' if left == 1 else 'are'} still waiting: "
+    must(not left, due + "cancel what you do not want to wait for any longer")
+    if in_time:
+        equal(result, filled(size, 7.0))
 
 
 def _on_time(trace: agt.Trace, expected: agt.Trace, in_time: bool) -> None:
     """The answer came neither late nor before the time was over."""
-    (answered,) = trace.find("answered")
-    end = _device_end(trace)
+    (answered,), end = trace.find("answered"), _device_end(trace)
     late = answered.start - expected.find("answered")[0].start
-    if in_time and late > 100:
-        raise Rejected(
-            "the operation was done long before, and you waited for the end of the time all the same: "
-            "wait for whichever is first",
-            end,
-            answered,
-        )
-    if not in_time and late < -100:
-        raise Rejected(
-            "you gave up before the time was over: `agt.sleep(us)` is the clock here (what asyncio has of "
-            "its own counts on the clock on the wall)",
-            answered,
-        )
-    if not in_time and answered.start > end.end:
-        raise Rejected(
-            "you waited until the device was done, although the time was up long before",
-            end,
-            answered,
-        )
+    due = (
+        "the operation was done long before, and you waited for the end of the time all the same: "
+    )
+    must(not in_time or late <= 100, due + "wait for whichever is first", end, answered)
+    due = "you gave up before the time was over: `agt.sleep(us)` is the clock here (what asyncio has of "
+    must(in_time or late >= -100, due + "its own counts on the clock on the wall)", answered)
+    due = "you waited until the device was done, although the time was up long before"
+    must(in_time or answered.start <= end.end, due, end, answered)
 
+
+# ------------------------------------------------------------------ first come, first served
+SIZES = (4_000_000, 64, 512)
+Used = tuple[agt.Trace, list[int]]
+
+
+def _coming(answer: Any) -> Used:
+    """A trace, and the order in which an answer uses the results of operations of very different lengths."""
+    used: list[int] = []
+
+    def use(result: Any) -> None:
+        due = (
+            f"`use` should get a result, and this came: {brief(result)}. Await it before you use it"
+        )
+        must(isinstance(result, np.ndarray), due)
+        size = cast(Array, result).size
+        with case(f"the result of {size:,} elements"):
+            equal(cast(object, result), filled(size, 1.0 if size == SIZES[0] else size))
+        used.append(size)
+        agt.work(2, f"use of {size}")
+
+    copy, *kernels = SIZES
+    ops = [round_trip(copy, 1.0), *(operations.computed(n, n, 1.0) for n in kernels)]
+    return observe(answer, ops, use).trace, used
+
+
+def _first_come(found: Used) -> None:
+    """Each result is used once, in the order in which they came."""
+    trace, used = found
+    due = f"`use` was called for results of {used} elements, and each of {sorted(SIZES)} once is right"
+    must(sorted(used) == sorted(SIZES), due)
+    done = schedule.results(trace, SIZES)
+    came = sorted(SIZES, key=lambda n: done[SIZES.index(n)].end)
+    due = (
+        f"the results were used in the order of sizes {used}, and they came as {came}: do not wait "
+    )
+    must(used == came, due + "for one while another is there", *trace.find(f"use of {came[0]}"))
+
+
+def _as_they_come(found: Used) -> None:
+    """The quickest is used first, while the slowest is still at work."""
+    trace, used = found
+    schedule.never_blocks(trace)
+    _first_come(found)
+    first = trace.find(f"use of {used[0]}")[0]
+    # Overlap on the device would not tell, because answers may start the slowest operation last.
+    late = [span for span in trace if span.kind == "call" and span.start > first.start]
+    due = "when the first result was used, not all operations were under way: start all of them "
+    must(not late, due + "before you wait for the first", first, *late[:1])
+    last = _device_end(trace)
+    due = "the first result was used when all were done: use it as soon as it is there"
+    must(first.start <= last.end, due, last, first)
+
+
+def hostile_as_they_come(mine: Any, _model: Any) -> None:
+    """First come, first served, whichever comes first."""
+    _first_come(_coming(mine))
+
+
+# ------------------------------------------------------------------ no more than so many
+# The matrix of the one operation that takes longer than others: a thread goes along a whole row.
+SLOW, ROW = 96, 8192
+
+
+def _limited(answer: Any, limit: int, *sizes: int) -> Observed[Any]:
+    def op(i: int, n: int) -> agt.DeviceOp[Any]:
+        return operations.computed(n, ROW, 1) if n == SLOW else round_trip(n, i + 1)
+
+    return observe(answer, [op(i, n) for i, n in enumerate(sizes)], limit)
+
+
+def _limited_right(run: Observed[Any], _limit: int, *sizes: int) -> None:
+    right = [filled(n, ROW if n == SLOW else i + 1) for i, n in enumerate(sizes)]
+    in_order("run_limited", run.result, right)
+
+
+def _refilled(run: Observed[Any], limit: int, *sizes: int) -> None:
+    """`limit` are in flight and no more, the next starts as soon as one is done, and results are in order."""
+    trace = run.trace
+    schedule.never_blocks(trace)
+    schedule.launches(trace, "d2h", len(sizes))
+    most, right = schedule.in_flight(trace, sizes), min(len(sizes), limit)
+    must(most <= right, f"{most} were in flight at a time, and no more than {right} may be")
+    due = f"no more than {most} were in flight at a time, where {right} could have been"
+    must(most == right, due)
+    times = zip(*schedule.stretches(trace, sizes), strict=True)
+    begun, done = (sorted(each) for each in times)
+    for i in range(limit, len(sizes)):
+        late = [s for s in schedule.results(trace, sizes) if s.end == done[i - limit]][:1]
+        due = "one was done, and its place stayed empty: start the next as soon as *one* is done, "
+        must(limit == 1 or begun[i] < done[i - limit + 1], due + "and not when several are", *late)
+    _limited_right(run, limit, *sizes)
+
+
+LIMITS = [
+    (2, *own_sizes(5, 2_000_000)),
+    (3, *own_sizes(6, 1_000_000)),
+    (8, *own_sizes(3, 500_000)),
+    (2, SLOW, *own_sizes(3, 64)),
+]
+
+
+def hostile_limited(mine: Any, _model: Any) -> None:
+    """The results are in order, whichever is done first."""
+    row = (2, *own_sizes(5, 64))
+    _limited_right(_limited(mine, *row), *row)
+
+
+# ------------------------------------------------------------------ the challenge
+FED, MOST, PAR = 6, 2, 1500.0
+QUICK, LARGE = 1_000_000, 4_000_000  # elements: the device needs less time than the host, and more
+
+
+def _fed(answer: Any, size: int) -> Observed[Any]:
+    """Run an answer on batches which take the host some time before and after the device has them."""
+    sizes = own_sizes(FED, size)
+    used: list[int] = []
+
+    def prepare(i: int) -> Any:
+        _there_is(i, FED)
+        agt.work(100, f"prepare {i}")
+        return agt.pin(filled(sizes[i], i + 1))
+
+    def process(x: Any) -> agt.DeviceOp[Any]:
+        return agt.h2d(x).to_host()
+
+    def use(result: Any) -> None:
+        i = cast(Array, result).size - sizes[0] if isinstance(result, np.ndarray) else -1
+        with case(f"batch {i}" if i in range(FED) else "what `use` got"):
+            equal(cast(object, result), filled(sizes[i], i + 1))
+        used.append(i)
+        agt.work(60, f"use {i}")
+
+    run = observe(answer, FED, prepare, process, use)
+    due = f"`use` was called for batches {used}, and each of the {FED} once is right"
+    must(sorted(used) == list(range(FED)), due)
+    return run
+
+
+def check_feed(mine: Any, model: Any) -> float:
+    """All batches are used, never more than two are in flight, and host and device work together."""
+    # Where the device is quick, a program without any limit has few in flight as well.
+    words = f"batches of {LARGE:,} elements, for which the device needs longer"
+    # On a device of its own, because memory that is there already would shorten the run that is timed.
+    with private_device(), tried(_fed, mine, model, LARGE, words=words) as run:
+        schedule.never_blocks(run.trace)
+        sizes = own_sizes(FED, LARGE)
+        most = schedule.in_flight(run.trace, sizes)
+        due = f"{most} batches were in flight at a time, and there is memory for {MOST}: wait for one "
+        copies = schedule.results(run.trace, sizes)[: MOST + 1]
+        must(most <= MOST, due + "before you start the next but one", *copies)
+    with tried(_fed, mine, model, QUICK) as run:
+        hint = "When does the host wait for the device, and when the device for the host?"
+        return schedule.below(PAR, run.trace, hint)
+
+
+TIMES = [(2000, 100_000), (200, 4_000_000), (900, 4_000_000), (500, 6_000_000)]
+WEIGHTS = "{1} batches and a matrix of {0} x {0}"
 
 EXERCISES = (
-    Exercise("06-prepare", "Prepare the next batch meanwhile", "pipeline", check_prepare),
+    Exercise("06-prepare", "Prepare the next batch meanwhile", "pipeline",
+             cases(_prepare, [(4,), (2,)], "{} batches")),
     Exercise("06-responsive", "Keep the heart beating", "with_heartbeat", check_responsive),
-    Exercise("06-spawn-safe", "Weights that outlive their function", "start", check_spawn_safe),
+    Exercise("06-spawn-safe", "Weights that outlive their function", "start",
+             cases(_spawn_safe, [(64, 3), (100, 2)], WEIGHTS)),
     Exercise("06-three-arms", "Three endings, told apart", "reports", check_three_arms),
-    Exercise("06-cancel", "Wait, but not for ever", "at_most", check_at_most),
-    *ch06_flow.EXERCISES,
-)
+    Exercise("06-cancel", "Wait, but not for ever", "at_most",
+             cases(_at_most, TIMES, "at most {} µs for {} elements")),
+    Exercise("06-as-completed", "First come, first served", "as_they_come",
+             runs(_coming, _as_they_come, [()], ""), hostile_as_they_come),
+    Exercise("06-limited", "No more than so many", "run_limited",
+             runs(_limited, _refilled, LIMITS, "a limit of {}"), hostile_limited),
+    Exercise("06-feed", "The challenge: feed the device", "feed", check_feed),
+)  # fmt: skip

@@ -46,9 +46,7 @@ def _stage(
         arrays[1] = arrays[1].share()
 
     def checked(array: object) -> object:
-        due = (
-            f"`{name}` yields {brief(array)}, not what its kernel wrote: `.output()` picks that one"
-        )
+        due = f"`{name}` yields {brief(array)}, not its kernel's output: `.output()` picks that one"
         must(isinstance(array, agt.DeviceArray), due)
         return agt.d2h(cast(agt.DeviceArray, array))
 
@@ -160,16 +158,10 @@ def _capture(mine: Any, model: Any, number: int) -> None:
             run = _launch(graph, stream)
             results.in_order("graph.launch()", run.result, right)
             with compared(run.trace, expected):
-                _side_by_side(schedule.results(run.trace, [host.size for host in hosts]))
-
-
-def _side_by_side(ends: Sequence[agt.types.Span]) -> None:
-    """No operation of a graph comes after another."""
-    due = (
-        "the graph has them one behind the other: `zip` is order, and `overlap` gives each a branch"
-    )
-    for pair in combinations(ends, 2):
-        must(pair[0].stream != pair[1].stream, due, *pair)
+                ends = schedule.results(run.trace, [host.size for host in hosts])
+                due = "the graph has them one behind the other: `zip` is order, `overlap` has branches"
+                for pair in combinations(ends, 2):
+                    must(pair[0].stream != pair[1].stream, due, *pair)
 
 
 # ------------------------------------------------------------------ the kernels
@@ -190,20 +182,15 @@ def check_softmax(mine: Any, _model: Any) -> None:
             for i in np.flatnonzero(~np.isclose(got, right, rtol=1e-3, atol=1e-30))[:1]:
                 raise Rejected(f"element {i} is {got[i]:.4g}, and {right[i]:.4g} is right")
     n = 256
-    with agt.microscope() as report:
-        launched(kernel, [n, noise(1, n)], (n,), (WARP,))
-    asked = report[kernel.name].counts.global_store_requests
-    must(
-        asked <= n // WARP,
-        f"a warp of {WARP} threads can write {WARP} neighbours at a time, and for {n} outputs it asked "
-        f"{asked} times: let each thread write one output, its own",
-    )
+    asked = _counts(kernel, [n, noise(1, n)], (n,), (WARP,)).global_store_requests
+    due = f"{n} outputs took {asked} stores of a warp of {WARP} threads, and {n // WARP} are enough"
+    must(asked <= n // WARP, f"{due}: let each thread write one output, its own")
 
 
-def _requests(kernel: agt.Kernel, args: Sequence[Any], shape: tuple[int, int]) -> int:
+def _counts(kernel: agt.Kernel, *launch: Any) -> Any:
     with agt.microscope() as report:
-        launched(kernel, args, shape, (TILE, TILE))
-    return report[kernel.name].counts.global_load_requests
+        launched(kernel, *launch)
+    return report[kernel.name].counts
 
 
 def check_tiled(mine: Any, _model: Any) -> None:
@@ -215,16 +202,14 @@ def check_tiled(mine: Any, _model: Any) -> None:
         with case(f"m={m}, n={n}, k={k}"):
             equal(launched(kernel, [m, n, k, a, b], (m, n), (TILE, TILE)), a @ b)
 
-    n = 64
+    n, block = 64, (TILE, TILE)
     ones = np.ones((n, n), np.float32)
-    asked = _requests(kernel, [n, n, n, ones, ones], (n, n))
-    naive = _requests(agt.sgemm_naive, [n, n, n, 1.0, ones, ones, 0.0], (n, n))
-    must(
-        asked <= naive / TILE * 1.1,
-        f"at {n} x {n} the warps ask global memory {asked:,} times, where the naive kernel does {naive:,} "
-        f"times and a {TILE}th of that is enough: every element of both tiles should be loaded once, by one "
-        "thread, and then be read from shared memory",
-    )
+    asked = _counts(kernel, [n, n, n, ones, ones], (n, n), block).global_load_requests
+    args = [n, n, n, 1.0, ones, ones, 0.0]
+    naive = _counts(agt.sgemm_naive, args, (n, n), block).global_load_requests
+    due = f"at {n} x {n} the warps ask global memory {asked:,} times, where the naive kernel does {naive:,} "
+    cure = f"times and a {TILE}th of that is enough: load every element of both tiles once, by one thread, "
+    must(asked <= naive / TILE * 1.1, due + cure + "and then read it from shared memory")
 
 
 # ------------------------------------------------------------------ the race
@@ -293,8 +278,8 @@ def _added(y: Any, w: Any) -> agt.DeviceOp[Any]:
 
 def _recipe(x: Any, w: Any) -> agt.DeviceOp[Any]:
     out = agt.zeros(x.size).partition(256)
-    product = agt.relu(x.size, agt.h2d(x), out).output()
-    return product.and_then(lambda y: _added(y, w)).to_host()
+    positive = agt.relu(x.size, agt.h2d(x), out).output()
+    return positive.and_then(lambda y: _added(y, w)).to_host()
 
 
 def _on_both(answer: Any, batches: Sequence[Array], weights: Array) -> Observed[Any]:
@@ -337,11 +322,11 @@ BATCHES, SHAPES = [(4,), (2,)], [(64, 64, 64), (48, 32, 80)]
 EXERCISES = (
     Exercise("07-stages", "Two stages", "stages", check_stages),
     Exercise("07-chain", "The chain", "chain",
-             cases(_chain, SHAPES, "a batch of {0} x {1} and weights of {1} x {2}".format)),
+             cases(_chain, SHAPES, "a batch of {0} x {1} and weights of {1} x {2}")),
     Exercise("07-upload", "Weights for everybody", "upload",
-             cases(_upload, [(64,), (48,)], "weights of {0} x {0}".format)),
+             cases(_upload, [(64,), (48,)], "weights of {0} x {0}")),
     Exercise("07-capture", "All of them in one graph", "capture",
-             cases(_capture, BATCHES, "{} operations".format)),
+             cases(_capture, BATCHES, "{} operations")),
     Exercise("07-tiled", "A kernel: GEMM with tiles", "sgemm_tiled", check_tiled),
     Exercise("07-race", "The race: eight batches", "race", check_race),
     Exercise("07-softmax", "A kernel: softmax", "softmax", check_softmax),

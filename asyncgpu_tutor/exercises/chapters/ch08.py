@@ -66,22 +66,17 @@ def _annotated(run: tuple[Trace, RangeLog], number: int, failing: int | None) ->
     """Each request and each preparation has a range, however tasks take turns, and none is left open."""
     trace, log = run
     schedule.waits(trace, 0, "`sync` blocks the event loop, and with it every other request")
-    if log.open:
-        raise Rejected(
-            f"`process` failed for one request, and its range `{log.open[0]}` was never closed: a range that "
-            "is opened has to be closed whatever happens"
-        )
+    for name in log.open[:1]:
+        due = f"`process` failed for one request, and its range `{name}` was never closed"
+        raise Rejected(f"{due}: close what you open, whatever happens")
     found = [one.name for one in log.closed]
     there = ", ".join(f"`{name}`" for name in dict.fromkeys(found))
     for name in ("request", "prepare"):
-        must(
-            found.count(name) == number,
-            f"{number} requests should give {number} ranges called `{name}`, and gave {found.count(name)}. "
-            f"Ranges that there are: {there}",
-        )
-    requests, prepared = [
-        [s for s in trace.find(name) if s.kind == "range"] for name in ("request", "prepare")
-    ]
+        due = f"{number} requests should give {number} ranges called `{name}`, and gave "
+        ranges = f"{found.count(name)}. Ranges that there are: {there}"
+        must(found.count(name) == number, due + ranges)
+    requests = [span for span in trace.find("request") if span.kind == "range"]
+    prepared = [span for span in trace.find("prepare") if span.kind == "range"]
     mixed = any(one.mixed for one in log.closed if one.name == "request")
     due = "a range `request` was opened by one task and closed by another: "
     must(not mixed, due + "`span` keeps a stack, and tasks that await share it", *requests[:2])
@@ -152,20 +147,15 @@ def check_query(mine: Any, model: Any) -> None:
 
 
 def _same_rows(got: list[tuple[object, ...]], due: list[tuple[object, ...]]) -> None:
-    if got and len(got[0]) != 3:
-        raise Rejected(
-            f"a row should have a name, a number of launches and a sum, and has {len(got[0])} columns"
-        )
+    columns = len(got[0]) if got else 3
+    wanted = "a row should have a name, a number of launches and a sum"
+    must(columns == 3, f"{wanted}, and has {columns} columns")
     rows = f"there are {len(due)} kernels by name, and {len(got)} rows came out"
     must(len(got) == len(due), rows)
+    known = all(any(_alike(one, row) for row in due) for one in got)
     for mine, right in zip(got, due, strict=True):
-        if not _alike(mine, right):
-            ordered = all(any(_alike(one, row) for row in due) for one in got)
-            raise Rejected(
-                "the rows are right, and not in order: the largest sum comes first"
-                if ordered
-                else f"a row is {mine}, and should be {right}"
-            )
+        cause = "the rows are right, and not in order: the largest sum comes first"
+        must(_alike(mine, right), cause if known else f"a row is {mine}, and should be {right}")
 
 
 def _alike(mine: tuple[object, ...], right: tuple[object, ...]) -> bool:
@@ -190,22 +180,19 @@ LINE_UP = "ABCDEG"
 def check_suspects(mine: Any, _model: Any) -> None:
     """Each report has the defect that the detective finds in it."""
     due = f"`suspects` should be a dict with the keys {', '.join(LINE_UP)}, and is {brief(mine)}"
-    must(isinstance(mine, dict) and set(mine) == set(LINE_UP), due)
-    named: dict[str, str] = {}
+    must(isinstance(mine, dict) and set(cast(Any, mine)) == set(LINE_UP), due)
+    answers, named = cast(dict[str, Any], mine), dict[str, str]()
     for letter in LINE_UP:
-        named[letter] = str(mine[letter]).replace("ization", "isation")
-        due = (
-            f"{letter} should be one of {', '.join(map(repr, MARKS))}, and is {brief(mine[letter])}"
-        )
+        said = answers[letter]
+        named[letter] = str(said).replace("ization", "isation")
+        due = f"{letter} should be one of {', '.join(map(repr, MARKS))}, and is {brief(said)}"
         must(named[letter] in MARKS, due)
     found = {x: [f.name for f in agt.diagnose(report(x)) if not f.limit] for x in LINE_UP}
     wrong = [letter for letter in LINE_UP if named[letter] not in found[letter]]
     if wrong:
-        said = named[wrong[0]]
-        raise Rejected(
-            f"{len(LINE_UP) - len(wrong)} of {len(LINE_UP)} are right. {wrong[0]} is not {said!r}, which one "
-            f"knows by this: {MARKS[said]}"
-        )
+        name, right = named[wrong[0]], len(LINE_UP) - len(wrong)
+        due = f"{right} of {len(LINE_UP)} are right. {wrong[0]} is not {name!r}, which one knows by this"
+        raise Rejected(f"{due}: {MARKS[name]}")
 
 
 # ------------------------------------------------------------------ challenge
@@ -252,7 +239,7 @@ def _scores(number: int) -> list[Array]:
 EXERCISES = (
     Exercise("08-annotate", "Ranges around an `await`", "handle",
              runs(_handled, _annotated, [(3, None), (2, None), (3, 1)],
-                  lambda number, _: f"{number} requests")),
+                  "{} requests")),
     Exercise("08-kernel", "A kernel's stream", "longest",
              reads("longest", "(CUDA's stream, us)", lambda: _named(
                  "exhibit A and relu", "exhibit B and matvec_naive",

@@ -122,9 +122,10 @@ def _no_allocation(mine: Any, model: Any, n: int) -> None:
         try:
             array.borrow()
         except agt.errors.UseAfterMoveError:
-            raise Rejected(
+            due = (
                 f"`{name}` is gone, and its owner goes on using it: lend it, with `{name}.borrow()`"
-            ) from None
+            )
+            raise Rejected(due) from None
 
 
 def _even(answer: Any, number: int, size: int) -> Any:
@@ -137,16 +138,14 @@ def _even(answer: Any, number: int, size: int) -> Any:
     return sandbox.call(answer, make, agt.create_stream())
 
 
-def _break_even(mine: Any, model: Any, number: int, size: int) -> None:
+def _break_even(mine: Any, model: Any, number: int, size: int, _words: str) -> None:
     """The smallest number of runs comes out for which a graph takes less, however long the work is."""
     right = sandbox.on_fresh_device(_even, model, number, size)
     got = _even(mine, number, size)
     a_number(got, "a number of runs", whole=True)
     close = abs(got - right) <= right // 6  # people measure a little differently
-    due = (
-        f"the answer is {right}, and not {got}: does each of your three times hold what it should, "
-    )
-    must(close, due + "and end when the device is done?")
+    due = f"the answer is {right}, and not {got}: does each of your three times hold what it should"
+    must(close, f"{due}, and end when the device is done?")
 
 
 # ------------------------------------------------------------------ a graph for each shape
@@ -237,25 +236,22 @@ def check_challenge(mine: Any, model: Any) -> float:
         return schedule.below(GOAL_US, run.trace)
 
 
-LARGE = 500_000  # floats: a copy of so many takes longer than a call
-WORK = [(8, 64), (8, LARGE), (20, 64), (3, LARGE)]
-
-
-def _copies(number: int, size: int) -> str:
-    longer = f"{number} copies that take longer than a call"
-    return longer if size == LARGE else f"{number} small copies"
-
-
+WORK = [
+    (8, 64, "8 small copies"),
+    (8, 500_000, "8 copies that take longer than a call"),
+    (20, 64, "20 small copies"),
+    (3, 500_000, "3 copies that take longer than a call"),
+]
 EXERCISES = (
     Exercise("09-first-graph", "Your first graph", "replay",
-             runs(_replay, _replayed, [(5,), (2,)], "times={}".format)),
+             runs(_replay, _replayed, [(5,), (2,)], "times={}")),
     Exercise("09-token-loop", "A token loop", "run_tokens",
-             runs(_token_loop, _looped, [(5,), (2,)], "{} tokens".format),
+             runs(_token_loop, _looped, [(5,), (2,)], "{} tokens"),
              hostile_token_loop),
     Exercise("09-no-allocation", "Fit for a graph", "capturable",
-             cases(_no_allocation, [(1000,), (64,)], "{} elements".format)),
+             cases(_no_allocation, [(1000,), (64,)], "{} elements")),
     Exercise("09-break-even", "From how many runs on?", "break_even",
-             cases(_break_even, WORK, _copies)),
+             cases(_break_even, WORK, "{2}")),
     Exercise("09-shapes", "A graph for each shape", "make_server", check_shapes),
     Exercise("09-challenge", "Challenge: four conversations", "talk", check_challenge),
 )  # fmt: skip

@@ -98,11 +98,8 @@ def _described(name: str, answer: Any, *args: Any) -> Op:
 
     def watched(thing: Any) -> Any:
         def enqueue(given: Any) -> Any:
-            must(
-                not early,
-                f"`{name}` already called what it was given, while it was only describing: move the calls "
-                "into an inner function that takes the context, and return that",
-            )
+            due = f"`{name}` already called what it was given, while it was only describing: "
+            must(not early, due + "move the calls into a function of the context, and return that")
             return thing(given)
 
         return enqueue
@@ -115,9 +112,7 @@ def _described(name: str, answer: Any, *args: Any) -> Op:
 
 
 def _called(got: object) -> None:
-    due = (
-        "an operation came out where its result should be: somebody has to call it with the context"
-    )
+    due = "an operation came out where its result should be: call it with the context"
     must(not callable(got), due)
 
 
@@ -141,7 +136,11 @@ def _tuple_of(results: object, number: int, name: str) -> None:
 def _chained(answer: Any, size: int) -> tuple[Observed[Any], Any]:
     """A chain of three, run twice on a stream."""
     first = _source(3.0, size, "first")
-    two = _described("and_then", answer, first, lambda x: _step("second", 2.0, 1.0, x))
+
+    def second(x: agt.DeviceArray) -> Op:
+        return _step("second", 2.0, 1.0, x)
+
+    two = _described("and_then", answer, first, second)
     return _twice(_described("and_then", answer, two, _download))
 
 
@@ -206,9 +205,7 @@ def _round_robin(mine: Any, _model: Any, size: int) -> None:
     numbers = [stream.number for stream in asked]
     came = count(len(set(numbers)), "different stream")
     must(len(set(numbers)) == size, f"{came} came in {len(numbers)} turns, and {size} is right")
-    due = (
-        f"the turns were streams {numbers}: each should have one turn before the first has a second"
-    )
+    due = f"the turns were streams {numbers}: each should have one turn before any has a second"
     must(numbers == 3 * numbers[:size], due)
     due = "two policies share a stream: make the streams in `round_robin`, anew at each call"
     must(sandbox.call(_plain(mine, size)).number not in numbers, due)
@@ -280,16 +277,16 @@ def _overlapped(run: Observed[Any], number: int) -> float:
 EXERCISES = (
     Exercise("10-and-then", "and_then", "and_then",
              runs(_chained, _chain_ran, [(1000,), (64,)],
-                  "three operations in a chain, {} elements".format)),
+                  "three operations in a chain, {} elements")),
     Exercise("10-zip", "zip", "zip_ops",
-             runs(_zipped, _zip_ran, [(3,), (1,), (0,)], lambda n: count(n, "operation"))),
+             runs(_zipped, _zip_ran, [(3,), (1,), (0,)], "{:operation}")),
     Exercise("10-shared", "shared", "shared",
              runs(_two_readers, _source_ran, [(100_000,), (500,)],
-                  lambda _: "two readers on two streams")),
+                  "two readers on two streams")),
     Exercise("10-round-robin", "Round robin", "round_robin",
-             cases(_round_robin, [(3,), (1,), (4,)], "a pool of {}".format)),
+             cases(_round_robin, [(3,), (1,), (4,)], "a pool of {}")),
     Exercise("10-future", "A future", "Future",
-             runs(_awaited, _nobody_waited, [(1,), (3,)], lambda n: count(n, "future"))),
+             runs(_awaited, _nobody_waited, [(1,), (3,)], "{:future}")),
     Exercise("10-overlap", "overlap", "overlap",
-             runs(_forked, _overlapped, [(2,), (3,), (4,)], "{} arms".format)),
+             runs(_forked, _overlapped, [(2,), (3,), (4,)], "{} arms")),
 )  # fmt: skip

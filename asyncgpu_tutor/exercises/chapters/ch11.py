@@ -129,7 +129,7 @@ def check_meet(mine: Any, model: Any) -> None:
     text = text_of("MEET", mine, "the text of a function")
     with tried_and_fenced(text, "__threadfence", MEET_FENCES), own_lines(text, after=STENCIL):
         kernel = call(agt.Kernel, text + STENCIL, "smooth")
-        cases(_meet, MEETINGS, "{} blocks of {} threads, and three meetings".format)(kernel, model)
+        cases(_meet, MEETINGS, "{} blocks of {} threads, and three meetings")(kernel, model)
 
 
 def _meet(kernel: agt.Kernel, _model: Any, blocks: int, threads: int) -> None:
@@ -174,23 +174,22 @@ def _ranks(run: Observed[Any], n: int) -> float:
     got, right = cast(Array, run.result), _links(n)[2]
     due = f"`pagerank` should return an array of {n} ranks, and returned {brief(got)}"
     must(isinstance(run.result, np.ndarray) and got.shape == (n,), due)
-    for page, (mine, due) in enumerate(zip(n * got, n * right, strict=True)):  # nan is wrong, too
-        must(
-            abs(mine - due) < 0.01,
-            f"the rank of page {page} is {mine:.3f}/n, and {due:.3f}/n is right",
-        )
+    for page in range(n):
+        mine, other = n * got[page], n * right[page]
+        due = f"the rank of page {page} is {mine:.3f}/n, and {other:.3f}/n is right"
+        must(abs(mine - other) < 0.01, due)  # nan is wrong, too
     return schedule.below(GOAL_US, run.trace)
 
 
 EXERCISES = (
     Exercise("11-ask-less", "Ask less often", "settle",
              runs(_settled, _ask_less, [(100.0, 4, 2), (100.0, 1, 7), (3.0, 3, 1)],
-                  lambda _, every, __: f"every={every}")),
+                  "every={1}")),
     Exercise("11-flood", "Let the block decide", "FLOOD",
-             cases(_flood, [(16, 1), (32, 2), (8, 3)], "a maze of {0} by {0}".format)),
+             cases(_flood, [(16, 1), (32, 2), (8, 3)], "a maze of {0} by {0}")),
     Exercise("11-meet", "A barrier for the grid", "MEET", check_meet),
     Exercise("11-queue", "Write the queue", "QUEUE",
-             cases(_queue, [(20, 3), (7, 7), (2, 5)], "{} jobs and {} blocks".format)),
+             cases(_queue, [(20, 3), (7, 7), (2, 5)], "{} jobs and {} blocks")),
     Exercise("11-challenge", "Challenge: who is important?", "pagerank",
-             runs(_ranked, _ranks, [(600,), (2048,)], "{} pages".format)),
+             runs(_ranked, _ranks, [(600,), (2048,)], "{} pages")),
 )  # fmt: skip

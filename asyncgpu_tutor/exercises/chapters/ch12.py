@@ -12,19 +12,10 @@ from typing import Any
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.exercises.checks import device_code
+from asyncgpu_tutor.exercises.checks import device_code, trials
 from asyncgpu_tutor.exercises.checks.device_code import Fence
 from asyncgpu_tutor.exercises.checks.results import Array, left_in
-from asyncgpu_tutor.exercises.checks.trials import (
-    Check,
-    Judge,
-    Rows,
-    Words,
-    cases,
-    counted,
-    must,
-    text_of,
-)
+from asyncgpu_tutor.exercises.checks.trials import cases, counted, must
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case
 from asyncgpu_tutor.exercises.internals import count
 from asyncgpu_tutor.exercises.sandbox import call
@@ -59,26 +50,24 @@ MOST = 200  # polls
 
 def _out(name: str, mine: Any, kernel: str, *arrays: Array, grid: int = 1, block: int = 1) -> Array:
     """Numbers that a kernel leaves in its last array, with the answer in front of it."""
-    text = text_of(name, mine, "the text of device code")
+    text = trials.text_of(name, mine, "the text of device code")
     with device_code.own_lines(text, GIVEN, kernel):
         trial = call(agt.Kernel, GIVEN + text + kernel, "trial")
         (last,) = left_in((-1,), trial, arrays, grid=grid, block=block)
     return last
 
 
-def of_numbers(name: str, kernel: str, judge: Judge, rows: Rows, words: Words) -> Check:
+def of_numbers(
+    name: str, kernel: str, judge: trials.Judge, rows: trials.Rows, words: str
+) -> trials.Check:
     """A check of device code by a kernel that gets a row of numbers, and leaves three for the judge."""
 
-    def check(mine: Any, _model: Any) -> float | None:
-        score = None
-        for row in rows:
-            source = kernel.replace("COUNT", str(len(row)))
-            left = _out(name, mine, source, np.array(row, np.int32), np.zeros(3, np.int32))
-            with case(words(*row)):
-                score = judge(row, *left.tolist())
-        return score
+    def tried(mine: Any, _model: Any, *row: int) -> float | None:
+        source = kernel.replace("COUNT", str(len(row)))
+        left = _out(name, mine, source, np.array(row, np.int32), np.zeros(3, np.int32))
+        return judge(row, *left.tolist())
 
-    return check
+    return cases(tried, rows, words)
 
 
 POT = r"""
@@ -239,12 +228,12 @@ ONESHOT_FENCES = (
 
 
 def check_oneshot(mine: Any, model: Any) -> None:
-    """What is sent arrives, in every order of the blocks; and looking into an empty cell is no wait."""
+    """Messages arrive in every order of the blocks, and looking into an empty cell is no wait."""
     with case("a cell to which nobody has sent"):
         (ready,) = _out("ONESHOT", mine, EMPTY, np.zeros(2, np.uint32), np.zeros(1, np.int32))
         must(not ready, "`poll` says READY")
     with device_code.tried_and_fenced(mine, "__threadfence", ONESHOT_FENCES):
-        cases(_oneshot, [(1,), (3,)], lambda n: count(n, "sender"))(mine, model)
+        cases(_oneshot, [(1,), (3,)], "{:sender}")(mine, model)
 
 
 def _oneshot(mine: str, _model: Any, senders: int) -> None:
@@ -254,10 +243,8 @@ def _oneshot(mine: str, _model: Any, senders: int) -> None:
     except Rejected as rejected:
         by_atomics = len(re.findall(r"\batomic", device_code.without_comments(mine))) > 1
         if isinstance(rejected.__cause__, agt.errors.RaceError) and not by_atomics:
-            raise Rejected(
-                "two blocks use the flag `cells[0]` at the same time, so it has to be raised by an atomic, "
-                "and read by one. A `volatile` is no atomic"
-            ) from None
+            due = "two blocks use the flag `cells[0]` at the same time, so it has to be raised by an atomic"
+            raise Rejected(f"{due}, and read by one. A `volatile` is no atomic") from None
         raise
     for k, x in enumerate(got, 1):
         must(x == 100 * k, f"{x} came out, and {100 * k} was sent")
@@ -273,9 +260,9 @@ def _channel(mine: Any, _model: Any, senders: int) -> None:
 
 # ------------------------------------------------------------------ the challenge
 KETTLE = r"""
-extern "C" __global__ void trial(const int* boil, int* out) {
+extern "C" __global__ void trial(const int* cups, int* out) {
     const int n = COUNT / 2;
-    const int* steep = boil + n;
+    const int *boil = cups + 1, *steep = boil + n;
     bool begun[n] = {};
     int now = 0;
     for (int turn = 0; turn < n; turn++) {
@@ -291,41 +278,39 @@ extern "C" __global__ void trial(const int* boil, int* out) {
     }
 }
 """
-KITCHENS = [  # how long each cup boils, and then how long each steeps; the score is that of the last kitchen
-    (4, 2),
-    (1, 1, 1, 5, 5, 5),
-    (3, 9, 4, 6, 8, 2, 7, 5, 9, 4, 6, 8, 12, 30, 8, 25, 10, 40, 15, 20, 35, 9, 28, 46),
+KITCHENS = [  # the number of cups, how long each boils, and how long each steeps; the last one has the score
+    (1, 4, 2),
+    (3, 1, 1, 1, 5, 5, 5),
+    (12, 3, 9, 4, 6, 8, 2, 7, 5, 9, 4, 6, 8, 12, 30, 8, 25, 10, 40, 15, 20, 35, 9, 28, 46),
 ]
 GOAL = 80
 
 
 def _kettle(_: tuple[int, ...], ready: int, turn: int, cup: int) -> float:
     """Each cup is picked once; the score is when the last one is ready."""
-    must(
-        not turn,
-        f"`pick` returned {cup} in turn {turn - 1}, and that is no cup that still waits for the kettle",
-    )
+    due = f"`pick` returned {cup} in turn {turn - 1}, and that is no cup that still waits for the kettle"
+    must(not turn, due)
     must(ready < GOAL, f"the last cup is ready after {ready} ticks: get below {GOAL}")
     return float(ready)
 
 
 FUTURES = [(2, 5, 0, 3), (7,), tuple(k % 5 for k in range(32))]
-TWO = "futures that are ready after {} and {} polls".format
+TWO = "futures that are ready after {} and {} polls"
 EXERCISES = (
     Exercise("12-pot", "A pot for many", "POT",
              of_numbers("POT", POT, _pot, [(3, 4, 2), (0, 1, 5), (2, 0, 3), (1, 3, 0)],
-                        "boil={}, cups={} and pour={}".format)),
+                        "boil={}, cups={} and pour={}")),
     Exercise("12-executor", "An executor", "RUN_ALL",
              of_numbers("RUN_ALL", RUN_ALL, _executor, FUTURES,
-                        lambda *row: count(len(row), "future"))),
+                        "{n:future}")),
     Exercise("12-join", "Join", "JOIN", of_numbers("JOIN", JOIN, _join, PAIRS, TWO)),
     Exercise("12-select", "Select", "SELECT", of_numbers("SELECT", SELECT, _select, PAIRS, TWO)),
     Exercise("12-warp", "The warp learns", "WARP_TAKE",
-             cases(_warp, [(1,), (2,)], lambda warps: count(warps, "warp"))),
+             cases(_warp, [(1,), (2,)], "{:warp}")),
     Exercise("12-oneshot", "Oneshot", "ONESHOT", check_oneshot),
     Exercise("12-channel", "Send to a channel", "SEND",
-             cases(_channel, [(1,), (4,)], lambda n: count(n, "sender"))),
+             cases(_channel, [(1,), (4,)], "{:sender}")),
     Exercise("12-challenge", "Challenge: one kettle", "PICK",
              of_numbers("PICK", KETTLE, _kettle, KITCHENS,
-                        lambda *row: count(len(row) // 2, "cup"))),
+                        "{:cup}")),
 )  # fmt: skip

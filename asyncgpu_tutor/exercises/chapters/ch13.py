@@ -13,10 +13,10 @@ import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks.device_code import Fence, fenced, in_own_lines
-from asyncgpu_tutor.exercises.checks.interleavings import Thread, interleavings
+from asyncgpu_tutor.exercises.checks.interleavings import Outcome, Thread, interleavings
 from asyncgpu_tutor.exercises.checks.results import Array, as_kernel, brief, equal
 from asyncgpu_tutor.exercises.checks.trials import cases, must
-from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case
+from asyncgpu_tutor.exercises.exercise import Exercise, case
 from asyncgpu_tutor.exercises.internals import SimDevice
 from asyncgpu_tutor.exercises.sandbox import call
 
@@ -64,11 +64,8 @@ class _Mail(np.ndarray[Any, np.dtype[np.uint32]]):
             # An answer that got there on a way that is not seen here, by a slice, can be told by its value.
             early = not _Mail.answered and (bool(written[2]) or answer != 2 * letter)
             _Mail.answered = False
-            must(
-                not early,
-                "your function sets `mail[0]` to 2 before the answer is in `mail[2]`, so the kernel may read "
-                "an old number there: first the answer, then the flag",
-            )
+            due = "your function sets `mail[0]` to 2 before the answer is in `mail[2]`, so the kernel may "
+            must(not early, due + "read an old number there: first the answer, then the flag")
         elif written[2]:
             _Mail.answered = True
 
@@ -97,11 +94,8 @@ def _answer(mine: Any, _model: Any, rounds: int) -> None:
     call(cast(Any, main))
     for k, got in enumerate(answers.tolist()):
         letter = 10 + k * k
-        must(
-            got == 2 * letter,
-            f"letter {k} asked for the double of {letter}, and the kernel read {got}: each letter gets the "
-            "double of what is in `mail[1]` then",
-        )
+        due = f"letter {k} asked for the double of {letter}, and the kernel read {got}"
+        must(got == 2 * letter, f"{due}: each letter gets the double of what is in `mail[1]` then")
 
 
 # ------------------------------------------------------------------ the kernel's side
@@ -131,7 +125,7 @@ def check_ask(mine: Any, model: Any) -> None:
         "others, and by it the simulated device knows that the loop waits, and lets Python have a turn",
     )
     _impatient()
-    cases(_asked, [(3,), (1,)], "{} questions".format)(kernel, model)
+    cases(_asked, [(3,), (1,)], "{} questions")(kernel, model)
     mail, out = _zeros(3), _zeros(2)
     with case("a host that never answers"):
         call(kernel(agt.mapped(mail), 2, agt.mapped(out), grid=1, block=1).sync)
@@ -183,32 +177,28 @@ def _taking(stack: Any, number: int, *, back: bool = False) -> Thread:
     return thread
 
 
-def _stack(mine: Any, _model: Any, number: int, back: bool) -> None:
+STACKS = [
+    (1, False, "two threads that take a packet each"),
+    (2, True, "one thread that takes a packet, and one that takes two and gives one back"),
+]
+
+
+def _stack(mine: Any, _model: Any, number: int, back: bool, _words: str) -> None:
     """In every order, each packet has one owner, or is on the stack."""
     links = {("next", p): p + 1 if p + 1 < PACKETS else None for p in range(PACKETS)}
     memory = {"top": getattr(mine, "start", None), **links}
     threads = [_taking(mine, 1), _taking(mine, number, back=back)]
 
-    def run() -> tuple[int, list[tuple[int, ...]]]:
-        orders, bad = 0, list[tuple[int, ...]]()
-        for orders, outcome in enumerate(interleavings(threads, memory), 1):  # noqa: B007
-            # One thread alone takes off what is still on the stack.
-            (rest,) = interleavings([_taking(mine, PACKETS + 1)], outcome.memory)
-            found = [p for held in (*outcome.results, *rest.results) for p in held]
-            if sorted(map(str, found)) != sorted(map(str, range(PACKETS))):
-                bad.append(outcome.order)
-        return orders, bad
+    def packets(outcome: Outcome) -> list[str]:
+        """Packets of the two threads, and of another one that takes those which are still on the stack."""
+        (rest,) = interleavings([_taking(mine, PACKETS + 1)], outcome.memory)
+        return sorted(str(p) for held in (*outcome.results, *rest.results) for p in held)
 
-    orders, bad = call(run)
-    if bad:
-        steps = "".join("AB"[i] for i in bad[0])
-        due = f"a packet got two owners, or was lost, in one of {orders} orders: the threads took their steps"
-        raise Rejected(f"{due} as {steps}")
-
-
-def _threads(number: int, back: bool) -> str:
-    two = f"one that takes {number} and gives one back"
-    return f"one thread that takes a packet, and {two if back else 'another one'}"
+    found = call(lambda: [(o.order, packets(o)) for o in interleavings(threads, memory)])
+    due = f"a packet got two owners, or was lost, in one of {len(found)} orders: the threads took their steps"
+    for order, owned in found:
+        steps = "".join("AB"[i] for i in order)
+        must(owned == [str(p) for p in range(PACKETS)], f"{due} as {steps}")
 
 
 # ------------------------------------------------------------------ a kernel that calls
@@ -217,8 +207,8 @@ def check_bill(mine: Any, model: Any) -> None:
     """Each block asks for its own price, once; nothing is written where no answer came."""
     kernel = as_kernel(mine, "BILL")
     _impatient()
-    cases(_billed, [(9, 0), (40, 0)], lambda blocks, _: f"{blocks} blocks")(kernel, model)
-    cases(_billed, [(40, 2)], lambda *_: "a host that stops")(kernel, model)
+    cases(_billed, [(9, 0), (40, 0)], "{} blocks")(kernel, model)
+    cases(_billed, [(40, 2)], "a host that stops")(kernel, model)
 
 
 def _billed(kernel: agt.Kernel, _model: Any, blocks: int, stop_at: int) -> None:
@@ -280,7 +270,7 @@ GOAL_US = 210.0  # half of what one thread takes that does all of it
 def check_pipeline(mine: Any, model: Any) -> float:
     """One launch turns a file into another; the score is how long that takes."""
     kernel = as_kernel(mine, "PIPELINE")
-    took = cast(float, cases(_piped, [(500,), (1536,)], "a file of {} bytes".format)(kernel, model))
+    took = cast(float, cases(_piped, [(500,), (1536,)], "a file of {} bytes")(kernel, model))
     due = f"the file is right, and takes {took:.0f} µs: get below {GOAL_US:.0f}"
     must(took < GOAL_US, due)
     return took
@@ -310,12 +300,12 @@ def _piped(kernel: agt.Kernel, _model: Any, size: int) -> float:
 
 EXERCISES = (
     Exercise("13-answer", "The host's side", "answer",
-             cases(_answer, [(3,), (1,), (20,)], "{} letters".format)),
+             cases(_answer, [(3,), (1,), (20,)], "{} letters")),
     Exercise("13-ask", "The kernel's side", "ASK", check_ask),
     Exercise("13-stack", "A stack for many", "FreeStack",
-             cases(_stack, [(1, False), (2, True)], _threads)),
+             cases(_stack, STACKS, "{2}")),
     Exercise("13-bill", "A kernel that calls", "BILL", check_bill),
     Exercise("13-batch", "Many answers at once", "price_all",
-             cases(_batch, [(1,), (132,)], "{} calls".format)),
+             cases(_batch, [(1,), (132,)], "{} calls")),
     Exercise("13-pipeline", "One launch for a file", "PIPELINE", check_pipeline),
 )  # fmt: skip

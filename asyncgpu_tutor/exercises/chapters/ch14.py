@@ -88,11 +88,8 @@ def _grep(mine: Any, _model: Any, text: bytes) -> None:
         must(here == sorted(here), due + "so they stay in order")
     made = sum(run.counts.atomics for kernel in seen.kernels for run in kernel.launches)
     warps = len(set((right // 32).tolist()))
-    due = f"{count(made, 'atomic')} for {count(warps, 'warp')} with a match: one lane asks for all, and "
-    must(
-        made <= warps,
-        due + "tells the others by `__shfl_sync`; a warp without a match need not ask",
-    )
+    due = f"{count(made, 'atomic')} for {count(warps, 'warp')} with a match: one lane asks for all, and tells"
+    must(made <= warps, f"{due} the others by `__shfl_sync`; a warp without a match need not ask")
 
 
 # ------------------------------------------------------------------ the challenge
@@ -103,7 +100,7 @@ def _galaxy(n: int) -> tuple[Array, Array]:
 
 
 def _fallen(at: Array, speed: Array, steps: int) -> Array:
-    """Where the bodies are, in double precision."""
+    """Positions of the bodies, in double precision."""
     at, speed = at.astype(float), speed.astype(float)
     for _ in range(steps):
         d = at[None] - at[:, None]
@@ -129,10 +126,10 @@ TEXTS = b"banana", b"a" * 40, b"xyz" * 30, b"a man a plan a canal panama " * 8
 EXERCISES = (
     Exercise("14-darts", "Ask for all, wait once", "total",
              runs(_thrown, _darts, [(32, 64, 1, 7), (100,), (5, 5, 5, 5, 5, 5)],
-                  lambda *threads: count(len(threads), "player"))),
+                  "{n:player}")),
     Exercise("14-grep", "One atomic for a warp", "GREP",
              cases(_grep, [(text,) for text in TEXTS],
-                   lambda text: f"a text of {len(text)} letters")),
+                   "a text of {:letter}")),
     Exercise("14-challenge", "Challenge: forty steps", "fly",
-             runs(_flown, _fell, [(41, 3), (64, 40)], "{} bodies and {} steps".format)),
+             runs(_flown, _fell, [(41, 3), (64, 40)], "{} bodies and {} steps")),
 )  # fmt: skip

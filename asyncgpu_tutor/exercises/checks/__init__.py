@@ -1,9 +1,10 @@
-"""What checks hold an answer against, for the chapters.
+"""Tools for the checks of the chapters.
 
 ::
 
     results        the numbers that it computes
     schedule       the trace of its run: which stream, in which order, who waits
+    trials         factories for checks: the cases as a table, and what must be right in each
     building       that describing an operation runs nothing
     operations     operations and arrays to try it on
     reports        what it reads out of a trace

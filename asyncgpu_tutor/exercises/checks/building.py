@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.exercises.checks.schedule import lazy
+from asyncgpu_tutor.exercises.checks.schedule import each_once, lazy
 from asyncgpu_tutor.exercises.exercise import Rejected, compared
 from asyncgpu_tutor.exercises.sandbox import Observed, observe
 
@@ -33,13 +33,19 @@ def built(
 
 @contextmanager
 def run_of(
-    name: str, mine: Callable[..., Any], model: Callable[..., Any], *args: Any, cure: str = ""
+    name: str,
+    mine: Callable[..., Any],
+    model: Callable[..., Any],
+    *args: Any,
+    cure: str = "",
+    once: Sequence[str] = (),
 ) -> Generator[Observed[Any]]:
-    """A run of the operation that an answer describes; see `built`.
+    """A run of the operation that an answer describes; see `built`. Pieces named in `once` ran once each.
 
     Whatever is rejected in the block gets the timelines of it and of the solution's.
     """
     expected = observe(model(*args).sync).trace
     run = observe(built(name, mine, expected, *args, cure=cure).sync)
     with compared(run.trace, expected):
+        each_once(run.trace, *once)
         yield run

@@ -1,4 +1,4 @@
-"""What an answer's device code says, where running it on the simulated device does not tell."""
+"""Checks of device code as text, where running it on the simulated device does not tell."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Fence:
     after: str = r"(?!)"
 
     def is_open(self, code: str, name: str) -> bool:
-        """Whether the text shows that there is no call of `name` in this place."""
+        """True if the text shows that there is no call of `name` in this place."""
         for after in re.finditer(self.after, code):
             body = _FUNCTION.split(code[: after.start()])[-1]
             before = list(re.finditer(self.before, body))
@@ -71,7 +71,7 @@ def fenced(source: str, name: str, fences: Sequence[Fence]) -> None:
 
 @contextmanager
 def tried_and_fenced(source: str, name: str, fences: Sequence[Fence]) -> Generator[None]:
-    """What is tried in the block is right, and has its fences. A race is put down to it if there are none."""
+    """The code tried in the block is right, and has its fences. A race is put down to missing ones."""
     try:
         yield
     except Rejected as rejected:
@@ -83,7 +83,7 @@ def tried_and_fenced(source: str, name: str, fences: Sequence[Fence]) -> Generat
 
 @contextmanager
 def own_lines(mine: object, before: str = "", after: str = "") -> Generator[None]:
-    """Whatever is rejected in the block names lines of the learner's own text.
+    """Make whatever is rejected in the block name lines of the learner's own text.
 
     It was compiled between two others, and with the text of its headers. A line of those is quoted.
     """

@@ -1,4 +1,4 @@
-"""Which call of an event is wrong, where two streams race."""
+"""Find the call of an event that is wrong, where two streams race."""
 
 from __future__ import annotations
 

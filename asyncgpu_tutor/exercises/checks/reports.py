@@ -1,4 +1,4 @@
-"""What an answer reads out of a trace or an export is what is in it."""
+"""Checks of answers that read something out of a trace or an export."""
 
 from __future__ import annotations
 

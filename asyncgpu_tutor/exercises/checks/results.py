@@ -34,7 +34,7 @@ def as_kernel(answer: object, name: str) -> agt.Kernel:
 def launched(
     kernel: agt.Kernel, args: Sequence[Any], shape: tuple[int, ...], block: tuple[int, ...]
 ) -> Array:
-    """What a kernel writes into a new array, its last argument, that starts full of `UNWRITTEN`.
+    """Run a kernel, and return its last argument, an array that starts full of `UNWRITTEN`.
 
     The other arguments are numbers and NumPy arrays, which are copied to the device. The output has this
     `shape`, and is partitioned into blocks.
@@ -51,7 +51,7 @@ def launched(
 def left_in(
     places: Sequence[int], kernel: agt.Kernel, args: Sequence[Any], *, grid: int, block: int
 ) -> tuple[Array, ...]:
-    """What a launch leaves in those of its arrays which have these places among them.
+    """Run a kernel, and return those of its arrays which have these places among its arguments.
 
     `args` are as for `launched`, the outputs with them.
     """
@@ -74,6 +74,8 @@ def equal(got: object, expected: Array) -> None:
         raise Rejected(f"a NumPy array should come out, and this did: {brief(what)}{cure}")
     if array.shape != expected.shape:
         raise Rejected(f"the result has shape {array.shape}, and not {expected.shape}")
+    if np.array_equal(array, expected):  # much sooner known than whether all are close
+        return
     wrong = ~np.isclose(array, expected, rtol=1e-4, atol=1e-5)
     if wrong.any():
         index = tuple(int(i) for i in np.argwhere(wrong)[0])
@@ -96,13 +98,13 @@ def each_equal(results: Sequence[object], expected: Sequence[Array], words: str)
 
 
 def is_number(thing: object, *, whole: bool = False) -> bool:
-    """Whether this is a number, Python's or NumPy's; True, False and nan are none."""
+    """True for a number of Python's or NumPy's; True, False and nan are none."""
     kinds = (int, np.integer) if whole else (int, float, np.integer, np.floating)
     return isinstance(thing, kinds) and not isinstance(thing, bool) and isfinite(cast(float, thing))
 
 
 def a_number(got: object, what: str, *, whole: bool = False) -> None:
-    """What came out is a number; `what` says of what, such as ``"a number of streams"``."""
+    """A number came out; `what` says of what, such as ``"a number of streams"``."""
     if not is_number(got, whole=whole):
         due = "is an `int`, and this came out" if whole else "should come out, and this did"
         raise Rejected(f"{what} {due}: {brief(got)}")
@@ -115,7 +117,7 @@ def of_dtype(array: Any, dtype: object) -> None:
 
 
 def listed(answer: str, results: object, number: int) -> Sequence[Any]:
-    """What the answer of this name returned, if it is a list or a tuple with one thing for each operation."""
+    """The list or tuple that the answer of this name returned, with one thing for each operation."""
     returned = brief(results)
     if isinstance(results, list | tuple):
         found = cast(Sequence[Any], results)
@@ -130,7 +132,7 @@ def listed(answer: str, results: object, number: int) -> Sequence[Any]:
 def in_order(
     answer: str, results: object, expected: Sequence[Array], words: str = "result"
 ) -> None:
-    """What the answer of this name returned is a list of the right results; see `each_equal` for `words`."""
+    """The answer of this name returned a list of the right results; see `each_equal` for `words`."""
     each_equal(listed(answer, results, len(expected)), expected, words)
 
 

@@ -42,6 +42,12 @@ def launches(trace: agt.Trace, name: str, times: int) -> None:
         )
 
 
+def each_once(trace: agt.Trace, *names: str) -> None:
+    """`launches`, once for each of these names."""
+    for name in names:
+        launches(trace, name, 1)
+
+
 def a_kernel_ran(trace: agt.Trace) -> None:
     """The device has run a kernel, which an answer can do without where NumPy knows the result as well."""
     if not any(span.kind == "kernel" for span in trace):

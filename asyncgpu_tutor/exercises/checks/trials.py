@@ -1,11 +1,11 @@
 """Factories for checks: in which cases an answer is tried, and what has to be right in each of them.
 
-Cases are rows of a table, and ``words`` turns a row into what the learner reads, as ``"n={}".format`` does.
+Cases are rows of a table. Words such as ``"n={}"`` turn a row into what the learner reads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Sized
 from typing import Any, cast
 
 import asyncgpu_tutor as agt
@@ -17,7 +17,22 @@ from asyncgpu_tutor.exercises.sandbox import tried
 Check = Callable[[Any, Any], float | None]
 Judge = Callable[..., float | None]
 Rows = Sequence[tuple[Any, ...]]
-Words = Callable[..., str]
+
+
+class _Thing:
+    """Something in a row: ``"{:job}"`` counts it, as in "1 job" and "2 jobs"."""
+
+    def __init__(self, thing: Any) -> None:
+        self._thing = thing
+
+    def __format__(self, noun: str) -> str:
+        number = len(self._thing) if isinstance(self._thing, Sized) else self._thing
+        return count(number, noun) if noun else str(self._thing)
+
+
+def said(words: str, row: tuple[Any, ...]) -> str:
+    """The case of a row in words, in which ``{n}`` is the length of the row."""
+    return words.format(*map(_Thing, row), n=_Thing(len(row)))
 
 
 def must(right: bool, cause: str, *edge: agt.types.Span) -> None:
@@ -54,20 +69,20 @@ def returned(name: str, got: object, right: int, meaning: str = "") -> None:
     )
 
 
-def cases(judge: Judge, rows: Rows, words: Words) -> Check:
+def cases(judge: Judge, rows: Rows, words: str) -> Check:
     """A check that gives the answer, the solution's and each row to a judge. The last row has the score."""
 
     def check(mine: Any, model: Any) -> float | None:
         score = None
         for row in rows:
-            with case(words(*row)):
+            with case(said(words, row)):
                 score = judge(mine, model, *row)
         return score
 
     return check
 
 
-def runs(run: Callable[..., Any], judge: Judge, rows: Rows, words: Words) -> Check:
+def runs(run: Callable[..., Any], judge: Judge, rows: Rows, words: str) -> Check:
     """A check that calls `run` with the answer and each row, as `tried` does. The last row has the score.
 
     The judge gets what comes of the run, and the row. A rejection is drawn beside the solution's timeline.
@@ -76,7 +91,7 @@ def runs(run: Callable[..., Any], judge: Judge, rows: Rows, words: Words) -> Che
     def check(mine: Any, model: Any) -> float | None:
         score = None
         for row in rows:
-            with tried(run, mine, model, *row, words=words(*row)) as found:
+            with tried(run, mine, model, *row, words=said(words, row)) as found:
                 score = judge(found, *row)
         return score
 

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from asyncgpu_tutor import __main__
 from asyncgpu_tutor.commands import doctor
 from asyncgpu_tutor.commands.doctor import (
     Cuda,
@@ -280,17 +279,3 @@ def test_the_makefile_gets_one_word(
         monkeypatch.setenv("CUPY_EXTRA", override or "")
         assert doctor.run(options("--cupy-extra"), Told(driver=driver)) == 0
         assert capsys.readouterr().out.strip() == word
-
-
-def test_the_command_line_reaches_the_doctor(capsys: pytest.CaptureFixture[str]) -> None:
-    code = __main__.main(["doctor", "--json"])
-
-    assert json.loads(capsys.readouterr().out)["can_run"] is (code == 0)
-
-
-def test_an_unknown_command_names_those_that_exist(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as stop:
-        __main__.main(["nurse"])
-
-    assert stop.value.code == 2
-    assert "doctor" in capsys.readouterr().err

@@ -414,22 +414,6 @@ class TestWhatGoesWrong:
 
         assert run(main).stopped.all()
 
-    def test_a_host_that_goes_away_is_given_up(self) -> None:
-        async def main() -> Asking:
-            with agt.using(agt.SimDevice()) as sim:
-                sim.machine.patience_s = 0.0
-                asking = Asking(3, 3)
-                async with agt.hostcalls({16: lambda call: 1}) as host:
-                    assert host._server is not None
-                    host._server.cancel()
-                    await asyncio.gather(host._server, return_exceptions=True)
-                    host._mail[0] = 0  # as if it had died without a word
-                    with pytest.raises(errors.HostcallError, match="3 calls"):
-                        await host.run(asking.op(host))
-            return asking
-
-        assert run(main).stopped.all()
-
     def test_a_host_that_blocks_is_given_up(self) -> None:
         async def main() -> None:
             with agt.using(agt.SimDevice()):

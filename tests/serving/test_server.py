@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.devices.simulated import SimDevice
-from asyncgpu_tutor.devices.simulated.stream import SimEvent
 from asyncgpu_tutor.errors import (
     ArrayDTypeError,
     ArrayShapeError,
@@ -330,31 +329,6 @@ def test_a_lane_that_a_cancelled_request_still_holds_is_taken_last(sim: SimDevic
             assert "1 of 2 lanes busy" in repr(server)  # the cancelled request still holds it
 
     asyncio.run(main())
-
-
-def test_a_request_that_is_done_when_its_lane_is_needed_is_asked_for_once(
-    sim: SimDevice, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    looks = 0
-    done: Any = SimEvent.done
-
-    def counted(event: SimEvent) -> bool:
-        nonlocal looks
-        looks += 1
-        return bool(done.fget(event))
-
-    def write(slot: Any) -> None:
-        agt.work(20.0)  # the host is back before it looks of its own accord, and the device is done
-        slot[:] = 1.0
-
-    async def main() -> None:
-        async with agt.Server(pipeline, N, lanes=4) as server:
-            with monkeypatch.context() as patch:
-                patch.setattr(SimEvent, "done", property(counted))
-                assert [y[0] async for y in server.map([write] * 24)] == [2.0] * 24
-
-    asyncio.run(main())
-    assert 24 <= looks < 30  # the first ones are looked for before they are done
 
 
 def test_long_requests_are_slept_through_and_short_ones_are_not(

@@ -19,8 +19,7 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.devices.simulated import SimDevice
 from asyncgpu_tutor.errors import ArrayShapeError, DeviceAssertError, UsageError
-from asyncgpu_tutor.serving.lane import Lane
-from tests.serving.doubling import N, lasting, pipeline, read, request
+from tests.serving.doubling import N, pipeline, read, request
 
 
 class Broken(Exception):
@@ -226,26 +225,6 @@ def test_a_source_that_fails_while_its_map_ends_is_told_of_or_left(
     assert left or "out of paper" in notes
 
 
-def test_the_last_requests_are_waited_for_once_each(
-    sim: SimDevice, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    waits: list[Lane[Any]] = []
-    quiet: Any = Lane.quiet
-
-    def noted(lane: Lane[Any]) -> Any:
-        waits.append(lane)
-        return quiet(lane)
-
-    async def main() -> None:
-        async with agt.Server(lasting("2000"), N, lanes=4) as server:
-            got, _ = await read(server, arriving(request(n) for n in range(2)))
-            assert got == [0.0, 2.0]
-
-    monkeypatch.setattr(Lane, "quiet", noted)
-    asyncio.run(main())
-    assert len(waits) <= 4  # one that a request, or the end, has come before is waited for again
-
-
 def test_nothing_more_is_asked_of_a_source_after_a_request_that_does_not_fit(
     sim: SimDevice,
 ) -> None:
@@ -316,16 +295,3 @@ def test_however_they_come_and_whenever_one_leaves(
     agt.synchronize()
     gc.collect()
     assert sim.heap.live == 0
-
-
-def test_a_host_that_is_late_uses_the_lanes_that_it_used_last(sim: SimDevice) -> None:
-    async def main(requests: list[Any]) -> agt.Trace:
-        async with agt.Server(pipeline, N, lanes=4) as server:
-            with agt.record() as trace:
-                await read(server, requests)
-        return trace
-
-    late = asyncio.run(main([dawdling(n) for n in range(12)]))
-    soon = asyncio.run(main([request(n) for n in range(12)]))
-    assert len({span.stream for span in late.find("twice")}) == 2
-    assert len({span.stream for span in soon.find("twice")}) > 2

@@ -199,12 +199,6 @@ def test_programs_are_recorded_into_files_that_say_how(
     assert [span.name for span in trace.device_spans] == ["sgemm_naive", "matvec_naive", "relu"]
 
 
-def test_all_programs_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert RECORD.main(["--list"]) == 0
-    listed = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
-    assert listed == list(RECORD.RUNS)
-
-
 def test_an_unknown_program_is_refused() -> None:
     with pytest.raises(UsageError, match=r"Did you mean '07_async_mlp'\?"):
         RECORD.main(["--device", "sim", "--only", "07_async_mpl"])

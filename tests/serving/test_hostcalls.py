@@ -172,7 +172,9 @@ class TestAnswers:
         assert run(main) == run(main)
 
     @pytest.mark.parametrize("blocks", [False, True])
-    def test_a_kernel_need_not_wait_for_its_answer(self, device: Device, blocks: bool) -> None:
+    async def test_a_kernel_need_not_wait_for_its_answer(
+        self, device: Device, blocks: bool
+    ) -> None:
         source = (
             HEAD
             + """__global__ void tell(unsigned long long* mail, unsigned long long* stack) {
@@ -183,16 +185,13 @@ class TestAnswers:
         )
         told: list[int] = []
 
-        async def main() -> None:
-            kernel = agt.Kernel(source)
-            async with agt.hostcalls({16: lambda call: told.append(call.a)}) as host:
-                op = kernel(*host.arrays, grid=6, block=1)
-                if blocks:  # so who answers gets no turn before the end of the block
-                    op.sync()
-                else:
-                    await host.run(op)
-
-        run(main)
+        kernel = agt.Kernel(source)
+        async with agt.hostcalls({16: lambda call: told.append(call.a)}) as host:
+            op = kernel(*host.arrays, grid=6, block=1)
+            if blocks:  # so who answers gets no turn before the end of the block
+                op.sync()
+            else:
+                await host.run(op)
         assert sorted(told) == list(range(6))
 
 
@@ -263,7 +262,9 @@ class TestFiles:
             run(main)
         assert "service 4" in caught.value.__notes__[0]
 
-    def test_text_is_printed(self, device: Device, capsys: pytest.CaptureFixture[str]) -> None:
+    async def test_text_is_printed(
+        self, device: Device, capsys: pytest.CaptureFixture[str]
+    ) -> None:
         source = (
             HEAD
             + """__global__ void greet(unsigned long long* mail, unsigned long long* stack) {
@@ -278,12 +279,9 @@ class TestFiles:
         }"""
         )
 
-        async def main() -> None:
-            kernel = agt.Kernel(source)
-            async with agt.hostcalls() as host:
-                await host.run(kernel(*host.arrays, grid=2, block=1))
-
-        run(main)
+        kernel = agt.Kernel(source)
+        async with agt.hostcalls() as host:
+            await host.run(kernel(*host.arrays, grid=2, block=1))
         assert capsys.readouterr().out == "hi\nhi\n"
 
 
@@ -321,35 +319,31 @@ class TestWhatGoesWrong:
             run(main)
         assert "no answer" in "".join(caught.value.__notes__)
 
-    def test_hostcalls_are_open_once(self, device: Device) -> None:
-        async def main() -> None:
-            host = agt.hostcalls({16: lambda call: 1})
-            with pytest.raises(errors.UsageError, match="open within a block: async with"):
-                _ = host.arrays
+    async def test_hostcalls_are_open_once(self, device: Device) -> None:
+        host = agt.hostcalls({16: lambda call: 1})
+        with pytest.raises(errors.UsageError, match="open within a block: async with"):
+            _ = host.arrays
+        async with host:
+            pass
+        with pytest.raises(errors.UsageError, match="open within a block"):
+            _ = host.arrays  # a kernel that got them would wait for nobody
+        with pytest.raises(errors.UsageError, match="make new ones"):
             async with host:
                 pass
-            with pytest.raises(errors.UsageError, match="open within a block"):
-                _ = host.arrays  # a kernel that got them would wait for nobody
-            with pytest.raises(errors.UsageError, match="make new ones"):
-                async with host:
-                    pass
 
-        run(main)
-
-    def test_a_handler_that_the_end_of_the_block_cancels_is_not_blamed(self, sim: Device) -> None:
+    async def test_a_handler_that_the_end_of_the_block_cancels_is_not_blamed(
+        self, sim: Device
+    ) -> None:
         async def slowly(call: Call) -> int:
             await asyncio.sleep(0)
             return 5
 
-        async def main() -> None:
-            asking, stream = Asking(3, 1), agt.create_stream()
-            async with agt.hostcalls({16: slowly}) as host:
-                asking.op(host).async_on(stream)
-                assert not stream.done  # the kernel has asked, and nobody has had a turn to answer
-            stream.synchronize()
-            assert asking.stopped.all()
-
-        run(main)
+        asking, stream = Asking(3, 1), agt.create_stream()
+        async with agt.hostcalls({16: slowly}) as host:
+            asking.op(host).async_on(stream)
+            assert not stream.done  # the kernel has asked, and nobody has had a turn to answer
+        stream.synchronize()
+        assert asking.stopped.all()
 
     @pytest.mark.parametrize("how", ["at once", "later", "together"])
     def test_an_exception_is_raised_where_the_operation_is_awaited(

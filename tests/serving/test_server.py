@@ -64,7 +64,7 @@ def test_as_many_at_a_time_as_there_are_lanes(sim: SimDevice) -> None:
         assert len({span.stream for span in trace.find("twice")}) == lanes
 
 
-def test_a_source_is_asked_only_when_a_lane_is_free(device: Device) -> None:
+async def test_a_source_is_asked_only_when_a_lane_is_free(device: Device) -> None:
     asked = 0
 
     def endless() -> Iterator[Any]:
@@ -73,16 +73,13 @@ def test_a_source_is_asked_only_when_a_lane_is_free(device: Device) -> None:
             asked += 1
             yield request(asked)
 
-    async def main() -> None:
-        async with agt.Server(pipeline, N, lanes=2) as server:
-            results = server.map(endless())
-            for number in range(1, 6):
-                assert (await anext(results))[0] == 2.0 * number
-                assert asked <= number + 2
-            await results.aclose()
-            assert (await server(request(7.0)))[0] == 14.0
-
-    asyncio.run(main())
+    async with agt.Server(pipeline, N, lanes=2) as server:
+        results = server.map(endless())
+        for number in range(1, 6):
+            assert (await anext(results))[0] == 2.0 * number
+            assert asked <= number + 2
+        await results.aclose()
+        assert (await server(request(7.0)))[0] == 14.0
 
 
 def test_a_request_may_write_itself(device: Device) -> None:
@@ -149,27 +146,24 @@ def test_too_many_are_turned_away_at_once(device: Device) -> None:
     assert [float(a[0]) for a in answers[:3]] == [0.0, 2.0, 4.0]
 
 
-def test_what_does_not_fit_is_refused_at_the_call(device: Device) -> None:
+async def test_what_does_not_fit_is_refused_at_the_call(device: Device) -> None:
     async def later(slot: Any) -> None:
         slot[:] = 1.0
 
-    async def main() -> None:
-        async with agt.Server(pipeline, N, lanes=3) as server:
-            for wrong, error, words in (
-                (np.zeros(3, np.float32), ArrayShapeError, r"\(32,\).*\(3,\)"),
-                (np.zeros(N), ArrayDTypeError, "astype"),
-                ([0.0] * N, ArrayDTypeError, r"NumPy array.*got list"),
-                (None, ArrayDTypeError, "got NoneType"),
-                (later, UsageError, "asynchronous"),
-            ):
-                with pytest.raises(error, match=words):
-                    await server(wrong)
-            with pytest.raises(ArrayDTypeError, match="got NoneType"):  # and not taken for the end
-                _ = [y async for y in server.map([request(1.0), None, request(2.0)])]
-        with pytest.raises(UsageError, match="closed"):
-            await server(request(1.0))
-
-    asyncio.run(main())
+    async with agt.Server(pipeline, N, lanes=3) as server:
+        for wrong, error, words in (
+            (np.zeros(3, np.float32), ArrayShapeError, r"\(32,\).*\(3,\)"),
+            (np.zeros(N), ArrayDTypeError, "astype"),
+            ([0.0] * N, ArrayDTypeError, r"NumPy array.*got list"),
+            (None, ArrayDTypeError, "got NoneType"),
+            (later, UsageError, "asynchronous"),
+        ):
+            with pytest.raises(error, match=words):
+                await server(wrong)
+        with pytest.raises(ArrayDTypeError, match="got NoneType"):  # and not taken for the end
+            _ = [y async for y in server.map([request(1.0), None, request(2.0)])]
+    with pytest.raises(UsageError, match="closed"):
+        await server(request(1.0))
     no_function: Any = agt.zeros((N,)).to_host()
     with pytest.raises(UsageError, match="is a function"):
         agt.Server(no_function, N)
@@ -317,18 +311,15 @@ def test_counts_that_make_no_server(sim: SimDevice, given: dict[str, Any]) -> No
         agt.Server(pipeline, N, **given)
 
 
-def test_a_lane_that_a_cancelled_request_still_holds_is_taken_last(sim: SimDevice) -> None:
-    async def main() -> None:
-        async with agt.Server(lasting("2000 * x[i]"), N, lanes=2) as server:
-            task = asyncio.ensure_future(server(request(1.0)))
-            await asyncio.sleep(0)
-            task.cancel()
-            await asyncio.wait({task})
-            for _ in range(3):
-                assert (await server(request(0.0)))[0] == 0.0
-            assert "1 of 2 lanes busy" in repr(server)  # the cancelled request still holds it
-
-    asyncio.run(main())
+async def test_a_lane_that_a_cancelled_request_still_holds_is_taken_last(sim: SimDevice) -> None:
+    async with agt.Server(lasting("2000 * x[i]"), N, lanes=2) as server:
+        task = asyncio.ensure_future(server(request(1.0)))
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait({task})
+        for _ in range(3):
+            assert (await server(request(0.0)))[0] == 0.0
+        assert "1 of 2 lanes busy" in repr(server)  # the cancelled request still holds it
 
 
 def test_long_requests_are_slept_through_and_short_ones_are_not(
@@ -353,26 +344,23 @@ def test_long_requests_are_slept_through_and_short_ones_are_not(
     assert again == pytest.approx(short)
 
 
-def test_a_launch_that_is_refused_leaves_its_lane_to_others(device: Device) -> None:
-    async def main() -> None:
-        weights = await agt.full((N,), 2.0)
+async def test_a_launch_that_is_refused_leaves_its_lane_to_others(device: Device) -> None:
+    weights = await agt.full((N,), 2.0)
 
-        def borrowing(slot: Any) -> agt.DeviceOp[Any]:
-            out = agt.zeros((N,)).partition(32)
-            return agt.Kernel(PRODUCT)(N, agt.h2d(slot), weights.borrow(), out).output().to_host()
+    def borrowing(slot: Any) -> agt.DeviceOp[Any]:
+        out = agt.zeros((N,)).partition(32)
+        return agt.Kernel(PRODUCT)(N, agt.h2d(slot), weights.borrow(), out).output().to_host()
 
-        async with agt.Server(borrowing, N, lanes=1) as server:
-            assert (await server(request(3.0)))[0] == 6.0
-            floor = agt.in_flight()
-            _ = weights.share()
-            for _ in range(3):
-                with pytest.raises(UseAfterMoveError, match="was moved"):
-                    await server(request(1.0))
-                with pytest.raises(UseAfterMoveError, match="was moved"):
-                    await anext(server.map([request(1.0)]))
-        assert agt.in_flight() == floor
-
-    asyncio.run(main())
+    async with agt.Server(borrowing, N, lanes=1) as server:
+        assert (await server(request(3.0)))[0] == 6.0
+        floor = agt.in_flight()
+        _ = weights.share()
+        for _ in range(3):
+            with pytest.raises(UseAfterMoveError, match="was moved"):
+                await server(request(1.0))
+            with pytest.raises(UseAfterMoveError, match="was moved"):
+                await anext(server.map([request(1.0)]))
+    assert agt.in_flight() == floor
 
 
 def test_a_run_that_nobody_looked_at_for_long_was_not_long(sim: SimDevice) -> None:

@@ -50,7 +50,7 @@ def test_a_source_may_use_one_array_for_all_requests(device: Device) -> None:
 @pytest.mark.parametrize("late", [False, True])
 @pytest.mark.parametrize("way", ["raises", "does not fit", "writes nothing"])
 @pytest.mark.parametrize("asynchronous", [False, True])
-def test_what_was_asked_before_a_failure_is_answered(
+async def test_what_was_asked_before_a_failure_is_answered(
     device: Device, late: bool, way: str, asynchronous: bool
 ) -> None:
     def broken(slot: Any) -> None:
@@ -66,19 +66,16 @@ def test_what_was_asked_before_a_failure_is_answered(
         yield broken if way == "writes nothing" else request(0.0)[:3]
         yield request(9.0)
 
-    async def main() -> None:
-        async with agt.Server(pipeline, N, lanes=3) as server:
-            for count in range(5, 9):
-                requests = arriving(source(count)) if asynchronous else source(count)
-                got, error = await read(server, requests)
-                assert got == [2.0 * n for n in range(count)]
-                assert isinstance(error, ArrayShapeError if way == "does not fit" else Broken)
-            assert await read(server, [request(1.0)] * 6) == ([2.0] * 6, None)
-
-    asyncio.run(main())
+    async with agt.Server(pipeline, N, lanes=3) as server:
+        for count in range(5, 9):
+            requests = arriving(source(count)) if asynchronous else source(count)
+            got, error = await read(server, requests)
+            assert got == [2.0 * n for n in range(count)]
+            assert isinstance(error, ArrayShapeError if way == "does not fit" else Broken)
+        assert await read(server, [request(1.0)] * 6) == ([2.0] * 6, None)
 
 
-def test_an_asynchronous_source_can_be_closed_when_its_map_is(device: Device) -> None:
+async def test_an_asynchronous_source_can_be_closed_when_its_map_is(device: Device) -> None:
     closed: list[int] = []
 
     async def source() -> AsyncIterator[Any]:
@@ -88,29 +85,23 @@ def test_an_asynchronous_source_can_be_closed_when_its_map_is(device: Device) ->
         finally:
             closed.append(1)
 
-    async def main() -> None:
-        async with (
-            agt.Server(pipeline, N, lanes=2) as server,
-            aclosing(source()) as requests,
-            aclosing(server.map(requests)) as results,
-        ):
-            async for y in results:
-                assert y[0] == 0.0
-                break
-
-    asyncio.run(main())
+    async with (
+        agt.Server(pipeline, N, lanes=2) as server,
+        aclosing(source()) as requests,
+        aclosing(server.map(requests)) as results,
+    ):
+        async for y in results:
+            assert y[0] == 0.0
+            break
     assert closed == [1]
 
 
-def test_what_is_no_source_is_told_what_one_is(device: Device) -> None:
+async def test_what_is_no_source_is_told_what_one_is(device: Device) -> None:
     wrong: Any = 5
 
-    async def main() -> None:
-        async with agt.Server(pipeline, N) as server:
-            with pytest.raises(UsageError, match=r"got int.*await server\(request\)"):
-                server.map(wrong)
-
-    asyncio.run(main())
+    async with agt.Server(pipeline, N) as server:
+        with pytest.raises(UsageError, match=r"got int.*await server\(request\)"):
+            server.map(wrong)
 
 
 def test_nothing_runs_after_the_end_of_the_server(sim: SimDevice) -> None:
@@ -225,7 +216,7 @@ def test_a_source_that_fails_while_its_map_ends_is_told_of_or_left(
     assert left or "out of paper" in notes
 
 
-def test_nothing_more_is_asked_of_a_source_after_a_request_that_does_not_fit(
+async def test_nothing_more_is_asked_of_a_source_after_a_request_that_does_not_fit(
     sim: SimDevice,
 ) -> None:
     messages: asyncio.Queue[Any] = asyncio.Queue()
@@ -237,16 +228,13 @@ def test_nothing_more_is_asked_of_a_source_after_a_request_that_does_not_fit(
         async def __anext__(self) -> Any:
             return await messages.get()
 
-    async def main() -> None:
-        for one in (request(1.0), request(2.0)[:3], request(3.0)):
-            messages.put_nowait(one)
-        async with agt.Server(pipeline, N, lanes=3) as server:
-            got, error = await read(server, Incoming())
-        assert got == [2.0]
-        assert isinstance(error, ArrayShapeError)
-        assert messages.qsize() == 1
-
-    asyncio.run(main())
+    for one in (request(1.0), request(2.0)[:3], request(3.0)):
+        messages.put_nowait(one)
+    async with agt.Server(pipeline, N, lanes=3) as server:
+        got, error = await read(server, Incoming())
+    assert got == [2.0]
+    assert isinstance(error, ArrayShapeError)
+    assert messages.qsize() == 1
 
 
 # ---------------------------------------------------------------------- a host that is late

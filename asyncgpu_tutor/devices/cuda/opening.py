@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from asyncgpu_tutor.devices.cuda.device import CupyDevice
 
 ADVICE = (
-    "The simulated device needs no GPU: agt.use('sim'), or --device sim for a command. To use a GPU, see what "
+    "The simulated device needs no GPU: agt.use('sim'), or --device sim for a command. For a GPU, see what "
     "asyncgpu-tutor doctor says."
 )
 

@@ -40,15 +40,14 @@ async def doubles(server: agt.Server, *numbers: float) -> list[float]:
 
 
 @pytest.mark.parametrize("lanes", [3, np.int64(3)])
-def test_each_request_gets_its_own_answer_and_map_keeps_the_order(
+async def test_each_request_gets_its_own_answer_and_map_keeps_the_order(
     device: Device, lanes: Any
 ) -> None:
-    async def main() -> tuple[list[Any], list[Any]]:
-        async with agt.Server(pipeline, N, lanes=lanes, waiting=lanes * 7) as server:
-            one_by_one = await asyncio.gather(*(server(request(n)) for n in range(20)))
-            return one_by_one, [y async for y in server.map(request(n) for n in range(20))]
+    async with agt.Server(pipeline, N, lanes=lanes, waiting=lanes * 7) as server:
+        one_by_one = await asyncio.gather(*(server(request(n)) for n in range(20)))
+        found = one_by_one, [y async for y in server.map(request(n) for n in range(20))]
 
-    for answers in asyncio.run(main()):
+    for answers in found:
         assert [answer.tolist() for answer in answers] == [[2.0 * n] * N for n in range(20)]
 
 
@@ -82,7 +81,7 @@ async def test_a_source_is_asked_only_when_a_lane_is_free(device: Device) -> Non
         assert (await server(request(7.0)))[0] == 14.0
 
 
-def test_a_request_may_write_itself(device: Device) -> None:
+async def test_a_request_may_write_itself(device: Device) -> None:
     def writer(number: float) -> Any:
         def write(slot: Any) -> None:
             if number < 0:
@@ -91,57 +90,50 @@ def test_a_request_may_write_itself(device: Device) -> None:
 
         return write
 
-    async def main() -> list[float]:
-        async with agt.Server(pipeline, N, lanes=1) as server:
-            first = await server(writer(3.0))
-            with pytest.raises(ValueError, match="nothing arrived"):
-                await server(writer(-1.0))
-            with pytest.raises(ValueError, match="nothing arrived"):
-                await anext(server.map([writer(-1.0)]))
-            return [float(y[0]) for y in [first, *[y async for y in server.map([writer(4.0)])]]]
+    async with agt.Server(pipeline, N, lanes=1) as server:
+        first = await server(writer(3.0))
+        with pytest.raises(ValueError, match="nothing arrived"):
+            await server(writer(-1.0))
+        with pytest.raises(ValueError, match="nothing arrived"):
+            await anext(server.map([writer(-1.0)]))
+        found = [float(y[0]) for y in [first, *[y async for y in server.map([writer(4.0)])]]]
 
-    assert asyncio.run(main()) == [6.0, 8.0]
-
-
-def test_a_result_is_not_held_back_until_the_next_request(device: Device) -> None:
-    async def main() -> list[float]:
-        answered = asyncio.Event()
-        got: list[float] = []
-
-        async def source() -> AsyncIterator[Any]:
-            for number in range(4):
-                yield request(number)
-                await answered.wait()  # the next one comes when this one is answered
-                answered.clear()
-
-        async with agt.Server(pipeline, N, lanes=3) as server:
-            async for y in server.map(source()):
-                got += [float(y[0])]
-                answered.set()
-        return got
-
-    assert asyncio.run(main()) == [0.0, 2.0, 4.0, 6.0]
+    assert found == [6.0, 8.0]
 
 
-def test_a_request_that_fails_harms_no_other(sim: SimDevice) -> None:
-    async def main() -> list[Any]:
-        async with agt.Server(pipeline, N, lanes=2) as server:
-            asked = [server(request(n)) for n in (1, -1, 2, -2, 3, 4)]
-            answers = await asyncio.gather(*asked, return_exceptions=True)
-            return [*answers, await server(request(5.0))]
+async def test_a_result_is_not_held_back_until_the_next_request(device: Device) -> None:
+    answered = asyncio.Event()
+    got: list[float] = []
 
-    answers = asyncio.run(main())
+    async def source() -> AsyncIterator[Any]:
+        for number in range(4):
+            yield request(number)
+            await answered.wait()  # the next one comes when this one is answered
+            answered.clear()
+
+    async with agt.Server(pipeline, N, lanes=3) as server:
+        async for y in server.map(source()):
+            got += [float(y[0])]
+            answered.set()
+
+    assert got == [0.0, 2.0, 4.0, 6.0]
+
+
+async def test_a_request_that_fails_harms_no_other(sim: SimDevice) -> None:
+    async with agt.Server(pipeline, N, lanes=2) as server:
+        asked = [server(request(n)) for n in (1, -1, 2, -2, 3, 4)]
+        answers = await asyncio.gather(*asked, return_exceptions=True)
+        answers = [*answers, await server(request(5.0))]
+
     assert [type(a) for a in (answers[1], answers[3])] == [DeviceAssertError] * 2
     assert [float(a[0]) for i, a in enumerate(answers) if i not in (1, 3)] == [2, 4, 6, 8, 10]
 
 
-def test_too_many_are_turned_away_at_once(device: Device) -> None:
-    async def main() -> list[Any]:
-        async with agt.Server(pipeline, N, lanes=1, waiting=2) as server:
-            asked = [server(request(n)) for n in range(5)]
-            return await asyncio.gather(*asked, return_exceptions=True)
+async def test_too_many_are_turned_away_at_once(device: Device) -> None:
+    async with agt.Server(pipeline, N, lanes=1, waiting=2) as server:
+        asked = [server(request(n)) for n in range(5)]
+        answers = await asyncio.gather(*asked, return_exceptions=True)
 
-    answers = asyncio.run(main())
     assert [isinstance(a, ServerBusyError) for a in answers] == [False] * 3 + [True] * 2
     assert [float(a[0]) for a in answers[:3]] == [0.0, 2.0, 4.0]
 
@@ -171,18 +163,21 @@ async def test_what_does_not_fit_is_refused_at_the_call(device: Device) -> None:
         agt.Server(lambda _: agt.h2d(np.zeros(3, np.float32)).to_host(), N)
 
 
-def test_who_waited_when_it_was_closed_is_refused_although_it_is_open_again(device: Device) -> None:
+async def test_who_waited_when_it_was_closed_is_refused_although_it_is_open_again(
+    device: Device,
+) -> None:
     server = agt.Server(pipeline, N, lanes=1)
 
-    async def main() -> list[Any]:
-        async with server:
-            early = [asyncio.ensure_future(server(request(n))) for n in range(3)]
-            await asyncio.sleep(0)
-        async with server:
-            late = await asyncio.gather(*(server(request(n)) for n in range(3)))
-        return [*await asyncio.gather(*early, return_exceptions=True), *(y[0] for y in late)]
+    async with server:
+        early = [asyncio.ensure_future(server(request(n))) for n in range(3)]
+        await asyncio.sleep(0)
+    async with server:
+        late = await asyncio.gather(*(server(request(n)) for n in range(3)))
+    first, *refused, zero, two, four = [
+        *await asyncio.gather(*early, return_exceptions=True),
+        *(y[0] for y in late),
+    ]
 
-    first, *refused, zero, two, four = asyncio.run(main())
     assert first[0] == 0.0
     assert [type(one) for one in refused] == [UsageError] * 2
     assert (zero, two, four) == (0.0, 2.0, 4.0)
@@ -283,20 +278,19 @@ def test_whoever_is_cancelled_when_ever_it_is_the_others_are_served(
     assert sim.heap.live == 0
 
 
-def test_a_failure_does_not_spoil_the_lane_for_good(sim: SimDevice) -> None:
+async def test_a_failure_does_not_spoil_the_lane_for_good(sim: SimDevice) -> None:
     def unfilled(slot: Any) -> agt.DeviceOp[Any]:  # nothing but the kernel writes to its output
         def run(context: agt.types.ExecutionContext, x: agt.DeviceArray) -> agt.DeviceOp[Any]:
             return agt.Kernel(DOUBLE)(N, x, context.empty((N,)).partition(32))
 
         return agt.h2d(slot).and_then_with_context(run).last().unpartition().to_host()
 
-    async def main() -> list[float]:
-        async with agt.Server(unfilled, N, lanes=1) as server:
-            with pytest.raises(DeviceAssertError):
-                await server(request(-1.0))
-            return [float((await server(request(n)))[0]) for n in (1.0, 2.0)]
+    async with agt.Server(unfilled, N, lanes=1) as server:
+        with pytest.raises(DeviceAssertError):
+            await server(request(-1.0))
+        found = [float((await server(request(n)))[0]) for n in (1.0, 2.0)]
 
-    assert asyncio.run(main()) == [2.0, 4.0]
+    assert found == [2.0, 4.0]
 
 
 @pytest.mark.parametrize(
@@ -363,23 +357,20 @@ async def test_a_launch_that_is_refused_leaves_its_lane_to_others(device: Device
     assert agt.in_flight() == floor
 
 
-def test_a_run_that_nobody_looked_at_for_long_was_not_long(sim: SimDevice) -> None:
-    async def main() -> float:
-        async with agt.Server(pipeline, N, lanes=1) as server:
-            for _ in range(2):
-                task = asyncio.ensure_future(server(request(1.0)))
-                await asyncio.sleep(0)
-                task.cancel()
-                await asyncio.wait({task})
-                agt.work(1e6)
-            start = sim.now()
-            await server(request(1.0))
-            return sim.now() - start
-
-    assert asyncio.run(main()) < 1000.0
+async def test_a_run_that_nobody_looked_at_for_long_was_not_long(sim: SimDevice) -> None:
+    async with agt.Server(pipeline, N, lanes=1) as server:
+        for _ in range(2):
+            task = asyncio.ensure_future(server(request(1.0)))
+            await asyncio.sleep(0)
+            task.cancel()
+            await asyncio.wait({task})
+            agt.work(1e6)
+        start = sim.now()
+        await server(request(1.0))
+    assert sim.now() - start < 1000.0
 
 
-def test_a_lane_that_cannot_be_waited_for_is_not_given_out_before_it_is_quiet(
+async def test_a_lane_that_cannot_be_waited_for_is_not_given_out_before_it_is_quiet(
     sim: SimDevice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def unwatched(*_: Any) -> None:
@@ -389,34 +380,32 @@ def test_a_lane_that_cannot_be_waited_for_is_not_given_out_before_it_is_quiet(
         yield request(1.0)
         await asyncio.Event().wait()
 
-    async def main() -> float:
-        async with agt.Server(pipeline, N, lanes=2) as server:
-            with monkeypatch.context() as patch:
-                patch.setattr(SimDevice, "watch", unwatched)
-                with pytest.raises(RuntimeError, match="new thread"):
-                    await server(request(1.0))
-                with pytest.raises(RuntimeError, match="new thread"):
-                    await anext(server.map(messages()))
-                assert "2 of 2 lanes busy" in repr(server)
-            return float((await server(request(3.0)))[0])
+    async with agt.Server(pipeline, N, lanes=2) as server:
+        with monkeypatch.context() as patch:
+            patch.setattr(SimDevice, "watch", unwatched)
+            with pytest.raises(RuntimeError, match="new thread"):
+                await server(request(1.0))
+            with pytest.raises(RuntimeError, match="new thread"):
+                await anext(server.map(messages()))
+            assert "2 of 2 lanes busy" in repr(server)
+        found = float((await server(request(3.0)))[0])
 
-    assert asyncio.run(main()) == 6.0
+    assert found == 6.0
 
 
-def test_who_would_wait_for_a_lane_in_another_loop_is_refused(sim: SimDevice) -> None:
-    async def main() -> list[Any]:
-        async with agt.Server(pipeline, N, lanes=1) as server:
+async def test_who_would_wait_for_a_lane_in_another_loop_is_refused(sim: SimDevice) -> None:
+    async with agt.Server(pipeline, N, lanes=1) as server:
 
-            def elsewhere() -> None:
-                with agt.using(sim), pytest.raises(UsageError, match="another event loop"):
-                    asyncio.run(asyncio.wait_for(server(request(1.0)), 10))
+        def elsewhere() -> None:
+            with agt.using(sim), pytest.raises(UsageError, match="another event loop"):
+                asyncio.run(asyncio.wait_for(server(request(1.0)), 10))
 
-            first = asyncio.ensure_future(server(request(2.0)))
-            await asyncio.sleep(0)  # it has the lane
-            with ThreadPoolExecutor(1) as pool:
-                pool.submit(elsewhere).result(
-                    60
-                )  # this loop stands still meanwhile, so it keeps the lane
-            return [float(y[0]) for y in await asyncio.gather(first, server(request(3.0)))]
+        first = asyncio.ensure_future(server(request(2.0)))
+        await asyncio.sleep(0)  # it has the lane
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(elsewhere).result(
+                60
+            )  # this loop stands still meanwhile, so it keeps the lane
+        found = [float(y[0]) for y in await asyncio.gather(first, server(request(3.0)))]
 
-    assert asyncio.run(main()) == [4.0, 6.0]
+    assert found == [4.0, 6.0]

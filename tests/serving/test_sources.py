@@ -32,7 +32,7 @@ async def arriving(requests: Iterator[Any]) -> AsyncIterator[Any]:
         yield one
 
 
-def test_a_source_may_use_one_array_for_all_requests(device: Device) -> None:
+async def test_a_source_may_use_one_array_for_all_requests(device: Device) -> None:
     def source() -> Iterator[Any]:
         one = np.zeros(N, np.float32)
         for number in range(20):
@@ -40,11 +40,10 @@ def test_a_source_may_use_one_array_for_all_requests(device: Device) -> None:
             one[:] = number
             yield one
 
-    async def main() -> tuple[list[float], Exception | None]:
-        async with agt.Server(pipeline, N, lanes=2) as server:
-            return await read(server, source())
+    async with agt.Server(pipeline, N, lanes=2) as server:
+        found = await read(server, source())
 
-    assert asyncio.run(main()) == ([2.0 * n for n in range(20)], None)
+    assert found == ([2.0 * n for n in range(20)], None)
 
 
 @pytest.mark.parametrize("late", [False, True])
@@ -104,61 +103,54 @@ async def test_what_is_no_source_is_told_what_one_is(device: Device) -> None:
             server.map(wrong)
 
 
-def test_nothing_runs_after_the_end_of_the_server(sim: SimDevice) -> None:
+async def test_nothing_runs_after_the_end_of_the_server(sim: SimDevice) -> None:
     server = agt.Server(pipeline, N, lanes=1)
 
-    async def main() -> list[Any]:
-        async with server:
-            first = asyncio.ensure_future(server(request(1.0)))
-            await asyncio.sleep(0)
-            first.cancel()
-            await asyncio.wait({first})
-            # Both of these want the lane that the cancelled run still holds.
-            single = asyncio.ensure_future(server(request(2.0)))
-            several = asyncio.ensure_future(read(server, [request(3.0)]))
-            await asyncio.sleep(0)
-        assert "0 of 1 lanes busy" in repr(server)
-        return await asyncio.gather(single, several, return_exceptions=True)
+    async with server:
+        first = asyncio.ensure_future(server(request(1.0)))
+        await asyncio.sleep(0)
+        first.cancel()
+        await asyncio.wait({first})
+        # Both of these want the lane that the cancelled run still holds.
+        single = asyncio.ensure_future(server(request(2.0)))
+        several = asyncio.ensure_future(read(server, [request(3.0)]))
+        await asyncio.sleep(0)
+    assert "0 of 1 lanes busy" in repr(server)
+    refused, (got, error) = await asyncio.gather(single, several, return_exceptions=True)
 
-    refused, (got, error) = asyncio.run(main())
     assert isinstance(refused, UsageError)
     assert (got, type(error)) == ([], UsageError)
 
 
-def test_what_the_source_raised_is_told_although_a_request_failed(sim: SimDevice) -> None:
+async def test_what_the_source_raised_is_told_although_a_request_failed(sim: SimDevice) -> None:
     def source() -> Iterator[Any]:
         yield request(-1.0)
         raise Broken("out of paper")
 
-    async def main() -> tuple[list[float], Exception | None]:
-        async with agt.Server(pipeline, N, lanes=2) as server:
-            return await read(server, source())
+    async with agt.Server(pipeline, N, lanes=2) as server:
+        got, error = await read(server, source())
 
-    got, error = asyncio.run(main())
     assert got == []
     assert isinstance(error, DeviceAssertError)
     assert "out of paper" in "".join(error.__notes__)
 
 
 # ---------------------------------------------------------------------- functions that write
-def test_a_function_that_returns_its_data_is_told_to_write_it(device: Device) -> None:
-    async def main() -> tuple[float, float]:
-        async with agt.Server(pipeline, N, lanes=1) as server:
-            await server(request(1.0))
-            with pytest.raises(UsageError, match=r"slot\[\.\.\.\] = data"):
-                await server(lambda slot: np.full(N, 3.0, np.float32))
-            with pytest.raises(UsageError, match="returned list"):
-                await server(lambda slot: [3.0] * N)
-            task = asyncio.ensure_future(asyncio.sleep(0))
-            with pytest.raises(UsageError, match="asynchronous"):
-                await server(lambda slot: task)
-            await task
-            # What this function returns is the slot itself.
-            y = await server(lambda slot: np.multiply(request(2.0), 2.0, out=slot))
-            z = await server(lambda slot: io.BytesIO(request(5.0).tobytes()).readinto(slot))
-            return float(y[0]), float(z[0])
-
-    assert asyncio.run(main()) == (8.0, 10.0)
+async def test_a_function_that_returns_its_data_is_told_to_write_it(device: Device) -> None:
+    async with agt.Server(pipeline, N, lanes=1) as server:
+        await server(request(1.0))
+        with pytest.raises(UsageError, match=r"slot\[\.\.\.\] = data"):
+            await server(lambda slot: np.full(N, 3.0, np.float32))
+        with pytest.raises(UsageError, match="returned list"):
+            await server(lambda slot: [3.0] * N)
+        task = asyncio.ensure_future(asyncio.sleep(0))
+        with pytest.raises(UsageError, match="asynchronous"):
+            await server(lambda slot: task)
+        await task
+        # What this function returns is the slot itself.
+        y = await server(lambda slot: np.multiply(request(2.0), 2.0, out=slot))
+        z = await server(lambda slot: io.BytesIO(request(5.0).tobytes()).readinto(slot))
+    assert float(y[0]), float(z[0]) == (8.0, 10.0)
 
 
 # ---------------------------------------------------------------------- pipelines
@@ -170,15 +162,14 @@ def test_a_pipeline_that_ends_on_the_device_is_refused(device: Device) -> None:
         agt.Server(stays, N)
 
 
-def test_results_come_in_their_containers(device: Device) -> None:
+async def test_results_come_in_their_containers(device: Device) -> None:
     def several(slot: Any) -> agt.DeviceOp[Any]:
         return pipeline(slot).map(lambda y: OrderedDict(twice=y, more=[y, (y,)]))
 
-    async def main() -> list[Any]:
-        async with agt.Server(several, N, lanes=2) as server:
-            return [y async for y in server.map(request(n) for n in range(5))]
+    async with agt.Server(several, N, lanes=2) as server:
+        found = [y async for y in server.map(request(n) for n in range(5))]
 
-    for number, result in enumerate(asyncio.run(main())):
+    for number, result in enumerate(found):
         assert type(result) is OrderedDict
         for y in (result["twice"], result["more"][0], result["more"][1][0]):
             assert type(y) is np.ndarray

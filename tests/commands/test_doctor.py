@@ -12,14 +12,7 @@ from typing import Any
 import pytest
 
 from asyncgpu_tutor.commands import doctor
-from asyncgpu_tutor.commands.doctor import (
-    Cuda,
-    Finding,
-    ThisMachine,
-    ask_libcuda,
-    cupy_extra,
-    examine,
-)
+from asyncgpu_tutor.commands.doctor import Cuda, Finding, ThisMachine, examine
 
 H200 = Cuda((13, 0), ("NVIDIA H200",))
 OLDER = Cuda((12, 4), ("NVIDIA A100",))
@@ -131,7 +124,7 @@ def test_advice_fits_a_checkout_or_an_installed_package() -> None:
     ],
 )
 def test_the_extra_follows_the_driver(cuda: Cuda | None, extra: str | None) -> None:
-    assert cupy_extra(cuda) == extra
+    assert doctor.cupy_extra(cuda) == extra
 
 
 NO_GPU = Cuda((12, 4), (), "CUDA error 100: no CUDA-capable device")
@@ -241,7 +234,7 @@ class FakeLibcuda:
     ],
 )
 def test_libcuda_is_asked_for_version_and_names(library: ctypes.CDLL, expected: Any) -> None:
-    assert ask_libcuda(library) == Cuda((13, 0), *expected)
+    assert doctor.ask_libcuda(library) == Cuda((13, 0), *expected)
 
 
 def test_this_machine_answers_every_question() -> None:

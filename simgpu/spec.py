@@ -16,7 +16,7 @@ GRAPH = (
     "measured: H200, driver 580.159, CuPy 14.2.0, 2026-11-21, median time a node of a CUDA graph of "
     "twenty equal ones"
 )
-GRAPHS = "measured by asyncgpu_tutor/devices/cuda/measure.py: H200, driver 580.159, CuPy 14.2.0, 2026-11-21"
+GRAPHS = "measured by tools/measure_gpu.py: H200, driver 580.159, CuPy 14.2.0, 2026-11-21"
 BRANCHES = (
     "measured without a profiler: H200, driver 580.159, CuPy 14.2.0, 2026-11-22, 1 to 8 branches of 1 to 8 "
     "kernels, medians of 50 launches"

@@ -102,6 +102,7 @@ def main() -> int:
         for part in ("deck", "lite"):
             build = [sys.executable, ROOT / f"tools/build_{part}.py", SITE / part]
             subprocess.run(build, env=environment, check=True)
+        print(f"The site is in {SITE}: open {SITE / 'index.html'}")
     return done.returncode
 
 

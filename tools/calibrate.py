@@ -67,7 +67,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def measured_spec(device: CupyDevice) -> DeviceSpec:
     """The spec of a GPU: measured, reported by the driver, or, where neither can be had, the H200's."""
     # Imported here, because it imports CuPy, which few machines have.
-    from asyncgpu_tutor.devices.cuda.measure import facts, versions
+    from measure_gpu import facts, versions
 
     told = versions(device)
     reported = facts(device)
@@ -88,7 +88,7 @@ def measured_spec(device: CupyDevice) -> DeviceSpec:
 
 def _device_times(device: CupyDevice) -> tuple[dict[str, float], float]:
     """Constants of the spec, and the time of the kernel that the host's waiting is measured with."""
-    from asyncgpu_tutor.devices.cuda.measure import graph_costs, node_time, stream_time
+    from measure_gpu import graph_costs, node_time, stream_time
 
     stream = device.default_stream
     vector, matrix = (device.malloc(size, "measured", stream) for size in (4 * WAITED, LARGE))

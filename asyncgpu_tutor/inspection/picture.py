@@ -53,10 +53,8 @@ def _frame(ax: Axes, spec: DeviceSpec, left: float, right: float) -> None:
     ax.tick_params(labelsize=8, colors=QUIET, which="both")
     ax.grid(color="#DDDDDD", linewidth=0.6)
     ax.set_axisbelow(True)
-    for side in ("top", "right"):
-        ax.spines[side].set_visible(False)
-    for side in ("left", "bottom"):
-        ax.spines[side].set_color(RULE)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.spines[["left", "bottom"]].set_color(RULE)
     ax.set_title("Roofline", loc="left", fontsize=11, fontweight="bold", color=INK, pad=18)
     ax.annotate(
         f"modelled, not measured  \u00b7  simulated {spec.name}",

@@ -35,10 +35,8 @@ class Report:
         """One entry for each kernel, grid, block and shared memory, in the order of first launches."""
         groups: dict[tuple[object, ...], list[Launched]] = {}
         for launch in self._launches:
-            key = (
-                *(launch.kernel, launch.source, launch.grid, launch.block),
-                launch.counts.shared_bytes,
-            )
+            shape = (launch.grid, launch.block, launch.counts.shared_bytes)
+            key = (launch.kernel, launch.source, *shape)
             groups.setdefault(key, []).append(launch)
         return tuple(KernelReport(self.spec, tuple(group)) for group in groups.values())
 
@@ -92,9 +90,8 @@ class Report:
 
         A filled mark is at the floating-point operations for each byte needed, and belongs to the roof
         of the memory that these bytes fit into. A hollow mark of the same shape is at those for each
-        byte moved, and belongs to the roof of the load-store units; the further it is to the left, the
-        more is moved again and again, or in vain. Kernels without floating-point arithmetic have no
-        place here, and are named below.
+        byte moved, and belongs to the roof of the load-store units: the further it is to the left, the
+        more is moved again, or in vain. Kernels without such operations are only named, below.
         """
         from asyncgpu_tutor.inspection.picture import draw  # loads matplotlib
 

@@ -226,11 +226,8 @@ class Threads:
         self._ground.append(_squares("agt-cell", cells.at + cells.size / 2, cells.size))
 
     def _legend(self, y: float) -> str:
-        parts = [
-            ("agt-cell", "idle, or not touched"),
-            ("agt-reads", "reads"),
-            ("agt-writes", "writes"),
-        ]
+        parts = [("agt-cell", "idle, or not touched")]
+        parts += [("agt-reads", "reads"), ("agt-writes", "writes")]
         if self.watched.fault:
             parts.append(("agt-wrong", type(self.watched.fault).__name__))
         return "".join(
@@ -257,23 +254,16 @@ class Threads:
             _squares(css, grid.centres(step.threads), grid.size),
             _squares(css, cells, array.size),
         ]
-        ends = self._ends(step)
-        for group in self._groups(step):
-            if len(np.unique(group)) <= _MOST_LINES:
-                parts += [
-                    _line("agt-link", ends[group == i].mean(axis=0)) for i in np.unique(group)
-                ]
+        ends, (block, own) = self._ends(step), np.divmod(step.threads, self.watched.block_threads)
+        # An arrow for each thread; where these are too many for each warp, then for each block.
+        for group in (step.threads, block * 32 + own // 32, block):
+            which = np.unique(group)
+            if len(which) <= _MOST_LINES:
+                parts += [_line("agt-link", ends[group == i].mean(axis=0)) for i in which]
                 break
         if self.watched.fault and number == len(self.steps) - 1:
             parts += self._wrong(step)
         return "".join(parts)
-
-    def _groups(self, step: Access) -> Iterator[NDArray[np.int64]]:
-        """Whom an arrow is of: a thread; where these are too many a warp, then a block."""
-        block, own = np.divmod(step.threads, self.watched.block_threads)
-        yield step.threads
-        yield block * 32 + own // 32
-        yield block
 
     def _wrong(self, step: Access) -> Iterator[str]:
         culprits = np.array(self.watched.culprits, np.int64)
@@ -340,16 +330,15 @@ def show_threads(
     *args
         As for a call of the kernel: numbers, and for pointers NumPy arrays or device arrays.
     grid, block : int or tuple of int
-        As for a call of the kernel: blocks, and threads of a block; at most 4096 threads in all. May be left
-        out if an argument is a partition.
+        As for a call of the kernel; at most 4096 threads. May be left out if an argument is a partition.
     shared_mem : int
         Bytes of `extern __shared__` memory.
 
     Returns
     -------
     Threads
-        As the last line of a cell a live view, in which one goes from step to step and picks threads; where
-        nothing can be live, a picture of up to three steps.
+        As the last line of a cell a live view of all steps; where nothing can be live, a picture of up to
+        three.
 
     Raises
     ------

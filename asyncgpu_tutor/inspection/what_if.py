@@ -40,7 +40,7 @@ class Exploration:
     traces : mapping of tuple to Trace
         One for each combination of values, in the order of `parameters`.
     lanes : collection of {"host", "streams", "engines"}
-        What the timelines show.
+        Lanes of the timelines.
     """
 
     parameters: Mapping[str, _Values]
@@ -97,11 +97,8 @@ class Exploration:
     # ------------------------------------------------------------------ pictures
     def _timelines(self, which: Iterable[_Values]) -> Timeline:
         chosen = list(which)
-        made = compare_timelines(
-            [self.traces[values] for values in chosen],
-            [self._told(values) for values in chosen],
-            lanes=self.lanes,
-        )
+        traces = [self.traces[values] for values in chosen]
+        made = compare_timelines(traces, [self._told(v) for v in chosen], lanes=self.lanes)
         for panel in made.panels:  # one scale for all, also for those that are not shown
             panel.layout.begin, panel.layout.end = 0.0, max(self.makespans.values()) or 1.0
         return made
@@ -154,7 +151,7 @@ def explore(
     lanes: Collection[Group] = ("host", "streams"),
     **parameters: Iterable[Any],
 ) -> Exploration:
-    """Run a program on a simulated device for each value of its parameters: what if there were more streams?
+    """Run a program on a simulated device for each value of its parameters: how many streams are best?
 
     Each run has a device of its own, which imitates the same GPU as the current device does if that is
     simulated, and an H200 otherwise; the current device is not touched.
@@ -165,7 +162,7 @@ def explore(
         Called with a value for each of the parameters, by name. It may do the work itself, return an
         operation, which is then run, or be an ``async def``.
     lanes : collection of {"host", "streams", "engines"}
-        Which lanes the timelines have.
+        Lanes of the timelines.
     **parameters
         For each parameter of `function` its values, such as ``streams=range(1, 9)``. With several, all
         combinations are run, at most 100.
@@ -173,8 +170,8 @@ def explore(
     Returns
     -------
     Exploration
-        Shows itself: a slider and a field for each parameter, the timeline, and the makespans as a curve.
-        Where nothing can be live, it is the curve and three of the timelines.
+        As the last line of a cell it has a slider for each parameter, the timeline, and the makespans as a
+        curve. Where nothing can be live, it is the curve and three of the timelines.
 
     Raises
     ------
@@ -212,9 +209,7 @@ def explore(
         )
     here = current_device()
     spec = here.spec if isinstance(here, SimDevice) else "h200"
-    traces = {
-        values: _run(function, dict(zip(ranges, values, strict=True)), spec) for values in runs
-    }
+    traces = {run: _run(function, dict(zip(ranges, run, strict=True)), spec) for run in runs}
     return Exploration(ranges, traces, tuple(lanes))
 
 

@@ -131,8 +131,9 @@ class Lane(Generic[T]):
         """The result, as the caller's own: the next run writes to the lane's arrays again."""
         if self._waited_for is not None:
             self._waited_for.result()  # raises what went wrong
-        output = self._output
-        return output.copy() if type(output) is np.ndarray else in_containers(_copied, output)
+        output: Any = self._output
+        taken: Any = output.copy() if type(output) is np.ndarray else in_containers(_copied, output)
+        return taken
 
     def check(self, request: Request) -> None:
         """Refuse what does not fit into an input; a function will write what does."""

@@ -11,16 +11,8 @@ from typing import Any
 
 import pytest
 
-from asyncgpu_tutor import __main__
 from asyncgpu_tutor.commands import doctor
-from asyncgpu_tutor.commands.doctor import (
-    Cuda,
-    Finding,
-    ThisMachine,
-    ask_libcuda,
-    cupy_extra,
-    examine,
-)
+from asyncgpu_tutor.commands.doctor import Cuda, Finding, ThisMachine, examine
 
 H200 = Cuda((13, 0), ("NVIDIA H200",))
 OLDER = Cuda((12, 4), ("NVIDIA A100",))
@@ -132,7 +124,7 @@ def test_advice_fits_a_checkout_or_an_installed_package() -> None:
     ],
 )
 def test_the_extra_follows_the_driver(cuda: Cuda | None, extra: str | None) -> None:
-    assert cupy_extra(cuda) == extra
+    assert doctor.cupy_extra(cuda) == extra
 
 
 NO_GPU = Cuda((12, 4), (), "CUDA error 100: no CUDA-capable device")
@@ -242,7 +234,7 @@ class FakeLibcuda:
     ],
 )
 def test_libcuda_is_asked_for_version_and_names(library: ctypes.CDLL, expected: Any) -> None:
-    assert ask_libcuda(library) == Cuda((13, 0), *expected)
+    assert doctor.ask_libcuda(library) == Cuda((13, 0), *expected)
 
 
 def test_this_machine_answers_every_question() -> None:
@@ -280,17 +272,3 @@ def test_the_makefile_gets_one_word(
         monkeypatch.setenv("CUPY_EXTRA", override or "")
         assert doctor.run(options("--cupy-extra"), Told(driver=driver)) == 0
         assert capsys.readouterr().out.strip() == word
-
-
-def test_the_command_line_reaches_the_doctor(capsys: pytest.CaptureFixture[str]) -> None:
-    code = __main__.main(["doctor", "--json"])
-
-    assert json.loads(capsys.readouterr().out)["can_run"] is (code == 0)
-
-
-def test_an_unknown_command_names_those_that_exist(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as stop:
-        __main__.main(["nurse"])
-
-    assert stop.value.code == 2
-    assert "doctor" in capsys.readouterr().err

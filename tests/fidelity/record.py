@@ -18,19 +18,13 @@ from typing import Any
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.devices.cuda.measure import (
-    facts,
-    graph_costs,
-    node_time,
-    registers,
-    stream_time,
-    versions,
-)
 from asyncgpu_tutor.devices.simulated import SPECS
 from asyncgpu_tutor.kernels import MATVEC_NAIVE, RELU
 from tests.tools import tool
 
 from .cases import COPIES, COPY_BYTES, KernelCase, dim3, kernel_cases, makespans, mlp_cases
+
+calibrate, measure = tool("calibrate"), tool("measure_gpu")
 
 
 def kernel_time(device: Any, case: KernelCase) -> float:
@@ -45,7 +39,7 @@ def kernel_time(device: Any, case: KernelCase) -> float:
             args.append(memory)
         else:
             args.append(value)
-    return node_time(
+    return measure.node_time(
         device,
         lambda s: device.launch(
             function, dim3(*case.grid), dim3(*case.block), args, case.shared, s
@@ -68,7 +62,7 @@ def copy_times(device: Any) -> dict[str, float]:
             "memset": lambda s, a=a, n=nbytes: device.memset_async(a, 0, n, s),
         }
         for kind in COPIES:
-            found[f"{kind} {nbytes}"] = node_time(device, calls[kind])
+            found[f"{kind} {nbytes}"] = measure.node_time(device, calls[kind])
         plain = np.ones(nbytes, np.uint8)
         for kind, copy in (
             ("pageable h2d", device.copy_from_host_async),
@@ -122,7 +116,7 @@ def pauses(device: Any) -> dict[str, float]:
         "h2d d2h": (h2d, d2h),
         "h2d memset": (h2d, fill),
     }
-    found: dict[str, float] = graph_costs(device, relu, fill)
+    found: dict[str, float] = measure.graph_costs(device, relu, fill)
     for name, calls in rows.items():
 
         def ten(s: Any, calls: Any = calls) -> None:
@@ -130,9 +124,9 @@ def pauses(device: Any) -> dict[str, float]:
                 for call in calls:
                     call(s)
 
-        found[f"10 x {name} on a stream"] = stream_time(device, ten)
+        found[f"10 x {name} on a stream"] = measure.stream_time(device, ten)
         for call, single in zip(calls, name.split(), strict=True):
-            found.setdefault(f"{single} in a graph", node_time(device, call))
+            found.setdefault(f"{single} in a graph", measure.node_time(device, call))
     return found
 
 
@@ -146,7 +140,7 @@ def main() -> None:
     device: Any = agt.use("cuda")
     result: dict[str, Any] = {
         "machine": {
-            **versions(device),
+            **measure.versions(device),
             "driver": driver(),
             "host": platform.processor() or platform.machine(),
             "python": platform.python_version(),
@@ -155,15 +149,14 @@ def main() -> None:
             "command": "python -m tests.fidelity.record FILE",
             "unit": "us, medians",
         },
-        "facts": facts(device),
+        "facts": measure.facts(device),
     }
     result["pauses"] = pauses(device)
     waited = result["pauses"]["matvec in a graph"]
-    calibrate = tool("calibrate")
     assert calibrate.WAITED == 256, "which is the size of that kernel"
     result["host"] = calibrate.host_costs(device, waited, SPECS["h200"].start_us)
     result["registers"] = {
-        c.kernel: registers(device.get_function(c.source, c.kernel)) for c in kernel_cases()
+        c.kernel: measure.registers(device.get_function(c.source, c.kernel)) for c in kernel_cases()
     }
     result["kernels"] = {c.name: kernel_time(device, c) for c in kernel_cases()}
     result["copies"] = copy_times(device)

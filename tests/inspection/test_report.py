@@ -112,19 +112,6 @@ def test_occupancy_and_what_limits_it(
     assert k.waves == 1 / (132 * blocks)
 
 
-def test_static_shared_memory_limits_occupancy_and_the_modelled_time() -> None:
-    report = transpose(64)
-    k = report["transpose"]
-    assert k.shared_bytes == 4096
-    big = TRANSPOSE.replace(
-        "float tile[32][32];", "float tile[32][32]; __shared__ float more[8000];"
-    )
-    full = looked_at(agt.Kernel(big)(64, agt.ones((64, 64)), agt.zeros((64, 64)).partition(32, 32)))
-    assert k.blocks_per_sm == 2
-    assert full["transpose"].occupancy_limits == ("threads",)
-    assert full["transpose"].shared_bytes == 36096
-
-
 @pytest.mark.parametrize(("padding", "extra"), [("", 31), (" + 1", 0)])
 def test_bank_conflicts_of_a_transpose(padding: str, extra: int) -> None:
     """Without padding a column of the tile is one bank: 32 passes, 31 of them extra, every other access."""

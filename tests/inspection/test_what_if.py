@@ -76,10 +76,6 @@ def test_a_program_that_does_nothing_is_an_empty_picture() -> None:
     assert "Nothing was recorded" in found._repr_html_()
 
 
-def test_a_value_that_is_there_twice_is_run_once() -> None:
-    assert list(agt.explore(program, streams=[1, 1, 2]).traces) == [(1,), (2,)]
-
-
 @pytest.mark.parametrize("values", [4, [[1], [2]]])
 def test_values_that_cannot_be_looked_up_are_refused(values: object) -> None:
     with pytest.raises(UsageError, match=r"such as range\(1, 9\)"):

@@ -32,6 +32,7 @@ pytestmark = pytest.mark.usefixtures("sim")
         (["--dim", "0"], "dim=0"),
         (["--batches", "0"], "batches=0"),
         (["--streams", "0"], "at least one stream, and 0"),
+        (["--streams", "129"], "at most 128"),
         (["--input", "digits", "--dim", "32"], "--dim 32 was asked for"),
         (["--input", "digits", "--batches", "5"], "--batches 5 was asked for"),
         (["--input", "digits", "--layers", "2"], "--layers 2 was asked for"),

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.commands.mlp.measuring import Outcome, measured, traced
+from asyncgpu_tutor.commands.mlp.measuring import Outcome, measured
 from asyncgpu_tutor.commands.mlp.pipeline import Network, upload_network
 from asyncgpu_tutor.commands.mlp.report import Row, conclusion_lines, rows, table_lines
 from asyncgpu_tutor.commands.mlp.verification import reference
@@ -75,6 +75,7 @@ def test_the_default_run_shows_all_ways_and_overlap(sim: Device, mlp: Mlp) -> No
     assert makespans["graph"] < makespans["prepared"] < makespans["four streams"]
     assert makespans["four streams"] <= makespans["one stream"] < makespans["one after the other"]
     assert found["graph"][1] > 0
+    assert "As a graph, started by one call" in " ".join(ran.out.split())
     assert found["one after the other"][1] == found["one stream"][1] == 0
 
 
@@ -127,11 +128,12 @@ def test_a_gain_is_claimed_where_there_is_one(outcomes: list[Any], sentences: st
     assert said([row(how, *numbers) for how, numbers in ways]) == sentences
 
 
-def test_where_the_host_is_the_bottleneck_the_sentences_say_so(sim: Device, mlp: Mlp) -> None:
-    out = " ".join(mlp().out.split())
-
-    assert re.search(r"Four streams bring no gain over one: .* the host is the bottleneck", out)
-    assert re.search(r"As a graph, .* \d+% less time than on four streams, and overlap in", out)
+SENTENCES = {
+    "sequential": "each batch is waited for before the next",
+    "one-stream": "there is one stream",
+    "streams": "the host is the bottleneck",
+    "graph": "several streams had work",
+}
 
 
 @pytest.mark.parametrize("how", WAYS)
@@ -144,21 +146,8 @@ def test_how_picks_one(device: Device, mlp: Mlp, tmp_path: Path, how: str) -> No
     trace = agt.Trace.load(tmp_path / "trace.json")
     assert f"{NAMES[how]} " in ran.out
     assert len(trace.device_spans) in (28, 1)
-
-
-SENTENCES = {
-    "sequential": "each batch is waited for before the next",
-    "one-stream": "there is one stream",
-    "streams": "the host is the bottleneck",
-    "graph": "several streams had work",
-}
-
-
-@pytest.mark.parametrize(("how", "sentence"), SENTENCES.items())
-def test_one_way_by_itself_has_a_sentence_too(
-    sim: Device, mlp: Mlp, how: str, sentence: str
-) -> None:
-    assert sentence in " ".join(mlp("--how", how).out.split())
+    if device.simulated:
+        assert SENTENCES.get(how, "") in " ".join(ran.out.split())
 
 
 def test_a_graph_that_is_one_bar_is_not_said_to_overlap_or_not() -> None:
@@ -197,11 +186,3 @@ def test_what_the_seed_says_to_try(device: Device, mlp: Mlp, options: list[objec
     assert "SUCCESS" in ran.out
     assert ("[softmax OK]" in ran.out) == ("--softmax" in options)
     assert ("W0/2: 64x64" in ran.out) == ("--layers" in options)
-
-
-def test_the_trace_of_a_way_has_the_batches_and_no_practice() -> None:
-    with agt.using("sim"):
-        trace = asyncio.run(traced(seed_inputs(8, 3), "graph"))
-
-    assert [span.name.split()[0] for span in trace if span.kind == "call"] == ["launch"]
-    assert len(trace.find("d2h")) == 3

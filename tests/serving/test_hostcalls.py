@@ -66,37 +66,30 @@ def run(main: Any) -> Any:
 
 
 class TestAnswers:
-    def test_ten_thousand_calls_from_132_blocks(self, device: Device) -> None:
+    async def test_ten_thousand_calls_from_132_blocks(self, device: Device) -> None:
         seen: Counter[tuple[int, int]] = Counter()
 
         def answer(a: Any, b: Any, c: Any) -> Any:
             seen.update(zip(a.tolist(), b.tolist(), strict=True))
             return a * 100_000 + b
 
-        async def main() -> Asking:
-            asking = Asking(132, 76)
-            async with agt.hostcalls(batch_handlers={16: answer}) as host:
-                await host.run(asking.op(host))
-                assert host.answered == 132 * 76
-            return asking
+        asking = Asking(132, 76)
+        async with agt.hostcalls(batch_handlers={16: answer}) as host:
+            await host.run(asking.op(host))
+            assert host.answered == 132 * 76
 
-        assert run(main).all_right
+        assert asking.all_right
         assert len(seen) == 132 * 76
         assert set(seen.values()) == {1}
 
     @pytest.mark.parametrize("packets", [1, 5, 64])
-    def test_fewer_packets_than_blocks(self, device: Device, packets: int) -> None:
-        async def main() -> bool:
-            asking = Asking(12, 6)
-            async with agt.hostcalls(
-                {16: lambda call: both(call.a, call.b)}, packets=packets
-            ) as host:
-                await host.run(asking.op(host))
-            return asking.all_right
+    async def test_fewer_packets_than_blocks(self, device: Device, packets: int) -> None:
+        asking = Asking(12, 6)
+        async with agt.hostcalls({16: lambda call: both(call.a, call.b)}, packets=packets) as host:
+            await host.run(asking.op(host))
+        assert asking.all_right
 
-        assert run(main)
-
-    def test_answers_that_take_their_time_do_not_hold_up_others(self, device: Device) -> None:
+    async def test_answers_that_take_their_time_do_not_hold_up_others(self, device: Device) -> None:
         delays = random.Random(5)
         order: list[tuple[int, int]] = []
 
@@ -106,57 +99,49 @@ class TestAnswers:
             order.append((call.a, call.b))
             return both(call.a, call.b)
 
-        async def main() -> bool:
-            asking = Asking(16, 4)
-            async with agt.hostcalls({16: answer}) as host:
-                await host.run(asking.op(host))
-            return asking.all_right
-
-        assert run(main)
+        asking = Asking(16, 4)
+        async with agt.hostcalls({16: answer}) as host:
+            await host.run(asking.op(host))
+        assert asking.all_right
         assert sorted(order) == [(b, i) for b in range(16) for i in range(4)]
         assert [b for b, _ in order] != sorted(b for b, _ in order)
 
-    def test_several_services_at_once(self, device: Device) -> None:
+    async def test_several_services_at_once(self, device: Device) -> None:
         source = ASK.replace("service, blockIdx.x, i, 7", "16 + blockIdx.x % 3, blockIdx.x, i, 7")
 
-        async def main() -> list[int]:
-            asking = Asking(9, 2)
-            asking.kernel = agt.Kernel(source)
-            async with agt.hostcalls(
-                {16: lambda call: call.c, 17: lambda call: 1.5},
-                batch_handlers={18: lambda a, b, c: -a.astype(np.int64)},
-            ) as host:
-                await host.run(asking.op(host))
-            return asking.out.reshape(9, 2)[:, 1].tolist()
+        asking = Asking(9, 2)
+        asking.kernel = agt.Kernel(source)
+        async with agt.hostcalls(
+            {16: lambda call: call.c, 17: lambda call: 1.5},
+            batch_handlers={18: lambda a, b, c: -a.astype(np.int64)},
+        ) as host:
+            await host.run(asking.op(host))
+        got = asking.out.reshape(9, 2)[:, 1].tolist()
 
-        got = run(main)
         assert got[0::3] == [7, 7, 7]
         assert np.array(got[1::3], np.uint64).view(np.float64).tolist() == [1.5] * 3
         assert np.array(got[2::3], np.uint64).view(np.int64).tolist() == [-2, -5, -8]
 
     @pytest.mark.parametrize("seed", [None, *range(4)])
-    def test_two_kernels_on_two_streams_have_one_host_in_hostile_orders_too(
+    async def test_two_kernels_on_two_streams_have_one_host_in_hostile_orders_too(
         self, device: Device, seed: int | None
     ) -> None:
-        async def main() -> bool:
-            with agt.using(device if seed is None else agt.SimDevice(adversary=seed)):
-                one, two = Asking(5, 3), Asking(7, 2)
-                handlers = {16: lambda call: both(call.a, call.b)}
-                async with agt.hostcalls(handlers, packets=3) as host:
-                    await asyncio.gather(host.run(one.op(host)), host.run(two.op(host)))
-                return one.all_right and two.all_right
+        with agt.using(device if seed is None else agt.SimDevice(adversary=seed)):
+            one, two = Asking(5, 3), Asking(7, 2)
+            handlers = {16: lambda call: both(call.a, call.b)}
+            async with agt.hostcalls(handlers, packets=3) as host:
+                await asyncio.gather(host.run(one.op(host)), host.run(two.op(host)))
+            found = one.all_right and two.all_right
 
-        assert run(main)
+        assert found
 
-    def test_time_and_random_bits(self, device: Device) -> None:
-        async def main() -> tuple[list[int], list[int]]:
-            time, bits = Asking(1, 4, service=1), Asking(1, 4, service=2)
-            async with agt.hostcalls() as host:
-                await host.run(time.op(host))
-                await host.run(bits.op(host))
-            return time.out.tolist(), bits.out.tolist()
+    async def test_time_and_random_bits(self, device: Device) -> None:
+        time, bits = Asking(1, 4, service=1), Asking(1, 4, service=2)
+        async with agt.hostcalls() as host:
+            await host.run(time.op(host))
+            await host.run(bits.op(host))
+        time, bits = time.out.tolist(), bits.out.tolist()
 
-        time, bits = run(main)
         assert time == sorted(time)
         assert time[0] < time[-1]
         assert bits == np.random.default_rng(0).integers(0, 2**64, 4, dtype=np.uint64).tolist()
@@ -172,7 +157,9 @@ class TestAnswers:
         assert run(main) == run(main)
 
     @pytest.mark.parametrize("blocks", [False, True])
-    def test_a_kernel_need_not_wait_for_its_answer(self, device: Device, blocks: bool) -> None:
+    async def test_a_kernel_need_not_wait_for_its_answer(
+        self, device: Device, blocks: bool
+    ) -> None:
         source = (
             HEAD
             + """__global__ void tell(unsigned long long* mail, unsigned long long* stack) {
@@ -183,16 +170,13 @@ class TestAnswers:
         )
         told: list[int] = []
 
-        async def main() -> None:
-            kernel = agt.Kernel(source)
-            async with agt.hostcalls({16: lambda call: told.append(call.a)}) as host:
-                op = kernel(*host.arrays, grid=6, block=1)
-                if blocks:  # so who answers gets no turn before the end of the block
-                    op.sync()
-                else:
-                    await host.run(op)
-
-        run(main)
+        kernel = agt.Kernel(source)
+        async with agt.hostcalls({16: lambda call: told.append(call.a)}) as host:
+            op = kernel(*host.arrays, grid=6, block=1)
+            if blocks:  # so who answers gets no turn before the end of the block
+                op.sync()
+            else:
+                await host.run(op)
         assert sorted(told) == list(range(6))
 
 
@@ -219,19 +203,18 @@ COPY = (
 
 
 class TestFiles:
-    def test_a_file_is_read_and_another_one_written(self, device: Device, tmp_path: Path) -> None:
+    async def test_a_file_is_read_and_another_one_written(
+        self, device: Device, tmp_path: Path
+    ) -> None:
         text = "".join(random.Random(1).choices("abcdefghij KLM.\n", k=1000))
         (tmp_path / "in.txt").write_text(text)
         names = [tmp_path / "in.txt", tmp_path / "out.txt"]
 
-        async def main() -> int:
-            kernel, failed = agt.Kernel(COPY), agt.pin(np.zeros(1, np.int32))
-            async with agt.hostcalls(files=names, packets=7) as host:
-                op = kernel(*host.arrays, 64, agt.mapped(failed), grid=16, block=1)
-                await host.run(op)
-            return int(failed[0])
-
-        assert run(main) == 0
+        kernel, failed = agt.Kernel(COPY), agt.pin(np.zeros(1, np.int32))
+        async with agt.hostcalls(files=names, packets=7) as host:
+            op = kernel(*host.arrays, 64, agt.mapped(failed), grid=16, block=1)
+            await host.run(op)
+        assert int(failed[0]) == 0
         assert names[1].read_text() == text.upper()
 
     @pytest.mark.parametrize(
@@ -263,7 +246,9 @@ class TestFiles:
             run(main)
         assert "service 4" in caught.value.__notes__[0]
 
-    def test_text_is_printed(self, device: Device, capsys: pytest.CaptureFixture[str]) -> None:
+    async def test_text_is_printed(
+        self, device: Device, capsys: pytest.CaptureFixture[str]
+    ) -> None:
         source = (
             HEAD
             + """__global__ void greet(unsigned long long* mail, unsigned long long* stack) {
@@ -278,12 +263,9 @@ class TestFiles:
         }"""
         )
 
-        async def main() -> None:
-            kernel = agt.Kernel(source)
-            async with agt.hostcalls() as host:
-                await host.run(kernel(*host.arrays, grid=2, block=1))
-
-        run(main)
+        kernel = agt.Kernel(source)
+        async with agt.hostcalls() as host:
+            await host.run(kernel(*host.arrays, grid=2, block=1))
         assert capsys.readouterr().out == "hi\nhi\n"
 
 
@@ -321,38 +303,34 @@ class TestWhatGoesWrong:
             run(main)
         assert "no answer" in "".join(caught.value.__notes__)
 
-    def test_hostcalls_are_open_once(self, device: Device) -> None:
-        async def main() -> None:
-            host = agt.hostcalls({16: lambda call: 1})
-            with pytest.raises(errors.UsageError, match="open within a block: async with"):
-                _ = host.arrays
+    async def test_hostcalls_are_open_once(self, device: Device) -> None:
+        host = agt.hostcalls({16: lambda call: 1})
+        with pytest.raises(errors.UsageError, match="open within a block: async with"):
+            _ = host.arrays
+        async with host:
+            pass
+        with pytest.raises(errors.UsageError, match="open within a block"):
+            _ = host.arrays  # a kernel that got them would wait for nobody
+        with pytest.raises(errors.UsageError, match="make new ones"):
             async with host:
                 pass
-            with pytest.raises(errors.UsageError, match="open within a block"):
-                _ = host.arrays  # a kernel that got them would wait for nobody
-            with pytest.raises(errors.UsageError, match="make new ones"):
-                async with host:
-                    pass
 
-        run(main)
-
-    def test_a_handler_that_the_end_of_the_block_cancels_is_not_blamed(self, sim: Device) -> None:
+    async def test_a_handler_that_the_end_of_the_block_cancels_is_not_blamed(
+        self, sim: Device
+    ) -> None:
         async def slowly(call: Call) -> int:
             await asyncio.sleep(0)
             return 5
 
-        async def main() -> None:
-            asking, stream = Asking(3, 1), agt.create_stream()
-            async with agt.hostcalls({16: slowly}) as host:
-                asking.op(host).async_on(stream)
-                assert not stream.done  # the kernel has asked, and nobody has had a turn to answer
-            stream.synchronize()
-            assert asking.stopped.all()
-
-        run(main)
+        asking, stream = Asking(3, 1), agt.create_stream()
+        async with agt.hostcalls({16: slowly}) as host:
+            asking.op(host).async_on(stream)
+            assert not stream.done  # the kernel has asked, and nobody has had a turn to answer
+        stream.synchronize()
+        assert asking.stopped.all()
 
     @pytest.mark.parametrize("how", ["at once", "later", "together"])
-    def test_an_exception_is_raised_where_the_operation_is_awaited(
+    async def test_an_exception_is_raised_where_the_operation_is_awaited(
         self, device: Device, how: str
     ) -> None:
         def fails(call: Any, *_: Any) -> int:
@@ -364,19 +342,17 @@ class TestWhatGoesWrong:
             await asyncio.sleep(0)
             return fails(call)
 
-        async def main() -> Asking:
-            asking = Asking(8, 5)
-            given: dict[str, Any] = {
-                "at once": {"handlers": {16: fails}},
-                "later": {"handlers": {16: fails_later}},
-                "together": {"batch_handlers": {16: fails}},
-            }[how]
-            async with agt.hostcalls(**given) as host:
-                with pytest.raises(ZeroDivisionError, match="no such answer"):
-                    await host.run(asking.op(host))
-            return asking
+        asking = Asking(8, 5)
+        given: dict[str, Any] = {
+            "at once": {"handlers": {16: fails}},
+            "later": {"handlers": {16: fails_later}},
+            "together": {"batch_handlers": {16: fails}},
+        }[how]
+        async with agt.hostcalls(**given) as host:
+            with pytest.raises(ZeroDivisionError, match="no such answer"):
+                await host.run(asking.op(host))
 
-        assert run(main).stopped.all()
+        assert asking.stopped.all()
 
     @pytest.mark.parametrize(
         ("handlers", "kind", "says"),
@@ -398,37 +374,19 @@ class TestWhatGoesWrong:
         with pytest.raises(kind, match=says):
             run(main)
 
-    def test_a_host_that_stops_ends_the_kernel(self, device: Device) -> None:
+    async def test_a_host_that_stops_ends_the_kernel(self, device: Device) -> None:
         async def never(_: Call) -> int:
             await asyncio.Event().wait()
             return 0
 
-        async def main() -> Asking:
-            asking = Asking(6, 3)
-            async with agt.hostcalls({16: never}) as host:
-                task = asyncio.create_task(host.run(asking.op(host)))
-                while len(host._at_work) < 6:
-                    await agt.sleep(1)
-            await task
-            return asking
+        asking = Asking(6, 3)
+        async with agt.hostcalls({16: never}) as host:
+            task = asyncio.create_task(host.run(asking.op(host)))
+            while len(host._at_work) < 6:
+                await agt.sleep(1)
+        await task
 
-        assert run(main).stopped.all()
-
-    def test_a_host_that_goes_away_is_given_up(self) -> None:
-        async def main() -> Asking:
-            with agt.using(agt.SimDevice()) as sim:
-                sim.machine.patience_s = 0.0
-                asking = Asking(3, 3)
-                async with agt.hostcalls({16: lambda call: 1}) as host:
-                    assert host._server is not None
-                    host._server.cancel()
-                    await asyncio.gather(host._server, return_exceptions=True)
-                    host._mail[0] = 0  # as if it had died without a word
-                    with pytest.raises(errors.HostcallError, match="3 calls"):
-                        await host.run(asking.op(host))
-            return asking
-
-        assert run(main).stopped.all()
+        assert asking.stopped.all()
 
     def test_a_host_that_blocks_is_given_up(self) -> None:
         async def main() -> None:
@@ -439,22 +397,19 @@ class TestWhatGoesWrong:
         with pytest.raises(errors.HostcallError, match="do not block"):
             run(main)
 
-    def test_a_kernel_that_fails_spoils_its_mail_and_no_other(self) -> None:
-        async def main() -> bool:
-            with agt.using(agt.SimDevice()):
-                asking, broken = Asking(4, 2), Asking(4, 2)
-                broken.calls = 100  # so it writes beyond its array
-                handlers = {16: lambda call: both(call.a, call.b)}
-                async with agt.hostcalls(handlers) as host:
-                    with pytest.raises(errors.OutOfBoundsError):
-                        await host.run(broken.op(host))
-                    with pytest.raises(errors.UpstreamError, match="mail"):
-                        await host.run(asking.op(host))
-                async with agt.hostcalls(handlers) as host:
+    async def test_a_kernel_that_fails_spoils_its_mail_and_no_other(self) -> None:
+        with agt.using(agt.SimDevice()):
+            asking, broken = Asking(4, 2), Asking(4, 2)
+            broken.calls = 100  # so it writes beyond its array
+            handlers = {16: lambda call: both(call.a, call.b)}
+            async with agt.hostcalls(handlers) as host:
+                with pytest.raises(errors.OutOfBoundsError):
+                    await host.run(broken.op(host))
+                with pytest.raises(errors.UpstreamError, match="mail"):
                     await host.run(asking.op(host))
-            return asking.all_right
-
-        assert run(main)
+            async with agt.hostcalls(handlers) as host:
+                await host.run(asking.op(host))
+        assert asking.all_right
 
     @pytest.mark.parametrize(
         "given",

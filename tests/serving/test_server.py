@@ -14,17 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import asyncgpu_tutor as agt
+from asyncgpu_tutor import errors
 from asyncgpu_tutor.devices.protocol import Device
-from asyncgpu_tutor.devices.simulated import SimDevice, SimEvent
-from asyncgpu_tutor.errors import (
-    ArrayDTypeError,
-    ArrayShapeError,
-    CaptureError,
-    DeviceAssertError,
-    ServerBusyError,
-    UsageError,
-    UseAfterMoveError,
-)
+from asyncgpu_tutor.devices.simulated import SimDevice
 from asyncgpu_tutor.serving import lane
 from tests.serving.doubling import DOUBLE, N, lasting, pipeline, request
 
@@ -40,15 +32,14 @@ async def doubles(server: agt.Server, *numbers: float) -> list[float]:
 
 
 @pytest.mark.parametrize("lanes", [3, np.int64(3)])
-def test_each_request_gets_its_own_answer_and_map_keeps_the_order(
+async def test_each_request_gets_its_own_answer_and_map_keeps_the_order(
     device: Device, lanes: Any
 ) -> None:
-    async def main() -> tuple[list[Any], list[Any]]:
-        async with agt.Server(pipeline, N, lanes=lanes, waiting=lanes * 7) as server:
-            one_by_one = await asyncio.gather(*(server(request(n)) for n in range(20)))
-            return one_by_one, [y async for y in server.map(request(n) for n in range(20))]
+    async with agt.Server(pipeline, N, lanes=lanes, waiting=lanes * 7) as server:
+        one_by_one = await asyncio.gather(*(server(request(n)) for n in range(20)))
+        found = one_by_one, [y async for y in server.map(request(n) for n in range(20))]
 
-    for answers in asyncio.run(main()):
+    for answers in found:
         assert [answer.tolist() for answer in answers] == [[2.0 * n] * N for n in range(20)]
 
 
@@ -64,7 +55,7 @@ def test_as_many_at_a_time_as_there_are_lanes(sim: SimDevice) -> None:
         assert len({span.stream for span in trace.find("twice")}) == lanes
 
 
-def test_a_source_is_asked_only_when_a_lane_is_free(device: Device) -> None:
+async def test_a_source_is_asked_only_when_a_lane_is_free(device: Device) -> None:
     asked = 0
 
     def endless() -> Iterator[Any]:
@@ -73,19 +64,16 @@ def test_a_source_is_asked_only_when_a_lane_is_free(device: Device) -> None:
             asked += 1
             yield request(asked)
 
-    async def main() -> None:
-        async with agt.Server(pipeline, N, lanes=2) as server:
-            results = server.map(endless())
-            for number in range(1, 6):
-                assert (await anext(results))[0] == 2.0 * number
-                assert asked <= number + 2
-            await results.aclose()
-            assert (await server(request(7.0)))[0] == 14.0
-
-    asyncio.run(main())
+    async with agt.Server(pipeline, N, lanes=2) as server:
+        results = server.map(endless())
+        for number in range(1, 6):
+            assert (await anext(results))[0] == 2.0 * number
+            assert asked <= number + 2
+        await results.aclose()
+        assert (await server(request(7.0)))[0] == 14.0
 
 
-def test_a_request_may_write_itself(device: Device) -> None:
+async def test_a_request_may_write_itself(device: Device) -> None:
     def writer(number: float) -> Any:
         def write(slot: Any) -> None:
             if number < 0:
@@ -94,103 +82,98 @@ def test_a_request_may_write_itself(device: Device) -> None:
 
         return write
 
-    async def main() -> list[float]:
-        async with agt.Server(pipeline, N, lanes=1) as server:
-            first = await server(writer(3.0))
-            with pytest.raises(ValueError, match="nothing arrived"):
-                await server(writer(-1.0))
-            with pytest.raises(ValueError, match="nothing arrived"):
-                await anext(server.map([writer(-1.0)]))
-            return [float(y[0]) for y in [first, *[y async for y in server.map([writer(4.0)])]]]
+    async with agt.Server(pipeline, N, lanes=1) as server:
+        first = await server(writer(3.0))
+        with pytest.raises(ValueError, match="nothing arrived"):
+            await server(writer(-1.0))
+        with pytest.raises(ValueError, match="nothing arrived"):
+            await anext(server.map([writer(-1.0)]))
+        found = [float(y[0]) for y in [first, *[y async for y in server.map([writer(4.0)])]]]
 
-    assert asyncio.run(main()) == [6.0, 8.0]
-
-
-def test_a_result_is_not_held_back_until_the_next_request(device: Device) -> None:
-    async def main() -> list[float]:
-        answered = asyncio.Event()
-        got: list[float] = []
-
-        async def source() -> AsyncIterator[Any]:
-            for number in range(4):
-                yield request(number)
-                await answered.wait()  # the next one comes when this one is answered
-                answered.clear()
-
-        async with agt.Server(pipeline, N, lanes=3) as server:
-            async for y in server.map(source()):
-                got += [float(y[0])]
-                answered.set()
-        return got
-
-    assert asyncio.run(main()) == [0.0, 2.0, 4.0, 6.0]
+    assert found == [6.0, 8.0]
 
 
-def test_a_request_that_fails_harms_no_other(sim: SimDevice) -> None:
-    async def main() -> list[Any]:
-        async with agt.Server(pipeline, N, lanes=2) as server:
-            asked = [server(request(n)) for n in (1, -1, 2, -2, 3, 4)]
-            answers = await asyncio.gather(*asked, return_exceptions=True)
-            return [*answers, await server(request(5.0))]
+async def test_a_result_is_not_held_back_until_the_next_request(device: Device) -> None:
+    answered = asyncio.Event()
+    got: list[float] = []
 
-    answers = asyncio.run(main())
-    assert [type(a) for a in (answers[1], answers[3])] == [DeviceAssertError] * 2
+    async def source() -> AsyncIterator[Any]:
+        for number in range(4):
+            yield request(number)
+            await answered.wait()  # the next one comes when this one is answered
+            answered.clear()
+
+    async with agt.Server(pipeline, N, lanes=3) as server:
+        async for y in server.map(source()):
+            got += [float(y[0])]
+            answered.set()
+
+    assert got == [0.0, 2.0, 4.0, 6.0]
+
+
+async def test_a_request_that_fails_harms_no_other(sim: SimDevice) -> None:
+    async with agt.Server(pipeline, N, lanes=2) as server:
+        asked = [server(request(n)) for n in (1, -1, 2, -2, 3, 4)]
+        answers = await asyncio.gather(*asked, return_exceptions=True)
+        answers = [*answers, await server(request(5.0))]
+
+    assert [type(a) for a in (answers[1], answers[3])] == [errors.DeviceAssertError] * 2
     assert [float(a[0]) for i, a in enumerate(answers) if i not in (1, 3)] == [2, 4, 6, 8, 10]
 
 
-def test_too_many_are_turned_away_at_once(device: Device) -> None:
-    async def main() -> list[Any]:
-        async with agt.Server(pipeline, N, lanes=1, waiting=2) as server:
-            asked = [server(request(n)) for n in range(5)]
-            return await asyncio.gather(*asked, return_exceptions=True)
+async def test_too_many_are_turned_away_at_once(device: Device) -> None:
+    async with agt.Server(pipeline, N, lanes=1, waiting=2) as server:
+        asked = [server(request(n)) for n in range(5)]
+        answers = await asyncio.gather(*asked, return_exceptions=True)
 
-    answers = asyncio.run(main())
-    assert [isinstance(a, ServerBusyError) for a in answers] == [False] * 3 + [True] * 2
+    assert [isinstance(a, errors.ServerBusyError) for a in answers] == [False] * 3 + [True] * 2
     assert [float(a[0]) for a in answers[:3]] == [0.0, 2.0, 4.0]
 
 
-def test_what_does_not_fit_is_refused_at_the_call(device: Device) -> None:
+async def test_what_does_not_fit_is_refused_at_the_call(device: Device) -> None:
     async def later(slot: Any) -> None:
         slot[:] = 1.0
 
-    async def main() -> None:
-        async with agt.Server(pipeline, N, lanes=3) as server:
-            for wrong, error, words in (
-                (np.zeros(3, np.float32), ArrayShapeError, r"\(32,\).*\(3,\)"),
-                (np.zeros(N), ArrayDTypeError, "astype"),
-                ([0.0] * N, ArrayDTypeError, r"NumPy array.*got list"),
-                (None, ArrayDTypeError, "got NoneType"),
-                (later, UsageError, "asynchronous"),
-            ):
-                with pytest.raises(error, match=words):
-                    await server(wrong)
-            with pytest.raises(ArrayDTypeError, match="got NoneType"):  # and not taken for the end
-                _ = [y async for y in server.map([request(1.0), None, request(2.0)])]
-        with pytest.raises(UsageError, match="closed"):
-            await server(request(1.0))
-
-    asyncio.run(main())
+    async with agt.Server(pipeline, N, lanes=3) as server:
+        for wrong, error, words in (
+            (np.zeros(3, np.float32), errors.ArrayShapeError, r"\(32,\).*\(3,\)"),
+            (np.zeros(N), errors.ArrayDTypeError, "astype"),
+            ([0.0] * N, errors.ArrayDTypeError, r"NumPy array.*got list"),
+            (None, errors.ArrayDTypeError, "got NoneType"),
+            (later, errors.UsageError, "asynchronous"),
+        ):
+            with pytest.raises(error, match=words):
+                await server(wrong)
+        with pytest.raises(
+            errors.ArrayDTypeError, match="got NoneType"
+        ):  # and not taken for the end
+            _ = [y async for y in server.map([request(1.0), None, request(2.0)])]
+    with pytest.raises(errors.UsageError, match="closed"):
+        await server(request(1.0))
     no_function: Any = agt.zeros((N,)).to_host()
-    with pytest.raises(UsageError, match="is a function"):
+    with pytest.raises(errors.UsageError, match="is a function"):
         agt.Server(no_function, N)
-    with pytest.raises(CaptureError, match="pageable"):
+    with pytest.raises(errors.CaptureError, match="pageable"):
         agt.Server(lambda _: agt.h2d(np.zeros(3, np.float32)).to_host(), N)
 
 
-def test_who_waited_when_it_was_closed_is_refused_although_it_is_open_again(device: Device) -> None:
+async def test_who_waited_when_it_was_closed_is_refused_although_it_is_open_again(
+    device: Device,
+) -> None:
     server = agt.Server(pipeline, N, lanes=1)
 
-    async def main() -> list[Any]:
-        async with server:
-            early = [asyncio.ensure_future(server(request(n))) for n in range(3)]
-            await asyncio.sleep(0)
-        async with server:
-            late = await asyncio.gather(*(server(request(n)) for n in range(3)))
-        return [*await asyncio.gather(*early, return_exceptions=True), *(y[0] for y in late)]
+    async with server:
+        early = [asyncio.ensure_future(server(request(n))) for n in range(3)]
+        await asyncio.sleep(0)
+    async with server:
+        late = await asyncio.gather(*(server(request(n)) for n in range(3)))
+    first, *refused, zero, two, four = [
+        *await asyncio.gather(*early, return_exceptions=True),
+        *(y[0] for y in late),
+    ]
 
-    first, *refused, zero, two, four = asyncio.run(main())
     assert first[0] == 0.0
-    assert [type(one) for one in refused] == [UsageError] * 2
+    assert [type(one) for one in refused] == [errors.UsageError] * 2
     assert (zero, two, four) == (0.0, 2.0, 4.0)
 
 
@@ -289,20 +272,19 @@ def test_whoever_is_cancelled_when_ever_it_is_the_others_are_served(
     assert sim.heap.live == 0
 
 
-def test_a_failure_does_not_spoil_the_lane_for_good(sim: SimDevice) -> None:
+async def test_a_failure_does_not_spoil_the_lane_for_good(sim: SimDevice) -> None:
     def unfilled(slot: Any) -> agt.DeviceOp[Any]:  # nothing but the kernel writes to its output
         def run(context: agt.types.ExecutionContext, x: agt.DeviceArray) -> agt.DeviceOp[Any]:
             return agt.Kernel(DOUBLE)(N, x, context.empty((N,)).partition(32))
 
         return agt.h2d(slot).and_then_with_context(run).last().unpartition().to_host()
 
-    async def main() -> list[float]:
-        async with agt.Server(unfilled, N, lanes=1) as server:
-            with pytest.raises(DeviceAssertError):
-                await server(request(-1.0))
-            return [float((await server(request(n)))[0]) for n in (1.0, 2.0)]
+    async with agt.Server(unfilled, N, lanes=1) as server:
+        with pytest.raises(errors.DeviceAssertError):
+            await server(request(-1.0))
+        found = [float((await server(request(n)))[0]) for n in (1.0, 2.0)]
 
-    assert asyncio.run(main()) == [2.0, 4.0]
+    assert found == [2.0, 4.0]
 
 
 @pytest.mark.parametrize(
@@ -313,47 +295,19 @@ def test_a_failure_does_not_spoil_the_lane_for_good(sim: SimDevice) -> None:
 )  # fmt: skip
 def test_counts_that_make_no_server(sim: SimDevice, given: dict[str, Any]) -> None:
     name, number = next(iter(given.items()))
-    with pytest.raises(UsageError, match=f"{name}={number}"):
+    with pytest.raises(errors.UsageError, match=f"{name}={number}"):
         agt.Server(pipeline, N, **given)
 
 
-def test_a_lane_that_a_cancelled_request_still_holds_is_taken_last(sim: SimDevice) -> None:
-    async def main() -> None:
-        async with agt.Server(lasting("2000 * x[i]"), N, lanes=2) as server:
-            task = asyncio.ensure_future(server(request(1.0)))
-            await asyncio.sleep(0)
-            task.cancel()
-            await asyncio.wait({task})
-            for _ in range(3):
-                assert (await server(request(0.0)))[0] == 0.0
-            assert "1 of 2 lanes busy" in repr(server)  # the cancelled request still holds it
-
-    asyncio.run(main())
-
-
-def test_a_request_that_is_done_when_its_lane_is_needed_is_asked_for_once(
-    sim: SimDevice, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    looks = 0
-    done: Any = SimEvent.done
-
-    def counted(event: SimEvent) -> bool:
-        nonlocal looks
-        looks += 1
-        return bool(done.fget(event))
-
-    def write(slot: Any) -> None:
-        agt.work(20.0)  # the host is back before it looks of its own accord, and the device is done
-        slot[:] = 1.0
-
-    async def main() -> None:
-        async with agt.Server(pipeline, N, lanes=4) as server:
-            with monkeypatch.context() as patch:
-                patch.setattr(SimEvent, "done", property(counted))
-                assert [y[0] async for y in server.map([write] * 24)] == [2.0] * 24
-
-    asyncio.run(main())
-    assert 24 <= looks < 30  # the first ones are looked for before they are done
+async def test_a_lane_that_a_cancelled_request_still_holds_is_taken_last(sim: SimDevice) -> None:
+    async with agt.Server(lasting("2000 * x[i]"), N, lanes=2) as server:
+        task = asyncio.ensure_future(server(request(1.0)))
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait({task})
+        for _ in range(3):
+            assert (await server(request(0.0)))[0] == 0.0
+        assert "1 of 2 lanes busy" in repr(server)  # the cancelled request still holds it
 
 
 def test_long_requests_are_slept_through_and_short_ones_are_not(
@@ -378,82 +332,38 @@ def test_long_requests_are_slept_through_and_short_ones_are_not(
     assert again == pytest.approx(short)
 
 
-def test_a_launch_that_is_refused_leaves_its_lane_to_others(device: Device) -> None:
-    async def main() -> None:
-        weights = await agt.full((N,), 2.0)
+async def test_a_launch_that_is_refused_leaves_its_lane_to_others(device: Device) -> None:
+    weights = await agt.full((N,), 2.0)
 
-        def borrowing(slot: Any) -> agt.DeviceOp[Any]:
-            out = agt.zeros((N,)).partition(32)
-            return agt.Kernel(PRODUCT)(N, agt.h2d(slot), weights.borrow(), out).output().to_host()
+    def borrowing(slot: Any) -> agt.DeviceOp[Any]:
+        out = agt.zeros((N,)).partition(32)
+        return agt.Kernel(PRODUCT)(N, agt.h2d(slot), weights.borrow(), out).output().to_host()
 
-        async with agt.Server(borrowing, N, lanes=1) as server:
-            assert (await server(request(3.0)))[0] == 6.0
-            floor = agt.in_flight()
-            _ = weights.share()
-            for _ in range(3):
-                with pytest.raises(UseAfterMoveError, match="was moved"):
-                    await server(request(1.0))
-                with pytest.raises(UseAfterMoveError, match="was moved"):
-                    await anext(server.map([request(1.0)]))
-        assert agt.in_flight() == floor
-
-    asyncio.run(main())
+    async with agt.Server(borrowing, N, lanes=1) as server:
+        assert (await server(request(3.0)))[0] == 6.0
+        floor = agt.in_flight()
+        _ = weights.share()
+        for _ in range(3):
+            with pytest.raises(errors.UseAfterMoveError, match="was moved"):
+                await server(request(1.0))
+            with pytest.raises(errors.UseAfterMoveError, match="was moved"):
+                await anext(server.map([request(1.0)]))
+    assert agt.in_flight() == floor
 
 
-def test_a_run_that_nobody_looked_at_for_long_was_not_long(sim: SimDevice) -> None:
-    async def main() -> float:
-        async with agt.Server(pipeline, N, lanes=1) as server:
-            for _ in range(2):
-                task = asyncio.ensure_future(server(request(1.0)))
-                await asyncio.sleep(0)
-                task.cancel()
-                await asyncio.wait({task})
-                agt.work(1e6)
-            start = sim.now()
-            await server(request(1.0))
-            return sim.now() - start
+async def test_who_would_wait_for_a_lane_in_another_loop_is_refused(sim: SimDevice) -> None:
+    async with agt.Server(pipeline, N, lanes=1) as server:
 
-    assert asyncio.run(main()) < 1000.0
+        def elsewhere() -> None:
+            with agt.using(sim), pytest.raises(errors.UsageError, match="another event loop"):
+                asyncio.run(asyncio.wait_for(server(request(1.0)), 10))
 
+        first = asyncio.ensure_future(server(request(2.0)))
+        await asyncio.sleep(0)  # it has the lane
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(elsewhere).result(
+                60
+            )  # this loop stands still meanwhile, so it keeps the lane
+        found = [float(y[0]) for y in await asyncio.gather(first, server(request(3.0)))]
 
-def test_a_lane_that_cannot_be_waited_for_is_not_given_out_before_it_is_quiet(
-    sim: SimDevice, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def unwatched(*_: Any) -> None:
-        raise RuntimeError("can't start new thread")
-
-    async def messages() -> AsyncIterator[Any]:
-        yield request(1.0)
-        await asyncio.Event().wait()
-
-    async def main() -> float:
-        async with agt.Server(pipeline, N, lanes=2) as server:
-            with monkeypatch.context() as patch:
-                patch.setattr(SimDevice, "watch", unwatched)
-                with pytest.raises(RuntimeError, match="new thread"):
-                    await server(request(1.0))
-                with pytest.raises(RuntimeError, match="new thread"):
-                    await anext(server.map(messages()))
-                assert "2 of 2 lanes busy" in repr(server)
-            return float((await server(request(3.0)))[0])
-
-    assert asyncio.run(main()) == 6.0
-
-
-def test_who_would_wait_for_a_lane_in_another_loop_is_refused(sim: SimDevice) -> None:
-    async def main() -> list[Any]:
-        async with agt.Server(pipeline, N, lanes=1) as server:
-
-            def elsewhere() -> None:
-                with agt.using(sim), pytest.raises(UsageError, match="another event loop"):
-                    asyncio.run(asyncio.wait_for(server(request(1.0)), 10))
-
-            first = asyncio.ensure_future(server(request(2.0)))
-            await asyncio.sleep(0)  # it has the lane
-            with ThreadPoolExecutor(1) as pool:
-                pool.submit(elsewhere).result(
-                    60
-                )  # this loop stands still meanwhile, so it keeps the lane
-            return [float(y[0]) for y in await asyncio.gather(first, server(request(3.0)))]
-
-    assert asyncio.run(main()) == [4.0, 6.0]
+    assert found == [4.0, 6.0]

@@ -19,8 +19,7 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.devices.simulated import SimDevice
 from asyncgpu_tutor.errors import ArrayShapeError, DeviceAssertError, UsageError
-from asyncgpu_tutor.serving.lane import Lane
-from tests.serving.doubling import N, lasting, pipeline, read, request
+from tests.serving.doubling import N, pipeline, read, request
 
 
 class Broken(Exception):
@@ -33,7 +32,7 @@ async def arriving(requests: Iterator[Any]) -> AsyncIterator[Any]:
         yield one
 
 
-def test_a_source_may_use_one_array_for_all_requests(device: Device) -> None:
+async def test_a_source_may_use_one_array_for_all_requests(device: Device) -> None:
     def source() -> Iterator[Any]:
         one = np.zeros(N, np.float32)
         for number in range(20):
@@ -41,17 +40,16 @@ def test_a_source_may_use_one_array_for_all_requests(device: Device) -> None:
             one[:] = number
             yield one
 
-    async def main() -> tuple[list[float], Exception | None]:
-        async with agt.Server(pipeline, N, lanes=2) as server:
-            return await read(server, source())
+    async with agt.Server(pipeline, N, lanes=2) as server:
+        found = await read(server, source())
 
-    assert asyncio.run(main()) == ([2.0 * n for n in range(20)], None)
+    assert found == ([2.0 * n for n in range(20)], None)
 
 
 @pytest.mark.parametrize("late", [False, True])
 @pytest.mark.parametrize("way", ["raises", "does not fit", "writes nothing"])
 @pytest.mark.parametrize("asynchronous", [False, True])
-def test_what_was_asked_before_a_failure_is_answered(
+async def test_what_was_asked_before_a_failure_is_answered(
     device: Device, late: bool, way: str, asynchronous: bool
 ) -> None:
     def broken(slot: Any) -> None:
@@ -67,19 +65,16 @@ def test_what_was_asked_before_a_failure_is_answered(
         yield broken if way == "writes nothing" else request(0.0)[:3]
         yield request(9.0)
 
-    async def main() -> None:
-        async with agt.Server(pipeline, N, lanes=3) as server:
-            for count in range(5, 9):
-                requests = arriving(source(count)) if asynchronous else source(count)
-                got, error = await read(server, requests)
-                assert got == [2.0 * n for n in range(count)]
-                assert isinstance(error, ArrayShapeError if way == "does not fit" else Broken)
-            assert await read(server, [request(1.0)] * 6) == ([2.0] * 6, None)
-
-    asyncio.run(main())
+    async with agt.Server(pipeline, N, lanes=3) as server:
+        for count in range(5, 9):
+            requests = arriving(source(count)) if asynchronous else source(count)
+            got, error = await read(server, requests)
+            assert got == [2.0 * n for n in range(count)]
+            assert isinstance(error, ArrayShapeError if way == "does not fit" else Broken)
+        assert await read(server, [request(1.0)] * 6) == ([2.0] * 6, None)
 
 
-def test_an_asynchronous_source_can_be_closed_when_its_map_is(device: Device) -> None:
+async def test_an_asynchronous_source_can_be_closed_when_its_map_is(device: Device) -> None:
     closed: list[int] = []
 
     async def source() -> AsyncIterator[Any]:
@@ -89,86 +84,73 @@ def test_an_asynchronous_source_can_be_closed_when_its_map_is(device: Device) ->
         finally:
             closed.append(1)
 
-    async def main() -> None:
-        async with (
-            agt.Server(pipeline, N, lanes=2) as server,
-            aclosing(source()) as requests,
-            aclosing(server.map(requests)) as results,
-        ):
-            async for y in results:
-                assert y[0] == 0.0
-                break
-
-    asyncio.run(main())
+    async with (
+        agt.Server(pipeline, N, lanes=2) as server,
+        aclosing(source()) as requests,
+        aclosing(server.map(requests)) as results,
+    ):
+        async for y in results:
+            assert y[0] == 0.0
+            break
     assert closed == [1]
 
 
-def test_what_is_no_source_is_told_what_one_is(device: Device) -> None:
+async def test_what_is_no_source_is_told_what_one_is(device: Device) -> None:
     wrong: Any = 5
 
-    async def main() -> None:
-        async with agt.Server(pipeline, N) as server:
-            with pytest.raises(UsageError, match=r"got int.*await server\(request\)"):
-                server.map(wrong)
-
-    asyncio.run(main())
+    async with agt.Server(pipeline, N) as server:
+        with pytest.raises(UsageError, match=r"got int.*await server\(request\)"):
+            server.map(wrong)
 
 
-def test_nothing_runs_after_the_end_of_the_server(sim: SimDevice) -> None:
+async def test_nothing_runs_after_the_end_of_the_server(sim: SimDevice) -> None:
     server = agt.Server(pipeline, N, lanes=1)
 
-    async def main() -> list[Any]:
-        async with server:
-            first = asyncio.ensure_future(server(request(1.0)))
-            await asyncio.sleep(0)
-            first.cancel()
-            await asyncio.wait({first})
-            # Both of these want the lane that the cancelled run still holds.
-            single = asyncio.ensure_future(server(request(2.0)))
-            several = asyncio.ensure_future(read(server, [request(3.0)]))
-            await asyncio.sleep(0)
-        assert "0 of 1 lanes busy" in repr(server)
-        return await asyncio.gather(single, several, return_exceptions=True)
+    async with server:
+        first = asyncio.ensure_future(server(request(1.0)))
+        await asyncio.sleep(0)
+        first.cancel()
+        await asyncio.wait({first})
+        # Both of these want the lane that the cancelled run still holds.
+        single = asyncio.ensure_future(server(request(2.0)))
+        several = asyncio.ensure_future(read(server, [request(3.0)]))
+        await asyncio.sleep(0)
+    assert "0 of 1 lanes busy" in repr(server)
+    refused, (got, error) = await asyncio.gather(single, several, return_exceptions=True)
 
-    refused, (got, error) = asyncio.run(main())
     assert isinstance(refused, UsageError)
     assert (got, type(error)) == ([], UsageError)
 
 
-def test_what_the_source_raised_is_told_although_a_request_failed(sim: SimDevice) -> None:
+async def test_what_the_source_raised_is_told_although_a_request_failed(sim: SimDevice) -> None:
     def source() -> Iterator[Any]:
         yield request(-1.0)
         raise Broken("out of paper")
 
-    async def main() -> tuple[list[float], Exception | None]:
-        async with agt.Server(pipeline, N, lanes=2) as server:
-            return await read(server, source())
+    async with agt.Server(pipeline, N, lanes=2) as server:
+        got, error = await read(server, source())
 
-    got, error = asyncio.run(main())
     assert got == []
     assert isinstance(error, DeviceAssertError)
     assert "out of paper" in "".join(error.__notes__)
 
 
 # ---------------------------------------------------------------------- functions that write
-def test_a_function_that_returns_its_data_is_told_to_write_it(device: Device) -> None:
-    async def main() -> tuple[float, float]:
-        async with agt.Server(pipeline, N, lanes=1) as server:
-            await server(request(1.0))
-            with pytest.raises(UsageError, match=r"slot\[\.\.\.\] = data"):
-                await server(lambda slot: np.full(N, 3.0, np.float32))
-            with pytest.raises(UsageError, match="returned list"):
-                await server(lambda slot: [3.0] * N)
-            task = asyncio.ensure_future(asyncio.sleep(0))
-            with pytest.raises(UsageError, match="asynchronous"):
-                await server(lambda slot: task)
-            await task
-            # What this function returns is the slot itself.
-            y = await server(lambda slot: np.multiply(request(2.0), 2.0, out=slot))
-            z = await server(lambda slot: io.BytesIO(request(5.0).tobytes()).readinto(slot))
-            return float(y[0]), float(z[0])
-
-    assert asyncio.run(main()) == (8.0, 10.0)
+async def test_a_function_that_returns_its_data_is_told_to_write_it(device: Device) -> None:
+    async with agt.Server(pipeline, N, lanes=1) as server:
+        await server(request(1.0))
+        with pytest.raises(UsageError, match=r"slot\[\.\.\.\] = data"):
+            await server(lambda slot: np.full(N, 3.0, np.float32))
+        with pytest.raises(UsageError, match="returned list"):
+            await server(lambda slot: [3.0] * N)
+        task = asyncio.ensure_future(asyncio.sleep(0))
+        with pytest.raises(UsageError, match="asynchronous"):
+            await server(lambda slot: task)
+        await task
+        # What this function returns is the slot itself.
+        y = await server(lambda slot: np.multiply(request(2.0), 2.0, out=slot))
+        z = await server(lambda slot: io.BytesIO(request(5.0).tobytes()).readinto(slot))
+    assert float(y[0]), float(z[0]) == (8.0, 10.0)
 
 
 # ---------------------------------------------------------------------- pipelines
@@ -180,15 +162,14 @@ def test_a_pipeline_that_ends_on_the_device_is_refused(device: Device) -> None:
         agt.Server(stays, N)
 
 
-def test_results_come_in_their_containers(device: Device) -> None:
+async def test_results_come_in_their_containers(device: Device) -> None:
     def several(slot: Any) -> agt.DeviceOp[Any]:
         return pipeline(slot).map(lambda y: OrderedDict(twice=y, more=[y, (y,)]))
 
-    async def main() -> list[Any]:
-        async with agt.Server(several, N, lanes=2) as server:
-            return [y async for y in server.map(request(n) for n in range(5))]
+    async with agt.Server(several, N, lanes=2) as server:
+        found = [y async for y in server.map(request(n) for n in range(5))]
 
-    for number, result in enumerate(asyncio.run(main())):
+    for number, result in enumerate(found):
         assert type(result) is OrderedDict
         for y in (result["twice"], result["more"][0], result["more"][1][0]):
             assert type(y) is np.ndarray
@@ -226,27 +207,7 @@ def test_a_source_that_fails_while_its_map_ends_is_told_of_or_left(
     assert left or "out of paper" in notes
 
 
-def test_the_last_requests_are_waited_for_once_each(
-    sim: SimDevice, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    waits: list[Lane[Any]] = []
-    quiet: Any = Lane.quiet
-
-    def noted(lane: Lane[Any]) -> Any:
-        waits.append(lane)
-        return quiet(lane)
-
-    async def main() -> None:
-        async with agt.Server(lasting("2000"), N, lanes=4) as server:
-            got, _ = await read(server, arriving(request(n) for n in range(2)))
-            assert got == [0.0, 2.0]
-
-    monkeypatch.setattr(Lane, "quiet", noted)
-    asyncio.run(main())
-    assert len(waits) <= 4  # one that a request, or the end, has come before is waited for again
-
-
-def test_nothing_more_is_asked_of_a_source_after_a_request_that_does_not_fit(
+async def test_nothing_more_is_asked_of_a_source_after_a_request_that_does_not_fit(
     sim: SimDevice,
 ) -> None:
     messages: asyncio.Queue[Any] = asyncio.Queue()
@@ -258,16 +219,13 @@ def test_nothing_more_is_asked_of_a_source_after_a_request_that_does_not_fit(
         async def __anext__(self) -> Any:
             return await messages.get()
 
-    async def main() -> None:
-        for one in (request(1.0), request(2.0)[:3], request(3.0)):
-            messages.put_nowait(one)
-        async with agt.Server(pipeline, N, lanes=3) as server:
-            got, error = await read(server, Incoming())
-        assert got == [2.0]
-        assert isinstance(error, ArrayShapeError)
-        assert messages.qsize() == 1
-
-    asyncio.run(main())
+    for one in (request(1.0), request(2.0)[:3], request(3.0)):
+        messages.put_nowait(one)
+    async with agt.Server(pipeline, N, lanes=3) as server:
+        got, error = await read(server, Incoming())
+    assert got == [2.0]
+    assert isinstance(error, ArrayShapeError)
+    assert messages.qsize() == 1
 
 
 # ---------------------------------------------------------------------- a host that is late
@@ -316,16 +274,3 @@ def test_however_they_come_and_whenever_one_leaves(
     agt.synchronize()
     gc.collect()
     assert sim.heap.live == 0
-
-
-def test_a_host_that_is_late_uses_the_lanes_that_it_used_last(sim: SimDevice) -> None:
-    async def main(requests: list[Any]) -> agt.Trace:
-        async with agt.Server(pipeline, N, lanes=4) as server:
-            with agt.record() as trace:
-                await read(server, requests)
-        return trace
-
-    late = asyncio.run(main([dawdling(n) for n in range(12)]))
-    soon = asyncio.run(main([request(n) for n in range(12)]))
-    assert len({span.stream for span in late.find("twice")}) == 2
-    assert len({span.stream for span in soon.find("twice")}) > 2

@@ -18,6 +18,7 @@ from asyncgpu_tutor.data import Digits, MlpInputs, load_digits, seed_inputs
 from asyncgpu_tutor.errors import AsyncGpuError, DeviceError, UsageError
 
 SUCCESS, FAILURE, MISUSE = 0, 1, 2
+MOST_STREAMS = 128  # so many kernels at a time are the most that any GPU runs
 PICTURES, TRACES = (".png", ".svg", ".pdf"), (".json", ".pftrace")
 
 
@@ -67,6 +68,11 @@ def run(args: argparse.Namespace) -> int:
     # A task group raises groups of errors; except* also takes the single ones from elsewhere.
     try:
         network = _network(args)
+        if args.streams > MOST_STREAMS:
+            raise UsageError(
+                f"--streams {args.streams} was asked for, and a GPU runs at most {MOST_STREAMS} kernels at a "
+                "time: ask for fewer"
+            )
         policy = agt.StreamPoolRoundRobin(args.streams)  # refuses a wrong number
         for option, path, endings in (
             ("--plot", args.plot, PICTURES),

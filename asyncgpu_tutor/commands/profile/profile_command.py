@@ -121,6 +121,10 @@ def _trace(args: argparse.Namespace) -> Trace:
     with source.open("rb") as file:
         exported = file.read(16) == b"SQLite format 3\0"
     if not exported:
+        if source.suffix == ".sqlite":
+            raise UsageError(
+                f"{source} is no SQLite file: make it again by nsys export --type sqlite"
+            )
         if args.within:
             raise UsageError(
                 f"--within is for exports of Nsight Systems, and {source} is none; try --window"

@@ -9,7 +9,10 @@ from asyncgpu_tutor.errors import DeviceUnavailableError
 if TYPE_CHECKING:
     from asyncgpu_tutor.devices.cuda.device import CupyDevice
 
-ADVICE = "Use agt.use('sim') for the simulated device; asyncgpu-tutor doctor says what to install."
+ADVICE = (
+    "The simulated device needs no GPU: agt.use('sim'), or --device sim for a command. For a GPU, see what "
+    "asyncgpu-tutor doctor says."
+)
 
 
 def open_device(ordinal: int) -> CupyDevice:

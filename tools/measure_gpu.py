@@ -1,4 +1,4 @@
-"""Measuring a CUDA device: what it says of itself, and how long one command takes."""
+"""Measurements of a CUDA device: what the driver reports, and how long one command takes."""
 
 from __future__ import annotations
 

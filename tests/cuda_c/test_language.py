@@ -44,6 +44,33 @@ ADDS = "__device__ int add(int* p) { *p += 5; return 1; }"
 NODE = "struct Node { int v; Node* next; };"
 FIVE = "template <typename T> __device__ T f(T a) { return a + 5; }"
 LETTER = '__host__ __device__ constexpr int f() { const char* s = "abc"; return s[1]; }'
+MACROS = """#define N 4
+    #define SQ(a) ((a) * (a))
+    #define IDX(r, c, ld) \\
+        ((r) * (ld) + (c))
+    #define CAT(a, b) a##b
+    #define SUM(first, ...) (first + ARGS(__VA_ARGS__))
+    #define ARGS(a, b) (a * b)
+    #if N > 3 && defined(SQ) && !defined(NOPE)
+    #define PICK 1
+    #elif 1
+    #define PICK 2
+    #else
+    #error never
+    #endif
+    #ifdef NOPE
+    this is not CUDA
+    #endif"""
+KNOWN = """__host__ __device__ constexpr int cdiv(int a, int b) { return (a + b - 1) / b; }
+    constexpr int log2i(int v) { int r = 0; while (v >>= 1) ++r; return r; }
+    template <typename T> constexpr T biggest(T a, T b) { return a > b ? a : b; }
+    constexpr int COUNT = cdiv(100, 8);
+    static const int SMALL = log2i(COUNT) * 2;
+    __constant__ int table[COUNT] = {1, 2};
+    template <int A> struct Kind { static constexpr int twice = cdiv(A, 1) * 2; };
+    template <int N> __device__ int plus(int a) { return a + N; }
+    template <typename T, typename U> __device__ auto add(T a, U b) -> decltype(a + b) { return a + b; }"""
+MESSAGE = '__constant__ char message[] = "ok";'
 # What is declared before the kernel, its statements, and what thread i leaves in o[i], or in x[i] where that is all.
 STATEMENTS: list[tuple[str, str, Callable[[int], float]]] = [
     ("", "o[i] = i * i - 7;", lambda i: i * i - 7),
@@ -181,6 +208,30 @@ STATEMENTS: list[tuple[str, str, Callable[[int], float]]] = [
     ("", "int v = 1; v += (v = 7, 3); o[i] = v;", lambda i: 10),
     ("", "int j = 0; int a[4] = {1, 2, 3, 4}; a[j] += (j = 2); o[i] = a[2] * 10 + a[0];", lambda i: 51),
     ("", "o[i] = 100; o[i] += atomicAdd(o + i, 5);", lambda i: 205),
+    # Indices of type size_t wrap around as addresses do.
+    ("", "if (i == 8) { int* p = &o[i]; size_t back = i; p[5 - back] = 7; p[(size_t)-1 + 7 - back] = i; }",
+     lambda i: {5: 7, 6: 8}.get(i, 0)),
+    (MACROS, "o[i] = SQ(N + 1) + IDX(2, 3, N) + CAT(1, 2) + SUM(1, 2, 3) + PICK;", lambda i: 25 + 11 + 12 + 7 + 1),
+    *((HALVES, f"half h = __float2half(i % 2 ? 40000.0f : -40000.0f); o[i] = ({to})h;",
+       lambda i, ends=(low, high): ends[i % 2])
+      for to, low, high in (("signed char", -128, 127), ("unsigned char", 0, 255), ("short", -32768, 32767))),
+    # Known when compiled.
+    *((KNOWN, text, lambda i, value=value: value) for text, value in (
+        ("o[i] = COUNT * 100 + SMALL + sizeof(table);", 1300 + 6 + 52),
+        ("int a[cdiv(9, 4)]; o[i] = sizeof(a) + plus<biggest(3, 7)>(1) + Kind<log2i(9)>::twice;", 12 + 8 + 6),
+        ("const int k = cdiv(n, 8); o[i] = k;", 4),
+        ("constexpr float H = biggest(1.5f, 2.5f); __shared__ int s[log2i(64)]; o[i] = sizeof(s) * H;", 60),
+        ('switch (3) { case cdiv(9, 4): o[i] = 7; } static_assert(cdiv(9, 4) == 3, "three");', 7),
+        ("decltype(i) a = 7; decltype(a * 2.0) b = 7 / 2.0; o[i] = add(a, 0.5) * 2 + b * 2;", 15 + 7),
+        ("o[i] = 3[table + 0] + (i + 1 > 0)[table];", 2))),
+    *((MESSAGE, text, lambda i, values=values: values[i % len(values)]) for text, values in (
+        ('const char* s = "hello"; o[i] = s[i % 6];', b"hello\0"),
+        ('const char s[] = "hello"; o[i] = s[i % 6] + sizeof(s) - 6;', b"hello\0"),
+        ('char s[8] = "hi"; s[0] = 65; o[i] = s[i % 3];', b"Ai\0"),
+        ('const char s[2][4] = {"ab", "cd"}; o[i] = s[1][i % 3];', b"cd\0"),
+        ('const char* s = i % 2 ? "odd" : "even"; int k = 0; while (s[k]) k++; o[i] = k;', [4, 3]),
+        ('const char* s = "xyz"; s++; o[i] = *s;', b"y"), ("o[i] = message[i % 3];", b"ok\0"),
+        ('assert(i >= 0 && "no negative i"); o[i] = i < 0 || "text";', [1]))),
 ]  # fmt: skip
 
 
@@ -252,6 +303,11 @@ class TestIntegers:
             ("isinf(INFINITY) && isnan(NAN) && -INFINITY < -FLT_MAX", 1),
             ("(int)umin(3u, 5u) + (int)umax(3u, 5u)", 8),
             ("(int)llmin(-3ll, 5ll) + (int)llmax(-3ll, 5ll)", 2),
+            ("sizeof(exp(1.0f)) * 10 + sizeof(exp(1.0))", 48),
+            # What is no number becomes an integer as on a GPU.
+            ("(int)sqrtf(-1.0f - x[i])", 0), ("(int)(unsigned)sqrtf(-1.0f - x[i])", 0),
+            ("(int)((long long)sqrtf(-1.0f - x[i]) >> 60)", -8),
+            ("(int)((unsigned long long)sqrtf(-1.0f - x[i]) >> 60)", 8),
             ("(int)ullmin(3ull, 5ull) + (int)ullmax(3ull, 5ull)", 8),
         ],
     )  # fmt: skip
@@ -275,7 +331,7 @@ class TestFloats:
             ("1e10f + 1.0f - 1e10f", 0.0), ("(float)16777217", 16777216.0),
             ("3.0f * threadIdx.x - 3 * i", 0.0), ("isnan(sqrtf(-1.0f)) + isinf(1.0f / 0.0f)", 2.0),
             ("__int_as_float(0x40490fdb)", np.float32(math.pi)), ("__saturatef(7.0f)", 1.0),
-            ("hypotf(3.0f, 4.0f)", 5.0), ("rsqrtf(4.0f)", 0.5),
+            ("hypotf(3.0f, 4.0f)", 5.0), ("rsqrtf(4.0f)", 0.5), ("exp(1.0f) - expf(1.0f)", 0.0),
             ("fdimf(5.0f, 3.0f) + fdimf(3.0f, 5.0f)", 2.0),
         ],
     )  # fmt: skip
@@ -304,19 +360,6 @@ class TestFloats:
         want = np.array([exact(0.25 * (i + 1)) for i in FIRST])
         np.testing.assert_allclose(got, want, rtol=3e-7, atol=1e-7)
 
-    def test_overloads_by_type(self) -> None:
-        assert floats("exp(1.0f) - expf(1.0f)") == [0.0] * 32
-        assert ints("sizeof(exp(1.0f)) * 10 + sizeof(exp(1.0))") == [48] * 32
-
-    @pytest.mark.parametrize(
-        ("to", "low", "high"),
-        [("signed char", -128, 127), ("unsigned char", 0, 255), ("short", -32768, 32767)],
-    )
-    def test_a_half_is_clamped_to_a_small_integer(self, to: str, low: int, high: int) -> None:
-        text = f"half h = __float2half(i % 2 ? 40000.0f : -40000.0f); o[i] = ({to})h;"
-        _, o, _ = body(text, before="#include <cuda_fp16.h>")
-        assert o.tolist() == [low, high] * 16
-
     def test_half_storage(self) -> None:
         source = """#include <cuda_fp16.h>
         extern "C" __global__ void k(const half* a, half* b, float* f) {
@@ -331,13 +374,6 @@ class TestFloats:
         assert (f == a.astype(np.float32) * 2).all()
         first = (f + np.float32(0.3)).astype(np.float16)
         assert (b == (first.astype(np.float32) + a.astype(np.float32)).astype(np.float16)).all()
-
-    def test_what_is_no_number_becomes_an_integer_as_on_a_gpu(self) -> None:
-        nan = "sqrtf(-1.0f - x[i])"
-        assert ints(f"(int)({nan})") == [0] * 32
-        assert ints(f"(int)(unsigned)({nan})") == [0] * 32
-        assert ints(f"(int)((long long)({nan}) >> 60)") == [-8] * 32
-        assert ints(f"(int)((unsigned long long)({nan}) >> 60)") == [8] * 32
 
 
 class TestDeclarations:
@@ -428,59 +464,7 @@ class TestFunctions:
         assert result.counts.shared_bytes == 16 + 128
 
 
-class TestPreprocessor:
-    def test_macros(self) -> None:
-        before = """#define N 4
-            #define SQ(a) ((a) * (a))
-            #define IDX(r, c, ld) \\
-                ((r) * (ld) + (c))
-            #define CAT(a, b) a##b
-            #define SUM(first, ...) (first + ARGS(__VA_ARGS__))
-            #define ARGS(a, b) (a * b)
-            #if N > 3 && defined(SQ) && !defined(NOPE)
-            #define PICK 1
-            #elif 1
-            #define PICK 2
-            #else
-            #error never
-            #endif
-            #ifdef NOPE
-            this is not CUDA
-            #endif"""
-        assert (
-            ints("SQ(N + 1) + IDX(2, 3, N) + CAT(1, 2) + SUM(1, 2, 3) + PICK", before)
-            == [25 + 11 + 12 + 7 + 1] * 32
-        )
-
-
-class TestIndices:
-    def test_of_type_size_t_wrap_around_as_addresses_do(self) -> None:
-        text = "int* p = o + i; size_t back = i; p[5 - back] = 7; p[(size_t)-1 + 7 - back] = i;"
-        before = body(f"if (i == 8) {{ {text} }}")[1]
-        assert (before[5], before[6]) == (7, 8)
-
-
-class TestText:
-    @pytest.mark.parametrize(
-        ("text", "values"),
-        [
-            ('const char* s = "hello"; o[i] = s[i % 6];', list(b"hello\0")),
-            ('const char s[] = "hello"; o[i] = s[i % 6] + sizeof(s) - 6;', list(b"hello\0")),
-            ('char s[8] = "hi"; s[0] = 65; o[i] = s[i % 3];', list(b"Ai\0")),
-            ('const char s[2][4] = {"ab", "cd"}; o[i] = s[1][i % 3];', list(b"cd\0")),
-            (
-                'const char* s = i % 2 ? "odd" : "even"; int k = 0; while (s[k]) k++; o[i] = k;',
-                [4, 3],
-            ),
-            ('const char* s = "xyz"; s++; o[i] = *s;', list(b"y")),
-            ("o[i] = message[i % 3];", list(b"ok\0")),
-            ('assert(i >= 0 && "no negative i"); o[i] = i < 0 || "text";', [1]),
-        ],
-    )
-    def test_characters(self, text: str, values: list[int]) -> None:
-        got = body(text, before='__constant__ char message[] = "ok";')[1].tolist()
-        assert got == [values[i % len(values)] for i in range(32)]
-
+class TestOutput:
     def test_printf_of_any_text(self) -> None:
         text = """const char* names[] = {"zero", "one"}; char own[4] = "abc"; own[1] = 0;
             if (i < 2) printf("%s|%5s|%s\\n", names[i], i ? "T" : "F", own);"""
@@ -489,38 +473,6 @@ class TestText:
     def test_printf_of_an_address(self) -> None:
         assert re.fullmatch(r"0x[0-9a-f]+\n", body('if (i == 0) printf("%p\\n", x);')[2].printed)
 
-
-class TestKnownWhenCompiled:
-    BEFORE = """
-    __host__ __device__ constexpr int cdiv(int a, int b) { return (a + b - 1) / b; }
-    constexpr int log2i(int v) { int r = 0; while (v >>= 1) ++r; return r; }
-    template <typename T> constexpr T biggest(T a, T b) { return a > b ? a : b; }
-    constexpr int COUNT = cdiv(100, 8);
-    static const int SMALL = log2i(COUNT) * 2;
-    __constant__ int table[COUNT] = {1, 2};
-    template <int A> struct Kind { static constexpr int twice = cdiv(A, 1) * 2; };
-    template <int N> __device__ int plus(int a) { return a + N; }
-    __device__ int ordinary(int a) { return a; }
-    template <typename T, typename U> __device__ auto add(T a, U b) -> decltype(a + b) { return a + b; }
-    """
-
-    @pytest.mark.parametrize(
-        ("text", "value"),
-        [
-            ("o[i] = COUNT * 100 + SMALL + sizeof(table);", 1300 + 6 + 52),
-            ("int a[cdiv(9, 4)]; o[i] = sizeof(a) + plus<biggest(3, 7)>(1) + Kind<log2i(9)>::twice;", 12 + 8 + 6),
-            ("const int k = cdiv(n, 8); o[i] = k;", 4),
-            ("constexpr float H = biggest(1.5f, 2.5f); __shared__ int s[log2i(64)]; o[i] = sizeof(s) * H;", 60),
-            ("switch (3) { case cdiv(9, 4): o[i] = 7; } static_assert(cdiv(9, 4) == 3, \"three\");", 7),
-            ("decltype(i) a = 7; decltype(a * 2.0) b = 7 / 2.0; o[i] = add(a, 0.5) * 2 + b * 2;", 15 + 7),
-            ("o[i] = 3[table + 0] + (i + 1 > 0)[table];", 2),
-        ],
-    )  # fmt: skip
-    def test_by_constexpr_functions_and_decltype(self, text: str, value: int) -> None:
-        assert body(text, before=self.BEFORE)[1].tolist() == [value] * 32
-
-
-class TestOutput:
     def test_printf(self) -> None:
         text = r'if (i < 2) printf("%d|%5.2f|%-4u|%x|%s|%c|%lld%%\n", i, x[i] / 3, 7u, 255, "hey", 65, 1ll << 40);'
         assert body(text)[2].printed == (

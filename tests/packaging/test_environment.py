@@ -87,6 +87,7 @@ def test_it_leaves_out_what_has_no_wheel(
 
 
 @pytest.mark.slow
+@pytest.mark.rests_on("requirements")
 def test_pip_takes_its_part(
     pip_part: list[str], root: Path, fresh_python: Path, tmp_path: Path, run: Run
 ) -> None:

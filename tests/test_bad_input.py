@@ -82,14 +82,6 @@ CALLS: list[tuple[Callable[[], object], type[Exception], str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("call", "error", "message"), CALLS)
-def test_a_wrong_kernel_call(
-    device: Device, call: Callable[[], object], error: type[Exception], message: str
-) -> None:
-    with pytest.raises(error, match=message):
-        call()
-
-
 def test_a_wrong_call_moves_nothing(device: Device) -> None:
     x, y = ones(), out()
     with pytest.raises(ArrayShapeError):
@@ -188,7 +180,7 @@ OTHERS: list[tuple[Callable[[], object], type[Exception], str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("call", "error", "message"), OTHERS)
+@pytest.mark.parametrize(("call", "error", "message"), CALLS + OTHERS)
 def test_a_wrong_call(
     device: Device, call: Callable[[], object], error: type[Exception], message: str
 ) -> None:

@@ -269,10 +269,6 @@ class TestGridBarrier:
     def test_stencil(self, lanes: int) -> None:
         assert smooth(GRID, batch_lanes=lanes)
 
-    def test_without_the_barrier_it_is_a_race(self) -> None:
-        with pytest.raises(errors.RaceError):
-            smooth(GRID.replace("meet(count, (step + 1) * gridDim.x);", ""))
-
     def test_a_goal_that_is_too_high_is_a_deadlock(self) -> None:
         with pytest.raises(errors.DeadlockError, match="has ended, or waits itself"):
             smooth(GRID.replace("(step + 1)", "(step + 2)"))

@@ -76,11 +76,14 @@ def test_a_side_that_is_not_taken_does_not_wait() -> None:
     )
 
 
-def test_who_waits_in_vain_is_told() -> None:
-    with pytest.raises(DeadlockError, match="waits for ever in this loop"):
-        waited("o[i] = 10 * last(f) + i;", ";")
-
-
-def test_what_cannot_be_taken_out_says_what_to_write() -> None:
-    with pytest.raises(RunawayKernelError, match="give its result to a variable first"):
-        waited("int s = 0; for (int k = 0; k < 9; k += last(f)) s++; o[i] = s;")
+@pytest.mark.parametrize(
+    ("text", "write", "kind", "message"),
+    [
+        ("o[i] = 10 * last(f) + i;", ";", DeadlockError, "waits for ever in this loop"),
+        ("int s = 0; for (int k = 0; k < 9; k += last(f)) s++; o[i] = s;", "f[0] = 5;", RunawayKernelError,
+         "give its result to a variable first"),
+    ],
+)  # fmt: skip
+def test_mistakes(text: str, write: str, kind: type[Exception], message: str) -> None:
+    with pytest.raises(kind, match=message):
+        waited(text, write)

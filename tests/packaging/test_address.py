@@ -15,24 +15,17 @@ from tests.tools import tool
 ROOT = Path(__file__).resolve().parents[2]
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 ADDRESS = SETTINGS["project"]["urls"]["Repository"]
-FILES = [
-    "README.md", "pyproject.toml", "CITATION.cff", "docs/from_cupy.md", "docs/kernels_in_ci.md",
+NAMED = [
+    *((name, r"https://github\.com/[\w.-]*asyncgpu[\w.-]*/\w+", ADDRESS) for name in (
+        "README.md", "pyproject.toml", "CITATION.cff", "docs/from_cupy.md", "docs/kernels_in_ci.md")),
+    *((name, r"https://[\w.-]+\.github\.io/\w+/", SETTINGS["project"]["urls"]["Documentation"])
+      for name in ("README.md", "docs/instructors.md")),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_every_place_names_the_same_address(name: str) -> None:
-    text = (ROOT / name).read_text(encoding="utf-8")
-    named = re.findall(r"https://github\.com/[\w.-]*asyncgpu[\w.-]*/\w+", text)
-    assert named
-    assert set(named) == {ADDRESS}
-
-
-@pytest.mark.parametrize("name", ["README.md", "docs/instructors.md"])
-def test_every_place_names_the_same_site(name: str) -> None:
-    text = (ROOT / name).read_text(encoding="utf-8")
-    named = re.findall(r"https://[\w.-]+\.github\.io/\w+/", text)
-    assert set(named) == {SETTINGS["project"]["urls"]["Documentation"]}
+@pytest.mark.parametrize(("name", "pattern", "address"), NAMED)
+def test_every_place_names_the_same_address(name: str, pattern: str, address: str) -> None:
+    assert set(re.findall(pattern, (ROOT / name).read_text(encoding="utf-8"))) == {address}
 
 
 def test_links_of_the_readme_are_absolute_on_an_index() -> None:

@@ -96,8 +96,8 @@ def _prints(code: str) -> bool:
     return re.search(r"\bprint\(", code) is not None
 
 
-# A notebook shows what its last line gives, and nothing of the lines before it. A timeline brings words for those
-# who cannot see it, and a cell that draws with matplotlib prints them.
+# A notebook shows what its last line gives, and nothing of the lines before it. A timeline brings words for
+# those who cannot see it, and a cell that draws with matplotlib prints them.
 SHOWN = {
     "a timeline": (TIMELINE, _ends_in_a_timeline),
     "the answer to a prediction": (re.compile(r"\.reveal\("), _ends_in_a_verdict),

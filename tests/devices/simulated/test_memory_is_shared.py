@@ -9,7 +9,7 @@ import pytest
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.simulated import SimDevice
 
-N = 1 << 25  # elements: 128 MiB
+N = 1 << 23  # elements: 32 MiB
 
 
 def fill(x: agt.DeviceArray, _: agt.DeviceArray) -> agt.DeviceOp[None]:

@@ -9,7 +9,7 @@ import pytest
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.simulated import SimDevice
 
-N = 1 << 23  # elements: 32 MiB
+N = 1 << 24  # elements: 64 MiB
 
 
 def fill(x: agt.DeviceArray, _: agt.DeviceArray) -> agt.DeviceOp[None]:

@@ -183,14 +183,12 @@ def test_a_function_that_reaches_itself_by_its_address_is_recursion() -> None:
 
 def test_on_either_device(device: Device) -> None:
     source = BEFORE + "__global__ void k(op_t f, const int* which, float* x) {\n"
-    source += (
-        "int i = threadIdx.x; x[i] = f(i, 5) + 100 * table[which[i]](i, 2) + apply(square, i); }"
-    )
+    source += "int i = threadIdx.x; "
+    source += "x[i] = f(i, 5) + 100 * table[which[i]](i, 2) + apply(square, i); }"
     kernel, which = agt.Kernel(source, "k"), np.array([0, 1, 1, 0], np.int32)
     for number, first in enumerate((lambda i: i + 5, lambda i: 5 * i)):
         address = kernel.constants["table"][number]
         op = kernel(address, agt.h2d(which), agt.zeros((4,)), grid=1, block=4)
         second = [100 * (2 * i if w else i + 2) for i, w in enumerate(which.tolist())]
-        assert op.output().to_host().sync().tolist() == [
-            first(i) + s + i * i for i, s in enumerate(second)
-        ]
+        right = [first(i) + s + i * i for i, s in enumerate(second)]
+        assert op.output().to_host().sync().tolist() == right

@@ -36,9 +36,7 @@ def test_a_chain_takes_longer_than_as_many_independent_operations() -> None:
 def test_turns_of_an_unrolled_loop_overlap_but_for_what_one_hands_to_the_next() -> None:
     """Eight shared loads whose sum is a chain of eight additions, and eight loads one after the other."""
     summed = counted("for (int k = 0; k < 8; ++k) a += tile[k];")
-    chased = counted(
-        "int at = threadIdx.x; for (int k = 0; k < 8; ++k) at = (int)tile[at]; a += at;"
-    )
+    chased = counted("int at = n; for (int k = 0; k < 8; ++k) at = (int)tile[at]; a += at;")
     assert chased.chain_latency > 2 * summed.chain_latency
 
 

@@ -211,10 +211,12 @@ def test_arithmetic_that_pointers_do_not_have(expression: str, message: str) -> 
 
 
 def test_message_has_line_column_and_caret() -> None:
-    source = (
-        "__global__ void relu(float* x, int n) {\n\tint i = threadIdx.x;\n\tif (i < N) x[i] = 0;\n}"
+    lines = (
+        "__global__ void relu(float* x, int n) {",
+        "\tint i = threadIdx.x;",
+        "\tif (i < N) x[i] = 0;",
     )
-    error = refuse(source, errors.KernelCompileError)
+    error = refuse("\n".join([*lines, "}"]), errors.KernelCompileError)
     assert (error.line, error.column) == (3, 10)
     assert str(error) == (
         "kernel.cu:3:10: error: 'N' is not declared (did you mean 'n'?)\n"
@@ -262,9 +264,7 @@ def test_impossible_alignments(
 
 def test_unknown_kernel_lists_those_there_are() -> None:
     program = compile_source(HEAD + "}")
-    with pytest.raises(
-        errors.KernelCompileError, match=r"no kernel 'kk'; its kernels: k\. Did you mean"
-    ):
+    with pytest.raises(errors.KernelCompileError, match=r"'kk'; its kernels: k\. Did you mean"):
         program.launch("kk", (1, 1, 1), (1, 1, 1), [])
 
 

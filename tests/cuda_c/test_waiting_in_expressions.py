@@ -70,10 +70,8 @@ def test_what_stands_left_of_the_call_is_computed_before_it() -> None:
 
 
 def test_a_side_that_is_not_taken_does_not_wait() -> None:
-    assert (
-        waited("o[i] = (i < 4 || last(f + 0)) + (i > 9 && last(f)) + (i > 9 ? last(f) : 4);", ";")
-        == [5] * 4
-    )
+    text = "o[i] = (i < 4 || last(f + 0)) + (i > 9 && last(f)) + (i > 9 ? last(f) : 4);"
+    assert waited(text, ";") == [5] * 4
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ def name(page: Path) -> str:
 
 def prose(page: Path) -> str:
     """The text of a page, or of the Markdown cells of a notebook."""
-    text = page.read_text(encoding="utf-8")
+    text = page.read_text("utf-8")
     if page.suffix == ".md":
         return text
     cells = json.loads(text)["cells"]
@@ -66,7 +66,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 def test_commands_are_there() -> None:
-    targets = set(re.findall(r"(?m)^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8")))
+    targets = set(re.findall(r"(?m)^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8")))
     shown = "\n".join(code(page) for page in PAGES)
     made = set(re.findall(r"(?m)^\s*(?:[A-Z_]+=\S+ )*make ([a-z-]+)", shown))
     asked = set(re.findall(r"\basyncgpu-tutor ([a-z-]+)", shown))

@@ -15,7 +15,7 @@ from asyncgpu_tutor.commands.profile import RUNS
 from tests.tools import tool as load
 
 ROOT = Path(__file__).resolve().parents[2]
-TEXT = (ROOT / "docs" / "profiling.md").read_text(encoding="utf-8")
+TEXT = (ROOT / "docs" / "profiling.md").read_text("utf-8")
 NAME = "07_async_mlp"
 
 
@@ -53,11 +53,8 @@ def test_the_three_clocks_compare_as_the_table_says() -> None:
     nsys = Trace.from_nsys(Trace.recorded_file(f"{NAME}.sqlite"), within=NAME)
     events = Trace.load(Trace.recorded_file(f"{NAME}.events.json"))
     comparison = agt.compare(cupti, nsys, events)
-    assert [trace.clock for trace in comparison.traces] == [
-        "CUPTI",
-        "Nsight Systems",
-        "CUDA events",
-    ]
+    clocks = [trace.clock for trace in comparison.traces]
+    assert clocks == ["CUPTI", "Nsight Systems", "CUDA events"]
     assert comparison.same_work
     assert comparison.same_order
     assert len(comparison.matches) == 28

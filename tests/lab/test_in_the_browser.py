@@ -99,7 +99,7 @@ def cell_at(page: Page, name: str) -> Locator:
 def answer(name: str, kind: str) -> str:
     """A starter or solution of the course."""
     stored = json.loads(
-        (ROOT / f"asyncgpu_tutor/exercises/answers/{CHAPTER}.json").read_text(encoding="utf-8")
+        (ROOT / f"asyncgpu_tutor/exercises/answers/{CHAPTER}.json").read_text("utf-8")
     )
     return stored[name][kind]
 
@@ -182,7 +182,7 @@ def test_a_chapter_runs_to_a_solution(page: Page, lab: str, course: Path, album:
     said = cell_at(page, "01-grid-check").locator(".jp-OutputArea")
     said.get_by_text("Right.").wait_for()
     page.screenshot(path=album / "01_solved.png")
-    progress = json.loads((course / "notebooks/progress.json").read_text(encoding="utf-8"))
+    progress = json.loads((course / "notebooks/progress.json").read_text("utf-8"))
     assert progress["exercises"]["01-grid"] == {"attempts": 1, "hints": 0, "solved": True}
 
 

@@ -95,7 +95,7 @@ async def run(cells: list[str], page: str) -> None:
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("page", PAGES)
 def test_a_page_says_nothing_that_others_on_the_gpu_could_make_wrong(page: str) -> None:
-    cells = json.loads((SOLUTIONS / f"{page}.ipynb").read_text(encoding="utf-8"))["cells"]
+    cells = json.loads((SOLUTIONS / f"{page}.ipynb").read_text("utf-8"))["cells"]
     asyncio.run(run(["".join(c["source"]) for c in cells if c["cell_type"] == "code"], page))
 
 

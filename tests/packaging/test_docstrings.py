@@ -13,7 +13,7 @@ PACKAGE = Path(__file__).resolve().parents[2] / "asyncgpu_tutor"
 MODULES = [
     ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__")
     for path in sorted(PACKAGE.rglob("*.py"))
-    if ">>> " in path.read_text(encoding="utf-8")
+    if ">>> " in path.read_text("utf-8")
 ]
 
 

@@ -464,35 +464,31 @@ class TestFunctions:
         assert result.counts.shared_bytes == 16 + 128
 
 
-class TestOutput:
-    def test_printf_of_any_text(self) -> None:
-        text = """const char* names[] = {"zero", "one"}; char own[4] = "abc"; own[1] = 0;
-            if (i < 2) printf("%s|%5s|%s\\n", names[i], i ? "T" : "F", own);"""
-        assert body(text)[2].printed == "zero|    F|a\none|    T|a\n"
+LINE = "7   |ff|hey|A|1099511627776%\n"
+# An integer is read as the format says.
+INTEGERS = [
+    ("%u|%x", "-1, -2", "4294967295|fffffffe"),
+    ("%llu|%lX", "-1ll, -2l", "18446744073709551615|FFFFFFFFFFFFFFFE"),
+    ("%d|%i", "4294967295u, 3000000000u", "-1|-1294967296"),
+    ("%hd|%hu|%hhx|%hhd", "70000, -1, 511, 200", "4464|65535|ff|-56"),
+    ("%+u|% x|%05.2u", "3, 255, 7", "3|ff|   07"),
+    ("%c%c", "65, -1", "A\xff"),
+    ("%d", "1ll << 32 | 5", "5"),  # an int is read, as on a GPU
+]
+PRINTED = [
+    (r'if (i < 2) printf("%d|%5.2f|%-4u|%x|%s|%c|%lld%%\n", i, x[i] / 3, 7u, 255, "hey", 65, 1ll << 40);',
+     f"0| 0.00|{LINE}1| 0.33|{LINE}"),
+    (r"""const char* names[] = {"zero", "one"}; char own[4] = "abc"; own[1] = 0;
+        if (i < 2) printf("%s|%5s|%s\n", names[i], i ? "T" : "F", own);""", "zero|    F|a\none|    T|a\n"),
+    ('if (i == 0) printf("one \\\ntwo\\n");', "one two\n"),  # a string may go on in the next line
+    *((f'if (i == 0) printf("{form}", {given});', text) for form, given, text in INTEGERS),
+]  # fmt: skip
 
-    def test_printf_of_an_address(self) -> None:
-        assert re.fullmatch(r"0x[0-9a-f]+\n", body('if (i == 0) printf("%p\\n", x);')[2].printed)
 
-    def test_printf(self) -> None:
-        text = r'if (i < 2) printf("%d|%5.2f|%-4u|%x|%s|%c|%lld%%\n", i, x[i] / 3, 7u, 255, "hey", 65, 1ll << 40);'
-        assert body(text)[2].printed == (
-            "0| 0.00|7   |ff|hey|A|1099511627776%\n1| 0.33|7   |ff|hey|A|1099511627776%\n"
-        )
+@pytest.mark.parametrize(("text", "printed"), PRINTED)
+def test_printf(text: str, printed: str) -> None:
+    assert body(text)[2].printed == printed
 
-    def test_a_string_may_go_on_in_the_next_line(self) -> None:
-        assert body('if (i == 0) printf("one \\\ntwo\\n");')[2].printed == "one two\n"
 
-    @pytest.mark.parametrize(
-        ("form", "given", "text"),
-        [
-            ("%u|%x", "-1, -2", "4294967295|fffffffe"),
-            ("%llu|%lX", "-1ll, -2l", "18446744073709551615|FFFFFFFFFFFFFFFE"),
-            ("%d|%i", "4294967295u, 3000000000u", "-1|-1294967296"),
-            ("%hd|%hu|%hhx|%hhd", "70000, -1, 511, 200", "4464|65535|ff|-56"),
-            ("%+u|% x|%05.2u", "3, 255, 7", "3|ff|   07"),
-            ("%c%c", "65, -1", "A\xff"),
-            ("%d", "1ll << 32 | 5", "5"),  # an int is read, as on a GPU
-        ],
-    )
-    def test_an_integer_is_read_as_the_format_says(self, form: str, given: str, text: str) -> None:
-        assert body(f'if (i == 0) printf("{form}", {given});')[2].printed == text
+def test_printf_of_an_address() -> None:
+    assert re.fullmatch(r"0x[0-9a-f]+\n", body('if (i == 0) printf("%p\\n", x);')[2].printed)

@@ -1,4 +1,4 @@
-"""What a cell shows whose last line is a name: short, in words, and never Python's own dump."""
+"""A cell whose last line is a name shows few words, and never Python's own dump."""
 
 from __future__ import annotations
 

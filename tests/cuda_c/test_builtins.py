@@ -1,4 +1,4 @@
-"""What built-in functions do with the values of other threads."""
+"""Built-in functions: atomics, shuffles, and arithmetic on parts of numbers."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ extern "C" __global__ void smooth(float* a, float* b, int n) {
 
 
 def smooth(source: str, *more: np.ndarray, **limits: int) -> bool:
-    """Whether four steps give what they should; `more` is memory of the kernel's own."""
+    """Tell if four steps give the right result; `more` is memory of the kernel's own."""
     a = np.random.default_rng(5).integers(0, 9, 128).astype(np.float32)
     want = a.copy()
     for _ in range(4):

@@ -1,4 +1,4 @@
-"""What is counted, against what can be worked out by hand."""
+"""The counts of a launch, against numbers that can be worked out by hand."""
 
 from __future__ import annotations
 

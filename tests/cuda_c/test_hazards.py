@@ -267,7 +267,7 @@ class TestRaces:
         ],
     )
     def test_between_blocks(self, text: str, lanes: int) -> None:
-        """Whether the two blocks run side by side or one after the other."""
+        """The race is found if the blocks run side by side, and if they run one after the other."""
         with pytest.raises(errors.RaceError) as caught:
             launch(
                 HEAD + text + "}", "k", 2, 32, np.zeros(64, np.float32), np.zeros(64, np.int32), 1,

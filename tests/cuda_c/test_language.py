@@ -1,4 +1,4 @@
-"""What a kernel may be written in, and what its arithmetic gives."""
+"""The language of kernels, and the results of its arithmetic."""
 
 from __future__ import annotations
 

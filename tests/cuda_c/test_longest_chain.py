@@ -41,7 +41,7 @@ def test_turns_of_an_unrolled_loop_overlap_but_for_what_one_hands_to_the_next() 
 
 
 def test_functions_and_divisions_are_as_long_as_a_compiler_makes_them() -> None:
-    """What learners are told of stays as it is: eight instructions, whatever the function."""
+    """Learners are told of eight instructions for each function, and that number stays."""
     sine, square_root = (counted(f"a = {f}f(a);") for f in ("sin", "sqrt"))
     assert sine.warp_instructions == square_root.warp_instructions
     assert sine.issued > square_root.issued > sine.warp_instructions

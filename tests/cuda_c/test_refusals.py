@@ -1,4 +1,4 @@
-"""What is refused: with line, column, caret and a reason; and no more is accepted than NVRTC accepts."""
+"""Refusals come with line, column, caret and a reason, and nothing is accepted that NVRTC refuses."""
 
 from __future__ import annotations
 

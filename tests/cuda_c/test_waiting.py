@@ -89,7 +89,7 @@ def total(source: str, limits: Limits | None = None) -> int:
 @pytest.mark.parametrize("lanes", [32, 16384])
 @pytest.mark.parametrize("name", CRITICAL)
 class TestCriticalSections:
-    """Whether the blocks run side by side or one after the other."""
+    """Each holds if the blocks run side by side, and if they run one after the other."""
 
     def test_sum(self, name: str, lanes: int) -> None:
         assert total(CRITICAL[name], Limits(batch_lanes=lanes)) == 96 * 95 // 2

@@ -23,7 +23,7 @@ __device__ int block_sum(int v) {
 
 
 def waited(text: str, write: str = "f[0] = 5;") -> list[int]:
-    """What block 0 leaves in `o`, which waits for what block 1 writes; they run in this order."""
+    """Return what block 0 leaves in `o`. It waits for block 1 to write, and block 0 runs first."""
     kernel = f"__global__ void k(int* f, int* o) {{ int i = threadIdx.x; if (blockIdx.x == 0) {{ {text} }} else {write} }}"
     o = np.zeros(4, np.int32)
     launch(BEFORE + kernel, "k", 2, 4, np.zeros(1, np.int32), o)

@@ -1,4 +1,4 @@
-"""What the page on the benchmarks says of time is what was measured and is kept beside it."""
+"""The times on the benchmarks' page are the measured ones, which are kept beside it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the page for instructors names is there: chapters, sections, exercises, files, commands."""
+"""The page for instructors names things that exist: chapters, sections, exercises, files, commands."""
 
 from __future__ import annotations
 

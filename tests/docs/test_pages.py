@@ -41,13 +41,13 @@ def prose(page: Path) -> str:
 
 
 def anchors(page: Path) -> set[str]:
-    """What a link can name behind "#", as GitHub and JupyterLab make it of headings."""
+    """The names that a link can have behind "#", as GitHub and JupyterLab make them of headings."""
     headings = re.findall(r"^#+ (.+)$", BLOCK.sub("", prose(page)), re.MULTILINE)
     return {re.sub(r"[^\w -]", "", title.lower()).strip().replace(" ", "-") for title in headings}
 
 
 def code(page: Path) -> str:
-    """What a page shows in code, in lines and in blocks."""
+    """Return the code of a page, from its lines and from its blocks."""
     text = prose(page)
     return "\n".join(BLOCK.findall(text) + re.findall(r"`([^`\n]+)`", BLOCK.sub("", text)))
 

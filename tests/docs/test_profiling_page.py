@@ -1,4 +1,4 @@
-"""What docs/profiling.md says is so: programs run, tables name what there is, numbers are those of traces."""
+"""The claims of docs/profiling.md hold: its programs run, its tables are right, its numbers are measured."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(
 
 
 class Links(HTMLParser):
-    """What a page names, and what can be named on it."""
+    """The links of a page, and the names that a link to it can use."""
 
     def __init__(self, page: Path) -> None:
         super().__init__()

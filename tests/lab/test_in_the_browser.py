@@ -1,4 +1,4 @@
-"""What a learner does: open the first page, run a chapter, solve an exercise, read what it says."""
+"""A learner opens the first page, runs a chapter, solves an exercise and reads the verdict."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def run_all(page: Page) -> list[dict[str, Any]]:
 
 
 def words(cell: dict[str, Any]) -> str:
-    """What a cell printed or displayed, as text."""
+    """Return a cell's output as text."""
     parts: list[str] = []
     for output in cell["outputs"]:
         found = output.get("text") or output.get("data", {}).get("text/markdown", "")

@@ -1,4 +1,4 @@
-"""What people do to graphs and prepared pipelines that nobody thought of when they were written."""
+"""Uses of graphs and prepared pipelines that nobody thought of when they were written."""
 
 from __future__ import annotations
 

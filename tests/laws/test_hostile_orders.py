@@ -1,4 +1,4 @@
-"""What streams and events promise holds in hostile orders too; what they do not promise does not."""
+"""Streams and events keep their promises in hostile orders too, and nothing else can be relied on."""
 
 from __future__ import annotations
 

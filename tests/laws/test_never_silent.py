@@ -27,7 +27,7 @@ N = 8
 
 @contextmanager
 def heard() -> Iterator[list[warnings.WarningMessage]]:
-    """What is said about operations that nobody ran, all of it, once they are collected."""
+    """Collect all warnings about operations that nobody ran."""
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("ignore")
         gc.collect()  # what earlier tests have left

@@ -1,4 +1,4 @@
-"""What the glossary calls ours is there."""
+"""The names that the glossary calls ours exist."""
 
 from __future__ import annotations
 

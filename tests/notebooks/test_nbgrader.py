@@ -37,7 +37,7 @@ FIRST = list({p.values[0]: p for p in reversed(GRADED)}.values())
 
 
 def released(notebook: Any) -> Any:
-    """What students get: each solution is taken out, as nbgrader does it."""
+    """Take each solution out, as nbgrader does it for students."""
     student = nbformat.from_dict(notebook)
     for cell in student.cells:
         if cell.metadata.get("nbgrader", {}).get("solution"):

@@ -1,4 +1,4 @@
-"""What a page asserts on a GPU holds there for everybody: beside others who use it, and with a slow host.
+"""A page's assertions hold on anybody's GPU: beside others who use it, and with a slow host.
 
 Pages run here as on a GPU, without what they assert of the simulated device alone, and all times are shaken:
 calls of the host take longer than usual, at times much longer, and so does what the device does. Exercises
@@ -30,7 +30,7 @@ PAGES = sorted(path.stem for path in SOLUTIONS.glob("*.ipynb"))
 
 
 class Neighbours(Adversary):
-    """Who else uses the GPU: everything takes up to twice as long, or has to wait, or loses a time slice."""
+    """Others use the GPU too: everything takes up to twice as long, or has to wait, or loses a time slice."""
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)

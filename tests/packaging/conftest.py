@@ -1,4 +1,4 @@
-"""Where things are, and in which order to run them."""
+"""The places of things, and the order in which the tests run."""
 
 from __future__ import annotations
 

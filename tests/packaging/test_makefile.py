@@ -58,7 +58,7 @@ class Checkout:
         return done.stdout + done.stderr
 
     def calls(self) -> list[str]:
-        """What was run, without the question for the version."""
+        """The commands that were run, without the question for the version."""
         return [line for line in self.log.read_text().splitlines() if "-c import" not in line]
 
 

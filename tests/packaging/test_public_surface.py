@@ -1,4 +1,4 @@
-"""What `import asyncgpu_tutor as agt` offers: what the pages name, and nothing else."""
+"""`import asyncgpu_tutor as agt` offers the names that the pages use, and no others."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_the_pages_and_the_package_have_the_same_names() -> None:
 
 
 def things() -> dict[str, object]:
-    """What a program gets its hands on, by the words of the glossary."""
+    """The objects that a program gets its hands on, by the words of the glossary."""
     x, y = agt.ones((8,)).sync(), agt.zeros((8,)).sync()
     copy = agt.memcpy(y.borrow(), x.borrow())
     return {

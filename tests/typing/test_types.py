@@ -15,7 +15,7 @@ ROOT = HERE.parents[1]
 
 @pytest.fixture(scope="module")
 def errors() -> dict[str, dict[int, str]]:
-    """What pyright says, by file and line (from 1). One run for both files, since starting costs most."""
+    """Pyright's messages, by file and line (from 1). One run for both files, since starting costs most."""
     command = [sys.executable, "-m", "pyright", "--outputjson", "--pythonpath", sys.executable]
     command += [str(HERE / "sample.py"), str(HERE / "mistakes.py")]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)

@@ -1,4 +1,4 @@
-"""What a GPU hides by luck fails on the simulated device every time: races between streams, and
+"""Bugs that a GPU hides by luck fail on the simulated device every time: races between streams, and
 host arrays that change under a copy."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What several streams move within device memory at once is no more than that memory delivers."""
+"""Several streams together move no more data within device memory than that memory delivers."""
 
 from __future__ import annotations
 

@@ -23,6 +23,7 @@ MARK = "rests_on"
 FILES = {
     "model": ("asyncgpu_tutor/devices/simulated/**/*.py", "asyncgpu_tutor/cuda_c/**/*.py", "simgpu/**/*.py"),
     "recordings": ("tests/**/fidelity/**/*", "asyncgpu_tutor/traces/recordings/**/*.json"),
+    "requirements": ("pyproject.toml", "environment.yml"),
     "course": ("course/*.py", "tests/notebooks/test_shared_gpu.py"),
 }  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""What a browser lacks: Pyodide's Python starts no thread and no process, and opens no socket.
+"""Things that a browser lacks: Pyodide's Python starts no thread and no process, and opens no socket.
 
 CI has no Pyodide with NumPy. So tests and notebooks run in a CPython where the package gets an error when
 it asks for one of these (`conftest.py`), and in notebooks a cell as well (`kernel/profile_default/startup`).
@@ -60,7 +60,7 @@ def _guarded(
 
 
 def by_the_course() -> bool:
-    """Whether the package or a cell of a notebook is who asks, and not a test, pytest or Jupyter.
+    """Tell if the package or a cell of a notebook asks, and not a test, pytest or Jupyter.
 
     Where CuPy is loaded there is no browser.
     """

@@ -82,14 +82,6 @@ CALLS: list[tuple[Callable[[], object], type[Exception], str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("call", "error", "message"), CALLS)
-def test_a_wrong_kernel_call(
-    device: Device, call: Callable[[], object], error: type[Exception], message: str
-) -> None:
-    with pytest.raises(error, match=message):
-        call()
-
-
 def test_a_wrong_call_moves_nothing(device: Device) -> None:
     x, y = ones(), out()
     with pytest.raises(ArrayShapeError):
@@ -188,7 +180,7 @@ OTHERS: list[tuple[Callable[[], object], type[Exception], str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("call", "error", "message"), OTHERS)
+@pytest.mark.parametrize(("call", "error", "message"), CALLS + OTHERS)
 def test_a_wrong_call(
     device: Device, call: Callable[[], object], error: type[Exception], message: str
 ) -> None:
@@ -207,9 +199,7 @@ def test_a_closure_that_returns_no_operation(device: Device) -> None:
         return n + 1
 
     op = agt.value(1).and_then(forgets)
-    with pytest.raises(
-        NotAnOperationError, match=r"forgets' returned 2 \(int\).*agt.value.*or use map"
-    ):
+    with pytest.raises(NotAnOperationError, match=r"returned 2 \(int\).*agt.value.*or use map"):
         op.sync()
 
     async def main() -> None:
@@ -231,9 +221,7 @@ def test_a_kernel_that_does_not_compile(device: Device) -> None:
 
 def test_the_variable_that_names_no_device_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ASYNCGPU_DEVICE", "gpu")
-    with pytest.raises(
-        UsageError, match=r"variable ASYNCGPU_DEVICE is 'gpu', which is not a device"
-    ):
+    with pytest.raises(UsageError, match=r"ASYNCGPU_DEVICE is 'gpu', which is not a device"):
         agt.use("auto")
 
 
@@ -253,7 +241,7 @@ def test_a_shared_operation_on_two_devices(sim: SimDevice) -> None:
     source.sync()
     with (
         agt.using("sim:1"),
-        pytest.raises(UsageError, match=r"ran on sim:0, and is used here on sim:1"),
+        pytest.raises(UsageError, match=r"on sim:0, .* here on sim:1"),
     ):
         source.sync()
 
@@ -268,9 +256,7 @@ def test_out_of_memory(sim: SimDevice) -> None:
 def test_a_pageable_copy_that_should_be_asynchronous_is_named(device: Device) -> None:
     host = np.ones(1000, np.float32)
     stream = agt.create_stream()
-    with pytest.warns(
-        agt.errors.PageableCopyWarning, match=r"'weights' \(4,000 bytes\) is pageable"
-    ) as caught:
+    with pytest.warns(agt.errors.PageableCopyWarning, match=r"'weights' \(4,000 bytes\)") as caught:
         agt.h2d(host, "weights").async_on(stream)
     assert caught[0].filename == __file__
     stream.synchronize()

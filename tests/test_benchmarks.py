@@ -85,11 +85,7 @@ def test_everybody_computes_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_hosts_calls(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    spec = importlib.util.spec_from_file_location("hostcalls", FOLDER / "hostcalls.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = loaded("hostcalls")
     monkeypatch.setattr(module, "RUNS", 1)
     monkeypatch.setattr(module, "printing", lambda blocks, number: 0.0)
     with agt.using("sim"):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+Shown = Callable[[str], list[str]]
 MOST_LINES = 12
 SETUP = 'import asyncgpu_tutor as agt\n_ = agt.use("sim")'
 BEYOND = "beyond = agt.Kernel('extern \"C\" __global__ void beyond(float* y) { y[999] = 1.0f; }')"
@@ -23,17 +25,20 @@ def _set_up(shell: Any) -> None:
     shell.run_cell(SETUP, store_history=True)
 
 
-def shown(shell: Any, capsys: pytest.CaptureFixture[str], cell: str) -> list[str]:
-    """The lines that running a cell prints."""
-    capsys.readouterr()
-    shell.run_cell(cell, store_history=True)
-    return capsys.readouterr().out.splitlines()
+@pytest.fixture
+def shown(shell: Any, capsys: pytest.CaptureFixture[str]) -> Shown:
+    """Run a cell, and return the lines that it prints."""
+
+    def lines(cell: str) -> list[str]:
+        capsys.readouterr()
+        shell.run_cell(cell, store_history=True)
+        return capsys.readouterr().out.splitlines()
+
+    return lines
 
 
-def test_a_forgotten_semicolon_is_shown_with_its_line_its_caret_and_the_cell(
-    shell: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
-    lines = shown(shell, capsys, FORGOTTEN)
+def test_a_forgotten_semicolon_is_shown_with_its_line_its_caret_and_the_cell(shown: Shown) -> None:
+    lines = shown(FORGOTTEN)
 
     assert len(lines) <= MOST_LINES
     assert lines[0].startswith("KernelCompileError: kernel.cu:4:")
@@ -43,36 +48,28 @@ def test_a_forgotten_semicolon_is_shown_with_its_line_its_caret_and_the_cell(
     assert "%tb" in lines[-1]
 
 
-def test_tb_shows_the_whole_traceback(shell: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    short = shown(shell, capsys, FORGOTTEN)
+def test_tb_shows_the_whole_traceback(shown: Shown) -> None:
+    short = shown(FORGOTTEN)
 
-    whole = shown(shell, capsys, "%tb")
+    whole = shown("%tb")
 
     assert len(whole) > 2 * len(short)
     assert any("Traceback (most recent call last)" in line for line in whole)
-    assert shown(shell, capsys, FORGOTTEN)[0] == short[0]
+    assert shown(FORGOTTEN)[0] == short[0]
 
 
-def test_the_error_of_a_task_lands_where_the_task_is_awaited(
-    shell: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
-    shown(shell, capsys, BEYOND)
+def test_the_error_of_a_task_lands_where_the_task_is_awaited(shown: Shown) -> None:
+    shown(BEYOND)
     # The loop that a task belongs to ends with its cell here, so the task is made and awaited in one.
-    lines = shown(
-        shell, capsys, "task = agt.spawn(beyond(agt.zeros(32).partition(32)))\n\nawait task"
-    )
+    lines = shown("task = agt.spawn(beyond(agt.zeros(32).partition(32)))\n\nawait task")
 
     assert len(lines) <= MOST_LINES
     assert lines[0].startswith("OutOfBoundsError: kernel 'beyond'")
     assert any(line.startswith("Cell In[3], line 3: await task") for line in lines)
 
 
-def test_the_functions_on_the_way_are_left_out_but_for_the_last(
-    shell: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
-    lines = shown(
-        shell, capsys, "def inner():\n    agt.zeros(-1)\n\ndef outer():\n    inner()\n\nouter()"
-    )
+def test_the_functions_on_the_way_are_left_out_but_for_the_last(shown: Shown) -> None:
+    lines = shown("def inner():\n    agt.zeros(-1)\n\ndef outer():\n    inner()\n\nouter()")
 
     assert [line for line in lines if line.startswith("Cell")] == [
         "Cell In[2], line 7: outer()",
@@ -91,10 +88,12 @@ async with asyncio.TaskGroup() as group:
     group.create_task(run(agt.ones(3)))"""
 
 
-def test_a_group_with_ours_is_short(shell: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    shown(shell, capsys, BEYOND)
+def test_a_group_with_ours_is_short(
+    shown: Shown, shell: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown(BEYOND)
 
-    lines = shown(shell, capsys, GROUP)
+    lines = shown(GROUP)
 
     assert len(lines) <= MOST_LINES
     assert lines[0] == "ExceptionGroup: unhandled errors in a TaskGroup (1 sub-exception)"
@@ -108,23 +107,21 @@ def test_a_group_with_ours_is_short(shell: Any, capsys: pytest.CaptureFixture[st
     assert "Exception Group Traceback" in capsys.readouterr().err
 
 
-def test_of_many_errors_in_a_group_some_are_shown_and_the_rest_are_counted(
-    shell: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_of_many_errors_in_a_group_some_are_shown_and_the_rest_are_counted(shown: Shown) -> None:
     cell = """inner = [ValueError("theirs"), *(agt.UsageError(f"error {i}") for i in range(4))]
 raise ExceptionGroup("outer", [ExceptionGroup("inner", inner)])"""
 
-    lines = shown(shell, capsys, cell)
+    lines = shown(cell)
 
     assert lines[2:5] == ["ValueError: theirs", "UsageError: error 0", "UsageError: error 1"]
     assert "... and 2 more." in lines
 
 
 def test_groups_without_an_error_of_ours_are_left_alone(
-    shell: Any, capsys: pytest.CaptureFixture[str]
+    shown: Shown, shell: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     theirs = "raise ExceptionGroup('theirs', [ValueError('theirs')])"
-    shown(shell, capsys, "agt.zeros(-1)")  # ours has been shown, so groups are looked at
+    shown("agt.zeros(-1)")  # ours has been shown, so groups are looked at
 
     capsys.readouterr()
     shell.run_cell(theirs)
@@ -132,17 +129,15 @@ def test_groups_without_an_error_of_ours_are_left_alone(
     assert "Exception Group Traceback" in capsys.readouterr().err
 
 
-def test_other_errors_and_other_handlers_are_left_alone(
-    shell: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_other_errors_and_other_handlers_are_left_alone(shown: Shown, shell: Any) -> None:
     handled: list[str] = []
 
     def handler(self: Any, kind: Any, error: Any, tb: Any, tb_offset: Any = None) -> None:
         handled.append(str(error))
 
-    assert any("Traceback" in line for line in shown(shell, capsys, "1 / 0"))
+    assert any("Traceback" in line for line in shown("1 / 0"))
     shell.set_custom_exc((ValueError,), handler)
-    shown(shell, capsys, "raise ValueError('theirs')")
+    shown("raise ValueError('theirs')")
     assert handled == ["theirs"]
-    shown(shell, capsys, "agt.zeros(-1)")
+    shown("agt.zeros(-1)")
     assert shell.custom_exceptions == (ValueError,)

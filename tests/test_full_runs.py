@@ -1,4 +1,4 @@
-"""What rests on files that did not change is left out of a run of all tests, and of no other."""
+"""Tests that rest on unchanged files are left out of a run of all tests, and of no other run."""
 
 from __future__ import annotations
 

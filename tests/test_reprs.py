@@ -1,4 +1,4 @@
-"""What a cell shows whose last line is a name: short, in words, and never Python's own dump."""
+"""A cell whose last line is a name shows few words, and never Python's own dump."""
 
 from __future__ import annotations
 
@@ -106,10 +106,7 @@ def test_tables_are_lines_that_a_notebook_does_not_wrap(trace: agt.Trace) -> Non
 def test_what_is_shown_cannot_be_read_as_markup() -> None:
     span = agt.types.Span(0, "kernel", "<script>", 0, 5, "sim:0", 1)
     trace = agt.Trace([span], device="<b>")
-    for shown in (
-        trace.table()._repr_html_(),
-        agt.compare(trace, trace)._repr_html_(),
-        agt.analyse(trace)._repr_html_(),
-    ):
+    for one in (trace.table(), agt.compare(trace, trace), agt.analyse(trace)):
+        shown = one._repr_html_()
         assert "<script>" not in shown
         assert "<b>:" not in shown

@@ -12,7 +12,7 @@ from tests.tools import tool as load
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = [ROOT / "asyncgpu_tutor", ROOT / "simgpu"]
 TOOL = load("house")
-PAGE = TOOL.PAGE.read_text(encoding="utf-8")
+PAGE = TOOL.PAGE.read_text("utf-8")
 LAWS = PAGE.partition("\n## The laws\n")[2].partition("\n## ")[0]
 # Files and folders, as they are written: from the top of the checkout, or from the package.
 NAMED = sorted(

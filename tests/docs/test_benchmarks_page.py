@@ -1,4 +1,4 @@
-"""What the page on the benchmarks says of time is what was measured and is kept beside it."""
+"""The times on the benchmarks' page are the measured ones, which are kept beside it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
-PAGE = " ".join((FOLDER / "README.md").read_text(encoding="utf-8").split())
+PAGE = " ".join((FOLDER / "README.md").read_text("utf-8").split())
 
 
 @pytest.fixture(scope="module")
 def found() -> dict[str, Any]:
-    return json.loads((FOLDER / "results/peers.json").read_text(encoding="utf-8"))
+    return json.loads((FOLDER / "results/peers.json").read_text("utf-8"))
 
 
 def ratios(
@@ -27,10 +27,10 @@ def ratios(
 
 
 def test_each_row_is_described_and_no_other(found: dict[str, Any]) -> None:
-    table = (FOLDER / "README.md").read_text(encoding="utf-8").partition("| row |")[2]
+    table = (FOLDER / "README.md").read_text("utf-8").partition("| row |")[2]
     cells = re.findall(r"(?m)^\| ([^|]+) \|", table.partition("\n\n")[0])
     told = {name for cell in cells for name in cell.split(" · ")}
-    sources = "".join(p.read_text(encoding="utf-8") for p in (FOLDER / "peers").glob("*.py"))
+    sources = "".join(p.read_text("utf-8") for p in (FOLDER / "peers").glob("*.py"))
 
     assert {row["way"] for row in found["pipeline"]} <= told
     # These names are put together in the source, so it does not have them as one string.

@@ -7,11 +7,11 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-DECK = (ROOT / "course/deck.md").read_text(encoding="utf-8")
+DECK = (ROOT / "course/deck.md").read_text("utf-8")
 
 
 def cells(chapter: str) -> dict[str, str]:
-    notebook = json.loads((ROOT / f"solutions/{chapter}.ipynb").read_text(encoding="utf-8"))
+    notebook = json.loads((ROOT / f"solutions/{chapter}.ipynb").read_text("utf-8"))
     return {cell["id"]: "".join(cell["source"]) for cell in notebook["cells"]}
 
 

@@ -12,7 +12,7 @@ from asyncgpu_tutor.devices.protocol import Device
 from tests.conftest import open_or_skip
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/from_cupy.md"
-SNIPPETS = re.findall(r"(?ms)^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"))
+SNIPPETS = re.findall(r"(?ms)^```python\n(.*?)^```", PAGE.read_text("utf-8"))
 OF_CUPY = [snippet for snippet in SNIPPETS if "cp." in snippet]
 
 

@@ -14,9 +14,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 TOOL = load("hazards")
-TEXT = TOOL.PAGE.read_text(encoding="utf-8")
+TEXT = TOOL.PAGE.read_text("utf-8")
 HAZARDS = TOOL.hazards(TEXT)
-RECORD = json.loads(TOOL.RECORD.read_text(encoding="utf-8"))
+RECORD = json.loads(TOOL.RECORD.read_text("utf-8"))
 OTHER_WAY = TEXT.index("## What compute-sanitizer sees, and the simulated device does not")
 
 

@@ -1,4 +1,4 @@
-"""What the page for instructors names is there: chapters, sections, exercises, files, commands."""
+"""The page for instructors names things that exist: chapters, sections, exercises, files, commands."""
 
 from __future__ import annotations
 
@@ -13,21 +13,16 @@ from asyncgpu_tutor.exercises import check
 from asyncgpu_tutor.exercises.chapters import EXERCISES
 
 ROOT = Path(__file__).resolve().parents[2]
-TEXT = (ROOT / "docs/instructors.md").read_text(encoding="utf-8")
+TEXT = (ROOT / "docs/instructors.md").read_text("utf-8")
 PLANS = TEXT.partition("## Ninety minutes")[2].partition("## Before the first session")[0]
 HEADINGS = {
     found
     for source in (ROOT / "course").glob("*.py")
-    for found in re.findall(r"^# ##+ (.+)$", source.read_text(encoding="utf-8"), re.MULTILINE)
+    for found in re.findall(r"^# ##+ (.+)$", source.read_text("utf-8"), re.MULTILINE)
 }
 # The page has these in quotes, and they are no titles.
-SAID = {
-    "but it worked",
-    "more streams are faster",
-    "more chunks are faster",
-    "but I thought",
-    "what does it say?",
-}
+SAID = {"but it worked", "more streams are faster", "more chunks are faster"}
+SAID |= {"but I thought", "what does it say?"}
 
 
 def test_the_exercises_that_it_names_exist() -> None:
@@ -54,7 +49,7 @@ def test_progress_is_the_file_that_it_shows_and_its_program_reads_it(
     (program,) = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
     with agt.using("sim"):
         assert check("01-grid", lambda n, threads: -(-n // threads)).accepted
-    written = json.loads((folder / "progress.json").read_text(encoding="utf-8"))
+    written = json.loads((folder / "progress.json").read_text("utf-8"))
 
     assert json.loads(shown)["format"] == written["format"]
     (row,) = written["exercises"].values()
@@ -65,6 +60,6 @@ def test_progress_is_the_file_that_it_shows_and_its_program_reads_it(
 
 
 def test_the_commands_are_targets_of_the_makefile() -> None:
-    targets = set(re.findall(r"(?m)^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8")))
+    targets = set(re.findall(r"(?m)^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8")))
 
     assert set(re.findall(r"`?make ([a-z-]+)`?", TEXT)) - {"poor"} <= targets

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
-TEXT = (ROOT / "docs/kernels_in_ci.md").read_text(encoding="utf-8")
+TEXT = (ROOT / "docs/kernels_in_ci.md").read_text("utf-8")
 
 
 def shown(language: str) -> str:

@@ -14,7 +14,7 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "microscope.md"
 
 
 def test_the_example(capsys: pytest.CaptureFixture[str]) -> None:
-    text = PAGE.read_text(encoding="utf-8")
+    text = PAGE.read_text("utf-8")
     (found,) = re.findall(r"(?s)```python\n(.*?)```\n\n```text\n(.*?)```", text)
     program, shown = found
     program = program.replace('agt.use("sim")\n', "")  # other tests have a device of their own, too
@@ -29,7 +29,7 @@ def test_the_example(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_the_words_are_those_of_the_table() -> None:
-    page = PAGE.read_text(encoding="utf-8")
+    page = PAGE.read_text("utf-8")
     text = page.split("## What the numbers mean")[1].split("\n## ")[0]
     source = 'extern "C" __global__ void k() { __shared__ int s[32]; s[threadIdx.x] = 1; }'
     with agt.using(agt.SimDevice()), agt.microscope() as report:

@@ -33,7 +33,7 @@ def name(page: Path) -> str:
 
 def prose(page: Path) -> str:
     """The text of a page, or of the Markdown cells of a notebook."""
-    text = page.read_text(encoding="utf-8")
+    text = page.read_text("utf-8")
     if page.suffix == ".md":
         return text
     cells = json.loads(text)["cells"]
@@ -41,13 +41,13 @@ def prose(page: Path) -> str:
 
 
 def anchors(page: Path) -> set[str]:
-    """What a link can name behind "#", as GitHub and JupyterLab make it of headings."""
+    """The names that a link can have behind "#", as GitHub and JupyterLab make them of headings."""
     headings = re.findall(r"^#+ (.+)$", BLOCK.sub("", prose(page)), re.MULTILINE)
     return {re.sub(r"[^\w -]", "", title.lower()).strip().replace(" ", "-") for title in headings}
 
 
 def code(page: Path) -> str:
-    """What a page shows in code, in lines and in blocks."""
+    """Return the code of a page, from its lines and from its blocks."""
     text = prose(page)
     return "\n".join(BLOCK.findall(text) + re.findall(r"`([^`\n]+)`", BLOCK.sub("", text)))
 
@@ -66,7 +66,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 def test_commands_are_there() -> None:
-    targets = set(re.findall(r"(?m)^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8")))
+    targets = set(re.findall(r"(?m)^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8")))
     shown = "\n".join(code(page) for page in PAGES)
     made = set(re.findall(r"(?m)^\s*(?:[A-Z_]+=\S+ )*make ([a-z-]+)", shown))
     asked = set(re.findall(r"\basyncgpu-tutor ([a-z-]+)", shown))

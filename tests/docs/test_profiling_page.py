@@ -1,4 +1,4 @@
-"""What docs/profiling.md says is so: programs run, tables name what there is, numbers are those of traces."""
+"""The claims of docs/profiling.md hold: its programs run, its tables are right, its numbers are measured."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.tools import tool as load
 
 RUNS = load("course_programs").RUNS
 ROOT = Path(__file__).resolve().parents[2]
-TEXT = (ROOT / "docs" / "profiling.md").read_text(encoding="utf-8")
+TEXT = (ROOT / "docs" / "profiling.md").read_text("utf-8")
 NAME = "07_async_mlp"
 
 
@@ -53,11 +53,8 @@ def test_the_three_clocks_compare_as_the_table_says() -> None:
     nsys = Trace.from_nsys(Trace.recorded_file(f"{NAME}.sqlite"), within=NAME)
     events = Trace.load(Trace.recorded_file(f"{NAME}.events.json"))
     comparison = agt.compare(cupti, nsys, events)
-    assert [trace.clock for trace in comparison.traces] == [
-        "CUPTI",
-        "Nsight Systems",
-        "CUDA events",
-    ]
+    clocks = [trace.clock for trace in comparison.traces]
+    assert clocks == ["CUPTI", "Nsight Systems", "CUDA events"]
     assert comparison.same_work
     assert comparison.same_order
     assert len(comparison.matches) == 28

@@ -20,13 +20,13 @@ pytestmark = pytest.mark.skipif(
 
 
 class Links(HTMLParser):
-    """What a page names, and what can be named on it."""
+    """The links of a page, and the names that a link to it can use."""
 
     def __init__(self, page: Path) -> None:
         super().__init__()
         self.named: list[str] = []
         self.ids: set[str] = set()
-        self.feed(page.read_text(encoding="utf-8"))
+        self.feed(page.read_text("utf-8"))
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         for key, value in attrs:
@@ -58,14 +58,10 @@ def test_no_link_leads_nowhere(pages: dict[Path, Links]) -> None:
 
 
 def test_every_chapter_is_there_with_its_buttons(pages: dict[Path, Links]) -> None:
+    places = ("colab.research.google.com", "mybinder.org", "codespaces.new", "/lite/lab/")
     for notebook in (ROOT / "notebooks").glob("*.ipynb"):
         links = pages[SITE / "notebooks" / f"{notebook.stem}.html"].named
-        for elsewhere in (
-            "colab.research.google.com",
-            "mybinder.org",
-            "codespaces.new",
-            "/lite/lab/",
-        ):
+        for elsewhere in places:
             assert any(elsewhere in link for link in links)
 
 
@@ -73,13 +69,10 @@ def test_every_chapter_runs_in_the_browser_with_our_wheel() -> None:
     lite = SITE / "lite"
     assert (lite / "lab/index.html").is_file()
     for notebook in (ROOT / "notebooks").glob("*.ipynb"):
-        found = json.loads((lite / "files/notebooks" / notebook.name).read_text(encoding="utf-8"))
+        found = json.loads((lite / "files/notebooks" / notebook.name).read_text("utf-8"))
         assert found["cells"][1]["source"].endswith("install --quiet asyncgpu-tutor")
     (index,) = lite.glob("pypi/all.json")
-    assert (
-        agt.__version__
-        in json.loads(index.read_text(encoding="utf-8"))["asyncgpu-tutor"]["releases"]
-    )
+    assert agt.__version__ in json.loads(index.read_text("utf-8"))["asyncgpu-tutor"]["releases"]
 
 
 def test_every_doc_is_there(pages: dict[Path, Links]) -> None:

@@ -104,7 +104,7 @@ OWN: dict[str, Callable[[], Trace]] = {
 
 
 def recorded() -> Iterator[tuple[str, Trace, Callable[[], Trace]]]:
-    """What there are recordings of, with the programs."""
+    """Yield each recording, with its program."""
     for name in RUNS:
         if name not in NOT_MODELLED:
             yield name, Trace.load_recording(name), lambda name=name: trace_of(name)

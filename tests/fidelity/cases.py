@@ -1,4 +1,4 @@
-"""What is measured on a GPU and predicted by the model: kernels, copies, and whole runs of the MLP."""
+"""The cases that are measured on a GPU and predicted by the model: kernels, copies, and runs of the MLP."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the model says to every case that was recorded."""
+"""The model's prediction for every case that was recorded."""
 
 from __future__ import annotations
 

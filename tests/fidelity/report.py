@@ -35,7 +35,7 @@ class Error(NamedTuple):
 
 
 def recording() -> dict[str, Any]:
-    """What `record` wrote."""
+    """Load the file that `record` wrote."""
     found = json.loads((HERE / "recordings" / "h200.json").read_text())
     return {**found, BY_CALIBRATE: found["mlp"], NO_FIT: found["kernels"]}
 
@@ -58,7 +58,7 @@ HALVES = dict(_halves())
 
 
 def calibrated(name: str) -> bool:
-    """Whether the constants may be fitted to this case: every other size, and none of some kernels."""
+    """Tell if the constants may be fitted to this case: every other size, and none of some kernels."""
     return HALVES[name]
 
 

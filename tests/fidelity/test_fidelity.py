@@ -88,7 +88,7 @@ def test_overlap_of_large_products_is_what_a_gpu_shows() -> None:
 
 @pytest.mark.slow
 def test_the_page_is_what_the_recordings_give(predicted: Predicted) -> None:
-    assert PAGE.read_text(encoding="utf-8") == page(predicted)
+    assert PAGE.read_text("utf-8") == page(predicted)
 
 
 def test_half_of_the_kernels_of_each_class_are_in_no_fit() -> None:

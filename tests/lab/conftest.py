@@ -72,7 +72,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def course(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What a learner opens: notebooks save themselves, and exercises write progress."""
+    """A learner's folder: notebooks save themselves there, and exercises write progress."""
     folder = tmp_path_factory.mktemp("course")
     bring(ROOT, folder)
     return folder
@@ -133,6 +133,6 @@ def page(browser: Browser) -> Iterator[Page]:
 
 @pytest.fixture(scope="session")
 def album() -> Path:
-    """Where screenshots go, for people to look at; git ignores it."""
+    """The folder of the screenshots, which are for people to look at; git ignores it."""
     SEEN.mkdir(parents=True, exist_ok=True)
     return SEEN

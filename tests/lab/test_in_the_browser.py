@@ -1,4 +1,4 @@
-"""What a learner does: open the first page, run a chapter, solve an exercise, read what it says."""
+"""A learner opens the first page, runs a chapter, solves an exercise and reads the verdict."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def run_all(page: Page) -> list[dict[str, Any]]:
 
 
 def words(cell: dict[str, Any]) -> str:
-    """What a cell printed or displayed, as text."""
+    """Return a cell's output as text."""
     parts: list[str] = []
     for output in cell["outputs"]:
         found = output.get("text") or output.get("data", {}).get("text/markdown", "")
@@ -99,7 +99,7 @@ def cell_at(page: Page, name: str) -> Locator:
 def answer(name: str, kind: str) -> str:
     """A starter or solution of the course."""
     stored = json.loads(
-        (ROOT / f"asyncgpu_tutor/exercises/answers/{CHAPTER}.json").read_text(encoding="utf-8")
+        (ROOT / f"asyncgpu_tutor/exercises/answers/{CHAPTER}.json").read_text("utf-8")
     )
     return stored[name][kind]
 
@@ -182,7 +182,7 @@ def test_a_chapter_runs_to_a_solution(page: Page, lab: str, course: Path, album:
     said = cell_at(page, "01-grid-check").locator(".jp-OutputArea")
     said.get_by_text("Right.").wait_for()
     page.screenshot(path=album / "01_solved.png")
-    progress = json.loads((course / "notebooks/progress.json").read_text(encoding="utf-8"))
+    progress = json.loads((course / "notebooks/progress.json").read_text("utf-8"))
     assert progress["exercises"]["01-grid"] == {"attempts": 1, "hints": 0, "solved": True}
 
 

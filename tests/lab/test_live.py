@@ -103,9 +103,8 @@ def test_a_timeline_answers_to_the_mouse(page: Page, lab: str, course: Path, alb
 
 
 def test_a_timeline_answers_to_keys(page: Page, lab: str, course: Path, album: Path) -> None:
-    live = shown(
-        page, lab, course, "live_keyboard", "agt.compare_timelines([trace, trace], ['one', 'two'])"
-    )
+    code = "agt.compare_timelines([trace, trace], ['one', 'two'])"
+    live = shown(page, lab, course, "live_keyboard", code)
     status = live.locator(".agt-status")
     live.locator("svg.agt").first.focus()
 
@@ -205,11 +204,8 @@ def test_points_on_one_spot_are_named_in_turn(page: Page, lab: str, course: Path
 
     live = shown(page, lab, course, "live_one_spot", SAME_SPOT.strip())
     names = live.locator('.agt-point[data-key="1,2"] title').text_content()
-    assert [line.partition(":")[0] for line in (names or "").splitlines()] == [
-        "turns = 1",
-        "turns = 2",
-        "turns = 3",
-    ]
+    named = [line.partition(":")[0] for line in (names or "").splitlines()]
+    assert named == ["turns = 1", "turns = 2", "turns = 3"]
 
     for turns in (3, 2, 1, 3):  # the one on top first
         click_at(page, live, "1,0")

@@ -1,4 +1,4 @@
-"""What two traces have in common when they are "the same"."""
+"""The part of a trace that is compared when two are said to be "the same"."""
 
 from __future__ import annotations
 

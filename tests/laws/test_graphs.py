@@ -222,9 +222,7 @@ def test_there_is_nothing_to_wait_for_after_a_capture_either(device: Device) -> 
     agt.with_context(keeps).prepare()
     for name, one in zip(("stream", "event"), kept, strict=True):
         assert not one.done
-        with pytest.raises(
-            CaptureError, match=rf"{name}\.synchronize\(\) on a stream of the capture"
-        ):
+        with pytest.raises(CaptureError, match=rf"{name}\.synchronize\(\) on a stream"):
             one.synchronize()
 
 
@@ -311,10 +309,8 @@ def test_a_scope_has_its_graph_at_its_end(device: Device) -> None:
 # ---------------------------------------------------------------------- hazards
 def test_a_slot_that_changes_in_flight_is_found(sim: SimDevice) -> None:
     slot, x = agt.pin(np.zeros(N, np.float32)), arrays(0)[0]
-    for captured in (
-        agt.memcpy(x.borrow(), slot).prepare(),
-        agt.memcpy(x.borrow(), slot).graph_on(agt.create_stream()),
-    ):
+    op = agt.memcpy(x.borrow(), slot)
+    for captured in (op.prepare(), agt.memcpy(x.borrow(), slot).graph_on(agt.create_stream())):
         captured.launch().async_on(agt.create_stream())
         slot[:] += 1
         with pytest.raises(HostBufferError):

@@ -1,4 +1,4 @@
-"""What people do to graphs and prepared pipelines that nobody thought of when they were written."""
+"""Uses of graphs and prepared pipelines that nobody thought of when they were written."""
 
 from __future__ import annotations
 
@@ -235,11 +235,8 @@ def test_a_branch_that_has_waited_and_does_nothing_need_not_be_joined(device: De
         branch.stream.record()
         return into(x, y)
 
-    for captured in (
-        agt.with_context(idle).prepare(),
-        agt.with_context(idle).graph_on(agt.create_stream()),
-    ):
-        captured.launch().sync()
+    agt.with_context(idle).prepare().launch().sync()
+    agt.with_context(idle).graph_on(agt.create_stream()).launch().sync()
     assert agt.d2h(y.borrow()).sync()[0] == 2
 
 
@@ -260,10 +257,7 @@ def test_taken_for_an_operation_it_names_launch(
         captured.synk  # noqa: B018 - asking is the point
     with pytest.raises(NotAnOperationError, match=r"launch\(\) makes one.*await that"):
         asyncio.run(wait())
-    for misuse in (
-        lambda: agt.zip(captured, captured),
-        lambda: agt.value(1).and_then(lambda _: captured).sync(),
-    ):
+    for misuse in (partial(agt.zip, captured), agt.value(1).and_then(lambda _: captured).sync):
         with pytest.raises(NotAnOperationError, match=r"its launch\(\) makes one"):
             misuse()
     with pytest.raises(NotAnOperationError, match="call it"):

@@ -28,9 +28,7 @@ READS: list[Callable[[Any], object]] = [
 @pytest.mark.parametrize("read", READS)
 def test_no_reading_while_it_is_submitted(device: Device, read: Callable[[Any], object]) -> None:
     op = agt.ones((1,)).to_host().named("the answer").map(read)
-    with pytest.raises(
-        NotReadyError, match=r"'the answer'.*not on the host yet: what async_on\(\) returns is a"
-    ):
+    with pytest.raises(NotReadyError, match=r"'the answer'.*not on the host yet"):
         op.named("the answer").sync()
 
 
@@ -154,9 +152,7 @@ def test_what_a_capture_borrowed_is_needed_by_each_launch(device: Device, prepar
     captured = op.prepare() if prepared else op.graph_on(device.create_stream())
     captured.launch().sync()
     agt.d2h(x).sync()
-    with pytest.raises(
-        UseAfterMoveError, match="captured with array 'x' borrowed, whose owner was"
-    ):
+    with pytest.raises(UseAfterMoveError, match="captured with array 'x' borrowed"):
         captured.launch().sync()
 
 

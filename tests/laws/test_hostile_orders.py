@@ -1,4 +1,4 @@
-"""What streams and events promise holds in hostile orders too; what they do not promise does not."""
+"""Streams and events keep their promises in hostile orders too, and nothing else can be relied on."""
 
 from __future__ import annotations
 
@@ -24,14 +24,10 @@ def hostile(seed: int) -> SimDevice:
     return SimDevice(machine=Machine(), adversary=seed)
 
 
-@given(program=PROGRAMS, seed=SEEDS)
-def test_results_stay_what_they_are(program: Program, seed: int) -> None:
-    with agt.using(hostile(seed)):
-        assert np.array_equal(program.op().to_host().sync(), program.expected())
-
-
-@given(programs=st.lists(PROGRAMS, min_size=2, max_size=4), seed=SEEDS)
-def test_tasks_side_by_side_too(programs: list[Program], seed: int) -> None:
+@given(programs=st.lists(PROGRAMS, min_size=1, max_size=4), seed=SEEDS)
+def test_results_stay_what_they_are_alone_and_side_by_side(
+    programs: list[Program], seed: int
+) -> None:
     async def main() -> list[object]:
         return await asyncio.gather(*(program.op().to_host() for program in programs))
 

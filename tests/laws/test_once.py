@@ -93,9 +93,7 @@ def test_unzip_needs_to_know_how_many(device: Device) -> None:
 def test_an_entry_that_was_given_away_says_so(device: Device) -> None:
     op = agt.zip(agt.ones((4,)), agt.zeros((4,))).first().to_host()
     assert op.sync().tolist() == [1.0] * 4
-    with pytest.raises(
-        UseAfterMoveError, match=r"runs at most once.*'ones' went to an earlier run"
-    ):
+    with pytest.raises(UseAfterMoveError, match=r"runs at most once.*'ones' went to"):
         op.sync()
 
 

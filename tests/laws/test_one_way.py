@@ -113,11 +113,7 @@ extern "C" __global__ void madd(unsigned int n, const float* x, const float* y, 
 def nearest(exact: Fraction) -> np.float32:
     """The float32 that is nearest to an exact number; ties go to the even one."""
     guess = np.float32(float(exact))
-    near = [
-        np.nextafter(guess, np.float32(-np.inf)),
-        guess,
-        np.nextafter(guess, np.float32(np.inf)),
-    ]
+    near = [guess, *(np.nextafter(guess, np.float32(end)) for end in (-np.inf, np.inf))]
     return min(near, key=lambda x: (abs(Fraction(float(x)) - exact), int(x.view(np.uint32)) & 1))
 
 

@@ -1,4 +1,4 @@
-"""Who looks for the end of some work, with `poll`, sees it: whoever else waits, and however it ends."""
+"""A program that calls `poll` sees the end of the work, whoever else waits for it and however it ends."""
 
 from __future__ import annotations
 

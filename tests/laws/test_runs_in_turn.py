@@ -1,4 +1,4 @@
-"""What runs again and again does so in turn: of one pipeline, and of all that were made of it."""
+"""Runs of one pipeline, and of everything that was made of it, come one after the other."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ RUNS = st.lists(st.tuples(st.integers(0, 5), st.integers(0, STREAMS - 1)), max_s
 
 
 def count(runs: list[tuple[int, int]]) -> tuple[float, float]:
-    """What the counter says after these runs, and what it should."""
+    """Return the counter after these runs, and the right number."""
     total, op = counter()
     members = family(op)
     streams = [agt.create_stream() for _ in range(STREAMS)]

@@ -1,4 +1,4 @@
-"""What the glossary calls ours is there."""
+"""The names that the glossary calls ours exist."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from asyncgpu_tutor import CudaGraph, DeviceArray, DeviceOp
 from asyncgpu_tutor.types import Stream
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/glossary.md"
-TABLES = PAGE.read_text(encoding="utf-8").partition("## What others call it")[2]
+TABLES = PAGE.read_text("utf-8").partition("## What others call it")[2]
 FIRST = [line.split("|")[1] for line in TABLES.splitlines() if line.startswith("| ")]
 OURS = sorted({words for cell in FIRST for words in re.findall(r"`([^`]+)`", cell)})
 OURS = [words for words in OURS if words not in ("await op", "kernel(..., grid=, block=)")]

@@ -17,7 +17,7 @@ from asyncgpu_tutor.devices.simulated import Machine, SimDevice
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/misconceptions.md"
 ENTRY = re.compile(r"^### (?P<title>.+?)$(?P<body>.*?)(?=^##|\Z)", re.MULTILINE | re.DOTALL)
-ENTRIES = {m["title"]: m["body"] for m in ENTRY.finditer(PAGE.read_text(encoding="utf-8"))}
+ENTRIES = {m["title"]: m["body"] for m in ENTRY.finditer(PAGE.read_text("utf-8"))}
 PROGRAM = re.compile(r"```python\n(.*?)```", re.DOTALL)
 
 

@@ -37,7 +37,7 @@ FIRST = list({p.values[0]: p for p in reversed(GRADED)}.values())
 
 
 def released(notebook: Any) -> Any:
-    """What students get: each solution is taken out, as nbgrader does it."""
+    """Take each solution out, as nbgrader does it for students."""
     student = nbformat.from_dict(notebook)
     for cell in student.cells:
         if cell.metadata.get("nbgrader", {}).get("solution"):
@@ -77,7 +77,7 @@ def test_each_exercise_is_an_answer_and_a_test_that_follows_it() -> None:
     stored = (ROOT / ANSWERS).glob("*.json")
 
     assert sorted(names) == sorted(
-        name for file in stored for name in json.loads(file.read_text(encoding="utf-8"))
+        name for file in stored for name in json.loads(file.read_text("utf-8"))
     )
     for notebook in SOURCES.values():
         ids = [cell.id for cell in notebook.cells]
@@ -113,7 +113,7 @@ def test_the_source_version_passes(chapter: str, name: str) -> None:
 @pytest.mark.parametrize(("chapter", "name"), GRADED)
 def test_the_released_version_fails_and_keeps_the_secret(chapter: str, name: str) -> None:
     student = released(SOURCES[chapter])
-    stored = json.loads((ROOT / ANSWERS / f"{chapter}.json").read_text(encoding="utf-8"))
+    stored = json.loads((ROOT / ANSWERS / f"{chapter}.json").read_text("utf-8"))
 
     assert stored[name]["starter"] in text(student, name)
     assert stored[name]["solution"] not in text(student, name)

@@ -20,9 +20,9 @@ def test_there_are_some() -> None:
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
 def test_its_functions_are_those_of_the_notebook(script: Path) -> None:
-    cells = json.loads(script.with_suffix(".ipynb").read_text(encoding="utf-8"))["cells"]
+    cells = json.loads(script.with_suffix(".ipynb").read_text("utf-8"))["cells"]
     shown = "\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "code")
-    source = script.read_text(encoding="utf-8")
+    source = script.read_text("utf-8")
 
     for node in ast.parse(source).body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name != "main":

@@ -1,4 +1,4 @@
-"""What a page asserts on a GPU holds there for everybody: beside others who use it, and with a slow host.
+"""A page's assertions hold on anybody's GPU: beside others who use it, and with a slow host.
 
 Pages run here as on a GPU, without what they assert of the simulated device alone, and all times are shaken:
 calls of the host take longer than usual, at times much longer, and so does what the device does. Exercises
@@ -30,7 +30,7 @@ PAGES = sorted(path.stem for path in SOLUTIONS.glob("*.ipynb"))
 
 
 class Neighbours(Adversary):
-    """Who else uses the GPU: everything takes up to twice as long, or has to wait, or loses a time slice."""
+    """Others use the GPU too: everything takes up to twice as long, or has to wait, or loses a time slice."""
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
@@ -95,7 +95,7 @@ async def run(cells: list[str], page: str) -> None:
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("page", PAGES)
 def test_a_page_says_nothing_that_others_on_the_gpu_could_make_wrong(page: str) -> None:
-    cells = json.loads((SOLUTIONS / f"{page}.ipynb").read_text(encoding="utf-8"))["cells"]
+    cells = json.loads((SOLUTIONS / f"{page}.ipynb").read_text("utf-8"))["cells"]
     asyncio.run(run(["".join(c["source"]) for c in cells if c["cell_type"] == "code"], page))
 
 

@@ -73,18 +73,6 @@ CHAPTERS = pytest.mark.parametrize(
 TIMELINE = re.compile(r"(?<!plt)(?<!analysis)\.plot\(|\bcompare_timelines\(")
 
 
-@CHAPTERS
-def test_each_timeline_is_shown_as_the_last_line_of_its_cell(source: Path) -> None:
-    """It brings its words, for those who cannot see it; but nobody shows what is not the last line."""
-    lost = [
-        cell.id
-        for cell in TOOL.chapter(source)[0]
-        if cell.kind == "code" and TIMELINE.search(cell.text) and not _ends_in_a_timeline(cell.text)
-    ]
-
-    assert lost == []
-
-
 def _ends_in_a_verdict(code: str) -> bool:
     """Or in a name, for what is shown as long as the exercise above is open."""
     last = _body(code)[-1]
@@ -104,29 +92,26 @@ def _ends_in_a_timeline(code: str) -> bool:
     return isinstance(last, ast.Expr | ast.Return) and bool(TIMELINE.search(told))
 
 
+def _prints(code: str) -> bool:
+    return re.search(r"\bprint\(", code) is not None
+
+
+# A notebook shows what its last line gives, and nothing of the lines before it. A timeline brings words for
+# those who cannot see it, and a cell that draws with matplotlib prints them.
+SHOWN = {
+    "a timeline": (TIMELINE, _ends_in_a_timeline),
+    "the answer to a prediction": (re.compile(r"\.reveal\("), _ends_in_a_verdict),
+    "a picture": (re.compile(r"\bplt\.(?!rc)|nsight_window\(|analysis\.plot\("), _prints),
+}
+
+
+@pytest.mark.parametrize("what", SHOWN)
 @CHAPTERS
-def test_the_answer_to_a_prediction_is_shown(source: Path) -> None:
-    """A notebook shows what its last line gives, and nothing of the lines before it."""
-    hidden = [
-        cell.id
-        for cell in TOOL.chapter(source)[0]
-        if cell.kind == "code" and ".reveal(" in cell.text and not _ends_in_a_verdict(cell.text)
-    ]
+def test_it_is_shown_and_in_words(source: Path, what: str) -> None:
+    pattern, right = SHOWN[what]
+    cells = [cell for cell in TOOL.chapter(source)[0] if cell.kind == "code"]
 
-    assert hidden == []
-
-
-@CHAPTERS
-def test_each_picture_of_matplotlib_is_also_told_in_words(source: Path) -> None:
-    silent = [
-        cell.id
-        for cell in TOOL.chapter(source)[0]
-        if cell.kind == "code"
-        and re.search(r"\bplt\.(?!rc)|nsight_window\(|analysis\.plot\(", cell.text)
-        and not re.search(r"\bprint\(", cell.text)
-    ]
-
-    assert silent == [], "a cell that draws says what the picture shows: print it"
+    assert [c.id for c in cells if pattern.search(c.text) and not right(c.text)] == []
 
 
 def test_cells_keep_their_order_text_ids_and_tags() -> None:

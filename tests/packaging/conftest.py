@@ -1,4 +1,4 @@
-"""Where things are, and in which order to run them."""
+"""The places of things, and the order in which the tests run."""
 
 from __future__ import annotations
 
@@ -32,11 +32,8 @@ def run() -> Run:
     def run(
         *command: str | Path, cwd: Path, code: int = 0, env: dict[str, str] | None = None
     ) -> subprocess.CompletedProcess[str]:
-        clean = {
-            k: v
-            for k, v in os.environ.items()
-            if not k.startswith(("PYTHON", "PYTEST", "VIRTUAL_ENV"))
-        }
+        ours = ("PYTHON", "PYTEST", "VIRTUAL_ENV")
+        clean = {k: v for k, v in os.environ.items() if not k.startswith(ours)}
         done = subprocess.run(
             [str(word) for word in command],
             cwd=cwd,

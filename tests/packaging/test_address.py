@@ -13,30 +13,23 @@ import yaml
 from tests.tools import tool
 
 ROOT = Path(__file__).resolve().parents[2]
-SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 ADDRESS = SETTINGS["project"]["urls"]["Repository"]
-FILES = [
-    "README.md", "pyproject.toml", "CITATION.cff", "docs/from_cupy.md", "docs/kernels_in_ci.md",
+NAMED = [
+    *((name, r"https://github\.com/[\w.-]*asyncgpu[\w.-]*/\w+", ADDRESS) for name in (
+        "README.md", "pyproject.toml", "CITATION.cff", "docs/from_cupy.md", "docs/kernels_in_ci.md")),
+    *((name, r"https://[\w.-]+\.github\.io/\w+/", SETTINGS["project"]["urls"]["Documentation"])
+      for name in ("README.md", "docs/instructors.md")),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_every_place_names_the_same_address(name: str) -> None:
-    text = (ROOT / name).read_text(encoding="utf-8")
-    named = re.findall(r"https://github\.com/[\w.-]*asyncgpu[\w.-]*/\w+", text)
-    assert named
-    assert set(named) == {ADDRESS}
-
-
-@pytest.mark.parametrize("name", ["README.md", "docs/instructors.md"])
-def test_every_place_names_the_same_site(name: str) -> None:
-    text = (ROOT / name).read_text(encoding="utf-8")
-    named = re.findall(r"https://[\w.-]+\.github\.io/\w+/", text)
-    assert set(named) == {SETTINGS["project"]["urls"]["Documentation"]}
+@pytest.mark.parametrize(("name", "pattern", "address"), NAMED)
+def test_every_place_names_the_same_address(name: str, pattern: str, address: str) -> None:
+    assert set(re.findall(pattern, (ROOT / name).read_text("utf-8"))) == {address}
 
 
 def test_links_of_the_readme_are_absolute_on_an_index() -> None:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    text = (ROOT / "README.md").read_text("utf-8")
     hook = SETTINGS["tool"]["hatch"]["metadata"]["hooks"]["fancy-pypi-readme"]
     for rule in hook["substitutions"]:
         text = re.sub(rule["pattern"], rule["replacement"], text)
@@ -51,19 +44,19 @@ def test_what_is_for_colab_installs_the_course_first(tmp_path: Path) -> None:
     chapters = sorted(path.name for path in (ROOT / "notebooks").glob("*.ipynb"))
     assert sorted(path.name for path in tmp_path.iterdir()) == chapters
     for path in tmp_path.iterdir():
-        title, install = json.loads(path.read_text(encoding="utf-8"))["cells"][:2]
+        title, install = json.loads(path.read_text("utf-8"))["cells"][:2]
         assert title["cell_type"] == "markdown"
         assert install["source"].endswith(f'git+{ADDRESS}"')
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / ".github").rglob("*.yml")), ids=lambda p: p.name)
 def test_what_github_reads_is_yaml(path: Path) -> None:
-    found = yaml.safe_load(path.read_text(encoding="utf-8"))
+    found = yaml.safe_load(path.read_text("utf-8"))
     assert "jobs" in found or {item["type"] for item in found["body"]} <= {"input", "textarea"}
 
 
 def test_the_citation_has_the_version() -> None:
     import asyncgpu_tutor
 
-    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
     assert cited["version"] == asyncgpu_tutor.__version__

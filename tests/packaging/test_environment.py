@@ -21,7 +21,7 @@ PROMISED = {"jupyterlab", "cupy-cuda12x", "matplotlib", "nvtx", "pytest", "nbmak
 
 @pytest.fixture(scope="module")
 def environment(root: Path) -> dict[str, Any]:
-    return yaml.safe_load((root / "environment.yml").read_text(encoding="utf-8"))
+    return yaml.safe_load((root / "environment.yml").read_text("utf-8"))
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +32,7 @@ def pip_part(environment: dict[str, Any]) -> list[str]:
 
 @pytest.fixture(scope="module")
 def project(root: Path) -> dict[str, Any]:
-    return tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["project"]
 
 
 def requirements(lines: list[str]) -> dict[str, str]:
@@ -87,6 +87,7 @@ def test_it_leaves_out_what_has_no_wheel(
 
 
 @pytest.mark.slow
+@pytest.mark.rests_on("requirements")
 def test_pip_takes_its_part(
     pip_part: list[str], root: Path, fresh_python: Path, tmp_path: Path, run: Run
 ) -> None:
@@ -98,6 +99,6 @@ def test_pip_takes_its_part(
     dry = ("--dry-run", "--quiet", "--report", report)
     run(*pip_for(fresh_python), "install", *dry, "-r", listed, cwd=tmp_path)
 
-    found = json.loads(report.read_text(encoding="utf-8"))["install"]
+    found = json.loads(report.read_text("utf-8"))["install"]
     names = {entry["metadata"]["name"].lower().replace("_", "-") for entry in found}
     assert names >= {"asyncgpu-tutor", "numpy", *(PROMISED - {"cupy-cuda12x"})}

@@ -1,4 +1,4 @@
-"""What `import asyncgpu_tutor` does not load, and who may load CuPy."""
+"""`import asyncgpu_tutor` loads few modules, and only one room loads CuPy."""
 
 from __future__ import annotations
 

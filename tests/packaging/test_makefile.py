@@ -58,7 +58,7 @@ class Checkout:
         return done.stdout + done.stderr
 
     def calls(self) -> list[str]:
-        """What was run, without the question for the version."""
+        """The commands that were run, without the question for the version."""
         return [line for line in self.log.read_text().splitlines() if "-c import" not in line]
 
 
@@ -123,7 +123,7 @@ def test_an_old_python_is_refused_by_name(checkout: Checkout) -> None:
 
 def test_it_keeps_to_the_make_of_macos(root: Path) -> None:
     """GNU make 3.81, of 2006. What came later, by the NEWS of 3.82 to 4.4, it takes for something else."""
-    text = (root / "Makefile").read_text(encoding="utf-8")
+    text = (root / "Makefile").read_text("utf-8")
     rules = "\n".join(line for line in text.splitlines() if not line.startswith("#"))
     newer = re.findall(
         r"\.ONESHELL|\.SHELLFLAGS|\.RECIPEPREFIX|\.NOTPARALLEL:.|\.WAIT|\.EXTRA_PREREQS|&:|!=|:::?=|"

@@ -1,4 +1,4 @@
-"""What the README shows works."""
+"""The examples of the README work."""
 
 from __future__ import annotations
 
@@ -19,9 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_the_first_lines_show_the_overlap_that_is_promised(tmp_path: Path, run: Run) -> None:
-    (program,) = re.findall(
-        r"(?ms)^```python\n(.*?)^```", (ROOT / "README.md").read_text(encoding="utf-8")
-    )
+    (program,) = re.findall(r"(?ms)^```python\n(.*?)^```", (ROOT / "README.md").read_text("utf-8"))
     printed = run(
         sys.executable, "-c", program, cwd=tmp_path, env={"ASYNCGPU_DEVICE": "sim"}
     ).stdout
@@ -33,7 +31,7 @@ def test_the_first_lines_show_the_overlap_that_is_promised(tmp_path: Path, run: 
 
 def test_the_picture_shows_what_its_alt_text_says() -> None:
     tool = load("readme_picture")
-    zipped, overlapped = tool.traces((ROOT / "README.md").read_text(encoding="utf-8"))
+    zipped, overlapped = tool.traces((ROOT / "README.md").read_text("utf-8"))
 
     assert tool.PICTURE.exists()
     assert [len(trace.find("matvec_naive")) for trace in (zipped, overlapped)] == [4, 4]
@@ -43,17 +41,17 @@ def test_the_picture_shows_what_its_alt_text_says() -> None:
 
 
 def test_the_figures_are_those_of_the_pages_behind_them() -> None:
-    text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    text = " ".join((ROOT / "README.md").read_text("utf-8").split())
 
     def said(pattern: str) -> tuple[int, ...]:
         (found,) = re.findall(pattern, text)
         return tuple(int(n) for n in ([found] if isinstance(found, str) else found))
 
-    fidelity = (ROOT / "docs/fidelity.md").read_text(encoding="utf-8")
+    fidelity = (ROOT / "docs/fidelity.md").read_text("utf-8")
     (median,) = re.findall(r"\| mlp \| held out \| \d+ \| ([\d.]+)% \|", fidelity)
     assert said(r"(\d+) % in the median") == (round(float(median)),)
 
-    hazards = (ROOT / "docs/hazards.md").read_text(encoding="utf-8").count("\n### ")
+    hazards = (ROOT / "docs/hazards.md").read_text("utf-8").count("\n### ")
     assert abs(said(r"some (\d+) kinds of mistakes")[0] - hazards) < 5
 
     pipeline = json.loads((ROOT / "benchmarks/results/peers.json").read_text("utf-8"))["pipeline"]
@@ -64,7 +62,7 @@ def test_the_figures_are_those_of_the_pages_behind_them() -> None:
         us["CuPy by hand, four streams"],
     )
 
-    instructors = (ROOT / "docs/instructors.md").read_text(encoding="utf-8")
+    instructors = (ROOT / "docs/instructors.md").read_text("utf-8")
     (counts,) = re.findall(r"\| all \|.*\| (\d+) \| (\d+) \| \|", instructors)
     exercises, predictions = said(
         r"More than (\d+) exercises are .*? some (\d+) predictions are held"
@@ -75,7 +73,7 @@ def test_the_figures_are_those_of_the_pages_behind_them() -> None:
 
 @pytest.mark.parametrize("page", ["README.md", "course/00_start_here.py"])
 def test_the_table_of_contents_has_every_chapter(page: str) -> None:
-    text = (ROOT / page).read_text(encoding="utf-8")
+    text = (ROOT / page).read_text("utf-8")
     chapters = sorted(path.name for path in (ROOT / "notebooks").glob("*.ipynb"))
     listed = re.findall(r"\| \[[^\]]+\]\((?:notebooks/)?(\w+\.ipynb)\) \|", text)
 

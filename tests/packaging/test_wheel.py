@@ -81,7 +81,7 @@ def test_an_installed_wheel_runs(wheel: Path, fresh_python: Path, tmp_path: Path
     links = 0
     for page in [*mine.glob("*/*.ipynb"), *mine.glob("docs/*.md")]:
         for target in re.findall(
-            r"\]\((?!https?:)([\w./]+\.(?:md|py|ipynb))", page.read_text(encoding="utf-8")
+            r"\]\((?!https?:)([\w./]+\.(?:md|py|ipynb))", page.read_text("utf-8")
         ):
             links += 1
             assert (page.parent / target).exists(), (page, target)

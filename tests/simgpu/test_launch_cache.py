@@ -59,7 +59,7 @@ class Kernel:
 
     @property
     def launches(self) -> int:
-        """What the kernel itself has counted."""
+        """The number of launches that the kernel itself has counted."""
         return int(self.program.variables["launches"].view(np.int32)[0])
 
     def reset(self) -> None:

@@ -1,4 +1,4 @@
-"""What pyright must refuse: each line with a mark is one mistake. Nothing runs this file."""
+"""Mistakes that pyright must refuse, one on each marked line. Nothing runs this file."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ ROOT = HERE.parents[1]
 
 @pytest.fixture(scope="module")
 def errors() -> dict[str, dict[int, str]]:
-    """What pyright says, by file and line (from 1). One run for both files, since starting costs most."""
+    """Pyright's messages, by file and line (from 1). One run for both files, since starting costs most."""
     command = [sys.executable, "-m", "pyright", "--outputjson", "--pythonpath", sys.executable]
     command += [str(HERE / "sample.py"), str(HERE / "mistakes.py")]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
@@ -31,7 +31,7 @@ def test_results_have_the_types_that_the_sample_asserts(errors: dict[str, dict[i
 
 
 def test_each_marked_mistake_is_refused_and_nothing_else(errors: dict[str, dict[int, str]]) -> None:
-    lines = (HERE / "mistakes.py").read_text(encoding="utf-8").splitlines()
+    lines = (HERE / "mistakes.py").read_text("utf-8").splitlines()
     marked = {number for number, line in enumerate(lines, 1) if line.endswith("# mistake")}
 
     assert set(errors["mistakes.py"]) == marked

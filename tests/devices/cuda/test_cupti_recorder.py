@@ -198,10 +198,7 @@ def test_a_recording_that_cannot_begin_is_off(
         with pytest.raises(MemoryError):
             cupti.recorder.CuptiRecorder(SpanLog("cuda:0"), 0)
     spans = recorded(cupti, lambda: launch(cupti))
-    assert [span.kind for span in spans] == [
-        "call",
-        "kernel",
-    ]  # it was opened again, for everything
+    assert [span.kind for span in spans] == ["call", "kernel"]  # opened again, for everything
 
 
 def test_the_null_stream_of_others_is_ours(cupti: Cupti) -> None:
@@ -248,10 +245,8 @@ def test_a_wait_of_others_for_our_own_work_is_told_of(cupti: Cupti) -> None:
     with recording(cupti) as (recorder, log):
         ours(cupti, recorder, log)
         cupti.call(Runtime.cudaStreamSynchronize_v3020)
-    assert [(span.kind, span.name) for span in log.spans] == [
-        ("kernel", "relu"),
-        ("wait", "synchronize stream"),
-    ]
+    told = [(span.kind, span.name) for span in log.spans]
+    assert told == [("kernel", "relu"), ("wait", "synchronize stream")]
 
 
 def test_a_thread_of_others_waits_while_one_of_ours_does(cupti: Cupti) -> None:

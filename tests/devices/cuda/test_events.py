@@ -1,4 +1,4 @@
-"""What a stream knows of its events without asking the driver."""
+"""A stream knows some things of its events without asking the driver."""
 
 from __future__ import annotations
 

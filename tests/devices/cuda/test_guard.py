@@ -15,7 +15,7 @@ MODULE = "asyncgpu_tutor.devices.cuda.guard"
 
 
 class CompileException(Exception):
-    """What CuPy raises with NVRTC's log."""
+    """CuPy's error with NVRTC's log."""
 
 
 class OutOfMemoryError(Exception):

@@ -1,4 +1,4 @@
-"""What a capture costs the simulated host."""
+"""The cost of a capture for the simulated host."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which GPUs can be simulated."""
+"""The GPUs that can be simulated."""
 
 from __future__ import annotations
 

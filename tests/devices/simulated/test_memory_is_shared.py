@@ -1,4 +1,4 @@
-"""What several streams move within device memory at once is no more than that memory delivers."""
+"""Several streams together move no more data within device memory than that memory delivers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.simulated import SimDevice
 
-N = 1 << 25  # elements: 128 MiB
+N = 1 << 24  # elements: 64 MiB
 
 
 def fill(x: agt.DeviceArray, _: agt.DeviceArray) -> agt.DeviceOp[None]:

@@ -113,59 +113,34 @@ def test_counts_are_extrapolated_to_those_of_all_blocks() -> None:
     assert sampled.counts.lines[line] == whole.counts.lines[line]
 
 
-def test_a_wrong_reference_is_caught(eager: SimDevice) -> None:
-    x, y = inputs()
-
-    def wrong(n: int, a: float, x: Any, y: Any) -> tuple[Any, ...]:
-        return (np.float32(a) * x - y,)
-
-    kernel = agt.Kernel(AXPY, reference=wrong)
-    with pytest.raises(
-        ReferenceMismatchError, match=r"'axpy' and its reference disagree: 'y' \[0\]"
-    ):
-        launched(kernel, x, y)
+def short(n: int, a: float, x: Any, y: Any) -> tuple[Any, ...]:
+    """A reference that forgets the last block."""
+    (whole,) = axpy(n, a, x, y)
+    whole[-(n % 64) :] = 0
+    return (whole,)
 
 
-def test_a_wrong_kernel_is_caught_by_its_reference(eager: SimDevice) -> None:
-    x, y = inputs()
-    kernel = agt.Kernel(AXPY.replace("+ y[i]", "- y[i]"), reference=axpy)
-    with pytest.raises(ReferenceMismatchError, match=r"of 4,048 elements that were compared"):
-        launched(kernel, x, y)
-
-
-def test_a_reference_that_forgets_the_last_block_is_caught(eager: SimDevice) -> None:
-    x, y = inputs()
-
-    def short(n: int, a: float, x: Any, y: Any) -> tuple[Any, ...]:
-        (whole,) = axpy(n, a, x, y)
-        whole[-(n % 64) :] = 0
-        return (whole,)
-
-    with pytest.raises(ReferenceMismatchError, match=r"'y' \[49984\]"):
-        launched(agt.Kernel(AXPY, reference=short), x, y)
-
-
-@pytest.mark.parametrize(
-    ("reference", "what"),
-    [
+WRONG: list[tuple[str, Make, type[Exception], str]] = [
+    (AXPY, lambda n, a, x, y: (np.float32(a) * x - y,), ReferenceMismatchError,
+     r"'axpy' and its reference disagree: 'y' \[0\]"),
+    (AXPY.replace("+ y[i]", "- y[i]"), axpy, ReferenceMismatchError, "of 4,048 elements that were compared"),
+    (AXPY, short, ReferenceMismatchError, r"'y' \[49984\]"),
+    (AXPY.replace("if (i < n) ", ""), axpy, OutOfBoundsError, r"block \(781, 0, 0\)"),
+    *((AXPY, reference, ReferenceMismatchError, what) for reference, what in (
         (lambda n, a, x, y: (x, y), r"returned 2 arrays, and the kernel may write to 1 \(y\)"),
-        (lambda n, a, x, y: (x[:5],), r"returned 5 elements of float32 for 'y', which holds 50000"),
-        (lambda n, a, x, y: (x.astype(complex),), r"of complex128 for 'y'"),
-        (lambda n, a, x, y: y.fill(0), r"failed: ValueError.*read-only"),
-        (lambda n, x: (x,), r"failed: TypeError"),
-    ],
-)
-def test_a_reference_of_the_wrong_form(eager: SimDevice, reference: Make, what: str) -> None:
-    x, y = inputs()
-    with pytest.raises(ReferenceMismatchError, match=what):
-        launched(agt.Kernel(AXPY, reference=reference), x, y)
+        (lambda n, a, x, y: (x[:5],), "returned 5 elements of float32 for 'y', which holds 50000"),
+        (lambda n, a, x, y: (x.astype(complex),), "of complex128 for 'y'"),
+        (lambda n, a, x, y: y.fill(0), "failed: ValueError.*read-only"),
+        (lambda n, x: (x,), "failed: TypeError"))),
+]  # fmt: skip
 
 
-def test_hazards_in_blocks_of_the_sample_are_still_found(eager: SimDevice) -> None:
-    x, y = inputs()
-    kernel = agt.Kernel(AXPY.replace("if (i < n) ", ""), reference=axpy)
-    with pytest.raises(OutOfBoundsError, match=r"block \(781, 0, 0\)"):
-        launched(kernel, x, y)
+@pytest.mark.parametrize(("source", "reference", "kind", "what"), WRONG)
+def test_a_wrong_kernel_or_reference_is_caught(
+    eager: SimDevice, source: str, reference: Make, kind: type[Exception], what: str
+) -> None:
+    with pytest.raises(kind, match=what):
+        launched(agt.Kernel(source, reference=reference), *inputs())
 
 
 def test_blocks_that_meet_in_an_atomic_are_all_interpreted(eager: SimDevice) -> None:

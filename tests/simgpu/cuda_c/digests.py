@@ -1,4 +1,4 @@
-"""What a GPU computed for each kernel of the corpus, as digests that hold the interpreter where there is none.
+"""Digests of a GPU's results for each kernel of the corpus, which the interpreter must match where there is no GPU.
 
 On a GPU, after a change to the corpus: `python -m tests.simgpu.cuda_c.digests`, which writes `digests.json`.
 """

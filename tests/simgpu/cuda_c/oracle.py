@@ -33,7 +33,7 @@ class Case:
 
 
 def available() -> bool:
-    """Whether there is a compiler."""
+    """Tell if there is a compiler."""
     return shutil.which("g++") is not None
 
 

@@ -78,27 +78,8 @@ def test_arrays_come_as_bits() -> None:
 )  # fmt: skip
 def test_small_integers_are_clamped(to: str, low: int, high: int) -> None:
     # cuda_bf16.h: __bfloat162char_rz and its like saturate, and make 0 of what is no number.
-    given = np.array(
-        [
-            0,
-            0.7,
-            -0.7,
-            99.5,
-            127,
-            128,
-            -128,
-            -130,
-            255,
-            300,
-            32640,
-            65280,
-            7e4,
-            -9e9,
-            3e38,
-            1e-9,
-            np.nan,
-        ]
-    )
+    numbers = "0 0.7 -0.7 99.5 127 128 -128 -130 255 300 32640 65280 7e4 -9e9 3e38 1e-9 nan"
+    given = np.array([float(number) for number in numbers.split()])
     given = (rounded(given[:-1].astype(np.float32)) << 16).astype(np.uint32).view(np.float32)
     x, o = np.append(given, np.float32(np.nan)).astype(np.float32), np.zeros(17, np.int32)
     source = f"__global__ void k(const float* x, int* o) {{ __nv_bfloat16 b = x[threadIdx.x]; o[threadIdx.x] = ({to})b; }}"

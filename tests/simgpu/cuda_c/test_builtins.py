@@ -1,10 +1,13 @@
-"""What built-in functions do with the values of other threads."""
+"""Built-in functions: atomics, shuffles, and arithmetic on parts of numbers."""
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from .support import body, floats, ints
+from .support import body, ints
+
+FIRST = np.arange(32)
 
 
 @pytest.mark.parametrize(("width", "by"), [(8, 8), (8, 4), (16, 8), (4, 16), (32, 31)])
@@ -29,37 +32,28 @@ def test_counters_wrap_round(function: str, before: list[int], after: list[int],
     assert o[4:8].tolist() == (before if used else [0] * 4)
 
 
-def test_a_double_in_two_halves() -> None:
-    text = "double q = 1.0 / (i + 1) * (i % 2 ? -1 : 1); o[i] = __hiloint2double(__double2hiint(q), __double2loint(q)) == q;"
-    assert body(text)[1].tolist() == [1] * 32
-    assert ints("__double2hiint(1.0)") == [0x3FF00000] * 32
-    assert ints("__double2loint(4503599627370497.0)") == [1] * 32
+VALUES = [
+    ("__hiloint2double(__double2hiint(1.0 / (i - 40)), __double2loint(1.0 / (i - 40))) == 1.0 / (i - 40)", 1),
+    ("__double2hiint(1.0)", 0x3FF00000), ("__double2loint(4503599627370497.0)", 1),
+    # Dot products of bytes.
+    ("__dp4a(0x01FF7F80, 0x02FE7F80, i)", 2 + 2 + 127 * 127 + 128 * 128 + FIRST),
+    ("__dp4a(0xff000080u, 0x02000003u, 1u)", 255 * 2 + 128 * 3 + 1),
+    ("__dp4a(make_char4(1, -2, 3, -128), make_char4(5, 6, i, 127), 9)", 5 - 12 + 3 * FIRST - 128 * 127 + 9),
+    ("__dp4a(make_uchar4(1, 2, 3, 200), make_uchar4(5, 6, i, 255), 9u)", 5 + 12 + 3 * FIRST + 200 * 255 + 9),
+    ("2 * (normcdff(0) + normcdff(-40) + normcdff(40))", 3),
+    ("llrintf(i + 0.5f) + llround(-2.5)", 2 * ((FIRST + 1) // 2) - 3),  # to the nearest, and away from zero
+    # Each digit of the selector names a byte of the two numbers.
+    *((f"__byte_perm(0x03020100u, 0x07060504u, {select}u)", taken) for select, taken in (
+        ("0x7531", 0x07050301), ("0x0246", 0x00020406), ("0x3333", 0x03030303))),
+]  # fmt: skip
 
 
-def test_a_dot_product_of_bytes() -> None:
-    assert ints("__dp4a(0x01FF7F80, 0x02FE7F80, i)") == [
-        2 + 2 + 127 * 127 + 128 * 128 + i for i in range(32)
-    ]
-    assert ints("__dp4a(0xff000080u, 0x02000003u, 1u)") == [255 * 2 + 128 * 3 + 1] * 32
-    signed = "__dp4a(make_char4(1, -2, 3, -128), make_char4(5, 6, i, 127), 9)"
-    assert ints(signed) == [5 - 12 + 3 * i - 128 * 127 + 9 for i in range(32)]
-    unsigned = "__dp4a(make_uchar4(1, 2, 3, 200), make_uchar4(5, 6, i, 255), 9u)"
-    assert ints(unsigned) == [5 + 12 + 3 * i + 200 * 255 + 9 for i in range(32)]
-
-
-def test_the_normal_distribution_and_rounding_to_long_long() -> None:
-    assert floats("normcdff(0) + normcdff(-40) + normcdff(40)") == [1.5] * 32
-    assert ints("llrintf(i + 0.5f) + llround(-2.5)") == [2 * ((i + 1) // 2) - 3 for i in range(32)]
+@pytest.mark.parametrize(("expression", "value"), VALUES)
+def test_values(expression: str, value: int | np.ndarray) -> None:
+    np.testing.assert_array_equal(ints(expression), np.broadcast_to(value, 32))
 
 
 def test_atomics_on_a_part_of_a_shared_array() -> None:
     text = """__shared__ int s[48]; s[i] = 0; if (i < 16) s[i + 32] = 0; __syncthreads();
         int* p = s + 8; atomicAdd(&p[i], i + 1); __syncthreads(); o[i] = s[i + 8] - s[i & 7];"""
     assert body(text)[1].tolist() == [k + 1 for k in range(32)]
-
-
-@pytest.mark.parametrize(
-    ("select", "taken"), [("0x7531", 0x07050301), ("0x0246", 0x00020406), ("0x3333", 0x03030303)]
-)
-def test_byte_perm_takes_the_bytes_that_its_selector_names(select: str, taken: int) -> None:
-    assert set(ints(f"__byte_perm(0x03020100u, 0x07060504u, {select}u)")) == {taken}

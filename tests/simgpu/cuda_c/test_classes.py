@@ -8,7 +8,7 @@ import pytest
 from simgpu import errors
 from simgpu.cuda_c import compile_source, read_signature
 
-from .support import body, floats, ints, launch
+from .support import body, launch
 
 FIRST = np.arange(32)
 
@@ -269,6 +269,53 @@ OF_EMPTY_ONES = [
     ("auto f = [e = made(o)]() { return 3; }; o[i] += f();", 8),
     ("o[i] = file[1].b * 10 + file[0].b;", 53),
 ]
+OTHERS = [
+    # A friend that is only declared says nothing new, and one with a body is a function of the file.
+    ("""class Half { int v; friend class Other; static_assert(sizeof(int) == 4, "as on a GPU");
+        public: __device__ Half(int v) : v(v) {}
+        friend __device__ int twice(Half a); friend class Third;
+        int w = 3; };
+    __device__ int twice(Half a) { return 2 * a.v + a.w; }""", "twice(Half(i))", 2 * FIRST + 3),
+    ("""struct V { int a; int b = 1;
+        friend __device__ V operator*(int s, const V& v) { V r; r.a = s * v.a; r.b = s; return r; }
+        __device__ inline friend int sum(V v) { int s = v.a; s += v.b; return s; }
+        int c = 2; };""", "V v; v.a = i; V w = 3 * v; o[i] = sum(w) + w.c;", 3 * FIRST + 5),
+    # Each thread has objects of its own.
+    (VEC, """Vec a(i, 1); if (i % 2) a.scale(2); for (int k = 0; k < i % 3; k++) a += Vec(1, 1);
+        x[i] = a.x * 100 + a.y;""", (FIRST * (1 + FIRST % 2) + FIRST % 3) * 100 + 1 + FIRST % 2 + FIRST % 3),
+    # What a constructor leaves out may be copied.
+    (MADE, """Ray r(V(i), V(2)), empty; Ray many[2]; many[1] = Ray(V(5), r.end()); empty.from = V(1);
+        x[i] = r.end()[1] * 100 + many[1].to[0] * 10 + empty.from[0];""", 321),
+    # Members that are arrays live in memory.
+    ("""template <typename T, int N> struct Stack {
+        T data[N]; int top = 0;
+        __device__ void push(T v) { data[top++] = v; }
+        __device__ T pop() { return data[--top]; }
+        __device__ T& at(int k) { return data[k]; }
+        __device__ int capacity() const { return N; } };""",
+     """Stack<int, 8> s; for (int k = 0; k <= i % 5; k++) s.push(k * i);
+        s.at(0) += 1000; s.at(0)++; int top = s.pop(); o[i] = top * 10 + s.capacity() + (s.top == i % 5);""",
+     np.where(FIRST % 5 == 0, 1001, FIRST % 5 * FIRST) * 10 + 9),
+    ("""struct P { int v; __device__ P(int a); __device__ int twice() const; };
+        __device__ P::P(int a) : v(a + 1) {}
+        __device__ int P::twice() const { return 2 * v; }""", "P(3).twice()", 8),
+    ("struct C { int a = 3; float b[2] = {1, 2}; int c = a + 1; };",
+     "C c; C d{5}; x[i] = c.a * 1000 + c.b[1] * 100 + c.c * 10 + d.a;", 3245),
+    ("__device__ int g; __device__ int& f(int* o, int k) { return o[k]; }",
+     "o[i] = 5; f(o, i) += i; f(o, i)++;", FIRST + 6),
+    ("__device__ auto half_of(int a) { return a * 0.5f; }\n__device__ auto g(int a) -> float { return a; }",
+     "x[i] = half_of(i) + g(i);", FIRST * 1.5),
+    # A name of several namespaces is found from the function that says it.
+    ("""__device__ int f() { return 1; }
+    namespace a { __device__ int f() { return 2; } __device__ int g() { return f(); } const int K = 1; }
+    namespace b { __device__ int f() { return 3; } namespace c { __device__ int g() { return f(); } } const int K = 2; }
+    namespace bc = b::c;""", "f() * 10000 + a::f() * 1000 + b::f() * 100 + a::g() * 10 + bc::g()", 12323),
+    # A file may add forms to a function that is built in.
+    ("__device__ float4 make_float4(float3 a, float b) { return make_float4(a.x, a.y, a.z, b); }",
+     "x[i] = make_float4(make_float3(1, 2, 3), 4).w + make_float4(1, 2, 3, 5).w;", 9),
+    ("#include <cuda_fp16.h>\n", """half2 a = __floats2half2_rn(i + 1.0f, 2.0f), b = a * a + a; b -= a / a;
+        x[i] = __low2float(b) + __high2float(b);""", (FIRST + 1.0) ** 2 + FIRST + 5),
+]  # fmt: skip
 USES = [
     (before, *row)
     for before, rows in (
@@ -283,7 +330,7 @@ USES = [
         (EMPTY, OF_EMPTY_ONES),
     )
     for row in rows
-]
+] + OTHERS
 
 
 @pytest.mark.parametrize(("before", "text", "value"), USES)
@@ -349,85 +396,9 @@ def test_values_without_a_name_are_made_once(text: str, value: float, calls: int
     assert o.tolist() == [calls] * 32
 
 
-def test_what_a_constructor_leaves_out_may_be_copied() -> None:
-    text = """Ray r(V(i), V(2)), empty; Ray many[2]; many[1] = Ray(V(5), r.end()); empty.from = V(1);
-        x[i] = r.end()[1] * 100 + many[1].to[0] * 10 + empty.from[0];"""
-    assert body(text, before=MADE)[0].tolist() == [321] * 32
-
-
 def test_their_values_are_printed() -> None:
     text = r'int p = 3, q = 4; if (i == 0) printf("%d %d\n", low(p, q), n > 3 ? q : p);'
     assert body(text, before=REFERENCES)[2].printed == "3 4\n"
-
-
-def test_a_declaration_says_nothing_new() -> None:
-    before = """class Half { int v; friend class Other; static_assert(sizeof(int) == 4, "as on a GPU");
-        public: __device__ Half(int v) : v(v) {}
-        friend __device__ int twice(Half a); friend class Third;
-        int w = 3; };
-    __device__ int twice(Half a) { return 2 * a.v + a.w; }"""
-    assert ints("twice(Half(i))", before) == [2 * i + 3 for i in range(32)]
-
-
-def test_one_with_a_body_is_a_function_of_the_file() -> None:
-    before = """struct V { int a; int b = 1;
-        friend __device__ V operator*(int s, const V& v) { V r; r.a = s * v.a; r.b = s; return r; }
-        __device__ inline friend int sum(V v) { int s = v.a; s += v.b; return s; }
-        int c = 2; };"""
-    assert body("V v; v.a = i; V w = 3 * v; o[i] = sum(w) + w.c;", before=before)[1].tolist() == [
-        3 * i + 5 for i in range(32)
-    ]
-
-
-def test_threads_have_objects_of_their_own() -> None:
-    got, _, _ = body(
-        "Vec a(i, 1); if (i % 2) a.scale(2); for (int k = 0; k < i % 3; k++) a += Vec(1, 1); "
-        "x[i] = a.x * 100 + a.y;",
-        before=VEC,
-    )  # fmt: skip
-    by, more = np.where(FIRST % 2, 2, 1), FIRST % 3
-    np.testing.assert_array_equal(got, (FIRST * by + more) * 100 + by + more)
-
-
-def test_members_that_are_arrays_live_in_memory() -> None:
-    before = """template <typename T, int N> struct Stack {
-        T data[N]; int top = 0;
-        __device__ void push(T v) { data[top++] = v; }
-        __device__ T pop() { return data[--top]; }
-        __device__ T& at(int k) { return data[k]; }
-        __device__ int capacity() const { return N; }
-    };"""
-    code = """Stack<int, 8> s; for (int k = 0; k <= i % 5; k++) s.push(k * i);
-        s.at(0) += 1000; s.at(0)++; int top = s.pop();
-        o[i] = top * 10 + s.capacity() + (s.top == i % 5);"""
-    got = body(code, before=before)[1]
-    last = FIRST % 5
-    want = np.where(last == 0, 1001, last * FIRST) * 10 + 8 + 1
-    np.testing.assert_array_equal(got, want)
-
-
-def test_members_are_defined_behind_their_struct() -> None:
-    before = """struct P { int v; __device__ P(int a); __device__ int twice() const; };
-        __device__ P::P(int a) : v(a + 1) {}
-        __device__ int P::twice() const { return 2 * v; }"""
-    assert ints("P(3).twice()", before) == [8] * 32
-
-
-def test_defaults_of_members() -> None:
-    before = "struct C { int a = 3; float b[2] = {1, 2}; int c = a + 1; };"
-    got = body("C c; C d{5}; x[i] = c.a * 1000 + c.b[1] * 100 + c.c * 10 + d.a;", before=before)
-    np.testing.assert_array_equal(got[0], np.full(32, 3000 + 200 + 40 + 5))
-
-
-def test_functions_may_return_references() -> None:
-    before = "__device__ int g; __device__ int& f(int* o, int k) { return o[k]; }"
-    got = body("o[i] = 5; f(o, i) += i; f(o, i)++;", before=before)[1]
-    np.testing.assert_array_equal(got, FIRST + 6)
-
-
-def test_auto_returns_what_is_returned() -> None:
-    before = "__device__ auto half_of(int a) { return a * 0.5f; }\n__device__ auto g(int a) -> float { return a; }"
-    np.testing.assert_array_equal(floats("half_of(i) + g(i)", before), FIRST * 1.5)
 
 
 def test_kernels_take_functors_by_type() -> None:
@@ -437,34 +408,6 @@ def test_kernels_take_functors_by_type() -> None:
     launch(source, "k<int, Less<int>>", 1, 16, x)
     np.testing.assert_array_equal(x, np.minimum(np.arange(16), 7))
     assert read_signature(source, "k<int, Less<int>>").name == "k<int, Less<int>>"
-
-
-def test_namespaces_that_share_a_name_are_told_apart_by_their_functions() -> None:
-    before = """__device__ int f() { return 1; }
-    namespace a { __device__ int f() { return 2; } __device__ int g() { return f(); } const int K = 1; }
-    namespace b { __device__ int f() { return 3; } namespace c { __device__ int g() { return f(); } } const int K = 2; }
-    namespace bc = b::c;"""
-    assert (
-        ints("f() * 10000 + a::f() * 1000 + b::f() * 100 + a::g() * 10 + bc::g()", before)
-        == [12323] * 32
-    )
-
-
-def test_a_file_may_add_forms_to_a_function_that_is_built_in() -> None:
-    before = (
-        "__device__ float4 make_float4(float3 a, float b) { return make_float4(a.x, a.y, a.z, b); }"
-    )
-    got = body(
-        "x[i] = make_float4(make_float3(1, 2, 3), 4).w + make_float4(1, 2, 3, 5).w;", before=before
-    )
-    assert got[0].tolist() == [9] * 32
-
-
-def test_pairs_of_halves_have_operators() -> None:
-    code = "half2 a = __floats2half2_rn(i, 2.0f), b = a * a + a; b -= a / a; x[i] = __low2float(b) + __high2float(b);"
-    got = body(code.replace("(i,", "(i + 1.0f,"), before="#include <cuda_fp16.h>\n")[0]
-    low = FIRST + 1.0
-    np.testing.assert_array_equal(got, low * low + low - 1 + 5)
 
 
 def test_two_kernels_of_one_name_are_not_taken_for_each_other() -> None:

@@ -87,10 +87,8 @@ def test_a_function_takes_any_group() -> None:
     )
     text = "__shared__ int s[64]; int v = sum(block, s, x[i]); if (lead(block)) o[0] = v;"
     assert run(text, head=head)[0] == sum(range(64))
-    tiles = (
-        "__shared__ int s[64]; int v = sum(tile, s + i / 16 * 16, x[i]); if (lead(tile)) o[i] = v;"
-    )
-    assert run(TILE + tiles, head=head)[16] == sum(range(16, 32))
+    text = "__shared__ int s[64]; int v = sum(tile, s + i / 16 * 16, x[i]); "
+    assert run(TILE + text + "if (lead(tile)) o[i] = v;", head=head)[16] == sum(range(16, 32))
 
 
 def test_faults_are_told_where_the_group_is_used() -> None:
@@ -118,7 +116,7 @@ extern "C" __global__ void smooth(float* a, float* b, int n) {
 
 
 def smooth(source: str, *more: np.ndarray, **limits: int) -> bool:
-    """Whether four steps give what they should; `more` is memory of the kernel's own."""
+    """Tell if four steps give the right result; `more` is memory of the kernel's own."""
     a = np.random.default_rng(5).integers(0, 9, 128).astype(np.float32)
     want = a.copy()
     for _ in range(4):
@@ -143,8 +141,6 @@ class TestGrid:
 
     @pytest.mark.parametrize("lanes", [32, 16384])
     def test_a_block_that_does_not_come(self, lanes: int) -> None:
+        source = GRID.replace("grid.sync();", "if (blockIdx.x == 2) return; grid.sync();")
         with pytest.raises(errors.DeadlockError, match="barrier of the grid"):
-            smooth(
-                GRID.replace("grid.sync();", "if (blockIdx.x == 2) return; grid.sync();"),
-                batch_lanes=lanes,
-            )
+            smooth(source, batch_lanes=lanes)

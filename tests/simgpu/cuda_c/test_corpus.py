@@ -48,7 +48,7 @@ def test_computes_what_a_gpu_computed(case: Case, lanes: int | None) -> None:
 @each
 @pytest.mark.parametrize("case", APART, ids=lambda c: c.kernel)
 def test_agrees_with_numpy(case: Case, lanes: int | None) -> None:
-    """Where a GPU chooses the order, or rounds otherwise."""
+    """These may differ a little, because a GPU chooses the order or rounds otherwise."""
     after = ran(case, lanes)[0]
     assert case.expect is not None
     for position, want in case.expect(*arguments(case)).items():

@@ -1,4 +1,4 @@
-"""What is counted, against what can be worked out by hand."""
+"""The counts of a launch, against numbers that can be worked out by hand."""
 
 from __future__ import annotations
 
@@ -116,9 +116,7 @@ def test_a_warp_that_splits_pays_for_both_sides() -> None:
 
 
 def test_bytes_needed_are_counted_once() -> None:
-    c = counts(
-        "float s = 0; for (int j = 0; j < 10; j++) s += x[j]; x[N + i] = s;".replace("N", "2048")
-    )
+    c = counts("float s = 0; for (int j = 0; j < 10; j++) s += x[j]; x[2048 + i] = s;")
     assert (c.load_bytes, c.load_bytes_needed) == (40 * N, 40)
     assert (c.store_bytes, c.store_bytes_needed) == (4 * N, 4 * N)
 
@@ -169,9 +167,7 @@ def test_a_threads_own_array_is_in_registers_where_indices_are_known() -> None:
 
 def test_what_a_loop_does_not_change_is_computed_in_front_of_it() -> None:
     inside = "float s = 0; for (int j = 0; j < n; j++) s += (float)(i * n + 3); x[i] = s;"
-    outside = (
-        "float s = 0; float c = (float)(i * n + 3); for (int j = 0; j < n; j++) s += c; x[i] = s;"
-    )
+    outside = "float s = 0, c = (float)(i * n + 3); for (int j = 0; j < n; j++) s += c; x[i] = s;"
     assert counts(inside).longest_chain == pytest.approx(counts(outside).longest_chain, abs=4)
     changing = "float s = 0; for (int j = 0; j < n; j++) s += (float)(i * j + 3); x[i] = s;"
     assert counts(changing).longest_chain > counts(inside).longest_chain + 32

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -91,19 +93,20 @@ def test_each_thread_calls_its_own(text: str) -> None:
     assert values(text) == [3 * i if i % 2 else i + 3 for i in range(32)]
 
 
-def test_functions_without_a_value_and_with_references() -> None:
-    assert values("void (*f)(int*) = grow; int v = i; f(&v); o[i] = v;") == list(range(2, 34))
-    assert values("float v = i; on(refer, v); o[i] = v;") == list(range(2, 34))
-
-
-def test_a_pointer_to_rows() -> None:
-    text = "float (*row)[4] = (float (*)[4])x; o[i] = row[i / 4][3 - i % 4] + (*(row + 1))[2];"
-    assert values(text) == [i // 4 * 4 + 3 - i % 4 + 6 for i in range(32)]
-    shared = (
-        "__shared__ float tile[8][4]; float (*q)[4] = tile; q[i / 4][i % 4] = i; __syncthreads(); "
-        "o[i] = tile[i / 4][3 - i % 4];"
-    )
-    assert values(shared) == [i // 4 * 4 + 3 - i % 4 for i in range(32)]
+# A pointer to rows is told from one to a function.
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("void (*f)(int*) = grow; int v = i; f(&v); o[i] = v;", lambda i: i + 2),
+        ("float v = i; on(refer, v); o[i] = v;", lambda i: i + 2),
+        ("float (*row)[4] = (float (*)[4])x; o[i] = row[i / 4][3 - i % 4] + (*(row + 1))[2];",
+         lambda i: i // 4 * 4 + 3 - i % 4 + 6),
+        ("""__shared__ float tile[8][4]; float (*q)[4] = tile; q[i / 4][i % 4] = i; __syncthreads();
+            o[i] = tile[i / 4][3 - i % 4];""", lambda i: i // 4 * 4 + 3 - i % 4),
+    ],
+)  # fmt: skip
+def test_pointers(text: str, value: Callable[[int], int]) -> None:
+    assert values(text) == [value(i) for i in range(32)]
 
 
 def test_the_host_passes_on_what_it_read() -> None:
@@ -183,14 +186,12 @@ def test_a_function_that_reaches_itself_by_its_address_is_recursion() -> None:
 
 def test_on_either_device(device: Device) -> None:
     source = BEFORE + "__global__ void k(op_t f, const int* which, float* x) {\n"
-    source += (
-        "int i = threadIdx.x; x[i] = f(i, 5) + 100 * table[which[i]](i, 2) + apply(square, i); }"
-    )
+    source += "int i = threadIdx.x; "
+    source += "x[i] = f(i, 5) + 100 * table[which[i]](i, 2) + apply(square, i); }"
     kernel, which = agt.Kernel(source, "k"), np.array([0, 1, 1, 0], np.int32)
     for number, first in enumerate((lambda i: i + 5, lambda i: 5 * i)):
         address = kernel.constants["table"][number]
         op = kernel(address, agt.h2d(which), agt.zeros((4,)), grid=1, block=4)
         second = [100 * (2 * i if w else i + 2) for i, w in enumerate(which.tolist())]
-        assert op.output().to_host().sync().tolist() == [
-            first(i) + s + i * i for i, s in enumerate(second)
-        ]
+        right = [first(i) + s + i * i for i, s in enumerate(second)]
+        assert op.output().to_host().sync().tolist() == right

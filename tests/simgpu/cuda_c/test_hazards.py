@@ -146,19 +146,13 @@ void relu(float* x, int n) {
         with pytest.raises(errors.OutOfBoundsError) as caught:
             launch(source, "relu", 3, 32, np.ones(64, np.float32), 64)
         site = caught.value.site
-        assert (site.kernel, site.line, site.block, site.thread) == (
-            "relu",
-            4,
-            (2, 0, 0),
-            (0, 0, 0),
-        )
+        assert (site.kernel, site.line) == ("relu", 4)
+        assert (site.block, site.thread) == ((2, 0, 0), (0, 0, 0))
         assert (site.array, site.index, site.bound) == ("x", 64, 64)
         assert "line 4: if (i <= n)" in str(caught.value)
 
     def test_elements_are_called_as_in_the_source(self) -> None:
-        source = (
-            'extern "C" __global__ void k(float4* p, const float2* q) { int i = threadIdx.x; %s }'
-        )
+        source = "__global__ void k(float4* p, const float2* q) { int i = threadIdx.x; %s }"
         for text, named in (
             ("p[i + 1].w = 1;", "'p'[32].w"),
             ("p[0].y = i;", "'p'[0].y"),
@@ -169,9 +163,7 @@ void relu(float* x, int n) {
             ),
         ):
             with pytest.raises(errors.KernelFault) as caught:
-                launch(
-                    source % text, "k", 1, 32, np.zeros(128, np.float32), np.zeros(64, np.float32)
-                )
+                launch(source % text, "k", 1, 32, *(np.zeros(n, np.float32) for n in (128, 64)))
             assert named in str(caught.value)
 
     def test_a_pointer_within_the_life_of_what_it_points_to(self) -> None:
@@ -275,7 +267,7 @@ class TestRaces:
         ],
     )
     def test_between_blocks(self, text: str, lanes: int) -> None:
-        """Whether the two blocks run side by side or one after the other."""
+        """The race is found if the blocks run side by side, and if they run one after the other."""
         with pytest.raises(errors.RaceError) as caught:
             launch(
                 HEAD + text + "}", "k", 2, 32, np.zeros(64, np.float32), np.zeros(64, np.int32), 1,
@@ -294,11 +286,8 @@ class TestRaces:
             __syncthreads();
             if (last && t == 0) { float a = 0; for (int j = 0; j < gridDim.x; j++) a += part[j]; out[0] = a; count = 0; }
         }"""
-        x, part, out = (
-            np.arange(256, dtype=np.float32),
-            np.zeros(8, np.float32),
-            np.zeros(1, np.float32),
-        )
+        x = np.arange(256, dtype=np.float32)
+        part, out = np.zeros(8, np.float32), np.zeros(1, np.float32)
         launch(source, "total", 8, 32, x, part, out, limits=Limits(batch_lanes=lanes))
         assert out[0] == x.sum()
         with pytest.raises(errors.RaceError):
@@ -322,11 +311,12 @@ class TestBarriersAndWarps:
         fault(errors.WarpError, "x[i] = __shfl_down_sync(0xffffffff, x[i], 20);", threads=24)
 
     def test_blocks_may_differ(self) -> None:
-        source = (
-            HEAD
-            + "for (int j = 0; j <= blockIdx.x; j++) __syncthreads(); x[blockIdx.x * 32 + i] = 1; }"
+        text = (
+            "for (int j = 0; j <= blockIdx.x; j++) __syncthreads(); x[blockIdx.x * 32 + i] = 1; }"
         )
-        result = launch(source, "k", 4, 32, np.zeros(128, np.float32), np.zeros(1, np.int32), 1)
+        result = launch(
+            HEAD + text, "k", 4, 32, np.zeros(128, np.float32), np.zeros(1, np.int32), 1
+        )
         assert result.counts.barriers == 10
 
     COLLECTIVES = (

@@ -34,25 +34,19 @@ def test_two_halves_exchange_what_they_wrote() -> None:
     assert run(HALVES) == [*first, *second] * 2
 
 
-def test_a_missing_barrier_is_a_race() -> None:
+MISTAKES = [
     # The halves come to as many barriers then, but no longer to the same ones.
-    with pytest.raises(errors.KernelFault):
-        run(HALVES.replace("s[t - 64]; __syncthreads();", "s[t - 64];"))
+    ("s[t - 64]; __syncthreads();", "s[t - 64];", errors.KernelFault, None),
+    ("s[t - 64];", "s[t - 64]; s[t] = 0;", errors.RaceError, "'s'"),
+    ("t < 64", "t < 50", errors.BarrierError, None),  # a warp comes to one barrier
+    ("meet();", "__syncthreads_count(1);", errors.BarrierError, None),  # which meets no other one
+]
 
 
-def test_a_write_behind_the_barrier_is_a_race() -> None:
-    with pytest.raises(errors.RaceError, match="'s'"):
-        run(HALVES.replace("s[t - 64];", "s[t - 64]; s[t] = 0;"))
-
-
-def test_a_warp_comes_to_one_barrier() -> None:
-    with pytest.raises(errors.BarrierError):
-        run(HALVES.replace("t < 64", "t < 50"))
-
-
-def test_a_barrier_that_counts_meets_no_other_one() -> None:
-    with pytest.raises(errors.BarrierError):
-        run(HALVES.replace("meet();", "__syncthreads_count(1);"))
+@pytest.mark.parametrize(("right", "wrong", "kind", "what"), MISTAKES)
+def test_mistakes(right: str, wrong: str, kind: type[errors.KernelFault], what: str | None) -> None:
+    with pytest.raises(kind, match=what):
+        run(HALVES.replace(right, wrong))
 
 
 def test_those_who_have_left_are_not_waited_for() -> None:

@@ -23,7 +23,7 @@ __device__ int block_sum(int v) {
 
 
 def waited(text: str, write: str = "f[0] = 5;") -> list[int]:
-    """What block 0 leaves in `o`, which waits for what block 1 writes; they run in this order."""
+    """Return what block 0 leaves in `o`. It waits for block 1 to write, and block 0 runs first."""
     kernel = f"__global__ void k(int* f, int* o) {{ int i = threadIdx.x; if (blockIdx.x == 0) {{ {text} }} else {write} }}"
     o = np.zeros(4, np.int32)
     launch(BEFORE + kernel, "k", 2, 4, np.zeros(1, np.int32), o)
@@ -70,17 +70,18 @@ def test_what_stands_left_of_the_call_is_computed_before_it() -> None:
 
 
 def test_a_side_that_is_not_taken_does_not_wait() -> None:
-    assert (
-        waited("o[i] = (i < 4 || last(f + 0)) + (i > 9 && last(f)) + (i > 9 ? last(f) : 4);", ";")
-        == [5] * 4
-    )
+    text = "o[i] = (i < 4 || last(f + 0)) + (i > 9 && last(f)) + (i > 9 ? last(f) : 4);"
+    assert waited(text, ";") == [5] * 4
 
 
-def test_who_waits_in_vain_is_told() -> None:
-    with pytest.raises(DeadlockError, match="waits for ever in this loop"):
-        waited("o[i] = 10 * last(f) + i;", ";")
-
-
-def test_what_cannot_be_taken_out_says_what_to_write() -> None:
-    with pytest.raises(RunawayKernelError, match="give its result to a variable first"):
-        waited("int s = 0; for (int k = 0; k < 9; k += last(f)) s++; o[i] = s;")
+@pytest.mark.parametrize(
+    ("text", "write", "kind", "message"),
+    [
+        ("o[i] = 10 * last(f) + i;", ";", DeadlockError, "waits for ever in this loop"),
+        ("int s = 0; for (int k = 0; k < 9; k += last(f)) s++; o[i] = s;", "f[0] = 5;", RunawayKernelError,
+         "give its result to a variable first"),
+    ],
+)  # fmt: skip
+def test_mistakes(text: str, write: str, kind: type[Exception], message: str) -> None:
+    with pytest.raises(kind, match=message):
+        waited(text, write)

@@ -220,11 +220,7 @@ class ExecutionContext:
 
         A `HostArray`; an operation that yields it is typed by what the receiver gets, which is the array.
         """
-        memory = array._memory
-        if memory.device is not self.device or array._owner is not None:
-            self._touch(array, taken=True)
-        elif self._user is not None:
-            memory.stream = self._user
+        memory = self.use_taken(array)
         if out is None:
             host = self._work.pinned(array.shape, array.dtype)
         else:
@@ -257,7 +253,7 @@ class ExecutionContext:
         args: Sequence[DeviceArray | Memory | np.generic],
         shared_mem: int = 0,
     ) -> None:
-        """Enqueue one launch of a compiled kernel. Memory in place of an array is kept alive already."""
+        """Enqueue one launch of a compiled kernel. Memory, instead of an array, is kept alive already."""
         passed: list[Any] = [
             self._touch(arg) if isinstance(arg, DeviceArray) else arg for arg in args
         ]
@@ -271,6 +267,22 @@ class ExecutionContext:
     def _contiguous(self, host: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """The host array as it can be copied."""
         return np.ascontiguousarray(host)
+
+    def took(self, operation: object, args: object) -> None:
+        """Remember an operation that took arrays, and keep alive what it passes to a kernel."""
+        self._run.operations.append(operation)
+        self._keep.append(args)
+
+    def use_taken(self, array: DeviceArray) -> Memory:
+        """Check that an array can be used here, which an operation took and keeps alive."""
+        memory = array._memory
+        if memory.device is not self.device or array._owner is not None:
+            self._touch(array, taken=True)
+        elif (
+            self._user is not None
+        ):  # what was written last, and where, tells later runs what to wait for
+            memory.stream = self._user
+        return memory
 
     def _touch(self, array: DeviceArray, taken: bool = False) -> Memory:
         """Check that the array can be used here, and keep it alive; by what has `taken` it, maybe."""

@@ -189,7 +189,7 @@ class Kernel:
         frame = sys._getframe(1)
         kernel = self._with_arrays(args) if self._sized else self
         try:
-            return kernel._launch(frame, args, grid, block, shared_mem)
+            return _launch(kernel, frame, kernel._checks.check(args, grid, block, shared_mem))
         except HasOperationError:
             settle(args)
             return kernel._unusual(frame, args, grid, block, shared_mem)
@@ -197,18 +197,13 @@ class Kernel:
             settle(args)
             raise
 
-    def _launch(
-        self, frame: FrameType, args: Sequence[Any], grid: Any, block: Any, shared_mem: int
-    ) -> Launch:
-        """A launch, if its arguments are right; `frame` is that of the caller."""
-        return _launch(self, frame, self._checks.check(args, grid, block, shared_mem))
-
     def _unusual(self, frame: FrameType, args: Sequence[Any], *how: Any) -> Launch:
         """A launch with operations or null pointers among its arguments."""
         nulls = tuple([place for place in self._places if args[place] is None])
         if nulls:
             with suppress(HasOperationError):
-                return self._without(nulls)._launch(frame, args, *how)
+                kernel = self._without(nulls)
+                return _launch(kernel, frame, kernel._checks.check(args, *how))
         return _defer(self._without(nulls), frame, args, *how)
 
     def _without(self, nulls: tuple[int, ...]) -> Kernel:
@@ -296,7 +291,6 @@ class Launch(DeviceOp[Any]):
 
     __slots__ = (
         "_args",
-        "_arrays",
         "_given",
         "_how",
         "_index",
@@ -304,6 +298,7 @@ class Launch(DeviceOp[Any]):
         "_ran",
         "_shared_mem",
         "_shares",
+        "arrays",
     )
 
     _kernel: Kernel
@@ -311,7 +306,7 @@ class Launch(DeviceOp[Any]):
     _shared_mem: int
     _args: tuple[Any, ...]  # for a device: numbers and memory
     _given: tuple[DeviceArray | Partition, ...]  # the arrays, in the form in which they were given
-    _arrays: tuple[DeviceArray, ...]  # their handles
+    arrays: tuple[DeviceArray, ...]  # their handles
     _shares: tuple[Share | None, ...]  # by which it counts as one more shared handle while it lives
     _index: int | None  # which of the arrays it yields alone
     _ran: bool
@@ -347,10 +342,10 @@ class Launch(DeviceOp[Any]):
         return self
 
     def _borrowed(self) -> Iterator[str]:
-        return borrowed_in(self._arrays)
+        return borrowed_in(self.arrays)
 
     def _yields(self) -> str:
-        arrays = self._arrays if self._index is None else (self._arrays[self._index],)
+        arrays = self.arrays if self._index is None else (self.arrays[self._index],)
         told = ", ".join(f"{array.shape} {array.dtype}" for array in arrays[:4])
         return told + (", ..." if len(arrays) > 4 else "")
 
@@ -358,7 +353,7 @@ class Launch(DeviceOp[Any]):
         return len(self._kernel._places) if self._index is None else None
 
     def _enqueue(self, context: ExecutionContext) -> Any:
-        kernel, arrays, index = self._kernel, self._arrays, self._index
+        kernel, arrays, index = self._kernel, self.arrays, self._index
         ran, self._ran = self._ran, True
         if ran:
             forbid_rerun(arrays, kernel.name)
@@ -370,10 +365,7 @@ class Launch(DeviceOp[Any]):
             if home() is not device:
                 function = kernel._load(device)
                 check_limits(kernel.name, grid, block, self._shared_mem, device.limits)
-            for array in arrays:
-                context.use_taken(array)
-            context.took(self, self._args)
-            context.launch(function, grid, block, self._args, self._shared_mem)
+            context.launch(function, grid, block, self._args, self._shared_mem, self)
         except Exception:
             self._ran = ran  # a run that was refused has given nothing away
             raise
@@ -401,13 +393,13 @@ class _Deferred(Launch):
 
     def _enqueue(self, context: ExecutionContext) -> Any:
         kernel = self._kernel
-        forbid_rerun([array for array in self._arrays if array.moved], kernel.name)
+        forbid_rerun([array for array in self.arrays if array.moved], kernel.name)
         args: list[Any] = [
             evaluate(cast("DeviceOp[Any]", arg), context) if isinstance(arg, DeviceOp) else arg
             for arg in self._args
         ]
         try:
-            launch = kernel._launch(sys._getframe(0), args, *self._how, self._shared_mem)
+            checked = kernel._checks.check(args, *self._how, self._shared_mem)
         except HasNullError as error:
             raise UsageError(
                 f"{kernel.name}() takes an array as {error}, and got an operation that yields None: where "
@@ -418,11 +410,12 @@ class _Deferred(Launch):
                 f"{kernel.name}() got an operation that yields another operation: let the first go on with "
                 "and_then instead of map"
             ) from None
+        launch = _launch(kernel, sys._getframe(0), checked)
         launch._used, launch._index = True, self._index
         try:
             return launch._enqueue(context)
         except Exception:
-            for array in launch._arrays:  # it was refused, so they are good for another run
+            for array in launch.arrays:  # it was refused, so they are good for another run
                 array._undo_take()
             raise
 
@@ -434,8 +427,8 @@ def _launch(
     launch = kind()
     launch._built(kernel._facts.name, frame)
     launch._kernel = kernel
-    launch._how, launch._shared_mem, launch._args, launch._given, launch._arrays = checked
-    launch._shares = tuple([array._share for array in launch._arrays])
+    launch._how, launch._shared_mem, launch._args, launch._given, launch.arrays = checked
+    launch._shares = tuple([array._share for array in launch.arrays])
     launch._index = None
     launch._ran = False
     return launch
@@ -457,7 +450,7 @@ def _defer(
     taken = take(known, f"into {kernel.name}()")
     arrays = [arg.array if type(arg) is Partition else arg for arg in taken]
     held = tuple([array for array in arrays if type(array) is DeviceArray])
-    checked = Checked((grid, block), shared_mem, tuple(taken), (), held)
+    checked: Any = ((grid, block), shared_mem, tuple(taken), (), held)
     launch = _launch(kernel, frame, checked, _Deferred)
     launch._shares = ()  # the taken handles count already
     return launch

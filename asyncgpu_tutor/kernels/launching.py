@@ -1,13 +1,14 @@
 """The checks of a kernel call: what they are follows from the signature, once.
 
-Each parameter has a row that says at a glance whether an argument is plainly right. An argument that is not
-goes to the functions of `accepted_arguments`, which convert it or complain.
+Most arguments are plainly right, which a look at their types tells. One that is not goes to the functions of
+`accepted_arguments`, which convert it or complain.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from operator import itemgetter
+from typing import Any
 
 import numpy as np
 
@@ -18,38 +19,15 @@ from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.kernels.accepted_arguments import Acceptor, shape_check
 from asyncgpu_tutor.kernels.configuration import check_limits, configuration, differ
 
-
-class Checked(NamedTuple):
-    """A call whose arguments are right, and whose owned arrays are taken."""
-
-    how: tuple[Dim3, Dim3]  # grid and block
-    shared_mem: int
-    args: tuple[Any, ...]  # for a device: numbers, and memory instead of arrays
-    given: tuple[DeviceArray | Partition, ...]  # the arrays, in the form in which they were given
-    arrays: tuple[DeviceArray, ...]  # their handles
-
-
-class _Row:
-    """One parameter. Numbers of Python's type `kind` between `lowest` and `highest` are right as they are."""
-
-    __slots__ = ("accept", "dtype", "highest", "kind", "lowest", "pointer", "writes")
-
-    def __init__(self, parameter: Parameter, accept: Acceptor) -> None:
-        self.pointer, self.dtype, self.writes = (
-            parameter.pointer,
-            parameter.dtype,
-            not parameter.const,
-        )
-        self.accept = accept
-        self.kind: type | None = None
-        self.lowest = self.highest = 0.0
-        letter = "" if parameter.dtype is None or parameter.record else parameter.dtype.kind
-        if letter and letter in "iu":
-            whole = np.iinfo(parameter.dtype)  # pyright: ignore[reportArgumentType] - the letter says so
-            self.kind, self.lowest, self.highest = int, int(whole.min), int(whole.max)
-        elif letter == "f":
-            real = np.finfo(parameter.dtype)  # pyright: ignore[reportArgumentType, reportCallIssue] - as above
-            self.kind, self.lowest, self.highest = float, float(real.min), float(real.max)
+# A call whose arguments are right: grid and block; shared memory; the arguments for a device, with memory
+# instead of arrays; the arrays in the form in which they were given; and their handles.
+Checked = tuple[
+    tuple[Dim3, Dim3],
+    int,
+    tuple[Any, ...],
+    tuple[DeviceArray | Partition, ...],
+    tuple[DeviceArray, ...],
+]
 
 
 class CallChecks:
@@ -71,15 +49,18 @@ class CallChecks:
         acceptors: Sequence[Acceptor],
     ) -> None:
         self._signature = signature
-        self._rows = [_Row(*row) for row in zip(signature.parameters, acceptors, strict=True)]
-        place = {parameter.name: index for index, parameter in enumerate(signature.parameters)}
-        self._shapes: list[tuple[int, list[int], Callable[..., None]]] = [
-            (
-                place[name],
-                [place[symbol] for symbol in symbols],
-                shape_check(signature.name, name, symbols),
-            )
-            for name, symbols in shapes.items()
+        self._where = f"into {signature.name}()"
+        rows = list(enumerate(zip(signature.parameters, acceptors, strict=True)))
+        # Of each array: its place, dtype, whether it is written, and who looks closely at it.
+        self._arrays = [(i, p.dtype, not p.const, look) for i, (p, look) in rows if p.pointer]
+        self._places = [place for place, *_ in self._arrays]
+        # Of each number: its place, the type of Python's numbers that fit, their limits, and who looks.
+        self._numbers = [(i, *_fitting(p), look) for i, (p, look) in rows if not p.pointer]
+        places = {parameter.name: index for index, (parameter, _) in rows}
+        # Of each shape: the place of its array, what picks its sizes, and who complains.
+        self._shapes = [
+            (places[name], _picker(places, sizes), shape_check(signature.name, name, sizes))
+            for name, sizes in shapes.items()
         ]
         # Grid, block and shared memory that were found to be allowed last: in a loop they stay the same.
         self._allowed: tuple[Any, Any] = (None, None)
@@ -92,63 +73,76 @@ class CallChecks:
         shared_mem: int,
     ) -> Checked:
         """Check a call, and mark its owned arrays as moved. Nothing is taken where it raises."""
-        name, rows = self._signature.name, self._rows
-        if len(args) != len(rows):
+        passed = list(args)
+        if len(passed) != len(self._signature.parameters):
             raise UsageError(self._signature.miscounted(args))
         part: Partition | None = None  # the first one; where there are more, they have to agree
-        given: list[Any] = []
-        values: list[Any] = []
-        for row, arg in zip(rows, args, strict=True):
-            if not row.pointer:
-                plain = type(arg) is row.kind and row.lowest <= arg <= row.highest
-                values.append(arg if plain else row.accept(arg))
-                continue
-            form: DeviceArray | Partition = arg
-            if type(arg) is Partition:
-                array = arg.array
+        given: list[DeviceArray | Partition] = []
+        for place, dtype, writes, look in self._arrays:
+            form = array = passed[place]
+            if type(form) is Partition:
+                array = form.array
                 if part is None:
-                    part = arg
-                elif (grid is None or block is None) and part.grid != arg.grid:
-                    differ(name, part, arg)
-            elif type(arg) is DeviceArray:
-                array = arg
-            else:
-                form = array = row.accept(arg)  # of another library, or refused
-            owner = array._owner
+                    part = form
+                elif (grid is None or block is None) and part.grid != form.grid:
+                    differ(self._signature.name, part, form)
+            elif type(form) is not DeviceArray:
+                form = array = look(form)  # an array of another library; anything else is refused
             if (
                 array._gone is not None
-                or (owner is not None and owner._gone is not None)
-                or (row.dtype is not None and array.dtype is not row.dtype)
-                or (row.writes and array.mode == "shared")
+                or array._owner is not None
+                or array.dtype is not dtype
+                or (writes and array.mode == "shared")
             ):
-                row.accept(form)  # says what is wrong
+                look(form)  # says what is wrong, if anything
             given.append(form)
-            values.append(array)
+            passed[place] = array
+        for place, kind, lowest, highest, look in self._numbers:
+            number = passed[place]
+            if type(number) is not kind or not lowest <= number <= highest:
+                passed[place] = look(number)
         for place, sizes, complain in self._shapes:
-            shape = tuple([values[size] for size in sizes])
-            if values[place].shape != shape:
-                complain(values[place], *shape)
+            if passed[place].shape != sizes(passed):
+                complain(passed[place], *sizes(passed))
         if part is not None and grid is None and block is None:
             how = part._how
         else:
-            how = configuration(name, args, grid, block)
+            how = configuration(self._signature.name, args, grid, block)
         if how != self._allowed[0] or shared_mem is not self._allowed[1]:
-            check_limits(name, *how, shared_mem, USUAL_LIMITS)
+            check_limits(self._signature.name, *how, shared_mem, USUAL_LIMITS)
             self._allowed = (how, shared_mem)
-        where = f"into {name}()"
         arrays: list[DeviceArray] = []
-        passed: list[Any] = []
-        for row, value in zip(rows, values, strict=True):
-            if row.pointer:
-                arrays.append(value)
-                passed.append(value._memory)
-                if value.mode == "owned":
-                    value._gone = where
-            else:
-                passed.append(value)
+        for place in self._places:
+            array = passed[place]
+            arrays.append(array)
+            passed[place] = array._memory
+            if array.mode == "owned":
+                array._gone = self._where
         if noted_moves:
             for array in arrays:
-                if array.gone == where:
+                if array.gone == self._where:
                     array._note()
-        # A narrow NumPy integer would overflow in sums.
-        return Checked(how, int(shared_mem), tuple(passed), tuple(given), tuple(arrays))
+        return how, int(shared_mem), tuple(passed), tuple(given), tuple(arrays)
+
+
+def _picker(
+    places: Mapping[str, int], sizes: Sequence[str]
+) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
+    """Return a function that picks the sizes of a shape out of the arguments."""
+    picked = [places[size] for size in sizes]
+    if len(picked) > 1:
+        return itemgetter(*picked)
+    return lambda args: tuple([args[place] for place in picked])
+
+
+def _fitting(parameter: Parameter) -> tuple[type | None, float, float]:
+    """Return the type of Python's numbers that fit a parameter as they are, and their limits."""
+    dtype = parameter.dtype
+    letter = "" if dtype is None or parameter.record is not None else dtype.kind
+    if dtype is not None and letter in {"i", "u"}:
+        whole = np.iinfo(dtype)
+        return int, int(whole.min), int(whole.max)
+    if dtype is not None and letter == "f":
+        real = np.finfo(dtype)
+        return float, float(real.min), float(real.max)
+    return None, 0, 0

@@ -1,15 +1,6 @@
 """A GPU in NumPy: CUDA C, streams, events, graphs, hazards and modelled times."""
 
-from simgpu.arrays import (
-    Array,
-    RawKernel,
-    asarray,
-    asnumpy,
-    current_device,
-    empty,
-    use,
-    zeros,
-)
+from simgpu.arrays import Array, RawKernel, asarray, asnumpy, current_device, empty, use, zeros
 from simgpu.common import Call, Caller, Recorder
 from simgpu.device import Device
 from simgpu.gpus import SPECS

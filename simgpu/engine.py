@@ -20,13 +20,7 @@ from dataclasses import dataclass
 
 from simgpu.errors import DeviceError, UpstreamError
 from simgpu.interrupts import given_up
-from simgpu.queues import (
-    Command,
-    EngineEvent,
-    Queue,
-    Resource,
-    Work,
-)
+from simgpu.queues import Command, EngineEvent, Queue, Resource, Work
 
 INFINITY = float("inf")
 _NO_ROOM = 1e-9  # what rounding leaves of a device that is full

@@ -30,12 +30,7 @@ from simgpu.paused_kernels import Waiting
 from simgpu.queues import Work
 from simgpu.sampled_reference import StandIn
 from simgpu.spec import DeviceSpec
-from simgpu.times import (
-    KernelTime,
-    copy_time,
-    kernel_time,
-    resident_blocks,
-)
+from simgpu.times import KernelTime, copy_time, kernel_time, resident_blocks
 
 Copying = Literal["memset", "h2d", "d2h", "d2d"]
 
@@ -242,7 +237,9 @@ def kernel_launch(
         registers, shared = function.program.footprint(function.name)
         return spec.sms * resident_blocks(spec, math.prod(block), shared + shared_mem, registers)
 
-    if "this_grid" in function.source:  # refused by the call, as by CUDA's, and not by the run
+    if function.program.cooperative(
+        function.name
+    ):  # refused by the call, as by CUDA's, and not by the run
         function.program.check_room(function.name, math.prod(grid), room())
 
     def started() -> Execution:

@@ -206,10 +206,7 @@ def _readonly(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def _extrapolated(
-    counts: Counts,
-    blocks: int,
-    values: Values,
-    outputs: Sequence[tuple[Parameter, GlobalMemory]],
+    counts: Counts, blocks: int, values: Values, outputs: Sequence[tuple[Parameter, GlobalMemory]]
 ) -> Counts:
     """Of all blocks, when those of the sample are like the others."""
     factor = blocks / counts.blocks

@@ -18,12 +18,7 @@ class Event:
     """A point in the work of a simulated stream."""
 
     def __init__(
-        self,
-        device: Device,
-        state: EngineEvent,
-        before: Clock,
-        heads: tuple[int, ...],
-        stream: int,
+        self, device: Device, state: EngineEvent, before: Clock, heads: tuple[int, ...], stream: int
     ) -> None:
         self.device = device
         self.machine = device.machine

@@ -6,7 +6,14 @@ from simgpu.cuda_c import Global, Parameter, Signature
 
 device_code = translated(cuda_c.device_code)
 for_compiler = translated(cuda_c.for_compiler)
+is_cooperative = translated(cuda_c.is_cooperative)
 read_signature = translated(cuda_c.read_signature)
+
+
+def is_sized(parameter: Parameter) -> bool:
+    """Tell whether only the size of a parameter is known, because our parser could not read the kernel."""
+    return parameter.record is None and parameter.dtype is not None and parameter.dtype.kind == "V"
+
 
 __all__ = [
     "Global",
@@ -14,5 +21,7 @@ __all__ = [
     "Signature",
     "device_code",
     "for_compiler",
+    "is_cooperative",
+    "is_sized",
     "read_signature",
 ]

@@ -14,6 +14,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from asyncgpu_tutor.devices.cuda_source import Signature
 from asyncgpu_tutor.traces.spans import SpanLog
 
 HostBuffer = npt.NDArray[Any]
@@ -343,6 +344,10 @@ class Device(Enqueuer, Protocol):
 
     def answering(self, more: int) -> None:
         """The host is at work on so many more answers that a kernel waits for; a simulated one is patient."""
+        ...
+
+    def signature(self, source: str, name: str) -> Signature:
+        """What a kernel takes; `KernelCompileError` says where this device's compiler can't read it."""
         ...
 
     def get_function(

@@ -115,6 +115,8 @@ def scalar_acceptor(kernel: str, parameter: Parameter) -> Acceptor:
             raise UsageError(f"{wanted}, which cannot be passed from the host")
 
         return refuse
+    if dtype.kind == "V":
+        return sized_acceptor(wanted, dtype.itemsize)
     if dtype.kind not in "iu":
 
         def accept_any(given: Any) -> Any:
@@ -145,6 +147,27 @@ def scalar_acceptor(kernel: str, parameter: Parameter) -> Acceptor:
         return whole
 
     return accept_whole
+
+
+def sized_acceptor(wanted: str, size: int) -> Acceptor:
+    """As `scalar_acceptor`, where only the size of the number is known: a NumPy number has to have it."""
+    wholes = (f"i{size}", f"u{size}") if size in {1, 2, 4, 8} else ()
+    real = f"f{size}" if size in {2, 4, 8} else None
+
+    def accept(given: Any) -> Any:
+        if isinstance(given, np.generic) and given.nbytes == size:
+            return given
+        if isinstance(given, bool) and size == 1:
+            return np.bool_(given)
+        if type(given) is int:
+            for whole in wholes:
+                if np.iinfo(whole).min <= given <= np.iinfo(whole).max:
+                    return np.dtype(whole).type(given)
+        if type(given) is float and real is not None:
+            return np.dtype(real).type(given)
+        return _other(wanted, given)
+
+    return accept
 
 
 def _spelled(whole: int) -> str:

@@ -12,8 +12,10 @@ from types import FrameType
 from typing import Any, cast
 from weakref import ref
 
+import numpy as np
+
 from asyncgpu_tutor.arrays.handles import DeviceArray, Partition, borrowed_in
-from asyncgpu_tutor.devices.cuda_source import Signature, read_signature
+from asyncgpu_tutor.devices.cuda_source import Signature, is_sized, read_signature
 from asyncgpu_tutor.devices.protocol import USUAL_LIMITS, Device, Dim3, Function, Share
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.kernels.accepted_arguments import (
@@ -30,10 +32,13 @@ from asyncgpu_tutor.kernels.configuration import as_dim3, check_limits
 from asyncgpu_tutor.kernels.constants import Constants
 from asyncgpu_tutor.kernels.files import include_headers, is_file_name, only_kernel, read_source
 from asyncgpu_tutor.kernels.kernel_source import KernelSource
-from asyncgpu_tutor.kernels.launching import launcher
-from asyncgpu_tutor.ops import DeviceOp
+from asyncgpu_tutor.kernels.launching import CallChecks, Checked
+from asyncgpu_tutor.ops import DeviceOp, is_foreign
 from asyncgpu_tutor.ops.operation import evaluate
 from asyncgpu_tutor.run import ExecutionContext, current_device
+
+# A parameter of which nothing is known but that an address fits.
+_POINTER_SIZED = np.dtype("V8")
 
 
 class Kernel:
@@ -110,10 +115,13 @@ class Kernel:
                 name or only_kernel(source), source, dict(shapes or {}), reference, contract
             )
         facts = self._facts
-        signature = read_signature(facts.source, facts.name)
+        # Only a device can say what a kernel takes: a GPU's compiler reads more of C++ than we do.
+        read = current_device().signature if isinstance(source, str) else read_signature
+        signature = read(facts.source, facts.name)
         check_shapes(facts, signature)
         self._take_on(signature, set())
-        self._variants: dict[tuple[int, ...], Kernel] = {}  # by the places of null pointers
+        # The kernel for other arguments: by the places of null pointers, or of arrays.
+        self._variants: dict[tuple[str, tuple[int, ...]], Kernel] = {}
         # Where it is loaded, and the function there: one value, as threads may use two devices.
         self._loaded: tuple[Callable[[], Device | None], Any] = (_nowhere, None)
         if isinstance(source, str):
@@ -179,39 +187,69 @@ class Kernel:
             If the number of arguments is wrong, or a shared array would be written.
         """
         frame = sys._getframe(1)
+        kernel = self._with_arrays(args) if self._sized else self
         try:
-            return self._launch(frame, grid, block, shared_mem, args)
+            return _launch(kernel, frame, kernel._checks.check(args, grid, block, shared_mem))
         except HasOperationError:
             settle(args)
-            return self._unusual(frame, grid, block, shared_mem, args)
+            return kernel._unusual(frame, args, grid, block, shared_mem)
         except UsageError:
             settle(args)
             raise
 
-    def _unusual(self, frame: FrameType, *call: Any) -> Launch:
+    def _unusual(self, frame: FrameType, args: Sequence[Any], *how: Any) -> Launch:
         """A launch with operations or null pointers among its arguments."""
-        nulls = tuple([place for place in self._places if call[-1][place] is None])
+        nulls = tuple([place for place in self._places if args[place] is None])
         if nulls:
             with suppress(HasOperationError):
-                return self._without(nulls)._launch(frame, *call)
-        return _defer(self._without(nulls), frame, *call)
+                kernel = self._without(nulls)
+                return _launch(kernel, frame, kernel._checks.check(args, *how))
+        return _defer(self._without(nulls), frame, args, *how)
 
     def _without(self, nulls: tuple[int, ...]) -> Kernel:
         """The kernel as it is called with null pointers in these places: it has fewer arrays."""
-        if not nulls:
-            return self
-        if nulls not in self._variants:
+        return self._variant("null", nulls, pointer=False, dtype=None) if nulls else self
+
+    def _with_arrays(self, args: Sequence[Any]) -> Kernel:
+        """The kernel as it is called with these arguments, where only the sizes of its parameters are known.
+
+        Arrays go into 8 bytes each, as do operations, which can hardly yield anything else.
+        """
+        places = [
+            place
+            for place, (parameter, arg) in enumerate(
+                zip(self._signature.parameters, args, strict=False)
+            )
+            if parameter.dtype == _POINTER_SIZED
+            and (
+                arg is None
+                or isinstance(arg, DeviceArray | Partition | DeviceOp)
+                or is_foreign(arg)
+            )
+        ]
+        return self._variant("array", tuple(places), pointer=True, dtype=None, ctype="void")
+
+    def _variant(self, kind: str, places: tuple[int, ...], **changes: Any) -> Kernel:
+        """The kernel with other parameters in these places."""
+        key = (kind, places)
+        if key not in self._variants:
             parameters = list(self._signature.parameters)
-            for place in nulls:
-                parameters[place] = replace(parameters[place], pointer=False, dtype=None)
+            for place in places:
+                parameters[place] = replace(parameters[place], **changes)
             other = copy(self)
-            other._take_on(replace(self._signature, parameters=tuple(parameters)), set(nulls))
-            self._variants[nulls] = other  # whole: another thread may be waiting to use it
-        return self._variants[nulls]
+            other._variants = {}
+            other._take_on(
+                replace(self._signature, parameters=tuple(parameters)),
+                set(places) if kind == "null" else set(),
+            )
+            other._sized = False
+            self._variants[key] = other  # whole: another thread may be waiting to use it
+        return self._variants[key]
 
     def _take_on(self, signature: Signature, nulls: set[int]) -> None:
-        """Write out the checks of a call; `nulls` are pointers that are null."""
+        """Prepare the checks of a call; `nulls` are pointers that are null."""
         self._signature = signature
+        self._sized = any(is_sized(parameter) for parameter in signature.parameters)
         parameters, name = signature.parameters, self._facts.name
         self._places = [i for i, p in enumerate(parameters) if p.pointer]
         written = [n for n, place in enumerate(self._places) if not parameters[place].const]
@@ -223,7 +261,7 @@ class Kernel:
         if nulls:
             here = {parameters[place].name for place in self._places}
             shapes = {array: sizes for array, sizes in shapes.items() if array in here}
-        self._launch = launcher(signature, shapes, self._acceptors, _launch, self)
+        self._checks = CallChecks(signature, shapes, self._acceptors)
 
     def _load(self, device: Device) -> Function:
         """Compiled for this device, which is asked once: it has to find the whole source in its table."""
@@ -253,7 +291,6 @@ class Launch(DeviceOp[Any]):
 
     __slots__ = (
         "_args",
-        "_arrays",
         "_given",
         "_how",
         "_index",
@@ -261,6 +298,7 @@ class Launch(DeviceOp[Any]):
         "_ran",
         "_shared_mem",
         "_shares",
+        "arrays",
     )
 
     _kernel: Kernel
@@ -268,7 +306,7 @@ class Launch(DeviceOp[Any]):
     _shared_mem: int
     _args: tuple[Any, ...]  # for a device: numbers and memory
     _given: tuple[DeviceArray | Partition, ...]  # the arrays, in the form in which they were given
-    _arrays: tuple[DeviceArray, ...]  # their handles
+    arrays: tuple[DeviceArray, ...]  # their handles
     _shares: tuple[Share | None, ...]  # by which it counts as one more shared handle while it lives
     _index: int | None  # which of the arrays it yields alone
     _ran: bool
@@ -304,10 +342,10 @@ class Launch(DeviceOp[Any]):
         return self
 
     def _borrowed(self) -> Iterator[str]:
-        return borrowed_in(self._arrays)
+        return borrowed_in(self.arrays)
 
     def _yields(self) -> str:
-        arrays = self._arrays if self._index is None else (self._arrays[self._index],)
+        arrays = self.arrays if self._index is None else (self.arrays[self._index],)
         told = ", ".join(f"{array.shape} {array.dtype}" for array in arrays[:4])
         return told + (", ..." if len(arrays) > 4 else "")
 
@@ -315,33 +353,19 @@ class Launch(DeviceOp[Any]):
         return len(self._kernel._places) if self._index is None else None
 
     def _enqueue(self, context: ExecutionContext) -> Any:
-        kernel, arrays, index = self._kernel, self._arrays, self._index
+        kernel, arrays, index = self._kernel, self.arrays, self._index
         ran, self._ran = self._ran, True
         if ran:
             forbid_rerun(arrays, kernel.name)
-        device, run, user = context.device, context._run, context._user
+        device = context.device
         try:
-            if run.captures:
-                context.on_failed_capture(self._undo)
+            context.on_failed_capture(self._undo)
             grid, block = self._how
             home, function = kernel._loaded
             if home() is not device:
                 function = kernel._load(device)
                 check_limits(kernel.name, grid, block, self._shared_mem, device.limits)
-            for array in arrays:
-                memory, owner = array._memory, array._owner
-                if memory.device is not device or (
-                    owner is not None and (run.outlives or owner._gone)
-                ):
-                    context._touch(array, True)
-                if user is not None:
-                    memory.stream = user
-            run.keep.append(self._args)
-            run.operations.append(self)
-            run.kernels.append(kernel._facts.name)
-            context._work.launch(
-                function, grid, block, self._args, self._shared_mem, context.stream
-            )
+            context.launch(function, grid, block, self._args, self._shared_mem, self)
         except Exception:
             self._ran = ran  # a run that was refused has given nothing away
             raise
@@ -369,13 +393,13 @@ class _Deferred(Launch):
 
     def _enqueue(self, context: ExecutionContext) -> Any:
         kernel = self._kernel
-        forbid_rerun([array for array in self._arrays if array.moved], kernel.name)
+        forbid_rerun([array for array in self.arrays if array.moved], kernel.name)
         args: list[Any] = [
             evaluate(cast("DeviceOp[Any]", arg), context) if isinstance(arg, DeviceOp) else arg
             for arg in self._args
         ]
         try:
-            launch: Launch = kernel._launch(sys._getframe(0), *self._how, self._shared_mem, args)
+            checked = kernel._checks.check(args, *self._how, self._shared_mem)
         except HasNullError as error:
             raise UsageError(
                 f"{kernel.name}() takes an array as {error}, and got an operation that yields None: where "
@@ -386,43 +410,32 @@ class _Deferred(Launch):
                 f"{kernel.name}() got an operation that yields another operation: let the first go on with "
                 "and_then instead of map"
             ) from None
+        launch = _launch(kernel, sys._getframe(0), checked)
         launch._used, launch._index = True, self._index
         try:
             return launch._enqueue(context)
         except Exception:
-            for array in launch._arrays:  # it was refused, so they are good for another run
+            for array in launch.arrays:  # it was refused, so they are good for another run
                 array._undo_take()
             raise
 
 
 def _launch(
-    kernel: Kernel,
-    frame: FrameType,
-    how: tuple[Any, Any],
-    shared_mem: int,
-    args: tuple[Any, ...],
-    given: tuple[DeviceArray | Partition, ...],
-    arrays: tuple[DeviceArray, ...],
-    shares: tuple[Share | None, ...],
-    kind: type[Launch] = Launch,
+    kernel: Kernel, frame: FrameType, checked: Checked, kind: type[Launch] = Launch
 ) -> Launch:
     """A launch whose arguments are right."""
     launch = kind()
     launch._built(kernel._facts.name, frame)
     launch._kernel = kernel
-    launch._how = how
-    launch._shared_mem = shared_mem
-    launch._args = args
-    launch._given = given
-    launch._arrays = arrays
-    launch._shares = shares
+    launch._how, launch._shared_mem, launch._args, launch._given, launch.arrays = checked
+    launch._shares = tuple([array._share for array in launch.arrays])
     launch._index = None
     launch._ran = False
     return launch
 
 
 def _defer(
-    kernel: Kernel, frame: FrameType, grid: Any, block: Any, shared_mem: int, args: tuple[Any, ...]
+    kernel: Kernel, frame: FrameType, args: Sequence[Any], grid: Any, block: Any, shared_mem: int
 ) -> Launch:
     """A launch with operations among its arguments."""
     if grid is not None:
@@ -437,7 +450,10 @@ def _defer(
     taken = take(known, f"into {kernel.name}()")
     arrays = [arg.array if type(arg) is Partition else arg for arg in taken]
     held = tuple([array for array in arrays if type(array) is DeviceArray])
-    return _launch(kernel, frame, (grid, block), shared_mem, tuple(taken), (), held, (), _Deferred)
+    checked: Any = ((grid, block), shared_mem, tuple(taken), (), held)
+    launch = _launch(kernel, frame, checked, _Deferred)
+    launch._shares = ()  # the taken handles count already
+    return launch
 
 
 def _nowhere() -> None:

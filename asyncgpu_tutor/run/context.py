@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -89,6 +89,12 @@ class Run(Tag):
 
     def reclaim(self) -> None:
         """Memory is short: let go of what nobody needs any more."""
+
+
+class TookArrays(Protocol):
+    """An operation that took its arrays when it was built, and keeps them alive."""
+
+    arrays: tuple[DeviceArray, ...]
 
 
 class ExecutionContext:
@@ -256,13 +262,28 @@ class ExecutionContext:
         block: Dim3,
         args: Sequence[DeviceArray | Memory | np.generic],
         shared_mem: int = 0,
+        by: TookArrays | None = None,
     ) -> None:
-        """Enqueue one launch of a compiled kernel. Memory in place of an array is kept alive already."""
-        passed: list[Any] = [
-            self._touch(arg) if isinstance(arg, DeviceArray) else arg for arg in args
-        ]
-        self._run.kernels.append(function.name)
-        self._work.launch(function, grid, block, passed, shared_mem, self.stream)
+        """Enqueue one launch of a compiled kernel.
+
+        Arrays among the arguments are kept alive. An operation that took its arrays passes itself as `by`,
+        and their memory as arguments.
+        """
+        run = self._run
+        if by is None:
+            args = [self._touch(arg) if isinstance(arg, DeviceArray) else arg for arg in args]
+        else:
+            device, user = self.device, self._user
+            for array in by.arrays:
+                memory = array._memory
+                if memory.device is not device or array._owner is not None:
+                    self._touch(array, taken=True)
+                elif user is not None:  # a later run on another stream waits for this one
+                    memory.stream = user
+            run.operations.append(by)
+            run.keep.append(args)
+        run.kernels.append(function.name)
+        self._work.launch(function, grid, block, args, shared_mem, self.stream)  # pyright: ignore[reportArgumentType] - no array is left
 
     def replay(self, replay: Replay, calls: Sequence[Call], streams: Sequence[Stream]) -> None:
         """Enqueue what was made ready before, on these streams."""

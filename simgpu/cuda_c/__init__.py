@@ -15,7 +15,13 @@ It knows nothing of devices or time. No Python source is made from a kernel's te
 
 from __future__ import annotations
 
-from simgpu.cuda_c.compile.signature import Global, Parameter, Signature, read_signature
+from simgpu.cuda_c.compile.signature import (
+    Global,
+    Parameter,
+    Signature,
+    is_cooperative,
+    read_signature,
+)
 from simgpu.cuda_c.cost.counts import NOT_SUMMED, Counts, LineCounts
 from simgpu.cuda_c.lockstep.team import Limits
 from simgpu.cuda_c.memory.allocation import GlobalMemory, MemoryState
@@ -39,5 +45,6 @@ __all__ = [
     "compile_source",
     "device_code",
     "for_compiler",
+    "is_cooperative",
     "read_signature",
 ]

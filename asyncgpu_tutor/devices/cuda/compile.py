@@ -6,21 +6,24 @@ simulated device keep them. So the compiler is called here, with every option th
 
 from __future__ import annotations
 
+import ctypes
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import cupy
+import numpy as np
 from cuda.pathfinder import find_nvidia_header_directory  # CuPy needs it, too
 from cupy.cuda import compiler, function
 
 from asyncgpu_tutor.devices.cuda.guard import compiling
-from asyncgpu_tutor.devices.cuda_source import for_compiler
+from asyncgpu_tutor.devices.cuda_source import Parameter, Signature, for_compiler
 
 # Numbers below the normal floats stay, quotients and square roots are rounded as IEEE 754 wants: NVRTC's
 # defaults, but said.
 IEEE = ("--ftz=false", "--prec-div=true", "--prec-sqrt=true")
-STANDARD = "--std=c++17"
+STANDARD = "--std=c++20"
 
 # Cooperative groups include <nv/target>, which pip's toolkit leaves to a package of its own; CuPy brings it.
 TARGETS = Path(cupy.__file__).with_name("_core") / "include/cupy/_cccl/libcudacxx"
@@ -65,3 +68,31 @@ def compile_function(source: str, name: str, contract: bool = False) -> Any:
     with compiling(source, name):
         module, mapping = compile_module(source, (name,), fmad=contract)
     return module.get_function(mapping[name])
+
+
+def sized_signature(name: str, pointer: int) -> Signature | None:
+    """What the driver knows of a kernel that only NVRTC can read: how large its parameters are.
+
+    `pointer` is a ``CUfunction``. None where the driver is older than CUDA 12.4 and can't be asked
+    (`cuFuncGetParamInfo`).
+    """
+    try:
+        library = ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
+        ask = library.cuFuncGetParamInfo
+    except (OSError, AttributeError):
+        return None
+    offset, size = ctypes.c_size_t(), ctypes.c_size_t()
+    parameters: list[Parameter] = []
+    while (
+        ask(
+            ctypes.c_void_p(pointer),
+            ctypes.c_size_t(len(parameters)),
+            ctypes.byref(offset),
+            ctypes.byref(size),
+        )
+        == 0
+    ):
+        dtype = np.dtype(f"V{size.value}")
+        name_of_it = f"argument {len(parameters)}"
+        parameters.append(Parameter(name_of_it, f"{size.value} bytes", False, False, dtype))
+    return Signature(name, tuple(parameters))

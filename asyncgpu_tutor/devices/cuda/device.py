@@ -10,14 +10,13 @@ from collections import defaultdict
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import cupy
 import numpy as np
 from cupy.cuda import PinnedMemoryPointer, runtime
 
-from asyncgpu_tutor.devices.cuda.compile import compile_function
+from asyncgpu_tutor.devices.cuda.compile import compile_function, sized_signature
 from asyncgpu_tutor.devices.cuda.graph_nodes import span_facts
 from asyncgpu_tutor.devices.cuda.guard import CUDA_ERRORS, guarded, translated
 from asyncgpu_tutor.devices.cuda.journal import Journal, open_recorder
@@ -25,7 +24,7 @@ from asyncgpu_tutor.devices.cuda.packing import Packer
 from asyncgpu_tutor.devices.cuda.prepared_and_graphs import CupyReplay
 from asyncgpu_tutor.devices.cuda.stream import CupyEvent, CupyStream
 from asyncgpu_tutor.devices.cuda.transfers import D2D, D2H, H2D, TRANSFERS, address
-from asyncgpu_tutor.devices.cuda_source import read_signature
+from asyncgpu_tutor.devices.cuda_source import Signature, is_cooperative, read_signature
 from asyncgpu_tutor.devices.event_loop import turn_given, turn_is_due
 from asyncgpu_tutor.devices.protocol import (
     USUAL_LIMITS,
@@ -39,16 +38,13 @@ from asyncgpu_tutor.devices.protocol import (
     Memory,
     Stream,
 )
-from asyncgpu_tutor.errors import DeviceMismatchError, UsageError
+from asyncgpu_tutor.errors import DeviceMismatchError, KernelCompileError, UsageError
 from asyncgpu_tutor.traces.spans import SpanKind, SpanLog
 from asyncgpu_tutor.traces.spans.tag import forbid_nested_wait
 
 # While kernels may call the host, the event loop has a turn so often: it costs each call some 0.5 us, and is
 # how late others, such as who awaits the kernel, notice anything.
 TURN_WHILE_ASKED_US = 200.0
-# The verbs that a recording writes down. While there is one, `_recorded` stands in their place, so they need
-# not ask whether anybody watches.
-ENQUEUES = ("launch", *TRANSFERS)
 HOST_MEMORY = 1  # cudaMemoryTypeHost: registered with the driver, that is, pinned
 
 
@@ -313,6 +309,8 @@ class CupyDevice:
 
     def memset_async(self, memory: Memory, value: int, nbytes: int, stream: Stream) -> None:
         """Set the first `nbytes` bytes to `value`."""
+        if self.journal is not None:
+            return self._recorded("memset_async", stream, memory, value, nbytes)
         if type(stream) is not CupyStream or stream.device is not self:
             raise self._not_mine(stream)
         try:
@@ -322,16 +320,22 @@ class CupyDevice:
 
     def copy_from_host_async(self, memory: Memory, host: HostBuffer, stream: Stream) -> None:
         """Copy a C-contiguous host array to the start of `memory`."""
+        if self.journal is not None:
+            return self._recorded("copy_from_host_async", stream, memory, host)
         self._copy("h2d", memory.ptr, address(host), host.nbytes, H2D, stream)
 
     def copy_to_host_async(self, host: HostBuffer, memory: Memory, stream: Stream) -> None:
         """Copy the start of `memory` to a C-contiguous host array."""
+        if self.journal is not None:
+            return self._recorded("copy_to_host_async", stream, host, memory)
         self._copy("d2h", address(host), memory.ptr, host.nbytes, D2H, stream)
 
     def copy_from_device_async(
         self, target: Memory, source: Memory, nbytes: int, stream: Stream
     ) -> None:
         """Copy within the device."""
+        if self.journal is not None:
+            return self._recorded("copy_from_device_async", stream, target, source, nbytes)
         self._copy("d2d", target.ptr, source.ptr, nbytes, D2D, stream)
 
     def _copy(
@@ -345,6 +349,16 @@ class CupyDevice:
             raise translated(error, name) from error
 
     # ------------------------------------------------------------------ kernels
+    def signature(self, source: str, name: str) -> Signature:
+        """What a kernel takes: as our parser reads it, or else as the driver knows it."""
+        try:
+            return read_signature(source, name)
+        except KernelCompileError as unread:
+            try:
+                return self.get_function(source, name).packer.signature
+            except KernelCompileError:
+                raise unread from None  # NVRTC refuses it as well, in fewer words
+
     def get_function(
         self, source: str, name: str, reference: object = None, contract: bool = False
     ) -> CupyFunction:
@@ -356,7 +370,7 @@ class CupyDevice:
                 kernel = compile_function(source, name, contract)
             self.note("call", f"load {name}", start)
             pointer = int(kernel.ptr)
-            packer = Packer(read_signature(source, name), pointer, "this_grid" in source)
+            packer = Packer(*_facts(source, name, pointer), pointer)
             function = CupyFunction(name, kernel, pointer, packer)
             # Of two threads that compile it, both get the first one's: its constants are in its module.
             function = self._functions.setdefault((source, name, contract), function)
@@ -384,6 +398,8 @@ class CupyDevice:
         """Enqueue one launch."""
         if type(function) is not CupyFunction:
             raise DeviceMismatchError(f"{function!r} was not compiled for {self.name}")
+        if self.journal is not None:
+            return self._recorded("launch", stream, function, grid, block, args, shared_mem)
         if type(stream) is not CupyStream or stream.device is not self:
             raise self._not_mine(stream)
         try:
@@ -402,8 +418,6 @@ class CupyDevice:
             log = SpanLog(self.name, numbers, clock=self.clock)
             self.journal = Journal(open_recorder(log, self.ordinal, source))
             self.log = log
-            for verb in ENQUEUES:
-                setattr(self, verb, partial(self._recorded, verb))
 
     def settle_log(self) -> None:
         """Wait for the device, then make spans of what has happened."""
@@ -414,8 +428,6 @@ class CupyDevice:
     def stop_log(self) -> None:
         """Write no more spans."""
         journal, self.journal, self.log = self.journal, None, None
-        for verb in ENQUEUES:
-            vars(self).pop(verb, None)
         if journal is not None:
             journal.recorder.close()
 
@@ -431,18 +443,25 @@ class CupyDevice:
         if journal is not None:
             journal.host(kind, name, start, behind)
 
-    def _recorded(self, verb: str, *args: Any) -> None:
-        """What stands before a verb while it is recorded: makes the call, and writes it down."""
-        *rest, stream = args
-        kind, name, facts = span_facts(verb, rest)
-        host: Any = rest[1] if kind == "h2d" else rest[0] if kind == "d2h" else None
+    def _recorded(self, verb: str, stream: Stream, *args: Any) -> None:
+        """Make a call that enqueues, and write it down."""
+        own = self.own(stream)
+        kind, name, facts = span_facts(verb, args)
+        host: Any = args[1] if kind == "h2d" else args[0] if kind == "d2h" else None
         if host is not None and not self.is_pinned(host):
             facts["pageable"] = True
-        call, journal = getattr(CupyDevice, verb), self.journal
-        if journal is None:  # another thread has just ended the recording
-            call(self, *args)
+        if verb == "launch":
+            call, given = args[0].packer.launch, args[1:]
         else:
-            journal.call(kind, name, self.own(stream), facts, call, (self, *args))
+            call, given = TRANSFERS[verb](*args)
+        journal = self.journal
+        try:
+            if journal is None:  # another thread has just ended the recording
+                call(*given, own.ptr)
+            else:
+                journal.call(kind, name, own, facts, call, (*given, own.ptr))
+        except CUDA_ERRORS as error:
+            raise translated(error, name) from error
 
     def activate(self) -> int | None:
         """Make it CUDA's current device in this thread; which one was that before, if it was another.
@@ -485,3 +504,14 @@ class CupyDevice:
 def _dim3(values: Sequence[int]) -> Dim3:
     x, y, z = values
     return (int(x), int(y), int(z))
+
+
+def _facts(source: str, name: str, pointer: int) -> tuple[Signature, bool]:
+    """What a kernel takes, as far as it is known, and whether it has a barrier of the grid."""
+    try:
+        return read_signature(source, name), is_cooperative(source, name)
+    except KernelCompileError:
+        known = sized_signature(name, pointer)
+        if known is None:
+            raise
+        return known, "this_grid" in source

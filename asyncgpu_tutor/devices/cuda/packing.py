@@ -9,12 +9,13 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Callable, Sequence
-from functools import partial
+from operator import attrgetter, methodcaller
 from typing import Any
 
 from cupy.cuda import driver
 
-from asyncgpu_tutor.devices.cuda_source import Parameter, Signature
+from asyncgpu_tutor.devices.cuda_source import Parameter, Signature, is_sized
+from asyncgpu_tutor.devices.protocol import Dim3
 from asyncgpu_tutor.errors import UsageError
 
 # NumPy's letters for its types are the struct module's. cuLaunchKernel takes each argument at its natural
@@ -25,19 +26,6 @@ POINTER = "Q"
 Room = tuple[Any, int, Any]
 
 
-def _letter(parameter: Parameter) -> str:
-    if parameter.record is not None:  # the driver copies its bytes, wherever they lie
-        return f"{parameter.record.itemsize}s"
-    return POINTER if parameter.pointer or parameter.dtype is None else parameter.dtype.char
-
-
-def _passed(index: int, parameter: Parameter) -> str:
-    """The argument as it is written: an address in place of memory."""
-    if parameter.pointer:
-        return f"p{index}.ptr"
-    return f"p{index}.tobytes()" if parameter.record is not None else f"p{index}"
-
-
 class Packer:
     """Room for the arguments of one kernel, and what launches it with them.
 
@@ -46,62 +34,75 @@ class Packer:
     the driver launches only what has room at once.
     """
 
-    def __init__(self, signature: Signature, pointer: int, cooperative: bool = False) -> None:
+    def __init__(self, signature: Signature, cooperative: bool, pointer: int) -> None:
         # The driver's function that launches it, and what that takes behind the address of the arguments:
         # cuLaunchKernel has one argument more, which we do not use.
         self.call = driver.launchCooperativeKernel if cooperative else driver.launchKernel
         self.rest: tuple[int, ...] = () if cooperative else (0,)
-        parameters = signature.parameters
-        letters = [_letter(p) for p in parameters]
-        layout = struct.Struct("@" + "".join(letters))
-        space: dict[str, Any] = {
-            "write": layout.pack_into,
-            "rooms": [],
-            "another": partial(_room, layout.size, letters),
-            "call": self.call,
-            "UsageError": UsageError,
-            "miscounted": signature.miscounted,
-        }
-        # Written out, as a loop over the arguments takes longer than the driver's call.
-        given = "".join(f"p{index}, " for index in range(len(parameters)))
-        passed = "".join(_passed(i, p) + ", " for i, p in enumerate(parameters))
-        exec(
-            f"""
-def pack(args):
-    try: [{given}] = args
-    except ValueError: raise UsageError(miscounted(args)) from None
-    room = another()
-    write(room[0], 0, {passed})
-    return room
+        self.pointer = pointer
+        self.signature = signature
+        self._letters = [_letter(parameter) for parameter in signature.parameters]
+        self._layout = struct.Struct("@" + "".join(self._letters))
+        self._readers = tuple(_reader(parameter) for parameter in signature.parameters)
+        # The driver's call lets other threads run, so each takes a room of its own. A lock would take longer.
+        self._rooms: list[Room] = []
 
-def launch(grid, block, args, shared, stream):
-    try: [{given}] = args
-    except ValueError: raise UsageError(miscounted(args)) from None
-    gx, gy, gz = grid
-    bx, by, bz = block
-    # The driver's call lets other threads run, so each takes a room of its own. A lock would take longer.
-    try: room = rooms.pop()
-    except IndexError: room = another()
-    write(room[0], 0, {passed})
-    call({pointer}, gx, gy, gz, bx, by, bz, shared, stream, room[1]{"".join(f", {n}" for n in self.rest)})
-    rooms.append(room)
-""",
-            space,
-        )
-        # Writes arguments, memory and numbers, one for each parameter, to a room of their own.
-        self.pack: Callable[[Sequence[Any]], Room] = space["pack"]
-        # Launches it; the driver copies the arguments before it returns. Takes grid and block, (x, y, z); the
-        # arguments; the dynamic shared memory of a block, in bytes; a ``cudaStream_t``.
-        self.launch: Callable[..., None] = space["launch"]
+    def pack(self, args: Sequence[Any]) -> Room:
+        """Write arguments, memory and numbers, one for each parameter, to a room of their own."""
+        room = self._another()
+        self._write(room, args)
+        return room
+
+    def launch(
+        self, grid: Dim3, block: Dim3, args: Sequence[Any], shared_mem: int, stream: int
+    ) -> None:
+        """Launch it; the driver copies the arguments before it returns.
+
+        `shared_mem` is the dynamic shared memory of a block, in bytes; `stream` a ``cudaStream_t``.
+        """
+        room = self._rooms.pop() if self._rooms else self._another()
+        self._write(room, args)
+        self.call(self.pointer, *grid, *block, shared_mem, stream, room[1], *self.rest)
+        self._rooms.append(room)
+
+    def _write(self, room: Room, args: Sequence[Any]) -> None:
+        if len(args) != len(self._readers):
+            raise UsageError(self.signature.miscounted(args))
+        values = [
+            arg if read is None else read(arg)
+            for read, arg in zip(self._readers, args, strict=True)
+        ]
+        self._layout.pack_into(room[0], 0, *values)
+
+    def _another(self) -> Room:
+        letters = self._letters
+        room = ctypes.create_string_buffer(max(self._layout.size, 1))
+        base = ctypes.addressof(room)
+        offsets = [
+            struct.calcsize("@" + "".join(letters[: i + 1])) - struct.calcsize(letter)
+            for i, letter in enumerate(letters)
+        ]
+        table = (ctypes.c_void_p * max(len(letters), 1))(*(base + o for o in offsets))
+        return room, ctypes.addressof(table), table
 
 
-def _room(size: int, letters: Sequence[str]) -> Room:
-    """Room for arguments."""
-    room = ctypes.create_string_buffer(max(size, 1))
-    base = ctypes.addressof(room)
-    offsets = [
-        struct.calcsize("@" + "".join(letters[: i + 1])) - struct.calcsize(letter)
-        for i, letter in enumerate(letters)
-    ]
-    table = (ctypes.c_void_p * max(len(letters), 1))(*(base + o for o in offsets))
-    return room, ctypes.addressof(table), table
+def _letter(parameter: Parameter) -> str:
+    if parameter.record is not None:  # the driver copies its bytes, wherever they lie
+        return f"{parameter.record.itemsize}s"
+    if is_sized(parameter) and parameter.dtype is not None:
+        return f"{parameter.dtype.itemsize}s"
+    return POINTER if parameter.pointer or parameter.dtype is None else parameter.dtype.char
+
+
+def _reader(parameter: Parameter) -> Callable[[Any], Any] | None:
+    """Return what makes of an argument the value that is written, or None where it is that value."""
+    if is_sized(parameter):
+        return _bytes_of
+    if parameter.pointer:
+        return attrgetter("ptr")
+    return methodcaller("tobytes") if parameter.record is not None else None
+
+
+def _bytes_of(arg: Any) -> bytes:
+    """Return the bytes of an argument whose type only the caller knows: memory, or a NumPy number."""
+    return arg.ptr.to_bytes(8, "little") if hasattr(arg, "ptr") else arg.tobytes()

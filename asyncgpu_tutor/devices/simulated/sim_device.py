@@ -11,6 +11,7 @@ from typing import Any, cast
 import numpy as np
 
 import simgpu
+from asyncgpu_tutor.devices.cuda_source import Signature, read_signature
 from asyncgpu_tutor.devices.protocol import (
     NULL,
     USUAL_LIMITS,
@@ -215,6 +216,11 @@ class SimDevice(simgpu.Device):
 
     def restore(self, before: int) -> None:
         """See `activate`."""
+
+    @translated
+    def signature(self, source: str, name: str) -> Signature:
+        """What a kernel takes, from its head alone."""
+        return read_signature(source, name)
 
     @translated
     def launch(

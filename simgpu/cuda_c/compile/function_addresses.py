@@ -16,12 +16,7 @@ from simgpu.cuda_c.compile.type_names import identity, param_type, pointer_type
 from simgpu.cuda_c.compile.typed import Expr, Number, Scope, Target, TypeBinding
 from simgpu.cuda_c.syntax.ast import Function, Name
 from simgpu.cuda_c.text.source import Position
-from simgpu.cuda_c.types import (
-    CType,
-    FunctionPointer,
-    function_pointer,
-    overloaded_function,
-)
+from simgpu.cuda_c.types import CType, FunctionPointer, function_pointer, overloaded_function
 from simgpu.errors import KernelCompileError
 
 

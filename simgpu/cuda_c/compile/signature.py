@@ -14,6 +14,7 @@ from simgpu.cuda_c.compile import type_names, typed
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.rules import RULES
 from simgpu.cuda_c.compile.templates import template_defaults
+from simgpu.cuda_c.compile.waiting_kernels import meets_as_grid
 from simgpu.cuda_c.syntax import ast
 from simgpu.cuda_c.syntax.expressions import ExpressionParser
 from simgpu.cuda_c.syntax.parser import parse
@@ -244,15 +245,33 @@ def read_signature(source: str, name: str) -> Signature:
     `name` may be that of an instance of a template. Raises `KernelCompileError` if there is no such kernel,
     or its head cannot be read.
     """
+    text, c, function, canonical, variables = _find(source, name, heads_only=True)
+    return signature_of(text, function, c, canonical, variables)
+
+
+@lru_cache(maxsize=256)
+def is_cooperative(source: str, name: str) -> bool:
+    """Tell whether a kernel, or a function that it calls, has a barrier of the whole grid.
+
+    A driver has to launch such a kernel in a way of its own. Raises `KernelCompileError` as `read_signature`.
+    """
+    if "this_grid" not in source:
+        return False
+    _, c, function, *_ = _find(source, name, heads_only=False)
+    return meets_as_grid(function, c.functions)
+
+
+def _find(
+    source: str, name: str, *, heads_only: bool
+) -> tuple[Source, Context, ast.Function, str, tuple[Global, ...]]:
+    """The text, the scope of a kernel, the kernel, its proper name, and the variables of the file."""
     text = Source(source)
-    prepared = preprocess(text)
-    unit = parse(text, prepared, heads_only=True)
+    unit = parse(text, preprocess(text), heads_only=heads_only)
     functions: dict[str, list[ast.Function]] = {}
     for function in unit.functions:
         functions.setdefault(function.name, []).append(function)
     scope = typed.Scope()
     c = Context(text, functions, scope, RULES)
     variables = _declare_types(unit, c, scope)
-    function, inner, canonical = instance_of(text, functions, c, name)
-    c.scope = inner
-    return signature_of(text, function, c, canonical, variables)
+    function, c.scope, canonical = instance_of(text, functions, c, name)
+    return text, c, function, canonical, variables

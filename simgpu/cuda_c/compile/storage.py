@@ -11,14 +11,7 @@ from simgpu.cuda_c import types
 from simgpu.cuda_c.compile import record
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import value
-from simgpu.cuda_c.compile.typed import (
-    Evaluate,
-    Execute,
-    Expr,
-    MemoryPlace,
-    Place,
-    RegisterPlace,
-)
+from simgpu.cuda_c.compile.typed import Evaluate, Execute, Expr, MemoryPlace, Place, RegisterPlace
 from simgpu.cuda_c.compile.variables import Origin, Variable
 from simgpu.cuda_c.lockstep.masks import Mask
 from simgpu.cuda_c.lockstep.team import Team

@@ -6,12 +6,7 @@ from collections.abc import Sequence
 
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import constant
-from simgpu.cuda_c.compile.type_names import (
-    deduced,
-    identity,
-    param_type,
-    template_argument,
-)
+from simgpu.cuda_c.compile.type_names import deduced, identity, param_type, template_argument
 from simgpu.cuda_c.compile.typed import Number, Scope, TypeBinding
 from simgpu.cuda_c.syntax.ast import Expression, Function, Name, Param, TypeName
 from simgpu.cuda_c.text.source import Position

@@ -23,6 +23,7 @@ from simgpu.cuda_c.syntax.names import assigned_names, grown
 if TYPE_CHECKING:
     from simgpu.cuda_c.compile.context import Context
 
+GRID = {"this_grid"}  # how cooperative groups name all blocks
 # A thread sleeps only to wait for others.
 _LOOKS = ("atomic", "__ldcg", "__ldcv", "__ldca", "__ldlu", "__nanosleep")
 _LONG = 1 << 30  # turns
@@ -37,9 +38,7 @@ def may_wait(
     uncached load. `members` are those of structs that lead to volatile memory.
     """
     reached = _reached(function, functions)
-    if any(
-        isinstance(p, ast.Call) and p.name == "this_grid" for f in reached for p in ast.parts_of(f)
-    ):
+    if meets_as_grid(function, functions):
         return True
     volatile = members | {
         item.name
@@ -54,6 +53,11 @@ def may_wait(
         for body in reached
         for item in ast.parts_of(body)
     )
+
+
+def meets_as_grid(function: ast.Function, functions: dict[str, list[ast.Function]]) -> bool:
+    """Tell whether a kernel, or a function that it calls, has a barrier of the whole grid."""
+    return any(_calls(body, GRID) for body in _reached(function, functions))
 
 
 def counts_none(loop: ast.For) -> bool:

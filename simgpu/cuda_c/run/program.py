@@ -366,6 +366,10 @@ class Program:
         by = tuple(isinstance(p.type, Pointer) and p.origin.signals for p in code.parameters)
         return code.watches, by
 
+    def cooperative(self, name: str) -> bool:
+        """Tell whether a kernel has a barrier of the grid, so that all blocks need a place at once."""
+        return self._find(name).code.cooperative
+
     def adds(self, name: str) -> tuple[str, ...]:
         """For each parameter, the atomic by which a kernel only adds to it, or nothing (`added_to`)."""
         if name not in self._adds:

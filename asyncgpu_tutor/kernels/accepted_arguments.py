@@ -155,15 +155,16 @@ def sized_acceptor(wanted: str, size: int) -> Acceptor:
     real = f"f{size}" if size in {2, 4, 8} else None
 
     def accept(given: Any) -> Any:
-        if isinstance(given, np.generic) and given.nbytes == size:
+        kind: type[Any] = type(given)
+        if issubclass(kind, np.generic) and given.nbytes == size:
             return given
-        if isinstance(given, bool) and size == 1:
+        if kind is bool and size == 1:
             return np.bool_(given)
-        if type(given) is int:
+        if kind is int:
             for whole in wholes:
                 if np.iinfo(whole).min <= given <= np.iinfo(whole).max:
                     return np.dtype(whole).type(given)
-        if type(given) is float and real is not None:
+        if kind is float and real is not None:
             return np.dtype(real).type(given)
         return _other(wanted, given)
 

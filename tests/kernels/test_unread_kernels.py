@@ -1,0 +1,112 @@
+"""Kernels that a GPU's compiler reads and our parser does not: only the sizes of parameters are known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor import errors
+from asyncgpu_tutor.devices.cuda_source import Parameter, Signature
+from asyncgpu_tutor.devices.simulated import Machine, SimDevice
+from tests.conftest import open_or_skip
+
+READ = """extern "C" __global__ void scale(unsigned int n, float factor, const float* x, float* y) {
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = factor * x[i];
+}"""
+SIZES = (4, 4, 8, 8)
+
+
+class UnreadingDevice(SimDevice):
+    """A simulated device that takes itself for one which knows no types, as a driver does."""
+
+    def signature(self, source: str, name: str) -> Signature:
+        parameters = [
+            Parameter(f"argument {i}", f"{size} bytes", False, False, np.dtype(f"V{size}"))
+            for i, size in enumerate(SIZES)
+        ]
+        return Signature(name, tuple(parameters))
+
+
+@pytest.fixture
+def scale() -> Any:
+    with agt.using(UnreadingDevice(machine=Machine())):
+        yield agt.Kernel(READ)
+
+
+def test_arguments_give_the_types(scale: agt.Kernel) -> None:
+    x, out = agt.arange(100, dtype=np.float32), agt.zeros((100,)).partition(32)
+    done = scale(100, 2.0, x, out).output("argument 3").to_host().sync()
+    np.testing.assert_array_equal(done, 2 * np.arange(100, dtype=np.float32))
+
+
+@pytest.mark.parametrize("number", [np.uint32(100), 100])
+def test_a_numpy_number_of_the_size_is_as_good(scale: agt.Kernel, number: Any) -> None:
+    x, out = agt.ones((100,)), agt.zeros((100,)).partition(32)
+    assert scale(number, np.float32(3), x, out).output("argument 3").to_host().sync()[99] == 3
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        ((100, 2.0, 5.0), "takes 4 arguments"),
+        ((np.int64(100), 2.0, None, None), "4 bytes as 'argument 0', and got int64"),
+        ((2**40, 2.0, None, None), "4 bytes as 'argument 0', and got int"),
+        (("many", 2.0, None, None), "and got str"),
+    ],
+)
+def test_what_does_not_fit_is_refused(scale: agt.Kernel, args: Any, said: str) -> None:
+    with pytest.raises(errors.UsageError, match=said):
+        scale(*args, grid=4, block=32)
+
+
+VARIADIC = """
+template <typename T> concept Number = requires(T a) { a + a; };
+template <Number T> __device__ T total(T x) { return x; }
+template <Number T, Number... More> __device__ T total(T x, More... more) { return x + total(more...); }
+template <Number... T> __global__ void add(unsigned int n, float* out, T... parts) {
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) out[i] = out[i] + total(parts...);
+}"""
+
+
+@pytest.mark.gpu
+def test_a_gpu_takes_variadic_templates_and_concepts() -> None:
+    with agt.using(open_or_skip("cuda")):
+        add = agt.Kernel(VARIADIC, "add<float, int, double>")
+        done = add(100, agt.ones((100,)).partition(32), 0.5, 2, 0.25).output("argument 1")
+        np.testing.assert_array_equal(done.to_host().sync(), np.full(100, 3.75, np.float32))
+        with pytest.raises(errors.UsageError, match="takes 5 arguments"):
+            add(100, agt.ones((100,)).partition(32))
+
+
+@pytest.mark.gpu
+def test_what_no_compiler_reads_is_told_with_its_line() -> None:
+    with agt.using(open_or_skip("cuda")), pytest.raises(errors.KernelCompileError, match="line 2"):
+        agt.Kernel('extern "C" __global__ void k(float* x) {\n  x[0] = ;\n}')
+
+
+def test_the_simulated_device_says_what_it_cannot_read(sim: Any) -> None:
+    with pytest.raises(errors.KernelCompileError):
+        agt.Kernel(VARIADIC, "add<float, int, double>")
+
+
+COOPERATIVE = """#include <cooperative_groups.h>
+__device__ void meet() { cooperative_groups::this_grid().sync(); }
+__global__ void together(float* x) { x[0] = 1.0f; meet(); }
+__global__ void apart(float* x) { x[blockIdx.x % 2] = 1.0f; }
+"""
+
+
+def test_a_barrier_of_the_grid_binds_the_kernels_that_have_it_and_no_other(device: Any) -> None:
+    """One file holds both: too many blocks are refused by the one, and no business of the other."""
+    many = 2**17
+    together, apart = (agt.Kernel(COOPERATIVE, name) for name in ("together", "apart"))
+    with pytest.raises(errors.LaunchConfigError, match="barrier"):
+        together(agt.zeros((2,)), grid=many, block=1).sync()
+    if device.simulated:
+        many = 2**12  # all of them are interpreted
+    apart(agt.zeros((2,)), grid=many, block=1).sync()

@@ -974,7 +974,7 @@ print("Below: the thread, with our ranges, and one row for the calls of CUDA.")
 #
 # | file | what it is for |
 # |---|---|
-# | `heat.nsys-rep` | the report, for the profiler's own window. We don't ship ours, because a report also holds much of the machine that recorded it; `notebooks/nsight/record.sh` records one on yours |
+# | `heat.nsys-rep` | the report, for the profiler's own window. We don't ship ours, because a report also holds much of the machine that recorded it; `notebooks/nsight/record.sh` records one on yours. Ours were made by version 2025.3.2 |
 # | `heat.sqlite` | the same as a database. `agt.Trace.from_nsys` reads it |
 # | `heat.stats.txt` | sums, as text |
 #

@@ -58,8 +58,7 @@ def test_rounds_are_alike_and_one_after_the_other(letter: str, repaired: bool) -
 
 
 @pytest.mark.parametrize("letter", EXHIBITS)
-def test_the_version_that_opens_it_is_the_one_that_the_chapter_names(letter: str) -> None:
-    """Nsight Systems opens reports of its own version and of older ones."""
+def test_the_version_that_made_it_is_the_one_that_the_chapter_names(letter: str) -> None:
     page = (ROOT / "course/08_profiling.py").read_text(encoding="utf-8")
 
     assert report(letter).about["profiler"] == "2025.3.2.0"

@@ -61,6 +61,9 @@ class Kept:
     def follows(self, name: str) -> bool:
         return False
 
+    def cooperative(self, name: str) -> bool:
+        return self.program.cooperative(name)
+
     def begin(self, *args: Any, **more: Any) -> Ended:
         return Ended(self._launch(*args, **more))
 

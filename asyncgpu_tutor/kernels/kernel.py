@@ -291,6 +291,7 @@ class Launch(DeviceOp[Any]):
 
     __slots__ = (
         "_args",
+        "_arrays",
         "_given",
         "_how",
         "_index",
@@ -298,7 +299,6 @@ class Launch(DeviceOp[Any]):
         "_ran",
         "_shared_mem",
         "_shares",
-        "arrays",
     )
 
     _kernel: Kernel
@@ -306,7 +306,7 @@ class Launch(DeviceOp[Any]):
     _shared_mem: int
     _args: tuple[Any, ...]  # for a device: numbers and memory
     _given: tuple[DeviceArray | Partition, ...]  # the arrays, in the form in which they were given
-    arrays: tuple[DeviceArray, ...]  # their handles
+    _arrays: tuple[DeviceArray, ...]  # their handles
     _shares: tuple[Share | None, ...]  # by which it counts as one more shared handle while it lives
     _index: int | None  # which of the arrays it yields alone
     _ran: bool
@@ -342,10 +342,10 @@ class Launch(DeviceOp[Any]):
         return self
 
     def _borrowed(self) -> Iterator[str]:
-        return borrowed_in(self.arrays)
+        return borrowed_in(self._arrays)
 
     def _yields(self) -> str:
-        arrays = self.arrays if self._index is None else (self.arrays[self._index],)
+        arrays = self._arrays if self._index is None else (self._arrays[self._index],)
         told = ", ".join(f"{array.shape} {array.dtype}" for array in arrays[:4])
         return told + (", ..." if len(arrays) > 4 else "")
 
@@ -353,7 +353,7 @@ class Launch(DeviceOp[Any]):
         return len(self._kernel._places) if self._index is None else None
 
     def _enqueue(self, context: ExecutionContext) -> Any:
-        kernel, arrays, index = self._kernel, self.arrays, self._index
+        kernel, arrays, index = self._kernel, self._arrays, self._index
         ran, self._ran = self._ran, True
         if ran:
             forbid_rerun(arrays, kernel.name)
@@ -393,7 +393,7 @@ class _Deferred(Launch):
 
     def _enqueue(self, context: ExecutionContext) -> Any:
         kernel = self._kernel
-        forbid_rerun([array for array in self.arrays if array.moved], kernel.name)
+        forbid_rerun([array for array in self._arrays if array.moved], kernel.name)
         args: list[Any] = [
             evaluate(cast("DeviceOp[Any]", arg), context) if isinstance(arg, DeviceOp) else arg
             for arg in self._args
@@ -415,7 +415,7 @@ class _Deferred(Launch):
         try:
             return launch._enqueue(context)
         except Exception:
-            for array in launch.arrays:  # it was refused, so they are good for another run
+            for array in launch._arrays:  # it was refused, so they are good for another run
                 array._undo_take()
             raise
 
@@ -427,8 +427,8 @@ def _launch(
     launch = kind()
     launch._built(kernel._facts.name, frame)
     launch._kernel = kernel
-    launch._how, launch._shared_mem, launch._args, launch._given, launch.arrays = checked
-    launch._shares = tuple([array._share for array in launch.arrays])
+    launch._how, launch._shared_mem, launch._args, launch._given, launch._arrays = checked
+    launch._shares = tuple([array._share for array in launch._arrays])
     launch._index = None
     launch._ran = False
     return launch

@@ -94,7 +94,7 @@ class Run(Tag):
 class TookArrays(Protocol):
     """An operation that took its arrays when it was built, and keeps them alive."""
 
-    arrays: tuple[DeviceArray, ...]
+    _arrays: tuple[DeviceArray, ...]
 
 
 class ExecutionContext:
@@ -274,7 +274,7 @@ class ExecutionContext:
             args = [self._touch(arg) if isinstance(arg, DeviceArray) else arg for arg in args]
         else:
             device, user = self.device, self._user
-            for array in by.arrays:
+            for array in by._arrays:
                 memory = array._memory
                 if memory.device is not device or array._owner is not None:
                     self._touch(array, taken=True)

@@ -53,13 +53,17 @@ class CallChecks:
         rows = list(enumerate(zip(signature.parameters, acceptors, strict=True)))
         # Of each array: its place, dtype, whether it is written, and who looks closely at it.
         self._arrays = [(i, p.dtype, not p.const, look) for i, (p, look) in rows if p.pointer]
-        self._places = [place for place, *_ in self._arrays]
         # Of each number: its place, the type of Python's numbers that fit, their limits, and who looks.
         self._numbers = [(i, *_fitting(p), look) for i, (p, look) in rows if not p.pointer]
         places = {parameter.name: index for index, (parameter, _) in rows}
-        # Of each shape: the place of its array, what picks its sizes, and who complains.
+        order = [place for place, *_ in self._arrays]
+        # Of each shape: which array has it, what picks its sizes, and who complains.
         self._shapes = [
-            (places[name], _picker(places, sizes), shape_check(signature.name, name, sizes))
+            (
+                order.index(places[name]),
+                _picker([places[size] for size in sizes]),
+                shape_check(signature.name, name, sizes),
+            )
             for name, sizes in shapes.items()
         ]
         # Grid, block and shared memory that were found to be allowed last: in a loop they stay the same.
@@ -78,6 +82,7 @@ class CallChecks:
             raise UsageError(self._signature.miscounted(args))
         part: Partition | None = None  # the first one; where there are more, they have to agree
         given: list[DeviceArray | Partition] = []
+        arrays: list[DeviceArray] = []
         for place, dtype, writes, look in self._arrays:
             form = array = passed[place]
             if type(form) is Partition:
@@ -96,14 +101,15 @@ class CallChecks:
             ):
                 look(form)  # says what is wrong, if anything
             given.append(form)
-            passed[place] = array
+            arrays.append(array)
+            passed[place] = array._memory
         for place, kind, lowest, highest, look in self._numbers:
             number = passed[place]
             if type(number) is not kind or not lowest <= number <= highest:
                 passed[place] = look(number)
-        for place, sizes, complain in self._shapes:
-            if passed[place].shape != sizes(passed):
-                complain(passed[place], *sizes(passed))
+        for which, sizes, complain in self._shapes:
+            if arrays[which].shape != sizes(passed):
+                complain(arrays[which], *sizes(passed))
         if part is not None and grid is None and block is None:
             how = part._how
         else:
@@ -111,25 +117,19 @@ class CallChecks:
         if how != self._allowed[0] or shared_mem is not self._allowed[1]:
             check_limits(self._signature.name, *how, shared_mem, USUAL_LIMITS)
             self._allowed = (how, shared_mem)
-        arrays: list[DeviceArray] = []
-        for place in self._places:
-            array = passed[place]
-            arrays.append(array)
-            passed[place] = array._memory
+        where = self._where
+        for array in arrays:
             if array.mode == "owned":
-                array._gone = self._where
+                array._gone = where
         if noted_moves:
             for array in arrays:
-                if array.gone == self._where:
+                if array.gone == where:
                     array._note()
         return how, int(shared_mem), tuple(passed), tuple(given), tuple(arrays)
 
 
-def _picker(
-    places: Mapping[str, int], sizes: Sequence[str]
-) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
-    """Return a function that picks the sizes of a shape out of the arguments."""
-    picked = [places[size] for size in sizes]
+def _picker(picked: Sequence[int]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
+    """Return a function that picks the arguments in these places."""
     if len(picked) > 1:
         return itemgetter(*picked)
     return lambda args: tuple([args[place] for place in picked])

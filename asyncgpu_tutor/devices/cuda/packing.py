@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Callable, Sequence
-from operator import attrgetter, methodcaller
+from collections.abc import Sequence
 from typing import Any
 
 from cupy.cuda import driver
@@ -43,7 +42,12 @@ class Packer:
         self.signature = signature
         self._letters = [_letter(parameter) for parameter in signature.parameters]
         self._layout = struct.Struct("@" + "".join(self._letters))
-        self._readers = tuple(_reader(parameter) for parameter in signature.parameters)
+        parameters = list(enumerate(signature.parameters))
+        self._pointers = [place for place, one in parameters if one.pointer and not is_sized(one)]
+        # Structs, and parameters of which only the size is known, go by their bytes.
+        self._bytes = [
+            place for place, one in parameters if one.record is not None or is_sized(one)
+        ]
         # The driver's call lets other threads run, so each takes a room of its own. A lock would take longer.
         self._rooms: list[Room] = []
 
@@ -60,18 +64,22 @@ class Packer:
 
         `shared_mem` is the dynamic shared memory of a block, in bytes; `stream` a ``cudaStream_t``.
         """
-        room = self._rooms.pop() if self._rooms else self._another()
+        try:
+            room = self._rooms.pop()
+        except IndexError:
+            room = self._another()
         self._write(room, args)
         self.call(self.pointer, *grid, *block, shared_mem, stream, room[1], *self.rest)
         self._rooms.append(room)
 
     def _write(self, room: Room, args: Sequence[Any]) -> None:
-        if len(args) != len(self._readers):
+        values = list(args)
+        if len(values) != len(self._letters):
             raise UsageError(self.signature.miscounted(args))
-        values = [
-            arg if read is None else read(arg)
-            for read, arg in zip(self._readers, args, strict=True)
-        ]
+        for place in self._pointers:
+            values[place] = values[place].ptr
+        for place in self._bytes:
+            values[place] = _bytes_of(values[place])
         self._layout.pack_into(room[0], 0, *values)
 
     def _another(self) -> Room:
@@ -94,15 +102,6 @@ def _letter(parameter: Parameter) -> str:
     return POINTER if parameter.pointer or parameter.dtype is None else parameter.dtype.char
 
 
-def _reader(parameter: Parameter) -> Callable[[Any], Any] | None:
-    """Return what makes of an argument the value that is written, or None where it is that value."""
-    if is_sized(parameter):
-        return _bytes_of
-    if parameter.pointer:
-        return attrgetter("ptr")
-    return methodcaller("tobytes") if parameter.record is not None else None
-
-
 def _bytes_of(arg: Any) -> bytes:
-    """Return the bytes of an argument whose type only the caller knows: memory, or a NumPy number."""
+    """Return the bytes of a NumPy number or record, or those of an address."""
     return arg.ptr.to_bytes(8, "little") if hasattr(arg, "ptr") else arg.tobytes()

@@ -155,7 +155,7 @@ def sized_acceptor(wanted: str, size: int) -> Acceptor:
     real = f"f{size}" if size in {2, 4, 8} else None
 
     def accept(given: Any) -> Any:
-        kind: type[Any] = type(given)
+        kind = cast("type[Any]", type(given))
         if issubclass(kind, np.generic) and given.nbytes == size:
             return given
         if kind is bool and size == 1:

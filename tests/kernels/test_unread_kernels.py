@@ -9,7 +9,7 @@ import pytest
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import errors
-from asyncgpu_tutor.devices.cuda_source import Parameter, Signature
+from asyncgpu_tutor.devices.cuda_source import Parameter, Signature, for_compiler
 from asyncgpu_tutor.devices.simulated import Machine, SimDevice
 from tests.conftest import open_or_skip
 
@@ -113,3 +113,10 @@ def test_a_barrier_of_the_grid_binds_the_kernels_that_have_it_and_no_other(devic
     if device.simulated:
         many = 2**12  # all of them are interpreted
     apart(agt.zeros((2,)), grid=many, block=1).sync()
+
+
+def test_a_concept_that_a_kernel_names_is_for_the_device() -> None:
+    assert "concept Number" in for_compiler(VARIADIC)
+    assert "concept Unused" not in for_compiler(
+        VARIADIC + "template <class T> concept Unused = true;"
+    )

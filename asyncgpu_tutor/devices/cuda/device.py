@@ -356,8 +356,8 @@ class CupyDevice:
         except KernelCompileError as unread:
             try:
                 return self.get_function(source, name).packer.signature
-            except KernelCompileError:
-                raise unread from None  # NVRTC refuses it as well, in fewer words
+            except KernelCompileError as refused:
+                raise unread from refused  # both refuse it, and our parser says why in more words
 
     def get_function(
         self, source: str, name: str, reference: object = None, contract: bool = False

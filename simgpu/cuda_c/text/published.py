@@ -281,6 +281,9 @@ class _Reader:
         elif first in ("using", "namespace"):
             item.names = set(words[1:2]) - {"std"}
             self.perhaps.append(item)
+        elif first == "concept":
+            item.names = set(head[1:2])
+            self.perhaps.append(item)
         elif first == "typedef" or _is_type(head):
             item.names = _type_names(words, head)
             self.perhaps.append(item)

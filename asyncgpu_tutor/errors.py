@@ -301,7 +301,7 @@ class ReferenceMismatchError(DeviceError):
 
 @dataclass(frozen=True)
 class FaultSite:
-    """Where in a launch something went wrong. Each field is None where it is not known.
+    """The place in a launch where something went wrong. A field is None if it is not known.
 
     Attributes
     ----------

@@ -42,7 +42,7 @@ class SchedulingPolicy(ABC):
 
     @property
     def device(self) -> Device:
-        """Where its streams are; `UsageError` before it has been used."""
+        """The device of its streams; `UsageError` before its first use."""
         device = getattr(self, "_device", None)
         if device is None:
             raise UsageError(
@@ -53,7 +53,7 @@ class SchedulingPolicy(ABC):
 
     @property
     def bound(self) -> bool:
-        """Whether it has a device."""
+        """True if it has a device."""
         return getattr(self, "_device", None) is not None
 
     def bind(self, device: Device) -> None:

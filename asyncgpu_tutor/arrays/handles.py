@@ -89,7 +89,7 @@ class DeviceArray:
 
     @property
     def device(self) -> Device:
-        """Where it is."""
+        """The device that it is on."""
         return self._memory.device
 
     @property
@@ -126,7 +126,7 @@ class DeviceArray:
 
     @property
     def moved(self) -> bool:
-        """Whether the array was given away."""
+        """True if the array was given away."""
         return self._gone is not None
 
     @property
@@ -136,12 +136,12 @@ class DeviceArray:
 
     @property
     def lent(self) -> bool:
-        """Whether it is borrowed from nobody who could give the array away; see `_lend`."""
+        """True if it is borrowed from nobody who could give the array away; see `_lend`."""
         return self.mode == "borrowed" and self._owner is None
 
     @property
     def gone(self) -> str:
-        """Where the array went, for messages; empty while the handle is good."""
+        """The place to which the array went, for messages; empty while the handle is good."""
         return self._gone or ""
 
     def _check(self) -> None:

@@ -16,7 +16,7 @@ class Writer(Protocol):
     """An operation under way."""
 
     def completed(self) -> bool:
-        """Whether the device is done with it."""
+        """True once the device is done with it."""
         ...
 
     def describe(self) -> str:
@@ -132,7 +132,7 @@ def _buffer(thing: Any) -> Any:
 
 
 class Lent:
-    """What each run of a prepared pipeline yields: the same handles, to arrays that it has written again.
+    """Results of a prepared pipeline: each run yields the same handles, to arrays that it wrote again.
 
     A run of it alone hands this on, since whoever waits for it gets the arrays themselves: handles of its
     own, made and read again, were a fifth of what Python does for the launch of a graph.

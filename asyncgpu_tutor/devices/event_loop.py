@@ -1,4 +1,4 @@
-"""What is asked of asyncio's event loop."""
+"""Questions to asyncio's event loop, and the only place that knows its private names."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def running_loop() -> asyncio.AbstractEventLoop:
 
 
 def nothing_ready(loop: asyncio.AbstractEventLoop) -> bool:
-    """Whether every other task of the loop waits for something; False where the loop does not tell."""
+    """Tell whether every other task of the loop waits for something; False where the loop does not say."""
     # No public way to ask, and loops that are not asyncio's own lack it.
     ready: Sized | None = getattr(loop, "_ready", None)
     return ready is not None and len(ready) == 0
 
 
 def turn_is_due() -> bool:
-    """Whether the loop of this thread has waited long enough for a turn."""
+    """Tell whether the loop of this thread has waited long enough for a turn."""
     return time.perf_counter() > _turns.due
 
 
@@ -110,4 +110,4 @@ class _Loop(asyncio.BaseEventLoop):
         """There are none."""
 
     def _write_to_self(self) -> None:
-        """Who has put something into the queue need not wake anybody."""
+        """Do nothing: nobody sleeps who would have to be woken."""

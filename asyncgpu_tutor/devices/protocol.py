@@ -1,4 +1,4 @@
-"""What a device must do, in CuPy's own verbs. Two things do it: `simulated.SimDevice`, `cuda.CupyDevice`.
+"""The protocol of a device, in CuPy's own verbs. `simulated.SimDevice` and `cuda.CupyDevice` keep it.
 
 Nothing here knows operations, policies or futures. Calls named ``*_async`` return at once and take effect
 in the order of their stream; errors of the work itself surface where something waits for it.
@@ -23,7 +23,7 @@ Dim3 = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a launch may ask for.
+    """Limits of a launch.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class Memory:
 
 
 class NullMemory:
-    """What is passed to a kernel for the null pointer."""
+    """The null pointer, as an argument of a kernel."""
 
     nbytes = 0
     ptr = 0
@@ -103,12 +103,12 @@ class Event(Protocol):
 
     @property
     def done(self) -> bool:
-        """Whether the device has passed it, or has failed. Never blocks."""
+        """True once the device passed it, or failed. Never blocks."""
         ...
 
     @property
     def succeeded(self) -> bool:
-        """Whether the device has passed it and has not failed. Never blocks; for polling."""
+        """True if the device passed it and did not fail. Never blocks; for polling."""
         ...
 
     @property
@@ -126,7 +126,7 @@ class Stream(Protocol):
 
     @property
     def device(self) -> Device:
-        """Where it is."""
+        """The device that it is on."""
         ...
 
     @property
@@ -136,7 +136,7 @@ class Stream(Protocol):
 
     @property
     def done(self) -> bool:
-        """Whether it holds no unfinished work."""
+        """True if it holds no unfinished work."""
         ...
 
     def record(self) -> Event:
@@ -190,7 +190,7 @@ class Call:
 
     @property
     def is_work(self) -> bool:
-        """Whether the device does something; else it is only told of an order."""
+        """True if the device does something; False if it is only told of an order."""
         return self.verb not in ("record", "wait_event")
 
 
@@ -215,7 +215,7 @@ class Replay(Protocol):
 
 
 class Enqueuer(Protocol):
-    """Who takes memory and work: a device at once, a capture for later."""
+    """A taker of memory and work: a device at once, a capture for later."""
 
     def malloc(self, nbytes: int, name: str, stream: Stream) -> Memory:
         """Allocate; `OutOfMemoryError` if there is not enough."""
@@ -226,7 +226,7 @@ class Enqueuer(Protocol):
         ...
 
     def is_pinned(self, array: HostBuffer) -> bool:
-        """Whether a copy of this array can be asynchronous."""
+        """Tell whether a copy of this array can be asynchronous."""
         ...
 
     def memset_async(self, memory: Memory, value: int, nbytes: int, stream: Stream) -> None:
@@ -270,22 +270,22 @@ class Device(Enqueuer, Protocol):
 
     @property
     def simulated(self) -> bool:
-        """Whether its times are modelled rather than measured."""
+        """True if its times are modelled and not measured."""
         ...
 
     @property
     def description(self) -> str:
-        """What it is, for people."""
+        """A description for people."""
         ...
 
     @property
     def clock(self) -> str:
-        """Where the times in its traces come from."""
+        """The source of the times in its traces."""
         ...
 
     @property
     def limits(self) -> Limits:
-        """What a launch may ask for."""
+        """Limits of a launch."""
         ...
 
     @property
@@ -300,7 +300,7 @@ class Device(Enqueuer, Protocol):
 
     @property
     def log(self) -> SpanLog | None:
-        """Where spans are written while the device is recorded."""
+        """The log to which spans are written while the device is recorded."""
         ...
 
     def activate(self) -> int | None:
@@ -347,7 +347,7 @@ class Device(Enqueuer, Protocol):
         ...
 
     def signature(self, source: str, name: str) -> Signature:
-        """What a kernel takes; `KernelCompileError` says where this device's compiler can't read it."""
+        """Return a kernel's parameters; `KernelCompileError` says where the compiler can't read it."""
         ...
 
     def get_function(

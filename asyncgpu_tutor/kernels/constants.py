@@ -86,7 +86,7 @@ class Constants:
         device.default_stream.synchronize()  # of the GPU that CUDA takes for current, maybe another one
 
     def __getitem__(self, name: str) -> NDArray[Any]:
-        """What a variable holds now; `UsageError` if there is none of this name."""
+        """Return the value of a variable; `UsageError` if there is none of this name."""
         variable = self._find(name)
         out = np.empty(variable.shape, variable.dtype)
         device = current_device()

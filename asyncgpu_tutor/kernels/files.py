@@ -20,7 +20,7 @@ _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^">\n]+)[">][^\n]*', re
 
 
 def is_file_name(source: object) -> bool:
-    """Whether this names a file, rather than being the text of one."""
+    """Tell whether this names a file, rather than being the text of one."""
     if isinstance(source, PathLike):
         return True
     return (

@@ -1,4 +1,4 @@
-"""What the host knows of a kernel besides its source."""
+"""A kernel's source, with the other facts that the host needs."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ D = TypeVar("D")
 
 
 class Makers(NamedTuple):
-    """What methods of `DeviceOp` make that is itself made of operations, in modules which import this one.
+    """Makers of the operations that methods of `DeviceOp` return, from modules which import this one.
 
     `ops/__init__.py` hands them down, once. An import in each method would be a circle, and take longer than
     all else that the method does.
@@ -75,7 +75,7 @@ class DeviceOp(Generic[T]):
     _make: ClassVar[Makers]
 
     def _built(self, label: str, frame: FrameType) -> None:
-        """What it is called, and by what code it is built, which the warning names.
+        """Note its name, and the line of code that builds it, which the warning names.
 
         There is no constructor: Python calls one through C (up to 3.12), which takes half as long again as a
         function that fills in a new object, and operations and handles are made all the time.
@@ -112,7 +112,7 @@ class DeviceOp(Generic[T]):
         return None
 
     def _yields(self) -> str:
-        """What it yields, in few words, where that is known before it runs."""
+        """Say in few words what it yields, if that is known before it runs."""
         return ""
 
     # ------------------------------------------------------------------ names
@@ -333,7 +333,7 @@ class DeviceOp(Generic[T]):
 
 
 class Bind(DeviceOp[U]):
-    """What `and_then`, `and_then_with_context` and `map` make."""
+    """The operation that `and_then`, `and_then_with_context` and `map` make."""
 
     __slots__ = ("_function", "_maps", "_source", "_with_context")
 
@@ -428,12 +428,12 @@ def evaluate(op: DeviceOp[T], context: ExecutionContext) -> T:
 
 
 def _only_begins_named(op: Any) -> bool:
-    """Whether its name is that of what it begins with: a chain is called so until it gets a name itself."""
+    """Tell whether its name is that of its first part: a chain is called so until it gets a name itself."""
     return type(op) is Bind and op._label is op._source._label
 
 
 def _enter(op: DeviceOp[Any], run: Run, named: list[tuple[int, str]], depth: int) -> None:
-    """What is enqueued from here on belongs to `op`, which has a name."""
+    """Count what is enqueued from here on as work of `op`, which has a name."""
     if op._label is not run.label:
         named.append((depth, run.label))
         run.label = Name(run.label, op._label)
@@ -488,7 +488,7 @@ _warned: dict[str, dict[Any, Any]] = {}
 
 
 def _cure(name: str) -> str:
-    """What to write in place of `op.name`."""
+    """Say what to write instead of `op.name`."""
     if name in ("then", "bind", "flat_map", "and_"):
         return (
             "op.and_then(f) goes on with the operation that f returns, and op.map(f) changes the result on "

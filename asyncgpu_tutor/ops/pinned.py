@@ -66,7 +66,7 @@ def mapped(host: npt.NDArray[Any], name: str = "mapped") -> DeviceArray:
 
 
 def is_foreign(thing: object) -> bool:
-    """Whether it is a device array of another library."""
+    """Tell whether it is a device array of another library."""
     return not isinstance(thing, DeviceArray | np.ndarray | np.generic) and (
         hasattr(thing, "__cuda_array_interface__") or hasattr(thing, "__dlpack__")
     )

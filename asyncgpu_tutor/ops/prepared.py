@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 class Replayed(ABC, Generic[T]):
-    """What prepared pipelines and graphs have in common: memory of their own, and runs one by one."""
+    """The common part of prepared pipelines and graphs: memory of their own, and runs one by one."""
 
     def __init__(self, label: str, device: Device) -> None:
         self.label = label

@@ -121,7 +121,7 @@ class _Once(DeviceOp[T]):
         self._use = self._handles = self._error = None
 
     def _ran_before(self, context: ExecutionContext) -> bool:
-        """Whether this is a capture, and the source has run outside, so that it will do nothing here."""
+        """Tell whether this is a capture and the source ran outside of it, so that it does nothing here."""
         use = self._use
         outside = use is not None and not isinstance(use.stream, CaptureStream)
         return outside and isinstance(context.stream, CaptureStream)

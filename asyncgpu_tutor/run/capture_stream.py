@@ -61,7 +61,7 @@ class CaptureStream:
         """An event of a capture is a number, and costs nothing."""
 
     def wait_event(self, event: Event) -> None:
-        """What is captured here from now on comes after `event`."""
+        """Put everything that is captured here from now on after `event`."""
         if not isinstance(event, CaptureEvent):
             self.capture.awaited.append(event)  # of work outside: done before anything is replayed
             return

@@ -1,4 +1,4 @@
-"""What an operation sees while it is submitted: its stream, and the verbs that enqueue work there."""
+"""The context of a submission: the stream of an operation, and the verbs that enqueue work there."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ numbers = itertools.count(1)  # of runs
 
 
 class Run(Tag):
-    """What a context enqueues for: a submission, or a capture."""
+    """The run that a context enqueues for: a submission, or a capture."""
 
     __slots__ = (
         "blocking",
@@ -84,7 +84,7 @@ class Run(Tag):
         return f"operation {self.label!r} (#{self.op}, {where})"
 
     def completed(self) -> bool:
-        """Whether the device is done with it. Never blocks."""
+        """Tell whether the device is done with it. Never blocks."""
         return False
 
     def reclaim(self) -> None:

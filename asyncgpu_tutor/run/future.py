@@ -114,7 +114,7 @@ class DeviceFuture(Generic[T]):
         return self._state
 
     def poll(self) -> bool:
-        """Whether it is over, as far as one look tells: for loops that take what is there.
+        """Tell whether it is over, by one look: for loops that take what is there.
 
         Gives the event loop no turn, so who polls has to await now and then. A look costs the host some time,
         also of a simulated clock.
@@ -130,7 +130,7 @@ class DeviceFuture(Generic[T]):
         return self._state in (FutureState.COMPLETE, FutureState.FAILED)
 
     def result(self) -> T:
-        """What it has computed; raises what went wrong.
+        """Return its result, or raise its error.
 
         Raises
         ------
@@ -217,7 +217,7 @@ class DeviceFuture(Generic[T]):
                 self._watched = loop  # another loop may have been closed since
 
     def _waiter(self, loop: asyncio.AbstractEventLoop) -> asyncio.Future[None] | None:
-        """What the task is suspended on; None if another thread has submitted or completed it meanwhile."""
+        """Return the future that the task is suspended on; None if another thread was quicker."""
         waiter: asyncio.Future[None] = loop.create_future()
         self._waiters.append(waiter)
         told = self._submission is None or self._watched is loop  # whether somebody is to wake it
@@ -255,7 +255,7 @@ class DeviceFuture(Generic[T]):
 
 
 def _failure_of(event: Event) -> BaseException | None:
-    """What went wrong before an event that is done, and has not succeeded."""
+    """Return the error behind an event that is done and did not succeed."""
     try:
         event.synchronize()
     except DeviceError as error:
@@ -264,7 +264,7 @@ def _failure_of(event: Event) -> BaseException | None:
 
 
 def passes(event: Event, us: float = 0.0) -> bool:
-    """Whether an event has passed, or does so within `us` microseconds of the host's time."""
+    """Tell whether an event passes within `us` microseconds of the host's time."""
     if event.succeeded:
         return True
     end = time.perf_counter() + us * 1e-6

@@ -1,4 +1,4 @@
-"""Where something was used last, so that whoever uses it next comes after that: happens-before, for runs.
+"""The last use of each piece of memory, so that the next one comes after it: happens-before, for runs.
 
 Work on one stream is in order anyway. On another stream the next user waits for an event, which is recorded
 on the first one. That is put off until somebody on another stream comes: mostly nobody does.
@@ -18,7 +18,7 @@ in_turn = threading.RLock()
 
 
 class LastUse:
-    """Where some memory was used last."""
+    """The last use of some memory."""
 
     __slots__ = ("_event", "stream")
 
@@ -32,7 +32,7 @@ class LastUse:
         return event
 
     def hold_back(self, stream: Stream) -> None:
-        """What is enqueued on `stream` from now on comes after this use."""
+        """Order all later work of `stream` after this use."""
         if stream is not self.stream:
             stream.wait_event(self._event or self.mark())
 
@@ -48,7 +48,7 @@ class UsedMemory:
 
 
 def come_after(stream: Stream, used: Sequence[UsedMemory]) -> None:
-    """What is enqueued on `stream` from now on comes after the last use of these, and is their last use.
+    """Order all later work of `stream` after the last use of these, and make it their last use.
 
     A capture remembers them: whoever launches what was captured uses the same memory.
     """

@@ -60,7 +60,7 @@ class Submission(Run, Generic[T]):
         self.kernels.clear()
 
     def completed(self) -> bool:
-        """Whether the device is done with it. Never blocks."""
+        """Tell whether the device is done with it. Never blocks."""
         event = self.event
         return self.settled or (event is not None and event.done)
 
@@ -111,7 +111,7 @@ class Submission(Run, Generic[T]):
 
 
 def lasting(error: BaseException, label: str) -> Exception:
-    """What those get who come later to a run that has ended so: an interrupt is not theirs."""
+    """Return the error that later callers of a failed run get: an interrupt is not theirs."""
     if isinstance(error, Exception):
         return error
     return DeviceError(
@@ -164,7 +164,7 @@ def submit(
 def enqueue(
     submission: Submission[T], body: Body[T], context: ExecutionContext, what: str = ""
 ) -> None:
-    """What `submit` does with a submission that is made, or is to run again: see `Submission.renew`."""
+    """Enqueue a submission that is made, or is to run again: see `Submission.renew`."""
     before = CURRENT.get()
     if before is not None and not before.over:
         forbid_nested_wait(what or f"an operation ({submission.label!r})")

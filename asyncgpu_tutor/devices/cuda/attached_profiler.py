@@ -1,4 +1,4 @@
-"""Whether a profiler runs this process: then CUPTI is not ours to use."""
+"""Looking for a profiler that runs this process, because CUPTI is not ours to use then."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LIBRARIES = ("ToolsInjection", "/nsight-compute/", "/nsight-systems/", "libcuda-
 
 
 def profiler_attached() -> str:
-    """What shows that a profiler runs this process; empty if nothing does."""
+    """Return the sign that a profiler runs this process; empty if there is none."""
     for sign in SIGNS:
         if os.environ.get(sign):
             return sign

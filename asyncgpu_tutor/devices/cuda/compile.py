@@ -71,7 +71,7 @@ def compile_function(source: str, name: str, contract: bool = False) -> Any:
 
 
 def sized_signature(name: str, pointer: int) -> Signature | None:
-    """What the driver knows of a kernel that only NVRTC can read: how large its parameters are.
+    """Ask the driver how large the parameters are of a kernel that only NVRTC can read.
 
     `pointer` is a ``CUfunction``. None where the driver is older than CUDA 12.4 and can't be asked
     (`cuFuncGetParamInfo`).

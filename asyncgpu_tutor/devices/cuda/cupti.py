@@ -247,7 +247,7 @@ class CuptiRecorder:
 
     @contextmanager
     def own(self) -> Generator[int]:
-        """What this thread calls inside is ours and has no span: it is not taken for work of others."""
+        """Mark this thread's calls inside as ours: they get no span, and are not taken for work of others."""
         number = self.before(None)
         try:
             yield number
@@ -255,7 +255,7 @@ class CuptiRecorder:
             self.after(None)
 
     def before(self, stream: object) -> int:
-        """What this thread calls from now on is known by the number that is returned."""
+        """Begin to number this thread's calls; returns the number by which they are known."""
         number = next(_session.numbers)
         self._cupti.activity_push_external_correlation_id(self._kind, number)
         return number
@@ -338,7 +338,7 @@ class CuptiRecorder:
     def _of_others(
         self, line: Line, host: Sequence[tuple[Draft, float, float]], until: int
     ) -> list[tuple[Draft, Record | Call]]:
-        """What no call of ours made, and has not been told of yet.
+        """Records that no call of ours made, and that were not handed out yet.
 
         Our own warming up was on the null stream, and tells CUPTI's number of it. Calls from `until` on are
         our own wait for the end. Our other waits are in `host`, under names of ours.
@@ -408,7 +408,7 @@ class CuptiRecorder:
 
 
 def _too_old() -> str:
-    """That the driver is older than CUPTI takes; empty if it is not."""
+    """Say that the driver is too old for CUPTI; empty if it is not."""
     version = runtime.driverGetVersion()
     if version >= DRIVER:
         return ""

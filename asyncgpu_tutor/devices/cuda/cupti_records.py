@@ -20,7 +20,7 @@ COPIES: Mapping[int, SpanKind] = {1: "h2d", 2: "d2h"}
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What CUPTI tells of one kernel, copy or fill."""
+    """One kernel, copy or fill, as CUPTI reports it."""
 
     kind: SpanKind  # that of its span
     correlation: int  # CUPTI's number of the call that enqueued it
@@ -34,13 +34,13 @@ class Record:
 
     @property
     def timed(self) -> bool:
-        """Whether its times are known."""
+        """True if its times are known."""
         return self.start > 0 and self.end > 0
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What CUPTI tells of one call of the host into CUDA: its name there, its times in ns, its thread."""
+    """One call of the host into CUDA, as CUPTI reports it: its name, its times in ns, its thread."""
 
     name: str
     correlation: int

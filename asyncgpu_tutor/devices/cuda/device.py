@@ -92,7 +92,7 @@ class CupyFunction:
 
 
 class _Thread(threading.local):
-    """What is known of one thread: whether it has a device that was set."""
+    """One thread, and whether a device was set there."""
 
     bound = False
 
@@ -301,7 +301,7 @@ class CupyDevice:
         """A GPU has no say in how long its kernels wait."""
 
     def is_pinned(self, array: HostBuffer) -> bool:
-        """Whether the driver knows its memory."""
+        """Tell whether the driver knows its memory."""
         if type(array.base) is PinnedMemoryPointer or array.nbytes == 0:  # our own, nearly always
             return True
         with guarded("asking about host memory"):
@@ -350,7 +350,7 @@ class CupyDevice:
 
     # ------------------------------------------------------------------ kernels
     def signature(self, source: str, name: str) -> Signature:
-        """What a kernel takes: as our parser reads it, or else as the driver knows it."""
+        """Return a kernel's parameters, as our parser reads them, or else as the driver knows them."""
         try:
             return read_signature(source, name)
         except KernelCompileError as unread:
@@ -507,7 +507,7 @@ def _dim3(values: Sequence[int]) -> Dim3:
 
 
 def _facts(source: str, name: str, pointer: int) -> tuple[Signature, bool]:
-    """What a kernel takes, as far as it is known, and whether it has a barrier of the grid."""
+    """Return a kernel's signature, as far as it is known, and whether it has a barrier of the grid."""
     try:
         return read_signature(source, name), is_cooperative(source, name)
     except KernelCompileError:

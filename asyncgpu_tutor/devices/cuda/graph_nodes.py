@@ -1,4 +1,4 @@
-"""What is inside of a CUDA graph, for a recording that can see it."""
+"""The nodes of a CUDA graph, for a recording that can see them."""
 
 from __future__ import annotations
 

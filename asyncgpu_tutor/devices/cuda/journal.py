@@ -1,4 +1,4 @@
-"""What happened while a device was recorded, written down as fast as can be and read when all is over.
+"""Notes of a recording: written down as fast as can be, and read when the recording is over.
 
 To be recorded must not slow a program down, or the trace is one of the recording. So a call appends one tuple
 here, and no more: which span comes after which, and what each is called, is worked out by `Journal.read`, in
@@ -71,7 +71,7 @@ class Journal:
         start: float,
         behind: CupyEvent | CupyStream | None = None,
     ) -> None:
-        """What the host has done since `start`, in s of `perf_counter`, or waited for."""
+        """Note a call or a wait of the host since `start`, in s of `perf_counter`."""
         told = current_operation()
         ids, end = [next(self._numbers)], perf_counter()
         self._entries.append((ids, self._hosted, kind, name, told, start, end, behind))

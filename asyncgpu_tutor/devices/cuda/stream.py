@@ -40,7 +40,7 @@ class CupyEvent:
 
     @property
     def done(self) -> bool:
-        """Whether the device has passed it, or has failed."""
+        """True once the device passed it, or failed."""
         if self.ticket < self.stream.passed:
             return True
         # CuPy's own `done` stays False for ever after a fault; the status itself tells the two apart.
@@ -49,7 +49,7 @@ class CupyEvent:
 
     @property
     def succeeded(self) -> bool:
-        """Whether the device has passed it, and has not failed."""
+        """True if the device passed it and did not fail."""
         return self.ticket < self.stream.passed or bool(runtime.eventQuery(self.ptr) == 0)
 
     retired = done
@@ -88,7 +88,7 @@ class CupyStream:
 
     @property
     def done(self) -> bool:
-        """Whether it holds no unfinished work."""
+        """True if it holds no unfinished work."""
         # As for an event: CuPy's own `done` stays False for ever after a fault.
         return int(runtime.streamQuery(self.ptr)) != NOT_READY
 

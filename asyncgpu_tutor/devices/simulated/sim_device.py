@@ -219,7 +219,7 @@ class SimDevice(simgpu.Device):
 
     @translated
     def signature(self, source: str, name: str) -> Signature:
-        """What a kernel takes, from its head alone."""
+        """Return a kernel's parameters, from its head alone."""
         return read_signature(source, name)
 
     @translated

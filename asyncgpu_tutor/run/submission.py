@@ -8,7 +8,6 @@ ranges.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from itertools import islice
 from typing import Any, Generic, TypeVar, cast
@@ -25,14 +24,18 @@ from asyncgpu_tutor.traces.spans.tag import CURRENT, forbid_nested_wait
 T = TypeVar("T")
 Body = Callable[[ExecutionContext], T]
 
-# Submissions that nobody has seen complete yet: they keep what the device still uses alive.
+# Submissions that nobody has seen complete yet: they keep what the device still uses alive. One that is looked
+# at and is not over goes behind the others, so the first ones are those that nobody has looked at for longest.
 _in_flight: dict[int, Submission[Any]] = {}
-REAP_ABOVE = 64
-LOOKS = 2  # at earlier submissions by each new one, above that number; below it by one in so many
-# Of those that nobody will ask how they went so few are left alone. With 64 a batch took 2 to 5 us longer, as
-# its memory came back late, and was in no cache any more (H200, 2026-11-22).
-FORSAKEN = 8
-_forsaken: deque[int] = deque()  # their numbers, so that nothing is kept alive by this
+# Each new submission looks at so many earlier ones, if there are more than FEW. A look at all of them at once
+# was a pause of 250 us in the host's lane (H200, 2026-11-22).
+LOOKS = 2
+# With 64 instead, a batch took 2 to 5 us longer, because its memory came back late and was in no cache any more
+# (H200, 2026-11-22).
+FEW = 8
+# So many are in flight before one is let go of that somebody may still ask about: until then its arrays count
+# their shared handles as they did when it was submitted.
+MANY = 64
 
 
 class Submission(Run, Generic[T]):
@@ -121,19 +124,8 @@ def lasting(error: BaseException, label: str) -> Exception:
 
 
 def forsake(submission: Submission[T]) -> Any:
-    """The handles of its result; nobody will ask how it went. Lets go of earlier ones that are over."""
+    """Return the handles of its result; nobody will ask how it went, so it can be let go of early."""
     submission.forsaken = True
-    _forsaken.append(submission.op)
-    for _ in range(min(LOOKS, len(_forsaken) - FORSAKEN)):
-        try:
-            number = _forsaken.popleft()
-        except IndexError:  # other threads have taken them
-            break
-        earlier = _in_flight.get(number)
-        if earlier is not None:
-            _settle_if_retired(earlier)
-            if not earlier.settled:
-                _forsaken.append(number)
     return submission.release()
 
 
@@ -168,8 +160,10 @@ def enqueue(
     before = CURRENT.get()
     if before is not None and not before.over:
         forbid_nested_wait(what or f"an operation ({submission.label!r})")
-    if len(_in_flight) > REAP_ABOVE or submission.op % REAP_ABOVE == 0:
-        _reap()
+    if (
+        len(_in_flight) > FEW or submission.op % MANY == 0
+    ):  # now and then for what an interrupt left
+        _let_go()
     stream = submission.stream
     device = stream.device
     other = device.activate()
@@ -251,19 +245,16 @@ def _settle_if_retired(submission: Submission[Any]) -> None:
         submission.settle(asked=not submission.forsaken)  # a future may still ask its event
 
 
-def _reap() -> None:
-    """Let go of what completed unseen: results that nobody waited for, cancelled tasks.
-
-    While there are many, each new submission looks at the two that nobody has looked at for longest. A look
-    at all of them at once was a pause of 250 us in the host's lane (H200, 2026-11-22). While there are few,
-    one now and then does so, for what an interrupt or a closed loop has left.
-    """
+def _let_go() -> None:
+    """Settle what completed unseen: results that nobody waited for, cancelled tasks."""
+    many = len(_in_flight) > MANY
     try:
         oldest = list(islice(_in_flight.items(), LOOKS))
     except RuntimeError:  # another thread submits or settles something just now
         return
     for number, submission in oldest:
-        _settle_if_retired(submission)
+        if many or submission.forsaken or number % MANY == 0:
+            _settle_if_retired(submission)
         if _in_flight.pop(number, None) is not None:
             _in_flight[number] = submission  # behind the others
             if submission.settled:  # by another thread, which may have missed it

@@ -24,14 +24,14 @@ from asyncgpu_tutor.traces.spans.tag import CURRENT, forbid_nested_wait
 T = TypeVar("T")
 Body = Callable[[ExecutionContext], T]
 
-# Submissions that nobody has seen complete yet: they keep what the device still uses alive. One that is looked
-# at and is not over goes behind the others, so the first ones are those that nobody has looked at for longest.
+# Submissions that nobody has seen complete yet: they keep what the device still uses alive. One that is
+# looked at and is not over goes behind the others, so nobody has looked at the first ones for longest.
 _in_flight: dict[int, Submission[Any]] = {}
 # Each new submission looks at so many earlier ones, if there are more than FEW. A look at all of them at once
 # was a pause of 250 us in the host's lane (H200, 2026-11-22).
 LOOKS = 2
-# With 64 instead, a batch took 2 to 5 us longer, because its memory came back late and was in no cache any more
-# (H200, 2026-11-22).
+# With 64 instead, a batch took 2 to 5 us longer, because its memory came back late and was in no cache any
+# more (H200, 2026-11-22).
 FEW = 8
 # So many are in flight before one is let go of that somebody may still ask about: until then its arrays count
 # their shared handles as they did when it was submitted.
@@ -160,10 +160,10 @@ def enqueue(
     before = CURRENT.get()
     if before is not None and not before.over:
         forbid_nested_wait(what or f"an operation ({submission.label!r})")
-    if (
-        len(_in_flight) > FEW or submission.op % MANY == 0
-    ):  # now and then for what an interrupt left
-        _let_go()
+    # Now and then for what an interrupt or a closed loop left.
+    anyone = len(_in_flight) > MANY or submission.op % MANY == 0
+    if anyone or len(_in_flight) > FEW:
+        _let_go(anyone)
     stream = submission.stream
     device = stream.device
     other = device.activate()
@@ -245,15 +245,14 @@ def _settle_if_retired(submission: Submission[Any]) -> None:
         submission.settle(asked=not submission.forsaken)  # a future may still ask its event
 
 
-def _let_go() -> None:
-    """Settle what completed unseen: results that nobody waited for, cancelled tasks."""
-    many = len(_in_flight) > MANY
+def _let_go(anyone: bool) -> None:
+    """Settle what completed unseen: what nobody will ask about, or `anyone`, such as cancelled tasks."""
     try:
         oldest = list(islice(_in_flight.items(), LOOKS))
     except RuntimeError:  # another thread submits or settles something just now
         return
     for number, submission in oldest:
-        if many or submission.forsaken or number % MANY == 0:
+        if anyone or submission.forsaken:
             _settle_if_retired(submission)
         if _in_flight.pop(number, None) is not None:
             _in_flight[number] = submission  # behind the others

@@ -12,13 +12,12 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
+from asyncgpu_tutor.devices.opening import open_device, own_streams
 from asyncgpu_tutor.devices.protocol import Device, Stream
-from asyncgpu_tutor.devices.simulated import Machine, SimDevice, SimStream
 from asyncgpu_tutor.errors import DeviceMismatchError, DeviceUnavailableError, UsageError
 from asyncgpu_tutor.scheduling import SchedulingPolicy, StreamPoolRoundRobin
 
 VARIABLE = "ASYNCGPU_DEVICE"
-SPEC_VARIABLE = "ASYNCGPU_SPEC"
 _FORM = re.compile(r"auto|(sim|cuda)(:[0-9]+)?")
 FORMS = "'auto', 'sim', 'sim:1', 'cuda' or 'cuda:1'"
 
@@ -32,12 +31,10 @@ class _Choice:
     found: tuple[_Choice, SchedulingPolicy] | None = None
 
 
-_machine = Machine()
 _devices: dict[str, Device] = {}
 _policies: dict[str, SchedulingPolicy] = {}
 _process = _Choice()
 _NOTHING = _Choice()
-_streams: set[type] = {SimStream}  # classes of our own
 _openings: list[Callable[[Device], None]] = []
 _opening = threading.RLock()  # opening a GPU takes long enough for a second thread to ask for it
 _scoped: ContextVar[_Choice] = ContextVar("asyncgpu_choice", default=_NOTHING)
@@ -76,19 +73,10 @@ def resolve(name: str | Device) -> Device:
     if key not in _devices:
         with _opening:
             if key not in _devices:  # no other thread has opened it meanwhile
-                device = _devices[key] = _open(kind, ordinal)
-                _streams.add(type(device.default_stream))
+                device = _devices[key] = open_device(kind, ordinal)
                 for opened in _openings:
                     opened(device)
     return _devices[key]
-
-
-def _open(kind: str, ordinal: int) -> Device:
-    if kind == "sim":
-        return SimDevice(ordinal, os.environ.get(SPEC_VARIABLE) or "h200", _machine)
-    from asyncgpu_tutor.devices.cuda import open_device  # CuPy is slow to import
-
-    return open_device(ordinal)
 
 
 @contextmanager
@@ -217,7 +205,7 @@ def adopt_stream(stream: object, device: Device | None = None) -> Stream:
         If none of them knows it.
     """
     known: Any = stream
-    if type(stream) in _streams and (device is None or known.device is device):
+    if type(stream) in own_streams and (device is None or known.device is device):
         return known
     home = current_device() if device is None else device
     adopted = home.adopt_stream(stream)

@@ -1,0 +1,24 @@
+"""Opening devices by kind and number: the one place that knows both classes of them."""
+
+from __future__ import annotations
+
+import os
+
+from asyncgpu_tutor.devices.protocol import Device
+from asyncgpu_tutor.devices.simulated import Machine, SimDevice, SimStream
+
+SPEC_VARIABLE = "ASYNCGPU_SPEC"
+# Classes of the streams that are ours: such a stream is taken as it is, and any other is asked about.
+own_streams: set[type] = {SimStream}
+_machine = Machine()  # the host that all simulated devices of this process are plugged into
+
+
+def open_device(kind: str, ordinal: int) -> Device:
+    """Open a device, ``"sim"`` or ``"cuda"``; `DeviceUnavailableError` if it is not on this machine."""
+    if kind == "sim":
+        return SimDevice(ordinal, os.environ.get(SPEC_VARIABLE) or "h200", _machine)
+    from asyncgpu_tutor.devices import cuda  # CuPy is slow to import
+
+    device = cuda.open_device(ordinal)
+    own_streams.add(type(device.default_stream))
+    return device

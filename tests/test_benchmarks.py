@@ -92,3 +92,13 @@ def test_the_hosts_calls(
         asyncio.run(module.main("sim", [2]))
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[-1] for line in lines[3:]] == ["calls/s"] * 3
+
+
+def test_one_call_stays_on_its_way() -> None:
+    """A reader can step through a launch and an await: so many calls in so many files, and no more."""
+    for calls in asyncio.run(loaded("one_call").measure()).values():
+        tutor = {file for file, _ in calls if file.startswith("asyncgpu_tutor/")}
+        assert sum(count for (file, _), count in calls.items() if file in tutor) <= 140
+        assert len(tutor) <= 20
+        assert sum(calls.values()) <= 800
+        assert len({file for file, _ in calls}) <= 58

@@ -1,4 +1,4 @@
-"""What each kernel of a run did, as no GPU shows it; and what a program would do with other parameters.
+"""A look into each kernel of a run, as no GPU allows it; and runs of a program with other parameters.
 
 The counts are the interpreter's, the times the model's, so it looks at simulated devices only.
 

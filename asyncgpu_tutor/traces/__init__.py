@@ -1,4 +1,4 @@
-"""What you see: spans, the files that they come and go in, what is read out of them, and their pictures.
+"""Everything that you see: spans, the files that hold them, the numbers read out of them, and their pictures.
 
 In this order; nothing here imports what stands above it:
 

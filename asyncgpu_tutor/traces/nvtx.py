@@ -72,7 +72,7 @@ def disable() -> None:
 
 
 def enabled() -> bool:
-    """Whether ranges are being marked."""
+    """Tell whether ranges are being marked."""
     return _domain is not None
 
 

@@ -100,7 +100,7 @@ class Trace:
         return found
 
     def of(self, device: str) -> Trace:
-        """What one device did, and the host with it: a program may use several.
+        """The part of one device, and of the host: a program may use several.
 
         Raises
         ------
@@ -177,14 +177,14 @@ class Trace:
         return overlap_between(self, a, b)
 
     def runs_before(self, a: Spans, b: Spans) -> bool:
-        """Whether every span of `a` had ended when the first of `b` started.
+        """Tell whether every span of `a` ended before the first of `b` started.
 
         This is what the clock saw. It may have been luck: see `happens_before`.
         """
         return runs_before(self, a, b)
 
     def happens_before(self, a: Span, b: Span, *, host: bool = False) -> bool:
-        """Whether `a` was bound to end before `b` started, on any run of the program.
+        """Tell whether `a` was bound to end before `b` started, on any run of the program.
 
         Events, the order on a stream, and the calls of the host bind; with `host`, also the order in which
         the host did things, which is right for a program without concurrent tasks. Where `b` is a wait, `a`
@@ -346,7 +346,7 @@ class Trace:
 
     @staticmethod
     def recorded_file(name: str) -> Path:
-        """Where a file is that comes with this package beside the recordings.
+        """Find a file that comes with this package beside the recordings.
 
         Parameters
         ----------

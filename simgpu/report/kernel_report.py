@@ -81,7 +81,7 @@ class KernelReport:
 
     @property
     def occupancy_limits(self) -> tuple[str, ...]:
-        """What keeps another block off an SM.
+        """The limits that keep another block off an SM.
 
         Of "threads", "blocks", "shared memory" and "registers" the scarcest.
         """
@@ -178,7 +178,7 @@ class KernelReport:
 
     @property
     def roof(self) -> float:
-        """What the device allows at `intensity`, in 1e9 floating-point operations a second.
+        """The device's limit at `intensity`, in 1e9 floating-point operations a second.
 
         The roofline: Williams, Waterman, Patterson, CACM 52(4), 2009; with a roof for each memory.
         """
@@ -196,7 +196,7 @@ def peak_gflops(spec: DeviceSpec) -> float:
 
 
 def load_store_gb_s(spec: DeviceSpec) -> float:
-    """What the load-store units of all SMs pass, in 1e9 bytes a second."""
+    """Throughput of the load-store units of all SMs, in 1e9 bytes a second."""
     return spec.sms * spec.sectors_per_clock * SECTOR * spec.clock_mhz / 1e3
 
 

@@ -1,4 +1,4 @@
-"""What a trace tells about its program: why the device was idle, what is wrong, and how two runs differ.
+"""Conclusions from a trace: why the device was idle, what is wrong, and how two runs differ.
 
 - `idle`, `host_late`, `depth`, `sums` compute, from what `facts` and `evidence` work out once; `overview`
   puts their results together.

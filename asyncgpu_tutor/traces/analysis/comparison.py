@@ -84,7 +84,7 @@ class Comparison:
 
     @property
     def same_work(self) -> bool:
-        """Whether all traces have the same operations, each with the same work."""
+        """True if all traces have the same operations, each with the same work."""
         return not any(self.missing)
 
     def __getitem__(self, name: str) -> Difference:

@@ -1,4 +1,4 @@
-"""What several detectives ask of one trace, each worked out once."""
+"""Facts that several detectives ask of one trace, each worked out once."""
 
 from __future__ import annotations
 

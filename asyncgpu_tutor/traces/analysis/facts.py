@@ -1,4 +1,4 @@
-"""What every part of an analysis asks of one trace, each worked out once: a trace may have 400,000 spans."""
+"""Facts that every part of an analysis asks of one trace, worked out once: it may have 400,000 spans."""
 
 from __future__ import annotations
 

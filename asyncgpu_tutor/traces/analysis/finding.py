@@ -1,4 +1,4 @@
-"""What the detective finds."""
+"""Findings of the detective."""
 
 from __future__ import annotations
 

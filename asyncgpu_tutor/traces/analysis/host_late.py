@@ -1,4 +1,4 @@
-"""What the host did while the device waited for it. Times in us."""
+"""The host's doings while the device waited for it. Times in us."""
 
 from __future__ import annotations
 

@@ -154,7 +154,7 @@ class _Engines:
         }
 
     def rivals(self, span: Span, since: float) -> list[Span]:
-        """What other streams had on the span's engine, at any time from `since` to its start."""
+        """Spans that other streams had on the span's engine, at any time from `since` to its start."""
         key = span.device, ENGINE_OF[span.kind]
         spans = self._spans[key]
         first = bisect_right(self._latest[key], since)

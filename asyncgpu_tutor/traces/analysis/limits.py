@@ -61,7 +61,7 @@ def gaps_of(idle: Iterable[Idle]) -> list[Gap]:
 
 
 def limits(seen: Evidence, defects: Iterable[Finding]) -> Iterable[Finding]:
-    """What limits the program, where no defect that was found explains it."""
+    """Name the limits of the program that no defect explains."""
     explained = math.fsum(f.cost for f in defects if f.name in _EXPLAIN)
     gaps = gaps_of(seen.idle)
     bound = list(_host_bound(seen, gaps, explained))

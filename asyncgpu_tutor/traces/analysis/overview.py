@@ -52,7 +52,7 @@ def by_cause(idle: Iterable[Idle]) -> dict[Cause, float]:
 
 @dataclass(frozen=True, repr=False)
 class Analysis:
-    """What a trace tells about its program; see `analyse`.
+    """Conclusions about a program from its trace; see `analyse`.
 
     Attributes
     ----------

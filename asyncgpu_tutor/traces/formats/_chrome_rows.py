@@ -113,7 +113,7 @@ def _work(event: Event, start: int, end: int) -> Work | None:
 
 
 def _ranges(whole: list[tuple[Event, int, int]], thread: Any) -> Iterator[Range]:
-    """What the program has named, and the outermost operators: what is inside of these would be too much."""
+    """Ranges that the program named, and the outermost operators; those inside would be too many."""
     last: dict[int, int] = {}
     number = 0
     for event, start, end in sorted(whole, key=lambda item: (item[1], -item[2])):

@@ -52,7 +52,7 @@ class Work:
 
     @property
     def key(self) -> Key:
-        """What it shares with the call that asked for it."""
+        """The key that it shares with the call that asked for it."""
         return self.process, self.correlation
 
 
@@ -73,7 +73,7 @@ class Call:
 
     @property
     def key(self) -> Key:
-        """What it shares with the work that it asked for."""
+        """The key that it shares with the work that it asked for."""
         return self.process, self.correlation
 
 
@@ -92,7 +92,7 @@ class Range:
 
 @dataclass(frozen=True)
 class Export:
-    """What was found, each list by start."""
+    """Rows that were found, each list by start."""
 
     work: list[Work]
     calls: list[Call]
@@ -105,7 +105,7 @@ class Export:
     windows: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
 
     def within(self, name: str) -> Export:
-        """What was asked for while a range of that name was open, and what else ran meanwhile.
+        """Keep the work asked for while a range of that name was open, and all that ran meanwhile.
 
         A range that is opened again and again, as in a loop, has many windows. Each of them goes from the
         first start to the last end of the work that was asked for in it. Work of others in a window is kept,

@@ -44,12 +44,12 @@ def write(spans: Iterable[Span], clock: str, device: str, about: Mapping[str, ob
 
 
 def packed(text: str) -> str:
-    """What `write` wrote as one word, for the file of a viewer to carry along."""
+    """Pack the text of `write` into one word, for the file of a viewer to carry along."""
     return f"asyncgpu_tutor.trace:{base64.b64encode(zlib.compress(text.encode())).decode()};"
 
 
 def carried(file: str) -> str | None:
-    """What `packed` got, out of a file that carries it; None if there is none in it."""
+    """Unpack the text out of a file that carries it; None if there is none in it."""
     found = _CARRIED.search(file)
     if found is None:
         return None

@@ -93,7 +93,7 @@ def _tracks(spans: Sequence[Span]) -> list[_Track]:
 
 
 def _names(lane: Lane, row: list[int]) -> Iterator[str]:
-    """What the rows of a lane are called: the host's ranges have the upper ones to themselves."""
+    """Names of the rows of a lane: the host's ranges have the upper ones to themselves."""
     of_ranges = {i for span, i in zip(lane.spans, row, strict=True) if span.kind == "range"}
     others = max(row) + 1 - len(of_ranges)
     for name, number in (("ranges", len(of_ranges)), (lane.name, others)):

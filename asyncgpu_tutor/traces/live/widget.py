@@ -16,7 +16,7 @@ from typing import Any
 
 
 def show(view: Callable[[], Mapping[str, Any]], *, html: str, text: str) -> dict[str, Any]:
-    """What a cell displays, by MIME type: the live view where there can be one, and a still for elsewhere.
+    """Return a cell's output by MIME type: the live view where there can be one, and a still for elsewhere.
 
     `view` gives the data of the live view, and is called only where they are needed; `html` is the still
     picture, `text` is for a terminal. ``ASYNCGPU_LIVE=0`` leaves the live view out.
@@ -34,7 +34,7 @@ def show(view: Callable[[], Mapping[str, Any]], *, html: str, text: str) -> dict
 
 
 def _in_notebook() -> bool:
-    """Whether this is a kernel with somebody at its other end, and not a terminal or a script."""
+    """Tell whether this is a kernel with somebody at its other end, and not a terminal or a script."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython else None
     return getattr(shell, "kernel", None) is not None

@@ -44,7 +44,7 @@ def line_of_facts(facts: Sequence[str], room: float, size: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class BarName:
-    """What is written in a bar."""
+    """The writing in a bar."""
 
     bar: Bar
     text: str

@@ -22,7 +22,7 @@ def duration(time: float) -> str:
 
 
 def alt_text(trace: Trace, metrics: Metrics | None = None) -> str:
-    """What the timeline of `trace` shows: to be used as the picture's alternative text.
+    """Describe the timeline of `trace`, as the picture's alternative text.
 
     The first sentence says what ran at the same time, the second one what waited for what on another stream,
     and when the device stood still for longest.
@@ -48,7 +48,7 @@ def alt_text(trace: Trace, metrics: Metrics | None = None) -> str:
 
 
 def _together(work: Sequence[Span], metrics: Metrics) -> str:
-    """What ran at the same time."""
+    """Name the work that ran at the same time."""
     streams = len(metrics.stream_busy)
     if streams > 1 and metrics.overlap:
         names = _longest_pair(work) if len(work) <= _MOST else "streams"
@@ -79,7 +79,7 @@ def _longest_pair(work: Sequence[Span]) -> str:
 
 
 def _pauses(trace: Trace, work: Sequence[Span]) -> Iterator[str]:
-    """What waited for another stream, and the longest pause of the device."""
+    """Name the work that waited for another stream, and the longest pause of the device."""
     by_id = {span.id: span for span in work}
     edges = [
         (by_id[i], late)

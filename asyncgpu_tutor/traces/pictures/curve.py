@@ -19,7 +19,7 @@ _RADIUS = 4  # pixels, of a point
 
 @dataclass(frozen=True)
 class Curve:
-    """What is to be drawn."""
+    """The curve to be drawn."""
 
     # `title`, `across` and `up`: above it, and along its axes.
     title: str

@@ -1,4 +1,4 @@
-"""What is said of a span when one points at it."""
+"""The words that appear when somebody points at a span."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where everything goes: bars, labels and arrows. Times in us, heights in units of one lane."""
+"""The places of bars, labels and arrows. Times in us, heights in units of one lane."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Bar:
 
     @property
     def text(self) -> str:
-        """What is written in it. An engine's bars say whose they are: the names stand above."""
+        """The writing in it. An engine's bars say whose they are: the names stand above."""
         if self.number > 1:
             return f"{self.number:,} \u00d7"
         if self.lane.group == "engines" and self.span.stream is not None:

@@ -43,7 +43,7 @@ class Panel:
 
     @cached_property
     def arrows(self) -> list[Arrow]:
-        """Where a stream waits for another; if something stands out, those that join what does."""
+        """Arrows from a stream to one that waits for it; if something stands out, those that join it."""
         found = self.layout.arrows
         if self.highlight is not None:
             out = self.highlight
@@ -52,17 +52,17 @@ class Panel:
 
     @property
     def said(self) -> str:
-        """What is in the place of bars where there are none; else empty."""
+        """The words shown if there are no bars; else empty."""
         if self.layout.bars:
             return ""
         return "Nothing on these lanes." if self.trace.spans else NOTHING
 
     def faded(self, bar: Bar) -> bool:
-        """Whether others stand out, and nothing in this one does."""
+        """Tell whether others stand out, and nothing in this one does."""
         return self.highlight is not None and self.highlight.isdisjoint(bar.ids)
 
     def out(self, bar: Bar) -> bool:
-        """Whether this one stands out."""
+        """Tell whether this one stands out."""
         return self.highlight is not None and not self.faded(bar)
 
     def facts(self) -> list[str]:
@@ -90,7 +90,7 @@ Mark = SpanKind | Literal["room", "event"]
 
 
 def legend_items(panels: Sequence[Panel]) -> Iterator[tuple[Mark, str]]:
-    """What is in the legend of some panels, and in words: no more than is in the picture."""
+    """Items of the legend of some panels, in words: no more than is in the picture."""
     kinds = {bar.span.kind for panel in panels for bar in panel.layout.bars}
     for kind, words in KIND_WORDS.items():
         if kind in kinds:

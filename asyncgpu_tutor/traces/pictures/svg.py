@@ -293,7 +293,7 @@ def ticks(begin: float, end: float, most: float) -> list[float]:
 
 # ------------------------------------------------------------------ the legend
 def _items(panels: Sequence[Panel], paints: _Paints) -> Iterator[tuple[str, str, str, str]]:
-    """What is in the legend: the class of a line, or else paint and outline of a box; and words."""
+    """Items of the legend: the class of a line, or else paint and outline of a box; and words."""
     for mark, words in legend_items(panels):
         match mark:
             case "room":

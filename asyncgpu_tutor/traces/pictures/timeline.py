@@ -45,7 +45,7 @@ class Timeline:
 
     @property
     def words(self) -> str:
-        """What it shows, for those who cannot see it: its lesson first, if it was given one."""
+        """A description for those who cannot see it: its lesson first, if it was given one."""
         told = [(p.title, alt_text(p.trace, p.metrics)) for p in self.panels]
         counts = [words if len(told) == 1 else f"{title}: {words}" for title, words in told]
         return " ".join([self.lesson, *counts] if self.lesson else counts)
@@ -92,7 +92,7 @@ class Timeline:
         return show(self.view, html=self._repr_html_(), text=repr(self))
 
     def view(self) -> dict[str, Any]:
-        """What the live picture is drawn from."""
+        """The data from which the live picture is drawn."""
         return {"view": "timeline", **svg.data(self._finer(), self.words)}
 
     def _finer(self) -> Sequence[Panel]:

@@ -23,11 +23,11 @@ TOLD = (*_ENQUEUE, *WAITS, *_OTHERS)
 
 
 def other_call(name: str) -> str:
-    """What a call does that neither enqueues nor waits, in two words; empty if that is not worth telling."""
+    """Say in two words what a call does that neither enqueues nor waits; empty if not worth telling."""
     return next((words for begin, words in _OTHERS.items() if name.startswith(begin)), "")
 
 
 def wait_name(name: str) -> str:
-    """What one of `WAITS` waits for."""
+    """Name the thing that one of `WAITS` waits for."""
     what = "stream" if "Stream" in name else "event" if "Event" in name else "device"
     return f"synchronize {what}"

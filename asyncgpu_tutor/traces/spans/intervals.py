@@ -34,7 +34,7 @@ def length(disjoint: Iterable[Interval]) -> float:
 
 
 def gaps(disjoint: Sequence[Interval]) -> tuple[Interval, ...]:
-    """What lies between intervals that `union` returned."""
+    """Return the gaps between intervals that `union` returned."""
     return tuple((a[1], b[0]) for a, b in pairwise(disjoint))
 
 

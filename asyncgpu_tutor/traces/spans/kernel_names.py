@@ -25,7 +25,7 @@ _ONE_TYPE = re.compile(r"(?!(?:true|false)$)(?:\w+::)*([A-Za-z_]\w*(?: \w+)*)")
 
 
 def kernel_name(full: str) -> tuple[str, dict[str, object]]:
-    """What to call a kernel, and what its span's `detail` says: the ``full_name``, where that is another."""
+    """Return the name of a kernel, and its span's `detail`: the ``full_name``, where that is another."""
     name = short_name(full)
     return name, {} if name == full else {"full_name": full[:_FULL]}
 

@@ -35,7 +35,7 @@ class Lane:
 
 
 def stream_numbers(spans: Iterable[Span]) -> dict[StreamKey, int]:
-    """What to call the streams of each device: 1, 2, ... in the order of their first use.
+    """Number the streams of each device: 1, 2, ... in the order of their first use.
 
     A device counts all streams that were ever made, so a program that makes new ones for each run would have
     other lanes each time. CUDA's null stream stays 0, because it is unlike all others, and so do pages of
@@ -53,7 +53,7 @@ def stream_numbers(spans: Iterable[Span]) -> dict[StreamKey, int]:
 
 
 def lane_name(number: int) -> str:
-    """What the lane is called that has a number by `stream_numbers`."""
+    """Return the name of the lane that has a number by `stream_numbers`."""
     return "unified memory" if number == UNIFIED_MEMORY else f"stream {number}"
 
 

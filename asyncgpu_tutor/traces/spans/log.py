@@ -1,4 +1,4 @@
-"""What a device writes down while it is recorded: spans, and the order that forces them."""
+"""The log that a device writes while it is recorded: spans, and the order between them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is too short to be seen, put together, so that a picture has no more parts than it can show."""
+"""Merging spans that are too short to be seen, so that a picture has no more parts than it can show."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Stretch:
 
     @property
     def kind(self) -> SpanKind:
-        """That which takes most of the time; of equals, the one that came first."""
+        """The kind that takes most of the time; of equals, the one that came first."""
         return max(self.busy, key=lambda kind: self.busy[kind])
 
     def add(self, span: Span) -> None:

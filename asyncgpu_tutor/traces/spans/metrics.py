@@ -1,4 +1,4 @@
-"""What a trace says in numbers. All times in us."""
+"""A trace in numbers. All times in us."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Metrics:
 
     @cached_property
     def critical_path(self) -> tuple[Step, ...]:
-        """What the last end had to wait for; see `asyncgpu_tutor.traces.spans.path.critical_path`.
+        """The chain that the last end had to wait for; see `asyncgpu_tutor.traces.spans.path.critical_path`.
 
         It takes longer than all other numbers together, and is worked out when it is asked for.
         """

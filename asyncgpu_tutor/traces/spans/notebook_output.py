@@ -1,4 +1,4 @@
-"""What a notebook shows of numbers: text that does not wrap, and tables that a narrow page can scroll."""
+"""Numbers in a notebook: text that does not wrap, and tables that a narrow page can scroll."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ class Span:
 
     @property
     def on_device(self) -> bool:
-        """Whether the device, not the host, was busy."""
+        """True if the device was busy, and not the host."""
         return self.kind in DEVICE_KINDS
 
     @property
@@ -91,7 +91,7 @@ class Span:
 
     @property
     def title(self) -> str:
-        """What is written on its bar.
+        """The writing on its bar.
 
         The name that the program gave to the operation, or to the innermost part of it that has one; a host's
         call in one word. The whole of it is in `name`.

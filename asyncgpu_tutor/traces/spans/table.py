@@ -140,7 +140,7 @@ def strips(
 
 
 def key(traces: Iterable[Iterable[Span]]) -> str:
-    """What the letters in `strips` mean."""
+    """The meaning of the letters in `strips`."""
     spans = [span for trace in traces for span in trace]
     kinds = {span.kind for span in spans}
     letters = [f"{KIND_LETTERS[k]} = {words}" for k, words in KIND_WORDS.items() if k in kinds]

@@ -27,7 +27,7 @@ class Name(str):
 
     @property
     def on_bar(self) -> str:
-        """What stands on the bars: the innermost name."""
+        """The name on the bars: the innermost one."""
         return self.part or str(self)
 
 

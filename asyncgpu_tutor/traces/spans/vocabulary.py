@@ -56,7 +56,7 @@ KIND_LETTERS: Mapping[SpanKind, str] = {
 
 
 def clock_words(clock: str) -> str:
-    """Where the times come from, so that nobody takes a model for a measurement."""
+    """Say where the times come from, so that nobody takes a model for a measurement."""
     if clock == "simulated":
         return "simulated clock: modelled, not measured"
     return f"clock: {clock}, measured"

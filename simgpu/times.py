@@ -46,7 +46,7 @@ class KernelTime:
     @property
     def bound(self) -> str:
         """The name of the bound that holds, which is the longest time."""
-        return max(self.bounds, key=lambda name: self.bounds[name])
+        return max(self.bounds, key=self.bounds.__getitem__)
 
     @property
     def work(self) -> Work:
@@ -94,15 +94,15 @@ def kernel_time(spec: DeviceSpec, counts: Counts, threads: int, shared_bytes: in
     bounds["memory"] = _traffic(spec, counts)
     # What throughput limits overlaps; the chain of the longest warp does so only in part.
     serial = bounds["latency"] + bounds["blocks"]
-    throughput = max(value for name, value in bounds.items() if name not in ("latency", "blocks"))
+    throughput = max([value for name, value in bounds.items() if name not in ("latency", "blocks")])
     p = spec.overlap
     us = spec.launch_us + (serial**p + throughput**p) ** (1 / p)
-    busy = max(bounds[name] for name in PER_SM) / us
+    busy = max([bounds[name] for name in PER_SM]) / us
     places = min(1.0, counts.blocks / slots)
     demand = max(places, busy * min(spec.sms, counts.blocks) / spec.sms, bounds["memory"] / us)
     # When the last block gets a place, those before it are at all stages: on average half of a block is left.
     drain = us / (1 + later) / 2 if waves > 1 else 0.0
-    busiest = max(bounds[name] for name in PER_SM if name != "blocks")
+    busiest = max([bounds[name] for name in PER_SM if name != "blocks"])
     turn = max(1.0, busiest / bounds["issue"]) if bounds["issue"] else 1.0
     return KernelTime(bounds, us, places, min(1.0, demand), drain, turn)
 

@@ -100,5 +100,5 @@ def test_one_call_stays_on_its_way() -> None:
         tutor = {file for file, _ in calls if file.startswith("asyncgpu_tutor/")}
         assert sum(count for (file, _), count in calls.items() if file in tutor) <= 140
         assert len(tutor) <= 20
-        assert sum(calls.values()) <= 800
+        assert sum(calls.values()) <= 680
         assert len({file for file, _ in calls}) <= 58

@@ -18,7 +18,7 @@ class Scalar:
     kind: str  # "bool", "int", "uint" or "float"
     rank: int  # place in the usual arithmetic conversions; the higher one wins
 
-    @property
+    @cached_property
     def size(self) -> int:
         """Bytes."""
         return self.dtype.itemsize

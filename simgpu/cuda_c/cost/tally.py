@@ -10,6 +10,7 @@ charges gather on the mask first (`Mask.pending`), and its warps are credited wi
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -332,14 +333,9 @@ class Tally:
 
     def counts(self, layout_facts: dict[str, int], needed: tuple[int, int]) -> Counts:
         """All of it, added up."""
-        lines: dict[int, dict[str, int]] = {}
+        lines: dict[int, Counter[str]] = {}
         total: dict[str, int] = dict.fromkeys(Counts.__dataclass_fields__, 0)
         total.pop("lines")
-
-        def add(line: int, name: str, amount: int) -> None:
-            if amount:
-                row = lines.setdefault(line, {})
-                row[name] = row.get(name, 0) + amount
 
         for charge, warps, lanes, divergent in zip(
             self.charges, self.warps, self.lanes, self.divergent, strict=True
@@ -354,22 +350,25 @@ class Tally:
             total["branches"] += warps * charge.branch
             total["loop_iterations"] += warps * charge.loop
             total["divergent_branches"] += divergent
-            add(charge.line, "warp_instructions", issued)
-            add(charge.line, "flops", lanes * charge.flops)
-            add(charge.line, "divergent_branches", divergent)
+            row = lines.setdefault(charge.line, Counter())
+            row["warp_instructions"] += issued
+            row["flops"] += lanes * charge.flops
+            row["divergent_branches"] += divergent
         for site, tally in zip(self.sites, self.by_site, strict=True):
             way = "store" if site.write else "load"
+            sectors, conflicts = tally.all_sectors, tally.all_conflicts
             total[f"global_{way}_requests"] += tally.global_requests
-            total[f"{way}_sectors"] += tally.all_sectors
+            total[f"{way}_sectors"] += sectors
             total[f"{way}_lines"] += tally.all_lines
             total["fresh_sectors"] += tally.all_fresh_sectors
             total[f"{way}_bytes"] += tally.global_lane_bytes
             total["shared_requests"] += tally.shared_requests
-            total["bank_conflicts"] += tally.all_conflicts
-            add(site.at.line, "global_requests", tally.global_requests)
-            add(site.at.line, "global_sectors", tally.all_sectors)
-            add(site.at.line, "shared_requests", tally.shared_requests)
-            add(site.at.line, "bank_conflicts", tally.all_conflicts)
+            total["bank_conflicts"] += conflicts
+            row = lines.setdefault(site.at.line, Counter())
+            row["global_requests"] += tally.global_requests
+            row["global_sectors"] += sectors
+            row["shared_requests"] += tally.shared_requests
+            row["bank_conflicts"] += conflicts
         total.update(layout_facts)
         chain, rounds, dependent, doubles, latency, busy = self.longest
         total["longest_chain"], total["chain_load_rounds"] = chain, rounds
@@ -389,7 +388,9 @@ class Tally:
         total["atomics"], total["atomic_requests"] = self.atomics, self.atomic_requests
         total["barriers"] = self.barriers
         total["load_bytes_needed"], total["store_bytes_needed"] = needed
-        by_line = {line: LineCounts(**row) for line, row in sorted(lines.items())}
+        by_line = {
+            line: LineCounts(**row) for line, row in sorted(lines.items()) if any(row.values())
+        }
         return Counts(**total, lines=by_line)
 
 

@@ -30,12 +30,12 @@ def pointee(variable: Variable) -> CType:
 def check_shape(name: str, grid: Dim, block: Dim) -> None:
     """Refuse a grid or block that no GPU takes."""
     for what, dim, most in (("grid", grid, _MAX_GRID), ("block", block, _MAX_BLOCK)):
-        if len(dim) != 3 or any(n < 1 for n in dim):
+        if len(dim) != 3 or min(dim) < 1:
             raise LaunchConfigError(
                 f"kernel '{name}': a {what} of {dim} is not possible: it needs three numbers of at "
                 "least 1"
             )
-        if any(n > m for n, m in zip(dim, most, strict=True)):
+        if dim[0] > most[0] or dim[1] > most[1] or dim[2] > most[2]:
             raise LaunchConfigError(
                 f"kernel '{name}': a {what} of {dim} is too large: at most {most}"
             )

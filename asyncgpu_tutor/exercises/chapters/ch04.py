@@ -11,7 +11,7 @@ import numpy as np
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks import schedule
 from asyncgpu_tutor.exercises.checks.building import built, run_of
-from asyncgpu_tutor.exercises.checks.operations import noise
+from asyncgpu_tutor.exercises.checks.operations import cuda, noise
 from asyncgpu_tutor.exercises.checks.results import brief, each_equal, equal, listed
 from asyncgpu_tutor.exercises.checks.trials import cases, must
 from asyncgpu_tutor.exercises.exercise import Exercise, case, compared
@@ -20,38 +20,10 @@ from asyncgpu_tutor.exercises.sandbox import Observed, observe, on_fresh_device
 
 BLOCK = 256
 # Each kernel gets a name of its own, so that it can be found in a trace.
-PAIRWISE = r"""
-extern "C" __global__ void NAME(unsigned int n, const float* x, const float* y, float* z)
-{
-    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) z[i] = EXPRESSION;
-}
-"""
-ROW_SUMS = r"""
-extern "C" __global__ void NAME(unsigned int n, const float* x, float* sums)
-{
-    unsigned int row = blockIdx.x * blockDim.x + threadIdx.x;
-    if (row < n) {
-        float sum = 0.0f;
-        for (unsigned int i = 0; i < n; i++) sum += x[row * n + i];
-        sums[row] = FACTOR * sum;
-    }
-}
-"""
-SCALE = r"""
-extern "C" __global__ void scale(unsigned int n, float factor, float* x)
-{
-    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) x[i] = factor * x[i];
-}
-"""
-SAXPY = r"""
-extern "C" __global__ void saxpy(unsigned int n, float a, const float* x, float* y)
-{
-    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) y[i] = a * x[i] + y[i];
-}
-"""
+PAIRWISE = cuda("04_pairwise")
+ROW_SUMS = cuda("04_row_sums")
+SCALE = cuda("04_scale")
+SAXPY = cuda("04_saxpy")
 
 
 def _random(seed: int, *shape: int) -> Any:

@@ -11,6 +11,7 @@ import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks import schedule
+from asyncgpu_tutor.exercises.checks.operations import cuda
 from asyncgpu_tutor.exercises.checks.results import a_number
 from asyncgpu_tutor.exercises.checks.trials import cases, must
 from asyncgpu_tutor.exercises.exercise import Exercise, case, compared
@@ -18,16 +19,7 @@ from asyncgpu_tutor.exercises.internals import count, find_spec, lane_of
 from asyncgpu_tutor.exercises.sandbox import call, observe, private_device
 
 # Each step needs the one before it, so a job takes as long as one likes and still fills one block only.
-WALK = r"""
-extern "C" __global__ void NAME(unsigned int steps, const unsigned int* next, unsigned int* place)
-{
-    unsigned int here = place[threadIdx.x];
-    for (unsigned int s = 0; s < steps; s++) {
-        here = next[here];
-    }
-    place[threadIdx.x] = here;
-}
-"""
+WALK = cuda("05_walk")
 STEP_US = 1.0
 
 

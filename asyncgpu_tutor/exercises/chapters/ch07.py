@@ -12,7 +12,7 @@ import numpy as np
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks import results, schedule
 from asyncgpu_tutor.exercises.checks.building import built
-from asyncgpu_tutor.exercises.checks.operations import filled, noise, own_sizes
+from asyncgpu_tutor.exercises.checks.operations import cuda, filled, noise, own_sizes
 from asyncgpu_tutor.exercises.checks.results import Array, as_kernel, brief, equal, launched
 from asyncgpu_tutor.exercises.checks.trials import cases, must, tuple_of
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared
@@ -259,13 +259,7 @@ def check_race(mine: Any, model: Any) -> float:
 
 
 # ------------------------------------------------------------------ two devices
-ADD = r"""
-extern "C" __global__ void add(unsigned int n, const float* w, float* y)
-{
-    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) y[i] += w[i];
-}
-"""
+ADD = cuda("07_add")
 
 
 def _sum(n: int, w: Array, y: Array) -> Array:

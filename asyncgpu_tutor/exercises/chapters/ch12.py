@@ -14,37 +14,14 @@ import numpy as np
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks import device_code, trials
 from asyncgpu_tutor.exercises.checks.device_code import Fence
+from asyncgpu_tutor.exercises.checks.operations import cuda
 from asyncgpu_tutor.exercises.checks.results import Array, left_in
 from asyncgpu_tutor.exercises.checks.trials import cases, counted, must
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case
 from asyncgpu_tutor.exercises.internals import count
 from asyncgpu_tutor.exercises.sandbox import call
 
-GIVEN = r"""
-enum Poll { PENDING, READY };
-struct Timer {
-    int left;
-    __device__ Poll poll() { if (left == 0) return READY; left--; return PENDING; }
-};
-// A timer that notes how often it was polled, and how often after it had said READY.
-struct Probe {
-    int left, polls, late;
-    __device__ Poll poll() {
-        polls++;
-        if (left < 0) late++;
-        left--;
-        return left < 0 ? READY : PENDING;
-    }
-};
-__device__ Poll take(unsigned int* mail, unsigned int& message) {
-    if (atomicCAS(&mail[0], 1u, 2u) != 1) return PENDING;
-    __threadfence();
-    message = mail[1];
-    __threadfence();
-    atomicExch(&mail[0], 0u);
-    return READY;
-}
-"""
+GIVEN = cuda("12_given")
 MOST = 200  # polls
 
 
@@ -70,12 +47,7 @@ def of_numbers(
     return cases(tried, rows, words)
 
 
-POT = r"""
-extern "C" __global__ void trial(const int* p, int* out) {
-    Pot pot = {{p[0]}, p[1], p[2], 0, {0}};
-    while (out[0] < 200 && pot.poll() == PENDING) { out[0] = out[0] + 1; }
-}
-"""
+POT = cuda("12_pot")
 
 
 def _pot(row: tuple[int, ...], pending: int, *_: int) -> None:
@@ -86,18 +58,7 @@ def _pot(row: tuple[int, ...], pending: int, *_: int) -> None:
     counted("the pot is pending for", pending, "poll", right)
 
 
-RUN_ALL = r"""
-extern "C" __global__ void trial(const int* left, int* out) {
-    const int n = COUNT;
-    Probe probes[n];
-    for (int k = 0; k < n; k++) probes[k] = {left[k], 0, 0};
-    out[0] = run_all(probes, n);
-    for (int k = 0; k < n; k++) {
-        out[1] = out[1] + probes[k].late;
-        if (probes[k].left >= 0) out[2] = out[2] + 1;
-    }
-}
-"""
+RUN_ALL = cuda("12_run_all")
 LATE = "a future was polled after it had said READY"
 
 
@@ -110,23 +71,8 @@ def _executor(row: tuple[int, ...], rounds: int, late: int, pending: int) -> Non
 
 
 # ------------------------------------------------------------------ join and select
-JOIN = r"""
-extern "C" __global__ void trial(const int* left, int* out) {
-    Join<Probe, Probe> both = {{left[0], 0, 0}, {left[1], 0, 0}, false, false};
-    out[0] = 1;
-    while (out[0] < 200 && both.poll() == PENDING) { out[0] = out[0] + 1; }
-    out[1] = both.a.late + both.b.late;
-    out[2] = (both.a.left >= 0) + (both.b.left >= 0);
-}
-"""
-SELECT = r"""
-extern "C" __global__ void trial(const int* left, int* out) {
-    Select<Probe, Probe> either = {{left[0], 0, 0}, {left[1], 0, 0}, -1};
-    out[0] = 1;
-    while (out[0] < 200 && either.poll() == PENDING) { out[0] = out[0] + 1; }
-    out[1] = either.winner;
-}
-"""
+JOIN = cuda("12_join")
+SELECT = cuda("12_select")
 PAIRS = [(2, 5), (5, 2), (3, 3), (0, 4), (4, 0)]
 
 
@@ -145,22 +91,7 @@ def _select(row: tuple[int, ...], polls: int, winner: int, _: int) -> None:
     must(winner == right, f"`winner` is {winner}, and {right} is right")
 
 
-WARP = r"""
-extern "C" __global__ void trial(unsigned int* mails, int* out) {
-    unsigned int* mail = mails + 2 * (threadIdx.x / 32);
-    if (blockIdx.x == 1) {
-        if (threadIdx.x % 32 == 0) {
-            mail[1] = 40 + threadIdx.x;
-            __threadfence();
-            atomicExch(&mail[0], 1u);
-        }
-        return;
-    }
-    unsigned int message = 0;
-    while (warp_take(mail, message) == PENDING) { }
-    out[threadIdx.x] = (int)__shfl_xor_sync(0xffffffff, message, 1);
-}
-"""
+WARP = cuda("12_warp")
 
 
 def _warp(mine: Any, _model: Any, warps: int) -> None:
@@ -178,39 +109,9 @@ def _warp(mine: Any, _model: Any, warps: int) -> None:
 
 
 # ------------------------------------------------------------------ messages
-ONESHOT = r"""
-extern "C" __global__ void trial(unsigned int* cells, unsigned int* out) {
-    if (blockIdx.x > 0) {
-        send(cells + 2 * (blockIdx.x - 1), 100 * blockIdx.x);
-        return;
-    }
-    for (unsigned int k = 0; k < gridDim.x - 1; k++) {
-        unsigned int x = 0;
-        while (poll(cells + 2 * k, x) == PENDING) { }
-        out[k] = x;
-    }
-}
-"""
-EMPTY = r"""
-extern "C" __global__ void trial(unsigned int* cell, int* out) {
-    unsigned int x = 0;
-    out[0] = poll(cell, x) == READY;
-}
-"""
-CHANNEL = r"""
-extern "C" __global__ void trial(
-    unsigned int* tail, unsigned int* full, unsigned int* values, unsigned int* out) {
-    if (blockIdx.x > 0) {
-        for (unsigned int k = 0; k < 3; k++) send(tail, full, values, 100 * blockIdx.x + k);
-        return;
-    }
-    for (unsigned int place = 0; place < 3 * (gridDim.x - 1); place++) {
-        while (atomicAdd(&full[place], 0u) == 0) { }
-        __threadfence();
-        out[place] = values[place];
-    }
-}
-"""
+ONESHOT = cuda("12_oneshot")
+EMPTY = cuda("12_empty")
+CHANNEL = cuda("12_channel")
 
 
 ONESHOT_FENCES = (
@@ -259,25 +160,7 @@ def _channel(mine: Any, _model: Any, senders: int) -> None:
 
 
 # ------------------------------------------------------------------ the challenge
-KETTLE = r"""
-extern "C" __global__ void trial(const int* cups, int* out) {
-    const int n = COUNT / 2;
-    const int *boil = cups + 1, *steep = boil + n;
-    bool begun[n] = {};
-    int now = 0;
-    for (int turn = 0; turn < n; turn++) {
-        int k = pick(n, boil, steep, begun);
-        if (k < 0 || k >= n || begun[k]) {
-            out[1] = turn + 1;
-            out[2] = k;
-            return;
-        }
-        begun[k] = true;
-        now += boil[k];
-        out[0] = max(out[0], now + steep[k]);
-    }
-}
-"""
+KETTLE = cuda("12_kettle")
 KITCHENS = [  # the number of cups, how long each boils, and how long each steeps; the last one has the score
     (1, 4, 2),
     (3, 1, 1, 1, 5, 5, 5),

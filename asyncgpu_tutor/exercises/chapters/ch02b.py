@@ -13,8 +13,8 @@ from asyncgpu_tutor.exercises.checks import schedule
 from asyncgpu_tutor.exercises.checks.operations import cuda, filled
 from asyncgpu_tutor.exercises.checks.races import observe_events
 from asyncgpu_tutor.exercises.checks.results import Array, equal, in_order
-from asyncgpu_tutor.exercises.checks.trials import must, runs
-from asyncgpu_tutor.exercises.exercise import Exercise, case
+from asyncgpu_tutor.exercises.checks.trials import runs
+from asyncgpu_tutor.exercises.exercise import Exercise, case, must
 from asyncgpu_tutor.exercises.internals import happens_before, lane_of
 from asyncgpu_tutor.exercises.sandbox import Observed, call, observe
 

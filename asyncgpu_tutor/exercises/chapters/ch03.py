@@ -14,8 +14,8 @@ from asyncgpu_tutor.exercises.checks import schedule
 from asyncgpu_tutor.exercises.checks.building import built
 from asyncgpu_tutor.exercises.checks.operations import noise
 from asyncgpu_tutor.exercises.checks.results import Array, equal, in_order, of_dtype
-from asyncgpu_tutor.exercises.checks.trials import cases, must, runs
-from asyncgpu_tutor.exercises.exercise import Exercise, case, compared
+from asyncgpu_tutor.exercises.checks.trials import cases, runs
+from asyncgpu_tutor.exercises.exercise import Exercise, case, compared, must
 from asyncgpu_tutor.exercises.internals import Download, Make, lane_of
 from asyncgpu_tutor.exercises.sandbox import Observed, call_plain, neighbour, observe
 
@@ -234,8 +234,7 @@ EXERCISES = (
     Exercise("03-recipe-twice", "Good for any number of runs", "positive",
              cases(_twice, [(1, 1000), (2, 333)], "{1} elements")),
     Exercise("03-which-way", "Which way to run?", "load_and_fetch",
-             runs(_loaded_and_fetched, _which_way, WAYS, "{1} elements"),
-             hostile_which_way),
+             runs(_loaded_and_fetched, _which_way, WAYS, "{1} elements"), hostile_which_way),
     Exercise("03-largest", "Look inside, without blocking", "largest",
              runs(_with_neighbour, _polite, LARGE, "{1} elements"), hostile_largest),
     Exercise("03-challenge", "Challenge: sixteen small arrays", "small_arrays", check_small_arrays),

@@ -13,8 +13,8 @@ from asyncgpu_tutor.exercises.checks import schedule
 from asyncgpu_tutor.exercises.checks.building import built, run_of
 from asyncgpu_tutor.exercises.checks.operations import cuda, noise
 from asyncgpu_tutor.exercises.checks.results import brief, each_equal, equal, listed
-from asyncgpu_tutor.exercises.checks.trials import cases, must
-from asyncgpu_tutor.exercises.exercise import Exercise, case, compared
+from asyncgpu_tutor.exercises.checks.trials import cases
+from asyncgpu_tutor.exercises.exercise import Exercise, case, compared, must
 from asyncgpu_tutor.exercises.internals import count, lane_of
 from asyncgpu_tutor.exercises.sandbox import Observed, observe, on_fresh_device
 
@@ -225,20 +225,17 @@ SAXPYS, MATRICES = [(1, 1000, 2.0), (2, 4096, -0.5)], [(1, 64, 3), (2, 48, 2)]
 NUMBERS, SQUARE = "{1} elements", "{1} x {1} numbers"
 
 EXERCISES = (
-    Exercise("04-loop", "Mend the loop", "all_scaled",
-             cases(_loop, FACTORS, "the factors {2}")),
+    Exercise("04-loop", "Mend the loop", "all_scaled", cases(_loop, FACTORS, "the factors {2}")),
     Exercise("04-baton", "Pass the baton", "residual",
              cases(_residual, [(1, 1000), (2, 256)], NUMBERS)),
     Exercise("04-saxpy", "Asynchronous SAXPY", "async_saxpy",
              cases(_saxpy, SAXPYS, "{1} elements and a={2}")),
     Exercise("04-zip-or-overlap", "zip or overlap?", "side_by_side",
              cases(_side_by_side, [(1, 1024), (2, 700)], SQUARE)),
-    Exercise("04-unzip", "Take it apart", "halves",
-             cases(_halves, [(1, 1000), (2, 300)], NUMBERS)),
+    Exercise("04-unzip", "Take it apart", "halves", cases(_halves, [(1, 1000), (2, 300)], NUMBERS)),
     Exercise("04-diamond", "A diamond", "diamond",
              cases(_diamond, [(1, 1536), (2, 300)], SQUARE), hostile_diamond),
     Exercise("04-lend", "Lend it", "apply_all", cases(_apply_all, MATRICES, SQUARE)),
-    Exercise("04-workers", "For those who stay longer", "jobs",
-             cases(_workers, MATRICES, SQUARE)),
+    Exercise("04-workers", "For those who stay longer", "jobs", cases(_workers, MATRICES, SQUARE)),
     Exercise("04-challenge", "Challenge: four filters", "filtered", check_filtered),
 )  # fmt: skip

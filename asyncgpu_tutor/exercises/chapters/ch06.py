@@ -14,8 +14,8 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks import operations, results, schedule
 from asyncgpu_tutor.exercises.checks.operations import filled, noise, own_sizes, round_trip
 from asyncgpu_tutor.exercises.checks.results import Array, brief, equal, in_order, listed
-from asyncgpu_tutor.exercises.checks.trials import cases, must, runs
-from asyncgpu_tutor.exercises.exercise import Exercise, case, compared, meant_to_fail
+from asyncgpu_tutor.exercises.checks.trials import cases, runs
+from asyncgpu_tutor.exercises.exercise import Exercise, case, compared, meant_to_fail, must
 from asyncgpu_tutor.exercises.internals import count
 from asyncgpu_tutor.exercises.sandbox import Observed, observe, private_device, tried
 

@@ -15,8 +15,8 @@ from asyncgpu_tutor.exercises.checks import schedule
 from asyncgpu_tutor.exercises.checks.device_code import Fence, own_lines, tried_and_fenced
 from asyncgpu_tutor.exercises.checks.operations import cuda
 from asyncgpu_tutor.exercises.checks.results import Array, as_kernel, brief, equal, left_in
-from asyncgpu_tutor.exercises.checks.trials import cases, must, returned, runs, text_of
-from asyncgpu_tutor.exercises.exercise import Exercise
+from asyncgpu_tutor.exercises.checks.trials import cases, returned, runs, text_of
+from asyncgpu_tutor.exercises.exercise import Exercise, must
 from asyncgpu_tutor.exercises.internals import count
 from asyncgpu_tutor.exercises.sandbox import Observed, call, observe
 
@@ -163,8 +163,7 @@ def _ranks(run: Observed[Any], n: int) -> float:
 
 EXERCISES = (
     Exercise("11-ask-less", "Ask less often", "settle",
-             runs(_settled, _ask_less, [(100.0, 4, 2), (100.0, 1, 7), (3.0, 3, 1)],
-                  "every={1}")),
+             runs(_settled, _ask_less, [(100.0, 4, 2), (100.0, 1, 7), (3.0, 3, 1)], "every={1}")),
     Exercise("11-flood", "Let the block decide", "FLOOD",
              cases(_flood, [(16, 1), (32, 2), (8, 3)], "a maze of {0} by {0}")),
     Exercise("11-meet", "A barrier for the grid", "MEET", check_meet),

@@ -16,8 +16,8 @@ from asyncgpu_tutor.exercises.checks import device_code, trials
 from asyncgpu_tutor.exercises.checks.device_code import Fence
 from asyncgpu_tutor.exercises.checks.operations import cuda
 from asyncgpu_tutor.exercises.checks.results import Array, left_in
-from asyncgpu_tutor.exercises.checks.trials import cases, counted, must
-from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case
+from asyncgpu_tutor.exercises.checks.trials import cases, counted
+from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, must
 from asyncgpu_tutor.exercises.internals import count
 from asyncgpu_tutor.exercises.sandbox import call
 
@@ -26,10 +26,11 @@ MOST = 200  # polls
 
 
 def _out(name: str, mine: Any, kernel: str, *arrays: Array, grid: int = 1, block: int = 1) -> Array:
-    """Numbers that a kernel leaves in its last array, with the answer in front of it."""
+    """Numbers that a kernel of the folder `cuda` leaves in its last array, with the answer before it."""
+    trial_text = cuda(f"12_{kernel}").replace("COUNT", str(arrays[0].size))
     text = trials.text_of(name, mine, "the text of device code")
-    with device_code.own_lines(text, GIVEN, kernel):
-        trial = call(agt.Kernel, GIVEN + text + kernel, "trial")
+    with device_code.own_lines(text, GIVEN, trial_text):
+        trial = call(agt.Kernel, GIVEN + text + trial_text, "trial")
         (last,) = left_in((-1,), trial, arrays, grid=grid, block=block)
     return last
 
@@ -40,14 +41,10 @@ def of_numbers(
     """A check of device code by a kernel that gets a row of numbers, and leaves three for the judge."""
 
     def tried(mine: Any, _model: Any, *row: int) -> float | None:
-        source = kernel.replace("COUNT", str(len(row)))
-        left = _out(name, mine, source, np.array(row, np.int32), np.zeros(3, np.int32))
+        left = _out(name, mine, kernel, np.array(row, np.int32), np.zeros(3, np.int32))
         return judge(row, *left.tolist())
 
     return cases(tried, rows, words)
-
-
-POT = cuda("12_pot")
 
 
 def _pot(row: tuple[int, ...], pending: int, *_: int) -> None:
@@ -58,7 +55,6 @@ def _pot(row: tuple[int, ...], pending: int, *_: int) -> None:
     counted("the pot is pending for", pending, "poll", right)
 
 
-RUN_ALL = cuda("12_run_all")
 LATE = "a future was polled after it had said READY"
 
 
@@ -71,8 +67,6 @@ def _executor(row: tuple[int, ...], rounds: int, late: int, pending: int) -> Non
 
 
 # ------------------------------------------------------------------ join and select
-JOIN = cuda("12_join")
-SELECT = cuda("12_select")
 PAIRS = [(2, 5), (5, 2), (3, 3), (0, 4), (4, 0)]
 
 
@@ -91,15 +85,12 @@ def _select(row: tuple[int, ...], polls: int, winner: int, _: int) -> None:
     must(winner == right, f"`winner` is {winner}, and {right} is right")
 
 
-WARP = cuda("12_warp")
-
-
 def _warp(mine: Any, _model: Any, warps: int) -> None:
     """All lanes of each warp get the one message that is in their mailbox."""
     mails, out = np.zeros(2 * warps, np.uint32), np.zeros(32 * warps, np.int32)
     right = np.repeat(40 + 32 * np.arange(warps), 32)
     try:
-        got = _out("WARP_TAKE", mine, WARP, mails, out, grid=2, block=32 * warps)
+        got = _out("WARP_TAKE", mine, "warp", mails, out, grid=2, block=32 * warps)
     except Rejected as rejected:
         if warps > 1 and isinstance(rejected.__cause__, agt.errors.DeadlockError):
             rejected.cause += ". One warp did well: which lane of warp 1 looks?"
@@ -109,11 +100,6 @@ def _warp(mine: Any, _model: Any, warps: int) -> None:
 
 
 # ------------------------------------------------------------------ messages
-ONESHOT = cuda("12_oneshot")
-EMPTY = cuda("12_empty")
-CHANNEL = cuda("12_channel")
-
-
 ONESHOT_FENCES = (
     Fence(
         "the box and the flag in `send`",
@@ -131,7 +117,7 @@ ONESHOT_FENCES = (
 def check_oneshot(mine: Any, model: Any) -> None:
     """Messages arrive in every order of the blocks, and looking into an empty cell is no wait."""
     with case("a cell to which nobody has sent"):
-        (ready,) = _out("ONESHOT", mine, EMPTY, np.zeros(2, np.uint32), np.zeros(1, np.int32))
+        (ready,) = _out("ONESHOT", mine, "empty", np.zeros(2, np.uint32), np.zeros(1, np.int32))
         must(not ready, "`poll` says READY")
     with device_code.tried_and_fenced(mine, "__threadfence", ONESHOT_FENCES):
         cases(_oneshot, [(1,), (3,)], "{:sender}")(mine, model)
@@ -140,7 +126,7 @@ def check_oneshot(mine: Any, model: Any) -> None:
 def _oneshot(mine: str, _model: Any, senders: int) -> None:
     cells, out = np.zeros(2 * senders, np.uint32), np.zeros(senders, np.uint32)
     try:
-        got = _out("ONESHOT", mine, ONESHOT, cells, out, grid=senders + 1)
+        got = _out("ONESHOT", mine, "oneshot", cells, out, grid=senders + 1)
     except Rejected as rejected:
         by_atomics = len(re.findall(r"\batomic", device_code.without_comments(mine))) > 1
         if isinstance(rejected.__cause__, agt.errors.RaceError) and not by_atomics:
@@ -154,13 +140,12 @@ def _oneshot(mine: str, _model: Any, senders: int) -> None:
 def _channel(mine: Any, _model: Any, senders: int) -> None:
     """Every message arrives once, and those of one sender in order."""
     arrays = [np.zeros(size, np.uint32) for size in (1, *[3 * senders] * 3)]
-    got = _out("SEND", mine, CHANNEL, *arrays, grid=senders + 1).tolist()
+    got = _out("SEND", mine, "channel", *arrays, grid=senders + 1).tolist()
     right = [100 * b + k for b in range(1, senders + 1) for k in range(3)]
     must(sorted(got) == right, f"these messages came out: {got}, and these were sent: {right}")
 
 
 # ------------------------------------------------------------------ the challenge
-KETTLE = cuda("12_kettle")
 KITCHENS = [  # the number of cups, how long each boils, and how long each steeps; the last one has the score
     (1, 4, 2),
     (3, 1, 1, 1, 5, 5, 5),
@@ -181,19 +166,15 @@ FUTURES = [(2, 5, 0, 3), (7,), tuple(k % 5 for k in range(32))]
 TWO = "futures that are ready after {} and {} polls"
 EXERCISES = (
     Exercise("12-pot", "A pot for many", "POT",
-             of_numbers("POT", POT, _pot, [(3, 4, 2), (0, 1, 5), (2, 0, 3), (1, 3, 0)],
+             of_numbers("POT", "pot", _pot, [(3, 4, 2), (0, 1, 5), (2, 0, 3), (1, 3, 0)],
                         "boil={}, cups={} and pour={}")),
     Exercise("12-executor", "An executor", "RUN_ALL",
-             of_numbers("RUN_ALL", RUN_ALL, _executor, FUTURES,
-                        "{n:future}")),
-    Exercise("12-join", "Join", "JOIN", of_numbers("JOIN", JOIN, _join, PAIRS, TWO)),
-    Exercise("12-select", "Select", "SELECT", of_numbers("SELECT", SELECT, _select, PAIRS, TWO)),
-    Exercise("12-warp", "The warp learns", "WARP_TAKE",
-             cases(_warp, [(1,), (2,)], "{:warp}")),
+             of_numbers("RUN_ALL", "run_all", _executor, FUTURES, "{n:future}")),
+    Exercise("12-join", "Join", "JOIN", of_numbers("JOIN", "join", _join, PAIRS, TWO)),
+    Exercise("12-select", "Select", "SELECT", of_numbers("SELECT", "select", _select, PAIRS, TWO)),
+    Exercise("12-warp", "The warp learns", "WARP_TAKE", cases(_warp, [(1,), (2,)], "{:warp}")),
     Exercise("12-oneshot", "Oneshot", "ONESHOT", check_oneshot),
-    Exercise("12-channel", "Send to a channel", "SEND",
-             cases(_channel, [(1,), (4,)], "{:sender}")),
+    Exercise("12-channel", "Send to a channel", "SEND", cases(_channel, [(1,), (4,)], "{:sender}")),
     Exercise("12-challenge", "Challenge: one kettle", "PICK",
-             of_numbers("PICK", KETTLE, _kettle, KITCHENS,
-                        "{:cup}")),
+             of_numbers("PICK", "kettle", _kettle, KITCHENS, "{:cup}")),
 )  # fmt: skip

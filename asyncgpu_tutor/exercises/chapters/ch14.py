@@ -10,8 +10,8 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks import schedule
 from asyncgpu_tutor.exercises.checks.operations import cuda
 from asyncgpu_tutor.exercises.checks.results import Array, as_kernel, equal, left_in
-from asyncgpu_tutor.exercises.checks.trials import cases, must, returned, runs
-from asyncgpu_tutor.exercises.exercise import Exercise
+from asyncgpu_tutor.exercises.checks.trials import cases, returned, runs
+from asyncgpu_tutor.exercises.exercise import Exercise, must
 from asyncgpu_tutor.exercises.internals import count
 from asyncgpu_tutor.exercises.sandbox import Observed, observe
 
@@ -99,10 +99,8 @@ def _fell(run: Observed[Any], n: int, steps: int) -> float:
 TEXTS = b"banana", b"a" * 40, b"xyz" * 30, b"a man a plan a canal panama " * 8
 EXERCISES = (
     Exercise("14-darts", "Ask for all, wait once", "total",
-             runs(_thrown, _darts, [(32, 64, 1, 7), (100,), (5, 5, 5, 5, 5, 5)],
-                  "{n:player}")),
-    Exercise("14-grep", "One atomic for a warp", "GREP",
-             cases(_grep, [(text,) for text in TEXTS],
+             runs(_thrown, _darts, [(32, 64, 1, 7), (100,), (5, 5, 5, 5, 5, 5)], "{n:player}")),
+    Exercise("14-grep", "One atomic for a warp", "GREP", cases(_grep, [(text,) for text in TEXTS],
                    "a text of {:letter}")),
     Exercise("14-challenge", "Challenge: forty steps", "fly",
              runs(_flown, _fell, [(41, 3), (64, 40)], "{} bodies and {} steps")),

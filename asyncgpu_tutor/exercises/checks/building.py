@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks.schedule import each_once, lazy
-from asyncgpu_tutor.exercises.exercise import Rejected, compared
+from asyncgpu_tutor.exercises.exercise import compared, must
 from asyncgpu_tutor.exercises.sandbox import Observed, observe
 
 
@@ -24,10 +24,8 @@ def built(
     with compared(building.trace, expected):
         lazy(building.trace)
     op = building.result
-    if not isinstance(op, agt.DeviceOp):
-        raise Rejected(
-            f"`{name}` should return an operation, and returned {type(op).__name__}{cure}"
-        )
+    cause = f"`{name}` should return an operation, and returned {type(op).__name__}{cure}"
+    must(isinstance(op, agt.DeviceOp), cause)
     return cast(agt.DeviceOp[Any], op)
 
 

@@ -168,7 +168,7 @@ def _one_wait(mine: Any, model: Any, seed: int, m: int, n: int) -> None:
     a, x = agt.pin(noise(seed, m, n)), agt.pin(noise(seed + 100, n))
     right = np.maximum(a @ x, 0)  # before the answer gets hold of `a` and `x`
     cure = ": describe all steps to the last, with `to_host()` at the end, and run none of them"
-    with run_of("forward", mine, model, a, x, cure=cure) as run:
+    with run_of("forward", mine, model, a, x, cure=cure)() as run:
         schedule.a_kernel_ran(run.trace)
     equal(run.result, right)
 

@@ -83,7 +83,8 @@ def equal(got: object, expected: Array) -> None:
         must(array[index] != UNWRITTEN, f"no thread wrote element {place} of the output")
         cause = f"element {place} was added to what the output held before the launch, and that need not "
         cause += "be zero: add up in a variable of your own, and write that"
-        must(abs(array[index] - UNWRITTEN - expected[index]) >= ROUNDING, cause)
+        added = abs(array[index] - UNWRITTEN - expected[index]) < ROUNDING  # it may be nan
+        must(not added, cause)
         raise Rejected(f"element {place} is {array[index]:.6g}, and {expected[index]:.6g} is right")
 
 

@@ -13,17 +13,10 @@ from typing import Any, cast
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.exercises.checks import schedule
+from asyncgpu_tutor.exercises.checks import results, schedule
 from asyncgpu_tutor.exercises.checks.building import run_of
 from asyncgpu_tutor.exercises.checks.operations import noise
-from asyncgpu_tutor.exercises.checks.results import (
-    Array,
-    a_number,
-    as_kernel,
-    equal,
-    in_order,
-    launched,
-)
+from asyncgpu_tutor.exercises.checks.results import Array, as_kernel, equal, launched
 from asyncgpu_tutor.exercises.checks.trials import Check, cases
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared, must
 from asyncgpu_tutor.exercises.internals import count
@@ -36,7 +29,7 @@ SEEDS = (1, 2)
 def _grid(mine: Any, model: Any, threads: int, n: int) -> None:
     """There are enough blocks, and none too many."""
     got, right = call(mine, n, threads), model(n, threads)
-    a_number(got, "a number of blocks", whole=True)
+    results.a_number(got, "a number of blocks", whole=True)
     due = f"{count(got, 'block')} make {count(got * threads, 'thread')}: too few for {count(n, 'element')}"
     must(got >= right, due)
     due = (
@@ -245,7 +238,7 @@ def check_three_rounds(mine: Any, model: Any) -> float:
         schedule.launches(run.trace, "relu", len(ROUNDS))
         schedule.each_once(run.trace, *(f"{JOB} {i}" for i in range(len(ROUNDS))))
     read = [r.numpy() if isinstance(r, agt.types.HostArray) else r for r in run.result or ()]
-    in_order("three_rounds", read, right)
+    results.in_order("three_rounds", read, right)
     with compared(run.trace, expected):
         return schedule.below(GOAL, run.trace)
 

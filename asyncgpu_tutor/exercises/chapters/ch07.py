@@ -10,6 +10,7 @@ from typing import Any, cast
 import numpy as np
 
 import asyncgpu_tutor as agt
+from asyncgpu_tutor.exercises import sandbox
 from asyncgpu_tutor.exercises.checks import results, schedule
 from asyncgpu_tutor.exercises.checks.building import built
 from asyncgpu_tutor.exercises.checks.operations import cuda, filled, noise, own_sizes
@@ -17,15 +18,7 @@ from asyncgpu_tutor.exercises.checks.results import Array, as_kernel, brief, equ
 from asyncgpu_tutor.exercises.checks.trials import cases, runs, tuple_of
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared, must
 from asyncgpu_tutor.exercises.internals import SimDevice, count
-from asyncgpu_tutor.exercises.sandbox import (
-    Observed,
-    call,
-    call_plain,
-    observe,
-    on_fresh_device,
-    private_device,
-    tried,
-)
+from asyncgpu_tutor.exercises.sandbox import Observed, call_plain, observe, on_fresh_device
 
 
 # ------------------------------------------------------------------ the stages
@@ -137,7 +130,7 @@ def _captured(answer: Any, number: int) -> tuple[Any, agt.types.Stream, list[Arr
     stream = agt.create_stream()
     hosts = [agt.pin(filled(100_000 + i, i)) for i in range(number)]
     ops = [agt.h2d(host).to_host().named(f"op {i}") for i, host in enumerate(hosts)]
-    return call(call_plain, answer, ops, stream), stream, hosts
+    return sandbox.call(call_plain, answer, ops, stream), stream, hosts
 
 
 def _launch(graph: Any, stream: agt.types.Stream, *_: object) -> Observed[Any]:
@@ -232,7 +225,7 @@ def _race(answer: Any) -> Observed[Any]:
     """The second run, on other numbers than the first had; both have to be right."""
     inputs = agt.data.seed_inputs(64, RUNNERS)
     batches = [agt.pin(batch) for batch in inputs.batches]
-    go = call(call_plain, answer, _mlp, batches, *_shared(inputs.w0, inputs.w1))
+    go = sandbox.call(call_plain, answer, _mlp, batches, *_shared(inputs.w0, inputs.w1))
 
     async def once() -> list[Array]:
         returned: Any = go()
@@ -254,7 +247,7 @@ def _race(answer: Any) -> Observed[Any]:
 
 def check_race(mine: Any, model: Any) -> float:
     """The answer is right twice, on different numbers, and the second time it is quick."""
-    with tried(_race, mine, model) as run:
+    with sandbox.tried(_race, mine, model) as run:
         return schedule.below(PAR, run.trace, "Where does the time go?")
 
 
@@ -276,7 +269,7 @@ def _recipe(x: Any, w: Any) -> agt.DeviceOp[Any]:
     return positive.and_then(lambda y: _added(y, w)).to_host()
 
 
-@private_device(stand_in_above=1e6)  # NumPy computes what is large
+@sandbox.private_device(stand_in_above=1e6)  # NumPy computes what is large
 def _on_both(answer: Any, number: int, size: int) -> Observed[Any]:
     batches, weights = _batches(number, size)
     first = cast(SimDevice, agt.current_device())

@@ -122,10 +122,8 @@ def _no_allocation(mine: Any, model: Any, n: int) -> None:
         try:
             array.borrow()
         except agt.errors.UseAfterMoveError:
-            due = (
-                f"`{name}` is gone, and its owner goes on using it: lend it, with `{name}.borrow()`"
-            )
-            raise Rejected(due) from None
+            due = f"`{name}` is gone, and its owner goes on using it: lend it, with "
+            raise Rejected(f"{due}`{name}.borrow()`") from None
 
 
 def _even(answer: Any, number: int, size: int) -> Any:

@@ -32,10 +32,8 @@ def _grid(mine: Any, model: Any, threads: int, n: int) -> None:
     results.a_number(got, "a number of blocks", whole=True)
     due = f"{count(got, 'block')} make {count(got * threads, 'thread')}: too few for {count(n, 'element')}"
     must(got >= right, due)
-    due = (
-        f"{count(got, 'block')} are {got - right} too many: a whole block would have nothing to do"
-    )
-    must(got <= right, due)
+    due = f"{count(got, 'block')} are {got - right} too many: a whole block would have "
+    must(got <= right, due + "nothing to do")
 
 
 GRIDS = list(product((1, 32, 100, 128, 256, 1024), [*range(1, 600), 1_000_000, 2**31 - 1]))

@@ -11,8 +11,9 @@
     sandbox        a simulated device for each attempt
     answers        starters, solutions and words, as course/ has them
     outcome        what the learner is told, in words and pictures
+    cuda           the CUDA C of kernels that answers are tried with
     progress_file  how far a learner is
-    watched        NVTX ranges in a recording; a notebook uses it, too
+    recorded_ranges  NVTX ranges in a recording
     internals      what is imported from below `agt`
 """
 

@@ -46,6 +46,12 @@ class Rejected(Exception):
         self.expected: agt.Trace | None = None
 
 
+def must(right: bool, cause: str, *edge: agt.types.Span) -> None:
+    """Reject the answer for this cause, unless this is right."""
+    if not right:
+        raise Rejected(cause, *edge)
+
+
 @contextmanager
 def case(words: str) -> Generator[None]:
     """Say in which case, such as ``"n=1000"``, whatever is rejected in the block was wrong."""

@@ -84,9 +84,7 @@ def change() -> Generator[dict[str, Record]]:
             draft.write_text(text, encoding="utf-8")
             draft.replace(target)
         except OSError as error:
-            with suppress(
-                OSError
-            ):  # of a file system that is read-only, nothing can be removed, either
+            with suppress(OSError):  # nothing can be removed from a read-only file system, either
                 draft.unlink()
             if path not in _unwritten:
                 _say(f"{path} cannot be written ({error}): your progress is kept until Python ends")

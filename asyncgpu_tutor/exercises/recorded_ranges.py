@@ -12,14 +12,12 @@ import asyncgpu_tutor as agt
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """A range that has been closed."""
+    """A range that has been closed; its times are those of the host's clock, in us."""
 
     name: str
-    # `start` and `end`: by the current device's host clock, in us.
     start: float
     end: float
-    # Whether it was pushed by one task and popped by another: it is not what either of them meant.
-    mixed: bool = False
+    mixed: bool = False  # it was pushed by one task and popped by another, which neither meant
 
 
 class RangeLog:
@@ -80,17 +78,7 @@ def _task() -> object:
 def watched(log: RangeLog | None = None) -> Generator[agt.Trace]:
     """Record what happens in the block, NVTX ranges included, as spans of kind ``"range"``.
 
-    A profiler that is attached is not told of the ranges in the block.
-
-    Parameters
-    ----------
-    log : RangeLog, optional
-        Where to keep the ranges.
-
-    Yields
-    ------
-    Trace
-        Empty inside the block.
+    The trace is empty inside of the block. Ranges are kept in the `log`, and no profiler is told of them.
     """
     found = RangeLog() if log is None else log
     origin, device = _now(), agt.current_device().name

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from contextlib import asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Generic, TypeVar, cast
 
 import asyncgpu_tutor as agt
@@ -52,10 +53,16 @@ def tried(
     found = run(mine, *args)
 
     def expected() -> agt.Trace:
-        return _trace(on_fresh_device(run, model, *args))
+        plain = all(isinstance(arg, int | float | None) for arg in args)
+        return (_of_solution if plain else _of_solution.__wrapped__)(run, model, *args)
 
     with case(words) if words else nullcontext(), compared(_trace(found), expected):
         yield found
+
+
+@lru_cache(maxsize=4)  # because a learner who is wrong once is wrong again
+def _of_solution(run: Callable[..., Any], model: Any, *args: Any) -> agt.Trace:
+    return _trace(on_fresh_device(run, model, *args))
 
 
 def _trace(found: Any) -> agt.Trace:

@@ -10,8 +10,8 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks import schedule
 from asyncgpu_tutor.exercises.checks.operations import filled, round_trip
 from asyncgpu_tutor.exercises.checks.results import a_number, in_order
-from asyncgpu_tutor.exercises.checks.trials import cases, must, runs
-from asyncgpu_tutor.exercises.exercise import Exercise, Rejected
+from asyncgpu_tutor.exercises.checks.trials import cases, runs
+from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, must
 from asyncgpu_tutor.exercises.internals import happens_before, lane_of
 from asyncgpu_tutor.exercises.sandbox import Observed, call, observe
 
@@ -99,8 +99,7 @@ PAIRS = [(1_000_000, 900_000), (500_000, 600_000)]
 THREE = [(1_000_000, 800_000, 600_000)]
 
 EXERCISES = (
-    Exercise("00-waited", "How long did Python wait?", "waited",
-             cases(_waited, RECORDINGS,
+    Exercise("00-waited", "How long did Python wait?", "waited", cases(_waited, RECORDINGS,
                    "a recording in which Python waits {:time}")),
     Exercise("00-both", "Two at a time", "both", runs(_both, _free, PAIRS, "")),
     Exercise("00-challenge", "Challenge: three trips and a job", "everything",

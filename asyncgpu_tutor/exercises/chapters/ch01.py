@@ -13,19 +13,12 @@ from typing import Any, cast
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.exercises.checks import schedule
+from asyncgpu_tutor.exercises.checks import results, schedule
 from asyncgpu_tutor.exercises.checks.building import run_of
 from asyncgpu_tutor.exercises.checks.operations import noise
-from asyncgpu_tutor.exercises.checks.results import (
-    Array,
-    a_number,
-    as_kernel,
-    equal,
-    in_order,
-    launched,
-)
-from asyncgpu_tutor.exercises.checks.trials import Check, cases, must
-from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared
+from asyncgpu_tutor.exercises.checks.results import Array, as_kernel, equal, launched
+from asyncgpu_tutor.exercises.checks.trials import Check, cases
+from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared, must
 from asyncgpu_tutor.exercises.internals import count
 from asyncgpu_tutor.exercises.sandbox import Observed, call, call_plain, observe
 
@@ -36,13 +29,11 @@ SEEDS = (1, 2)
 def _grid(mine: Any, model: Any, threads: int, n: int) -> None:
     """There are enough blocks, and none too many."""
     got, right = call(mine, n, threads), model(n, threads)
-    a_number(got, "a number of blocks", whole=True)
+    results.a_number(got, "a number of blocks", whole=True)
     due = f"{count(got, 'block')} make {count(got * threads, 'thread')}: too few for {count(n, 'element')}"
     must(got >= right, due)
-    due = (
-        f"{count(got, 'block')} are {got - right} too many: a whole block would have nothing to do"
-    )
-    must(got <= right, due)
+    due = f"{count(got, 'block')} are {got - right} too many: a whole block would have "
+    must(got <= right, due + "nothing to do")
 
 
 GRIDS = list(product((1, 32, 100, 128, 256, 1024), [*range(1, 600), 1_000_000, 2**31 - 1]))
@@ -116,29 +107,22 @@ def _of_kernels(
     return check
 
 
-def _copy(seed: int, shape: Shape) -> Given:
-    x = noise(seed, *shape)
-    return [shape[0], x], x
+def _noisy(given: Callable[[Shape, Array, Array], Given]) -> Make:
+    """Make the arguments of noise: one array of the whole shape, and one as long as its rows."""
+    return lambda seed, shape: given(shape, noise(seed, *shape), noise(seed + 100, shape[-1]))
 
 
-def _add(seed: int, shape: Shape) -> Given:
-    x, y = noise(seed, *shape), noise(seed + 100, *shape)
-    return [shape[0], x, y], x + y
+COPY = _noisy(lambda shape, x, _: ([*shape, x], x))
+ADD = _noisy(lambda shape, x, y: ([*shape, x, y], x + y))
+RELU = _noisy(lambda shape, x, _: ([*shape, x], np.maximum(x, 0)))
+REVERSE = _noisy(lambda shape, x, _: ([*shape, x], x[::-1]))
+TRANSPOSE = _noisy(lambda shape, a, _: ([*shape, a], a.T))
+MATVEC = _noisy(lambda shape, a, x: ([*shape, a, x], a @ x))
 
 
 def _scale(seed: int, shape: Shape) -> Given:
     x, a, b = noise(seed, *shape), np.float32(seed + 1.5), np.float32(0.25 - seed)
     return [shape[0], a, b, x], a * x + b
-
-
-def _relu(seed: int, shape: Shape) -> Given:
-    x = noise(seed, *shape)
-    return [shape[0], x], np.maximum(x, 0)
-
-
-def _reverse(seed: int, shape: Shape) -> Given:
-    x = noise(seed, *shape)
-    return [shape[0], x], x[::-1]
 
 
 def _stride(seed: int, shape: Shape) -> Given:
@@ -152,19 +136,9 @@ def _broadcast(seed: int, shape: Shape) -> Given:
     return [*shape, tall, wide], tall[:, None] + wide[None, :]
 
 
-def _transpose(seed: int, shape: Shape) -> Given:
-    a = noise(seed, *shape)
-    return [*shape, a], a.T
-
-
-def _matvec(seed: int, shape: Shape) -> Given:
-    a, x = noise(seed, *shape), noise(seed + 100, shape[1])
-    return [*shape, a, x], a @ x
-
-
 def check_relu(mine: Any, model: Any) -> None:
     """Output is right where blocks are full and where they are not, apart from the input and in its place."""
-    of_vectors("my_relu", _relu)(mine, model)
+    of_vectors("my_relu", RELU)(mine, model)
     kernel = as_kernel(mine, "my_relu")
     n, threads, x = 1000, 256, noise(1, 1000)
 
@@ -185,7 +159,7 @@ def _one_wait(mine: Any, model: Any, seed: int, m: int, n: int) -> None:
     a, x = agt.pin(noise(seed, m, n)), agt.pin(noise(seed + 100, n))
     right = np.maximum(a @ x, 0)  # before the answer gets hold of `a` and `x`
     cure = ": describe all steps to the last, with `to_host()` at the end, and run none of them"
-    with run_of("forward", mine, model, a, x, cure=cure) as run:
+    with run_of("forward", mine, model, a, x, cure=cure)() as run:
         schedule.a_kernel_ran(run.trace)
     equal(run.result, right)
 
@@ -262,7 +236,7 @@ def check_three_rounds(mine: Any, model: Any) -> float:
         schedule.launches(run.trace, "relu", len(ROUNDS))
         schedule.each_once(run.trace, *(f"{JOB} {i}" for i in range(len(ROUNDS))))
     read = [r.numpy() if isinstance(r, agt.types.HostArray) else r for r in run.result or ()]
-    in_order("three_rounds", read, right)
+    results.in_order("three_rounds", read, right)
     with compared(run.trace, expected):
         return schedule.below(GOAL, run.trace)
 
@@ -284,19 +258,19 @@ PRODUCTS = [(s, m, n) for s, (m, n) in product(SEEDS, [(64, 64), (200, 30), (30,
 EXERCISES = (
     Exercise("01-grid", "How many blocks?", "blocks_needed",
              cases(_grid, GRIDS, "n={1} and threads={0}")),
-    Exercise("01-copy", "Puzzle 1: copy", "my_copy", of_vectors("my_copy", _copy)),
-    Exercise("01-add", "Puzzle 2: add", "my_add", of_vectors("my_add", _add)),
+    Exercise("01-copy", "Puzzle 1: copy", "my_copy", of_vectors("my_copy", COPY)),
+    Exercise("01-add", "Puzzle 2: add", "my_add", of_vectors("my_add", ADD)),
     Exercise("01-scale", "Puzzle 3: scale and shift", "my_scale", of_vectors("my_scale", _scale)),
     Exercise("01-relu", "Puzzle 4: ReLU", "my_relu", check_relu),
-    Exercise("01-reverse", "Puzzle 5: reverse", "my_reverse", of_vectors("my_reverse", _reverse)),
+    Exercise("01-reverse", "Puzzle 5: reverse", "my_reverse", of_vectors("my_reverse", REVERSE)),
     Exercise("01-stride", "Puzzle 6: every so often", "my_stride",
              of_vectors("my_stride", _stride)),
     Exercise("01-broadcast", "Puzzle 7: broadcast", "my_broadcast",
              of_matrices("my_broadcast", _broadcast, SQUARES, (4, 2))),
     Exercise("01-transpose", "Puzzle 8: transpose", "my_transpose",
-             of_matrices("my_transpose", _transpose, SQUARES, (4, 2))),
+             of_matrices("my_transpose", TRANSPOSE, SQUARES, (4, 2))),
     Exercise("01-matvec", "Matrix times vector", "my_matvec",
-             of_matrices("my_matvec", _matvec, [(32,), (48,)], (4,))),
+             of_matrices("my_matvec", MATVEC, [(32,), (48,)], (4,))),
     Exercise("01-one-wait", "Wait once", "forward",
              cases(_one_wait, PRODUCTS, "a matrix of shape ({1}, {2})")),
     Exercise("01-meanwhile", "A job for the host meanwhile", "with_a_job",

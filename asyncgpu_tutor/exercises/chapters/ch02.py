@@ -11,8 +11,8 @@ from asyncgpu_tutor.exercises.checks import schedule
 from asyncgpu_tutor.exercises.checks.operations import filled, long_step
 from asyncgpu_tutor.exercises.checks.races import observe_events
 from asyncgpu_tutor.exercises.checks.results import Array, equal
-from asyncgpu_tutor.exercises.checks.trials import must, runs
-from asyncgpu_tutor.exercises.exercise import Exercise
+from asyncgpu_tutor.exercises.checks.trials import runs
+from asyncgpu_tutor.exercises.exercise import Exercise, must
 from asyncgpu_tutor.exercises.internals import count
 from asyncgpu_tutor.exercises.sandbox import Observed, call, observe
 

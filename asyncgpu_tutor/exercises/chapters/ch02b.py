@@ -10,11 +10,11 @@ import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks import schedule
-from asyncgpu_tutor.exercises.checks.operations import filled
+from asyncgpu_tutor.exercises.checks.operations import cuda, filled
 from asyncgpu_tutor.exercises.checks.races import observe_events
 from asyncgpu_tutor.exercises.checks.results import Array, equal, in_order
-from asyncgpu_tutor.exercises.checks.trials import must, runs
-from asyncgpu_tutor.exercises.exercise import Exercise, case
+from asyncgpu_tutor.exercises.checks.trials import runs
+from asyncgpu_tutor.exercises.exercise import Exercise, case, must
 from asyncgpu_tutor.exercises.internals import happens_before, lane_of
 from asyncgpu_tutor.exercises.sandbox import Observed, call, observe
 
@@ -69,18 +69,7 @@ def hostile_two_buffers(mine: Any, _model: Any) -> None:
 
 # ------------------------------------------------------------------ chunks
 # One thread goes along a whole row, so a narrow matrix keeps the device busy for long.
-WEIGH = r"""
-extern "C" __global__ void weigh(unsigned int rows, unsigned int n, const float* table,
-                                 const float* x, float* y)
-{
-    unsigned int row = blockIdx.x * blockDim.x + threadIdx.x;
-    if (row < rows) {
-        for (unsigned int t = 0; t < n; t++) {
-            y[row * n + t] = table[t] * x[row * n + t];
-        }
-    }
-}
-"""
+WEIGH = cuda("02b_weigh")
 Pipeline = tuple[Observed[Any], list[agt.types.Stream], list[Array]]
 
 
@@ -139,13 +128,7 @@ def hostile_chunked(mine: Any, _model: Any) -> None:
 
 
 # ------------------------------------------------------------------ the challenge
-BEND = r"""
-extern "C" __global__ void bend(unsigned int n, float* x)
-{
-    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) x[i] = x[i] > 0.0f ? x[i] : 0.1f * x[i];
-}
-"""
+BEND = cuda("02b_bend")
 GOAL = 410.0
 
 

@@ -11,11 +11,11 @@ import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks import schedule
-from asyncgpu_tutor.exercises.checks.building import built
+from asyncgpu_tutor.exercises.checks.building import built, run_of
 from asyncgpu_tutor.exercises.checks.operations import noise
 from asyncgpu_tutor.exercises.checks.results import Array, equal, in_order, of_dtype
-from asyncgpu_tutor.exercises.checks.trials import cases, must, runs
-from asyncgpu_tutor.exercises.exercise import Exercise, case, compared
+from asyncgpu_tutor.exercises.checks.trials import cases, runs
+from asyncgpu_tutor.exercises.exercise import Exercise, case, compared, must
 from asyncgpu_tutor.exercises.internals import Download, Make, lane_of
 from asyncgpu_tutor.exercises.sandbox import Observed, call_plain, neighbour, observe
 
@@ -102,14 +102,10 @@ def _download(mine: Any, model: Any, shape: tuple[int, ...], dtype: str) -> None
 def _twice(mine: Any, model: Any, seed: int, n: int) -> None:
     """Each of three runs of one operation uploads what the array holds by then, and computes anew."""
     x = agt.pin(noise(seed, n))
-    expected = observe(model(x).sync).trace
-    op = built("positive", mine, expected, x)
+    run_it = run_of("positive", mine, model, x)
     for number in (1, 2, 3):
         x[:] = noise(seed + 10 * number, n)
-        with case(f"run {number} of one operation"):
-            run = observe(op.sync)
-            with compared(run.trace, expected):
-                schedule.each_once(run.trace, "h2d", "relu")
+        with case(f"run {number} of one operation"), run_it("h2d", "relu") as run:
             equal(run.result, np.maximum(x, 0))
 
 
@@ -205,18 +201,15 @@ SMALL_ARRAYS_US = 200.0
 def check_small_arrays(mine: Any, model: Any) -> float:
     """Each run computes, on the device, with what the arrays hold by then, and takes few calls."""
     hosts = [agt.pin(noise(seed, 1000)) for seed in range(16)]
-    expected = observe(model(hosts).sync).trace
-    op = built("small_arrays", mine, expected, hosts)
-    run = observe(op.sync)
+    run_it = run_of("small_arrays", mine, model, hosts)
     for number in (1, 2):
         for seed, host in enumerate(hosts):
             host[:] = noise(seed + 100 * number, 1000)
-        with case(f"what the arrays hold in run {number}"):
-            run = observe(op.sync)
+        with case(f"what the arrays hold in run {number}"), run_it() as run:
             result: Any = run.result
             rows = list(result) if np.ndim(result) == 2 else result
             in_order("small_arrays", rows, [np.maximum(host, 0) for host in hosts], "array")
-    with compared(run.trace, expected):
+    with run_it() as run:
         schedule.a_kernel_ran(run.trace)
         return schedule.below(SMALL_ARRAYS_US, run.trace)
 
@@ -234,8 +227,7 @@ EXERCISES = (
     Exercise("03-recipe-twice", "Good for any number of runs", "positive",
              cases(_twice, [(1, 1000), (2, 333)], "{1} elements")),
     Exercise("03-which-way", "Which way to run?", "load_and_fetch",
-             runs(_loaded_and_fetched, _which_way, WAYS, "{1} elements"),
-             hostile_which_way),
+             runs(_loaded_and_fetched, _which_way, WAYS, "{1} elements"), hostile_which_way),
     Exercise("03-largest", "Look inside, without blocking", "largest",
              runs(_with_neighbour, _polite, LARGE, "{1} elements"), hostile_largest),
     Exercise("03-challenge", "Challenge: sixteen small arrays", "small_arrays", check_small_arrays),

@@ -11,47 +11,19 @@ import numpy as np
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks import schedule
 from asyncgpu_tutor.exercises.checks.building import built, run_of
-from asyncgpu_tutor.exercises.checks.operations import noise
+from asyncgpu_tutor.exercises.checks.operations import cuda, noise
 from asyncgpu_tutor.exercises.checks.results import brief, each_equal, equal, listed
-from asyncgpu_tutor.exercises.checks.trials import cases, must
-from asyncgpu_tutor.exercises.exercise import Exercise, case, compared
+from asyncgpu_tutor.exercises.checks.trials import cases
+from asyncgpu_tutor.exercises.exercise import Exercise, case, compared, must
 from asyncgpu_tutor.exercises.internals import count, lane_of
 from asyncgpu_tutor.exercises.sandbox import Observed, observe, on_fresh_device
 
 BLOCK = 256
 # Each kernel gets a name of its own, so that it can be found in a trace.
-PAIRWISE = r"""
-extern "C" __global__ void NAME(unsigned int n, const float* x, const float* y, float* z)
-{
-    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) z[i] = EXPRESSION;
-}
-"""
-ROW_SUMS = r"""
-extern "C" __global__ void NAME(unsigned int n, const float* x, float* sums)
-{
-    unsigned int row = blockIdx.x * blockDim.x + threadIdx.x;
-    if (row < n) {
-        float sum = 0.0f;
-        for (unsigned int i = 0; i < n; i++) sum += x[row * n + i];
-        sums[row] = FACTOR * sum;
-    }
-}
-"""
-SCALE = r"""
-extern "C" __global__ void scale(unsigned int n, float factor, float* x)
-{
-    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) x[i] = factor * x[i];
-}
-"""
-SAXPY = r"""
-extern "C" __global__ void saxpy(unsigned int n, float a, const float* x, float* y)
-{
-    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) y[i] = a * x[i] + y[i];
-}
-"""
+PAIRWISE = cuda("04_pairwise")
+ROW_SUMS = cuda("04_row_sums")
+SCALE = cuda("04_scale")
+SAXPY = cuda("04_saxpy")
 
 
 def _random(seed: int, *shape: int) -> Any:
@@ -81,7 +53,7 @@ def _residual(mine: Any, model: Any, seed: int, n: int) -> None:
     x = _random(seed, n)
     right = x + np.maximum(x, 0)
     once = ("h2d", "relu", "add", "d2h")
-    with run_of("residual", mine, model, x, _pairwise("add", "x[i] + y[i]"), once=once) as run:
+    with run_of("residual", mine, model, x, _pairwise("add", "x[i] + y[i]"))(*once) as run:
         pass
     equal(run.result, right)
 
@@ -95,7 +67,7 @@ def _loop(mine: Any, model: Any, seed: int, n: int, factors: list[float]) -> Non
 
     x = _random(seed, n)
     right = [factor * x for factor in factors]
-    with run_of("all_scaled", mine, model, x, factors, scaled) as run:
+    with run_of("all_scaled", mine, model, x, factors, scaled)() as run:
         results = _tuple(run.result, len(factors), "results")
         due = f"all were scaled by {factors[-1]}, the last factor: your function looks `factor` up when it "
         due += "is called, and by then the loop is over"
@@ -108,7 +80,7 @@ def _saxpy(mine: Any, model: Any, seed: int, n: int, a: float) -> None:
     """Building runs nothing; the run has two uploads and one launch."""
     x, y = _random(seed, n), _random(seed + 100, n)
     right = a * x + y
-    with run_of("async_saxpy", mine, model, agt.Kernel(SAXPY), a, x, y, once=["saxpy"]) as run:
+    with run_of("async_saxpy", mine, model, agt.Kernel(SAXPY), a, x, y)("saxpy") as run:
         schedule.launches(run.trace, "h2d", 2)
     equal(run.result, right)
 
@@ -121,7 +93,7 @@ def _halves(mine: Any, model: Any, seed: int, n: int) -> None:
         return lambda op: saxpy(n, a, op, agt.zeros(n).partition(BLOCK)).output().to_host()
 
     source = agt.h2d(x).and_then(agt.dup)
-    with run_of("halves", mine, model, source, way(2.0), way(3.0), once=["h2d"]) as run:
+    with run_of("halves", mine, model, source, way(2.0), way(3.0))("h2d") as run:
         results = _tuple(run.result, 2, "two results")
     for name, got, a in zip(("f(first)", "g(second)"), results, (2.0, 3.0), strict=True):
         with case(name):
@@ -155,7 +127,7 @@ def _side_by_side(mine: Any, model: Any, seed: int, n: int) -> None:
     x, y = _integers(seed, n), _integers(seed + 10, n)
     a, b, join = _summed("a", 1, n), _summed("b", 2, n), _subtracted(n)
     arms, once = (a(agt.h2d(x)), b(agt.h2d(y))), ("a", "b", "join")
-    with run_of("side_by_side", mine, model, *arms, join, once=once) as run:
+    with run_of("side_by_side", mine, model, *arms, join)(*once) as run:
         schedule.unordered(run.trace, "a", "b")
     equal(run.result, x.sum(axis=1) - 2 * y.sum(axis=1))
 
@@ -165,7 +137,7 @@ def _diamond(mine: Any, model: Any, seed: int, n: int) -> None:
     x = _integers(seed, n)
     parts = _summed("left", 3, n), _summed("right", 2, n), _subtracted(n)
     once = ("h2d", "left", "right", "join")
-    with run_of("diamond", mine, model, agt.h2d(x), *parts, once=once) as run:
+    with run_of("diamond", mine, model, agt.h2d(x), *parts)(*once) as run:
         (left,), (right,) = run.trace.find("left"), run.trace.find("right")
         lane = lane_of(run.trace, left)
         due = f"`left` and `right` both ran on {lane}: give each one of its own"
@@ -191,11 +163,9 @@ def _apply_all(mine: Any, model: Any, seed: int, n: int, number: int) -> None:
     m, xs = _random(seed, n, n), [_random(seed + i, n) for i in range(number)]
     right = [m @ x for x in xs]
     matrix = agt.h2d(m).sync()
-    expected = observe(model(matrix, xs).sync).trace
-    run = observe(built("apply_all", mine, expected, matrix, xs).sync)
-    due = f"the caller's `matrix` was moved {matrix.gone}, and the caller still needs it: lend "
-    must(not matrix.moved, due + "the operations a handle instead")
-    with compared(run.trace, expected):
+    with run_of("apply_all", mine, model, matrix, xs)() as run:
+        due = f"the caller's `matrix` was moved {matrix.gone}, and the caller still needs it: lend "
+        must(not matrix.moved, due + "the operations a handle instead")
         _products(run.trace, number)
     each_equal(_tuple(run.result, number, "products"), right, "vector")
     with case("the caller's `matrix`, looked at afterwards"):
@@ -253,20 +223,17 @@ SAXPYS, MATRICES = [(1, 1000, 2.0), (2, 4096, -0.5)], [(1, 64, 3), (2, 48, 2)]
 NUMBERS, SQUARE = "{1} elements", "{1} x {1} numbers"
 
 EXERCISES = (
-    Exercise("04-loop", "Mend the loop", "all_scaled",
-             cases(_loop, FACTORS, "the factors {2}")),
+    Exercise("04-loop", "Mend the loop", "all_scaled", cases(_loop, FACTORS, "the factors {2}")),
     Exercise("04-baton", "Pass the baton", "residual",
              cases(_residual, [(1, 1000), (2, 256)], NUMBERS)),
     Exercise("04-saxpy", "Asynchronous SAXPY", "async_saxpy",
              cases(_saxpy, SAXPYS, "{1} elements and a={2}")),
     Exercise("04-zip-or-overlap", "zip or overlap?", "side_by_side",
              cases(_side_by_side, [(1, 1024), (2, 700)], SQUARE)),
-    Exercise("04-unzip", "Take it apart", "halves",
-             cases(_halves, [(1, 1000), (2, 300)], NUMBERS)),
+    Exercise("04-unzip", "Take it apart", "halves", cases(_halves, [(1, 1000), (2, 300)], NUMBERS)),
     Exercise("04-diamond", "A diamond", "diamond",
              cases(_diamond, [(1, 1536), (2, 300)], SQUARE), hostile_diamond),
     Exercise("04-lend", "Lend it", "apply_all", cases(_apply_all, MATRICES, SQUARE)),
-    Exercise("04-workers", "For those who stay longer", "jobs",
-             cases(_workers, MATRICES, SQUARE)),
+    Exercise("04-workers", "For those who stay longer", "jobs", cases(_workers, MATRICES, SQUARE)),
     Exercise("04-challenge", "Challenge: four filters", "filtered", check_filtered),
 )  # fmt: skip

@@ -11,23 +11,15 @@ import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks import schedule
+from asyncgpu_tutor.exercises.checks.operations import cuda
 from asyncgpu_tutor.exercises.checks.results import a_number
-from asyncgpu_tutor.exercises.checks.trials import cases, must
-from asyncgpu_tutor.exercises.exercise import Exercise, case, compared
+from asyncgpu_tutor.exercises.checks.trials import cases
+from asyncgpu_tutor.exercises.exercise import Exercise, case, compared, must
 from asyncgpu_tutor.exercises.internals import count, find_spec, lane_of
 from asyncgpu_tutor.exercises.sandbox import call, observe, private_device
 
 # Each step needs the one before it, so a job takes as long as one likes and still fills one block only.
-WALK = r"""
-extern "C" __global__ void NAME(unsigned int steps, const unsigned int* next, unsigned int* place)
-{
-    unsigned int here = place[threadIdx.x];
-    for (unsigned int s = 0; s < steps; s++) {
-        here = next[here];
-    }
-    place[threadIdx.x] = here;
-}
-"""
+WALK = cuda("05_walk")
 STEP_US = 1.0
 
 
@@ -289,8 +281,7 @@ EXERCISES = (
     Exercise("05-round-robin", "A policy: round robin", "RoundRobin", check_round_robin),
     Exercise("05-pool-size", "How many streams?", "streams_needed",
              cases(_pool_size, POOLS, "jobs of {} µs, one every {} µs, and room for {}")),
-    Exercise("05-least-loaded", "A policy: least loaded", "LeastLoaded",
-             cases(_least_loaded, MIXES,
+    Exercise("05-least-loaded", "A policy: least loaded", "LeastLoaded", cases(_least_loaded, MIXES,
                    "{1:job} on {0:stream}")),
     Exercise("05-express", "A policy: express lanes", "Express",
              cases(_express, LANES, "{2:job} on {0:stream} and a limit of {1} µs")),

@@ -14,8 +14,15 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks import operations, results, schedule
 from asyncgpu_tutor.exercises.checks.operations import filled, noise, own_sizes, round_trip
 from asyncgpu_tutor.exercises.checks.results import Array, brief, equal, in_order, listed
-from asyncgpu_tutor.exercises.checks.trials import cases, must, runs
-from asyncgpu_tutor.exercises.exercise import Exercise, case, compared, meant_to_fail
+from asyncgpu_tutor.exercises.checks.trials import cases, runs
+from asyncgpu_tutor.exercises.exercise import (
+    Exercise,
+    Rejected,
+    case,
+    compared,
+    meant_to_fail,
+    must,
+)
 from asyncgpu_tutor.exercises.internals import count
 from asyncgpu_tutor.exercises.sandbox import Observed, observe, private_device, tried
 
@@ -89,8 +96,8 @@ def _beating(answer: Any, make: Callable[[], agt.DeviceOp[Any]]) -> Observed[Any
         if next(numbers) > MOST_BEATS:
             must(True not in under_way, NEVER_STOPS)
             due = f"`beat` was called {MOST_BEATS} times without an end: between two beats, let go of "
-            must(
-                False, due + "the event loop with `await agt.sleep(50)`, so that others get a turn"
+            raise Rejected(
+                f"{due}the event loop with `await agt.sleep(50)`, so that others get a turn"
             )
         agt.work(1, "beat")
 
@@ -169,10 +176,8 @@ def _spawn_safe(mine: Any, model: Any, n: int, number: int) -> None:
         schedule.never_blocks(run.trace)
         schedule.launches(run.trace, "matvec_naive", number)
         copies = [span for span in run.trace.device_spans if span.kind == "d2d"]
-        due = (
-            f"the weights were copied {count(len(copies), 'time')}: let all tasks use the one array"
-        )
-        must(not copies, due, *copies[:1])
+        due = f"the weights were copied {count(len(copies), 'time')}: let all tasks "
+        must(not copies, due + "use the one array", *copies[:1])
     results.each_equal(run.result, [matrix @ x for x in vectors], "result")
 
 
@@ -281,10 +286,8 @@ def _on_time(trace: agt.Trace, expected: agt.Trace, in_time: bool) -> None:
     """The answer came neither late nor before the time was over."""
     (answered,), end = trace.find("answered"), _device_end(trace)
     late = answered.start - expected.find("answered")[0].start
-    due = (
-        "the operation was done long before, and you waited for the end of the time all the same: "
-    )
-    must(not in_time or late <= 100, due + "wait for whichever is first", end, answered)
+    due = "the operation was done long before, and you waited for the end of the time all the "
+    must(not in_time or late <= 100, due + "same: wait for whichever is first", end, answered)
     due = "you gave up before the time was over: `agt.sleep(us)` is the clock here (what asyncio has of "
     must(in_time or late >= -100, due + "its own counts on the clock on the wall)", answered)
     due = "you waited until the device was done, although the time was up long before"
@@ -301,10 +304,8 @@ def _coming(answer: Any) -> Used:
     used: list[int] = []
 
     def use(result: Any) -> None:
-        due = (
-            f"`use` should get a result, and this came: {brief(result)}. Await it before you use it"
-        )
-        must(isinstance(result, np.ndarray), due)
+        due = f"`use` should get a result, and this came: {brief(result)}. "
+        must(isinstance(result, np.ndarray), due + "Await it before you use it")
         size = cast(Array, result).size
         with case(f"the result of {size:,} elements"):
             equal(cast(object, result), filled(size, 1.0 if size == SIZES[0] else size))
@@ -323,10 +324,9 @@ def _first_come(found: Used) -> None:
     must(sorted(used) == sorted(SIZES), due)
     done = schedule.results(trace, SIZES)
     came = sorted(SIZES, key=lambda n: done[SIZES.index(n)].end)
-    due = (
-        f"the results were used in the order of sizes {used}, and they came as {came}: do not wait "
-    )
-    must(used == came, due + "for one while another is there", *trace.find(f"use of {came[0]}"))
+    due = f"the results were used in the order of sizes {used}, and they came as {came}: do not "
+    edge = trace.find(f"use of {came[0]}")
+    must(used == came, due + "wait for one while another is there", *edge)
 
 
 def _as_they_come(found: Used) -> None:

@@ -10,22 +10,15 @@ from typing import Any, cast
 import numpy as np
 
 import asyncgpu_tutor as agt
+from asyncgpu_tutor.exercises import sandbox
 from asyncgpu_tutor.exercises.checks import results, schedule
 from asyncgpu_tutor.exercises.checks.building import built
-from asyncgpu_tutor.exercises.checks.operations import filled, noise, own_sizes
+from asyncgpu_tutor.exercises.checks.operations import cuda, filled, noise, own_sizes
 from asyncgpu_tutor.exercises.checks.results import Array, as_kernel, brief, equal, launched
-from asyncgpu_tutor.exercises.checks.trials import cases, must, tuple_of
-from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared
+from asyncgpu_tutor.exercises.checks.trials import cases, runs, tuple_of
+from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared, must
 from asyncgpu_tutor.exercises.internals import SimDevice, count
-from asyncgpu_tutor.exercises.sandbox import (
-    Observed,
-    call,
-    call_plain,
-    observe,
-    on_fresh_device,
-    private_device,
-    tried,
-)
+from asyncgpu_tutor.exercises.sandbox import Observed, call_plain, observe, on_fresh_device
 
 
 # ------------------------------------------------------------------ the stages
@@ -137,7 +130,7 @@ def _captured(answer: Any, number: int) -> tuple[Any, agt.types.Stream, list[Arr
     stream = agt.create_stream()
     hosts = [agt.pin(filled(100_000 + i, i)) for i in range(number)]
     ops = [agt.h2d(host).to_host().named(f"op {i}") for i, host in enumerate(hosts)]
-    return call(call_plain, answer, ops, stream), stream, hosts
+    return sandbox.call(call_plain, answer, ops, stream), stream, hosts
 
 
 def _launch(graph: Any, stream: agt.types.Stream, *_: object) -> Observed[Any]:
@@ -232,7 +225,7 @@ def _race(answer: Any) -> Observed[Any]:
     """The second run, on other numbers than the first had; both have to be right."""
     inputs = agt.data.seed_inputs(64, RUNNERS)
     batches = [agt.pin(batch) for batch in inputs.batches]
-    go = call(call_plain, answer, _mlp, batches, *_shared(inputs.w0, inputs.w1))
+    go = sandbox.call(call_plain, answer, _mlp, batches, *_shared(inputs.w0, inputs.w1))
 
     async def once() -> list[Array]:
         returned: Any = go()
@@ -254,18 +247,12 @@ def _race(answer: Any) -> Observed[Any]:
 
 def check_race(mine: Any, model: Any) -> float:
     """The answer is right twice, on different numbers, and the second time it is quick."""
-    with tried(_race, mine, model) as run:
+    with sandbox.tried(_race, mine, model) as run:
         return schedule.below(PAR, run.trace, "Where does the time go?")
 
 
 # ------------------------------------------------------------------ two devices
-ADD = r"""
-extern "C" __global__ void add(unsigned int n, const float* w, float* y)
-{
-    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) y[i] += w[i];
-}
-"""
+ADD = cuda("07_add")
 
 
 def _sum(n: int, w: Array, y: Array) -> Array:
@@ -282,42 +269,45 @@ def _recipe(x: Any, w: Any) -> agt.DeviceOp[Any]:
     return positive.and_then(lambda y: _added(y, w)).to_host()
 
 
-def _on_both(answer: Any, batches: Sequence[Array], weights: Array) -> Observed[Any]:
+@sandbox.private_device(stand_in_above=1e6)  # NumPy computes what is large
+def _on_both(answer: Any, number: int, size: int) -> Observed[Any]:
+    batches, weights = _batches(number, size)
     first = cast(SimDevice, agt.current_device())
     second = SimDevice(1, machine=first.machine, stand_in_above=first.stand_in_above)
     # A recording covers the current device and those that the process knows. It does not know the second one,
     # so that one is recorded apart.
     with agt.using(second), agt.record() as other, agt.using(first):
-        run = observe(answer, _recipe, batches, weights, (first, second))
+        run = observe(answer, _recipe, list(map(agt.pin, batches)), weights, (first, second))
     spans = sorted([*run.trace, *other], key=lambda span: span.id)
     return Observed(run.result, agt.Trace(spans, run.trace.clock, run.trace.device))
 
 
-@private_device(stand_in_above=1e6)  # NumPy computes what is large
-def check_on_both(mine: Any, model: Any) -> None:
+def _batches(number: int, size: int) -> tuple[list[Array], Array]:
+    batches = [filled(n, i) for i, n in enumerate(own_sizes(number, size))]
+    return batches, agt.pin(np.arange(size + number, dtype=np.float32))
+
+
+def _took_turns(run: Observed[Any], number: int, size: int) -> None:
     """Even batches run here and odd ones there, at the same time, with one copy of the weights on each."""
-    for number, size in [(4, 2_500_000), (3, 300_000)]:
-        sizes = own_sizes(number, size)
-        batches = [agt.pin(filled(n, i)) for i, n in enumerate(sizes)]
-        weights = agt.pin(np.arange(size + number, dtype=np.float32))
-        expected = _on_both(model, batches, weights)
-        run = _on_both(mine, batches, weights)
-        with compared(run.trace, expected.trace):
-            schedule.launches(run.trace, "relu", number)
-            schedule.never_blocks(run.trace)
-            for i, span in enumerate(schedule.results(run.trace, sizes)):
-                right = f"sim:{i % 2}"
-                due = f"batch {i} ran on device {span.device}, and belongs on {right}: they take turns"
-                must(span.device == right, due, span)
-            spans = run.trace.find("h2d")
-            copies = count(len(spans) - number, "time")
-            due = f"the weights were copied {copies}: once to each device is enough, for all batches there"
-            must(len(spans) - number == 2, due, *spans[:1])
-            schedule.all_in_flight(run.trace, sizes, schedule.in_flight(expected.trace, sizes))
-        right = [np.maximum(batch, 0) + weights[: batch.size] for batch in batches]
-        results.in_order("on_both", run.result, right, f"{number} batches, for batch")
+    sizes = own_sizes(number, size)
+    schedule.launches(run.trace, "relu", number)
+    schedule.never_blocks(run.trace)
+    for i, span in enumerate(schedule.results(run.trace, sizes)):
+        right = f"sim:{i % 2}"
+        due = f"batch {i} ran on device {span.device}, and belongs on {right}: they take turns"
+        must(span.device == right, due, span)
+    spans = run.trace.find("h2d")
+    copies = count(len(spans) - number, "time")
+    due = f"the weights were copied {copies}: once to each device is enough, for all batches there"
+    must(len(spans) - number == 2, due, *spans[:1])
+    if size == LONG:
+        schedule.all_in_flight(run.trace, sizes, number)
+    batches, weights = _batches(number, size)
+    right = [np.maximum(batch, 0) + weights[: batch.size] for batch in batches]
+    results.in_order("on_both", run.result, right, f"{number} batches, for batch")
 
 
+LONG = 2_500_000  # elements: copies of so many go on while the host starts the others
 BATCHES, SHAPES = [(4,), (2,)], [(64, 64, 64), (48, 32, 80)]
 EXERCISES = (
     Exercise("07-stages", "Two stages", "stages", check_stages),
@@ -330,5 +320,6 @@ EXERCISES = (
     Exercise("07-tiled", "A kernel: GEMM with tiles", "sgemm_tiled", check_tiled),
     Exercise("07-race", "The race: eight batches", "race", check_race),
     Exercise("07-softmax", "A kernel: softmax", "softmax", check_softmax),
-    Exercise("07-two-devices", "Two devices", "on_both", check_on_both),
+    Exercise("07-two-devices", "Two devices", "on_both",
+             runs(_on_both, _took_turns, [(4, LONG), (3, 300_000)], "")),
 )  # fmt: skip

@@ -17,8 +17,8 @@ from asyncgpu_tutor.exercises.checks import schedule
 from asyncgpu_tutor.exercises.checks.operations import filled
 from asyncgpu_tutor.exercises.checks.reports import Case, asked, reads
 from asyncgpu_tutor.exercises.checks.results import Array, brief, equal, in_order
-from asyncgpu_tutor.exercises.checks.trials import must, runs
-from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case
+from asyncgpu_tutor.exercises.checks.trials import runs
+from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, must
 from asyncgpu_tutor.exercises.exhibits import report, rounds
 from asyncgpu_tutor.exercises.recorded_ranges import RangeLog, watched
 from asyncgpu_tutor.exercises.sandbox import Observed, call, observe, tried
@@ -238,8 +238,7 @@ def _scores(number: int) -> list[Array]:
 
 EXERCISES = (
     Exercise("08-annotate", "Ranges around an `await`", "handle",
-             runs(_handled, _annotated, [(3, None), (2, None), (3, 1)],
-                  "{} requests")),
+             runs(_handled, _annotated, [(3, None), (2, None), (3, 1)], "{} requests")),
     Exercise("08-kernel", "A kernel's stream", "longest",
              reads("longest", "(CUDA's stream, us)", lambda: _named(
                  "exhibit A and relu", "exhibit B and matvec_naive",
@@ -249,16 +248,13 @@ EXERCISES = (
              reads("largest_gap", "(start, end)", lambda: [
                  *_named("exhibit A", "exhibit D", "exhibit A repaired"),
                  ("kernels beside a long copy", lambda: (_made_up(*COPIES, *KERNELS),))])),
-    Exercise("08-blame", "Whose request ended it", "blame",
-             reads("blame", "(label, cause)",
+    Exercise("08-blame", "Whose request ended it", "blame", reads("blame", "(label, cause)",
                    lambda: _named("exhibit A", "exhibit D", "exhibit A repaired"))),
-    Exercise("08-typical", "A typical step", "typical",
-             reads("typical", "us", lambda: _named(
+    Exercise("08-typical", "A typical step", "typical", reads("typical", "us", lambda: _named(
                  "heat_annotated and stencil", "heat_annotated and step",
                  "heat_repaired and stencil"))),
     Exercise("08-suspects", "Six suspects", "suspects", check_suspects),
-    Exercise("08-rate", "GB/s of the bus", "rate",
-             reads("rate", "GB/s", lambda: [
+    Exercise("08-rate", "GB/s of the bus", "rate", reads("rate", "GB/s", lambda: [
                  *_named("exhibit D", "exhibit D repaired"),
                  ("copies of two sizes", lambda: (_made_up(*MIXED),))])),
     Exercise("08-gain", "How much a fix gained", "gain",

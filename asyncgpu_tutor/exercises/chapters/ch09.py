@@ -16,8 +16,8 @@ from asyncgpu_tutor.exercises.checks import operations, schedule
 from asyncgpu_tutor.exercises.checks.building import built
 from asyncgpu_tutor.exercises.checks.operations import noise
 from asyncgpu_tutor.exercises.checks.results import Array, a_number, brief, equal, in_order, listed
-from asyncgpu_tutor.exercises.checks.trials import cases, counted, must, runs
-from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case
+from asyncgpu_tutor.exercises.checks.trials import cases, counted, runs
+from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, must
 from asyncgpu_tutor.exercises.internals import count
 from asyncgpu_tutor.exercises.sandbox import Observed, observe
 
@@ -122,10 +122,8 @@ def _no_allocation(mine: Any, model: Any, n: int) -> None:
         try:
             array.borrow()
         except agt.errors.UseAfterMoveError:
-            due = (
-                f"`{name}` is gone, and its owner goes on using it: lend it, with `{name}.borrow()`"
-            )
-            raise Rejected(due) from None
+            due = f"`{name}` is gone, and its owner goes on using it: lend it, with "
+            raise Rejected(f"{due}`{name}.borrow()`") from None
 
 
 def _even(answer: Any, number: int, size: int) -> Any:
@@ -246,8 +244,7 @@ EXERCISES = (
     Exercise("09-first-graph", "Your first graph", "replay",
              runs(_replay, _replayed, [(5,), (2,)], "times={}")),
     Exercise("09-token-loop", "A token loop", "run_tokens",
-             runs(_token_loop, _looped, [(5,), (2,)], "{} tokens"),
-             hostile_token_loop),
+             runs(_token_loop, _looped, [(5,), (2,)], "{} tokens"), hostile_token_loop),
     Exercise("09-no-allocation", "Fit for a graph", "capturable",
              cases(_no_allocation, [(1000,), (64,)], "{} elements")),
     Exercise("09-break-even", "From how many runs on?", "break_even",

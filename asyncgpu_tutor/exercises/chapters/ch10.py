@@ -16,8 +16,8 @@ from asyncgpu_tutor.exercises import sandbox
 from asyncgpu_tutor.exercises.checks import schedule
 from asyncgpu_tutor.exercises.checks.operations import BLOCK, filled, step_kernel
 from asyncgpu_tutor.exercises.checks.results import Array, brief, equal
-from asyncgpu_tutor.exercises.checks.trials import cases, must, runs
-from asyncgpu_tutor.exercises.exercise import Exercise, case
+from asyncgpu_tutor.exercises.checks.trials import cases, runs
+from asyncgpu_tutor.exercises.exercise import Exercise, case, must
 from asyncgpu_tutor.exercises.internals import count
 from asyncgpu_tutor.exercises.sandbox import Observed, observe
 
@@ -275,13 +275,11 @@ def _overlapped(run: Observed[Any], number: int) -> float:
 
 
 EXERCISES = (
-    Exercise("10-and-then", "and_then", "and_then",
-             runs(_chained, _chain_ran, [(1000,), (64,)],
+    Exercise("10-and-then", "and_then", "and_then", runs(_chained, _chain_ran, [(1000,), (64,)],
                   "three operations in a chain, {} elements")),
     Exercise("10-zip", "zip", "zip_ops",
              runs(_zipped, _zip_ran, [(3,), (1,), (0,)], "{:operation}")),
-    Exercise("10-shared", "shared", "shared",
-             runs(_two_readers, _source_ran, [(100_000,), (500,)],
+    Exercise("10-shared", "shared", "shared", runs(_two_readers, _source_ran, [(100_000,), (500,)],
                   "two readers on two streams")),
     Exercise("10-round-robin", "Round robin", "round_robin",
              cases(_round_robin, [(3,), (1,), (4,)], "a pool of {}")),

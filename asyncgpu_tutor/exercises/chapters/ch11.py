@@ -13,38 +13,18 @@ import numpy as np
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks import schedule
 from asyncgpu_tutor.exercises.checks.device_code import Fence, own_lines, tried_and_fenced
+from asyncgpu_tutor.exercises.checks.operations import cuda
 from asyncgpu_tutor.exercises.checks.results import Array, as_kernel, brief, equal, left_in
-from asyncgpu_tutor.exercises.checks.trials import cases, must, returned, runs, text_of
-from asyncgpu_tutor.exercises.exercise import Exercise
+from asyncgpu_tutor.exercises.checks.trials import cases, returned, runs, text_of
+from asyncgpu_tutor.exercises.exercise import Exercise, must
 from asyncgpu_tutor.exercises.internals import count
 from asyncgpu_tutor.exercises.sandbox import Observed, call, observe
 
 # A round that halves a number, and says whether it is still above one.
-HALVE = r"""
-extern "C" __global__ void halve(float* x, int* moved)
-{
-    x[0] = 0.5f * x[0];
-    if (x[0] > 1.0f) moved[0] = 1;
-}
-"""
+HALVE = cuda("11_halve")
 # The last thread of each block is late: it waits for the first of another block. So a meeting that does not
 # wait for all threads of a block can be told from one that does.
-STENCIL = r"""
-extern "C" __global__ void smooth(int n, float* x, float* y, unsigned int* arrived, unsigned int* go)
-{
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    for (unsigned int step = 1; step <= 3; step++) {
-        float now = (i > 0 ? x[i - 1] : 0.0f) + (i < n - 1 ? x[i + 1] : 0.0f);
-        if (threadIdx.x == blockDim.x - 1) {
-            while (atomicAdd(&go[blockIdx.x], 0) < step) { __nanosleep(100); }
-        }
-        y[i] = now;
-        if (threadIdx.x == 0) atomicAdd(&go[(blockIdx.x + 1) % gridDim.x], 1);
-        meet(arrived, step * gridDim.x);
-        float* other = x; x = y; y = other;
-    }
-}
-"""
+STENCIL = cuda("11_stencil")
 GOAL_US = 200
 
 
@@ -183,8 +163,7 @@ def _ranks(run: Observed[Any], n: int) -> float:
 
 EXERCISES = (
     Exercise("11-ask-less", "Ask less often", "settle",
-             runs(_settled, _ask_less, [(100.0, 4, 2), (100.0, 1, 7), (3.0, 3, 1)],
-                  "every={1}")),
+             runs(_settled, _ask_less, [(100.0, 4, 2), (100.0, 1, 7), (3.0, 3, 1)], "every={1}")),
     Exercise("11-flood", "Let the block decide", "FLOOD",
              cases(_flood, [(16, 1), (32, 2), (8, 3)], "a maze of {0} by {0}")),
     Exercise("11-meet", "A barrier for the grid", "MEET", check_meet),

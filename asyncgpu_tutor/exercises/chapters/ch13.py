@@ -14,27 +14,15 @@ import numpy as np
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks.device_code import Fence, fenced, in_own_lines
 from asyncgpu_tutor.exercises.checks.interleavings import Outcome, Thread, interleavings
+from asyncgpu_tutor.exercises.checks.operations import cuda
 from asyncgpu_tutor.exercises.checks.results import Array, as_kernel, brief, equal
-from asyncgpu_tutor.exercises.checks.trials import cases, must
-from asyncgpu_tutor.exercises.exercise import Exercise, case
+from asyncgpu_tutor.exercises.checks.trials import cases
+from asyncgpu_tutor.exercises.exercise import Exercise, case, must
 from asyncgpu_tutor.exercises.internals import SimDevice
 from asyncgpu_tutor.exercises.sandbox import call
 
 # ------------------------------------------------------------------ the host's side of a mailbox
-LETTERS = """__global__ void letters(volatile unsigned* mail, int n, unsigned* answers) {
-    for (int k = 0; k < n; ++k) {
-        mail[1] = 10 + k * k;
-        __threadfence_system();
-        mail[0] = 1;
-        int turns = 0;
-        while (mail[0] != 2) {
-            if (++turns > 1000000) return;
-            __nanosleep(100);
-        }
-        __threadfence_system();
-        answers[k] = mail[2];
-    }
-}"""
+LETTERS = cuda("13_letters")
 ANSWERED = 2  # the flag, when the kernel may read
 LOOKS = 5000  # at the mail, of one answer
 
@@ -302,8 +290,7 @@ EXERCISES = (
     Exercise("13-answer", "The host's side", "answer",
              cases(_answer, [(3,), (1,), (20,)], "{} letters")),
     Exercise("13-ask", "The kernel's side", "ASK", check_ask),
-    Exercise("13-stack", "A stack for many", "FreeStack",
-             cases(_stack, STACKS, "{2}")),
+    Exercise("13-stack", "A stack for many", "FreeStack", cases(_stack, STACKS, "{2}")),
     Exercise("13-bill", "A kernel that calls", "BILL", check_bill),
     Exercise("13-batch", "Many answers at once", "price_all",
              cases(_batch, [(1,), (132,)], "{} calls")),

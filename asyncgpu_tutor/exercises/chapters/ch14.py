@@ -8,43 +8,17 @@ import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks import schedule
+from asyncgpu_tutor.exercises.checks.operations import cuda
 from asyncgpu_tutor.exercises.checks.results import Array, as_kernel, equal, left_in
-from asyncgpu_tutor.exercises.checks.trials import cases, must, returned, runs
-from asyncgpu_tutor.exercises.exercise import Exercise
+from asyncgpu_tutor.exercises.checks.trials import cases, returned, runs
+from asyncgpu_tutor.exercises.exercise import Exercise, must
 from asyncgpu_tutor.exercises.internals import count
 from asyncgpu_tutor.exercises.sandbox import Observed, observe
 
 # A one from each thread, after a while, so that two launches can be seen to overlap.
-THROW = r"""
-extern "C" __global__ void throw_darts(unsigned int rounds, unsigned int* hits)
-{
-    float x = 1.0f;
-    for (unsigned int i = 0; i < rounds; i++) x = 0.5f * x + 1.0f;
-    hits[threadIdx.x] = x > 0.0f;
-}
-"""
+THROW = cuda("14_throw")
 # The fall of a small galaxy: one step of all bodies, from one pair of arrays to another.
-STEP = r"""
-extern "C" __global__ void fall(
-    unsigned int n, const float* at, const float* speed, float* at_next, float* speed_next)
-{
-    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= n) return;
-    float x = at[2 * i], y = at[2 * i + 1], fx = 0.0f, fy = 0.0f;
-    for (unsigned int j = 0; j < n; j++) {
-        float dx = at[2 * j] - x, dy = at[2 * j + 1] - y;
-        float r2 = dx * dx + dy * dy + 0.01f;
-        float pull = 1.0f / (n * r2 * sqrtf(r2));
-        fx += pull * dx;
-        fy += pull * dy;
-    }
-    float u = speed[2 * i] + 0.01f * fx, v = speed[2 * i + 1] + 0.01f * fy;
-    speed_next[2 * i] = u;
-    speed_next[2 * i + 1] = v;
-    at_next[2 * i] = x + 0.01f * u;
-    at_next[2 * i + 1] = y + 0.01f * v;
-}
-"""
+STEP = cuda("14_step")
 GOAL_US = 300
 
 
@@ -125,10 +99,8 @@ def _fell(run: Observed[Any], n: int, steps: int) -> float:
 TEXTS = b"banana", b"a" * 40, b"xyz" * 30, b"a man a plan a canal panama " * 8
 EXERCISES = (
     Exercise("14-darts", "Ask for all, wait once", "total",
-             runs(_thrown, _darts, [(32, 64, 1, 7), (100,), (5, 5, 5, 5, 5, 5)],
-                  "{n:player}")),
-    Exercise("14-grep", "One atomic for a warp", "GREP",
-             cases(_grep, [(text,) for text in TEXTS],
+             runs(_thrown, _darts, [(32, 64, 1, 7), (100,), (5, 5, 5, 5, 5, 5)], "{n:player}")),
+    Exercise("14-grep", "One atomic for a warp", "GREP", cases(_grep, [(text,) for text in TEXTS],
                    "a text of {:letter}")),
     Exercise("14-challenge", "Challenge: forty steps", "fly",
              runs(_flown, _fell, [(41, 3), (64, 40)], "{} bodies and {} steps")),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, cast
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks.schedule import each_once, lazy
-from asyncgpu_tutor.exercises.exercise import Rejected, compared
+from asyncgpu_tutor.exercises.exercise import compared, must
 from asyncgpu_tutor.exercises.sandbox import Observed, observe
 
 
@@ -24,28 +24,27 @@ def built(
     with compared(building.trace, expected):
         lazy(building.trace)
     op = building.result
-    if not isinstance(op, agt.DeviceOp):
-        raise Rejected(
-            f"`{name}` should return an operation, and returned {type(op).__name__}{cure}"
-        )
+    cause = f"`{name}` should return an operation, and returned {type(op).__name__}{cure}"
+    must(isinstance(op, agt.DeviceOp), cause)
     return cast(agt.DeviceOp[Any], op)
 
 
-@contextmanager
 def run_of(
-    name: str,
-    mine: Callable[..., Any],
-    model: Callable[..., Any],
-    *args: Any,
-    cure: str = "",
-    once: Sequence[str] = (),
-) -> Generator[Observed[Any]]:
-    """A run of the operation that an answer describes; see `built`. Pieces named in `once` ran once each.
+    name: str, mine: Callable[..., Any], model: Callable[..., Any], *args: Any, cure: str = ""
+) -> Callable[..., AbstractContextManager[Observed[Any]]]:
+    """A function that runs the operation that an answer describes, as often as it is called; see `built`.
 
-    Whatever is rejected in the block gets the timelines of it and of the solution's.
+    It takes names of pieces that should run once each, and gives a context with the run. Whatever is rejected
+    there gets the timelines of it and of the solution's.
     """
     expected = observe(model(*args).sync).trace
-    run = observe(built(name, mine, expected, *args, cure=cure).sync)
-    with compared(run.trace, expected):
-        each_once(run.trace, *once)
-        yield run
+    op = built(name, mine, expected, *args, cure=cure)
+
+    @contextmanager
+    def run_it(*once: str) -> Generator[Observed[Any]]:
+        run = observe(op.sync)
+        with compared(run.trace, expected):
+            each_once(run.trace, *once)
+            yield run
+
+    return run_it

@@ -10,7 +10,7 @@ from functools import wraps
 from typing import Any, TypeVar
 
 from asyncgpu_tutor.errors import RaceError
-from asyncgpu_tutor.exercises.exercise import Rejected
+from asyncgpu_tutor.exercises.exercise import Rejected, must
 from asyncgpu_tutor.exercises.internals import include_headers
 
 T = TypeVar("T")
@@ -65,8 +65,8 @@ def fenced(source: str, name: str, fences: Sequence[Fence]) -> None:
     called = rf"\b{name}(?:_system)?\s*\("
     found = len(re.findall(called, code))
     for number, fence in enumerate(fences, 1):
-        if found < number or fence.is_open(code, called):
-            raise Rejected(f"there is no `{name}()` between {fence.place}: {fence.why}")
+        there = found >= number and not fence.is_open(code, called)
+        must(there, f"there is no `{name}()` between {fence.place}: {fence.why}")
 
 
 @contextmanager

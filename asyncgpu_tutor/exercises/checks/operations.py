@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.resources import files
 from typing import Any
 
 import numpy as np
@@ -11,25 +12,18 @@ import asyncgpu_tutor as agt
 
 Array = npt.NDArray[Any]
 
+
+def cuda(name: str) -> str:
+    """The CUDA C of this name, in the folder ``cuda``."""
+    file = files("asyncgpu_tutor.exercises").joinpath("cuda", f"{name}.cu")
+    return "\n" + file.read_text(encoding="utf-8")
+
+
 BLOCK = 128
-STEP = r"""
-extern "C" __global__ void NAME(unsigned int n, float a, float b, const float* x, float* y)
-{
-    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) y[i] = a * x[i] + b;
-}
-"""
+STEP = cuda("any_step")
 WARP = 32
-LONG = r"""
-extern "C" __global__ void NAME(unsigned int n, float a, float b, const float* x, float* y)
-{
-    unsigned int part = n / blockDim.x;
-    for (unsigned int i = threadIdx.x * part; i < (threadIdx.x + 1) * part; i++) y[i] = a * x[i] + b;
-}
-"""
-BEYOND = """
-extern "C" __global__ void beyond(float* y) { y[2 * blockDim.x] = 1.0f; }
-"""
+LONG = cuda("any_long")
+BEYOND = cuda("any_beyond")
 
 
 def noise(seed: int, *shape: int) -> Array:

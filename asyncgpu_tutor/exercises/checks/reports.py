@@ -9,7 +9,7 @@ from typing import Any, cast
 from asyncgpu_tutor import Trace
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.exercises.checks.results import brief, is_number
-from asyncgpu_tutor.exercises.exercise import Rejected, case
+from asyncgpu_tutor.exercises.exercise import Rejected, case, must
 from asyncgpu_tutor.exercises.sandbox import call_plain, one_line
 
 # In words, and what makes the arguments anew: an answer may change what it is given.
@@ -25,8 +25,7 @@ def reads(
     """
 
     def check(mine: Any, model: Any) -> None:
-        if not callable(mine):
-            raise Rejected(f"`{name}` should be a function, and is {brief(mine)}")
+        must(callable(mine), f"`{name}` should be a function, and is {brief(mine)}")
         for words, make in cases():
             expected = model(*make())
             with case(words):
@@ -39,8 +38,8 @@ def same(name: str, got: object, expected: Any, wanted: str) -> None:
     """Numbers within a thousandth, text as it is, and as many of them as are wanted."""
     parts = cast(tuple[Any, ...], expected) if isinstance(expected, tuple) else (expected,)
     mine = cast(Sequence[object], got) if isinstance(got, tuple | list) else (got,)
-    if len(mine) != len(parts):
-        raise Rejected(f"{name} should return {wanted}, and returned {brief(got)}")
+    returned = f"{name} should return {wanted}, and returned {brief(got)}"
+    must(len(mine) == len(parts), returned)
     for one, right in zip(mine, parts, strict=True):
         if isinstance(right, str):
             fits = one == right
@@ -48,9 +47,8 @@ def same(name: str, got: object, expected: Any, wanted: str) -> None:
             fits = is_number(one) and math.isclose(
                 float(cast(Any, one)), float(right), rel_tol=1e-3, abs_tol=1e-3
             )
-        if not fits:
-            due = ", ".join(repr(p) if isinstance(p, str) else f"{p:.6g}" for p in parts)
-            raise Rejected(f"{name} says {brief(got)}, and the file says {wanted} = {due}")
+        due = ", ".join(repr(p) if isinstance(p, str) else f"{p:.6g}" for p in parts)
+        must(fits, f"{name} says {brief(got)}, and the file says {wanted} = {due}")
 
 
 def asked(query: object, trace: Trace) -> list[tuple[object, ...]]:

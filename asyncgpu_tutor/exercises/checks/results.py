@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.exercises.exercise import Rejected, case
+from asyncgpu_tutor.exercises.exercise import Rejected, case, must
 from asyncgpu_tutor.exercises.sandbox import call
 
 Array = npt.NDArray[Any]
@@ -72,21 +72,19 @@ def equal(got: object, expected: Array) -> None:
         cure = ": `.numpy()` gives the array" if isinstance(what, agt.types.HostArray) else ""
         cure = ": `await` it" if isinstance(what, asyncio.Future) else cure
         raise Rejected(f"a NumPy array should come out, and this did: {brief(what)}{cure}")
-    if array.shape != expected.shape:
-        raise Rejected(f"the result has shape {array.shape}, and not {expected.shape}")
+    fits = array.shape == expected.shape
+    must(fits, f"the result has shape {array.shape}, and not {expected.shape}")
     if np.array_equal(array, expected):  # much sooner known than whether all are close
         return
     wrong = ~np.isclose(array, expected, rtol=1e-4, atol=1e-5)
     if wrong.any():
         index = tuple(int(i) for i in np.argwhere(wrong)[0])
         place = index[0] if len(index) == 1 else index
-        if array[index] == UNWRITTEN:
-            raise Rejected(f"no thread wrote element {place} of the output")
-        if abs(array[index] - UNWRITTEN - expected[index]) < ROUNDING:
-            raise Rejected(
-                f"element {place} was added to what the output held before the launch, and that need not "
-                "be zero: add up in a variable of your own, and write that"
-            )
+        must(array[index] != UNWRITTEN, f"no thread wrote element {place} of the output")
+        cause = f"element {place} was added to what the output held before the launch, and that need not "
+        cause += "be zero: add up in a variable of your own, and write that"
+        added = abs(array[index] - UNWRITTEN - expected[index]) < ROUNDING  # it may be nan
+        must(not added, cause)
         raise Rejected(f"element {place} is {array[index]:.6g}, and {expected[index]:.6g} is right")
 
 
@@ -105,15 +103,13 @@ def is_number(thing: object, *, whole: bool = False) -> bool:
 
 def a_number(got: object, what: str, *, whole: bool = False) -> None:
     """A number came out; `what` says of what, such as ``"a number of streams"``."""
-    if not is_number(got, whole=whole):
-        due = "is an `int`, and this came out" if whole else "should come out, and this did"
-        raise Rejected(f"{what} {due}: {brief(got)}")
+    due = "is an `int`, and this came out" if whole else "should come out, and this did"
+    must(is_number(got, whole=whole), f"{what} {due}: {brief(got)}")
 
 
 def of_dtype(array: Any, dtype: object) -> None:
     """The array has this dtype, which `equal` does not look at."""
-    if array.dtype != dtype:
-        raise Rejected(f"the array has dtype {array.dtype}, and {dtype} is right")
+    must(array.dtype == dtype, f"the array has dtype {array.dtype}, and {dtype} is right")
 
 
 def listed(answer: str, results: object, number: int) -> Sequence[Any]:

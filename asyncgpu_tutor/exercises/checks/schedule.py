@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.exercises.exercise import Rejected
+from asyncgpu_tutor.exercises.exercise import Rejected, must
 from asyncgpu_tutor.exercises.internals import (
     count,
     happens_before,
@@ -36,10 +36,8 @@ def lazy(building: agt.Trace) -> None:
 def launches(trace: agt.Trace, name: str, times: int) -> None:
     """Exactly `times` pieces of work of the device, or of the host, have this name."""
     found = [span for span in trace.find(name) if span.on_device or span.kind == "work"]
-    if len(found) != times:
-        raise Rejected(
-            f"`{name}` ran {count(len(found), 'time')}, and {count(times, 'time')} is right", *found
-        )
+    cause = f"`{name}` ran {count(len(found), 'time')}, and {count(times, 'time')} is right"
+    must(len(found) == times, cause, *found)
 
 
 def each_once(trace: agt.Trace, *names: str) -> None:
@@ -50,8 +48,8 @@ def each_once(trace: agt.Trace, *names: str) -> None:
 
 def a_kernel_ran(trace: agt.Trace) -> None:
     """The device has run a kernel, which an answer can do without where NumPy knows the result as well."""
-    if not any(span.kind == "kernel" for span in trace):
-        raise Rejected("no kernel ran: have the device compute, and not NumPy")
+    ran = any(span.kind == "kernel" for span in trace)
+    must(ran, "no kernel ran: have the device compute, and not NumPy")
 
 
 def one_stream(trace: agt.Trace) -> None:
@@ -59,13 +57,9 @@ def one_stream(trace: agt.Trace) -> None:
     spans = trace.device_spans
     for span in spans:
         first = spans[0]
-        if span.stream != first.stream:
-            raise Rejected(
-                f"`{span.name}` ran on {lane_of(trace, span)}, and `{first.name}` on "
-                f"{lane_of(trace, first)}: one chain belongs on one stream",
-                first,
-                span,
-            )
+        cause = f"`{span.name}` ran on {lane_of(trace, span)}, and `{first.name}` on "
+        cause += f"{lane_of(trace, first)}: one chain belongs on one stream"
+        must(span.stream == first.stream, cause, first, span)
 
 
 def on_stream(trace: agt.Trace, name: str, stream: int) -> None:
@@ -82,32 +76,21 @@ def ordered(trace: agt.Trace, *names: str) -> None:
     for early, late in pairwise(names):
         before, after = _first(trace, early), _first(trace, late)
         if not happens_before(trace, before, after):
+            lane, other = lane_of(trace, after), lane_of(trace, before)
+            cause = f"nothing makes `{late}` ({lane}) wait for `{early}` ({other})"
             if happens_before(trace, before, after, host=True):
-                raise Rejected(
-                    f"`{late}` comes after `{early}` because the host waited in between (`synchronize`, or a "
-                    f"`sync`), and it is not to: let {lane_of(trace, after)} wait for an event",
-                    before,
-                    after,
-                )
-            raise Rejected(
-                f"nothing makes `{late}` ({lane_of(trace, after)}) wait for `{early}` "
-                f"({lane_of(trace, before)})",
-                before,
-                after,
-            )
+                cause = f"`{late}` comes after `{early}` because the host waited in between (`synchronize`, "
+                cause += f"or a `sync`), and it is not to: let {lane} wait for an event"
+            raise Rejected(cause, before, after)
 
 
 def unordered(trace: agt.Trace, one: str, other: str) -> None:
     """Neither of the two spans is made to wait for the other."""
     for early, late in ((one, other), (other, one)):
         before, after = _first(trace, early), _first(trace, late)
-        if happens_before(trace, before, after):
-            raise Rejected(
-                f"`{late}` ({lane_of(trace, after)}) is made to wait for `{early}` "
-                f"({lane_of(trace, before)}), and does not need it",
-                before,
-                after,
-            )
+        cause = f"`{late}` ({lane_of(trace, after)}) is made to wait for `{early}` "
+        cause += f"({lane_of(trace, before)}), and does not need it"
+        must(not happens_before(trace, before, after), cause, before, after)
 
 
 def overlapping(trace: agt.Trace, name: str, why: str) -> None:
@@ -120,23 +103,18 @@ def overlapping(trace: agt.Trace, name: str, why: str) -> None:
 
 def side_by_side(trace: agt.Trace, cure: str) -> None:
     """Operations with copies to and from the device were at work at the same time."""
-    if not trace.metrics().overlap:
-        raise Rejected(
-            f"no two operations were at work at the same time: {cure}",
-            *trace.find("d2h")[:1],
-            *trace.find("h2d")[1:2],
-        )
+    edge = *trace.find("d2h")[:1], *trace.find("h2d")[1:2]
+    cause = f"no two operations were at work at the same time: {cure}"
+    must(trace.metrics().overlap > 0, cause, *edge)
 
 
 def results(trace: agt.Trace, sizes: Sequence[int]) -> list[agt.types.Span]:
     """The copy of each result to the host, known by its size, because an answer may rename operations."""
     found: list[agt.types.Span] = []
     for i, size in enumerate(sizes):
-        copies = [
-            s for s in trace.device_spans if s.kind == "d2h" and s.detail["bytes"] == 4 * size
-        ]
-        if not copies:
-            raise Rejected(f"operation {i} of {len(sizes)} did not run")
+        down = [span for span in trace.device_spans if span.kind == "d2h"]
+        copies = [span for span in down if span.detail["bytes"] == 4 * size]
+        must(bool(copies), f"operation {i} of {len(sizes)} did not run")
         found.append(copies[0])
     return found
 
@@ -159,38 +137,30 @@ def in_flight(trace: agt.Trace, sizes: Sequence[int]) -> int:
 def all_in_flight(trace: agt.Trace, sizes: Sequence[int], most: int) -> None:
     """At one time there were so many of these operations under way."""
     found = in_flight(trace, sizes)
-    if found < most:
-        raise Rejected(
-            f"no more than {found} of {len(sizes)} operations were in flight at a time: start all of them "
-            "before you wait for the first",
-            *results(trace, sizes)[found - 1 : found + 1],
-        )
+    cause = f"no more than {found} of {len(sizes)} operations were in flight at a time: start all of them "
+    edge = results(trace, sizes)[found - 1 : found + 1]
+    must(found >= most, cause + "before you wait for the first", *edge)
 
 
 def below(goal: float, trace: agt.Trace, hint: str = "") -> float:
     """The score of an answer to a challenge: the makespan, in us, which has to be below `goal`."""
     took = trace.metrics().makespan
-    if took >= goal:
-        cause = f"it is right, and takes {took:.0f} µs: get below {goal:.0f} µs"
-        raise Rejected(f"{cause}. {hint}" if hint else cause)
+    cause = f"it is right, and takes {took:.0f} µs: get below {goal:.0f} µs"
+    must(took < goal, f"{cause}. {hint}" if hint else cause)
     return took
 
 
 def waits(trace: agt.Trace, most: int, why: str) -> None:
     """The host waited `most` times at most."""
     found = [span for span in trace if span.kind == "wait"]
-    if len(found) > most:
-        raise Rejected(
-            f"the host waited {count(len(found), 'time')}, and {count(most, 'time')} is enough: {why}",
-            *found[: most + 1],
-        )
+    waited = f"the host waited {count(len(found), 'time')}, and {count(most, 'time')} is enough"
+    must(len(found) <= most, f"{waited}: {why}", *found[: most + 1])
 
 
 def went_on(trace: agt.Trace, returned: float, why: str) -> None:
     """Python came back while the device was still at work: it did not wait in a loop of its own, either."""
     last = max(trace.device_spans, key=lambda span: span.end)
-    if returned >= last.end:
-        raise Rejected(f"Python came back only when `{last.name}` was done: {why}", last)
+    must(returned < last.end, f"Python came back only when `{last.name}` was done: {why}", last)
 
 
 def never_blocks(trace: agt.Trace) -> None:

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence, Sized
 from typing import Any, cast
 
-import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks.results import brief, is_number
-from asyncgpu_tutor.exercises.exercise import Rejected, case
+from asyncgpu_tutor.exercises.exercise import Rejected, case, must
 from asyncgpu_tutor.exercises.internals import count
 from asyncgpu_tutor.exercises.sandbox import tried
 
@@ -33,12 +32,6 @@ class _Thing:
 def said(words: str, row: tuple[Any, ...]) -> str:
     """The case of a row in words, in which ``{n}`` is the length of the row."""
     return words.format(*map(_Thing, row), n=_Thing(len(row)))
-
-
-def must(right: bool, cause: str, *edge: agt.types.Span) -> None:
-    """Reject the answer for this cause, unless this is right."""
-    if not right:
-        raise Rejected(cause, *edge)
 
 
 def counted(did: str, found: int, noun: str, right: int, why: str = "") -> None:

@@ -1,0 +1,14 @@
+extern "C" __global__ void smooth(int n, float* x, float* y, unsigned int* arrived, unsigned int* go)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    for (unsigned int step = 1; step <= 3; step++) {
+        float now = (i > 0 ? x[i - 1] : 0.0f) + (i < n - 1 ? x[i + 1] : 0.0f);
+        if (threadIdx.x == blockDim.x - 1) {
+            while (atomicAdd(&go[blockIdx.x], 0) < step) { __nanosleep(100); }
+        }
+        y[i] = now;
+        if (threadIdx.x == 0) atomicAdd(&go[(blockIdx.x + 1) % gridDim.x], 1);
+        meet(arrived, step * gridDim.x);
+        float* other = x; x = y; y = other;
+    }
+}

@@ -1,0 +1,23 @@
+enum Poll { PENDING, READY };
+struct Timer {
+    int left;
+    __device__ Poll poll() { if (left == 0) return READY; left--; return PENDING; }
+};
+// A timer that notes how often it was polled, and how often after it had said READY.
+struct Probe {
+    int left, polls, late;
+    __device__ Poll poll() {
+        polls++;
+        if (left < 0) late++;
+        left--;
+        return left < 0 ? READY : PENDING;
+    }
+};
+__device__ Poll take(unsigned int* mail, unsigned int& message) {
+    if (atomicCAS(&mail[0], 1u, 2u) != 1) return PENDING;
+    __threadfence();
+    message = mail[1];
+    __threadfence();
+    atomicExch(&mail[0], 0u);
+    return READY;
+}

@@ -208,7 +208,7 @@ def _chrome(
             }
             events.append({**event, "bp": "e"} if phase == "f" else event)
     for counter in counters:
-        named = {"ph": "C", "name": counter.name, "pid": _PROCESS}
+        named: dict[str, object] = {"ph": "C", "name": counter.name, "pid": _PROCESS}
         events += [{**named, "ts": time, "args": {"": value}} for time, value in counter.steps]
     body = {"traceEvents": events, "displayTimeUnit": "ns", "otherData": {_OURS: dict(facts)}}
     return json.dumps(body) + "\n"

@@ -946,9 +946,9 @@ assert all(np.all(scores == COLUMNS * (i + 1)) for i, scores in enumerate(answer
 # You open a `.nsys-rep` in Nsight Systems (*File > Open*). It looks like a lot, but it is what you know, in another order. Here is A as the window arranges it, with CUDA's own numbers of streams. (The drawing is ours. The names of rows come from an older User Guide, 2023.4, and may differ in yours.)
 
 # %% id=nsight-picture
-nsight_window(a, title="Exhibit A, in the order of the profiler's window")
 print("Above: the GPU. All streams together, then each with a row for kernels and one for memory.")
 print("Below: the thread, with our ranges, and one row for the calls of CUDA.")
+nsight_window(a, title="Exhibit A, in the order of the profiler's window")
 
 # %% [markdown] id=nsight-read
 # Read it in the order of its numbers (not those of the five questions): **(1)** your ranges; **(2)** the calls, of which those with *Synchronize* in their names are waits; **(3)** all that the GPU did: a hole in that row is a gap; **(4)** and **(5)** each stream by itself.

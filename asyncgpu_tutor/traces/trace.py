@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from asyncgpu_tutor.errors import UsageError
-from asyncgpu_tutor.traces.formats import own_json, perfetto, shipped
+from asyncgpu_tutor.traces.formats import chrome, own_json, shipped
 from asyncgpu_tutor.traces.spans import (
     Metrics,
     Span,
@@ -280,12 +280,9 @@ class Trace:
         Parameters
         ----------
         path : str or Path
-            A name that ends in ``.json`` gets the trace format of Chrome, which older tools read as well; any
-            other gets Perfetto's own.
+            The file is JSON in Chrome's format, so a name that ends in ``.json`` fits.
         """
-        perfetto.write(
-            self.spans, Path(path), device=self.device, clock=self.clock, about=self.about
-        )
+        chrome.write(self.spans, Path(path), device=self.device, clock=self.clock, about=self.about)
 
     @classmethod
     def from_json(cls, text: str) -> Trace:

@@ -45,13 +45,12 @@ def test_the_words_have_cause_edge_and_both_timelines(rejected: Outcome) -> None
 def test_the_picture_has_both_on_one_scale_with_the_edge_marked(rejected: Outcome) -> None:
     picture = rejected.plot()
     assert picture is not None
-    yours, expected = picture.axes()
+    yours, expected = picture.panels
 
-    assert (yours.get_title(loc="left"), expected.get_title(loc="left")) == ("Yours", "Expected")
-    assert yours.get_xlim() == expected.get_xlim()
-    for ax in (yours, expected):
-        bold = [c for c in ax.collections if c.get_gid() == "span:kernel" and c.get_alpha() is None]
-        assert sum(len(c.get_paths()) for c in bold) == 2
+    assert (yours.title, expected.title) == ("Yours", "Expected")
+    assert (yours.layout.begin, yours.layout.end) == (expected.layout.begin, expected.layout.end)
+    for panel in (yours, expected):
+        assert sum(panel.out(bar) for bar in panel.layout.bars) == 2
 
 
 def test_without_timelines_there_is_no_picture() -> None:

@@ -41,7 +41,7 @@ pytestmark = pytest.mark.usefixtures("sim")
         (["--dim", "8", "--plot", "no/such/folder.png"], "no/such/folder.png"),
         (["--dim", "8", "--trace", "no/such/folder.json"], "no/such/folder.json"),
         (["--plot", "plot.nonsense"], "ends in .png or .svg or .pdf"),
-        (["--trace", "trace.txt"], "ends in .json or .pftrace"),
+        (["--trace", "trace.txt"], "ends in .json"),
     ],
 )
 def test_what_cannot_be_had_is_one_line_and_code_2(

@@ -19,7 +19,7 @@ from asyncgpu_tutor.errors import AsyncGpuError, DeviceError, UsageError
 
 SUCCESS, FAILURE, MISUSE = 0, 1, 2
 MOST_STREAMS = 128  # so many kernels at a time are the most that any GPU runs
-PICTURES, TRACES = (".png", ".svg", ".pdf"), (".json", ".pftrace")
+PICTURES, TRACES = (".png", ".svg", ".pdf"), (".json",)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--trace",
         type=Path,
         metavar="FILE",
-        help="save the same way's trace: .json, or .pftrace for https://ui.perfetto.dev",
+        help="save the same way's trace: .json, or .perfetto.json for https://ui.perfetto.dev",
     )
 
 
@@ -177,7 +177,8 @@ def _write(args: argparse.Namespace, shown: Sequence[report.Row]) -> None:
     """Write the files that were asked for."""
     if args.trace is not None:
         trace = shown[-1].trace
-        save = trace.to_perfetto if args.trace.suffix == ".pftrace" else trace.save
+        viewed = args.trace.name.endswith(".perfetto.json")
+        save = trace.to_perfetto if viewed else trace.save
         save(args.trace)
         print(f"Trace of {shown[-1].name!r} written to {args.trace}")
     if args.plot is not None:

@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="FILE",
         help="profile nothing: read an export (.sqlite), a report (.nsys-rep), a trace of PyTorch's "
-        "profiler or of Chrome (.json, .json.gz), or one of this package (.json, .pftrace)",
+        "profiler or of Chrome (.json, .json.gz), or one of this package (.json)",
     )
     add(
         "--out",
@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
     if args.out is not None:
         args.out.mkdir(parents=True, exist_ok=True)
         trace.save(args.out / "trace.json")
-        trace.to_perfetto(args.out / "trace.pftrace")
+        trace.to_perfetto(args.out / "trace.perfetto.json")
         print(f"\nThe trace, and a file for https://ui.perfetto.dev, are in {args.out}")
     if args.plot is not None:
         analysis.plot().save(args.plot, dpi=150)

@@ -1,1 +1,1 @@
-"""Files of traces: our own, Perfetto's, Chrome's, exports of Nsight Systems, recordings that are shipped."""
+"""Files of traces: our own, Chrome's, exports of Nsight Systems, recordings that are shipped."""

@@ -29,15 +29,15 @@ def read(path: Path) -> Parts:
 
         spans, gpu, about = nsys.read(path, within=None, limit=own_json.MOST_SPANS)
         return spans, nsys.CLOCK, gpu, about
+    if path.suffix == ".pftrace":
+        raise UsageError(
+            f"{path} is in Perfetto's own format, which is not read: open it in https://ui.perfetto.dev, or "
+            "record it as JSON"
+        )
     text = _text(path, head)
     carried = own_json.carried(text)
     if carried is not None:
         return own_json.read(carried)
-    if path.suffix == ".pftrace":
-        raise UsageError(
-            f"{path} was not written by this package: of Perfetto's own files, only those of "
-            "Trace.to_perfetto are read. Open it in https://ui.perfetto.dev, or export it as JSON"
-        )
     if text[:100].lstrip().startswith("["):  # Chrome's events may stand alone
         text = '{"traceEvents": ' + text + "}"
     body = own_json.parsed(text)
@@ -55,8 +55,6 @@ def _text(path: Path, head: bytes) -> str:
             f"{path} has {size:,} bytes, and a trace is read up to {own_json.MOST_BYTES:,}: record a "
             "shorter stretch of the program"
         )
-    if path.suffix == ".pftrace":
-        return path.read_bytes().decode("latin-1")  # of which only what it carries is looked at
     try:
         if head[:2] != b"\x1f\x8b":
             return path.read_text(encoding="utf-8")

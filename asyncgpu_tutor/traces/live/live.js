@@ -161,8 +161,7 @@ class Timeline {
     const facts = [...panel.facts];
     while (facts.length > 1 && wide(facts.join("  ·  "), 11.5) > this.inner + left) facts.pop();
     let out = text("agt-title", 8 - left, -28, fitting(panel.title, this.inner + left, 17)) + text("agt-facts", 8 - left, -11, facts.join("  ·  "));
-    for (const [label, y, height] of panel.bands) out += text("agt-lane", -8, (y + height / 2) * unit + 4, label);
-    for (const [name, y] of panel.headers) out += text("agt-lane agt-device", -8, y * unit + 4, name);
+    for (const label of panel.labels) out += text(...label);
     if (panel.bars.length)
       for (const tick of ticks(this.a / panel.factor, this.b / panel.factor, this.inner / 70))
         if (this.x(tick * panel.factor) >= 0 && this.x(tick * panel.factor) <= this.inner)
@@ -174,8 +173,8 @@ class Timeline {
   bars(panel, number) {
     const { unit, looks } = this.data;
     let out = "", names = "";
-    for (const [, y, height, shaded] of panel.bands)
-      if (shaded) out += `<rect class="agt-band" y="${y * unit}" width="100%" height="${height * unit}"/>`;
+    for (const [y, height] of panel.bands)
+      out += `<rect class="agt-band" y="${y * unit}" width="100%" height="${height * unit}"/>`;
     for (const tick of ticks(this.a / panel.factor, this.b / panel.factor, this.inner / 70))
       out += `<path class="agt-grid" d="M${this.x(tick * panel.factor).toFixed(1)} 0V${panel.height * unit}"/>`;
     for (const y of panel.separators) out += `<path class="agt-rule" d="M0 ${y * unit}h${this.inner}"/>`;

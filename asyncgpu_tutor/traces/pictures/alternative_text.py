@@ -5,13 +5,16 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from operator import attrgetter
+from typing import TYPE_CHECKING
 
 from asyncgpu_tutor.traces.spans import Metrics, Span, measure
 from asyncgpu_tutor.traces.spans.intervals import gaps, union
 from asyncgpu_tutor.traces.spans.lanes import stream_name, stream_numbers
 from asyncgpu_tutor.traces.spans.notebook_output import NAME, cut
 from asyncgpu_tutor.traces.spans.vocabulary import clock_words, count, device_words
-from asyncgpu_tutor.traces.trace import Trace
+
+if TYPE_CHECKING:
+    from asyncgpu_tutor.traces.trace import Trace
 
 _MOST = 8000  # spans: in a picture of more, nobody could read a name either
 
@@ -29,7 +32,8 @@ def alt_text(trace: Trace, metrics: Metrics | None = None) -> str:
 
     Examples
     --------
-    >>> alt_text(Trace(device="NVIDIA H200"))
+    >>> import asyncgpu_tutor as agt
+    >>> alt_text(agt.Trace(device="NVIDIA H200"))
     'Timeline of NVIDIA H200 (simulated clock: modelled, not measured): nothing was recorded.'
     """
     title = f"Timeline of {device_words(trace.device)}" if trace.device else "Timeline"

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from html import escape
 
 from asyncgpu_tutor.traces.pictures._fitting import fitting, text_width
+from asyncgpu_tutor.traces.pictures.scene import ticks
 from asyncgpu_tutor.traces.pictures.style import COLOURS, darker
-from asyncgpu_tutor.traces.pictures.svg import framed, ticks
+from asyncgpu_tutor.traces.pictures.svg import framed
 
 _WIDTH, _LOWEST = 760, 142  # pixels: of all, and how tall the curves are at least
 _NAME = 14  # pixels from one line's name to the next

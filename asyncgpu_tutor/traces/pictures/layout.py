@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from asyncgpu_tutor.traces.spans import Span
 from asyncgpu_tutor.traces.spans.lanes import Group, Lane, lanes, rows, short_name
 from asyncgpu_tutor.traces.spans.merging import Stretch, merged
-from asyncgpu_tutor.traces.trace import Trace
+
+if TYPE_CHECKING:
+    from asyncgpu_tutor.traces.trace import Trace
 
 _ROW = 0.62  # height of a row where a lane has several
 _TALLEST = 5.0  # a lane's height at most; its rows get thinner then
@@ -66,6 +69,9 @@ class Band:
     y: float
     height: float
     shaded: bool
+    # How far the label is indented, where labels are a tree; and whether it is a heading in it.
+    depth: int | None = None
+    heading: bool = False
 
 
 @dataclass(frozen=True)
@@ -146,11 +152,17 @@ def _place(layout: Layout, lane: Lane, finest: float, *, shaded: bool) -> None:
     for span, index in zip(lane.spans, row, strict=True):
         in_row.setdefault(index, []).append(span)
     for index, spans in in_row.items():
-        y = layout.height + (index + _MARGIN) * size
-        tall = size * (1 - 2 * _MARGIN)
-        layout.bars += [_bar(s, lane, y, tall) for s in merged(spans, finest)]
+        layout.bars += bars(spans, lane, layout.height + index * size, size, finest)
     layout.bands.append(Band(lane.name, layout.height, total, shaded))
     layout.height += total
+
+
+def bars(
+    spans: Iterable[Span], lane: Lane, y: float, height: float, finest: float
+) -> Iterator[Bar]:
+    """The bars of one row; those shorter than the `finest` time, in us, are put together."""
+    y, height = y + _MARGIN * height, height * (1 - 2 * _MARGIN)
+    return (_bar(stretch, lane, y, height) for stretch in merged(spans, finest))
 
 
 def _bar(stretch: Stretch, lane: Lane, y: float, height: float) -> Bar:

@@ -5,26 +5,23 @@ Trace", "CUDA Trace" and "GPU Metrics" (https://docs.nvidia.com/nsight-systems/U
 drawing, and no copy of its looks.
 """
 
-# The types of matplotlib leave **kwargs without one: each of its methods is "partially unknown".
-# pyright: reportUnknownMemberType=false
-
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-
-import matplotlib.pyplot as plt
-from matplotlib.axes import Axes
-from matplotlib.patches import Patch
+from typing import TYPE_CHECKING
 
 from asyncgpu_tutor.traces.nvtx import DOMAIN
-from asyncgpu_tutor.traces.pictures.style import INK, KIND_LOOKS, PAPER, QUIET, darker
-from asyncgpu_tutor.traces.spans import Span
-from asyncgpu_tutor.traces.spans.lanes import packed
-from asyncgpu_tutor.traces.spans.vocabulary import KIND_WORDS
-from asyncgpu_tutor.traces.trace import Trace
+from asyncgpu_tutor.traces.pictures import layout
+from asyncgpu_tutor.traces.pictures.panel import Panel
+from asyncgpu_tutor.traces.pictures.timeline import Timeline
+from asyncgpu_tutor.traces.spans import Span, measure
+from asyncgpu_tutor.traces.spans.lanes import Lane, packed
 
-_ROW = 0.34  # inches
+if TYPE_CHECKING:
+    from asyncgpu_tutor.traces.trace import Trace
+
+_COLUMNS = 1000  # that a reader can tell apart
 _MEMORY = ("h2d", "d2h", "d2d", "memset")
 _START_END = "Start & End"
 
@@ -36,8 +33,7 @@ class Row:
     label: str  # empty for a row that continues the one above it, as spans in one would overlap
     depth: int  # how far it is indented
     spans: tuple[Span, ...] = ()  # what is drawn in it; empty for a heading
-    # What sort of row it is: ``"ranges"``, ``"calls"``, ``"all"``, ``"kernels"``, ``"memory"``; or empty
-    # for a heading.
+    # ``"ranges"``, ``"calls"``, ``"all"``, ``"kernels"``, ``"memory"``; or empty for a heading.
     part: str = ""
 
     @property
@@ -59,49 +55,18 @@ def window_rows(trace: Trace) -> list[Row]:
     return [row for row in _rows(trace) if row.spans or not row.part]
 
 
-def nsight_window(trace: Trace, *, title: str = "") -> Axes:
+def nsight_window(trace: Trace, *, title: str = "") -> Timeline:
     """Draw a trace as the window of Nsight Systems arranges it; rows are numbered in reading order."""
-    rows = window_rows(trace)
-    _, ax = plt.subplots(figsize=(10, _ROW * (len(rows) + 2.5)), layout="constrained")
     begin = min((span.start for span in trace), default=0.0)
     end = max((span.end for span in trace), default=1.0)
+    rows = window_rows(trace)
+    made = layout.Layout(height=len(rows), begin=begin, end=end)
     for y, row in enumerate(rows):
-        if y % 2:
-            ax.axhspan(y - 0.5, y + 0.5, color=PAPER, zorder=0, linewidth=0)
-        for span in row.spans:
-            _bar(ax, y, span, end - begin)
-    ax.set_ylim(len(rows) - 0.5, -0.5)
-    margin = 0.01 * (end - begin)
-    ax.set_xlim(begin - margin, end + margin)
-    texts = [
-        f"{'    ' * row.depth}{row.label}{f'  ({row.number})' if row.label and row.part else ''}"
-        for row in rows
-    ]
-    ax.set_yticks(range(len(rows)), texts, fontsize=9, ha="left")
-    ax.tick_params(axis="y", length=0, pad=180)
-    for tick, row in zip(ax.get_yticklabels(), rows, strict=True):
-        tick.set_fontweight("normal" if row.part else "bold")
-    ax.xaxis.tick_top()  # the window has its ruler above the rows
-    ax.tick_params(axis="x", labelsize=8, colors=QUIET)
-    ax.set_title(title, loc="left", fontsize=10, fontweight="bold")
-    ax.set_title(f"µs, {trace.clock}", loc="right", fontsize=8, color=QUIET)
-    for side in ("right", "left", "bottom"):
-        ax.spines[side].set_visible(False)
-    shown = {span.kind for row in rows for span in row.spans}
-    patches = [
-        Patch(
-            facecolor=KIND_LOOKS[kind].colour,
-            edgecolor=darker(KIND_LOOKS[kind].colour),
-            hatch=KIND_LOOKS[kind].hatch or None,
-            label=words,
-        )
-        for kind, words in KIND_WORDS.items()
-        if kind in shown
-    ]
-    ax.legend(
-        handles=patches, loc="upper left", bbox_to_anchor=(0, 0), ncols=6, fontsize=8, frameon=False
-    )
-    return ax
+        lane = Lane("host", "", row.label, row.spans)
+        made.bars += layout.bars(row.spans, lane, y, 1.0, (end - begin) / _COLUMNS)
+        name = f"{row.label}  ({row.number})" if row.label and row.part else row.label
+        made.bands.append(layout.Band(name, y, 1.0, y % 2 == 1, row.depth, not row.part))
+    return Timeline((Panel(trace, made, title, None, measure(trace), ()),), 10.0)
 
 
 def _rows(trace: Trace) -> Iterator[Row]:
@@ -136,7 +101,7 @@ def _domain(span: Span) -> str:
 
 
 def _stacked(label: str, depth: int, spans: Iterable[Span], part: str) -> Iterator[Row]:
-    """In as few rows as they need for none to cover another."""
+    """Spans in as few rows as they need for none to cover another."""
     ordered = sorted(spans, key=lambda s: (s.start, -s.end))
     rows: dict[int, list[Span]] = {}
     for span, row in zip(ordered, packed(ordered), strict=True):
@@ -159,30 +124,4 @@ def _ranges(trace: Trace) -> Iterator[Span]:
         detail = {"domain": DOMAIN, "nested": True}
         yield Span(
             first.id, "range", first.label, first.start, last.end, first.device, detail=detail
-        )
-
-
-def _bar(ax: Axes, y: int, span: Span, length: float) -> None:
-    look = KIND_LOOKS[span.kind]
-    ax.broken_barh(
-        [(span.start, span.duration)],
-        (y - 0.36, 0.72),
-        facecolor=look.colour,
-        edgecolor=darker(look.colour),
-        hatch=look.hatch or None,
-        linewidth=0.8,
-        zorder=3,
-    )
-    # About the width of its letters at this size.
-    if span.duration > 0.0072 * length * len(span.name):
-        ax.text(
-            span.start + span.duration / 2,
-            y,
-            span.name,
-            ha="center",
-            va="center",
-            fontsize=7,
-            color=INK,
-            zorder=4,
-            bbox={"facecolor": look.colour, "edgecolor": "none", "pad": 0.6},
         )

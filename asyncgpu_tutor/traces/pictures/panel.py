@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from asyncgpu_tutor.traces.pictures.alternative_text import duration
 from asyncgpu_tutor.traces.pictures.layout import Arrow, Bar, Layout, arrange
@@ -13,7 +13,9 @@ from asyncgpu_tutor.traces.spans import Metrics, SpanKind
 from asyncgpu_tutor.traces.spans.lanes import Group
 from asyncgpu_tutor.traces.spans.notebook_output import NOTHING
 from asyncgpu_tutor.traces.spans.vocabulary import KIND_WORDS, clock_words, device_words
-from asyncgpu_tutor.traces.trace import Trace
+
+if TYPE_CHECKING:
+    from asyncgpu_tutor.traces.trace import Trace
 
 MOST_ARROWS = 400
 
@@ -28,10 +30,12 @@ class Panel:
     # Ids of the spans that stand out; None if all are equal.
     highlight: frozenset[int] | None
     metrics: Metrics
-    lanes: tuple[Group, ...]
+    lanes: tuple[Group, ...]  # none where `layout` does not come from `arrange`
 
     def whole(self) -> Panel:
         """The same, with nothing merged; see `arrange`."""
+        if not self.lanes:
+            return self
         layout = arrange(self.trace, self.lanes, columns=0)
         layout.begin, layout.end = self.layout.begin, self.layout.end
         return replace(self, layout=layout)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.traces.live import show
@@ -14,14 +14,15 @@ from asyncgpu_tutor.traces.pictures import svg
 from asyncgpu_tutor.traces.pictures.alternative_text import alt_text
 from asyncgpu_tutor.traces.pictures.layout import arrange
 from asyncgpu_tutor.traces.pictures.panel import Panel
+from asyncgpu_tutor.traces.pictures.scene import scene
 from asyncgpu_tutor.traces.spans import Metrics, measure
 from asyncgpu_tutor.traces.spans.lanes import GROUPS, Group
 from asyncgpu_tutor.traces.spans.relations import Spans, select
-from asyncgpu_tutor.traces.trace import Trace
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from asyncgpu_tutor.traces.trace import Trace
 
 _XML = '<?xml version="1.0" encoding="utf-8"?>\n'
 _PIXELS = 76  # to an inch of `width`
@@ -54,15 +55,12 @@ class Timeline:
         """The still picture: it stands alone, and is light or dark as the page is."""
         return svg.draw(self.panels, self.words, width=round(self.width * _PIXELS))
 
-    def axes(self) -> list[Axes]:
-        """Draw it with matplotlib, in a new figure, whose width is in inches; one Axes for each trace.
-
-        Their x data are us, also where the labels along the axis are ms.
-        """
+    def figure(self) -> Figure:
+        """The same picture as a figure of matplotlib, to be drawn on or saved; its units are pixels."""
         # Only now, because matplotlib is slow to import.
-        from asyncgpu_tutor.traces.pictures.draw import draw_figure
+        from asyncgpu_tutor.traces.pictures import bitmap
 
-        return draw_figure(self.panels, width=self.width)
+        return bitmap.figure(scene(self.panels, width=round(self.width * _PIXELS)))
 
     def save(self, path: str | Path, **options: Any) -> None:
         """Write it to a file: ``.svg``, or what matplotlib knows, such as ``.png`` and ``.pdf``.
@@ -76,13 +74,7 @@ class Timeline:
         if path.suffix == ".svg":
             path.write_text(f"{_XML}{self.svg()}\n", encoding="utf-8")
             return
-        from matplotlib import pyplot as plt
-
-        figure = cast("Figure", self.axes()[0].get_figure(root=True))
-        try:
-            figure.savefig(path, **options)  # pyright: ignore[reportUnknownMemberType] - matplotlib's own
-        finally:
-            plt.close(figure)
+        self.figure().savefig(path, **options)  # pyright: ignore[reportUnknownMemberType] - matplotlib's own
 
     def _repr_html_(self) -> str:
         fold = f"<details><summary>In words</summary>{escape(self.words)}</details>"
@@ -137,7 +129,7 @@ def plot(
     Returns
     -------
     Timeline
-        The last line of a cell shows it; `Timeline.save` writes it; `Timeline.axes` draws it with matplotlib.
+        The last line of a cell shows it; `Timeline.save` writes it; `Timeline.figure` is it in matplotlib.
 
     Raises
     ------

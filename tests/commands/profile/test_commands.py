@@ -85,7 +85,7 @@ def test_the_round_trip_runs_exports_analyses_and_draws(
     said = capsys.readouterr().out
     assert "Why the device stood still" in said
     assert sorted(path.name for path in out.iterdir()) == [
-        "report.nsys-rep", "report.sqlite", "trace.json", "trace.pftrace"
+        "report.nsys-rep", "report.sqlite", "trace.json", "trace.perfetto.json"
     ]  # fmt: skip
     assert len(Trace.load(out / "trace.json").device_spans) == 28
     assert picture.read_bytes().startswith(b"\x89PNG")

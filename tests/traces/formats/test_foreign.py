@@ -225,7 +225,6 @@ def traces(draw: st.DrawFn) -> Trace:
 @given(trace=traces())
 def test_whatever_is_taken_can_be_used(trace: Trace, tmp_path: Path) -> None:
     usable(trace)
-    trace.to_perfetto(tmp_path / "t.pftrace")
     trace.to_perfetto(tmp_path / "t.json")
 
 

@@ -1,24 +1,11 @@
-"""Traces to draw, and a backend that needs no screen."""
+"""Traces to draw."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import matplotlib as mpl
-
-mpl.use("Agg")
-
-import matplotlib.pyplot as plt
 import pytest
 
 from asyncgpu_tutor.traces.spans import SpanKind, SpanLog
 from asyncgpu_tutor.traces.trace import Trace
-
-
-@pytest.fixture(autouse=True)
-def _close_figures() -> Iterator[None]:
-    yield
-    plt.close("all")
 
 
 @pytest.fixture

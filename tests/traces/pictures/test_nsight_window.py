@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import matplotlib.pyplot as plt
-
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import Trace
 from asyncgpu_tutor.devices.protocol import Device
@@ -70,15 +68,17 @@ def test_streams_of_a_report_have_the_numbers_that_the_window_shows() -> None:
 
 def test_it_is_drawn_with_a_name_for_each_row() -> None:
     trace = Trace.load_recording("08_null_stream")
-    ax = nsight_window(trace, title="Two chunks of four")
+    picture = nsight_window(trace, title="Two chunks of four")
+    (panel,) = picture.view()["panels"]
+    rows = window_rows(trace)
 
-    assert ax.get_title(loc="left") == "Two chunks of four"
-    legend = ax.get_legend()
-    assert legend is not None
-    told = [text.get_text() for text in legend.get_texts()]
+    assert panel["title"] == "Two chunks of four"
+    told = [words for *_, words in picture.view()["legend"]]
     assert {"copy H2D", "kernel", "copy D2H", "host call", "range"} <= set(told)
-
-    labels = [text.get_text().strip() for text in ax.get_yticklabels()]
-    assert "Default stream" in labels
-    assert len(labels) == len(window_rows(trace))
-    plt.close(ax.figure)
+    labels = [text.partition("  (")[0] for *_, text in panel["labels"]]
+    assert labels == [row.label for row in rows]
+    assert len(panel["bars"]) == sum(len(row.spans) for row in rows)
+    indents = [x for _, x, _, _ in panel["labels"]]
+    assert [indents.index(x) for x in indents] == [
+        [row.depth for row in rows].index(row.depth) for row in rows
+    ]

@@ -1,10 +1,7 @@
-"""A trace as a file for the Perfetto UI, in Perfetto's own format or in that of Chrome.
+"""A trace as a file in Chrome's format, which the Perfetto UI opens.
 
-Perfetto's is a stream of protocol buffer messages, of which a trace needs so few that they are written by
-hand here; the tests read them back with the schema of the package ``perfetto``. Field numbers:
-https://perfetto.dev/docs/reference/synthetic-track-event (TracePacket, TrackDescriptor, TrackEvent).
-The lanes are under a track that is no process: under one, version 52 of the UI sorts them by name.
-Chrome's: "Trace Event Format", https://perfetto.dev/docs/getting-started/other-formats.
+Format: "Trace Event Format", https://perfetto.dev/docs/getting-started/other-formats. It has threads and no
+lanes: each row of a lane is a thread here.
 """
 
 from __future__ import annotations
@@ -13,7 +10,6 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
-from operator import itemgetter
 from pathlib import Path
 
 from asyncgpu_tutor.traces.formats import own_json
@@ -23,11 +19,6 @@ from asyncgpu_tutor.traces.spans.vocabulary import KIND_WORDS, device_words
 
 _OURS = "asyncgpu_tutor"  # who wrote a file
 
-_SEQUENCE = 1  # all packets are of one writer
-_CLEARED = 1  # TracePacket.SEQ_INCREMENTAL_STATE_CLEARED
-_BEGIN, _END, _INSTANT, _COUNTER = 1, 2, 3, 4  # TrackEvent.Type
-_PROVENANCE = "provenance"  # the event that says where the times come from
-_EXPLICIT = 3  # TrackDescriptor.ChildTracksOrdering
 _PROCESS = 1  # Chrome's format has no tracks without a process
 
 
@@ -45,7 +36,6 @@ class _Track:
 class _Counter:
     """A number that changes with time: each value holds from its time, in us, to the next."""
 
-    number: int
     name: str
     steps: list[tuple[float, int]]
 
@@ -68,12 +58,8 @@ def write(
     facts["trace"] = own_json.packed(own_json.write(spans, clock, device, about))
     # Short: the UI leaves out the middle of a long one, as in "simulated H200 (simula... measured)".
     title = f"{device_words(device) or 'device'} ({'modelled' if clock == 'simulated' else clock})"
-    tracks, flows = _tracks(spans), _flows(spans)
-    if path.suffix == ".json":
-        path.write_text(_chrome(title, tracks, flows, facts), encoding="utf-8")
-    else:
-        counters = _counters(spans, len(tracks) + 2)
-        path.write_bytes(b"".join(_packets(title, tracks, counters, flows, facts)))
+    made = _chrome(title, _tracks(spans), _flows(spans), _counters(spans), facts)
+    path.write_text(made, encoding="utf-8")
 
 
 # ------------------------------------------------------------------ what there is to show
@@ -117,7 +103,7 @@ def nested(spans: Sequence[Span]) -> list[int]:
     return chosen
 
 
-def _counters(spans: Sequence[Span], number: int) -> list[_Counter]:
+def _counters(spans: Sequence[Span]) -> list[_Counter]:
     """How many pieces of work are in the queues, and how many streams work."""
     calls = {span.id: span for span in spans if span.kind == "call"}
     queued: dict[float, int] = {}
@@ -135,9 +121,7 @@ def _counters(spans: Sequence[Span], number: int) -> list[_Counter]:
         times = sorted(steps)
         values = accumulate(steps[time] for time in times)
         if times:
-            counters.append(
-                _Counter(number + len(counters), name, list(zip(times, values, strict=True)))
-            )
+            counters.append(_Counter(name, list(zip(times, values, strict=True))))
     return counters
 
 
@@ -172,102 +156,6 @@ def _facts(span: Span) -> Iterator[tuple[str, str | int | float]]:
         yield key, value if isinstance(value, str | int | float) else json.dumps(value)
 
 
-def _nanoseconds(us: float) -> int:
-    return round(us * 1000)
-
-
-# ------------------------------------------------------------------ Perfetto
-def _packets(
-    title: str,
-    tracks: list[_Track],
-    counters: list[_Counter],
-    flows: list[_Flow],
-    facts: Mapping[str, object],
-) -> Iterator[bytes]:
-    root = _whole(1, 1) + _text(2, title) + _whole(11, _EXPLICIT)
-    yield _packet(_bytes(60, root) + _whole(13, _CLEARED))
-    for rank, track in enumerate(tracks):
-        about = _whole(1, track.number) + _whole(5, 1) + _text(2, track.name) + _whole(12, rank)
-        yield _packet(_bytes(60, about))
-    for rank, counter in enumerate(counters, len(tracks)):
-        about = _whole(1, counter.number) + _whole(5, 1) + _text(2, counter.name) + _bytes(8, b"")
-        yield _packet(_bytes(60, about + _whole(12, rank)))
-    out: dict[int, list[int]] = {}
-    into: dict[int, list[int]] = {}
-    for flow in flows:
-        out.setdefault(flow.before.id, []).append(flow.number)
-        into.setdefault(flow.after.id, []).append(flow.number)
-    # Those of each track are in the order in which a viewer nests them, and sorting by time keeps that.
-    events: list[tuple[int, bytes]] = []
-    for track in tracks:
-        close = _whole(9, _END) + _whole(11, track.number)
-        ends: list[int] = []
-        for span in track.spans:
-            start = _nanoseconds(span.start)
-            while ends and ends[-1] <= start:
-                events.append((ends.pop(), close))
-            body = (
-                _whole(9, _BEGIN)
-                + _whole(11, track.number)
-                + _text(22, span.kind)
-                + _text(23, span.name)
-                + b"".join(_bytes(4, _annotation(key, value)) for key, value in _facts(span))
-                + b"".join(_fixed(47, number) for number in out.get(span.id, ()))
-                + b"".join(_fixed(48, number) for number in into.get(span.id, ()))
-            )
-            events.append((start, body))
-            ends.append(_nanoseconds(span.end))
-        events += [(end, close) for end in reversed(ends)]
-    begin = min((event[0] for event in events), default=0)
-    told = b"".join(_bytes(4, _annotation(key, str(value))) for key, value in facts.items())
-    events.insert(0, (begin, _whole(9, _INSTANT) + _whole(11, 1) + _text(23, _PROVENANCE) + told))
-    for counter in counters:
-        for time, value in counter.steps:
-            body = _whole(9, _COUNTER) + _whole(11, counter.number) + _whole(30, value)
-            events.append((_nanoseconds(time), body))
-    for time, body in sorted(events, key=itemgetter(0)):
-        yield _packet(_whole(8, time) + _bytes(11, body))
-
-
-def _annotation(key: str, value: str | float) -> bytes:
-    name = _text(10, key)
-    if isinstance(value, bool):
-        return name + _whole(2, int(value))
-    if isinstance(value, int) and 0 <= value < 2**63:
-        return name + _whole(3, value)
-    return name + _text(6, str(value))
-
-
-def _packet(fields: bytes) -> bytes:
-    return _bytes(1, fields + _whole(10, _SEQUENCE))
-
-
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
-def _whole(number: int, value: int) -> bytes:
-    return _varint(number << 3) + _varint(value)
-
-
-def _fixed(number: int, value: int) -> bytes:
-    return _varint(number << 3 | 1) + value.to_bytes(8, "little")
-
-
-def _bytes(number: int, value: bytes) -> bytes:
-    return _varint(number << 3 | 2) + _varint(len(value)) + value
-
-
-def _text(number: int, value: str) -> bytes:
-    return _bytes(number, value.encode("utf-8", errors="replace"))
-
-
-# ------------------------------------------------------------------ Chrome
 # What Kineto calls these things, so that tools for traces of PyTorch (such as HTA) know them again.
 _CATEGORIES: Mapping[SpanKind, str] = {
     "kernel": "kernel", "graph": "kernel", "h2d": "gpu_memcpy", "d2h": "gpu_memcpy", "d2d": "gpu_memcpy",
@@ -286,7 +174,11 @@ _CALL_NAMES = {
 
 
 def _chrome(
-    title: str, tracks: list[_Track], flows: Iterable[_Flow], facts: Mapping[str, object]
+    title: str,
+    tracks: list[_Track],
+    flows: Iterable[_Flow],
+    counters: Iterable[_Counter],
+    facts: Mapping[str, object],
 ) -> str:
     place = {span.id: track.number for track in tracks for span in track.spans}
     # Arrows need both ends on a track, and work of a foreign trace may be on no stream.
@@ -315,6 +207,9 @@ def _chrome(
                 "ts": time,
             }
             events.append({**event, "bp": "e"} if phase == "f" else event)
+    for counter in counters:
+        named: dict[str, object] = {"ph": "C", "name": counter.name, "pid": _PROCESS}
+        events += [{**named, "ts": time, "args": {"": value}} for time, value in counter.steps]
     body = {"traceEvents": events, "displayTimeUnit": "ns", "otherData": {_OURS: dict(facts)}}
     return json.dumps(body) + "\n"
 

@@ -1,0 +1,253 @@
+"""A timeline as boxes, lines and words, in pixels: what `svg` writes down and `bitmap` paints."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from textwrap import wrap
+
+from asyncgpu_tutor.traces.pictures import _fitting as fit
+from asyncgpu_tutor.traces.pictures.hover import tips
+from asyncgpu_tutor.traces.pictures.layout import Arrow, Bar
+from asyncgpu_tutor.traces.pictures.panel import Panel, legend_items
+from asyncgpu_tutor.traces.pictures.style import KIND_LOOKS
+from asyncgpu_tutor.traces.spans import SpanKind
+
+UNIT = 26  # the height of a lane
+_ABOVE, _AXIS, _ROW = 48, 40, 20  # title and facts; ticks and the axis' name; a row of the legend
+_RIGHT = 14
+_LEAST = 80  # of the time axis
+_STEP = 14  # by which the label of a row is indented
+_TITLE = 17.0  # its font has 14, and is bold
+_MOST_TIPS = 600  # bars that a still says more of when one points at them
+LINES = {"room": "agt-room", "event": "agt-arrow"}  # how the lines of a legend look
+_HEAD = 5.0  # half the width of an arrow's head
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A rectangle. It is painted as its `css` says, or like the bars of a `kind`."""
+
+    css: str
+    x: float
+    y: float
+    wide: float
+    tall: float
+    kind: SpanKind | None = None
+    tip: str | None = None  # None where it is no bar of the timeline
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """A plain piece of paper under a name in the pattern of a `kind`, or of a faded bar."""
+
+    x: float
+    y: float
+    wide: float
+    tall: float
+    kind: SpanKind | None
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line through points; a closed one is filled."""
+
+    css: str
+    points: Sequence[tuple[float, float]]
+    closed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """A line of text, in its class's size unless it says another, and in the ink of a `kind`."""
+
+    css: str
+    x: float
+    y: float
+    text: str
+    size: float | None = None
+    kind: SpanKind | None = None
+
+
+Shape = Box | Patch | Line | Words
+
+
+@dataclass(frozen=True)
+class Scene:
+    """All of a picture, from back to front."""
+
+    shapes: list[Shape]
+    width: float
+    height: float
+
+
+def scene(panels: Sequence[Panel], *, width: int) -> Scene:
+    """Panels below each other, `width` pixels wide if the time axis has room in that."""
+    left = left_of(panels)
+    inner = max(width - left - _RIGHT, _LEAST)
+    width = left + inner + _RIGHT
+    shapes: list[Shape] = [Box("agt-paper", 0, 0, width, 0)]
+    y = float(_ABOVE)
+    for panel in panels:
+        shapes += _Drawing(panel, inner, left, y).shapes()
+        y += panel.height * UNIT + _AXIS + _ABOVE
+    legend, bottom = _legend(panels, left, y - _ABOVE, width)
+    shapes[0] = Box("agt-paper", 0, 0, width, bottom + 8)
+    return Scene(shapes + legend, width, bottom + 8)
+
+
+def left_of(panels: Sequence[Panel]) -> int:
+    """How much room the labels of the lanes need."""
+    wide = [
+        fit.text_width(band.label, 12) + _STEP * (band.depth or 0)
+        for panel in panels
+        for band in panel.layout.bands
+    ]
+    wide += [fit.text_width(name, 12) for panel in panels for name, _ in panel.layout.headers]
+    return round(max(wide, default=20)) + 16
+
+
+def labels(panel: Panel, left: int) -> Iterator[tuple[str, float, float, str]]:
+    """The names beside the lanes: their style, where they begin or end, and the text."""
+    for band in panel.layout.bands:
+        y = (band.y + band.height / 2) * UNIT + 4
+        if band.depth is None:
+            yield "agt-lane", -8, y, band.label
+        else:
+            css = "agt-step agt-device" if band.heading else "agt-step"
+            yield css, 8 - left + _STEP * band.depth, y, band.label
+    for name, y in panel.layout.headers:
+        yield "agt-lane agt-device", -8, y * UNIT + 4, name
+
+
+def state(panel: Panel, bar: Bar) -> str:
+    """Say in a word of CSS how a bar looks among the others; empty where all are equal."""
+    if panel.highlight is None:
+        return ""
+    return "faded" if panel.faded(bar) else "out"
+
+
+class _Drawing:
+    """One panel, whose time axis begins `left` pixels from the left, `top` from the top."""
+
+    def __init__(self, panel: Panel, inner: float, left: int, top: float) -> None:
+        self.panel, self.inner, self.left, self.top = panel, inner, left, top
+        layout = panel.layout
+        margin = 0.01 * (layout.end - layout.begin)
+        self.begin, self.end = layout.begin - margin, layout.end + margin
+
+    def x(self, time: float) -> float:
+        time = min(max(time, self.begin), self.end)
+        return self.left + (time - self.begin) / (self.end - self.begin) * self.inner
+
+    def y(self, lanes: float) -> float:
+        return self.top + lanes * UNIT
+
+    def shapes(self) -> Iterator[Shape]:
+        yield from self._frame()
+        for bar in self.panel.layout.bars:
+            if bar.waiting is not None:
+                since, until = bar.waiting
+                middle = self.y(bar.y + bar.height / 2)
+                yield Line("agt-room", ((self.x(since), middle), (self.x(until), middle)))
+        yield from self._bars()
+        yield from self._arrows(self.panel.arrows)
+        yield from self._names()
+
+    def _frame(self) -> Iterator[Shape]:
+        panel, layout, left, inner = self.panel, self.panel.layout, self.left, self.inner
+        title = fit.fitting(panel.title, inner + left, _TITLE)
+        yield Words("agt-title", 8, self.top - 28, title)
+        facts = fit.line_of_facts(panel.facts(), inner + left, 11.5)
+        yield Words("agt-facts", 8, self.top - 11, facts)
+        for band in layout.bands:
+            if band.shaded:
+                yield Box("agt-band", left, self.y(band.y), inner, band.height * UNIT)
+        for css, x, y, text in labels(panel, left):
+            yield Words(css, left + x, self.top + y, text)
+        for y in layout.separators:
+            yield self._across("agt-rule", self.y(y))
+        bottom = self.y(panel.height)
+        name, _, factor = panel.axis
+        if layout.bars:
+            for tick in ticks(layout.begin / factor, layout.end / factor, inner / 70):
+                at, words = self.x(tick * factor), f"{tick:.12g}"
+                yield Line("agt-grid", ((at, self.top), (at, bottom)))
+                # The last one has to be whole.
+                at = min(at, left + inner + _RIGHT - fit.text_width(words, 11) / 2)
+                yield Words("agt-tick", at, bottom + 14, words)
+        else:
+            for number, line in enumerate(wrap(panel.said, 80)):
+                yield Words("agt-facts", left + 4, self.top + 18 + 15 * number, line)
+        yield self._across("agt-rule", bottom)
+        yield Words("agt-axis", left + inner / 2, bottom + 31, name)
+
+    def _across(self, css: str, y: float) -> Line:
+        return Line(css, ((self.left, y), (self.left + self.inner, y)))
+
+    def _bars(self) -> Iterator[Box]:
+        """Bars that look alike come one after the other, so that they are drawn at once."""
+        panel, bars = self.panel, self.panel.layout.bars
+        alike: dict[tuple[SpanKind, str], list[Bar]] = {}
+        for bar in bars:
+            alike.setdefault((bar.span.kind, state(panel, bar)), []).append(bar)
+        told: Callable[[Bar], str] = tips(panel) if len(bars) <= _MOST_TIPS else lambda _: ""
+        for (kind, css), found in alike.items():
+            for bar in found:
+                start, end = self.x(bar.span.start), self.x(bar.span.end)
+                wide, tall = max(end - start, 0.5), bar.height * UNIT
+                yield Box(
+                    f"agt-bar {css}".strip(), start, self.y(bar.y), wide, tall, kind, told(bar)
+                )
+
+    def _arrows(self, arrows: Sequence[Arrow]) -> Iterator[Line]:
+        # All halos are drawn before all lines, because the halo of one arrow would cut the line of another.
+        paths = [[(self.x(time), self.y(y)) for time, y in arrow.points] for arrow in arrows]
+        yield from (Line("agt-halo", path) for path in paths)
+        for arrow, path in zip(arrows, paths, strict=True):
+            x, y = path[-1]
+            back = y + (-1.6 if arrow.before.y < arrow.after.y else 1.6) * _HEAD
+            yield Line("agt-arrow", path)
+            yield Line("agt-tip", ((x, y), (x - _HEAD, back), (x + _HEAD, back)), closed=True)
+
+    def _names(self) -> Iterator[Shape]:
+        us = self.inner / (self.end - self.begin)
+        for name in fit.bar_names(self.panel, us, UNIT, 11.0):
+            bar, size = name.bar, name.size
+            kind = None if self.panel.faded(bar) else bar.span.kind
+            patterned = kind is None or KIND_LOOKS[kind].hatch
+            x, y = self.x(name.middle), self.y(bar.y + bar.height / 2)
+            wide = min(fit.text_width(name.text, size) + 4, name.room - 2)
+            if patterned:
+                yield Patch(x - wide / 2, y - 0.6 * size, wide, 1.2 * size, kind)
+            yield Words("agt-name", x, y + 0.35 * size, name.text, size, kind)
+
+
+def ticks(begin: float, end: float, most: float) -> list[float]:
+    """Round numbers from `begin` to `end`, about `most` of them."""
+    least = (end - begin) / max(most, 2)
+    power = 10 ** math.floor(math.log10(least))
+    step = next(s * power for s in (1, 2, 2.5, 5, 10) if s * power >= least * 0.999)
+    first, last = math.ceil(begin / step - 1e-9), math.floor(end / step + 1e-9)
+    return [round(i * step, 10) for i in range(first, last + 1)]
+
+
+def _legend(
+    panels: Sequence[Panel], left: int, above: float, width: int
+) -> tuple[list[Shape], float]:
+    """The legend below what is `above`, and where it ends."""
+    x, y = float(left), above + 6
+    shapes: list[Shape] = []
+    for mark, words in legend_items(panels):
+        wide = 40 + fit.text_width(words, 11)
+        if x > left and x + wide > width:
+            x, y = float(left), y + _ROW
+        match mark:
+            case "room" | "event":
+                shapes.append(Line(LINES[mark], ((x, y + 6), (x + 24, y + 6))))
+            case _:
+                shapes.append(Box("agt-bar", x, y, 24, 12, mark))
+        shapes.append(Words("agt-words", x + 29, y + 10, words))
+        x += wide
+    return shapes, y + _ROW if shapes else above

@@ -102,7 +102,7 @@ def test_two_threads_that_open_a_device_get_the_same(monkeypatch: pytest.MonkeyP
 
     opens: list[int] = []
     others: list[Future[Device]] = []
-    monkeypatch.setattr(current, "_open", opened)
+    monkeypatch.setattr(current, "open_device", opened)
     monkeypatch.setattr(current, "_devices", {})
     with ThreadPoolExecutor(1) as pool:
         device = current.resolve("sim:77")

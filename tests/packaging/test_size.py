@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-# Lines of Python, as `wc -l` counts them, blank ones and docstrings too. Where we want to be is 25,000, 21,500 and
-# 24,000; until then a ceiling is what there is, and only ever comes down.
+# Lines of Python, as `wc -l` counts them, blank ones and docstrings too. The goals: 25,000, 21,500 and 24,000.
+# Until they are reached, a ceiling is what there is, and only ever comes down.
 CEILINGS = {
-    "asyncgpu_tutor": 28_000,
-    "simgpu": 22_200,
-    "tests": 29_100,
+    "asyncgpu_tutor": 27_870,
+    "simgpu": 22_170,
+    "tests": 28_860,
 }
 
 

@@ -130,9 +130,10 @@ class CallChecks:
 
 def _picker(picked: Sequence[int]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
     """Return a function that picks the arguments in these places."""
-    if len(picked) > 1:
-        return itemgetter(*picked)
-    return lambda args: tuple([args[place] for place in picked])
+    if len(picked) == 1:
+        (place,) = picked
+        return lambda args: (args[place],)
+    return itemgetter(*picked)
 
 
 def _fitting(parameter: Parameter) -> tuple[type | None, float, float]:

@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 RECORD = Path(__file__).with_name("last_full_run.json")
 MARK = "rests_on"
 FILES = {
-    "model": ("asyncgpu_tutor/devices/simulated/**/*.py", "asyncgpu_tutor/cuda_c/**/*.py", "simgpu/**/*.py"),
+    "model": ("asyncgpu_tutor/devices/simulated/**/*.py", "simgpu/**/*.py"),
     "recordings": ("tests/**/fidelity/**/*", "asyncgpu_tutor/traces/recordings/**/*.json"),
     "requirements": ("pyproject.toml", "environment.yml"),
     "course": ("course/*.py", "tests/notebooks/test_shared_gpu.py"),

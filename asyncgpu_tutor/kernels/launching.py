@@ -130,10 +130,12 @@ class CallChecks:
 
 def _picker(picked: Sequence[int]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
     """Return a function that picks the arguments in these places."""
-    if len(picked) == 1:
-        (place,) = picked
-        return lambda args: (args[place],)
-    return itemgetter(*picked)
+    if len(picked) > 1:
+        return itemgetter(*picked)
+    if not picked:
+        return lambda args: ()
+    (place,) = picked
+    return lambda args: (args[place],)
 
 
 def _fitting(parameter: Parameter) -> tuple[type | None, float, float]:

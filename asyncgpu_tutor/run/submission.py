@@ -24,18 +24,17 @@ from asyncgpu_tutor.traces.spans.tag import CURRENT, forbid_nested_wait
 T = TypeVar("T")
 Body = Callable[[ExecutionContext], T]
 
-# Submissions that nobody has seen complete yet: they keep what the device still uses alive. One that is
-# looked at and is not over goes behind the others, so nobody has looked at the first ones for longest.
-_in_flight: dict[int, Submission[Any]] = {}
-# Each new submission looks at so many earlier ones, if there are more than FEW. A look at all of them at once
-# was a pause of 250 us in the host's lane (H200, 2026-11-22).
+# Submissions that nobody has seen complete yet: they keep what the device still uses alive. Somebody may ask
+# how the first ones went; the others are forsaken. One that is looked at and is not over goes behind the
+# others of its kind, so nobody has looked at the first ones for longest.
+_asked: dict[int, Submission[Any]] = {}
+_forsaken: dict[int, Submission[Any]] = {}
+# Each new submission looks at two earlier ones of a kind, if there are more than FEW or MANY of it. A look at
+# all of them at once was a pause of 250 us in the host's lane (H200, 2026-11-22). Forsaken ones go soon: with
+# 64 of them a batch took 2 to 5 us longer, as its memory came back late and was in no cache any more. The
+# others count their shared handles until they go, as they did when they were submitted.
 LOOKS = 2
-# With 64 instead, a batch took 2 to 5 us longer, because its memory came back late and was in no cache any
-# more (H200, 2026-11-22).
-FEW = 8
-# So many are in flight before one is let go of that somebody may still ask about: until then its arrays count
-# their shared handles as they did when it was submitted.
-MANY = 64
+FEW, MANY = 8, 64
 
 
 class Submission(Run, Generic[T]):
@@ -72,7 +71,8 @@ class Submission(Run, Generic[T]):
         self.settled = True
         self.keep.clear()
         self.operations.clear()
-        _in_flight.pop(self.op, None)
+        _asked.pop(self.op, None)
+        _forsaken.pop(self.op, None)
         if not asked:
             event, self.event = self.event, None
             if event is not None:
@@ -126,12 +126,14 @@ def lasting(error: BaseException, label: str) -> Exception:
 def forsake(submission: Submission[T]) -> Any:
     """Return the handles of its result; nobody will ask how it went, so it can be let go of early."""
     submission.forsaken = True
+    if _asked.pop(submission.op, None) is not None:  # it may be over already
+        _forsaken[submission.op] = submission
     return submission.release()
 
 
 def in_flight() -> int:
     """How many submissions nobody has seen complete yet."""
-    return len(_in_flight)
+    return len(_asked) + len(_forsaken)
 
 
 def submit(
@@ -160,10 +162,9 @@ def enqueue(
     before = CURRENT.get()
     if before is not None and not before.over:
         forbid_nested_wait(what or f"an operation ({submission.label!r})")
+    _let_go(_forsaken, FEW)
     # Now and then for what an interrupt or a closed loop left.
-    anyone = len(_in_flight) > MANY or submission.op % MANY == 0
-    if anyone or len(_in_flight) > FEW:
-        _let_go(anyone)
+    _let_go(_asked, MANY if submission.op % MANY else 0)
     stream = submission.stream
     device = stream.device
     other = device.activate()
@@ -181,7 +182,7 @@ def enqueue(
         raise
     finally:
         # It is registered first: where recording its end fails, too, what it kept stays alive.
-        _in_flight[submission.op] = submission
+        _asked[submission.op] = submission
         try:
             submission.event = stream.record()
         except DeviceError as error:  # of work before it: after a fault a GPU does nothing any more
@@ -234,7 +235,7 @@ def synchronize() -> None:
 
 
 def _settle_retired() -> None:
-    for submission in list(_in_flight.values()):
+    for submission in [*_asked.values(), *_forsaken.values()]:
         _settle_if_retired(submission)
 
 
@@ -245,16 +246,17 @@ def _settle_if_retired(submission: Submission[Any]) -> None:
         submission.settle(asked=not submission.forsaken)  # a future may still ask its event
 
 
-def _let_go(anyone: bool) -> None:
-    """Settle what completed unseen: what nobody will ask about, or `anyone`, such as cancelled tasks."""
+def _let_go(kind: dict[int, Submission[Any]], most: int) -> None:
+    """Settle what completed unseen, such as results that nobody waited for and cancelled tasks."""
+    if len(kind) <= most:
+        return
     try:
-        oldest = list(islice(_in_flight.items(), LOOKS))
+        oldest = list(islice(kind.items(), LOOKS))
     except RuntimeError:  # another thread submits or settles something just now
         return
     for number, submission in oldest:
-        if anyone or submission.forsaken:
-            _settle_if_retired(submission)
-        if _in_flight.pop(number, None) is not None:
-            _in_flight[number] = submission  # behind the others
+        _settle_if_retired(submission)
+        if kind.pop(number, None) is not None:
+            kind[number] = submission  # behind the others
             if submission.settled:  # by another thread, which may have missed it
-                _in_flight.pop(number, None)
+                kind.pop(number, None)

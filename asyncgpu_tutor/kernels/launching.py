@@ -51,13 +51,13 @@ class CallChecks:
         self._signature = signature
         self._where = f"into {signature.name}()"
         rows = list(enumerate(zip(signature.parameters, acceptors, strict=True)))
-        # Of each array: its place, dtype, whether it is written, and who looks closely at it.
+        # Each array has a row: its place, its dtype, whether it is written, and its acceptor.
         self._arrays = [(i, p.dtype, not p.const, look) for i, (p, look) in rows if p.pointer]
-        # Of each number: its place, the type of Python's numbers that fit, their limits, and who looks.
+        # Each number has one: its place, the type of Python's numbers that fit, their limits, its acceptor.
         self._numbers = [(i, *_fitting(p), look) for i, (p, look) in rows if not p.pointer]
         places = {parameter.name: index for index, (parameter, _) in rows}
         order = [place for place, *_ in self._arrays]
-        # Of each shape: which array has it, what picks its sizes, and who complains.
+        # Each shape has one: the array that has it, a function that picks its sizes, and one that complains.
         self._shapes = [
             (
                 order.index(places[name]),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from asyncgpu_tutor.kernels.accepted_arguments import (
     scalar_acceptor,
     shape_check,
 )
-from asyncgpu_tutor.kernels.configuration import check_limits, configuration, differ
+from asyncgpu_tutor.kernels.configuration import check_limits, configuration, same_grid
 from asyncgpu_tutor.kernels.launching import CallChecks
 from simgpu.cuda_c import read_signature
 
@@ -159,18 +160,21 @@ def said(error: BaseException) -> tuple[type, str]:
 
 def general(case: Case, signature: Any, acceptors: Any) -> tuple[list[Any], list[Any], Any]:
     """Arguments, complaints and configuration: everything asked, whatever was said before."""
-    values, complaints, asked = [], [], None
-    for accept, arg in zip(acceptors, case.args, strict=True):
+    values: list[Any] = []
+    found: dict[str, Any] = {}
+    complaints: list[Any] = []
+    asked = None
+    for accept, parameter, arg in zip(acceptors, signature.parameters, case.args, strict=True):
         try:
-            values.append(accept(arg))
+            found[parameter.name] = accept(arg)
+            values.append(found[parameter.name])
         except (UsageError, HasOperationError) as error:
             complaints.append(said(error))
     parts = [arg for arg in case.args if isinstance(arg, Partition)]
     if case.grid is None or case.block is None:
         for part in parts[1:]:
             try:
-                if part.grid != parts[0].grid:
-                    differ(signature.name, parts[0], part)
+                same_grid(signature.name, parts[0], part)
             except LaunchConfigError as error:
                 complaints.append(said(error))
     try:
@@ -178,14 +182,14 @@ def general(case: Case, signature: Any, acceptors: Any) -> tuple[list[Any], list
         check_limits(signature.name, *asked, case.shared_mem, USUAL_LIMITS)
     except LaunchConfigError as error:
         complaints.append(said(error))
-    if len(values) == len(case.args):
-        found = {p.name: value for p, value in zip(signature.parameters, values, strict=True)}
-        for name, symbols in case.shapes.items():
-            try:
-                check = shape_check(signature.name, name, symbols)
-                check(inner(found[name]), *(found[symbol] for symbol in symbols))
-            except UsageError as error:
-                complaints.append(said(error))
+    for name, symbols in case.shapes.items():
+        if not {name, *symbols} <= {*found}:
+            continue
+        try:
+            check = shape_check(signature.name, name, symbols)
+            check(inner(found[name]), *(found[symbol] for symbol in symbols))
+        except UsageError as error:
+            complaints.append(said(error))
     return values, complaints, asked
 
 
@@ -203,12 +207,10 @@ def test_it_says_what_the_general_functions_say_one_by_one(case: Case) -> None:
     before = [handle.gone for handle in handles]
     noted: list[DeviceArray] = []
     refused: BaseException | None = None
-    how = shared_mem = passed = args = taken = ()
+    launch: Any = SimpleNamespace()
     try:
         with noting_moves(noted):
-            how, shared_mem, passed, args, taken = checks.check(
-                case.args, case.grid, case.block, case.shared_mem
-            )
+            checks.check(launch, tuple(case.args), case.grid, case.block, case.shared_mem)
     except (UsageError, HasOperationError) as error:
         refused = error
     if refused is not None:
@@ -217,8 +219,8 @@ def test_it_says_what_the_general_functions_say_one_by_one(case: Case) -> None:
         assert noted == []
         return
     assert complaints == []
-    assert (*how, shared_mem) == (*asked, case.shared_mem)
-    for parameter, arg, expected in zip(signature.parameters, passed, values, strict=True):
+    assert (*launch._how, launch._shared_mem) == (*asked, case.shared_mem)
+    for parameter, arg, expected in zip(signature.parameters, launch._args, values, strict=True):
         if parameter.pointer:
             assert arg is inner(expected)._memory
         else:  # the C type makes the same of both
@@ -226,8 +228,7 @@ def test_it_says_what_the_general_functions_say_one_by_one(case: Case) -> None:
                 one, other = (np.array(v, parameter.dtype).tobytes() for v in (arg, expected))
             assert one == other
     given_arrays = [arg for p, arg in zip(signature.parameters, values, strict=True) if p.pointer]
-    assert all(one is other for one, other in zip(args, given_arrays, strict=True))
-    assert all(one is inner(other) for one, other in zip(taken, given_arrays, strict=True))
+    assert all(one is inner(two) for one, two in zip(launch._arrays, given_arrays, strict=True))
     for handle in handles:
         assert handle.gone == ("into k()" if handle.mode == "owned" else "")
     owned = {id(handle) for handle in handles if handle.mode == "owned"}

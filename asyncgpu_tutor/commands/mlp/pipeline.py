@@ -87,7 +87,22 @@ def forward(x: Host, w0: DeviceArray, w1: DeviceArray) -> DeviceOp[Host]:
     DeviceOp
         Yields ``relu(x @ w0 @ w1)``, float32, shape (samples,).
     """
-    return network_forward(x, (w0, w1))
+    samples, width = x.shape[0], w0.shape[1]
+
+    def stages(handles: tuple[DeviceArray, ...]) -> DeviceOp[DeviceArray]:
+        batch, hidden, output = handles
+        return (
+            _gemm(batch, w0, hidden)
+            .and_then(lambda done: _matvec(done, w1, output))
+            .and_then(_relu)
+        )
+
+    inputs = agt.zip(
+        agt.h2d(x, "input"),
+        agt.zeros((samples, width), name="hidden"),
+        agt.zeros(samples, name="output"),
+    )
+    return inputs.and_then(stages).and_then(agt.d2h)
 
 
 def network_forward(
@@ -118,7 +133,7 @@ def network_forward(
 
 
 def _gemm(
-    source: DeviceArray, weight: DeviceArray, target: DeviceArray, tiled: bool
+    source: DeviceArray, weight: DeviceArray, target: DeviceArray, tiled: bool = False
 ) -> DeviceOp[DeviceArray]:
     m, k = source.shape
     n = weight.shape[1]

@@ -71,7 +71,8 @@ class Device:
     ) -> None:
         self.ordinal = ordinal
         self.spec = spec = find_spec(spec) if isinstance(spec, str) else spec
-        self._machine = machine or Machine()
+        self.machine = machine or Machine()  # the host that it is plugged into
+        self.lock = self.machine.lock
         self.caller = caller or Caller()
         self.adversary = None if adversary is None else Adversary(adversary)
         self.stand_in_above = stand_in_above
@@ -100,11 +101,6 @@ class Device:
             seed = self.adversary.seed
             return f"simulated {self.spec.name}, times mean nothing (adversary {seed})"
         return f"simulated {self.spec.name}, times are modelled"
-
-    @property
-    def machine(self) -> Machine:
-        """The host that it is plugged into."""
-        return self._machine
 
     # ------------------------------------------------------------------ host time
     def now(self) -> float:
@@ -397,7 +393,8 @@ class Device:
         """Note what it reads and writes in the memory of the host."""
         touch = self.machine.host_history.touch
         for writes, memories in ((False, piece.reads), (True, piece.writes)):
-            for cells in (memory.cells for memory in memories):
+            for memory in memories:
+                cells = memory.cells
                 if cells.mapped:
                     touch(cells.data, cells.name, access, now, writes=writes)
         for host, writes, memories in (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import Literal
 
 import numpy as np
@@ -54,6 +54,20 @@ class Launched:
 Observer = Callable[[Launched], None]
 
 
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """Facts of a kernel that follow from its source."""
+
+    waits: bool  # whether it has a loop that may wait for others
+    # `signals` and `adds`: for each parameter, see `Program`.
+    signals: Sequence[bool]
+    adds: Sequence[str]
+    follows: bool  # whether it may follow addresses that are in memory
+    cooperative: bool  # whether it has a barrier of the grid
+    registers: int  # of a thread
+    shared_bytes: int  # of a block, static
+
+
 @dataclass(frozen=True, eq=False)
 class Function:
     """A kernel that the interpreter has accepted."""
@@ -70,12 +84,24 @@ class Function:
         """Its name in the source."""
         return self.signature.name
 
+    @cached_property
+    def traits(self) -> Traits:
+        """What each launch asks of the compiler."""
+        program, name = self.program, self.name
+        waits, signals = program.signals(name)
+        adds, follows, cooperative = (
+            program.adds(name),
+            program.follows(name),
+            program.cooperative(name),
+        )
+        return Traits(waits, signals, adds, follows, cooperative, *program.footprint(name))
+
     @property
     def identity(self) -> Hashable:
         """The facts that another kernel has to share with this one to compute the same in the same way."""
         stand_in = self.stand_in
         reference = None if stand_in is None else (stand_in.reference, stand_in.above)
-        return self.source, self.name, self.contract, reference
+        return self.source, self.signature.name, self.contract, reference
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -220,31 +246,32 @@ def kernel_launch(
     parameters = function.signature.parameters
     if len(args) != len(parameters):
         raise UsageError(function.signature.miscounted(args))
-    written = [
-        arg
-        for arg, parameter in zip(args, parameters, strict=True)
-        if isinstance(arg, Memory) and not parameter.const
-    ]
-    values: list[GlobalMemory | np.generic | None] = [
-        arg.cells if isinstance(arg, Memory) else _scalar(arg, parameter)
-        for arg, parameter in zip(args, parameters, strict=True)
-    ]
-
-    waits, signals = function.program.signals(function.name)
-    follows = function.program.follows(function.name)
+    name, traits = function.name, function.traits
+    values: list[GlobalMemory | np.generic | None] = []
+    written: list[Memory] = []
+    told: list[Memory] = []
+    ways: dict[Memory, set[str]] = {}  # the atomics by which it adds to what it writes; "" is none
+    for arg, parameter, by, adds in zip(args, parameters, traits.signals, traits.adds, strict=True):
+        if not isinstance(arg, Memory):
+            values.append(_scalar(arg, parameter))
+            continue
+        values.append(arg.cells)
+        ways.setdefault(arg, set()).add(adds)
+        if not parameter.const:
+            written.append(arg)
+        if by:
+            told.append(arg)
 
     def room() -> int:
-        registers, shared = function.program.footprint(function.name)
-        return spec.sms * resident_blocks(spec, math.prod(block), shared + shared_mem, registers)
+        shared = traits.shared_bytes + shared_mem
+        return spec.sms * resident_blocks(spec, math.prod(block), shared, traits.registers)
 
-    if function.program.cooperative(
-        function.name
-    ):  # refused by the call, as by CUDA's, and not by the run
-        function.program.check_room(function.name, math.prod(grid), room())
+    if traits.cooperative:  # refused by the call, as by CUDA's, and not by the run
+        function.program.check_room(name, math.prod(grid), room())
 
     def started() -> Execution:
         return function.program.begin(
-            function.name,
+            name,
             grid,
             block,
             values,
@@ -260,12 +287,12 @@ def kernel_launch(
         return done or (started().finish(), None)
 
     def begin(found: dict[str, object]) -> Work:
-        if waits:
+        if traits.waits:
             # What it does depends on what others do meanwhile, so it is neither sampled nor kept.
             mapped = [v for v in values if isinstance(v, GlobalMemory) and v.mapped]
             times = partial(kernel_time, spec, threads=math.prod(block))
             return Waiting(started(), mapped, times, partial(finish, found)).go_on(last=False)
-        if follows:  # so it may depend on more than its arguments, too
+        if traits.follows:  # so it may depend on more than its arguments, too
             result, computed = interruptible()(started().finish)(), None
         elif function.remembered is None:
             result, computed = execute()
@@ -287,7 +314,7 @@ def kernel_launch(
         for observe in observers:
             observe(
                 Launched(
-                    function.name,
+                    name,
                     function.source,
                     grid,
                     block,
@@ -300,17 +327,12 @@ def kernel_launch(
             print(result.printed, end="")  # noqa: T201 - what the kernel printed
         return time.work
 
-    read = [arg for arg in args if isinstance(arg, Memory) and arg not in written]
+    read = [memory for memory in ways if memory not in written]
     detail: dict[str, object] = {"grid": list(grid), "block": list(block)}
-    told = [a for a, by in zip(args, signals, strict=True) if by and isinstance(a, Memory)]
-    tells = Tells(waits, frozenset(map(_place, told)))
-    adds = function.program.adds(function.name)
-    ways = [{by for other, by in zip(args, adds, strict=True) if other is arg} for arg in written]
-    adding = [way.pop() if len(way) == 1 else "" for way in ways]
+    tells = Tells(traits.waits, frozenset(map(_place, told)))
+    adding = ["".join(ways[memory]) if len(ways[memory]) == 1 else "" for memory in written]
     cost = spec.call_launch_us
-    return Piece(
-        "kernel", function.name, cost, begin, written, read, detail, tells=tells, adds=adding
-    )
+    return Piece("kernel", name, cost, begin, written, read, detail, tells=tells, adds=adding)
 
 
 def as_memory(memory: object) -> Memory:

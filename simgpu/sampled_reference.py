@@ -73,6 +73,8 @@ class StandIn:
         parameters = self.signature.parameters
         blocks = math.prod(grid)
         count = max(2, min(SAMPLED_BLOCKS, SAMPLED_THREADS // math.prod(block)))
+        if blocks < WORTH * count:
+            return None
         outputs = [
             (parameter, value)
             for parameter, value in zip(parameters, values, strict=True)
@@ -80,7 +82,7 @@ class StandIn:
         ]
         known = all(parameter.dtype is not None for parameter in parameters)
         apart = len({id(memory) for _, memory in outputs}) == len(outputs)
-        if blocks < WORTH * count or not known or not apart:
+        if not known or not apart:
             return None
         copies = {id(memory): memory.copy() for _, memory in outputs}
         given = [

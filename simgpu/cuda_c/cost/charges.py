@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
 
 from simgpu.cuda_c.compile.variables import Variable
+
+# The fields of a `Charge` that are added up for each warp, a row for each.
+ADDED = ("instructions", "rounds", "dependent", "doubles", "latency", "busy")
 
 
 @dataclass(eq=False)
@@ -55,3 +62,14 @@ class Costs:
     charges: list[Charge]
     sites: list[SiteCost]
     registers: int
+
+    @cached_property
+    def columns(self) -> list[NDArray[np.float64]]:
+        """For each charge, what of it is added up for each warp: see `ADDED`."""
+        return [np.array([(float(getattr(c, name)),) for name in ADDED]) for c in self.charges]
+
+    @cached_property
+    def shared_bases(self) -> set[Variable]:
+        """The pointers by which several accesses reach memory."""
+        bases = [site.base for site in self.sites if site.base is not None and not site.free]
+        return {base for base in bases if bases.count(base) > 1}

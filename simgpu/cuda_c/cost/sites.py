@@ -23,7 +23,7 @@ class SiteTally:
     followed: int = 0
     followed_warps: int = 0
     batch: Layout | None = None
-    seen: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    seen: NDArray[np.int64] = field(init=False)  # sectors of `batch`
     global_requests: int = 0
     global_lane_bytes: int = 0
     sampled: int = 0

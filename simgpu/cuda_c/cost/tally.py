@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simgpu.cuda_c.compile.variables import Variable
-from simgpu.cuda_c.cost.charges import Costs
+from simgpu.cuda_c.cost.charges import ADDED, Costs
 from simgpu.cuda_c.cost.counts import Counts, LineCounts
 from simgpu.cuda_c.cost.loops import PARTLY, rounds_of
 from simgpu.cuda_c.cost.sites import ALWAYS, EVERY, Had, SiteTally
@@ -27,10 +27,8 @@ from simgpu.cuda_c.lockstep.meter import Site
 from simgpu.cuda_c.lockstep.values import varies
 
 SECTOR = 32  # bytes; the unit in which L2 and DRAM move data (CUDA C++ Best Practices Guide)
-# The fields of a `Charge` that are added up for each warp, a row for each.
-_ADDED = ("instructions", "rounds", "dependent", "doubles", "latency", "busy")
-ROWS = len(_ADDED)
-LATENCY = _ADDED.index("latency")
+ROWS = len(ADDED)
+LATENCY = ADDED.index("latency")
 NOTHING: NDArray[np.float64] = np.zeros((ROWS, 1))
 LINE = 128  # bytes; the unit in which L1 is looked up, four sectors
 BANKS = 32  # of shared memory, each 4 bytes wide
@@ -46,11 +44,8 @@ class Tally:
     def __init__(self, costs: Costs, sites: list[Site]) -> None:
         self.charges = costs.charges
         self.site_costs = costs.sites
-        # A column for each charge, with what `settle` adds up.
-        self._costs: list[NDArray[np.float64]] = [
-            np.array([(float(getattr(charge, name)),) for name in _ADDED])
-            for charge in costs.charges
-        ]
+        self._columns = costs.columns
+        self._shared_bases = costs.shared_bases
         self.sites = sites
         self.by_site = [SiteTally() for _ in sites]
         self.warps = [0] * len(self.charges)
@@ -64,8 +59,6 @@ class Tally:
         self.shared_atomic_passes = 0
         self.global_atomics = 0
         self._had: dict[Variable, Had] = {}
-        bases = [s.base for s in costs.sites if s.base is not None and not s.free]
-        self._shared_bases = {base for base in bases if bases.count(base) > 1}
         self._patterns: dict[tuple[object, ...], tuple[int, ...]] = {}
         self._queues: dict[int, NDArray[np.int64]] = {}
         self._charged: list[Mask] = []
@@ -93,7 +86,8 @@ class Tally:
         self.settle()
         del self._batches[layout]
         worst = int(self._chains[0].argmax())
-        self.longest = max(self.longest, tuple(round(float(x)) for x in self._chains[:, worst]))
+        chain = np.rint(self._chains[:, worst]).astype(np.int64)
+        self.longest = max(self.longest, tuple(chain.tolist()))
 
     def charge(self, point: int, mask: Mask, times: int = 1) -> None:
         """Note that the warps of `mask` pass a piece of code."""
@@ -107,11 +101,11 @@ class Tally:
 
     def settle(self) -> None:
         """Credit the warps with what their masks were charged."""
-        costs, chains = self._costs, self._chains
+        columns, chains = self._columns, self._chains
         for mask in self._charged:
-            passed = (costs[point] * times for point, times in mask.pending.items())
-            amounts = sum(passed, NOTHING)
+            amounts = NOTHING
             for point, times in mask.pending.items():
+                amounts = amounts + columns[point] * times
                 self.warps[point] += mask.n_warps * times
                 self.lanes[point] += mask.n * times
             if mask.full:
@@ -354,7 +348,11 @@ class Tally:
             row["warp_instructions"] += issued
             row["flops"] += lanes * charge.flops
             row["divergent_branches"] += divergent
-        for site, tally in zip(self.sites, self.by_site, strict=True):
+        fresh = 0.0
+        for site, cost, tally in zip(self.sites, self.site_costs, self.by_site, strict=True):
+            if not tally.executions:
+                continue
+            fresh += tally.fresh_rounds(cost.overlap)
             way = "store" if site.write else "load"
             sectors, conflicts = tally.all_sectors, tally.all_conflicts
             total[f"global_{way}_requests"] += tally.global_requests
@@ -378,9 +376,6 @@ class Tally:
             self._leftover_loads() / max(1, layout_facts["warps"])
         )
         total["global_atomics"] = self.global_atomics
-        fresh = sum(
-            t.fresh_rounds(s.overlap) for s, t in zip(self.site_costs, self.by_site, strict=True)
-        )
         total["chain_fresh_loads"] = round(fresh / max(1, layout_facts["warps"]))
         total["shared_atomic_passes"] = self.shared_atomic_passes
         longest = [int(queue.max(initial=0)) for queue in self._queues.values()]

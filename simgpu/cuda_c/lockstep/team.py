@@ -7,6 +7,7 @@ import time
 from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NoReturn, Protocol
 
 import numpy as np
@@ -104,7 +105,7 @@ class Launch:
             self.told = True
             sys.stderr.write(f"{self.progress()}. An interrupt (Ctrl-C, or Stop) ends it.\n")
 
-    @property
+    @cached_property
     def threads(self) -> int:
         """Threads of a block."""
         return self.block[0] * self.block[1] * self.block[2]
@@ -174,21 +175,18 @@ class Team:
             (t // bx % by).astype(np.uint32) if by > 1 else np.uint32(0),
             (t // (bx * by)).astype(np.uint32) if bz > 1 else np.uint32(0),
         ]
-        self.block_index = [self._of_block(i) for i in range(3)]
+        x, y, _ = launch.grid
+        parts = (numbers % x, numbers // x % y, numbers // (x * y))
+        self.block_index: list[Any] = []
+        for part in parts:
+            one = layout.blocks == 1 or bool((part == part[0]).all())
+            index = np.uint32(part[0]) if one else np.repeat(part.astype(np.uint32), layout.threads)
+            self.block_index.append(index)
         self.block_dim = [np.uint32(x) for x in launch.block]
         self.grid_dim = [np.uint32(x) for x in launch.grid]
         self._scaled_blocks: dict[int, NDArray[np.int64]] = {}
         # The number of each thread in the launch. A block has 10 bits, since it has at most 1024 threads.
         self.thread_id: NDArray[np.int64] = (numbers[layout.block] << 10) | layout.linear
-
-    def _of_block(self, axis: int) -> Any:
-        layout = self.layout
-        numbers = layout.numbers
-        x, y, _ = self.launch.grid
-        part = [numbers % x, numbers // x % y, numbers // (x * y)][axis].astype(np.uint32)
-        if layout.blocks == 1 or bool((part == part[0]).all()):
-            return np.uint32(part[0])
-        return np.repeat(part, layout.threads)
 
     def block_base(self, stride: int) -> NDArray[np.int64]:
         """For each lane, the number of its block in the batch times `stride`."""

@@ -119,6 +119,8 @@ class Blocks:
 
     def _meet(self) -> bool:
         """Let all blocks pass the barrier of the grid, if all have come."""
+        if not self._waiting:
+            return False
         launch = self._launch
         x, y, z = launch.grid
         waiting = [t.waiters.groups for t in self._waiting]

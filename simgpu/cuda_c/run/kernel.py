@@ -72,11 +72,12 @@ class Execution:
 
     def result(self) -> LaunchResult:
         """The outcome so far."""
-        regions = self._regions.values()
-        for region in regions:
+        loaded = stored = 0
+        for region in self._regions.values():
             region.memory.settle()
+            loaded += region.needed(0)
+            stored += region.needed(1)
         launch = self._launch
-        loaded, stored = (sum(r.needed(way) for r in regions) for way in (0, 1))
         printed = "".join(launch.printed)
         if launch.dropped_lines:
             printed += f"... and {launch.dropped_lines} more calls of printf\n"

@@ -278,6 +278,19 @@ def leaves(ctype: CType) -> list[tuple[Scalar | Pointer, int]]:
             return []
 
 
+def kinds(ctype: CType) -> set[Scalar | Pointer]:
+    """The types of the numbers and pointers in a value, where their places do not matter."""
+    match ctype:
+        case Struct():
+            return {kind for f in ctype.fields for kind in kinds(f.type)}
+        case Array():
+            return kinds(ctype.element)
+        case Scalar() | Pointer():
+            return {ctype}
+        case Void():
+            return set()
+
+
 def needs_memory(ctype: CType) -> bool:
     """Tell whether a value needs memory, as a struct does that holds an array or a union, at any depth."""
     if isinstance(ctype, Struct):

@@ -54,7 +54,7 @@ def call(c: Context, node: ast.Call, used: bool = True) -> typed.Expr:
         arguments = _arguments(c, node, functions, c.file_scope)
         # The file may have more forms of a function that is built in, as of make_float4.
         if builtins.find(node.name) is None or choose(
-            c, node, functions, [a.type for a in arguments]
+            c, node, functions, [a.type for a in arguments], fixed=_fixed(arguments)
         ):
             return call_with(c, node, functions, arguments)
     elif found is not None:
@@ -115,7 +115,7 @@ def _call_of_type(c: Context, node: ast.Call, owner: ast.TypeName) -> typed.Expr
     having = None if known is None else known.having(node.name)
     if having is None:
         c.fail(node.at, f"'{types.spelled(ctype)}' has no member function '{node.name}'")
-    this = _this(c, node.at)
+    this = _this(c, node.at) if node.object is None else place_of(c, node.object)
     if this is not None and this.type != having.type and not c.derives(this.type, having.type):
         this = None
     return _call_in(c, node, having, this)
@@ -147,9 +147,10 @@ def call_with(
     this: typed.Expr | None = None,
 ) -> typed.Expr:
     """Call the one of some functions that fits the arguments best; of a class, for an object or without."""
-    best = choose(c, node, functions, [a.type for a in arguments], known, this)
+    kinds, fixed = [a.type for a in arguments], _fixed(arguments)
+    best = choose(c, node, functions, kinds, known, this, fixed)
     if best is None:
-        _no_fit(c, node, functions, [a.type for a in arguments])
+        _no_fit(c, node, functions, kinds)
     function, names = best
     if function.kernel:
         c.unsupported(node.at, "a kernel cannot be called from device code")
@@ -157,6 +158,11 @@ def call_with(
         text = f"'{node.name}' is called without an object of '{types.spelled(known.type)}'"
         c.fail(node.at, text)
     return expand(c, function, names, node, arguments, known, None if function.static else this)
+
+
+def _fixed(arguments: Sequence[typed.Expr]) -> list[bool]:
+    """Tell of each argument whether it cannot change."""
+    return [a.place is None or a.place.const for a in arguments]
 
 
 def argument(c: Context, node: ast.Expression) -> typed.Expr:
@@ -233,7 +239,7 @@ def expand(
     assert function.body is not None
     waits, first = c.waits, c.places
     c.waits = waits and node is c.resumable
-    addressed = addressed_names(function.body)
+    addressed = addressed_names(function.body, c.referred)
     caller = c.frame
     c.calls.append(key)
     entry: list[typed.Execute] = []

@@ -52,7 +52,7 @@ def compile_kernel(
         for item, storage in shared
     ]
     c.scope = Scope(scope)
-    c.frame.addressed = addressed_names(function.body)
+    c.frame.addressed = addressed_names(function.body, c.referred)
     c.frame.namespace = function.namespace
     parameters = [_parameter(c, param, entry) for param in function.params]
     if function.body is None:

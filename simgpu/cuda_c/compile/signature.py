@@ -169,7 +169,7 @@ def instance_of(
     if len(given) > len(params):
         text.fail(at, f"'{stem}' has {len(params)} template parameters, {len(given)} given")
     for param, argument in zip(params, given, strict=False):
-        scope.names[param.name] = type_names.template_argument(c, param.type, argument, at)
+        scope.names[param.name] = type_names.template_argument(c, param.type, argument, at, scope)
     template_defaults(c, function, scope, at)
     c.source = source
     bound = map(scope.names.get, [p.name for p in params])
@@ -191,6 +191,9 @@ def _told_apart(source: Source, kernels: list[ast.Function], stem: str, rest: st
 
 def _no_kernel(source: Source, functions: Mapping[str, list[ast.Function]], name: str) -> NoReturn:
     kernels = sorted(n for n, fs in functions.items() if any(f.kernel for f in fs))
+    refused = [f.refusal for fs in functions.values() for f in fs if f.refusal is not None]
+    if refused and not kernels:
+        raise refused[0]
     have = ", ".join(kernels) if kernels else "none"
     near = get_close_matches(name, kernels, 1, 0.6)
     hint = f" Did you mean '{near[0]}'?" if near else ""

@@ -142,7 +142,7 @@ def _register_reader(
 
 def has_pointer(ctype: types.CType) -> bool:
     """Tell whether a value has an address in it."""
-    return any(isinstance(leaf, types.Pointer) for leaf, _ in types.leaves(ctype))
+    return any(isinstance(leaf, types.Pointer) for leaf in types.kinds(ctype))
 
 
 def writable(c: Context, expr: Expr, at: Position) -> Place:

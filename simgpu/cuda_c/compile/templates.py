@@ -28,7 +28,7 @@ def bind_template(
     if len(given or []) > len(function.template.params):
         return None
     for param, argument in zip(function.template.params, given or [], strict=False):
-        scope.names[param.name] = template_argument(c, param.type, argument, at)
+        scope.names[param.name] = template_argument(c, param.type, argument, at, scope)
     open_names = {p.name for p in function.template.params} - scope.names.keys()
     unknown = {p.name for p in function.template.params}
     for param, ctype in zip(function.params, types, strict=False):
@@ -65,7 +65,7 @@ def template_defaults(c: Context, function: Function, scope: Scope, at: Position
                 f"write {function.name}<...>(...)",
             )
         with c.seen_from(scope):
-            scope.names[param.name] = template_argument(c, param.type, param.default, at)
+            scope.names[param.name] = template_argument(c, param.type, param.default, at, scope)
     return scope
 
 
@@ -95,7 +95,8 @@ def specialised(
         else:
             kinds = [p.type for p in function.template.params]
             theirs = [
-                template_argument(c, kind, g, at) for kind, g in zip(kinds, given, strict=False)
+                template_argument(c, kind, g, at, names)
+                for kind, g in zip(kinds, given, strict=False)
             ]
             fits = [identity(t) for t in theirs] == [identity(a) for a in arguments[: len(theirs)]]
         if fits:

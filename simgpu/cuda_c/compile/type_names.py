@@ -137,7 +137,7 @@ def declare_type(c: Context, node: ast.StructDef) -> None:
         known = names.get(node.name)
         if node.specialises is not None and isinstance(known, typed.StructTemplate):
             known.definitions.append(node)
-        elif node.members or node.methods or not isinstance(known, typed.StructTemplate):
+        elif not node.declared or not isinstance(known, typed.StructTemplate):
             names[node.name] = typed.StructTemplate([node])
     elif node.declared:
         if node.name not in names:
@@ -240,21 +240,31 @@ def _static(c: Context, item: ast.Declarator) -> typed.Number:
 
 
 def template_argument(
-    c: Context, kind: ast.TypeName | None, given: ast.TypeName | ast.Expression, at: Position
+    c: Context,
+    kind: ast.TypeName | None,
+    given: ast.TypeName | ast.Expression,
+    at: Position,
+    names: typed.Scope,
 ) -> typed.TypeBinding | typed.Number:
-    """Bind a parameter: to a type if `kind` is None, or to a number of that type."""
+    """Bind a parameter: to a type if `kind` is None, or to a number of that type.
+
+    `names` are the parameters before it, which its type may be made of.
+    """
     if kind is None:
         if not isinstance(given, ast.TypeName):
             c.fail(at, "this template wants a type here")
         return typed.TypeBinding(resolve(c, given))
     if isinstance(given, ast.TypeName):
         c.fail(given.at, "this template wants a number here")
-    ctype = resolve(c, kind)
+    with c.seen_from(names):
+        ctype = resolve(c, kind)
     if isinstance(ctype, types.FunctionPointer):
         function = convert(c, c.expression(given), ctype, given.at)
         if function.constant is None:
             c.fail(given.at, "a template argument must be a function that is known here")
         return typed.Number(function)
+    if isinstance(ctype, types.Pointer) and isinstance(given, ast.Literal) and given.type is None:
+        return typed.Number(constant(types.INT, 0, at))  # of a null pointer, which choosers take
     if not isinstance(ctype, types.Scalar) or not ctype.is_integer:
         c.unsupported(given.at, "template arguments that are neither types nor integers")
     return typed.Number(constant(ctype, integer_constant(c, given, "a template argument"), at))
@@ -293,10 +303,10 @@ def _instance(c: Context, template: typed.StructTemplate, name: ast.TypeName) ->
     arguments: list[typed.TypeBinding | typed.Number] = []
     for k, param in enumerate(params):
         if k < len(given):
-            found = template_argument(c, param.type, given[k], name.at)
+            found = template_argument(c, param.type, given[k], name.at, scope)
         elif param.default is not None:
             with c.seen_from(scope):
-                found = template_argument(c, param.type, param.default, name.at)
+                found = template_argument(c, param.type, param.default, name.at, scope)
         else:
             c.fail(name.at, f"the template parameter '{param.name}' of '{name.base}' is missing")
         arguments.append(found)
@@ -310,7 +320,7 @@ def _instance(c: Context, template: typed.StructTemplate, name: ast.TypeName) ->
                 chosen, scope = other, matched
                 if not (other.template and other.template.params):
                     break  # meant for just these
-        if not chosen.members and not chosen.methods and chosen is primary:
+        if chosen.declared:
             c.fail(name.at, f"'{name.base}' is only declared for these arguments")
         label = f"{name.base}<{spelled_arguments(c, arguments)}>"
         made = template.instances[key] = _declared(chosen, label)

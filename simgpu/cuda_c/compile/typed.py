@@ -15,7 +15,7 @@ from simgpu.cuda_c.memory.pointers import Ptr
 from simgpu.cuda_c.syntax.ast import Braces, Expression, Function, StructDef
 from simgpu.cuda_c.text.source import Position
 from simgpu.cuda_c.types import Array, CType, FunctionPointer, Struct
-from simgpu.errors import UnsupportedFeatureError
+from simgpu.errors import KernelCompileError
 
 # Names that no source can have: the object whose function is being compiled, and its class.
 THIS, INSIDE = "*this", "*class"
@@ -119,7 +119,7 @@ class StructTemplate:
 class Refused:
     """A name for a type that is not supported, and why."""
 
-    error: UnsupportedFeatureError
+    error: KernelCompileError
 
 
 @dataclass(frozen=True, eq=False)

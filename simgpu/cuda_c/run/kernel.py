@@ -23,7 +23,7 @@ from simgpu.cuda_c.memory.pointers import Ptr
 from simgpu.cuda_c.run import parameter_values
 from simgpu.cuda_c.run.blocks import Blocks
 from simgpu.cuda_c.text.source import Source
-from simgpu.cuda_c.types import Pointer, Scalar, Struct, leaves, size_of
+from simgpu.cuda_c.types import Pointer, Scalar, Struct, kinds, size_of
 from simgpu.errors import LaunchConfigError, UsageError
 
 
@@ -174,8 +174,8 @@ class CompiledKernel:
         cells: dict[int, int] = {}
         watched: set[int] = set()
         for variable, memory in pointers:
-            parts = leaves(parameter_values.pointee(variable))
-            sizes = [leaf.size for leaf, _ in parts if isinstance(leaf, Scalar)]
+            parts = kinds(parameter_values.pointee(variable))
+            sizes = [kind.size for kind in parts if isinstance(kind, Scalar)]
             cells[id(memory)] = min([cells.get(id(memory), 8), *sizes])
             if variable.origin.written or self.code.follows:  # what is followed may lead here
                 watched.add(id(memory))

@@ -8,7 +8,7 @@ from typing import TypeAlias, cast
 
 from simgpu.cuda_c.text.source import Position
 from simgpu.cuda_c.types import CHAR, Scalar
-from simgpu.errors import UnsupportedFeatureError
+from simgpu.errors import KernelCompileError
 
 CONVERSION = "operator type "  # with struct and number, the name of `operator float()` and its like
 
@@ -348,7 +348,7 @@ class Refused(Node):
     """A type that could not be read, and why."""
 
     name: str
-    error: UnsupportedFeatureError
+    error: KernelCompileError
 
 
 @dataclass(kw_only=True)
@@ -394,7 +394,7 @@ class Function(Node):
     # The values that a constructor gives to members before its body.
     initial: list[tuple[str, Braces]] = field(default_factory=list[tuple[str, Braces]])
     # Why the body could not be read; raised when the function is needed.
-    refusal: UnsupportedFeatureError | None = None
+    refusal: KernelCompileError | None = None
     namespace: tuple[str, ...] = ()  # those around it, outermost first
 
 

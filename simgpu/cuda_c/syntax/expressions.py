@@ -134,6 +134,10 @@ class ExpressionParser(TypeParser):
             elif self.at(".", "->"):
                 self.advance()
                 self.accept("template")
+                owner = None
+                if self.is_type_name(self.token.text) and self.ahead().is_("::"):  # d.Base::f()
+                    owner = self.specifiers()[1]
+                    self.need("::")
                 name = self.operator_name() or self.identifier("the name of a member")
                 base = left if token.text == "." else ast.Unary(at=token.at, op="*", operand=left)
                 if self.at("(") and isinstance(left, ast.Name) and left.name in PYTHON:
@@ -149,6 +153,7 @@ class ExpressionParser(TypeParser):
                         arguments=given,
                         templates=templates,
                         object=base,
+                        owner=owner,
                     )
                 else:
                     left = ast.Member(at=name.at, base=base, name=name.text)
@@ -231,6 +236,8 @@ class ExpressionParser(TypeParser):
 
     def _construct(self, token: Token) -> ast.Expression:
         _, wanted = self.specifiers()
+        if self.shorthands.get(token.text) == "value" and wanted.arguments is not None:
+            return ast.Qualified(at=token.at, owner=wanted, name="value")
         if self.accept("::"):
             return self._of_type(wanted)
         if self.at("("):

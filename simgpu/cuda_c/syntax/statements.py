@@ -73,6 +73,13 @@ class StatementParser(DeclaratorParser):
                     self.fail("'else' without 'if'")
                 case "typedef" | "using":
                     return self.alias()
+                case "namespace":
+                    self.advance()
+                    name = self.identifier("the name of a namespace")
+                    if not self.at("="):
+                        self.fail("a namespace cannot be opened in a function", token.at)
+                    self.namespace_alias(name.text)
+                    return ast.Block(at=token.at, body=[])
                 case word if word in _REFUSED:
                     self.unsupported(_REFUSED[word])
                 case _:
@@ -95,6 +102,10 @@ class StatementParser(DeclaratorParser):
             storage, base = self.specifiers()
             bracketed = self.at("(") and self.ahead().is_("*", "&")
             bracketed |= self._in_plain_brackets() and self.ahead(3).is_("=", ";", "[", "{")
+            if storage & {"extern", "__device__"} and self.ahead().is_("("):
+                while not self.advance().is_(";"):  # a function is declared, and known anyway
+                    pass
+                return ast.Block(at=token.at, body=[])
             if bracketed or not self.at("(", "{", "::"):
                 return self.declaration(storage, base, token)
             self.position = start  # such as Vector(1, 2).print();
@@ -194,6 +205,19 @@ class StatementParser(DeclaratorParser):
         item = ast.Declarator(at=name.at, name=name.text, type=target, dims=dims, init=None)
         return ast.Declaration(at=token.at, storage={"typedef"}, items=[item])
 
+    def namespace_alias(self, name: str) -> None:
+        """Take in `= space::inner;` behind the new name of a namespace."""
+        target = ""
+        self.namespaces.add(name)
+        self.position += 1
+        while not (word := self.tokens[self.position]).is_(";"):
+            if word.kind == "end":
+                self.fail("expected ';' behind the name of a namespace")
+            target = word.text
+            self.position += 1
+        self.aliases[name] = self.aliases.get(target, target)
+        self.advance()
+
     @abstractmethod
     def at_struct(self) -> bool:
         """Tell whether a struct, class, union or enumeration is defined here, and not just named."""
@@ -251,7 +275,14 @@ class StatementParser(DeclaratorParser):
         self.need(";")
         step = None if self.at(")") else self.expression()
         self.need(")")
-        return ast.For(at=token.at, init=init, test=test, step=step, body=self._body())
+        out = ast.For(at=token.at, init=init, test=test, step=step, body=self._body())
+        if isinstance(init, ast.Declaration) and isinstance(out.body, ast.Block):
+            names = {item.name for item in init.items}
+            for inner in out.body.body:
+                for item in inner.items if isinstance(inner, ast.Declaration) else ():
+                    if item.name in names:
+                        self.fail(f"'{item.name}' is declared again: the loop has it", item.at)
+        return out
 
     def _range_for(self, token: Token) -> ast.Statement | None:
         start = self.position

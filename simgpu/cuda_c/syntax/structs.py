@@ -9,7 +9,7 @@ from simgpu.cuda_c.syntax.ast import CONVERSION
 from simgpu.cuda_c.syntax.statements import ALIGNMENT, StatementParser
 from simgpu.cuda_c.text.lexer import Token
 from simgpu.cuda_c.types import INT
-from simgpu.errors import UnsupportedFeatureError
+from simgpu.errors import KernelCompileError, UnsupportedFeatureError
 
 _WORDS = ("struct", "class", "union", "enum")
 _BEHIND_HEAD = ("noexcept", "const", "override", "final", "volatile")
@@ -130,13 +130,28 @@ class StructParser(StatementParser):
             try:
                 out.body = self.block()
                 return
-            except UnsupportedFeatureError as error:
-                # Other kernels of the file may do without it.
+            except KernelCompileError as error:
+                if out.kernel and not isinstance(error, UnsupportedFeatureError):
+                    raise
+                # Kernels of the file may do without it.
                 out.refusal = error
                 del self.type_names[scopes:], self.enclosing[enclosing:]
                 self.position = start
+                if not self._closes():
+                    raise
         out.body = ast.Block(at=out.at, body=[])
         self.skip_braces()
+
+    def _closes(self) -> bool:
+        """Tell whether the brace at hand is closed before the next item of the top level begins."""
+        depth = 0
+        for token in self.tokens[self.position :]:
+            depth += token.is_("{") - token.is_("}")
+            if not depth:
+                return True
+            if token.is_("__global__"):
+                return False
+        return False
 
     def skip_braces(self) -> None:
         """Everything up to the closing brace."""
@@ -370,7 +385,8 @@ class StructParser(StatementParser):
         default: ast.TypeName | ast.Expression | None = None
         if self.at("template"):
             self.unsupported("templates as template parameters are not supported")
-        if self.accept("typename", "class"):
+        names_type = self.at("typename") and self.ahead(2).is_("<", "::")  # of what is a value
+        if not names_type and self.accept("typename", "class"):
             if self.at("..."):
                 self.unsupported("parameter packs are not supported")
             name = "" if self.at(",", ">", "=") else self.identifier("a template parameter").text

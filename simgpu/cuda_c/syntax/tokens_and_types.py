@@ -92,6 +92,9 @@ class TypeParser(ABC):
         self.function_types: set[str] = set()  # a pointer to one is what it means without the star
         self.function_templates: set[str] = set()
         self.struct_templates: set[str] = set()
+        # Templates that name a type or a number: structs with a member of this name.
+        self.shorthands: dict[str, str] = {}
+        self.aliases: dict[str, str] = {}  # of namespaces
         self.namespaces = set(_OPEN_NAMESPACES)
         self.using: dict[str, str] = {}  # of each `using space::name`, the namespace
 
@@ -247,6 +250,8 @@ class TypeParser(ABC):
                 result.base = base.lstrip("_") if token.text in _HALF_NAMES else base
                 if token.text in self.struct_templates and self.at("<"):
                     result.arguments = self.template_arguments()
+                    if self.shorthands.get(token.text) == "type":
+                        result.nested.append("type")
                 self._nested(result, "typename" in storage)
             else:
                 break
@@ -382,7 +387,8 @@ class TypeParser(ABC):
         out: list[TypeName | Expression] = []
         while not self.at(">", ">>"):
             start = self.position
-            given = self.abstract_type() if self.at_type() else self.template_value()
+            names_type = self.at_type() and self.shorthands.get(self.token.text) != "value"
+            given = self.abstract_type() if names_type else self.template_value()
             if self.at("::"):  # `Same<T, int>::value` begins with a type
                 self.position = start
                 given = self.template_value()

@@ -37,11 +37,12 @@ _PREDEFINED = {
 # Headers of NVIDIA's: the word by which an #include asks for each, and its file.
 _HEADERS = {
     "cooperative_groups": "cooperative_groups.h",
+    "cuComplex.h": "cuComplex.h",
     "cuda_bf16.h": "cuda_bf16.h",
     "curand_kernel.h": "curand_kernel.h",
 }
 # A source that means namespace std by these names. In any other they may be functions of its own.
-_CHOOSES = re.compile(r"\bstd\s*::\s*(enable_if|conditional)\b|\busing\s+namespace\s+std\b")
+_CHOOSES = re.compile(r"\bstd\s*::\s*(enable_if|conditional)(_t)?\b|\busing\s+namespace\s+std\b")
 _WITHOUT = "ASYNCGPU_NO_CHOICE_OF_TYPES"
 _MAX_EXPANSIONS = 200_000
 
@@ -74,6 +75,8 @@ def preprocess(source: Source) -> Preprocessed:
     chooses = _CHOOSES.search(source.text) is not None
     tokens = _Preprocessor(source, dict(_prelude(chooses).macros)).run(code.text)
     headers = frozenset(re.findall(r'#\s*include\s*[<"]([^>"]+)', code.text))
+    if "mma.h" in headers:
+        headers |= {"cuda_fp16.h"}  # it comes along
     return Preprocessed(tokens, headers, code.aside, code.missing, chooses)
 
 
@@ -84,7 +87,8 @@ class _Prelude(NamedTuple):
 
 @cache
 def _prelude(chooses: bool) -> _Prelude:
-    text = text_of("standard_names.h") + text_of("namespace_std.h")
+    own = ("standard_names.h", "namespace_std.h", "c_functions.h")
+    text = "".join(map(text_of, own))
     reader = _Preprocessor(Source(text, "prelude"), {})
     for name, value in _PREDEFINED.items():
         reader.define_text(name, value)

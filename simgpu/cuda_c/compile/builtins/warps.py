@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,8 +22,21 @@ from simgpu.cuda_c.lockstep.waiting_threads import Apart
 from simgpu.cuda_c.memory import access
 from simgpu.cuda_c.syntax.ast import Call
 from simgpu.cuda_c.text.source import Position
-from simgpu.cuda_c.types import BOOL, HALF, INT, UINT, Pointer, Scalar, promoted, spelled
+from simgpu.cuda_c.types import (
+    BOOL,
+    HALF,
+    INT,
+    UINT,
+    Pointer,
+    Scalar,
+    Struct,
+    promoted,
+    spelled,
+)
 from simgpu.errors import WarpError
+
+# Structs of 16 bits each, which cuda_fp16.h and cuda_bf16.h can shuffle.
+_PAIRS = {"half2", "__nv_bfloat16", "__nv_bfloat162"}
 
 
 def named(t: Team, m: Mask, names: Any, at: Position, what: str, waits: bool) -> None:
@@ -64,8 +77,12 @@ def named(t: Team, m: Mask, names: Any, at: Position, what: str, waits: bool) ->
 def _shuffle(way: str) -> common.Handler:
     def handle(c: Context, node: Call, used: bool) -> Expr:
         args = common.arguments(c, node, 3, 4)
-        kind = common.number(c, node, args[1])
-        kind = kind if kind is HALF else promoted(kind)
+        whole = args[1].type
+        if isinstance(whole, Struct) and whole.name in _PAIRS:
+            kind: Scalar | Struct = whole
+        else:
+            kind = common.number(c, node, args[1])
+            kind = kind if kind is HALF else promoted(kind)
         callers = _callers(c, node, args[0])
         offering, given_by = _unread(args[1])
         offered = convert(c, offering, kind, args[1].at).run
@@ -89,9 +106,10 @@ def _shuffle(way: str) -> common.Handler:
                 asked = np.zeros(t.layout.lanes, np.bool_)
                 asked[target[m.index]] = True
                 require_defined(t, asked, given_by, args[1].at)
-            if not varies(given):
-                return given
-            return given.take(np.minimum(target, t.layout.lanes - 1))
+            here = np.minimum(target, t.layout.lanes - 1)
+            if isinstance(given, list):
+                return [x.take(here) if varies(x) else x for x in cast("list[Any]", given)]
+            return given.take(here) if varies(given) else given
 
         return value(c, kind, run, at, args)
 

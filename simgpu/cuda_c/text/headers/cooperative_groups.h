@@ -104,6 +104,9 @@ struct coalesced_group {
         return out; }
 };
 __device__ inline thread_block this_thread_block() { thread_block g; return g; }
+template <unsigned N> struct block_tile_memory { char _room[N / 32 * 16]; };
+template <unsigned N> __device__ inline thread_block this_thread_block(block_tile_memory<N>& room) {
+    thread_block g; return g; }
 __device__ inline grid_group this_grid() { grid_group g; return g; }
 __device__ inline coalesced_group coalesced_threads() {
     coalesced_group g; g._mask = __activemask(); g._which = 0; g._several = 1; return g; }

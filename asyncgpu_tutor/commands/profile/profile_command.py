@@ -7,12 +7,12 @@ import sys
 from pathlib import Path
 
 from asyncgpu_tutor import Trace, analyse
+from asyncgpu_tutor.commands.options import picture
 from asyncgpu_tutor.commands.profile import nsys
 from asyncgpu_tutor.errors import UsageError
 
 OURS = "record"  # the range that agt.record() leaves in a profile
 MLP = ("mlp", "--how", "streams", "--dim", "256", "--device", "cuda")
-_PICTURES = (".png", ".pdf", ".svg")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="write the trace here, as trace.json and for https://ui.perfetto.dev (profile/, where a "
         "program is run; nothing, where a file is read)",
     )
-    add("--plot", type=Path, metavar="FILE", help="draw it into this .png, .pdf or .svg as well")
+    add("--plot", type=picture, metavar="FILE", help="draw it into this .png, .pdf or .svg as well")
     add("--within", metavar="RANGE", help="only what was asked for within NVTX ranges of this name")
     add("--whole", action="store_true", help="the whole program, its warm-up too")
     add(
@@ -47,7 +47,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FROM:TO",
         help="only this stretch of time, in us as the report shows them; either may be left out",
     )
-    add("--limit", type=int, default=1_000_000, help="read at most so many spans (1,000,000)")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -78,17 +77,6 @@ def _check(args: argparse.Namespace) -> None:
         raise UsageError("--from and a command were given; choose one of them")
     if args.within and args.whole:
         raise UsageError("--within and --whole were given; choose one of them")
-    if args.limit < 1:
-        raise UsageError(f"--limit {args.limit} was given, and it is a number of spans, at least 1")
-    if args.plot is not None:
-        if args.plot.suffix not in _PICTURES:
-            raise UsageError(
-                f"--plot {args.plot}: a name that ends in {', '.join(_PICTURES)} is wanted"
-            )
-        if not args.plot.absolute().parent.is_dir():
-            raise UsageError(
-                f"--plot {args.plot}: there is no folder {args.plot.parent}; make it first"
-            )
     if args.out is not None and args.out.exists() and not args.out.is_dir():
         raise UsageError(f"--out {args.out} is a file, and a folder is wanted")
 
@@ -147,12 +135,12 @@ def _profiled(args: argparse.Namespace) -> Path:
 def _of_export(source: Path, args: argparse.Namespace) -> Trace:
     """Load the range that was asked for; else what agt.record() has marked, if anything; else all."""
     if args.whole or args.within:
-        return Trace.from_nsys(source, within=args.within, limit=args.limit)
+        return Trace.from_nsys(source, within=args.within)
     try:
-        trace = Trace.from_nsys(source, within=OURS, limit=args.limit)
+        trace = Trace.from_nsys(source, within=OURS)
     except UsageError as error:
         if "there is no NVTX range" not in str(error):
             raise
-        return Trace.from_nsys(source, limit=args.limit)
+        return Trace.from_nsys(source)
     print(f"Only what agt.record() has marked (the range {OURS!r}); --whole has the rest.\n")
     return trace

@@ -161,9 +161,6 @@ def test_a_window_of_time(capsys: pytest.CaptureFixture[str]) -> None:
     [
         (["--window", "9:3"], "such as 100:250"),
         (["--window", "soon"], "such as 100:250"),
-        (["--plot", "p.doc"], "ends in .png"),
-        (["--plot", "nowhere/p.png"], "there is no folder nowhere"),
-        (["--limit", "0"], "at least 1"),
         (["--within", "a", "--whole"], "choose one"),
         (["--from", "x.sqlite", "--", "python"], "choose one"),
         (["--from", "nowhere.sqlite"], "there is no file nowhere.sqlite"),

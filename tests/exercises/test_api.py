@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import gc
 import json
-import os
-import subprocess
-import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
@@ -248,28 +245,6 @@ def test_two_notebooks_at_once_lose_nothing(folder: Path) -> None:
     assert check(NAME, meanwhile).accepted
     assert "**solved**" in row()
     assert "**solved**" in row("00-waited")
-
-
-def test_changes_of_many_processes_are_all_there(folder: Path) -> None:
-    code = (
-        "from asyncgpu_tutor.exercises import progress_file as p\n"
-        "for _ in range(20):\n"
-        "    with p.change() as records:\n"
-        "        records.setdefault('01-grid', p.Record()).attempts += 1\n"
-    )
-    running = [subprocess.Popen([sys.executable, "-c", code], cwd=folder) for _ in range(3)]
-
-    assert [process.wait(timeout=60) for process in running] == [0, 0, 0]
-    assert progress_file.load()[NAME].attempts == 60
-
-
-def test_a_lock_that_was_left_behind_is_no_obstacle(folder: Path) -> None:
-    lock = folder / f".{progress_file.FILE}.lock"
-    lock.mkdir()
-    os.utime(lock, (0, 0))
-
-    assert check(NAME, right).accepted
-    assert [path.name for path in folder.iterdir()] == [progress_file.FILE]
 
 
 def test_an_interrupted_check_is_an_attempt() -> None:

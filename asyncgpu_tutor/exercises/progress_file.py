@@ -1,7 +1,7 @@
 """How far a learner is: a file beside the notebooks that may be missing, damaged or read-only.
 
-Several notebooks write it, each in a Python of its own. So a change is made to what the file says by then, and
-the file is replaced as a whole.
+Several notebooks write it, each in a Python of its own. So a change is made to what the file says by then,
+and the file is replaced as a whole.
 """
 
 from __future__ import annotations

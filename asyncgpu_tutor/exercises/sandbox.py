@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
+from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.exercise import Rejected, case, compared
@@ -33,10 +33,10 @@ def on_fresh_device(run: Callable[..., T], *args: Any) -> T:
 
 
 @dataclass
-class Observed(Generic[T]):
+class Observed:
     """The result of a piece of the learner's code, and a trace of what the device did meanwhile."""
 
-    result: T
+    result: Any
     trace: agt.Trace
     returned: float = 0.0  # when it returned, in us of the trace's clock
 
@@ -70,7 +70,7 @@ def _trace(found: Any) -> agt.Trace:
     return first if isinstance(first, agt.Trace) else first.trace
 
 
-def call(function: Callable[..., T], *args: Any) -> T:
+def call(function: Callable[..., Any], *args: Any) -> Any:
     """Call the learner's code; whatever it raises becomes the cause of a `Rejected`.
 
     A coroutine is run to its end, in an event loop of its own.
@@ -83,11 +83,11 @@ def call(function: Callable[..., T], *args: Any) -> T:
     with _told():
         result = function(*args)
         if asyncio.iscoroutine(result):
-            return cast(T, completed(cast(Coroutine[Any, Any, Any], result)))
+            return completed(result)
         return result
 
 
-def observe(function: Callable[..., T], *args: Any) -> Observed[T]:
+def observe(function: Callable[..., Any], *args: Any) -> Observed:
     """Call the learner's code and record it. To be used on a `private_device`.
 
     A recording waits for the device when it ends, and what fails by then counts as the learner's, too.
@@ -143,7 +143,7 @@ async def neighbour(most: int) -> AsyncGenerator[Callable[[], int]]:
     await task
 
 
-def call_plain(answer: Callable[..., T], *args: Any) -> T:
+def call_plain(answer: Callable[..., Any], *args: Any) -> Any:
     """Call an answer that should be a plain function: the coroutine of an ``async def`` is rejected."""
     result = answer(*args)
     if asyncio.iscoroutine(result):

@@ -34,10 +34,7 @@ class Lane(Generic[T]):
     """A stream, an input in pinned memory, and the pipeline that reads it; see `Server`."""
 
     def __init__(
-        self,
-        pipeline: Callable[[Host], DeviceOp[T]],
-        shape: tuple[int, ...],
-        dtype: np.dtype[Any],
+        self, pipeline: Callable[[Host], DeviceOp[T]], shape: tuple[int, ...], dtype: np.dtype[Any]
     ) -> None:
         self._slot = slot = pinned(shape, dtype)
         slot[...] = np.zeros((), dtype)

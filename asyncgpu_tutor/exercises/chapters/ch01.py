@@ -90,11 +90,7 @@ def of_matrices(name: str, make: Make, blocks: Sequence[Shape], small: Shape) ->
 
 
 def _of_kernels(
-    name: str,
-    make: Make,
-    rows: Sequence[tuple[Shape, Shape]],
-    words: str,
-    few: tuple[Shape, Shape],
+    name: str, make: Make, rows: Sequence[tuple[Shape, Shape]], words: str, few: tuple[Shape, Shape]
 ) -> Check:
     def check(mine: Any, _model: Any) -> None:
         kernel = as_kernel(mine, name)
@@ -176,7 +172,7 @@ def _with_a_job(answer: Callable[..., Any], x: Any, us: float) -> Any:
     return np.asarray(call_plain(answer, _positive(x), lambda: agt.work(us, JOB)))
 
 
-def _observed_here(answer: Callable[..., Any], *args: Any) -> Observed[Any]:
+def _observed_here(answer: Callable[..., Any], *args: Any) -> Observed:
     """Observe an answer, which has to use streams of the check's own device.
 
     A recording has the work of all simulated devices. The clock of this one tells them apart: it has passed

@@ -20,7 +20,7 @@ from asyncgpu_tutor.exercises.sandbox import Observed, call, observe
 
 # ------------------------------------------------------------------ two buffers
 FILL_US = 60.0
-Upload = tuple[Observed[Any], bool]
+Upload = tuple[Observed, bool]
 
 
 def _refill(answer: Any, number: int, size: int) -> Upload:
@@ -70,7 +70,7 @@ def hostile_two_buffers(mine: Any, _model: Any) -> None:
 # ------------------------------------------------------------------ chunks
 # One thread goes along a whole row, so a narrow matrix keeps the device busy for long.
 WEIGH = cuda("02b_weigh")
-Pipeline = tuple[Observed[Any], list[agt.types.Stream], list[Array]]
+Pipeline = tuple[Observed, list[agt.types.Stream], list[Array]]
 
 
 def _pipeline(answer: Any, number: int, streams: int, rows: int, n: int) -> Pipeline:
@@ -132,7 +132,7 @@ BEND = cuda("02b_bend")
 GOAL = 410.0
 
 
-def _there_and_back(answer: Any, readings: int) -> tuple[Observed[Any], Array]:
+def _there_and_back(answer: Any, readings: int) -> tuple[Observed, Array]:
     bend, random = agt.Kernel(BEND), np.random.default_rng(1)
     data = agt.pin(random.standard_normal(readings, dtype=np.float32))
     right = np.where(data > 0, data, np.float32(0.1) * data)
@@ -152,7 +152,7 @@ def _there_and_back(answer: Any, readings: int) -> tuple[Observed[Any], Array]:
     return observe(joined), right
 
 
-def _back(found: tuple[Observed[Any], Array], _readings: int) -> float:
+def _back(found: tuple[Observed, Array], _readings: int) -> float:
     """All readings come back, in order, in less than the time to beat."""
     run, right = found
     schedule.a_kernel_ran(run.trace)

@@ -110,7 +110,7 @@ def _twice(mine: Any, model: Any, seed: int, n: int) -> None:
 
 
 JOB, TURNS = "job", 100
-Way = tuple[Observed[Any], int, Array]
+Way = tuple[Observed, int, Array]
 
 
 def _loaded_and_fetched(answer: Any, seed: int, n: int, us: float) -> Way:
@@ -153,7 +153,7 @@ def hostile_which_way(mine: Any, _model: Any) -> None:
     _complete(_loaded_and_fetched(mine, 3, 1000, 10.0))
 
 
-Turns = tuple[Observed[tuple[Any, int]], Array]
+Turns = tuple[Observed, Array]
 
 
 def _with_neighbour(answer: Any, seed: int, n: int, middle: int) -> Turns:
@@ -169,7 +169,7 @@ def _with_neighbour(answer: Any, seed: int, n: int, middle: int) -> Turns:
             before = turns()
             return await cast(Awaitable[Any], waiting), turns() - before
 
-    return cast(Observed[tuple[Any, int]], observe(main)), x
+    return observe(main), x
 
 
 def _polite(found: Turns, *_sizes: int) -> None:

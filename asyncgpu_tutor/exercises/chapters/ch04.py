@@ -189,7 +189,7 @@ def _workers(mine: Any, model: Any, seed: int, n: int, number: int) -> None:
     each_equal(run.result, right, "vector")
 
 
-def _spawned(ops: Sequence[Any]) -> Observed[Any]:
+def _spawned(ops: Sequence[Any]) -> Observed:
     async def others() -> Any:
         return await asyncio.gather(*[agt.spawn(op) for op in ops])
 

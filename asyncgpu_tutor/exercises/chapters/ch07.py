@@ -32,7 +32,7 @@ def _shared(*hosts: Array) -> list[agt.DeviceArray]:
 
 def _stage(
     name: str, answer: Any, hosts: Sequence[Array], expected: agt.Trace | None = None
-) -> Observed[Any]:
+) -> Observed:
     """Describe a stage and run it, with a copy of what it yields to the host behind it."""
     arrays = _on_device(*hosts)
     if name == "matvec":
@@ -89,7 +89,7 @@ CHAIN = ("h2d", "sgemm_naive", "matvec_naive", "relu", "d2h")
 
 def _chained(
     answer: Any, expected: agt.Trace, x: Array, weights: Sequence[agt.DeviceArray]
-) -> Observed[Any]:
+) -> Observed:
     return observe(built("chain", answer, expected, x, *weights, _gemm, _matvec, _relu).sync)
 
 
@@ -133,7 +133,7 @@ def _captured(answer: Any, number: int) -> tuple[Any, agt.types.Stream, list[Arr
     return sandbox.call(call_plain, answer, ops, stream), stream, hosts
 
 
-def _launch(graph: Any, stream: agt.types.Stream, *_: object) -> Observed[Any]:
+def _launch(graph: Any, stream: agt.types.Stream, *_: object) -> Observed:
     return observe(lambda: [np.array(result) for result in graph.launch().sync_on(stream)])
 
 
@@ -221,7 +221,7 @@ def _mlp(x: Any, w0: Any, w1: Any) -> agt.DeviceOp[Any]:
     return room.and_then(stages).to_host()
 
 
-def _race(answer: Any) -> Observed[Any]:
+def _race(answer: Any) -> Observed:
     """The second run, on other numbers than the first had; both have to be right."""
     inputs = agt.data.seed_inputs(64, RUNNERS)
     batches = [agt.pin(batch) for batch in inputs.batches]
@@ -233,11 +233,11 @@ def _race(answer: Any) -> Observed[Any]:
         must(asyncio.iscoroutine(returned), due)
         return [np.array(result) for result in results.listed("go", await returned, RUNNERS)]
 
-    run: Observed[Any] = Observed(None, agt.Trace())
+    run: Observed = Observed(None, agt.Trace())
     for numbers in (inputs.batches, inputs.batches[::-1] + np.float32(0.25)):
         for pinned, batch in zip(batches, numbers, strict=True):
             pinned[:] = batch
-        run = cast(Observed[Any], observe(once))
+        run = observe(once)
         schedule.never_blocks(run.trace)
         right = [_forward(batch, inputs.w0, inputs.w1) for batch in numbers]
         results.each_equal(run.result, right, f"{RUNNERS} batches, for batch")
@@ -270,7 +270,7 @@ def _recipe(x: Any, w: Any) -> agt.DeviceOp[Any]:
 
 
 @sandbox.private_device(stand_in_above=1e6)  # NumPy computes what is large
-def _on_both(answer: Any, number: int, size: int) -> Observed[Any]:
+def _on_both(answer: Any, number: int, size: int) -> Observed:
     batches, weights = _batches(number, size)
     first = cast(SimDevice, agt.current_device())
     second = SimDevice(1, machine=first.machine, stand_in_above=first.stand_in_above)
@@ -287,7 +287,7 @@ def _batches(number: int, size: int) -> tuple[list[Array], Array]:
     return batches, agt.pin(np.arange(size + number, dtype=np.float32))
 
 
-def _took_turns(run: Observed[Any], number: int, size: int) -> None:
+def _took_turns(run: Observed, number: int, size: int) -> None:
     """Even batches run here and odd ones there, at the same time, with one copy of the weights on each."""
     sizes = own_sizes(number, size)
     schedule.launches(run.trace, "relu", number)

@@ -200,7 +200,7 @@ _ROWS, _COLUMNS, _REQUESTS = 64, 8192, 8
 GOAL_US = 1100.0
 
 
-def served(program: Callable[..., Any], number: int) -> Observed[Any]:
+def served(program: Callable[..., Any], number: int) -> Observed:
     """Try an answer on matrices in pageable memory, each of which is for a kernel of a single block.
 
     The warning of pageable copies is kept back, because it would say a part of what is wrong.

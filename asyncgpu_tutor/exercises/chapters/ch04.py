@@ -146,11 +146,6 @@ def _diamond(mine: Any, model: Any, seed: int, n: int) -> None:
     equal(run.result, x.sum(axis=1))
 
 
-def hostile_diamond(mine: Any, model: Any) -> None:
-    """In whatever order the two sides come to work, the numbers are right."""
-    _diamond(mine, model, 3, 100)
-
-
 # ------------------------------------------------------------------ ownership
 def _products(trace: agt.Trace, number: int) -> None:
     """There is one product for each vector, and the matrix is not copied."""
@@ -232,7 +227,7 @@ EXERCISES = (
              cases(_side_by_side, [(1, 1024), (2, 700)], SQUARE)),
     Exercise("04-unzip", "Take it apart", "halves", cases(_halves, [(1, 1000), (2, 300)], NUMBERS)),
     Exercise("04-diamond", "A diamond", "diamond",
-             cases(_diamond, [(1, 1536), (2, 300)], SQUARE), hostile_diamond),
+             cases(_diamond, [(1, 1536), (2, 300)], SQUARE), cases(_diamond, [(3, 100)], SQUARE)),
     Exercise("04-lend", "Lend it", "apply_all", cases(_apply_all, MATRICES, SQUARE)),
     Exercise("04-workers", "For those who stay longer", "jobs", cases(_workers, MATRICES, SQUARE)),
     Exercise("04-challenge", "Challenge: four filters", "filtered", check_filtered),

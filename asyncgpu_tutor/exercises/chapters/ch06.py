@@ -43,6 +43,10 @@ def _device_end(trace: agt.Trace) -> agt.types.Span:
     return max(trace.device_spans, key=lambda span: span.end)
 
 
+def _process(x: Any) -> agt.DeviceOp[Any]:
+    return agt.h2d(x).to_host()
+
+
 def _batches(us: float, sizes: Sequence[int]) -> tuple[Any, Any]:
     """Functions `prepare`, which keeps the host busy so long, and `process`, for batches of these sizes."""
 
@@ -52,7 +56,7 @@ def _batches(us: float, sizes: Sequence[int]) -> tuple[Any, Any]:
         agt.work(us, f"prepare {i}")
         return agt.pin(filled(sizes[i], i + 1))
 
-    return prepare, lambda x: agt.h2d(x).to_host()  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+    return prepare, _process
 
 
 # ------------------------------------------------------------------ waiting less
@@ -334,11 +338,6 @@ def _as_they_come(found: Used) -> None:
     must(first.start <= last.end, due, last, first)
 
 
-def hostile_as_they_come(mine: Any, _model: Any) -> None:
-    """First come, first served, whichever comes first."""
-    _first_come(_coming(mine))
-
-
 # ------------------------------------------------------------------ no more than so many
 # The matrix of the one operation that takes longer than others: a thread goes along a whole row.
 SLOW, ROW = 96, 8192
@@ -381,12 +380,6 @@ LIMITS = [
     (8, *own_sizes(3, 500_000)),
     (2, SLOW, *own_sizes(3, 64)),
 ]
-
-
-def hostile_limited(mine: Any, _model: Any) -> None:
-    """The results are in order, whichever is done first."""
-    row = (2, *own_sizes(5, 64))
-    _limited_right(_limited(mine, *row), *row)
 
 
 # ------------------------------------------------------------------ the challenge
@@ -442,8 +435,9 @@ EXERCISES = (
     Exercise("06-cancel", "Wait, but not for ever", "at_most",
              cases(_at_most, TIMES, "at most {} µs for {} elements")),
     Exercise("06-as-completed", "First come, first served", "as_they_come",
-             runs(_coming, _as_they_come, [()], ""), hostile_as_they_come),
+             runs(_coming, _as_they_come, [()], ""), runs(_coming, _first_come, [()], "")),
     Exercise("06-limited", "No more than so many", "run_limited",
-             runs(_limited, _refilled, LIMITS, "a limit of {}"), hostile_limited),
+             runs(_limited, _refilled, LIMITS, "a limit of {}"),
+             runs(_limited, _limited_right, [(2, *own_sizes(5, 64))], "")),
     Exercise("06-feed", "The challenge: feed the device", "feed", check_feed),
 )  # fmt: skip

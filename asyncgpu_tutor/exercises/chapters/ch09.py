@@ -100,11 +100,6 @@ def _tokens(run: Observed, number: int) -> None:
     in_order("run_tokens", run.result[0], right, "token")
 
 
-def hostile_token_loop(mine: Any, _model: Any) -> None:
-    """Each result belongs to its own token, however long anything takes."""
-    _tokens(_token_loop(mine, 4), 4)
-
-
 def _no_allocation(mine: Any, model: Any, n: int) -> None:
     """Describing it runs nothing, it can be captured, each launch reads the slot, and the arrays are lent."""
     slot, out = agt.pinned(n), agt.pinned(n)
@@ -244,7 +239,8 @@ EXERCISES = (
     Exercise("09-first-graph", "Your first graph", "replay",
              runs(_replay, _replayed, [(5,), (2,)], "times={}")),
     Exercise("09-token-loop", "A token loop", "run_tokens",
-             runs(_token_loop, _looped, [(5,), (2,)], "{} tokens"), hostile_token_loop),
+             runs(_token_loop, _looped, [(5,), (2,)], "{} tokens"),
+             runs(_token_loop, _tokens, [(4,)], "")),
     Exercise("09-no-allocation", "Fit for a graph", "capturable",
              cases(_no_allocation, [(1000,), (64,)], "{} elements")),
     Exercise("09-break-even", "From how many runs on?", "break_even",

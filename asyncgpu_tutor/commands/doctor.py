@@ -12,12 +12,10 @@ import argparse
 import ctypes
 import importlib.metadata
 import os
-import platform
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 OLDEST_CUDA = (12, 0)
 CUPY_WHEELS = ("cupy-cuda13x", "cupy-cuda12x", "cupy-cuda11x", "cupy")
@@ -33,9 +31,14 @@ v = cupy.cuda.runtime.runtimeGetVersion()
 print(f"a kernel compiled and ran, with CUDA runtime {v // 1000}.{v % 1000 // 10}")
 """
 
-NO_CUDA = {"Darwin": "macOS has no CUDA", "Emscripten": "out of a browser's reach"}  # by system
-
-Status = Literal["ok", "absent", "missing", "broken"]
+# What the course cannot do without, the extra that has it, and why it is needed.
+NEEDED = (
+    ("numpy", "", "the simulated device computes with it"),
+    ("matplotlib", "", "it draws the timelines"),
+    ("ipykernel", "lab", "it runs the notebooks' cells"),
+)
+NO_CUDA = {"darwin": "macOS has no CUDA", "emscripten": "out of a browser's reach"}
+IN_CHECKOUT = (Path(__file__).resolve().parents[2] / "pyproject.toml").is_file()
 
 
 @dataclass(frozen=True)
@@ -52,11 +55,10 @@ class Finding:
     """One line of the report."""
 
     name: str
-    # Absent: not there, and no loss. Missing: not there, and the course is better with it.
-    status: Status
+    # "ok"; "broken"; "absent", which is no loss; or "missing", and the course is better with it.
+    status: str
     detail: str
     advice: str = ""  # what to do, if there is anything to do
-    needed: bool = False  # the course cannot run without it
 
 
 @dataclass(frozen=True)
@@ -67,9 +69,15 @@ class Report:
     devices: tuple[str, ...]
 
     @property
+    def lacking(self) -> list[str]:
+        """The packages that are not there, and without which the course cannot run."""
+        needed = {name for name, _, _ in NEEDED}
+        return [f.name for f in self.findings if f.name in needed and f.status != "ok"]
+
+    @property
     def can_run(self) -> bool:
         """True if the course can run. It needs no GPU."""
-        return all(finding.status == "ok" for finding in self.findings if finding.needed)
+        return not self.lacking
 
     def as_text(self) -> str:
         """The report for people: a line for each finding, its advice under it, the verdict last."""
@@ -78,18 +86,13 @@ class Report:
             lines.append(f"{finding.name:<10}  {finding.status:<7}  {finding.detail}")
             lines += [f"{'':<21}{line}" for line in finding.advice.splitlines()]
         verdict = f"The course can run here. Devices: {', '.join(self.devices)}."
-        if not self.can_run:
-            broken = [f.name for f in self.findings if f.needed and f.status != "ok"]
-            verdict = f"The course cannot run here yet. To be repaired: {', '.join(broken)}."
+        if self.lacking:
+            verdict = f"The course cannot run here yet. To be repaired: {', '.join(self.lacking)}."
         return "\n".join([*lines, "", verdict])
 
 
 class ThisMachine:
     """The doctor's questions to the machine that this process runs on. A test answers as it likes."""
-
-    def system(self) -> str:
-        """Name of the operating system."""
-        return platform.system()
 
     def version_of(self, distribution: str) -> str | None:
         """Version of an installed distribution, or None."""
@@ -115,10 +118,6 @@ class ThisMachine:
             return False, "no answer within two minutes"
         lines = (done.stderr if done.returncode else done.stdout).strip().splitlines()
         return done.returncode == 0, lines[-1] if lines else f"exit code {done.returncode}"
-
-    def in_checkout(self) -> bool:
-        """True if the package lies in a checkout."""
-        return (Path(__file__).resolve().parents[2] / "pyproject.toml").is_file()
 
 
 def ask_libcuda(library: ctypes.CDLL) -> Cuda:
@@ -152,44 +151,32 @@ def cupy_extra(cuda: Cuda | None) -> str | None:
     return "cuda12" if cuda.version[0] == 12 else "cuda13"
 
 
-def how_to_install(machine: ThisMachine, extra: str = "") -> str:
+def how_to_install(extra: str = "") -> str:
     """The pip command that installs this package with an extra."""
     brackets = f"[{extra}]" if extra else ""
-    package = f'-e ".{brackets}"' if machine.in_checkout() else f'"asyncgpu_tutor{brackets}"'
+    package = f'-e ".{brackets}"' if IN_CHECKOUT else f'"asyncgpu_tutor{brackets}"'
     return f"python -m pip install {package}"
 
 
 def examine(machine: ThisMachine) -> Report:
     """Ask a machine everything. Devices are "sim", always, and "cuda" where a kernel was run on a GPU."""
+    python = ".".join(map(str, sys.version_info[:3]))
+    findings = [Finding("Python", "ok", f"{python} ({sys.executable})")]
+    for name, extra, why in NEEDED:
+        version = machine.version_of(name)
+        lacking = Finding(name, "missing", "not installed", f"{how_to_install(extra)}   ({why})")
+        findings.append(Finding(name, "ok", version) if version else lacking)
     cuda = machine.cuda()
     cupy = _cupy(machine, cuda)
-    gpu_works = bool(cuda and cuda.gpus) and cupy.status == "ok"
-    version = f"{platform.python_version()} ({sys.executable})"
-    findings = (
-        Finding("Python", "ok", version),
-        _package(machine, "numpy", "the simulated device computes with it"),
-        _package(machine, "matplotlib", "it draws the timelines"),
-        _package(machine, "ipykernel", "it runs the notebooks' cells", "lab"),
-        _gpu(machine, cuda),
-        cupy,
-    )
-    return Report(findings, ("sim", "cuda") if gpu_works else ("sim",))
+    findings += [_gpu(cuda), cupy]
+    return Report(tuple(findings), ("sim", "cuda") if cupy.status == "ok" else ("sim",))
 
 
-def _package(machine: ThisMachine, name: str, why: str, extra: str = "") -> Finding:
-    """Look for a package that the course cannot do without."""
-    version = machine.version_of(name)
-    if version is not None:
-        return Finding(name, "ok", version, needed=True)
-    advice = f"{how_to_install(machine, extra)}   ({why})"
-    return Finding(name, "missing", "not installed", advice, needed=True)
-
-
-def _gpu(machine: ThisMachine, cuda: Cuda | None) -> Finding:
+def _gpu(cuda: Cuda | None) -> Finding:
     """Look for a driver and its GPUs, which are not needed: there is the simulated device."""
     name = "NVIDIA GPU"
     if cuda is None:
-        why = NO_CUDA.get(machine.system())
+        why = NO_CUDA.get(sys.platform)
         advice = "If there is an NVIDIA GPU in this machine, install its driver: nvidia.com/drivers"
         detail = f"{why or 'no driver'}; the simulated device needs none"
         return Finding(name, "absent", detail, "" if why else advice)
@@ -215,21 +202,20 @@ def _cupy(machine: ThisMachine, cuda: Cuda | None) -> Finding:
     extra = cupy_extra(cuda)
     if extra is None:
         return Finding("CuPy", "absent", described or "not needed without a GPU")
-    install = how_to_install(machine, extra)
+    install = how_to_install(extra)
     if not installed:
         return Finding("CuPy", "missing", "not installed", install)
-    cure = f"python -m pip uninstall -y {' '.join(installed)}\n{install}"
-    if len(installed) > 1:
-        advice = f"They overwrite each other. Uninstall all, then install one:\n{cure}"
-        return Finding("CuPy", "broken", described, advice)
-    works, last_line = machine.try_python(CUPY_TRIAL)
-    detail = f"{described}: {last_line}"
-    if works:
-        return Finding("CuPy", "ok", detail)
-    advice = (
-        "No kernel could be compiled and run. The extra has the CuPy and the compiler that fit:"
-    )
-    return Finding("CuPy", "broken", detail, f"{advice}\n{cure}")
+    advice = "Two of them overwrite each other:"
+    if len(installed) == 1:
+        works, last_line = machine.try_python(CUPY_TRIAL)
+        described += f": {last_line}"
+        if works:
+            return Finding("CuPy", "ok", described)
+        advice = (
+            "No kernel could be compiled and run. The extra has the CuPy and the compiler that fit:"
+        )
+    uninstall = f"python -m pip uninstall -y {' '.join(installed)}"
+    return Finding("CuPy", "broken", described, f"{advice}\n{uninstall}\n{install}")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

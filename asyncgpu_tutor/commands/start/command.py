@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from asyncgpu_tutor.commands.doctor import ThisMachine, how_to_install
+from asyncgpu_tutor.commands.doctor import how_to_install
 from asyncgpu_tutor.commands.start.pages import FIRST_PAGE, bring, course
 from asyncgpu_tutor.errors import UsageError
 
@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
         return 0
     if find_spec("jupyterlab") is None:
         raise UsageError(
-            f"JupyterLab is not installed here: {how_to_install(ThisMachine(), 'lab')}. Or open "
+            f"JupyterLab is not installed here: {how_to_install('lab')}. Or open "
             f"{folder / FIRST_PAGE} in an editor that runs notebooks"
         )
     browser = ["--no-browser"] if args.no_browser else []

@@ -184,13 +184,12 @@ def _serve(answer: Any) -> tuple[Observed, list[Array]]:
     return observe(serve), right
 
 
-def check_shapes(mine: Any, model: Any) -> None:
+def _each_shape(found: tuple[Observed, list[Array]]) -> None:
     """Each server captures each shape once, each request has one launch, and results stay as they are."""
-    with sandbox.tried(_serve, mine, model) as (run, right):
-        _launched(run.trace, len(right), "one for each request")
-        _captured(
-            run.trace, len(set(SHAPES)) + SECOND, "for each shape, look whether it has a graph"
-        )
+    run, right = found
+    _launched(run.trace, len(right), "one for each request")
+    most = len(set(SHAPES)) + SECOND
+    _captured(run.trace, most, "for each shape, look whether it has a graph")
     for i, (result, numbers) in enumerate(zip(run.result, right, strict=True)):
         server = "first" if i < len(SHAPES) else "second"
         with case(f"two servers, at the {server} one for request {i}, of shape {numbers.shape}"):
@@ -221,12 +220,12 @@ def _talked(answer: Any) -> tuple[Observed, list[list[Array]]]:
     return observe(answer, models, prompts, TOKENS), right
 
 
-def check_challenge(mine: Any, model: Any) -> float:
+def _said(found: tuple[Observed, list[list[Array]]]) -> float:
     """Each token of each model is right; returns the time that all took, the capture included, in us."""
-    with sandbox.tried(_talked, mine, model) as (run, right):
-        for i, words in enumerate(listed("talk", run.result, MODELS)):
-            in_order("talk", words, right[i], f"model {i}, token")
-        return schedule.below(GOAL_US, run.trace)
+    run, right = found
+    for i, words in enumerate(listed("talk", run.result, MODELS)):
+        in_order("talk", words, right[i], f"model {i}, token")
+    return schedule.below(GOAL_US, run.trace)
 
 
 WORK = [
@@ -245,6 +244,7 @@ EXERCISES = (
              cases(_no_allocation, [(1000,), (64,)], "{} elements")),
     Exercise("09-break-even", "From how many runs on?", "break_even",
              cases(_break_even, WORK, "{2}")),
-    Exercise("09-shapes", "A graph for each shape", "make_server", check_shapes),
-    Exercise("09-challenge", "Challenge: four conversations", "talk", check_challenge),
+    Exercise("09-shapes", "A graph for each shape", "make_server",
+             runs(_serve, _each_shape, [()], "")),
+    Exercise("09-challenge", "Challenge: four conversations", "talk", runs(_talked, _said, [()], "")),
 )  # fmt: skip

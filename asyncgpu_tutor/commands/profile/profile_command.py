@@ -44,6 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--whole", action="store_true", help="the whole program, its warm-up too")
     add(
         "--window",
+        type=_window,
         metavar="FROM:TO",
         help="only this stretch of time, in us as the report shows them; either may be left out",
     )
@@ -51,13 +52,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Do the round trip, or the second half of it."""
-    window = _window(args.window)
-    _check(args)
+    if args.command and args.source:
+        raise UsageError("--from and a command were given; choose one of them")
+    if args.within and args.whole:
+        raise UsageError("--within and --whole were given; choose one of them")
+    if args.out is not None and args.out.exists() and not args.out.is_dir():
+        raise UsageError(f"--out {args.out} is a file, and a folder is wanted")
     trace = _trace(args)
-    if window is not None:
+    if args.window is not None:
+        start, end = args.window
         last = max((span.end for span in trace), default=0.0)
-        start, end = window[0] or 0.0, last if window[1] is None else window[1]
-        trace = trace.between(start, max(end, start + 1e-3))
+        trace = trace.between(start, max(min(end, last), start + 1e-3))
     analysis = analyse(trace)
     print(analysis.table())
     if args.out is not None:
@@ -71,28 +76,16 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _check(args: argparse.Namespace) -> None:
-    """Refuse what cannot work before a program runs, and not after it."""
-    if args.command and args.source:
-        raise UsageError("--from and a command were given; choose one of them")
-    if args.within and args.whole:
-        raise UsageError("--within and --whole were given; choose one of them")
-    if args.out is not None and args.out.exists() and not args.out.is_dir():
-        raise UsageError(f"--out {args.out} is a file, and a folder is wanted")
-
-
-def _window(text: str | None) -> tuple[float | None, float | None] | None:
+def _window(text: str) -> tuple[float, float]:
     """The times of FROM:TO in us, each of which may be left out."""
-    if text is None:
-        return None
-    first, colon, second = text.partition(":")
+    first, colon, second = text.replace(",", "").partition(":")
     try:
-        start, end = (float(part.replace(",", "")) if part else None for part in (first, second))
+        start, end = float(first or 0), float(second or "inf")
     except ValueError:
-        colon, start, end = "", None, None
-    if not colon or (start is not None and end is not None and end <= start):
-        raise UsageError(
-            f"--window {text} was given; two times in us are wanted, such as 100:250, :250 or 100:"
+        colon, start, end = "", 0.0, 0.0
+    if not colon or end <= start:
+        raise argparse.ArgumentTypeError(
+            f"{text}: two times in us are wanted, such as 100:250, :250 or 100:"
         )
     return start, end
 

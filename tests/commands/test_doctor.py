@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 from argparse import ArgumentParser
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -153,29 +152,24 @@ class FakeLibcuda:
     def __init__(self, gpus: list[str], error: int = 0) -> None:
         self.gpus, self.error = gpus, error
 
-    def __getattr__(self, name: str) -> Callable[..., int]:
-        return lambda *args: self.call(name, *args)
+    def cuDriverGetVersion(self, number: Any) -> None:
+        number._obj.value = 13000
 
-    def call(self, name: str, *args: object) -> int:
-        targets = [arg._obj if hasattr(arg, "_obj") else arg for arg in args]
-        match name, targets:
-            case "cuDriverGetVersion", [number]:
-                number.value = 13000
-            case "cuInit", _:
-                return self.error
-            case "cuGetErrorString", [code, text]:
-                assert code == self.error
-                text.value = b"no CUDA-capable device is detected"
-            case "cuDeviceGetCount", [number]:
-                number.value = len(self.gpus)
-            case "cuDeviceGet", [device, index]:
-                device.value = index
-            case "cuDeviceGetName", [buffer, length, device]:
-                assert length == len(buffer)
-                buffer.value = self.gpus[device.value].encode()
-            case _:
-                raise AssertionError(name)
-        return 0
+    def cuInit(self, _: int) -> int:
+        return self.error
+
+    def cuGetErrorString(self, code: int, text: Any) -> None:
+        text._obj.value = b"no CUDA-capable device is detected" if code == self.error else None
+
+    def cuDeviceGetCount(self, number: Any) -> None:
+        number._obj.value = len(self.gpus)
+
+    def cuDeviceGet(self, device: Any, index: int) -> None:
+        device._obj.value = index
+
+    def cuDeviceGetName(self, buffer: Any, length: int, device: Any) -> None:
+        assert length == len(buffer)
+        buffer.value = self.gpus[device.value].encode()
 
 
 @pytest.mark.parametrize(

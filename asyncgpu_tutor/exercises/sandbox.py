@@ -105,6 +105,19 @@ def observe(function: Callable[..., Any], *args: Any) -> Observed:
     return Observed(result, trace, returned)
 
 
+# What is said of an error beside its own first line, for which `{}` stands.
+_ELSEWHERE = (
+    "{}. If it comes from another cell: an answer is tried on a device of its own, so make streams, policies "
+    "and arrays in it"
+)
+_CAUSES = (
+    (agt.errors.NotReadyError, "a result was read before the device was done with it: {}"),
+    (agt.errors.DeviceMismatchError, _ELSEWHERE),
+    (asyncio.CancelledError, "your code asked a cancelled task for its result"),
+    (asyncio.InvalidStateError, "a task was asked for its result before it was done: `await` it"),
+)
+
+
 @contextmanager
 def _told() -> Generator[None]:
     """Make whatever is raised in the block the cause of a `Rejected`."""
@@ -112,19 +125,9 @@ def _told() -> Generator[None]:
         yield
     except Rejected:
         raise
-    except agt.errors.NotReadyError as error:
-        raise Rejected(f"a result was read before the device was done with it: {error}") from error
-    except agt.errors.DeviceMismatchError as error:
-        raise Rejected(
-            f"{one_line(error)}. If it comes from another cell: an answer is tried on a device of its own, "
-            "so make streams, policies and arrays in it"
-        ) from error
-    except asyncio.CancelledError as error:
-        raise Rejected("your code asked a cancelled task for its result") from error
-    except asyncio.InvalidStateError as error:
-        raise Rejected("a task was asked for its result before it was done: `await` it") from error
-    except Exception as error:  # a learner's code may raise anything
-        raise Rejected(one_line(error)) from error
+    except (Exception, asyncio.CancelledError) as error:  # a learner's code may raise anything
+        said = next((said for kind, said in _CAUSES if isinstance(error, kind)), "{}")
+        raise Rejected(said.format(one_line(error))) from error
 
 
 @asynccontextmanager
@@ -155,7 +158,7 @@ def call_plain(answer: Callable[..., Any], *args: Any) -> Any:
     return result
 
 
-def one_line(error: Exception) -> str:
+def one_line(error: BaseException) -> str:
     """An exception in one line: its own first line, with its type where that says more."""
     if isinstance(error, ExceptionGroup):  # a TaskGroup wraps whatever went wrong in it
         first = cast(ExceptionGroup[Exception], error).exceptions[0]

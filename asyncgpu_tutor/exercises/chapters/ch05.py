@@ -45,11 +45,8 @@ def _walks(steps: Sequence[int]) -> list[agt.DeviceOp[Any]]:
 
 
 def _policy(answer: Callable[..., Any], name: str, *args: Any) -> agt.SchedulingPolicy:
-    must(
-        not isinstance(answer, agt.SchedulingPolicy),
-        f"the class is wanted here, and this is a policy that was made of one: hand over `{name}` "
-        "itself, and the check makes its own",
-    )
+    due = "the class is wanted here, and this is a policy that was made of one: hand over "
+    must(not isinstance(answer, agt.SchedulingPolicy), f"{due}`{name}` itself, without calling it")
     policy = call(answer, *args)
     due = f"`{name}` should be a subclass of `agt.SchedulingPolicy`"
     must(isinstance(policy, agt.SchedulingPolicy), due)

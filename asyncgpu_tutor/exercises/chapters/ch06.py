@@ -78,9 +78,7 @@ def _prepare(mine: Any, model: Any, number: int) -> None:
 
 
 PERIOD, MOST_BEATS = 50.0, 2000  # us between two beats; how many of them are an endless loop
-NEVER_STOPS = (
-    "the heart went on beating after the operation was done: cancel its task, or end its loop"
-)
+NEVER_STOPS = "the heart went on beating after the operation was done: cancel its task, or end it"
 BY_SLEEP = "by `agt.sleep(50)` (`asyncio.sleep` counts on the clock on the wall)"
 
 
@@ -93,10 +91,8 @@ def _beating(answer: Any, make: Callable[[], agt.DeviceOp[Any]]) -> Observed:
         under_way.add(agt.in_flight() > before)
         if next(numbers) > MOST_BEATS:
             must(True not in under_way, NEVER_STOPS)
-            due = f"`beat` was called {MOST_BEATS} times without an end: between two beats, let go of "
-            raise Rejected(
-                f"{due}the event loop with `await agt.sleep(50)`, so that others get a turn"
-            )
+            due = f"`beat` was called {MOST_BEATS} times without an end: between two beats, let others "
+            raise Rejected(f"{due}have a turn by `await agt.sleep(50)`")
         agt.work(1, "beat")
 
     before = agt.in_flight()

@@ -107,11 +107,9 @@ def check_ask(mine: Any, model: Any) -> None:
     """Questions are published before the flag; the wait has an end, with a host and without."""
     kernel = as_kernel(mine, "ASK")
     fenced(kernel.source, "__threadfence_system", ASK_FENCES)
-    must(
-        "__nanosleep" in kernel.source,
-        "the wait does not sleep between two looks. Put `__nanosleep(100)` into it: it leaves the bus to "
-        "others, and by it the simulated device knows that the loop waits, and lets Python have a turn",
-    )
+    due = "the wait does not sleep between two looks. Put `__nanosleep(100)` into it: it leaves the bus to "
+    due += "others, and by it the simulated device knows that the loop waits, and lets Python have a turn"
+    must("__nanosleep" in kernel.source, due)
     _impatient()
     cases(_asked, [(3,), (1,)], "{} questions")(kernel, model)
     mail, out = _zeros(3), _zeros(2)

@@ -56,10 +56,8 @@ def tuple_of(found: object, number: int, should: str) -> tuple[Any, ...]:
 
 def returned(name: str, got: object, right: int, meaning: str = "") -> None:
     """The function of this name has returned the right whole number."""
-    must(
-        is_number(got, whole=True) and got == right,
-        f"`{name}` should return {meaning}{right}, and returned {brief(got)}",
-    )
+    cause = f"`{name}` should return {meaning}{right}, and returned {brief(got)}"
+    must(is_number(got, whole=True) and got == right, cause)
 
 
 def cases(judge: Judge, rows: Rows, words: str) -> Check:

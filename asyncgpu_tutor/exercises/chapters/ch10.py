@@ -16,7 +16,7 @@ from asyncgpu_tutor.exercises import sandbox
 from asyncgpu_tutor.exercises.checks import schedule
 from asyncgpu_tutor.exercises.checks.operations import BLOCK, filled, step_kernel
 from asyncgpu_tutor.exercises.checks.results import Array, brief, equal
-from asyncgpu_tutor.exercises.checks.trials import cases, runs
+from asyncgpu_tutor.exercises.checks.trials import cases, runs, tuple_of
 from asyncgpu_tutor.exercises.exercise import Exercise, case, must
 from asyncgpu_tutor.exercises.internals import count
 from asyncgpu_tutor.exercises.sandbox import Observed, observe
@@ -122,11 +122,8 @@ def _numbers(got: object, right: Array) -> None:
 
 
 def _tuple_of(results: object, number: int, name: str) -> None:
-    due = f"an operation of `{name}` yields a tuple, and this came: {brief(results)}"
-    must(isinstance(results, tuple), due)
-    got = cast(tuple[Any, ...], results)
-    due = f"{count(len(got), 'result')} came out, of {count(number, 'operation')}"
-    must(len(got) == number, due)
+    due = f"an operation of `{name}` yields a tuple of {number}, and this came: "
+    got = tuple_of(results, number, due)
     for i, result in enumerate(got):
         with case(f"result {i}"):
             _numbers(result, filled(500, i + 1.0))

@@ -49,8 +49,9 @@ def text_of(name: str, answer: object, kind: str) -> str:
 
 def tuple_of(found: object, number: int, should: str) -> tuple[Any, ...]:
     """The answer's tuple, which has to be of this length; `should` begins the cause."""
-    parts = cast(tuple[Any, ...], found)
-    must(isinstance(found, tuple) and len(parts) == number, f"{should}{brief(found)}")
+    parts = cast(tuple[Any, ...], found if isinstance(found, tuple) else ())
+    came = f"one of {len(parts)}" if isinstance(found, tuple) else brief(found)
+    must(isinstance(found, tuple) and len(parts) == number, should + came)
     return parts
 
 

@@ -1,4 +1,4 @@
-"""The two kernels that only the program uses."""
+"""Two kernels that no page uses: tiles in shared memory, and a softmax."""
 
 from __future__ import annotations
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 import sys
@@ -70,10 +69,9 @@ def test_an_installed_wheel_runs(wheel: Path, fresh_python: Path, tmp_path: Path
     run(command, "mlp", "--device", "sim", "--input", "digits", cwd=tmp_path)
 
     # Nothing in that environment runs notebooks, and the doctor says so.
-    report = json.loads(run(command, "doctor", "--json", cwd=tmp_path, code=1).stdout)
-    assert not report["can_run"]
-    missing = {f["name"]: f for f in report["findings"] if f["status"] == "missing"}
-    assert "asyncgpu_tutor[lab]" in missing["ipykernel"]["advice"]
+    report = run(command, "doctor", cwd=tmp_path, code=1).stdout
+    assert "asyncgpu_tutor[lab]" in report
+    assert "To be repaired: ipykernel." in report
 
     # It has the course in it, whole.
     run(command, "start", "mine", "--copy-only", cwd=tmp_path)

@@ -237,9 +237,8 @@ def kernel_launch(
         registers, shared = function.program.footprint(function.name)
         return spec.sms * resident_blocks(spec, math.prod(block), shared + shared_mem, registers)
 
-    if function.program.cooperative(
-        function.name
-    ):  # refused by the call, as by CUDA's, and not by the run
+    # Refused by the call, as by CUDA's, and not by the run.
+    if function.program.cooperative(function.name):
         function.program.check_room(function.name, math.prod(grid), room())
 
     def started() -> Execution:

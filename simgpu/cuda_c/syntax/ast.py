@@ -35,14 +35,11 @@ class TypeName(Node):
     base: str
     const: bool = False
     volatile: bool = False
-    pointers: list[set[str]] = field(
-        default_factory=list[set[str]]
-    )  # qualifiers of each `*`, inside out
+    # The qualifiers of each `*`, inside out.
+    pointers: list[set[str]] = field(default_factory=list[set[str]])
     reference: bool = False
     arguments: list[TypeName | Expression] | None = None  # of a struct template
-    nested: list[str] = field(
-        default_factory=list[str]
-    )  # behind `::`, as in `Traits<T>::value_type`
+    nested: list[str] = field(default_factory=list[str])  # as in `Traits<T>::value_type`
     # Instead of `base`: a pointer to a function, or the target of a pointer to an array.
     function: FunctionType | None = None
     array: ArrayType | None = None
@@ -367,9 +364,8 @@ class Function(Node):
 class Lambda(Expression):
     """`[=](int a) { ... }`, its function named as the operator that calls it."""
 
-    default: (
-        str  # for names that it uses and does not list: `=` as values, `&` by reference, or neither
-    )
+    # For names that it uses and does not list: `=` as values, `&` by reference, or neither.
+    default: str
     # The variables that it lists, with the value that it keeps. None for one that it refers to, which takes
     # nothing, because a function is expanded where it is called.
     captures: list[tuple[str, Expression | None]]

@@ -90,14 +90,10 @@ class StandIn:
             for value in values
         ]
         try:
-            tried = self.program.launch(
-                self.signature.name,
-                grid,
-                block,
-                given,
-                dynamic_shared=shared_mem,
-                sample=_sample(blocks, count),
-            )
+            name, sample = self.signature.name, _sample(blocks, count)
+            tried = self.program.begin(
+                name, grid, block, given, dynamic_shared=shared_mem, sample=sample
+            ).finish()
         except DeadlockError:
             return None  # because some may wait for blocks that are not in the sample
         # Blocks that meet in an atomic need each other; and all are to print.

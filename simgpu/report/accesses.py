@@ -86,9 +86,9 @@ class Watched:
         program = compile_source(self.source)
         limits = Limits(watcher=self._note)
         try:
-            program.launch(
+            program.begin(
                 self.kernel, self.grid, self.block, args, dynamic_shared=shared_mem, limits=limits
-            )
+            ).finish()
         except KernelFault as fault:
             self.fault, self.site = fault, fault.site
 

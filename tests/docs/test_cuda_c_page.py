@@ -37,7 +37,7 @@ def test_what_is_taken_gives_this_value(code: str, value: int) -> None:
     x.view(np.float32)[:] = 0
     x.view(np.float32)[:4] = 1, 2, 3, 4
     x.mark_written()
-    compile_source(source(code)).launch("k", (1, 1, 1), (32, 1, 1), [x, o, 32])
+    compile_source(source(code)).begin("k", (1, 1, 1), (32, 1, 1), [x, o, 32]).finish()
     np.testing.assert_array_equal(o.view(np.int32), [value] * 32)
 
 

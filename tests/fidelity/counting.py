@@ -35,9 +35,9 @@ def count(case: KernelCase) -> Counts:
             args.append(memory)
         else:
             args.append(value)
-    launched = program.launch(
+    launched = program.begin(
         case.kernel, dim3(*case.grid), dim3(*case.block), args, dynamic_shared=case.shared
-    )
+    ).finish()
     return dataclasses.replace(launched.counts, lines={})
 
 

@@ -51,7 +51,7 @@ class Kernel:
         def execute() -> Any:
             self.interpreted += 1
             name = self.function.name
-            return self.program.launch(name, (1, 1, 1), (block, 1, 1), values), None
+            return self.program.begin(name, (1, 1, 1), (block, 1, 1), values).finish(), None
 
         kind = (self.function.identity, (1, 1, 1), (block, 1, 1), 0)
         variables = self.program.variables.values()

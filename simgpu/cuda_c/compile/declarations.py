@@ -284,7 +284,7 @@ def shared_variable(
             "sizes write extern __shared__",
         )
     variable = Variable(item.name, ctype, c.new_slot(), memory=True, volatile=volatile)
-    variable.origin.place(near=True)
+    variable.origin.note("near")
     _enter(c, item.name, variable, item.at)
     slot, name = variable.slot, item.name
     nbytes = types.size_of(ctype)

@@ -70,13 +70,13 @@ def compile_kernel(
     body = sequence(c, function.body.body)
     read = [v.origin.root() for v in parameters if isinstance(v.type, Pointer) and v.type.const]
     for origin, at in c.recast:
-        if origin.written and origin.root() in read:
+        if origin.has("written") and origin.root() in read:
             c.unsupported(
                 at,
                 "casting 'const' away from what is written to: take it out of the parameter's type",
             )
     for site, origin in c.watched:
-        site.relaxed = origin.compared
+        site.relaxed = origin.has("compared")
     code = Code(
         parameters, entry, body, c.slots, c.exits, c.sites, c.shared_bytes, c.spins, c.follows,
         c.cooperative,
@@ -91,12 +91,12 @@ def _parameter(c: Context, param: Param, entry: list[Execute]) -> Variable:
     given = Variable(param.name, ctype, c.new_slot(), const=const, parameter=True)
     given.rank = c.ranks.parameter()
     if isinstance(ctype, Pointer):
-        given.origin.place(near=False)
+        given.origin.note("far")
     c.follows |= isinstance(ctype, Struct) and has_pointer(ctype)
     variable = given
     if c.lives_in_memory(ctype) or param.name in c.frame.addressed:
         variable = Variable(param.name, ctype, c.new_slot(), memory=True, thread=True)
-        variable.origin.place(near=True)
+        variable.origin.note("near")
         entry.append(parameter_entry(c, variable, read_variable(c, given, param.at)))
     if param.name:
         if param.name in c.scope.names:

@@ -117,11 +117,7 @@ def _converts(c: Context, source: types.CType, target: types.CType) -> bool:
         len(f.params) >= 1 and sum(p.default is None for p in f.params) <= 1
         for f in into.constructors
     )
-    vector = (
-        isinstance(target, types.Struct)
-        and target.name == "dim3"
-        and isinstance(source, types.Scalar)
-    )
+    vector = target == types.VECTORS["dim3"] and isinstance(source, types.Scalar)
     return made or vector or conversion(c, source, target) is not None
 
 
@@ -141,9 +137,8 @@ def conversion(c: Context, source: types.CType, target: types.CType | None) -> s
             if made in hidden:
                 continue
             hidden.append(made)
-            if (
-                isinstance(made, types.Scalar) and made is not types.BOOL
-            ):  # a truth is mostly an explicit one
+            # A truth is mostly an explicit one.
+            if isinstance(made, types.Scalar) and made is not types.BOOL:
                 numbers.append(name)
         known = known.base
     scalar = target is None or isinstance(target, types.Scalar)

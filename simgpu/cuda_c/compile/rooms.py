@@ -41,7 +41,7 @@ def own_variable(
     """A variable that each thread has of its own, in memory or in registers."""
     variable = Variable(name, ctype, c.new_slot(), memory=memory, const=const, thread=memory)
     if memory:
-        variable.origin.place(near=True)
+        variable.origin.note("near")
     return variable
 
 

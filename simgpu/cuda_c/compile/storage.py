@@ -96,7 +96,7 @@ def read_memory(c: Context, place: MemoryPlace, ctype: types.CType, at: Position
         c.fail(at, "a void pointer must be cast before it is followed")
     site = c.new_site(at, volatile=place.volatile)
     if place.volatile:
-        place.origin.signal()
+        place.origin.note("signals")
     c.watched.append((site, place.origin))
 
     def run(t: Team, m: Mask) -> Any:
@@ -169,9 +169,9 @@ def writer(c: Context, expr: Expr, at: Position, new: Expr) -> Writer:
         c.steps.append(record.Assign(place.variable, new.node))
         return _register_writer(place, ctype)
     c.written.append(None)
-    place.origin.write()
+    place.origin.note("written")
     if place.volatile:
-        place.origin.signal()
+        place.origin.note("signals")
     c.follows |= has_pointer(ctype)
     if new.origin is not None:
         place.origin.content().unite(new.origin)

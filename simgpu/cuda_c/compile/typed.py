@@ -70,9 +70,7 @@ class Expr:
     text: str | None = None  # of a string literal
     # The factors, if it is a floating-point product that an addition may swallow.
     product: tuple[Evaluate, Evaluate] | None = None
-    rank: float = (
-        0  # its place in the order in which the operands of a sum are sorted (`contraction`)
-    )
+    rank: float = 0  # its place where the operands of a sum are sorted (`contraction`)
     lost: bool = False  # a copy of one of several variables, in the place of a reference to it
 
 

@@ -27,9 +27,7 @@ class Charge:
     doubles: int = 0
     overlap: int = 1  # turns of the unrolled loops around it, whose loads go out together
     nesting: int = 0  # number of the loops around it
-    carried: bool = (
-        False  # whether an address comes from a load of an earlier turn, so turns do not overlap
-    )
+    carried: bool = False  # an address comes from a load of an earlier turn: turns do not overlap
     issued: float = 0.0  # instructions as a compiler makes them
     alu: float = 0.0  # those of them that compare, shift or work on bits
     busy: float = 0.0  # clocks for which they keep the units of one warp scheduler (`units`)

@@ -137,9 +137,7 @@ class Team:
         self.meter = launch.meter
         self.layout = layout = Layout(launch.threads, numbers)
         self.full = layout.full
-        self.slots: list[Any] = [
-            None
-        ] * slots  # values of the variables, where the compiler put them
+        self.slots: list[Any] = [None] * slots  # of the variables, where the compiler put them
         # For each slot, the threads that declared it: a write by exactly these needs no merging.
         self.born: list[Mask | None] = [None] * slots
         self.defined: list[Any] = [True] * slots
@@ -151,16 +149,14 @@ class Team:
         # (`compile.summing_loops`).
         self.turns = self.turn = 0
         self.rows: dict[object, Any] = {}
-        self.clock = (
-            launch.clock
-        )  # number of the access or barrier at hand, which orders them in time
+        # Number of the access or barrier at hand, which orders them in time.
+        self.clock = launch.clock
         # When each lane last passed a barrier of its block, or of its warp.
         self.block_time: Any = 0
         self.warp_time: Any = 0
         self.waiters = waiting_threads.Waiters(layout)
-        self.resume = (
-            -1
-        )  # the place at which lanes go on for which the kernel is entered again, or -1
+        # The place at which lanes go on for which the kernel is entered again, or -1.
+        self.resume = -1
         # Nobody else will come to that place; all blocks have come to the barrier of the grid; the loop that
         # is entered again counts its turns, and has counted for very long.
         self.forced = self.grid_met = self.hurried = False

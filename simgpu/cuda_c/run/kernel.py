@@ -64,7 +64,10 @@ class Execution:
             self._spent = time.monotonic() - self._launch.since
 
     def finish(self) -> LaunchResult:
-        """Run to the end, with nobody else there."""
+        """Run to the end, with nobody else there.
+
+        Raises `KernelFault` if the kernel does what no kernel may do; what it wrote until then stays written.
+        """
         ended = self.go_on()
         while not ended:
             ended = self.go_on(last=True)
@@ -177,7 +180,9 @@ class CompiledKernel:
             parts = kinds(parameter_values.pointee(variable))
             sizes = [kind.size for kind in parts if isinstance(kind, Scalar)]
             cells[id(memory)] = min([cells.get(id(memory), 8), *sizes])
-            if variable.origin.written or self.code.follows:  # what is followed may lead here
+            if (
+                variable.origin.has("written") or self.code.follows
+            ):  # what is followed may lead here
                 watched.add(id(memory))
         for variable, memory in pointers:
             key = id(memory)

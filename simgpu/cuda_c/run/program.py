@@ -31,7 +31,7 @@ from simgpu.cuda_c.cost.walk import walk
 from simgpu.cuda_c.lockstep.team import Dim, Limits
 from simgpu.cuda_c.memory.allocation import GlobalMemory
 from simgpu.cuda_c.run.commuting import added_to
-from simgpu.cuda_c.run.kernel import CompiledKernel, Execution, LaunchResult
+from simgpu.cuda_c.run.kernel import CompiledKernel, Execution
 from simgpu.cuda_c.run.parameter_values import Argument
 from simgpu.cuda_c.syntax import ast
 from simgpu.cuda_c.syntax.names import Referred, addressed_by_reference
@@ -307,7 +307,7 @@ class Program:
         sample: Sequence[int] | None = None,
         find: Callable[[int], GlobalMemory | None] | None = None,
     ) -> Execution:
-        """A launch of a kernel; what it returns runs it.
+        """Begin a launch of a kernel; `finish` of what it returns runs it to its end.
 
         Parameters
         ----------
@@ -349,39 +349,10 @@ class Program:
         """Tell whether a kernel uses addresses as numbers, so that it may reach more than its arguments."""
         return self._find(name).code.follows
 
-    def launch(
-        self,
-        name: str,
-        grid: Dim,
-        block: Dim,
-        args: Sequence[Argument],
-        *,
-        dynamic_shared: int = 0,
-        limits: Limits | None = None,
-        sample: Sequence[int] | None = None,
-        find: Callable[[int], GlobalMemory | None] | None = None,
-    ) -> LaunchResult:
-        """Run a kernel to its end; parameters as of `begin`.
-
-        Raises `KernelFault`, one of its subclasses, if the kernel does what no kernel may do. What it wrote
-        until then stays written.
-        """
-        execution = self.begin(
-            name,
-            grid,
-            block,
-            args,
-            dynamic_shared=dynamic_shared,
-            limits=limits,
-            sample=sample,
-            find=find,
-        )
-        return execution.finish()
-
     def signals(self, name: str) -> tuple[bool, tuple[bool, ...]]:
         """Tell whether a kernel may wait for others, and by which parameters it may signal them."""
         code = self._find(name).code
-        by = tuple(isinstance(p.type, Pointer) and p.origin.signals for p in code.parameters)
+        by = tuple(isinstance(p.type, Pointer) and p.origin.has("signals") for p in code.parameters)
         return code.watches, by
 
     def cooperative(self, name: str) -> bool:

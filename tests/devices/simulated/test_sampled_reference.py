@@ -182,5 +182,5 @@ def test_what_a_trial_run_writes_stays_unwritten_in_the_memory_itself() -> None:
     program, x, y = compile_source(source), GlobalMemory(128), GlobalMemory(128)
     x.mark_written()
     y.mark_written(0, 4)
-    program.launch("k", (1, 1, 1), (32, 1, 1), [x, y.copy()])
+    program.begin("k", (1, 1, 1), (32, 1, 1), [x, y.copy()]).finish()
     assert y.initialised.tolist() == [True] * 4 + [False] * 124

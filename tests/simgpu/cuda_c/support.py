@@ -35,7 +35,9 @@ def launch(
     three = [(*s, *(1,) * (3 - len(s))) for s in shapes]
     ready = [memory(a) if isinstance(a, np.ndarray) else a for a in args]
     try:
-        return program.launch(name, three[0], three[1], ready, dynamic_shared=shared, limits=limits)
+        return program.begin(
+            name, three[0], three[1], ready, dynamic_shared=shared, limits=limits
+        ).finish()
     finally:
         for array, given in zip(args, ready, strict=True):
             if isinstance(array, np.ndarray):

@@ -177,7 +177,9 @@ void relu(float* x, int n) {
         fixed.readonly = True
         program = compile_source(HEAD + "x[i] = 1; }")
         with pytest.raises(errors.ReadOnlyError):
-            program.launch("k", (1, 1, 1), (32, 1, 1), [fixed, memory(np.zeros(1, np.int32)), 1])
+            program.begin(
+                "k", (1, 1, 1), (32, 1, 1), [fixed, memory(np.zeros(1, np.int32)), 1]
+            ).finish()
 
 
 class TestUninitialised:
@@ -193,13 +195,15 @@ class TestUninitialised:
         fresh = GlobalMemory(160, "fresh")
         fresh.mark_written(0, 96)
         with pytest.raises(errors.UninitialisedReadError) as caught:
-            program.launch("k", (1, 1, 1), (32, 1, 1), [fresh, memory(np.zeros(32, np.int32)), 1])
+            program.begin(
+                "k", (1, 1, 1), (32, 1, 1), [fresh, memory(np.zeros(32, np.int32)), 1]
+            ).finish()
         assert (caught.value.site.index, caught.value.site.thread) == (24, (16, 0, 0))
 
     def test_what_a_kernel_wrote_may_be_read(self) -> None:
         program = compile_source(HEAD + "x[i] = i; o[i] = x[i] * 2; }")
         fresh, out = GlobalMemory(128), GlobalMemory(128)
-        program.launch("k", (1, 1, 1), (32, 1, 1), [fresh, out, 1])
+        program.begin("k", (1, 1, 1), (32, 1, 1), [fresh, out, 1]).finish()
         assert fresh.fully_initialised
         assert out.initialised.all()
 
@@ -210,7 +214,7 @@ class TestUninitialised:
         program = compile_source(HEAD + "if (i == 0) { o[3] = 1; " + text + " } }")
         o = GlobalMemory(32).copy()
         args = [memory(np.zeros(1, np.float32)), o, 1]
-        program.launch("k", (1, 1, 1), (32, 1, 1), args)
+        program.begin("k", (1, 1, 1), (32, 1, 1), args).finish()
         assert np.flatnonzero(o.initialised).tolist() == [12, 13, 14, 15]
         assert o.trail is not None
         assert np.flatnonzero(o.trail).tolist() == [12, 13, 14, 15]
@@ -344,7 +348,7 @@ class TestOthers:
         program = compile_source(HEAD + "while (n > 0) o[i] += 1; }")
         args = [memory(np.zeros(32, np.float32)), memory(np.zeros(32, np.int32)), 32]
         with pytest.raises(errors.RunawayKernelError) as caught:
-            program.launch("k", (1, 1, 1), (32, 1, 1), args, limits=Limits(step_budget=500))
+            program.begin("k", (1, 1, 1), (32, 1, 1), args, limits=Limits(step_budget=500)).finish()
         assert caught.value.site.line == 1
 
     def test_what_was_written_before_a_fault_stays(self) -> None:

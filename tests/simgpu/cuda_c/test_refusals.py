@@ -264,7 +264,7 @@ def test_impossible_alignments(
 def test_unknown_kernel_lists_those_there_are() -> None:
     program = compile_source(HEAD + "}")
     with pytest.raises(errors.KernelCompileError, match=r"'kk'; its kernels: k\. Did you mean"):
-        program.launch("kk", (1, 1, 1), (1, 1, 1), [])
+        program.begin("kk", (1, 1, 1), (1, 1, 1), []).finish()
 
 
 class TestSignatures:
@@ -332,11 +332,11 @@ class TestArguments:
         args = self.args()
         args[index] = given
         with pytest.raises(kind, match=["'x'", "", "'n'"][index]):
-            compile_source(HEAD + "}").launch("k", (1, 1, 1), (32, 1, 1), args)
+            compile_source(HEAD + "}").begin("k", (1, 1, 1), (32, 1, 1), args).finish()
 
     def test_number_of_arguments(self) -> None:
         with pytest.raises(errors.UsageError, match="takes 3 arguments, 2 given"):
-            compile_source(HEAD + "}").launch("k", (1, 1, 1), (32, 1, 1), self.args()[:2])
+            compile_source(HEAD + "}").begin("k", (1, 1, 1), (32, 1, 1), self.args()[:2]).finish()
 
     @pytest.mark.parametrize(
         ("grid", "block"),
@@ -345,4 +345,4 @@ class TestArguments:
     )  # fmt: skip
     def test_bad_launches(self, grid: tuple[int, int, int], block: tuple[int, int, int]) -> None:
         with pytest.raises(errors.LaunchConfigError):
-            compile_source(HEAD + "}").launch("k", grid, block, self.args())
+            compile_source(HEAD + "}").begin("k", grid, block, self.args()).finish()

@@ -68,8 +68,7 @@ def _address(
         c.fail(node.at, f"{node.name}() has no form for '{types.spelled(target)}'; it takes {have}")
     origin = pointer.origin or Origin()
     c.written.append(None)
-    origin.write()
-    origin.signal()
+    origin.note("written", "signals")
     return target
 
 
@@ -99,7 +98,7 @@ def _compare_and_swap(c: Context, node: Call, used: bool) -> Expr:
     args = arguments(c, node, 3)
     kind = _address(c, node, (types.INT, types.UINT, types.ULLONG, types.USHORT), args)
     if args[0].origin is not None:
-        args[0].origin.compare()
+        args[0].origin.note("compared")
     expected = convert(c, args[1], kind, args[1].at).run
     desired = convert(c, args[2], kind, args[2].at).run
     c.work()

@@ -60,7 +60,7 @@ def _store(c: Context, node: Call, used: bool) -> Expr:
     ctype = pointer.type.target
     new = convert(c, given, ctype, given.at).run
     if pointer.origin is not None:
-        pointer.origin.write()
+        pointer.origin.note("written")
     c.work()
     site = c.new_site(node.at, write=True)
     where = pointer.run
@@ -239,7 +239,7 @@ def _sincos(kind: types.Scalar) -> Handler:
             if pointer.type != types.Pointer(kind):
                 c.fail(pointer.at, f"{node.name}() needs a {kind.name}* here")
             if pointer.origin is not None:
-                pointer.origin.write()
+                pointer.origin.note("written")
         sine, cosine = args[1].run, args[2].run
         c.work(16, flops=2, special=2)
         site = c.new_site(node.at, write=True)

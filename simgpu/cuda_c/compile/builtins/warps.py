@@ -238,7 +238,7 @@ def _match_all(c: Context, node: Call, used: bool) -> Expr:
     callers = _callers(c, node, args[0])
     offered, pointer = args[1].run, args[2].run
     if args[2].origin is not None:
-        args[2].origin.write()
+        args[2].origin.note("written")
     c.work(2)
     site = c.new_site(node.at, write=True)
 

@@ -131,6 +131,24 @@ GIVE: dict[str, tuple[str, str, Any]] = {
         ),
         3 * (COUNT.astype(np.int32) ^ 1) + np.where(COUNT < 30, COUNT + 2, COUNT),
     ),
+    "names of members in braces, and constants of a type by an object of it": (
+        "struct P { static constexpr int size = 4; int a = 1; float b; float c = 3; };",
+        "P p{.b = x[i], .c = 2}; P q = {.b = 1}; x[i] = p.a + p.b + p.c + q.c + p.size;",
+        COUNT + 1 + 2 + 3 + 4,
+    ),
+    "structs that a tile moves": (
+        (
+            "#include <cooperative_groups.h>\n#include <cooperative_groups/reduce.h>\n"
+            "namespace cg = cooperative_groups;\nstruct Two { float most, sum; };\n"
+            "struct Both { __device__ Two operator()(Two a, Two b) const "
+            "{ Two o; o.most = fmaxf(a.most, b.most); o.sum = a.sum + b.sum; return o; } };"
+        ),
+        (
+            "auto warp = cg::tiled_partition<32>(cg::this_thread_block()); Two t; t.most = x[i]; t.sum = 1; "
+            "t = cg::reduce(warp, t, Both()); x[i] = t.most + t.sum;"
+        ),
+        COUNT * 0 + 63,
+    ),
     "complex numbers": (
         "#include <cuComplex.h>",
         (

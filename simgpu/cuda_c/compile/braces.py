@@ -82,11 +82,27 @@ def initialise(c: Context, node: Expression, ctype: CType) -> list[Expr]:
         node = Braces(at=node.at, items=node.items)
     if len(node.items) == 1 and isinstance(ctype, Struct) and _copies(c, node.items[0], ctype):
         return spread(c, c.expression(node.items[0]), ctype)
-    items = list(node.items)
+    items = _in_order(c, node, ctype) if node.names else list(node.items)
     out = _fill(c, items, ctype, node.at)
     if items:
         c.fail(items[0].at, f"too many values for '{spelled(ctype)}'")
     return out
+
+
+def _in_order(c: Context, node: Braces, ctype: CType) -> list[Expression]:
+    """The values of `{.a = 1, .c = 2}`, with what members get that are left out."""
+    members = [field.name for field in ctype.fields] if isinstance(ctype, Struct) else []
+    places = [members.index(name) if name in members else -1 for name in node.names]
+    if -1 in places:
+        name = node.names[places.index(-1)]
+        c.fail(node.at, f"'{spelled(ctype)}' has no member '{name}'")
+    if places != sorted(set(places)):
+        c.fail(node.at, f"these names are not in the order of the members ({', '.join(members)})")
+    known = c.class_of(ctype)
+    preset = dict(known.initial) if known is not None else {}
+    given = dict(zip(node.names, node.items, strict=True))
+    nothing = Braces(at=node.at, items=[])
+    return [given.get(name, preset.get(name, nothing)) for name in members]
 
 
 def _fill(c: Context, items: list[Expression], ctype: CType, at: Position) -> list[Expr]:

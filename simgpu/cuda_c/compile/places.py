@@ -143,6 +143,10 @@ def member_of(c: Context, base: typed.Expr, node: ast.Member | ast.Qualified) ->
             hint = ": use '->'"
         c.fail(node.at, f"'{types.spelled(base.type)}' has no members{hint}")
     field = base.type.member(node.name)
+    known = c.class_of(base.type)
+    of_type = None if known is None else known.scope.names.get(node.name)
+    if field is None and isinstance(of_type, typed.Number):
+        return of_type.expr
     if field is None:
         have = ", ".join(base.type.members())
         c.fail(node.at, f"'{base.type.name}' has no member '{node.name}'; it has {have}")

@@ -176,6 +176,8 @@ class Class:
     def takes_over(self, given: Expression | None) -> bool:
         """Tell whether a constructor takes this, rather than each member a value of the list."""
         items = given.items if isinstance(given, Braces) else []
+        if isinstance(given, Braces) and given.names:
+            return bool(self.constructors)
         nested = any(isinstance(item, Braces) and item.type is None for item in items)
         nested |= any(isinstance(field.type, Array) for field in self.type.fields[: len(items)])
         return bool(self.constructors) or (self.constructs and not nested)

@@ -197,6 +197,7 @@ class Braces(Expression):
 
     items: list[Expression]
     type: TypeName | None = None
+    names: list[str] = field(default_factory=list[str])  # of `{.a = 1, .b = 2}`
 
 
 # -- statements

@@ -297,11 +297,15 @@ class ExpressionParser(TypeParser):
     def braces(self) -> ast.Braces:
         at = self.need("{").at
         items: list[ast.Expression] = []
+        names: list[str] = []
         while not self.at("}"):
-            if self.at("."):
-                self.fail("names of members in braces come with C++20: write the values in order")
+            if self.accept("."):
+                names.append(self.identifier("the name of a member").text)
+                self.need("=")
             items.append(self.braces() if self.at("{") else self.assignment())
             if not self.accept(","):
                 break
         self.need("}")
-        return ast.Braces(at=at, items=items)
+        if names and len(names) < len(items):
+            self.fail("a list in braces has names for all of its values, or for none", at)
+        return ast.Braces(at=at, items=items, names=names)

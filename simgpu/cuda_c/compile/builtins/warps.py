@@ -74,11 +74,13 @@ def named(t: Team, m: Mask, names: Any, at: Position, what: str, waits: bool) ->
         t.fault(WarpError, at, lane, text)
 
 
-def _shuffle(way: str) -> common.Handler:
+def _shuffle(way: str, structs: bool = False) -> common.Handler:
+    """`structs` is for the groups of a warp, whose functions move any value that is small."""
+
     def handle(c: Context, node: Call, used: bool) -> Expr:
         args = common.arguments(c, node, 3, 4)
         whole = args[1].type
-        if isinstance(whole, Struct) and whole.name in _PAIRS:
+        if isinstance(whole, Struct) and (structs or whole.name in _PAIRS):
             kind: Scalar | Struct = whole
         else:
             kind = common.number(c, node, args[1])
@@ -280,10 +282,11 @@ def _reduce(ufunc: Any, types: tuple[Scalar, ...]) -> common.Handler:
 
 
 TABLE: dict[str, common.Handler] = {
-    "__shfl_sync": common.fenced(_shuffle("idx"), behind=False),
-    "__shfl_up_sync": common.fenced(_shuffle("up"), behind=False),
-    "__shfl_down_sync": common.fenced(_shuffle("down"), behind=False),
-    "__shfl_xor_sync": common.fenced(_shuffle("xor"), behind=False),
+    **{
+        f"{start}shfl_{word}sync": common.fenced(_shuffle(way, start == "_"), behind=False)
+        for start in ("__", "_")
+        for word, way in (("", "idx"), ("up_", "up"), ("down_", "down"), ("xor_", "xor"))
+    },
     "__ballot_sync": _vote(UINT, lambda yes, here: yes),
     "__any_sync": _vote(INT, lambda yes, here: yes != 0),
     "__all_sync": _vote(INT, lambda yes, here: yes == here),

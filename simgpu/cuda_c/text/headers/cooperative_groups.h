@@ -8,7 +8,7 @@
 #define WITHIN_A_WARP \
     __device__ void sync() const { __syncwarp(_lanes()); } \
     template <typename T> __device__ T shfl(T value, int rank) const { \
-        return __shfl_sync(_lanes(), value, _lane(rank)); } \
+        return _shfl_sync(_lanes(), value, _lane(rank)); } \
     __device__ int any(int test) const { return __any_sync(_lanes(), test); } \
     __device__ int all(int test) const { return __all_sync(_lanes(), test); } \
     __device__ thread_group _group() const { \
@@ -67,11 +67,11 @@ template <unsigned N, typename P = thread_block> struct thread_block_tile {
     WITHIN_A_WARP
 
     template <typename T> __device__ T shfl_down(T value, unsigned by) const {
-        return __shfl_down_sync(_lanes(), value, by, N); }
+        return _shfl_down_sync(_lanes(), value, by, N); }
     template <typename T> __device__ T shfl_up(T value, unsigned by) const {
-        return __shfl_up_sync(_lanes(), value, by, N); }
+        return _shfl_up_sync(_lanes(), value, by, N); }
     template <typename T> __device__ T shfl_xor(T value, unsigned by) const {
-        return __shfl_xor_sync(_lanes(), value, by, N); }
+        return _shfl_xor_sync(_lanes(), value, by, N); }
     __device__ unsigned ballot(int test) const { return __ballot_sync(_lanes(), test) >> _first(); }
     template <typename T> __device__ unsigned match_any(T value) const {
         return __match_any_sync(_lanes(), value) >> _first(); }
@@ -93,10 +93,10 @@ struct coalesced_group {
 
     template <typename T> __device__ T shfl_down(T value, unsigned by) const {
         int to = thread_rank() + by;
-        return __shfl_sync(_mask, value, to < size() ? _lane(to) : (int)_own()); }
+        return _shfl_sync(_mask, value, to < size() ? _lane(to) : (int)_own()); }
     template <typename T> __device__ T shfl_up(T value, unsigned by) const {
         int to = (int)thread_rank() - (int)by;
-        return __shfl_sync(_mask, value, to >= 0 ? _lane(to) : (int)_own()); }
+        return _shfl_sync(_mask, value, to >= 0 ? _lane(to) : (int)_own()); }
     __device__ unsigned ballot(int test) const {
         unsigned found = __ballot_sync(_mask, test), out = 0;
         for (int k = 0; k < 32; k++) {

@@ -297,7 +297,10 @@ def test_a_kernel_that_cannot_be_read_is_refused_at_once(sim: Device) -> None:
     ("source", "says"),
     [
         (
-            "__global__ void k(float* o) { __shared__ float s[13000]; o[0] = s[0]; }",
+            (
+                "__global__ void k(float* o) { __shared__ float s[13000]; int i = threadIdx.x; s[i * 97] = i; "
+                "__syncthreads(); o[i] = s[(i ^ 1) * 97]; }"
+            ),
             "52,000 bytes of static",
         ),
         (

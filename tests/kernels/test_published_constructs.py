@@ -298,8 +298,8 @@ def test_a_kernel_that_cannot_be_read_is_refused_at_once(sim: Device) -> None:
     [
         (
             (
-                "__global__ void k(float* o) { __shared__ float s[13000]; int i = threadIdx.x; s[i * 97] = i; "
-                "__syncthreads(); o[i] = s[(i ^ 1) * 97]; }"
+                "__global__ void k(float* o) { __shared__ float s[13000]; int i = threadIdx.x; "
+                "s[i * 97] = i; __syncthreads(); o[i] = s[(i ^ 1) * 97]; }"
             ),
             "52,000 bytes of static",
         ),

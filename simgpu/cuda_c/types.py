@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -70,6 +70,7 @@ class Field:
     name: str
     type: CType
     offset: int
+    volatile: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +118,7 @@ class Struct:
                 else None
             )
             if inner is not None:
-                return Field(name, inner.type, field.offset + inner.offset)
+                return replace(inner, offset=field.offset + inner.offset)
         return None
 
     def members(self) -> list[str]:

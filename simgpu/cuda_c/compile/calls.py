@@ -363,7 +363,10 @@ def _bind_parameters(
                     ctype = type_names.array_type(
                         c, type_names.resolve(c, param.type), list(param.dims), const
                     )
-            binding, fix = rooms.bind_reference(c, param.name, argument, ctype, const, node.at)
+            volatile = type_names.top_volatile(param.type)
+            binding, fix = rooms.bind_reference(
+                c, param.name, argument, ctype, const, node.at, volatile
+            )
             names.names[param.name] = binding
             if isinstance(binding, Variable):
                 c.steps.append(Declare(binding, parameter=True))

@@ -221,7 +221,8 @@ def _reference(
     if item.init is None:
         c.fail(item.at, f"the reference '{item.name}' must be bound to something")
     target = target or place_of(c, item.init)
-    binding, fix = rooms.bind_reference(c, item.name, target, ctype, const, item.at)
+    volatile = type_names.top_volatile(item.type)
+    binding, fix = rooms.bind_reference(c, item.name, target, ctype, const, item.at, volatile)
     _enter(c, item.name, binding, item.at)
     return fix
 

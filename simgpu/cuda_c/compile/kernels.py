@@ -62,8 +62,12 @@ def compile_kernel(
         field.name
         for struct in c.classes
         for field in struct.fields
-        if isinstance(field.type, Pointer) and field.type.volatile
+        if field.volatile or (isinstance(field.type, Pointer) and field.type.volatile)
     }
+    for name in c.file_scope.visible():
+        known = c.file_scope.find(name)
+        if isinstance(known, Variable) and known.volatile:
+            members.add(name)
     waits = may_wait(function, c.called, members) or parts_at_barriers(function, c.called)
     c.waits = c.may_wait = waits
     c.waiting = waiting_functions(c.called) if waits else set()

@@ -147,8 +147,9 @@ def _turns(c: Context, node: ast.For, init: typed.Execute | None) -> typed.Execu
         before: list[Any] | None = None
         while True:
             turns += 1
-            # Nothing tells what a turn has changed that was begun before the threads waited.
-            if often and not turns % often and not (turns == 1 and resume > head):
+            # Nothing tells what a turn has changed that was begun before the threads waited; and a first turn
+            # that nobody has tested is no look in vain.
+            if often and not turns % often and not first:
                 changes, before = t.launch.changes, [t.slots[slot] for slot in watched]
             if test is not None and not first:
                 meter.charge(test_point, m)

@@ -178,7 +178,7 @@ def _part(c: Context, base: typed.Expr, field: types.Field, at: Position) -> typ
             c.note(Node((base.node,))),
             place.origin,
             place.const,
-            place.volatile,
+            place.volatile or field.volatile,
         )
         if place.checked is not None:
             checked = place.checked

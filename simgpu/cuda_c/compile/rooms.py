@@ -89,7 +89,13 @@ def parameter_entry(c: Context, variable: Variable, new: Expr) -> Execute:
 
 
 def bind_reference(
-    c: Context, name: str, target: Expr, ctype: types.CType, const: bool, at: Position
+    c: Context,
+    name: str,
+    target: Expr,
+    ctype: types.CType,
+    const: bool,
+    at: Position,
+    volatile: bool = False,
 ) -> tuple[Alias | Variable, Execute]:
     """A name for a place: what it means, and what fixes the place's address once."""
     if c.derives(target.type, ctype):
@@ -122,7 +128,7 @@ def bind_reference(
         c.note(Followed((target.node,), known=True)),
         place.origin,
         place.const or const,
-        place.volatile,
+        place.volatile or volatile,
     )
 
     def run(t: Team, m: Mask) -> Mask | None:

@@ -159,7 +159,7 @@ def define_struct(c: Context, node: ast.StructDef, out: types.Struct | None = No
     initial: list[tuple[str, ast.Expression]] = []
     end, align = 0, 1
 
-    def place(name: str, ctype: types.CType, at: Position) -> None:
+    def place(name: str, ctype: types.CType, at: Position, volatile: bool = False) -> None:
         nonlocal end, align
         if name and any(f.name == name for f in fields):
             c.fail(at, f"'{name}' is declared twice in this struct")
@@ -168,7 +168,7 @@ def define_struct(c: Context, node: ast.StructDef, out: types.Struct | None = No
             c.fail(at, text)
         need = types.align_of(ctype)
         offset = 0 if node.union else -(-end // need) * need
-        fields.append(types.Field(name, ctype, offset))
+        fields.append(types.Field(name, ctype, offset, volatile))
         end, align = max(end, offset + types.size_of(ctype)), max(align, need)
 
     out = out or _declared(node, node.name)
@@ -207,7 +207,8 @@ def define_struct(c: Context, node: ast.StructDef, out: types.Struct | None = No
                         c.unsupported(item.at, "references in structs are not supported")
                     if item.init is not None:
                         initial.append((item.name, item.init))
-                    place(item.name, array_type(c, resolve(c, item.type), item.dims), item.at)
+                    whole = array_type(c, resolve(c, item.type), item.dims)
+                    place(item.name, whole, item.at, top_volatile(item.type))
     if node.align is not None:
         wanted = integer_constant(c, node.align, "an alignment")
         if wanted < 1 or wanted & (wanted - 1):

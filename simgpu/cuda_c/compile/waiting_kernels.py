@@ -35,7 +35,7 @@ def may_wait(
     """Tell whether a loop of a kernel, or of a function that it calls, may wait for another thread.
 
     Such a loop counts no turns, or sleeps in each, and looks at memory by an atomic, a volatile or an
-    uncached load. `members` are those of structs that lead to volatile memory.
+    uncached load. `members` are names, of structs and of the file, that lead to volatile memory.
     """
     reached = _reached(function, functions)
     if meets_as_grid(function, functions):

@@ -225,6 +225,7 @@ class Program:
         # To C++ a `__constant__` variable is no const one: who writes to it is told when the kernel runs.
         unchanging = const or not placed
         variable = Variable(item.name, whole, len(self._globals), memory=True, const=unchanging)
+        variable.volatile = type_names.top_volatile(item.type)
         initial = None
         if item.init is not None:
             initial = self._initial(initialise(c, item.init, whole), variable, item.at)

@@ -416,3 +416,54 @@ class TestPatience:
         source = PATIENT.replace("WAIT", LOOPS["counts up"].replace("4000000u", "4000000000u"))
         with pytest.raises(errors.DeadlockError):
             launch(source, "k", 1, 2, np.zeros(1, np.int32), np.zeros(2, np.int32))
+
+
+# ---------------------------------------------------------------------- volatile, wherever it stands; do ... while
+VOLATILE = {
+    "a variable of the file": (
+        "__device__ volatile int flag;\n"
+        "__global__ void k(int* f, int* o) { if (blockIdx.x) { while (!flag); o[0] = 1; } "
+        "else { __threadfence(); flag = 1; } }"
+    ),
+    "a member": (
+        "struct S { int before; volatile int f; };\n"
+        "__global__ void k(S* s, int* o) { if (blockIdx.x) { while (!s->f); o[0] = 1; } else s->f = 1; }"
+    ),
+    "a reference": (
+        "__device__ void wait(volatile int& f) { while (!f); }\n"
+        "__global__ void k(int* f, int* o) { if (blockIdx.x) { wait(*f); o[0] = 1; } else atomicExch(f, 1); }"
+    ),
+}
+
+
+@pytest.mark.parametrize("where", VOLATILE)
+def test_volatile_counts_wherever_it_stands(where: str) -> None:
+    flag, out = np.zeros(2, np.int32), np.zeros(1, np.int32)
+    launch(VOLATILE[where], "k", 2, 1, flag, out)
+    assert out[0] == 1
+    with pytest.raises((errors.RunawayKernelError, errors.RaceError)):
+        launch(VOLATILE[where].replace("volatile ", ""), "k", 2, 1, flag * 0, out)
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_a_lock_may_be_taken_by_the_test_of_a_do_loop(threads: int) -> None:
+    source = (
+        "__global__ void k(int* lock, int* x) { do { } while (atomicCAS(lock, 0, 1) != 0); x[0] += 1; "
+        "__threadfence(); atomicExch(lock, 0); }"
+    )
+    lock, x = np.zeros(1, np.int32), np.zeros(1, np.int32)
+    launch(source, "k", threads, 1, lock, x)
+    assert x[0] == threads
+    with pytest.raises(errors.DeadlockError, match="waits for ever"):
+        launch(source, "k", threads, 1, lock + 1, x)
+
+
+def test_a_number_may_be_drawn_by_the_test_of_a_do_loop() -> None:
+    source = (
+        "__global__ void k(unsigned* t, int* x) { unsigned p; do { p = atomicAdd(t, 0u); } "
+        "while (atomicCAS(t, p, p + 1) != p); x[p] = 1; }"
+    )
+    t, x = np.zeros(1, np.uint32), np.zeros(4, np.int32)
+    launch(source, "k", 4, 1, t, x)
+    assert t[0] == 4
+    assert x.tolist() == [1] * 4

@@ -14,15 +14,9 @@ from asyncgpu_tutor.traces.analysis.facts import Facts
 from asyncgpu_tutor.traces.analysis.idle import idle_of_device
 from asyncgpu_tutor.traces.formats import _database
 
-from .nsys_export import COPY, KERNEL, RUNTIME, THREAD, Export, small
+from .nsys_export import COPY, KERNEL, RUNTIME, THREAD, Export, read, small
 
 PROCESS = 1 << 24
-
-
-def read(export: Export, tmp_path: Path, **options: object) -> Trace:
-    path = tmp_path / "export.sqlite"
-    path.unlink(missing_ok=True)
-    return Trace.from_nsys(export.write(path), **options)
 
 
 def launch(export: Export, name: str, call: int, start: int, end: int, number: int) -> None:
@@ -140,29 +134,22 @@ def test_each_window_of_a_range_counts_for_itself(tmp_path: Path) -> None:
     assert [round(i.duration, 3) for i in idle_of_device(Facts(trace)) if i.cause == "host late"]
 
 
-def test_what_is_compared_is_what_counts(tmp_path: Path) -> None:
+def test_a_range_that_repeats_is_compared_summed_and_saved_by_its_windows(tmp_path: Path) -> None:
     trace = read(loop(), tmp_path, within="step")
     m, told = trace.metrics(), agt.compare(trace, trace)
     assert told["makespan"].values == (m.makespan, m.makespan)
     assert told["device idle"].values == (m.device_idle, m.device_idle)
     assert told["mean gap of device"].values[0] == pytest.approx(11.0 / 4)
-
-
-def test_what_lies_within_a_window_by_chance_is_called_other_work(tmp_path: Path) -> None:
-    trace = read(loop(), tmp_path, within="step")
+    # What lies within a window by chance is called other work.
     assert [s.name for s in trace.device_spans if s.detail.get("other")] == ["other"]
     assert {row.name for row in agt.analyse(trace).sums.kernels} == {"a", "b"}
-
-
-def test_windows_survive_a_file(tmp_path: Path) -> None:
-    trace = read(loop(), tmp_path, within="step")
     trace.save(tmp_path / "t.json")
-    assert Trace.load(tmp_path / "t.json").metrics() == trace.metrics()
+    assert Trace.load(tmp_path / "t.json").metrics() == m
 
 
 def test_the_limit_is_asked_of_what_is_wanted(tmp_path: Path) -> None:
     assert len(read(loop(), tmp_path, within="step", limit=10).device_spans) == 7
-    with pytest.raises(UsageError, match="limit is 5"):
+    with pytest.raises(UsageError, match="and limit is 5: profile a shorter stretch"):
         read(loop(), tmp_path, within="step", limit=5)
 
 
@@ -189,19 +176,13 @@ def test_the_host_is_late_in_three_ways_that_add_up(tmp_path: Path) -> None:
 
 
 # ------------------------------------------------------------------ sums
-def test_sums_have_shares_and_rates(tmp_path: Path) -> None:
+def test_sums_have_shares_and_rates_and_ranges_are_projected_on_the_device(tmp_path: Path) -> None:
     table = agt.analyse(read(small(), tmp_path)).sums
-    assert [(r.name, r.count, round(r.share, 3)) for r in table.kernels] == [
-        ("matvec", 1, 0.639),
-        ("relu", 1, 0.361),
-    ]
+    kernels = [(r.name, r.count, round(r.share, 3)) for r in table.kernels]
+    assert kernels == [("matvec", 1, 0.639), ("relu", 1, 0.361)]
     assert table.copies[0].rate == pytest.approx(1024 / 1000)
     assert table.calls[0].name == "synchronize stream 2"
-
-
-def test_ranges_are_projected_on_the_device(tmp_path: Path) -> None:
-    rows = {r.name: r for r in agt.analyse(read(loop(), tmp_path)).sums.ranges}
-    step = rows["step"]
+    (step,) = (r for r in agt.analyse(read(loop(), tmp_path)).sums.ranges if r.name == "step")
     assert (step.count, step.pieces) == (3, 6)
     assert (step.host, step.device, step.work) == pytest.approx((57.0, 39.0, 27.0))
 

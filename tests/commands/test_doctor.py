@@ -96,38 +96,41 @@ def test_a_machine_with_a_gpu_runs_it_on_both_devices() -> None:
 
 @pytest.mark.parametrize("package", ["numpy", "matplotlib", "ipykernel"])
 def test_a_needed_package_that_is_missing_stops_the_course(package: str) -> None:
+    """Advice fits a checkout, or an installed package."""
     machine = Told(without(package))
     report = examine(machine)
 
     assert not report.can_run
     assert f"To be repaired: {package}." in report.as_text()
     assert "pip install" in finding(machine, package).advice
-
-
-def test_advice_fits_a_checkout_or_an_installed_package() -> None:
-    machine = Told(packages={})
-
-    assert '-e ".[lab]"' in finding(machine, "ipykernel").advice
-    assert '"asyncgpu_tutor[lab]"' in finding(replace(machine, checkout=False), "ipykernel").advice
-
-
-@pytest.mark.parametrize(
-    ("cuda", "extra"),
-    [
-        (None, None),
-        (Cuda((11, 8), ("Tesla V100",)), None),
-        (Cuda((12, 0), ("GPU",)), "cuda12"),
-        (OLDER, "cuda12"),
-        (H200, "cuda13"),
-        (Cuda((14, 1), ("GPU",)), "cuda13"),
-        (Cuda((12, 4), (), "CUDA error 100: no CUDA-capable device"), None),
-    ],
-)
-def test_the_extra_follows_the_driver(cuda: Cuda | None, extra: str | None) -> None:
-    assert doctor.cupy_extra(cuda) == extra
+    if package == "ipykernel":
+        assert '-e ".[lab]"' in finding(machine, package).advice
+        assert '"asyncgpu_tutor[lab]"' in finding(replace(machine, checkout=False), package).advice
 
 
 NO_GPU = Cuda((12, 4), (), "CUDA error 100: no CUDA-capable device")
+
+
+@pytest.mark.parametrize(
+    ("driver", "override", "extra"),
+    [
+        (None, "", ""), (Cuda((11, 8), ("Tesla V100",)), "", ""), (Cuda((12, 0), ("GPU",)), "", "cuda12"),
+        (OLDER, "", "cuda12"), (H200, "", "cuda13"), (Cuda((14, 1), ("GPU",)), "", "cuda13"),
+        (NO_GPU, "", ""), (H200, "none", ""), (H200, "cuda12", "cuda12"),
+    ],
+)  # fmt: skip
+def test_the_makefile_gets_the_extra_that_follows_the_driver(
+    driver: Cuda | None,
+    override: str,
+    extra: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("CUPY_EXTRA", override)
+    assert doctor.run(options("--cupy-extra"), Told(driver=driver)) == 0
+    assert capsys.readouterr().out.strip() == extra
+
+
 BY_DRIVER = COURSE | {"cupy-cuda12x": "14.0"}
 NEWER_CUPY = COURSE | {"cupy-cuda13x": "14.0"}
 TWO_CUPYS = BY_DRIVER | NEWER_CUPY
@@ -184,13 +187,15 @@ def test_a_machine_is_not_told_to_install_what_it_cannot_have(machine: Told) -> 
     assert [finding for finding in report.findings if finding.advice] == []
 
 
-def test_the_report_as_json_has_every_finding() -> None:
-    report = examine(Told(driver=H200))
-    loaded = json.loads(report.as_json())
-
-    assert loaded["can_run"] is True
-    assert loaded["devices"] == ["sim"]
-    assert [f["name"] for f in loaded["findings"]] == [f.name for f in report.findings]
+def test_the_exit_code_says_whether_the_course_can_run(capsys: pytest.CaptureFixture[str]) -> None:
+    assert doctor.run(options(), Told()) == 0
+    assert "The course can run here" in capsys.readouterr().out
+    assert doctor.run(options(), Told(packages={})) == 1
+    assert "cannot run here yet" in capsys.readouterr().out
+    assert doctor.run(options("--json"), machine := Told(driver=H200)) == 0
+    loaded = json.loads(capsys.readouterr().out)
+    assert (loaded["can_run"], loaded["devices"]) == (True, ["sim"])
+    assert [f["name"] for f in loaded["findings"]] == [f.name for f in examine(machine).findings]
     assert {"status", "detail", "advice", "needed"} < loaded["findings"][0].keys()
 
 
@@ -253,22 +258,3 @@ def options(*words: str) -> doctor.argparse.Namespace:
     parser = ArgumentParser()
     doctor.add_arguments(parser)
     return parser.parse_args(words)
-
-
-def test_the_exit_code_says_whether_the_course_can_run(capsys: pytest.CaptureFixture[str]) -> None:
-    assert doctor.run(options(), Told()) == 0
-    assert "The course can run here" in capsys.readouterr().out
-    assert doctor.run(options(), Told(packages={})) == 1
-    assert "cannot run here yet" in capsys.readouterr().out
-
-
-def test_the_makefile_gets_one_word(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for driver, override, word in [
-        (None, None, ""), (OLDER, None, "cuda12"), (H200, None, "cuda13"), (H200, "none", ""),
-        (H200, "cuda12", "cuda12"),
-    ]:  # fmt: skip
-        monkeypatch.setenv("CUPY_EXTRA", override or "")
-        assert doctor.run(options("--cupy-extra"), Told(driver=driver)) == 0
-        assert capsys.readouterr().out.strip() == word

@@ -6,13 +6,12 @@ import os
 import sys
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import pytest
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.__main__ import main
-from asyncgpu_tutor.commands.start import FIRST_PAGE, PARTS, bring, course, pages
+from asyncgpu_tutor.commands.start import FIRST_PAGE, PARTS, bring, command, course, pages
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -36,19 +35,15 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     return calls
 
 
-def test_all_pages_come(tmp_path: Path) -> None:
-    brought = bring(ROOT, tmp_path / "mine")
+def test_all_pages_come_and_work_stays_and_what_was_deleted_comes_again(tmp_path: Path) -> None:
+    brought = bring(ROOT, tmp_path / "new")
+    mine, gone = tmp_path / "new" / FIRST_PAGE, tmp_path / "new/docs/glossary.md"
     assert not brought.kept
-    assert (tmp_path / "mine" / FIRST_PAGE).read_bytes() == (ROOT / FIRST_PAGE).read_bytes()
+    assert mine.read_bytes() == (ROOT / FIRST_PAGE).read_bytes()
     assert {path.parts[0] for path in brought.new} == set(PARTS)
-
-
-def test_work_stays_and_what_was_deleted_comes_again(tmp_path: Path) -> None:
-    bring(ROOT, tmp_path)
-    mine, gone = tmp_path / FIRST_PAGE, tmp_path / "docs/glossary.md"
     mine.write_text("my work")
     gone.unlink()
-    brought = bring(ROOT, tmp_path)
+    brought = bring(ROOT, tmp_path / "new")
     assert mine.read_text() == "my work"
     assert brought.new == [Path("docs/glossary.md")]
     assert Path(FIRST_PAGE) in brought.kept
@@ -70,10 +65,18 @@ def test_the_pages_are_not_copied_into_themselves(tmp_path: Path, inside: str) -
         bring(tmp_path, tmp_path / inside)
 
 
-def test_a_file_is_no_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "taken").write_text("")
-    assert main(["start", str(tmp_path / "taken"), "--copy-only"]) == 2
-    assert "is a file" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([__file__, "--copy-only"], "is a file"),
+        *(([f"--port={port}"], "from 1 to 65535") for port in (0, 65536, -1)),
+    ],
+)
+def test_what_cannot_be_done(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["start", *words]) == 2
+    assert said in capsys.readouterr().err
 
 
 def test_a_disk_that_is_full_leaves_no_half_page(
@@ -91,30 +94,16 @@ def test_a_disk_that_is_full_leaves_no_half_page(
     assert not bring(ROOT, tmp_path).kept
 
 
-@pytest.mark.parametrize("port", ["0", "65536", "-1"])
-def test_a_port_that_is_none(port: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["start", f"--port={port}"]) == 2
-    assert "from 1 to 65535" in capsys.readouterr().err
-
-
-def test_a_checkout_is_opened_where_it_is(opened: list[list[str]]) -> None:
+def test_a_checkout_is_opened_where_it_is_with_settings_behind_the_learners_own(
+    opened: list[list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JUPYTER_CONFIG_PATH", "/my/own")
     assert main(["start", "--no-browser", "--port=9999", "--lab=--ip=0.0.0.0"]) == 0
     ((root, first, *rest),) = opened
     assert root == f"--ServerApp.root_dir={ROOT}"
     assert first == f"--LabApp.default_url=/lab/tree/{FIRST_PAGE}"
-    assert ("--allow-root" in rest) == (getattr(os, "geteuid", lambda: 1)() == 0)
-    assert [word for word in rest if word != "--allow-root"] == [
-        "--ip=0.0.0.0",
-        "--no-browser",
-        "--port=9999",
-    ]
-
-
-def test_its_settings_come_behind_the_learners_own(
-    opened: list[list[str]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("JUPYTER_CONFIG_PATH", "/my/own")
-    assert main(["start"]) == 0
+    as_root = ["--allow-root"] if getattr(os, "geteuid", lambda: 1)() == 0 else []
+    assert sorted(rest) == [*as_root, "--ip=0.0.0.0", "--no-browser", "--port=9999"]
     own, ours = os.environ["JUPYTER_CONFIG_PATH"].split(os.pathsep)
     assert own == "/my/own"
     assert (Path(ours) / "labconfig/default_setting_overrides.json").is_file()
@@ -141,12 +130,7 @@ def test_a_wheel_brings_its_pages_into_a_folder(
 def test_without_jupyterlab_the_pages_are_there_and_the_cure_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from asyncgpu_tutor.commands.start import command
-
-    def none(_: str) -> Any:
-        return None
-
-    monkeypatch.setattr(command, "find_spec", none)
+    monkeypatch.setattr(command, "find_spec", lambda _: None)
     assert main(["start", str(tmp_path / "mine")]) == 2
     assert "[lab]" in capsys.readouterr().err
     assert (tmp_path / "mine" / FIRST_PAGE).is_file()

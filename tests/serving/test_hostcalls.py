@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -44,11 +45,8 @@ class Asking:
         self.kernel = agt.Kernel(ASK)
 
     def op(self, host: Any) -> Any:
-        out, stopped = agt.mapped(self.out), agt.mapped(self.stopped)
-        where = (out, stopped)
-        return self.kernel(
-            *host.arrays, self.service, self.calls, *where, grid=self.blocks, block=1
-        )
+        asked = (self.service, self.calls, agt.mapped(self.out), agt.mapped(self.stopped))
+        return self.kernel(*host.arrays, *asked, grid=self.blocks, block=1)
 
     @property
     def all_right(self) -> bool:
@@ -59,10 +57,6 @@ class Asking:
 
 def both(block: int, number: int) -> int:
     return block * 100_000 + number
-
-
-def run(main: Any) -> Any:
-    return asyncio.run(main())
 
 
 class TestAnswers:
@@ -107,10 +101,8 @@ class TestAnswers:
         assert [b for b, _ in order] != sorted(b for b, _ in order)
 
     async def test_several_services_at_once(self, device: Device) -> None:
-        source = ASK.replace("service, blockIdx.x, i, 7", "16 + blockIdx.x % 3, blockIdx.x, i, 7")
-
         asking = Asking(9, 2)
-        asking.kernel = agt.Kernel(source)
+        asking.kernel = agt.Kernel(ASK.replace("(host, service,", "(host, 16 + blockIdx.x % 3,"))
         async with agt.hostcalls(
             {16: lambda call: call.c, 17: lambda call: 1.5},
             batch_handlers={18: lambda a, b, c: -a.astype(np.int64)},
@@ -146,15 +138,15 @@ class TestAnswers:
         assert time[0] < time[-1]
         assert bits == np.random.default_rng(0).integers(0, 2**64, 4, dtype=np.uint64).tolist()
 
-    def test_on_the_simulated_device_it_takes_the_same_time_again(self) -> None:
-        async def main() -> tuple[float, list[int]]:
+    async def test_on_the_simulated_device_it_takes_the_same_time_again(self) -> None:
+        async def once() -> tuple[float, list[int]]:
             with agt.using(agt.SimDevice()) as sim:
                 time = Asking(3, 4, service=1)
                 async with agt.hostcalls() as host:
                     await host.run(time.op(host))
                 return sim.now(), time.out.tolist()
 
-        assert run(main) == run(main)
+        assert await once() == await once()
 
     @pytest.mark.parametrize("blocks", [False, True])
     async def test_a_kernel_need_not_wait_for_its_answer(
@@ -225,7 +217,7 @@ class TestFiles:
             (["in.txt"], 999, errors.UsageError, "999 bytes"),
         ],
     )
-    def test_what_cannot_be_done(
+    async def test_what_cannot_be_done(
         self,
         device: Device,
         tmp_path: Path,
@@ -235,15 +227,10 @@ class TestFiles:
         says: str,
     ) -> None:
         (tmp_path / "in.txt").write_text("text")
-
-        async def main() -> None:
-            kernel, failed = agt.Kernel(COPY), agt.pin(np.zeros(1, np.int32))
-            names = [tmp_path / name for name in files]
-            async with agt.hostcalls(files=names) as host:
-                await host.run(kernel(*host.arrays, size, agt.mapped(failed), grid=2, block=1))
-
+        kernel, failed = agt.Kernel(COPY), agt.pin(np.zeros(1, np.int32))
         with pytest.raises(kind, match=says) as caught:
-            run(main)
+            async with agt.hostcalls(files=[tmp_path / name for name in files]) as host:
+                await host.run(kernel(*host.arrays, size, agt.mapped(failed), grid=2, block=1))
         assert "service 4" in caught.value.__notes__[0]
 
     async def test_text_is_printed(
@@ -269,8 +256,13 @@ class TestFiles:
         assert capsys.readouterr().out == "hi\nhi\n"
 
 
+async def divides_later(call: Call) -> int:
+    await asyncio.sleep(0)
+    return 1 // (call.b - 2)
+
+
 class TestWhatGoesWrong:
-    def test_a_handler_that_was_cancelled_is_named_and_not_asked_again(
+    async def test_a_handler_that_was_cancelled_is_named_and_not_asked_again(
         self, device: Device
     ) -> None:
         asked: list[int] = []
@@ -279,29 +271,22 @@ class TestWhatGoesWrong:
             asked.append(call.a)
             raise asyncio.CancelledError
 
-        async def main() -> None:
+        with pytest.raises(errors.HostcallError, match="service 16 was cancelled"):
             async with agt.hostcalls({16: cancelled}) as host:
                 await host.run(Asking(1, 1).op(host))
-
-        with pytest.raises(errors.HostcallError, match="service 16 was cancelled"):
-            run(main)
         assert asked == [0]
 
-    def test_a_handler_that_failed_is_told_of_where_the_block_fails_too(
+    async def test_a_handler_that_failed_is_told_of_where_the_block_fails_too(
         self, device: Device
     ) -> None:
-        def broken(call: Call) -> int:
-            raise ZeroDivisionError("no answer")
-
-        async def main() -> None:
-            asking = Asking(1, 1)
-            async with agt.hostcalls({16: broken}) as host:
-                await asking.op(host)  # and not host.run(...), which would tell
+        async def block() -> None:
+            async with agt.hostcalls({16: lambda call: 1 // 0}) as host:
+                await Asking(1, 1).op(host)  # and not host.run(...), which would tell
                 raise LookupError("the answers are wrong")
 
         with pytest.raises(LookupError) as caught:
-            run(main)
-        assert "no answer" in "".join(caught.value.__notes__)
+            await block()
+        assert "division" in "".join(caught.value.__notes__)
 
     async def test_hostcalls_are_open_once(self, device: Device) -> None:
         host = agt.hostcalls({16: lambda call: 1})
@@ -329,50 +314,29 @@ class TestWhatGoesWrong:
         stream.synchronize()
         assert asking.stopped.all()
 
-    @pytest.mark.parametrize("how", ["at once", "later", "together"])
-    async def test_an_exception_is_raised_where_the_operation_is_awaited(
-        self, device: Device, how: str
-    ) -> None:
-        def fails(call: Any, *_: Any) -> int:
-            if how == "together" or (call.a, call.b) == (3, 2):
-                raise ZeroDivisionError("no such answer")
-            return 1
-
-        async def fails_later(call: Call) -> int:
-            await asyncio.sleep(0)
-            return fails(call)
-
-        asking = Asking(8, 5)
-        given: dict[str, Any] = {
-            "at once": {"handlers": {16: fails}},
-            "later": {"handlers": {16: fails_later}},
-            "together": {"batch_handlers": {16: fails}},
-        }[how]
-        async with agt.hostcalls(**given) as host:
-            with pytest.raises(ZeroDivisionError, match="no such answer"):
-                await host.run(asking.op(host))
-
-        assert asking.stopped.all()
-
     @pytest.mark.parametrize(
-        ("handlers", "kind", "says"),
+        ("given", "kind", "says"),
         [
-            ({17: lambda call: 1}, errors.UsageError, "service 16, which nobody has"),
-            ({16: lambda call: "seven"}, errors.UsageError, "'seven'"),
-            ({16: lambda call: 1 // 0}, ZeroDivisionError, "division"),
+            ({"handlers": {17: lambda call: 1}}, errors.UsageError, "service 16, which nobody has"),
+            ({"handlers": {16: lambda call: "seven"}}, errors.UsageError, "'seven'"),
+            ({"handlers": {16: lambda call: 1 // (call.b - 2)}}, ZeroDivisionError, "division"),
+            ({"handlers": {16: divides_later}}, ZeroDivisionError, "division"),
+            ({"batch_handlers": {16: lambda *_: 1 // 0}}, ZeroDivisionError, "division"),
         ],
     )
     @pytest.mark.parametrize("awaited", [True, False])
-    def test_what_goes_wrong_is_told_at_the_latest_where_the_block_is_left(
-        self, device: Device, handlers: Any, kind: type[Exception], says: str, awaited: bool
+    async def test_an_error_is_raised_where_the_operation_is_awaited_or_where_the_block_is_left(
+        self, device: Device, given: Any, kind: type[Exception], says: str, awaited: bool
     ) -> None:
-        async def main() -> None:
-            async with agt.hostcalls(handlers) as host:
-                op = Asking(2, 2).op(host)
-                await (host.run(op) if awaited else op)
-
-        with pytest.raises(kind, match=says):
-            run(main)
+        asking = Asking(8, 5)
+        told = pytest.raises(kind, match=says)
+        at_the_await, at_the_end = (told, nullcontext()) if awaited else (nullcontext(), told)
+        with at_the_end:
+            async with agt.hostcalls(**given) as host:
+                with at_the_await:
+                    op = asking.op(host)
+                    await (host.run(op) if awaited else op)
+        assert asking.stopped.all()
 
     async def test_a_host_that_stops_ends_the_kernel(self, device: Device) -> None:
         async def never(_: Call) -> int:
@@ -388,27 +352,22 @@ class TestWhatGoesWrong:
 
         assert asking.stopped.all()
 
-    def test_a_host_that_blocks_is_given_up(self) -> None:
-        async def main() -> None:
-            with agt.using(agt.SimDevice()):
-                async with agt.hostcalls({16: lambda call: 1}) as host:
-                    Asking(3, 3).op(host).sync()
-
+    async def test_a_host_that_blocks_is_given_up(self, sim: Device) -> None:
         with pytest.raises(errors.HostcallError, match="do not block"):
-            run(main)
+            async with agt.hostcalls({16: lambda call: 1}) as host:
+                Asking(3, 3).op(host).sync()
 
-    async def test_a_kernel_that_fails_spoils_its_mail_and_no_other(self) -> None:
-        with agt.using(agt.SimDevice()):
-            asking, broken = Asking(4, 2), Asking(4, 2)
-            broken.calls = 100  # so it writes beyond its array
-            handlers = {16: lambda call: both(call.a, call.b)}
-            async with agt.hostcalls(handlers) as host:
-                with pytest.raises(errors.OutOfBoundsError):
-                    await host.run(broken.op(host))
-                with pytest.raises(errors.UpstreamError, match="mail"):
-                    await host.run(asking.op(host))
-            async with agt.hostcalls(handlers) as host:
+    async def test_a_kernel_that_fails_spoils_its_mail_and_no_other(self, sim: Device) -> None:
+        asking, broken = Asking(4, 2), Asking(4, 2)
+        broken.calls = 100  # so it writes beyond its array
+        handlers = {16: lambda call: both(call.a, call.b)}
+        async with agt.hostcalls(handlers) as host:
+            with pytest.raises(errors.OutOfBoundsError):
+                await host.run(broken.op(host))
+            with pytest.raises(errors.UpstreamError, match="mail"):
                 await host.run(asking.op(host))
+        async with agt.hostcalls(handlers) as host:
+            await host.run(asking.op(host))
         assert asking.all_right
 
     @pytest.mark.parametrize(

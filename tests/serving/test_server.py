@@ -31,28 +31,27 @@ async def doubles(server: agt.Server, *numbers: float) -> list[float]:
     return [float(y[0]) for y in await asyncio.gather(*(server(request(n)) for n in numbers))]
 
 
+async def opened(server: agt.Server) -> list[float]:
+    async with server:
+        return await doubles(server, 1, 2, 3)
+
+
 @pytest.mark.parametrize("lanes", [3, np.int64(3)])
 async def test_each_request_gets_its_own_answer_and_map_keeps_the_order(
     device: Device, lanes: Any
 ) -> None:
     async with agt.Server(pipeline, N, lanes=lanes, waiting=lanes * 7) as server:
         one_by_one = await asyncio.gather(*(server(request(n)) for n in range(20)))
-        found = one_by_one, [y async for y in server.map(request(n) for n in range(20))]
-
-    for answers in found:
-        assert [answer.tolist() for answer in answers] == [[2.0 * n] * N for n in range(20)]
+        for answers in (one_by_one, [y async for y in server.map(request(n) for n in range(20))]):
+            assert [answer.tolist() for answer in answers] == [[2.0 * n] * N for n in range(20)]
 
 
-def test_as_many_at_a_time_as_there_are_lanes(sim: SimDevice) -> None:
-    async def main(lanes: int) -> agt.Trace:
-        async with agt.Server(pipeline, N, lanes=lanes) as server:
-            with agt.record() as trace:
-                await asyncio.gather(*(server(request(n)) for n in range(12)))
-        return trace
-
-    for lanes in (1, 2, 4):
-        trace = asyncio.run(main(lanes))
-        assert len({span.stream for span in trace.find("twice")}) == lanes
+@pytest.mark.parametrize("lanes", [1, 2, 4])
+async def test_as_many_at_a_time_as_there_are_lanes(sim: SimDevice, lanes: int) -> None:
+    async with agt.Server(pipeline, N, lanes=lanes) as server:
+        with agt.record() as trace:
+            await doubles(server, *range(12))
+    assert len({span.stream for span in trace.find("twice")}) == lanes
 
 
 async def test_a_source_is_asked_only_when_a_lane_is_free(device: Device) -> None:
@@ -144,9 +143,7 @@ async def test_what_does_not_fit_is_refused_at_the_call(device: Device) -> None:
         ):
             with pytest.raises(error, match=words):
                 await server(wrong)
-        with pytest.raises(
-            errors.ArrayDTypeError, match="got NoneType"
-        ):  # and not taken for the end
+        with pytest.raises(errors.ArrayDTypeError):  # None is not taken for the end
             _ = [y async for y in server.map([request(1.0), None, request(2.0)])]
     with pytest.raises(errors.UsageError, match="closed"):
         await server(request(1.0))
@@ -166,29 +163,23 @@ async def test_who_waited_when_it_was_closed_is_refused_although_it_is_open_agai
         early = [asyncio.ensure_future(server(request(n))) for n in range(3)]
         await asyncio.sleep(0)
     async with server:
-        late = await asyncio.gather(*(server(request(n)) for n in range(3)))
-    first, *refused, zero, two, four = [
-        *await asyncio.gather(*early, return_exceptions=True),
-        *(y[0] for y in late),
-    ]
+        late = await doubles(server, 0, 1, 2)
+    first, *refused = await asyncio.gather(*early, return_exceptions=True)
 
     assert first[0] == 0.0
     assert [type(one) for one in refused] == [errors.UsageError] * 2
-    assert (zero, two, four) == (0.0, 2.0, 4.0)
+    assert late == [0.0, 2.0, 4.0]
 
 
-def test_memory_does_not_grow(sim: SimDevice) -> None:
-    async def main() -> tuple[int, int]:
-        async with agt.Server(pipeline, N, lanes=2) as server:
-            await server(request(0.0))
-            # `in_flight` counts for the whole process, so what earlier tests left is in it.
-            before, floor = sim.heap.live, agt.in_flight()
-            async for _ in server.map(request(n) for n in range(200)):
-                assert agt.in_flight() < floor + 100
-            return before, sim.heap.live
-
-    before, after = asyncio.run(main())
-    assert before == after
+async def test_memory_does_not_grow(sim: SimDevice) -> None:
+    async with agt.Server(pipeline, N, lanes=2) as server:
+        await server(request(0.0))
+        # `in_flight` counts for the whole process, so what earlier tests left is in it.
+        before, floor = sim.heap.live, agt.in_flight()
+        async for _ in server.map(request(n) for n in range(200)):
+            assert agt.in_flight() < floor + 100
+        assert sim.heap.live == before
+    del server
     gc.collect()
     assert sim.heap.live == 0
 
@@ -201,13 +192,9 @@ def test_a_map_that_was_left_keeps_no_lane_from_the_next_loop(device: Device) ->
             async for _ in server.map(request(n) for n in range(10)):
                 break
 
-    async def all_lanes() -> list[float]:
-        async with server:
-            return await doubles(server, 1, 2, 3)
-
     for _ in range(2):
         asyncio.run(leave())
-        assert asyncio.run(all_lanes()) == [2, 4, 6]
+        assert asyncio.run(opened(server)) == [2, 4, 6]
 
 
 def test_cancelling_all_there_is_loses_no_lane(device: Device) -> None:
@@ -223,12 +210,8 @@ def test_cancelling_all_there_is_loses_no_lane(device: Device) -> None:
                 task.cancel()
         await asyncio.wait(tasks)
 
-    async def both_lanes() -> list[float]:
-        async with server:
-            return await doubles(server, 1, 2)
-
     asyncio.run(interrupted())
-    assert asyncio.run(both_lanes()) == [2, 4]
+    assert asyncio.run(opened(server)) == [2, 4, 6]
 
 
 @settings(max_examples=15)
@@ -282,21 +265,15 @@ async def test_a_failure_does_not_spoil_the_lane_for_good(sim: SimDevice) -> Non
     async with agt.Server(unfilled, N, lanes=1) as server:
         with pytest.raises(errors.DeviceAssertError):
             await server(request(-1.0))
-        found = [float((await server(request(n)))[0]) for n in (1.0, 2.0)]
-
-    assert found == [2.0, 4.0]
+        assert await doubles(server, 1, 2) == [2.0, 4.0]
 
 
 @pytest.mark.parametrize(
-    "given",
-    [
-        {"lanes": 0}, {"waiting": -1}, {"lanes": 1.5}, {"lanes": True},
-    ],
-)  # fmt: skip
-def test_counts_that_make_no_server(sim: SimDevice, given: dict[str, Any]) -> None:
-    name, number = next(iter(given.items()))
+    ("name", "number"), [("lanes", 0), ("waiting", -1), ("lanes", 1.5), ("lanes", True)]
+)
+def test_counts_that_make_no_server(sim: SimDevice, name: str, number: Any) -> None:
     with pytest.raises(errors.UsageError, match=f"{name}={number}"):
-        agt.Server(pipeline, N, **given)
+        agt.Server(pipeline, N, **{name: number})
 
 
 async def test_a_lane_that_a_cancelled_request_still_holds_is_taken_last(sim: SimDevice) -> None:
@@ -361,9 +338,7 @@ async def test_who_would_wait_for_a_lane_in_another_loop_is_refused(sim: SimDevi
         first = asyncio.ensure_future(server(request(2.0)))
         await asyncio.sleep(0)  # it has the lane
         with ThreadPoolExecutor(1) as pool:
-            pool.submit(elsewhere).result(
-                60
-            )  # this loop stands still meanwhile, so it keeps the lane
+            pool.submit(elsewhere).result(60)  # this loop stands still, so it keeps the lane
         found = [float(y[0]) for y in await asyncio.gather(first, server(request(3.0)))]
 
     assert found == [4.0, 6.0]

@@ -41,9 +41,7 @@ async def test_a_source_may_use_one_array_for_all_requests(device: Device) -> No
             yield one
 
     async with agt.Server(pipeline, N, lanes=2) as server:
-        found = await read(server, source())
-
-    assert found == ([2.0 * n for n in range(20)], None)
+        assert await read(server, source()) == ([2.0 * n for n in range(20)], None)
 
 
 @pytest.mark.parametrize("late", [False, True])
@@ -150,7 +148,7 @@ async def test_a_function_that_returns_its_data_is_told_to_write_it(device: Devi
         # What this function returns is the slot itself.
         y = await server(lambda slot: np.multiply(request(2.0), 2.0, out=slot))
         z = await server(lambda slot: io.BytesIO(request(5.0).tobytes()).readinto(slot))
-    assert float(y[0]), float(z[0]) == (8.0, 10.0)
+    assert (y[0], z[0]) == (8.0, 10.0)
 
 
 # ---------------------------------------------------------------------- pipelines
@@ -229,11 +227,11 @@ async def test_nothing_more_is_asked_of_a_source_after_a_request_that_does_not_f
 
 
 # ---------------------------------------------------------------------- a host that is late
-def dawdling(number: float, us: float = 200.0) -> Callable[[Any], None]:
+def dawdling(number: float) -> Callable[[Any], None]:
     """A request that keeps the host busy for longer than the device takes for it."""
 
     def write(slot: Any) -> None:
-        agt.work(us)
+        agt.work(200.0)
         slot[:] = number
 
     return write

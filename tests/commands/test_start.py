@@ -12,8 +12,7 @@ import pytest
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.__main__ import main
 from asyncgpu_tutor.commands.start import FIRST_PAGE, PARTS, bring, command, course, pages
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests.tools import ROOT
 
 
 @pytest.fixture

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from asyncgpu_tutor.commands.start import bring
+from tests.tools import ROOT
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-ROOT = Path(__file__).resolve().parents[2]
 BROWSERS = ("chromium", "google-chrome", "chromium-browser", "google-chrome-stable")
 SEEN = ROOT / "build/lab"
 PATIENCE = 60_000  # ms that a condition may take to come true

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.tools import tool
+from tests.tools import ROOT, tool
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
 
 pytestmark = pytest.mark.lab
 
-ROOT = Path(__file__).resolve().parents[2]
 CHAPTER = "01_sync_kernels"
 
 # JupyterLab keeps the notebooks of earlier visits open, behind the one in front.

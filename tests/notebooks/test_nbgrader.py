@@ -16,9 +16,9 @@ import pytest
 from nbclient import NotebookClient
 
 import asyncgpu_tutor as agt
+from tests.tools import ROOT
 from tests.tools import tool as load
 
-ROOT = Path(__file__).resolve().parents[2]
 RUN = "01_sync_kernels"  # the chapter that is run as a whole
 ANSWERS = "asyncgpu_tutor/exercises/answers"
 REGION = re.compile(r"### BEGIN SOLUTION\n.*?### END SOLUTION", re.DOTALL)

@@ -11,9 +11,8 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from tests.tools import tool
+from tests.tools import ROOT, tool
 
-ROOT = Path(__file__).resolve().parents[2]
 TOOL = tool("build_notebooks")
 
 

@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.tools import tool
+from tests.tools import ROOT, tool
 
-ROOT = Path(__file__).resolve().parents[2]
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 ADDRESS = SETTINGS["project"]["urls"]["Repository"]
 NAMED = [

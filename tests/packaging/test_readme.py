@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.tools import ROOT
 from tests.tools import tool as load
 
 if TYPE_CHECKING:
     from .conftest import Run
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_the_first_lines_show_the_overlap_that_is_promised(tmp_path: Path, run: Run) -> None:

@@ -10,18 +10,13 @@ import asyncgpu_tutor.data
 from asyncgpu_tutor.data import load_digits, reference_forward
 from asyncgpu_tutor.data.digits import load_samples
 from asyncgpu_tutor.errors import ArrayShapeError
-from tests.tools import tool
+from tests.tools import page, tool
 
 train = tool("train_digits")
 DATA = Path(asyncgpu_tutor.data.__file__).parent
-CARD = Path(__file__).parents[2] / "docs" / "digits.md"
+CARD = page("docs/digits.md")
 
 SHEETS = [0, 130, 256, 386, 516, 646, 776, 906, 1029, 1157, 1287, 1415, 1545, 1667, 1797]
-
-
-@pytest.fixture(scope="module")
-def card() -> str:
-    return CARD.read_text(encoding="utf-8")
 
 
 def stored(name: str) -> np.ndarray:
@@ -33,38 +28,30 @@ def rows(pixels: np.ndarray) -> list[bytes]:
     return [np.rint(row * 16).astype(np.uint8).tobytes() for row in pixels.reshape(-1, 64)]
 
 
-def test_the_file_is_the_one_that_the_card_describes(card: str):
+def test_the_file_is_the_one_that_the_card_describes():
     pixels, labels = stored("pixels"), stored("labels")
     assert pixels.shape == (1797, 64)
     assert (pixels.dtype, labels.dtype) == (np.uint8, np.uint8)
-    assert hashlib.sha256(pixels.tobytes()).hexdigest() in card
+    assert hashlib.sha256(pixels.tobytes()).hexdigest() in CARD
     # Counts per digit that UCI gives for its test part.
     assert np.bincount(labels).tolist() == [178, 182, 177, 183, 181, 182, 181, 179, 174, 180]
 
 
-def test_the_split_goes_by_sheet_and_uses_no_sample_twice():
-    training, validation, held_out = (rows(part.pixels) for part in load_samples())
+def test_the_split_goes_by_sheet_and_uses_no_sample_twice_and_keeps_labels():
+    parts = load_samples()
+    training, validation, held_out = (rows(part.pixels) for part in parts)
     everything = rows(stored("pixels") / 16)
     assert len(set(everything)) == len(everything)  # so a picture identifies its sample
     assert training == everything[: SHEETS[9]]
     assert validation == everything[SHEETS[9] : SHEETS[11]]
     assert set(held_out) < set(everything[SHEETS[11] :])
     assert len(set(held_out)) == len(held_out) == 256
-
-
-def test_pictures_keep_their_labels():
-    known = dict(zip(rows(stored("pixels") / 16), stored("labels").tolist(), strict=True))
-    for part in load_samples():
+    known = dict(zip(everything, stored("labels").tolist(), strict=True))
+    for part in parts:
         assert [known[row] for row in rows(part.pixels)] == part.labels.ravel().tolist()
 
 
-def test_batches_are_balanced():
-    digits = load_digits()
-    assert {int(n) for batch in digits.labels for n in np.bincount(batch)} == {6, 7}
-    assert np.bincount(digits.labels.ravel()).tolist() == [26] * 6 + [25] * 4
-
-
-def test_shapes_types_and_range():
+def test_shapes_types_and_range_and_batches_are_balanced():
     digits = load_digits()
     assert digits.batches.shape == (4, 64, 64)
     assert (digits.w0.shape, digits.w1.shape, digits.labels.shape) == ((64, 64), (64,), (4, 64))
@@ -73,15 +60,14 @@ def test_shapes_types_and_range():
     assert digits.batches.flags.c_contiguous
     assert "10.24432/C50P49" in digits.source
     assert "CC BY 4.0" in digits.licence
-
-
-def test_each_call_gives_new_arrays():
-    load_digits().batches[:] = 7
-    assert load_digits().batches.max() == 1.0
+    assert {int(n) for batch in digits.labels for n in np.bincount(batch)} == {6, 7}
+    assert np.bincount(digits.labels.ravel()).tolist() == [26] * 6 + [25] * 4
+    digits.batches[:] = 7
+    assert load_digits().batches.max() == 1.0  # each call gives new arrays
 
 
 def test_training_again_gives_the_shipped_weights(
-    tmp_path: Path, card: str, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
     train.main(["--output", str(tmp_path / "weights.npz")])
     digits = load_digits()
@@ -89,32 +75,30 @@ def test_training_again_gives_the_shipped_weights(
         np.testing.assert_allclose(made["w0"], digits.w0, rtol=0, atol=1e-6)
         np.testing.assert_allclose(made["w1"], digits.w1, rtol=0, atol=1e-6)
         assert int(made["digit"]) == digits.digit
-    assert capsys.readouterr().out.strip() in card.splitlines()
+    assert capsys.readouterr().out.strip() in CARD.splitlines()
 
 
-def test_the_table_in_the_card_is_what_training_prints(
-    card: str, capsys: pytest.CaptureFixture[str]
-):
+def test_the_table_in_the_card_is_what_training_prints(capsys: pytest.CaptureFixture[str]):
     train.main(["--table", "3", "8"])  # two of the ten rows: all would train for long
     rows = capsys.readouterr().out.strip().splitlines()
     assert len(rows) == 2
-    assert all(row in card.splitlines() for row in rows)
+    assert all(row in CARD.splitlines() for row in rows)
 
 
-def test_the_results_in_the_card(card: str):
+def test_the_results_in_the_card():
     digits = load_digits()
     scores = reference_forward(digits.batches, digits.w0, digits.w1)
     quality = digits.quality(scores)
     yes = f"| **answer: yes** | {quality.true_positives} | {quality.false_positives} |"
     no = f"| **answer: no** | {quality.false_negatives} | {quality.true_negatives} |"
-    assert f"{yes}\n{no}\n" in card
+    assert f"{yes}\n{no}\n" in CARD
     for sentence in (
         f"yes, it is a {digits.digit}, if score > {digits.threshold:g}",
         f"Accuracy {quality.accuracy:.3f}. Always answering no gives {quality.baseline:.3f}",
         f"Balanced accuracy {quality.balanced_accuracy:.3f};",
         f"Precision {quality.precision:.3f}, recall {quality.recall:.3f}.",
     ):
-        assert sentence in card
+        assert sentence in CARD
     assert np.abs(scores - digits.threshold).min() > 0.1
     # It has learned something: twice as good as always answering no, and more.
     assert 1 - quality.accuracy < (1 - quality.baseline) / 2

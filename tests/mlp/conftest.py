@@ -20,10 +20,6 @@ class Ran:
     err: str
 
     @property
-    def lines(self) -> list[str]:
-        return self.out.splitlines()
-
-    @property
     def first_eight(self) -> list[list[float]]:
         """Of each batch, as printed."""
         found = re.findall(r"^Batch \d+: .*first 8 = \[(.*?)\]", self.out, flags=re.MULTILINE)
@@ -31,11 +27,8 @@ class Ran:
 
     def shares(self, when: str) -> tuple[int, int]:
         """Share counts of W0 and W1."""
-        match = re.search(
-            rf"Share counts {when}: W0 (\d+), W1 (\d+)$", self.out, flags=re.MULTILINE
-        )
-        assert match is not None, self.out
-        return int(match[1]), int(match[2])
+        ((w0, w1),) = re.findall(rf"(?m)Share counts {when}: W0 (\d+), W1 (\d+)$", self.out)
+        return int(w0), int(w1)
 
 
 Mlp = Callable[..., Ran]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -18,8 +17,7 @@ from asyncgpu_tutor.commands.mlp.verification import reference, rounding_bound
 from asyncgpu_tutor.data import MlpInputs, reference_forward, seed_inputs
 from asyncgpu_tutor.devices.protocol import Device
 
-if TYPE_CHECKING:
-    from .conftest import Mlp
+from .conftest import Mlp
 
 
 def test_forward_of_matrices_that_are_not_square(device: Device) -> None:

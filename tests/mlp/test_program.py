@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.protocol import Device
+from tests.tools import page
 
-if TYPE_CHECKING:
-    from .conftest import Mlp
+from .conftest import Mlp
 
 # As the example of cuda-oxide prints them; where it elides, nothing is compared.
 SEED = {0: [0.0020799995, 0.0], 1: [0.0, 0.0], 2: [0.0, 0.00108], 3: [0.00244, 0.0025]}
@@ -30,18 +29,13 @@ def lanes(trace: agt.Trace) -> dict[int, list[str]]:
     return found
 
 
-def test_values_are_those_of_the_seed(device: Device, mlp: Mlp) -> None:
+def test_values_and_report_are_those_of_the_seed(device: Device, mlp: Mlp) -> None:
     ran = mlp()
 
     assert len(ran.first_eight) == 4
     for batch, expected in SEED.items():
         # The seed prints the shortest decimals that name these float32 numbers.
         assert [float(str(np.float32(x))) for x in ran.first_eight[batch][:2]] == expected
-
-
-def test_report_has_the_facts_of_the_seed_in_its_order(device: Device, mlp: Mlp) -> None:
-    out = mlp().out
-
     facts = [
         rf"Device: {device.name}, .*times are",
         r"Allocating model weights",
@@ -54,17 +48,14 @@ def test_report_has_the_facts_of_the_seed_in_its_order(device: Device, mlp: Mlp)
         r"Timeline \(.*clock",
         r"makespan +overlap +busy at once +speed-up",
         r"one after the other +\d+\.\d us .* 1\.00\n",
-        r"one stream +\d+\.\d us",
-        r"four streams +\d+\.\d us",
-        r"prepared +\d+\.\d us",
-        r"graph +\d+\.\d us",
+        *(rf"{way} +\d+\.\d us" for way in ("one stream", "four streams", "prepared", "graph")),
         r"One column is \d+\.\d us",
         r"Four streams (take|bring)",
         r"SUCCESS",
     ]
-    assert re.search(".*".join(facts), out, flags=re.DOTALL), out
+    assert re.search(".*".join(facts), ran.out, flags=re.DOTALL), ran.out
     # A line ends between two letters of the key, and not within what one of them means.
-    assert all(meaning in out for meaning in ("w = host wait", "2 = so many at once"))
+    assert all(meaning in ran.out for meaning in ("w = host wait", "2 = so many at once"))
 
 
 @pytest.mark.parametrize("dim", [1, 50, 64, 128])
@@ -95,14 +86,12 @@ def test_batches_overlap_at_dim_448(sim: Device, mlp: Mlp, tmp_path: Path) -> No
 
 def test_digits_are_told_apart_as_the_data_card_says(device: Device, mlp: Mlp) -> None:
     out = mlp("--input", "digits").out
-    card = (Path(__file__).parents[2] / "docs" / "digits.md").read_text(encoding="utf-8")
-
     for word in ("accuracy", "balanced accuracy", "precision", "recall"):
-        printed = re.search(rf"\b{word} (\d\.\d+)", out)
-        stated = re.search(rf"\b{word} (\d\.\d+)", card, flags=re.IGNORECASE)
-        assert printed is not None, out
-        assert stated is not None
-        assert printed[1] == stated[1], word
+        printed, stated = (
+            re.findall(rf"(?i)\b{word} (\d\.\d+)", text)[0]
+            for text in (out, page("docs/digits.md"))
+        )
+        assert printed == stated, word
     assert "always answering no: 0.898" in out
     assert "CC BY 4.0" in out
 

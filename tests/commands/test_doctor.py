@@ -154,9 +154,7 @@ FOUND = [
 
 
 @pytest.mark.parametrize(("machine", "name", "status", "words"), FOUND)
-def test_what_is_wrong_is_told_with_its_cure(
-    machine: Told, name: str, status: str, words: list[str]
-) -> None:
+def test_what_is_wrong_has_a_cure(machine: Told, name: str, status: str, words: list[str]) -> None:
     found = finding(machine, name)
 
     assert found.status == status

@@ -78,9 +78,7 @@ def test_what_cannot_be_done(
     assert said in capsys.readouterr().err
 
 
-def test_a_disk_that_is_full_leaves_no_half_page(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_leaves_no_half_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def cut_off(_: Path, there: Path) -> None:
         there.write_text("half")
         raise OSError(28, "No space left on device")
@@ -135,9 +133,7 @@ def test_without_jupyterlab_the_pages_are_there_and_the_cure_is_named(
     assert (tmp_path / "mine" / FIRST_PAGE).is_file()
 
 
-def test_an_installation_without_pages_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_installation_without_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pages, "PACKAGE", tmp_path / "asyncgpu_tutor")
     with pytest.raises(agt.UsageError, match="has no course"):
         course()

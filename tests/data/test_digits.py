@@ -66,9 +66,7 @@ def test_shapes_types_and_range_and_batches_are_balanced():
     assert load_digits().batches.max() == 1.0  # each call gives new arrays
 
 
-def test_training_again_gives_the_shipped_weights(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-):
+def test_training_again_gives_these_weights(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     train.main(["--output", str(tmp_path / "weights.npz")])
     digits = load_digits()
     with np.load(tmp_path / "weights.npz", allow_pickle=False) as made:

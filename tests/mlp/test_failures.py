@@ -100,9 +100,7 @@ def test_wrong_values_and_a_kernel_that_faults(
     assert "SUCCESS" not in ran.out
 
 
-def test_what_only_one_way_gets_wrong_is_told_with_its_name(
-    mlp: Mlp, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_one_way_gets_wrong_has_its_name(mlp: Mlp, monkeypatch: pytest.MonkeyPatch) -> None:
     right = WAYS["graph"]
 
     def late(job: Job) -> Run:

@@ -11,9 +11,7 @@ from asyncgpu_tutor.kernels import sgemm_naive, sgemm_tiled, softmax
 
 
 @pytest.mark.parametrize("shape", [(32, 32, 32), (50, 30, 70), (17, 16, 15), (1, 1, 1)])
-def test_tiles_compute_what_the_naive_kernel_does(
-    device: Device, shape: tuple[int, int, int]
-) -> None:
+def test_tiles_compute_what_naive_ones_do(device: Device, shape: tuple[int, int, int]) -> None:
     m, n, k = shape
     rng = np.random.default_rng(m)
     a, b, c = (rng.standard_normal(s, dtype=np.float32) for s in ((m, k), (k, n), (m, n)))

@@ -66,9 +66,7 @@ def test_any_dim(device: Device, mlp: Mlp, dim: int) -> None:
     assert all(len(first) == min(dim, 8) for first in ran.first_eight)
 
 
-def test_each_batch_has_a_stream_and_its_stages_in_order(
-    device: Device, mlp: Mlp, tmp_path: Path
-) -> None:
+def test_each_batch_has_a_stream_and_an_order(device: Device, mlp: Mlp, tmp_path: Path) -> None:
     mlp("--how", "streams", "--trace", tmp_path / "trace.json")
     trace = agt.Trace.load(tmp_path / "trace.json")
 

@@ -65,7 +65,7 @@ def test_values_and_share_counts(device: Device, how: str, network: Network) -> 
     asyncio.run(main())
 
 
-def test_the_default_run_shows_all_ways_and_overlap_and_saves_the_best_trace(
+def test_the_default_run_shows_all_ways_and_saves_the_best(
     sim: Device, mlp: Mlp, tmp_path: Path
 ) -> None:
     ran = mlp("--trace", tmp_path / "trace.json")

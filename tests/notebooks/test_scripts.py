@@ -17,9 +17,7 @@ assert SCRIPTS
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
-def test_its_functions_are_those_of_the_notebook_and_it_runs_where_there_is_no_gpu(
-    script: Path,
-) -> None:
+def test_it_has_functions_of_the_notebook_and_runs_without_a_gpu(script: Path) -> None:
     cells = json.loads(script.with_suffix(".ipynb").read_text("utf-8"))["cells"]
     shown = "\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "code")
     source = script.read_text("utf-8")

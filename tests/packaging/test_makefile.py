@@ -65,9 +65,7 @@ def checkout(tmp_path: Path) -> Checkout:
     return Checkout(tmp_path)
 
 
-def test_make_lab_installs_and_opens_the_first_page_and_the_second_time_only_opens(
-    checkout: Checkout,
-) -> None:
+def test_make_lab_installs_once_and_opens_the_first_page(checkout: Checkout) -> None:
     checkout.make("lab", "ARGS=--no-browser", "PORT=9999")
     calls = checkout.calls()
 

@@ -115,7 +115,7 @@ class TestAnswers:
         assert np.array(got[2::3], np.uint64).view(np.int64).tolist() == [-2, -5, -8]
 
     @pytest.mark.parametrize("seed", [None, *range(4)])
-    async def test_two_kernels_on_two_streams_have_one_host_in_hostile_orders_too(
+    async def test_two_kernels_have_one_host_in_hostile_orders_too(
         self, device: Device, seed: int | None
     ) -> None:
         with agt.using(device if seed is None else agt.SimDevice(adversary=seed)):
@@ -149,9 +149,7 @@ class TestAnswers:
         assert await once() == await once()
 
     @pytest.mark.parametrize("blocks", [False, True])
-    async def test_a_kernel_need_not_wait_for_its_answer(
-        self, device: Device, blocks: bool
-    ) -> None:
+    async def test_a_kernel_need_not_wait_for_answers(self, device: Device, blocks: bool) -> None:
         source = (
             HEAD
             + """__global__ void tell(unsigned long long* mail, unsigned long long* stack) {
@@ -195,9 +193,7 @@ COPY = (
 
 
 class TestFiles:
-    async def test_a_file_is_read_and_another_one_written(
-        self, device: Device, tmp_path: Path
-    ) -> None:
+    async def test_files_are_read_and_written(self, device: Device, tmp_path: Path) -> None:
         text = "".join(random.Random(1).choices("abcdefghij KLM.\n", k=1000))
         (tmp_path / "in.txt").write_text(text)
         names = [tmp_path / "in.txt", tmp_path / "out.txt"]
@@ -233,9 +229,7 @@ class TestFiles:
                 await host.run(kernel(*host.arrays, size, agt.mapped(failed), grid=2, block=1))
         assert "service 4" in caught.value.__notes__[0]
 
-    async def test_text_is_printed(
-        self, device: Device, capsys: pytest.CaptureFixture[str]
-    ) -> None:
+    async def test_it_prints(self, device: Device, capsys: pytest.CaptureFixture[str]) -> None:
         source = (
             HEAD
             + """__global__ void greet(unsigned long long* mail, unsigned long long* stack) {
@@ -262,9 +256,7 @@ async def divides_later(call: Call) -> int:
 
 
 class TestWhatGoesWrong:
-    async def test_a_handler_that_was_cancelled_is_named_and_not_asked_again(
-        self, device: Device
-    ) -> None:
+    async def test_a_cancelled_handler_is_named_and_not_asked_again(self, device: Device) -> None:
         asked: list[int] = []
 
         async def cancelled(call: Call) -> int:
@@ -276,9 +268,7 @@ class TestWhatGoesWrong:
                 await host.run(Asking(1, 1).op(host))
         assert asked == [0]
 
-    async def test_a_handler_that_failed_is_told_of_where_the_block_fails_too(
-        self, device: Device
-    ) -> None:
+    async def test_a_handler_that_failed_is_told_of_beside_the_block(self, device: Device) -> None:
         async def block() -> None:
             async with agt.hostcalls({16: lambda call: 1 // 0}) as host:
                 await Asking(1, 1).op(host)  # and not host.run(...), which would tell
@@ -300,9 +290,7 @@ class TestWhatGoesWrong:
             async with host:
                 pass
 
-    async def test_a_handler_that_the_end_of_the_block_cancels_is_not_blamed(
-        self, sim: Device
-    ) -> None:
+    async def test_a_handler_that_the_end_cancels_is_not_blamed(self, sim: Device) -> None:
         async def slowly(call: Call) -> int:
             await asyncio.sleep(0)
             return 5

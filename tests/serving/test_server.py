@@ -37,9 +37,7 @@ async def opened(server: agt.Server) -> list[float]:
 
 
 @pytest.mark.parametrize("lanes", [3, np.int64(3)])
-async def test_each_request_gets_its_own_answer_and_map_keeps_the_order(
-    device: Device, lanes: Any
-) -> None:
+async def test_each_request_gets_its_answer_and_map_keeps_order(device: Device, lanes: Any) -> None:
     async with agt.Server(pipeline, N, lanes=lanes, waiting=lanes * 7) as server:
         one_by_one = await asyncio.gather(*(server(request(n)) for n in range(20)))
         for answers in (one_by_one, [y async for y in server.map(request(n) for n in range(20))]):
@@ -154,9 +152,7 @@ async def test_what_does_not_fit_is_refused_at_the_call(device: Device) -> None:
         agt.Server(lambda _: agt.h2d(np.zeros(3, np.float32)).to_host(), N)
 
 
-async def test_who_waited_when_it_was_closed_is_refused_although_it_is_open_again(
-    device: Device,
-) -> None:
+async def test_who_waited_when_it_was_closed_is_refused_when_it_opens_again(device: Device) -> None:
     server = agt.Server(pipeline, N, lanes=1)
 
     async with server:

@@ -176,9 +176,7 @@ async def test_results_come_in_their_containers(device: Device) -> None:
 
 # ---------------------------------------------------------------------- sources that are left
 @pytest.mark.parametrize("left", [False, True])
-def test_a_source_that_fails_while_its_map_ends_is_told_of_or_left(
-    sim: SimDevice, left: bool
-) -> None:
+def test_a_source_that_fails_as_its_map_ends_is_told_of_or_left(sim: SimDevice, left: bool) -> None:
     unheard: list[dict[str, Any]] = []
 
     async def source() -> AsyncIterator[Any]:
@@ -205,9 +203,7 @@ def test_a_source_that_fails_while_its_map_ends_is_told_of_or_left(
     assert left or "out of paper" in notes
 
 
-async def test_nothing_more_is_asked_of_a_source_after_a_request_that_does_not_fit(
-    sim: SimDevice,
-) -> None:
+async def test_a_source_is_asked_nothing_after_a_request_that_does_not_fit(sim: SimDevice) -> None:
     messages: asyncio.Queue[Any] = asyncio.Queue()
 
     class Incoming:

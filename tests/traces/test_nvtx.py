@@ -117,9 +117,7 @@ def test_tasks_that_interleave_each_end_their_own_range(domain: FakeDomain) -> N
     assert not domain.stack
 
 
-def test_a_range_may_end_anywhere_and_ends_once_and_after_the_switch_too(
-    domain: FakeDomain,
-) -> None:
+def test_a_range_ends_anywhere_and_once_and_after_the_switch_too(domain: FakeDomain) -> None:
     ranges.enable()
     first, second = ranges.start("first"), ranges.start("second")
     with ranges.span("block"):
@@ -183,9 +181,7 @@ def test_the_real_package_takes_our_calls() -> None:
     assert importlib.import_module("nvtx").get_domain(ranges.DOMAIN) is ranges._domain
 
 
-def test_a_recording_is_a_range_across_whatever_it_holds_and_ends_if_that_fails(
-    domain: FakeDomain, sim: object
-) -> None:
+def test_a_recording_is_a_range_and_ends_if_it_fails(domain: FakeDomain, sim: object) -> None:
     ranges.enable()
     with pytest.raises(ZeroDivisionError), agt.record():
         agt.zeros(4).map(lambda _: 1 / 0).named("one").sync()

@@ -102,9 +102,7 @@ def test_what_nsys_says_when_it_fails_is_passed_on(
 
 
 @pytest.mark.usefixtures("nowhere")
-def test_an_export_or_a_trace_needs_no_nsys(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_needs_no_nsys(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "out"
     assert (
         main(["profile", "--from", str(EXPORT), "--within", "07_async_mlp", "--out", str(out)]) == 0

@@ -75,9 +75,7 @@ def test_evidence_of_hidden_synchronisation_are_the_waits_but_the_last() -> None
     assert 0 < found.cost <= trace.metrics().device_idle + 1e-6
 
 
-def test_waiting_once_at_the_end_is_no_defect_and_arrays_that_are_in_use_at_once_are_no_loop(
-    sim: Device,
-) -> None:
+def test_one_wait_at_the_end_and_arrays_in_use_at_once_are_no_defect(sim: Device) -> None:
     with agt.record() as trace:
         agt.zeros(8).sync()
     assert agt.diagnose(trace) == []

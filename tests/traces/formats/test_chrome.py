@@ -64,7 +64,7 @@ PAIR = [Span(1, "kernel", "a", 0, 3, "cuda:0", 1), Span(2, "kernel", "b", 2, 4, 
         (PAIR, {"cuda:0 stream 1, row 1": ["a"], "cuda:0 stream 1, row 2": ["b"]}),
     ],
 )
-def test_spans_that_overlap_have_rows_of_their_own(
+def test_spans_that_overlap_have_rows(
     spans: list[Span], rows: dict[str, list[str]], tmp_path: Path
 ) -> None:
     assert lanes(written(Trace(spans, "CUDA events", "GPU"), tmp_path)) == rows

@@ -36,9 +36,7 @@ def file(tmp_path: Path) -> Path:
     return small().write(tmp_path / "small.sqlite")
 
 
-def test_work_is_on_its_stream_with_its_times_and_belongs_to_the_range_of_its_call(
-    file: Path,
-) -> None:
+def test_work_is_on_its_stream_and_belongs_to_the_range_of_its_call(file: Path) -> None:
     trace = Trace.from_nsys(file)
     assert (trace.clock, trace.device) == ("Nsight Systems", "NVIDIA H200")
     assert [
@@ -90,9 +88,7 @@ def test_within_a_range_there_is_only_what_was_asked_for_in_it(tmp_path: Path) -
     assert trace.find("record") == []
 
 
-def test_a_call_belongs_to_the_range_that_is_open_however_many_have_ended_in_it(
-    tmp_path: Path,
-) -> None:
+def test_a_call_belongs_to_the_range_that_is_open(tmp_path: Path) -> None:
     export = small()
     export.range("program", 10_000, 90_000)
     for number in range(100):
@@ -193,9 +189,7 @@ def with_a_graph(**columns: int) -> Export:
     return export
 
 
-def test_a_graph_that_is_traced_node_by_node_has_them_in_the_order_of_their_capture(
-    tmp_path: Path,
-) -> None:
+def test_nodes_of_a_graph_are_in_the_order_of_their_capture(tmp_path: Path) -> None:
     """They come after what its stream held and before what comes next."""
     trace = read(with_a_graph(), tmp_path)
     relu = trace.find("relu")[0]
@@ -302,7 +296,7 @@ def test_a_query_that_takes_for_ever_is_ended(file: Path, monkeypatch: pytest.Mo
         ("NVTX_EVENTS", "end", "x", "end is 'x'"),
     ],
 )
-def test_damaged_values_are_named(
+def test_damage_is_named(
     table: str, column: str, value: object, message: str, tmp_path: Path
 ) -> None:
     export = small()

@@ -20,9 +20,7 @@ def test_all_that_was_done_is_in_one_row_and_each_once(sim: Device) -> None:
     assert list(api.spans) == [span for span in trace if span.kind in ("call", "wait")]
 
 
-def test_rows_are_numbered_as_one_reads_and_those_without_anything_are_left_out(
-    sim: Device,
-) -> None:
+def test_rows_are_numbered_as_one_reads_and_empty_ones_are_left_out(sim: Device) -> None:
     with agt.record() as trace:
         agt.zeros(1000).named("mine").sync()  # a fill, and no kernel
     rows = {row.label: row for row in window_rows(trace)}

@@ -35,9 +35,7 @@ def kernels(number: int, length: float = 1.0, stream: int = 1) -> list[Span]:
     ]
 
 
-def test_it_is_one_element_that_needs_nothing_else_and_is_labelled_with_its_words(
-    mlp: Trace,
-) -> None:
+def test_it_is_one_element_that_needs_nothing_and_has_its_words(mlp: Trace) -> None:
     picture = mlp.plot()
     svg = picture.svg()
     root = ET.fromstring(svg)

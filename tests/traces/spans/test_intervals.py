@@ -11,7 +11,7 @@ TIMES = st.integers(0, 40).map(float)
 
 
 @given(st.lists(st.tuples(TIMES, TIMES)), TIMES, TIMES)
-def test_a_stretch_of_a_union_is_what_both_have(
+def test_a_stretch_is_what_both_have(
     intervals: list[tuple[float, float]], start: float, end: float
 ) -> None:
     disjoint = union(intervals)

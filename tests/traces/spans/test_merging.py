@@ -50,9 +50,7 @@ def test_nothing_is_lost_and_no_picture_has_more_parts_than_it_can_show(
 
 
 @given(pieces=st.lists(PIECE, max_size=20))
-def test_at_no_size_of_a_pixel_everything_stays_as_it_is(
-    pieces: list[tuple[float, float, str]],
-) -> None:
+def test_at_no_size_of_a_pixel_all_stays_as_it_is(pieces: list[tuple[float, float, str]]) -> None:
     spans = row(pieces)
     assert [stretch.first for stretch in merged(spans, 0.0)] == spans
 

@@ -116,9 +116,7 @@ EXAMPLES: list[tuple[list[Span], dict[str, object]]] = [
 
 
 @pytest.mark.parametrize(("spans", "expected"), EXAMPLES)
-def test_each_number_is_what_its_definition_says(
-    spans: list[Span], expected: dict[str, object]
-) -> None:
+def test_each_number_is_as_it_is_defined(spans: list[Span], expected: dict[str, object]) -> None:
     metrics = measure(Trace(spans))
     assert {name: getattr(metrics, name) for name in expected} == expected
 
@@ -176,9 +174,7 @@ def test_the_path_is_a_chain_no_longer_than_the_makespan(trace: Trace) -> None:
 
 
 @given(queued_trace(slack=False))
-def test_a_program_whose_every_span_starts_as_soon_as_it_can_has_no_idle_time_on_its_path(
-    trace: Trace,
-) -> None:
+def test_where_each_span_starts_as_soon_as_it_can_the_path_is_never_idle(trace: Trace) -> None:
     metrics = measure(trace)
     assert metrics.critical_idle == 0
     first = metrics.critical_path[0].span

@@ -45,9 +45,7 @@ def test_the_name_of_a_composite_is_on_the_bars_of_what_is_inside(device: Device
     assert titles == ["both: memset", f"both: {trace.device_spans[1].name}", "memset"]
 
 
-def test_the_programs_own_events_are_calls_of_the_host_and_those_of_a_submission_are_not(
-    device: Device,
-) -> None:
+def test_only_the_programs_own_events_are_calls_of_the_host(device: Device) -> None:
     one, two = agt.create_stream(), agt.create_stream()
     with agt.record() as trace:
         agt.zeros(4).async_on(one)

@@ -235,9 +235,7 @@ def dawdling(number: float) -> Callable[[Any], None]:
 
 @settings(max_examples=25)
 @given(
-    requests=st.lists(st.booleans(), max_size=30),
-    lanes=st.integers(1, 3),
-    taken=st.integers(0, 30),
+    requests=st.lists(st.booleans(), max_size=30), lanes=st.integers(1, 3), taken=st.integers(0, 30)
 )
 def test_however_they_come_and_whenever_one_leaves(
     sim: SimDevice, requests: list[bool], lanes: int, taken: int

@@ -17,9 +17,7 @@ from asyncgpu_tutor.run.recording import Source
 from tests.conftest import open_or_skip
 from tests.tools import tool
 
-_programs = tool("course_programs")
-RUNS, record_run, trace_of = _programs.RUNS, _programs.record_run, _programs.trace_of
-NAMES = ["02_streams_and_events", "07_async_mlp"]
+PROGRAMS = tool("course_programs")
 
 
 @pytest.fixture
@@ -33,21 +31,10 @@ def cupti(cuda: Device) -> Device:
     return cuda
 
 
-@pytest.mark.parametrize("source", ["cupti", "events"])
-def test_a_simulated_device_has_no_source_to_choose(sim: Device, source: Source) -> None:
-    with pytest.raises(UsageError, match="times of sim:0 are modelled"), agt.record(source):
+def test_an_unknown_source_is_refused_and_a_model_is_no_source(sim: Device) -> None:
+    unknown = cast(Source, "nvml")
+    with pytest.raises(UsageError, match="'auto', 'cupti', 'all', 'events'"), agt.record(unknown):
         pass
-
-
-def test_an_unknown_source_is_refused(device: Device) -> None:
-    with (
-        pytest.raises(UsageError, match="'auto', 'cupti', 'all', 'events'"),
-        agt.record(cast(Source, "nvml")),
-    ):
-        pass
-
-
-def test_a_simulated_trace_needs_no_words_about_its_source(sim: Device) -> None:
     with agt.record() as trace:
         agt.zeros(4).sync()
     assert (trace.clock, trace.about) == ("simulated", {})
@@ -74,10 +61,10 @@ def test_cupti_says_how_clocks_were_aligned(cupti: Device) -> None:
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ["02_streams_and_events", "07_async_mlp"])
 def test_both_sources_see_the_same_work_in_the_same_order(cupti: Device, name: str) -> None:
     with agt.using(cupti):
-        traces = [trace_of(name, source) for source in ("cupti", "events")]
+        traces = [PROGRAMS.trace_of(name, source) for source in ("cupti", "events")]
     comparison = agt.compare(*traces)
     assert comparison.same_work
     assert comparison.same_order
@@ -89,7 +76,7 @@ def test_both_sources_see_the_same_work_in_the_same_order(cupti: Device, name: s
 @pytest.mark.gpu
 def test_cupti_gives_each_stream_an_order_and_no_work_before_its_call(cupti: Device) -> None:
     with agt.using(cupti):
-        trace = trace_of("07_async_mlp", "cupti")
+        trace = PROGRAMS.trace_of("07_async_mlp", "cupti")
     by_id = {span.id: span for span in trace}
     for number in trace.streams:
         line = [span for span in trace if span.stream == number]
@@ -104,8 +91,8 @@ def test_cupti_gives_each_stream_an_order_and_no_work_before_its_call(cupti: Dev
 @pytest.mark.gpu
 def test_cupti_is_off_when_the_recording_is_over_and_can_be_used_again(cupti: Device) -> None:
     async def twice() -> list[Trace]:
-        run = RUNS["07_async_mlp"]
-        return [await record_run(run, "cupti") for _ in range(2)]
+        run = PROGRAMS.RUNS["07_async_mlp"]
+        return [await PROGRAMS.record_run(run, "cupti") for _ in range(2)]
 
     with agt.using(cupti):
         first, second = asyncio.run(twice())
@@ -178,13 +165,3 @@ def test_cupti_is_not_used_under_a_profiler(cupti: Device, monkeypatch: pytest.M
         agt.zeros(4).sync()
     assert trace.clock == "CUDA events"
     assert "another profiler" in str(trace.about["instead_of_cupti"])
-
-
-@pytest.mark.gpu
-def test_a_recording_inside_another_has_its_source(cuda: Device) -> None:
-    with agt.using(cuda), agt.record("events"):
-        with pytest.raises(UsageError, match="under way"), agt.record("cupti"):
-            pass
-        with agt.record() as inner:
-            agt.zeros(4).sync()
-    assert inner.clock == "CUDA events"

@@ -56,6 +56,13 @@ class Export:
         self.add(KERNEL, start=start, end=end, shortName=self.text(name), graphNodeId=node,
                  **place(stream, correlation), **grid)  # fmt: skip
 
+    def launch(
+        self, name: str, call: int, start: int, end: int, number: int, stream: int = 13
+    ) -> None:
+        """A kernel, and the call that asked for it."""
+        self.call("cudaLaunchKernel_v7000", call, call + 100, number)
+        self.kernel(name, start, end, stream, number)
+
     def copy(
         self, kind: int, start: int, end: int, stream: int, correlation: int, host: int = 1
     ) -> None:

@@ -78,10 +78,8 @@ def test_each_span_names_what_it_had_to_wait_for(file: Path) -> None:
 def test_within_a_range_there_is_only_what_was_asked_for_in_it(tmp_path: Path) -> None:
     export = small()
     export.range("record", 30_000, 40_000, nested=False)
-    export.call("cuLaunchKernel", 25_000, 25_100, 30)
-    export.kernel("outside", 31_000, 32_000, 13, 30)
-    export.call("cuLaunchKernel", 39_000, 39_100, 31)
-    export.kernel("inside", 41_000, 42_000, 13, 31)
+    export.launch("outside", 25_000, 31_000, 32_000, 30)
+    export.launch("inside", 39_000, 41_000, 42_000, 31)
     trace = read(export, tmp_path, within="record")
     assert [s.name for s in trace.device_spans] == ["h2d", "relu", "matvec", "inside"]
     assert trace.find("h2d")[0].start == 0.8
@@ -93,10 +91,8 @@ def test_a_call_belongs_to_the_range_that_is_open(tmp_path: Path) -> None:
     export.range("program", 10_000, 90_000)
     for number in range(100):
         export.range("step", 11_000 + 500 * number, 11_400 + 500 * number)
-    export.call("cuLaunchKernel", 80_000, 80_100, 60)
-    export.kernel("late", 81_000, 82_000, 13, 60)
-    export.call("cuLaunchKernel", 95_000, 95_100, 61)
-    export.kernel("alone", 96_000, 97_000, 13, 61)
+    export.launch("late", 80_000, 81_000, 82_000, 60)
+    export.launch("alone", 95_000, 96_000, 97_000, 61)
     trace = read(export, tmp_path)
 
     assert trace.find("late")[0].label == "program"
@@ -184,8 +180,7 @@ def with_a_graph(**columns: int) -> Export:
     export.kernel("right", 10_300, 12_400, 27, 40, node + 2)
     for row in export.tables[KERNEL][-3:]:
         row.update(columns)
-    export.call("cuLaunchKernel", 13_000, 13_100, 41)
-    export.kernel("after", 13_200, 13_900, 13, 41)
+    export.launch("after", 13_000, 13_200, 13_900, 41)
     return export
 
 

@@ -95,7 +95,7 @@ def lab(course: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]
     }
     command = [sys.executable, "-m", "asyncgpu_tutor", "start", str(course), "--no-browser"]
     # The last option lets a test ask the page what its cells say: those off the screen are not in the page.
-    command += ["--port=0", "--lab=--LabApp.expose_app_in_browser=True"]
+    command += ["--lab=--port=0", "--lab=--LabApp.expose_app_in_browser=True"]
     server = subprocess.Popen(
         command, cwd=course, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     )

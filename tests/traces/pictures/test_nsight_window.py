@@ -69,14 +69,12 @@ def test_it_is_drawn_with_a_name_for_each_row() -> None:
     picture = nsight_window(trace, title="Two chunks of four")
     (panel,) = picture.view()["panels"]
     rows = window_rows(trace)
+    told = [words for *_, words in picture.view()["legend"]]
+    depths, indents = [row.depth for row in rows], [x for _, x, _, _ in panel["labels"]]
 
     assert panel["title"] == "Two chunks of four"
-    told = [words for *_, words in picture.view()["legend"]]
     assert {"copy H2D", "kernel", "copy D2H", "host call", "range"} <= set(told)
     labels = [text.partition("  (")[0] for *_, text in panel["labels"]]
     assert labels == [row.label for row in rows]
     assert len(panel["bars"]) == sum(len(row.spans) for row in rows)
-    indents = [x for _, x, _, _ in panel["labels"]]
-    assert [indents.index(x) for x in indents] == [
-        [row.depth for row in rows].index(row.depth) for row in rows
-    ]
+    assert [indents.index(x) for x in indents] == [depths.index(depth) for depth in depths]

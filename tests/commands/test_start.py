@@ -10,8 +10,8 @@ from types import ModuleType
 import pytest
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.__main__ import main
 from asyncgpu_tutor.commands.start import FIRST_PAGE, PARTS, bring, command, course, pages
+from tests.commands.conftest import Typed
 from tests.tools import ROOT
 
 
@@ -71,11 +71,8 @@ def test_the_pages_are_not_copied_into_themselves(tmp_path: Path, inside: str) -
         *(([f"--port={port}"], "from 1 to 65535") for port in (0, 65536, -1)),
     ],
 )
-def test_what_cannot_be_done(
-    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["start", *words]) == 2
-    assert said in capsys.readouterr().err
+def test_what_cannot_be_done(words: list[str], said: str, typed: Typed) -> None:
+    assert said in typed("start", *words, code=2).err
 
 
 def test_a_full_disk_leaves_no_half_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,10 +89,10 @@ def test_a_full_disk_leaves_no_half_page(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_a_checkout_is_opened_where_it_is_with_settings_behind_the_learners_own(
-    opened: list[list[str]], monkeypatch: pytest.MonkeyPatch
+    opened: list[list[str]], monkeypatch: pytest.MonkeyPatch, typed: Typed
 ) -> None:
     monkeypatch.setenv("JUPYTER_CONFIG_PATH", "/my/own")
-    assert main(["start", "--no-browser", "--port=9999", "--lab=--ip=0.0.0.0"]) == 0
+    typed("start", "--no-browser", "--port=9999", "--lab=--ip=0.0.0.0")
     ((root, first, *rest),) = opened
     assert root == f"--ServerApp.root_dir={ROOT}"
     assert first == f"--LabApp.default_url=/lab/tree/{FIRST_PAGE}"
@@ -107,29 +104,23 @@ def test_a_checkout_is_opened_where_it_is_with_settings_behind_the_learners_own(
 
 
 def test_a_wheel_brings_its_pages_into_a_folder(
-    opened: list[list[str]],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    opened: list[list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, typed: Typed
 ) -> None:
     package = tmp_path / "site-packages/asyncgpu_tutor"
     bring(ROOT, package / "course")
     monkeypatch.setattr(pages, "PACKAGE", package)
     monkeypatch.chdir(tmp_path)
-    assert main(["start"]) == 0
+    assert "new files" in typed("start").out
     assert (tmp_path / "asyncgpu-course" / FIRST_PAGE).is_file()
-    assert "new files" in capsys.readouterr().out
     assert opened[0][0] == f"--ServerApp.root_dir={tmp_path / 'asyncgpu-course'}"
-    assert main(["start"]) == 0
-    assert "0 new files" in capsys.readouterr().out
+    assert "0 new files" in typed("start").out
 
 
 def test_without_jupyterlab_the_pages_are_there_and_the_cure_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, typed: Typed
 ) -> None:
     monkeypatch.setattr(command, "find_spec", lambda _: None)
-    assert main(["start", str(tmp_path / "mine")]) == 2
-    assert "[lab]" in capsys.readouterr().err
+    assert "[lab]" in typed("start", tmp_path / "mine", code=2).err
     assert (tmp_path / "mine" / FIRST_PAGE).is_file()
 
 

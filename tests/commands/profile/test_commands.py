@@ -15,6 +15,7 @@ from asyncgpu_tutor import Trace
 from asyncgpu_tutor.__main__ import main
 from asyncgpu_tutor.commands.profile import nsys
 from asyncgpu_tutor.errors import UsageError
+from tests.commands.conftest import Typed
 from tests.tools import tool
 
 EXPORT = Trace.recorded_file("07_async_mlp.sqlite")
@@ -55,32 +56,25 @@ def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.usefixtures("nowhere")
-def test_without_nsys_it_says_what_to_do(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert main(["profile"]) == 2
-    said = capsys.readouterr().err
+def test_without_nsys_it_says_what_to_do(typed: Typed, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = typed("profile", code=2).err
     assert "Nsight Systems is not on this machine" in said
     assert "https://developer.nvidia.com/nsight-systems" in said
     assert "load_recording" in said
     monkeypatch.setenv("NSYS", "/nowhere/nsys")
-    assert main(["profile"]) == 2
-    assert "there is no such file" in capsys.readouterr().err
+    assert "there is no such file" in typed("profile", code=2).err
 
 
 @posix
 def test_the_round_trip_runs_exports_analyses_and_draws(
-    stand_in: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    stand_in: Path, tmp_path: Path, typed: Typed
 ) -> None:
-    out = tmp_path / "out"
-    picture = tmp_path / "p.png"
-    arguments = ["profile", "--within", "07_async_mlp", "--out", str(out), "--plot", str(picture)]
-    assert main(arguments) == 0
+    out, picture = tmp_path / "out", tmp_path / "p.png"
+    said = typed("profile", "--within", "07_async_mlp", "--out", out, "--plot", picture).out
     first, second = stand_in.read_text().splitlines()
     assert first.startswith("1: profile --trace=cuda,nvtx --sample=none --cpuctxsw=none")
     assert first.endswith("-m asyncgpu_tutor mlp --how streams --dim 256 --device cuda")
     assert second.split()[1] == "export"
-    said = capsys.readouterr().out
     assert "Why the device stood still" in said
     assert sorted(path.name for path in out.iterdir()) == [
         "report.nsys-rep", "report.sqlite", "trace.json", "trace.perfetto.json"
@@ -92,24 +86,18 @@ def test_the_round_trip_runs_exports_analyses_and_draws(
 @posix
 @pytest.mark.usefixtures("stand_in")
 def test_what_nsys_says_when_it_fails_is_passed_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, typed: Typed
 ) -> None:
     monkeypatch.setenv("FAIL", "profiler")
-    assert main(["profile", "--out", str(tmp_path / "out")]) == 2
-    said = capsys.readouterr().err
+    said = typed("profile", "--out", tmp_path / "out", code=2).err
     assert "failed with code 3" in said
     assert "the profiler broke" in said
 
 
 @pytest.mark.usefixtures("nowhere")
-def test_a_file_needs_no_nsys(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    out = tmp_path / "out"
-    assert (
-        main(["profile", "--from", str(EXPORT), "--within", "07_async_mlp", "--out", str(out)]) == 0
-    )
-    one = capsys.readouterr().out
-    assert main(["profile", "--from", str(out / "trace.json"), "--out", str(out)]) == 0
-    assert capsys.readouterr().out == one
+def test_a_file_needs_no_nsys(tmp_path: Path, typed: Typed) -> None:
+    one = typed("profile", "--from", EXPORT, "--within", "07_async_mlp", "--out", tmp_path)
+    assert typed("profile", "--from", tmp_path / "trace.json", "--out", tmp_path) == one
 
 
 @posix
@@ -125,23 +113,21 @@ def test_any_command_can_be_profiled_and_what_it_says_is_seen(
 
 
 def test_a_file_of_somebody_else_is_read_whole_and_nothing_is_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, typed: Typed
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "t.json").write_text(
         '[{"ph": "X", "cat": "kernel", "name": "k", "ts": 5, "dur": 2, "pid": 0, "tid": 7}]'
     )
-    assert main(["profile", "--from", "t.json"]) == 0
-    assert "device    busy 2.0" in capsys.readouterr().out
+    assert "device    busy 2.0" in typed("profile", "--from", "t.json").out
     assert [path.name for path in tmp_path.iterdir()] == ["t.json"]
 
 
-def test_a_window_of_time(capsys: pytest.CaptureFixture[str]) -> None:
-    whole = ["profile", "--from", str(EXPORT), "--within", "07_async_mlp"]
-    assert main([*whole, "--window", "300:600"]) == 0
-    first = capsys.readouterr().out
+def test_a_window_of_time(typed: Typed) -> None:
+    whole = ["profile", "--from", EXPORT, "--within", "07_async_mlp"]
     trace = Trace.from_nsys(EXPORT, within="07_async_mlp").between(300, 600)
-    assert f"busy {trace.metrics().device_active:.1f}" in first
+    told = f"busy {trace.metrics().device_active:.1f}"
+    assert told in typed(*whole, "--window", "300:600").out
 
 
 @pytest.mark.parametrize(
@@ -164,16 +150,11 @@ def test_a_window_of_time(capsys: pytest.CaptureFixture[str]) -> None:
     ],
 )
 def test_what_cannot_work_is_said_in_a_line(
-    arguments: str,
-    message: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    arguments: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, typed: Typed
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("bad.sqlite").write_text("cut off")
-    assert main(shlex.split(arguments)) == 2
-    said = capsys.readouterr().err
+    said = typed(*shlex.split(arguments), code=2).err
     assert message in said
     assert [path.name for path in tmp_path.iterdir()] == ["bad.sqlite"]
     assert said.count("\n") == 1

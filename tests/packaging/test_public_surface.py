@@ -97,6 +97,24 @@ def test_completion_shows_what_stands_in_the_glossary(sim: Device) -> None:
     assert {name: set(re.findall(r"`(\w+)`", rows[name])) for name in shown} == shown
 
 
+OWNERS = {
+    "op": agt.DeviceOp, "x": agt.DeviceArray, "stream": agt.types.Stream, "graph": agt.CudaGraph,
+    "ranges": agt.ranges, "types": agt.types,
+}  # fmt: skip
+
+
+def test_what_the_glossary_calls_ours_is_there() -> None:
+    tables = page("docs/glossary.md").partition("## What others call it")[2]
+    rows = [line.split("|") for line in tables.splitlines() if line.startswith("|")]
+    ours = {words for row in rows for words in re.findall(r"`([^`]+)`", row[1])}
+
+    assert {len(row) for row in rows} == {7}
+    assert len(ours) > 25
+    for words in ours - {"await op", "kernel(..., grid=, block=)"}:
+        owner, _, name = re.findall(r"[\w.]+", words)[0].rpartition(".")
+        assert hasattr(OWNERS[owner] if owner else agt, name), words
+
+
 def test_types_are_classes_that_no_program_makes_by_name() -> None:
     assert agt.types.__all__ == sorted(agt.types.__all__)
     assert all(inspect.isclass(getattr(agt.types, name)) for name in agt.types.__all__)

@@ -63,22 +63,20 @@ def domain(monkeypatch: pytest.MonkeyPatch) -> FakeDomain:
     made = FakeDomain()
     module = SimpleNamespace(get_domain={ranges.DOMAIN: made}.__getitem__)
     monkeypatch.setitem(sys.modules, "nvtx", module)
+    ranges.enable()
     return made
 
 
 def test_they_are_off_until_asked_for(domain: FakeDomain) -> None:
+    assert ranges.enabled()
+    ranges.disable()
     assert not ranges.enabled()
     with ranges.span("a"), ranges.across("b"):
         ranges.end(ranges.start("c"))
     assert domain.log == domain.prepared == []
-    ranges.enable()
-    assert ranges.enabled()
-    ranges.disable()
-    assert not ranges.enabled()
 
 
 def test_spans_nest_and_a_name_is_prepared_once(domain: FakeDomain) -> None:
-    ranges.enable()
     for _ in range(2):
         with ranges.span("outer"), ranges.span("inner"):
             pass
@@ -90,7 +88,6 @@ def test_spans_nest_and_a_name_is_prepared_once(domain: FakeDomain) -> None:
 
 @pytest.mark.parametrize("marked", [ranges.span, ranges.across])
 def test_an_exception_closes_the_range_and_goes_on(marked: type, domain: FakeDomain) -> None:
-    ranges.enable()
     with pytest.raises(ValueError, match="mine"), marked("a"):
         raise ValueError("mine")
     assert len(domain.log) == 2
@@ -110,7 +107,6 @@ def test_tasks_that_interleave_each_end_their_own_range(domain: FakeDomain) -> N
             group.create_task(task("a", a, b))
             group.create_task(task("b", b, a))
 
-    ranges.enable()
     asyncio.run(main())
     assert sorted(domain.log[:2]) == [("start", "a"), ("start", "b")]
     assert sorted(domain.log[2:]) == [("end", "a"), ("end", "b")]
@@ -118,7 +114,6 @@ def test_tasks_that_interleave_each_end_their_own_range(domain: FakeDomain) -> N
 
 
 def test_a_range_ends_anywhere_and_once_and_after_the_switch_too(domain: FakeDomain) -> None:
-    ranges.enable()
     first, second = ranges.start("first"), ranges.start("second")
     with ranges.span("block"):
         ranges.end(first)
@@ -182,7 +177,6 @@ def test_the_real_package_takes_our_calls() -> None:
 
 
 def test_a_recording_is_a_range_and_ends_if_it_fails(domain: FakeDomain, sim: object) -> None:
-    ranges.enable()
     with pytest.raises(ZeroDivisionError), agt.record():
         agt.zeros(4).map(lambda _: 1 / 0).named("one").sync()
     assert (domain.log[0], domain.log[-1]) == (("start", "record"), ("end", "record"))

@@ -88,17 +88,6 @@ def test_the_engine_is_what_holds_up_copies_that_come_together() -> None:
     assert all(i.blocker is not None and i.blocker.kind == "h2d" for i in copies)
 
 
-def test_a_stream_that_waits_for_an_event_names_what_it_waited_for(sim: Device) -> None:
-    x = agt.pin(np.zeros(1 << 20, np.float32))
-    with agt.record() as trace:
-        source = agt.h2d(x, "x").share().shared()
-        agt.overlap(source, agt.zeros(4).and_then(lambda _: source)).sync()
-    for idle in idle_of_streams(Facts(trace)):
-        if idle.cause == "dependency":
-            assert idle.blocker is not None
-            assert idle.blocker.stream != idle.stream
-
-
 def test_the_depth_of_a_queue_is_what_was_asked_for_and_not_done() -> None:
     first, second = work(2, "kernel", 2, 6, 1, 1), work(4, "kernel", 6, 9, 1, 3)
     depth = queue_depth(Facts(Trace([call(1, 0, 1), first, call(3, 2, 3), second])))

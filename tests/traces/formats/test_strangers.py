@@ -43,7 +43,8 @@ def two_processes() -> Export:
 
 
 def test_processes_that_count_alike_are_kept_apart(tmp_path: Path) -> None:
-    trace = read(two_processes(), tmp_path)
+    export = two_processes()
+    trace = read(export, tmp_path)
     by_id = {span.id: span for span in trace}
     assert sorted(s.name for s in trace.device_spans) == ["k1", "k2"]
     for span in trace.device_spans:
@@ -51,9 +52,6 @@ def test_processes_that_count_alike_are_kept_apart(tmp_path: Path) -> None:
         assert call.name == f"launch {span.name}"
         assert call.start < span.start
 
-
-def test_each_gpu_of_two_has_a_report_whose_causes_add_up(tmp_path: Path) -> None:
-    export = two_processes()
     export.kernel("late", 9_000, 9_500, 7, 0)
     export.tables[KERNEL][-1]["globalPid"] = 2 * PROCESS
     analysis = agt.analyse(read(export, tmp_path))

@@ -75,13 +75,15 @@ def test_a_trace_without_spans_says_what_to_do_and_another_clock_is_named() -> N
     assert "CUDA events, measured" in trace(clock="CUDA events").table()
 
 
-def test_a_span_shorter_than_a_column_is_seen() -> None:
+def test_a_span_shorter_than_a_column_or_within_a_range_is_seen() -> None:
     text = trace([Span(0, "memset", "zeros", 5, 5, "sim:0", 0)]).table(width=8)
     assert "stream 0 |M.......|" in section(text, "Lanes")
     assert "k" in Trace([Span(0, "kernel", "k", 0.0, 5e-324, "sim:0", 1, None, "k")]).table()
     short = Span(3, "d2h", "y", 8.1, 8.2, "sim:0", 3)
     lanes = section(trace([*SPANS[:3], short, SPANS[4]]).table(width=16), "Lanes")
     assert "stream 2 |........D.......|" in lanes  # the second that is used
+    enclosed = trace([*SPANS, Span(5, "range", "everything", 0, 16, "sim:0")])
+    assert "host     |cc..............|" in section(enclosed.table(width=16), "Lanes")
 
 
 def test_streams_are_numbered_by_first_use_and_their_own_numbers_are_told() -> None:
@@ -143,11 +145,6 @@ def test_a_name_of_several_lines_or_with_orders_for_a_terminal_is_one_line() -> 
 def test_a_table_without_columns_is_refused(given: dict[str, int]) -> None:
     with pytest.raises(UsageError, match="needs a width of 1 or more"):
         trace(SPANS).table(**given)
-
-
-def test_a_range_does_not_hide_what_it_encloses() -> None:
-    spans = [*SPANS, Span(5, "range", "everything", 0, 16, "sim:0")]
-    assert "host     |cc..............|" in section(trace(spans).table(width=16), "Lanes")
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import ctypes
 import json
 from argparse import ArgumentParser
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -191,46 +190,39 @@ def test_the_exit_code_says_whether_the_course_can_run(capsys: pytest.CaptureFix
     assert {"status", "detail", "advice", "needed"} < loaded["findings"][0].keys()
 
 
-class FakeLibcuda:
-    """The calls of libcuda that the doctor makes, on a machine with the GPUs that it is told."""
+def fake_libcuda(gpus: list[str], error: int = 0) -> Any:
+    """The calls of libcuda that the doctor makes, on a machine with these GPUs."""
 
-    def __init__(self, gpus: list[str], error: int = 0) -> None:
-        self.gpus, self.error = gpus, error
+    def put(target: Any, value: object) -> None:
+        getattr(target, "_obj", target).value = value
 
-    def __getattr__(self, name: str) -> Callable[..., int]:
-        return lambda *args: self.call(name, *args)
+    def get_name(buffer: Any, length: int, device: Any) -> None:
+        assert length == len(buffer)
+        put(buffer, gpus[device.value].encode())
 
-    def call(self, name: str, *args: object) -> int:
-        targets = [arg._obj if hasattr(arg, "_obj") else arg for arg in args]
-        match name, targets:
-            case "cuDriverGetVersion", [number]:
-                number.value = 13000
-            case "cuInit", _:
-                return self.error
-            case "cuGetErrorString", [code, text]:
-                assert code == self.error
-                text.value = b"no CUDA-capable device is detected"
-            case "cuDeviceGetCount", [number]:
-                number.value = len(self.gpus)
-            case "cuDeviceGet", [device, index]:
-                device.value = index
-            case "cuDeviceGetName", [buffer, length, device]:
-                assert length == len(buffer)
-                buffer.value = self.gpus[device.value].encode()
-            case _:
-                raise AssertionError(name)
-        return 0
+    def get_error(code: int, text: Any) -> None:
+        assert code == error
+        put(text, b"no CUDA-capable device is detected")
+
+    return SimpleNamespace(
+        cuDriverGetVersion=lambda number: put(number, 13000),
+        cuInit=lambda _: error,
+        cuGetErrorString=get_error,
+        cuDeviceGetCount=lambda number: put(number, len(gpus)),
+        cuDeviceGet=put,
+        cuDeviceGetName=get_name,
+    )
 
 
 @pytest.mark.parametrize(
     ("library", "expected"),
     [
-        (FakeLibcuda(["A", "B"]), (("A", "B"), "")),
-        (FakeLibcuda([]), ((), "the driver lists no GPU")),
-        (FakeLibcuda([], error=100), ((), "CUDA error 100: no CUDA-capable device is detected")),
+        (fake_libcuda(["A", "B"]), (("A", "B"), "")),
+        (fake_libcuda([]), ((), "the driver lists no GPU")),
+        (fake_libcuda([], error=100), ((), "CUDA error 100: no CUDA-capable device is detected")),
     ],
 )
-def test_libcuda_is_asked_for_version_and_names(library: ctypes.CDLL, expected: Any) -> None:
+def test_libcuda_is_asked_for_version_and_names(library: Any, expected: Any) -> None:
     assert doctor.ask_libcuda(library) == Cuda((13, 0), *expected)
 
 

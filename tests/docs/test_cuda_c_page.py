@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from simgpu.cuda_c import GlobalMemory, compile_source
 from simgpu.errors import UnsupportedFeatureError
+from tests.tools import blocks, page
 
-PAGE = (Path(__file__).parents[2] / "docs" / "cuda_c.md").read_text("utf-8")
-DECLARED = "".join(re.findall(r"```cuda\n(.*?)```", PAGE, re.DOTALL))
+PAGE = page("docs/cuda_c.md")
+DECLARED = "".join(blocks(PAGE, "cuda"))
 ROWS = [
     (code.replace(r"\|", "|"), what.strip())
     for code, what in re.findall(r"^\| `(.*?)` \| (.*) \|$", PAGE, re.MULTILINE)

@@ -1,4 +1,4 @@
-"""What is below a pixel is put together, and nothing is lost by it."""
+"""What is below a pixel is put together, and nothing is lost by it; and stretches of intervals."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asyncgpu_tutor.traces.spans import Span
+from asyncgpu_tutor.traces.spans.intervals import common, union, within
 from asyncgpu_tutor.traces.spans.merging import merged
 
 PIECE = st.tuples(
@@ -50,9 +51,7 @@ def test_nothing_is_lost_and_no_picture_has_more_parts_than_it_can_show(
 
 
 @given(pieces=st.lists(PIECE, max_size=20))
-def test_at_no_size_of_a_pixel_everything_stays_as_it_is(
-    pieces: list[tuple[float, float, str]],
-) -> None:
+def test_at_no_size_of_a_pixel_all_stays_as_it_is(pieces: list[tuple[float, float, str]]) -> None:
     spans = row(pieces)
     assert [stretch.first for stretch in merged(spans, 0.0)] == spans
 
@@ -61,3 +60,15 @@ def test_the_kind_is_that_of_most_of_the_time() -> None:
     spans = row([(0, 0.1, "h2d"), (0, 0.3, "kernel"), (0, 0.1, "h2d")])
     (stretch,) = merged(spans, 1.0)
     assert (stretch.kind, stretch.count, stretch.start) == ("kernel", 3, 0.0)
+
+
+TIMES = st.integers(0, 40).map(float)
+
+
+@given(st.lists(st.tuples(TIMES, TIMES)), TIMES, TIMES)
+def test_a_stretch_is_what_both_have(
+    intervals: list[tuple[float, float]], start: float, end: float
+) -> None:
+    disjoint = union(intervals)
+
+    assert within(disjoint, start, end) == common(disjoint, union([(start, end)]))

@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parents[1]
 ROOMS = {
     "asyncgpu_tutor/arrays": ["arrays", "laws"],
     "asyncgpu_tutor/kernels": ["kernels", "laws"],
-    "asyncgpu_tutor/ops": ["laws", "mlp"],
+    "asyncgpu_tutor/ops": ["laws", "mlp", "traces/spans"],
     "asyncgpu_tutor/run": ["run", "laws", "mlp"],
     "asyncgpu_tutor/traces": ["traces"],
     "asyncgpu_tutor/exercises": ["exercises"],

@@ -120,7 +120,7 @@ async def test_a_function_that_returns_its_data_is_told_to_write_it(device: Devi
         # What this function returns is the slot itself.
         y = await server(lambda slot: np.multiply(request(2.0), 2.0, out=slot))
         z = await server(lambda slot: io.BytesIO(request(5.0).tobytes()).readinto(slot))
-    assert float(y[0]), float(z[0]) == (8.0, 10.0)
+    assert (float(y[0]), float(z[0])) == (8.0, 10.0)
 
 
 # ---------------------------------------------------------------------- pipelines

@@ -18,7 +18,13 @@ import pytest
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.protocol import Device
-from asyncgpu_tutor.errors import NeverRunWarning, NotAnOperationError, NotDataError, UsageError
+from asyncgpu_tutor.errors import (
+    NeverRunWarning,
+    NotAnOperationError,
+    NotDataError,
+    UsageError,
+    UseAfterMoveError,
+)
 
 from .kernels import ADD, SCALE, kernel
 
@@ -157,6 +163,10 @@ def raise_in_its_constructor() -> None:
         kernel(SCALE)(N, 2.0, agt.zeros((N,)).sync(), agt.zeros((3,)).sync().partition(8))
     with pytest.raises(UsageError):
         agt.h2d("no array")  # pyright: ignore
+    moved = agt.zeros((N,)).sync()
+    moved.share()
+    with pytest.raises(UseAfterMoveError):
+        agt.d2h(moved)
     one = agt.value(1)
     with pytest.raises(NotAnOperationError):
         one.map(3)  # pyright: ignore

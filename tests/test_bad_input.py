@@ -95,6 +95,25 @@ def test_a_wrong_call_moves_nothing(device: Device) -> None:
     assert not x.moved
 
 
+@pytest.mark.parametrize(
+    ("host", "error"),
+    [
+        (lambda: [0.0] * 8, ArrayDTypeError),
+        (lambda: agt.pinned((8,), np.float64), ArrayDTypeError),
+        (lambda: agt.pinned((3,)), ArrayShapeError),
+        (lambda: agt.pinned((8, 2))[:, 0], UsageError),
+        (lambda: np.broadcast_to(np.float32(0), (8,)), UsageError),
+    ],
+)
+def test_a_wrong_out_moves_nothing(
+    device: Device, host: Callable[[], Any], error: type[Exception]
+) -> None:
+    x = ones()
+    with pytest.raises(error):
+        agt.d2h(x, out=host())
+    assert agt.d2h(x).sync()[0] == 1
+
+
 def test_arguments_that_only_the_run_reveals_are_checked_there(device: Device) -> None:
     with pytest.raises(ArrayDTypeError, match=r"has dtype float64"):
         scale_with(8, 2.0, agt.ones((8,), np.float64), out()).sync()

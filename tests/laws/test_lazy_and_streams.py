@@ -13,7 +13,7 @@ from asyncgpu_tutor.devices.protocol import Device, Stream
 from asyncgpu_tutor.devices.simulated import Machine, SimDevice
 from asyncgpu_tutor.run.current import policy_for, resolve
 
-from .kernels import add, scale
+from .kernels import scale
 from .programs import PROGRAMS, Program
 from .shape import structure
 
@@ -160,20 +160,6 @@ def test_the_same_stream_for_sync_on(device: Device) -> None:
         agt.ones((10,)).and_then(lambda a: scale(a, 3.0)).sync_on(stream)
     assert {span.stream for span in trace.device_spans} == {stream.number}
     assert [name for _, name, *_ in structure(trace)] == ["fill", "scale"]
-
-
-@pytest.mark.parametrize("streams", [1, 2, 3])
-def test_overlap_in_overlap_with_few_streams(device: Device, streams: int) -> None:
-    source = agt.full((40,), 2).shared()
-
-    def tree(depth: int) -> agt.DeviceOp[agt.DeviceArray]:
-        if depth == 0:
-            return source.and_then(lambda a: add(a, a, 40))
-        both = agt.overlap(tree(depth - 1), tree(depth - 1))
-        return both.and_then(lambda pair: add(pair[0], pair[1], 40))
-
-    result = tree(3).to_host().sync(agt.StreamPoolRoundRobin(streams, device))
-    assert result.tolist() == [32.0] * 40
 
 
 def test_a_device_of_ones_own_has_one_policy_while_it_is_chosen() -> None:

@@ -37,6 +37,7 @@ WHOLE = {
     "long long": np.int64,
     "unsigned long long": np.uint64,
 }
+INTEGERS = [name for name in WHOLE if name != "bool"]
 REAL = {"float": np.float32, "double": np.float64}
 TYPES = {**WHOLE, **REAL}
 SIZES = (4, 6)
@@ -61,25 +62,22 @@ def a_handle(dtype: Any, size: int = 4, mode: str = "owned") -> DeviceArray:
 
 
 # ---------------------------------------------------------------------- random calls
+ODD_NUMBERS = [
+    2, 3, 4.0, 0.1, 0.5, 1e39, -1e39, math.nan, math.inf, -math.inf, np.float16(1.5), np.float32(0.1),
+    np.float64(1e39), np.int8(-1), np.uint64(2**64 - 1), True, False, np.True_, 1j, "4", None, np.str_("4"),
+    np.complex64(1), np.datetime64(3, "s"), np.array(4), (4,),
+]  # fmt: skip
+
+
 def numbers(ctype: str) -> st.SearchStrategy[Any]:
-    """At and beyond the limits of the type, as Python's and as NumPy's; and what is no number."""
-    dtype = np.dtype(TYPES[ctype])
-    if dtype.kind in "iu":
-        low, high = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
-        plain = st.sampled_from([low - 1, low, low + 1, high - 1, high, high + 1, *SIZES])
-        typed = st.sampled_from(
-            [dtype.type(low), dtype.type(high), np.uint64(2**64 - 1), np.int8(-1)]
-        )
-    else:
-        big = float(np.finfo(dtype).max) if dtype.kind == "f" else 1.0
-        plain = st.sampled_from([big, -big, math.nan, math.inf, -math.inf, 0.1, 1e39, -1e39, 3])
-        typed = st.sampled_from([np.float32(0.1), np.float64(0.1), np.float64(1e39), np.int64(7)])
-    other = st.sampled_from([True, False, np.True_, 0.5, 2, 4.0, np.float16(1.5), 1j])
-    wrong = st.sampled_from(
-        ["4", None, np.str_("4"), np.complex64(1), np.datetime64(3, "s"), np.array(4), (4,)]
+    """Numbers that fit, at and beyond the limits of the type, of other types; and what is no number."""
+    kind = TYPES[ctype]
+    ends = (
+        [int(end) for end in (np.iinfo(kind).min, np.iinfo(kind).max)] if ctype in INTEGERS else []
     )
-    fits = st.sampled_from([4, 6] if dtype.kind in "iu" else [0.25, 4])
-    return st.one_of(fits, fits, plain, typed, other, wrong)
+    limits = [end + more for end in ends for more in (-1, 0, 1)] + [kind(end) for end in ends]
+    fits = st.sampled_from([4, 6] if ends else [0.25, 4])
+    return st.one_of(fits, fits, st.sampled_from([*limits, *ODD_NUMBERS]))
 
 
 MODES = st.sampled_from(
@@ -246,7 +244,7 @@ def passed(ctype: str, number: Any) -> Any:
     return echo(ctype)(number, out).output().to_host().sync()[1]
 
 
-@pytest.mark.parametrize("ctype", [c for c in WHOLE if c != "bool"])
+@pytest.mark.parametrize("ctype", INTEGERS)
 def test_whole_numbers_arrive_up_to_the_limits_and_not_beyond(device: Device, ctype: str) -> None:
     dtype = np.dtype(TYPES[ctype])
     low, high = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)

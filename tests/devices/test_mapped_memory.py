@@ -126,31 +126,24 @@ class TestAKernelThatWaitsForTheHost:
             agt.Kernel(source)(agt.mapped(mail), 1, grid=1, block=1).sync()
         assert mail.tolist() == [1, 0, 0, 1]
 
-    def test_and_a_kernel_that_does_not_is_a_deadlock(self) -> None:
+    @pytest.mark.parametrize("awaits", [False, True])
+    def test_and_a_kernel_that_does_not_is_a_deadlock(self, awaits: bool) -> None:
         source = ECHO.replace(f"if (++turns > {BOUND}u) {{ mail[3] = 1; return; }}", "")
-        with agt.using("sim"):
-            agt.synchronize()
+        device = agt.SimDevice()
+        device.machine.patience_s = 0.01
+        with agt.using(device):
             before = agt.in_flight()
             mail = agt.pin(np.zeros(4, np.uint32))
             op = agt.Kernel(source)(agt.mapped(mail), 1, grid=1, block=1)
+
+            async def main() -> None:
+                await op
+
             with pytest.raises(errors.DeadlockError, match="the host") as caught:
-                op.sync()
+                asyncio.run(main()) if awaits else op.sync()
             assert "while (mail[0]" in str(caught.value)
             assert agt.in_flight() == before
             assert agt.ones((2,)).to_host().sync().tolist() == [1, 1]
-
-    def test_so_it_is_where_the_host_only_awaits(self) -> None:
-        source = ECHO.replace(f"if (++turns > {BOUND}u) {{ mail[3] = 1; return; }}", "")
-
-        async def main() -> None:
-            device = agt.SimDevice()
-            device.machine.patience_s = 0.01
-            with agt.using(device):
-                mail = agt.pin(np.zeros(4, np.uint32))
-                await agt.Kernel(source)(agt.mapped(mail), 1, grid=1, block=1)
-
-        with pytest.raises(errors.DeadlockError):
-            asyncio.run(main())
 
 
 PRODUCE = """__global__ void produce(int n, int* data, int* flags) {

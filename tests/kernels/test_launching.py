@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -157,34 +158,30 @@ def said(error: BaseException) -> tuple[type, str]:
 
 def general(case: Case, signature: Any, acceptors: Any) -> tuple[list[Any], list[Any], Any]:
     """Arguments, complaints and configuration: everything asked, whatever was said before."""
-    values, complaints, asked = [], [], None
-    for accept, arg in zip(acceptors, case.args, strict=True):
+    complaints: list[Any] = []
+
+    def asked(check: Callable[..., Any], *args: Any) -> Any:
         try:
-            values.append(accept(arg))
+            return check(*args)
         except (UsageError, HasOperationError) as error:
             complaints.append(said(error))
+
+    values = [asked(accept, arg) for accept, arg in zip(acceptors, case.args, strict=True)]
+    accepted = not complaints
     parts = [arg for arg in case.args if isinstance(arg, Partition)]
     if case.grid is None or case.block is None:
         for part in parts[1:]:
-            try:
-                if part.grid != parts[0].grid:
-                    differ(signature.name, parts[0], part)
-            except LaunchConfigError as error:
-                complaints.append(said(error))
-    try:
-        asked = configuration(signature.name, case.args, case.grid, case.block)
-        check_limits(signature.name, *asked, case.shared_mem, USUAL_LIMITS)
-    except LaunchConfigError as error:
-        complaints.append(said(error))
-    if len(values) == len(case.args):
+            if part.grid != parts[0].grid:
+                asked(differ, signature.name, parts[0], part)
+    how = asked(configuration, signature.name, case.args, case.grid, case.block)
+    if how is not None:
+        asked(check_limits, signature.name, *how, case.shared_mem, USUAL_LIMITS)
+    if accepted:
         found = {p.name: value for p, value in zip(signature.parameters, values, strict=True)}
         for name, symbols in case.shapes.items():
-            try:
-                check = shape_check(signature.name, name, symbols)
-                check(inner(found[name]), *(found[symbol] for symbol in symbols))
-            except UsageError as error:
-                complaints.append(said(error))
-    return values, complaints, asked
+            check = shape_check(signature.name, name, symbols)
+            asked(check, inner(found[name]), *(found[symbol] for symbol in symbols))
+    return values, complaints, how
 
 
 @pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")

@@ -69,13 +69,6 @@ def test_arrays_and_operations_alike(device: Device, arguments: Callable[[], Any
     assert op.to_host().sync().tolist() == [10.0] * N
 
 
-def test_outputs_follow_each_other(device: Device) -> None:
-    op: Any = ready()
-    for _ in range(5):
-        op = kernel(SCALE)(N, 2.0, op, agt.zeros((N,)).partition(32)).output()
-    assert op.to_host().sync().tolist() == [32.0] * N
-
-
 def test_of_several_it_needs_a_name(device: Device) -> None:
     split = agt.Kernel(SPLIT)
 

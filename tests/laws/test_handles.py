@@ -164,12 +164,6 @@ def test_a_borrowed_output_is_written_in_place(device: Device) -> None:
     assert agt.d2h(out).sync().tolist() == [5.0] * 4
 
 
-def test_a_shared_array_is_not_for_writing(device: Device) -> None:
-    w = agt.ones((4,), name="w").sync().share()
-    with pytest.raises(agt.UsageError, match="'w' is shared: shared arrays are for reading"):
-        kernel(SCALE)(4, 1.0, w, w.partition(4))
-
-
 # ---------------------------------------------------------------------- spawning
 def test_a_borrowed_input_cannot_be_spawned(device: Device) -> None:
     async def main() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import numpy as np
 import pytest
@@ -46,21 +47,16 @@ def test_a_shared_array_comes_out_shared(device: Device) -> None:
     assert source.shared() is source
 
 
-def test_the_parts_of_an_unzipped_source_share_one_run(device: Device) -> None:
-    with agt.record() as trace:
-        left, right = agt.zip(agt.ones((4,)), agt.full((4,), 5)).unzip()
-        assert right.to_host().sync().tolist() == [5.0] * 4
-        assert left.to_host().sync().tolist() == [1.0] * 4
-    assert len(trace.find("fill")) == 2
+def test_the_parts_of_a_tuple_share_one_run(device: Device) -> None:
+    def three() -> agt.DeviceOp[Any]:
+        return agt.zip(agt.ones((4,)), agt.full((4,), 2), agt.full((4,), 3))
 
-
-def test_first_and_last_run_their_source_once(device: Device) -> None:
     with agt.record() as trace:
-        first = agt.zip(agt.ones((4,)), agt.full((4,), 2), agt.full((4,), 3)).first()
-        last = agt.zip(agt.ones((4,)), agt.full((4,), 2), agt.full((4,), 3)).last()
+        first, last, (_, second, third) = three().first(), three().last(), three().unzip()
         assert first.sync() is first.sync()
-        assert last.to_host().sync()[0] == 3.0
-    assert len(trace.find("fill")) == 6
+        assert last.to_host().sync()[0] == third.to_host().sync()[0] == 3.0
+        assert second.to_host().sync().tolist() == [2.0] * 4
+    assert len(trace.find("fill")) == 3 * 3
 
 
 def test_a_failed_source_fails_every_user(device: Device) -> None:

@@ -20,7 +20,7 @@ from asyncgpu_tutor.devices.simulated import SimDevice
 from asyncgpu_tutor.errors import OutOfBoundsError, UpstreamError
 
 from .kernels import STRAY, add, kernel, scale
-from .test_waiting import slow
+from .test_waiting import awaited, slow
 
 
 def faulty() -> agt.DeviceOp[agt.DeviceArray]:
@@ -46,10 +46,6 @@ def asks_the_device_much_later() -> None:
     for _ in range(200):  # after so many, work that nobody waited for has been let go
         agt.ones((3,)).async_on(agt.create_stream())
     agt.synchronize()
-
-
-async def awaited(op: agt.DeviceOp[Any]) -> Any:
-    return await op
 
 
 ASKED: dict[str, Callable[[], object]] = {
@@ -193,15 +189,12 @@ def test_without_a_watcher_ask_again(sim: SimDevice, monkeypatch: pytest.MonkeyP
         raise RuntimeError("can't start new thread")
 
     async def main() -> list[float]:
-        async def awaited() -> list[float]:
-            return (await future).tolist()
-
         future = slow(64).to_host().into_future()
         with monkeypatch.context() as patch:
             patch.setattr(SimDevice, "watch", unwatched)
             with pytest.raises(RuntimeError, match="new thread"):
-                await awaited()
-        return await asyncio.wait_for(awaited(), 60)
+                await awaited(future)
+        return (await asyncio.wait_for(awaited(future), 60)).tolist()
 
     assert asyncio.run(main()) == [64.0] * 64
 

@@ -19,7 +19,7 @@ from asyncgpu_tutor.run import current
 
 from .kernels import scale
 from .test_failures import faulty
-from .test_waiting import slow
+from .test_waiting import awaited, slow
 
 
 def test_a_loop_that_was_closed_on_a_sleeper_disturbs_no_other(sim: Device) -> None:
@@ -57,10 +57,6 @@ def test_a_loop_can_be_left_and_entered_again(sim: Device) -> None:
     assert asyncio.run(short()) == [1.0, 1.0]
     assert loop.run_until_complete(finish(task)) == (1024,)
     loop.close()
-
-
-async def awaited(future: Any) -> Any:
-    return await future
 
 
 async def started(future: Any, *, leave: bool) -> tuple[Any, Any]:
@@ -107,25 +103,37 @@ def test_a_poll_sees_the_end_whoever_waits_besides(sim: Device, leave: bool, fai
     asyncio.run(main())
 
 
-def test_another_thread_is_woken_although_the_loop_that_began_is_closed(device: Device) -> None:
-    waits = threading.Event()
+@pytest.mark.parametrize("first", ["waits", "leaves", "fails"])
+def test_two_threads_that_await_one_future_start_it_once(device: Device, first: str) -> None:
+    begun = threading.Event()
+    runs: list[int] = []
 
-    async def wait() -> list[float]:
+    async def beside() -> Any:
         task = asyncio.ensure_future(awaited(future))
         await asyncio.sleep(0)
-        waits.set()
-        return (await asyncio.wait_for(task, 60)).tolist()
+        begun.set()
+        return await asyncio.wait_for(task, 60)
 
     def submitted(_: agt.types.ExecutionContext) -> agt.DeviceOp[Any]:
-        others.append(pool.submit(asyncio.run, wait()))
-        assert waits.wait(60)  # it does before anything is submitted
-        return agt.full((4,), 2.0).to_host()
+        runs.append(1)
+        others.append(pool.submit(asyncio.run, beside()))
+        assert begun.wait(60)  # the other waits before anything is submitted
+        return agt.full((4,), 2.0 if first != "fails" else 1 / 0).to_host()
 
-    others: list[Future[list[float]]] = []
+    others: list[Future[Any]] = []
     future = agt.with_context(submitted).into_future()
     with ThreadPoolExecutor(1) as pool:
-        asyncio.run(started(future, leave=True))
-        assert others[0].result(90) == [2.0] * 4
+        if first == "fails":
+            for result in (lambda: asyncio.run(awaited(future)), lambda: others[0].result(90)):
+                with pytest.raises(ZeroDivisionError):
+                    result()
+        else:
+            if first == "leaves":  # its loop is closed when the work is done
+                asyncio.run(started(future, leave=True))
+            else:
+                assert asyncio.run(awaited(future)).tolist() == [2.0] * 4
+            assert others[0].result(90).tolist() == [2.0] * 4
+    assert runs == [1]
 
 
 def test_two_threads_that_open_a_device_get_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,7 @@ from asyncgpu_tutor.errors import OutOfMemoryError
 from asyncgpu_tutor.run.submission import FEW
 
 from .kernels import scale
+from .test_waiting import awaited
 
 
 def test_memory_of_completed_work_is_there_for_the_next(sim: SimDevice) -> None:
@@ -108,7 +109,7 @@ def test_an_interrupt_is_raised_once(device: Device, kind: type[BaseException]) 
     future = agt.ones((100,)).and_then(fail).into_future()
     for first, again in (
         (shared.sync, shared.sync),
-        (lambda: next(future.__await__()), lambda: asyncio.run(_awaited(future))),
+        (lambda: next(future.__await__()), lambda: asyncio.run(awaited(future))),
     ):
         with pytest.raises(kind, match="on purpose"):
             asyncio.run(_called(first))
@@ -120,10 +121,6 @@ async def _called(function: Callable[[], object]) -> object:
     return function()
 
 
-async def _awaited(op: agt.DeviceOp[Any]) -> Any:
-    return await op
-
-
 def _async_on(op: agt.DeviceOp[Any]) -> Any:
     stream = agt.create_stream()
     host = op.async_on(stream)
@@ -133,7 +130,7 @@ def _async_on(op: agt.DeviceOp[Any]) -> Any:
 
 
 @pytest.mark.parametrize(
-    "run", [lambda op: op.sync(), lambda op: asyncio.run(_awaited(op)), _async_on]
+    "run", [lambda op: op.sync(), lambda op: asyncio.run(awaited(op)), _async_on]
 )
 def test_a_result_needs_no_collector(
     device: Device, run: Callable[[agt.DeviceOp[Any]], Any]

@@ -33,6 +33,7 @@ from asyncgpu_tutor.errors import (
 
 from .kernels import scale
 from .programs import N
+from .test_waiting import awaited
 
 Op = agt.DeviceOp[Any]
 Capture = Callable[[Op], Any]
@@ -470,16 +471,13 @@ def test_a_branch_that_has_waited_and_does_nothing_need_not_be_joined(device: De
 def test_taken_for_an_operation_it_names_launch(device: Device, capture: Capture) -> None:
     captured = capture(into(*arrays(1, 0)))
 
-    async def wait() -> None:
-        await captured
-
     for name in ("sync", "to_host", "async_on", "and_then", "graph_on", "schedule"):
         with pytest.raises(AttributeError, match=rf"\.launch\(\)\.{name}\("):
             getattr(captured, name)
     with pytest.raises(AttributeError, match=r"object has no attribute 'synk'$"):
         captured.synk  # noqa: B018 - asking is the point
     with pytest.raises(NotAnOperationError, match=r"launch\(\) makes one.*await that"):
-        asyncio.run(wait())
+        asyncio.run(awaited(captured))
     for misuse in (partial(agt.zip, captured), agt.value(1).and_then(lambda _: captured).sync):
         with pytest.raises(NotAnOperationError, match=r"its launch\(\) makes one"):
             misuse()

@@ -18,6 +18,7 @@ from asyncgpu_tutor.devices.simulated import SimDevice
 from asyncgpu_tutor.errors import BorrowedSpawnError, NotReadyError, UseAfterMoveError
 
 from .kernels import SCALE, kernel, scale
+from .test_waiting import awaited
 
 READS: list[Callable[[Any], object]] = [
     np.asarray, list, np.sum, float, bool, lambda host: host[0], lambda host: host + 1,
@@ -199,23 +200,20 @@ def test_a_borrow_that_only_the_run_reveals_is_refused_too(device: Device) -> No
 def test_a_borrow_in_a_task_of_ones_own_is_its_owners_promise(device: Device) -> None:
     """Nobody can tell such a task from one that is waited for; what goes wrong is found all the same."""
 
-    async def fetch(op: agt.DeviceOp[Any]) -> Any:
-        return await op
-
     async def main() -> None:
         x, y = agt.ones((4,), name="x").sync(), agt.ones((4,), name="y").sync()
-        kept = asyncio.create_task(fetch(agt.d2h(x.borrow())))
+        kept = asyncio.create_task(awaited(agt.d2h(x.borrow())))
         async with asyncio.TaskGroup() as group:
-            group.create_task(fetch(agt.d2h(x.borrow())))
+            group.create_task(awaited(agt.d2h(x.borrow())))
         assert (await kept).tolist() == [1.0] * 4
 
-        given_away = asyncio.create_task(fetch(agt.d2h(y.borrow())))
+        given_away = asyncio.create_task(awaited(agt.d2h(y.borrow())))
         taker = agt.d2h(y)
         with pytest.raises(UseAfterMoveError, match="'y' is borrowed, and its owner was moved"):
             await given_away
         await taker
 
-        alone = asyncio.create_task(fetch(agt.d2h(x.borrow())))
+        alone = asyncio.create_task(awaited(agt.d2h(x.borrow())))
         del x  # the last name of it, and the array lives until the copy is done
         gc.collect()
         assert (await alone).tolist() == [1.0] * 4

@@ -21,6 +21,7 @@ from asyncgpu_tutor.errors import DeviceError
 
 from .kernels import STRAY, add, kernel
 from .test_graphs import BOTH, N, Op, arrays, into
+from .test_waiting import awaited
 
 STREAMS = 3
 
@@ -176,10 +177,8 @@ def test_a_launch_that_was_named_is_called_so(sim: SimDevice, capture: Callable[
     (x,) = arrays(1)
     launch = capture(kernel(STRAY)(2**40, x.borrow().partition(32))).launch()
 
-    async def main() -> None:
-        await launch.named("the third token")
-
-    for run in (launch.named("the third token").sync, lambda: asyncio.run(main())):
+    named = launch.named("the third token")
+    for run in (named.sync, lambda: asyncio.run(awaited(launch.named("the third token")))):
         with pytest.raises(DeviceError) as caught:
             run()
         assert "operation 'the third token'" in caught.value.__notes__[0]

@@ -150,16 +150,6 @@ def test_a_barrier_of_the_grid_built_prepared_and_captured(device: Device) -> No
     assert agt.d2h(total).sync()[0] == 24
 
 
-def test_a_barrier_of_a_grid_that_does_not_fit_is_refused(device: Device) -> None:
-    blocks = 100_000
-    op = agt.Kernel(TOGETHER)(
-        agt.zeros(blocks, np.uint32), agt.zeros(1, np.uint32), grid=blocks, block=1024
-    )
-
-    with pytest.raises(agt.errors.LaunchConfigError, match="barrier of the grid"):
-        op.sync()
-
-
 # All of `a` is in registers, from one turn to the next.
 HEAVY = """
 __global__ void heavy(float* x, int turns) {

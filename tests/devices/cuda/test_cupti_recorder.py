@@ -214,13 +214,18 @@ def test_a_wait_of_a_thread_that_asks_for_nothing_holds_up_nobody(cupti: Cupti) 
     assert [span.kind for span in recorded(cupti, program)] == ["call", "kernel"]
 
 
+def ours(cupti: Cupti, recorder: Any, log: SpanLog) -> None:
+    """A launch of this package's own."""
+    number, called = recorder.before(None), cupti.now
+    launch(cupti, "relu")
+    recorder.after(None)
+    recorder.add([log.draft("kernel", "relu", 1)], number, None, called / 1e3)
+
+
 def test_our_own_calls_and_waits_are_told_of_under_names_of_ours_alone(cupti: Cupti) -> None:
     with recording(cupti) as (recorder, log):
-        draft, wait = log.draft("kernel", "relu", 1), log.draft("wait", "op", None)
-        number, called = recorder.before(None), cupti.now
-        launch(cupti, "relu")
-        recorder.after(None)
-        recorder.add([draft], number, None, called / 1e3)
+        wait = log.draft("wait", "op", None)
+        ours(cupti, recorder, log)
         begin = cupti.now
         cupti.call(Runtime.cudaStreamSynchronize_v3020)
         recorder.add_host(wait, begin / 1e3, cupti.now / 1e3)
@@ -231,14 +236,6 @@ def test_our_own_calls_and_waits_are_told_of_under_names_of_ours_alone(cupti: Cu
         ("call", "launch cupy_tanh", None),
         ("kernel", "cupy_tanh", 1),  # another library was lent our stream
     ]
-
-
-def ours(cupti: Cupti, recorder: Any, log: SpanLog) -> None:
-    """A launch of this package's own."""
-    number, called = recorder.before(None), cupti.now
-    launch(cupti, "relu")
-    recorder.after(None)
-    recorder.add([log.draft("kernel", "relu", 1)], number, None, called / 1e3)
 
 
 def test_a_wait_of_others_for_our_own_work_is_told_of(cupti: Cupti) -> None:

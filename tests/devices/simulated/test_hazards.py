@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import weakref
-from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
 
@@ -21,8 +20,6 @@ from asyncgpu_tutor.errors import HostBufferError, StreamRaceError
 from tests.laws.kernels import SCALE, kernel
 
 Host = npt.NDArray[Any]
-OnHost = Callable[[Host], agt.DeviceOp[object]]
-OnDevice = Callable[[agt.DeviceArray], agt.DeviceOp[object]]
 
 
 def fill(x: agt.DeviceArray) -> agt.DeviceOp[object]:
@@ -35,28 +32,6 @@ def read(x: agt.DeviceArray) -> agt.DeviceOp[object]:
     return agt.d2h(x.borrow()).named("read")
 
 
-LATE = pytest.mark.parametrize("late", [0.0, 1e6])  # long done, and still nobody has looked
-
-
-@LATE
-@pytest.mark.parametrize(
-    ("first", "second", "message"),
-    [
-        (fill, read, r"race on array 'x'.*'scale' of operation 'fill'.*writes it, 'd2h'.*reads it"),
-        (read, fill, r"race on array 'x'.*'d2h' of operation 'read'.*reads it, 'scale'.*writes it"),
-        (fill, fill, r"race on array 'x'.*writes it.*writes it"),
-    ],
-)
-def test_two_streams_and_no_order(
-    sim: SimDevice, first: OnDevice, second: OnDevice, message: str, late: float
-) -> None:
-    x = agt.zeros((8,), name="x").sync()
-    first(x).async_on(agt.create_stream())
-    agt.work(late)
-    with pytest.raises(StreamRaceError, match=message):
-        second(x).async_on(agt.create_stream())
-
-
 def fetch(host: Host) -> agt.DeviceOp[object]:
     """Writes a host array by a copy."""
     return agt.ones(host.shape).and_then(lambda x: agt.d2h(x, out=host)).named("fetch")
@@ -67,9 +42,49 @@ def send(host: Host) -> agt.DeviceOp[object]:
     return agt.h2d(host).named("send")
 
 
+SET = 'extern "C" __global__ void set(float* y, float v) { y[threadIdx.x] = v; }'
+
+
+def put(host: Host) -> agt.DeviceOp[object]:
+    """Writes it from a kernel, which sees it in place."""
+    return agt.Kernel(SET)(agt.mapped(host).partition(8), 2.0).named("put")
+
+
+def on_device() -> agt.DeviceArray:
+    return agt.zeros((8,), name="x").sync()
+
+
+def on_host() -> Host:
+    return agt.pin(np.zeros(8, np.float32))
+
+
+RACES = [
+    (on_device, fill, read, r"race on array 'x'.*'scale' of operation 'fill'.*writes it, 'd2h'.*reads it"),
+    (on_device, read, fill, r"race on array 'x'.*'d2h' of operation 'read'.*reads it, 'scale'.*writes it"),
+    (on_device, fill, fill, r"race on array 'x'.*writes it.*writes it"),
+    *((on_host, first, second, "race on the host array of") for first, second in (
+        (fetch, fetch), (fetch, send), (send, fetch), (put, put), (put, fetch), (fetch, put))),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("make", "first", "second", "message"), RACES)
+@pytest.mark.parametrize("late", [0.0, 1e6])  # long done, and still nobody has looked
+def test_two_streams_and_no_order(
+    sim: SimDevice, make: Any, first: Any, second: Any, message: str, late: float
+) -> None:
+    memory = make()
+    first(memory).async_on(agt.create_stream())
+    agt.work(late)
+    with pytest.raises(StreamRaceError, match=message):
+        second(memory).async_on(agt.create_stream())
+    agt.synchronize()
+    second(memory).async_on(agt.create_stream())  # the host has seen the first
+    agt.synchronize()
+
+
 @pytest.mark.parametrize("what", ["array", "host array"])
 def test_what_orders_two_streams(sim: SimDevice, what: str) -> None:
-    x, host = agt.zeros((8,), name="x").sync(), agt.pin(np.zeros(8, np.float32))
+    x, host = on_device(), on_host()
     one, two = agt.create_stream(), agt.create_stream()
 
     def event() -> None:
@@ -188,30 +203,6 @@ def test_a_host_array_may_change_after_its_copy(sim: SimDevice, staged: bool) ->
     host[5] = 7.0
     stream.synchronize()
     assert np.asarray(copy).tolist() == [1.0] * 10
-
-
-SET = 'extern "C" __global__ void set(float* y, float v) { y[threadIdx.x] = v; }'
-
-
-def put(host: Host) -> agt.DeviceOp[object]:
-    """Writes it from a kernel, which sees it in place."""
-    return agt.Kernel(SET)(agt.mapped(host).partition(8), 2.0).named("put")
-
-
-ON_HOST = [(fetch, fetch), (fetch, send), (send, fetch), (put, put), (put, fetch), (fetch, put)]
-
-
-@pytest.mark.parametrize(("first", "second"), ON_HOST)
-@LATE
-def test_a_shared_host_array(sim: SimDevice, first: OnHost, second: OnHost, late: float) -> None:
-    host = agt.pin(np.zeros(8, np.float32))
-    first(host).async_on(agt.create_stream())
-    agt.work(late)
-    with pytest.raises(StreamRaceError, match=r"race on the host array of"):
-        second(host).async_on(agt.create_stream())
-    agt.synchronize()
-    second(host).async_on(agt.create_stream())  # the host has seen the first
-    agt.synchronize()
 
 
 def test_chunks_of_one_host_array_do_not_race(sim: SimDevice) -> None:

@@ -117,20 +117,6 @@ def test_an_error_in_what_is_shared_does_not_stay(device: Device, capture: Captu
     assert shared.sync() == 5
 
 
-def test_nothing_can_be_added_to_it(device: Device) -> None:
-    x, y = arrays(1, 0)
-    seen: list[agt.types.ExecutionContext] = []
-
-    def look(context: agt.types.ExecutionContext) -> Op:
-        seen.append(context)
-        return into(x, y).and_then(refuse)
-
-    with pytest.raises(Refused):
-        agt.with_context(look).prepare()
-    with pytest.raises(CaptureError, match="is over"):
-        seen[0].copy(y, x)
-
-
 # ---------------------------------------------------------------------- scopes
 def test_a_scope_that_fails_has_captured_nothing_of_it(device: Device) -> None:
     x, y, z = arrays(1, 0, 0)

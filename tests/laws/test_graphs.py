@@ -228,15 +228,21 @@ def test_nothing_waits_inside_of_a_capture(device: Device) -> None:
             agt.zeros((3,)).sync()
 
 
-def test_there_is_nothing_to_wait_for_after_a_capture_either(device: Device) -> None:
+@pytest.mark.parametrize("fails", [False, True])
+def test_when_a_capture_is_over_nothing_is_waited_for_or_added(device: Device, fails: bool) -> None:
+    x, y = arrays(1, 0)
     kept: list[Any] = []
 
     def keeps(context: agt.types.ExecutionContext) -> Op:
-        kept.extend((context.stream, context.stream.record()))
-        return agt.value(None)
+        kept.extend((context, context.stream, context.stream.record()))
+        return agt.value(1 / 0 if fails else None)
 
-    agt.with_context(keeps).prepare()
-    for name, one in zip(("stream", "event"), kept, strict=True):
+    with pytest.raises(ZeroDivisionError) if fails else nullcontext():
+        agt.with_context(keeps).prepare()
+    context, *others = kept
+    with pytest.raises(CaptureError, match="is over"):
+        context.copy(y, x)
+    for name, one in zip(("stream", "event"), others, strict=True):
         assert not one.done
         with pytest.raises(CaptureError, match=rf"{name}\.synchronize\(\) on a stream"):
             one.synchronize()

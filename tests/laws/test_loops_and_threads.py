@@ -82,7 +82,7 @@ def test_what_a_closed_loop_has_left_is_seen_and_another_can_await_it(device: De
     agt.synchronize()
     gc.collect()
     if isinstance(device, SimDevice):
-        assert device.heap.live == live
+        assert device.heap.live <= live
 
 
 @pytest.mark.parametrize("fails", [False, True])

@@ -96,7 +96,7 @@ def test_what_a_function_raises_leaves_nothing(device: Device, kind: type[BaseEx
     gc.collect()
     assert agt.in_flight() <= before
     if isinstance(device, SimDevice):
-        assert device.heap.live == live
+        assert device.heap.live <= live
     assert agt.ones((2,)).to_host().sync().tolist() == [1.0, 1.0]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import importlib
-import importlib.util
 import re
 import subprocess
 import sys
@@ -16,18 +15,15 @@ import pytest
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.protocol import Device
-from tests.conftest import open_or_skip
+
+from .conftest import open_or_skip
+from .tools import tool
 
 FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"
 
 
 def loaded(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return tool(name, FOLDER)
 
 
 @pytest.fixture

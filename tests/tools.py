@@ -1,4 +1,4 @@
-"""The checkout: its pages, and the scripts in ``tools/`` as modules, which are no package."""
+"""The checkout: its pages, and scripts of ``tools/`` and ``benchmarks/`` as modules, which are no package."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from pathlib import Path
 from types import ModuleType
 
 ROOT = Path(__file__).resolve().parents[1]
+TOOLS = ROOT / "tools"
 
 
-def tool(name: str) -> ModuleType:
+def tool(name: str, folder: Path = TOOLS) -> ModuleType:
     """The module of that name; these import each other."""
-    sys.path.insert(0, str(ROOT / "tools"))
+    sys.path.insert(0, str(folder))
     try:
         return importlib.import_module(name)
     finally:
-        sys.path.remove(str(ROOT / "tools"))
+        sys.path.remove(str(folder))
 
 
 def page(name: str) -> str:

@@ -36,7 +36,7 @@ ROOMS = {
     "asyncgpu_tutor/commands": ["commands", "mlp"],
     "asyncgpu_tutor/devices/simulated": ["devices", "laws"],
     "simgpu/cuda_c": ["simgpu"],
-    "simgpu": ["simgpu", "devices", "laws", "fidelity"],
+    "simgpu": ["simgpu", "devices", "laws"],
 }
 COMPARED = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq}
 COMPARED |= {ast.NotEq: ast.Eq, ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn}

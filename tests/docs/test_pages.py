@@ -60,7 +60,7 @@ def test_commands_are_there() -> None:
     asked = set(re.findall(r"\basyncgpu-tutor ([a-z-]+)", shown))
     asked |= set(re.findall(r"\bpython -m asyncgpu_tutor ([a-z-]+)", shown))
     scripts = set(re.findall(r"\bpython ([a-z]\w*/[\w/.]+)", shown))
-    modules = set(re.findall(r"\bpython -m ((?:asyncgpu_tutor|tests)\.[\w.]+)", shown))
+    modules = set(re.findall(r"\bpython -m ((?:asyncgpu_tutor|simgpu)[\w.]*)", shown))
 
     assert {"lab", "test"} <= made <= targets
     assert {"doctor", "mlp", "profile"} <= asked <= COMMANDS.keys()

@@ -18,7 +18,8 @@ class Site:
     """One load or store in the source: where messages point, and under what number it is counted.
 
     `volatile` and `relaxed` reads are checked less for races: the first are in the warp-synchronous
-    style of old samples, the second in a compare-and-swap loop.
+    style of old samples, the second in a compare-and-swap loop. A `narrow` atomic is for the threads of its
+    block alone.
     """
 
     index: int
@@ -26,6 +27,7 @@ class Site:
     write: bool = False
     volatile: bool = False
     relaxed: bool = False
+    narrow: bool = False
 
 
 class Meter(Protocol):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -74,9 +73,7 @@ class Launch:
     # order what two blocks do, see `races`.
     fence_time: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     atomic_time: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
-    # All times of a block's fences, in order, in kernels whose loops may spin: a block that goes on to send
-    # has published what it did before by an earlier fence than its last.
-    fences: dict[int, list[int]] = field(default_factory=dict[int, list[int]])
+    messages: Any = None  # what blocks know of each other (`memory.messages`)
 
     begun: int = 0  # blocks
     since: float = field(default_factory=time.monotonic)
@@ -92,12 +89,6 @@ class Launch:
             f"kernel '{self.kernel}' has been interpreted for {time.monotonic() - self.since:.1f} s: "
             f"{self.begun} of {x * y * z} blocks have begun{line}"
         )
-
-    def fenced_between(self, block: int, first: int, last: int) -> bool:
-        """Tell whether a block has executed a fence at one of these times."""
-        times = self.fences.get(block, [])
-        place = bisect_left(times, first)
-        return place < len(times) and times[place] <= last
 
     def look(self) -> None:
         """Say once that this takes long, if it does."""

@@ -22,10 +22,17 @@ NULL = Ptr(None, 0, 1, 0, "nullptr")
 
 
 def fetch(team: Team, mask: Mask) -> None:
-    """Note that threads have looked at what others may have published (`races`)."""
+    """Note that threads have looked at what others of their block may have published (`races`)."""
     if team.fetched is None:
         team.fetched = np.zeros(team.layout.lanes, np.int64)
     team.fetched[mask.index] = team.clock
+
+
+def words_of(team: Team, mask: Mask, ptr: Ptr) -> tuple[Any, Any]:
+    """The addresses of words of the device, as numbers, and the block of each lane (`messages`)."""
+    number = team.launch.addresses.number(ptr)
+    words = number[mask.index] if varies(number) else number
+    return np.asarray(words).view(np.int64), team.layout.numbers[team.layout.block[mask.index]]
 
 
 def tell(team: Team, mask: Mask, ptr: Ptr, size: int, site: Site) -> None:
@@ -42,6 +49,8 @@ def load(team: Team, mask: Mask, ptr: Ptr, ctype: types.CType, site: Site) -> An
         tell(team, mask, ptr, types.size_of(ctype), site)
     if site.volatile and team.launch.watches:
         fetch(team, mask)
+        if team.launch.messages.active and not team.turns:
+            team.launch.messages.look(*words_of(team, mask, ptr))
     if isinstance(ctype, types.Scalar):
         return region.load(team, mask, ptr, ctype, site, ctype.size)
     if isinstance(ctype, types.Pointer):
@@ -75,6 +84,8 @@ def store(team: Team, mask: Mask, ptr: Ptr, ctype: types.CType, value: Any, site
     region = ptr.region or region_of(team, mask, ptr, site)
     if team.launch.limits.watcher is not None:
         tell(team, mask, ptr, types.size_of(ctype), site)
+    if site.volatile and team.launch.messages.active:
+        team.launch.messages.write(*words_of(team, mask, ptr))
     if isinstance(ctype, types.Scalar):
         region.store(team, mask, ptr, ctype, value, site, ctype.size)
         return

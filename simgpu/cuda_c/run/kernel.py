@@ -19,6 +19,7 @@ from simgpu.cuda_c.memory.access import NULL
 from simgpu.cuda_c.memory.addresses import Addresses
 from simgpu.cuda_c.memory.allocation import GlobalMemory
 from simgpu.cuda_c.memory.global_region import GlobalRegion
+from simgpu.cuda_c.memory.messages import Messages
 from simgpu.cuda_c.memory.pointers import Ptr
 from simgpu.cuda_c.run import parameter_values
 from simgpu.cuda_c.run.blocks import Blocks
@@ -134,6 +135,7 @@ class CompiledKernel:
         launch = Launch(self.name, source, grid, block, limits, tally, dynamic_shared, addresses)
         launch.fence_time = np.zeros(blocks, np.int64)
         launch.atomic_time = np.zeros(blocks, np.int64)
+        launch.messages = Messages(blocks)
         launch.watches = self.code.watches
         values = self._bind(variables, args, launch, addresses, regions)
         wanted = np.arange(blocks) if sample is None else np.asarray(sample, np.int64)

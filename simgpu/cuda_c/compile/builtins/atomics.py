@@ -25,7 +25,7 @@ from simgpu.cuda_c.lockstep.masks import Mask
 from simgpu.cuda_c.lockstep.meter import Site
 from simgpu.cuda_c.lockstep.team import Team
 from simgpu.cuda_c.lockstep.values import choose
-from simgpu.cuda_c.memory.access import fetch, region_of, tell
+from simgpu.cuda_c.memory.access import fetch, region_of, tell, words_of
 from simgpu.cuda_c.memory.global_region import GlobalRegion
 from simgpu.cuda_c.memory.shared_region import SharedRegion
 from simgpu.cuda_c.syntax.ast import Call
@@ -81,6 +81,7 @@ def _simple(name: str) -> Handler:
         c.work(1, flops=int(kind.is_float))
         pointer, operand = args[0].run, convert(c, args[1], kind, args[1].at).run
         site = c.new_site(node.at, write=True)
+        site.narrow = node.name.endswith("_block")
 
         def change(view: NDArray[Any], index: NDArray[np.int64], part: Any) -> Any:
             if used or not isinstance(operation, np.ufunc):
@@ -88,7 +89,7 @@ def _simple(name: str) -> Handler:
             operation.at(view, index, part)  # nobody wants the old values
             return None
 
-        run = _changing(pointer, kind, site, [operand], change)
+        run = _changing(pointer, kind, site, [operand], change, used)
         return _exchange(c, kind, run, node, args, used)
 
     return handle
@@ -103,6 +104,7 @@ def _compare_and_swap(c: Context, node: Call, used: bool) -> Expr:
     desired = convert(c, args[2], kind, args[2].at).run
     c.work()
     site = c.new_site(node.at, write=True)
+    site.narrow = node.name.endswith("_block")
     run = _changing(args[0].run, kind, site, [expected, desired], _swap_in_turn)
     return _exchange(c, kind, run, node, args, True)
 
@@ -113,6 +115,7 @@ def _changing(
     site: Site,
     operands: list[Evaluate],
     change: Callable[..., Any],
+    used: bool = True,
 ) -> Evaluate:
     """Apply `change` to a view of the memory, the index of each lane, and its operands."""
 
@@ -124,11 +127,16 @@ def _changing(
         view, index = region.cells(t, m, ptr, kind, site)
         t.meter.atomic(m, index, isinstance(region, SharedRegion), id(region))
         parts = [np.broadcast_to(np.asarray(m.take(value)), (m.n,)) for value in given]
-        before = view[index] if t.launch.watches else None
+        messages = t.launch.messages
+        before = view[index] if t.launch.watches or messages.active else None
         out = change(view, index, *parts)
         if before is not None:  # note whether it changed anything, and that these threads looked
-            t.launch.changes += int(np.any(before != view[index]))
-            fetch(t, m)
+            changed = before != view[index]
+            t.launch.changes += int(np.any(changed))
+            if t.launch.watches:
+                fetch(t, m)
+            if messages.active and not site.narrow and not isinstance(region, SharedRegion):
+                messages.exchange(*words_of(t, m, ptr), changed, used)
         if isinstance(region, (GlobalRegion, SharedRegion)):
             region.mark(0, index, kind.size)
         return None if out is None else m.spread(out)

@@ -257,7 +257,7 @@ class Trace:
 
         The last line of a cell shows it, live where that is possible. A trace alone shows itself like that.
         """
-        # The one import upwards: pictures are of traces.
+        # Only now, because most programs draw nothing.
         from asyncgpu_tutor.traces.pictures import plot
 
         return plot(self, **options)

@@ -125,23 +125,6 @@ def test_the_file_for_chrome_has_the_same(trace: Trace, tmp_path: Path) -> None:
     assert all(starts[i]["ts"] <= ends[i]["ts"] for i in starts)
 
 
-def test_counters_say_how_much_is_queued_and_at_work(tmp_path: Path) -> None:
-    spans = [
-        Span(1, "call", "launch a", 0, 1, "cuda:0"),
-        Span(2, "kernel", "a", 2, 5, "cuda:0", 1, after=(1,)),
-        Span(3, "kernel", "b", 4, 6, "cuda:0", 2),
-    ]
-    values: dict[str, list[tuple[float, int]]] = {}
-    for event in written(Trace(spans), tmp_path):
-        if event["ph"] == "C":
-            (value,) = event["args"].values()
-            values.setdefault(event["name"], []).append((event["ts"], value))
-    assert values == {
-        "asked for and not done": [(1, 1), (4, 2), (5, 1), (6, 0)],
-        "pieces of work at once": [(2, 1), (4, 2), (5, 1), (6, 0)],
-    }
-
-
 def test_what_was_written_is_read_back(trace: Trace, tmp_path: Path) -> None:
     trace.about = {"gpu": "none", "tries": [1, 2]}
     path = tmp_path / "trace.json"

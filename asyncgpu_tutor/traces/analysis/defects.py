@@ -9,8 +9,8 @@ from itertools import pairwise
 from operator import itemgetter
 from statistics import median
 
-from asyncgpu_tutor.traces.analysis.evidence import Evidence
 from asyncgpu_tutor.traces.analysis.finding import Finding
+from asyncgpu_tutor.traces.analysis.idle import Evidence
 from asyncgpu_tutor.traces.analysis.limits import limits
 from asyncgpu_tutor.traces.spans import Span
 from asyncgpu_tutor.traces.spans.intervals import length, union, within

@@ -12,23 +12,15 @@ import numpy.typing as npt
 
 from asyncgpu_tutor.traces.analysis.facts import Facts
 from asyncgpu_tutor.traces.spans.intervals import Interval, common, union
-from asyncgpu_tutor.traces.spans.lanes import StreamKey, short_name
+from asyncgpu_tutor.traces.spans.lanes import StreamKey, short_name, stream_numbers
 
 
 @dataclass(frozen=True)
 class Depth:
-    """How many pieces of work were enqueued and not done, as steps.
+    """How many pieces of work were enqueued and not done, as steps."""
 
-    Attributes
-    ----------
-    times : tuple of float
-        Where it changes, ascending, in us.
-    depths : tuple of int
-        From each of these times to the next.
-    """
-
-    times: tuple[float, ...]
-    depths: tuple[int, ...]
+    times: tuple[float, ...]  # where it changes, ascending, in us
+    depths: tuple[int, ...]  # from each of these times to the next
 
     @property
     def max(self) -> int:
@@ -60,30 +52,20 @@ def queue_depth(facts: Facts) -> Depth:
 
 @dataclass(frozen=True, eq=False)
 class OverlapMatrix:
-    """For how long each two streams were at work at the same time.
+    """For how long each two streams were at work at the same time."""
 
-    Attributes
-    ----------
-    streams : tuple of (device, stream)
-        What rows and columns are.
-    us : array, float64, shape (streams, streams)
-        Symmetric. The diagonal is how long each stream was at work.
-    names : list of str
-        What to call rows and columns: ``"s1"`` for the lane of stream 1, with the device where there are
-        several.
-    """
-
-    streams: tuple[StreamKey, ...]
+    streams: tuple[StreamKey, ...]  # what rows and columns are
+    # In us, symmetric. The diagonal is how long each stream was at work.
     us: npt.NDArray[np.float64]
+    # Of rows and columns: ``"s1"`` for the lane of stream 1, with the device where there are several.
     names: list[str]
 
     def lines(self) -> Iterable[str]:
         """As a table of text."""
-        names = self.names
-        most = len(f"{float(self.us.max()):.1f}") if names else 0
-        wide = max(8, most, *(len(name) for name in names)) if names else 8
-        yield " " * wide + "".join(f"{name:>{wide + 1}}" for name in names)
-        for name, row in zip(names, self.us, strict=True):
+        most = f"{self.us.max(initial=0):.1f}"
+        wide = max(8, *map(len, (most, *self.names)))
+        yield " " * wide + "".join(f"{name:>{wide + 1}}" for name in self.names)
+        for name, row in zip(self.names, self.us, strict=True):
             yield f"{name:>{wide}}" + "".join(f"{value:>{wide + 1}.1f}" for value in row)
 
 
@@ -97,7 +79,7 @@ def _together(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> float:
 
 def overlap_matrix(facts: Facts) -> OverlapMatrix:
     """Which streams were at work together, and for how long."""
-    numbers = facts.numbers
+    numbers = stream_numbers(facts.work)
     keys = list(numbers)
     several = len({device for device, _ in keys}) > 1
     lines: dict[StreamKey, list[Interval]] = {key: [] for key in keys}

@@ -7,9 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import median
 
-from asyncgpu_tutor.traces.analysis.evidence import Evidence
 from asyncgpu_tutor.traces.analysis.finding import Finding
-from asyncgpu_tutor.traces.analysis.idle import Idle
+from asyncgpu_tutor.traces.analysis.idle import Evidence, Idle
 from asyncgpu_tutor.traces.spans import Span
 from asyncgpu_tutor.traces.spans.notebook_output import NAME, cut
 from asyncgpu_tutor.traces.spans.vocabulary import count
@@ -24,14 +23,7 @@ _FEW = 0.25  # of the device's threads: fewer leave most of it empty
 
 @dataclass(frozen=True)
 class Gap:
-    """A stretch in which the device did nothing, with the parts that it has by cause.
-
-    Attributes
-    ----------
-    start, end : float
-        In us.
-    parts : tuple of Idle
-    """
+    """A stretch in which the device did nothing, with the parts that it has by cause. Times in us."""
 
     start: float
     end: float

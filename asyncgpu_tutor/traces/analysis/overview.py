@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 from asyncgpu_tutor.traces.analysis.defects import findings
 from asyncgpu_tutor.traces.analysis.depth import Depth, OverlapMatrix, overlap_matrix, queue_depth
-from asyncgpu_tutor.traces.analysis.evidence import Evidence
 from asyncgpu_tutor.traces.analysis.facts import Facts
 from asyncgpu_tutor.traces.analysis.finding import Finding
-from asyncgpu_tutor.traces.analysis.host_late import HostPart
 from asyncgpu_tutor.traces.analysis.idle import (
     CAUSE_WORDS,
     CAUSES,
     Cause,
+    Evidence,
+    HostPart,
     Idle,
     idle_of_streams,
 )

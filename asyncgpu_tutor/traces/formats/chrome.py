@@ -46,11 +46,7 @@ def write(
     # A viewer's form leaves things out, so the file carries our own along, from which it is read back.
     carried = own_json.packed(own_json.write(spans, clock, device, about))
     facts = {"device": device, "clock": clock, "about": json.dumps(dict(about)), "trace": carried}
-    body = {
-        "traceEvents": events,
-        "displayTimeUnit": "ns",
-        "otherData": {"asyncgpu_tutor": facts},
-    }
+    body = {"traceEvents": events, "displayTimeUnit": "ns", "otherData": {"asyncgpu_tutor": facts}}
     path.write_text(json.dumps(body) + "\n", encoding="utf-8")
 
 

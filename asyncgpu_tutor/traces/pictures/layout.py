@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from asyncgpu_tutor.traces.spans import Span
+from asyncgpu_tutor.traces.spans import Span, SpanKind
 from asyncgpu_tutor.traces.spans.lanes import Group, Lane, lanes, rows, short_name
-from asyncgpu_tutor.traces.spans.merging import Stretch, merged
+from asyncgpu_tutor.traces.spans.merging import merged
 
 if TYPE_CHECKING:
     from asyncgpu_tutor.traces.trace import Trace
@@ -162,15 +162,16 @@ def bars(
 ) -> Iterator[Bar]:
     """The bars of one row; those shorter than the `finest` time, in us, are put together."""
     y, height = y + _MARGIN * height, height * (1 - 2 * _MARGIN)
-    return (_bar(stretch, lane, y, height) for stretch in merged(spans, finest))
-
-
-def _bar(stretch: Stretch, lane: Lane, y: float, height: float) -> Bar:
-    span = stretch.first
-    if stretch.count > 1:
-        name = f"{stretch.count} spans"
-        span = replace(span, kind=stretch.kind, name=name, end=stretch.end, after=())
-    return Bar(span, lane, y, height, tuple(stretch.ids))
+    for stretch in merged(spans, finest):
+        span = stretch[0]
+        if len(stretch) > 1:
+            busy: dict[SpanKind, float] = {}
+            for one in stretch:
+                busy[one.kind] = busy.get(one.kind, 0.0) + one.duration
+            kind, end = max(busy, key=lambda kind: busy[kind]), max(one.end for one in stretch)
+            name = f"{len(stretch)} spans"
+            span = replace(span, kind=kind, name=name, end=end, after=())
+        yield Bar(span, lane, y, height, tuple(one.id for one in stretch))
 
 
 def _arrows(bars: list[Bar]) -> list[Arrow]:

@@ -192,10 +192,7 @@ def _metrics(m: Metrics, clock: str, numbers: Mapping[StreamKey, int]) -> str:
     if m.stream_busy:
         rows += [
             ("device busy", f"{m.device_active:.2f}, idle {m.device_idle:.2f}"),
-            (
-                "overlap",
-                f"{m.overlap:.2f}, {m.overlap_fraction:.0%} of the busy time",
-            ),
+            ("overlap", f"{m.overlap:.2f}, {m.overlap_fraction:.0%} of the busy time"),
             ("at once", f"at most {count(m.max_concurrency, 'stream')}"),
             ("serial", f"{m.serial:.2f} end to end: {m.speedup:.2f} times the device's makespan"),
         ]

@@ -11,11 +11,7 @@ Engine = Literal["h2d", "d2h", "compute"]
 
 ENGINES: tuple[Engine, ...] = ("h2d", "d2h", "compute")
 
-ENGINE_WORDS: Mapping[Engine, str] = {
-    "h2d": "copy H2D",
-    "d2h": "copy D2H",
-    "compute": "compute",
-}
+ENGINE_WORDS: Mapping[Engine, str] = {"h2d": "copy H2D", "d2h": "copy D2H", "compute": "compute"}
 
 # A copy or a fill within the device touches no bus, so neither of the two copy directions is busy.
 ENGINE_OF: Mapping[SpanKind, Engine] = {

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from asyncgpu_tutor.traces.spans import Span, SpanKind
 from asyncgpu_tutor.traces.spans.lanes import Group, Lane, lanes, rows, short_name
-from asyncgpu_tutor.traces.spans.merging import merged
 
 if TYPE_CHECKING:
     from asyncgpu_tutor.traces.trace import Trace
@@ -172,6 +171,27 @@ def bars(
             name = f"{len(stretch)} spans"
             span = replace(span, kind=kind, name=name, end=end, after=())
         yield Bar(span, lane, y, height, tuple(one.id for one in stretch))
+
+
+def merged(spans: Iterable[Span], pixel: float) -> Iterator[list[Span]]:
+    """The spans of one row, with neighbours put together of which nobody could see the ends.
+
+    What is shorter than a `pixel`, in us, and less apart, is put together, until the whole is that long. So
+    in a picture of n pixels there are at most 2 n + 1 bars in a row whose spans do not overlap. Spans come
+    by start; they may be a million, and one stretch at a time is kept.
+    """
+    stretch: list[Span] = []
+    end = 0.0
+    for span in spans:
+        if stretch and (
+            span.duration >= pixel or end - stretch[0].start >= pixel or span.start - end >= pixel
+        ):
+            yield stretch
+            stretch = []
+        end = max(end, span.end) if stretch else span.end
+        stretch.append(span)
+    if stretch:
+        yield stretch
 
 
 def _arrows(bars: list[Bar]) -> list[Arrow]:

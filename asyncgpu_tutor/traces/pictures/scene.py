@@ -121,13 +121,6 @@ def labels(panel: Panel, left: int) -> Iterator[tuple[str, float, float, str]]:
         yield "agt-lane agt-device", -8, y * UNIT + 4, name
 
 
-def state(panel: Panel, bar: Bar) -> str:
-    """Say in a word of CSS how a bar looks among the others; empty where all are equal."""
-    if panel.highlight is None:
-        return ""
-    return "faded" if panel.faded(bar) else "out"
-
-
 class _Drawing:
     """One panel, whose time axis begins `left` pixels from the left, `top` from the top."""
 
@@ -191,7 +184,7 @@ class _Drawing:
         panel, bars = self.panel, self.panel.layout.bars
         alike: dict[tuple[SpanKind, str], list[Bar]] = {}
         for bar in bars:
-            alike.setdefault((bar.span.kind, state(panel, bar)), []).append(bar)
+            alike.setdefault((bar.span.kind, panel.state(bar)), []).append(bar)
         told: Callable[[Bar], str] = tips(panel) if len(bars) <= _MOST_TIPS else lambda _: ""
         for (kind, css), found in alike.items():
             for bar in found:
@@ -215,7 +208,7 @@ class _Drawing:
         us = self.inner / (self.end - self.begin)
         for name in fit.bar_names(self.panel, us, UNIT, 11.0):
             bar, size = name.bar, name.size
-            kind = None if self.panel.faded(bar) else bar.span.kind
+            kind = None if self.panel.state(bar) == "faded" else bar.span.kind
             patterned = kind is None or KIND_LOOKS[kind].hatch
             x, y = self.x(name.middle), self.y(bar.y + bar.height / 2)
             wide = min(fit.text_width(name.text, size) + 4, name.room - 2)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asyncgpu_tutor.traces.pictures.layout import bars
+from asyncgpu_tutor.traces.pictures.layout import bars, merged
 from asyncgpu_tutor.traces.spans import Span
 from asyncgpu_tutor.traces.spans.lanes import Lane
-from asyncgpu_tutor.traces.spans.merging import merged
 
 PIECE = st.tuples(
     st.floats(0.0, 3.0), st.floats(0.0, 3.0), st.sampled_from(["kernel", "h2d", "d2h"])

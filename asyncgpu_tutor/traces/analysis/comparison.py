@@ -22,24 +22,12 @@ _Key = tuple[str, str, str, int]  # operation, kind, name, which one of these
 
 @dataclass(frozen=True)
 class Difference:
-    """One quantity in all traces.
+    """One quantity in all traces."""
 
-    Attributes
-    ----------
-    name : str
-        Such as ``"makespan"`` or ``"kernel sgemm_naive"``.
-    unit : str
-        ``"us"``, ``"%"`` or ``""``.
-    values : tuple of float
-        One for each trace. For a kind of work: its mean duration.
-    sentence : str
-        The difference between the first trace and the others in words.
-    """
-
-    name: str
-    unit: str
-    values: tuple[float, ...]
-    sentence: str
+    name: str  # such as ``"makespan"`` or ``"kernel sgemm_naive"``
+    unit: str  # ``"us"``, ``"%"`` or ``""``
+    values: tuple[float, ...]  # one for each trace; for a kind of work, its mean duration
+    sentence: str  # the difference between the first trace and the others in words
 
     @property
     def factor(self) -> float:

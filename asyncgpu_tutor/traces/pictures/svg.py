@@ -65,7 +65,7 @@ def _written(shapes: Sequence[scenes.Shape], paints: _Paints) -> Iterator[str]:
 
 def _style(shape: scenes.Shape, paints: _Paints) -> str:
     match shape:
-        case scenes.Patch(kind=kind):
+        case scenes.Box(css="agt-patch", kind=kind):
             fill = paints[kind]["patch"] if kind else "var(--agt-paper)"
             return f'style="fill:{fill};pointer-events:none"'
         case scenes.Box(css=css, kind=kind) if kind:
@@ -90,8 +90,11 @@ def _element(shape: scenes.Shape, style: str) -> str:
                 f'{style} x="{shape.x:.1f}" y="{shape.y:.1f}" width="{shape.wide:.1f}" '
                 f'height="{shape.tall:.1f}"'
             ).strip()
-            tip = shape.tip if isinstance(shape, scenes.Box) else ""
-            return f"<rect {box}><title>{escape(tip)}</title></rect>" if tip else f"<rect {box}/>"
+            return (
+                f"<rect {box}><title>{escape(shape.tip)}</title></rect>"
+                if shape.tip
+                else f"<rect {box}/>"
+            )
 
 
 def _paints(panels: Sequence[Panel]) -> tuple[_Paints, str]:

@@ -12,24 +12,14 @@ from asyncgpu_tutor.traces.spans.span import DEVICE_KINDS, Span
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One span of a critical path, and the part of it that lies on the path.
-
-    Attributes
-    ----------
-    span : Span
-        The span.
-    start, end : float
-        The part on the path, in us. It is the whole span but for two cases: a wait counts only from
-        when what it waited for had ended, and a call only until the work that it enqueued had
-        begun.
-    idle : float
-        Time between the end of the step before and `start`, in us: nothing on the path ran.
-    """
+    """One span of a critical path, and the part of it that lies on the path. Times in us."""
 
     span: Span
+    # It is the whole span but for two cases: a wait counts only from when what it waited for had ended, and a
+    # call only until the work that it enqueued had begun.
     start: float
     end: float
-    idle: float
+    idle: float  # between the end of the step before and `start`: nothing on the path ran
 
 
 def stream_predecessors(spans: Iterable[Span]) -> dict[int, Span]:
@@ -38,11 +28,9 @@ def stream_predecessors(spans: Iterable[Span]) -> dict[int, Span]:
     before: dict[int, Span] = {}
     for span in sorted(spans, key=attrgetter("id")):
         if span.stream is not None:
-            key = (span.device, span.stream)
-            past = last.get(key)
-            if past is not None:
+            if past := last.get((span.device, span.stream)):
                 before[span.id] = past
-            last[key] = span
+            last[span.device, span.stream] = span
     return before
 
 
@@ -63,11 +51,6 @@ def critical_path(spans: list[Span]) -> tuple[Step, ...]:
     times of the steps sum to the last end minus the first start on the path, which is at most the
     makespan. Waiting for an engine that is busy with another stream is no edge here: it shows as
     idle time.
-
-    Returns
-    -------
-    tuple of Step
-        Empty where there are no spans.
     """
     graph = _Graph(spans)
     steps: list[Step] = []

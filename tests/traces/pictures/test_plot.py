@@ -46,7 +46,7 @@ def lane_names(picture: Timeline) -> list[str]:
 
 def drawn(picture: Timeline, css: str, width: int = 760) -> list[scenes.Shape]:
     shapes = scenes.scene(picture.panels, width=width).shapes
-    return [s for s in shapes if not isinstance(s, scenes.Patch) and css in s.css.split()]
+    return [s for s in shapes if css in s.css.split()]
 
 
 def texts(picture: Timeline, css: str, width: int = 760) -> list[str]:

@@ -14,6 +14,7 @@ from asyncgpu_tutor.traces.spans import Metrics, Span
 from asyncgpu_tutor.traces.spans.intervals import common, gaps, union
 from asyncgpu_tutor.traces.spans.metrics import scope_of
 from asyncgpu_tutor.traces.spans.notebook_output import NAME, PAGE, Lines, cut, wrapped
+from asyncgpu_tutor.traces.spans.vocabulary import some
 from asyncgpu_tutor.traces.trace import Trace
 
 _LISTED = 6  # sorts of work that not all traces have
@@ -124,9 +125,8 @@ class Comparison:
             for title, spans in zip(self.titles, self.missing, strict=True):
                 if spans:
                     names = list(dict.fromkeys(cut(_sort_of(span), NAME) for span in spans))
-                    told = ", ".join(names[:_LISTED])
-                    rest = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
-                    yield f"Not in all of them: {title} has {len(spans)} more ({told}{rest})."
+                    told = some(names, _LISTED)
+                    yield f"Not in all of them: {title} has {len(spans)} more ({told})."
         yield from (d.sentence for d in self.differences if d.sentence)
 
 

@@ -11,7 +11,7 @@ from asyncgpu_tutor.traces.analysis.finding import Finding
 from asyncgpu_tutor.traces.analysis.idle import Evidence, Idle
 from asyncgpu_tutor.traces.spans import Span
 from asyncgpu_tutor.traces.spans.notebook_output import NAME, cut
-from asyncgpu_tutor.traces.spans.vocabulary import count
+from asyncgpu_tutor.traces.spans.vocabulary import count, some
 
 _IDLE = 0.5  # of the device's time: less than that is idle for other reasons than a host that cannot keep up
 _LATE = 0.6  # of that idle time; the rest is mostly what a launch takes to start
@@ -153,5 +153,4 @@ def _grids(spans: list[Span]) -> str:
     told = {
         s.name: f"{cut(s.name, NAME)} has a grid of {s.detail['grid']}" for s in reversed(spans)
     }
-    names = list(told.values())[::-1]
-    return ", ".join(names[:2]) + (f" and {len(names) - 2} more" if len(names) > 2 else "")
+    return some(list(told.values())[::-1], 2)

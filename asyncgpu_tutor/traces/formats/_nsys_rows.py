@@ -16,6 +16,7 @@ from asyncgpu_tutor.traces.spans.cuda_calls import WAITS, other_call
 from asyncgpu_tutor.traces.spans.intervals import union, within
 from asyncgpu_tutor.traces.spans.kernel_names import kernel_name
 from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY, SpanKind
+from asyncgpu_tutor.traces.spans.vocabulary import some
 
 # A process and a correlation in it: each process counts its own calls from 1 on.
 Key = tuple[int, int]
@@ -149,11 +150,10 @@ class Export:
 
     def told(self) -> str:
         """The names of its ranges, for an error: the most frequent ones first."""
-        names = Counter(found.text for found in self.ranges).most_common()
-        if not names:
-            return "it has no ranges at all"
-        more = f" and {len(names) - 12} more" if len(names) > 12 else ""
-        return "the ranges are: " + ", ".join(repr(name) for name, _ in sorted(names[:12])) + more
+        names = Counter(repr(found.text) for found in self.ranges)
+        frequent = [name for name, _ in names.most_common()]
+        ordered = [*sorted(frequent[:12]), *frequent[12:]]
+        return f"the ranges are: {some(ordered, 12)}" if names else "it has no ranges at all"
 
 
 def collect(database: Database, limit: int) -> Export:

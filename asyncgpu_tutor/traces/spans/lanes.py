@@ -128,10 +128,7 @@ def ranges_above(
 
 def _ordered(spans: Iterable[Span]) -> tuple[Span, ...]:
     # Of two spans that start together the longer comes first, so that it gets the upper row.
-    found = sorted(spans, key=attrgetter("id"))
-    found.sort(key=attrgetter("end"), reverse=True)
-    found.sort(key=attrgetter("start"))
-    return tuple(found)
+    return tuple(sorted(spans, key=lambda s: (s.start, -s.end, s.id)))
 
 
 def packed(spans: Sequence[Span]) -> list[int]:

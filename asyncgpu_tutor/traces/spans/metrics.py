@@ -22,7 +22,6 @@ from asyncgpu_tutor.traces.spans.span import DEVICE_KINDS, Span, SpanKind
 from asyncgpu_tutor.traces.spans.vocabulary import ENGINE_OF, ENGINES, Engine
 
 _StreamKey = tuple[str, int]  # device, stream
-_EngineKey = tuple[str, Engine]  # device, engine
 
 # Ranges are left out, because calls, waits and work happen within them and would count twice.
 _HOST_KINDS: tuple[SpanKind, ...] = ("call", "wait", "work")
@@ -65,7 +64,7 @@ class Metrics:
     device_makespan: float
     serial: float
     stream_busy: Mapping[_StreamKey, float]
-    engine_busy: Mapping[_EngineKey, float]
+    engine_busy: Mapping[tuple[str, Engine], float]
     host: Mapping[SpanKind, float]
     gaps: Mapping[_StreamKey, tuple[Interval, ...]]
     concurrency: tuple[float, ...]
@@ -146,7 +145,7 @@ def measure(trace: Iterable[Span], windows: Sequence[Interval] = ()) -> Metrics:
     """
     spans = list(trace)
     streams: dict[_StreamKey, list[Interval]] = {}
-    engines: dict[_EngineKey, list[Interval]] = {}
+    engines: dict[tuple[str, Engine], list[Interval]] = {}
     host: dict[SpanKind, list[Interval]] = {kind: [] for kind in _HOST_KINDS}
     for span in spans:
         interval, kind = (span.start, span.end), span.kind
@@ -159,7 +158,10 @@ def measure(trace: Iterable[Span], windows: Sequence[Interval] = ()) -> Metrics:
     device = [interval for engine in engines.values() for interval in engine]
     scope = scope_of(device, windows)
     lanes = {key: common(union(streams[key]), scope) for key in sorted(streams)}
-    first, last = _extent(spans)
+    first, last = (
+        min((s.start for s in spans), default=0.0),
+        max((s.end for s in spans), default=0.0),
+    )
     return Metrics(
         makespan=length(scope) if windows else last - first,
         device_makespan=length(scope),
@@ -200,9 +202,3 @@ def _concurrency(
     ]
     most = max((len(part) for part in parts), default=1)
     return tuple(math.fsum(part[k] for part in parts if k < len(part)) for k in range(most))
-
-
-def _extent(spans: list[Span]) -> Interval:
-    if not spans:
-        return 0.0, 0.0
-    return min(span.start for span in spans), max(span.end for span in spans)

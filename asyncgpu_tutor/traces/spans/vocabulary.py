@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from asyncgpu_tutor.traces.spans.span import SpanKind
@@ -47,3 +47,8 @@ def device_words(device: str) -> str:
 def count(number: int, noun: str) -> str:
     """The number with its noun: 1 span, 2 spans."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def some(names: Sequence[str], most: int) -> str:
+    """The first names in a row, and how many there are besides: a, b and 3 more."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

@@ -310,8 +310,7 @@ class Trace:
         # Only now, because a Python in a browser may have no sqlite3.
         from asyncgpu_tutor.traces.formats import nsys
 
-        spans, gpu, about = nsys.read(path, within=within, limit=limit)
-        return cls(spans, nsys.CLOCK, gpu, about)
+        return cls(*nsys.read(path, within=within, limit=limit))
 
 
 def _closed(spans: list[Span]) -> list[Span]:

@@ -133,8 +133,9 @@ class Comparison:
 def compare(*traces: Trace, titles: Sequence[str] | None = None) -> Comparison:
     """Lay traces of one program side by side: simulated, recorded on a GPU, live.
 
-    Work is matched by operation, kind and name, in order. Where a trace does not know the operations (an
-    export of Nsight Systems without NVTX ranges), only by kind and name.
+    Show the `table` and the `plot`, and ask for one quantity by name, as in the example. Work is matched by
+    operation, kind and name, in order. Where a trace does not know the operations (an export of Nsight Systems
+    without NVTX ranges), only by kind and name.
 
     Parameters
     ----------
@@ -142,12 +143,6 @@ def compare(*traces: Trace, titles: Sequence[str] | None = None) -> Comparison:
         Two or more.
     titles : sequence of str, optional
         What each is called; by default, where its times come from.
-
-    Returns
-    -------
-    Comparison
-        Show its `table` and its `plot`; ask it for one quantity by name, as in
-        ``comparison["makespan"].factor``.
 
     Raises
     ------

@@ -16,23 +16,10 @@ from asyncgpu_tutor.traces.spans.lanes import StreamKey, short_name, stream_numb
 
 @dataclass(frozen=True)
 class Depth:
-    """How many pieces of work were enqueued and not done, as steps."""
+    """How many pieces of work were enqueued and not done, from the first to the last."""
 
-    times: tuple[float, ...]  # where it changes, ascending, in us
-    depths: tuple[int, ...]  # from each of these times to the next
-
-    @property
-    def max(self) -> int:
-        """The most at one time."""
-        return max(self.depths, default=0)
-
-    @property
-    def mean(self) -> float:
-        """On average, from the first change to the last."""
-        if len(self.times) < 2:
-            return 0.0
-        steps = np.diff(self.times)
-        return float(np.dot(steps, self.depths[:-1]) / steps.sum()) if steps.sum() else 0.0
+    max: int
+    mean: float
 
 
 def queue_depth(facts: Facts) -> Depth:
@@ -46,7 +33,9 @@ def queue_depth(facts: Facts) -> Depth:
     changes = np.array([*asked, *(span.end for span in work)])
     times, which = np.unique(changes, return_inverse=True)
     more, less = (np.bincount(w, minlength=len(times)) for w in np.split(which, 2))
-    return Depth(tuple(times.tolist()), tuple(np.cumsum(more - less).tolist()))
+    depths, steps = np.cumsum(more - less), np.diff(times)
+    mean = float(np.dot(steps, depths[:-1]) / steps.sum()) if steps.sum() else 0.0
+    return Depth(int(depths.max(initial=0)), mean)
 
 
 @dataclass(frozen=True, eq=False)

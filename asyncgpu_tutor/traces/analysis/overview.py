@@ -134,10 +134,7 @@ class Analysis:
         return Lines(self._text())
 
     def plot(self) -> Timeline:
-        """The timeline, in which the critical path stands out; its words begin with what was found first.
-
-        What else was computed is in `table`.
-        """
+        """The timeline, in which the critical path stands out; its words begin with what was found first."""
         return self.trace.plot(
             title="Timeline, and its critical path",
             lanes=("host", "streams"),

@@ -33,7 +33,7 @@ def write(
     for lane in lanes(spans, ("host", "streams")):
         # Spans of a stream can overlap by the error of a clock, and a viewer would hide some: they get rows.
         streams = lane.group == "streams"
-        row = packed(lane.spans) if streams else ranges_above(lane.spans, nested)
+        row = packed(lane.spans) if streams else ranges_above(lane.spans)
         for number, name in enumerate(_names(lane, row), threads + 1):
             events.append(_named("thread_name", number, name))
             order = {"ph": "M", "name": "thread_sort_index", "pid": _PROCESS, "tid": number}
@@ -59,29 +59,9 @@ def _names(lane: Lane, row: list[int]) -> Iterator[str]:
         yield from (name if number == 1 else f"{name}, row {i + 1}" for i in range(number))
 
 
-def nested(spans: Sequence[Span]) -> list[int]:
-    """A row for each range, by start: one that lies within another is on its row, and a viewer nests them."""
-    stacks: list[list[float]] = []  # the ends of what is open on each row
-    chosen: list[int] = []
-    for span in spans:
-        for stack in stacks:
-            while stack and stack[-1] <= span.start:
-                stack.pop()
-        fits = (i for i, stack in enumerate(stacks) if not stack or stack[-1] >= span.end)
-        row = next(fits, len(stacks))
-        if row == len(stacks):
-            stacks.append([])
-        stacks[row].append(span.end)
-        chosen.append(row)
-    return chosen
-
-
 def _arrows(spans: Sequence[Span], place: Mapping[int, int]) -> Iterator[Event]:
-    """Arrows from what enqueued a span and from what it waited for on other streams, and to waits.
-
-    An arrow goes forwards from start to start, so there is none to a wait from what began after it. Both ends
-    are on a thread: work of a foreign trace may be on no stream, and so on none.
-    """
+    """Arrows, forwards from start to start: from a span's call, and from what it waited for elsewhere."""
+    # Work of a foreign trace may be on no stream, and so on no thread.
     by_id = {span.id: span for span in spans if span.id in place}
     ends = [
         (by_id[before], span)

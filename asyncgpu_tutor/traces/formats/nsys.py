@@ -17,23 +17,21 @@ from pathlib import Path
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.traces.formats._database import opened
 from asyncgpu_tutor.traces.formats._nsys_rows import Call, Export, Key, Range, Work, collect
+from asyncgpu_tutor.traces.formats.own_json import Parts
 from asyncgpu_tutor.traces.nvtx import DOMAIN
 from asyncgpu_tutor.traces.spans.cuda_calls import wait_name
 from asyncgpu_tutor.traces.spans.log import Draft, SpanLog
 from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY, Span, SpanKind, call_name
 from asyncgpu_tutor.traces.spans.uncollected import uncollected
 
-CLOCK = "Nsight Systems"
 _MOST_BRANCHES = 128  # as many as a device has hardware queues
 _WHAT = "an export of Nsight Systems (nsys export --type sqlite)"
 _TABLES = ("StringIds", "CUPTI_ACTIVITY_KIND_", "NVTX_EVENTS", "META_DATA_EXPORT")
 
 
 @uncollected()
-def read(
-    path: str | Path, *, within: str | None, limit: int
-) -> tuple[list[Span], str, dict[str, object]]:
-    """Spans, the GPU's name, and facts about the export; see `Trace.from_nsys`."""
+def read(path: str | Path, *, within: str | None, limit: int) -> Parts:
+    """Spans, clock, device and facts; see `Trace.from_nsys`."""
     file = Path(path)
     if file.suffix in {".nsys-rep", ".qdrep", ".qdstrm"}:
         raise UsageError(
@@ -69,7 +67,7 @@ def read(
         ]
     if not any(r.domain == DOMAIN for r in export.ranges):
         about["foreign"] = True
-    return built(export), export.gpu or "unknown GPU", about
+    return built(export), "Nsight Systems", export.gpu or "unknown GPU", about
 
 
 def built(export: Export) -> list[Span]:

@@ -72,10 +72,7 @@ class Metrics:
 
     @cached_property
     def critical_path(self) -> tuple[Step, ...]:
-        """The chain that the last end had to wait for; see `asyncgpu_tutor.traces.spans.path.critical_path`.
-
-        It takes longer than all other numbers together, and is worked out when it is asked for.
-        """
+        """The chain that the last end had to wait for; see `asyncgpu_tutor.traces.spans.path.critical_path`."""
         return critical_path(self._spans)
 
     @property

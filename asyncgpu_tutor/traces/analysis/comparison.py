@@ -134,8 +134,8 @@ def compare(*traces: Trace, titles: Sequence[str] | None = None) -> Comparison:
     """Lay traces of one program side by side: simulated, recorded on a GPU, live.
 
     Show the `table` and the `plot`, and ask for one quantity by name, as in the example. Work is matched by
-    operation, kind and name, in order. Where a trace does not know the operations (an export of Nsight Systems
-    without NVTX ranges), only by kind and name.
+    operation, kind and name, in order. Where a trace does not know the operations (an export of Nsight
+    Systems without NVTX ranges), only by kind and name.
 
     Parameters
     ----------

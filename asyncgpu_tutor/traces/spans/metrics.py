@@ -72,7 +72,7 @@ class Metrics:
 
     @cached_property
     def critical_path(self) -> tuple[Step, ...]:
-        """The chain that the last end had to wait for; see `asyncgpu_tutor.traces.spans.path.critical_path`."""
+        """The chain that the last end had to wait for, worked out when it is asked for: that takes long."""
         return critical_path(self._spans)
 
     @property

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from operator import itemgetter
+from functools import cache
 from typing import Literal
 
 from asyncgpu_tutor.errors import UsageError
@@ -21,6 +21,7 @@ from asyncgpu_tutor.traces.spans.vocabulary import some
 # A process and a correlation in it: each process counts its own calls from 1 on.
 Key = tuple[int, int]
 Row = Mapping[str, Value]
+CallKind = Literal["launch", "wait", "event", "stream wait", "other"]
 
 _CUPTI = "CUPTI_ACTIVITY_KIND_"
 _PUSH_POP, _START_END, _DOMAIN = 59, 60, 75  # ENUM_NSYS_EVENT_TYPE
@@ -62,7 +63,7 @@ class Work:
 class Call:
     """A call of the host into CUDA."""
 
-    kind: Literal["launch", "wait", "event", "stream wait", "other"]
+    kind: CallKind
     name: str
     start: int
     end: int
@@ -198,32 +199,28 @@ _PLACE = ("start", "end", "deviceId", "streamId", "correlationId")
 _NODE = ("graphId", "graphNodeId", "globalPid")
 
 
-def _kernels(database: Database, texts: Mapping[int, str]) -> list[Work]:
-    shape = ("gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ")
-    shape_of = itemgetter(*shape)
-    names: dict[Value, tuple[str, dict[str, object]]] = {}
-    details: dict[tuple[Value, ...], dict[str, object]] = {}  # a program has few sorts of launches
-    found: list[Work] = []
-    wanted = ("demangledName", *shape, *_NODE)
+def _kernels(database: Database, texts: Mapping[int, str]) -> Iterator[Work]:
+    sides: tuple[str, ...] = ("gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ")
+
+    @cache  # a program has few sorts of launches
+    def sort(given: Value, *shape: Value) -> tuple[str, dict[str, object]]:
+        name, detail = kernel_name(_name(given, texts))
+        row = dict(zip(sides, shape, strict=True))
+        if row["gridX"] is not None:
+            sizes = [_int(row, side) for side in sides]
+            detail = {**detail, "grid": sizes[:3], "block": sizes[3:]}
+        return name, detail
+
+    wanted = ("demangledName", *sides, *_NODE)
     for row in database.rows(_CUPTI + "KERNEL", (*_PLACE, "shortName"), wanted, "start"):
         given = row["shortName"] if row["demangledName"] is None else row["demangledName"]
-        if given not in names:
-            names[given] = kernel_name(_name(given, texts))
-        name, full = names[given]
-        key = given, *shape_of(row)
-        if key not in details:
-            sizes = [] if row["gridX"] is None else [_int(row, side) for side in shape]
-            details[key] = {**full, "grid": sizes[:3], "block": sizes[3:]} if sizes else full
-        found.append(_work("kernel", name, row, details[key]))
-    return found
+        name, detail = sort(given, *(row[side] for side in sides))
+        yield _work("kernel", name, row, detail)
 
 
-def _copies(database: Database) -> list[Work]:
-    found: list[Work] = []
-    needed, wanted = (
-        (*_PLACE, "bytes", "copyKind"),
-        ("srcKind", "dstKind", "migrationCause", *_NODE),
-    )
+def _copies(database: Database) -> Iterator[Work]:
+    needed = (*_PLACE, "bytes", "copyKind")
+    wanted = ("srcKind", "dstKind", "migrationCause", *_NODE)
     for row in database.rows(_CUPTI + "MEMCPY", needed, wanted, "start"):
         number = _int(row, "copyKind")
         kind = _COPY_KINDS.get(number, "d2d")
@@ -232,26 +229,23 @@ def _copies(database: Database) -> list[Work]:
             if row["migrationCause"] in _WHY:
                 detail["why"] = _WHY[row["migrationCause"]]
             moved = {**row, "streamId": UNIFIED_MEMORY, "correlationId": None}
-            found.append(_work(kind, f"pages {kind}", moved, detail))
+            yield _work(kind, f"pages {kind}", moved, detail)
             continue
         host = row["srcKind"] if kind == "h2d" else row["dstKind"]
         if kind != "d2d" and host == _PAGEABLE:
             detail["pageable"] = True
-        found.append(_work(kind, kind, row, detail))
-    return found
+        yield _work(kind, kind, row, detail)
 
 
-def _fills(database: Database) -> list[Work]:
-    rows = database.rows(_CUPTI + "MEMSET", (*_PLACE, "bytes"), _NODE, "start")
-    return [_work("memset", "memset", row, {"bytes": _int(row, "bytes")}) for row in rows]
+def _fills(database: Database) -> Iterator[Work]:
+    for row in database.rows(_CUPTI + "MEMSET", (*_PLACE, "bytes"), _NODE, "start"):
+        yield _work("memset", "memset", row, {"bytes": _int(row, "bytes")})
 
 
-def _graphs(database: Database) -> list[Work]:
+def _graphs(database: Database) -> Iterator[Work]:
     """CUDA graphs as a whole: so nsys traces them unless it is told --cuda-graph-trace=node."""
-    return [
-        _work("graph", f"graph {row['graphId'] or ''}".strip(), row, {})
-        for row in database.rows(_CUPTI + "GRAPH_TRACE", _PLACE, ("graphId",), "start")
-    ]
+    for row in database.rows(_CUPTI + "GRAPH_TRACE", _PLACE, ("graphId",), "start"):
+        yield _work("graph", f"graph {row['graphId'] or ''}".strip(), row, {})
 
 
 def _work(kind: SpanKind, name: str, row: Row, detail: dict[str, object]) -> Work:
@@ -295,25 +289,23 @@ def _calls(
         start, end = _times(row, name)
         if key[1] and key in known:
             continue
-        base = Call("launch", name, start, end, thread, key[1], key[0])
-        if key[1] and key in enqueued:
-            found.append(base)
-            known.add(key)
-            threads.add(thread)
-            continue
         # Synchronisations are listed with the process that made them; in old exports with none.
         sync, event = (rows.get(key) or rows.get((0, key[1])) for rows in (syncs, events))
-        if name.startswith(WAITS):
-            found.append(_ordered(replace(base, kind="wait"), sync))
+        kind, about = "launch", None
+        if key[1] and key in enqueued:
+            threads.add(thread)
+        elif name.startswith(WAITS):
+            kind, about = "wait", sync
         elif sync is not None:
-            kind = "stream wait" if sync["syncType"] == _STREAM_WAIT else "wait"
-            found.append(_ordered(replace(base, kind=kind), sync))
+            kind, about = "stream wait" if sync["syncType"] == _STREAM_WAIT else "wait", sync
         elif event is not None:
-            found.append(_ordered(replace(base, kind="event"), event))
+            kind, about = "event", event
         elif told := other_call(name):
-            found.append(replace(base, kind="other", name=told))
+            kind, name = "other", told
         else:
             continue
+        place = _place(kind, about) if about else (0, None, 0)
+        found.append(Call(kind, name, start, end, thread, key[1], key[0], *place))
         known.add(key)
         if len(found) > 4 * limit:
             raise UsageError(
@@ -344,19 +336,14 @@ def _on_gpus(
     )
 
 
-def _ordered(call: Call, row: Row | None) -> Call:
-    """With the stream and event that the call is about."""
-    if row is None:
-        return call
+def _place(kind: CallKind, row: Row) -> tuple[int, int | None, int]:
+    """Device, stream and event that a call is about."""
     stream = _int(row, "streamId", _NO_STREAM)
     # The number of one recording of an event comes first, because numbers of events are used again.
     event = _int(row, "eventSyncId", 0) or _int(row, "eventId", 0)
-    if call.kind == "wait" and row["syncType"] not in {None, _EVENT_SYNC}:
+    if kind == "wait" and row["syncType"] not in {None, _EVENT_SYNC}:
         event = 0
-    device = _int(row, "deviceId", 0)
-    return replace(
-        call, device=device, stream=None if stream == _NO_STREAM else stream, event=event
-    )
+    return _int(row, "deviceId", 0), None if stream == _NO_STREAM else stream, event
 
 
 def _ranges(database: Database, texts: Mapping[int, str]) -> list[Range]:

@@ -208,12 +208,8 @@ def _arrows(bars: list[Bar]) -> list[Arrow]:
             if number not in drawn or drawn[number].lane is bar.lane:
                 continue
             before = drawn[number]
-            lanes_of = (*_lane_key(before), *_lane_key(bar))
+            lanes_of = before.lane.device, before.lane.name, bar.lane.device, bar.lane.name
             if number > waited.get(lanes_of, -1):
                 waited[lanes_of] = number
                 found.append(Arrow(before, bar))
     return found
-
-
-def _lane_key(bar: Bar) -> tuple[str, str]:
-    return bar.lane.device, bar.lane.name

@@ -205,7 +205,7 @@ def _kernels(database: Database, texts: Mapping[int, str]) -> Iterator[Work]:
     @cache  # a program has few sorts of launches
     def sort(given: Value, *shape: Value) -> tuple[str, dict[str, object]]:
         name, detail = kernel_name(_name(given, texts))
-        row = dict(zip(sides, shape, strict=True))
+        row: Row = dict[str, Value](zip(sides, shape, strict=True))
         if row["gridX"] is not None:
             sizes = [_int(row, side) for side in sides]
             detail = {**detail, "grid": sizes[:3], "block": sizes[3:]}

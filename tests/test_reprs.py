@@ -106,7 +106,7 @@ def test_tables_are_lines_that_a_notebook_does_not_wrap(trace: agt.Trace) -> Non
 def test_what_is_shown_cannot_be_read_as_markup() -> None:
     span = agt.types.Span(0, "kernel", "<script>", 0, 5, "sim:0", 1)
     trace = agt.Trace([span], device="<b>")
-    for one in (trace.table(), agt.compare(trace, trace), agt.analyse(trace)):
+    for one in (trace.table(), agt.compare(trace, trace).plot(), agt.analyse(trace)):
         shown = one._repr_html_()
         assert "<script>" not in shown
         assert "<b>:" not in shown

@@ -115,10 +115,8 @@ def _pushed(domain: Domain, name: str) -> Generator[None]:
         domain.pop_range()
 
 
-class Token:
+class Token(AbstractContextManager[None]):
     """An open range. `end` closes it."""
-
-    __slots__ = ("_domain", "_id")
 
     def __init__(self, domain: Domain, name: str) -> None:
         self._domain: Domain | None = domain
@@ -129,6 +127,9 @@ class Token:
         domain, self._domain = self._domain, None
         if domain is not None:
             domain.end_range(self._id)
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
 
 
 def start(name: str) -> Token | None:
@@ -150,16 +151,7 @@ def end(token: Token | None) -> None:
 
 def across(name: str) -> AbstractContextManager[None]:
     """A range around code that awaits: ``with across("batch"): await op``."""
-    return _NOTHING if _domain is None else _started(_domain, name)
-
-
-@contextmanager
-def _started(domain: Domain, name: str) -> Generator[None]:
-    token = Token(domain, name)
-    try:
-        yield
-    finally:
-        token.end()
+    return start(name) or _NOTHING
 
 
 @lru_cache(maxsize=1024)

@@ -9,15 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.traces.formats import chrome, own_json, shipped
-from asyncgpu_tutor.traces.spans import (
-    Metrics,
-    Span,
-    Spans,
-    happens_before,
-    measure,
-    overlap_between,
-    runs_before,
-)
+from asyncgpu_tutor.traces.spans import Metrics, Span, measure, relations
 from asyncgpu_tutor.traces.spans.notebook_output import NOTHING, Lines
 from asyncgpu_tutor.traces.spans.span import DEVICE_KINDS
 from asyncgpu_tutor.traces.spans.table import render
@@ -112,11 +104,8 @@ class Trace:
                 f"this trace has no work of a device {device!r}; there are: "
                 f"{', '.join(self.devices) or 'none'}"
             )
-        spans = [s for s in self.spans if s.device == device or not s.on_device]
-        known = {span.id for span in spans}
-        return replace(
-            self, spans=[replace(s, after=tuple(i for i in s.after if i in known)) for s in spans]
-        )
+        kept = [s for s in self.spans if s.device == device or not s.on_device]
+        return replace(self, spans=_closed(kept))
 
     def find(self, name: str) -> list[Span]:
         """All spans with this name, by id."""
@@ -138,86 +127,32 @@ class Trace:
                 f"between(start, end) takes two times in us, the earlier one first, and got {start} and {end}"
             )
         inside = [s for s in self.spans if s.start < end and (s.end > start or s.start >= start)]
-        known = {span.id for span in inside}
-        cut = [
-            replace(
-                span,
-                start=max(span.start, start),
-                end=min(span.end, end),
-                after=tuple(i for i in span.after if i in known),
-            )
-            for span in inside
-        ]
+        cut = [replace(s, start=max(s.start, start), end=min(s.end, end)) for s in inside]
         about = {key: value for key, value in self.about.items() if key != "windows"}
-        return replace(self, spans=cut, about=about)
+        return replace(self, spans=_closed(cut), about=about)
 
     def fill(self, spans: Iterable[Span], origin: float) -> None:
-        """Take over the spans of a finished recording; `origin`, in us, becomes time zero.
-
-        Predecessors that lie outside of the recording are left out.
-        """
+        """Take over the spans of a finished recording; `origin`, in us, becomes time zero."""
         chosen = sorted(spans, key=lambda s: s.id)
-        known = {span.id for span in chosen}
-        self.spans[:] = [
-            replace(
-                span,
-                start=span.start - origin,
-                end=span.end - origin,
-                after=tuple(i for i in span.after if i in known),
-            )
-            for span in chosen
-        ]
+        moved = [replace(s, start=s.start - origin, end=s.end - origin) for s in chosen]
+        self.spans[:] = _closed(moved)
 
-    # ------------------------------------------------------------------ how spans lie to each other
-    def overlap_between(self, a: Spans, b: Spans) -> float:
-        """For how long `a` and `b` were both running, in us.
-
-        Each is a span, spans, or the name of some; a side is running while at least one of its spans is.
-        """
-        return overlap_between(self, a, b)
-
-    def runs_before(self, a: Spans, b: Spans) -> bool:
-        """Tell whether every span of `a` ended before the first of `b` started.
-
-        This is what the clock saw. It may have been luck: see `happens_before`.
-        """
-        return runs_before(self, a, b)
-
-    def happens_before(self, a: Span, b: Span, *, host: bool = False) -> bool:
-        """Tell whether `a` was bound to end before `b` started, on any run of the program.
-
-        Events, the order on a stream, and the calls of the host bind; with `host`, also the order in which
-        the host did things, which is right for a program without concurrent tasks. Where `b` is a wait, `a`
-        is bound to end before the wait *ends*. A span does not happen before itself.
-        """
-        return happens_before(self, a, b, host=host)
+    # How spans lie to each other: a function of a trace is a method of it.
+    overlap_between = relations.overlap_between
+    runs_before = relations.runs_before
+    happens_before = relations.happens_before
 
     # ------------------------------------------------------------------ views
     def metrics(self) -> Metrics:
         """Makespan, busy time, overlap, idle gaps, critical path, speed-up over serial."""
         return measure(self, self.windows)
 
-    def table(self, *, limit: int | None = 200, width: int = 60) -> Lines:
+    def table(self) -> Lines:
         """The timeline as text: the same facts as `plot`, for those who cannot see it.
 
-        Parameters
-        ----------
-        limit : int or None
-            Spans to list at most; None lists all. What is left out is counted.
-        width : int
-            Columns that the lanes get, each of them the same stretch of time.
-
-        Raises
-        ------
-        UsageError
-            If `width` is less than 1, or `limit` than 0.
+        It lists 200 spans and counts the rest, which `between` shows.
         """
-        if width < 1 or (limit is not None and limit < 0):
-            raise UsageError(
-                f"table needs a width of 1 or more and a limit of 0 or more, and got {width} and {limit}"
-            )
-        text = render(self.spans, device=self.device, clock=self.clock, limit=limit, width=width)
-        return Lines(text)
+        return Lines(render(self.spans, device=self.device, clock=self.clock))
 
     def sql(self, query: str) -> Rows:
         """Ask the trace by SQL, for what nobody foresaw.
@@ -227,12 +162,7 @@ class Trace:
         query : str
             A SELECT on the table ``spans``. Its columns are the attributes of `Span` (times in us), and
             ``duration``; ``call``, the id of the host's call that asked for it; ``bytes``; and ``detail`` as
-            JSON, for ``json_extract(detail, '$.grid')``.
-
-        Returns
-        -------
-        Rows
-            A list of tuples, which a notebook shows as a table.
+            JSON, for ``json_extract(detail, '$.grid')``. A notebook shows the rows as a table.
 
         Raises
         ------
@@ -257,7 +187,7 @@ class Trace:
 
         The last line of a cell shows it, live where that is possible. A trace alone shows itself like that.
         """
-        # The one import upwards: pictures are of traces.
+        # Only now, because most programs draw nothing.
         from asyncgpu_tutor.traces.pictures import plot
 
         return plot(self, **options)
@@ -275,13 +205,7 @@ class Trace:
         Path(path).write_text(self.to_json() + "\n", encoding="utf-8")
 
     def to_perfetto(self, path: str | Path) -> None:
-        """Write a file that https://ui.perfetto.dev opens: lanes as tracks, dependencies as arrows.
-
-        Parameters
-        ----------
-        path : str or Path
-            The file is JSON in Chrome's format, so a name that ends in ``.json`` fits.
-        """
+        """Write a file that https://ui.perfetto.dev opens: JSON in Chrome's format, so a ``.json`` fits."""
         chrome.write(self.spans, Path(path), device=self.device, clock=self.clock, about=self.about)
 
     @classmethod
@@ -317,17 +241,12 @@ class Trace:
 
     @classmethod
     def load_recording(cls, name: str) -> Trace:
-        """A trace of a chapter's program, recorded on a GPU; it comes with this package.
+        """A trace of a chapter's program that comes with this package; its `about` says on which GPU it ran.
 
         Parameters
         ----------
         name : str
             Such as ``"07_async_mlp"``; `recordings` has all names.
-
-        Returns
-        -------
-        Trace
-            Its `about` says on which GPU, when, and how it was made.
 
         Raises
         ------
@@ -369,7 +288,8 @@ class Trace:
         whose NVTX range its call was made: run the program with ``ASYNCGPU_NVTX=1``. Waits of threads
         that enqueue nothing are left out: they hold up no one. Streams are numbered in the order of CUDA's
         own numbers; the null stream is 0. A CUDA graph is one span, or its nodes if they were traced
-        (``--cuda-graph-trace=node``).
+        (``--cuda-graph-trace=node``). Time zero is the start of the first range `within`, or of the first
+        span.
 
         Parameters
         ----------
@@ -381,11 +301,6 @@ class Trace:
         limit : int
             How many spans the trace may have at most.
 
-        Returns
-        -------
-        Trace
-            Time zero is the start of the first range `within`, else of the first span.
-
         Raises
         ------
         UsageError
@@ -395,5 +310,10 @@ class Trace:
         # Only now, because a Python in a browser may have no sqlite3.
         from asyncgpu_tutor.traces.formats import nsys
 
-        spans, gpu, about = nsys.read(path, within=within, limit=limit)
-        return cls(spans, nsys.CLOCK, gpu, about)
+        return cls(*nsys.read(path, within=within, limit=limit))
+
+
+def _closed(spans: list[Span]) -> list[Span]:
+    """The spans, without predecessors that are not among them."""
+    known = {span.id for span in spans}
+    return [replace(s, after=tuple(i for i in s.after if i in known)) for s in spans]

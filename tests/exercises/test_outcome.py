@@ -50,7 +50,7 @@ def test_the_picture_has_both_on_one_scale_with_the_edge_marked(rejected: Outcom
     assert (yours.title, expected.title) == ("Yours", "Expected")
     assert (yours.layout.begin, yours.layout.end) == (expected.layout.begin, expected.layout.end)
     for panel in (yours, expected):
-        assert sum(panel.out(bar) for bar in panel.layout.bars) == 2
+        assert [panel.state(bar) for bar in panel.layout.bars].count("out") == 2
 
 
 def test_without_timelines_there_is_no_picture() -> None:

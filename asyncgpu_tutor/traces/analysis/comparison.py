@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from html import escape
 from statistics import fmean
 from typing import Any
 
@@ -14,7 +13,8 @@ from asyncgpu_tutor.traces.pictures import Timeline, compare_timelines
 from asyncgpu_tutor.traces.spans import Metrics, Span
 from asyncgpu_tutor.traces.spans.intervals import common, gaps, union
 from asyncgpu_tutor.traces.spans.metrics import scope_of
-from asyncgpu_tutor.traces.spans.notebook_output import NAME, PAGE, Lines, cut, html_table, wrapped
+from asyncgpu_tutor.traces.spans.notebook_output import NAME, PAGE, Lines, cut, wrapped
+from asyncgpu_tutor.traces.spans.vocabulary import some
 from asyncgpu_tutor.traces.trace import Trace
 
 _LISTED = 6  # sorts of work that not all traces have
@@ -23,28 +23,12 @@ _Key = tuple[str, str, str, int]  # operation, kind, name, which one of these
 
 @dataclass(frozen=True)
 class Difference:
-    """One quantity in all traces.
+    """One quantity in all traces."""
 
-    Attributes
-    ----------
-    name : str
-        Such as ``"makespan"`` or ``"kernel sgemm_naive"``.
-    unit : str
-        ``"us"``, ``"%"`` or ``""``.
-    values : tuple of float
-        One for each trace. For a kind of work: its mean duration.
-    sentence : str
-        The difference between the first trace and the others in words.
-    """
-
-    name: str
-    unit: str
-    values: tuple[float, ...]
-    sentence: str
-
-    def told(self, value: float) -> str:
-        """One of the values for people, with its unit."""
-        return f"{value:.{0 if self.unit in {'', '%'} else 1}f} {self.unit}".strip()
+    name: str  # such as ``"makespan"`` or ``"kernel sgemm_naive"``
+    unit: str  # ``"us"``, ``"%"`` or ``""``
+    values: tuple[float, ...]  # one for each trace; for a kind of work, its mean duration
+    sentence: str  # the difference between the first trace and the others in words
 
     @property
     def factor(self) -> float:
@@ -110,11 +94,6 @@ class Comparison:
         shown = self.plot()._repr_mimebundle_()
         return {**shown, "text/plain": repr(self)}
 
-    def _repr_html_(self) -> str:
-        rows = [(d.name, *(d.told(value) for value in d.values)) for d in self.differences]
-        said = "".join(f"<p>{escape(line)}</p>" for line in self._sentences())
-        return html_table(rows, head=("", *self.titles)) + said
-
     def table(self) -> Lines:
         """All quantities as text, one column for each trace, and the differences in words."""
         return Lines("\n".join(self._lines()))
@@ -124,18 +103,16 @@ class Comparison:
 
         Each begins with its first call or work.
         """
-        return compare_timelines([from_its_start(t) for t in self.traces], self.titles)
+        return compare_timelines([_from_its_start(t) for t in self.traces], self.titles)
 
     def _lines(self) -> Iterator[str]:
         wide = max(16, *(len(title) + 2 for title in self.titles))
         most = max(NAME // 2, PAGE - wide * len(self.traces))
         left = min(max(len(d.name) for d in self.differences) + 2, most)
-        yield " " * left + "".join(f"{title:>{wide}}" for title in self.titles)
-        yield " " * left + "".join(f"{trace.clock:>{wide}}" for trace in self.traces)
-        for difference in self.differences:
-            told = (difference.told(value) for value in difference.values)
-            name = cut(difference.name, left - 2)
-            yield f"{name:<{left}}" + "".join(f"{text:>{wide}}" for text in told)
+        rows = [("", self.titles), ("", tuple(trace.clock for trace in self.traces))]
+        rows += [(d.name, tuple(_told(v, d.unit) for v in d.values)) for d in self.differences]
+        for name, cells in rows:
+            yield f"{cut(name, left - 2):<{left}}" + "".join(f"{cell:>{wide}}" for cell in cells)
         yield ""
         for sentence in self._sentences():
             yield from wrapped(sentence, 2)
@@ -148,17 +125,17 @@ class Comparison:
             for title, spans in zip(self.titles, self.missing, strict=True):
                 if spans:
                     names = list(dict.fromkeys(cut(_sort_of(span), NAME) for span in spans))
-                    told = ", ".join(names[:_LISTED])
-                    rest = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
-                    yield f"Not in all of them: {title} has {len(spans)} more ({told}{rest})."
+                    told = some(names, _LISTED)
+                    yield f"Not in all of them: {title} has {len(spans)} more ({told})."
         yield from (d.sentence for d in self.differences if d.sentence)
 
 
 def compare(*traces: Trace, titles: Sequence[str] | None = None) -> Comparison:
     """Lay traces of one program side by side: simulated, recorded on a GPU, live.
 
-    Work is matched by operation, kind and name, in order. Where a trace does not know the operations (an
-    export of Nsight Systems without NVTX ranges), only by kind and name.
+    Show the `table` and the `plot`, and ask for one quantity by name, as in the example. Work is matched by
+    operation, kind and name, in order. Where a trace does not know the operations (an export of Nsight
+    Systems without NVTX ranges), only by kind and name.
 
     Parameters
     ----------
@@ -166,12 +143,6 @@ def compare(*traces: Trace, titles: Sequence[str] | None = None) -> Comparison:
         Two or more.
     titles : sequence of str, optional
         What each is called; by default, where its times come from.
-
-    Returns
-    -------
-    Comparison
-        Show its `table` and its `plot`; ask it for one quantity by name, as in
-        ``comparison["makespan"].factor``.
 
     Raises
     ------
@@ -253,16 +224,13 @@ def _differences(traces: tuple[Trace, ...], titles: tuple[str, ...]) -> Iterator
         yield _difference(name, unit, tuple(value(m) for m in metrics), titles)
     between = tuple(_mean_gap(trace) for trace in traces)
     yield _difference("mean gap of device", "us", between, titles)
-    sorts: list[str] = []
-    means: list[dict[str, float]] = []
-    for trace in traces:
-        durations: dict[str, list[float]] = {}
+    durations: dict[str, list[list[float]]] = {}
+    for number, trace in enumerate(traces):
         for span in trace.device_spans:
-            durations.setdefault(_sort_of(span), []).append(span.duration)
-        sorts += [sort for sort in durations if sort not in sorts]
-        means.append({sort: _mean(values) for sort, values in durations.items()})
-    for sort in sorts:
-        yield _difference(sort, "us", tuple(mean.get(sort, 0.0) for mean in means), titles)
+            of_sort = durations.setdefault(_sort_of(span), [[] for _ in traces])
+            of_sort[number].append(span.duration)
+    for sort, found in durations.items():
+        yield _difference(sort, "us", tuple(map(_mean, found)), titles)
 
 
 def _mean_gap(trace: Trace) -> float:
@@ -285,17 +253,17 @@ def _difference(
         if abs(value - first) <= max(0.1 * abs(first), 0.5):
             continue
         ratio = f", {value / first:.2f} times" if first and unit == "us" else ""
-        digits = 1 if unit == "us" else 0
-        told.append(
-            f"{value:.{digits}f} {unit}".strip()
-            + f" in {title}, against {first:.{digits}f} {unit}".rstrip()
-            + f" in {titles[0]}{ratio}"
-        )
+        against = f"{_told(first, unit)} in {titles[0]}{ratio}"
+        told.append(f"{_told(value, unit)} in {title}, against {against}")
     sentence = f"{cut(name, NAME)}: {'; '.join(told)}." if told else ""
     return Difference(name, unit, values, sentence)
 
 
-def from_its_start(trace: Trace) -> Trace:
+def _told(value: float, unit: str) -> str:
+    return f"{value:.{1 if unit == 'us' else 0}f} {unit}".strip()
+
+
+def _from_its_start(trace: Trace) -> Trace:
     """With time zero at the first call or work: a range may begin long before, and say nothing."""
     begin = min((span.start for span in trace if span.kind != "range"), default=0.0)
     spans = [replace(s, start=s.start - begin, end=s.end - begin) for s in trace]

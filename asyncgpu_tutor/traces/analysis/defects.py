@@ -9,14 +9,14 @@ from itertools import pairwise
 from operator import itemgetter
 from statistics import median
 
-from asyncgpu_tutor.traces.analysis.evidence import Evidence
 from asyncgpu_tutor.traces.analysis.finding import Finding
+from asyncgpu_tutor.traces.analysis.idle import Evidence
 from asyncgpu_tutor.traces.analysis.limits import limits
 from asyncgpu_tutor.traces.spans import Span
 from asyncgpu_tutor.traces.spans.intervals import length, union, within
 from asyncgpu_tutor.traces.spans.notebook_output import NAME, cut
 from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY
-from asyncgpu_tutor.traces.spans.vocabulary import count
+from asyncgpu_tutor.traces.spans.vocabulary import count, some
 from asyncgpu_tutor.traces.trace import Trace
 
 _LOADING = 50.0  # us; a launch that takes longer has loaded something
@@ -267,8 +267,7 @@ def _ids(spans: Iterable[Span]) -> tuple[int, ...]:
 
 
 def _names(spans: Sequence[Span]) -> str:
-    names = list(dict.fromkeys(cut(span.name, NAME) for span in spans))
-    return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+    return some(list(dict.fromkeys(cut(span.name, NAME) for span in spans)), 4)
 
 
 _DETECTORS: tuple[Callable[[Evidence], Iterable[Finding]], ...] = (
@@ -305,16 +304,13 @@ def diagnose(trace: Trace) -> list[Finding]:
     >>> [finding.name for finding in agt.diagnose(trace)]
     ['null stream']
     """
-    if len(trace.devices) > 1:
-        return [found for name in trace.devices for found in findings(Evidence(trace.of(name)))]
-    return findings(Evidence(trace))
+    several = len(trace.devices) > 1
+    parts = [trace.of(name) for name in trace.devices] if several else [trace]
+    return [found for part in parts for found in findings(Evidence(part))]
 
 
 def findings(seen: Evidence) -> list[Finding]:
     """See `diagnose`."""
     defects = [finding for detect in _DETECTORS for finding in detect(seen)]
     limited = limits(seen, defects) if seen.device else ()
-    return [
-        *sorted(defects, key=lambda finding: -finding.cost),
-        *sorted(limited, key=lambda finding: -finding.cost),
-    ]
+    return sorted([*defects, *limited], key=lambda finding: (finding.limit, -finding.cost))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
@@ -11,37 +10,16 @@ import numpy as np
 import numpy.typing as npt
 
 from asyncgpu_tutor.traces.analysis.facts import Facts
-from asyncgpu_tutor.traces.spans.intervals import Interval, common, union
-from asyncgpu_tutor.traces.spans.lanes import StreamKey, short_name
+from asyncgpu_tutor.traces.spans.intervals import Interval, common, length, union
+from asyncgpu_tutor.traces.spans.lanes import StreamKey, short_name, stream_numbers
 
 
 @dataclass(frozen=True)
 class Depth:
-    """How many pieces of work were enqueued and not done, as steps.
+    """How many pieces of work were enqueued and not done, from the first to the last."""
 
-    Attributes
-    ----------
-    times : tuple of float
-        Where it changes, ascending, in us.
-    depths : tuple of int
-        From each of these times to the next.
-    """
-
-    times: tuple[float, ...]
-    depths: tuple[int, ...]
-
-    @property
-    def max(self) -> int:
-        """The most at one time."""
-        return max(self.depths, default=0)
-
-    @property
-    def mean(self) -> float:
-        """On average, from the first change to the last."""
-        if len(self.times) < 2:
-            return 0.0
-        steps = np.diff(self.times)
-        return float(np.dot(steps, self.depths[:-1]) / steps.sum()) if steps.sum() else 0.0
+    max: int
+    mean: float
 
 
 def queue_depth(facts: Facts) -> Depth:
@@ -55,59 +33,42 @@ def queue_depth(facts: Facts) -> Depth:
     changes = np.array([*asked, *(span.end for span in work)])
     times, which = np.unique(changes, return_inverse=True)
     more, less = (np.bincount(w, minlength=len(times)) for w in np.split(which, 2))
-    return Depth(tuple(times.tolist()), tuple(np.cumsum(more - less).tolist()))
+    depths, steps = np.cumsum(more - less), np.diff(times)
+    mean = float(np.dot(steps, depths[:-1]) / steps.sum()) if steps.sum() else 0.0
+    return Depth(int(depths.max(initial=0)), mean)
 
 
 @dataclass(frozen=True, eq=False)
 class OverlapMatrix:
-    """For how long each two streams were at work at the same time.
+    """For how long each two streams were at work at the same time."""
 
-    Attributes
-    ----------
-    streams : tuple of (device, stream)
-        What rows and columns are.
-    us : array, float64, shape (streams, streams)
-        Symmetric. The diagonal is how long each stream was at work.
-    names : list of str
-        What to call rows and columns: ``"s1"`` for the lane of stream 1, with the device where there are
-        several.
-    """
-
-    streams: tuple[StreamKey, ...]
+    streams: tuple[StreamKey, ...]  # what rows and columns are
+    # In us, symmetric. The diagonal is how long each stream was at work.
     us: npt.NDArray[np.float64]
+    # Of rows and columns: ``"s1"`` for the lane of stream 1, with the device where there are several.
     names: list[str]
 
     def lines(self) -> Iterable[str]:
         """As a table of text."""
-        names = self.names
-        most = len(f"{float(self.us.max()):.1f}") if names else 0
-        wide = max(8, most, *(len(name) for name in names)) if names else 8
-        yield " " * wide + "".join(f"{name:>{wide + 1}}" for name in names)
-        for name, row in zip(names, self.us, strict=True):
+        most = f"{self.us.max(initial=0):.1f}"
+        wide = max(8, *map(len, (most, *self.names)))
+        yield " " * wide + "".join(f"{name:>{wide + 1}}" for name in self.names)
+        for name, row in zip(self.names, self.us, strict=True):
             yield f"{name:>{wide}}" + "".join(f"{value:>{wide + 1}.1f}" for value in row)
-
-
-def _together(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> float:
-    """As `length(common(a, b))`, in a quarter of the time where there are many."""
-    edges = np.union1d(a, b)
-    # Behind an odd number of its edges, a stream is at work.
-    both = np.searchsorted(a, edges, "right") & np.searchsorted(b, edges, "right") & 1
-    return math.fsum(np.diff(edges)[both[:-1] == 1])
 
 
 def overlap_matrix(facts: Facts) -> OverlapMatrix:
     """Which streams were at work together, and for how long."""
-    numbers = facts.numbers
+    numbers = stream_numbers(facts.work)
     keys = list(numbers)
     several = len({device for device, _ in keys}) > 1
     lines: dict[StreamKey, list[Interval]] = {key: [] for key in keys}
     for span in facts.work:
         if span.stream is not None:
             lines[span.device, span.stream].append((span.start, span.end))
-    # Starts and ends of what each did, in turns.
-    busy = [np.array(common(union(lines[key]), facts.scopes[key[0]])).ravel() for key in keys]
+    busy = [common(union(lines[key]), facts.scopes[key[0]]) for key in keys]
     us = np.zeros((len(keys), len(keys)))
     for i, j in combinations_with_replacement(range(len(keys)), 2):
-        us[i, j] = us[j, i] = _together(busy[i], busy[j])
+        us[i, j] = us[j, i] = length(common(busy[i], busy[j]))
     names = [f"{d} {short_name(n)}" if several else short_name(n) for (d, _), n in numbers.items()]
     return OverlapMatrix(tuple(keys), us, names)

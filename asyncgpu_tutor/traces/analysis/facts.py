@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 from operator import attrgetter
+from typing import cast
 
-from asyncgpu_tutor.traces.analysis.fill import fill_of
 from asyncgpu_tutor.traces.spans import Metrics, Span
 from asyncgpu_tutor.traces.spans.intervals import Interval, union
-from asyncgpu_tutor.traces.spans.lanes import StreamKey, stream_numbers
 from asyncgpu_tutor.traces.spans.metrics import scope_of
 from asyncgpu_tutor.traces.spans.path import stream_predecessors
 from asyncgpu_tutor.traces.trace import Trace
+
+# Of an H200: 132 SMs with 2048 threads each (CUDA C++ Programming Guide, "Technical specifications per
+# compute capability"). Taken where a trace does not say how many threads its device runs at once.
+_THREADS = 132 * 2048
 
 
 def thread_of(span: Span) -> int | None:
@@ -40,10 +44,8 @@ class Facts:
     def lines(self) -> dict[str, list[Span]]:
         """The device spans of each device, by start."""
         found: dict[str, list[Span]] = {}
-        for span in self.work:  # by id
+        for span in sorted(self.work, key=attrgetter("start")):
             found.setdefault(span.device, []).append(span)
-        for line in found.values():
-            line.sort(key=attrgetter("start"))
         return found
 
     @cached_property
@@ -72,26 +74,33 @@ class Facts:
         return stream_predecessors(self.work)
 
     @cached_property
-    def numbers(self) -> dict[StreamKey, int]:
-        """See `stream_numbers`."""
-        return stream_numbers(self.work)
-
-    @cached_property
     def fills(self) -> dict[int, float]:
         """For each kernel, by id, which part of the device it fills; see `fill_of`."""
-        sorts: dict[str, float] = {}
-        found: dict[int, float] = {}
-        for span in self.device:
-            if span.kind == "kernel":
-                detail = span.detail
-                # A program has few sorts of launches.
-                sort = f"{detail.get('fills')} {detail.get('grid')} {detail.get('block')}"
-                if sort not in sorts:
-                    sorts[sort] = fill_of(span, self.trace)
-                found[span.id] = sorts[sort]
-        return found
+        kernels = (span for span in self.device if span.kind == "kernel")
+        return {span.id: fill_of(span, self.trace) for span in kernels}
 
     @cached_property
     def metrics(self) -> Metrics:
         """See `measure`."""
         return self.trace.metrics()
+
+
+def fill_of(span: Span, trace: Trace) -> float:
+    """Which part of the device's thread slots a kernel's blocks need, at most 1.
+
+    A simulated device says so itself. Elsewhere it is the number of threads over that of the slots, which
+    leaves out that registers and shared memory also limit how many blocks fit.
+    """
+    fills = span.detail.get("fills")
+    if isinstance(fills, int | float):
+        return min(float(fills), 1.0)
+    threads = math.prod(_three(span, "grid")) * math.prod(_three(span, "block"))
+    slots = trace.about.get("threads_at_once")
+    return min(threads / (slots if isinstance(slots, int) and slots > 0 else _THREADS), 1.0)
+
+
+def _three(span: Span, key: str) -> list[int]:
+    given = span.detail.get(key)
+    if not isinstance(given, list | tuple):
+        return [0]
+    return [part for part in cast(list[object], given) if isinstance(part, int)] or [0]

@@ -1,19 +1,21 @@
-"""Why streams stood still, and the device with them. Times in us."""
+"""Why streams stood still, the device with them, and what the host did meanwhile. Times in us."""
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import accumulate
+from functools import cached_property
 from operator import attrgetter
 from typing import Literal, get_args
 
-from asyncgpu_tutor.traces.analysis.facts import Facts
+from asyncgpu_tutor.traces.analysis.facts import Facts, thread_of
 from asyncgpu_tutor.traces.spans import Span
-from asyncgpu_tutor.traces.spans.intervals import Interval, common, gaps, union, within
+from asyncgpu_tutor.traces.spans.intervals import Interval, common, gaps, length, union, within
 from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY
 from asyncgpu_tutor.traces.spans.vocabulary import ENGINE_OF, Engine
+from asyncgpu_tutor.traces.trace import Trace
 
 Cause = Literal["dependency", "host late", "engine busy", "occupancy", "page", "start-up"]
 
@@ -35,30 +37,16 @@ _START = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Idle:
-    """A stretch of time in which a stream, or the device, did nothing, and why.
-
-    Attributes
-    ----------
-    device : str
-    stream : int
-        The stream that was idle; for the device, the one that ended it.
-    start, end : float
-        In us.
-    cause : Cause
-        See `CAUSE_WORDS`.
-    span : Span
-        What ran next.
-    blocker : Span or None
-        What it had to wait for: the call, the span on another stream, or the copy. None for
-        ``"start-up"``, and where several kernels filled the SMs.
-    """
+    """A stretch of time in which a stream, or the device, did nothing, and why. Times in us."""
 
     device: str
-    stream: int
+    stream: int  # the one that was idle; for the device, the one that ended it
     start: float
     end: float
-    cause: Cause
-    span: Span
+    cause: Cause  # see `CAUSE_WORDS`
+    span: Span  # what ran next
+    # What it had to wait for: the call, the span on another stream, or the copy. None for ``"start-up"``, and
+    # where several kernels filled the SMs.
     blocker: Span | None = None
 
     @property
@@ -89,9 +77,7 @@ def idle_of_streams(facts: Facts) -> list[Idle]:
     for span in facts.work:
         if span.stream is not None:
             past = facts.before.get(span.id)
-            since = begins[span.device] if past is None else past.end
-            if since < span.start:
-                found += pauses.before(span, since)
+            found += pauses.before(span, begins[span.device] if past is None else past.end)
     if facts.trace.windows:
         found = [
             replace(idle, start=start, end=end)
@@ -123,78 +109,92 @@ class _Pauses:
     def __init__(self, facts: Facts) -> None:
         self._by_id = {span.id: span for span in facts.work}
         self._calls = facts.calls
-        self._engines = _Engines(facts.work)
+        # The spans of each engine by start, and the latest end up to each: `_rivals` can skip what had ended.
+        self._engines: dict[tuple[str, Engine], tuple[list[Span], list[float]]] = {}
+        for span in sorted(facts.work, key=attrgetter("start")):
+            key = span.device, ENGINE_OF[span.kind]
+            spans, latest = self._engines.setdefault(key, ([], []))
+            spans.append(span)
+            latest.append(max(span.end, latest[-1]) if latest else span.end)
 
-    def before(self, span: Span, since: float) -> Iterable[Idle]:
+    def before(self, span: Span, since: float) -> Iterator[Idle]:
         """The parts of the pause from `since` to the start of `span`."""
-        if since >= span.start:
-            return ()
+        stream = UNIFIED_MEMORY if span.stream is None else span.stream
+        now = since
+
+        def until(end: float, cause: Cause, blocker: Span | None = None) -> Iterator[Idle]:
+            nonlocal now
+            if now < (end := min(end, span.start)):
+                yield Idle(span.device, stream, now, end, cause, span, blocker)
+                now = end
+
         if span.stream == UNIFIED_MEMORY:
-            return (Idle(span.device, span.stream, since, span.start, "page", span),)
-        others = [
-            other
-            for i in span.after
-            if (other := self._by_id.get(i)) is not None
-            and (other.stream, other.device) != (span.stream, span.device)
-        ]
-        return _split(span, since, others, self._calls.get(span.id), self._engines)
+            yield from until(span.start, "page")
+            return
+        needed = [self._by_id[i] for i in span.after if i in self._by_id]
+        others = [s for s in needed if (s.stream, s.device) != (span.stream, span.device)]
+        if others:
+            last = max(others, key=attrgetter("end"))
+            yield from until(last.end, "dependency", last)
+        if (call := self._calls.get(span.id)) is not None:
+            yield from until(call.end, "host late", call)
+        copies = ENGINE_OF[span.kind] != "compute"
+        contended = copies or span.waited_for_room or span.start - now > _START
+        rivals = self._rivals(span, now) if contended and now < span.start else []
+        blocker = max(rivals, key=attrgetter("end")) if copies and rivals else None
+        for begin, end in union((s.start, s.end) for s in rivals):
+            yield from until(begin, "start-up")
+            yield from until(end, "engine busy" if copies else "occupancy", blocker)
+        yield from until(span.start, "start-up")
 
-
-class _Engines:
-    """The device spans of each engine, by start, to be asked for those of a short time."""
-
-    def __init__(self, device: list[Span]) -> None:
-        self._spans: dict[tuple[str, Engine], list[Span]] = {}
-        for span in sorted(device, key=attrgetter("start")):
-            self._spans.setdefault((span.device, ENGINE_OF[span.kind]), []).append(span)
-        self._starts = {key: [s.start for s in spans] for key, spans in self._spans.items()}
-        # For each span the latest end up to it: `rivals` can then skip all spans that had ended.
-        self._latest = {
-            key: list(accumulate((s.end for s in spans), max)) for key, spans in self._spans.items()
-        }
-
-    def rivals(self, span: Span, since: float) -> list[Span]:
+    def _rivals(self, span: Span, since: float) -> list[Span]:
         """Spans that other streams had on the span's engine, at any time from `since` to its start."""
-        key = span.device, ENGINE_OF[span.kind]
-        spans = self._spans[key]
-        first = bisect_right(self._latest[key], since)
-        last = bisect_left(self._starts[key], span.start)
+        spans, latest = self._engines[span.device, ENGINE_OF[span.kind]]
+        first = bisect_right(latest, since)
+        last = bisect_left(spans, span.start, key=attrgetter("start"))
         return [s for s in spans[first:last] if s.stream != span.stream and s.end > since]
 
 
-def _split(
-    span: Span, start: float, others: list[Span], call: Span | None, engines: _Engines
-) -> Iterable[Idle]:
-    stream = UNIFIED_MEMORY if span.stream is None else span.stream
+# ------------------------------------------------------------------ what the host did meanwhile
+HostPart = Literal["CUDA call", "waiting", "Python"]
 
-    def part(begin: float, end: float, cause: Cause, blocker: Span | None = None) -> Idle:
-        return Idle(span.device, stream, begin, end, cause, span, blocker)
 
-    now = start
-    last = max(others, key=lambda s: s.end, default=None)
-    if last is not None and last.end > now:
-        end = min(last.end, span.start)
-        yield part(now, end, "dependency", last)
-        now = end
-    if call is not None and now < (end := min(call.end, span.start)):
-        yield part(now, end, "host late", call)
-        now = end
-    if now >= span.start:
-        return
-    copies = ENGINE_OF[span.kind] != "compute"
-    contended = copies or span.waited_for_room or span.start - now > _START
-    rivals = engines.rivals(span, now) if contended else []
-    if not rivals:
-        yield part(now, span.start, "start-up")
-        return
-    window: list[Interval] = [(now, span.start)]
-    held = common(union((s.start, s.end) for s in rivals), window)
-    blocker = max(rivals, key=lambda s: s.end) if copies else None
-    cause: Cause = "engine busy" if copies else "occupancy"
-    for begin, end in held:
-        if begin > now:
-            yield part(now, begin, "start-up")
-        yield part(begin, end, cause, blocker)
-        now = end
-    if now < span.start:
-        yield part(now, span.start, "start-up")
+def host_late_parts(trace: Trace, idle: Iterable[Idle]) -> dict[HostPart, float]:
+    """The pauses with the cause ``"host late"``, by what the thread was doing that ended each, in us.
+
+    ``"waiting"``: it was blocked until the device was done. ``"CUDA call"``: it was inside of a call, which
+    may be the very call that was late. ``"Python"``: neither, so it ran the program's own code, or slept.
+    They add up to the time that the host was late.
+    """
+    spans: dict[int | None, tuple[list[Interval], list[Interval]]] = {}
+    for span in trace:
+        if span.kind in {"wait", "call"}:
+            pair = spans.setdefault(thread_of(span), ([], []))
+            pair[span.kind == "call"].append((span.start, span.end))
+    lines = {thread: (union(waits), union(calls)) for thread, (waits, calls) in spans.items()}
+    parts: dict[HostPart, list[float]] = {part: [] for part in get_args(HostPart)}
+    for pause in idle:
+        if pause.cause != "host late" or pause.blocker is None:
+            continue
+        waits, calls = lines[thread_of(pause.blocker)]
+        waiting = within(waits, pause.start, pause.end)
+        calling = within(calls, pause.start, pause.end)
+        both = length(common(waiting, calling))
+        parts["waiting"].append(length(waiting))
+        parts["CUDA call"].append(length(calling) - both)
+        parts["Python"].append(pause.duration - length(waiting) - length(calling) + both)
+    return {part: math.fsum(values) for part, values in parts.items()}
+
+
+class Evidence(Facts):
+    """The facts of a trace, and why its device stood still: several detectives ask for each."""
+
+    @cached_property
+    def idle(self) -> list[Idle]:
+        """See `idle_of_device`."""
+        return idle_of_device(self)
+
+    @cached_property
+    def host_late(self) -> dict[HostPart, float]:
+        """See `host_late_parts`."""
+        return host_late_parts(self.trace, self.idle)

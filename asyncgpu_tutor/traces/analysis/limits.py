@@ -7,12 +7,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import median
 
-from asyncgpu_tutor.traces.analysis.evidence import Evidence
 from asyncgpu_tutor.traces.analysis.finding import Finding
-from asyncgpu_tutor.traces.analysis.idle import Idle
+from asyncgpu_tutor.traces.analysis.idle import Evidence, Idle
 from asyncgpu_tutor.traces.spans import Span
 from asyncgpu_tutor.traces.spans.notebook_output import NAME, cut
-from asyncgpu_tutor.traces.spans.vocabulary import count
+from asyncgpu_tutor.traces.spans.vocabulary import count, some
 
 _IDLE = 0.5  # of the device's time: less than that is idle for other reasons than a host that cannot keep up
 _LATE = 0.6  # of that idle time; the rest is mostly what a launch takes to start
@@ -24,14 +23,7 @@ _FEW = 0.25  # of the device's threads: fewer leave most of it empty
 
 @dataclass(frozen=True)
 class Gap:
-    """A stretch in which the device did nothing, with the parts that it has by cause.
-
-    Attributes
-    ----------
-    start, end : float
-        In us.
-    parts : tuple of Idle
-    """
+    """A stretch in which the device did nothing, with the parts that it has by cause. Times in us."""
 
     start: float
     end: float
@@ -161,5 +153,4 @@ def _grids(spans: list[Span]) -> str:
     told = {
         s.name: f"{cut(s.name, NAME)} has a grid of {s.detail['grid']}" for s in reversed(spans)
     }
-    names = list(told.values())[::-1]
-    return ", ".join(names[:2]) + (f" and {len(names) - 2} more" if len(names) > 2 else "")
+    return some(list(told.values())[::-1], 2)

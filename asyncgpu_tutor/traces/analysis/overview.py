@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 from asyncgpu_tutor.traces.analysis.defects import findings
 from asyncgpu_tutor.traces.analysis.depth import Depth, OverlapMatrix, overlap_matrix, queue_depth
-from asyncgpu_tutor.traces.analysis.evidence import Evidence
 from asyncgpu_tutor.traces.analysis.facts import Facts
 from asyncgpu_tutor.traces.analysis.finding import Finding
-from asyncgpu_tutor.traces.analysis.host_late import HostPart
 from asyncgpu_tutor.traces.analysis.idle import (
     CAUSE_WORDS,
     CAUSES,
     Cause,
+    Evidence,
+    HostPart,
     Idle,
     idle_of_streams,
 )
@@ -103,10 +103,6 @@ class Analysis:
         """How long the device stood still for which cause, in us."""
         return by_cause(self.idle)
 
-    def stream_idle_by_cause(self, stream: int) -> dict[Cause, float]:
-        """How long a stream stood still for which cause, in us, up to its last work."""
-        return by_cause(idle for idle in self.streams if idle.stream == stream)
-
     def __repr__(self) -> str:
         if not self.trace.device_spans:
             return f"<Analysis: no device work. {NOTHING}>"
@@ -135,13 +131,10 @@ class Analysis:
     @uncollected()
     def table(self) -> Lines:
         """All of it as text. Times are in us."""
-        return Lines("\n".join(self._lines()))
+        return Lines(self._text())
 
     def plot(self) -> Timeline:
-        """The timeline, in which the critical path stands out; its words begin with what was found first.
-
-        What else was computed is in `table`.
-        """
+        """The timeline, in which the critical path stands out; its words begin with what was found first."""
         return self.trace.plot(
             title="Timeline, and its critical path",
             lanes=("host", "streams"),
@@ -149,68 +142,59 @@ class Analysis:
             lesson=self.findings[0].sentence if self.findings else "",
         )
 
-    def _lines(self) -> Iterator[str]:
-        title = self.trace.device or "trace"
+    def _text(self) -> str:
         if self.devices:
-            yield f"{len(self.devices)} devices worked, so there is a report on each."
-            for name, report in self.devices.items():
-                yield from ("", f"===== {name}")
-                yield from report._lines()
-            return
-        yield f"Analysis of {title} ({clock_words(self.trace.clock)}), us"
+            reports = (f"===== {name}\n{report._text()}" for name, report in self.devices.items())
+            told = f"{len(self.devices)} devices worked, so there is a report on each."
+            return "\n\n".join((told, *reports))
+        title = f"Analysis of {self.trace.device or 'trace'} ({clock_words(self.trace.clock)}), us"
         if not self.trace.device_spans:
-            yield "No device work was recorded."
-            return
-        m = self.metrics
-        yield ""
-        if self.trace.windows:
-            yield (
-                f"Only what was asked for within {count(len(self.trace.windows), 'window')} of the range "
-                f"{self.trace.about.get('within', '')!r}, and other work that ran meanwhile."
-            )
-        yield (
-            f"device    busy {m.device_active:.1f}, idle {m.device_idle:.1f} of {m.device_makespan:.1f}"
-            + _part(m)
-        )
-        yield f"overlap   {m.overlap:.1f}: {m.overlap_fraction:.0%} of the busy time"
-        yield f"queue     {self.depth.mean:.1f} on average, {self.depth.max} at most"
-        yield ""
-        yield "Why the device stood still:"
-        yield from _causes(self.idle_by_cause)
+            return f"{title}\nNo device work was recorded."
+        return "\n\n".join((title, *("\n".join(part) for part in self._parts())))
+
+    def _parts(self) -> Iterator[Iterable[str]]:
+        """Lines that belong together, from top to bottom."""
+        yield self._whole()
+        causes = list(_causes(self.idle_by_cause))
         if self.idle_by_cause["host late"]:
             told = ", ".join(f"{part} {us:.1f}" for part, us in self.host_late.items())
-            yield f"  of the time that the host was late: {told}"
+            causes.append(f"  of the time that the host was late: {told}")
+        yield ("Why the device stood still:", *causes)
         if self.gaps:
-            yield ""
-            yield "Longest pauses:"
-            for gap in self.gaps[:_LISTED]:
-                yield (
-                    f"  {gap.duration:>12,.1f} us, from {gap.start:,.1f} on, until "
-                    f"{cut(gap.main.span.title, NAME)} began; {gap.main.cause}"
-                )
-        yield ""
-        yield "Why each stream stood still:"
+            yield ("Longest pauses:", *map(_pause, self.gaps[:_LISTED]))
         names = {n: lane_name(number) for (_, n), number in stream_numbers(self.trace).items()}
+        streams: list[str] = []
         for number, name in list(names.items())[:_LANES]:
-            parts = self.stream_idle_by_cause(number)
-            told = ", ".join(f"{cause} {us:.1f}" for cause, us in parts.items() if us)
-            yield from wrapped(f"  {name}: {told or 'never'}", 4)
-        if len(names) > _LANES:
-            yield f"  and {len(names) - _LANES} more"
+            idle = by_cause(idle for idle in self.streams if idle.stream == number)
+            told = ", ".join(f"{cause} {us:.1f}" for cause, us in idle.items() if us)
+            streams += wrapped(f"  {name}: {told or 'never'}", 4)
+        more = [f"  and {len(names) - _LANES} more"] if len(names) > _LANES else []
+        yield ("Why each stream stood still:", *streams, *more)
         if 1 < len(names) <= _LANES:
-            yield ""
-            yield "Together at work (the diagonal: at work at all):"
-            yield from self.overlap.lines()
-        yield ""
-        yield from _path(m)
-        yield ""
-        yield from self.sums.table().splitlines()
-        yield ""
-        if not self.findings:
-            yield "The detective found nothing."
-        for number, finding in enumerate(self.findings, 1):
-            yield from wrapped(f"{number}. {finding.title}: {finding.sentence}", 3)
-            yield from wrapped(f"   What to do: {finding.advice}", 3)
+            yield ("Together at work (the diagonal: at work at all):", *self.overlap.lines())
+        yield _path(self.metrics)
+        yield (self.sums.table().rstrip("\n"),)
+        found = [
+            [
+                *wrapped(f"{number}. {finding.title}: {finding.sentence}", 3),
+                *wrapped(f"   What to do: {finding.advice}", 3),
+            ]
+            for number, finding in enumerate(self.findings, 1)
+        ]
+        yield [line for lines in found for line in lines] or ["The detective found nothing."]
+
+    def _whole(self) -> Iterator[str]:
+        m, windows = self.metrics, self.trace.windows
+        if windows:
+            yield (
+                f"Only what was asked for within {count(len(windows), 'window')} of the range "
+                f"{self.trace.about.get('within', '')!r}, and other work that ran meanwhile."
+            )
+        part = f", so {m.device_active / m.device_makespan:.0%} busy" if m.device_makespan else ""
+        of = f"idle {m.device_idle:.1f} of {m.device_makespan:.1f}"
+        yield f"device    busy {m.device_active:.1f}, {of}{part}"
+        yield f"overlap   {m.overlap:.1f}: {m.overlap_fraction:.0%} of the busy time"
+        yield f"queue     {self.depth.mean:.1f} on average, {self.depth.max} at most"
 
 
 _LISTED = 5  # pauses
@@ -218,8 +202,9 @@ _LANES = 16  # streams
 _STEPS = 8  # rows of the critical path
 
 
-def _part(m: Metrics) -> str:
-    return f", so {m.device_active / m.device_makespan:.0%} busy" if m.device_makespan else ""
+def _pause(gap: Gap) -> str:
+    title = cut(gap.main.span.title, NAME)
+    return f"  {gap.duration:>12,.1f} us, from {gap.start:,.1f} on, until {title} began; {gap.main.cause}"
 
 
 def _path(m: Metrics) -> Iterator[str]:

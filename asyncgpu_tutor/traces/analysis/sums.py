@@ -19,28 +19,17 @@ _LISTED = 12  # rows of each table in a text
 
 @dataclass(frozen=True)
 class Sum:
-    """All spans of one name.
-
-    Attributes
-    ----------
-    name : str
-    count : int
-    total, mean, least, most : float
-        Of their durations, in us.
-    share : float
-        Part of the time of all rows of the same table, 0 to 1.
-    bytes : int
-        What they copied or filled; 0 for kernels and calls.
-    """
+    """All spans of one name. Times in us."""
 
     name: str
     count: int
+    # Of their durations.
     total: float
     mean: float
     least: float
     most: float
-    share: float
-    bytes: int = 0
+    share: float  # part of the time of all rows of the same table, 0 to 1
+    bytes: int = 0  # what they copied or filled
 
     @property
     def rate(self) -> float:
@@ -50,50 +39,26 @@ class Sum:
 
 @dataclass(frozen=True)
 class RangeSum:
-    """All ranges of one name, on the host and projected on the device.
-
-    Attributes
-    ----------
-    name : str
-    count : int
-        How often it was open.
-    host : float
-        For how long in all, in us.
-    device : float
-        From the first start to the last end of the work that was asked for in it, summed over its windows,
-        in us.
-    work : float
-        Durations of that work, summed, in us.
-    pieces : int
-        How much work that is.
-    """
+    """All ranges of one name, on the host and projected on the device. Times in us."""
 
     name: str
-    count: int
-    host: float
+    count: int  # how often it was open
+    host: float  # for how long in all
+    # From the first start to the last end of the work that was asked for in it, summed over its windows.
     device: float
-    work: float
-    pieces: int
+    work: float  # durations of that work, summed
+    pieces: int  # how much work that is
 
 
 @dataclass(frozen=True)
 class Sums:
-    """Sums by kernel, copy, call and range: each table with its largest row first.
-
-    Attributes
-    ----------
-    kernels, copies, calls : tuple of Sum
-        `copies` has fills as well; `calls` has the host's waits.
-    ranges : tuple of RangeSum
-    latency : tuple of float
-        For each launch of a kernel to an empty stream: from the start of the host's call to the kernel's, in
-        us, ascending.
-    """
+    """Sums by kernel, copy, call and range: each table with its largest row first."""
 
     kernels: tuple[Sum, ...]
-    copies: tuple[Sum, ...]
-    calls: tuple[Sum, ...]
+    copies: tuple[Sum, ...]  # and fills
+    calls: tuple[Sum, ...]  # and the host's waits
     ranges: tuple[RangeSum, ...]
+    # For each launch of a kernel to an empty stream: from the start of the call to the kernel's, ascending.
     latency: tuple[float, ...]
 
     def table(self) -> Lines:
@@ -135,28 +100,17 @@ def sums(facts: Facts) -> Sums:
 
 
 def _by_name(spans: Iterable[Span]) -> tuple[Sum, ...]:
-    found: dict[str, list[float]] = {}
-    moved: dict[str, int] = {}
+    found: dict[str, list[Span]] = {}
     for span in spans:
-        name, size = _name(span), span.detail.get("bytes")
-        found.setdefault(name, []).append(span.end - span.start)
-        if isinstance(size, int):
-            moved[name] = moved.get(name, 0) + size
-    totals = {name: math.fsum(times) for name, times in found.items()}
+        found.setdefault(_name(span), []).append(span)
+    totals = {name: math.fsum(s.duration for s in group) for name, group in found.items()}
     everything = math.fsum(totals.values())
-    rows = [
-        Sum(
-            name,
-            len(times),
-            totals[name],
-            totals[name] / len(times),
-            min(times),
-            max(times),
-            totals[name] / everything if everything else 0.0,
-            moved.get(name, 0),
-        )
-        for name, times in found.items()
-    ]
+    rows: list[Sum] = []
+    for name, group in found.items():
+        times, total, many = [s.duration for s in group], totals[name], len(group)
+        share = total / everything if everything else 0.0
+        sizes = [size for s in group if isinstance(size := s.detail.get("bytes"), int)]
+        rows.append(Sum(name, many, total, total / many, min(times), max(times), share, sum(sizes)))
     return tuple(sorted(rows, key=lambda row: -row.total))
 
 
@@ -188,22 +142,15 @@ def _ranges(
         last = bisect_right(line, span.end, key=itemgetter(0))
         work = [other for _, other in line[first:last]]
         found.setdefault(span.name, []).append((span.duration, work))
-    rows = [
-        RangeSum(
-            name,
-            len(windows),
-            math.fsum(duration for duration, _ in windows),
-            math.fsum(_extent(work) for _, work in windows),
-            math.fsum(span.duration for _, work in windows for span in work),
-            sum(len(work) for _, work in windows),
+    rows: list[RangeSum] = []
+    for name, windows in found.items():
+        host = math.fsum(duration for duration, _ in windows)
+        projected = math.fsum(
+            max(s.end for s in work) - min(s.start for s in work) for _, work in windows if work
         )
-        for name, windows in found.items()
-    ]
+        times = [s.duration for _, work in windows for s in work]
+        rows.append(RangeSum(name, len(windows), host, projected, math.fsum(times), len(times)))
     return tuple(sorted(rows, key=lambda row: -row.host))
-
-
-def _extent(work: Sequence[Span]) -> float:
-    return max(s.end for s in work) - min(s.start for s in work) if work else 0.0
 
 
 def _latency(device: Sequence[Span], calls: dict[int, Span]) -> tuple[float, ...]:

@@ -5,20 +5,23 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from operator import itemgetter
+from functools import cache
 from typing import Literal
 
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.traces.formats._database import Database, Value
 from asyncgpu_tutor.traces.spans.cuda_calls import WAITS, other_call
-from asyncgpu_tutor.traces.spans.intervals import Interval, union
+from asyncgpu_tutor.traces.spans.intervals import union, within
 from asyncgpu_tutor.traces.spans.kernel_names import kernel_name
 from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY, SpanKind
+from asyncgpu_tutor.traces.spans.vocabulary import some
 
 # A process and a correlation in it: each process counts its own calls from 1 on.
 Key = tuple[int, int]
+Row = Mapping[str, Value]
+CallKind = Literal["launch", "wait", "event", "stream wait", "other"]
 
 _CUPTI = "CUPTI_ACTIVITY_KIND_"
 _PUSH_POP, _START_END, _DOMAIN = 59, 60, 75  # ENUM_NSYS_EVENT_TYPE
@@ -60,7 +63,7 @@ class Work:
 class Call:
     """A call of the host into CUDA."""
 
-    kind: Literal["launch", "wait", "event", "stream wait", "other"]
+    kind: CallKind
     name: str
     start: int
     end: int
@@ -117,13 +120,12 @@ class Export:
                 f"there is no NVTX range {name!r} in this export; {self.told()}. To read all of it, leave "
                 "the range away (asyncgpu-tutor profile: --whole)"
             )
-        asked = [(int(a), int(b)) for a, b in union((a, b + 1) for a, b in found)]
+        asked = union((a, b + 1) for a, b in found)
 
         def window(time: int) -> int | None:
             index = bisect_right(asked, time, key=lambda w: w[0]) - 1
             return index if index >= 0 and time < asked[index][1] else None
 
-        calls = [call for call in self.calls if window(call.start) is not None]
         at = {call.key: call.start for call in self.calls}
         work: list[Work] = []
         others: list[Work] = []
@@ -131,39 +133,28 @@ class Export:
         for item in self.work:
             index = window(at.get(item.key, item.start) if item.correlation else item.start)
             if index is None:
-                others.append(item)
+                others.append(replace(item, detail={**item.detail, "other": True}))
                 continue
             work.append(item)
             start, end = extents.get(index, (item.start, item.end))
             extents[index] = min(start, item.start), max(end, item.end)
         windows = union(extents.values())
-        work += (
-            replace(w, detail={**w.detail, "other": True})
-            for w in others
-            if _touches(windows, w.start, w.end)
-        )
-        ranges = [r for r in self.ranges if r.text != name and window(r.start) is not None]
+        work += (w for w in others if within(windows, w.start, w.end))
         return replace(
             self,
             work=sorted(work, key=lambda w: (w.start, w.correlation)),
-            calls=calls,
-            ranges=ranges,
-            origin=asked[0][0],
+            calls=[call for call in self.calls if window(call.start) is not None],
+            ranges=[r for r in self.ranges if r.text != name and window(r.start) is not None],
+            origin=int(asked[0][0]),
             windows=[(int(a), int(b)) for a, b in windows],
         )
 
     def told(self) -> str:
         """The names of its ranges, for an error: the most frequent ones first."""
-        names = Counter(found.text for found in self.ranges).most_common()
-        if not names:
-            return "it has no ranges at all"
-        more = f" and {len(names) - 12} more" if len(names) > 12 else ""
-        return "the ranges are: " + ", ".join(repr(name) for name, _ in sorted(names[:12])) + more
-
-
-def _touches(windows: Sequence[Interval], start: int, end: int) -> bool:
-    index = bisect_right(windows, start, key=lambda w: w[1])
-    return index < len(windows) and windows[index][0] < end
+        names = Counter(repr(found.text) for found in self.ranges)
+        frequent = [name for name, _ in names.most_common()]
+        ordered = [*sorted(frequent[:12]), *frequent[12:]]
+        return f"the ranges are: {some(ordered, 12)}" if names else "it has no ranges at all"
 
 
 def collect(database: Database, limit: int) -> Export:
@@ -178,20 +169,17 @@ def collect(database: Database, limit: int) -> Export:
             f"{database.path} has {total:,} kernels, copies, fills and ranges, and limit is {limit:,}: "
             "profile a shorter stretch (nsys profile --capture-range), or give a higher limit"
         )
-    texts = {
-        _int(row["id"], "id"): _str(row["value"])
-        for row in database.rows("StringIds", ("id", "value"))
-    }
+    rows = database.rows("StringIds", ("id", "value"))
+    texts = {_int(row, "id"): _str(row["value"]) for row in rows}
     work = sorted(
         [*_kernels(database, texts), *_copies(database), *_fills(database), *_graphs(database)],
         key=lambda w: (w.start, w.correlation),
     )
     ranges = _ranges(database, texts)
-    if not any(w.process for w in work):
-        calls = _calls(database, texts, {w.key for w in work}, 0, limit)
-    else:
-        calls = _calls(database, texts, {w.key for w in work}, -1, limit)
-        work, calls = _on_gpus(database, work, calls)
+    # Older versions do not tell processes apart in the tables of work.
+    mask = -1 if any(w.process for w in work) else 0
+    calls = _calls(database, texts, {w.key for w in work}, mask, limit)
+    work, calls = _on_gpus(database, work, calls)
     starts = [found[0].start for found in (work, ranges, calls) if found]
     return Export(
         work,
@@ -211,88 +199,63 @@ _PLACE = ("start", "end", "deviceId", "streamId", "correlationId")
 _NODE = ("graphId", "graphNodeId", "globalPid")
 
 
-def _kernels(database: Database, texts: Mapping[int, str]) -> list[Work]:
-    grid, block = ("gridX", "gridY", "gridZ"), ("blockX", "blockY", "blockZ")
-    shared = ("staticSharedMemory", "dynamicSharedMemory")
-    wanted = (
-        "demangledName",
-        "registersPerThread",
-        *grid,
-        *block,
-        *shared,
-        *_NODE,
-    )
-    names: dict[Value, tuple[str, dict[str, object]]] = {}
-    shapes: dict[tuple[Value, ...], dict[str, object]] = {}  # a program has few sorts of launches
+def _kernels(database: Database, texts: Mapping[int, str]) -> Iterator[Work]:
+    sides: tuple[str, ...] = ("gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ")
 
-    def shape_of(row: Mapping[str, Value], full: dict[str, object]) -> dict[str, object]:
-        shape: dict[str, object] = {**full}
+    @cache  # a program has few sorts of launches
+    def sort(given: Value, *shape: Value) -> tuple[str, dict[str, object]]:
+        name, detail = kernel_name(_name(given, texts))
+        row: Row = dict[str, Value](zip(sides, shape, strict=True))
         if row["gridX"] is not None:
-            shape["grid"] = [_int(row[key], key) for key in grid]
-            shape["block"] = [_int(row[key], key) for key in block]
-        if row["registersPerThread"] is not None:
-            shape["registers"] = _int(row["registersPerThread"], "registersPerThread")
-        bytes_shared = sum(_int(row[key] or 0, key) for key in shared)
-        return {**shape, "shared": bytes_shared} if bytes_shared else shape
+            sizes = [_int(row, side) for side in sides]
+            detail = {**detail, "grid": sizes[:3], "block": sizes[3:]}
+        return name, detail
 
-    sort = itemgetter("registersPerThread", *grid, *block, *shared)
-    found: list[Work] = []
+    wanted = ("demangledName", *sides, *_NODE)
     for row in database.rows(_CUPTI + "KERNEL", (*_PLACE, "shortName"), wanted, "start"):
         given = row["shortName"] if row["demangledName"] is None else row["demangledName"]
-        if given not in names:
-            names[given] = kernel_name(_name(given, texts))
-        name, full = names[given]
-        key = given, *sort(row)
-        if key not in shapes:
-            shapes[key] = shape_of(row, full)
-        found.append(_work("kernel", name, row, shapes[key]))
-    return found
+        name, detail = sort(given, *(row[side] for side in sides))
+        yield _work("kernel", name, row, detail)
 
 
-def _copies(database: Database) -> list[Work]:
-    found: list[Work] = []
+def _copies(database: Database) -> Iterator[Work]:
     needed = (*_PLACE, "bytes", "copyKind")
-    for row in database.rows(
-        _CUPTI + "MEMCPY", needed, ("srcKind", "dstKind", "migrationCause", *_NODE), "start"
-    ):
-        number = _int(row["copyKind"], "copyKind")
+    wanted = ("srcKind", "dstKind", "migrationCause", *_NODE)
+    for row in database.rows(_CUPTI + "MEMCPY", needed, wanted, "start"):
+        number = _int(row, "copyKind")
         kind = _COPY_KINDS.get(number, "d2d")
-        detail: dict[str, object] = {"bytes": _int(row["bytes"], "bytes")}
+        detail: dict[str, object] = {"bytes": _int(row, "bytes")}
         if number in _MIGRATIONS:
             if row["migrationCause"] in _WHY:
                 detail["why"] = _WHY[row["migrationCause"]]
-            work = _work(kind, f"pages {kind}", {**row, "streamId": UNIFIED_MEMORY}, detail)
-            found.append(replace(work, correlation=0))
+            moved = {**row, "streamId": UNIFIED_MEMORY, "correlationId": None}
+            yield _work(kind, f"pages {kind}", moved, detail)
             continue
         host = row["srcKind"] if kind == "h2d" else row["dstKind"]
         if kind != "d2d" and host == _PAGEABLE:
             detail["pageable"] = True
-        found.append(_work(kind, kind, row, detail))
-    return found
+        yield _work(kind, kind, row, detail)
 
 
-def _fills(database: Database) -> list[Work]:
-    rows = database.rows(_CUPTI + "MEMSET", (*_PLACE, "bytes"), _NODE, "start")
-    return [_work("memset", "memset", row, {"bytes": _int(row["bytes"], "bytes")}) for row in rows]
+def _fills(database: Database) -> Iterator[Work]:
+    for row in database.rows(_CUPTI + "MEMSET", (*_PLACE, "bytes"), _NODE, "start"):
+        yield _work("memset", "memset", row, {"bytes": _int(row, "bytes")})
 
 
-def _graphs(database: Database) -> list[Work]:
+def _graphs(database: Database) -> Iterator[Work]:
     """CUDA graphs as a whole: so nsys traces them unless it is told --cuda-graph-trace=node."""
-    return [
-        _work("graph", f"graph {row['graphId'] or ''}".strip(), row, {})
-        for row in database.rows(_CUPTI + "GRAPH_TRACE", _PLACE, ("graphId",), "start")
-    ]
+    for row in database.rows(_CUPTI + "GRAPH_TRACE", _PLACE, ("graphId",), "start"):
+        yield _work("graph", f"graph {row['graphId'] or ''}".strip(), row, {})
 
 
-def _work(kind: SpanKind, name: str, row: Mapping[str, Value], detail: dict[str, object]) -> Work:
-    start, end = _int(row["start"], "start"), _int(row["end"], "end")
-    device, stream = _int(row["deviceId"], "deviceId"), _int(row["streamId"], "streamId")
-    correlation = _int(row["correlationId"] or 0, "correlationId")  # the schema allows NULL
-    _in_order(start, end, name)
-    node = _int(row.get("graphNodeId") or 0, "graphNodeId")
+def _work(kind: SpanKind, name: str, row: Row, detail: dict[str, object]) -> Work:
+    start, end = _times(row, name)
+    node = _int(row, "graphNodeId", 0)
     if node and row["graphId"]:
-        detail = {**detail, "graph": str(_int(row["graphId"], "graphId"))}
-    process = _int(row.get("globalPid") or 0, "globalPid") >> _PROCESS
+        detail = {**detail, "graph": str(_int(row, "graphId"))}
+    device, stream = _int(row, "deviceId"), _int(row, "streamId")
+    correlation = _int(row, "correlationId", 0)  # the schema allows NULL
+    process = _int(row, "globalPid", 0) >> _PROCESS
     return Work(kind, name, start, end, device, stream, correlation, detail, node, process)
 
 
@@ -307,14 +270,12 @@ def _calls(
     """
     order = ("streamId", "eventId", "eventSyncId", "deviceId", "syncType", "globalPid")
 
-    def key_of(row: Mapping[str, Value], process: int) -> Key:
-        return process & mask, _int(row["correlationId"] or 0, "correlationId")
+    def key_of(row: Row, process: int) -> Key:
+        return (process >> _PROCESS) & mask, _int(row, "correlationId", 0)
 
     def by_key(table: str) -> dict[Key, dict[str, Value]]:
         rows = database.rows(_CUPTI + table, ("correlationId",), order)
-        return {
-            key_of(row, _int(row["globalPid"] or 0, "globalPid") >> _PROCESS): row for row in rows
-        }
+        return {key_of(row, _int(row, "globalPid", 0)): row for row in rows}
 
     syncs, events = by_key("SYNCHRONIZATION"), by_key("CUDA_EVENT")
     found: list[Call] = []
@@ -322,32 +283,29 @@ def _calls(
     threads: set[int] = set()  # those that enqueue: a wait of another one holds up nobody
     needed = ("start", "end", "globalTid", "correlationId", "nameId")
     for row in database.rows(_CUPTI + "RUNTIME", needed, (), "start"):
-        start, end = _int(row["start"], "start"), _int(row["end"], "end")
-        thread = _int(row["globalTid"], "globalTid")
-        key = key_of(row, thread >> _PROCESS)
-        name = texts.get(_int(row["nameId"], "nameId"), "")
-        _in_order(start, end, name)
+        thread = _int(row, "globalTid")
+        key = key_of(row, thread)
+        name = texts.get(_int(row, "nameId"), "")
+        start, end = _times(row, name)
         if key[1] and key in known:
-            continue
-        base = Call("launch", name, start, end, thread, key[1], key[0])
-        if key[1] and key in enqueued:
-            found.append(base)
-            known.add(key)
-            threads.add(thread)
             continue
         # Synchronisations are listed with the process that made them; in old exports with none.
         sync, event = (rows.get(key) or rows.get((0, key[1])) for rows in (syncs, events))
-        if name.startswith(WAITS):
-            found.append(_ordered(replace(base, kind="wait"), sync))
+        kind, about = "launch", None
+        if key[1] and key in enqueued:
+            threads.add(thread)
+        elif name.startswith(WAITS):
+            kind, about = "wait", sync
         elif sync is not None:
-            kind = "stream wait" if sync["syncType"] == _STREAM_WAIT else "wait"
-            found.append(_ordered(replace(base, kind=kind), sync))
+            kind, about = "stream wait" if sync["syncType"] == _STREAM_WAIT else "wait", sync
         elif event is not None:
-            found.append(_ordered(replace(base, kind="event"), event))
+            kind, about = "event", event
         elif told := other_call(name):
-            found.append(replace(base, kind="other", name=told))
+            kind, name = "other", told
         else:
             continue
+        place = _place(kind, about) if about else (0, None, 0)
+        found.append(Call(kind, name, start, end, thread, key[1], key[0], *place))
         known.add(key)
         if len(found) > 4 * limit:
             raise UsageError(
@@ -364,7 +322,7 @@ def _on_gpus(
     if len({w.process for w in work}) < 2:
         return work, calls
     gpus = {
-        (_int(row["pid"], "pid"), _int(row["cudaId"], "cudaId")): _int(row["gpuId"], "gpuId")
+        (_int(row, "pid"), _int(row, "cudaId")): _int(row, "gpuId")
         for row in database.rows("TARGET_INFO_CUDA_DEVICE", ("gpuId", "cudaId"), ("pid",))
         if row["pid"] is not None
     }
@@ -378,74 +336,68 @@ def _on_gpus(
     )
 
 
-def _ordered(call: Call, row: Mapping[str, Value] | None) -> Call:
-    """With the stream and event that the call is about."""
-    if row is None:
-        return call
-    stream = row["streamId"]
+def _place(kind: CallKind, row: Row) -> tuple[int, int | None, int]:
+    """Device, stream and event that a call is about."""
+    stream = _int(row, "streamId", _NO_STREAM)
     # The number of one recording of an event comes first, because numbers of events are used again.
-    event = row["eventSyncId"] or row["eventId"] or 0
-    if call.kind == "wait" and row["syncType"] not in {None, _EVENT_SYNC}:
+    event = _int(row, "eventSyncId", 0) or _int(row, "eventId", 0)
+    if kind == "wait" and row["syncType"] not in {None, _EVENT_SYNC}:
         event = 0
-    return replace(
-        call,
-        device=_int(row["deviceId"] or 0, "deviceId"),
-        stream=None if stream in {None, _NO_STREAM} else _int(stream, "streamId"),
-        event=_int(event, "eventId"),
-    )
+    return _int(row, "deviceId", 0), None if stream == _NO_STREAM else stream, event
 
 
 def _ranges(database: Database, texts: Mapping[int, str]) -> list[Range]:
     wanted = ("end", "eventType", "text", "textId", "domainId", "globalTid")
     rows = list(database.rows("NVTX_EVENTS", ("start",), wanted, "start"))
     domains = {row["domainId"]: _str(row["text"]) for row in rows if row["eventType"] == _DOMAIN}
-    last = max((_int(row["end"] or row["start"], "end") for row in rows), default=0)
+    # A range that was left open lasts to the end.
+    last = max((_int(row, "end", _int(row, "start")) for row in rows), default=0)
     found: list[Range] = []
     for number, row in enumerate(rows):
         if row["eventType"] not in {_PUSH_POP, _START_END}:
             continue
-        start = _int(row["start"], "start")
-        # A range that was left open lasts to the end.
-        end = last if row["end"] is None else _int(row["end"], "end")
         text = _name(row["text"] if row["text"] is not None else row["textId"], texts)
-        _in_order(start, end, text)
+        start, end = _times(row, text, last)
         nested = row["eventType"] == _PUSH_POP
-        thread = _int(row["globalTid"] or 0, "globalTid")
         domain = domains.get(row["domainId"], "")
-        found.append(Range(number, text, domain, start, end, thread, nested))
+        found.append(Range(number, text, domain, start, end, _int(row, "globalTid", 0), nested))
     return found
 
 
 # ------------------------------------------------------------------ about
 def _null_streams(database: Database) -> frozenset[int]:
     rows = database.rows("TARGET_INFO_CUDA_CONTEXT_INFO", ("nullStreamId",))
-    return frozenset(_int(r["nullStreamId"], "nullStreamId") for r in rows) or frozenset(
-        {_NULL_STREAM}
-    )
+    return frozenset(_int(row, "nullStreamId") for row in rows) or frozenset({_NULL_STREAM})
 
 
 def _about(database: Database) -> dict[str, object]:
-    facts = {
-        _str(row["name"]): _str(row["value"])
-        for row in database.rows("META_DATA_EXPORT", ("name", "value"))
-    }
     about: dict[str, object] = {"source": "Nsight Systems"}
     sizes = ("smCount", "maxWarpsPerSm", "threadsPerWarp")
     for row in database.rows("TARGET_INFO_GPU", ("name",), sizes):
         if all(isinstance(row[size], int) for size in sizes):
-            about["threads_at_once"] = math.prod(_int(row[size], size) for size in sizes)
+            about["threads_at_once"] = math.prod(_int(row, size) for size in sizes)
             break
-    for key, name in (("profiler", "EXPORT_PRODUCT_VERSION"), ("schema", "EXPORT_SCHEMA_VERSION")):
-        if name in facts:
-            about[key] = facts[name][:100]
+    for row in database.rows("META_DATA_EXPORT", ("name", "value")):
+        if row["name"] == "EXPORT_PRODUCT_VERSION":
+            about["profiler"] = _str(row["value"])[:100]
     return about
 
 
 # ------------------------------------------------------------------ values
-def _int(value: Value, what: str) -> int:
+def _int(row: Row, key: str, absent: int | None = None) -> int:
+    """A whole number; `absent`, if given, where the row has none."""
+    value = row.get(key)
+    value = absent if value is None else value
     if not isinstance(value, int):
-        raise UsageError(f"this export is damaged: {what} is {value!r:.60}, not a whole number")
+        raise UsageError(f"this export is damaged: {key} is {value!r:.60}, not a whole number")
     return value
+
+
+def _times(row: Row, what: str, last: int | None = None) -> tuple[int, int]:
+    start, end = _int(row, "start"), _int(row, "end", last)
+    if end < start:
+        raise UsageError(f"this export is damaged: {what!r:.60} goes from {start} to {end} ns")
+    return start, end
 
 
 def _str(value: Value) -> str:
@@ -453,12 +405,5 @@ def _str(value: Value) -> str:
 
 
 def _name(value: Value, texts: Mapping[int, str]) -> str:
-    name = (
-        value if isinstance(value, str) else texts.get(value, "") if isinstance(value, int) else ""
-    )
+    name = texts.get(value, "") if isinstance(value, int) else _str(value)
     return name[:1000] or "(no name)"
-
-
-def _in_order(start: int, end: int, what: str) -> None:
-    if end < start:
-        raise UsageError(f"this export is damaged: {what!r:.60} goes from {start} to {end} ns")

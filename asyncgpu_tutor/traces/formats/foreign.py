@@ -14,8 +14,6 @@ from asyncgpu_tutor.traces.formats import own_json
 from asyncgpu_tutor.traces.formats.own_json import Parts
 from asyncgpu_tutor.traces.spans.uncollected import uncollected
 
-CLOCK = "PyTorch profiler"
-
 
 @uncollected()
 def read(path: Path) -> Parts:
@@ -27,8 +25,7 @@ def read(path: Path) -> Parts:
     if head == b"SQLite format 3\0" or path.suffix in {".nsys-rep", ".qdrep", ".qdstrm"}:
         from asyncgpu_tutor.traces.formats import nsys  # a Python in a browser may have no sqlite3
 
-        spans, gpu, about = nsys.read(path, within=None, limit=own_json.MOST_SPANS)
-        return spans, nsys.CLOCK, gpu, about
+        return nsys.read(path, within=None, limit=own_json.MOST_SPANS)
     if path.suffix == ".pftrace":
         raise UsageError(
             f"{path} is in Perfetto's own format, which is not read: open it in https://ui.perfetto.dev, or "
@@ -80,4 +77,4 @@ def _chrome(path: Path, events: list[dict[str, Any]], body: Mapping[str, Any]) -
     listed = cast(list[object], gpus) if isinstance(gpus, list) else []
     name, threads = _chrome_rows.gpu(listed[0] if listed else None)
     about = {**export.about, "file": path.name, **({"threads_at_once": threads} if threads else {})}
-    return nsys.built(export), CLOCK, name or "unknown GPU", about
+    return nsys.built(export), "PyTorch profiler", name or "unknown GPU", about

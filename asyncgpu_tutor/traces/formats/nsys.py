@@ -15,24 +15,23 @@ from operator import attrgetter, itemgetter
 from pathlib import Path
 
 from asyncgpu_tutor.errors import UsageError
-from asyncgpu_tutor.traces.formats._database import Database, opened
+from asyncgpu_tutor.traces.formats._database import opened
 from asyncgpu_tutor.traces.formats._nsys_rows import Call, Export, Key, Range, Work, collect
+from asyncgpu_tutor.traces.formats.own_json import Parts
 from asyncgpu_tutor.traces.nvtx import DOMAIN
 from asyncgpu_tutor.traces.spans.cuda_calls import wait_name
 from asyncgpu_tutor.traces.spans.log import Draft, SpanLog
-from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY, Span, call_name
+from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY, Span, SpanKind, call_name
 from asyncgpu_tutor.traces.spans.uncollected import uncollected
 
-CLOCK = "Nsight Systems"
 _MOST_BRANCHES = 128  # as many as a device has hardware queues
 _WHAT = "an export of Nsight Systems (nsys export --type sqlite)"
+_TABLES = ("StringIds", "CUPTI_ACTIVITY_KIND_", "NVTX_EVENTS", "META_DATA_EXPORT")
 
 
 @uncollected()
-def read(
-    path: str | Path, *, within: str | None, limit: int
-) -> tuple[list[Span], str, dict[str, object]]:
-    """Spans, the GPU's name, and facts about the export; see `Trace.from_nsys`."""
+def read(path: str | Path, *, within: str | None, limit: int) -> Parts:
+    """Spans, clock, device and facts; see `Trace.from_nsys`."""
     file = Path(path)
     if file.suffix in {".nsys-rep", ".qdrep", ".qdstrm"}:
         raise UsageError(
@@ -40,7 +39,8 @@ def read(
             f"-o {file.stem}.sqlite {file.name}"
         )
     with opened(file, _WHAT) as database:
-        _check(database)
+        if not any(table.startswith(_TABLES) for table in database.tables):
+            raise UsageError(f"{file} is a SQLite database, but not {_WHAT}")
         # What one range holds may be little of a large file, which is read whole to find it.
         export = collect(database, limit if within is None else 10 * limit)
     if within is not None:
@@ -58,15 +58,16 @@ def read(
             + (f" within ranges called {within!r}" if within is not None else "")
             + ": was the program run under nsys profile -t cuda,nvtx, and did it use the GPU?"
         )
-    windows = [[(time - export.origin) / 1e3 for time in window] for window in export.windows]
-    about = {
-        **export.about,
-        "file": file.name,
-        **({"within": within} if within is not None else {}),
-        **({"windows": windows} if windows else {}),
-        **({} if any(r.domain == DOMAIN for r in export.ranges) else {"foreign": True}),
-    }
-    return built(export), export.gpu or "unknown GPU", about
+    about = {**export.about, "file": file.name}
+    if within is not None:
+        about["within"] = within
+    if export.windows:
+        about["windows"] = [
+            [(t - export.origin) / 1e3 for t in window] for window in export.windows
+        ]
+    if not any(r.domain == DOMAIN for r in export.ranges):
+        about["foreign"] = True
+    return built(export), "Nsight Systems", export.gpu or "unknown GPU", about
 
 
 def built(export: Export) -> list[Span]:
@@ -78,12 +79,6 @@ def built(export: Export) -> list[Span]:
             f"{there:,} pieces of work were read, and {told:,} spans were made of them"
         )
     return spans
-
-
-def _check(database: Database) -> None:
-    known = ("StringIds", "CUPTI_ACTIVITY_KIND_", "NVTX_EVENTS", "META_DATA_EXPORT")
-    if not any(table.startswith(known) for table in database.tables):
-        raise UsageError(f"{database.path} is a SQLite database, but not {_WHAT}")
 
 
 class _Builder:
@@ -115,7 +110,7 @@ class _Builder:
             elif isinstance(item, Call):
                 self._call(item)
             else:
-                self._work(item, None, "", None)
+                self._work(item)
         found = [span for log in self.logs.values() for span in log.spans]
         return sorted(found, key=attrgetter("id"))
 
@@ -141,60 +136,54 @@ class _Builder:
         self._finish(0, draft, found.start, found.end)
 
     def _call(self, call: Call) -> None:
-        op, label = self._ops.around(call)
         made = _as_captured(self._by_call.get(call.key, ()))
+        known = self._events.get((call.process, call.event))
         if call.kind == "event":
             self._events[call.process, call.event] = (call.device, self._heads(call))
         elif call.kind == "stream wait":
-            device, heads = self._events.get((call.process, call.event), (call.device, ()))
-            if device == call.device and call.stream is not None:
-                stream = self._streams.get((call.device, call.process, call.stream))
-                if stream is not None:
-                    self._log(device).wait(stream, heads)
+            device, heads = known or (call.device, ())
+            stream = self._stream_of(call)
+            if device == call.device and stream is not None:
+                self._log(device).wait(stream, heads)
         elif call.kind == "wait":
-            log = self._log(call.device)
             name, heads = wait_name(call.name), ()
             if call.event:
-                name, heads = (
-                    "synchronize event",
-                    self._events.get((call.process, call.event), (0, ()))[1],
-                )
+                name, heads = "synchronize event", known[1] if known else ()
             elif call.stream is not None:
-                number = self._streams.get((call.device, call.process, call.stream), call.stream)
-                name, heads = f"synchronize stream {number}", self._heads(call)
-            detail = self._of_thread(call.thread)
-            draft = log.draft(
-                "wait", name, None, op=op, label=label, waits_for=heads, detail=detail
-            )
-            self._finish(call.device, draft, call.start, call.end)
-        elif not made:
-            if call.kind == "launch":
-                return  # nothing ran for it: it copied zero bytes, or its record lies outside
-            detail = self._of_thread(call.thread)
-            draft = self._log(call.device).draft(
-                "call", call.name, None, op=op, label=label, detail=detail
-            )
-            self._finish(call.device, draft, call.start, call.end)
-        else:
-            self._enqueued(call, made, op, label)
+                name, heads = f"synchronize stream {self._stream_of(call)}", self._heads(call)
+            self._on_host(call, "wait", name, call.device, heads)
+        elif made:
+            self._enqueued(call, made)
+        elif call.kind != "launch":  # of these, nothing ran: zero bytes, or the record lies outside
+            self._on_host(call, "call", call.name, call.device)
 
-    def _enqueued(self, call: Call, made: Sequence[Work], op: int | None, label: str) -> None:
+    def _enqueued(self, call: Call, made: Sequence[Work]) -> None:
         """A call, and what it asked for."""
         first = made[0]
         if first.node:
             name = call_name("graph", str(first.detail.get("graph", ""))).rstrip()
         else:
             name = call_name(first.kind, first.name)
-        detail = {**self._of_thread(call.thread), "api": call.name}
-        draft = self._log(first.device).draft("call", name, None, op=op, label=label, detail=detail)
-        self._finish(first.device, draft, call.start, call.end)
+        asked = self._on_host(call, "call", name, first.device, api=call.name)
         if first.node:
-            self._nodes(made, op, label, draft.id)
+            self._nodes(made, asked)
         else:
             for work in made:
-                self._work(work, op, label, draft.id if work is first else None)
+                self._work(work, asked, asked.id if work is first else None)
 
-    def _nodes(self, made: Sequence[Work], op: int | None, label: str, host: int) -> None:
+    def _on_host(
+        self, call: Call, kind: SpanKind, name: str, device: int,
+        heads: tuple[int, ...] = (), **detail: object,
+    ) -> Draft:  # fmt: skip
+        op, label = self._ops.around(call)
+        about = {**self._of_thread(call.thread), **detail}
+        draft = self._log(device).draft(
+            kind, name, None, op=op, label=label, waits_for=heads, detail=about
+        )
+        self._finish(device, draft, call.start, call.end)
+        return draft
+
+    def _nodes(self, made: Sequence[Work], asked: Draft) -> None:
         """Those of one launch of a graph: all after what its stream held, and before what comes next there.
 
         Its first node is on the stream of the launch. What else orders them is not in the export.
@@ -208,18 +197,17 @@ class _Builder:
         for lane in branches:
             log.wait(lane, before)
         for number, work in enumerate(made):
-            node = replace(work, detail={**work.detail, "node": number})
-            self._work(node, op, label, host)
+            self._work(replace(work, detail={**work.detail, "node": number}), asked, asked.id)
         for lane in branches:
             log.wait(root, log.heads(lane))
 
-    def _work(self, work: Work, op: int | None, label: str, host: int | None) -> None:
-        stream = self._stream(work)
+    def _work(self, work: Work, asked: Draft | None = None, call: int | None = None) -> None:
+        op, label = (asked.op, asked.label) if asked else (None, "")
         detail = work.detail
         if work.stream != UNIFIED_MEMORY:  # the profiler's own window has CUDA's numbers of streams
             detail = {**detail, "cuda_stream": work.stream}
         draft = self._log(work.device).draft(
-            work.kind, work.name, stream, op=op, label=label, call=host, detail=detail
+            work.kind, work.name, self._stream(work), op=op, label=label, call=call, detail=detail
         )
         self._finish(work.device, draft, work.start, work.end)
 
@@ -229,10 +217,12 @@ class _Builder:
     def _stream(self, work: Work) -> int:
         return self._streams[work.device, work.process, work.stream]
 
+    def _stream_of(self, call: Call) -> int | None:
+        stream = call.stream
+        return None if stream is None else self._streams[call.device, call.process, stream]
+
     def _heads(self, call: Call) -> tuple[int, ...]:
-        if call.stream is None:
-            return ()
-        stream = self._streams.get((call.device, call.process, call.stream))
+        stream = self._stream_of(call)
         return () if stream is None else self._log(call.device).heads(stream)
 
     def _finish(self, device: int, draft: Draft, start: int, end: int) -> None:
@@ -255,8 +245,7 @@ class _Operations:
             key=lambda r: (r.start, -r.end),
         )
         self.number = {found.id: index for index, found in enumerate(nested, 1)}
-        # Each thread has its ranges here, and when each began.
-        self._of_thread: dict[int, tuple[list[int], list[Range]]] = {}
+        self._of_thread: dict[int, list[Range]] = {}
         self._around: dict[int, Range] = {}  # the range that each range (by id) began in
         open_ranges: dict[int, list[Range]] = {}
         for found in nested:
@@ -266,14 +255,12 @@ class _Operations:
             if stack:
                 self._around[found.id] = stack[-1]
             stack.append(found)
-            starts, ranges_there = self._of_thread.setdefault(found.thread, ([], []))
-            starts.append(found.start)
-            ranges_there.append(found)
+            self._of_thread.setdefault(found.thread, []).append(found)
 
     def around(self, call: Call) -> tuple[int | None, str]:
         """Number and name of the operation."""
-        starts, ranges = self._of_thread.get(call.thread, ([], []))
-        index = bisect_right(starts, call.start)
+        ranges = self._of_thread.get(call.thread, [])
+        index = bisect_right(ranges, call.start, key=attrgetter("start"))
         found = ranges[index - 1] if index else None
         while found is not None and found.end < call.start:
             found = self._around.get(found.id)

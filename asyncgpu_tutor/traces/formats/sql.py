@@ -18,13 +18,7 @@ _COLUMNS = (
 
 
 class Rows(list[tuple[object, ...]]):
-    """The rows of an answer, which a notebook shows as a table.
-
-    Attributes
-    ----------
-    columns : tuple of str
-        What the columns are called.
-    """
+    """The rows of an answer, which a notebook shows as a table with the names of its `columns`."""
 
     def __init__(self, rows: Sequence[tuple[object, ...]], columns: tuple[str, ...]) -> None:
         super().__init__(rows)

@@ -14,7 +14,7 @@ from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 
 from asyncgpu_tutor.traces.pictures import style
-from asyncgpu_tutor.traces.pictures.scene import Box, Line, Patch, Scene, Shape, Words
+from asyncgpu_tutor.traces.pictures.scene import Box, Line, Scene, Shape, Words
 
 PIXELS = 76  # to an inch
 _POINT = 72 / PIXELS  # a pixel in points, in which matplotlib counts fonts and lines
@@ -58,7 +58,7 @@ def _colour(value: str) -> str:
 def _look(shape: Shape) -> Mapping[str, Any]:
     """How a filled shape is painted; nothing for the others."""
     match shape:
-        case Patch(kind=kind):
+        case Box(css="agt-patch", kind=kind):
             colour = style.lighter(style.KIND_LOOKS[kind].colour) if kind else style.LIGHT["paper"]
             return {"facecolor": colour, "linewidth": 0}
         case Box(css=css, kind=kind) if kind is not None:
@@ -76,7 +76,7 @@ def _look(shape: Shape) -> Mapping[str, Any]:
             return {}
 
 
-def _corners(shape: Box | Patch | Line) -> list[tuple[float, float]]:
+def _corners(shape: Box | Line) -> list[tuple[float, float]]:
     if isinstance(shape, Line):
         return list(shape.points)
     x, y, right, bottom = shape.x, shape.y, shape.x + shape.wide, shape.y + shape.tall

@@ -10,7 +10,7 @@ from asyncgpu_tutor.traces.pictures.layout import Bar
 from asyncgpu_tutor.traces.pictures.panel import Panel
 from asyncgpu_tutor.traces.spans import Span
 from asyncgpu_tutor.traces.spans.lanes import lane_name, stream_numbers
-from asyncgpu_tutor.traces.spans.vocabulary import KIND_WORDS, count
+from asyncgpu_tutor.traces.spans.vocabulary import KIND_WORDS, count, some
 
 _MOST_NAMES = 4
 
@@ -44,8 +44,7 @@ def tips(panel: Panel) -> Callable[[Bar], str]:
             lines.append(f"operation #{span.op} {span.label}".rstrip() + inside)
         waited = [name(i) for i in span.after if i in by_id]
         if waited:
-            more = f" and {len(waited) - _MOST_NAMES} more" if len(waited) > _MOST_NAMES else ""
-            lines.append(f"after {', '.join(waited[:_MOST_NAMES])}{more}")
+            lines.append(f"after {some(waited, _MOST_NAMES)}")
         return "\n".join(lines)
 
     return tip

@@ -6,9 +6,8 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from asyncgpu_tutor.traces.spans import Span
+from asyncgpu_tutor.traces.spans import Span, SpanKind
 from asyncgpu_tutor.traces.spans.lanes import Group, Lane, lanes, rows, short_name
-from asyncgpu_tutor.traces.spans.merging import Stretch, merged
 
 if TYPE_CHECKING:
     from asyncgpu_tutor.traces.trace import Trace
@@ -162,15 +161,37 @@ def bars(
 ) -> Iterator[Bar]:
     """The bars of one row; those shorter than the `finest` time, in us, are put together."""
     y, height = y + _MARGIN * height, height * (1 - 2 * _MARGIN)
-    return (_bar(stretch, lane, y, height) for stretch in merged(spans, finest))
+    for stretch in merged(spans, finest):
+        span = stretch[0]
+        if len(stretch) > 1:
+            busy: dict[SpanKind, float] = {}
+            for one in stretch:
+                busy[one.kind] = busy.get(one.kind, 0.0) + one.duration
+            kind, end = max(busy, key=lambda kind: busy[kind]), max(one.end for one in stretch)
+            name = f"{len(stretch)} spans"
+            span = replace(span, kind=kind, name=name, end=end, after=())
+        yield Bar(span, lane, y, height, tuple(one.id for one in stretch))
 
 
-def _bar(stretch: Stretch, lane: Lane, y: float, height: float) -> Bar:
-    span = stretch.first
-    if stretch.count > 1:
-        name = f"{stretch.count} spans"
-        span = replace(span, kind=stretch.kind, name=name, end=stretch.end, after=())
-    return Bar(span, lane, y, height, tuple(stretch.ids))
+def merged(spans: Iterable[Span], pixel: float) -> Iterator[list[Span]]:
+    """The spans of one row, with neighbours put together of which nobody could see the ends.
+
+    What is shorter than a `pixel`, in us, and less apart, is put together, until the whole is that long. So
+    in a picture of n pixels there are at most 2 n + 1 bars in a row whose spans do not overlap. Spans come
+    by start; they may be a million, and one stretch at a time is kept.
+    """
+    stretch: list[Span] = []
+    end = 0.0
+    for span in spans:
+        if stretch and (
+            span.duration >= pixel or end - stretch[0].start >= pixel or span.start - end >= pixel
+        ):
+            yield stretch
+            stretch = []
+        end = max(end, span.end) if stretch else span.end
+        stretch.append(span)
+    if stretch:
+        yield stretch
 
 
 def _arrows(bars: list[Bar]) -> list[Arrow]:
@@ -187,12 +208,8 @@ def _arrows(bars: list[Bar]) -> list[Arrow]:
             if number not in drawn or drawn[number].lane is bar.lane:
                 continue
             before = drawn[number]
-            lanes_of = (*_lane_key(before), *_lane_key(bar))
+            lanes_of = before.lane.device, before.lane.name, bar.lane.device, bar.lane.name
             if number > waited.get(lanes_of, -1):
                 waited[lanes_of] = number
                 found.append(Arrow(before, bar))
     return found
-
-
-def _lane_key(bar: Bar) -> tuple[str, str]:
-    return bar.lane.device, bar.lane.name

@@ -46,12 +46,7 @@ _READ = ("ranges", "calls", "all", "kernels", "memory")
 
 
 def window_rows(trace: Trace) -> list[Row]:
-    """The rows that the profiler would show, from top to bottom; none without anything in it.
-
-    Ranges have a row for each of their domains, and one below it for those that were started and ended, and
-    are on no stack. Without any, there is a range for each operation, from the first of its calls to the
-    last, which is the one that this package marks.
-    """
+    """The rows that the profiler would show, from top to bottom; none without anything in it."""
     return [row for row in _rows(trace) if row.spans or not row.part]
 
 
@@ -111,6 +106,7 @@ def _stacked(label: str, depth: int, spans: Iterable[Span], part: str) -> Iterat
 
 
 def _ranges(trace: Trace) -> Iterator[Span]:
+    """Without any, those that this package marks: one for each operation, from its first call to its last."""
     marked = [span for span in trace if span.kind == "range"]
     if marked:
         yield from marked

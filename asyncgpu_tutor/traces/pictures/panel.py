@@ -61,13 +61,11 @@ class Panel:
             return ""
         return "Nothing on these lanes." if self.trace.spans else NOTHING
 
-    def faded(self, bar: Bar) -> bool:
-        """Tell whether others stand out, and nothing in this one does."""
-        return self.highlight is not None and self.highlight.isdisjoint(bar.ids)
-
-    def out(self, bar: Bar) -> bool:
-        """Tell whether this one stands out."""
-        return self.highlight is not None and not self.faded(bar)
+    def state(self, bar: Bar) -> str:
+        """Say in a word of CSS how a bar looks among the others; empty where all are equal."""
+        if self.highlight is None:
+            return ""
+        return "faded" if self.highlight.isdisjoint(bar.ids) else "out"
 
     def facts(self) -> list[str]:
         """The line below the title, in parts: the first is the clock, and the last may go."""

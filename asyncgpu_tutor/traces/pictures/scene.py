@@ -19,6 +19,8 @@ _ABOVE, _AXIS, _ROW = 48, 40, 20  # title and facts; ticks and the axis' name; a
 _RIGHT = 14
 _LEAST = 80  # of the time axis
 _STEP = 14  # by which the label of a row is indented
+_NAME = 11.0  # the largest font of a name in a bar
+_DOT = "  \u00b7  "
 _TITLE = 17.0  # its font has 14, and is bold
 _MOST_TIPS = 600  # bars that a still says more of when one points at them
 LINES = {"room": "agt-room", "event": "agt-arrow"}  # how the lines of a legend look
@@ -27,7 +29,10 @@ _HEAD = 5.0  # half the width of an arrow's head
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A rectangle. It is painted as its `css` says, or like the bars of a `kind`."""
+    """A rectangle. It is painted as its `css` says, or like the bars of a `kind`.
+
+    An ``"agt-patch"`` is plain paper under a name: in the pattern of a kind, or for None in a faded bar.
+    """
 
     css: str
     x: float
@@ -36,17 +41,6 @@ class Box:
     tall: float
     kind: SpanKind | None = None
     tip: str | None = None  # None where it is no bar of the timeline
-
-
-@dataclass(frozen=True, slots=True)
-class Patch:
-    """A plain piece of paper under a name in the pattern of a `kind`, or of a faded bar."""
-
-    x: float
-    y: float
-    wide: float
-    tall: float
-    kind: SpanKind | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +64,7 @@ class Words:
     kind: SpanKind | None = None
 
 
-Shape = Box | Patch | Line | Words
+Shape = Box | Line | Words
 
 
 @dataclass(frozen=True)
@@ -121,13 +115,6 @@ def labels(panel: Panel, left: int) -> Iterator[tuple[str, float, float, str]]:
         yield "agt-lane agt-device", -8, y * UNIT + 4, name
 
 
-def state(panel: Panel, bar: Bar) -> str:
-    """Say in a word of CSS how a bar looks among the others; empty where all are equal."""
-    if panel.highlight is None:
-        return ""
-    return "faded" if panel.faded(bar) else "out"
-
-
 class _Drawing:
     """One panel, whose time axis begins `left` pixels from the left, `top` from the top."""
 
@@ -159,8 +146,10 @@ class _Drawing:
         panel, layout, left, inner = self.panel, self.panel.layout, self.left, self.inner
         title = fit.fitting(panel.title, inner + left, _TITLE)
         yield Words("agt-title", 8, self.top - 28, title)
-        facts = fit.line_of_facts(panel.facts(), inner + left, 11.5)
-        yield Words("agt-facts", 8, self.top - 11, facts)
+        facts = panel.facts()
+        lines = (_DOT.join(facts[:number]) for number in range(len(facts), 0, -1))
+        fits = (line for line in lines if fit.text_width(line, 11.5) <= inner + left)
+        yield Words("agt-facts", 8, self.top - 11, next(fits, facts[0]))
         for band in layout.bands:
             if band.shaded:
                 yield Box("agt-band", left, self.y(band.y), inner, band.height * UNIT)
@@ -191,7 +180,7 @@ class _Drawing:
         panel, bars = self.panel, self.panel.layout.bars
         alike: dict[tuple[SpanKind, str], list[Bar]] = {}
         for bar in bars:
-            alike.setdefault((bar.span.kind, state(panel, bar)), []).append(bar)
+            alike.setdefault((bar.span.kind, panel.state(bar)), []).append(bar)
         told: Callable[[Bar], str] = tips(panel) if len(bars) <= _MOST_TIPS else lambda _: ""
         for (kind, css), found in alike.items():
             for bar in found:
@@ -212,16 +201,22 @@ class _Drawing:
             yield Line("agt-tip", ((x, y), (x - _HEAD, back), (x + _HEAD, back)), closed=True)
 
     def _names(self) -> Iterator[Shape]:
-        us = self.inner / (self.end - self.begin)
-        for name in fit.bar_names(self.panel, us, UNIT, 11.0):
-            bar, size = name.bar, name.size
-            kind = None if self.panel.faded(bar) else bar.span.kind
-            patterned = kind is None or KIND_LOOKS[kind].hatch
-            x, y = self.x(name.middle), self.y(bar.y + bar.height / 2)
-            wide = min(fit.text_width(name.text, size) + 4, name.room - 2)
-            if patterned:
-                yield Patch(x - wide / 2, y - 0.6 * size, wide, 1.2 * size, kind)
-            yield Words("agt-name", x, y + 0.35 * size, name.text, size, kind)
+        """Names that fit into their bars."""
+        layout, us = self.panel.layout, self.inner / (self.end - self.begin)
+        for bar in layout.bars:
+            start, end = max(bar.span.start, layout.begin), min(bar.span.end, layout.end)
+            size, room = min(_NAME, 0.78 * bar.height * UNIT), (end - start) * us
+            if room < 3 * size or size < 0.54 * _NAME:
+                continue
+            text = fit.fitting(bar.text, room - 0.54 * _NAME, size)
+            if not text:
+                continue
+            kind = None if self.panel.state(bar) == "faded" else bar.span.kind
+            x, y = self.x((start + end) / 2), self.y(bar.y + bar.height / 2)
+            wide = min(fit.text_width(text, size) + 4, room - 2)
+            if kind is None or KIND_LOOKS[kind].hatch:
+                yield Box("agt-patch", x - wide / 2, y - 0.6 * size, wide, 1.2 * size, kind)
+            yield Words("agt-name", x, y + 0.35 * size, text, size, kind)
 
 
 def ticks(begin: float, end: float, most: float) -> list[float]:

@@ -28,16 +28,18 @@ _HATCHES: Mapping[str, str] = {
     "||": "M3 0v6",
     "----": "M0 3h6",
 }
+_Paints = dict[SpanKind, dict[str, str]]
+
 # XML has no way to write some signs, such as a zero in the name of a kernel.
 _NO_TEXT = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def draw(panels: Sequence[Panel], words: str, *, width: int) -> str:
     """Panels as one SVG element, `width` pixels wide where there is room; `words` describe it."""
-    paints = _Paints(panels)
+    paints, defs = _paints(panels)
     made = scenes.scene(panels, width=width)
     inner = "".join(_written(made.shapes[1:], paints))  # the first one is the paper of `framed`
-    return framed(inner, words, round(made.width), made.height, paints.defs)
+    return framed(inner, words, round(made.width), made.height, defs)
 
 
 def framed(inner: str, words: str, width: int, height: float, defs: str = "") -> str:
@@ -52,28 +54,25 @@ def framed(inner: str, words: str, width: int, height: float, defs: str = "") ->
 
 
 def _written(shapes: Sequence[scenes.Shape], paints: _Paints) -> Iterator[str]:
-    for alike, run in groupby(shapes, lambda shape: _look(shape, paints)):
-        inner = "".join(_element(shape, "" if alike else _style(shape, paints)) for shape in run)
-        yield f"<g {alike}>{inner}</g>" if alike else inner
-
-
-def _look(shape: scenes.Shape, paints: _Paints) -> str:
-    """The attributes of a bar, which it shares with others; empty for anything else."""
-    if not isinstance(shape, scenes.Box) or shape.tip is None:
-        return ""
-    return _style(shape, paints)
+    """Bars that look alike share their attributes in a group; any other shape has its own."""
+    for bars, run in groupby(
+        shapes,
+        lambda s: _style(s, paints) if isinstance(s, scenes.Box) and s.tip is not None else "",
+    ):
+        inner = "".join(_element(shape, "" if bars else _style(shape, paints)) for shape in run)
+        yield f"<g {bars}>{inner}</g>" if bars else inner
 
 
 def _style(shape: scenes.Shape, paints: _Paints) -> str:
     match shape:
-        case scenes.Patch(kind=kind):
-            fill = paints.of(kind)["patch"] if kind else "var(--agt-paper)"
+        case scenes.Box(css="agt-patch", kind=kind):
+            fill = paints[kind]["patch"] if kind else "var(--agt-paper)"
             return f'style="fill:{fill};pointer-events:none"'
         case scenes.Box(css=css, kind=kind) if kind:
-            look = paints.of(kind)
+            look = paints[kind]
             return f'class="{css}" style="fill:{look["paint"]};stroke:{look["line"]}"'
         case scenes.Words(css=css, size=size, kind=kind) if size:
-            ink = paints.of(kind)["ink"] if kind else "var(--agt-ink)"
+            ink = paints[kind]["ink"] if kind else "var(--agt-ink)"
             return f'class="{css}" style="fill:{ink};font-size:{size:.1f}px"'
         case _:
             return f'class="{shape.css}"'
@@ -91,68 +90,56 @@ def _element(shape: scenes.Shape, style: str) -> str:
                 f'{style} x="{shape.x:.1f}" y="{shape.y:.1f}" width="{shape.wide:.1f}" '
                 f'height="{shape.tall:.1f}"'
             ).strip()
-            tip = shape.tip if isinstance(shape, scenes.Box) else ""
-            return f"<rect {box}><title>{escape(tip)}</title></rect>" if tip else f"<rect {box}/>"
+            return (
+                f"<rect {box}><title>{escape(shape.tip)}</title></rect>"
+                if shape.tip
+                else f"<rect {box}/>"
+            )
 
 
-class _Paints:
-    """How each look is painted. Patterns have ids, which are this picture's own on a page with many."""
-
-    def __init__(self, panels: Sequence[Panel]) -> None:
-        self._numbers: dict[SpanKind, int] = {}
-        self.looks: list[dict[str, str]] = []
-        self.defs = ""
-        named = [(p.title, p.layout.begin, p.layout.end, len(p.layout.bars)) for p in panels]
-        self._key = f"agt{crc32(repr(named).encode()):08x}"
-        for panel in panels:
-            for bar in panel.layout.bars:
-                self.number(bar.span.kind)
-
-    def of(self, kind: SpanKind) -> dict[str, str]:
-        """The look of a kind."""
-        return self.looks[self.number(kind)]
-
-    def number(self, kind: SpanKind) -> int:
-        """Index in `looks` of the look of a kind; a new one is added."""
-        if kind in self._numbers:
-            return self._numbers[kind]
+def _paints(panels: Sequence[Panel]) -> tuple[_Paints, str]:
+    """How each kind is painted, and the patterns, whose ids are this picture's own on a page with many."""
+    named = [(p.title, p.layout.begin, p.layout.end, len(p.layout.bars)) for p in panels]
+    key = f"agt{crc32(repr(named).encode()):08x}"
+    paints: _Paints = {}
+    defs = ""
+    kinds: list[SpanKind] = [bar.span.kind for panel in panels for bar in panel.layout.bars]
+    for kind in dict.fromkeys(kinds):
         look, page = KIND_LOOKS[kind], PAGE.get(kind, "")
-        fill = page or look.colour
+        paint = fill = page or look.colour
         line = "var(--agt-quiet)" if page else darker(look.colour)
-        made = {
-            "paint": fill,
-            "line": line,
-            "ink": "var(--agt-ink)" if page else INK,
-            "patch": ("var(--agt-paper)" if page else lighter(look.colour)) if look.hatch else "",
-        }
         if look.hatch:
-            name = f"{self._key}-{len(self.looks)}"
+            name = f"{key}-{len(paints)}"
             width = 2 if look.hatch == "...." else 1
-            self.defs += (
+            defs += (
                 f'<pattern id="{name}" width="6" height="6" patternUnits="userSpaceOnUse">'
                 f'<rect width="6" height="6" style="fill:{fill}"/>'
                 f'<path d="{_HATCHES[look.hatch]}" style="stroke:{line};stroke-width:{width}"/></pattern>'
             )
-            made["paint"] = f"url(#{name})"
-        self._numbers[kind] = len(self.looks)
-        self.looks.append(made)
-        return len(self.looks) - 1
+            paint = f"url(#{name})"
+        paints[kind] = {
+            "paint": paint,
+            "line": line,
+            "ink": "var(--agt-ink)" if page else INK,
+            "patch": ("var(--agt-paper)" if page else lighter(look.colour)) if look.hatch else "",
+        }
+    return paints, defs
 
 
 # ------------------------------------------------------------------ the live view
 def data(panels: Sequence[Panel], words: str) -> dict[str, Any]:
     """The same as `draw`, as JSON values that `live.js` draws, at whatever zoom."""
-    paints = _Paints(panels)
+    paints, defs = _paints(panels)
     left = scenes.left_of(panels)
     return {
         "words": words,
         "style": THEME,
-        "defs": paints.defs,
+        "defs": defs,
         "unit": scenes.UNIT,
         "left": left,
         "begin": panels[0].layout.begin,
         "end": panels[0].layout.end,
-        "looks": paints.looks,
+        "looks": list(paints.values()),
         "legend": [_legend_item(mark, said, paints) for mark, said in legend_items(panels)],
         "panels": [_panel_data(panel, left, paints) for panel in panels],
     }
@@ -164,7 +151,7 @@ def _legend_item(mark: Mark, words: str, paints: _Paints) -> list[str]:
         case "room" | "event":
             return [scenes.LINES[mark], "", "", words]
         case _:
-            look = paints.of(mark)
+            look = paints[mark]
             return ["", look["paint"], look["line"], words]
 
 
@@ -172,6 +159,7 @@ def _panel_data(panel: Panel, left: int, paints: _Paints) -> dict[str, Any]:
     layout = panel.layout
     told = tips(panel)
     name, _, factor = panel.axis
+    numbers = {kind: number for number, kind in enumerate(paints)}
     return {
         "title": panel.title,
         "facts": panel.facts(),
@@ -185,7 +173,7 @@ def _panel_data(panel: Panel, left: int, paints: _Paints) -> dict[str, Any]:
         "bars": [
             [
                 *(bar.span.id, bar.span.start, bar.span.end, bar.y, bar.height),
-                *(paints.number(bar.span.kind), bar.text, scenes.state(panel, bar), bar.lane.name),
+                *(numbers[bar.span.kind], bar.text, panel.state(bar), bar.lane.name),
             ]
             for bar in layout.bars
         ],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Literal
@@ -112,14 +112,12 @@ def rows(lane: Lane) -> list[int]:
     memory wait in none, and move both ways at once.
     """
     queue = lane.group == "streams" and lane.stream != UNIFIED_MEMORY
-    return [0] * len(lane.spans) if queue else ranges_above(lane.spans, packed)
+    return [0] * len(lane.spans) if queue else ranges_above(lane.spans)
 
 
-def ranges_above(
-    spans: Sequence[Span], of_ranges: Callable[[Sequence[Span]], list[int]]
-) -> list[int]:
-    """Rows in which ranges have the upper ones to themselves, by `of_ranges`, since they enclose the rest."""
-    ranges = of_ranges([span for span in spans if span.kind == "range"])
+def ranges_above(spans: Sequence[Span]) -> list[int]:
+    """Rows in which ranges have the upper ones to themselves, since they enclose the rest."""
+    ranges = packed([span for span in spans if span.kind == "range"])
     below = max(ranges, default=-1) + 1
     upper = iter(ranges)
     lower = iter(packed([span for span in spans if span.kind != "range"]))
@@ -128,10 +126,7 @@ def ranges_above(
 
 def _ordered(spans: Iterable[Span]) -> tuple[Span, ...]:
     # Of two spans that start together the longer comes first, so that it gets the upper row.
-    found = sorted(spans, key=attrgetter("id"))
-    found.sort(key=attrgetter("end"), reverse=True)
-    found.sort(key=attrgetter("start"))
-    return tuple(found)
+    return tuple(sorted(spans, key=lambda s: (s.start, -s.end, s.id)))
 
 
 def packed(spans: Sequence[Span]) -> list[int]:

@@ -81,18 +81,9 @@ class SpanLog:
 
     def finish(self, draft: Draft, start: float, end: float, **detail: object) -> Span:
         """The times are known, in us: write the span down."""
+        d, facts = draft, {**draft.detail, **detail} if detail else draft.detail
         span = Span(
-            id=draft.id,
-            kind=draft.kind,
-            name=draft.name,
-            start=start,
-            end=end,
-            device=self.device,
-            stream=draft.stream,
-            op=draft.op,
-            label=draft.label,
-            after=draft.after,
-            detail={**draft.detail, **detail} if detail else draft.detail,
+            d.id, d.kind, d.name, start, end, self.device, d.stream, d.op, d.label, d.after, facts
         )
         self.spans.append(span)
         return span

@@ -22,7 +22,6 @@ from asyncgpu_tutor.traces.spans.span import DEVICE_KINDS, Span, SpanKind
 from asyncgpu_tutor.traces.spans.vocabulary import ENGINE_OF, ENGINES, Engine
 
 _StreamKey = tuple[str, int]  # device, stream
-_EngineKey = tuple[str, Engine]  # device, engine
 
 # Ranges are left out, because calls, waits and work happen within them and would count twice.
 _HOST_KINDS: tuple[SpanKind, ...] = ("call", "wait", "work")
@@ -65,7 +64,7 @@ class Metrics:
     device_makespan: float
     serial: float
     stream_busy: Mapping[_StreamKey, float]
-    engine_busy: Mapping[_EngineKey, float]
+    engine_busy: Mapping[tuple[str, Engine], float]
     host: Mapping[SpanKind, float]
     gaps: Mapping[_StreamKey, tuple[Interval, ...]]
     concurrency: tuple[float, ...]
@@ -73,10 +72,7 @@ class Metrics:
 
     @cached_property
     def critical_path(self) -> tuple[Step, ...]:
-        """The chain that the last end had to wait for; see `asyncgpu_tutor.traces.spans.path.critical_path`.
-
-        It takes longer than all other numbers together, and is worked out when it is asked for.
-        """
+        """The chain that the last end had to wait for, worked out when it is asked for: that takes long."""
         return critical_path(self._spans)
 
     @property
@@ -146,7 +142,7 @@ def measure(trace: Iterable[Span], windows: Sequence[Interval] = ()) -> Metrics:
     """
     spans = list(trace)
     streams: dict[_StreamKey, list[Interval]] = {}
-    engines: dict[_EngineKey, list[Interval]] = {}
+    engines: dict[tuple[str, Engine], list[Interval]] = {}
     host: dict[SpanKind, list[Interval]] = {kind: [] for kind in _HOST_KINDS}
     for span in spans:
         interval, kind = (span.start, span.end), span.kind
@@ -159,7 +155,10 @@ def measure(trace: Iterable[Span], windows: Sequence[Interval] = ()) -> Metrics:
     device = [interval for engine in engines.values() for interval in engine]
     scope = scope_of(device, windows)
     lanes = {key: common(union(streams[key]), scope) for key in sorted(streams)}
-    first, last = _extent(spans)
+    first, last = (
+        min((s.start for s in spans), default=0.0),
+        max((s.end for s in spans), default=0.0),
+    )
     return Metrics(
         makespan=length(scope) if windows else last - first,
         device_makespan=length(scope),
@@ -200,9 +199,3 @@ def _concurrency(
     ]
     most = max((len(part) for part in parts), default=1)
     return tuple(math.fsum(part[k] for part in parts if k < len(part)) for k in range(most))
-
-
-def _extent(spans: list[Span]) -> Interval:
-    if not spans:
-        return 0.0, 0.0
-    return min(span.start for span in spans), max(span.end for span in spans)

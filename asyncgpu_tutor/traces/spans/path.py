@@ -3,33 +3,24 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import islice
 from operator import attrgetter
 
-from asyncgpu_tutor.traces.spans.span import DEVICE_KINDS, Span
+from asyncgpu_tutor.traces.spans.span import Span
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One span of a critical path, and the part of it that lies on the path.
-
-    Attributes
-    ----------
-    span : Span
-        The span.
-    start, end : float
-        The part on the path, in us. It is the whole span but for two cases: a wait counts only from
-        when what it waited for had ended, and a call only until the work that it enqueued had
-        begun.
-    idle : float
-        Time between the end of the step before and `start`, in us: nothing on the path ran.
-    """
+    """One span of a critical path, and the part of it that lies on the path. Times in us."""
 
     span: Span
+    # It is the whole span but for two cases: a wait counts only from when what it waited for had ended, and a
+    # call only until the work that it enqueued had begun.
     start: float
     end: float
-    idle: float
+    idle: float  # between the end of the step before and `start`: nothing on the path ran
 
 
 def stream_predecessors(spans: Iterable[Span]) -> dict[int, Span]:
@@ -38,11 +29,9 @@ def stream_predecessors(spans: Iterable[Span]) -> dict[int, Span]:
     before: dict[int, Span] = {}
     for span in sorted(spans, key=attrgetter("id")):
         if span.stream is not None:
-            key = (span.device, span.stream)
-            past = last.get(key)
-            if past is not None:
+            if past := last.get((span.device, span.stream)):
                 before[span.id] = past
-            last[key] = span
+            last[span.device, span.stream] = span
     return before
 
 
@@ -63,18 +52,14 @@ def critical_path(spans: list[Span]) -> tuple[Step, ...]:
     times of the steps sum to the last end minus the first start on the path, which is at most the
     makespan. Waiting for an engine that is busy with another stream is no edge here: it shows as
     idle time.
-
-    Returns
-    -------
-    tuple of Step
-        Empty where there are no spans.
     """
-    graph = _Graph(spans)
+    ordered = sorted((s for s in spans if s.kind != "range"), key=attrgetter("id"))
+    before_of = _predecessors(ordered)
     steps: list[Step] = []
-    span = max(graph.ordered, key=attrgetter("end", "id"), default=None)
+    span = max(ordered, key=attrgetter("end", "id"), default=None)
     end = span.end if span else 0.0
     while span is not None:
-        before = max(graph.predecessors(span), key=attrgetter("end", "id"), default=None)
+        before = max(before_of(span), key=attrgetter("end", "id"), default=None)
         start = span.start
         if before is None:
             steps.append(Step(span, start, end, 0.0))
@@ -88,37 +73,30 @@ def critical_path(spans: list[Span]) -> tuple[Step, ...]:
     return tuple(reversed(steps))
 
 
-class _Graph:
-    """Edges from a span to what came before it."""
+def _predecessors(ordered: list[Span]) -> Callable[[Span], Iterable[Span]]:
+    """A function from a span to those of `ordered`, by id, that may have come before it."""
+    by_id = {span.id: span for span in ordered}
+    same_stream = stream_predecessors(ordered)
+    # Sorting keeps the order of ids among those that end together.
+    by_end = sorted(ordered, key=attrgetter("end"))
+    device = [s for s in by_end if s.on_device]
+    host = [s for s in by_end if not s.on_device]
 
-    def __init__(self, spans: list[Span]) -> None:
-        self.ordered = sorted((s for s in spans if s.kind != "range"), key=attrgetter("id"))
-        self._by_id = {span.id: span for span in self.ordered}
-        self._same_stream = stream_predecessors(self.ordered)
-        # Sorting keeps the order of ids among those that end together.
-        by_end = sorted(self.ordered, key=attrgetter("end"))
-        self._device = [s for s in by_end if s.kind in DEVICE_KINDS]
-        self._host = [s for s in by_end if s.kind not in DEVICE_KINDS]
-        self._host_ends = [span.end for span in self._host]
+    def ended(line: list[Span], time: float) -> int:
+        return bisect_right(line, time, key=attrgetter("end"))
 
-    def predecessors(self, span: Span) -> Iterator[Span]:
-        named = [self._by_id[i] for i in span.after if i in self._by_id]
-        if span.id in self._same_stream:
-            named.append(self._same_stream[span.id])
-        if span.kind not in DEVICE_KINDS:
-            named.extend(self._host_before(span))
+    def predecessors(span: Span) -> Iterable[Span]:
+        named = [by_id[i] for i in span.after if i in by_id]
+        if span.id in same_stream:
+            named.append(same_stream[span.id])
+        if not span.on_device:
+            earlier = (host[i] for i in reversed(range(ended(host, span.start))))
+            named += islice((s for s in earlier if s.id < span.id), 1)
         if span.kind == "wait" and not any(s.on_device for s in named):
-            first, last = (
-                bisect_right(self._device, t, key=attrgetter("end")) for t in (span.start, span.end)
-            )
-            named.extend(self._device[first:last])
+            named += device[ended(device, span.start) : ended(device, span.end)]
         return (other for other in named if _may_precede(other, span))
 
-    def _host_before(self, span: Span) -> Iterator[Span]:
-        for index in reversed(range(bisect_right(self._host_ends, span.start))):
-            if self._host[index].id < span.id:
-                yield self._host[index]
-                return
+    return predecessors
 
 
 def _may_precede(other: Span, span: Span) -> bool:

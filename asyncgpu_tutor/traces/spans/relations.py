@@ -30,13 +30,19 @@ def select(trace: Iterable[Span], which: Spans) -> list[Span]:
 
 
 def overlap_between(trace: Iterable[Span], a: Spans, b: Spans) -> float:
-    """See `Trace.overlap_between`. Symmetric; of a span with itself it is the span's duration."""
+    """For how long `a` and `b` were both running, in us.
+
+    Each is a span, spans, or the name of some; a side is running while at least one of its spans is.
+    """
     one, other = (union((s.start, s.end) for s in select(trace, which)) for which in (a, b))
     return length(common(one, other))
 
 
 def runs_before(trace: Iterable[Span], a: Spans, b: Spans) -> bool:
-    """See `Trace.runs_before`."""
+    """Tell whether every span of `a` ended before the first of `b` started.
+
+    This is what the clock saw. It may have been luck: see `happens_before`.
+    """
     one, other = select(trace, a), select(trace, b)
     if not one or not other:
         raise UsageError("runs_before needs at least one span on each side, and one side is empty")
@@ -44,9 +50,11 @@ def runs_before(trace: Iterable[Span], a: Spans, b: Spans) -> bool:
 
 
 def happens_before(trace: Iterable[Span], a: Span, b: Span, *, host: bool = False) -> bool:
-    """See `Trace.happens_before`: whether a chain of predecessors leads from `b` back to `a`.
+    """Tell whether `a` was bound to end before `b` started, on any run of the program.
 
-    Each is in the `after` of the next, or before it on its stream, or on the host's own line.
+    Events, the order on a stream, and the calls of the host bind; with `host`, also the order in which
+    the host did things, which is right for a program without concurrent tasks. Where `b` is a wait, `a`
+    is bound to end before the wait *ends*. A span does not happen before itself.
     """
     by_id = {span.id: span for span in trace}
     if b.id not in by_id:

@@ -29,17 +29,18 @@ from asyncgpu_tutor.traces.spans.vocabulary import (
 )
 
 _COLUMNS = ("start", "duration", "lane", "kind", "name", "operation")
+_LISTED = 200  # spans
 _LONGEST_PATH = 12  # steps that are named one by one
 _NO_ROOM = ":"  # where a kernel waits for its first place, which is no work
 
 
-def render(spans: Sequence[Span], *, device: str, clock: str, limit: int | None, width: int) -> str:
+def render(spans: Sequence[Span], *, device: str, clock: str, width: int = 60) -> str:
     """The timeline as text: a heading, all spans by start, lanes and metrics; see `Trace.table`."""
     parts = [_heading(spans, device, clock)]
     if spans:
         numbers = stream_numbers(spans)
         metrics = _metrics(measure(spans), clock, numbers)
-        parts += [_spans(spans, limit, numbers), _lanes(spans, width), metrics]
+        parts += [_spans(spans, numbers), _lanes(spans, width), metrics]
     return "\n\n".join(parts)
 
 
@@ -71,9 +72,9 @@ def _counted_otherwise(spans: Sequence[Span]) -> str:
 
 
 # ------------------------------------------------------------------ the spans
-def _spans(spans: Sequence[Span], limit: int | None, numbers: Mapping[StreamKey, int]) -> str:
+def _spans(spans: Sequence[Span], numbers: Mapping[StreamKey, int]) -> str:
     ordered = sorted(spans, key=lambda s: (s.start, s.end, s.id))
-    shown = ordered[:limit]
+    shown = ordered[:_LISTED]
     cells = [_COLUMNS, *(_row(span, numbers) for span in shown)]
     widths = [max(len(row[i]) for row in cells) for i in range(len(_COLUMNS))]
     # Names and operations share what the others leave of a page: of the longer one something is left out.
@@ -191,10 +192,7 @@ def _metrics(m: Metrics, clock: str, numbers: Mapping[StreamKey, int]) -> str:
     if m.stream_busy:
         rows += [
             ("device busy", f"{m.device_active:.2f}, idle {m.device_idle:.2f}"),
-            (
-                "overlap",
-                f"{m.overlap:.2f}, {m.overlap_fraction:.0%} of the busy time",
-            ),
+            ("overlap", f"{m.overlap:.2f}, {m.overlap_fraction:.0%} of the busy time"),
             ("at once", f"at most {count(m.max_concurrency, 'stream')}"),
             ("serial", f"{m.serial:.2f} end to end: {m.speedup:.2f} times the device's makespan"),
         ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from asyncgpu_tutor.traces.spans.span import SpanKind
@@ -11,48 +11,25 @@ Engine = Literal["h2d", "d2h", "compute"]
 
 ENGINES: tuple[Engine, ...] = ("h2d", "d2h", "compute")
 
-ENGINE_WORDS: Mapping[Engine, str] = {
-    "h2d": "copy H2D",
-    "d2h": "copy D2H",
-    "compute": "compute",
-}
+ENGINE_WORDS: Mapping[Engine, str] = {"h2d": "copy H2D", "d2h": "copy D2H", "compute": "compute"}
 
-# A copy or a fill within the device touches no bus, so neither of the two copy directions is busy.
+# A copy or a fill within the device touches no bus, so neither of the two copy directions is busy. A graph
+# may copy as well, but is one bar only where its nodes cannot be seen.
 ENGINE_OF: Mapping[SpanKind, Engine] = {
-    "kernel": "compute",
-    "h2d": "h2d",
-    "d2h": "d2h",
-    "d2d": "compute",
-    "memset": "compute",
-    "graph": "compute",  # a graph may copy as well, but is one bar only where its nodes cannot be seen
-}
+    "kernel": "compute", "h2d": "h2d", "d2h": "d2h", "d2d": "compute", "memset": "compute",
+    "graph": "compute",
+}  # fmt: skip
 
 # Legends list the kinds in this order.
 KIND_WORDS: Mapping[SpanKind, str] = {
-    "h2d": "copy H2D",
-    "kernel": "kernel",
-    "d2h": "copy D2H",
-    "d2d": "copy D2D",
-    "memset": "fill",
-    "graph": "CUDA graph",
-    "call": "host call",
-    "wait": "host wait",
-    "work": "host work",
-    "range": "range",
-}
+    "h2d": "copy H2D", "kernel": "kernel", "d2h": "copy D2H", "d2d": "copy D2D", "memset": "fill",
+    "graph": "CUDA graph", "call": "host call", "wait": "host wait", "work": "host work", "range": "range",
+}  # fmt: skip
 
 KIND_LETTERS: Mapping[SpanKind, str] = {
-    "h2d": "H",
-    "kernel": "K",
-    "d2h": "D",
-    "d2d": "C",
-    "memset": "M",
-    "graph": "G",
-    "call": "c",
-    "wait": "w",
-    "work": "x",
-    "range": "r",
-}
+    "h2d": "H", "kernel": "K", "d2h": "D", "d2d": "C", "memset": "M", "graph": "G", "call": "c", "wait": "w",
+    "work": "x", "range": "r",
+}  # fmt: skip
 
 
 def clock_words(clock: str) -> str:
@@ -70,3 +47,8 @@ def device_words(device: str) -> str:
 def count(number: int, noun: str) -> str:
     """The number with its noun: 1 span, 2 spans."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def some(names: Sequence[str], most: int) -> str:
+    """The first names in a row, and how many there are besides: a, b and 3 more."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

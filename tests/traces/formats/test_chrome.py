@@ -11,6 +11,7 @@ import pytest
 
 from asyncgpu_tutor import Trace
 from asyncgpu_tutor.devices.protocol import Device
+from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.types import Span
 from tests.tools import tool
 
@@ -45,40 +46,34 @@ def test_each_lane_is_a_row_with_its_name_and_order(trace: Trace, tmp_path: Path
     assert list(lanes(events)) == ["host", *(f"sim:0 stream {n}" for n in trace.streams)]
 
 
-HOST = [
-    Span(1, "range", "a", 0, 9, ""),
-    Span(2, "range", "across", 1, 12, ""),
-    Span(3, "range", "nested", 2, 8, ""),
-    Span(4, "call", "c", 2, 3, ""),
-]
-PAIR = [Span(1, "kernel", "a", 0, 3, "cuda:0", 1), Span(2, "kernel", "b", 2, 4, "cuda:0", 1)]
+def test_ranges_are_in_rows_above_the_calls_of_the_host(tmp_path: Path) -> None:
+    host = [
+        Span(1, "range", "a", 0, 9, ""),
+        Span(2, "range", "across", 1, 12, ""),
+        Span(3, "range", "nested", 2, 8, ""),
+        Span(4, "call", "c", 2, 3, ""),
+    ]
+    assert lanes(written(Trace(host), tmp_path)) == {
+        "ranges, row 1": ["a"],
+        "ranges, row 2": ["across"],
+        "ranges, row 3": ["nested"],
+        "host": ["c"],
+    }
 
 
-@pytest.mark.parametrize(
-    ("spans", "rows"),
-    [
-        ([], {}),
-        # Ranges are above the calls of the host.
-        (HOST, {"ranges, row 1": ["a", "nested"], "ranges, row 2": ["across"], "host": ["c"]}),
-        # All spans show, also those of a stream that overlap by an imprecise clock.
-        (PAIR, {"cuda:0 stream 1, row 1": ["a"], "cuda:0 stream 1, row 2": ["b"]}),
-    ],
-)
-def test_spans_that_overlap_have_rows(
-    spans: list[Span], rows: dict[str, list[str]], tmp_path: Path
-) -> None:
-    assert lanes(written(Trace(spans, "CUDA events", "GPU"), tmp_path)) == rows
+def test_spans_of_a_stream_that_overlap_by_an_imprecise_clock_all_show(tmp_path: Path) -> None:
+    pair = [Span(1, "kernel", "a", 0, 3, "cuda:0", 1), Span(2, "kernel", "b", 2, 4, "cuda:0", 1)]
+    found = lanes(written(Trace(pair, "CUDA events", "GPU"), tmp_path))
+    assert found == {"cuda:0 stream 1, row 1": ["a"], "cuda:0 stream 1, row 2": ["b"]}
 
 
 def test_arrows_go_from_calls_to_work_and_between_streams(trace: Trace, tmp_path: Path) -> None:
     by_id = {span.id: span for span in trace}
     ends = {"s": dict[int, float](), "f": dict[int, float]()}
-    events = written(trace, tmp_path)
-    for event in events:
+    for event in written(trace, tmp_path):
         if event["ph"] in ends:
             ends[event["ph"]][event["id"]] = event["ts"]
     found = Counter((start, ends["f"][number]) for number, start in ends["s"].items())
-    assert ends["s"].keys() == ends["f"].keys()
     assert found == Counter(
         (by_id[i].start, span.start)
         for span in trace
@@ -86,44 +81,49 @@ def test_arrows_go_from_calls_to_work_and_between_streams(trace: Trace, tmp_path
         if (by_id[i].device, by_id[i].stream) != (span.device, span.stream)
         and by_id[i].start <= span.start
     )
-    kernels = [e for e in events if e.get("cat") == "kernel"]
-    calls = {e["args"]["correlation"] for e in events if e.get("cat") == "cuda_runtime"}
-    assert kernels
-    assert all(e["args"]["stream"] > 0 and e["args"]["correlation"] in calls for e in kernels)
 
 
-def test_odd_names_are_written(tmp_path: Path) -> None:
+def test_an_empty_trace_and_odd_names_are_written(tmp_path: Path) -> None:
+    assert lanes(written(Trace(), tmp_path)) == {}
     odd = Span(2**62, "kernel", "\ud800 ü", 0.0, 0.0, "cuda:0", 1, detail={"n": -1, "x": [1.5]})
     (event,) = (e for e in written(Trace([odd]), tmp_path) if e["ph"] == "X")
     assert (event["args"]["n"], event["args"]["x"]) == (-1, "[1.5]")
 
 
-def test_the_file_has_the_names_that_tools_for_pytorch_look_for(tmp_path: Path) -> None:
-    events = written(Trace.load_recording("07_async_mlp"), tmp_path)
-    spans = [e for e in events if e["ph"] == "X"]
+def test_the_file_for_chrome_has_the_names_that_tools_for_pytorch_look_for(tmp_path: Path) -> None:
+    path = tmp_path / "trace.json"
+    Trace.load_recording("07_async_mlp").to_perfetto(path)
+    spans = [e for e in json.loads(path.read_text("utf-8"))["traceEvents"] if e["ph"] == "X"]
     calls = {e["args"]["id"]: e["name"] for e in spans if e["cat"] == "cuda_runtime"}
-    work = [e for e in spans if e["cat"] != "cuda_runtime"]
-    asked = {(e["name"], calls.get(e["args"]["correlation"])) for e in work}
+    asked = {
+        (e["name"], calls.get(e["args"]["correlation"]))
+        for e in spans
+        if e["cat"] != "cuda_runtime"
+    }
     copies = {("Memcpy HtoD", "cudaMemcpyAsync"), ("Memcpy DtoH", "cudaMemcpyAsync")}
     kernels = {(name, "cudaLaunchKernel") for name in ("sgemm_naive", "matvec_naive", "relu")}
     assert asked >= copies | kernels | {("Memset", "cudaMemsetAsync")}
 
 
-def test_counters_say_how_much_is_queued_and_at_work(tmp_path: Path) -> None:
-    spans = [
-        Span(1, "call", "launch a", 0, 1, "cuda:0"),
-        Span(2, "kernel", "a", 2, 5, "cuda:0", 1, after=(1,)),
-        Span(3, "kernel", "b", 4, 6, "cuda:0", 2),
-    ]
-    values: dict[str, list[tuple[float, int]]] = {}
-    for event in written(Trace(spans), tmp_path):
-        if event["ph"] == "C":
-            (value,) = event["args"].values()
-            values.setdefault(event["name"], []).append((event["ts"], value))
-    assert values == {
-        "asked for and not done": [(1, 1), (4, 2), (5, 1), (6, 0)],
-        "pieces of work at once": [(2, 1), (4, 2), (5, 1), (6, 0)],
-    }
+def test_the_file_for_chrome_has_the_same(trace: Trace, tmp_path: Path) -> None:
+    path = tmp_path / "trace.json"
+    trace.to_perfetto(path)
+    events = json.loads(path.read_text(encoding="utf-8"))["traceEvents"]
+    spans = [e for e in events if e["ph"] == "X"]
+    assert Counter((e["args"]["name"], e["ts"], e["dur"]) for e in spans) == Counter(
+        (s.name, s.start, s.duration) for s in trace
+    )
+    kernels = [e for e in spans if e["cat"] == "kernel"]
+    calls = {e["args"]["correlation"] for e in spans if e["cat"] == "cuda_runtime"}
+    assert kernels
+    assert all(e["args"]["stream"] > 0 and e["args"]["correlation"] in calls for e in kernels)
+    threads = {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name"}
+    assert {e["tid"] for e in spans} == threads.keys()
+    starts = {e["id"]: e for e in events if e["ph"] == "s"}
+    ends = {e["id"]: e for e in events if e["ph"] == "f"}
+    assert starts.keys() == ends.keys()
+    assert starts
+    assert all(starts[i]["ts"] <= ends[i]["ts"] for i in starts)
 
 
 def test_what_was_written_is_read_back(trace: Trace, tmp_path: Path) -> None:
@@ -133,3 +133,18 @@ def test_what_was_written_is_read_back(trace: Trace, tmp_path: Path) -> None:
     found = Trace.load(path)
     assert (found.clock, found.device, found.about) == (trace.clock, trace.device, trace.about)
     assert found.spans == trace.spans
+
+
+@pytest.mark.parametrize(
+    ("name", "body", "said"),
+    [
+        ("x.pftrace", b"\x0a\x02\x40\x05", "Perfetto's own format"),
+        ("x.json", b"asyncgpu_tutor.trace:AAAA;", "damaged"),
+    ],
+)
+def test_files_of_others_and_damaged_ones_are_refused(
+    name: str, body: bytes, said: str, tmp_path: Path
+) -> None:
+    (tmp_path / name).write_bytes(body)
+    with pytest.raises(UsageError, match=said):
+        Trace.load(tmp_path / name)

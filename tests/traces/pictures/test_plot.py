@@ -47,7 +47,7 @@ def lane_names(picture: Timeline) -> list[str]:
 
 def drawn(picture: Timeline, css: str, width: int = 760) -> list[scenes.Shape]:
     shapes = scenes.scene(picture.panels, width=width).shapes
-    return [s for s in shapes if not isinstance(s, scenes.Patch) and css in s.css.split()]
+    return [s for s in shapes if css in s.css.split()]
 
 
 def texts(picture: Timeline, css: str, width: int = 760) -> list[str]:
@@ -140,9 +140,9 @@ def test_what_stands_out_does_so_and_the_rest_is_faded(mlp: Trace, highlight: st
 def test_what_stands_out_does_so_among_neighbours_that_are_one_bar_with_it() -> None:
     spans = [one(id=i, start=i, end=i + 0.9) for i in range(5000)]
     (panel,) = plot(Trace(spans), lanes=("streams",), highlight=[spans[777]]).panels
-    out = [bar for bar in panel.layout.bars if panel.out(bar)]
+    out = [bar for bar in panel.layout.bars if panel.state(bar) == "out"]
     assert [spans[777].id in bar.ids and bar.number > 1 for bar in out] == [True]
-    assert all(panel.faded(bar) for bar in panel.layout.bars if bar is not out[0])
+    assert all(panel.state(bar) == "faded" for bar in panel.layout.bars if bar is not out[0])
 
 
 # ------------------------------------------------------------------ the clock, titles, axes
@@ -216,8 +216,8 @@ def test_compare_puts_all_on_one_scale_and_lets_something_stand_out_in_each(mlp:
     assert len({(p.layout.begin, p.layout.end) for p in picture.panels}) == 1
     assert ["CUDA events" in axis for axis in texts(picture, "agt-axis")] == [False, True]
     marked, plain = picture.panels
-    assert {scenes.state(marked, bar) for bar in marked.layout.bars} == {"out", "faded"}
-    assert {scenes.state(plain, bar) for bar in plain.layout.bars} == {""}
+    assert {marked.state(bar) for bar in marked.layout.bars} == {"out", "faded"}
+    assert {plain.state(bar) for bar in plain.layout.bars} == {""}
 
 
 def test_mistakes_are_answered_with_the_choices(mlp: Trace) -> None:

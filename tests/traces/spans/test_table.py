@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from random import Random
 
 import pytest
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.traces.spans import Span
+from asyncgpu_tutor.traces.spans.table import render
 from asyncgpu_tutor.traces.trace import Trace
 
 SPANS = [
@@ -24,14 +25,17 @@ def trace(spans: list[Span] = SPANS, clock: str = "simulated") -> Trace:
     return Trace(list(spans), clock, "NVIDIA H200")
 
 
+def told(spans: list[Span], width: int) -> str:
+    return render(spans, device="NVIDIA H200", clock="simulated", width=width)
+
+
 def section(text: str, title: str) -> list[str]:
     (found,) = [part for part in text.split("\n\n") if part.startswith(title)]
     return found.split("\n")
 
 
 def test_the_whole_text() -> None:
-    # The order of the list does not matter.
-    assert trace(SPANS[::-1]).table(width=16) == "\n".join([
+    assert told(SPANS, 16) == "\n".join([
         "Timeline of NVIDIA H200 (simulated clock: modelled, not measured)",
         "5 spans: 4 on the device, in 2 streams; 1 on the host. Times in us.",
         "",
@@ -70,20 +74,29 @@ def test_the_whole_text() -> None:
     ])  # fmt: skip
 
 
-def test_a_trace_without_spans_says_what_to_do_and_another_clock_is_named() -> None:
+def test_the_order_of_the_list_does_not_matter() -> None:
+    mixed = list(SPANS)
+    Random(0).shuffle(mixed)
+    assert mixed != SPANS
+    assert trace(mixed).table() == trace().table()
+
+
+def test_the_clock_is_always_named() -> None:
+    assert "simulated" in trace().table()
+    assert "simulated" in trace([]).table()
     assert "Nothing was recorded. A trace is filled when its block" in Trace().table()
-    assert "CUDA events, measured" in trace(clock="CUDA events").table()
+    real = trace(clock="CUDA events").table()
+    assert "simulated" not in real
+    assert "CUDA events, measured" in real
 
 
-def test_a_span_shorter_than_a_column_or_within_a_range_is_seen() -> None:
-    text = trace([Span(0, "memset", "zeros", 5, 5, "sim:0", 0)]).table(width=8)
+def test_a_span_shorter_than_a_column_is_seen() -> None:
+    text = told([Span(0, "memset", "zeros", 5, 5, "sim:0", 0)], 8)
     assert "stream 0 |M.......|" in section(text, "Lanes")
     assert "k" in Trace([Span(0, "kernel", "k", 0.0, 5e-324, "sim:0", 1, None, "k")]).table()
     short = Span(3, "d2h", "y", 8.1, 8.2, "sim:0", 3)
-    lanes = section(trace([*SPANS[:3], short, SPANS[4]]).table(width=16), "Lanes")
+    lanes = section(told([*SPANS[:3], short, SPANS[4]], 16), "Lanes")
     assert "stream 2 |........D.......|" in lanes  # the second that is used
-    enclosed = trace([*SPANS, Span(5, "range", "everything", 0, 16, "sim:0")])
-    assert "host     |cc..............|" in section(enclosed.table(width=16), "Lanes")
 
 
 def test_streams_are_numbered_by_first_use_and_their_own_numbers_are_told() -> None:
@@ -92,7 +105,7 @@ def test_streams_are_numbered_by_first_use_and_their_own_numbers_are_told() -> N
         Span(1, "kernel", "a", 0, 4, "sim:0", 7),
         Span(2, "kernel", "n", 8, 9, "sim:0", 0),
     ]
-    text = trace(spans).table(width=9)
+    text = told(spans, 9)
     lanes = section(text, "Lanes")
     assert [line[:8] for line in lanes if line.startswith("stream")] == [
         "stream 0",  # CUDA's null stream keeps its number
@@ -105,31 +118,35 @@ def test_streams_are_numbered_by_first_use_and_their_own_numbers_are_told() -> N
 
 
 def test_what_is_left_out_is_counted() -> None:
-    text = trace().table(limit=2)
-    assert section(text, "start")[-1] == "... and 3 more spans"
-    assert "sgemm  " not in text
-    assert "more span" not in trace().table(limit=None)
+    many = [Span(i, "kernel", "k", i, i + 1, "sim:0", 1) for i in range(203)]
+    assert section(trace(many).table(), " start")[-1] == "... and 3 more spans"
+    assert "more span" not in trace(many[:200]).table()
+
+
+def test_a_long_critical_path_is_shortened_and_counted() -> None:
     chain = [Span(i, "kernel", f"k{i}", i, i + 1, "sim:0", 1) for i in range(30)]
-    assert section(trace(chain).table(), "Metrics")[-3:] == [
+    path = section(trace(chain).table(), "Metrics")[-3:]
+    assert path == [
         "    stream 1: k0, k1, k2, k3, k4, k5",
         "    ...: 18 more steps",
         "    stream 1: k24, k25, k26, k27, k28, k29",
     ]
 
 
-def test_lanes_and_steps_of_several_devices_say_whose_they_are() -> None:
+@pytest.mark.parametrize("line", ["sim:0 stream 1", "sim:1 stream 1", "sim:1 compute "])
+def test_lanes_of_several_devices_say_whose_they_are(line: str) -> None:
+    text = trace([*SPANS, replace(SPANS[2], id=5, device="sim:1")]).table()
+    assert any(lane.startswith(line) for lane in section(text, "Lanes"))
+
+
+def test_steps_of_the_critical_path_say_whose_stream_it_is() -> None:
     spans = [
         Span(0, "kernel", "k", 0, 5, "sim:0", 1),
         Span(1, "kernel", "j", 5, 9, "sim:1", 1, after=(0,)),
     ]
     text = trace(spans).table()
-    for line in (
-        "sim:0 stream 1 |",
-        "sim:1 stream 1 |",
-        "sim:1 compute  |",
-        "    sim:0 stream 1: k",
-    ):
-        assert f"\n{line}" in text
+    assert "    sim:0 stream 1: k" in text
+    assert "    sim:1 stream 1: j" in text
     assert "in 2 streams" in text
     assert "in 2 streams" in repr(trace(spans))
     assert "On sim:1 stream 1 j waits for k of sim:0 stream 1" in trace(spans).plot().words
@@ -141,10 +158,9 @@ def test_a_name_of_several_lines_or_with_orders_for_a_terminal_is_one_line() -> 
     assert "\x1b" not in text
 
 
-@pytest.mark.parametrize("given", [{"width": 0}, {"width": -3}, {"limit": -1}])
-def test_a_table_without_columns_is_refused(given: dict[str, int]) -> None:
-    with pytest.raises(UsageError, match="needs a width of 1 or more"):
-        trace(SPANS).table(**given)
+def test_a_range_does_not_hide_what_it_encloses() -> None:
+    spans = [*SPANS, Span(5, "range", "everything", 0, 16, "sim:0")]
+    assert "host     |cc..............|" in section(told(spans, 16), "Lanes")
 
 
 @pytest.mark.parametrize(
@@ -166,5 +182,6 @@ def test_names_of_any_length_fit_a_page(label: str) -> None:
     rows = [line for line in recorded.table().splitlines() if "  kernel  " in line]
     assert all("  sm80_xmma" in row and "kernel_trt" in row for row in rows)
     assert name not in recorded.plot().words
-    assert "sm80_xmma" in agt.compare(recorded, other)._repr_html_()
-    assert f'title="kernel {name}"' in agt.compare(recorded, other)._repr_html_()
+    shown = recorded.sql("select name from spans where kind = 'kernel'")._repr_html_()
+    assert f'title="{name}"' in shown
+    assert "kernel_trt</td>" in shown

@@ -1,0 +1,50 @@
+"""What is below a pixel is put together, and nothing is lost by it."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from asyncgpu_tutor.traces.pictures.layout import bars, merged
+from asyncgpu_tutor.traces.spans import Span
+from asyncgpu_tutor.traces.spans.lanes import Lane
+
+PIECE = st.tuples(
+    st.floats(0.0, 3.0), st.floats(0.0, 3.0), st.sampled_from(["kernel", "h2d", "d2h"])
+)
+
+
+def row(pieces: list[tuple[float, float, str]]) -> list[Span]:
+    """Spans behind each other: the gap before each, its length, its kind."""
+    spans: list[Span] = []
+    now = 0.0
+    for number, (gap, length, kind) in enumerate(pieces):
+        spans.append(Span(number, kind, kind, now + gap, now + gap + length, "sim:0", 1))  # type: ignore[arg-type]
+        now += gap + length
+    return spans
+
+
+@given(pieces=st.lists(PIECE, max_size=60), pixel=st.floats(0.01, 2.0))
+def test_nothing_is_lost_and_no_picture_has_more_parts_than_it_can_show(
+    pieces: list[tuple[float, float, str]], pixel: float
+) -> None:
+    spans = row(pieces)
+    found = list(merged(spans, pixel))
+    assert [span for stretch in found for span in stretch] == spans
+    assert all([span] in found for span in spans if span.duration >= pixel)  # it is seen as itself
+    whole = spans[-1].end - spans[0].start if spans else 0.0
+    assert len(found) <= 2 * whole / pixel + 2
+
+
+@given(pieces=st.lists(PIECE, max_size=20))
+def test_at_no_size_of_a_pixel_everything_stays_as_it_is(
+    pieces: list[tuple[float, float, str]],
+) -> None:
+    spans = row(pieces)
+    assert list(merged(spans, 0.0)) == [[span] for span in spans]
+
+
+def test_the_kind_is_that_of_most_of_the_time() -> None:
+    spans = row([(0, 0.1, "h2d"), (0, 0.3, "kernel"), (0, 0.1, "h2d")])
+    (bar,) = bars(spans, Lane("streams", "sim:0", "stream 1", tuple(spans)), 0.0, 1.0, 1.0)
+    assert (bar.span.kind, bar.number, bar.span.start, bar.span.end) == ("kernel", 3, 0.0, 0.5)

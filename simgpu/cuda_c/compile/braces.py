@@ -99,10 +99,10 @@ def _fill(c: Context, items: list[Expression], ctype: CType, at: Position) -> li
         if ctype.union:
             parts = parts[:1]
             if leaves(parts[0]) != leaves(ctype):
-                c.unsupported(
-                    at,
-                    "a union whose first member is not its largest, in braces: assign to the member",
+                text = (
+                    "a union whose first member is not its largest, in braces: assign to the member"
                 )
+                c.unsupported(at, text)
     known = c.class_of(ctype)
     preset = dict(known.initial) if known is not None else {}
     out: list[Expr] = []

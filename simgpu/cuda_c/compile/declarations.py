@@ -278,11 +278,8 @@ def shared_variable(
     ctype = type_names.array_type(c, element, item.dims)
     dynamic = bool(item.dims) and item.dims[0] is None
     if dynamic and "extern" not in storage:
-        c.fail(
-            item.at,
-            f"the size of '{item.name}' is missing; for memory that the launch "
-            "sizes write extern __shared__",
-        )
+        hint = "for memory that the launch sizes write extern __shared__"
+        c.fail(item.at, f"the size of '{item.name}' is missing; {hint}")
     variable = Variable(item.name, ctype, c.new_slot(), memory=True, volatile=volatile)
     variable.origin.note("near")
     _enter(c, item.name, variable, item.at)

@@ -59,11 +59,8 @@ def template_defaults(c: Context, function: Function, scope: Scope, at: Position
         if param.name in scope.names:
             continue
         if param.default is None:
-            c.fail(
-                at,
-                f"the template parameter '{param.name}' of '{function.name}' is not known: "
-                f"write {function.name}<...>(...)",
-            )
+            what = f"the template parameter '{param.name}' of '{function.name}'"
+            c.fail(at, f"{what} is not known: write {function.name}<...>(...)")
         with c.seen_from(scope):
             scope.names[param.name] = template_argument(c, param.type, param.default, at)
     return scope

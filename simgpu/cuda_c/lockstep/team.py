@@ -252,14 +252,6 @@ class Team:
 
     # -- faults
 
-    def site(self, at: Position, lane: int | None, **more: Any) -> FaultSite:
-        """Describe where something went wrong."""
-        block = thread = None
-        if lane is not None:
-            block = self.launch.block_name(int(self.layout.numbers[self.layout.block[lane]]))
-            thread = self.launch.thread_name(int(self.layout.linear[lane]))
-        return FaultSite(self.launch.kernel, at.line, block, thread, **more)
-
     def fault(
         self,
         kind: Callable[[str, FaultSite], KernelFault],
@@ -274,14 +266,12 @@ class Team:
         the rest of a sentence that begins with its name; `more` are fields of `FaultSite`: array, index,
         bound.
         """
-        site = self.site(at, lane, **more)
-        who = ""
-        if site.block is not None:
-            who = f": block {_dim(site.block)}, thread {_dim(site.thread)}"
-        line = self.launch.source.line(at.line).strip()
-        text = f"kernel '{self.launch.kernel}'{who} {what}\n    line {at.line}: {line}"
-        raise kind(text, site)
-
-
-def _dim(dim: Dim | None) -> str:
-    return "(" + ", ".join(str(x) for x in dim or ()) + ")"
+        launch, layout = self.launch, self.layout
+        block, thread, who = None, None, ""
+        if lane is not None:
+            block = launch.block_name(int(layout.numbers[layout.block[lane]]))
+            thread = launch.thread_name(int(layout.linear[lane]))
+            who = f": block {block}, thread {thread}"
+        line = launch.source.line(at.line).strip()
+        text = f"kernel '{launch.kernel}'{who} {what}\n    line {at.line}: {line}"
+        raise kind(text, FaultSite(launch.kernel, at.line, block, thread, **more))

@@ -72,13 +72,6 @@ class GlobalMemory:
         return view
 
     @property
-    def initialised(self) -> NDArray[np.bool_]:
-        """For each byte, whether anything was written to it; a copy."""
-        if self.fully_initialised:
-            return np.ones(self.nbytes, np.bool_)
-        return self.shadow[: self.nbytes].astype(np.bool_)
-
-    @property
     def shadow(self) -> NDArray[np.uint8]:
         """One byte for each byte of the memory and its padding: 1 where written."""
         if self._written is None:

@@ -229,16 +229,10 @@ class LocalRegion(Named):
         report_bounds(self, team, mask, ptr, ptr.address(), size, self.nbytes, site)
 
     def _unwritten(self, team: Team, lane: int, index: int, ptr: Ptr, site: Site) -> None:
-        team.fault(
-            UninitialisedReadError,
-            site.at,
-            lane,
-            f"reads {self.spelled(ptr.name, index * self.unit, self.unit)}, a local variable that nothing "
-            "has written",
-            array=ptr.name,
-            index=index,
-            bound=self.nbytes // self.unit,
-        )
+        what = self.spelled(ptr.name, index * self.unit, self.unit)
+        text = f"reads {what}, a local variable that nothing has written"
+        more = {"array": ptr.name, "index": index, "bound": self.nbytes // self.unit}
+        team.fault(UninitialisedReadError, site.at, lane, text, **more)
 
 
 def _seen_raw(value: Any) -> Any:

@@ -274,16 +274,10 @@ class ByteRegion(Named):
             return
         k = int(np.flatnonzero(np.broadcast_to(np.asarray(got != ones), (a.mask.n,)))[0])
         index = self._own_index(a, k)
-        a.team.fault(
-            UninitialisedReadError,
-            a.site.at,
-            int(a.mask.index[k]),
-            f"reads {self.spelled(a.name, index * a.size, a.size)}, which nothing has "
-            f"written{self.advice}",
-            array=a.name,
-            index=index,
-            bound=self.nbytes // a.size,
-        )
+        text = f"reads {self.spelled(a.name, index * a.size, a.size)}, which nothing has written"
+        more = {"array": a.name, "index": index, "bound": self.nbytes // a.size}
+        lane = int(a.mask.index[k])
+        a.team.fault(UninitialisedReadError, a.site.at, lane, text + self.advice, **more)
 
     def _report_collision(self, a: Access, lost: NDArray[np.bool_]) -> None:
         """Raise, since several lanes of one instruction wrote different values to one element."""
@@ -300,9 +294,8 @@ class ByteRegion(Named):
             f"writes {self.spelled(a.name, index * a.size, a.size)}, and so does {who} in "
             "the same instruction, with another value: which of them stays is left to chance"
         )
-        a.team.fault(
-            RaceError, a.site.at, lane, text, array=a.name, index=index, bound=self.nbytes // a.size
-        )
+        more = {"array": a.name, "index": index, "bound": self.nbytes // a.size}
+        a.team.fault(RaceError, a.site.at, lane, text, **more)
 
     advice = ""  # what a message about a read of what nothing has written adds
 

@@ -200,11 +200,8 @@ class _Parser(StructParser):
         item = self.declaration(storage, base, start, first)
         placed = storage & {"__constant__", "__device__", "__shared__", "__managed__"}
         if not placed and not all(d.type.const for d in item.items):
-            self.fail(
-                f"'{item.items[0].name}' is a host variable, which device code cannot use: "
-                "write __device__, __constant__ or const",
-                start.at,
-            )
+            what = f"'{item.items[0].name}' is a host variable, which device code cannot use"
+            self.fail(f"{what}: write __device__, __constant__ or const", start.at)
         self.result.order.append(item)
 
     def _function(
@@ -216,11 +213,8 @@ class _Parser(StructParser):
         if function.kernel and (returns.base != "void" or returns.pointers):
             self.fail("a __global__ function must return void", returns.at)
         if not storage & {"__global__", "__device__", "constexpr"}:
-            self.fail(
-                f"'{name.text}' is a host function: write __global__ for a kernel, __device__ for "
-                "what a kernel calls",
-                name.at,
-            )
+            cure = "write __global__ for a kernel, __device__ for what a kernel calls"
+            self.fail(f"'{name.text}' is a host function: {cure}", name.at)
         if function.body is not None or not self.heads_only:
             self.result.functions.append(function)
 

@@ -291,11 +291,8 @@ class TypeParser(ABC):
             instead = _INSTEAD.get(f"{name}::{inside}", _INSTEAD[name])
             self.unsupported(f"{GPU_ONLY[name]} not supported: {instead}", token.at)
         if name == "texture" and self.ahead().is_("<"):
-            self.fail(
-                "texture references are gone since CUDA 12: pass the array as a pointer, and read its "
-                "elements with ordinary loads",
-                token.at,
-            )
+            cure = "pass the array as a pointer, and read its elements with ordinary loads"
+            self.fail(f"texture references are gone since CUDA 12: {cure}", token.at)
         if self.ahead().is_("<"):
             for pattern, advice in TEXTURES.items():
                 if re.fullmatch(pattern, name):

@@ -183,4 +183,4 @@ def test_what_a_trial_run_writes_stays_unwritten_in_the_memory_itself() -> None:
     x.mark_written()
     y.mark_written(0, 4)
     program.begin("k", (1, 1, 1), (32, 1, 1), [x, y.copy()]).finish()
-    assert y.initialised.tolist() == [True] * 4 + [False] * 124
+    assert y.shadow.tolist() == [1] * 4 + [0] * 124

@@ -205,7 +205,7 @@ class TestUninitialised:
         fresh, out = GlobalMemory(128), GlobalMemory(128)
         program.begin("k", (1, 1, 1), (32, 1, 1), [fresh, out, 1]).finish()
         assert fresh.fully_initialised
-        assert out.initialised.all()
+        assert out.shadow.all()
 
     @pytest.mark.parametrize(
         "text", ["atomicAdd(&o[3], 1);", "o[3] = atomicExch(&o[3], 1);", "atomicCAS(&o[3], 0, 1);"]
@@ -215,7 +215,7 @@ class TestUninitialised:
         o = GlobalMemory(32).copy()
         args = [memory(np.zeros(1, np.float32)), o, 1]
         program.begin("k", (1, 1, 1), (32, 1, 1), args).finish()
-        assert np.flatnonzero(o.initialised).tolist() == [12, 13, 14, 15]
+        assert np.flatnonzero(o.shadow).tolist() == [12, 13, 14, 15]
         assert o.trail is not None
         assert np.flatnonzero(o.trail).tolist() == [12, 13, 14, 15]
 

@@ -56,10 +56,8 @@ def _address(
 ) -> types.Scalar:
     pointer = args[0]
     if not isinstance(pointer.type, types.Pointer):
-        c.fail(
-            pointer.at, f"{node.name}() needs an address first, such as &x[i], not a "
-            f"'{types.spelled(pointer.type)}'"
-        )  # fmt: skip
+        given = types.spelled(pointer.type)
+        c.fail(pointer.at, f"{node.name}() needs an address first, such as &x[i], not a '{given}'")
     target = pointer.type.target
     if pointer.type.const:
         c.fail(pointer.at, f"{node.name}() would change what may only be read")

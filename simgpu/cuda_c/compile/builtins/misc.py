@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simgpu.cuda_c import types
-from simgpu.cuda_c.compile.builtins.common import Handler, arguments, need_count, typed
+from simgpu.cuda_c.compile.builtins.common import Handler, arguments, by_value, need_count
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import convert, decay, value
 from simgpu.cuda_c.compile.record import Followed
@@ -24,15 +24,6 @@ from simgpu.cuda_c.lockstep.values import varies
 from simgpu.cuda_c.memory import access
 from simgpu.cuda_c.syntax.ast import Call
 from simgpu.errors import DeviceAssertError, KernelFault
-
-
-def _make(ctype: types.Struct) -> Handler:
-    def handle(c: Context, node: Call, used: bool) -> Expr:
-        args = typed(c, node, [f.type for f in ctype.fields])
-        runs = [a.run for a in args]
-        return value(c, ctype, lambda t, m: [r(t, m) for r in runs], node.at, args)
-
-    return handle
 
 
 def _load(c: Context, node: Call, used: bool) -> Expr:
@@ -262,6 +253,10 @@ def _static_assert(c: Context, node: Call, used: bool) -> Expr:
     return value(c, types.VOID, lambda t, m: None, node.at)
 
 
+def _list_of(*parts: Any) -> list[Any]:
+    return list(parts)
+
+
 TABLE: dict[str, Handler] = {
     "printf": _printf,
     "assert": _assert,
@@ -281,4 +276,5 @@ for _name in ("__builtin_assume", "__nanosleep", "__prof_trigger"):
     TABLE[_name] = _hint
 for _name, _type in types.VECTORS.items():
     if _name not in ("dim3", "half2"):
-        TABLE[f"make_{_name}"] = _make(_type)
+        _parts = [field.type for field in _type.fields]
+        TABLE[f"make_{_name}"] = by_value(_parts, _type, _list_of, instructions=0)

@@ -23,7 +23,7 @@ from simgpu.cuda_c.cost.counts import Counts, LineCounts
 from simgpu.cuda_c.cost.loops import PARTLY, rounds_of
 from simgpu.cuda_c.cost.sites import ALWAYS, EVERY, Had, SiteTally
 from simgpu.cuda_c.lockstep.masks import WARP, Layout, Mask
-from simgpu.cuda_c.lockstep.meter import Site
+from simgpu.cuda_c.lockstep.meter import ByTurn, Site
 from simgpu.cuda_c.lockstep.values import varies
 
 SECTOR = 32  # bytes; the unit in which L2 and DRAM move data (CUDA C++ Best Practices Guide)
@@ -195,13 +195,7 @@ class Tally:
         tally.shared_conflicts += conflicts
 
     def turns(
-        self,
-        site: Site,
-        mask: Mask,
-        count: int,
-        size: int,
-        shared: bool,
-        access: Callable[[int], None],
+        self, site: Site, mask: Mask, count: int, size: int, shared: bool, access: ByTurn
     ) -> None:
         """Note `count` accesses by the same lanes; those that are sampled are told one by one."""
         if self.site_costs[site.index].free:

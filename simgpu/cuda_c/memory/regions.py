@@ -20,13 +20,9 @@ from simgpu.cuda_c.memory.races import Access, Changes, Shadow
 from simgpu.cuda_c.types import Scalar
 from simgpu.errors import RaceError, UninitialisedReadError
 
-WRITTEN: dict[int, Any] = {
-    1: np.uint8(0x01),
-    2: np.uint16(0x0101),
-    4: np.uint32(0x01010101),
-    8: np.uint64(0x0101010101010101),
-}
 UNSIGNED: dict[int, Any] = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
+# A 1 in each byte of a number.
+WRITTEN: dict[int, Any] = {size: make(int("01" * size, 16)) for size, make in UNSIGNED.items()}
 
 
 def inside(part: NDArray[Any], limit: int) -> bool:
@@ -47,8 +43,7 @@ class ByteRegion(Named):
     blocks = 1
 
     def __init__(self, nbytes: int, launch: Launch, cell: int, data: NDArray[np.uint8]) -> None:
-        super().__init__()
-        self.nbytes = nbytes  # that a pointer may reach; of one block, if shared
+        super().__init__(nbytes)
         self.cell = cell
         self.data = data
         self._shadow: Shadow | None = None
@@ -85,7 +80,7 @@ class ByteRegion(Named):
         for cells in self._race_cells(a):
             self._watch().read(a, cells)
 
-    def note_write(self, access: Access, changes: Changes | None, atomic: bool = False) -> None:
+    def note_write(self, access: Access, changes: Changes, atomic: bool = False) -> None:
         """Remember a write, and hold it against what is remembered."""
         for cells in self._race_cells(access):
             self._watch().write(access, cells, changes, atomic)
@@ -232,9 +227,8 @@ class ByteRegion(Named):
                     return shift, part
             elif 0 <= shift + offset * factor < limit + shift:
                 return 0, shift + int(offset) * factor
-        address = ptr.address()
-        where = mask.take(address)
-        report_bounds(self, team, mask, ptr, address, size, self.nbytes, site)
+        where = mask.take(ptr.address())
+        report_bounds(self, team, mask, ptr, size, site)
         report_misaligned(team, mask, ptr, where, size, scalar.name, site)
         part = where // size
         return 0, part if varies(part) else int(part)

@@ -270,7 +270,7 @@ class Program:
             signature = signature_of(self._source, function, c, name, self._known)
         code, record = compile_kernel(c, function, scope, self._shared)
         variables = [g.variable for g in self._globals]
-        kernel = CompiledKernel(name, code, walk(record), variables)
+        kernel = CompiledKernel(name, self._source, code, walk(record), variables)
         self._compiled[name] = kernel
         self._signatures[name] = signature
         return kernel
@@ -316,15 +316,7 @@ class Program:
             Arguments that do not fit the parameters.
         """
         return self._find(name).begin(
-            self._source,
-            self._memory,
-            grid,
-            block,
-            args,
-            dynamic_shared,
-            limits or Limits(),
-            sample,
-            find,
+            self._memory, grid, block, args, dynamic_shared, limits or Limits(), sample, find
         )
 
     def follows(self, name: str) -> bool:

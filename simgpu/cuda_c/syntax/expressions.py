@@ -141,17 +141,13 @@ class ExpressionParser(TypeParser):
                 templates = None
                 if self.at("<") and name.text in self.function_templates:
                     templates = self.template_arguments()
-                if self.at("("):
-                    given = self.call_arguments()
-                    left = ast.Call(
-                        at=name.at,
-                        name=name.text,
-                        arguments=given,
-                        templates=templates,
-                        object=base,
-                    )
-                else:
+                if not self.at("("):
                     left = ast.Member(at=name.at, base=base, name=name.text)
+                    continue
+                given = self.call_arguments()
+                left = ast.Call(
+                    at=name.at, name=name.text, arguments=given, templates=templates, object=base
+                )
             elif self.at("("):
                 given = self.call_arguments()
                 left = ast.Call(at=token.at, name="operator()", arguments=given, object=left)
@@ -264,12 +260,10 @@ class ExpressionParser(TypeParser):
             return None
         if self.at_type():
             return Token("name", CONVERSION, start.at)
-        else:
-            sign = self.advance().text
-            if sign in ("(", "["):
-                sign += self.advance().text
-            name = f"operator{sign}"
-        return Token("name", name, start.at)
+        sign = self.advance().text
+        if sign in ("(", "["):
+            sign += self.advance().text
+        return Token("name", f"operator{sign}", start.at)
 
     def in_parentheses(self) -> ast.Expression:
         self.need("(")

@@ -165,14 +165,9 @@ class _Parser(StructParser):
             at = names[0].at
             void, nothing = ast.TypeName(at=at, base="void"), ast.Block(at=at, body=[])
             gone = ast.Function(
-                at=at,
-                name=names[0].text,
-                returns=void,
-                params=[],
-                body=nothing,
-                kernel=kernel,
-                refusal=error,
-            )
+                at=at, name=names[0].text, returns=void, params=[], body=nothing,
+                kernel=kernel, refusal=error,
+            )  # fmt: skip
             self.result.functions.append(gone)
 
     def _function_or_variable(self, template: ast.Template | None) -> None:

@@ -105,21 +105,14 @@ class StatementParser(DeclaratorParser):
     # -- declarations
 
     def declaration(
-        self,
-        storage: set[str],
-        base: ast.TypeName,
-        token: Token,
-        first: ast.Declarator | None = None,
+        self, words: set[str], base: ast.TypeName, token: Token, first: ast.Declarator | None = None
     ) -> ast.Declaration:
         """The names of a declaration, up to its semicolon; `first` if one was read already."""
-        items: list[ast.Declarator] = []
-        while True:
-            items.append(first or self.declarator(self.pointers(base)))
-            first = None
-            if not self.accept(","):
-                break
+        items = [first or self.declarator(self.pointers(base))]
+        while self.accept(","):
+            items.append(self.declarator(self.pointers(base)))
         self.need(";", " at the end of this declaration")
-        return ast.Declaration(at=token.at, storage=storage, items=items)
+        return ast.Declaration(at=token.at, storage=words, items=items)
 
     def declarator(
         self, wanted: ast.TypeName, name: Token | None = None, dims: list[ast.Dim] | None = None
@@ -333,11 +326,9 @@ class StatementParser(DeclaratorParser):
 
     def _jump(self) -> ast.Statement:
         token = self.advance()
-        inside = (
-            self.enclosing if token.text == "break" else [e for e in self.enclosing if e == "loop"]
-        )
-        if not inside:
-            where = "a loop or switch" if token.text == "break" else "a loop"
+        anywhere = token.text == "break"
+        if not self.enclosing or not (anywhere or "loop" in self.enclosing):
+            where = "a loop or switch" if anywhere else "a loop"
             self.fail(f"'{token.text}' may only be used within {where}", token.at)
         self.need(";", f" behind '{token.text}'")
         return ast.Jump(at=token.at, word=token.text)

@@ -27,19 +27,11 @@ _MATH_CONSTANTS = {
     "CUDART_LN2_F": "0.693147181f",
     "CUDART_L2E_F": "1.442695041f",
 }
-_PREDEFINED = {
-    "__CUDACC__": "1",
-    "__CUDACC_RTC__": "1",
-    "__NVCC__": "1",
-    "__CUDA_ARCH__": "900",
-    "__cplusplus": "201703L",
-}
-# Headers of NVIDIA's: the word by which an #include asks for each, and its file.
-_HEADERS = {
-    "cooperative_groups": "cooperative_groups.h",
-    "cuda_bf16.h": "cuda_bf16.h",
-    "curand_kernel.h": "curand_kernel.h",
-}
+_PREDEFINED = dict.fromkeys(("__CUDACC__", "__CUDACC_RTC__", "__NVCC__"), "1") | {
+    "__CUDA_ARCH__": "900", "__cplusplus": "201703L",
+}  # fmt: skip
+# Headers of NVIDIA's, by the word by which an #include asks for each: files called so, and ".h".
+_HEADERS = {"cooperative_groups", "cuda_bf16", "curand_kernel"}
 # A source that means namespace std by these names. In any other they may be functions of its own.
 _CHOOSES = re.compile(r"\bstd\s*::\s*(enable_if|conditional)\b|\busing\s+namespace\s+std\b")
 _WITHOUT = "ASYNCGPU_NO_CHOICE_OF_TYPES"
@@ -98,7 +90,7 @@ def _prelude(chooses: bool) -> _Prelude:
 @cache
 def _of_header(name: str) -> list[Token]:
     """Tokens of a header of NVIDIA's; lines below 0 are none of the file's."""
-    source = Source(text_of(_HEADERS[name]), name)
+    source = Source(text_of(f"{name}.h"), name)
     tokens = _Preprocessor(source, {}).run(source.text)[:-1]
     return [replace(t, at=Position(-t.at.line, t.at.column)) for t in tokens]
 
@@ -238,7 +230,7 @@ class _Preprocessor:
         if "math_constants.h" in header:
             for name, value in _MATH_CONSTANTS.items():
                 self.define_text(name, value)
-        for name in _HEADERS.keys() - self.joined:
+        for name in _HEADERS - self.joined:
             if name in header:
                 self.joined.add(name)
                 return _of_header(name)

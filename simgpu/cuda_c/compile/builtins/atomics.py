@@ -8,7 +8,7 @@ its last bits from run to run.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,11 +30,12 @@ from simgpu.cuda_c.memory.global_region import GlobalRegion
 from simgpu.cuda_c.memory.shared_region import SharedRegion
 from simgpu.cuda_c.syntax.ast import Call
 
+Operation: TypeAlias = Callable[[Any, Any], Any]
 Ints = (types.INT, types.UINT, types.ULLONG)
 
 
 # For each name, the types that NVRTC 12.9 takes, and the operation.
-_OPERATIONS: dict[str, tuple[tuple[types.Scalar, ...], Callable[[Any, Any], Any]]] = {
+_OPERATIONS: dict[str, tuple[tuple[types.Scalar, ...], Operation]] = {
     "atomicAdd": ((*Ints, types.FLOAT, types.DOUBLE, types.HALF), np.add),
     "atomicSub": ((types.INT, types.UINT), np.subtract),
     "atomicMin": ((types.INT, types.UINT, types.LLONG, types.ULLONG), np.minimum),
@@ -86,7 +87,7 @@ def _simple(name: str) -> Handler:
             operation.at(view, index, part)  # nobody wants the old values
             return None
 
-        run = _changing(pointer, kind, site, [operand], change)
+        run = _changing(pointer, kind, site, change, operand)
         return _exchange(c, kind, run, node, args, used)
 
     return handle
@@ -101,22 +102,18 @@ def _compare_and_swap(c: Context, node: Call, used: bool) -> Expr:
     desired = convert(c, args[2], kind, args[2].at).run
     c.work()
     site = c.new_site(node.at, write=True)
-    run = _changing(args[0].run, kind, site, [expected, desired], _swap_in_turn)
+    run = _changing(args[0].run, kind, site, _swap_in_turn, expected, desired)
     return _exchange(c, kind, run, node, args, True)
 
 
 def _changing(
-    pointer: Evaluate,
-    kind: types.Scalar,
-    site: Site,
-    operands: list[Evaluate],
-    change: Callable[..., Any],
+    pointer: Evaluate, kind: types.Scalar, site: Site, change: Callable[..., Any], *of: Evaluate
 ) -> Evaluate:
-    """Apply `change` to a view of the memory, the index of each lane, and its operands."""
+    """Apply `change` to a view of the memory, the index of each lane, and the operands `of` it."""
 
     def run(t: Team, m: Mask) -> Any:
         ptr = pointer(t, m)
-        given = [operand(t, m) for operand in operands]
+        given = [operand(t, m) for operand in of]
         region = region_of(t, m, ptr, site)
         tell(t, m, ptr, kind.size, site)
         view, index = region.cells(t, m, ptr, kind, site)
@@ -168,7 +165,7 @@ def _in_turn(
     view: NDArray[Any],
     index: NDArray[np.int64],
     part: NDArray[Any],
-    operation: Callable[[Any, Any], Any],
+    operation: Operation,
 ) -> NDArray[Any]:
     out = np.empty(len(index), view.dtype)
     first = index[0]
@@ -204,9 +201,9 @@ def _swap_in_turn(
     return out
 
 
-TABLE: dict[str, Handler] = {}
-for _name in _OPERATIONS:
-    for _scope in ("", "_block", "_system"):
-        TABLE[_name + _scope] = fenced(_simple(_name))
-for _scope in ("", "_block", "_system"):
-    TABLE["atomicCAS" + _scope] = fenced(_compare_and_swap)
+_HANDLERS = {name: _simple(name) for name in _OPERATIONS} | {"atomicCAS": _compare_and_swap}
+TABLE: dict[str, Handler] = {
+    name + scope: fenced(handler)
+    for name, handler in _HANDLERS.items()
+    for scope in ("", "_block", "_system")
+}

@@ -15,7 +15,7 @@ from simgpu.cuda_c.compile.conversions import convert, decay, value
 from simgpu.cuda_c.compile.record import Followed
 from simgpu.cuda_c.compile.storage import read_memory, use
 from simgpu.cuda_c.compile.type_names import integer_constant
-from simgpu.cuda_c.compile.typed import Expr, MemoryPlace
+from simgpu.cuda_c.compile.typed import Evaluate, Expr, MemoryPlace
 from simgpu.cuda_c.compile.variables import Origin
 from simgpu.cuda_c.lockstep.masks import Mask, split
 from simgpu.cuda_c.lockstep.meter import Site
@@ -31,14 +31,8 @@ def _load(c: Context, node: Call, used: bool) -> Expr:
     (pointer,) = arguments(c, node, 1)
     if not isinstance(pointer.type, types.Pointer):
         c.fail(node.at, f"{node.name}() needs an address, not a '{types.spelled(pointer.type)}'")
-    address = c.note(Followed((pointer.node,)))
-    place = MemoryPlace(
-        pointer.run,
-        address,
-        pointer.origin or Origin(),
-        const=True,
-        volatile=node.name in ("__ldcg", "__ldcv"),
-    )
+    address, volatile = c.note(Followed((pointer.node,))), node.name in ("__ldcg", "__ldcv")
+    place = MemoryPlace(pointer.run, address, pointer.origin or Origin(), True, volatile)
     out = use(c, read_memory(c, place, pointer.type.target, node.at))
     out.place = None
     return out
@@ -154,10 +148,8 @@ def _printable(c: Context, length: str, letter: str, arg: Expr) -> Expr:
         where, site = arg.run, c.new_site(arg.at)
         return value(c, arg.type, lambda t, m: _texts(t, m, where(t, m), site), arg.at, [arg])
     if letter == "p" and isinstance(arg.type, types.Pointer):
-        where = arg.run
-        return value(
-            c, types.ULLONG, lambda t, m: t.launch.addresses.number(where(t, m)), arg.at, [arg]
-        )
+        number: Evaluate = lambda t, m: t.launch.addresses.number(arg.run(t, m))
+        return value(c, types.ULLONG, number, arg.at, [arg])
     if not isinstance(arg.type, types.Scalar) or letter in "paA":
         text = f"printing a '{types.spelled(arg.type)}' with %{letter} is not supported"
         c.unsupported(arg.at, text)
@@ -167,11 +159,7 @@ def _printable(c: Context, length: str, letter: str, arg: Expr) -> Expr:
         return convert(c, arg, types.DOUBLE, arg.at)
     if arg.type.is_float:
         c.fail(arg.at, f"%{letter} prints an integer, not '{arg.type.name}': use %f")
-    signed, unsigned = (
-        (types.UCHAR, types.UCHAR)
-        if letter == "c"
-        else _READS.get(length, (types.LLONG, types.ULLONG))
-    )
+    signed, unsigned = _READS.get("hh" if letter == "c" else length, (types.LLONG, types.ULLONG))
     return convert(c, arg, signed if letter in "di" else unsigned, arg.at)
 
 

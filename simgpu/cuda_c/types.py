@@ -111,24 +111,19 @@ class Struct:
             if field.name == name:
                 return field
         for field in self.fields:
-            inner = (
-                field.type.member(name)
-                if not field.name and isinstance(field.type, Struct)
-                else None
-            )
-            if inner is not None:
-                return Field(name, inner.type, field.offset + inner.offset)
+            if not field.name and isinstance(field.type, Struct):
+                inner = field.type.member(name)
+                if inner is not None:
+                    return Field(name, inner.type, field.offset + inner.offset)
         return None
 
     def members(self) -> list[str]:
         """The names that `member` knows."""
-        return [
-            name
-            for f in self.fields
-            for name in (
-                f.type.members() if not f.name and isinstance(f.type, Struct) else [f.name]
-            )
-        ]
+        names: list[str] = []
+        for field in self.fields:
+            inner = None if field.name else field.type
+            names += inner.members() if isinstance(inner, Struct) else [field.name]
+        return names
 
 
 def _shape(ctype: CType) -> object:

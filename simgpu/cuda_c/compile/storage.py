@@ -73,6 +73,17 @@ def after(before: Evaluate | None, run: Evaluate) -> Evaluate:
     return both
 
 
+def in_turn(*parts: Callable[[Team, Mask], Any]) -> Execute:
+    """Make a statement that does several things, one after the other, in the lanes that come in."""
+
+    def run(t: Team, m: Mask) -> Mask | None:
+        for part in parts:
+            part(t, m)
+        return m
+
+    return run
+
+
 def reread(c: Context, expr: Expr, at: Position) -> Expr:
     """The same place, read at another point of the source."""
     place = expr.place
@@ -311,6 +322,13 @@ def spread(c: Context, whole: Expr, ctype: types.CType) -> list[Expr]:
         origin = whole.origin if isinstance(leaf, types.Pointer) else None
         out.append(value(c, leaf, picker(k) if k else first, whole.at, [whole], origin=origin))
     return out or [value(c, types.VOID, evaluate, whole.at, [whole])]
+
+
+def leaves_of(c: Context, whole: Expr, ctype: types.CType) -> list[Expr]:
+    """As `spread`, of a value that may be one leaf itself."""
+    if isinstance(ctype, types.Scalar | types.Pointer):
+        return [whole]
+    return spread(c, whole, ctype)
 
 
 def joined(parts: list[Expr]) -> Evaluate:

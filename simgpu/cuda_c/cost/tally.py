@@ -162,22 +162,14 @@ class Tally:
             return
         part = element[:lanes] if varies(element) else np.full(lanes, element)
         sector = part.astype(np.int64) * size // SECTOR
-        if tally.batch is not layout:
-            tally.batch, tally.seen = layout, np.zeros(0, np.int64)
-        new = np.setdiff1d(sector, tally.seen)
+        new = tally.had.add(layout, sector)
         tally.followed += 1
         warps = layout.linear[:lanes] if mask.full else layout.linear[mask.index[:lanes]]
         tally.followed_warps += _distinct(warps // WARP)
-        if base in self._shared_bases:
-            had = self._had.setdefault(base, Had())
-            if had.batch is not layout:
-                had.batch, had.sectors = layout, np.zeros(0, np.int64)
-            tally.fresh_sectors += len(np.setdiff1d(new, had.sectors))
-            had.sectors = np.union1d(had.sectors, new)
-        else:
-            tally.fresh_sectors += len(new)
         tally.fresh += len(new) > 0
-        tally.seen = np.union1d(tally.seen, new)
+        if base in self._shared_bases:
+            new = self._had.setdefault(base, Had()).add(layout, new)
+        tally.fresh_sectors += len(new)
 
     def shared_access(self, site: Site, mask: Mask, element: Any, size: int) -> None:
         """Note an access to shared memory; `element` counts units of `size` bytes in the block."""

@@ -120,14 +120,6 @@ class Launch:
         return linear % x, linear // x % y, linear // (x * y)
 
 
-class BlockMemory(Protocol):
-    """Memory that the threads of a block have in common."""
-
-    def synchronised(self) -> None:
-        """Every thread of every block of the batch has passed a barrier."""
-        ...
-
-
 class Team:
     """A batch of blocks in lockstep."""
 
@@ -162,7 +154,7 @@ class Team:
         # When each lane last executed a fence, or an atomic; kept where threads wait for each other.
         self.fenced: NDArray[np.int64] | None = None
         self.fetched: NDArray[np.int64] | None = None
-        self.shared: dict[Any, BlockMemory] = {}
+        self.shared: dict[Any, object] = {}  # the memories that threads of a block have in common
         bx, by, bz = launch.block
         t = layout.linear
         self.thread_index = [

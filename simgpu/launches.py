@@ -158,15 +158,9 @@ def upload(
     detail: dict[str, object] = {"bytes": source.nbytes}
     if not pinned:
         detail["pageable"] = True
-    return Piece(
-        "h2d",
-        "h2d",
-        spec.call_h2d_us + staging_us,
-        _copying(spec, "h2d", source.nbytes, write),
-        [target],
-        detail=detail,
-        lent=source if pinned else None,
-    )
+    cost, begin = spec.call_h2d_us + staging_us, _copying(spec, "h2d", source.nbytes, write)
+    lent = source if pinned else None
+    return Piece("h2d", "h2d", cost, begin, [target], detail=detail, lent=lent)
 
 
 def download(spec: DeviceSpec, host: HostBuffer, memory: object) -> Piece:
@@ -177,17 +171,9 @@ def download(spec: DeviceSpec, host: HostBuffer, memory: object) -> Piece:
     def write() -> None:
         target[:] = source.cells.data[: target.nbytes]
 
-    return Piece(
-        "d2h",
-        "d2h",
-        spec.call_d2h_us,
-        _copying(spec, "d2h", target.nbytes, None),
-        [],
-        [source],
-        {"bytes": target.nbytes},
-        at_end=write,
-        fills=target,
-    )
+    begin, cost = _copying(spec, "d2h", target.nbytes, None), spec.call_d2h_us
+    detail: dict[str, object] = {"bytes": target.nbytes}
+    return Piece("d2h", "d2h", cost, begin, [], [source], detail, at_end=write, fills=target)
 
 
 def device_copy(spec: DeviceSpec, target: object, source: object, nbytes: int) -> Piece:
@@ -217,39 +203,30 @@ def kernel_launch(
 
     `find` says what memory is at an address: a kernel may follow others than those of its arguments.
     """
-    parameters = function.signature.parameters
+    program, name, parameters = function.program, function.name, function.signature.parameters
     if len(args) != len(parameters):
         raise UsageError(function.signature.miscounted(args))
-    written = [
-        arg
-        for arg, parameter in zip(args, parameters, strict=True)
-        if isinstance(arg, Memory) and not parameter.const
-    ]
+    pairs = list(zip(args, parameters, strict=True))
+    written = [a for a, parameter in pairs if isinstance(a, Memory) and not parameter.const]
     values: list[GlobalMemory | np.generic | None] = [
         arg.cells if isinstance(arg, Memory) else _scalar(arg, parameter)
-        for arg, parameter in zip(args, parameters, strict=True)
+        for arg, parameter in pairs
     ]
-
-    waits, signals = function.program.signals(function.name)
-    follows = function.program.follows(function.name)
+    waits, signals = program.signals(name)
+    follows = program.follows(name)
 
     def room() -> int:
-        registers, shared = function.program.footprint(function.name)
+        registers, shared = program.footprint(name)
         return spec.sms * resident_blocks(spec, math.prod(block), shared + shared_mem, registers)
 
     # Refused by the call, as by CUDA's, and not by the run.
-    if function.program.cooperative(function.name):
-        function.program.check_room(function.name, math.prod(grid), room())
+    if program.cooperative(name):
+        program.check_room(name, math.prod(grid), room())
 
     def started() -> Execution:
-        return function.program.begin(
-            function.name,
-            grid,
-            block,
-            values,
-            dynamic_shared=shared_mem,
-            limits=Limits(resident_blocks=room()),
-            find=find,
+        limits = Limits(resident_blocks=room())
+        return program.begin(
+            name, grid, block, values, dynamic_shared=shared_mem, limits=limits, find=find
         )
 
     @interruptible()
@@ -270,31 +247,21 @@ def kernel_launch(
             result, computed = execute()
         else:
             kind = (function.identity, grid, block, shared_mem)
-            variables = function.program.variables.values()
-            result, computed = function.remembered.run(
-                kind, math.prod(grid), values, variables, execute
-            )
+            known, blocks = function.remembered, math.prod(grid)
+            variables = program.variables.values()
+            result, computed = known.run(kind, blocks, values, variables, execute)
         return finish(found, result, computed)
 
     def finish(found: dict[str, object], result: LaunchResult, computed: str | None = None) -> Work:
         if computed is not None:
             found["computed"] = computed
-        threads = block[0] * block[1] * block[2]
+        threads, counts = math.prod(block), result.counts
         # Static shared memory limits occupancy as dynamic does; the counts have both.
-        time = kernel_time(spec, result.counts, threads, result.counts.shared_bytes)
+        time = kernel_time(spec, counts, threads, counts.shared_bytes)
         found.update(bound=time.bound, fills=round(time.demand, 6))
+        source, sampled = function.source, computed is not None
         for observe in observers:
-            observe(
-                Launched(
-                    function.name,
-                    function.source,
-                    grid,
-                    block,
-                    result.counts,
-                    time,
-                    extrapolated=computed is not None,
-                )
-            )
+            observe(Launched(name, source, grid, block, counts, time, extrapolated=sampled))
         if result.printed:
             print(result.printed, end="")  # noqa: T201 - what the kernel printed
         return time.work
@@ -303,13 +270,11 @@ def kernel_launch(
     detail: dict[str, object] = {"grid": list(grid), "block": list(block)}
     told = [a for a, by in zip(args, signals, strict=True) if by and isinstance(a, Memory)]
     tells = Tells(waits, frozenset(map(_place, told)))
-    adds = function.program.adds(function.name)
+    adds = program.adds(name)
     ways = [{by for other, by in zip(args, adds, strict=True) if other is arg} for arg in written]
     adding = [way.pop() if len(way) == 1 else "" for way in ways]
     cost = spec.call_launch_us
-    return Piece(
-        "kernel", function.name, cost, begin, written, read, detail, tells=tells, adds=adding
-    )
+    return Piece("kernel", name, cost, begin, written, read, detail, tells=tells, adds=adding)
 
 
 def as_memory(memory: object) -> Memory:
@@ -331,9 +296,8 @@ def _scalar(arg: object, parameter: Parameter) -> np.generic | None:
     if isinstance(arg, np.void):
         return arg
     if not isinstance(arg, bool | int | float | np.generic) or parameter.dtype is None:
-        raise UsageError(
-            f"{arg!r} is not memory of this device, and no number for {parameter.name!r}"
-        )
+        wanted = f"no number for {parameter.name!r}"
+        raise UsageError(f"{arg!r} is not memory of this device, and {wanted}")
     number: np.generic = parameter.dtype.type(arg)
     return number
 

@@ -89,7 +89,7 @@ class _Hoister:
         inner = _Hoister(self.c, body)
         over = ast.Unary(at=test.at, op="!", operand=inner.expression(test))
         leave = ast.Jump(at=test.at, word="break")
-        body.append(ast.If(at=test.at, test=over, then=leave, otherwise=None, constexpr=False))
+        body.append(ast.If(at=test.at, test=over, then=leave, otherwise=None))
         jumps = any(
             isinstance(p, ast.Jump) and p.word == "continue" for p in ast.parts_of(node.body)
         )
@@ -147,7 +147,7 @@ class _Hoister:
         inner.append(ast.ExpressionStatement(at=at, expression=assign))
         test = result if node.op == "&&" else ast.Unary(at=at, op="!", operand=result)
         then = ast.Block(at=at, body=inner)
-        self.out.append(ast.If(at=at, test=test, then=then, otherwise=None, constexpr=False))
+        self.out.append(ast.If(at=at, test=test, then=then, otherwise=None))
         return result
 
     def _conditional(self, node: ast.Conditional) -> ast.Expression:
@@ -173,7 +173,7 @@ class _Hoister:
             inner.append(ast.ExpressionStatement(at=at, expression=value))
             sides.append(ast.Block(at=at, body=inner))
         then, otherwise = sides
-        self.out.append(ast.If(at=at, test=test, then=then, otherwise=otherwise, constexpr=False))
+        self.out.append(ast.If(at=at, test=test, then=then, otherwise=otherwise))
         return ast.Literal(at=at, value=0, type=INT) if result is None else result
 
     def _named(self, at: Position, ctype: CType) -> ast.TypeName:
@@ -204,7 +204,7 @@ class _Hoister:
         at = value.at
         name = f"result {self.c.new_slot()}"
         ctype = ctype or ast.TypeName(at=at, base="auto")
-        item = ast.Declarator(at=at, name=name, type=ctype, dims=[], init=value)
+        item = ast.Declarator(at=at, name=name, type=ctype, init=value)
         self.out.append(ast.Declaration(at=at, storage=set(), items=[item]))
         return ast.Name(at=at, name=name)
 

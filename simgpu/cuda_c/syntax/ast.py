@@ -217,8 +217,8 @@ class Declarator(Node):
 
     name: str
     type: TypeName
-    dims: list[Expression | None]
-    init: Expression | None
+    dims: list[Dim] = field(default_factory=list["Dim"])
+    init: Expression | None = None
 
 
 class Declaration(Statement):

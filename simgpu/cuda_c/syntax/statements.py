@@ -184,7 +184,7 @@ class StatementParser(DeclaratorParser):
         dims = dims or self.dimensions()
         self.need(";")
         self.name_type(name.text)
-        item = ast.Declarator(at=name.at, name=name.text, type=target, dims=dims, init=None)
+        item = ast.Declarator(at=name.at, name=name.text, type=target, dims=dims)
         return ast.Declaration(at=token.at, storage={"typedef"}, items=[item])
 
     @abstractmethod
@@ -258,7 +258,7 @@ class StatementParser(DeclaratorParser):
         self.advance()
         array = self.expression()
         self.need(")")
-        item = ast.Declarator(at=name.at, name=name.text, type=wanted, dims=[], init=None)
+        item = ast.Declarator(at=name.at, name=name.text, type=wanted)
         return ast.RangeFor(at=token.at, item=item, array=array, body=self._body())
 
     def _while(self) -> ast.Statement:

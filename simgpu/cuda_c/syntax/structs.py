@@ -244,9 +244,7 @@ class StructParser(StatementParser):
             dims = self.dimensions()
             self.name_type(name.text)
             if name.text != out.name:
-                items.append(
-                    ast.Declarator(at=name.at, name=name.text, type=wanted, dims=dims, init=None)
-                )
+                items.append(ast.Declarator(at=name.at, name=name.text, type=wanted, dims=dims))
             if not self.accept(","):
                 break
         return ast.Declaration(at=out.at, storage={"typedef"}, items=items) if items else None
@@ -418,7 +416,7 @@ class StructParser(StatementParser):
                 init = ast.Binary(at=word.at, op="+", left=last, right=one)
             else:
                 init = ast.Literal(at=word.at, value=0, type=INT)
-            items.append(ast.Declarator(at=word.at, name=word.text, type=base, dims=[], init=init))
+            items.append(ast.Declarator(at=word.at, name=word.text, type=base, init=init))
             if not self.accept(","):
                 break
         self.need("}")

@@ -143,8 +143,7 @@ class _Hoister:
         result = self._kept(left, truth)
         inner: list[ast.Statement] = []
         right = _Hoister(self.c, inner).expression(node.right)
-        assign = ast.Assign(at=at, op="", target=result, value=right)
-        inner.append(ast.ExpressionStatement(at=at, expression=assign))
+        inner.append(ast.assigning(result, right, at))
         test = result if node.op == "&&" else ast.Unary(at=at, op="!", operand=result)
         then = ast.Block(at=at, body=inner)
         self.out.append(ast.If(at=at, test=test, then=then, otherwise=None))

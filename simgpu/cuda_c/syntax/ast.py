@@ -381,6 +381,11 @@ class Unit:
     namespaces: dict[int, tuple[str, ...]] = field(default_factory=dict[int, tuple[str, ...]])
 
 
+def assigning(target: Expression, value: Expression, at: Position) -> ExpressionStatement:
+    """`target = value;`."""
+    return ExpressionStatement(at=at, expression=Assign(at=at, op="", target=target, value=value))
+
+
 def parts_of(node: object) -> Iterator[Node]:
     """A node of the tree, or several in a list, and all below."""
     todo = [node]

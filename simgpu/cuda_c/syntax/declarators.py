@@ -52,6 +52,14 @@ class DeclaratorParser(ExpressionParser):
                 self.fail("a type without a name is expected here")
         return result
 
+    def packless_type(self) -> ast.TypeName:
+        """Parse the type of a parameter, of a function or a template."""
+        _, base = self.specifiers()
+        wanted = self.pointers(base)
+        if self.at("..."):
+            self.unsupported("parameter packs are not supported")
+        return wanted
+
     def dimensions(self) -> list[ast.Dim]:
         """Parse the sizes in brackets behind a name; None for an empty pair."""
         dims: list[ast.Dim] = []
@@ -63,25 +71,17 @@ class DeclaratorParser(ExpressionParser):
     def parameters(self) -> list[ast.Param]:
         """Those of a function, from the opening bracket to the closing one."""
         self.need("(")
-        params: list[ast.Param] = []
-        while not self.at(")"):
-            if self.at("void") and self.ahead().is_(")"):
-                self.advance()
-                break
-            if self.at("..."):
-                self.unsupported("variable arguments are not supported")
-            params.append(self._param())
-            if not self.accept(","):
-                break
+        if self.at("void") and self.ahead().is_(")"):
+            self.advance()
+        params = self.several(self._param, ")")
         self.need(")")
         return params
 
     def _param(self) -> ast.Param:
-        self.skip_double_brackets()
-        _, base = self.specifiers()
-        wanted = self.pointers(base)
         if self.at("..."):
-            self.unsupported("parameter packs are not supported")
+            self.unsupported("variable arguments are not supported")
+        self.skip_double_brackets()
+        wanted = self.packless_type()
         at, name, dims = self.token.at, "", list[ast.Dim]()
         reference_to_array = self.at("(") and self.ahead().is_("&")
         if reference_to_array:

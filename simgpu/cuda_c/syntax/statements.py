@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from simgpu.cuda_c.syntax import ast
 from simgpu.cuda_c.syntax.declarators import DeclaratorParser
@@ -52,31 +52,14 @@ class StatementParser(DeclaratorParser):
         if self.accept(";"):
             return ast.Block(at=token.at, body=[])
         if token.kind == "name":
-            match token.text:
-                case "if":
-                    return self._if()
-                case "for":
-                    return self._for()
-                case "while":
-                    return self._while()
-                case "do":
-                    return self._do()
-                case "switch":
-                    return self._switch()
-                case "return":
-                    return self._return()
-                case "break" | "continue":
-                    return self._jump()
-                case "case" | "default":
-                    self.unsupported("a case label outside its switch's own block")
-                case "else":
-                    self.fail("'else' without 'if'")
-                case "typedef" | "using":
-                    return self.alias()
-                case word if word in _REFUSED:
-                    self.unsupported(_REFUSED[word])
-                case _:
-                    pass
+            if token.text in _READERS:
+                return _READERS[token.text](self)
+            if token.text in ("case", "default"):
+                self.unsupported("a case label outside its switch's own block")
+            if token.text == "else":
+                self.fail("'else' without 'if'")
+            if token.text in _REFUSED:
+                self.unsupported(_REFUSED[token.text])
             if self.ahead().is_(":") and not self.ahead(2).is_(":"):
                 self.unsupported("labels and 'goto' are not supported")
         return self._simple()
@@ -133,7 +116,7 @@ class StatementParser(DeclaratorParser):
         dims = dims or self.dimensions()
         init: ast.Expression | None = None
         if self.accept("="):
-            init = self.braces() if self.at("{") else self.assignment()
+            init = self.initialiser()
         elif self.at("{"):
             init = self.braces()
         elif self.at("("):
@@ -335,3 +318,9 @@ class StatementParser(DeclaratorParser):
 
 
 _NUMBERS = {"bool", "char", "short", "int", "long", "float", "double", "auto"}
+_READERS: dict[str, Callable[[StatementParser], ast.Statement]] = {
+    "if": StatementParser._if, "for": StatementParser._for, "while": StatementParser._while,
+    "do": StatementParser._do, "switch": StatementParser._switch, "return": StatementParser._return,
+    "break": StatementParser._jump, "continue": StatementParser._jump,
+    "typedef": StatementParser.alias, "using": StatementParser.alias,
+}  # fmt: skip

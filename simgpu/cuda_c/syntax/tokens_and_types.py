@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
 from simgpu.cuda_c.syntax.ast import Expression, Member, Name, StructDef, TypeName
 from simgpu.cuda_c.text.lexer import Token
 from simgpu.cuda_c.text.source import Position, Source
 from simgpu.cuda_c.types import VECTORS
 
+T = TypeVar("T")
 _WORDS = {"void", "bool", "char", "short", "int", "long", "float", "double", "unsigned", "signed"}
 _ALIASES = {"size_t": "unsigned long", "ptrdiff_t": "long", "clock_t": "long"}
 _HALF_NAMES = {"half", "__half", "half2", "__half2"}
@@ -147,6 +148,15 @@ class TypeParser(ABC):
         # The message points behind the last token, since that is where something is missing.
         before = self.tokens[self.position - 1].end if self.position else self.token.at
         self.fail(f"expected '{text}'{why} before '{self.token.text}'", before)
+
+    def several(self, read: Callable[[], T], *ends: str) -> list[T]:
+        """Read things with commas between them, up to a closing sign, which is left."""
+        out: list[T] = []
+        while not self.at(*ends):
+            out.append(read())
+            if not self.accept(","):
+                break
+        return out
 
     def close_angle(self) -> None:
         """Take one `>`, splitting a `>>` that closes two lists."""
@@ -376,20 +386,24 @@ class TypeParser(ABC):
     def template_arguments(self) -> list[TypeName | Expression]:
         """Parse what stands in `<...>`: types and constant expressions."""
         self.need("<")
-        out: list[TypeName | Expression] = []
-        while not self.at(">", ">>"):
-            start = self.position
-            given = self.abstract_type() if self.at_type() else self.template_value()
-            if self.at("::"):  # `Same<T, int>::value` begins with a type
-                self.position = start
-                given = self.template_value()
-            out.append(given)
-            if self.at("["):
-                self.unsupported("an array type as an argument of a template is not supported")
-            if not self.accept(","):
-                break
+        out = self.several(self._template_argument, ">", ">>")
         self.close_angle()
         return out
+
+    def _template_argument(self) -> TypeName | Expression:
+        start = self.position
+        given = self.abstract_type() if self.at_type() else self.template_value()
+        if self.at("::"):  # `Same<T, int>::value` begins with a type
+            self.position = start
+            given = self.template_value()
+        if self.at("["):
+            self.unsupported("an array type as an argument of a template is not supported")
+        return given
+
+    def explicit_arguments(self, function: str) -> list[TypeName | Expression] | None:
+        """Parse the template arguments behind the name of a function, if there are some."""
+        known = self.at("<") and function in self.function_templates
+        return self.template_arguments() if known else None
 
     @abstractmethod
     def conditional(self) -> Expression:

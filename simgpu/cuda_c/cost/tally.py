@@ -27,10 +27,19 @@ from simgpu.cuda_c.lockstep.meter import ByTurn, Site
 from simgpu.cuda_c.lockstep.values import varies
 
 SECTOR = 32  # bytes; the unit in which L2 and DRAM move data (CUDA C++ Best Practices Guide)
-# The fields of a `Charge` that are added up for each warp, a row for each.
-_ADDED = ("instructions", "rounds", "dependent", "doubles", "latency", "busy")
+# For counts of the longest warp, the fields of a `Charge` that are added up for each warp, a row for each.
+_ADDED = {
+    "longest_chain": "instructions", "chain_load_rounds": "rounds", "chain_dependent_loads": "dependent",
+    "chain_doubles": "doubles", "chain_latency": "latency", "chain_busy": "busy",
+}  # fmt: skip
 ROWS = len(_ADDED)
-LATENCY = _ADDED.index("latency")
+LATENCY = list(_ADDED).index("chain_latency")
+# What is added up for each warp that passes a piece of code, and for each lane.
+_OF_WARPS = {
+    "warp_instructions": "instructions", "double_instructions": "doubles", "issued": "issued",
+    "alu_instructions": "alu", "branches": "branch", "loop_iterations": "loop",
+}  # fmt: skip
+_OF_LANES = {"flops": "flops", "special_functions": "special"}
 NOTHING: NDArray[np.float64] = np.zeros((ROWS, 1))
 LINE = 128  # bytes; the unit in which L1 is looked up, four sectors
 BANKS = 32  # of shared memory, each 4 bytes wide
@@ -48,7 +57,7 @@ class Tally:
         self.site_costs = costs.sites
         # A column for each charge, with what `settle` adds up.
         self._costs: list[NDArray[np.float64]] = [
-            np.array([(float(getattr(charge, name)),) for name in _ADDED])
+            np.array([(float(getattr(charge, part)),) for part in _ADDED.values()])
             for charge in costs.charges
         ]
         self.sites = sites
@@ -319,65 +328,52 @@ class Tally:
 
     def counts(self, layout_facts: dict[str, int], needed: tuple[int, int]) -> Counts:
         """All of it, added up."""
-        lines: dict[int, Counter[str]] = {}
-        total: dict[str, int] = dict.fromkeys(Counts.__dataclass_fields__, 0)
-        total.pop("lines")
-
+        total, lines = Counter[str](), dict[int, Counter[str]]()
         for charge, warps, lanes, divergent in zip(
             self.charges, self.warps, self.lanes, self.divergent, strict=True
         ):
-            issued = warps * charge.instructions
-            total["warp_instructions"] += issued
-            total["flops"] += lanes * charge.flops
-            total["special_functions"] += lanes * charge.special
-            total["double_instructions"] += warps * charge.doubles
-            total["issued"] += round(warps * charge.issued)
-            total["alu_instructions"] += round(warps * charge.alu)
-            total["branches"] += warps * charge.branch
-            total["loop_iterations"] += warps * charge.loop
-            total["divergent_branches"] += divergent
+            found = {name: round(warps * getattr(charge, part)) for name, part in _OF_WARPS.items()}
+            found |= {name: lanes * getattr(charge, part) for name, part in _OF_LANES.items()}
+            found["divergent_branches"] = divergent
+            total.update(found)
             row = lines.setdefault(charge.line, Counter())
-            row["warp_instructions"] += issued
-            row["flops"] += lanes * charge.flops
-            row["divergent_branches"] += divergent
+            row.update(
+                {name: found[name] for name in found.keys() & LineCounts.__dataclass_fields__}
+            )
         for site, tally in zip(self.sites, self.by_site, strict=True):
             way = "store" if site.write else "load"
-            sectors, conflicts = tally.all_sectors, tally.all_conflicts
-            total[f"global_{way}_requests"] += tally.global_requests
-            total[f"{way}_sectors"] += sectors
-            total[f"{way}_lines"] += tally.all_lines
-            total["fresh_sectors"] += tally.all_fresh_sectors
-            total[f"{way}_bytes"] += tally.global_lane_bytes
-            total["shared_requests"] += tally.shared_requests
-            total["bank_conflicts"] += conflicts
+            requests, sectors = tally.global_requests, tally.all_sectors
+            shared = {
+                "shared_requests": tally.shared_requests,
+                "bank_conflicts": tally.all_conflicts,
+            }
+            total.update(shared, fresh_sectors=tally.all_fresh_sectors)
+            total.update({
+                f"global_{way}_requests": requests, f"{way}_sectors": sectors,
+                f"{way}_lines": tally.all_lines, f"{way}_bytes": tally.global_lane_bytes,
+            })  # fmt: skip
             row = lines.setdefault(site.at.line, Counter())
-            row["global_requests"] += tally.global_requests
-            row["global_sectors"] += sectors
-            row["shared_requests"] += tally.shared_requests
-            row["bank_conflicts"] += conflicts
-        total.update(layout_facts)
-        chain, rounds, dependent, doubles, latency, busy = self.longest
-        total["longest_chain"], total["chain_load_rounds"] = chain, rounds
-        total["chain_dependent_loads"], total["chain_doubles"] = dependent, doubles
-        total["chain_latency"], total["chain_busy"] = latency, busy
-        total["chain_leftover_loads"] = round(
-            self._leftover_loads() / max(1, layout_facts["warps"])
+            row.update(shared, global_requests=requests, global_sectors=sectors)
+        every = zip(self.site_costs, self.by_site, strict=True)
+        fresh = sum(tally.fresh_rounds(cost.overlap) for cost, tally in every)
+        queues = [int(queue.max(initial=0)) for queue in self._queues.values()]
+        warps = max(1, layout_facts["warps"])
+        return Counts(
+            **total,
+            **layout_facts,
+            **dict(zip(_ADDED, self.longest, strict=True)),
+            chain_leftover_loads=round(self._leftover_loads() / warps),
+            chain_fresh_loads=round(fresh / warps),
+            global_atomics=self.global_atomics,
+            shared_atomic_passes=self.shared_atomic_passes,
+            atomic_queue=max(queues, default=0),
+            atomics=self.atomics,
+            atomic_requests=self.atomic_requests,
+            barriers=self.barriers,
+            load_bytes_needed=needed[0],
+            store_bytes_needed=needed[1],
+            lines={n: LineCounts(**row) for n, row in sorted(lines.items()) if any(row.values())},
         )
-        total["global_atomics"] = self.global_atomics
-        fresh = sum(
-            t.fresh_rounds(s.overlap) for s, t in zip(self.site_costs, self.by_site, strict=True)
-        )
-        total["chain_fresh_loads"] = round(fresh / max(1, layout_facts["warps"]))
-        total["shared_atomic_passes"] = self.shared_atomic_passes
-        longest = [int(queue.max(initial=0)) for queue in self._queues.values()]
-        total["atomic_queue"] = max(longest, default=0)
-        total["atomics"], total["atomic_requests"] = self.atomics, self.atomic_requests
-        total["barriers"] = self.barriers
-        total["load_bytes_needed"], total["store_bytes_needed"] = needed
-        by_line = {
-            line: LineCounts(**row) for line, row in sorted(lines.items()) if any(row.values())
-        }
-        return Counts(**total, lines=by_line)
 
 
 def _distinct(ordered: NDArray[np.int64]) -> int:

@@ -272,11 +272,14 @@ class ExpressionParser(TypeParser):
 
     def braces(self) -> ast.Braces:
         at = self.need("{").at
-        if self.at("."):
-            self.fail("names of members in braces come with C++20: write the values in order")
-        items = self.several(self.initialiser, "}")
+        items = self.several(self._in_braces, "}")
         self.need("}")
         return ast.Braces(at=at, items=items)
+
+    def _in_braces(self) -> ast.Expression:
+        if self.at("."):
+            self.fail("names of members in braces come with C++20: write the values in order")
+        return self.initialiser()
 
     def initialiser(self) -> ast.Expression:
         """A value, or a list of them in braces."""

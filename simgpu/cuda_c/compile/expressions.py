@@ -35,15 +35,9 @@ def _literal(c: Context, node: ast.Literal, used: bool) -> Expr:
 
 
 def _text(c: Context, node: ast.Text, used: bool) -> Expr:
-    text = node.value
-    return Expr(
-        types.Pointer(types.CHAR, True),
-        lambda t, m: literal(t, text),
-        node.at,
-        record.Node(),
-        origin=Origin(),
-        text=text,
-    )
+    text, ctype = node.value, types.Pointer(types.CHAR, True)
+    run: Evaluate = lambda t, m: literal(t, text)
+    return Expr(ctype, run, node.at, record.Node(), origin=Origin(), text=text)
 
 
 def _sizeof(c: Context, node: ast.SizeOf, used: bool) -> Expr:
@@ -54,9 +48,8 @@ def _sizeof(c: Context, node: ast.SizeOf, used: bool) -> Expr:
     else:
         with c.recording():  # the record is dropped, because the operand is not computed
             ctype = place_of(c, node.operand).type
-    return conversions.constant(
-        types.ULONG, types.align_of(ctype) if node.align else types.size_of(ctype), node.at
-    )
+    number = types.align_of(ctype) if node.align else types.size_of(ctype)
+    return conversions.constant(types.ULONG, number, node.at)
 
 
 def _comma(c: Context, node: ast.Comma, used: bool) -> Expr:

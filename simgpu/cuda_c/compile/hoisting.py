@@ -26,13 +26,9 @@ if TYPE_CHECKING:
 
 def waiting_functions(functions: dict[str, list[ast.Function]]) -> set[str]:
     """Names of functions in which threads may wait: by a loop without a counter, or by meeting others."""
+    parts = {name: [*ast.parts_of([f.body for f in fs])] for name, fs in functions.items()}
     return grown(
-        set(),
-        lambda found: {
-            name
-            for name, several in functions.items()
-            if any(_waits(item, found) for f in several for item in ast.parts_of(f.body))
-        },
+        set(), lambda found: {n for n in parts if any(_waits(item, found) for item in parts[n])}
     )
 
 
@@ -90,10 +86,8 @@ class _Hoister:
         over = ast.Unary(at=test.at, op="!", operand=inner.expression(test))
         leave = ast.Jump(at=test.at, word="break")
         body.append(ast.If(at=test.at, test=over, then=leave, otherwise=None))
-        jumps = any(
-            isinstance(p, ast.Jump) and p.word == "continue" for p in ast.parts_of(node.body)
-        )
-        if node.after and jumps:
+        jumps = [p.word for p in ast.parts_of(node.body) if isinstance(p, ast.Jump)]
+        if node.after and "continue" in jumps:
             return node
         parts = [node.body, *body] if node.after else [*body, node.body]
         return replace(node, test=None, after=False, body=ast.Block(at=node.at, body=parts))
@@ -218,7 +212,5 @@ class _Hoister:
         return not any(f.returns.reference for f in self.c.called.get(item.name, []))
 
     def _returns_nothing(self, node: ast.Call) -> bool:
-        return any(
-            f.returns.base == "void" and not f.returns.pointers
-            for f in self.c.called.get(node.name, [])
-        )
+        returns = [f.returns for f in self.c.called.get(node.name, [])]
+        return any(name.base == "void" and not name.pointers for name in returns)

@@ -58,12 +58,8 @@ def compile_kernel(
     if function.body is None:
         text = f"the kernel '{function.name}' is declared, and has no body in this file"
         c.fail(function.at, text)
-    members = {
-        field.name
-        for struct in c.classes
-        for field in struct.fields
-        if isinstance(field.type, Pointer) and field.type.volatile
-    }
+    fields = [field for struct in c.classes for field in struct.fields]
+    members = {f.name for f in fields if isinstance(f.type, Pointer) and f.type.volatile}
     waits = may_wait(function, c.called, members) or parts_at_barriers(function, c.called)
     c.waits = c.may_wait = waits
     c.waiting = waiting_functions(c.called) if waits else set()

@@ -167,14 +167,9 @@ def _part(c: Context, base: typed.Expr, field: types.Field, at: Position) -> typ
     """A member of a struct, as a place if the struct has one."""
     place, offset = base.place, field.offset
     if isinstance(place, typed.MemoryPlace):
-        pointer = place.pointer
-        inner = typed.MemoryPlace(
-            lambda t, m: pointer(t, m).moved(offset),
-            c.note(Node((base.node,))),
-            place.origin,
-            place.const,
-            place.volatile,
-        )
+        pointer, node = place.pointer, c.note(Node((base.node,)))
+        moved: Callable[[Team, Mask], Ptr] = lambda t, m: pointer(t, m).moved(offset)
+        inner = replace(place, pointer=moved, node=node)
         if place.checked is not None:
             checked = place.checked
             inner.checked = lambda t, m: checked(t, m).moved(offset)

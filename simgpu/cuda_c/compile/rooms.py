@@ -110,13 +110,9 @@ def bind_reference(
         place = replace(place, const=place.const or const, before=None)
         return Alias(Expr(ctype, target.run, at, target.node, place=place)), entry
     slot, pointer = c.new_slot(), place.pointer
-    fixed = MemoryPlace(
-        lambda t, m: t.slots[slot],
-        c.note(Followed((target.node,), known=True)),
-        place.origin,
-        place.const or const,
-        place.volatile,
-    )
+    node = c.note(Followed((target.node,), known=True))
+    const = place.const or const
+    fixed = MemoryPlace(lambda t, m: t.slots[slot], node, place.origin, const, place.volatile)
 
     def run(t: Team, m: Mask) -> Mask | None:
         begin(t, m, slot, pointer(t, m))

@@ -292,7 +292,7 @@ class StructDef(Statement):
 
     name: str
     # Data, static constants and types, in order; a union or struct without a name is among them.
-    members: list[Declaration | StructDef]
+    members: list[Declaration | StructDef] = field(default_factory=list["Declaration | StructDef"])
     # It is only said to exist: `struct S;`.
     declared: bool = False
     # A constructor is called as the struct is.

@@ -33,11 +33,8 @@ def parse(source: Source, text: Preprocessed, *, heads_only: bool = False) -> as
     own = {function.name for function in unit.functions}
     types = {node.name for node in unit.order if isinstance(node, ast.StructDef)}
     unit.functions += [f for f in before.result.functions if f.name not in own]
-    unit.order[:0] = [
-        node
-        for node in before.result.order
-        if not (isinstance(node, ast.StructDef) and node.name in types)
-    ]
+    theirs = before.result.order
+    unit.order[:0] = [n for n in theirs if not (isinstance(n, ast.StructDef) and n.name in types)]
     return unit
 
 

@@ -177,7 +177,7 @@ class StructParser(StatementParser):
             self.need(")")
         name = self.advance().text if self.token.kind == "name" else ""
         out = ast.StructDef(
-            at=start.at, name=name, members=[], align=align, template=template,
+            at=start.at, name=name, align=align, template=template,
             union=start.text == "union",
         )  # fmt: skip
         if name:
@@ -407,7 +407,7 @@ class StructParser(StatementParser):
         self.need("}")
         storage = {"static"} | ({"scoped"} if scoped else set[str]())
         values = ast.Declaration(at=start.at, storage=storage, items=items)
-        out = ast.StructDef(at=start.at, name=name, members=[], enumerators=values)
+        out = ast.StructDef(at=start.at, name=name, enumerators=values)
         return self._ended(out, typedef)
 
 

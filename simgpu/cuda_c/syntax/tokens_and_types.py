@@ -23,6 +23,16 @@ _STORAGE = {
     "__noinline__", "__inline__", "__global__", "__device__", "__host__", "__shared__",
     "__constant__", "__managed__", "__grid_constant__", "explicit", "mutable",
 }  # fmt: skip
+_BEGIN_TYPES = {
+    *_TYPE_QUALIFIERS,
+    *_STORAGE,
+    "auto",
+    "decltype",
+    "struct",
+    "class",
+    "union",
+    "enum",
+}
 # Namespaces whose names are known by themselves, and those that only a GPU has.
 _OPEN_NAMESPACES = {"std", "cooperative_groups"}
 GPU_ONLY = {
@@ -101,10 +111,8 @@ class TypeParser(ABC):
     @property
     def token(self) -> Token:
         """The token at hand; a namespace in front of a name is passed over."""
-        tokens = self.tokens
-        while (
-            tokens[self.position].text in self.namespaces and tokens[self.position + 1].text == "::"
-        ):
+        tokens, spaces = self.tokens, self.namespaces
+        while tokens[self.position].text in spaces and tokens[self.position + 1].text == "::":
             self.position += 2
         if tokens[self.position].text == "::" and not self._behind_type():
             self.position += 1
@@ -197,12 +205,7 @@ class TypeParser(ABC):
             token = self.ahead(offset)
         if token.kind != "name":
             return False
-        return (
-            self.is_type_name(token.text)
-            or token.text in _TYPE_QUALIFIERS
-            or token.text in _STORAGE
-            or token.text in ("auto", "decltype", "struct", "class", "union", "enum")
-        )
+        return self.is_type_name(token.text) or token.text in _BEGIN_TYPES
 
     def storage_words(self) -> set[str]:
         """Storage words in front of something that has no type, such as a constructor."""
@@ -273,10 +276,8 @@ class TypeParser(ABC):
         if word.text == "enum":
             self.fail(f"unknown type name '{name.text}'", name.at)
         self.type_names[0][name.text] = True
-        union = word.text == "union"
-        self.declared.append(
-            StructDef(at=name.at, name=name.text, members=[], union=union, declared=True)
-        )
+        new = StructDef(at=name.at, name=name.text, union=word.text == "union", declared=True)
+        self.declared.append(new)
 
     def _nested(self, result: TypeName, said: bool) -> None:
         """Take `::name` behind a type where it is a type again: it is known, or `typename` says so."""

@@ -232,8 +232,7 @@ def decay(expr: Expr) -> Expr:
 
 def condition(c: Context, expr: Expr) -> Evaluate:
     """An expression as a test."""
-    if isinstance(expr.type, Void) or (
-        isinstance(expr.type, Struct) and c.class_of(expr.type) is None
-    ):
+    plain = isinstance(expr.type, Struct) and c.class_of(expr.type) is None
+    if plain or isinstance(expr.type, Void):
         c.fail(expr.at, f"'{spelled(expr.type)}' is neither true nor false")
     return convert(c, expr, BOOL, expr.at).run

@@ -258,9 +258,8 @@ def shared_variable(
     _enter(c, item.name, variable, item.at)
     slot, name = variable.slot, item.name
     nbytes = types.size_of(ctype)
-    cell = min(
-        (types.size_of(leaf) for leaf, _ in types.leaves(types.element_of(ctype))), default=4
-    )
+    parts = types.leaves(types.element_of(ctype))
+    cell = min((types.size_of(leaf) for leaf, _ in parts), default=4)
     key = (0, None) if dynamic else (id(item), ctype)
     if not dynamic and key not in c.shared_seen:
         c.shared_seen.add(key)

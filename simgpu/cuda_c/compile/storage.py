@@ -39,15 +39,10 @@ def read_variable(c: Context, variable: Variable, at: Position, whole: bool = Tr
             lambda t, m: t.slots[slot], address, variable.origin, variable.const, variable.volatile
         )
         return read_memory(c, place, variable.type, at)
-    return Expr(
-        variable.type,
-        _register_reader(variable, at),
-        at,
-        c.note(record.Read(variable=variable, whole=whole)),
-        place=RegisterPlace(variable, const=variable.const),
-        origin=variable.origin,
-        rank=variable.rank,
-    )
+    node = c.note(record.Read(variable=variable, whole=whole))
+    run, place = _register_reader(variable, at), RegisterPlace(variable, const=variable.const)
+    origin, rank = variable.origin, variable.rank
+    return Expr(variable.type, run, at, node, place=place, origin=origin, rank=rank)
 
 
 def read_member(c: Context, place: RegisterPlace, ctype: types.CType, at: Position) -> Expr:

@@ -52,22 +52,6 @@ class SiteTally:
         self.executions += 1
         return self.executions <= ALWAYS or self.executions % EVERY == 0
 
-    @property
-    def all_sectors(self) -> int:
-        return _scaled(self.global_requests, self.sectors, self.sampled)
-
-    @property
-    def all_lines(self) -> int:
-        return _scaled(self.global_requests, self.lines, self.sampled)
-
-    @property
-    def all_fresh_sectors(self) -> int:
-        return _scaled(self.global_requests, self.fresh_sectors, self.followed_warps)
-
-    @property
-    def all_conflicts(self) -> int:
-        return _scaled(self.shared_requests, self.shared_conflicts, self.shared_sampled)
-
     def fresh_rounds(self, overlap: int) -> float:
         """Executions, over all warps, with new sectors; those of `overlap` turns go together."""
         if not self.followed:
@@ -75,6 +59,6 @@ class SiteTally:
         return self.global_requests * min(1 / overlap, self.fresh / self.followed)
 
 
-def _scaled(requests: int, found: int, sampled: int) -> int:
+def scaled(requests: int, found: int, sampled: int) -> int:
     """Scale what was found in a sample to all requests."""
     return round(requests * found / sampled) if sampled else 0

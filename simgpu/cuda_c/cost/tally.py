@@ -21,7 +21,7 @@ from simgpu.cuda_c.compile.variables import Variable
 from simgpu.cuda_c.cost.charges import Costs
 from simgpu.cuda_c.cost.counts import Counts, LineCounts
 from simgpu.cuda_c.cost.loops import PARTLY, rounds_of
-from simgpu.cuda_c.cost.sites import ALWAYS, EVERY, Had, SiteTally
+from simgpu.cuda_c.cost.sites import ALWAYS, EVERY, Had, SiteTally, scaled
 from simgpu.cuda_c.lockstep.masks import WARP, Layout, Mask
 from simgpu.cuda_c.lockstep.meter import ByTurn, Site
 from simgpu.cuda_c.lockstep.values import varies
@@ -342,20 +342,20 @@ class Tally:
             )
         for site, tally in zip(self.sites, self.by_site, strict=True):
             way = "store" if site.write else "load"
-            requests, sectors = tally.global_requests, tally.all_sectors
-            shared = {
-                "shared_requests": tally.shared_requests,
-                "bank_conflicts": tally.all_conflicts,
-            }
-            total.update(shared, fresh_sectors=tally.all_fresh_sectors)
+            requests, sampled = tally.global_requests, tally.sampled
+            sectors, l1_lines = (scaled(requests, n, sampled) for n in (tally.sectors, tally.lines))
+            conflicts = scaled(tally.shared_requests, tally.shared_conflicts, tally.shared_sampled)
+            shared = {"shared_requests": tally.shared_requests, "bank_conflicts": conflicts}
+            fresh = scaled(requests, tally.fresh_sectors, tally.followed_warps)
+            total.update(shared, fresh_sectors=fresh)
             total.update({
                 f"global_{way}_requests": requests, f"{way}_sectors": sectors,
-                f"{way}_lines": tally.all_lines, f"{way}_bytes": tally.global_lane_bytes,
+                f"{way}_lines": l1_lines, f"{way}_bytes": tally.global_lane_bytes,
             })  # fmt: skip
             row = lines.setdefault(site.at.line, Counter())
             row.update(shared, global_requests=requests, global_sectors=sectors)
         every = zip(self.site_costs, self.by_site, strict=True)
-        fresh = sum(tally.fresh_rounds(cost.overlap) for cost, tally in every)
+        rounds = sum(tally.fresh_rounds(cost.overlap) for cost, tally in every)
         queues = [int(queue.max(initial=0)) for queue in self._queues.values()]
         warps = max(1, layout_facts["warps"])
         return Counts(
@@ -363,7 +363,7 @@ class Tally:
             **layout_facts,
             **dict(zip(_ADDED, self.longest, strict=True)),
             chain_leftover_loads=round(self._leftover_loads() / warps),
-            chain_fresh_loads=round(fresh / warps),
+            chain_fresh_loads=round(rounds / warps),
             global_atomics=self.global_atomics,
             shared_atomic_passes=self.shared_atomic_passes,
             atomic_queue=max(queues, default=0),

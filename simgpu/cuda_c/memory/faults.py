@@ -49,9 +49,8 @@ def report_row(
         f"uses {known or repr(row.name)}[{number}], which leaves its row: that has {length} elements, "
         f"valid are 0 to {length - 1}"
     )
-    team.fault(
-        OutOfBoundsError, at, int(mask.index[k]), text, array=row.name, index=number, bound=length
-    )
+    more = {"array": row.name, "index": number, "bound": length}
+    team.fault(OutOfBoundsError, at, int(mask.index[k]), text, **more)
 
 
 def report_misaligned(
@@ -64,9 +63,6 @@ def report_misaligned(
         return
     byte = int(where[wrong[0]])
     verb = "writes" if site.write else "reads"
-    text = (
-        f"{verb} a {what} at byte {byte} of '{ptr.name}': its address must be a multiple of {align}"
-    )
-    team.fault(
-        MisalignedError, site.at, int(mask.index[wrong[0]]), text, array=ptr.name, index=byte
-    )
+    lane, wanted = int(mask.index[wrong[0]]), f"its address must be a multiple of {align}"
+    text = f"{verb} a {what} at byte {byte} of '{ptr.name}': {wanted}"
+    team.fault(MisalignedError, site.at, lane, text, array=ptr.name, index=byte)

@@ -190,9 +190,8 @@ class Program:
     def _define_name(self, c: Context, item: ast.Declarator, storage: set[str]) -> None:
         ctype = type_names.resolve(c, item.type)
         if "typedef" in storage:
-            self._scope.names[item.name] = typed.TypeBinding(
-                type_names.array_type(c, ctype, item.dims)
-            )
+            whole = type_names.array_type(c, ctype, item.dims)
+            self._scope.names[item.name] = typed.TypeBinding(whole)
             return
         if "__shared__" in storage:
             self._shared.append((item, storage))

@@ -6,6 +6,8 @@ reference to one; without a name they are types by themselves.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from simgpu.cuda_c.syntax import ast
 from simgpu.cuda_c.syntax.expressions import ExpressionParser
 from simgpu.cuda_c.text.lexer import Token
@@ -37,10 +39,8 @@ class DeclaratorParser(ExpressionParser):
             outer.array = ast.ArrayType(at=outer.at, element=wanted, dims=self.dimensions())
             outer.const = "const" in wanted.pointers[-1] if wanted.pointers else wanted.const
         else:
-            outer.base, outer.nested, outer.arguments = wanted.base, wanted.nested, wanted.arguments
-            outer.const, outer.volatile = wanted.const, wanted.volatile
-            outer.function, outer.array = wanted.function, wanted.array
-            outer.pointers = wanted.pointers + outer.pointers
+            pointers = wanted.pointers + outer.pointers
+            outer = replace(wanted, at=outer.at, pointers=pointers, reference=outer.reference)
         return outer, name, dims
 
     def abstract_type(self) -> ast.TypeName:

@@ -82,9 +82,8 @@ def _printf(c: Context, node: Call, used: bool) -> Expr:
     if len(conversions) != len(args):
         text = f"this format has {len(conversions)} conversions, {len(args)} values are given"
         c.fail(node.at, text)
-    ready: list[Expr] = []
-    for (_, _, _, length, letter), arg in zip(conversions, args, strict=True):
-        ready.append(_printable(c, length, letter, arg))
+    pairs = zip(conversions, args, strict=True)
+    ready = [_printable(c, found[3], found[4], arg) for found, arg in pairs]
     template = _CONVERSION.sub(_python_conversion, form.text)
     runs = [e.run for e in ready]
     texts = [e.text for e in ready]
@@ -95,11 +94,9 @@ def _printf(c: Context, node: Call, used: bool) -> Expr:
         room = launch.limits.printed_lines - len(launch.printed)
         values = [None if x is not None else r(t, m) for r, x in zip(runs, texts, strict=True)]
         for lane in m.index[: max(room, 0)]:
-            row = tuple(
-                x if x is not None else _one(v, int(lane))
-                for v, x in zip(values, texts, strict=True)
-            )
-            launch.printed.append(template % row)
+            pairs = zip(values, texts, strict=True)
+            row = [_one(v, int(lane)) if text is None else text for v, text in pairs]
+            launch.printed.append(template % tuple(row))
         launch.dropped_lines += max(0, m.n - max(room, 0))
         return np.int32(len(args))
 

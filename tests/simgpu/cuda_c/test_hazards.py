@@ -341,12 +341,9 @@ class TestBarriersAndWarps:
 class TestOthers:
     def test_a_kernel_that_never_ends(self) -> None:
         program = compile_source(HEAD + "while (n > 0) o[i] += 1; }")
-        args, limits = (
-            [np.zeros(32, np.float32), np.zeros(32, np.int32), 32],
-            Limits(step_budget=500),
-        )
+        args = [np.zeros(32, np.float32), np.zeros(32, np.int32), 32]
         with pytest.raises(errors.RunawayKernelError) as caught:
-            launch(program, "k", 1, 32, *args, limits=limits)
+            launch(program, "k", 1, 32, *args, limits=Limits(step_budget=500))
         assert caught.value.site.line == 1
 
     def test_what_was_written_before_a_fault_stays(self) -> None:

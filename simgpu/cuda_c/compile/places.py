@@ -335,8 +335,6 @@ def address_of(c: Context, node: ast.Unary) -> typed.Expr:
     return typed.Expr(ctype, place.pointer, node.at, address, origin=place.origin)
 
 
-EXPRESSIONS: Mapping[type[ast.Expression], Compile] = {
-    ast.Name: _value,
-    ast.Member: _value,
-    ast.Index: _value,
-}
+EXPRESSIONS: Mapping[type[ast.Expression], Compile] = dict.fromkeys(
+    (ast.Name, ast.Member, ast.Index), _value
+)

@@ -10,7 +10,7 @@ charges gather on the mask first (`Mask.pending`), and its warps are credited wi
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -34,12 +34,6 @@ _ADDED = {
 }  # fmt: skip
 ROWS = len(_ADDED)
 LATENCY = list(_ADDED).index("chain_latency")
-# What is added up for each warp that passes a piece of code, and for each lane.
-_OF_WARPS = {
-    "warp_instructions": "instructions", "double_instructions": "doubles", "issued": "issued",
-    "alu_instructions": "alu", "branches": "branch", "loop_iterations": "loop",
-}  # fmt: skip
-_OF_LANES = {"flops": "flops", "special_functions": "special"}
 NOTHING: NDArray[np.float64] = np.zeros((ROWS, 1))
 LINE = 128  # bytes; the unit in which L1 is looked up, four sectors
 BANKS = 32  # of shared memory, each 4 bytes wide
@@ -328,32 +322,41 @@ class Tally:
 
     def counts(self, layout_facts: dict[str, int], needed: tuple[int, int]) -> Counts:
         """All of it, added up."""
-        total, lines = Counter[str](), dict[int, Counter[str]]()
+        total, lines = defaultdict[str, int](int), dict[int, defaultdict[str, int]]()
         for charge, warps, lanes, divergent in zip(
             self.charges, self.warps, self.lanes, self.divergent, strict=True
         ):
-            found = {name: round(warps * getattr(charge, part)) for name, part in _OF_WARPS.items()}
-            found |= {name: lanes * getattr(charge, part) for name, part in _OF_LANES.items()}
-            found["divergent_branches"] = divergent
-            total.update(found)
-            row = lines.setdefault(charge.line, Counter())
-            row.update(
-                {name: found[name] for name in found.keys() & LineCounts.__dataclass_fields__}
-            )
+            issued, flops = warps * charge.instructions, lanes * charge.flops
+            total["warp_instructions"] += issued
+            total["flops"] += flops
+            total["special_functions"] += lanes * charge.special
+            total["double_instructions"] += warps * charge.doubles
+            total["issued"] += round(warps * charge.issued)
+            total["alu_instructions"] += round(warps * charge.alu)
+            total["branches"] += warps * charge.branch
+            total["loop_iterations"] += warps * charge.loop
+            total["divergent_branches"] += divergent
+            row = lines.setdefault(charge.line, defaultdict(int))
+            row["warp_instructions"] += issued
+            row["flops"] += flops
+            row["divergent_branches"] += divergent
         for site, tally in zip(self.sites, self.by_site, strict=True):
             way = "store" if site.write else "load"
             requests, sampled = tally.global_requests, tally.sampled
-            sectors, l1_lines = (scaled(requests, n, sampled) for n in (tally.sectors, tally.lines))
+            sectors = scaled(requests, tally.sectors, sampled)
             conflicts = scaled(tally.shared_requests, tally.shared_conflicts, tally.shared_sampled)
-            shared = {"shared_requests": tally.shared_requests, "bank_conflicts": conflicts}
-            fresh = scaled(requests, tally.fresh_sectors, tally.followed_warps)
-            total.update(shared, fresh_sectors=fresh)
-            total.update({
-                f"global_{way}_requests": requests, f"{way}_sectors": sectors,
-                f"{way}_lines": l1_lines, f"{way}_bytes": tally.global_lane_bytes,
-            })  # fmt: skip
-            row = lines.setdefault(site.at.line, Counter())
-            row.update(shared, global_requests=requests, global_sectors=sectors)
+            total[f"global_{way}_requests"] += requests
+            total[f"{way}_sectors"] += sectors
+            total[f"{way}_lines"] += scaled(requests, tally.lines, sampled)
+            total["fresh_sectors"] += scaled(requests, tally.fresh_sectors, tally.followed_warps)
+            total[f"{way}_bytes"] += tally.global_lane_bytes
+            total["shared_requests"] += tally.shared_requests
+            total["bank_conflicts"] += conflicts
+            row = lines.setdefault(site.at.line, defaultdict(int))
+            row["global_requests"] += requests
+            row["global_sectors"] += sectors
+            row["shared_requests"] += tally.shared_requests
+            row["bank_conflicts"] += conflicts
         every = zip(self.site_costs, self.by_site, strict=True)
         rounds = sum(tally.fresh_rounds(cost.overlap) for cost, tally in every)
         queues = [int(queue.max(initial=0)) for queue in self._queues.values()]

@@ -32,6 +32,7 @@ from simgpu.cuda_c.syntax.ast import Call
 
 Operation: TypeAlias = Callable[[Any, Any], Any]
 Ints = (types.INT, types.UINT, types.ULLONG)
+_ONE = np.uint32(1)
 
 
 # For each name, the types that NVRTC 12.9 takes, and the operation.
@@ -44,11 +45,8 @@ _OPERATIONS: dict[str, tuple[tuple[types.Scalar, ...], Operation]] = {
     "atomicOr": (Ints, np.bitwise_or),
     "atomicXor": (Ints, np.bitwise_xor),
     "atomicExch": ((*Ints, types.FLOAT), lambda old, new: new),
-    "atomicInc": ((types.UINT,), lambda x, top: choose(x >= top, np.uint32(0), x + np.uint32(1))),
-    "atomicDec": (
-        (types.UINT,),
-        lambda x, top: choose((x == 0) | (x > top), top, x - np.uint32(1)),
-    ),
+    "atomicInc": ((types.UINT,), lambda x, top: choose(x >= top, np.uint32(0), x + _ONE)),
+    "atomicDec": ((types.UINT,), lambda x, top: choose((x == 0) | (x > top), top, x - _ONE)),
 }
 
 

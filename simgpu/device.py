@@ -148,8 +148,9 @@ class Device:
 
         That is when somebody calls the machine's `advance`, or its `wake` for what has passed by then.
         """
-        point = _as_event(event)
-        self.machine.watch(point.state, point.before, wake, self.spec.wake_us)
+        if not isinstance(event, Event):
+            raise DeviceMismatchError(f"{event!r} is not an event of a simulated device")
+        self.machine.watch(event.state, event.before, wake, self.spec.wake_us)
 
     @exclusive
     def synchronize(self) -> None:
@@ -255,11 +256,9 @@ class Device:
                 self.call(f"load {name}", self.load_us)
             program = compile_source(source, contract=contract)
             signature = program.instantiate(name)
-            stand_in = (
-                StandIn(program, signature, reference, self.stand_in_above)
-                if reference is not None
-                else None
-            )
+            stand_in = None
+            if reference is not None:
+                stand_in = StandIn(program, signature, reference, self.stand_in_above)
             function = Function(program, signature, source, stand_in, LAUNCHES, contract)
             self._functions[source, name, reference, contract] = function
         return function
@@ -397,10 +396,8 @@ class Device:
                 cells = memory.cells
                 if cells.mapped:
                     touch(cells.data, cells.name, access, now, writes=writes)
-        for host, writes, memories in (
-            (piece.lent, False, piece.writes),
-            (piece.fills, True, piece.reads),
-        ):
+        lent, fills = (piece.lent, False, piece.writes), (piece.fills, True, piece.reads)
+        for host, writes, memories in (lent, fills):
             if host is not None:
                 touch(host, memories[0].cells.name, access, now, writes=writes)
 
@@ -409,9 +406,3 @@ class Device:
         if not isinstance(stream, Stream) or stream.device is not self:
             raise DeviceMismatchError(f"{stream!r} is not a stream of {self.name}")
         return stream
-
-
-def _as_event(event: object) -> Event:
-    if not isinstance(event, Event):
-        raise DeviceMismatchError(f"{event!r} is not an event of a simulated device")
-    return event

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import itemgetter
 
 from simgpu.errors import DeviceError, UpstreamError
 from simgpu.interrupts import given_up
@@ -259,7 +260,7 @@ class Engine:
         """Start every command that can start now, oldest first. True if one of them took no time."""
         heads = [queue for queue in self._queues if queue.waiting and not queue.running]
         if len(heads) > 1:
-            heads.sort(key=_serial)
+            heads.sort(key=itemgetter(0))
         again = False
         for queue in heads:
             if self._try_start(queue) and not queue.running:
@@ -388,5 +389,4 @@ def _serial(queue: Queue) -> int:
 def _earliest(queue: Queue) -> float:
     """When the head of a queue may start, for all that its stream and the host know."""
     command = queue.waiting[0]
-    ready, free = command.ready, queue.free_for(command.resource, command.gap)
-    return max(free, ready)
+    return max(queue.free_for(command.resource, command.gap), command.ready)

@@ -43,7 +43,6 @@ class Remembered:
     def __init__(self, room: int = ROOM) -> None:
         self.room = room
         self.used = 0
-        self.hits = 0
         self._launches: OrderedDict[Hashable, list[_Launch]] = OrderedDict()
         self._small: OrderedDict[Hashable, None] = OrderedDict()
         self._lock = threading.Lock()
@@ -103,14 +102,13 @@ class Remembered:
         with self._lock:
             self._launches.clear()
             self._small.clear()
-            self.used = self.hits = 0
+            self.used = 0
 
     def _apply(self, key: Hashable, launch: _Launch, memories: list[GlobalMemory]) -> None:
         for memory, state in zip(memories, launch.after, strict=True):
             if state is not None:
                 memory.become(state)
         with self._lock:
-            self.hits += 1
             if key in self._launches:
                 self._launches.move_to_end(key)
 

@@ -184,15 +184,9 @@ def upload(
     detail: dict[str, object] = {"bytes": source.nbytes}
     if not pinned:
         detail["pageable"] = True
-    return Piece(
-        "h2d",
-        "h2d",
-        spec.call_h2d_us + staging_us,
-        _copying(spec, "h2d", source.nbytes, write),
-        [target],
-        detail=detail,
-        lent=source if pinned else None,
-    )
+    cost, begin = spec.call_h2d_us + staging_us, _copying(spec, "h2d", source.nbytes, write)
+    lent = source if pinned else None
+    return Piece("h2d", "h2d", cost, begin, [target], detail=detail, lent=lent)
 
 
 def download(spec: DeviceSpec, host: HostBuffer, memory: object) -> Piece:
@@ -203,17 +197,9 @@ def download(spec: DeviceSpec, host: HostBuffer, memory: object) -> Piece:
     def write() -> None:
         target[:] = source.cells.data[: target.nbytes]
 
-    return Piece(
-        "d2h",
-        "d2h",
-        spec.call_d2h_us,
-        _copying(spec, "d2h", target.nbytes, None),
-        [],
-        [source],
-        {"bytes": target.nbytes},
-        at_end=write,
-        fills=target,
-    )
+    begin, cost = _copying(spec, "d2h", target.nbytes, None), spec.call_d2h_us
+    detail: dict[str, object] = {"bytes": target.nbytes}
+    return Piece("d2h", "d2h", cost, begin, [], [source], detail, at_end=write, fills=target)
 
 
 def device_copy(spec: DeviceSpec, target: object, source: object, nbytes: int) -> Piece:
@@ -243,7 +229,7 @@ def kernel_launch(
 
     `find` says what memory is at an address: a kernel may follow others than those of its arguments.
     """
-    parameters = function.signature.parameters
+    program, name, parameters = function.program, function.name, function.signature.parameters
     if len(args) != len(parameters):
         raise UsageError(function.signature.miscounted(args))
     name, traits = function.name, function.traits
@@ -298,19 +284,19 @@ def kernel_launch(
             result, computed = execute()
         else:
             kind = (function.identity, grid, block, shared_mem)
-            variables = function.program.variables.values()
-            result, computed = function.remembered.run(
-                kind, math.prod(grid), values, variables, execute
-            )
+            known, blocks = function.remembered, math.prod(grid)
+            variables = program.variables.values()
+            result, computed = known.run(kind, blocks, values, variables, execute)
         return finish(found, result, computed)
 
     def finish(found: dict[str, object], result: LaunchResult, computed: str | None = None) -> Work:
         if computed is not None:
             found["computed"] = computed
-        threads = block[0] * block[1] * block[2]
+        threads, counts = math.prod(block), result.counts
         # Static shared memory limits occupancy as dynamic does; the counts have both.
-        time = kernel_time(spec, result.counts, threads, result.counts.shared_bytes)
+        time = kernel_time(spec, counts, threads, counts.shared_bytes)
         found.update(bound=time.bound, fills=round(time.demand, 6))
+        source, sampled = function.source, computed is not None
         for observe in observers:
             observe(
                 Launched(
@@ -354,9 +340,8 @@ def _scalar(arg: object, parameter: Parameter) -> np.generic | None:
     if isinstance(arg, np.void):
         return arg
     if not isinstance(arg, bool | int | float | np.generic) or parameter.dtype is None:
-        raise UsageError(
-            f"{arg!r} is not memory of this device, and no number for {parameter.name!r}"
-        )
+        wanted = f"no number for {parameter.name!r}"
+        raise UsageError(f"{arg!r} is not memory of this device, and {wanted}")
     number: np.generic = parameter.dtype.type(arg)
     return number
 

@@ -10,7 +10,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,10 +85,7 @@ class StandIn:
         if not known or not apart:
             return None
         copies = {id(memory): memory.copy() for _, memory in outputs}
-        given = [
-            copies.get(id(value), value) if isinstance(value, GlobalMemory) else value
-            for value in values
-        ]
+        given = [copies.get(id(v), v) if isinstance(v, GlobalMemory) else v for v in values]
         try:
             name, sample = self.signature.name, _sample(blocks, count)
             tried = self.program.begin(
@@ -123,10 +120,8 @@ class StandIn:
         """The reference's outputs, flat, in the types of the kernel's."""
         name = self.signature.name
         given = [
-            _readonly(_view(value, parameter))
-            if isinstance(value, GlobalMemory)
-            else value and value.item()
-            for parameter, value in zip(self.signature.parameters, values, strict=True)
+            _readonly(_view(v, parameter)) if isinstance(v, GlobalMemory) else v and v.item()
+            for parameter, v in zip(self.signature.parameters, values, strict=True)
         ]
         try:
             with np.errstate(all="ignore"):
@@ -136,9 +131,9 @@ class StandIn:
                 f"the reference of kernel '{name}' failed: {type(error).__name__}: {error}. It is called "
                 "with all of the kernel's arguments, arrays flat and read-only."
             ) from error
-        several: tuple[Any, ...] = (
-            tuple(cast(Any, returned)) if isinstance(returned, tuple | list) else (returned,)
-        )
+        several: Sequence[Any] = returned
+        if not isinstance(returned, tuple | list):
+            several = (returned,)
         if len(several) != len(outputs):
             wanted = ", ".join(parameter.name for parameter, _ in outputs)
             raise ReferenceMismatchError(
@@ -218,10 +213,8 @@ def _extrapolated(
     written = sum(memory.nbytes for _, memory in outputs)
     scaled["load_bytes_needed"] = min(scaled["load_bytes_needed"], sum(arrays.values()))
     scaled["store_bytes_needed"] = min(scaled["store_bytes_needed"], written)
-    lines = {
-        number: LineCounts(
-            **{name: round(amount * factor) for name, amount in dataclasses.asdict(line).items()}
-        )
-        for number, line in counts.lines.items()
-    }
+    lines: dict[int, LineCounts] = {}
+    for number, line in counts.lines.items():
+        amounts = dataclasses.asdict(line).items()
+        lines[number] = LineCounts(**{name: round(amount * factor) for name, amount in amounts})
     return dataclasses.replace(counts, **scaled, lines=lines)

@@ -123,13 +123,11 @@ class Struct:
 
     def members(self) -> list[str]:
         """The names that `member` knows."""
-        return [
-            name
-            for f in self.fields
-            for name in (
-                f.type.members() if not f.name and isinstance(f.type, Struct) else [f.name]
-            )
-        ]
+        names: list[str] = []
+        for field in self.fields:
+            inner = None if field.name else field.type
+            names += inner.members() if isinstance(inner, Struct) else [field.name]
+        return names
 
 
 def _shape(ctype: CType) -> object:

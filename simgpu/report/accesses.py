@@ -69,9 +69,8 @@ class Watched:
         site = self.site
         if site is None or site.thread is None or site.block is None:
             return []
-        first = _number(site.block, self.grid) * self.block_threads + _number(
-            site.thread, self.block
-        )
+        first = _number(site.block, self.grid) * self.block_threads
+        first += _number(site.thread, self.block)
         found = [first]
         for step in reversed(self.steps):
             if step.array == site.array:

@@ -66,9 +66,8 @@ def call(c: Context, node: ast.Call, used: bool = True) -> typed.Expr:
             c.unsupported(node.at, reason)
         advice = builtins.advice(node.name, set(c.functions)) or c.elsewhere(node.name)
         if node.name in c.text.aside:
-            advice = (
-                f"{c.elsewhere(node.name)}: write __device__ in front, so that a kernel can call it"
-            )
+            cure = "write __device__ in front, so that a kernel can call it"
+            advice = f"{c.elsewhere(node.name)}: {cure}"
         c.fail(node.at, f"there is no function '{node.name}'{advice}")
     return builtin(c, node, used)
 
@@ -123,9 +122,8 @@ def _call_of_type(c: Context, node: ast.Call, owner: ast.TypeName) -> typed.Expr
 
 def _this(c: Context, at: Position) -> typed.Expr | None:
     """The object whose function is being compiled."""
-    return (
-        None if c.scope.find(typed.THIS) is None else place_of(c, ast.Name(at=at, name=typed.THIS))
-    )
+    known = c.scope.find(typed.THIS) is not None
+    return place_of(c, ast.Name(at=at, name=typed.THIS)) if known else None
 
 
 def _call_in(c: Context, node: ast.Call, known: typed.Class, this: typed.Expr | None) -> typed.Expr:
@@ -217,21 +215,11 @@ def expand(
     if function.refusal is not None:
         raise function.refusal
     bound = [b for b in names.names.values() if isinstance(b, typed.TypeBinding | typed.Number)]
-    key = (
-        function.name,  # with its place, since all functions that a macro defines have that of its call
-        function.at,
-        id(known),
-        *[
-            type_names.identity(b)
-            for b in bound
-            if isinstance(b, typed.TypeBinding) or b.expr.constant is not None
-        ],
-        *[
-            int(a.constant)
-            for a in arguments
-            if isinstance(a.type, types.FunctionPointer) and a.constant
-        ],
-    )
+    bound = [b for b in bound if isinstance(b, typed.TypeBinding) or b.expr.constant is not None]
+    passed = [a for a in arguments if isinstance(a.type, types.FunctionPointer) and a.constant]
+    # The name goes with the place, since all functions that a macro defines have that of its call.
+    key = (function.name, function.at, id(known), *map(type_names.identity, bound))
+    key = (*key, *[int(a.constant) for a in passed])
     if key in c.calls:
         c.unsupported(node.at, f"'{function.name}' calls itself: recursion is not supported")
     if c.points > _MOST_POINTS:
@@ -248,9 +236,8 @@ def expand(
     with c.seen_from(names), c.scoped():
         entry += _bind_parameters(c, function, names, node, arguments, addressed)
         auto = function.returns.base == "auto"
-        frame = Frame(
-            False, None if auto else type_names.resolve(c, function.returns), addressed=addressed
-        )
+        returns = None if auto else type_names.resolve(c, function.returns)
+        frame = Frame(False, returns, addressed=addressed)
         frame.reference, frame.namespace = function.returns.reference, function.namespace
         frame.slot, frame.exit = c.new_slot(), c.new_exit()
         c.frame = frame
@@ -269,10 +256,9 @@ def expand(
     for result in frame.returned:
         origin.unite(result.origin)
     returns = types.VOID if frame.returns is None else frame.returns
-    address = (
-        frame.reference and bool(frame.returned) and all(r.text == ADDRESS for r in frame.returned)
-    )
-    if frame.reference and not address and any(r.text == ADDRESS for r in frame.returned):
+    placed = [result.text == ADDRESS for result in frame.returned]
+    address = frame.reference and bool(placed) and all(placed)
+    if frame.reference and not address and any(placed):
         c.unsupported(function.at, "a reference to different kinds of variables is not supported")
     yields = types.Pointer(returns) if address else returns
     places = range(first, c.places)
@@ -375,10 +361,9 @@ def _bind_parameters(
         new = convert(c, decay(storage.use(c, argument)), ctype, argument.at)
         if not param.name:
             continue
-        fixed = const or (
-            isinstance(ctype, types.FunctionPointer)
-            and param.name not in assigned_names(function.body)
-        )
+        fixed = const
+        if isinstance(ctype, types.FunctionPointer):
+            fixed = const or param.name not in assigned_names(function.body)
         if new.constant is not None and param.name not in addressed and fixed:
             names.names[param.name] = typed.Number(new)
             continue

@@ -148,9 +148,8 @@ class Context:
             return f": {self.text.aside[name]} has it for the host"
         if self.text.missing:
             headers = ", ".join(f'"{header}"' for header in self.text.missing)
-            return (
-                f"; it may be in {headers}, not found: say where, as in Kernel(path, include=[...])"
-            )
+            cure = "say where, as in Kernel(path, include=[...])"
+            return f"; it may be in {headers}, not found: {cure}"
         return ""
 
     # -- any node

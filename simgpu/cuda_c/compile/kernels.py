@@ -75,10 +75,8 @@ def compile_kernel(
     read = [v.origin.root() for v in parameters if isinstance(v.type, Pointer) and v.type.const]
     for origin, at in c.recast:
         if origin.has("written") and origin.root() in read:
-            c.unsupported(
-                at,
-                "casting 'const' away from what is written to: take it out of the parameter's type",
-            )
+            cure = "take it out of the parameter's type"
+            c.unsupported(at, f"casting 'const' away from what is written to: {cure}")
     for site, origin in c.watched:
         site.relaxed = origin.has("compared")
     code = Code(

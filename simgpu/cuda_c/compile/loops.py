@@ -45,7 +45,7 @@ def _range_for(c: Context, node: ast.RangeFor) -> typed.Execute:
     element = ast.Index(at=at, base=node.array, index=counter)
     zero, last = (ast.Literal(at=at, value=n, type=INT) for n in (0, array.length))
     kind = ast.TypeName(at=at, base="int")
-    start = ast.Declarator(at=at, name=counter.name, type=kind, dims=[], init=zero)
+    start = ast.Declarator(at=at, name=counter.name, type=kind, init=zero)
     item = ast.Declaration(at=at, storage=set(), items=[replace(node.item, init=element)])
     return _for(
         c,

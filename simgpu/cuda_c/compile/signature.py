@@ -197,11 +197,10 @@ def _no_kernel(source: Source, functions: Mapping[str, list[ast.Function]], name
     have = ", ".join(kernels) if kernels else "none"
     near = get_close_matches(name, kernels, 1, 0.6)
     hint = f" Did you mean '{near[0]}'?" if near else ""
-    device = (
-        " It is a __device__ function, which only kernels can call." if name in functions else ""
-    )
+    if name in functions:
+        hint += " It is a __device__ function, which only kernels can call."
     raise KernelCompileError(
-        f"{source.filename} has no kernel '{name}'; its kernels: {have}.{hint}{device}"
+        f"{source.filename} has no kernel '{name}'; its kernels: {have}.{hint}"
     )
 
 
@@ -218,9 +217,8 @@ def _declare_types(unit: ast.Unit, c: Context, scope: typed.Scope) -> tuple[Glob
             if isinstance(given, ast.Declaration):
                 for item in given.items:
                     if "typedef" in given.storage:
-                        whole = type_names.array_type(
-                            c, type_names.resolve(c, item.type), item.dims
-                        )
+                        element = type_names.resolve(c, item.type)
+                        whole = type_names.array_type(c, element, item.dims)
                         scope.names[item.name] = typed.TypeBinding(whole)
                     elif given.storage & PLACED:
                         variables.append(declared_variable(c, item, given.storage))

@@ -39,15 +39,10 @@ def read_variable(c: Context, variable: Variable, at: Position, whole: bool = Tr
             lambda t, m: t.slots[slot], address, variable.origin, variable.const, variable.volatile
         )
         return read_memory(c, place, variable.type, at)
-    return Expr(
-        variable.type,
-        _register_reader(variable, at),
-        at,
-        c.note(record.Read(variable=variable, whole=whole)),
-        place=RegisterPlace(variable, const=variable.const),
-        origin=variable.origin,
-        rank=variable.rank,
-    )
+    node = c.note(record.Read(variable=variable, whole=whole))
+    run, place = _register_reader(variable, at), RegisterPlace(variable, const=variable.const)
+    origin, rank = variable.origin, variable.rank
+    return Expr(variable.type, run, at, node, place=place, origin=origin, rank=rank)
 
 
 def read_member(c: Context, place: RegisterPlace, ctype: types.CType, at: Position) -> Expr:
@@ -71,6 +66,17 @@ def after(before: Evaluate | None, run: Evaluate) -> Evaluate:
         return run(t, m)
 
     return both
+
+
+def in_turn(*parts: Callable[[Team, Mask], Any]) -> Execute:
+    """Make a statement that does several things, one after the other, in the lanes that come in."""
+
+    def run(t: Team, m: Mask) -> Mask | None:
+        for part in parts:
+            part(t, m)
+        return m
+
+    return run
 
 
 def reread(c: Context, expr: Expr, at: Position) -> Expr:
@@ -311,6 +317,13 @@ def spread(c: Context, whole: Expr, ctype: types.CType) -> list[Expr]:
         origin = whole.origin if isinstance(leaf, types.Pointer) else None
         out.append(value(c, leaf, picker(k) if k else first, whole.at, [whole], origin=origin))
     return out or [value(c, types.VOID, evaluate, whole.at, [whole])]
+
+
+def leaves_of(c: Context, whole: Expr, ctype: types.CType) -> list[Expr]:
+    """As `spread`, of a value that may be one leaf itself."""
+    if isinstance(ctype, types.Scalar | types.Pointer):
+        return [whole]
+    return spread(c, whole, ctype)
 
 
 def joined(parts: list[Expr]) -> Evaluate:

@@ -20,9 +20,7 @@ def _is_reference(c: Context, node: ast.Expression, of: typed.Expr) -> bool:
     if isinstance(node, ast.Name):
         return isinstance(c.scope.find(node.name), typed.Alias)
     if isinstance(node, ast.Conditional):  # one of two variables of one type
-        return isinstance(node.yes, ast.Name | ast.Member) and isinstance(
-            node.no, ast.Name | ast.Member
-        )
+        return all(isinstance(side, ast.Name | ast.Member) for side in (node.yes, node.no))
     before = isinstance(node, ast.Increment) and not node.postfix
     return not isinstance(node, ast.Member) and (before or of.place is not None)
 
@@ -197,9 +195,8 @@ def define_struct(c: Context, node: ast.StructDef, out: types.Struct | None = No
                 continue
             for item in data.items:
                 if "typedef" in data.storage:
-                    inside.names[item.name] = typed.TypeBinding(
-                        array_type(c, resolve(c, item.type), item.dims)
-                    )
+                    whole = array_type(c, resolve(c, item.type), item.dims)
+                    inside.names[item.name] = typed.TypeBinding(whole)
                 elif "static" in data.storage:
                     inside.names[item.name] = _static(c, item)
                 else:
@@ -278,20 +275,15 @@ def identity(argument: typed.TypeBinding | typed.Number) -> object:
 
 def spelled_arguments(c: Context, arguments: Sequence[typed.TypeBinding | typed.Number]) -> str:
     """Template arguments as one would write them."""
-    words = [
-        c.targets[int(a.expr.constant) - 1].function.name
-        if isinstance(a, typed.Number) and isinstance(a.expr.type, types.FunctionPointer)
-        else identity(a)
-        for a in arguments
-    ]
-    return ", ".join(
-        w
-        if isinstance(w, str)
-        else str(w)
-        if isinstance(w, int)
-        else types.spelled(cast(types.CType, w))
-        for w in words
-    )
+    words: list[str] = []
+    for argument in arguments:
+        if isinstance(argument, typed.TypeBinding):
+            words.append(types.spelled(argument.type))
+        elif isinstance(argument.expr.type, types.FunctionPointer):
+            words.append(c.targets[int(argument.expr.constant) - 1].function.name)
+        else:
+            words.append(str(int(argument.expr.constant)))
+    return ", ".join(words)
 
 
 def _instance(c: Context, template: typed.StructTemplate, name: ast.TypeName) -> types.Struct:
@@ -359,10 +351,8 @@ def deduced(
     name = pattern.name if isinstance(pattern, ast.Name) else getattr(pattern, "base", "")
     if isinstance(argument, typed.Number) or not isinstance(pattern, ast.TypeName):
         if name in unknown:
-            known = scope.names.setdefault(name, argument)
-            return isinstance(known, type(argument)) and identity(
-                cast(typed.Number, known)
-            ) == identity(argument)
+            known = cast(typed.Number, scope.names.setdefault(name, argument))
+            return isinstance(known, type(argument)) and identity(known) == identity(argument)
         if isinstance(pattern, ast.TypeName) or not isinstance(argument, typed.Number):
             return False
         return integer_constant(c, pattern, "a template argument") == identity(argument)
@@ -372,10 +362,9 @@ def deduced(
         if not isinstance(ctype, types.FunctionPointer) or len(ctype.params) != len(wanted.params):
             return False
         patterns = [wanted.returns, *[p.type for p in wanted.params]]
-        pairs = zip(patterns, [ctype.returns, *ctype.params], strict=True)
-        return all(
-            deduced(c, part, typed.TypeBinding(given), unknown, scope) for part, given in pairs
-        )
+        given = map(typed.TypeBinding, [ctype.returns, *ctype.params])
+        pairs = zip(patterns, given, strict=True)
+        return all(deduced(c, part, kind, unknown, scope) for part, kind in pairs)
     if pattern.array is not None:
         return resolve(c, pattern) == ctype
     for _ in pattern.pointers:
@@ -385,11 +374,8 @@ def deduced(
             return False
         ctype = ctype.target
     known = c.class_of(ctype)
-    if (
-        pattern.arguments is not None
-        and known is not None
-        and known.template is c.scope.find(pattern.base)
-    ):
+    template = None if known is None else known.template
+    if known and pattern.arguments is not None and template is c.scope.find(pattern.base):
         pairs = zip(pattern.arguments, known.arguments, strict=False)
         return all(deduced(c, inner, given, unknown, scope) for inner, given in pairs)
     if pattern.base in unknown and pattern.arguments is None and not pattern.nested:
@@ -397,10 +383,8 @@ def deduced(
         return isinstance(bound, typed.TypeBinding) and bound.type == ctype
     with c.seen_from(typed.Scope(c.scope)) as here:
         here.names.update(scope.names)
-        return (
-            resolve(c, ast.TypeName(at=pattern.at, base=pattern.base, arguments=pattern.arguments))
-            == ctype
-        )
+        plain = ast.TypeName(at=pattern.at, base=pattern.base, arguments=pattern.arguments)
+        return resolve(c, plain) == ctype
 
 
 def array_type(

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simgpu.cuda_c.lockstep.masks import Mask
 from simgpu.cuda_c.text.source import Position
+
+ByTurn: TypeAlias = Callable[[int], None]  # given the number of a turn of a loop
 
 
 @dataclass
@@ -57,13 +59,7 @@ class Meter(Protocol):
         ...
 
     def turns(
-        self,
-        site: Site,
-        mask: Mask,
-        count: int,
-        size: int,
-        shared: bool,
-        access: Callable[[int], None],
+        self, site: Site, mask: Mask, count: int, size: int, shared: bool, access: ByTurn
     ) -> None:
         """A load by the lanes of `mask` in several turns of a loop; `access(k)` reports that of turn `k`."""
         ...

@@ -112,14 +112,6 @@ class Launch:
         return linear % x, linear // x % y, linear // (x * y)
 
 
-class BlockMemory(Protocol):
-    """Memory that the threads of a block have in common."""
-
-    def synchronised(self) -> None:
-        """Every thread of every block of the batch has passed a barrier."""
-        ...
-
-
 class Team:
     """A batch of blocks in lockstep."""
 
@@ -154,7 +146,7 @@ class Team:
         # When each lane last executed a fence, or an atomic; kept where threads wait for each other.
         self.fenced: NDArray[np.int64] | None = None
         self.fetched: NDArray[np.int64] | None = None
-        self.shared: dict[Any, BlockMemory] = {}
+        self.shared: dict[Any, object] = {}  # the memories that threads of a block have in common
         bx, by, bz = launch.block
         t = layout.linear
         self.thread_index = [
@@ -241,14 +233,6 @@ class Team:
 
     # -- faults
 
-    def site(self, at: Position, lane: int | None, **more: Any) -> FaultSite:
-        """Describe where something went wrong."""
-        block = thread = None
-        if lane is not None:
-            block = self.launch.block_name(int(self.layout.numbers[self.layout.block[lane]]))
-            thread = self.launch.thread_name(int(self.layout.linear[lane]))
-        return FaultSite(self.launch.kernel, at.line, block, thread, **more)
-
     def fault(
         self,
         kind: Callable[[str, FaultSite], KernelFault],
@@ -263,14 +247,12 @@ class Team:
         the rest of a sentence that begins with its name; `more` are fields of `FaultSite`: array, index,
         bound.
         """
-        site = self.site(at, lane, **more)
-        who = ""
-        if site.block is not None:
-            who = f": block {_dim(site.block)}, thread {_dim(site.thread)}"
-        line = self.launch.source.line(at.line).strip()
-        text = f"kernel '{self.launch.kernel}'{who} {what}\n    line {at.line}: {line}"
-        raise kind(text, site)
-
-
-def _dim(dim: Dim | None) -> str:
-    return "(" + ", ".join(str(x) for x in dim or ()) + ")"
+        launch, layout = self.launch, self.layout
+        block, thread, who = None, None, ""
+        if lane is not None:
+            block = launch.block_name(int(layout.numbers[layout.block[lane]]))
+            thread = launch.thread_name(int(layout.linear[lane]))
+            who = f": block {block}, thread {thread}"
+        line = launch.source.line(at.line).strip()
+        text = f"kernel '{launch.kernel}'{who} {what}\n    line {at.line}: {line}"
+        raise kind(text, FaultSite(launch.kernel, at.line, block, thread, **more))

@@ -22,7 +22,7 @@ from simgpu.errors import RaceError
 
 Cells = NDArray[np.int64]
 Threads = NDArray[np.int64]
-Changes: TypeAlias = Callable[[], NDArray[np.bool_]]
+Changes: TypeAlias = Callable[[], NDArray[np.bool_]] | None
 _NOBODY = -1
 _ONE, _WARP, _BLOCK, _MANY = 1, 2, 3, 4  # how many have read an element in this interval
 
@@ -126,7 +126,7 @@ class Shadow:
         grown = np.maximum(kinds, _relation(me, before))
         return np.where(fresh | same, np.uint8(_ONE), grown).astype(np.uint8)
 
-    def write(self, a: Access, cells: Cells, changes: Changes | None, atomic: bool) -> None:
+    def write(self, a: Access, cells: Cells, changes: Changes, atomic: bool) -> None:
         """Check a write to these cells against earlier accesses, and remember it.
 
         `changes` tells which lanes write something new, since two threads may write the same value; without
@@ -159,7 +159,7 @@ class Shadow:
         cells: Cells,
         writes: bool,
         atomic: bool = False,
-        changes: Changes | None = None,
+        changes: Changes = None,
     ) -> None:
         assert self._writer is not None
         me = a.threads

@@ -93,6 +93,7 @@ class CompiledKernel:
     """A kernel that is ready to be launched: what it computes, and what that costs."""
 
     name: str
+    source: Source  # for messages
     code: Code
     costs: Costs
     globals: list[Variable]  # the file's `__constant__` and `__device__` variables
@@ -107,7 +108,6 @@ class CompiledKernel:
 
     def begin(
         self,
-        source: Source,
         variables: Mapping[str, GlobalMemory],
         grid: Dim,
         block: Dim,
@@ -132,7 +132,9 @@ class CompiledKernel:
             return region, memory
 
         addresses = Addresses(other)
-        launch = Launch(self.name, source, grid, block, limits, tally, dynamic_shared, addresses)
+        launch = Launch(
+            self.name, self.source, grid, block, limits, tally, dynamic_shared, addresses
+        )
         launch.fence_time = np.zeros(blocks, np.int64)
         launch.atomic_time = np.zeros(blocks, np.int64)
         launch.messages = Messages(blocks)

@@ -201,9 +201,8 @@ class Program:
     def _define_name(self, c: Context, item: ast.Declarator, storage: set[str]) -> None:
         ctype = type_names.resolve(c, item.type)
         if "typedef" in storage:
-            self._scope.names[item.name] = typed.TypeBinding(
-                type_names.array_type(c, ctype, item.dims)
-            )
+            whole = type_names.array_type(c, ctype, item.dims)
+            self._scope.names[item.name] = typed.TypeBinding(whole)
             return
         if "__shared__" in storage:
             self._shared.append((item, storage))
@@ -289,7 +288,7 @@ class Program:
                 "whose size the launch says",
             )
         variables = [g.variable for g in self._globals]
-        kernel = CompiledKernel(name, code, walk(record), variables)
+        kernel = CompiledKernel(name, self._source, code, walk(record), variables)
         self._compiled[name] = kernel
         self._signatures[name] = signature
         return kernel
@@ -335,15 +334,7 @@ class Program:
             Arguments that do not fit the parameters.
         """
         return self._find(name).begin(
-            self._source,
-            self._memory,
-            grid,
-            block,
-            args,
-            dynamic_shared,
-            limits or Limits(),
-            sample,
-            find,
+            self._memory, grid, block, args, dynamic_shared, limits or Limits(), sample, find
         )
 
     def follows(self, name: str) -> bool:

@@ -218,8 +218,8 @@ class Declarator(Node):
 
     name: str
     type: TypeName
-    dims: list[Expression | None]
-    init: Expression | None
+    dims: list[Dim] = field(default_factory=list["Dim"])
+    init: Expression | None = None
 
 
 class Declaration(Statement):
@@ -293,7 +293,7 @@ class StructDef(Statement):
 
     name: str
     # Data, static constants and types, in order; a union or struct without a name is among them.
-    members: list[Declaration | StructDef]
+    members: list[Declaration | StructDef] = field(default_factory=list["Declaration | StructDef"])
     # It is only said to exist: `struct S;`.
     declared: bool = False
     # A constructor is called as the struct is.
@@ -380,6 +380,11 @@ class Unit:
     functions: list[Function] = field(default_factory=list[Function])
     order: list[Node] = field(default_factory=list[Node])
     namespaces: dict[int, tuple[str, ...]] = field(default_factory=dict[int, tuple[str, ...]])
+
+
+def assigning(target: Expression, value: Expression, at: Position) -> ExpressionStatement:
+    """`target = value;`."""
+    return ExpressionStatement(at=at, expression=Assign(at=at, op="", target=target, value=value))
 
 
 def parts_of(node: object) -> Iterator[Node]:

@@ -51,7 +51,7 @@ class ExpressionParser(TypeParser):
         left = self.conditional()
         if self.token.kind == "op" and self.token.text in _ASSIGNMENTS:
             token = self.advance()
-            value = self.braces() if self.at("{") else self.assignment()
+            value = self.initialiser()
             return ast.Assign(at=token.at, op=token.text[:-1], target=left, value=value)
         return left
 
@@ -157,6 +157,11 @@ class ExpressionParser(TypeParser):
                     )
                 else:
                     left = ast.Member(at=name.at, base=base, name=name.text)
+                    continue
+                given = self.call_arguments()
+                left = ast.Call(
+                    at=name.at, name=name.text, arguments=given, templates=templates, object=base
+                )
             elif self.at("("):
                 given = self.call_arguments()
                 left = ast.Call(at=token.at, name="operator()", arguments=given, object=left)
@@ -220,8 +225,9 @@ class ExpressionParser(TypeParser):
         name = (sign or self.identifier("an expression")).text
         if self.at("::"):
             self.fail(f"'{name}' is neither a type nor a namespace of this file", token.at)
-        templates = None
-        if self.at("<") and (name in self.function_templates or self._typed_builtin(name)):
+        templates = self.explicit_arguments(name)
+        # `max<int>(...)` and `min<int>(...)` take a type in brackets.
+        if templates is None and self.at("<") and name in ("max", "min") and self.at_type(1):
             templates = self.template_arguments()
         if self.at("("):
             given = self.call_arguments()
@@ -229,10 +235,6 @@ class ExpressionParser(TypeParser):
                 at=token.at, name=name, arguments=given, templates=templates, namespace=namespace
             )
         return ast.Name(at=token.at, name=name, templates=templates)
-
-    def _typed_builtin(self, name: str) -> bool:
-        """Tell whether this is `max<int>(...)` or `min<int>(...)`, which take a type in brackets."""
-        return name in ("max", "min") and self.at_type(1)
 
     def _construct(self, token: Token) -> ast.Expression:
         _, wanted = self.specifiers()
@@ -254,9 +256,7 @@ class ExpressionParser(TypeParser):
     def _of_type(self, owner: ast.TypeName) -> ast.Expression:
         """`Type::name` or `Type::name(...)`, from the name on."""
         name = self.identifier("the name of a member")
-        templates = None
-        if self.at("<") and name.text in self.function_templates:
-            templates = self.template_arguments()
+        templates = self.explicit_arguments(name.text)
         if not self.at("("):
             return ast.Qualified(at=name.at, owner=owner, name=name.text)
         given = self.call_arguments()
@@ -271,12 +271,10 @@ class ExpressionParser(TypeParser):
             return None
         if self.at_type():
             return Token("name", CONVERSION, start.at)
-        else:
-            sign = self.advance().text
-            if sign in ("(", "["):
-                sign += self.advance().text
-            name = f"operator{sign}"
-        return Token("name", name, start.at)
+        sign = self.advance().text
+        if sign in ("(", "["):
+            sign += self.advance().text
+        return Token("name", f"operator{sign}", start.at)
 
     def in_parentheses(self) -> ast.Expression:
         self.need("(")
@@ -286,11 +284,7 @@ class ExpressionParser(TypeParser):
 
     def call_arguments(self) -> list[ast.Expression]:
         self.need("(")
-        arguments: list[ast.Expression] = []
-        while not self.at(")"):
-            arguments.append(self.braces() if self.at("{") else self.assignment())
-            if not self.accept(","):
-                break
+        arguments = self.several(self.initialiser, ")")
         self.need(")")
         return arguments
 

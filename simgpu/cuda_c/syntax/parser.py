@@ -34,11 +34,8 @@ def parse(source: Source, text: Preprocessed, *, heads_only: bool = False) -> as
     own = {function.name for function in unit.functions}
     types = {node.name for node in unit.order if isinstance(node, ast.StructDef)}
     unit.functions += [f for f in before.result.functions if f.name not in own]
-    unit.order[:0] = [
-        node
-        for node in before.result.order
-        if not (isinstance(node, ast.StructDef) and node.name in types)
-    ]
+    theirs = before.result.order
+    unit.order[:0] = [n for n in theirs if not (isinstance(n, ast.StructDef) and n.name in types)]
     return unit
 
 
@@ -230,11 +227,8 @@ class _Parser(StructParser):
         item = self.declaration(storage, base, start, first)
         placed = storage & {"__constant__", "__device__", "__shared__", "__managed__"}
         if not placed and not all(d.type.const for d in item.items):
-            self.fail(
-                f"'{item.items[0].name}' is a host variable, which device code cannot use: "
-                "write __device__, __constant__ or const",
-                start.at,
-            )
+            what = f"'{item.items[0].name}' is a host variable, which device code cannot use"
+            self.fail(f"{what}: write __device__, __constant__ or const", start.at)
         self.result.order.append(item)
 
     def _function(
@@ -246,11 +240,8 @@ class _Parser(StructParser):
         if function.kernel and (returns.base != "void" or returns.pointers):
             self.fail("a __global__ function must return void", returns.at)
         if not storage & {"__global__", "__device__", "constexpr"}:
-            self.fail(
-                f"'{name.text}' is a host function: write __global__ for a kernel, __device__ for "
-                "what a kernel calls",
-                name.at,
-            )
+            cure = "write __global__ for a kernel, __device__ for what a kernel calls"
+            self.fail(f"'{name.text}' is a host function: {cure}", name.at)
         if function.body is not None or not self.heads_only:
             self.result.functions.append(function)
 

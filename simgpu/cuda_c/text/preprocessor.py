@@ -100,11 +100,13 @@ def _prelude(chooses: bool) -> _Prelude:
 
 
 @cache
-def _of_header(name: str) -> list[Token]:
-    """Tokens of a header of NVIDIA's; lines below 0 are none of the file's."""
-    source = Source(text_of(_HEADERS[name]), name)
-    tokens = _Preprocessor(source, {}).run(source.text)[:-1]
-    return [replace(t, at=Position(-t.at.line, t.at.column)) for t in tokens]
+def _of_header(name: str) -> _Prelude:
+    """Read a header of NVIDIA's; lines below 0 are none of the file's."""
+    source = Source(text_of(f"{name}.h"), name)
+    reader = _Preprocessor(source, {})
+    tokens = reader.run(source.text)[:-1]
+    tokens = [replace(t, at=Position(-t.at.line, t.at.column)) for t in tokens]
+    return _Prelude(tokens, reader.macros)
 
 
 def prelude_tokens(chooses: bool) -> list[Token]:
@@ -239,13 +241,11 @@ class _Preprocessor:
 
     def _include(self, rest: list[Token]) -> list[Token]:
         header = "".join(t.text for t in rest)
-        if "math_constants.h" in header:
-            for name, value in _MATH_CONSTANTS.items():
-                self.define_text(name, value)
-        for name in _HEADERS.keys() - self.joined:
+        for name in _HEADERS - self.joined:
             if name in header:
                 self.joined.add(name)
-                return _of_header(name)
+                self.macros |= _of_header(name).macros
+                return _of_header(name).tokens
         return []
 
     # -- expansion

@@ -204,11 +204,15 @@ class _Reader:
 
     def _with_macros(self, names: set[str]) -> set[str]:
         """These names, and the macros whose text has one of them, or a macro that has."""
-        while True:
-            more = {macro for macro, body in self.macros.items() if body & names} - names
-            if not more:
-                return names
+        while more := {macro for macro, body in self.macros.items() if body & names} - names:
             names = names | more
+        return names
+
+    def _with_their_words(self, names: set[str]) -> set[str]:
+        """These names, and the words of the macros among them, and of those among these."""
+        while more := {n for m in names & self.macros.keys() for n in self.macros[m]} - names:
+            names = names | more
+        return names
 
     # -- items
 
@@ -341,11 +345,7 @@ class _Reader:
         while chosen:
             for item in chosen:
                 mentioned.update(word.text for word in item.words if word.kind == "name")
-            while (
-                more := {n for m in mentioned & self.macros.keys() for n in self.macros[m]}
-                - mentioned
-            ):
-                mentioned |= more
+            mentioned = self._with_their_words(mentioned)
             chosen = [item for item in waiting if item.names & mentioned]
             waiting = [item for item in waiting if not item.names & mentioned]
         self.dropped += waiting

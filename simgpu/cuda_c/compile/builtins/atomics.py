@@ -8,7 +8,7 @@ its last bits from run to run.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,11 +30,13 @@ from simgpu.cuda_c.memory.global_region import GlobalRegion
 from simgpu.cuda_c.memory.shared_region import SharedRegion
 from simgpu.cuda_c.syntax.ast import Call
 
+Operation: TypeAlias = Callable[[Any, Any], Any]
 Ints = (types.INT, types.UINT, types.ULLONG)
+_ONE = np.uint32(1)
 
 
 # For each name, the types that NVRTC 12.9 takes, and the operation.
-_OPERATIONS: dict[str, tuple[tuple[types.Scalar, ...], Callable[[Any, Any], Any]]] = {
+_OPERATIONS: dict[str, tuple[tuple[types.Scalar, ...], Operation]] = {
     "atomicAdd": ((*Ints, types.FLOAT, types.DOUBLE, types.HALF), np.add),
     "atomicSub": ((types.INT, types.UINT), np.subtract),
     "atomicMin": ((types.INT, types.UINT, types.LLONG, types.ULLONG), np.minimum),
@@ -43,11 +45,8 @@ _OPERATIONS: dict[str, tuple[tuple[types.Scalar, ...], Callable[[Any, Any], Any]
     "atomicOr": (Ints, np.bitwise_or),
     "atomicXor": (Ints, np.bitwise_xor),
     "atomicExch": ((*Ints, types.FLOAT), lambda old, new: new),
-    "atomicInc": ((types.UINT,), lambda x, top: choose(x >= top, np.uint32(0), x + np.uint32(1))),
-    "atomicDec": (
-        (types.UINT,),
-        lambda x, top: choose((x == 0) | (x > top), top, x - np.uint32(1)),
-    ),
+    "atomicInc": ((types.UINT,), lambda x, top: choose(x >= top, np.uint32(0), x + _ONE)),
+    "atomicDec": ((types.UINT,), lambda x, top: choose((x == 0) | (x > top), top, x - _ONE)),
 }
 
 
@@ -56,10 +55,8 @@ def _address(
 ) -> types.Scalar:
     pointer = args[0]
     if not isinstance(pointer.type, types.Pointer):
-        c.fail(
-            pointer.at, f"{node.name}() needs an address first, such as &x[i], not a "
-            f"'{types.spelled(pointer.type)}'"
-        )  # fmt: skip
+        given = types.spelled(pointer.type)
+        c.fail(pointer.at, f"{node.name}() needs an address first, such as &x[i], not a '{given}'")
     target = pointer.type.target
     if pointer.type.const:
         c.fail(pointer.at, f"{node.name}() would change what may only be read")
@@ -117,11 +114,11 @@ def _changing(
     change: Callable[..., Any],
     used: bool = True,
 ) -> Evaluate:
-    """Apply `change` to a view of the memory, the index of each lane, and its operands."""
+    """Apply `change` to a view of the memory, the index of each lane, and the operands `of` it."""
 
     def run(t: Team, m: Mask) -> Any:
         ptr = pointer(t, m)
-        given = [operand(t, m) for operand in operands]
+        given = [operand(t, m) for operand in of]
         region = region_of(t, m, ptr, site)
         tell(t, m, ptr, kind.size, site)
         view, index = region.cells(t, m, ptr, kind, site)
@@ -178,7 +175,7 @@ def _in_turn(
     view: NDArray[Any],
     index: NDArray[np.int64],
     part: NDArray[Any],
-    operation: Callable[[Any, Any], Any],
+    operation: Operation,
 ) -> NDArray[Any]:
     out = np.empty(len(index), view.dtype)
     first = index[0]
@@ -214,9 +211,9 @@ def _swap_in_turn(
     return out
 
 
-TABLE: dict[str, Handler] = {}
-for _name in _OPERATIONS:
-    for _scope in ("", "_block", "_system"):
-        TABLE[_name + _scope] = fenced(_simple(_name))
-for _scope in ("", "_block", "_system"):
-    TABLE["atomicCAS" + _scope] = fenced(_compare_and_swap)
+_HANDLERS = {name: _simple(name) for name in _OPERATIONS} | {"atomicCAS": _compare_and_swap}
+TABLE: dict[str, Handler] = {
+    name + scope: fenced(handler)
+    for name, handler in _HANDLERS.items()
+    for scope in ("", "_block", "_system")
+}

@@ -218,31 +218,22 @@ def _groups(t: Team, m: Mask, value: Any) -> NDArray[np.uint32]:
     return words[group]
 
 
-def _match_any(c: Context, node: Call, used: bool) -> Expr:
-    args = common.arguments(c, node, 2)
+def _match(c: Context, node: Call, used: bool) -> Expr:
+    """`__match_any_sync`, or with a pointer at the end `__match_all_sync`."""
+    every = node.name == "__match_all_sync"
+    args = common.arguments(c, node, 2 + every)
     common.number(c, node, args[1])
-    callers = _callers(c, node, args[0])
-    offered = args[1].run
-    c.work(2)
-
-    def run(t: Team, m: Mask) -> Any:
-        those = callers(t, m)
-        return _groups(t, m, offered(t, m)) & those
-
-    return value(c, UINT, run, node.at, args)
-
-
-def _match_all(c: Context, node: Call, used: bool) -> Expr:
-    args = common.arguments(c, node, 3)
-    common.number(c, node, args[1])
-    if args[2].type != Pointer(INT):
+    callers, offered = _callers(c, node, args[0]), args[1].run
+    if every and args[2].type != Pointer(INT):
         c.fail(args[2].at, f"{node.name}() needs an int* last, not a '{spelled(args[2].type)}'")
-    callers = _callers(c, node, args[0])
-    offered, pointer = args[1].run, args[2].run
+    c.work(2)
+    if not every:
+        return value(
+            c, UINT, lambda t, m: callers(t, m) & _groups(t, m, offered(t, m)), node.at, args
+        )
     if args[2].origin is not None:
         args[2].origin.note("written")
-    c.work(2)
-    site = c.new_site(node.at, write=True)
+    pointer, site = args[2].run, c.new_site(node.at, write=True)
 
     def run(t: Team, m: Mask) -> Any:
         those = callers(t, m)
@@ -292,8 +283,8 @@ TABLE: dict[str, common.Handler] = {
     "__all_sync": _vote(INT, lambda yes, here: yes == here),
     "__uni_sync": _vote(INT, lambda yes, here: (yes == here) | (yes == 0)),
     "__activemask": _activemask,
-    "__match_any_sync": _match_any,
-    "__match_all_sync": _match_all,
+    "__match_any_sync": _match,
+    "__match_all_sync": _match,
     "__reduce_add_sync": _reduce(np.add, (INT, UINT)),
     "__reduce_min_sync": _reduce(np.minimum, (INT, UINT)),
     "__reduce_max_sync": _reduce(np.maximum, (INT, UINT)),

@@ -138,3 +138,5 @@ __device__ inline T reduce(const coalesced_group& g, T value, const F& op) {
     T out = g.shfl(value, 0);
     for (unsigned k = 1; k < g.size(); k++) { out = op(out, g.shfl(value, k)); } return out; }
 }
+
+#undef WITHIN_A_WARP

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from operator import itemgetter
 
 from simgpu.errors import DeviceError, UpstreamError
 from simgpu.interrupts import given_up
@@ -260,7 +259,7 @@ class Engine:
         """Start every command that can start now, oldest first. True if one of them took no time."""
         heads = [queue for queue in self._queues if queue.waiting and not queue.running]
         if len(heads) > 1:
-            heads.sort(key=itemgetter(0))
+            heads.sort(key=_serial)
         again = False
         for queue in heads:
             if self._try_start(queue) and not queue.running:

@@ -298,17 +298,7 @@ def kernel_launch(
         found.update(bound=time.bound, fills=round(time.demand, 6))
         source, sampled = function.source, computed is not None
         for observe in observers:
-            observe(
-                Launched(
-                    name,
-                    function.source,
-                    grid,
-                    block,
-                    result.counts,
-                    time,
-                    extrapolated=computed is not None,
-                )
-            )
+            observe(Launched(name, source, grid, block, counts, time, extrapolated=sampled))
         if result.printed:
             print(result.printed, end="")  # noqa: T201 - what the kernel printed
         return time.work

@@ -10,8 +10,11 @@ from numpy.typing import NDArray
 
 from simgpu.cuda_c.compile.variables import Variable
 
-# The fields of a `Charge` that are added up for each warp, a row for each.
-ADDED = ("instructions", "rounds", "dependent", "doubles", "latency", "busy")
+# For counts of the longest warp, the fields of a `Charge` that are added up for each warp, a row for each.
+ADDED = {
+    "longest_chain": "instructions", "chain_load_rounds": "rounds", "chain_dependent_loads": "dependent",
+    "chain_doubles": "doubles", "chain_latency": "latency", "chain_busy": "busy",
+}  # fmt: skip
 
 
 @dataclass(eq=False)
@@ -64,7 +67,9 @@ class Costs:
     @cached_property
     def columns(self) -> list[NDArray[np.float64]]:
         """For each charge, what of it is added up for each warp: see `ADDED`."""
-        return [np.array([(float(getattr(c, name)),) for name in ADDED]) for c in self.charges]
+        return [
+            np.array([(float(getattr(c, name)),) for name in ADDED.values()]) for c in self.charges
+        ]
 
     @cached_property
     def shared_bases(self) -> set[Variable]:

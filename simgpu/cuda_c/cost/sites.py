@@ -38,8 +38,7 @@ class SiteTally:
     fresh_sectors: int = 0
     followed: int = 0
     followed_warps: int = 0
-    batch: Layout | None = None
-    seen: NDArray[np.int64] = field(init=False)  # sectors of `batch`
+    had: Had = field(default_factory=Had)
     global_requests: int = 0
     global_lane_bytes: int = 0
     sampled: int = 0

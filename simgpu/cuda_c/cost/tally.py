@@ -28,7 +28,7 @@ from simgpu.cuda_c.lockstep.values import varies
 
 SECTOR = 32  # bytes; the unit in which L2 and DRAM move data (CUDA C++ Best Practices Guide)
 ROWS = len(ADDED)
-LATENCY = ADDED.index("latency")
+LATENCY = list(ADDED).index("chain_latency")
 NOTHING: NDArray[np.float64] = np.zeros((ROWS, 1))
 LINE = 128  # bytes; the unit in which L1 is looked up, four sectors
 BANKS = 32  # of shared memory, each 4 bytes wide
@@ -352,16 +352,14 @@ class Tally:
             row["global_sectors"] += sectors
             row["shared_requests"] += tally.shared_requests
             row["bank_conflicts"] += conflicts
-        every = zip(self.site_costs, self.by_site, strict=True)
-        rounds = sum(tally.fresh_rounds(cost.overlap) for cost, tally in every)
         queues = [int(queue.max(initial=0)) for queue in self._queues.values()]
         warps = max(1, layout_facts["warps"])
         return Counts(
             **total,
             **layout_facts,
-            **dict(zip(_ADDED, self.longest, strict=True)),
+            **dict(zip(ADDED, self.longest, strict=True)),
             chain_leftover_loads=round(self._leftover_loads() / warps),
-            chain_fresh_loads=round(rounds / warps),
+            chain_fresh_loads=round(fresh / warps),
             global_atomics=self.global_atomics,
             shared_atomic_passes=self.shared_atomic_passes,
             atomic_queue=max(queues, default=0),

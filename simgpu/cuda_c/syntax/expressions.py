@@ -142,26 +142,15 @@ class ExpressionParser(TypeParser):
                 base = left if token.text == "." else ast.Unary(at=token.at, op="*", operand=left)
                 if self.at("(") and isinstance(left, ast.Name) and left.name in PYTHON:
                     self.fail(f"there is no '{left.name}' in CUDA C: {PYTHON[left.name]}", left.at)
-                templates = None
-                if self.at("<") and name.text in self.function_templates:
-                    templates = self.template_arguments()
-                if self.at("("):
-                    given = self.call_arguments()
-                    left = ast.Call(
-                        at=name.at,
-                        name=name.text,
-                        arguments=given,
-                        templates=templates,
-                        object=base,
-                        owner=owner,
-                    )
-                else:
+                templates = self.explicit_arguments(name.text)
+                if not self.at("("):
                     left = ast.Member(at=name.at, base=base, name=name.text)
                     continue
                 given = self.call_arguments()
                 left = ast.Call(
-                    at=name.at, name=name.text, arguments=given, templates=templates, object=base
-                )
+                    at=name.at, name=name.text, arguments=given, templates=templates, object=base,
+                    owner=owner,
+                )  # fmt: skip
             elif self.at("("):
                 given = self.call_arguments()
                 left = ast.Call(at=token.at, name="operator()", arguments=given, object=left)
@@ -290,16 +279,20 @@ class ExpressionParser(TypeParser):
 
     def braces(self) -> ast.Braces:
         at = self.need("{").at
-        items: list[ast.Expression] = []
         names: list[str] = []
-        while not self.at("}"):
+
+        def item() -> ast.Expression:
             if self.accept("."):
                 names.append(self.identifier("the name of a member").text)
                 self.need("=")
-            items.append(self.braces() if self.at("{") else self.assignment())
-            if not self.accept(","):
-                break
+            return self.initialiser()
+
+        items = self.several(item, "}")
         self.need("}")
         if names and len(names) < len(items):
             self.fail("a list in braces has names for all of its values, or for none", at)
         return ast.Braces(at=at, items=items, names=names)
+
+    def initialiser(self) -> ast.Expression:
+        """A value, or a list of them in braces."""
+        return self.braces() if self.at("{") else self.assignment()

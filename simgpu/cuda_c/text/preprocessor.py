@@ -14,33 +14,11 @@ from simgpu.cuda_c.text.lexer import Token, tokenise
 from simgpu.cuda_c.text.published import device_code
 from simgpu.cuda_c.text.source import Position, Source
 
-_MATH_CONSTANTS = {
-    "CUDART_INF_F": "__int_as_float(0x7f800000)",
-    "CUDART_NAN_F": "__int_as_float(0x7fffffff)",
-    "CUDART_MAX_NORMAL_F": "__int_as_float(0x7f7fffff)",
-    "CUDART_MIN_DENORM_F": "__int_as_float(0x00000001)",
-    "CUDART_INF": "__longlong_as_double(0x7ff0000000000000ll)",
-    "CUDART_NAN": "__longlong_as_double(0xfff8000000000000ll)",
-    "CUDART_PI_F": "3.141592654f",
-    "CUDART_PI": "3.1415926535897931e+0",
-    "CUDART_SQRT_TWO_F": "1.414213562f",
-    "CUDART_LN2_F": "0.693147181f",
-    "CUDART_L2E_F": "1.442695041f",
-}
-_PREDEFINED = {
-    "__CUDACC__": "1",
-    "__CUDACC_RTC__": "1",
-    "__NVCC__": "1",
-    "__CUDA_ARCH__": "900",
-    "__cplusplus": "201703L",
-}
-# Headers of NVIDIA's: the word by which an #include asks for each, and its file.
-_HEADERS = {
-    "cooperative_groups": "cooperative_groups.h",
-    "cuComplex.h": "cuComplex.h",
-    "cuda_bf16.h": "cuda_bf16.h",
-    "curand_kernel.h": "curand_kernel.h",
-}
+_PREDEFINED = dict.fromkeys(("__CUDACC__", "__CUDACC_RTC__", "__NVCC__"), "1") | {
+    "__CUDA_ARCH__": "900", "__cplusplus": "201703L",
+}  # fmt: skip
+# Headers of NVIDIA's, by the word by which an #include asks for each: files called so, and ".h".
+_HEADERS = {"cooperative_groups", "cuComplex", "cuda_bf16", "curand_kernel", "math_constants"}
 # A source that means namespace std by these names. In any other they may be functions of its own.
 _CHOOSES = re.compile(r"\bstd\s*::\s*(enable_if|conditional)(_t)?\b|\busing\s+namespace\s+std\b")
 _WITHOUT = "ASYNCGPU_NO_CHOICE_OF_TYPES"

@@ -110,7 +110,7 @@ def _changing(
     pointer: Evaluate,
     kind: types.Scalar,
     site: Site,
-    operands: list[Evaluate],
+    of: list[Evaluate],
     change: Callable[..., Any],
     used: bool = True,
 ) -> Evaluate:

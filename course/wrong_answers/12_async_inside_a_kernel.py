@@ -459,3 +459,36 @@ __device__ int pick(int n, const int* boil, const int* steep, const bool* begun)
     return best;
 }
 """
+
+# %% id=12-channel cause="First the data, then __threadfence()"
+SEND = r"""
+__device__ void send(unsigned int* tail, unsigned int* full, unsigned int* values, unsigned int x)
+{
+    unsigned int place = atomicAdd(tail, 1u);
+    values[place] = x;
+    atomicExch(&full[place], 1u);
+    __threadfence();
+}
+"""
+
+# %% id=12-channel cause="nothing orders two blocks"
+SEND = r"""
+__device__ void send(unsigned int* tail, unsigned int* full, unsigned int* values, unsigned int x)
+{
+    unsigned int place = atomicAdd(tail, 1u);
+    atomicExch(&full[place], 1u);
+    __threadfence();
+    values[place] = x;
+}
+"""
+
+# %% id=12-channel cause="an atomic that is not for its block alone"
+SEND = r"""
+__device__ void send(unsigned int* tail, unsigned int* full, unsigned int* values, unsigned int x)
+{
+    unsigned int place = atomicAdd(tail, 1u);
+    values[place] = x;
+    __threadfence();
+    atomicExch_block(&full[place], 1u);
+}
+"""

@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from simgpu.cuda_c.compile.context import Context
 
 GRID = {"this_grid"}  # how cooperative groups name all blocks
-# A thread sleeps only to wait for others.
-_LOOKS = ("atomic", "__ldcg", "__ldcv", "__ldca", "__ldlu", "__nanosleep")
+_LOOKS = ("atomic", "__ldcg", "__ldcv", "__ldca", "__ldlu")
 _LONG = 1 << 30  # turns
 
 

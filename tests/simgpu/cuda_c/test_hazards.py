@@ -32,6 +32,7 @@ def fault(kind: type[errors.KernelFault], text: str, **more: object) -> errors.K
 TILE = "__shared__ float tile[4][8]; tile[i / 8][i % 8] = 0; __syncthreads(); "
 WORDS = "__shared__ double s[32]; int* p = reinterpret_cast<int*>(s); p[2 * i] = 0; __syncthreads(); s[i] = i; "
 NAN = "__int_as_float(0x7fffffff)"
+TURNS = "__shared__ int s[32]; for (int y = 0; y < 25; y++) { "
 BOUNDS, ALIGNED, UNSET = (
     errors.OutOfBoundsError,
     errors.MisalignedError,
@@ -68,6 +69,7 @@ MISTAKES: list[tuple[type[errors.KernelFault], str, dict[str, object], str]] = [
     (UNSET, "float2 v; v.x = 1; if (i) v.y = 1; x[i] = v.y;", {}, ""),
     (UNSET, "float2 v, w; w = v; x[i] = w.x;", {}, ""),
     (UNSET, "o[i] = forgets(i);", {}, ""),
+    (UNSET, "int c; for (int y = 0; y < n; y++) { int d; if (y < 20) d = i; o[d] = 0; }", {"array": "d"}, ""),
     (errors.BarrierError, "if (i < 20) { x[i] = 1;\n__syncthreads(); }", {"thread": (20, 0, 0), "line": 5}, ""),
     (errors.BarrierError, "if (i < 20) __syncthreads(); else __syncthreads();", {}, ""),
     (errors.WarpError, "if (i < 16) x[i] = __shfl_sync(0xffff, x[i], i + 16);", {}, ""),
@@ -90,6 +92,12 @@ MISTAKES: list[tuple[type[errors.KernelFault], str, dict[str, object], str]] = [
         "float v = x[0]; for (int j = i; j < n; j += 32) v += x[j]; for (int j = i; j < n; j += 32) x[j] = x[j] + v;",
         WORDS + "o[i] = p[(2 * i + 2) % 64];", WORDS + "o[i] = p[(2 * i + 3) % 64];",
         f"x[0] = i ? {NAN} : 1.0f;", f"x[0] = i ? 1.0f : {NAN};",
+        # In a late turn of a loop, by the order of accesses or by the value.
+        TURNS + "s[i] = y; __syncwarp(); o[i] += s[31 - i]; if (y != 20) __syncwarp(); }",
+        TURNS + """if (y % 5 == 4) o[i] += s[31 - i]; s[i] = y; if (y % 5 != 4 || y < 20) __syncthreads();
+            if (y % 5 == 4) __syncthreads(); o[i] += s[31 - i]; if (y < 22) __syncthreads(); }""",
+        TURNS + "s[i / 2] = y < 20 ? 1 : i; __syncwarp(); o[i] += s[0]; __syncwarp(); }",
+        TURNS + "s[i] = y; s[31 - i] = y < 20 ? y : i; __syncwarp(); o[i] += s[0]; __syncwarp(); }",
     ]),
 ]  # fmt: skip
 BEFORE = """__device__ int* escape(int a) { int b = a; return &b; }
@@ -130,6 +138,8 @@ def test_mistakes(
         "__shared__ float s[32]; s[i] = x[i]; __syncwarp(); float v = i ? s[i - 1] : 0.0f; __syncwarp(); s[i] += v;",
         "float v = x[0]; for (int j = i; j < n; j += 32) v += x[j]; __syncthreads(); for (int j = i; j < n; j += 32) x[j] = x[j] + v;",
         WORDS + "o[i] = p[2 * i] + p[2 * i + 1];",
+        TURNS + "int j = y % 2 ? i : 31 - i; s[j] = y + i; __syncwarp(); o[i] += s[i]; __syncwarp(); }",
+        TURNS + "s[i / 2] = 1; __syncwarp(); o[i] += s[0]; __syncwarp(); }",
     ],
 )  # fmt: skip
 def test_no_false_alarm(text: str) -> None:

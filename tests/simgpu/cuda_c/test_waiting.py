@@ -12,97 +12,54 @@ from simgpu.cuda_c import Limits
 from tests.simgpu.cuda_c import test_cooperative_groups
 from tests.simgpu.cuda_c.support import launch
 
-LOCK = """
+KERNEL = """
 __device__ void acquire(int* lock) { while (atomicCAS(lock, 0, 1) != 0); }
 __device__ void release(int* lock) { __threadfence(); atomicExch(lock, 0); }
+extern "C" __global__ void k(int* lock, int* total, const int* x) {
+    __shared__ int part; bool done = false; int t = threadIdx.x, i = blockIdx.x * blockDim.x + t;
 """
-
-BY_LOCK = (
-    LOCK
-    + """extern "C" __global__ void k(int* lock, int* total, const int* x) {
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    acquire(lock);
-    *total = *total + x[i];
-    release(lock);
-}"""
-)
-
-IN_PLACE = """extern "C" __global__ void k(int* lock, int* total, const int* x) {
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    while (atomicCAS(lock, 0, 1) != 0) { __nanosleep(100); }
-    *total = *total + x[i];
-    __threadfence();
-    atomicExch(lock, 0);
-}"""
-
-ONE_A_BLOCK = """extern "C" __global__ void k(int* lock, int* total, const int* x) {
-    __shared__ int part; int t = threadIdx.x;
-    if (t == 0) part = 0;
-    __syncthreads();
-    atomicAdd(&part, x[blockIdx.x * blockDim.x + t]);
-    __syncthreads();
-    if (t == 0) {
-        while (atomicCAS(lock, 0, 1) != 0);
-        *total += part;
-        __threadfence();
-        atomicExch(lock, 0);
-    }
-}"""
-
-DONE = """extern "C" __global__ void k(int* lock, int* total, const int* x) {
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    bool done = false;
-    while (!done) {
-        if (atomicCAS(lock, 0, 1) == 0) {
-            *total = *total + x[i];
-            __threadfence();
-            atomicExch(lock, 0);
-            done = true;
-        }
-    }
-}"""
-
-TICKETS = """extern "C" __global__ void k(int* lock, int* total, const int* x) {
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    int mine = atomicAdd(&lock[0], 1);
-    while (atomicAdd(&lock[1], 0) != mine);
-    *total = *total + x[i];
-    __threadfence();
-    atomicAdd(&lock[1], 1);
-}"""
-
+ADD = "*total = *total + x[i]; "
+RELEASE = "__threadfence(); atomicExch(lock, 0); "
+# How a block or a thread comes to be alone in its critical section, and leaves it.
 CRITICAL = {
-    "lock in functions": BY_LOCK,
-    "lock in place": IN_PLACE,
-    "one a block": ONE_A_BLOCK,
-    "done": DONE,
-    "tickets": TICKETS,
+    "lock in functions": f"acquire(lock); {ADD} release(lock);",
+    "lock in place": f"while (atomicCAS(lock, 0, 1) != 0) {{ __nanosleep(100); }} {ADD + RELEASE}",
+    "one a block": f"""if (t == 0) part = 0;
+        __syncthreads(); atomicAdd(&part, x[i]); __syncthreads();
+        if (t == 0) {{ while (atomicCAS(lock, 0, 1) != 0); *total += part; {RELEASE} }}""",
+    "done": f"while (!done) {{ if (atomicCAS(lock, 0, 1) == 0) {{ {ADD + RELEASE} done = true; }} }}",
+    "tickets": f"""int mine = atomicAdd(&lock[0], 1); while (atomicAdd(&lock[1], 0) != mine);
+        {ADD} __threadfence(); atomicAdd(&lock[1], 1);""",
 }
 
 
-def total(source: str, limits: Limits | None = None) -> int:
+def left(source: str, grid: int, block: int, *sizes: int, **limits: int) -> list[int]:
+    """Run a kernel on arrays of zeros, and return what it leaves in the last one."""
+    arrays = [np.zeros(size, np.int32) for size in sizes]
+    launch(source, "k", grid, block, *arrays, limits=Limits(**limits))
+    return arrays[-1].tolist()
+
+
+def total(text: str, lanes: int) -> int:
     x, sum_, lock = np.arange(96, dtype=np.int32), np.zeros(1, np.int32), np.zeros(2, np.int32)
-    launch(source, "k", 3, 32, lock, sum_, x, limits=limits)
+    launch(f"{KERNEL}{text} }}", "k", 3, 32, lock, sum_, x, limits=Limits(batch_lanes=lanes))
     return int(sum_[0])
 
 
 @pytest.mark.parametrize("lanes", [32, 16384])
-@pytest.mark.parametrize("name", CRITICAL)
-class TestCriticalSections:
+@pytest.mark.parametrize("text", CRITICAL.values(), ids=list(CRITICAL))
+def test_critical_sections(text: str, lanes: int) -> None:
     """Each holds if the blocks run side by side, and if they run one after the other."""
-
-    def test_sum(self, name: str, lanes: int) -> None:
-        assert total(CRITICAL[name], Limits(batch_lanes=lanes)) == 96 * 95 // 2
-
-    def test_without_a_fence_it_is_a_race(self, name: str, lanes: int) -> None:
-        with pytest.raises(errors.RaceError) as caught:
-            total(CRITICAL[name].replace("__threadfence();", ""), Limits(batch_lanes=lanes))
-        assert caught.value.site.array == "total"
-
-    def test_without_a_release_it_is_a_deadlock(self, name: str, lanes: int) -> None:
-        source = re.sub(r"atomic(Exch\(lock, 0|Add\(&lock\[1\], 1)\)", "", CRITICAL[name])
-        with pytest.raises(errors.DeadlockError, match="while"):
-            total(source, Limits(batch_lanes=lanes))
+    assert total(text, lanes) == 96 * 95 // 2
+    with pytest.raises(errors.RaceError) as caught:
+        total(
+            text.replace("__threadfence();", "").replace("release(lock)", "atomicExch(lock, 0)"),
+            lanes,
+        )
+    assert caught.value.site.array == "total"
+    kept = re.sub(r"release\(lock\)|atomic(Exch\(lock, 0|Add\(&lock\[1\], 1)\)", "", text)
+    with pytest.raises(errors.DeadlockError, match="while"):
+        total(kept, lanes)
 
 
 SCAN = """__device__ int next = 0;
@@ -136,57 +93,50 @@ extern "C" __global__ void scan(const int* x, int* y, volatile int* ends, int* f
 }"""
 
 
-def scan(source: str, blocks: int = 12, **limits: int) -> tuple[list[int], list[int]]:
-    x = np.random.default_rng(3).integers(0, 9, blocks * 64).astype(np.int32)
-    y, ends, flags = np.zeros_like(x), np.zeros(blocks, np.int32), np.zeros(blocks, np.int32)
-    launch(source, "scan", blocks, 64, x, y, ends, flags, limits=Limits(**limits))
-    return y.tolist(), np.cumsum(x).tolist()
+def scan(source: str, **limits: int) -> bool:
+    """Tell if twelve blocks give the right sums."""
+    x = np.random.default_rng(3).integers(0, 9, 12 * 64).astype(np.int32)
+    y, ends, flags = np.zeros_like(x), np.zeros(12, np.int32), np.zeros(12, np.int32)
+    launch(source, "scan", 12, 64, x, y, ends, flags, limits=Limits(**limits))
+    return y.tolist() == np.cumsum(x).tolist()
 
 
-class TestDominoScan:
-    @pytest.mark.parametrize("lanes", [64, 256, 16384])
-    @pytest.mark.parametrize("resident", [1, 5, None])
-    def test_each_block_waits_for_the_one_before(self, lanes: int, resident: int | None) -> None:
-        more = {} if resident is None else {"resident_blocks": resident}
-        found, right = scan(SCAN, batch_lanes=lanes, **more)
-        assert found == right
+@pytest.mark.parametrize("lanes", [64, 256, 16384])
+@pytest.mark.parametrize("more", [{"resident_blocks": 1}, {"resident_blocks": 5}, {}])
+def test_each_block_of_a_scan_waits_for_the_one_before(lanes: int, more: dict[str, int]) -> None:
+    assert scan(SCAN, batch_lanes=lanes, **more)
 
-    def test_flags_that_are_volatile(self) -> None:
-        source = SCAN.replace("int* flags", "volatile int* flags")
-        source = source.replace("atomicAdd(&flags[b - 1], 0)", "flags[b - 1]")
-        source = source.replace("atomicExch(&flags[b], 1)", "flags[b] = 1")
-        found, right = scan(source)
-        assert found == right
-        with pytest.raises(errors.RunawayKernelError):
-            scan(source.replace("volatile int* flags", "int* flags"))
 
-    def test_waiting_in_a_function_whose_value_is_used(self) -> None:
-        source = """__device__ int fetch(volatile int* ends, int* flags, int b) {
-            while (atomicAdd(&flags[b], 0) == 0) { if (b < 0) return 0; } return ends[b]; }
-        """ + SCAN.replace(
-            "while (atomicAdd(&flags[b - 1], 0) == 0);\n            sum = ends[b - 1];",
-            "sum = fetch(ends, flags, b - 1);",
-        )
-        found, right = scan(source)
-        assert found == right
-        assert scan(source.replace("sum = fetch", "sum = 0 + fetch"))[0] == right
+def test_flags_of_a_scan_may_be_volatile() -> None:
+    source = SCAN.replace("atomicAdd(&flags[b - 1], 0)", "flags[b - 1]")
+    source = source.replace("atomicExch(&flags[b], 1)", "flags[b] = 1")
+    assert scan(source.replace("int* flags", "volatile int* flags"))
+    with pytest.raises(errors.RunawayKernelError):
+        scan(source)
 
-    def test_without_a_fence_it_is_a_race(self) -> None:
-        with pytest.raises(errors.RaceError):
-            scan(SCAN.replace("volatile", "").replace("__threadfence();", ""))
 
-    def test_without_the_flag_it_is_a_deadlock(self) -> None:
-        with pytest.raises(errors.DeadlockError) as caught:
-            scan(SCAN.replace("atomicExch(&flags[b], 1);", ""))
-        assert caught.value.site.thread == (63, 0, 0)
+def test_waiting_in_a_function_whose_value_is_used() -> None:
+    source = """__device__ int fetch(volatile int* ends, int* flags, int b) {
+        while (atomicAdd(&flags[b], 0) == 0) { if (b < 0) return 0; } return ends[b]; }
+    """ + SCAN.replace(
+        "while (atomicAdd(&flags[b - 1], 0) == 0);\n            sum = ends[b - 1];",
+        "sum = fetch(ends, flags, b - 1);",
+    )
+    assert scan(source)
 
-    def test_blocks_that_wait_for_later_ones_need_a_place_for_all(self) -> None:
-        source = SCAN.replace("block = atomicAdd(&next, 1)", "block = 11 - blockIdx.x")
-        found, right = scan(source, batch_lanes=128, resident_blocks=12)
-        assert found == right
-        with pytest.raises(errors.DeadlockError, match="11 blocks fit") as caught:
-            scan(source, batch_lanes=128, resident_blocks=11)
-        assert "the other one begins only when" in str(caught.value)
+
+def test_mistakes_of_a_scan() -> None:
+    with pytest.raises(errors.RaceError):
+        scan(SCAN.replace("volatile", "").replace("__threadfence();", ""))
+    with pytest.raises(errors.DeadlockError) as caught:
+        scan(SCAN.replace("atomicExch(&flags[b], 1);", ""))
+    assert caught.value.site.thread == (63, 0, 0)
+    # Blocks that wait for later ones need a place for all.
+    source = SCAN.replace("block = atomicAdd(&next, 1)", "block = 11 - blockIdx.x")
+    assert scan(source, batch_lanes=128, resident_blocks=12)
+    with pytest.raises(errors.DeadlockError, match="11 blocks fit") as caught:
+        scan(source, batch_lanes=128, resident_blocks=11)
+    assert "the other one begins only when" in str(caught.value)
 
 
 MEET = """
@@ -207,25 +157,6 @@ GRID = MEET + test_cooperative_groups.GRID.replace("b, int n", "b, int* count, i
 
 def smooth(source: str, **limits: int) -> bool:
     return test_cooperative_groups.smooth(source, np.zeros(1, np.int32), **limits)
-
-
-class TestMembers:
-    def test_a_loop_that_looks_by_a_member_function_waits(self) -> None:
-        source = """template <typename T> struct Cell {
-            int* full; T* value;
-            __device__ void send(T x) { *value = x; __threadfence(); atomicExch(full, 1); }
-            __device__ bool poll(T& x) { if (atomicAdd(full, 0) == 0) return false;
-                __threadfence(); x = *value; return true; }
-        };
-        extern "C" __global__ void k(int* cells, int* o) {
-            Cell<int> one = {cells, cells + 1};
-            if (blockIdx.x == 0) { int x = 0; bool ready = false; while (!ready) { ready = one.poll(x); } o[0] = x; }
-            else { one.send(7); } }"""
-        o = np.zeros(1, np.int32)
-        launch(source, "k", 2, 1, np.zeros(2, np.int32), o)
-        assert o[0] == 7
-        with pytest.raises(errors.DeadlockError):
-            launch(source.replace("one.send(7);", ""), "k", 2, 1, np.zeros(2, np.int32), o)
 
 
 RING = """__device__ void send(int* tail, int* turns, int* values, int x) {
@@ -249,37 +180,40 @@ extern "C" __global__ void k(int* tail, int* turns, int* values, int* o) {
 }"""
 
 
-class TestRing:
-    """Places of a ring are used again, by whoever comes next: each turn is handed on by a fence and an atomic."""
+def test_places_of_a_ring_are_used_again_by_whoever_comes_next() -> None:
+    """Each turn is handed on by a fence and an atomic."""
 
-    def test_nothing_is_lost(self) -> None:
+    def run(source: str) -> list[int]:
         o, turns = np.zeros(20, np.int32), np.arange(2, dtype=np.int32)
-        launch(RING, "k", 5, 1, np.zeros(1, np.int32), turns, np.zeros(2, np.int32), o)
-        assert sorted(o.tolist()) == [10 * b + i for b in range(1, 5) for i in range(5)]
+        launch(source, "k", 5, 1, np.zeros(1, np.int32), turns, np.zeros(2, np.int32), o)
+        return sorted(o.tolist())
 
-    def test_without_a_fence_it_is_a_race(self) -> None:
-        source = RING.replace("values[slot] = x;\n    __threadfence();", "values[slot] = x;")
-        o, turns = np.zeros(20, np.int32), np.arange(2, dtype=np.int32)
-        with pytest.raises(errors.RaceError):
-            launch(source, "k", 5, 1, np.zeros(1, np.int32), turns, np.zeros(2, np.int32), o)
+    assert run(RING) == [10 * b + i for b in range(1, 5) for i in range(5)]
+    with pytest.raises(errors.RaceError):
+        run(RING.replace("values[slot] = x;\n    __threadfence();", "values[slot] = x;"))
 
 
-class TestGridBarrier:
-    @pytest.mark.parametrize("lanes", [32, 64, 16384])
-    def test_stencil(self, lanes: int) -> None:
-        assert smooth(GRID, batch_lanes=lanes)
-
-    def test_a_goal_that_is_too_high_is_a_deadlock(self) -> None:
-        with pytest.raises(errors.DeadlockError, match="has ended, or waits itself"):
-            smooth(GRID.replace("(step + 1)", "(step + 2)"))
-
-    @pytest.mark.parametrize("lanes", [32, 16384])
-    def test_more_blocks_than_fit(self, lanes: int) -> None:
-        with pytest.raises(errors.DeadlockError, match="3 blocks fit") as caught:
-            smooth(GRID, batch_lanes=lanes, resident_blocks=3)
-        assert caught.value.site.line == 7
+@pytest.mark.parametrize("lanes", [32, 64, 16384])
+def test_a_barrier_of_the_grid(lanes: int) -> None:
+    assert smooth(GRID, batch_lanes=lanes)
+    with pytest.raises(errors.DeadlockError, match="3 blocks fit") as caught:
+        smooth(GRID, batch_lanes=lanes, resident_blocks=3)
+    assert caught.value.site.line == 7
+    with pytest.raises(errors.DeadlockError, match="has ended, or waits itself"):
+        smooth(GRID.replace("(step + 1)", "(step + 2)"), batch_lanes=lanes)
 
 
+CELL = """template <typename T> struct Cell {
+    int* full; T* value;
+    __device__ void send(T x) { *value = x; __threadfence(); atomicExch(full, 1); }
+    __device__ bool poll(T& x) { if (atomicAdd(full, 0) == 0) return false;
+        __threadfence(); x = *value; return true; }
+};
+extern "C" __global__ void k(int* cells, int* o) {
+    Cell<int> one = {cells, cells + 1};
+    if (blockIdx.x == 0) { int x = 0; bool ready = false; while (!ready) { ready = one.poll(x); } o[0] = x; }
+    else { one.send(7); } }"""
+# Threads of one warp make progress independently, as since Volta.
 WITHIN = """extern "C" __global__ void k(int* o) {
     __shared__ volatile int flag; int i = threadIdx.x;
     if (i == 31) flag = 0;
@@ -289,130 +223,117 @@ WITHIN = """extern "C" __global__ void k(int* o) {
     __syncwarp();
     o[i] = i + __shfl_sync(0xffffffff, i + flag, 31);
 }"""
+# A barrier waits for those who spin.
+SPINNING = """extern "C" __global__ void k(int* flag, int* o) { int i = threadIdx.x;
+    if (i == 0) { while (atomicAdd(flag, 0) == 0); o[0] = 5; }
+    if (i == 40) { atomicExch(flag, 1); }
+    __syncthreads(); int v = __syncthreads_count(o[0] == 5);
+    o[i + 1] = v; }"""
+TIMER = """struct Timer { int left; __device__ bool poll() { return left-- > 0; } };
+__device__ void wait(Timer& timer, int* flag) {
+    bool more = true; while (more) { more = timer.poll() || atomicAdd(flag, 0); } }
+extern "C" __global__ void k(int* flag, int* o) { Timer t = {5}; wait(t, flag); o[0] = t.left; }"""
+# A lane that is done waits for the vote of those who count.
+VOTE = """extern "C" __global__ void k(int* o) { int left = threadIdx.x, rounds = 0; bool all = false;
+    while (!all) { if (left > 0) left--; all = __all_sync(0xffffffff, left == 0); rounds++; }
+    o[threadIdx.x] = rounds + atomicAdd(&o[threadIdx.x], 0); }"""
+LONG = """extern "C" __global__ void k(int* o) { int i = threadIdx.x, n = 0;
+    long long start = clock64(); while (clock64() - start < 5000);
+    while (n < 1000 + i) { n++; } o[i] = n; }"""
 
 
-class TestWithinAWarp:
-    """Threads of one warp make progress independently, as since Volta."""
-
-    def test_a_lane_waits_for_another(self) -> None:
-        o = np.zeros(32, np.int32)
-        launch(WITHIN, "k", 1, 32, o)
-        assert o.tolist() == [32 + i for i in range(32)]
-
-    def test_nobody_sets_the_flag(self) -> None:
-        with pytest.raises(errors.DeadlockError):
-            launch(WITHIN.replace("flag = 1", ""), "k", 1, 32, np.zeros(32, np.int32))
-
-    def test_a_lane_that_does_not_come_to_the_shuffle(self) -> None:
-        source = WITHIN.replace("__syncwarp();", "if (i == 3) return;")
-        launch(source, "k", 1, 32, np.zeros(32, np.int32))
-        source = WITHIN.replace("__syncwarp();", "if (i != 3)")
-        source = source.replace("31);", "31); __syncthreads();")
-        with pytest.raises(errors.WarpError, match="lane 3"):
-            launch(source, "k", 1, 32, np.zeros(32, np.int32))
-
-    def test_a_barrier_waits_for_those_who_spin(self) -> None:
-        source = """extern "C" __global__ void k(int* o, int* flag) { int i = threadIdx.x;
-            if (i == 0) { while (atomicAdd(flag, 0) == 0); o[0] = 5; }
-            if (i == 40) { atomicExch(flag, 1); }
-            %s int v = __syncthreads_count(o[0] == 5);
-            o[i + 1] = v; }"""
-        o, flag = np.zeros(65, np.int32), np.zeros(1, np.int32)
-        launch(source % "__syncthreads();", "k", 1, 64, o, flag)
-        assert o.tolist() == [5] + [64] * 64
-        with pytest.raises(errors.RaceError):
-            launch(source % "", "k", 1, 64, o * 0, flag * 0)
-        source = source.replace("o[0] == 5", "1")
-        with pytest.raises(errors.BarrierError):
-            launch(source % "if (i != 7) __syncthreads();", "k", 1, 64, o * 0, flag * 0)
-
-    def test_a_loop_that_prints_while_it_waits_lets_the_others_go_on(self) -> None:
-        source = """extern "C" __global__ void k(int* flag) {
-            if (threadIdx.x < 31) { while (atomicAdd(flag, 0) == 0) printf("not yet"); }
-            else atomicExch(flag, 1); }"""
-        flag = np.zeros(1, np.int32)
-        told = launch(source, "k", 1, 32, flag, limits=Limits(step_budget=1000)).printed
-        assert flag[0] == 1
-        assert "not yet" in told
-
-    def test_what_a_loop_changes_by_a_reference_is_seen(self) -> None:
-        source = """struct Timer { int left; __device__ bool poll() { return left-- > 0; } };
-        __device__ void wait(Timer& timer, int* flag) {
-            bool more = true; while (more) { more = timer.poll() || atomicAdd(flag, 0); } }
-        extern "C" __global__ void k(int* flag, int* o) { Timer t = {5}; wait(t, flag); o[0] = t.left; }"""
-        o = np.zeros(1, np.int32)
-        launch(source, "k", 1, 1, np.zeros(1, np.int32), o)
-        assert o[0] == -1
-
-    def test_a_lane_that_is_done_waits_for_the_vote_of_those_who_count(self) -> None:
-        source = """extern "C" __global__ void k(int* o) { int left = threadIdx.x, rounds = 0; bool all = false;
-            while (!all) { if (left > 0) left--; all = __all_sync(0xffffffff, left == 0); rounds++; }
-            o[threadIdx.x] = rounds + atomicAdd(&o[threadIdx.x], 0); }"""
-        o = np.zeros(32, np.int32)
-        launch(source, "k", 1, 32, o)
-        assert o.tolist() == [31] * 32
+@pytest.mark.parametrize(
+    ("source", "shape", "expected"),
+    [
+        (CELL, (2, 1, 2, 1), [7]),
+        (WITHIN, (1, 32, 32), [32 + i for i in range(32)]),
+        (SPINNING, (1, 64, 1, 65), [5] + [64] * 64),
+        (TIMER, (1, 1, 1, 1), [-1]),
+        (VOTE, (1, 32, 32), [31] * 32),
+        (LONG, (1, 32, 32), [1000 + i for i in range(32)]),
+    ],
+)  # fmt: skip
+def test_what_waiting_threads_leave(
+    source: str, shape: tuple[int, ...], expected: list[int]
+) -> None:
+    assert left(source, *shape) == expected
 
 
-class TestEndless:
-    @pytest.mark.parametrize(
-        "text",
-        [
-            "while (true) {}",
-            "int j = 3; while (j == i) { int k = j; k++; }",
-            "while (o[1] == 0) { }",
-            "int j = 0; while (o[1] == 0) { j++; }",
-            "int j = i; do { j = j % 2 ? j : 1; } while (j);",
-            'while (i < 40) printf("again");',
-        ],
-    )
-    def test_a_loop_that_changes_nothing_is_seen_at_once(self, text: str) -> None:
-        source = f'extern "C" __global__ void k(int* o) {{ int i = threadIdx.x; {text} o[i] = 1; }}'
-        with pytest.raises(errors.RunawayKernelError, match="all turns are the same"):
-            launch(source, "k", 1, 32, np.zeros(32, np.int32), limits=Limits(step_budget=1000))
+@pytest.mark.parametrize(
+    ("source", "right", "wrong", "shape", "kind", "message"),
+    [
+        (CELL, "one.send(7);", "", (2, 1, 2, 1), errors.DeadlockError, None),
+        (WITHIN, "flag = 1", "", (1, 32, 32), errors.DeadlockError, None),
+        (WITHIN, "__syncwarp();\n    o[i] = i + __shfl_sync(0xffffffff, i + flag, 31);",
+         "if (i != 3) o[i] = __shfl_sync(0xffffffff, i, 31); __syncthreads();", (1, 32, 32), errors.WarpError, "lane 3"),
+        (SPINNING, "__syncthreads();", "", (1, 64, 1, 65), errors.RaceError, None),
+        (SPINNING, "__syncthreads(); int v = __syncthreads_count(o[0] == 5)",
+         "if (i != 7) __syncthreads(); int v = __syncthreads_count(1)", (1, 64, 1, 65), errors.BarrierError, None),
+    ],
+)  # fmt: skip
+def test_mistakes(
+    source: str,
+    right: str,
+    wrong: str,
+    shape: tuple[int, ...],
+    kind: type[Exception],
+    message: str | None,
+) -> None:
+    assert right in source
+    with pytest.raises(kind, match=message):
+        left(source.replace(right, wrong), *shape)
 
-    def test_a_long_loop_is_none(self) -> None:
-        source = """extern "C" __global__ void k(int* o) { int i = threadIdx.x, n = 0;
-            long long start = clock64(); while (clock64() - start < 5000);
-            while (n < 1000 + i) { n++; } o[i] = n; }"""
-        o = np.zeros(32, np.int32)
-        launch(source, "k", 1, 32, o)
-        assert o.tolist() == [1000 + i for i in range(32)]
+
+def test_a_lane_that_has_left_is_not_waited_for() -> None:
+    left(WITHIN.replace("__syncwarp();", "if (i == 3) return;"), 1, 32, 32)
 
 
+def test_a_loop_that_prints_while_it_waits_lets_the_others_go_on() -> None:
+    source = """extern "C" __global__ void k(int* flag) {
+        if (threadIdx.x < 31) { while (atomicAdd(flag, 0) == 0) printf("not yet"); }
+        else atomicExch(flag, 1); }"""
+    flag = np.zeros(1, np.int32)
+    told = launch(source, "k", 1, 32, flag, limits=Limits(step_budget=1000)).printed
+    assert flag[0] == 1
+    assert "not yet" in told
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "while (true) {}",
+        "int j = 3; while (j == i) { int k = j; k++; }",
+        "while (o[1] == 0) { }",
+        "int j = 0; while (o[1] == 0) { j++; }",
+        "int j = i; do { j = j % 2 ? j : 1; } while (j);",
+        'while (i < 40) printf("again");',
+    ],
+)
+def test_a_loop_that_changes_nothing_is_seen_at_once(text: str) -> None:
+    source = f'extern "C" __global__ void k(int* o) {{ int i = threadIdx.x; {text} o[i] = 1; }}'
+    with pytest.raises(errors.RunawayKernelError, match="all turns are the same"):
+        left(source, 1, 32, 32, step_budget=1000)
+
+
+# Loops that sleep and count their turns wait like any other, and give up when nobody is left.
 PATIENT = """extern "C" __global__ void k(int* flag, int* out) {
-    WAIT
-    out[threadIdx.x] = turns > 1000 ? -1 : 1;
-}"""
-LOOPS = {
-    "counts up": "unsigned turns = 0; while (atomicAdd(flag, 0) == 0) {"
-    " if (++turns > 4000000u) break; __nanosleep(100); }",
-    "counts in a for": "int turns = 0; for (; turns < 4000000; ++turns) {"
-    " if (atomicAdd(flag, 0) != 0) break; __nanosleep(100); }",
-    "counts in the test": "int turns = 0; while (turns < 4000000 && atomicAdd(flag, 0) == 0) {"
-    " turns++; __nanosleep(100); }",
-}
+    int turns = 0; %s out[threadIdx.x] = turns > 1000 ? -1 : 1; }"""
+PATIENCE = [
+    "unsigned u = 0; while (atomicAdd(flag, 0) == 0) { if (++u > 4000000u) break; __nanosleep(100); } turns = u;",
+    "for (; turns < 4000000; ++turns) { if (atomicAdd(flag, 0) != 0) break; __nanosleep(100); }",
+    "while (turns < 4000000 && atomicAdd(flag, 0) == 0) { turns++; __nanosleep(100); }",
+]
 
 
-class TestPatience:
-    """A loop that sleeps and counts its turns waits like any other, and gives up when nobody is left."""
+@pytest.mark.parametrize("loop", PATIENCE)
+def test_a_patient_loop_gives_up_but_not_while_somebody_comes(loop: str) -> None:
+    assert left(PATIENT % loop, 1, 2, 1, 2) == [-1, -1]
+    other = "for (int i = 0; i < 100; ++i) __nanosleep(10); atomicExch(flag, 1);"
+    both = f"if (threadIdx.x == 0) {{ {loop} }} else {{ {other} }}"
+    assert left(PATIENT % both, 1, 2, 1, 2) == [1, 1]
 
-    @pytest.mark.parametrize("name", LOOPS)
-    def test_it_gives_up(self, name: str) -> None:
-        out = np.zeros(2, np.int32)
-        source = PATIENT.replace("WAIT", LOOPS[name])
-        launch(source, "k", 1, 2, np.zeros(1, np.int32), out)
-        assert out.tolist() == [-1, -1]
 
-    @pytest.mark.parametrize("name", LOOPS)
-    def test_but_not_while_somebody_comes(self, name: str) -> None:
-        out = np.zeros(2, np.int32)
-        loop = LOOPS[name].replace("unsigned turns", "turns").replace("int turns", "turns")
-        wait = f"int turns = 0; if (threadIdx.x == 0) {{ {loop} }}"
-        wait += " else { for (int i = 0; i < 100; ++i) __nanosleep(10); atomicExch(flag, 1); }"
-        launch(PATIENT.replace("WAIT", wait), "k", 1, 2, np.zeros(1, np.int32), out)
-        assert out.tolist() == [1, 1]
-
-    def test_a_bound_that_is_never_reached_is_a_deadlock(self) -> None:
-        source = PATIENT.replace("WAIT", LOOPS["counts up"].replace("4000000u", "4000000000u"))
-        with pytest.raises(errors.DeadlockError):
-            launch(source, "k", 1, 2, np.zeros(1, np.int32), np.zeros(2, np.int32))
+def test_a_bound_that_is_never_reached_is_a_deadlock() -> None:
+    endless = PATIENCE[0].replace("4000000u", "4000000000u")
+    with pytest.raises(errors.DeadlockError):
+        left(PATIENT % endless, 1, 2, 1, 2)

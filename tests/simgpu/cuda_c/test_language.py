@@ -338,130 +338,111 @@ class TestFloats:
     def test_constant_expressions(self, expression: str, value: float) -> None:
         assert floats(expression) == [float(np.float32(value))] * 32
 
-    def test_a_product_and_a_sum_are_rounded_once(self) -> None:
+
+@pytest.mark.parametrize(
+    ("text", "fused", "apart"),
+    [
         # (1 + 2^-12)^2 - 1 - 2^-11 is 2^-24 exactly; rounding the product first loses it.
-        text = "float a = 1.0f + 1.0f / 4096; x[i] = a * a + (-1.0f - 1.0f / 2048);"
-        assert body(text)[0][0] == np.float32(2.0**-24)
-        assert body(text, contract=False)[0][0] == 0.0
-
-    def test_of_two_products_the_left_one_is_fused(self) -> None:
-        text = "float a = 1.0f + 1.0f / 4096, b = 1.0f - 1.0f / 4096; x[i] = a * a + b * b;"
-        a, b = 1 + 2.0**-12, 1 - 2.0**-12
-        assert body(text)[0][0] == np.float32(a * a + float(np.float32(b * b)))
-
-    def test_fused_double(self) -> None:
-        text = "double a = 1.0 + 1.0 / 134217728; x[i] = (float)fma(a, a, -1.0 - 1.0 / 67108864);"
-        assert body(text)[0][0] == np.float32(2.0**-54)
-
-    @pytest.mark.parametrize("name", ["expf", "logf", "sinf", "cosf", "tanhf", "erff", "cbrtf"])
-    def test_functions_agree_with_the_library(self, name: str) -> None:
-        exact = {"cbrtf": lambda v: v ** (1 / 3)}.get(name, getattr(math, name[:-1], None))
-        got = np.array(floats(f"{name}(0.25f * (i + 1))"))
-        want = np.array([exact(0.25 * (i + 1)) for i in FIRST])
-        np.testing.assert_allclose(got, want, rtol=3e-7, atol=1e-7)
-
-    def test_half_storage(self) -> None:
-        source = """#include <cuda_fp16.h>
-        extern "C" __global__ void k(const half* a, half* b, float* f) {
-            int i = threadIdx.x;
-            f[i] = __half2float(a[i]) * 2.0f;
-            b[i] = __float2half(f[i] + 0.3f);
-            b[i] = __hadd(b[i], a[i]);
-        }"""
-        a = np.linspace(-3, 3, 32).astype(np.float16)
-        b, f = np.zeros(32, np.float16), np.zeros(32, np.float32)
-        launch(source, "k", 1, 32, a, b, f)
-        assert (f == a.astype(np.float32) * 2).all()
-        first = (f + np.float32(0.3)).astype(np.float16)
-        assert (b == (first.astype(np.float32) + a.astype(np.float32)).astype(np.float16)).all()
+        ("float a = 1.0f + 1.0f / 4096; x[i] = a * a + (-1.0f - 1.0f / 2048);", 2.0**-24, 0),
+        # Of two products the left one is fused.
+        ("float a = 1.0f + 1.0f / 4096, b = a; x[i] = a * a - b * b;", 2.0**-24, 0),
+        ("double a = 1.0 + 1.0 / 134217728; x[i] = (float)fma(a, a, -1.0 - 1.0 / 67108864);", 2.0**-54, 2.0**-54),
+    ],
+)  # fmt: skip
+def test_what_is_fused_is_rounded_once(text: str, fused: float, apart: float) -> None:
+    assert [body(text, contract=on)[0][0] for on in (True, False)] == [fused, apart]
 
 
-class TestDeclarations:
-    def test_arrays_of_structs_in_global_memory(self) -> None:
-        source = """struct P { float x, y, z; int id; };
-        extern "C" __global__ void k(P* p) { int i = threadIdx.x; p[i].y = p[i].x * 2; P q = p[i]; q.id++; p[i] = q; }"""
-        kind = np.dtype([("x", "f4"), ("y", "f4"), ("z", "f4"), ("id", "i4")])
-        p = np.zeros(32, kind)
-        p["x"] = np.arange(32)
-        raw = p.view(np.uint8)
-        launch(source, "k", 1, 32, raw)
-        assert (p["y"] == p["x"] * 2).all()
-        assert (p["id"] == 1).all()
+@pytest.mark.parametrize("name", ["expf", "logf", "sinf", "cosf", "tanhf", "erff", "cbrtf"])
+def test_functions_agree_with_the_library(name: str) -> None:
+    exact = {"cbrtf": lambda v: v ** (1 / 3)}.get(name, getattr(math, name[:-1], None))
+    got = np.array(floats(f"{name}(0.25f * (i + 1))"))
+    want = np.array([exact(0.25 * (i + 1)) for i in FIRST])
+    np.testing.assert_allclose(got, want, rtol=3e-7, atol=1e-7)
 
-    @pytest.mark.parametrize(
-        "before",
-        [
-            "struct __align__(16) P { float x, y, z; };",
-            "struct alignas(8 * sizeof(short)) P { float x, y, z; };",
-            "typedef struct __align__(16) { float x, y, z; } P;",
-        ],
+
+RAMP = np.arange(128, dtype=np.float32).reshape(32, 4)
+HALF = np.linspace(-3, 3, 32).astype(np.float16)
+MORE = (HALF.astype(np.float32) * 2 + np.float32(0.3)).astype(np.float16)
+RECORDS = np.array([(k, 0, 0, 0) for k in FIRST], "f4, f4, f4, i4").view(np.uint8)
+# Parameters, statements, an array for each parameter, and what is in the last one afterwards.
+MEMORY: list[tuple[str, str, list[np.ndarray], np.ndarray]] = [
+    ("P* p", "p[i].y = p[i].x * 2; P q = p[i]; q.id++; p[i] = q;", [RECORDS],
+     np.array([(k, 2 * k, 0, 1) for k in FIRST], "f4, f4, f4, i4").view(np.uint8)),
+    ("float4* v", "float4 a = v[i]; a.w = a.x + a.y; v[i] = a;", [RAMP],
+     np.column_stack((RAMP[:, :3], RAMP[:, 0] + RAMP[:, 1]))),
+    ("float3* w", "w[i].z = w[i].x;", [RAMP.reshape(-1)[:96]], RAMP.reshape(-1)[:96].reshape(32, 3)[:, [0, 1, 0]].reshape(-1)),
+    ("int2* u", "u[i] = make_int2(u[i].y, u[i].x);", [np.arange(64, dtype=np.int32)], np.arange(64).reshape(32, 2)[:, ::-1].reshape(-1)),
+    ("float* x", "float4 v = reinterpret_cast<float4*>(x)[i]; v.y = -v.x; ((float4*)x)[i] = v;", [RAMP],
+     RAMP[:, [0, 0, 2, 3]] * np.array([1, -1, 1, 1], np.float32)),
+    ("float* x, unsigned char* b", "b[i] = ((unsigned char*)x)[16 * i + 3];", [RAMP, np.zeros(32, np.uint8)],
+     RAMP.view(np.uint8)[:, 3]),
+    ("const half* a, float* f", "f[i] = __half2float(a[i]) * 2.0f;", [HALF, np.zeros(32, np.float32)], HALF.astype(np.float32) * 2),
+    ("const half* a, half* b", "b[i] = __float2half(__half2float(a[i]) * 2.0f + 0.3f); b[i] = __hadd(b[i], a[i]);",
+     [HALF, np.zeros(32, np.float16)], (MORE.astype(np.float32) + HALF.astype(np.float32)).astype(np.float16)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("parameters", "text", "arrays", "after"), MEMORY)
+def test_types_in_global_memory(
+    parameters: str, text: str, arrays: list[np.ndarray], after: np.ndarray
+) -> None:
+    given = [array.copy() for array in arrays]
+    before = HALVES + "struct P { float x, y, z; int id; };"
+    kernel = f"__global__ void k({parameters}) {{ int i = threadIdx.x; {text} }}"
+    launch(before + kernel, "k", 1, 32, *given)
+    np.testing.assert_array_equal(given[-1], after)
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "struct __align__(16) P { float x, y, z; };",
+        "struct alignas(8 * sizeof(short)) P { float x, y, z; };",
+        "typedef struct __align__(16) { float x, y, z; } P;",
+    ],
+)
+def test_structs_with_an_alignment(before: str) -> None:
+    inner = f"{before} struct Q {{ char c; P p; }};"
+    sizes = "i == 0 ? sizeof(P) : i == 1 ? sizeof(Q) : (int)((char*)&q[0].p.z - (char*)q)"
+    assert body(f"Q q[1]; o[i] = {sizes};", before=inner)[1][:3].tolist() == [16, 32, 24]
+
+
+def test_constant_and_device_variables() -> None:
+    source = """__constant__ float c[2][2] = {{1, 2}, {3, 4}}; __device__ int hits;
+        const int W = 3; extern "C" __global__ void k(float* x) { int i = threadIdx.x;
+        x[i] = c[i & 1][1] * W; atomicAdd(&hits, 1); }"""
+    program = compile_source(source)
+    x = np.zeros(32, np.float32)
+    launch(program, "k", 1, 32, x)
+    launch(program, "k", 1, 32, x)
+    assert x.tolist() == [6.0, 12.0] * 16
+    assert program.variables["hits"].view(np.int32)[0] == 64
+    program.variables["c"].view(np.float32)[:] = 1
+    launch(program, "k", 1, 32, x)
+    assert x.tolist() == [3.0] * 32
+    assert compile_source(source).variables["hits"].view(np.int32)[0] == 0
+
+
+def test_kernel_templates_by_name_expression() -> None:
+    source = (
+        "template <typename T, int N = 2> __global__ void scale(T* x) { x[threadIdx.x] *= (T)N; }"
     )
-    def test_structs_with_an_alignment(self, before: str) -> None:
-        inner = f"{before} struct Q {{ char c; P p; }};"
-        sizes = "i == 0 ? sizeof(P) : i == 1 ? sizeof(Q) : (int)((char*)&q[0].p.z - (char*)q)"
-        _, o, _ = body(f"Q q[1]; o[i] = {sizes};", before=inner)
-
-        assert o[:3].tolist() == [16, 32, 24]
-
-    def test_vector_types(self) -> None:
-        source = """extern "C" __global__ void k(float4* v, float3* w, int2* u) {
-            int i = threadIdx.x; float4 a = v[i]; a.w = a.x + a.y; v[i] = a; w[i].z = w[i].x;
-            u[i] = make_int2(u[i].y, u[i].x); }"""
-        v = np.arange(128, dtype=np.float32).reshape(32, 4)
-        w = np.arange(96, dtype=np.float32).reshape(32, 3)
-        u = np.arange(64, dtype=np.int32).reshape(32, 2)
-        want_w, want_u = w.copy(), u[:, ::-1].copy()
-        want_w[:, 2] = want_w[:, 0]
-        launch(source, "k", 1, 32, v, w, u)
-        assert (v[:, 3] == v[:, 0] + v[:, 1]).all()
-        assert (w == want_w).all()
-        assert (u == want_u).all()
-
-    def test_reinterpreting_memory(self) -> None:
-        source = """extern "C" __global__ void k(float* x, unsigned char* b) { int i = threadIdx.x;
-            float4 v = reinterpret_cast<float4*>(x)[i]; v.y = -v.x; ((float4*)x)[i] = v;
-            b[i] = ((unsigned char*)x)[16 * i + 3]; }"""
-        x, b = np.arange(1, 129, dtype=np.float32), np.zeros(32, np.uint8)
-        first = x[::4].copy()
-        launch(source, "k", 1, 32, x, b)
-        assert (x[1::4] == -first).all()
-        assert (b == first.view(np.uint8)[3::4]).all()
-
-    def test_constant_and_device_variables(self) -> None:
-        source = """__constant__ float c[2][2] = {{1, 2}, {3, 4}}; __device__ int hits;
-            const int W = 3; extern "C" __global__ void k(float* x) { int i = threadIdx.x;
-            x[i] = c[i & 1][1] * W; atomicAdd(&hits, 1); }"""
-        program = compile_source(source)
-        x = np.zeros(32, np.float32)
-        launch(program, "k", 1, 32, x)
-        launch(program, "k", 1, 32, x)
-        assert x.tolist() == [6.0, 12.0] * 16
-        assert program.variables["hits"].view(np.int32)[0] == 64
-        program.variables["c"].view(np.float32)[:] = 1
-        launch(program, "k", 1, 32, x)
-        assert x.tolist() == [3.0] * 32
-        assert compile_source(source).variables["hits"].view(np.int32)[0] == 0
+    program = compile_source(source)
+    assert not program.kernels
+    for name, kind, by in (("scale<float, 16>", np.float32, 16), ("scale<double>", np.float64, 2)):
+        x = np.arange(32, dtype=kind)
+        launch(program, name, 1, 32, x)
+        assert x.tolist() == [by * i for i in FIRST]
+    assert set(program.kernels) == {"scale<float, 16>", "scale<double, 2>"}
 
 
-class TestFunctions:
-    def test_kernel_templates_by_name_expression(self) -> None:
-        source = """template <typename T, int N = 2> __global__ void scale(T* x) { x[threadIdx.x] *= (T)N; }"""
-        program = compile_source(source)
-        assert not program.kernels
-        x = np.arange(32, dtype=np.float32)
-        launch(program, "scale<float, 16>", 1, 32, x)
-        assert x.tolist() == [16.0 * i for i in FIRST]
-        d = np.arange(32, dtype=np.float64)
-        launch(program, "scale<double>", 1, 32, d)
-        assert d.tolist() == [2.0 * i for i in FIRST]
-        assert set(program.kernels) == {"scale<float, 16>", "scale<double, 2>"}
-
-    def test_shared_memory_of_the_file(self) -> None:
-        before = "extern __shared__ float all[]; __shared__ int four[4]; __device__ float last() { return all[31]; }"
-        text = "all[i] = i; if (i < 4) four[i] = i; __syncthreads(); x[i] = last() + four[i & 3];"
-        x, _, result = body(text, before=before)
-        assert x.tolist() == [31.0 + i % 4 for i in FIRST]
-        assert result.counts.shared_bytes == 16 + 128
+def test_shared_memory_of_the_file() -> None:
+    before = "extern __shared__ float all[]; __shared__ int four[4]; __device__ float last() { return all[31]; }"
+    text = "all[i] = i; if (i < 4) four[i] = i; __syncthreads(); x[i] = last() + four[i & 3];"
+    x, _, result = body(text, before=before)
+    assert x.tolist() == [31.0 + i % 4 for i in FIRST]
+    assert result.counts.shared_bytes == 16 + 128
 
 
 LINE = "7   |ff|hey|A|1099511627776%\n"

@@ -13,6 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from simgpu.cuda_c import LaunchResult, Limits
+
+from .support import launch
+
 Array = np.ndarray[Any, Any]
 FOLDER = Path(__file__).with_name("corpus")
 
@@ -39,6 +43,14 @@ class Case:
 def arguments(case: Case) -> list[Any]:
     """The same ones each time."""
     return case.make(np.random.default_rng(sum(map(ord, case.kernel))))
+
+
+def launch_case(
+    case: Case, args: list[Any], text: str = "", limits: Limits | None = None
+) -> LaunchResult:
+    """Launch a kernel of the corpus, or of `text`, which may have a mistake in it; arrays are changed in place."""
+    program, shape = text or source(case.file), (case.grid, case.block)
+    return launch(program, case.kernel, *shape, *args, shared=case.shared, limits=limits)
 
 
 def f(rng: np.random.Generator, *shape: int) -> Array:

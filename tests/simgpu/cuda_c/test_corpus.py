@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from simgpu.cuda_c import Counts, Limits, compile_source
+from simgpu.cuda_c import Counts, Limits
 
-from .corpus import CASES, Case, arguments, source
+from .corpus import CASES, Case, arguments, launch_case
 from .digests import EXACT, FILE, digest, source_digest
-from .support import launch
 
 RECORDED = json.loads(FILE.read_text())
 APART = [case for case in CASES if case not in EXACT]
@@ -23,11 +22,8 @@ APART = [case for case in CASES if case not in EXACT]
 @cache
 def ran(case: Case, lanes: int | None) -> tuple[list[Any], Counts]:
     """Arguments and counts after a launch, with so many lanes side by side."""
-    args, program = arguments(case), compile_source(source(case.file), contract=True)
-    limits = None if lanes is None else Limits(batch_lanes=lanes)
-    done = launch(
-        program, case.kernel, case.grid, case.block, *args, shared=case.shared, limits=limits
-    )
+    args = arguments(case)
+    done = launch_case(case, args, limits=Limits(batch_lanes=lanes) if lanes else None)
     return args, done.counts
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from simgpu.cuda_c import Counts, compile_source
 
-from .corpus import CASES, arguments, source
+from .corpus import CASES, arguments, launch_case, source
 from .support import HEAD, launch
 
 N = 1024
@@ -196,8 +196,7 @@ def test_a_product_that_is_contracted_costs_nothing_more_than_its_sum() -> None:
 
 def test_lines_add_up() -> None:
     case = next(c for c in CASES if c.kernel == "matmul_tiled")
-    args = arguments(case)
-    c = launch(source(case.file), case.kernel, case.grid, case.block, *args).counts
+    c = launch_case(case, arguments(case)).counts
     assert sum(line.warp_instructions for line in c.lines.values()) == c.warp_instructions
     assert sum(line.flops for line in c.lines.values()) == c.flops
     assert sum(line.global_requests for line in c.lines.values()) == (

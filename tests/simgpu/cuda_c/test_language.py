@@ -128,6 +128,8 @@ STATEMENTS: list[tuple[str, str, Callable[[int], float]]] = [
     ("", "int s[64]; for (size_t k = 0; k < 64; k++) s[k] = k; size_t j = i; o[i] = s[j + 3] + *(s + 5 + j);", lambda i: 2 * i + 8),
     ("", """__shared__ int t[32][64]; int* s = t[i]; for (size_t k = 0; k < 64; k++) s[k] = k;
         size_t j = i; o[i] = s[j + 3] + *(s + 5 + j);""", lambda i: 2 * i + 8),
+    ("", "int s = 0; for (int j = 0; j < 3; j++) { int a = j; int* p = &a; *p += 1; s += a; } o[i] = s;", lambda i: 6),
+    ("__device__ void half(int* p) { int b = *p / 2; int* q = &b; *p = *q; }", "int a = 4; half(&a); half(&a); o[i] = a;", lambda i: 1),
     ("", "if (int k = i % 3) o[i] = k; else o[i] = -1;", lambda i: i % 3 or -1),
     ("", "if (int k = i % 3; k > 1) o[i] = k; else o[i] = -k;", lambda i: 2 if i % 3 == 2 else -(i % 3)),
     ("", "if (float(i) > 3) o[i] = 1;", lambda i: i > 3),

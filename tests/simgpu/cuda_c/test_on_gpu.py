@@ -13,7 +13,7 @@ import pytest
 
 from simgpu.cuda_c import compile_source
 
-from .corpus import CASES, Case, arguments, source
+from .corpus import CASES, Case, arguments, launch_case, source
 from .generate import HELPERS, THREADS, kernel
 from .gpu import INEXACT, UNORDERED, nvrtc, on_gpu
 from .support import launch
@@ -40,14 +40,7 @@ def test_corpus(cupy: Any, case: Case) -> None:
     text = source(case.file)
     compiled = nvrtc(text, [case.kernel])
     on_gpu(cupy, compiled, case.kernel, (case.grid, case.block), theirs, case.shared)
-    launch(
-        compile_source(text, contract=True),
-        case.kernel,
-        case.grid,
-        case.block,
-        *ours,
-        shared=case.shared,
-    )
+    launch_case(case, ours)
     if case.kernel in UNORDERED:
         ours, theirs = [
             [np.sort(a) for a in x if isinstance(a, np.ndarray)] for x in (ours, theirs)

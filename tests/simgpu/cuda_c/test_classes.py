@@ -67,10 +67,7 @@ struct F { float f; __device__ F(float f) : f(f) {} __device__ operator float() 
     __device__ explicit operator bool() const { return f > 2; } };
 __device__ float half_of(float a) { return a / 2; }
 """
-TRAITS = """
-template <typename T> struct Traits { static constexpr int id = 0; using wide = double; };
-template <> struct Traits<int> { static constexpr int id = 1; using wide = long long; };
-template <typename T> struct Traits<T*> { static constexpr int id = 10 + Traits<T>::id; using wide = T; };
+TEMPLATES = """
 template <typename T, int N = 4> struct Box { T v[N]; };
 template <typename T> struct Less { __device__ bool operator()(T a, T b) const { return a < b; } };
 template <typename T, typename Op> __device__ T pick(T a, T b, Op op) { return op(a, b) ? a : b; }
@@ -79,7 +76,6 @@ template <typename T, int N> __device__ int length(T (&a)[N]) { return N; }
 template <typename T> __device__ int kind(T a) { return 0; }
 template <> __device__ int kind<float>(float a) { return 1; }
 template <> __device__ int kind(double a) { return 2; }
-template <int N> __device__ int factorial() { if constexpr (N <= 1) return 1; else return N * factorial<N - 1>(); }
 """
 NAMESPACES = """
 namespace a { const int N = 3; namespace b { __device__ int f(int v) { return v + N; } struct S { int v; }; } }
@@ -130,18 +126,15 @@ template <typename F> __device__ float apply(F f, float v) { float w = 100.0f; r
 template <typename F> __device__ void each(int n, F f) { for (int j = 0; j < n; j++) f(j); }
 struct P { int a; float b; };
 """
-# What is written to x or to o.
+# What is written to x or to o. docs/cuda_c.md has more, and its test runs them.
 OF_MEMBERS = [
     ("Vec a(3, 4); x[i] = a.norm2();", 25),
     ("Vec a{3, 4}; x[i] = a.dot(Vec(1, 2));", 11),
-    ("Vec a = Vec(1, 2) + Vec(3, 4); x[i] = 10 * a.x + a.y;", 46),
     ("Vec a(1, 2); a += Vec(3, 4); a += 1; x[i] = 10 * a.x + a.y;", 57),
     ("Vec a(1, 2); x[i] = (2.0f * a * 3.0f).y;", 12),
     ("Vec a; x[i] = a.x + a.y;", 0),
     ("Vec a = 7; x[i] = a.y;", 7),
-    ("Vec a(1, 2); a.scale(3); x[i] = 10 * a.x + a.y;", 36),
     ("Vec a(1, 2); Vec* p = &a; p->scale(3); x[i] = 10 * p->x + (*p).y;", 36),
-    ("Vec a(2, 3); x[i] = a(10);", 23),
     ("x[i] = Vec(2, 3)(10) + Vec::unit().x + Vec::SIZE;", 26),
     ("x[i] = (-Vec(2, 3)).y;", -3),
     ("x[i] = (Vec(1, 2) == Vec(1, 2)) * 2 + (Vec(1, 2) == Vec(2, 1));", 2),
@@ -150,7 +143,6 @@ OF_MEMBERS = [
     ("__shared__ Vec s[2]; if (i < 2) s[i] = Vec(i, 5); __syncthreads(); x[i] = s[1].dot(s[1]);", 26),
 ]  # fmt: skip
 OF_REFERENCES = [
-    ("B b = {0}; b.add(1).add(2); o[i] = b.n;", 3),
     ("B b = {0}; ++(++b); o[i] = b.n;", 2),
     ("B b = {1}; (b += 3).twice(); (b += 1) += 2; o[i] = b.n;", 11),
     ("B b = {1}; same(b).n = 5; same(b.add(1)).add(2).twice(); o[i] = b.n;", 16),
@@ -171,40 +163,26 @@ OF_CONVERSIONS = [
     ("Count c; ++c; F f = 3; x[i] = c < f ? 1 : 2; double d = f; x[i] += d;", 4),
 ]  # fmt: skip
 OF_TEMPLATES = [
-    ("Traits<float>::id", 0),
-    ("Traits<int>::id", 1),
-    ("Traits<int*>::id", 11),
-    ("Traits<float**>::id", 20),
-    ("sizeof(Traits<int>::wide) + sizeof(typename Traits<short*>::wide)", 10),
     ("sizeof(Box<double>) + sizeof(Box<char, 3>)", 35),
-    ("pick(3, 5, Less<int>())", 3),
     ("pick(i, 5, Less<int>{}) == (i < 5 ? i : 5)", 1),
     ("kind(1) * 100 + kind(1.0f) * 10 + kind(1.0)", 12),
-    ("factorial<5>()", 120),
     ("Box<int, 3> b = {{1, 2, i}}; float q[7]; o[i] = sum(b) * 10 + length(q);", 37 + 10 * FIRST),
 ]  # fmt: skip
 OF_NAMES = [
     ("ab::f(2) + c::g() + ::a::N", 5 + 4 + 3),
     ("f(1) + N", 7),
-    ("BLUE + Color::GREEN", 11),
     ("(int)Mode::On + (int)sizeof(Mode)", 4),
     ("std::min(3, n) + std::max(1, 2) + std::abs(-4)", 9),
     ("std::max<int>(1, 2u)", 2),
-    ("(int(2.5f) << 4) | int(1)", 33),
-    ("(int)std::numeric_limits<int>::max() == INT_MAX", 1),
     ("std::numeric_limits<float>::lowest() == -FLT_MAX", 1),
     ("std::is_same<int, int>::value * 2 + std::is_same<int, float>::value", 2),
     ("a::b::S s{4}; o[i] = s.v;", 4),
     ("Color c = GREEN; switch (c) { case RED: o[i] = 1; break; case GREEN: o[i] = 2; break; default: break; }", 2),
     ("Row r = {1, 2, 3, 4}; o[i] = r[2];", 3),
-    ("int q[3] = {1, 2, 4}; int s = 0; for (int v : q) s += v; o[i] = s;", 7),
     ("int q[3] = {1, 2, 4}; for (auto& v : q) v *= 2; o[i] = q[0] + q[1] + q[2];", 14),
     ("int dim3 = 4; o[i] = dim3 + 1;", 5),
-    ("int4 v{make_int4(1, 2, 3, 4)}; int4 w{*&v}; o[i] = w.z;", 3),
     ("float* const p{reinterpret_cast<float*>(&x[0])}; p[i] = 3; o[i] = x[i];", 3),
-    ("auto* p = x; p[i] = 0; const auto& r = p[i]; o[i] = (int)r + 2;", 2),
     ("dim3 d(4, 2); o[i] = d.x + d.y + d.z;", 7),
-    ("int p = 1, q = 2; std::swap(p, q); o[i] = p * 10 + q;", 21),
     ("union U { float f; unsigned u; unsigned char b[4]; }; U u; u.f = 1.0f; o[i] = u.u == 0x3f800000u && u.b[3] == 0x3f;", 1),
     ("struct { int a, b; } both; both.a = 1; both.b = 2; o[i] = both.a * 10 + both.b;", 12),
     ("struct W { union { struct { int a, b; }; int v[2]; }; int c; }; W w; w.v[1] = 7; w.a = 1; w.c = 2; o[i] = w.b * 10 + w.a + w.c;", 73),
@@ -244,7 +222,6 @@ OF_LAMBDAS = [
     ("o[i] = [](int a) { return a + 1; }(i);", FIRST + 1),
     ("const int K = 4; auto f = [=] __device__ (int a) { return a * K; }; o[i] = f(i);", 4 * FIRST),
     ("int q[3] = {1, 2, 3}; auto f = [&](int a) { q[a] = 7; return q[0] + q[1]; }; o[i] = f(1);", 8 + 0 * FIRST),
-    ("int c = 0; auto f = [&c]() { c++; }; for (int j = 0; j < i; j++) f(); o[i] = c;", FIRST),
     # What is declared below it is not what it means.
     ("int v = 1; { auto f = [&]() { return v; }; int v = 2; o[i] = f() * 10 + v; }", 12 + 0 * FIRST),
     ("int v; auto f = [=](int a) { int v = a; return v + 1; }; o[i] = f(i);", FIRST + 1),
@@ -322,7 +299,7 @@ USES = [
         (VEC, OF_MEMBERS),
         (REFERENCES, OF_REFERENCES),
         (CONVERSIONS, OF_CONVERSIONS),
-        (TRAITS, OF_TEMPLATES),
+        (TEMPLATES, OF_TEMPLATES),
         (NAMESPACES, OF_NAMES),
         (BASES, OF_BASES),
         (PARTS, OF_PARTS),
@@ -359,10 +336,9 @@ REFUSED = [
     (FRIEND, "o[i] = V<int>{1}.a;", UNSUPPORTED, "write it behind the struct"),
     (VEC, "const Vec a(1, 2); a.scale(2);", WRONG, "'scale' may change its object"),
     (VEC, "Vec a; x[i] = a.length();", WRONG, "'Vec' has no member function 'length'"),
-    (TRAITS, "x[i] = pick(1, 2.0f, Less<int>());", WRONG, r"no 'pick' takes \(int, float, Less<int>\)"),
-    (TRAITS, "Box<> b;", WRONG, "'T' of 'Box' is missing"),
+    (TEMPLATES, "x[i] = pick(1, 2.0f, Less<int>());", WRONG, r"no 'pick' takes \(int, float, Less<int>\)"),
+    (TEMPLATES, "Box<> b;", WRONG, "'T' of 'Box' is missing"),
     (TWO_K, "o[i] = b::K;", UNSUPPORTED, "'K' in two namespaces"),
-    ("struct A {}; struct B {}; struct Two : A, B {};", "Two t;", UNSUPPORTED, "several base classes"),
     (BASES, "Shape s; Square q = s;", WRONG, "no constructor that takes"),
     ("", "int k = 1; auto f = [k]() { k = 2; }; f();", WRONG, "const"),
     ("", "int q[2] = {1, 2}; auto f = [=]() { return q[0]; }; o[i] = f();", UNSUPPORTED, "'q' is an array"),
@@ -403,7 +379,7 @@ def test_their_values_are_printed() -> None:
 
 def test_kernels_take_functors_by_type() -> None:
     kernel = "{ int i = threadIdx.x; x[i] = pick(x[i], (T)7, Op()); }"
-    source = f"{TRAITS}template <typename T, typename Op> __global__ void k(T* x) {kernel}"
+    source = f"{TEMPLATES}template <typename T, typename Op> __global__ void k(T* x) {kernel}"
     x = np.arange(16, dtype=np.int32)
     launch(source, "k<int, Less<int>>", 1, 16, x)
     np.testing.assert_array_equal(x, np.minimum(np.arange(16), 7))
@@ -416,15 +392,9 @@ def test_two_kernels_of_one_name_are_not_taken_for_each_other() -> None:
         launch(source, "k", 1, 1, np.zeros(1, np.int32))
 
 
-def test_of_several_kernels_that_are_refused_each_says_why() -> None:
-    source = """__global__ void k(float* o) {} __global__ void k(int* o) {}
-    __global__ void asmk(float* x) { asm("nop;"); }"""
-    with pytest.raises(errors.UnsupportedFeatureError, match="inline assembly"):
-        compile_source(source).instantiate("asmk")
-
-
 def test_one_kernel_that_only_a_gpu_runs_does_not_spoil_the_file() -> None:
-    source = """__global__ void tensor(float* x) { wmma::fragment<int> f; }
+    source = """__global__ void two(float* o) {} __global__ void two(int* o) {}
+    __global__ void tensor(float* x) { wmma::fragment<int> f; }
     __global__ void asmk(float* x) { asm("nop;"); }
     __global__ void plain(float* x) { x[threadIdx.x] = 1; }"""
     x = np.zeros(4, np.float32)

@@ -8,7 +8,7 @@ import pytest
 from simgpu import errors
 from simgpu.cuda_c import compile_source, read_signature
 
-from .support import body, launch
+from .support import body, check, launch
 
 FIRST = np.arange(32)
 
@@ -312,10 +312,7 @@ USES = [
 
 @pytest.mark.parametrize(("before", "text", "value"), USES)
 def test_values(before: str, text: str, value: float | np.ndarray) -> None:
-    statements = text if text.endswith((";", "}")) else f"o[i] = {text};"
-    x, o, _ = body(statements, before=before)
-    got = o if "o[i]" in statements else x
-    np.testing.assert_array_equal(got, np.broadcast_to(value, 32).astype(got.dtype))
+    check(text, value, before)
 
 
 WRONG, UNSUPPORTED = errors.KernelCompileError, errors.UnsupportedFeatureError

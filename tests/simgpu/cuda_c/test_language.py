@@ -12,11 +12,9 @@ import pytest
 from simgpu import errors
 from simgpu.cuda_c import compile_source
 
-from .support import body, floats, ints, launch
+from .support import body, check, floats, ints, launch
 
-FIRST = list(range(32))
-
-
+FIRST = np.arange(32)
 HALVES = "#include <cuda_fp16.h>\n"
 TIMES = """template <typename T, int N> __device__ T times(T a) { return a * N; }
     template <typename T> __device__ T twice(const T* p) { return p[0] + p[0]; }
@@ -239,8 +237,7 @@ STATEMENTS: list[tuple[str, str, Callable[[int], float]]] = [
 
 @pytest.mark.parametrize(("before", "text", "value"), STATEMENTS)
 def test_statements(before: str, text: str, value: Callable[[int], float]) -> None:
-    x, o, _ = body(text, before=before)
-    assert (o if "o[i]" in text else x).tolist() == [value(i) for i in FIRST]
+    check(text, value, before)
 
 
 CDIV = "__host__ __device__ constexpr int cdiv(int a, int b) { return (a + b - 1) / b; }"
@@ -273,72 +270,82 @@ def test_what_goes_wrong(before: str, text: str, kind: type[Exception], match: s
         body(text, before=before)
 
 
-class TestIntegers:
-    @pytest.mark.parametrize(
-        ("expression", "value"),
-        [
-            ("7 / 2", 3), ("-7 / 2", -3), ("-7 % 3", -1), ("7 % -3", 1), ("(n - 39) / 2", -3),
-            ("(n - 39) % 4", -3), ("2147483647 + 1", -2147483648), ("(n - 33) / 1u > 5", 1), ("-1 < 1u", 0),
-            ("1 << 4 | 3", 19), ("-8 >> 1", -4), ("(int)(0x80000000u >> 31)", 1), ("n << 32", 0),
-            ("(n - 64) >> 40", -1), ("~5 & 0xff", 250), ("5 ^ 3", 6), ("!n + !!n", 1),
-            ("(n > 3 and not (n > 40)) + (n > 40 or n not_eq 32)", 1),
-            ("((compl 5 bitand 0xff) bitor 1) xor 3", 248), ("(unsigned char)300", 44),
-            ("(signed char)200", -56), ("(short)70000", 4464), ("(int)3.9f", 3), ("(int)-3.9f", -3),
-            ("(int)1e20f", 2147483647), ("(int)-1e20f", -2147483648), ("(int)(0.0f / 0.0f * n)", 0),
-            ("(int)(unsigned)-5.0f", 0), ("(unsigned char)(-3.0f * n) + (unsigned short)(-70000.0 * n)", 0),
-            ("(unsigned char)(300.0f * n / 32) * 1000 + (signed char)(200.0f * n / 32)", 43944),
-            ("(short)(-70000.0f * n / 32)", -4464), ("(int)4294967295u", -1),
-            ("sizeof(float4) + sizeof(double)", 24),
-            ("__ll2double_rn(-3) + __ull2double_rn(1ull << 63) > 9e18 and __ull2float_rn(~0ull) > 1e19", 1),
-            ("'a' + 1", 98), ("0x1F + 010 + 0b11", 42),
-            ('sizeof("hey") + sizeof(int[3]) + sizeof(float*[2][2]) + alignof(double)', 56),
-            ("(int)(0x1.8p3f + 0x1p-1)", 12), ("(n > 3) + (n > 40)", 1), ("n > 3 ? 5 : 6", 5),
-            ("1 + 2 * 3 - 4 / 2 % 2", 7), ("(1, 2)", 2), ("max(3, n) + min(3, n)", 35), ("max(1u, 2)", 2),
-            ("abs(-n)", 32), ("__popc(255u) + __clz(1) + __ffs(8)", 8 + 31 + 4), ("__mulhi(1 << 30, 8)", 2),
-            ("(int)__brev(1u)", -2147483648), ("__float_as_int(1.0f)", 0x3F800000),
-            ("__float2int_rn(2.5f) + __float2int_ru(2.1f) + __float2int_rz(2.9f)", 7),
-            ("(long long)1 << 33 > 8000000000ll", 1), ("(int)(10000000000ll % 1000)", 0),
-            ("true + true", 2), ("warpSize", 32), ("INT_MAX", 2**31 - 1), ("INT_MIN", -(2**31)),
-            ("(int)(UINT_MAX >> 1)", 2**31 - 1),
-            ("sizeof(uint8_t) + sizeof(int16_t) + sizeof(uint) + sizeof(int64_t)", 1 + 2 + 4 + 8),
-            ("(uint8_t)300 + (int8_t)200", 44 - 56), ("LLONG_MAX > UINT32_MAX", 1),
-            ("isinf(INFINITY) && isnan(NAN) && -INFINITY < -FLT_MAX", 1),
-            ("(int)umin(3u, 5u) + (int)umax(3u, 5u)", 8),
-            ("(int)llmin(-3ll, 5ll) + (int)llmax(-3ll, 5ll)", 2),
-            ("sizeof(exp(1.0f)) * 10 + sizeof(exp(1.0))", 48),
-            # What is no number becomes an integer as on a GPU.
-            ("(int)sqrtf(-1.0f - x[i])", 0), ("(int)(unsigned)sqrtf(-1.0f - x[i])", 0),
-            ("(int)((long long)sqrtf(-1.0f - x[i]) >> 60)", -8),
-            ("(int)((unsigned long long)sqrtf(-1.0f - x[i]) >> 60)", 8),
-            ("(int)ullmin(3ull, 5ull) + (int)ullmax(3ull, 5ull)", 8),
-        ],
-    )  # fmt: skip
-    def test_constant_expressions(self, expression: str, value: int) -> None:
-        assert ints(expression) == [value] * 32
+# An expression, and its value in each thread.
+INTEGERS = [
+    ("7 / 2", 3), ("-7 / 2", -3), ("-7 % 3", -1), ("7 % -3", 1), ("(n - 39) / 2", -3),
+    ("(n - 39) % 4", -3), ("2147483647 + 1", -2147483648), ("(n - 33) / 1u > 5", 1), ("-1 < 1u", 0),
+    ("1 << 4 | 3", 19), ("-8 >> 1", -4), ("(int)(0x80000000u >> 31)", 1), ("n << 32", 0),
+    ("(n - 64) >> 40", -1), ("~5 & 0xff", 250), ("5 ^ 3", 6), ("!n + !!n", 1),
+    ("(n > 3 and not (n > 40)) + (n > 40 or n not_eq 32)", 1),
+    ("((compl 5 bitand 0xff) bitor 1) xor 3", 248), ("(unsigned char)300", 44),
+    ("(signed char)200", -56), ("(short)70000", 4464), ("(int)3.9f", 3), ("(int)-3.9f", -3),
+    ("(int)1e20f", 2147483647), ("(int)-1e20f", -2147483648), ("(int)(0.0f / 0.0f * n)", 0),
+    ("(int)(unsigned)-5.0f", 0), ("(unsigned char)(-3.0f * n) + (unsigned short)(-70000.0 * n)", 0),
+    ("(unsigned char)(300.0f * n / 32) * 1000 + (signed char)(200.0f * n / 32)", 43944),
+    ("(short)(-70000.0f * n / 32)", -4464), ("(int)4294967295u", -1),
+    ("sizeof(float4) + sizeof(double)", 24),
+    ("__ll2double_rn(-3) + __ull2double_rn(1ull << 63) > 9e18 and __ull2float_rn(~0ull) > 1e19", 1),
+    ("'a' + 1", 98), ("0x1F + 010 + 0b11", 42),
+    ('sizeof("hey") + sizeof(int[3]) + sizeof(float*[2][2]) + alignof(double)', 56),
+    ("(int)(0x1.8p3f + 0x1p-1)", 12), ("(n > 3) + (n > 40)", 1), ("n > 3 ? 5 : 6", 5),
+    ("1 + 2 * 3 - 4 / 2 % 2", 7), ("(1, 2)", 2), ("max(3, n) + min(3, n)", 35), ("max(1u, 2)", 2),
+    ("abs(-n)", 32), ("__popc(255u) + __clz(1) + __ffs(8)", 8 + 31 + 4), ("__mulhi(1 << 30, 8)", 2),
+    ("(int)__brev(1u)", -2147483648), ("__float_as_int(1.0f)", 0x3F800000),
+    ("__float2int_rn(2.5f) + __float2int_ru(2.1f) + __float2int_rz(2.9f)", 7),
+    ("(long long)1 << 33 > 8000000000ll", 1), ("(int)(10000000000ll % 1000)", 0),
+    ("true + true", 2), ("warpSize", 32), ("INT_MAX", 2**31 - 1), ("INT_MIN", -(2**31)),
+    ("(int)(UINT_MAX >> 1)", 2**31 - 1),
+    ("sizeof(uint8_t) + sizeof(int16_t) + sizeof(uint) + sizeof(int64_t)", 1 + 2 + 4 + 8),
+    ("(uint8_t)300 + (int8_t)200", 44 - 56), ("LLONG_MAX > UINT32_MAX", 1),
+    ("isinf(INFINITY) && isnan(NAN) && -INFINITY < -FLT_MAX", 1),
+    ("(int)umin(3u, 5u) + (int)umax(3u, 5u)", 8),
+    ("(int)llmin(-3ll, 5ll) + (int)llmax(-3ll, 5ll)", 2),
+    ("sizeof(exp(1.0f)) * 10 + sizeof(exp(1.0))", 48),
+    # What is no number becomes an integer as on a GPU.
+    ("(int)sqrtf(-1.0f - x[i])", 0), ("(int)(unsigned)sqrtf(-1.0f - x[i])", 0),
+    ("(int)((long long)sqrtf(-1.0f - x[i]) >> 60)", -8),
+    ("(int)((unsigned long long)sqrtf(-1.0f - x[i]) >> 60)", 8),
+    ("(int)ullmin(3ull, 5ull) + (int)ullmax(3ull, 5ull)", 8),
+    # Built-in functions.
+    ("__hiloint2double(__double2hiint(1.0 / (i - 40)), __double2loint(1.0 / (i - 40))) == 1.0 / (i - 40)", 1),
+    ("__double2hiint(1.0)", 0x3FF00000), ("__double2loint(4503599627370497.0)", 1),
+    # Dot products of bytes.
+    ("__dp4a(0x01FF7F80, 0x02FE7F80, i)", 2 + 2 + 127 * 127 + 128 * 128 + FIRST),
+    ("__dp4a(0xff000080u, 0x02000003u, 1u)", 255 * 2 + 128 * 3 + 1),
+    ("__dp4a(make_char4(1, -2, 3, -128), make_char4(5, 6, i, 127), 9)", 5 - 12 + 3 * FIRST - 128 * 127 + 9),
+    ("__dp4a(make_uchar4(1, 2, 3, 200), make_uchar4(5, 6, i, 255), 9u)", 5 + 12 + 3 * FIRST + 200 * 255 + 9),
+    ("2 * (normcdff(0) + normcdff(-40) + normcdff(40))", 3),
+    ("llrintf(i + 0.5f) + llround(-2.5)", 2 * ((FIRST + 1) // 2) - 3),  # to the nearest, and away from zero
+    # Each digit of the selector names a byte of the two numbers.
+    *((f"__byte_perm(0x03020100u, 0x07060504u, {select}u)", taken) for select, taken in (
+        ("0x7531", 0x07050301), ("0x0246", 0x00020406), ("0x3333", 0x03030303))),
+]  # fmt: skip
+FLOATS = [
+    ("0.1f + 0.2f", np.float32(0.1) + np.float32(0.2)), ("0.1 + 0.2", np.float32(0.1 + 0.2)),
+    ("1.0f / 3.0f", np.float32(1) / np.float32(3)), ("1 / 3", 0.0),
+    ("sqrtf(2.0f)", np.sqrt(np.float32(2))), ("fmaxf(1.0f, 0.0f / 0.0f * n)", 1.0),
+    ("floorf(-1.5f) + ceilf(1.2f) + truncf(-1.7f)", -1.0),
+    ("roundf(2.5f) + rintf(2.5f) + roundf(-0.5f)", 4.0), ("fmodf(7.5f, 2.0f)", 1.5),
+    ("copysignf(3.0f, -1.0f)", -3.0), ("exp2f(10.0f)", 1024.0),
+    ("powf(2.0f, 0.5f)", np.float32(2) ** np.float32(0.5)),
+    ("max(1.5f, 2.5f) - min(1.5f, 2.5f)", 1.0), ("fabsf(-2.0f) + abs(-3.0f)", 5.0),
+    ("1.0f / fmaxf(-0.0f, 0.0f) > 0 && 1.0f / fminf(0.0f, -0.0f) < 0", 1.0),
+    ("1e10f + 1.0f - 1e10f", 0.0), ("(float)16777217", 16777216.0),
+    ("3.0f * threadIdx.x - 3 * i", 0.0), ("isnan(sqrtf(-1.0f)) + isinf(1.0f / 0.0f)", 2.0),
+    ("__int_as_float(0x40490fdb)", np.float32(math.pi)), ("__saturatef(7.0f)", 1.0),
+    ("hypotf(3.0f, 4.0f)", 5.0), ("rsqrtf(4.0f)", 0.5), ("exp(1.0f) - expf(1.0f)", 0.0),
+    ("fdimf(5.0f, 3.0f) + fdimf(3.0f, 5.0f)", 2.0),
+]  # fmt: skip
 
 
-class TestFloats:
-    @pytest.mark.parametrize(
-        ("expression", "value"),
-        [
-            ("0.1f + 0.2f", np.float32(0.1) + np.float32(0.2)), ("0.1 + 0.2", np.float32(0.1 + 0.2)),
-            ("1.0f / 3.0f", np.float32(1) / np.float32(3)), ("1 / 3", 0.0),
-            ("sqrtf(2.0f)", np.sqrt(np.float32(2))), ("fmaxf(1.0f, 0.0f / 0.0f * n)", 1.0),
-            ("floorf(-1.5f) + ceilf(1.2f) + truncf(-1.7f)", -1.0),
-            ("roundf(2.5f) + rintf(2.5f) + roundf(-0.5f)", 4.0), ("fmodf(7.5f, 2.0f)", 1.5),
-            ("copysignf(3.0f, -1.0f)", -3.0), ("exp2f(10.0f)", 1024.0),
-            ("powf(2.0f, 0.5f)", np.float32(2) ** np.float32(0.5)),
-            ("max(1.5f, 2.5f) - min(1.5f, 2.5f)", 1.0), ("fabsf(-2.0f) + abs(-3.0f)", 5.0),
-            ("1.0f / fmaxf(-0.0f, 0.0f) > 0 && 1.0f / fminf(0.0f, -0.0f) < 0", 1.0),
-            ("1e10f + 1.0f - 1e10f", 0.0), ("(float)16777217", 16777216.0),
-            ("3.0f * threadIdx.x - 3 * i", 0.0), ("isnan(sqrtf(-1.0f)) + isinf(1.0f / 0.0f)", 2.0),
-            ("__int_as_float(0x40490fdb)", np.float32(math.pi)), ("__saturatef(7.0f)", 1.0),
-            ("hypotf(3.0f, 4.0f)", 5.0), ("rsqrtf(4.0f)", 0.5), ("exp(1.0f) - expf(1.0f)", 0.0),
-            ("fdimf(5.0f, 3.0f) + fdimf(3.0f, 5.0f)", 2.0),
-        ],
-    )  # fmt: skip
-    def test_constant_expressions(self, expression: str, value: float) -> None:
-        assert floats(expression) == [float(np.float32(value))] * 32
+@pytest.mark.parametrize(("expression", "value"), INTEGERS)
+def test_integers(expression: str, value: int | np.ndarray) -> None:
+    check(expression, value)
+
+
+@pytest.mark.parametrize(("expression", "value"), FLOATS)
+def test_floats(expression: str, value: float) -> None:
+    check(f"float result = {expression}; x[i] = result;", np.float32(value))
 
 
 @pytest.mark.parametrize(
@@ -449,7 +456,7 @@ def test_shared_memory_of_the_file() -> None:
 
 LINE = "7   |ff|hey|A|1099511627776%\n"
 # An integer is read as the format says.
-INTEGERS = [
+FORMS_OF_INTEGERS = [
     ("%u|%x", "-1, -2", "4294967295|fffffffe"),
     ("%llu|%lX", "-1ll, -2l", "18446744073709551615|FFFFFFFFFFFFFFFE"),
     ("%d|%i", "4294967295u, 3000000000u", "-1|-1294967296"),
@@ -464,7 +471,7 @@ PRINTED = [
     (r"""const char* names[] = {"zero", "one"}; char own[4] = "abc"; own[1] = 0;
         if (i < 2) printf("%s|%5s|%s\n", names[i], i ? "T" : "F", own);""", "zero|    F|a\none|    T|a\n"),
     ('if (i == 0) printf("one \\\ntwo\\n");', "one two\n"),  # a string may go on in the next line
-    *((f'if (i == 0) printf("{form}", {given});', text) for form, given, text in INTEGERS),
+    *((f'if (i == 0) printf("{form}", {given});', text) for form, given, text in FORMS_OF_INTEGERS),
 ]  # fmt: skip
 
 
@@ -475,3 +482,31 @@ def test_printf(text: str, printed: str) -> None:
 
 def test_printf_of_an_address() -> None:
     assert re.fullmatch(r"0x[0-9a-f]+\n", body('if (i == 0) printf("%p\\n", x);')[2].printed)
+
+
+@pytest.mark.parametrize(("width", "by"), [(8, 8), (8, 4), (16, 8), (4, 16), (32, 31)])
+def test_a_shuffle_by_xor_does_not_leave_its_group_upwards(width: int, by: int) -> None:
+    # PTX, shfl.sync.bfly: the last lane of a group is the highest that may be asked.
+    want = [k ^ by if (k ^ by) < k - k % width + width else k for k in range(32)]
+    assert ints(f"__shfl_xor_sync(0xffffffffu, i, {by}, {width})") == want
+
+
+@pytest.mark.parametrize(
+    ("function", "before", "after"),
+    [("atomicDec", [0, 9, 5, 1], [5, 5, 4, 0]), ("atomicInc", [0, 9, 5, 4], [1, 0, 0, 5])],
+)
+@pytest.mark.parametrize("used", ["", "u = "])
+def test_counters_wrap_round(function: str, before: list[int], after: list[int], used: str) -> None:
+    start = ", ".join(str(k) for k in before)
+    text = f"""unsigned start[4] = {{{start}}}; unsigned u = 0;
+        if (i < 4) {{ o[i] = start[i]; {used}{function}(reinterpret_cast<unsigned*>(&o[i]), 5u); }}
+        if (i < 4) o[i + 4] = u;"""
+    o = body(text)[1]
+    assert o[:4].tolist() == after
+    assert o[4:8].tolist() == (before if used else [0] * 4)
+
+
+def test_atomics_on_a_part_of_a_shared_array() -> None:
+    text = """__shared__ int s[48]; s[i] = 0; if (i < 16) s[i + 32] = 0; __syncthreads();
+        int* p = s + 8; atomicAdd(&p[i], i + 1); __syncthreads(); o[i] = s[i + 8] - s[i & 7];"""
+    assert body(text)[1].tolist() == [k + 1 for k in range(32)]

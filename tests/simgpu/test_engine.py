@@ -216,9 +216,8 @@ JOB = st.tuples(
 
 @given(jobs=st.lists(JOB, max_size=25))
 def test_whatever_is_submitted(jobs: list[Job]) -> None:
-    bench = Bench()
+    bench, clock = Bench(), 0.0
     queues = [bench.engine.queue(0) for _ in range(4)]
-    clock = 0.0
     order: dict[int, list[str]] = {}
     facts: dict[str, tuple[float, float, Resource]] = {}
     for number, (queue, us, demand, resource, later, drain) in enumerate(jobs):

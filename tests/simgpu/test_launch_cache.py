@@ -100,22 +100,20 @@ def test_variables_of_the_file_are_inputs_and_outputs_as_arrays_are() -> None:
 def test_whatever_is_not_the_same_is_interpreted(change: str) -> None:
     kernel = Kernel()
     x, y = memory(1.0), memory(0.0)
-    n, scale, block, target = np.uint32(N), np.float32(2.0), N, memory(0.0)
-    kernel(n, scale, x, y)
+    given: dict[str, Any] = {"n": np.uint32(N), "scale": np.float32(2.0), "x": x, "y": y}
+    kernel(*given.values())
     kernel.reset()
-    if change == "number":
-        scale = np.float32(3.0)
-    elif change == "shape":
-        block = 2 * N
-    elif change == "input":
-        x.view(np.float32)[7] = 9.0
-    elif change == "output":
-        target.view(np.float32)[7] = 9.0
-    elif change == "written":
-        target = GlobalMemory(4 * N)
-    else:
-        target = x
-    kernel(n, scale, x, target, block=block)
+    nearly = np.where(np.arange(N) == 7, 9.0, [[1.0], [0.0]])
+    changed: dict[str, dict[str, Any]] = {
+        "number": {"scale": np.float32(3.0)},
+        "shape": {},
+        "input": {"x": memory(nearly[0])},
+        "output": {"y": memory(nearly[1])},
+        "written": {"y": GlobalMemory(4 * N)},
+        "alias": {"y": x},
+    }
+    values = given | {"y": memory(0.0)} | changed[change]
+    kernel(*values.values(), block=2 * N if change == "shape" else N)
     assert (kernel.interpreted, kernel.remembered.hits) == (2, 0)
 
 

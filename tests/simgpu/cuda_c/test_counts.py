@@ -87,6 +87,24 @@ FOUND: list[tuple[str, dict[str, int]]] = [
             ("volatile float* y = x; o[i] = y[i] * y[i] > 0;", 2),
         ]
     ),
+    # Bytes are needed once.
+    ("float s = 0; for (int j = 0; j < 10; j++) s += x[j]; x[2048 + i] = s;",
+     {"load_bytes": 40 * N, "load_bytes_needed": 40, "store_bytes": 4 * N, "store_bytes_needed": 4 * N}),
+    # Two loads of one statement go together; a chain of addresses does not.
+    *(
+        (text, {"chain_load_rounds": rounds, "chain_dependent_loads": dependent})
+        for text, rounds, dependent in [
+            ("o[i] = x[i] + x[i + 1] > 0;", 1, 0),
+            ("int p = i; for (int j = 0; j < 5; j++) p = o[p]; x[i] = p;", 5, 5),
+            ("float s = 0; for (int j = 0; j < n; j++) s += x[i + j]; o[i] = s;", 8, 0),  # four at a time
+            (TURNS.format("i + j"), 32, 0),
+            ("float s = 0; for (int j = 0; j < 5; j++) s += x[i + j]; o[i] = s;", 1, 0),  # unrolled
+            ("x[i] = x[2048 + o[i]];", 2, 1),
+        ]
+    ),
+    # Rounds are of global loads only.
+    ("__shared__ float s[1024]; int t = threadIdx.x; s[t] = 1; __syncthreads(); float r = 0; for (int j = 0; j < n; j++) r += s[j]; x[i] = r;",
+     {"chain_load_rounds": 0, "shared_requests": 32 * 33}),
     # Sectors that are new to the block, in 32 turns; the first 16 are looked at, so what is new in one of
     # them counts as two.
     *(
@@ -115,39 +133,11 @@ def test_a_warp_that_splits_pays_for_both_sides() -> None:
     assert both > one
 
 
-def test_bytes_needed_are_counted_once() -> None:
-    c = counts("float s = 0; for (int j = 0; j < 10; j++) s += x[j]; x[2048 + i] = s;")
-    assert (c.load_bytes, c.load_bytes_needed) == (40 * N, 40)
-    assert (c.store_bytes, c.store_bytes_needed) == (4 * N, 4 * N)
-
-
 def test_the_longest_warp() -> None:
     even = counts("for (int j = 0; j < 7; j++) o[i] += j;")
     uneven = counts("for (int j = 0; j < threadIdx.x / 32; j++) o[i] += j;")
     assert even.longest_chain * 32 == even.warp_instructions
     assert uneven.longest_chain * 32 > 1.5 * uneven.warp_instructions
-
-
-def test_rounds_of_loads() -> None:
-    """Two loads of one statement go together; a chain of addresses does not."""
-    assert counts("o[i] = x[i] + x[i + 1] > 0;").chain_load_rounds == 1
-    chase = counts("int p = i; for (int j = 0; j < 5; j++) p = o[p]; x[i] = p;")
-    assert (chase.chain_load_rounds, chase.chain_dependent_loads) == (5, 5)
-    stream = counts("float s = 0; for (int j = 0; j < n; j++) s += x[i + j]; o[i] = s;")
-    assert (stream.chain_load_rounds, stream.chain_dependent_loads) == (8, 0)  # four at a time
-    steps = counts("float s = 0; for (int j = 0; j < n; j += n / 32) s += x[i + j]; o[i] = s;")
-    assert (steps.chain_load_rounds, steps.chain_dependent_loads) == (32, 0)
-    unrolled = counts("float s = 0; for (int j = 0; j < 5; j++) s += x[i + j]; o[i] = s;")
-    assert (unrolled.chain_load_rounds, unrolled.chain_dependent_loads) == (1, 0)
-    nested = counts("x[i] = x[2048 + o[i]];")
-    assert (nested.chain_load_rounds, nested.chain_dependent_loads) == (2, 1)
-
-
-def test_rounds_are_of_global_loads_only() -> None:
-    text = "__shared__ float s[1024]; int t = threadIdx.x; s[t] = 1; __syncthreads();"
-    near = counts(f"{text} float r = 0; for (int j = 0; j < n; j++) r += s[j]; x[i] = r;")
-    assert near.chain_load_rounds == 0
-    assert near.shared_requests == 32 * 33
 
 
 def test_short_loops_with_known_bounds_are_unrolled() -> None:
@@ -205,17 +195,3 @@ def test_lines_add_up() -> None:
     text = source(case.file).split("\n")
     busiest = max(c.lines, key=lambda n: c.lines[n].flops)
     assert "acc +=" in text[busiest - 1]
-
-
-def test_matrix_product_by_hand() -> None:
-    case = next(c for c in CASES if c.kernel == "matmul_naive")
-    text = source("matrix")
-    a, b, out = (np.ones((64, 64), np.float32) for _ in range(3))
-    c = launch(text, case.kernel, (4, 4), (16, 16), a, b, out, 64, 64, 64).counts
-    assert c.flops == 2 * 64**3
-    assert c.global_load_requests == 2 * 64 * 128  # warps: 64 * 64 / 32
-    # A warp is two rows of 16: two elements of A, 16 neighbours of B.
-    assert c.load_sectors == 64 * 128 * (2 + 2)
-    assert c.load_bytes_needed == 2 * 64 * 64 * 4
-    assert c.store_sectors == 64 * 64 * 4 // 32
-    assert c.loop_iterations == 64 * 128

@@ -332,3 +332,51 @@ def test_what_was_written_before_a_fault_stays() -> None:
     with pytest.raises(errors.OutOfBoundsError):
         launch(HEAD + "x[i] = 5; o[i + 1] = 1; }", "k", 1, 32, x, o, 1)
     assert (x == 5).all()
+
+
+HALVES = """extern "C" __global__ void k(int* o) {
+    __shared__ int s[128];
+    int t = threadIdx.x;
+    for (int j = 0; j < 3; j++) {
+        if (t < 64) { s[t] = t + j; __syncthreads(); o[blockIdx.x * 128 + t] += s[t + 64]; __syncthreads(); }
+        else { s[t] = t * 10 + j; meet(); o[blockIdx.x * 128 + t] += s[t - 64]; __syncthreads(); }
+    }
+}"""
+# Warps of a block that come to different barriers of the source: the hardware lets them meet there.
+MEET = "__device__ void meet() { __syncthreads(); }\n"
+
+
+def exchanged(source: str) -> list[int]:
+    o = np.zeros(256, np.int32)
+    launch(MEET + source, "k", 2, 128, o)
+    return o.tolist()
+
+
+def test_two_halves_exchange_what_they_wrote() -> None:
+    t = np.arange(64)
+    first = 3 * (t + 64) * 10 + sum(range(3))
+    second = 3 * t + sum(range(3))
+    assert exchanged(HALVES) == [*first, *second] * 2
+
+
+OF_HALVES = [
+    # The halves come to as many barriers then, but no longer to the same ones.
+    ("s[t - 64]; __syncthreads();", "s[t - 64];", errors.KernelFault, None),
+    ("s[t - 64];", "s[t - 64]; s[t] = 0;", errors.RaceError, "'s'"),
+    ("t < 64", "t < 50", errors.BarrierError, None),  # a warp comes to one barrier
+    ("meet();", "__syncthreads_count(1);", errors.BarrierError, None),  # which meets no other one
+]
+
+
+@pytest.mark.parametrize(("right", "wrong", "kind", "what"), OF_HALVES)
+def test_mistakes_of_two_halves(
+    right: str, wrong: str, kind: type[errors.KernelFault], what: str | None
+) -> None:
+    with pytest.raises(kind, match=what):
+        exchanged(HALVES.replace(right, wrong))
+
+
+def test_those_who_have_left_are_not_waited_for() -> None:
+    source = HALVES.replace("for (int j", "if (t >= 96) return;\n    for (int j")
+    source = source.replace("s[t + 64]", "s[64 + t % 32]")
+    assert exchanged(source)[64:96] == [3 * t + sum(range(3)) for t in range(32)]

@@ -70,13 +70,3 @@ def check(text: str, value: Any, before: str = "") -> None:
     x, o, _ = body(statements, before=before)
     want = [value(i) for i in range(32)] if callable(value) else np.broadcast_to(value, 32)
     np.testing.assert_array_equal(o if "o[i]" in statements else x, want)
-
-
-def ints(expression: str, before: str = "") -> list[int]:
-    """Value of an integer expression in each of 32 threads."""
-    return body(f"o[i] = {expression};", before=before)[1].tolist()
-
-
-def floats(expression: str, before: str = "") -> list[float]:
-    """Value of a float expression in each of 32 threads."""
-    return body(f"float result = {expression}; x[i] = result;", before=before)[0].tolist()

@@ -16,22 +16,13 @@ from .support import body, check, launch
 
 FIRST = np.arange(32)
 HALVES = "#include <cuda_fp16.h>\n"
-TIMES = """template <typename T, int N> __device__ T times(T a) { return a * N; }
-    template <typename T> __device__ T twice(const T* p) { return p[0] + p[0]; }
-    template <bool UP> __device__ int step(int a) { if constexpr (UP) return a + 1; else return a - 1; }"""
-FORMS = """__device__ float f(float a) { return 1; } __device__ float f(int a) { return 2; }
-    __device__ float g(float a, float b = 2.0f) { return a * b; }"""
 PAIR = """struct P { float a; int b; };
-    __device__ P make(float a, int b) { P p = {a, b}; return p; }
     __device__ float sum(P p) { return p.a + p.b; }"""
-TOTAL = """__device__ float total(float v) { __shared__ float s[32]; s[threadIdx.x] = v; __syncthreads();
-    float t = 0; for (int j = 0; j < 32; j++) t += s[j]; return t; }"""
 BASES = """struct B { __device__ operator int() const { return 7; } };
     struct D : B { __device__ operator float() const { return 1.5f; } };
     struct H : B { __device__ operator int() const { return 9; } };"""
 OPS = """#define OPS __device__ int fa(int a) { return a + 1; } __device__ int fb(int a) { return a + 2; }
     OPS
-    __device__ int call(int (*f)(int), int a) { return f(a); }
     """
 HALF = """#define HALF(n) __device__ int half_##n() { return n; } \\
     __device__ int twice_##n() { return half_##n() + half_##n(); }
@@ -71,11 +62,6 @@ KNOWN = """__host__ __device__ constexpr int cdiv(int a, int b) { return (a + b 
 MESSAGE = '__constant__ char message[] = "ok";'
 # What is declared before the kernel, its statements, and what thread i leaves in o[i], or in x[i] where that is all.
 STATEMENTS: list[tuple[str, str, Callable[[int], float]]] = [
-    ("", "o[i] = i * i - 7;", lambda i: i * i - 7),
-    ("", "o[i] = (i - 16) / 3;", lambda i: int((i - 16) / 3)),
-    ("", "o[i] = (i - 16) % 3;", lambda i: int(math.fmod(i - 16, 3))),
-    ("", "o[i] = 1 << i;", lambda i: 1 << i if i < 31 else -(2**31)),
-    ("", "o[i] = 100 >> (i + 20);", lambda i: 0),
     ("", "o[i] = i * 1000003 * 1000003;", lambda i: ((i * 1000003 * 1000003 + 2**31) % 2**32) - 2**31),
     ("", "o[i] = (int)((unsigned)(-i) / 3u % 1000u);", lambda i: (-i % 2**32) // 3 % 1000),
     ("", "o[i] = i != 0 && 100 / i > 5;", lambda i: i != 0 and 100 // i > 5),
@@ -91,14 +77,12 @@ STATEMENTS: list[tuple[str, str, Callable[[int], float]]] = [
     ("", "int s = 0; for (int a = 0, b = 10; a < b; a++, b--) s += a * b; o[i] = s;", lambda i: 70),
     ("", "int s = 0, k = i; while (k) { if (k == 20) break; k--; if (k & 1) continue; s++; } o[i] = s;",
      lambda i: (i + 1) // 2 if i < 20 else (i - 19) // 2),
-    ("", "int s = i; do { s += 100; } while (s < 300); o[i] = s;", lambda i: i + 300),
     ("", "if (i > 20) return; for (;;) { if (i > 5) return; o[i] = 1; break; } o[i]++;", lambda i: 2 * (i < 6)),
     ("", """int s = 0; switch (i % 6) { case 0: s = 10; break; case 1: s = 20; case 2: s += 1; break; default: s = 7;
         case 5: s *= 2; if (i > 12) break; s++; } o[i] = s;""",
      lambda i: (10, 21, 1, 15 - (i > 12), 15 - (i > 12), 1 - (i > 12))[i % 6]),
     ("", "int s = 0; for (int j = 0; j < 5; j++) { switch (j) { case 2: continue; default: break; } s += j; } o[i] = s;",
      lambda i: 8),
-    ("", "long long a = clock64(); for (int j = 0; j < 10; j++) o[i] += j; o[i] = clock64() > a;", lambda i: 1),
     # Declarations.
     ("", "int a = 1; { int a = 2; { int a = 3; o[i] = a; } o[i] += 10 * a; } o[i] += 100 * a;", lambda i: 123),
     ("", """const int N = 4; constexpr int M = N * 2; int a[M + 1][N] = {{1, 2}, {3}};
@@ -108,39 +92,26 @@ STATEMENTS: list[tuple[str, str, Callable[[int], float]]] = [
     (W, """W w; w.v.x = i; w.v.y = 2; for (int j = 0; j < 3; j++) w.v.n[j] = j + i; w.d = 0.5;
         W u = w; u.v.n[1] = 100; V* p = &u.v; p->y += 1;
         x[i] = u.v.x + u.v.y + u.v.n[1] + w.v.n[1] + u.d + sizeof(W);""", lambda i: 2 * i + 136.5),
-    (PAIR, "P p = make(i, 2); P q = p; q.a += 1; p = i > 3 ? p : q; x[i] = sum(p) + sum(P{1.0f, 1});", lambda i: i + 4 + (i <= 3)),
     ("", """__shared__ __align__(16) float s[4]; __align__(16) float t[4]; alignas(8) int m = i;
         s[0] = 1; t[0] = 2; o[i] = m + (int)t[0];""", lambda i: i + 2),
-    ("__device__ void swap(int* a, int* b) { int t = *a; *a = *b; *b = t; }",
-     "int p = i, q = 2 * i; if (i > 3) swap(&p, &q); o[i] = p;", lambda i: 2 * i if i > 3 else i),
     ("", """float f = 1.0f; o[i] = *(int*)&f; unsigned u = 0x01020304; unsigned char* b = (unsigned char*)&u;
         o[i] += b[0] + b[3];""", lambda i: 0x3F800000 + 5),
     ("__device__ void inc(int& a, const float& f) { a += (int)f; }",
      """int v = i; inc(v, 2.0f); inc(o[i], 5.0f); int& r = o[i]; r += v; float4 q; q.x = 1; float& s = q.x; s += 1;
         r += (int)q.x;""", lambda i: i + 9),
-    ("enum { A, B = 5, C }; typedef unsigned int u32; using real = float;",
-     "u32 a = A + B + C; real b = a; o[i] = a * 10 + (b / 2 == 5.5f);", lambda i: 111),
-    ("", "__shared__ float s[32]; s[i] = 7; float* p = i < 16 ? x : s; p += i; x[i] = *p + 1;", lambda i: i + 1 if i < 16 else 8),
     ("", """int* p = o + i; int* q = &o[n - 1]; *p++ = q - o; o[i] += p - o;
         o[i] += 100 * (p > o) + 1000 * (p == o + i + 1);""", lambda i: 31 + i + 1 + 1100),
-    ("", "int s[64]; for (size_t k = 0; k < 64; k++) s[k] = k; size_t j = i; o[i] = s[j + 3] + *(s + 5 + j);", lambda i: 2 * i + 8),
     ("", """__shared__ int t[32][64]; int* s = t[i]; for (size_t k = 0; k < 64; k++) s[k] = k;
         size_t j = i; o[i] = s[j + 3] + *(s + 5 + j);""", lambda i: 2 * i + 8),
     ("", "int s = 0; for (int j = 0; j < 3; j++) { int a = j; int* p = &a; *p += 1; s += a; } o[i] = s;", lambda i: 6),
     ("__device__ void half(int* p) { int b = *p / 2; int* q = &b; *p = *q; }", "int a = 4; half(&a); half(&a); o[i] = a;", lambda i: 1),
     ("", "if (int k = i % 3) o[i] = k; else o[i] = -1;", lambda i: i % 3 or -1),
-    ("", "if (int k = i % 3; k > 1) o[i] = k; else o[i] = -k;", lambda i: 2 if i % 3 == 2 else -(i % 3)),
     ("", "if (float(i) > 3) o[i] = 1;", lambda i: i > 3),
     ("", "auto u{i}; auto f = float4{1, 2, 3, 4}; o[i] = u + f.y;", lambda i: i + 2),
     ("", "int a = 1; decltype((a) + 1) b = a; b = 5; o[i] = a;", lambda i: 1),
     # Functions and macros.
-    (FORMS, "x[i] = f(1) + 10 * f(1.0f) + 100 * g(3) + 1000 * g(1, 1);", lambda i: 1612),
-    (TIMES, "o[i] = times<int, 3>(i) + step<true>(0) * 10 + step<false>(0);", lambda i: 3 * i + 9),
-    (TIMES, "x[i] = twice(x + i);", lambda i: 2 * i),
-    (TOTAL, "x[i] = total(i);", lambda i: 496),
     (HALF, "o[i] = twice_4();", lambda i: 8),
     ("__device__ int f(int a) { return a; }\n#define f(a) f(a + 1)\n", "o[i] = f(i);", lambda i: i + 1),
-    (OPS, "o[i] = call(fa, 0) * 10 + call(fb, 0);", lambda i: 12),
     (LETTER, "constexpr int v = f(); o[i] = v;", lambda i: 98),
     (BASES, "D d; int q = d; o[i] = q;", lambda i: 7),
     (BASES, "H d; short q = d; o[i] = q;", lambda i: 9),
@@ -159,8 +130,6 @@ STATEMENTS: list[tuple[str, str, Callable[[int], float]]] = [
      "Later a = {i}; Link b = {&a, nullptr}; o[i] = b.to->v + (b.none == nullptr);", lambda i: i + 1),
     ("namespace a { __device__ int f() { return 1; } } namespace b { __device__ int f() { return 2; } }",
      "using b::f; o[i] = f(); { using a::f; o[i] += 10 * f(); } o[i] += 100 * f();", lambda i: 212),
-    ("", "o[i] = 7; switch (i & 3) case 1: o[i] = 2; switch (i & 3) case 2: case 3: { o[i] = 3; }",
-     lambda i: (7, 2, 3, 3)[i & 3]),
     ("", """__shared__ union { int i[32]; float f[32]; unsigned char b[128]; } s; s.f[31 - i] = i; __syncthreads();
         float v = s.f[i]; __syncthreads(); s.i[i] = v; __syncthreads(); o[i] = s.b[4 * i] + 256 * s.b[4 * i + 3];""", lambda i: 31 - i),
     ("__constant__ struct { float a; int b[2]; } scale = {2.5f, {3, 4}}; struct H { int v; } of_the_host;",
@@ -219,19 +188,17 @@ STATEMENTS: list[tuple[str, str, Callable[[int], float]]] = [
     *((KNOWN, text, lambda i, value=value: value) for text, value in (
         ("o[i] = COUNT * 100 + SMALL + sizeof(table);", 1300 + 6 + 52),
         ("int a[cdiv(9, 4)]; o[i] = sizeof(a) + plus<biggest(3, 7)>(1) + Kind<log2i(9)>::twice;", 12 + 8 + 6),
-        ("const int k = cdiv(n, 8); o[i] = k;", 4),
         ("constexpr float H = biggest(1.5f, 2.5f); __shared__ int s[log2i(64)]; o[i] = sizeof(s) * H;", 60),
         ('switch (3) { case cdiv(9, 4): o[i] = 7; } static_assert(cdiv(9, 4) == 3, "three");', 7),
         ("decltype(i) a = 7; decltype(a * 2.0) b = 7 / 2.0; o[i] = add(a, 0.5) * 2 + b * 2;", 15 + 7),
         ("o[i] = 3[table + 0] + (i + 1 > 0)[table];", 2))),
     *((MESSAGE, text, lambda i, values=values: values[i % len(values)]) for text, values in (
-        ('const char* s = "hello"; o[i] = s[i % 6];', b"hello\0"),
         ('const char s[] = "hello"; o[i] = s[i % 6] + sizeof(s) - 6;', b"hello\0"),
         ('char s[8] = "hi"; s[0] = 65; o[i] = s[i % 3];', b"Ai\0"),
         ('const char s[2][4] = {"ab", "cd"}; o[i] = s[1][i % 3];', b"cd\0"),
         ('const char* s = i % 2 ? "odd" : "even"; int k = 0; while (s[k]) k++; o[i] = k;', [4, 3]),
         ('const char* s = "xyz"; s++; o[i] = *s;', b"y"), ("o[i] = message[i % 3];", b"ok\0"),
-        ('assert(i >= 0 && "no negative i"); o[i] = i < 0 || "text";', [1]))),
+        ('o[i] = i < 0 || "text";', [1]))),
 ]  # fmt: skip
 
 

@@ -11,18 +11,6 @@ from simgpu.cuda_c import GlobalMemory, Limits, compile_source
 from .corpus import CASES, arguments, launch_case, source
 from .support import HEAD, body, launch, memory
 
-REDUCE = """extern "C" __global__ void total(const float* x, float* out, int n) {
-    __shared__ float s[128];
-    int t = threadIdx.x;
-    s[t] = t < n ? x[t] : 0.0f;
-    %s
-    for (int step = 64; step > 0; step /= 2) {
-        if (t < step) s[t] += s[t + step];
-        %s
-    }
-    if (t == 0) out[0] = s[0];
-}"""
-
 
 def fault(kind: type[errors.KernelFault], text: str, **more: object) -> errors.KernelFault:
     with pytest.raises(kind) as caught:
@@ -219,18 +207,17 @@ def test_an_atomic_writes_its_own_element(text: str) -> None:
     assert np.flatnonzero(o.trail).tolist() == [12, 13, 14, 15]
 
 
-@pytest.mark.parametrize("missing", [0, 1])
-@pytest.mark.parametrize("value", [0.0, 1.0])
-def test_a_reduction_without_one_of_its_barriers(missing: int, value: float) -> None:
+@pytest.mark.parametrize("barrier", ["__syncthreads();\n    for", "__syncthreads();\n    }"])
+@pytest.mark.parametrize("value", [0, 1])
+def test_a_reduction_without_one_of_its_barriers(barrier: str, value: int) -> None:
     """Also where the data hide it: all values the same."""
-    x, out = np.full(128, value, np.float32), np.zeros(1, np.float32)
-    barriers = ["__syncthreads();", "__syncthreads();"]
-    launch(REDUCE % tuple(barriers), "total", 1, 128, x, out, 128)
-    assert out[0] == x.sum()
-    barriers[missing] = ""
+    case = next(c for c in CASES if c.kernel == "reduce_sequential")
+    text = source(case.file).replace(barrier, barrier.removeprefix("__syncthreads();"))
+    args = arguments(case)
+    args[0][:] = value
     with pytest.raises(errors.RaceError) as caught:
-        launch(REDUCE % tuple(barriers), "total", 1, 128, x, out, 128)
-    assert caught.value.site.array == "s"
+        launch_case(case, args, text)
+    assert caught.value.site.array == "fdata"
 
 
 def test_the_cure_is_a_barrier_of_those_who_race() -> None:

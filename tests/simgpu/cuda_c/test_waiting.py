@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from simgpu.cuda_c import Limits
 from tests.simgpu.cuda_c import test_cooperative_groups
 from tests.simgpu.cuda_c.support import launch
 
+WAITING = Path(__file__).with_name("waiting.cu").read_text()
 KERNEL = """
 __device__ void acquire(int* lock) { while (atomicCAS(lock, 0, 1) != 0); }
 __device__ void release(int* lock) { __threadfence(); atomicExch(lock, 0); }
@@ -33,10 +35,10 @@ CRITICAL = {
 }
 
 
-def left(source: str, grid: int, block: int, *sizes: int, **limits: int) -> list[int]:
+def left(source: str, name: str, grid: int, block: int, *sizes: int, **limits: int) -> list[int]:
     """Run a kernel on arrays of zeros, and return what it leaves in the last one."""
     arrays = [np.zeros(size, np.int32) for size in sizes]
-    launch(source, "k", grid, block, *arrays, limits=Limits(**limits))
+    launch(source, name, grid, block, *arrays, limits=Limits(**limits))
     return arrays[-1].tolist()
 
 
@@ -62,37 +64,6 @@ def test_critical_sections(text: str, lanes: int) -> None:
         total(kept, lanes)
 
 
-SCAN = """__device__ int next = 0;
-extern "C" __global__ void scan(const int* x, int* y, volatile int* ends, int* flags) {
-    __shared__ int s[64]; __shared__ int block; __shared__ int before;
-    int t = threadIdx.x;
-    if (t == 0) block = atomicAdd(&next, 1);
-    __syncthreads();
-    int b = block;
-    s[t] = x[b * 64 + t];
-    __syncthreads();
-    for (int d = 1; d < 64; d *= 2) {
-        int v = t >= d ? s[t - d] : 0;
-        __syncthreads();
-        s[t] += v;
-        __syncthreads();
-    }
-    if (t == 63) {
-        int sum = 0;
-        if (b > 0) {
-            while (atomicAdd(&flags[b - 1], 0) == 0);
-            sum = ends[b - 1];
-        }
-        before = sum;
-        ends[b] = sum + s[63];
-        __threadfence();
-        atomicExch(&flags[b], 1);
-    }
-    __syncthreads();
-    y[b * 64 + t] = s[t] + before;
-}"""
-
-
 def scan(source: str, **limits: int) -> bool:
     """Tell if twelve blocks give the right sums."""
     x = np.random.default_rng(3).integers(0, 9, 12 * 64).astype(np.int32)
@@ -104,11 +75,11 @@ def scan(source: str, **limits: int) -> bool:
 @pytest.mark.parametrize("lanes", [64, 256, 16384])
 @pytest.mark.parametrize("more", [{"resident_blocks": 1}, {"resident_blocks": 5}, {}])
 def test_each_block_of_a_scan_waits_for_the_one_before(lanes: int, more: dict[str, int]) -> None:
-    assert scan(SCAN, batch_lanes=lanes, **more)
+    assert scan(WAITING, batch_lanes=lanes, **more)
 
 
 def test_flags_of_a_scan_may_be_volatile() -> None:
-    source = SCAN.replace("atomicAdd(&flags[b - 1], 0)", "flags[b - 1]")
+    source = WAITING.replace("atomicAdd(&flags[b - 1], 0)", "flags[b - 1]")
     source = source.replace("atomicExch(&flags[b], 1)", "flags[b] = 1")
     assert scan(source.replace("int* flags", "volatile int* flags"))
     with pytest.raises(errors.RunawayKernelError):
@@ -118,7 +89,7 @@ def test_flags_of_a_scan_may_be_volatile() -> None:
 def test_waiting_in_a_function_whose_value_is_used() -> None:
     source = """__device__ int fetch(volatile int* ends, int* flags, int b) {
         while (atomicAdd(&flags[b], 0) == 0) { if (b < 0) return 0; } return ends[b]; }
-    """ + SCAN.replace(
+    """ + WAITING.replace(
         "while (atomicAdd(&flags[b - 1], 0) == 0);\n            sum = ends[b - 1];",
         "sum = fetch(ends, flags, b - 1);",
     )
@@ -127,12 +98,12 @@ def test_waiting_in_a_function_whose_value_is_used() -> None:
 
 def test_mistakes_of_a_scan() -> None:
     with pytest.raises(errors.RaceError):
-        scan(SCAN.replace("volatile", "").replace("__threadfence();", ""))
+        scan(WAITING.replace("volatile", "").replace("__threadfence();", ""))
     with pytest.raises(errors.DeadlockError) as caught:
-        scan(SCAN.replace("atomicExch(&flags[b], 1);", ""))
+        scan(WAITING.replace("atomicExch(&flags[b], 1);", ""))
     assert caught.value.site.thread == (63, 0, 0)
     # Blocks that wait for later ones need a place for all.
-    source = SCAN.replace("block = atomicAdd(&next, 1)", "block = 11 - blockIdx.x")
+    source = WAITING.replace("block = atomicAdd(&next, 1)", "block = 11 - blockIdx.x")
     assert scan(source, batch_lanes=128, resident_blocks=12)
     with pytest.raises(errors.DeadlockError, match="11 blocks fit") as caught:
         scan(source, batch_lanes=128, resident_blocks=11)
@@ -159,38 +130,17 @@ def smooth(source: str, **limits: int) -> bool:
     return test_cooperative_groups.smooth(source, np.zeros(1, np.int32), **limits)
 
 
-RING = """__device__ void send(int* tail, int* turns, int* values, int x) {
-    int place = atomicAdd(tail, 1), slot = place % 2;
-    while (atomicAdd(&turns[slot], 0) != place);
-    __threadfence();
-    values[slot] = x;
-    __threadfence();
-    atomicExch(&turns[slot], place + 1);
-}
-extern "C" __global__ void k(int* tail, int* turns, int* values, int* o) {
-    int n = gridDim.x - 1;
-    if (blockIdx.x) { for (int i = 0; i < 5; i++) send(tail, turns, values, blockIdx.x * 10 + i); return; }
-    for (int place = 0; place < 5 * n; place++) {
-        while (atomicAdd(&turns[place % 2], 0) != place + 1);
-        __threadfence();
-        o[place] = values[place % 2];
-        __threadfence();
-        atomicExch(&turns[place % 2], place + 2);
-    }
-}"""
-
-
 def test_places_of_a_ring_are_used_again_by_whoever_comes_next() -> None:
     """Each turn is handed on by a fence and an atomic."""
 
     def run(source: str) -> list[int]:
         o, turns = np.zeros(20, np.int32), np.arange(2, dtype=np.int32)
-        launch(source, "k", 5, 1, np.zeros(1, np.int32), turns, np.zeros(2, np.int32), o)
+        launch(source, "ring", 5, 1, np.zeros(1, np.int32), turns, np.zeros(2, np.int32), o)
         return sorted(o.tolist())
 
-    assert run(RING) == [10 * b + i for b in range(1, 5) for i in range(5)]
+    assert run(WAITING) == [10 * b + i for b in range(1, 5) for i in range(5)]
     with pytest.raises(errors.RaceError):
-        run(RING.replace("values[slot] = x;\n    __threadfence();", "values[slot] = x;"))
+        run(WAITING.replace("values[slot] = x;\n    __threadfence();", "values[slot] = x;"))
 
 
 @pytest.mark.parametrize("lanes", [32, 64, 16384])
@@ -203,89 +153,49 @@ def test_a_barrier_of_the_grid(lanes: int) -> None:
         smooth(GRID.replace("(step + 1)", "(step + 2)"), batch_lanes=lanes)
 
 
-CELL = """template <typename T> struct Cell {
-    int* full; T* value;
-    __device__ void send(T x) { *value = x; __threadfence(); atomicExch(full, 1); }
-    __device__ bool poll(T& x) { if (atomicAdd(full, 0) == 0) return false;
-        __threadfence(); x = *value; return true; }
-};
-extern "C" __global__ void k(int* cells, int* o) {
-    Cell<int> one = {cells, cells + 1};
-    if (blockIdx.x == 0) { int x = 0; bool ready = false; while (!ready) { ready = one.poll(x); } o[0] = x; }
-    else { one.send(7); } }"""
-# Threads of one warp make progress independently, as since Volta.
-WITHIN = """extern "C" __global__ void k(int* o) {
-    __shared__ volatile int flag; int i = threadIdx.x;
-    if (i == 31) flag = 0;
-    __syncthreads();
-    if (i < 31) { while (flag == 0); }
-    else { flag = 1; }
-    __syncwarp();
-    o[i] = i + __shfl_sync(0xffffffff, i + flag, 31);
-}"""
-# A barrier waits for those who spin.
-SPINNING = """extern "C" __global__ void k(int* flag, int* o) { int i = threadIdx.x;
-    if (i == 0) { while (atomicAdd(flag, 0) == 0); o[0] = 5; }
-    if (i == 40) { atomicExch(flag, 1); }
-    __syncthreads(); int v = __syncthreads_count(o[0] == 5);
-    o[i + 1] = v; }"""
-TIMER = """struct Timer { int left; __device__ bool poll() { return left-- > 0; } };
-__device__ void wait(Timer& timer, int* flag) {
-    bool more = true; while (more) { more = timer.poll() || atomicAdd(flag, 0); } }
-extern "C" __global__ void k(int* flag, int* o) { Timer t = {5}; wait(t, flag); o[0] = t.left; }"""
-# A lane that is done waits for the vote of those who count.
-VOTE = """extern "C" __global__ void k(int* o) { int left = threadIdx.x, rounds = 0; bool all = false;
-    while (!all) { if (left > 0) left--; all = __all_sync(0xffffffff, left == 0); rounds++; }
-    o[threadIdx.x] = rounds + atomicAdd(&o[threadIdx.x], 0); }"""
-LONG = """extern "C" __global__ void k(int* o) { int i = threadIdx.x, n = 0;
-    long long start = clock64(); while (clock64() - start < 5000);
-    while (n < 1000 + i) { n++; } o[i] = n; }"""
-
-
 @pytest.mark.parametrize(
-    ("source", "shape", "expected"),
+    ("name", "shape", "expected"),
     [
-        (CELL, (2, 1, 2, 1), [7]),
-        (WITHIN, (1, 32, 32), [32 + i for i in range(32)]),
-        (SPINNING, (1, 64, 1, 65), [5] + [64] * 64),
-        (TIMER, (1, 1, 1, 1), [-1]),
-        (VOTE, (1, 32, 32), [31] * 32),
-        (LONG, (1, 32, 32), [1000 + i for i in range(32)]),
+        ("cell", (2, 1, 2, 1), [7]),
+        ("within", (1, 32, 32), [32 + i for i in range(32)]),
+        ("spinning", (1, 64, 1, 65), [5] + [64] * 64),
+        ("timed", (1, 1, 1, 1), [-1]),
+        ("vote", (1, 32, 32), [31] * 32),
+        ("long_loop", (1, 32, 32), [1000 + i for i in range(32)]),
     ],
 )  # fmt: skip
-def test_what_waiting_threads_leave(
-    source: str, shape: tuple[int, ...], expected: list[int]
-) -> None:
-    assert left(source, *shape) == expected
+def test_what_waiting_threads_leave(name: str, shape: tuple[int, ...], expected: list[int]) -> None:
+    assert left(WAITING, name, *shape) == expected
 
 
 @pytest.mark.parametrize(
-    ("source", "right", "wrong", "shape", "kind", "message"),
+    ("name", "right", "wrong", "shape", "kind", "message"),
     [
-        (CELL, "one.send(7);", "", (2, 1, 2, 1), errors.DeadlockError, None),
-        (WITHIN, "flag = 1", "", (1, 32, 32), errors.DeadlockError, None),
-        (WITHIN, "__syncwarp();\n    o[i] = i + __shfl_sync(0xffffffff, i + flag, 31);",
+        ("cell", "one.send(7);", "", (2, 1, 2, 1), errors.DeadlockError, None),
+        ("within", "flag = 1", "", (1, 32, 32), errors.DeadlockError, None),
+        ("within", "__syncwarp();\n    o[i] = i + __shfl_sync(0xffffffff, i + flag, 31);",
          "if (i != 3) o[i] = __shfl_sync(0xffffffff, i, 31); __syncthreads();", (1, 32, 32), errors.WarpError, "lane 3"),
-        (SPINNING, "__syncthreads();", "", (1, 64, 1, 65), errors.RaceError, None),
-        (SPINNING, "__syncthreads(); int v = __syncthreads_count(o[0] == 5)",
+        ("spinning", "__syncthreads();", "", (1, 64, 1, 65), errors.RaceError, None),
+        ("spinning", "__syncthreads(); int v = __syncthreads_count(o[0] == 5)",
          "if (i != 7) __syncthreads(); int v = __syncthreads_count(1)", (1, 64, 1, 65), errors.BarrierError, None),
     ],
 )  # fmt: skip
 def test_mistakes(
-    source: str,
+    name: str,
     right: str,
     wrong: str,
     shape: tuple[int, ...],
     kind: type[Exception],
     message: str | None,
 ) -> None:
-    assert right in source
+    before, head, kernel = WAITING.partition(f"void {name}(")
+    assert right in kernel
     with pytest.raises(kind, match=message):
-        left(source.replace(right, wrong), *shape)
+        left(before + head + kernel.replace(right, wrong, 1), name, *shape)
 
 
 def test_a_lane_that_has_left_is_not_waited_for() -> None:
-    left(WITHIN.replace("__syncwarp();", "if (i == 3) return;"), 1, 32, 32)
+    left(WAITING.replace("__syncwarp();", "if (i == 3) return;"), "within", 1, 32, 32)
 
 
 def test_a_loop_that_prints_while_it_waits_lets_the_others_go_on() -> None:
@@ -312,7 +222,7 @@ def test_a_loop_that_prints_while_it_waits_lets_the_others_go_on() -> None:
 def test_a_loop_that_changes_nothing_is_seen_at_once(text: str) -> None:
     source = f'extern "C" __global__ void k(int* o) {{ int i = threadIdx.x; {text} o[i] = 1; }}'
     with pytest.raises(errors.RunawayKernelError, match="all turns are the same"):
-        left(source, 1, 32, 32, step_budget=1000)
+        left(source, "k", 1, 32, 32, step_budget=1000)
 
 
 # Loops that sleep and count their turns wait like any other, and give up when nobody is left.
@@ -327,16 +237,16 @@ PATIENCE = [
 
 @pytest.mark.parametrize("loop", PATIENCE)
 def test_a_patient_loop_gives_up_but_not_while_somebody_comes(loop: str) -> None:
-    assert left(PATIENT % loop, 1, 2, 1, 2) == [-1, -1]
+    assert left(PATIENT % loop, "k", 1, 2, 1, 2) == [-1, -1]
     other = "for (int i = 0; i < 100; ++i) __nanosleep(10); atomicExch(flag, 1);"
     both = f"if (threadIdx.x == 0) {{ {loop} }} else {{ {other} }}"
-    assert left(PATIENT % both, 1, 2, 1, 2) == [1, 1]
+    assert left(PATIENT % both, "k", 1, 2, 1, 2) == [1, 1]
 
 
 def test_a_bound_that_is_never_reached_is_a_deadlock() -> None:
     endless = PATIENCE[0].replace("4000000u", "4000000000u")
     with pytest.raises(errors.DeadlockError):
-        left(PATIENT % endless, 1, 2, 1, 2)
+        left(PATIENT % endless, "k", 1, 2, 1, 2)
 
 
 CALLED = """

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import weakref
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,47 +26,9 @@ from simgpu.errors import (
 
 from .support import body, check, launch, memory
 
-FUNCTIONS = """
-typedef float (*op_t)(float, float);
-__device__ float add(float a, float b) { return a + b; }
-__device__ float mul(float a, float b) { return a * b; }
-__device__ float square(float a) { return a * a; }
-template <typename T> __device__ T triple(T a) { return 3 * a; }
-__device__ op_t table[] = {add, mul};
-__device__ float (*other[2])(float, float) = {&mul, add};
-__constant__ op_t fixed_table[2] = {add, mul};
-__device__ op_t nothing;
-__device__ float apply(float (*f)(float), float v) { return f(v); }
-__device__ float apply_two(op_t f, float a, float b) { return (*f)(a, b); }
-template <typename F> __device__ float again(F f, float v) { return f(f(v)); }
-template <float (*F)(float)> __device__ float known(float v) { return F(v); }
-template <typename R, typename A> __device__ R deduced(R (*f)(A), A v) { return f(v); }
-__device__ void grow(int* p) { *p += 2; }
-__device__ void refer(float& p) { p += 2; }
-template <typename F> __device__ void on(F f, float& p) { f(p); }
-__device__ float several(float a) { return 100 * a; }
-__device__ int several(int a) { return 1000 * a; }
-__device__ float several(float a, float b) { return a + b; }
-template <typename T> __device__ T given(T (*f)(T), T v) { return f(v); }
-__device__ int takes(int (*f)(float)) { return 0; }
-__device__ int takes(int (*f)(int)) { return 1; }
-struct Step { op_t f; float by; };
-"""
-DATA = """
-struct Matrix { int w, h; float* e; };
-struct Node { int v; Node* next; };
-template <typename T> struct Link { T v; Link<T>* next; Link* back; };
-struct Inner; struct Outer { Inner* in; int v; };
-struct Inner { Outer* out; __device__ int up() { return out->v; } };
-__device__ float at(const Matrix* m, int r, int c) { return m->e[r * m->w + c]; }
-__device__ void advance(float** p) { (*p)++; }
-__device__ void pick(float* a, float* b, float** out) { *out = a[0] > b[0] ? a : b; }
-__device__ float sum(float** rows, int n, int m) {
-    float s = 0; for (int r = 0; r < n; r++) for (int c = 0; c < m; c++) s += rows[r][c]; return s; }
-__device__ float* kept = nullptr;
-"""
+BEFORE = Path(__file__).with_name("pointed_to.cu").read_text()
 FIRST = list(range(32))
-OF_FUNCTIONS = [
+VALUES: list[tuple[str, Any]] = [
     ("again(square, 2.0f) + again(triple<float>, 2.0f)", 34),
     ("known<square>(3.0f) + known<triple<float>>(1.0f)", 12),
     ("deduced(triple<int>, n)", 96),
@@ -100,8 +64,7 @@ OF_FUNCTIONS = [
         "Step s = {[](float a, float b) { return a * b; }, 3}; if (i % 2 == 0) s.f = add; o[i] = s.f(i, s.by);",
         "float (*f)(float, float) = several; if (i % 2) f = mul; o[i] = f(i, 3);",
     )),
-]  # fmt: skip
-OF_DATA = [
+    # Data.
     ("float* p = i < 4 ? x : nullptr; o[i] = (p != nullptr) + 2 * !p; if (p) o[i] += 10;", [11] * 4 + [2] * 28),
     ("__shared__ float s[32]; s[i] = 0; float* p = i < 4 ? x : s; o[i] = (p == x) + 2 * (p == s);", [1] * 4 + [2] * 28),
     ("float* rows[4] = {x, x + 8, x + 16, x + 24}; o[i] = rows[i / 8][i % 8];", FIRST),
@@ -130,12 +93,9 @@ OF_DATA = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("before", "text", "value"),
-    [*((FUNCTIONS, *row) for row in OF_FUNCTIONS), *((DATA, *row) for row in OF_DATA)],
-)
-def test_values(before: str, text: str, value: object) -> None:
-    check(text, value, before)
+@pytest.mark.parametrize(("text", "value"), VALUES)
+def test_values(text: str, value: Any) -> None:
+    check(text, value, BEFORE)
 
 
 REFUSED = [
@@ -161,45 +121,41 @@ REFUSED = [
 @pytest.mark.parametrize(("text", "message"), REFUSED)
 def test_what_is_not_taken(text: str, message: str) -> None:
     with pytest.raises(KernelCompileError, match=message) as caught:
-        body(text, before=FUNCTIONS)
+        body(text, before=BEFORE)
     assert isinstance(caught.value, UnsupportedFeatureError) == ("references" in message)
 
 
 FAULTS = [
-    (FUNCTIONS, "op_t f = i == 3 ? nothing : add; o[i] = f(1, 2);", KernelFault,
+    ("op_t f = i == 3 ? nothing : add; o[i] = f(1, 2);", KernelFault,
      r"thread \(3, 0, 0\) calls a null pointer to a function"),
-    *((DATA, *row) for row in [
-        ("float* rows[2]; rows[0] = x; o[i] = rows[1][0];", UninitialisedReadError, r"reads 'rows'\[1\]"),
-        ("float* rows[2] = {x, x + 16}; o[i] = rows[1][i];", OutOfBoundsError, r"thread \(16, 0, 0\) reads 'x'\[32\]"),
-        ("float* rows[1] = {x + 4000}; o[i] = rows[0][i];", OutOfBoundsError, r"reads 'x'\[4000\]"),
-        ("float* rows[1] = {x - 1}; o[i] = rows[0][i];", OutOfBoundsError, r"reads 'x'\[-1\]"),
-        ("Node a{1, nullptr}; o[i] = a.next->v;", OutOfBoundsError, "reads through a null pointer"),
-        ("o[i] = *(float*)0x3039;", OutOfBoundsError, "at the address 0x3039, where nothing is"),
-        ("float* rows[1] = {x}; rows[0][i] = 1; o[i] = rows[0][31 - i];", RaceError, "reads 'x'"),
-        ("__shared__ float* p; p = x + i; o[i] = *p;", RaceError, "'p'"),
-        ("Matrix m{8, 4, x}; m.e[i] = 1; o[i] = x[31 - i];", RaceError, "'x'"),
-        ("uintptr_t a = (uintptr_t)x; ((float*)a)[i] = 1; o[i] = x[31 - i];", RaceError, "'x'"),
-    ]),
+    ("float* rows[2]; rows[0] = x; o[i] = rows[1][0];", UninitialisedReadError, r"reads 'rows'\[1\]"),
+    ("float* rows[2] = {x, x + 16}; o[i] = rows[1][i];", OutOfBoundsError, r"thread \(16, 0, 0\) reads 'x'\[32\]"),
+    ("float* rows[1] = {x + 4000}; o[i] = rows[0][i];", OutOfBoundsError, r"reads 'x'\[4000\]"),
+    ("float* rows[1] = {x - 1}; o[i] = rows[0][i];", OutOfBoundsError, r"reads 'x'\[-1\]"),
+    ("Node a{1, nullptr}; o[i] = a.next->v;", OutOfBoundsError, "reads through a null pointer"),
+    ("o[i] = *(float*)0x3039;", OutOfBoundsError, "at the address 0x3039, where nothing is"),
+    ("float* rows[1] = {x}; rows[0][i] = 1; o[i] = rows[0][31 - i];", RaceError, "reads 'x'"),
+    ("__shared__ float* p; p = x + i; o[i] = *p;", RaceError, "'p'"),
+    ("Matrix m{8, 4, x}; m.e[i] = 1; o[i] = x[31 - i];", RaceError, "'x'"),
+    ("uintptr_t a = (uintptr_t)x; ((float*)a)[i] = 1; o[i] = x[31 - i];", RaceError, "'x'"),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("before", "text", "kind", "message"), FAULTS)
-def test_faults_are_found_behind_them(
-    before: str, text: str, kind: type[Exception], message: str
-) -> None:
+@pytest.mark.parametrize(("text", "kind", "message"), FAULTS)
+def test_faults_are_found_behind_them(text: str, kind: type[Exception], message: str) -> None:
     with pytest.raises(kind, match=message):
-        body(text, before=before)
+        body(text, before=BEFORE)
 
 
 def test_a_number_from_the_host_that_is_no_function() -> None:
     kernel = "__global__ void k(op_t f, float* x) { x[threadIdx.x] = f(threadIdx.x, 5); }"
     with pytest.raises(KernelFault, match=r"calls 0x4d, which is no function of this file that is"):
-        launch(FUNCTIONS + kernel, "k", 1, 4, np.uint64(77), np.zeros(4, np.float32))
+        launch(BEFORE + kernel, "k", 1, 4, np.uint64(77), np.zeros(4, np.float32))
 
 
 def test_a_kernel_is_named_with_its_function() -> None:
     kernel = "template <float (*F)(float)> __global__ void k(float* x) { x[threadIdx.x] = F(threadIdx.x); }"
-    program = compile_source(FUNCTIONS + kernel)
+    program = compile_source(BEFORE + kernel)
     assert program.instantiate("k<square>").name == "k<square>"
     x = np.zeros(4, np.float32)
     launch(program, "k<triple<float>>", 1, 4, x)
@@ -212,7 +168,7 @@ def test_a_lambda_means_something_in_its_own_kernel() -> None:
         op_t f = [](float a, float b) { return a + s; }; if (n) f = mul; x[threadIdx.x] = f(threadIdx.x, 2); }
     __global__ void second(float* x, int n) {
         op_t f = add; if (n) f = mul; x[threadIdx.x] = f(threadIdx.x, 2); }"""
-    program = compile_source(FUNCTIONS + kernels)
+    program = compile_source(BEFORE + kernels)
     for name, n, expected in (("first", 0, [5, 6]), ("second", 0, [2, 3]), ("second", 1, [0, 2])):
         x = np.zeros(2, np.float32)
         launch(program, name, 1, 2, x, n)
@@ -220,7 +176,7 @@ def test_a_lambda_means_something_in_its_own_kernel() -> None:
 
 
 def test_a_function_that_reaches_itself_by_its_address_is_recursion() -> None:
-    before = FUNCTIONS + (
+    before = BEFORE + (
         "__device__ float loop(float a); __device__ float (*next)(float) = loop; "
         "__device__ float loop(float a) { return a > 3 ? a : next(a + 1); }"
     )
@@ -230,7 +186,7 @@ def test_a_function_that_reaches_itself_by_its_address_is_recursion() -> None:
 
 def test_functions_from_the_host(device: Device) -> None:
     source = (
-        FUNCTIONS
+        BEFORE
         + """__global__ void k(op_t f, const int* which, float* x) {
         int i = threadIdx.x; x[i] = f(i, 5) + 100 * table[which[i]](i, 2) + apply(square, i); }"""
     )

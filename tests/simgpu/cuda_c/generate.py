@@ -174,8 +174,7 @@ class _Writer:
             return f"s[t] = p; __syncthreads(); p += s[(t + {step}) % {THREADS}]; __syncthreads();"
         if draw < 0.6:
             way, by = rng.choice(["up", "down", "xor"]), rng.choice([1, 2, 4, 8, 16])
-            kind, name = rng.choice([("F", "r"), ("I", "p")])
-            del kind
+            name = rng.choice("rp")
             return f"{name} = __shfl_{way}_sync(0xffffffffu, {name}, {by});"
         if draw < 0.75:
             return f"q ^= __ballot_sync(0xffffffffu, {self.expression('B')});"

@@ -204,15 +204,6 @@ class TestText:
             with pytest.raises(UsageError, match="no kernel 'relu' ran: there is none"):
                 ask("relu")
 
-    def test_source_has_every_line_and_its_counts(self) -> None:
-        report = looked_at(matvec(64, 64))
-        source = agt.matvec_naive.source
-        listed = report.source("matvec_naive").split("\n")[2:]
-        shown = [line.split("|", 1)[1].removeprefix(" ") for line in listed]
-        assert "\n".join(shown).rstrip() == source.rstrip()
-        (busy,) = [line for line in listed if "sum +=" in line]
-        assert busy.split("|")[0].split()[1:4] == ["8,192", "256", "16.50"]
-
     def test_two_sources_of_one_name(self) -> None:
         with agt.microscope() as scope:
             for text in ("x[0] = 1;", "x[0] = 2;"):

@@ -9,36 +9,35 @@ THREADS = 64
 
 HELPERS = Path(__file__).with_name("helpers.cu").read_text()
 
-_INT = [
-    "(I + I)", "(I - I)", "(I * I)", "(I / ((I & 7) + 1))", "(I % ((I & 15) + 1))", "(I & I)", "(I | I)",
-    "(I ^ I)", "(I << (I & 7))", "(I >> (I & 7))", "(B ? I : I)", "(-I)", "(~I)", "(!I)", "max(I, I)",
-    "min(I, I)", "(int)(U)", "(int)fmaxf(-1e6f, fminf(1e6f, F))", "mix(I, I)", "__popc(U)", "__clz(I)",
-    "__mulhi(I, I)", "(short)(I)", "(signed char)(I)", "(unsigned char)(I)", "pair(I, F).a", "(int)(L)",
-    "geo::turn(I, I)", "(int)fmaxf(-99.0f, fminf(99.0f, Vec(F).sum()))", "pick<int>(I, I, Smaller<int>())", "power<3>(I)", "box.at(I)",
-    "(I + Kind<int*>::id + HIGH + (int)Side::Right)", "(int)(Kind<int>::wide)(I)", "box.total()",
-    "square.sides()", "square.n", "packs[I & 1].parts[I & 1].n", "twice([=](int c) { return (c & 255) - p; }, I)", "([&](auto c) { return c + p; })(I)",
-    "a[(size_t)(I & 31)]", "local[(unsigned long long)(U & 3u)]", "(local + 3)[(size_t)0 - (U & 3u)]",
-    "(I, I)", "__ffs(I)", "(int)(D > 0.5)", "as_int(F + 0.0f)",
-]  # fmt: skip
-_UINT = [
-    "(U + U)", "(U * U)", "(U - U)", "(U / ((U & 7u) + 1u))", "(U >> (U & 15u))", "(U ^ U)", "(unsigned)(I)",
-    "bits(F + 0.0f)", "(U + Vec::SIZE)",
-    "(U % ((U & 15u) + 1u))", "(I + U)", "__brev(U)", "__umulhi(U, U)", "(B ? U : U)", "(unsigned short)(U)",
-]  # fmt: skip
-_LONG = [
-    "(L + I)", "(L * 3 - I)", "(L >> (I & 15))", "((long long)I * I)", "(L ^ I)", "(B ? L : L)",
-]  # fmt: skip
-_FLOAT = [
-    "(F + F)", "(F - F)", "(F * F * 0.25f)", "(F / (fabsf(F) + 1.0f))", "fmaxf(F, F)", "fminf(F, F)",
-    "sqrtf(fabsf(F))", "(B ? F : F)", "(float)(I)", "(F + I)", "floorf(F)", "(-F)", "bend(F, I)",
-    "(Vec(F, F) + Vec(F)).y", "(Vec(F) * F).x", "(-Vec(F, F)).sum()", "Vec(F, F)[I & 1]", "w(F)", "w[I & 1]",
-    "area_of(square)", "Square(F, I).area()", "square.side", "([=](float c) { return c * 0.5f + r; })(F)",
-    "pair(I, F).b", "truncf(F * 0.5f)", "(float)(D)", "fmaf(F, 0.5f, F)", "copysignf(F, F)",
-]  # fmt: skip
-_DOUBLE = [
-    "(D + F)", "(D * 0.5)", "(D - I)", "(D / (fabs(D) + 1.0))", "((double)F)", "sqrt(fabs(D))",
-]  # fmt: skip
-_BOOL = ["(B && B)", "(B || B)", "(!B)", "(Vec(F) < w)"]
+# Ways to make a value of a type from others.
+_WAYS = {
+    "I": [
+        "(I + I)", "(I - I)", "(I * I)", "(I / ((I & 7) + 1))", "(I % ((I & 15) + 1))", "(I & I)", "(I | I)",
+        "(I ^ I)", "(I << (I & 7))", "(I >> (I & 7))", "(B ? I : I)", "(-I)", "(~I)", "(!I)", "max(I, I)",
+        "min(I, I)", "(int)(U)", "(int)fmaxf(-1e6f, fminf(1e6f, F))", "mix(I, I)", "__popc(U)", "__clz(I)",
+        "__mulhi(I, I)", "(short)(I)", "(signed char)(I)", "(unsigned char)(I)", "pair(I, F).a", "(int)(L)",
+        "geo::turn(I, I)", "(int)fmaxf(-99.0f, fminf(99.0f, Vec(F).sum()))", "pick<int>(I, I, Smaller<int>())", "power<3>(I)", "box.at(I)",
+        "(I + Kind<int*>::id + HIGH + (int)Side::Right)", "(int)(Kind<int>::wide)(I)", "box.total()",
+        "square.sides()", "square.n", "packs[I & 1].parts[I & 1].n", "twice([=](int c) { return (c & 255) - p; }, I)", "([&](auto c) { return c + p; })(I)",
+        "a[(size_t)(I & 31)]", "local[(unsigned long long)(U & 3u)]", "(local + 3)[(size_t)0 - (U & 3u)]",
+        "(I, I)", "__ffs(I)", "(int)(D > 0.5)", "as_int(F + 0.0f)",
+    ],
+    "U": [
+        "(U + U)", "(U * U)", "(U - U)", "(U / ((U & 7u) + 1u))", "(U >> (U & 15u))", "(U ^ U)", "(unsigned)(I)",
+        "bits(F + 0.0f)", "(U + Vec::SIZE)",
+        "(U % ((U & 15u) + 1u))", "(I + U)", "__brev(U)", "__umulhi(U, U)", "(B ? U : U)", "(unsigned short)(U)",
+    ],
+    "L": ["(L + I)", "(L * 3 - I)", "(L >> (I & 15))", "((long long)I * I)", "(L ^ I)", "(B ? L : L)"],
+    "F": [
+        "(F + F)", "(F - F)", "(F * F * 0.25f)", "(F / (fabsf(F) + 1.0f))", "fmaxf(F, F)", "fminf(F, F)",
+        "sqrtf(fabsf(F))", "(B ? F : F)", "(float)(I)", "(F + I)", "floorf(F)", "(-F)", "bend(F, I)",
+        "(Vec(F, F) + Vec(F)).y", "(Vec(F) * F).x", "(-Vec(F, F)).sum()", "Vec(F, F)[I & 1]", "w(F)", "w[I & 1]",
+        "area_of(square)", "Square(F, I).area()", "square.side", "([=](float c) { return c * 0.5f + r; })(F)",
+        "pair(I, F).b", "truncf(F * 0.5f)", "(float)(D)", "fmaf(F, 0.5f, F)", "copysignf(F, F)",
+    ],
+    "D": ["(D + F)", "(D * 0.5)", "(D - I)", "(D / (fabs(D) + 1.0))", "((double)F)", "sqrt(fabs(D))"],
+    "B": ["(B && B)", "(B || B)", "(!B)", "(Vec(F) < w)"],
+}  # fmt: skip
 _NAMES = {"I": "int", "U": "unsigned", "F": "float", "L": "long long", "D": "double"}
 
 
@@ -64,13 +63,12 @@ class _Writer:
         rng = self.rng
         if kind == "B":
             if depth < 3 and rng.random() < 0.3:
-                return self.fill(rng.choice(_BOOL), depth)
+                return self.fill(rng.choice(_WAYS["B"]), depth)
             op, side = rng.choice(["<", ">", "<=", ">=", "==", "!="]), rng.choice("IIFULD")
             return self.fill(f"({side} {op} {side})", max(depth, 2))
         if depth > 3 or rng.random() < 0.3:
             return self.leaf(kind)
-        table = {"I": _INT, "U": _UINT, "F": _FLOAT, "L": _LONG, "D": _DOUBLE}[kind]
-        return self.fill(rng.choice(table), depth)
+        return self.fill(rng.choice(_WAYS[kind]), depth)
 
     def leaf(self, kind: str) -> str:
         rng = self.rng

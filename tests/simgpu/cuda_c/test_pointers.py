@@ -185,12 +185,7 @@ def test_a_function_that_reaches_itself_by_its_address_is_recursion() -> None:
 
 
 def test_functions_from_the_host(device: Device) -> None:
-    source = (
-        BEFORE
-        + """__global__ void k(op_t f, const int* which, float* x) {
-        int i = threadIdx.x; x[i] = f(i, 5) + 100 * table[which[i]](i, 2) + apply(square, i); }"""
-    )
-    kernel, which = agt.Kernel(source, "k"), np.array([0, 1, 1, 0], np.int32)
+    kernel, which = agt.Kernel(BEFORE, "call"), np.array([0, 1, 1, 0], np.int32)
     for number, first in enumerate((lambda i: i + 5, lambda i: 5 * i)):
         address = kernel.constants["table"][number]
         op = kernel(address, agt.h2d(which), agt.zeros((4,)), grid=1, block=4)
@@ -215,34 +210,19 @@ def test_a_pointer_that_went_through_memory_is_same(places: list[int], which: li
     check(text, [1000 * w + p for w, p in zip(which, places, strict=True)])
 
 
-SOURCE = """
-struct Matrix { int w, h; float* e; };
-struct Node { int value; Node* next; };
-__global__ void add(float** rows, int n, float* out) {
-    int i = threadIdx.x; float s = 0; for (int r = 0; r < n; r++) s += rows[r][i]; out[i] = s; }
-__global__ void scale(Matrix m, float by) { m.e[threadIdx.x] *= by; }
-__global__ void keep(float** kept, float* a, float* b) { kept[0] = a; kept[1] = b + 1; }
-__global__ void use(float* const* kept, float* out) { int i = threadIdx.x; out[i] = kept[i & 1][i / 2]; }
-__global__ void link(Node* pool, int n) {
-    int i = threadIdx.x; pool[i].value = i; pool[i].next = i + 1 < n ? &pool[i + 1] : nullptr; }
-__global__ void walk(const Node* head, int* out) {
-    int s = 0; for (const Node* p = head; p; p = p->next) s += p->value; *out = s; }
-"""
-
-
 def run(name: str, *args: object) -> np.ndarray:
     """The last array argument, after eight threads of a kernel."""
-    op = agt.Kernel(SOURCE, name)(*args, grid=1, block=8 if name != "walk" else 1)
+    op = agt.Kernel(BEFORE, name)(*args, grid=1, block=8 if name != "walk" else 1)
     return op.last().to_host().sync()
 
 
 def test_addresses_from_the_host(device: Device) -> None:
     a, b = agt.arange(8, dtype=np.float32).sync(), agt.full((8,), 10.0).sync()
     table = agt.h2d(np.array([a.memory.ptr, b.memory.ptr], np.uint64)).sync()
-    assert run("add", table.borrow(), 2, agt.zeros((8,))).tolist() == [10 + i for i in range(8)]
-    agt.Kernel(SOURCE, "scale")((4, 2, b.memory.ptr), 3.0, grid=1, block=8).sync()
+    assert run("total", table.borrow(), 2, agt.zeros((8,))).tolist() == [10 + i for i in range(8)]
+    agt.Kernel(BEFORE, "scale")((4, 2, b.memory.ptr), 3.0, grid=1, block=8).sync()
     assert agt.d2h(b.borrow()).sync().tolist() == [30] * 8
-    assert run("add", table.borrow(), 2, agt.zeros((8,))).tolist() == [30 + i for i in range(8)]
+    assert run("total", table.borrow(), 2, agt.zeros((8,))).tolist() == [30 + i for i in range(8)]
 
 
 def test_one_kernel_stores_what_another_follows(device: Device) -> None:
@@ -251,7 +231,7 @@ def test_one_kernel_stores_what_another_follows(device: Device) -> None:
     run("keep", kept.borrow(), a.borrow(), b.borrow())
     assert run("use", kept.borrow(), agt.zeros((8,))).tolist() == [0, 10, 1, 10, 2, 10, 3, 10]
     pool = agt.zeros((16 * 8,), dtype=np.uint8).sync()
-    agt.Kernel(SOURCE, "link")(pool.borrow(), 8, grid=1, block=8).sync()
+    agt.Kernel(BEFORE, "link")(pool.borrow(), 8, grid=1, block=8).sync()
     assert run("walk", pool.borrow(), agt.zeros((1,), dtype=np.int32)).tolist() == [28]
 
 
@@ -261,7 +241,7 @@ def test_an_address_of_what_is_gone_is_found_out(sim: Device) -> None:
     del b
     gc.collect()
     with pytest.raises(agt.errors.OutOfBoundsError, match="nothing is that this launch knows of"):
-        run("add", table.borrow(), 2, agt.zeros((8,)))
+        run("total", table.borrow(), 2, agt.zeros((8,)))
 
 
 @pytest.mark.parametrize(

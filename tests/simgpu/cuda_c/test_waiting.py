@@ -103,7 +103,7 @@ def test_mistakes_of_a_scan() -> None:
         scan(WAITING.replace("atomicExch(&flags[b], 1);", ""))
     assert caught.value.site.thread == (63, 0, 0)
     # Blocks that wait for later ones need a place for all.
-    source = WAITING.replace("block = atomicAdd(&next, 1)", "block = 11 - blockIdx.x")
+    source = WAITING.replace("block = atomicAdd(&tickets, 1)", "block = 11 - blockIdx.x")
     assert scan(source, batch_lanes=128, resident_blocks=12)
     with pytest.raises(errors.DeadlockError, match="11 blocks fit") as caught:
         scan(source, batch_lanes=128, resident_blocks=11)
@@ -249,24 +249,11 @@ def test_a_bound_that_is_never_reached_is_a_deadlock() -> None:
         left(PATIENT % endless, "k", 1, 2, 1, 2)
 
 
-CALLED = """
-__device__ int last(volatile int* f) { while (*f == 0) ; return *f; }
-__device__ int next(volatile int* f) { return 1 + last(f); }
-__device__ bool ready(volatile int* f) { return last(f) > 2; }
-struct Flag { volatile int* f; __device__ int get() { while (*f == 0) ; return *f; } };
-__device__ void both(volatile int* f) { last(f); }
-__device__ void through(volatile int* f) { return both(f); }
-__device__ int block_sum(int v) {
-    __shared__ int s[4]; s[threadIdx.x] = v; __syncthreads();
-    int out = s[0] + s[1] + s[2] + s[3]; __syncthreads(); return out; }
-"""
-
-
 def waited(text: str, write: str = "f[0] = 5;") -> list[int]:
     """Return what block 0 leaves in `o`. It waits for block 1 to write, and block 0 runs first."""
     kernel = f"__global__ void k(int* f, int* o) {{ int i = threadIdx.x; if (blockIdx.x == 0) {{ {text} }} else {write} }}"
     o = np.zeros(4, np.int32)
-    launch(CALLED + kernel, "k", 2, 4, np.zeros(1, np.int32), o)
+    launch(WAITING + kernel, "k", 2, 4, np.zeros(1, np.int32), o)
     return o.tolist()
 
 

@@ -1,10 +1,10 @@
 // Kernels whose threads wait for each other.
 
-__device__ int next = 0;
+__device__ int tickets = 0;
 extern "C" __global__ void scan(const int* x, int* y, volatile int* ends, int* flags) {
     __shared__ int s[64]; __shared__ int block; __shared__ int before;
     int t = threadIdx.x;
-    if (t == 0) block = atomicAdd(&next, 1);
+    if (t == 0) block = atomicAdd(&tickets, 1);
     __syncthreads();
     int b = block;
     s[t] = x[b * 64 + t];
@@ -92,3 +92,14 @@ extern "C" __global__ void vote(int* o) { int left = threadIdx.x, rounds = 0; bo
 extern "C" __global__ void long_loop(int* o) { int i = threadIdx.x, n = 0;
     long long start = clock64(); while (clock64() - start < 5000);
     while (n < 1000 + i) { n++; } o[i] = n; }
+
+// Functions that wait, for larger expressions.
+__device__ int last(volatile int* f) { while (*f == 0) ; return *f; }
+__device__ int next(volatile int* f) { return 1 + last(f); }
+__device__ bool ready(volatile int* f) { return last(f) > 2; }
+struct Flag { volatile int* f; __device__ int get() { while (*f == 0) ; return *f; } };
+__device__ void both(volatile int* f) { last(f); }
+__device__ void through(volatile int* f) { return both(f); }
+__device__ int block_sum(int v) {
+    __shared__ int s[4]; s[threadIdx.x] = v; __syncthreads();
+    int out = s[0] + s[1] + s[2] + s[3]; __syncthreads(); return out; }

@@ -501,7 +501,7 @@ def as_bfloat16(x: np.ndarray) -> np.ndarray:
     return np.where((to_low < to_high) | ((to_low == to_high) & even), below, below + 1)
 
 
-def test_bfloat16_is_that_of_floats_as_bfloat16() -> None:
+def test_bfloat16_arithmetic_is_that_of_floats_rounded() -> None:
     source = """extern "C" __global__ void k(const float* x, const __nv_bfloat16* y, unsigned short* o) {
         int i = threadIdx.x; __nv_bfloat16 a = __float2bfloat16(x[i]), b = y[i], s = a; s += b;
         unsigned short* q = o + 5 * i;

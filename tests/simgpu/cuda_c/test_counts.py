@@ -144,9 +144,9 @@ def lone(text: str) -> Counts:
 
 
 SMALLEST = "for (int k = 0; k < n; ++k) { float t = tile[k]; if (t < %s) a = t; }"
-# Two bodies, and by how much the first one has more of something: from, and to.
 ADDS = "float s = 0; for (int j = 0; j < {}; j++) s += x[j]; x[i + 1024] = s;"
 CASTS = "float s = 0; for (int j = 0; j < n; j++) s += (float)({}); x[i] = s;"
+# Two kernels, and by how much the first one has more of something: from, and to.
 MORE = [
     # A warp that splits pays for both sides.
     (counts, "if (i / 1 % 2) o[i] = 1; else o[i] = 2;", "if (i / 32 % 2) o[i] = 1; else o[i] = 2;", "warp_instructions", 1, None),

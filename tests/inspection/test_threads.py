@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from itertools import pairwise
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import numpy as np
@@ -93,23 +94,23 @@ def test_atomics_are_seen_too() -> None:
     assert step.elements.tolist() == [0, 1] * 16
 
 
-def test_stills_are_well_formed_and_say_what_they_show() -> None:
+def test_stills_and_the_live_view_say_what_they_show() -> None:
     found = seen(TWICE, 40, grid=2, block=32)
     for number in range(2):
         root = ET.fromstring(found.svg(number))
         assert root.get("role") == "img"
         assert found.step(number).splitlines()[1] in (root.get("aria-label") or "")
     assert found._repr_html_().count("<svg") == 2
+    view = json.loads(json.dumps(found._view()))
+    assert [step["line"] for step in view["steps"]] == [3, 3]
+    assert view["steps"][0]["verb"] == "reads"
+    assert (len(view["steps"][0]["links"]), len(view["at"])) == (40, 64)
 
 
-@pytest.mark.parametrize(
-    ("grid", "block"), [((2, 2), (8, 8)), (4, 1024), (1, 7), ((1, 1), (4, 4, 4))]
-)
-def test_all_cells_are_within_the_picture(
-    grid: int | tuple[int, ...], block: int | tuple[int, ...]
-) -> None:
+@pytest.mark.parametrize("shape", [((2, 2), (8, 8)), (4, 1024), (1, 7), ((1, 1), (4, 4, 4))])
+def test_all_cells_are_within_the_picture(shape: tuple[Any, Any]) -> None:
     x = np.zeros(4096, np.float32)
-    found = agt.show_threads(agt.Kernel(TWICE), 4096, x, x, grid=grid, block=block)
+    found = agt.show_threads(agt.Kernel(TWICE), 4096, x, x, grid=shape[0], block=shape[1])
     height = float(ET.fromstring(found.svg(0)).get("viewBox", "").split()[3])
 
     for cells in found._places.values():
@@ -117,16 +118,6 @@ def test_all_cells_are_within_the_picture(
         assert (cells.at[:, 0] + cells.size <= 760).all()
         assert (cells.at[:, 1] + cells.size <= height).all()
         assert len(np.unique(cells.at, axis=0)) == len(cells.at)
-
-
-def test_the_live_view_is_json_with_a_frame_for_each_step() -> None:
-    found = seen(TWICE, 40, grid=2, block=32)
-    view = json.loads(json.dumps(found._view()))
-
-    assert [step["line"] for step in view["steps"]] == [3, 3]
-    assert view["steps"][0]["verb"] == "reads"
-    assert len(view["steps"][0]["links"]) == 40
-    assert len(view["at"]) == 64
 
 
 @pytest.mark.parametrize(
@@ -157,9 +148,8 @@ def test_steps_beyond_the_most_are_counted() -> None:
 
 def test_a_loop_is_gone_through_turn_by_turn() -> None:
     a = np.ones((8, 8), np.float32)
-    found = agt.show_threads(
-        agt.sgemm_naive, 8, 8, 8, 1.0, a, a, 0.0, a.copy(), grid=(1, 1), block=(8, 8)
-    )
+    given = 8, 8, 8, 1.0, a, a, 0.0, a.copy()
+    found = agt.show_threads(agt.sgemm_naive, *given, grid=(1, 1), block=(8, 8))
 
     turns = [step for step in found.steps if step.array == "b"]
     assert len(turns) == 8
@@ -167,10 +157,8 @@ def test_a_loop_is_gone_through_turn_by_turn() -> None:
 
 
 def test_names_of_small_arrays_are_beside_each_other() -> None:
-    kernel = agt.Kernel(
-        'extern "C" __global__ void copy_one(const float* the_first, const float* the_second, float* out) {'
-        " out[threadIdx.x] = the_first[0] + the_second[0]; }"
-    )
+    head = "__global__ void copy_one(const float* the_first, const float* the_second, float* out)"
+    kernel = agt.Kernel(head + "{ out[threadIdx.x] = the_first[0] + the_second[0]; }")
     one = np.ones(1, np.float32)
     svg = ET.fromstring(agt.show_threads(kernel, one, one, one, grid=1, block=1).svg(0))
     names = [(float(t.get("x", 0)), t.text or "") for t in svg.iter() if ": 1" in (t.text or "")]

@@ -94,12 +94,10 @@ def test_wrong_launches_are_refused() -> None:
     y, other = simgpu.zeros(4, np.float32), simgpu.zeros(4, np.float32, simgpu.Device())
     saxpy = simgpu.RawKernel(SAXPY, "saxpy")
 
-    with pytest.raises(errors.LaunchConfigError, match="2048 threads"):
-        saxpy(1, 2048, (y, y, 1.0, 4))
-    with pytest.raises(errors.LaunchConfigError, match="above 0"):
-        saxpy((1, 0), 4, (y, y, 1.0, 4))
-    with pytest.raises(errors.LaunchConfigError, match="one to three"):
-        saxpy((1, 1, 1, 1), 4, (y, y, 1.0, 4))
+    shapes = [(1, 2048, "2048 threads"), ((1, 0), 4, "above 0"), ((1,) * 4, 4, "one to three")]
+    for grid, block, why in shapes:
+        with pytest.raises(errors.LaunchConfigError, match=why):
+            saxpy(grid, block, (y, y, 1.0, 4))
     with pytest.raises(errors.DeviceMismatchError):
         saxpy(1, 4, (y, other, 1.0, 4))
     with pytest.raises(errors.UsageError, match="takes 4 arguments"):

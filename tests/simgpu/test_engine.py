@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+import functools
+from itertools import accumulate, pairwise
 from typing import Any
 
 import pytest
@@ -48,9 +49,7 @@ class Bench:
             if waited:
                 self.waited[name] = waited
 
-        def skip(error: DeviceError) -> None:
-            self.skipped[name] = error
-
+        skip = functools.partial(self.skipped.__setitem__, name)
         self.engine.submit(queue, Command(resource, ready, op, begin, end, skip))
 
     def event(self, queue: Queue, op: int | None = None) -> EngineEvent:
@@ -128,23 +127,11 @@ def test_kernels_with_places_share_throughput(
     assert ends == expected
 
 
-def test_an_event_orders_two_queues() -> None:
-    bench = Bench()
-    first, second = bench.engine.queue(0), bench.engine.queue(0)
-    bench.run(first, "a", 3.0, 0.1)
-    bench.wait(second, bench.event(first))
-    bench.run(second, "b", 1.0, 0.1)
-    bench.engine.run_dry()
-    assert bench.spans["b"] == (3.0, 4.0)
-
-
 def test_waiting_for_what_never_comes_is_noticed() -> None:
     bench = Bench()
-    never = EngineEvent()
     queue = bench.engine.queue(0)
-    bench.wait(queue, never)
-    done = bench.event(queue)
-    assert not bench.engine.run_to(done)
+    bench.wait(queue, EngineEvent())
+    assert not bench.engine.run_to(bench.event(queue))
 
 
 def test_run_until_stops_in_time() -> None:
@@ -186,15 +173,13 @@ def test_an_error_travels_along_events() -> None:
 
 
 @pytest.mark.parametrize(
-    ("first", "ready", "begin"),
-    [
-        ("compute", 0.0, 11.0),
-        ("h2d", 0.0, 14.0),
-        ("compute", 30.0, 30.0),
-    ],  # the last one long after it
+    ("first", "ready", "begin"), [("compute", 0, 11), ("h2d", 0, 14), ("compute", 30, 30)]
 )
 def test_an_event_is_no_short_cut(first: Resource, ready: float, begin: float) -> None:
-    """In the recording of chapter 04 a fill starts 0.86 us after a kernel of another stream, as on one."""
+    """In the recording of chapter 04 a fill starts 0.86 us after a kernel of another stream, as on one.
+
+    The last command is enqueued when the first has long ended.
+    """
     bench = Bench()
     one, two = (bench.engine.queue(0, pause=1.0, switch=4.0) for _ in range(2))
     bench.run(one, "first", 10.0, 0.1, first)
@@ -214,49 +199,41 @@ JOB = st.tuples(
 )
 
 
-@given(jobs=st.lists(JOB, max_size=25))
-def test_whatever_is_submitted(jobs: list[Job]) -> None:
+def submitted(jobs: list[Job]) -> tuple[Bench, list[float]]:
+    """An engine that has got all jobs, and when each was enqueued."""
     bench = Bench()
     queues = [bench.engine.queue(0) for _ in range(4)]
-    clock = 0.0
-    order: dict[int, list[str]] = {}
-    facts: dict[str, tuple[float, float, Resource]] = {}
-    for number, (queue, us, demand, resource, later, drain) in enumerate(jobs):
-        clock += later
+    ready = list(accumulate(later for *_, later, _ in jobs))
+    for number, (queue, us, demand, resource, _, drain) in enumerate(jobs):
         share = demand if resource == "compute" else 0.0
-        bench.run(queues[queue], str(number), us, share, resource, clock, drain=drain * us)
-        order.setdefault(queue, []).append(str(number))
-        facts[str(number)] = (us, clock, resource)
+        name = str(number)
+        bench.run(queues[queue], name, us, share, resource, ready[number], drain=drain * us)
+    return bench, ready
+
+
+@given(jobs=st.lists(JOB, max_size=25))
+def test_whatever_is_submitted(jobs: list[Job]) -> None:
+    bench, ready = submitted(jobs)
     bench.engine.run_dry()
-    assert set(bench.spans) == set(facts)  # everything ran
-    for name, (start, end) in bench.spans.items():
-        us, ready, _ = facts[name]
-        assert start >= ready
-        assert end - start >= us - 1e-6  # never faster than alone
-    for names in order.values():
-        for before, after in pairwise(names):
-            assert bench.spans[before][1] <= bench.spans[after][0]
+    spans = [bench.spans[str(number)] for number in range(len(jobs))]  # everything ran
+    for (start, end), job, since in zip(spans, jobs, ready, strict=True):
+        assert start >= since
+        assert end - start >= job[1] - 1e-6  # never faster than alone
+    for queue in range(4):
+        mine = [span for span, job in zip(spans, jobs, strict=True) if job[0] == queue]
+        assert all(end <= start for (_, end), (start, _) in pairwise(mine))
     for engine in ("h2d", "d2h"):
-        copies = sorted(bench.spans[n] for n, fact in facts.items() if fact[2] == engine)
-        for (_, end), (start, _) in pairwise(copies):
-            assert end <= start
+        copies = sorted(span for span, job in zip(spans, jobs, strict=True) if job[3] == engine)
+        assert all(end <= start for (_, end), (start, _) in pairwise(copies))
 
 
 @given(st.lists(JOB, max_size=15))
 def test_looking_more_often_changes_nothing(jobs: list[Job]) -> None:
-    def run(step: float | None) -> Spans:
-        bench = Bench()
-        queues = [bench.engine.queue(0) for _ in range(4)]
-        for number, (queue, us, demand, resource, _, drain) in enumerate(jobs):
-            share = demand if resource == "compute" else 0.0
-            bench.run(queues[queue], str(number), us, share, resource, drain=drain * us)
-        if step is not None:
-            for turn in range(1, 20):
-                bench.engine.run_until(step * turn)
+    (once, _), (often, _) = submitted(jobs), submitted(jobs)
+    for turn in range(1, 20):
+        often.engine.run_until(3.0 * turn)
+    for bench in (once, often):
         bench.engine.run_dry()
-        return bench.spans
-
-    once, often = run(None), run(3.0)
-    assert once.keys() == often.keys()
-    for name, (start, end) in once.items():
-        assert often[name] == (pytest.approx(start, abs=1e-6), pytest.approx(end, abs=1e-6))
+    assert once.spans.keys() == often.spans.keys()
+    for name, (start, end) in once.spans.items():
+        assert often.spans[name] == (pytest.approx(start, abs=1e-6), pytest.approx(end, abs=1e-6))

@@ -3,102 +3,41 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 THREADS = 64
 
-HELPERS = """
-struct Pair { int a; float b; };
-__device__ int mix(int a, int b) { if (a > b) return a - b; a ^= b << 3; return a + 7; }
-__device__ float bend(float v, int k) { for (int j = 0; j < (k & 3); j++) { if (v > 50.0f) return v - 1.5f; v = v * 0.5f + 1.0f; } return v; }
-__device__ void both(int& a, float& b) { int t = a; a = (int)fmaxf(-1e6f, fminf(1e6f, b)); b = (float)(t & 1023); }
-__device__ Pair pair(int a, float b) { Pair p; p.a = a; p.b = b; return p; }
-enum Mode { LOW = 3, HIGH };
-enum class Side : unsigned char { Left = 1, Right };
-namespace geo { const int STEP = 5; __device__ int turn(int a, int b) { return a > b ? a - STEP : b + STEP; } }
-struct Vec {
-    float x, y;
-    static constexpr int SIZE = 2;
-    __device__ Vec() : x(0.5f), y(0) {}
-    __device__ Vec(float v) : x(v), y(v * 0.5f) {}
-    __device__ Vec(float x, float y) : x(x), y(y) { if (this->x > 1e5f) this->x = 1.0f; }
-    __device__ float sum() const { return x + y; }
-    __device__ Vec operator+(const Vec& o) const { return Vec(x + o.x, y + o.y); }
-    __device__ Vec operator-() const { return Vec(-x, -y); }
-    __device__ bool operator<(const Vec& o) const { return sum() < o.sum(); }
-    __device__ Vec& operator+=(const Vec& o) { x += o.x; if (o.y > x) return *this; y += o.y * 0.5f; return *this; }
-    __device__ float& operator[](int k) { return k ? y : x; }
-    __device__ float operator()(float a) const { return a * 0.25f + x; }
-};
-__device__ Vec operator*(const Vec& v, float a) { return Vec(v.x * a * 0.125f, v.y); }
-template <typename T, int N> struct Box {
-    T data[N] = {};
-    int used = 1;
-    __device__ void put(T v) { data[used & (N - 1)] = v; used++; }
-    __device__ T& at(int k) { return data[k & (N - 1)]; }
-    __device__ T total() const { T s = 0; for (T v : data) s += v; return s; }
-};
-template <typename T> struct Kind { static constexpr int id = 1; using wide = double; };
-template <> struct Kind<int> { static constexpr int id = 2; using wide = long long; };
-template <typename T> struct Kind<T*> { static constexpr int id = 10 + Kind<T>::id; using wide = T; };
-template <typename T> struct Smaller { __device__ bool operator()(T a, T b) const { return a < b; } };
-template <typename T, typename Op> __device__ T pick(T a, T b, Op op) { return op(a, b) ? a : b; }
-template <int N> __device__ auto power(int a) { if constexpr (N == 0) return 1; else return (a & 15) * power<N - 1>(a); }
-struct Shape {
-    int n = 3; float k;
-    static constexpr int DIM = 2;
-    __device__ Shape() : k(0.5f) {}
-    __device__ Shape(float k) : n(5), k(k) {}
-    __device__ int sides() const { return n; }
-    __device__ float area() const { return k * sides() + DIM; }
-    __device__ void grow(int by) { n ^= by; }
-};
-struct Square : public Shape {
-    float side;
-    __device__ Square() : side(2.5f) {}
-    __device__ Square(float s, int n) : Shape(s * 0.5f), side(s) { this->n += n; }
-    __device__ int sides() const { return Shape::sides() ^ 40; }
-};
-template <typename T> struct Named : Square { T id; int tail = 4; };
-struct Pack { Shape parts[2]; Named<short> named; int rest; };
-__device__ float area_of(const Shape& s) { return s.area() - s.n; }
-__device__ int sum_of(Pack p) { return p.parts[1].n + p.named.sides() * 3 + p.named.tail + p.rest; }
-template <typename F> __device__ auto twice(F f, int a) { return f(f(a)); }
-template <typename F> __device__ void each(int n, F f) { for (int j = 0; j < n; j++) f(j); }
-// Which NaN an operation gives is each machine's own affair: a GPU's is 0x7fffffff, and x86 has others.
-__device__ unsigned bits(float v) { union { float f; unsigned u; } both; both.f = v; return v != v ? 9u : both.u; }
-__device__ int as_int(float v) { return v != v ? 9 : __float_as_int(v); }
-"""
+HELPERS = Path(__file__).with_name("helpers.cu").read_text()
 
-_INT = [
-    "(I + I)", "(I - I)", "(I * I)", "(I / ((I & 7) + 1))", "(I % ((I & 15) + 1))", "(I & I)", "(I | I)",
-    "(I ^ I)", "(I << (I & 7))", "(I >> (I & 7))", "(B ? I : I)", "(-I)", "(~I)", "(!I)", "max(I, I)",
-    "min(I, I)", "(int)(U)", "(int)fmaxf(-1e6f, fminf(1e6f, F))", "mix(I, I)", "__popc(U)", "__clz(I)",
-    "__mulhi(I, I)", "(short)(I)", "(signed char)(I)", "(unsigned char)(I)", "pair(I, F).a", "(int)(L)",
-    "geo::turn(I, I)", "(int)fmaxf(-99.0f, fminf(99.0f, Vec(F).sum()))", "pick<int>(I, I, Smaller<int>())", "power<3>(I)", "box.at(I)",
-    "(I + Kind<int*>::id + HIGH + (int)Side::Right)", "(int)(Kind<int>::wide)(I)", "box.total()",
-    "square.sides()", "square.n", "packs[I & 1].parts[I & 1].n", "twice([=](int c) { return (c & 255) - p; }, I)", "([&](auto c) { return c + p; })(I)",
-    "a[(size_t)(I & 31)]", "local[(unsigned long long)(U & 3u)]", "(local + 3)[(size_t)0 - (U & 3u)]",
-    "(I, I)", "__ffs(I)", "(int)(D > 0.5)", "as_int(F + 0.0f)",
-]  # fmt: skip
-_UINT = [
-    "(U + U)", "(U * U)", "(U - U)", "(U / ((U & 7u) + 1u))", "(U >> (U & 15u))", "(U ^ U)", "(unsigned)(I)",
-    "bits(F + 0.0f)", "(U + Vec::SIZE)",
-    "(U % ((U & 15u) + 1u))", "(I + U)", "__brev(U)", "__umulhi(U, U)", "(B ? U : U)", "(unsigned short)(U)",
-]  # fmt: skip
-_LONG = [
-    "(L + I)", "(L * 3 - I)", "(L >> (I & 15))", "((long long)I * I)", "(L ^ I)", "(B ? L : L)",
-]  # fmt: skip
-_FLOAT = [
-    "(F + F)", "(F - F)", "(F * F * 0.25f)", "(F / (fabsf(F) + 1.0f))", "fmaxf(F, F)", "fminf(F, F)",
-    "sqrtf(fabsf(F))", "(B ? F : F)", "(float)(I)", "(F + I)", "floorf(F)", "(-F)", "bend(F, I)",
-    "(Vec(F, F) + Vec(F)).y", "(Vec(F) * F).x", "(-Vec(F, F)).sum()", "Vec(F, F)[I & 1]", "w(F)", "w[I & 1]",
-    "area_of(square)", "Square(F, I).area()", "square.side", "([=](float c) { return c * 0.5f + r; })(F)",
-    "pair(I, F).b", "truncf(F * 0.5f)", "(float)(D)", "fmaf(F, 0.5f, F)", "copysignf(F, F)",
-]  # fmt: skip
-_DOUBLE = [
-    "(D + F)", "(D * 0.5)", "(D - I)", "(D / (fabs(D) + 1.0))", "((double)F)", "sqrt(fabs(D))",
-]  # fmt: skip
-_BOOL = ["(B && B)", "(B || B)", "(!B)", "(Vec(F) < w)"]
+# Ways to make a value of a type from others.
+_WAYS = {
+    "I": [
+        "(I + I)", "(I - I)", "(I * I)", "(I / ((I & 7) + 1))", "(I % ((I & 15) + 1))", "(I & I)", "(I | I)",
+        "(I ^ I)", "(I << (I & 7))", "(I >> (I & 7))", "(B ? I : I)", "(-I)", "(~I)", "(!I)", "max(I, I)",
+        "min(I, I)", "(int)(U)", "(int)fmaxf(-1e6f, fminf(1e6f, F))", "mix(I, I)", "__popc(U)", "__clz(I)",
+        "__mulhi(I, I)", "(short)(I)", "(signed char)(I)", "(unsigned char)(I)", "pair(I, F).a", "(int)(L)",
+        "geo::turn(I, I)", "(int)fmaxf(-99.0f, fminf(99.0f, Vec(F).sum()))", "pick<int>(I, I, Smaller<int>())", "power<3>(I)", "box.at(I)",
+        "(I + Kind<int*>::id + HIGH + (int)Side::Right)", "(int)(Kind<int>::wide)(I)", "box.total()",
+        "square.sides()", "square.n", "packs[I & 1].parts[I & 1].n", "twice([=](int c) { return (c & 255) - p; }, I)", "([&](auto c) { return c + p; })(I)",
+        "a[(size_t)(I & 31)]", "local[(unsigned long long)(U & 3u)]", "(local + 3)[(size_t)0 - (U & 3u)]",
+        "(I, I)", "__ffs(I)", "(int)(D > 0.5)", "as_int(F + 0.0f)",
+    ],
+    "U": [
+        "(U + U)", "(U * U)", "(U - U)", "(U / ((U & 7u) + 1u))", "(U >> (U & 15u))", "(U ^ U)", "(unsigned)(I)",
+        "bits(F + 0.0f)", "(U + Vec::SIZE)",
+        "(U % ((U & 15u) + 1u))", "(I + U)", "__brev(U)", "__umulhi(U, U)", "(B ? U : U)", "(unsigned short)(U)",
+    ],
+    "L": ["(L + I)", "(L * 3 - I)", "(L >> (I & 15))", "((long long)I * I)", "(L ^ I)", "(B ? L : L)"],
+    "F": [
+        "(F + F)", "(F - F)", "(F * F * 0.25f)", "(F / (fabsf(F) + 1.0f))", "fmaxf(F, F)", "fminf(F, F)",
+        "sqrtf(fabsf(F))", "(B ? F : F)", "(float)(I)", "(F + I)", "floorf(F)", "(-F)", "bend(F, I)",
+        "(Vec(F, F) + Vec(F)).y", "(Vec(F) * F).x", "(-Vec(F, F)).sum()", "Vec(F, F)[I & 1]", "w(F)", "w[I & 1]",
+        "area_of(square)", "Square(F, I).area()", "square.side", "([=](float c) { return c * 0.5f + r; })(F)",
+        "pair(I, F).b", "truncf(F * 0.5f)", "(float)(D)", "fmaf(F, 0.5f, F)", "copysignf(F, F)",
+    ],
+    "D": ["(D + F)", "(D * 0.5)", "(D - I)", "(D / (fabs(D) + 1.0))", "((double)F)", "sqrt(fabs(D))"],
+    "B": ["(B && B)", "(B || B)", "(!B)", "(Vec(F) < w)"],
+}  # fmt: skip
 _NAMES = {"I": "int", "U": "unsigned", "F": "float", "L": "long long", "D": "double"}
 
 
@@ -124,13 +63,12 @@ class _Writer:
         rng = self.rng
         if kind == "B":
             if depth < 3 and rng.random() < 0.3:
-                return self.fill(rng.choice(_BOOL), depth)
+                return self.fill(rng.choice(_WAYS["B"]), depth)
             op, side = rng.choice(["<", ">", "<=", ">=", "==", "!="]), rng.choice("IIFULD")
             return self.fill(f"({side} {op} {side})", max(depth, 2))
         if depth > 3 or rng.random() < 0.3:
             return self.leaf(kind)
-        table = {"I": _INT, "U": _UINT, "F": _FLOAT, "L": _LONG, "D": _DOUBLE}[kind]
-        return self.fill(rng.choice(table), depth)
+        return self.fill(rng.choice(_WAYS[kind]), depth)
 
     def leaf(self, kind: str) -> str:
         rng = self.rng
@@ -234,8 +172,7 @@ class _Writer:
             return f"s[t] = p; __syncthreads(); p += s[(t + {step}) % {THREADS}]; __syncthreads();"
         if draw < 0.6:
             way, by = rng.choice(["up", "down", "xor"]), rng.choice([1, 2, 4, 8, 16])
-            kind, name = rng.choice([("F", "r"), ("I", "p")])
-            del kind
+            name = rng.choice("rp")
             return f"{name} = __shfl_{way}_sync(0xffffffffu, {name}, {by});"
         if draw < 0.75:
             return f"q ^= __ballot_sync(0xffffffffu, {self.expression('B')});"

@@ -10,29 +10,16 @@
 
 #define __global__ static
 #define __device__
-#define __host__
 #define __shared__ static
-#define __constant__ static const
-#define __forceinline__ inline
-#define __noinline__
-#define __launch_bounds__(...)
-#define __ldg(p) (*(p))
 
 struct uint3 { unsigned x, y, z; };
 struct dim3 { unsigned x = 1, y = 1, z = 1; };
-template <class T> struct alignas(2 * sizeof(T)) V2 { T x, y; };
 template <class T> struct alignas(16) V4 { T x, y, z, w; };
-using float2 = V2<float>;
-using int2 = V2<int>;
 using float4 = V4<float>;
-using int4 = V4<int>;
-static inline float2 make_float2(float a, float b) { return {a, b}; }
-static inline int2 make_int2(int a, int b) { return {a, b}; }
 static inline float4 make_float4(float a, float b, float c, float d) { return {a, b, c, d}; }
 
 static uint3 threadIdx, blockIdx;
 static dim3 blockDim, gridDim;
-static const int warpSize = 32;
 
 #define EXTREMES(T) \
     static inline T max(T a, T b) { return a > b ? a : b; } \
@@ -52,7 +39,6 @@ static inline int __mulhi(int a, int b) { return (int)(((long long)a * b) >> 32)
 static inline unsigned __umulhi(unsigned a, unsigned b) {
     return (unsigned)(((unsigned long long)a * b) >> 32);
 }
-static inline float __int_as_float(int v) { float f; memcpy(&f, &v, 4); return f; }
 static inline int __float_as_int(float v) {  // a NaN as a GPU makes it
     int i;
     memcpy(&i, &v, 4);
@@ -67,22 +53,13 @@ static inline float gpu_copysign(float a, float b) { return b != b ? fabsf(a) : 
 #define copysignf gpu_copysign
 static inline float max(float a, float b) { return fmaxf(a, b); }
 static inline float min(float a, float b) { return fminf(a, b); }
-static inline float rsqrtf(float v) { return (float)(1.0 / sqrt((double)v)); }
 
 template <class T, class U> static T atomicAdd(T* p, U v) { T old = *p; *p = old + (T)v; return old; }
-template <class T, class U> static T atomicSub(T* p, U v) { T old = *p; *p = old - (T)v; return old; }
-template <class T, class U> static T atomicExch(T* p, U v) { T old = *p; *p = (T)v; return old; }
 template <class T, class U> static T atomicMax(T* p, U v) { T old = *p; *p = max(old, (T)v); return old; }
 template <class T, class U> static T atomicMin(T* p, U v) { T old = *p; *p = min(old, (T)v); return old; }
 template <class T, class U> static T atomicAnd(T* p, U v) { T old = *p; *p = old & (T)v; return old; }
 template <class T, class U> static T atomicOr(T* p, U v) { T old = *p; *p = old | (T)v; return old; }
 template <class T, class U> static T atomicXor(T* p, U v) { T old = *p; *p = old ^ (T)v; return old; }
-template <class T, class U, class W> static T atomicCAS(T* p, U c, W v) {
-    T old = *p;
-    if (old == (T)c) *p = (T)v;
-    return old;
-}
-static void __threadfence() {}
 
 // -- coroutines
 
@@ -101,7 +78,6 @@ static void pause_at(State state) {
     swapcontext(&contexts[current], &scheduler);
 }
 static void __syncthreads() { pause_at(AT_BLOCK); }
-static void __syncwarp(unsigned = ~0u) { pause_at(AT_WARP); }
 
 // Every lane posts its value and waits for its warp; two boards, so that a fast lane cannot overwrite.
 template <class T> static T shuffle(T value, int source) {
@@ -114,9 +90,6 @@ template <class T> static T shuffle(T value, int source) {
     return out;
 }
 #define LANE (int)(current & 31u)
-template <class T> static T __shfl_sync(unsigned, T v, int s, int w = 32) {
-    return shuffle(v, (LANE & ~(w - 1)) + (s & (w - 1)));
-}
 template <class T> static T __shfl_up_sync(unsigned, T v, int d, int w = 32) {
     return shuffle(v, (LANE & (w - 1)) >= d ? LANE - d : LANE);
 }

@@ -62,11 +62,12 @@ def body(
     return x, o, result
 
 
-def ints(expression: str, before: str = "") -> list[int]:
-    """Value of an integer expression in each of 32 threads."""
-    return body(f"o[i] = {expression};", before=before)[1].tolist()
+def check(text: str, value: Any, before: str = "") -> None:
+    """Compare what statements, or an expression, leave in each `o[i]`, or in `x[i]` where that is all.
 
-
-def floats(expression: str, before: str = "") -> list[float]:
-    """Value of a float expression in each of 32 threads."""
-    return body(f"float result = {expression}; x[i] = result;", before=before)[0].tolist()
+    `value` is one for all threads, one for each, or a function of the thread's number.
+    """
+    statements = text if text.endswith((";", "}")) else f"o[i] = {text};"
+    x, o, _ = body(statements, before=before)
+    want = [value(i) for i in range(32)] if callable(value) else np.broadcast_to(value, 32)
+    np.testing.assert_array_equal(o if "o[i]" in statements else x, want)

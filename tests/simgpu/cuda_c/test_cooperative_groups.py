@@ -126,21 +126,13 @@ def smooth(source: str, *more: np.ndarray, **limits: int) -> bool:
     return a.tolist() == want.tolist()
 
 
-class TestGrid:
-    @pytest.mark.parametrize("lanes", [32, 64, 16384])
-    def test_all_blocks_meet(self, lanes: int) -> None:
-        assert smooth(GRID, batch_lanes=lanes, resident_blocks=4)
-
-    def test_without_it_blocks_race(self) -> None:
-        with pytest.raises(errors.RaceError):
-            smooth(GRID.replace("grid.sync();", ""))
-
-    def test_a_launch_that_does_not_fit_is_refused(self) -> None:
-        with pytest.raises(errors.LaunchConfigError, match="4 were asked for, 3 fit"):
-            smooth(GRID, resident_blocks=3)
-
-    @pytest.mark.parametrize("lanes", [32, 16384])
-    def test_a_block_that_does_not_come(self, lanes: int) -> None:
-        source = GRID.replace("grid.sync();", "if (blockIdx.x == 2) return; grid.sync();")
-        with pytest.raises(errors.DeadlockError, match="barrier of the grid"):
-            smooth(source, batch_lanes=lanes)
+@pytest.mark.parametrize("lanes", [32, 64, 16384])
+def test_all_blocks_of_a_grid_meet(lanes: int) -> None:
+    assert smooth(GRID, batch_lanes=lanes, resident_blocks=4)
+    with pytest.raises(errors.RaceError):
+        smooth(GRID.replace("grid.sync();", ""), batch_lanes=lanes)
+    with pytest.raises(errors.LaunchConfigError, match="4 were asked for, 3 fit"):
+        smooth(GRID, resident_blocks=3, batch_lanes=lanes)
+    alone = GRID.replace("grid.sync();", "if (blockIdx.x == 2) return; grid.sync();")
+    with pytest.raises(errors.DeadlockError, match="barrier of the grid"):
+        smooth(alone, batch_lanes=lanes)

@@ -5,31 +5,25 @@ from __future__ import annotations
 import dataclasses
 import json
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from simgpu.cuda_c import Counts, Limits, compile_source
+from simgpu.cuda_c import Counts, Limits
 
-from . import oracle
-from .corpus import CASES, Case, arguments, source
+from .corpus import CASES, Case, arguments, launch_case
 from .digests import EXACT, FILE, digest, source_digest
-from .support import launch
 
 RECORDED = json.loads(FILE.read_text())
-APART = [case for case in CASES if case not in EXACT]
+APART = [case for case in CASES if case.expect is not None]
 
 
 @cache
 def ran(case: Case, lanes: int | None) -> tuple[list[Any], Counts]:
     """Arguments and counts after a launch, with so many lanes side by side."""
-    args, program = arguments(case), compile_source(source(case.file), contract=True)
-    limits = None if lanes is None else Limits(batch_lanes=lanes)
-    done = launch(
-        program, case.kernel, case.grid, case.block, *args, shared=case.shared, limits=limits
-    )
+    args = arguments(case)
+    done = launch_case(case, args, limits=Limits(batch_lanes=lanes) if lanes else None)
     return args, done.counts
 
 
@@ -73,25 +67,3 @@ def test_counts_do_not_depend_on_how_many_blocks_run_together(case: Case) -> Non
         assert {n: v for n, v in few.items() if n not in SAMPLED} == {
             n: v for n, v in many.items() if n not in SAMPLED
         }
-
-
-@pytest.mark.skipif(not oracle.available(), reason="needs g++ to compare with")
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "file", sorted({c.file for c in CASES} - {"reduction", "irregular", "elementwise", "random"})
-)
-def test_agrees_with_a_compiler(file: str, tmp_path: Path) -> None:
-    """To the last bit, where a compiler may be had."""
-    cases = [c for c in CASES if c.file == file and "<" not in c.kernel]
-    program = compile_source(source(file))
-    ours, theirs = [arguments(c) for c in cases], [arguments(c) for c in cases]
-    jobs: list[oracle.Case] = []
-    for case, args in zip(cases, theirs, strict=True):
-        shapes = [(*s, *(1,) * (3 - len(s))) for s in (case.grid, case.block)]
-        jobs.append(oracle.Case(case.kernel, shapes[0], shapes[1], args))
-    oracle.run(source(file), jobs, tmp_path)
-    for case, mine, other in zip(cases, ours, theirs, strict=True):
-        launch(program, case.kernel, case.grid, case.block, *mine, shared=case.shared)
-        for a, b in zip(mine, other, strict=True):
-            if isinstance(a, np.ndarray):
-                np.testing.assert_array_equal(a, b, err_msg=case.kernel)

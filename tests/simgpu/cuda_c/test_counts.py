@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
 from simgpu.cuda_c import Counts, compile_source
 
-from .corpus import CASES, arguments, source
+from .corpus import CASES, arguments, launch_case, source
 from .support import HEAD, launch
 
 N = 1024
@@ -87,6 +89,24 @@ FOUND: list[tuple[str, dict[str, int]]] = [
             ("volatile float* y = x; o[i] = y[i] * y[i] > 0;", 2),
         ]
     ),
+    # Bytes are needed once.
+    ("float s = 0; for (int j = 0; j < 10; j++) s += x[j]; x[2048 + i] = s;",
+     {"load_bytes": 40 * N, "load_bytes_needed": 40, "store_bytes": 4 * N, "store_bytes_needed": 4 * N}),
+    # Two loads of one statement go together; a chain of addresses does not.
+    *(
+        (text, {"chain_load_rounds": rounds, "chain_dependent_loads": dependent})
+        for text, rounds, dependent in [
+            ("o[i] = x[i] + x[i + 1] > 0;", 1, 0),
+            ("int p = i; for (int j = 0; j < 5; j++) p = o[p]; x[i] = p;", 5, 5),
+            ("float s = 0; for (int j = 0; j < n; j++) s += x[i + j]; o[i] = s;", 8, 0),  # four at a time
+            (TURNS.format("i + j"), 32, 0),
+            ("float s = 0; for (int j = 0; j < 5; j++) s += x[i + j]; o[i] = s;", 1, 0),  # unrolled
+            ("x[i] = x[2048 + o[i]];", 2, 1),
+        ]
+    ),
+    # Rounds are of global loads only.
+    ("__shared__ float s[1024]; int t = threadIdx.x; s[t] = 1; __syncthreads(); float r = 0; for (int j = 0; j < n; j++) r += s[j]; x[i] = r;",
+     {"chain_load_rounds": 0, "shared_requests": 32 * 33}),
     # Sectors that are new to the block, in 32 turns; the first 16 are looked at, so what is new in one of
     # them counts as two.
     *(
@@ -105,20 +125,85 @@ def test_it_is_counted(text: str, found: dict[str, int]) -> None:
     assert {name: getattr(c, name) for name in found} == found
 
 
+LONE = """
+__global__ void k(const float* x, float* y, int n) {
+    __shared__ float tile[64];
+    tile[threadIdx.x] = x[threadIdx.x];
+    __syncthreads();
+    float a = tile[threadIdx.x], b = a + 1.0f, c = a + 2.0f, d = a + 3.0f;
+    %s
+    y[threadIdx.x] = a + b + c + d;
+}
+"""
+
+
+def lone(text: str) -> Counts:
+    """Counts of two warps, for whom the length of a chain decides."""
+    x = np.ones(64, np.float32)
+    return launch(LONE % text, "k", 1, 64, x, x.copy(), 40).counts
+
+
+SMALLEST = "for (int k = 0; k < n; ++k) { float t = tile[k]; if (t < %s) a = t; }"
+ADDS = "float s = 0; for (int j = 0; j < {}; j++) s += x[j]; x[i + 1024] = s;"
+CASTS = "float s = 0; for (int j = 0; j < n; j++) s += (float)({}); x[i] = s;"
+# Two kernels, and by how much the first one has more of something: from, and to.
+MORE = [
+    # A warp that splits pays for both sides.
+    (counts, "if (i / 1 % 2) o[i] = 1; else o[i] = 2;", "if (i / 32 % 2) o[i] = 1; else o[i] = 2;", "warp_instructions", 1, None),
+    # Short loops with known bounds are unrolled: a turn is a load and an addition, and the counter is free.
+    (counts, ADDS.format(14), ADDS.format(4), "longest_chain", 10 * 2, 10 * 2),
+    (counts, ADDS.format(110), ADDS.format(100), "longest_chain", 10 * 4 + 1, None),
+    # An array of a thread's own is in registers where its indices are known.
+    (counts, "float a[4]; for (int j = 0; j < n / 8; j++) a[j] = 1.0f; x[i] = a[i & 3];",
+     "float a[4]; for (int j = 0; j < 4; j++) a[j] = 1.0f; x[i] = a[0] + a[1] + a[2] + a[3];", "longest_chain", 2 * 7 + 1, None),
+    # What a loop does not change is computed in front of it.
+    (counts, CASTS.format("i * n + 3"), "float s = 0, c = (float)(i * n + 3); for (int j = 0; j < n; j++) s += c; x[i] = s;",
+     "longest_chain", -4, 4),
+    (counts, CASTS.format("i * j + 3"), CASTS.format("i * n + 3"), "longest_chain", 33, None),
+    # A chain of products, and four that do not need each other.
+    (lone, "a = a * b; a = a * c; a = a * d; a = a * b;", "a = a * a; b = b * b; c = c * c; d = d * d;", "chain_latency", 1, None),
+    (lone, "a = a * b; a = a * c; a = a * d; a = a * b;", "a = a * a; b = b * b; c = c * c; d = d * d;", "warp_instructions", 0, 0),
+    # Eight shared loads one after the other, and eight whose sum is a chain of eight additions.
+    (lone, "int at = n; for (int k = 0; k < 8; ++k) at = (int)tile[at]; a += at;", "for (int k = 0; k < 8; ++k) a += tile[k];",
+     "chain_latency", 150, None),
+    # Learners are told of eight instructions for each function, and that number stays.
+    (lone, "a = sinf(a);", "a = sqrtf(a);", "warp_instructions", 0, 0),
+    (lone, "a = sinf(a);", "a = sqrtf(a);", "issued", 1, None),
+    (lone, "a = sqrtf(a);", "a = a * b;", "warp_instructions", 14, 14),
+    (lone, "a = sqrtf(a);", "a = a * b;", "issued", 15, None),
+    # Work on bits is told apart.
+    (lone, "a += (n + (int)threadIdx.x) & 12;", "a += n;", "alu_instructions", 2, 2),
+    (lone, "a += (n + (int)threadIdx.x) * 12;", "a += n;", "alu_instructions", 0, 0),
+    # An instruction keeps its unit busy.
+    (lone, "b *= c; b += n;", "b += n;", "chain_busy", 1, 1),
+    (lone, "n ^= 5; b += n;", "b += n;", "chain_busy", 2, 2),
+    (lone, "tile[threadIdx.x] = c; b += n;", "b += n;", "chain_busy", 2 + 4, 2 + 4),
+    # What only selects is no branch.
+    (lone, "if (n > 3) a = b * c;", "if (n > 3) a = b;", "chain_latency", 9, None),
+    # The smaller of two numbers, turn by turn: each waits for the one before, whoever takes it.
+    (lone, SMALLEST % "a", SMALLEST % "b", "chain_latency", 1, None),
+    # A division ends with a branch.
+    (lone, "a = a / b;", "a = sqrtf(a);", "chain_latency", 9, None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("run", "text", "other", "name", "least", "most"), MORE)
+def test_how_much_more_it_is(
+    run: Callable[[str], Counts], text: str, other: str, name: str, least: int, most: int | None
+) -> None:
+    more = getattr(run(text), name) - getattr(run(other), name)
+    assert least <= more
+    assert most is None or more <= most
+
+
+def test_sectors_that_a_block_has_had_are_not_fresh() -> None:
+    twice = lone("for (int k = 0; k < n; ++k) a += x[(threadIdx.x + k) % 64];")
+    assert twice.load_sectors > 20 * twice.fresh_sectors
+    assert twice.fresh_sectors == 64 * 4 // 32
+
+
 def test_a_block_that_is_no_whole_number_of_warps() -> None:
     assert counts("", threads=120, block=40).warps == 6
-
-
-def test_a_warp_that_splits_pays_for_both_sides() -> None:
-    both = counts("if (i / 1 % 2) o[i] = 1; else o[i] = 2;").warp_instructions
-    one = counts("if (i / 32 % 2) o[i] = 1; else o[i] = 2;").warp_instructions
-    assert both > one
-
-
-def test_bytes_needed_are_counted_once() -> None:
-    c = counts("float s = 0; for (int j = 0; j < 10; j++) s += x[j]; x[2048 + i] = s;")
-    assert (c.load_bytes, c.load_bytes_needed) == (40 * N, 40)
-    assert (c.store_bytes, c.store_bytes_needed) == (4 * N, 4 * N)
 
 
 def test_the_longest_warp() -> None:
@@ -128,76 +213,26 @@ def test_the_longest_warp() -> None:
     assert uneven.longest_chain * 32 > 1.5 * uneven.warp_instructions
 
 
-def test_rounds_of_loads() -> None:
-    """Two loads of one statement go together; a chain of addresses does not."""
-    assert counts("o[i] = x[i] + x[i + 1] > 0;").chain_load_rounds == 1
-    chase = counts("int p = i; for (int j = 0; j < 5; j++) p = o[p]; x[i] = p;")
-    assert (chase.chain_load_rounds, chase.chain_dependent_loads) == (5, 5)
-    stream = counts("float s = 0; for (int j = 0; j < n; j++) s += x[i + j]; o[i] = s;")
-    assert (stream.chain_load_rounds, stream.chain_dependent_loads) == (8, 0)  # four at a time
-    steps = counts("float s = 0; for (int j = 0; j < n; j += n / 32) s += x[i + j]; o[i] = s;")
-    assert (steps.chain_load_rounds, steps.chain_dependent_loads) == (32, 0)
-    unrolled = counts("float s = 0; for (int j = 0; j < 5; j++) s += x[i + j]; o[i] = s;")
-    assert (unrolled.chain_load_rounds, unrolled.chain_dependent_loads) == (1, 0)
-    nested = counts("x[i] = x[2048 + o[i]];")
-    assert (nested.chain_load_rounds, nested.chain_dependent_loads) == (2, 1)
-
-
-def test_rounds_are_of_global_loads_only() -> None:
-    text = "__shared__ float s[1024]; int t = threadIdx.x; s[t] = 1; __syncthreads();"
-    near = counts(f"{text} float r = 0; for (int j = 0; j < n; j++) r += s[j]; x[i] = r;")
-    assert near.chain_load_rounds == 0
-    assert near.shared_requests == 32 * 33
-
-
-def test_short_loops_with_known_bounds_are_unrolled() -> None:
-    """Counter and comparison are free, and so are indices of the counter."""
-    text = "float s = 0; for (int j = 0; j < {0}; j++) s += x[j]; x[i + 1024] = s;"
-    few, more = (counts(text.format(turns)).longest_chain for turns in (4, 14))
-    assert more - few == 10 * 2  # a load and an addition
-    long, longer = (counts(text.format(turns)).longest_chain for turns in (100, 110))
-    assert longer - long > 10 * 4
-
-
-def test_a_threads_own_array_is_in_registers_where_indices_are_known() -> None:
-    known = "float a[4]; for (int j = 0; j < 4; j++) a[j] = 1.0f; x[i] = a[0] + a[1] + a[2] + a[3];"
-    unknown = "float a[4]; for (int j = 0; j < n / 8; j++) a[j] = 1.0f; x[i] = a[i & 3];"
-    assert counts(known).longest_chain < counts(unknown).longest_chain / 3
-
-
-def test_what_a_loop_does_not_change_is_computed_in_front_of_it() -> None:
-    inside = "float s = 0; for (int j = 0; j < n; j++) s += (float)(i * n + 3); x[i] = s;"
-    outside = "float s = 0, c = (float)(i * n + 3); for (int j = 0; j < n; j++) s += c; x[i] = s;"
-    assert counts(inside).longest_chain == pytest.approx(counts(outside).longest_chain, abs=4)
-    changing = "float s = 0; for (int j = 0; j < n; j++) s += (float)(i * j + 3); x[i] = s;"
-    assert counts(changing).longest_chain > counts(inside).longest_chain + 32
-
-
-def test_a_product_that_is_contracted_costs_nothing_more_than_its_sum() -> None:
-    head = HEAD + "float a = x[i], b = x[i + 32]; x[i] = "
-    arrays = np.zeros(64, np.float32), np.zeros(1, np.int32)
-
-    def both(expression: str) -> tuple[Counts, Counts]:
-        text = f"{head}{expression}; }}"
-        fused, apart = (
-            launch(compile_source(text, contract=on), "k", 1, 32, *arrays, 1).counts
-            for on in (True, False)
-        )
-        return fused, apart
-
-    for expression in ("a * b + a", "a - a * b", "-(a * b) + a", "a * a + b * b"):
-        fused, apart = both(expression)
-        assert fused.flops == apart.flops
-        assert fused.warp_instructions == apart.warp_instructions - 1
-    for expression in ("(a + b) * a", "fmaf(a, b, a)"):
-        fused, apart = both(expression)
-        assert fused == apart
+@pytest.mark.parametrize(
+    ("expression", "fewer"),
+    [("a * b + a", 1), ("a - a * b", 1), ("-(a * b) + a", 1), ("a * a + b * b", 1), ("(a + b) * a", 0), ("fmaf(a, b, a)", 0)],
+)  # fmt: skip
+def test_a_product_that_is_contracted_costs_no_more_than_its_sum(
+    expression: str, fewer: int
+) -> None:
+    text = f"{HEAD}float a = x[i], b = x[i + 32]; x[i] = {expression}; }}"
+    args = np.zeros(64, np.float32), np.zeros(1, np.int32), 1
+    fused, apart = (
+        launch(compile_source(text, contract=on), "k", 1, 32, *args).counts for on in (True, False)
+    )
+    assert fused.flops == apart.flops
+    assert fused.warp_instructions == apart.warp_instructions - fewer
+    assert (fused == apart) == (not fewer)
 
 
 def test_lines_add_up() -> None:
     case = next(c for c in CASES if c.kernel == "matmul_tiled")
-    args = arguments(case)
-    c = launch(source(case.file), case.kernel, case.grid, case.block, *args).counts
+    c = launch_case(case, arguments(case)).counts
     assert sum(line.warp_instructions for line in c.lines.values()) == c.warp_instructions
     assert sum(line.flops for line in c.lines.values()) == c.flops
     assert sum(line.global_requests for line in c.lines.values()) == (
@@ -206,17 +241,3 @@ def test_lines_add_up() -> None:
     text = source(case.file).split("\n")
     busiest = max(c.lines, key=lambda n: c.lines[n].flops)
     assert "acc +=" in text[busiest - 1]
-
-
-def test_matrix_product_by_hand() -> None:
-    case = next(c for c in CASES if c.kernel == "matmul_naive")
-    text = source("matrix")
-    a, b, out = (np.ones((64, 64), np.float32) for _ in range(3))
-    c = launch(text, case.kernel, (4, 4), (16, 16), a, b, out, 64, 64, 64).counts
-    assert c.flops == 2 * 64**3
-    assert c.global_load_requests == 2 * 64 * 128  # warps: 64 * 64 / 32
-    # A warp is two rows of 16: two elements of A, 16 neighbours of B.
-    assert c.load_sectors == 64 * 128 * (2 + 2)
-    assert c.load_bytes_needed == 2 * 64 * 64 * 4
-    assert c.store_sectors == 64 * 64 * 4 // 32
-    assert c.loop_iterations == 64 * 128

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+import functools
 
 import numpy as np
 import pytest
@@ -80,23 +80,17 @@ def drawn(state: str, text: str, at: tuple[int, int, int], count: int) -> list[f
     return o.tolist()
 
 
-def near(got: list[float], wanted: list[float]) -> None:
-    """Integers and uniform numbers to the bit, others as far as sine and logarithm go."""
-    np.testing.assert_allclose(got, wanted, rtol=3e-6)
-
-
-@pytest.mark.parametrize("state", [XORWOW, PHILOX])
-def test_integers(state: str) -> None:
-    for at, wanted in NUMBERS[state]:
-        assert drawn(state, "for (; k < 5; k++) o[k] = curand(&s);", at, 5) == wanted
+# Integers and uniform numbers agree to the bit, others as far as sine and logarithm go.
+near = functools.partial(np.testing.assert_allclose, rtol=3e-6)
 
 
 @pytest.mark.parametrize("state", [XORWOW, PHILOX])
 def test_every_kind_of_number_draws_as_many_as_nvidias(state: str) -> None:
+    for at, integers in NUMBERS[state]:
+        assert drawn(state, "for (; k < 5; k++) o[k] = curand(&s);", at, 5) == integers
     got, wanted = drawn(state, KINDS, (42, 3, 5), 25), DRAWN[state]
     near(got, wanted)
-    uniform = [np.float32(v) for v in wanted[:2]]
-    assert got[:2] == uniform
+    assert got[:2] == [np.float32(v) for v in wanted[:2]]
     assert got[5:7] == wanted[5:7]
     assert got[-3:] == wanted[-3:]
 
@@ -114,9 +108,8 @@ def test_four_at_once() -> None:
         assert got[:4] == wanted[:4]
 
 
-PI = (
-    INCLUDE
-    + """
+PI = """
+#include <curand_kernel.h>
 __global__ void setup(curandState* states, int seed) {
     int i = threadIdx.x + blockIdx.x * blockDim.x; curand_init(seed, i, 0, &states[i]); }
 __global__ void count(curandState* states, int* hits, int turns) {
@@ -128,15 +121,14 @@ __global__ void count(curandState* states, int* hits, int turns) {
     states[i] = s;
     hits[i] = inside; }
 """
-)
 
 
 def test_pi_by_chance_as_it_is_taught(device: Device) -> None:
     # NVIDIA's header, compiled for the host, gives these; a GPU has the same uniform numbers.
     setup, count = agt.Kernel(PI, "setup"), agt.Kernel(PI, "count")
     states = setup(agt.zeros((256, 48), dtype=np.uint8), 1234, grid=2, block=128).output().sync()
-    hits: list[np.ndarray[Any, Any]] = []
+    hits: list[int] = []
     for _ in range(2):  # the states go on
         op = count(states.borrow(), agt.zeros((256,), dtype=np.int32), 20, grid=2, block=128)
-        hits.append(op.last().to_host().sync())
-    assert [int(h.sum()) for h in hits] == [3988, 4001]
+        hits.append(int(op.last().to_host().sync().sum()))
+    assert hits == [3988, 4001]

@@ -8,19 +8,8 @@ import pytest
 from simgpu import errors
 from simgpu.cuda_c import GlobalMemory, Limits, compile_source
 
+from .corpus import CASES, arguments, launch_case, source
 from .support import HEAD, body, launch, memory
-
-REDUCE = """extern "C" __global__ void total(const float* x, float* out, int n) {
-    __shared__ float s[128];
-    int t = threadIdx.x;
-    s[t] = t < n ? x[t] : 0.0f;
-    %s
-    for (int step = 64; step > 0; step /= 2) {
-        if (t < step) s[t] += s[t + step];
-        %s
-    }
-    if (t == 0) out[0] = s[0];
-}"""
 
 
 def fault(kind: type[errors.KernelFault], text: str, **more: object) -> errors.KernelFault:
@@ -32,6 +21,7 @@ def fault(kind: type[errors.KernelFault], text: str, **more: object) -> errors.K
 TILE = "__shared__ float tile[4][8]; tile[i / 8][i % 8] = 0; __syncthreads(); "
 WORDS = "__shared__ double s[32]; int* p = reinterpret_cast<int*>(s); p[2 * i] = 0; __syncthreads(); s[i] = i; "
 NAN = "__int_as_float(0x7fffffff)"
+TURNS = "__shared__ int s[32]; for (int y = 0; y < 25; y++) { "
 BOUNDS, ALIGNED, UNSET = (
     errors.OutOfBoundsError,
     errors.MisalignedError,
@@ -56,6 +46,9 @@ MISTAKES: list[tuple[type[errors.KernelFault], str, dict[str, object], str]] = [
     # The even lanes' is gone first, then that of the odd ones.
     *((BOUNDS, f"int* p; for (int j = 0; j < 2; j++) if (i % 2 == j) {{ int a = j; p = &a; }} if (i % 2 == {j}) o[i] = *p;",
        {}, "is no more") for j in (0, 1)),
+    # Elements are called as in the source.
+    (UNSET, "__shared__ float t[4][8]; x[i] = t[i / 8][i % 8];", {}, "'t'[0][0]"),
+    (errors.RaceError, "__shared__ float t[4][8]; t[i / 8][i % 8] = 1; x[i] = t[3 - i / 8][7];", {}, "'t'[3][7]"),
     (ALIGNED, "float4 v = *reinterpret_cast<float4*>(x + i); o[i] = v.x;", {"thread": (1, 0, 0)}, ""),
     (ALIGNED, "x[i] = reinterpret_cast<float*>(reinterpret_cast<char*>(x) + 2)[i & 7];", {"array": "x", "index": 2}, ""),
     (UNSET, "float a; x[i] = a;", {"array": "a", "index": None}, ""),
@@ -68,6 +61,7 @@ MISTAKES: list[tuple[type[errors.KernelFault], str, dict[str, object], str]] = [
     (UNSET, "float2 v; v.x = 1; if (i) v.y = 1; x[i] = v.y;", {}, ""),
     (UNSET, "float2 v, w; w = v; x[i] = w.x;", {}, ""),
     (UNSET, "o[i] = forgets(i);", {}, ""),
+    (UNSET, "int c; for (int y = 0; y < n; y++) { int d; if (y < 20) d = i; o[d] = 0; }", {"array": "d"}, ""),
     (errors.BarrierError, "if (i < 20) { x[i] = 1;\n__syncthreads(); }", {"thread": (20, 0, 0), "line": 5}, ""),
     (errors.BarrierError, "if (i < 20) __syncthreads(); else __syncthreads();", {}, ""),
     (errors.WarpError, "if (i < 16) x[i] = __shfl_sync(0xffff, x[i], i + 16);", {}, ""),
@@ -90,6 +84,12 @@ MISTAKES: list[tuple[type[errors.KernelFault], str, dict[str, object], str]] = [
         "float v = x[0]; for (int j = i; j < n; j += 32) v += x[j]; for (int j = i; j < n; j += 32) x[j] = x[j] + v;",
         WORDS + "o[i] = p[(2 * i + 2) % 64];", WORDS + "o[i] = p[(2 * i + 3) % 64];",
         f"x[0] = i ? {NAN} : 1.0f;", f"x[0] = i ? 1.0f : {NAN};",
+        # In a late turn of a loop, by the order of accesses or by the value.
+        TURNS + "s[i] = y; __syncwarp(); o[i] += s[31 - i]; if (y != 20) __syncwarp(); }",
+        TURNS + """if (y % 5 == 4) o[i] += s[31 - i]; s[i] = y; if (y % 5 != 4 || y < 20) __syncthreads();
+            if (y % 5 == 4) __syncthreads(); o[i] += s[31 - i]; if (y < 22) __syncthreads(); }""",
+        TURNS + "s[i / 2] = y < 20 ? 1 : i; __syncwarp(); o[i] += s[0]; __syncwarp(); }",
+        TURNS + "s[i] = y; s[31 - i] = y < 20 ? y : i; __syncwarp(); o[i] += s[0]; __syncwarp(); }",
     ]),
 ]  # fmt: skip
 BEFORE = """__device__ int* escape(int a) { int b = a; return &b; }
@@ -130,195 +130,162 @@ def test_mistakes(
         "__shared__ float s[32]; s[i] = x[i]; __syncwarp(); float v = i ? s[i - 1] : 0.0f; __syncwarp(); s[i] += v;",
         "float v = x[0]; for (int j = i; j < n; j += 32) v += x[j]; __syncthreads(); for (int j = i; j < n; j += 32) x[j] = x[j] + v;",
         WORDS + "o[i] = p[2 * i] + p[2 * i + 1];",
+        TURNS + "int j = y % 2 ? i : 31 - i; s[j] = y + i; __syncwarp(); o[i] += s[i]; __syncwarp(); }",
+        TURNS + "s[i / 2] = 1; __syncwarp(); o[i] += s[0]; __syncwarp(); }",
     ],
 )  # fmt: skip
 def test_no_false_alarm(text: str) -> None:
     body(text)
 
 
-class TestBounds:
-    def test_global_read_names_everything(self) -> None:
-        source = """extern "C" __global__
+def test_a_fault_names_everything() -> None:
+    source = """extern "C" __global__
 void relu(float* x, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i <= n) x[i] = fmaxf(x[i], 0.0f);
 }"""
-        with pytest.raises(errors.OutOfBoundsError) as caught:
-            launch(source, "relu", 3, 32, np.ones(64, np.float32), 64)
-        site = caught.value.site
-        assert (site.kernel, site.line) == ("relu", 4)
-        assert (site.block, site.thread) == ((2, 0, 0), (0, 0, 0))
-        assert (site.array, site.index, site.bound) == ("x", 64, 64)
-        assert "line 4: if (i <= n)" in str(caught.value)
-
-    def test_elements_are_called_as_in_the_source(self) -> None:
-        source = "__global__ void k(float4* p, const float2* q) { int i = threadIdx.x; %s }"
-        for text, named in (
-            ("p[i + 1].w = 1;", "'p'[32].w"),
-            ("p[0].y = i;", "'p'[0].y"),
-            ("__shared__ float t[4][8]; p[i].x = t[i / 8][i % 8];", "'t'[0][0]"),
-            (
-                "__shared__ float t[4][8]; t[i / 8][i % 8] = 1; p[i].x = t[3 - i / 8][7];",
-                "'t'[3][7]",
-            ),
-        ):
-            with pytest.raises(errors.KernelFault) as caught:
-                launch(source % text, "k", 1, 32, *(np.zeros(n, np.float32) for n in (128, 64)))
-            assert named in str(caught.value)
-
-    def test_a_pointer_within_the_life_of_what_it_points_to(self) -> None:
-        text = "int s = 0; for (int j = 0; j < 3; j++) { int a = j; int* p = &a; *p += 1; s += a; } o[i] = s;"
-        assert body(text)[1].tolist() == [6] * 32
-        before = "__device__ void half(int* p) { int b = *p / 2; int* q = &b; *p = *q; }"
-        assert body("int a = 4; half(&a); half(&a); o[i] = a;", before=before)[1][0] == 1
-
-    def test_read_only(self) -> None:
-        fixed = memory(np.zeros(32, np.float32))
-        fixed.readonly = True
-        program = compile_source(HEAD + "x[i] = 1; }")
-        with pytest.raises(errors.ReadOnlyError):
-            launch(program, "k", 1, 32, fixed, np.zeros(1, np.int32), 1)
+    with pytest.raises(errors.OutOfBoundsError) as caught:
+        launch(source, "relu", 3, 32, np.ones(64, np.float32), 64)
+    site = caught.value.site
+    assert (site.kernel, site.line) == ("relu", 4)
+    assert (site.block, site.thread) == ((2, 0, 0), (0, 0, 0))
+    assert (site.array, site.index, site.bound) == ("x", 64, 64)
+    assert "line 4: if (i <= n)" in str(caught.value)
 
 
-class TestUninitialised:
-    AGGREGATED = "int r; if (i == 5) r = atomicAdd(&o[0], 32); r = __shfl_sync(0xffffffff, r, %d); x[i] = r + i;"
-
-    def test_a_shuffle_reads_only_in_the_lane_that_is_asked(self) -> None:
-        assert body(self.AGGREGATED % 5)[0].tolist() == list(range(32))
-        error = fault(errors.UninitialisedReadError, self.AGGREGATED % 4)
-        assert (error.site.array, error.site.thread) == ("r", (4, 0, 0))
-
-    def test_global_memory(self) -> None:
-        program = compile_source(HEAD + "o[i] = x[i + 8] > 0; }")
-        fresh = GlobalMemory(160, "fresh")
-        fresh.mark_written(0, 96)
-        with pytest.raises(errors.UninitialisedReadError) as caught:
-            launch(program, "k", 1, 32, fresh, np.zeros(32, np.int32), 1)
-        assert (caught.value.site.index, caught.value.site.thread) == (24, (16, 0, 0))
-
-    def test_what_a_kernel_wrote_may_be_read(self) -> None:
-        program = compile_source(HEAD + "x[i] = i; o[i] = x[i] * 2; }")
-        fresh, out = GlobalMemory(128), GlobalMemory(128)
-        launch(program, "k", 1, 32, fresh, out, 1)
-        assert fresh.fully_initialised
-        assert out.shadow.all()
-
-    @pytest.mark.parametrize(
-        "text", ["atomicAdd(&o[3], 1);", "o[3] = atomicExch(&o[3], 1);", "atomicCAS(&o[3], 0, 1);"]
-    )
-    def test_an_atomic_writes_its_own_element(self, text: str) -> None:
-        program = compile_source(HEAD + "if (i == 0) { o[3] = 1; " + text + " } }")
-        o = GlobalMemory(32).copy()
-        launch(program, "k", 1, 32, np.zeros(1, np.float32), o, 1)
-        assert np.flatnonzero(o.shadow).tolist() == [12, 13, 14, 15]
-        assert o.trail is not None
-        assert np.flatnonzero(o.trail).tolist() == [12, 13, 14, 15]
+@pytest.mark.parametrize(
+    ("text", "named"), [("p[i + 1].w = 1;", "[32].w"), ("p[0].y = i;", "[0].y")]
+)
+def test_elements_of_vectors_are_called_as_in_the_source(text: str, named: str) -> None:
+    source = f"__global__ void k(float4* p) {{ int i = threadIdx.x; {text} }}"
+    with pytest.raises(errors.KernelFault) as caught:
+        launch(source, "k", 1, 32, np.zeros(128, np.float32))
+    assert f"'p'{named}" in str(caught.value)
 
 
-class TestRaces:
-    def test_correct_reduction(self) -> None:
-        x, out = np.arange(128, dtype=np.float32), np.zeros(1, np.float32)
-        launch(REDUCE % ("__syncthreads();", "__syncthreads();"), "total", 1, 128, x, out, 128)
-        assert out[0] == x.sum()
-
-    @pytest.mark.parametrize("present", [("", "__syncthreads();"), ("__syncthreads();", "")])
-    @pytest.mark.parametrize("value", [0.0, 1.0])
-    def test_missing_barrier(self, present: tuple[str, str], value: float) -> None:
-        """Also where the data hide it: all values the same."""
-        x, out = np.full(128, value, np.float32), np.zeros(1, np.float32)
-        with pytest.raises(errors.RaceError) as caught:
-            launch(REDUCE % present, "total", 1, 128, x, out, 128)
-        assert caught.value.site.array == "s"
-
-    def test_the_cure_is_a_barrier_of_those_who_race(self) -> None:
-        text = "__shared__ int s[64]; s[i] = i; o[i % 32] = s[i ^ %d];"
-        assert "without a __syncwarp()" in str(fault(errors.RaceError, text.replace("%d", "1")))
-        several = str(fault(errors.RaceError, text.replace("%d", "1"), threads=64))
-        assert "without a __syncthreads() between them" in several
-        assert "in one warp, for which __syncwarp() is enough" in several
-        text = "__shared__ int s[64]; s[i] = i; __syncwarp(); if (i < 32) o[i] = s[i ^ 32];"
-        assert "without a __syncthreads()" in str(fault(errors.RaceError, text, threads=64))
-
-    def test_an_element_is_the_same_by_whatever_pointer(self) -> None:
-        text = "__shared__ int s[40]; s[i] = 0; if (i < 8) s[i + 32] = 0; __syncthreads(); int* p = s + 8; p[i] = i;"
-        assert body(f"{text} o[i] = s[i + 8];")[1].tolist() == list(range(32))
-        error = fault(errors.RaceError, f"{text} o[i] = i < 31 ? s[i + 9] : 0;")
-        assert error.site.index == 9
-
-    def test_a_function_has_one_shared_array_for_all_its_calls(self) -> None:
-        before = """__device__ float total(float v) { __shared__ float s[32]; s[threadIdx.x] = v; __syncthreads();
-            float t = 0; for (int j = 0; j < 32; j++) t += s[j]; %s return t; }"""
-        text = "x[i] = total(1.0f) + total(2.0f);"
-        x, _, result = body(text, before=before % "__syncthreads();")
-        assert x[0] == 96.0
-        assert result.counts.shared_bytes == 128 + 128
-        assert fault(errors.RaceError, text, before=before % "").site.array == "s"
-
-    @pytest.mark.parametrize("lanes", [64, 32768])
-    @pytest.mark.parametrize(
-        "text",
-        [
-            "x[0] = blockIdx.x;",
-            "x[i] += 1.0f;",
-            "if (blockIdx.x == 0) x[i] = 1; else o[i] = x[i];",
-            "if (blockIdx.x == 1) x[i] = 1; else o[i] = x[i];",
-            "atomicAdd(&o[0], 1); if (blockIdx.x) o[i + 1] = o[0];",
-        ],
-    )
-    def test_between_blocks(self, text: str, lanes: int) -> None:
-        """The race is found if the blocks run side by side, and if they run one after the other."""
-        with pytest.raises(errors.RaceError) as caught:
-            launch(
-                HEAD + text + "}", "k", 2, 32, np.zeros(64, np.float32), np.zeros(64, np.int32), 1,
-                limits=Limits(batch_lanes=lanes),
-            )  # fmt: skip
-        assert caught.value.site.kernel == "k"
-
-    @pytest.mark.parametrize("lanes", [64, 32768])
-    def test_last_block_sums_up_behind_a_fence(self, lanes: int) -> None:
-        source = """__device__ unsigned int count = 0;
-        extern "C" __global__ void total(const float* x, float* part, float* out) {
-            __shared__ float s[32]; __shared__ bool last; int t = threadIdx.x;
-            s[t] = x[blockIdx.x * 32 + t]; __syncthreads();
-            if (t == 0) { float a = 0; for (int j = 0; j < 32; j++) a += s[j]; part[blockIdx.x] = a;
-                __threadfence(); last = atomicInc(&count, gridDim.x) == gridDim.x - 1; }
-            __syncthreads();
-            if (last && t == 0) { float a = 0; for (int j = 0; j < gridDim.x; j++) a += part[j]; out[0] = a; count = 0; }
-        }"""
-        x = np.arange(256, dtype=np.float32)
-        part, out = np.zeros(8, np.float32), np.zeros(1, np.float32)
-        launch(source, "total", 8, 32, x, part, out, limits=Limits(batch_lanes=lanes))
-        assert out[0] == x.sum()
-        with pytest.raises(errors.RaceError):
-            launch(
-                source.replace("__threadfence();", ""), "total", 8, 32, x, part, out,
-                limits=Limits(batch_lanes=lanes),
-            )  # fmt: skip
-
-    def test_compare_and_swap_loop(self) -> None:
-        source = """__device__ float atomicMaxFloat(float* a, float v) { int* p = (int*)a; int old = *p, seen;
-            do { seen = old; if (__int_as_float(seen) >= v) break; old = atomicCAS(p, seen, __float_as_int(v)); }
-            while (seen != old); return __int_as_float(old); }
-        extern "C" __global__ void k(const float* x, float* out) { atomicMaxFloat(out, x[blockIdx.x * 32 + threadIdx.x]); }"""
-        x, out = np.random.default_rng(1).random(256).astype(np.float32), np.zeros(1, np.float32)
-        launch(source, "k", 8, 32, x, out)
-        assert out[0] == x.max()
+def run(text: str, *arrays: GlobalMemory) -> None:
+    compile_source(HEAD + text + " }").begin("k", (1, 1, 1), (32, 1, 1), [*arrays, 1]).finish()
 
 
-class TestBarriersAndWarps:
-    def test_shuffle_from_a_lane_that_no_thread_has(self) -> None:
-        fault(errors.WarpError, "x[i] = __shfl_down_sync(0xffffffff, x[i], 20);", threads=24)
+def test_memory_that_may_only_be_read() -> None:
+    fixed = memory(np.zeros(32, np.float32))
+    fixed.readonly = True
+    with pytest.raises(errors.ReadOnlyError):
+        run("x[i] = 1;", fixed, memory(np.zeros(1, np.int32)))
 
-    def test_blocks_may_differ(self) -> None:
-        text = (
-            "for (int j = 0; j <= blockIdx.x; j++) __syncthreads(); x[blockIdx.x * 32 + i] = 1; }"
-        )
-        result = launch(
-            HEAD + text, "k", 4, 32, np.zeros(128, np.float32), np.zeros(1, np.int32), 1
-        )
-        assert result.counts.barriers == 10
 
-    COLLECTIVES = (
+def test_a_shuffle_reads_only_in_the_lane_that_is_asked() -> None:
+    text = "int r; if (i == 5) r = atomicAdd(&o[0], 32); r = __shfl_sync(0xffffffff, r, %d); x[i] = r + i;"
+    assert body(text % 5)[0].tolist() == list(range(32))
+    error = fault(errors.UninitialisedReadError, text % 4)
+    assert (error.site.array, error.site.thread) == ("r", (4, 0, 0))
+
+
+def test_global_memory_that_nothing_has_written() -> None:
+    fresh = GlobalMemory(160, "fresh")
+    fresh.mark_written(0, 96)
+    with pytest.raises(errors.UninitialisedReadError) as caught:
+        run("o[i] = x[i + 8] > 0;", fresh, memory(np.zeros(32, np.int32)))
+    assert (caught.value.site.index, caught.value.site.thread) == (24, (16, 0, 0))
+    fresh, out = GlobalMemory(128), GlobalMemory(128)
+    run("x[i] = i; o[i] = x[i] * 2;", fresh, out)
+    assert fresh.fully_initialised
+    assert out.shadow.all()
+
+
+@pytest.mark.parametrize(
+    "text", ["atomicAdd(&o[3], 1);", "o[3] = atomicExch(&o[3], 1);", "atomicCAS(&o[3], 0, 1);"]
+)
+def test_an_atomic_writes_its_own_element(text: str) -> None:
+    o = GlobalMemory(32).copy()
+    run("if (i == 0) { o[3] = 1; " + text + " }", memory(np.zeros(1, np.float32)), o)
+    assert np.flatnonzero(o.shadow).tolist() == [12, 13, 14, 15]
+    assert o.trail is not None
+    assert np.flatnonzero(o.trail).tolist() == [12, 13, 14, 15]
+
+
+@pytest.mark.parametrize("barrier", ["__syncthreads();\n    for", "__syncthreads();\n    }"])
+@pytest.mark.parametrize("value", [0, 1])
+def test_a_reduction_without_one_of_its_barriers(barrier: str, value: int) -> None:
+    """Also where the data hide it: all values the same."""
+    case = next(c for c in CASES if c.kernel == "reduce_sequential")
+    text = source(case.file).replace(barrier, barrier.removeprefix("__syncthreads();"))
+    args = arguments(case)
+    args[0][:] = value
+    with pytest.raises(errors.RaceError) as caught:
+        launch_case(case, args, text)
+    assert caught.value.site.array == "fdata"
+
+
+def test_the_cure_is_a_barrier_of_those_who_race() -> None:
+    text = "__shared__ int s[64]; s[i] = i; o[i % 32] = s[i ^ 1];"
+    assert "without a __syncwarp()" in str(fault(errors.RaceError, text))
+    several = str(fault(errors.RaceError, text, threads=64))
+    assert "without a __syncthreads() between them" in several
+    assert "in one warp, for which __syncwarp() is enough" in several
+    text = "__shared__ int s[64]; s[i] = i; __syncwarp(); if (i < 32) o[i] = s[i ^ 32];"
+    assert "without a __syncthreads()" in str(fault(errors.RaceError, text, threads=64))
+
+
+def test_an_element_is_the_same_by_whatever_pointer() -> None:
+    text = "__shared__ int s[40]; s[i] = 0; if (i < 8) s[i + 32] = 0; __syncthreads(); int* p = s + 8; p[i] = i;"
+    assert body(f"{text} o[i] = s[i + 8];")[1].tolist() == list(range(32))
+    error = fault(errors.RaceError, f"{text} o[i] = i < 31 ? s[i + 9] : 0;")
+    assert error.site.index == 9
+
+
+def test_a_function_has_one_shared_array_for_all_its_calls() -> None:
+    before = """__device__ float total(float v) { __shared__ float s[32]; s[threadIdx.x] = v; __syncthreads();
+        float t = 0; for (int j = 0; j < 32; j++) t += s[j]; %s return t; }"""
+    text = "x[i] = total(1.0f) + total(2.0f);"
+    x, _, result = body(text, before=before % "__syncthreads();")
+    assert x[0] == 96.0
+    assert result.counts.shared_bytes == 128 + 128
+    assert fault(errors.RaceError, text, before=before % "").site.array == "s"
+
+
+FLOATS, WHOLE = np.zeros(64, np.float32), np.zeros(64, np.int32)
+SIDES = pytest.mark.parametrize("limits", [Limits(batch_lanes=64), Limits(batch_lanes=32768)])
+
+
+@SIDES
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x[0] = blockIdx.x;",
+        "x[i] += 1.0f;",
+        "if (blockIdx.x == 0) x[i] = 1; else o[i] = x[i];",
+        "if (blockIdx.x == 1) x[i] = 1; else o[i] = x[i];",
+        "atomicAdd(&o[0], 1); if (blockIdx.x) o[i + 1] = o[0];",
+    ],
+)
+def test_races_between_blocks(text: str, limits: Limits) -> None:
+    """Each is found if the blocks run side by side, and if they run one after the other."""
+    with pytest.raises(errors.RaceError) as caught:
+        launch(f"{HEAD}{text} }}", "k", 2, 32, FLOATS.copy(), WHOLE.copy(), 1, limits=limits)
+    assert caught.value.site.kernel == "k"
+
+
+@SIDES
+def test_the_last_block_looks_without_a_fence(limits: Limits) -> None:
+    case = next(c for c in CASES if c.kernel == "reduce_last_block")
+    text = source(case.file).replace("__threadfence();", "")
+    with pytest.raises(errors.RaceError):
+        launch_case(case, arguments(case), text, limits)
+
+
+def test_shuffle_from_a_lane_that_no_thread_has() -> None:
+    fault(errors.WarpError, "x[i] = __shfl_down_sync(0xffffffff, x[i], 20);", threads=24)
+
+
+def test_blocks_may_come_to_barriers_differently_often() -> None:
+    text = "for (int j = 0; j <= blockIdx.x; j++) __syncthreads(); }"
+    assert launch(HEAD + text, "k", 4, 32, FLOATS, WHOLE, 1).counts.barriers == 10
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
         "o[i] = __ballot_sync(0xffffffff, 1);",
         "o[i] = __any_sync(0xffffffff, 1);",
         "o[i] = __all_sync(0xffffffff, 1);",
@@ -326,28 +293,74 @@ class TestBarriersAndWarps:
         "o[i] = __shfl_sync(0xffffffff, i, 0);",
         "o[i] = __match_any_sync(0xffffffff, i);",
         "__syncwarp();",
-    )
+    ],
+)
+def test_a_mask_that_names_a_lane_which_is_absent(text: str) -> None:
+    error = fault(errors.WarpError, f"if (i < 16) {{ {text} }}")
+    assert error.site.thread == (0, 0, 0)
+    assert "lane 16" in str(error)
+    body(f"if (i < 16) {{ {text.replace('ffffffff', 'ffff').replace('()', '(0xffff)')} }}")
+    body(f"if (i > 15) return; {text}")
+    body(text, threads=24)
 
-    @pytest.mark.parametrize("text", COLLECTIVES)
-    def test_a_mask_that_names_a_lane_which_is_absent(self, text: str) -> None:
-        error = fault(errors.WarpError, f"if (i < 16) {{ {text} }}")
-        assert error.site.thread == (0, 0, 0)
-        assert "lane 16" in str(error)
-        body(f"if (i < 16) {{ {text.replace('ffffffff', 'ffff').replace('()', '(0xffff)')} }}")
-        body(f"if (i > 15) return; {text}")
-        body(text, threads=24)
+
+def test_a_kernel_that_never_ends() -> None:
+    text, limits = HEAD + "while (n > 0) o[i] += 1; }", Limits(step_budget=500)
+    with pytest.raises(errors.RunawayKernelError) as caught:
+        launch(text, "k", 1, 32, FLOATS.copy(), WHOLE.copy(), 32, limits=limits)
+    assert caught.value.site.line == 1
 
 
-class TestOthers:
-    def test_a_kernel_that_never_ends(self) -> None:
-        program = compile_source(HEAD + "while (n > 0) o[i] += 1; }")
-        args = [np.zeros(32, np.float32), np.zeros(32, np.int32), 32]
-        with pytest.raises(errors.RunawayKernelError) as caught:
-            launch(program, "k", 1, 32, *args, limits=Limits(step_budget=500))
-        assert caught.value.site.line == 1
+def test_what_was_written_before_a_fault_stays() -> None:
+    x, o = np.zeros(32, np.float32), np.zeros(32, np.int32)
+    with pytest.raises(errors.OutOfBoundsError):
+        launch(HEAD + "x[i] = 5; o[i + 1] = 1; }", "k", 1, 32, x, o, 1)
+    assert (x == 5).all()
 
-    def test_what_was_written_before_a_fault_stays(self) -> None:
-        x, o = np.zeros(32, np.float32), np.zeros(32, np.int32)
-        with pytest.raises(errors.OutOfBoundsError):
-            launch(HEAD + "x[i] = 5; o[i + 1] = 1; }", "k", 1, 32, x, o, 1)
-        assert (x == 5).all()
+
+HALVES = """extern "C" __global__ void k(int* o) {
+    __shared__ int s[128];
+    int t = threadIdx.x;
+    for (int j = 0; j < 3; j++) {
+        if (t < 64) { s[t] = t + j; __syncthreads(); o[blockIdx.x * 128 + t] += s[t + 64]; __syncthreads(); }
+        else { s[t] = t * 10 + j; meet(); o[blockIdx.x * 128 + t] += s[t - 64]; __syncthreads(); }
+    }
+}"""
+# Warps of a block that come to different barriers of the source: the hardware lets them meet there.
+MEET = "__device__ void meet() { __syncthreads(); }\n"
+
+
+def exchanged(source: str) -> list[int]:
+    o = np.zeros(256, np.int32)
+    launch(MEET + source, "k", 2, 128, o)
+    return o.tolist()
+
+
+def test_two_halves_exchange_what_they_wrote() -> None:
+    t = np.arange(64)
+    first = 3 * (t + 64) * 10 + sum(range(3))
+    second = 3 * t + sum(range(3))
+    assert exchanged(HALVES) == [*first, *second] * 2
+
+
+OF_HALVES = [
+    # The halves come to as many barriers then, but no longer to the same ones.
+    ("s[t - 64]; __syncthreads();", "s[t - 64];", errors.KernelFault, None),
+    ("s[t - 64];", "s[t - 64]; s[t] = 0;", errors.RaceError, "'s'"),
+    ("t < 64", "t < 50", errors.BarrierError, None),  # a warp comes to one barrier
+    ("meet();", "__syncthreads_count(1);", errors.BarrierError, None),  # which meets no other one
+]
+
+
+@pytest.mark.parametrize(("right", "wrong", "kind", "what"), OF_HALVES)
+def test_mistakes_of_two_halves(
+    right: str, wrong: str, kind: type[errors.KernelFault], what: str | None
+) -> None:
+    with pytest.raises(kind, match=what):
+        exchanged(HALVES.replace(right, wrong))
+
+
+def test_those_who_have_left_are_not_waited_for() -> None:
+    source = HALVES.replace("for (int j", "if (t >= 96) return;\n    for (int j")
+    source = source.replace("s[t + 64]", "s[64 + t % 32]")
+    assert exchanged(source)[64:96] == [3 * t + sum(range(3)) for t in range(32)]

@@ -64,30 +64,28 @@ def refusal(text: str, *options: bytes) -> str | None:
     return (errors or ["?"])[0] if code else None
 
 
-@pytest.mark.parametrize("text", [t for t in WRONG if t not in STRICTER])
+WRONG_FILES = [HEAD + text + " }" for text in WRONG if text not in STRICTER]
+WRONG_FILES += [text for text in FILES_WRONG if text not in STRICTER and "fp16" not in text]
+NAMES = """__device__ const float most = INFINITY; __constant__ float ends[2] = {-HUGE_VALF, NAN};
+    __global__ void k(double* x) { constexpr float low = -INFINITY; x[0] = low + most + ends[0] + HUGE_VAL
+        + std::numeric_limits<float>::infinity() + std::enable_if<true, cufftReal>::type(1) + M_PI; }"""
+CUDA = {
+    # `random` needs a header.
+    **{file: (source(file),) for file in sorted({c.file for c in CASES} - {"random"})},
+    # A lambda with a parameter of type auto needs this option, which CuPy gives too.
+    "random kernels": (
+        HELPERS + "\n".join(kernel(f"k{s}", s) for s in range(5)),
+        b"--device-as-default-execution-space",
+    ),
+    "names that are supplied": (for_compiler(NAMES), b"--std=c++17"),
+}
+
+
+@pytest.mark.parametrize("text", WRONG_FILES)
 def test_what_we_call_wrong_is_wrong(text: str) -> None:
-    assert refusal(HEAD + text + " }") is not None
-
-
-@pytest.mark.parametrize("text", [t for t in FILES_WRONG if t not in STRICTER and "fp16" not in t])
-def test_files_that_we_call_wrong_are_wrong(text: str) -> None:
     assert refusal(text) is not None
 
 
-# `random` needs a header.
-@pytest.mark.parametrize("file", sorted({c.file for c in CASES} - {"random"}))
-def test_the_corpus_is_cuda(file: str) -> None:
-    assert refusal(source(file)) is None
-
-
-def test_random_kernels_are_cuda() -> None:
-    # A lambda with a parameter of type auto needs this option, which CuPy gives too.
-    option = b"--device-as-default-execution-space"
-    assert refusal(HELPERS + "\n".join(kernel(f"k{s}", s) for s in range(5)), option) is None
-
-
-def test_the_names_that_are_supplied_are_cuda() -> None:
-    text = """__device__ const float most = INFINITY; __constant__ float ends[2] = {-HUGE_VALF, NAN};
-    __global__ void k(double* x) { constexpr float low = -INFINITY; x[0] = low + most + ends[0] + HUGE_VAL
-        + std::numeric_limits<float>::infinity() + std::enable_if<true, cufftReal>::type(1) + M_PI; }"""
-    assert refusal(for_compiler(text), b"--std=c++17") is None
+@pytest.mark.parametrize("name", CUDA)
+def test_what_we_take_is_cuda(name: str) -> None:
+    assert refusal(*CUDA[name]) is None

@@ -13,7 +13,7 @@ import pytest
 
 from simgpu.cuda_c import compile_source
 
-from .corpus import CASES, Case, arguments, source
+from .corpus import CASES, Case, arguments, launch_case, source
 from .generate import HELPERS, THREADS, kernel
 from .gpu import INEXACT, UNORDERED, nvrtc, on_gpu
 from .support import launch
@@ -40,14 +40,7 @@ def test_corpus(cupy: Any, case: Case) -> None:
     text = source(case.file)
     compiled = nvrtc(text, [case.kernel])
     on_gpu(cupy, compiled, case.kernel, (case.grid, case.block), theirs, case.shared)
-    launch(
-        compile_source(text, contract=True),
-        case.kernel,
-        case.grid,
-        case.block,
-        *ours,
-        shared=case.shared,
-    )
+    launch_case(case, ours)
     if case.kernel in UNORDERED:
         ours, theirs = [
             [np.sort(a) for a in x if isinstance(a, np.ndarray)] for x in (ours, theirs)
@@ -91,11 +84,7 @@ def test_what_is_fused(cupy: Any, expression: str, kind: str) -> None:
         f"{kind} a = x[5 * i], b = x[5 * i + 1], c = x[5 * i + 2], d = x[5 * i + 3], e = x[5 * i + 4]; "
         f"y[i] = {expression}; }}"
     )
-    x = (
-        np.random.default_rng(7)
-        .standard_normal(5 * 3200)
-        .astype({"float": "f4", "double": "f8"}[kind])
-    )
+    x = np.random.default_rng(7).standard_normal(16000).astype("f4" if kind == "float" else "f8")
     ours, theirs = np.zeros(3200, x.dtype), np.zeros(3200, x.dtype)
     compiled = nvrtc(text, ["k"])
     on_gpu(cupy, compiled, "k", ((100,), (32,)), [x.copy(), theirs])

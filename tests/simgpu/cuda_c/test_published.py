@@ -2,69 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from simgpu import errors
 from simgpu.cuda_c import compile_source, device_code, for_compiler, read_signature
 
-from .support import HEAD, floats, launch
+from .support import HEAD, launch
 
-PUBLISHED = r"""
-#include <cstdio>
-#include <vector>
-#include <cuda_runtime.h>
-#include "helper_cuda.h"
-using namespace std;
-#define N 8
-#define CHECK(call) \
-    do { cudaError_t e = call; if (e != cudaSuccess) exit(1); } while (0)
-#define HD __host__ __device__ inline
-typedef struct { float x, y; } Point;
-struct Timer { cudaEvent_t start; Timer() { cudaEventCreate(&start); } };
-enum Mode { ADD, SUB };
-const int SCALE = 3;
-const char* names[] = {"a", "b"};
-float *h_a, *h_b;
-int total = 0;
-__constant__ float table[2] = {1.0f, 2.0f};
-
-HD float half_of(float v) { return v * 0.5f; }
-static float reference(const std::vector<float>& v) { return v[0]; }
-template <typename T> void print(const T& t) { std::cout << t << "it's"; }
-
-#ifdef WIDE
-typedef double real;
-#else
-typedef float real;
-#endif
-
-namespace kernels {
-template <typename T, int K = SCALE>
-__global__ void __launch_bounds__(256) scale(T* x, real y, int n) {
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    Point p = {table[1], half_of(y)};
-    if (i < n) x[i] = x[i] * K + p.x * p.y;
-}
-}
-
-extern "C" {
-__global__ void add(float* x, int n) { int i = threadIdx.x; if (i < N && i < n) x[i] += SCALE; }
-}
-template __global__ void kernels::scale<float, 3>(float*, float, int);
-
-int main(int argc, char** argv) {
-    std::vector<float> v(N);
-    float* d;
-    CHECK(cudaMalloc(&d, N * sizeof(float)));
-#ifdef VERBOSE
-    printf("it's {");
-#endif
-    kernels::scale<float><<<1, N>>>(d, 2.0f, N);
-    auto f = [](int i) { return i; };
-    CHECK(cudaDeviceSynchronize());
-}
-"""
+PUBLISHED = Path(__file__).with_name("published.cu").read_text()
 
 
 def test_a_whole_file_runs() -> None:
@@ -73,6 +21,8 @@ def test_a_whole_file_runs() -> None:
     np.testing.assert_array_equal(x, np.arange(8) * 3 + 4)
     launch(PUBLISHED, "add", 1, 8, x, 4)
     np.testing.assert_array_equal(x, np.arange(8) * 3 + 4 + [3, 3, 3, 3, 0, 0, 0, 0])
+    found = read_signature(PUBLISHED, "scale<double, 2>")
+    assert [p.ctype for p in found.parameters] == ["double", "float", "int"]
 
 
 def test_what_is_set_aside_keeps_lines_and_columns() -> None:
@@ -125,33 +75,43 @@ def test_host_code_that_a_kernel_needs_is_named(host: str, use: str, message: st
         compile_source(f"\n{host}\n{HEAD}{use} }}")
 
 
-def test_a_parameter_hides_a_variable_of_the_host() -> None:
-    x = np.zeros(4, np.float32)
-    launch("float* x; int n = 9;\n__global__ void k(float* x, int n) { x[threadIdx.x] = n; }",
-           "k", 1, 4, x, 2)  # fmt: skip
-    assert x.tolist() == [2] * 4
-
-
-def test_branches_of_an_if_may_open_the_same_brace() -> None:
-    source = """
+SETUPS = """
 #if 1
 void setup() { if (true) {
 #else
 void setup(int a) { if (a) {
 #endif
     } }
-__global__ void k(int* o) {
+__global__ void k(float* x, unsigned n) {
 #ifdef NEVER
-    if (o) {
+    if (n) {
 #else
     {
 #endif
-        o[threadIdx.x] = 7;
+        x[threadIdx.x] = 7;
     }
 }"""
-    o = np.zeros(4, np.int32)
-    launch(source, "k", 1, 4, o)
-    assert o.tolist() == [7] * 4
+SAID_AGAIN = """typedef unsigned int uint; typedef unsigned char uint8_t;
+#define M_PI 3
+#define FLT_MAX 1e38f
+__global__ void k(float* x, uint n) { x[threadIdx.x] = M_PI + n; }"""
+
+
+@pytest.mark.parametrize(
+    ("source", "value"),
+    [
+        # A parameter hides a variable of the host.
+        ("float* x; int n = 9;\n__global__ void k(float* x, int n) { x[threadIdx.x] = n; }", 4),
+        # The branches of an #if may open the same brace.
+        (SETUPS, 7),
+        # A file may say names again that are supplied.
+        (SAID_AGAIN, 7),
+    ],
+)
+def test_files_run(source: str, value: float) -> None:
+    x = np.zeros(4, np.float32)
+    launch(source, "k", 1, 4, x, 4)
+    assert x.tolist() == [value] * 4
 
 
 def test_functions_of_a_struct_that_are_for_the_host_are_set_aside() -> None:
@@ -183,56 +143,32 @@ DATA = """int (*done)(cudaStream_t); float pad[sizeof(cudaStream_t)];
     float (*rows)[sizeof(cudaStream_t)]; std::function<void(int)> cb; float z;"""
 
 
-@pytest.mark.parametrize(
-    "members",
-    [DATA, f"__device__ {MOST}", f"constexpr {MOST}", f"static __host__ __device__ {MOST}"],
-)
-def test_data_and_functions_that_a_kernel_may_call_stay_where_they_are(members: str) -> None:
-    source = f"struct S {{ float v; {members} }};\n__global__ void k(S* s) {{ s->v = 1; }}"
-    assert device_code(source).text == source
-
-
-@pytest.mark.parametrize(
-    "function",
-    [
+# Members that stay where they are, since a kernel may use them, and functions for the host, which go.
+MEMBERS = [
+    *((member, True) for member in (
+        DATA, f"__device__ {MOST}", f"constexpr {MOST}", f"static __host__ __device__ {MOST}",
+    )),
+    *((member, False) for member in (
         "std::vector<int> all() const { return {}; }",
         "template <typename T> void add(T a) { std::cout << a; }",
         "bool operator<(const S& o) const { return std::less<int>()(v, o.v); }",
         "float operator[](int k) { return std::max(k, 1); }",
         "[[nodiscard]] int get() { return std::max(1, 2); }",
         "S(cudaStream_t s) : v(0) {}",
-    ],
-)
-def test_and_functions_for_the_host_go(function: str) -> None:
-    source = f"struct S {{ float v; {function} }};\n__global__ void k(S* s) {{ s->v = 1; }}"
-    assert device_code(source).text == source.replace(function, " " * len(function))
+    )),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("member", "stays"), MEMBERS)
+def test_functions_for_the_host_go_and_other_members_stay(member: str, stays: bool) -> None:
+    source = f"struct S {{ float v; {member} }};\n__global__ void k(S* s) {{ s->v = 1; }}"
+    left = source if stays else source.replace(member, " " * len(member))
+    assert device_code(source).text == left
 
 
 @pytest.mark.parametrize("body", ["v = 1;", "std::swap(v, v);"])
 def test_a_struct_that_is_never_closed_is_refused(body: str) -> None:
+    text = f"__global__ void k(float* x) {{}}\nstruct S {{ float v; void f() {{ {body} }}\n"
+    device_code(text)  # where nothing mentions it, it is not read at all
     with pytest.raises(errors.KernelCompileError):
-        compile_source(
-            f"__global__ void k(float* x) {{}}\nstruct S {{ float v; void f() {{ {body} }}\n"
-            "__device__ float g(S s) { return s.v; }"
-        )
-    # Where nothing mentions it, it is not read at all.
-    device_code(f"__global__ void k(float* x) {{}}\nstruct S {{ float v; void f() {{ {body} }}\n")
-
-
-def test_the_signature_of_a_published_kernel() -> None:
-    found = read_signature(PUBLISHED, "scale<double, 2>")
-    assert [p.ctype for p in found.parameters] == ["double", "float", "int"]
-
-
-class TestNames:
-    def test_floats(self) -> None:
-        for name, value in (("M_PI", np.pi), ("FLT_MAX", np.finfo(np.float32).max),
-                            ("FLT_MIN", np.finfo(np.float32).tiny),
-                            ("FLT_EPSILON", np.finfo(np.float32).eps)):  # fmt: skip
-            assert floats(name)[0] == np.float32(value)
-
-    def test_a_file_may_say_them_again(self) -> None:
-        before = "typedef unsigned int uint; typedef unsigned char uint8_t;\n#define M_PI 3\n#define FLT_MAX 1e38f\n"
-        x = np.zeros(1, np.float32)
-        launch(before + "__global__ void k(float* x, uint n) { x[0] = M_PI + n; }", "k", 1, 1, x, 4)
-        assert x[0] == 7
+        compile_source(text + "__device__ float g(S s) { return s.v; }")

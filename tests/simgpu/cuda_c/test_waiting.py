@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,181 +13,99 @@ from simgpu.cuda_c import Limits
 from tests.simgpu.cuda_c import test_cooperative_groups
 from tests.simgpu.cuda_c.support import launch
 
-LOCK = """
+WAITING = Path(__file__).with_name("waiting.cu").read_text()
+KERNEL = """
 __device__ void acquire(int* lock) { while (atomicCAS(lock, 0, 1) != 0); }
 __device__ void release(int* lock) { __threadfence(); atomicExch(lock, 0); }
+extern "C" __global__ void k(int* lock, int* total, const int* x) {
+    __shared__ int part; bool done = false; int t = threadIdx.x, i = blockIdx.x * blockDim.x + t;
 """
-
-BY_LOCK = (
-    LOCK
-    + """extern "C" __global__ void k(int* lock, int* total, const int* x) {
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    acquire(lock);
-    *total = *total + x[i];
-    release(lock);
-}"""
-)
-
-IN_PLACE = """extern "C" __global__ void k(int* lock, int* total, const int* x) {
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    while (atomicCAS(lock, 0, 1) != 0) { __nanosleep(100); }
-    *total = *total + x[i];
-    __threadfence();
-    atomicExch(lock, 0);
-}"""
-
-ONE_A_BLOCK = """extern "C" __global__ void k(int* lock, int* total, const int* x) {
-    __shared__ int part; int t = threadIdx.x;
-    if (t == 0) part = 0;
-    __syncthreads();
-    atomicAdd(&part, x[blockIdx.x * blockDim.x + t]);
-    __syncthreads();
-    if (t == 0) {
-        while (atomicCAS(lock, 0, 1) != 0);
-        *total += part;
-        __threadfence();
-        atomicExch(lock, 0);
-    }
-}"""
-
-DONE = """extern "C" __global__ void k(int* lock, int* total, const int* x) {
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    bool done = false;
-    while (!done) {
-        if (atomicCAS(lock, 0, 1) == 0) {
-            *total = *total + x[i];
-            __threadfence();
-            atomicExch(lock, 0);
-            done = true;
-        }
-    }
-}"""
-
-TICKETS = """extern "C" __global__ void k(int* lock, int* total, const int* x) {
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    int mine = atomicAdd(&lock[0], 1);
-    while (atomicAdd(&lock[1], 0) != mine);
-    *total = *total + x[i];
-    __threadfence();
-    atomicAdd(&lock[1], 1);
-}"""
-
+ADD = "*total = *total + x[i]; "
+RELEASE = "__threadfence(); atomicExch(lock, 0); "
+# How a block or a thread comes to be alone in its critical section, and leaves it.
 CRITICAL = {
-    "lock in functions": BY_LOCK,
-    "lock in place": IN_PLACE,
-    "one a block": ONE_A_BLOCK,
-    "done": DONE,
-    "tickets": TICKETS,
+    "lock in functions": f"acquire(lock); {ADD} release(lock);",
+    "lock in place": f"while (atomicCAS(lock, 0, 1) != 0) {{ __nanosleep(100); }} {ADD + RELEASE}",
+    "one a block": f"""if (t == 0) part = 0;
+        __syncthreads(); atomicAdd(&part, x[i]); __syncthreads();
+        if (t == 0) {{ while (atomicCAS(lock, 0, 1) != 0); *total += part; {RELEASE} }}""",
+    "done": f"while (!done) {{ if (atomicCAS(lock, 0, 1) == 0) {{ {ADD + RELEASE} done = true; }} }}",
+    "tickets": f"""int mine = atomicAdd(&lock[0], 1); while (atomicAdd(&lock[1], 0) != mine);
+        {ADD} __threadfence(); atomicAdd(&lock[1], 1);""",
 }
 
 
-def total(source: str, limits: Limits | None = None) -> int:
+def left(source: str, name: str, grid: int, block: int, *sizes: int, **limits: int) -> list[int]:
+    """Run a kernel on arrays of zeros, and return what it leaves in the last one."""
+    arrays = [np.zeros(size, np.int32) for size in sizes]
+    launch(source, name, grid, block, *arrays, limits=Limits(**limits))
+    return arrays[-1].tolist()
+
+
+def total(text: str, lanes: int) -> int:
     x, sum_, lock = np.arange(96, dtype=np.int32), np.zeros(1, np.int32), np.zeros(2, np.int32)
-    launch(source, "k", 3, 32, lock, sum_, x, limits=limits)
+    launch(f"{KERNEL}{text} }}", "k", 3, 32, lock, sum_, x, limits=Limits(batch_lanes=lanes))
     return int(sum_[0])
 
 
 @pytest.mark.parametrize("lanes", [32, 16384])
-@pytest.mark.parametrize("name", CRITICAL)
-class TestCriticalSections:
+@pytest.mark.parametrize("text", CRITICAL.values(), ids=list(CRITICAL))
+def test_critical_sections(text: str, lanes: int) -> None:
     """Each holds if the blocks run side by side, and if they run one after the other."""
-
-    def test_sum(self, name: str, lanes: int) -> None:
-        assert total(CRITICAL[name], Limits(batch_lanes=lanes)) == 96 * 95 // 2
-
-    def test_without_a_fence_it_is_a_race(self, name: str, lanes: int) -> None:
-        with pytest.raises(errors.RaceError) as caught:
-            total(CRITICAL[name].replace("__threadfence();", ""), Limits(batch_lanes=lanes))
-        assert caught.value.site.array == "total"
-
-    def test_without_a_release_it_is_a_deadlock(self, name: str, lanes: int) -> None:
-        source = re.sub(r"atomic(Exch\(lock, 0|Add\(&lock\[1\], 1)\)", "", CRITICAL[name])
-        with pytest.raises(errors.DeadlockError, match="while"):
-            total(source, Limits(batch_lanes=lanes))
+    assert total(text, lanes) == 96 * 95 // 2
+    unfenced = text.replace("release(lock)", RELEASE).replace("__threadfence();", "")
+    with pytest.raises(errors.RaceError) as caught:
+        total(unfenced, lanes)
+    assert caught.value.site.array == "total"
+    kept = re.sub(r"release\(lock\)|atomic(Exch\(lock, 0|Add\(&lock\[1\], 1)\)", "", text)
+    with pytest.raises(errors.DeadlockError, match="while"):
+        total(kept, lanes)
 
 
-SCAN = """__device__ int next = 0;
-extern "C" __global__ void scan(const int* x, int* y, volatile int* ends, int* flags) {
-    __shared__ int s[64]; __shared__ int block; __shared__ int before;
-    int t = threadIdx.x;
-    if (t == 0) block = atomicAdd(&next, 1);
-    __syncthreads();
-    int b = block;
-    s[t] = x[b * 64 + t];
-    __syncthreads();
-    for (int d = 1; d < 64; d *= 2) {
-        int v = t >= d ? s[t - d] : 0;
-        __syncthreads();
-        s[t] += v;
-        __syncthreads();
-    }
-    if (t == 63) {
-        int sum = 0;
-        if (b > 0) {
-            while (atomicAdd(&flags[b - 1], 0) == 0);
-            sum = ends[b - 1];
-        }
-        before = sum;
-        ends[b] = sum + s[63];
-        __threadfence();
-        atomicExch(&flags[b], 1);
-    }
-    __syncthreads();
-    y[b * 64 + t] = s[t] + before;
-}"""
+def scan(source: str, **limits: int) -> bool:
+    """Tell if twelve blocks give the right sums."""
+    x = np.random.default_rng(3).integers(0, 9, 12 * 64).astype(np.int32)
+    y, ends, flags = np.zeros_like(x), np.zeros(12, np.int32), np.zeros(12, np.int32)
+    launch(source, "scan", 12, 64, x, y, ends, flags, limits=Limits(**limits))
+    return y.tolist() == np.cumsum(x).tolist()
 
 
-def scan(source: str, blocks: int = 12, **limits: int) -> tuple[list[int], list[int]]:
-    x = np.random.default_rng(3).integers(0, 9, blocks * 64).astype(np.int32)
-    y, ends, flags = np.zeros_like(x), np.zeros(blocks, np.int32), np.zeros(blocks, np.int32)
-    launch(source, "scan", blocks, 64, x, y, ends, flags, limits=Limits(**limits))
-    return y.tolist(), np.cumsum(x).tolist()
+@pytest.mark.parametrize("lanes", [64, 256, 16384])
+@pytest.mark.parametrize("more", [{"resident_blocks": 1}, {"resident_blocks": 5}, {}])
+def test_each_block_of_a_scan_waits_for_the_one_before(lanes: int, more: dict[str, int]) -> None:
+    assert scan(WAITING, batch_lanes=lanes, **more)
 
 
-class TestDominoScan:
-    @pytest.mark.parametrize("lanes", [64, 256, 16384])
-    @pytest.mark.parametrize("resident", [1, 5, None])
-    def test_each_block_waits_for_the_one_before(self, lanes: int, resident: int | None) -> None:
-        more = {} if resident is None else {"resident_blocks": resident}
-        found, right = scan(SCAN, batch_lanes=lanes, **more)
-        assert found == right
+def test_flags_of_a_scan_may_be_volatile() -> None:
+    source = WAITING.replace("atomicAdd(&flags[b - 1], 0)", "flags[b - 1]")
+    source = source.replace("atomicExch(&flags[b], 1)", "flags[b] = 1")
+    assert scan(source.replace("int* flags", "volatile int* flags"))
+    with pytest.raises(errors.RunawayKernelError):
+        scan(source)
 
-    def test_flags_that_are_volatile(self) -> None:
-        source = SCAN.replace("int* flags", "volatile int* flags")
-        source = source.replace("atomicAdd(&flags[b - 1], 0)", "flags[b - 1]")
-        source = source.replace("atomicExch(&flags[b], 1)", "flags[b] = 1")
-        found, right = scan(source)
-        assert found == right
-        with pytest.raises(errors.RunawayKernelError):
-            scan(source.replace("volatile int* flags", "int* flags"))
 
-    def test_waiting_in_a_function_whose_value_is_used(self) -> None:
-        source = """__device__ int fetch(volatile int* ends, int* flags, int b) {
-            while (atomicAdd(&flags[b], 0) == 0) { if (b < 0) return 0; } return ends[b]; }
-        """ + SCAN.replace(
-            "while (atomicAdd(&flags[b - 1], 0) == 0);\n            sum = ends[b - 1];",
-            "sum = fetch(ends, flags, b - 1);",
-        )
-        found, right = scan(source)
-        assert found == right
-        assert scan(source.replace("sum = fetch", "sum = 0 + fetch"))[0] == right
+def test_waiting_in_a_function_whose_value_is_used() -> None:
+    source = """__device__ int fetch(volatile int* ends, int* flags, int b) {
+        while (atomicAdd(&flags[b], 0) == 0) { if (b < 0) return 0; } return ends[b]; }
+    """ + WAITING.replace(
+        "while (atomicAdd(&flags[b - 1], 0) == 0);\n            sum = ends[b - 1];",
+        "sum = fetch(ends, flags, b - 1);",
+    )
+    assert scan(source)
 
-    def test_without_a_fence_it_is_a_race(self) -> None:
-        with pytest.raises(errors.RaceError):
-            scan(SCAN.replace("volatile", "").replace("__threadfence();", ""))
 
-    def test_without_the_flag_it_is_a_deadlock(self) -> None:
-        with pytest.raises(errors.DeadlockError) as caught:
-            scan(SCAN.replace("atomicExch(&flags[b], 1);", ""))
-        assert caught.value.site.thread == (63, 0, 0)
-
-    def test_blocks_that_wait_for_later_ones_need_a_place_for_all(self) -> None:
-        source = SCAN.replace("block = atomicAdd(&next, 1)", "block = 11 - blockIdx.x")
-        found, right = scan(source, batch_lanes=128, resident_blocks=12)
-        assert found == right
-        with pytest.raises(errors.DeadlockError, match="11 blocks fit") as caught:
-            scan(source, batch_lanes=128, resident_blocks=11)
-        assert "the other one begins only when" in str(caught.value)
+def test_mistakes_of_a_scan() -> None:
+    with pytest.raises(errors.RaceError):
+        scan(WAITING.replace("volatile", "").replace("__threadfence();", ""))
+    with pytest.raises(errors.DeadlockError) as caught:
+        scan(WAITING.replace("atomicExch(&flags[b], 1);", ""))
+    assert caught.value.site.thread == (63, 0, 0)
+    # Blocks that wait for later ones need a place for all.
+    source = WAITING.replace("block = atomicAdd(&tickets, 1)", "block = 11 - blockIdx.x")
+    assert scan(source, batch_lanes=128, resident_blocks=12)
+    with pytest.raises(errors.DeadlockError, match="11 blocks fit") as caught:
+        scan(source, batch_lanes=128, resident_blocks=11)
+    assert "the other one begins only when" in str(caught.value)
 
 
 MEET = """
@@ -209,213 +128,179 @@ def smooth(source: str, **limits: int) -> bool:
     return test_cooperative_groups.smooth(source, np.zeros(1, np.int32), **limits)
 
 
-class TestMembers:
-    def test_a_loop_that_looks_by_a_member_function_waits(self) -> None:
-        source = """template <typename T> struct Cell {
-            int* full; T* value;
-            __device__ void send(T x) { *value = x; __threadfence(); atomicExch(full, 1); }
-            __device__ bool poll(T& x) { if (atomicAdd(full, 0) == 0) return false;
-                __threadfence(); x = *value; return true; }
-        };
-        extern "C" __global__ void k(int* cells, int* o) {
-            Cell<int> one = {cells, cells + 1};
-            if (blockIdx.x == 0) { int x = 0; bool ready = false; while (!ready) { ready = one.poll(x); } o[0] = x; }
-            else { one.send(7); } }"""
-        o = np.zeros(1, np.int32)
-        launch(source, "k", 2, 1, np.zeros(2, np.int32), o)
-        assert o[0] == 7
-        with pytest.raises(errors.DeadlockError):
-            launch(source.replace("one.send(7);", ""), "k", 2, 1, np.zeros(2, np.int32), o)
+def test_places_of_a_ring_are_used_again_by_whoever_comes_next() -> None:
+    """Each turn is handed on by a fence and an atomic."""
 
-
-RING = """__device__ void send(int* tail, int* turns, int* values, int x) {
-    int place = atomicAdd(tail, 1), slot = place % 2;
-    while (atomicAdd(&turns[slot], 0) != place);
-    __threadfence();
-    values[slot] = x;
-    __threadfence();
-    atomicExch(&turns[slot], place + 1);
-}
-extern "C" __global__ void k(int* tail, int* turns, int* values, int* o) {
-    int n = gridDim.x - 1;
-    if (blockIdx.x) { for (int i = 0; i < 5; i++) send(tail, turns, values, blockIdx.x * 10 + i); return; }
-    for (int place = 0; place < 5 * n; place++) {
-        while (atomicAdd(&turns[place % 2], 0) != place + 1);
-        __threadfence();
-        o[place] = values[place % 2];
-        __threadfence();
-        atomicExch(&turns[place % 2], place + 2);
-    }
-}"""
-
-
-class TestRing:
-    """Places of a ring are used again, by whoever comes next: each turn is handed on by a fence and an atomic."""
-
-    def test_nothing_is_lost(self) -> None:
+    def run(source: str) -> list[int]:
         o, turns = np.zeros(20, np.int32), np.arange(2, dtype=np.int32)
-        launch(RING, "k", 5, 1, np.zeros(1, np.int32), turns, np.zeros(2, np.int32), o)
-        assert sorted(o.tolist()) == [10 * b + i for b in range(1, 5) for i in range(5)]
+        launch(source, "ring", 5, 1, np.zeros(1, np.int32), turns, np.zeros(2, np.int32), o)
+        return sorted(o.tolist())
 
-    def test_without_a_fence_it_is_a_race(self) -> None:
-        source = RING.replace("values[slot] = x;\n    __threadfence();", "values[slot] = x;")
-        o, turns = np.zeros(20, np.int32), np.arange(2, dtype=np.int32)
-        with pytest.raises(errors.RaceError):
-            launch(source, "k", 5, 1, np.zeros(1, np.int32), turns, np.zeros(2, np.int32), o)
+    assert run(WAITING) == [10 * b + i for b in range(1, 5) for i in range(5)]
+    with pytest.raises(errors.RaceError):
+        run(WAITING.replace("values[slot] = x;\n    __threadfence();", "values[slot] = x;"))
 
 
-class TestGridBarrier:
-    @pytest.mark.parametrize("lanes", [32, 64, 16384])
-    def test_stencil(self, lanes: int) -> None:
-        assert smooth(GRID, batch_lanes=lanes)
-
-    def test_a_goal_that_is_too_high_is_a_deadlock(self) -> None:
-        with pytest.raises(errors.DeadlockError, match="has ended, or waits itself"):
-            smooth(GRID.replace("(step + 1)", "(step + 2)"))
-
-    @pytest.mark.parametrize("lanes", [32, 16384])
-    def test_more_blocks_than_fit(self, lanes: int) -> None:
-        with pytest.raises(errors.DeadlockError, match="3 blocks fit") as caught:
-            smooth(GRID, batch_lanes=lanes, resident_blocks=3)
-        assert caught.value.site.line == 7
+@pytest.mark.parametrize("lanes", [32, 64, 16384])
+def test_a_barrier_of_the_grid(lanes: int) -> None:
+    assert smooth(GRID, batch_lanes=lanes)
+    with pytest.raises(errors.DeadlockError, match="3 blocks fit") as caught:
+        smooth(GRID, batch_lanes=lanes, resident_blocks=3)
+    assert caught.value.site.line == 7
+    with pytest.raises(errors.DeadlockError, match="has ended, or waits itself"):
+        smooth(GRID.replace("(step + 1)", "(step + 2)"), batch_lanes=lanes)
 
 
-WITHIN = """extern "C" __global__ void k(int* o) {
-    __shared__ volatile int flag; int i = threadIdx.x;
-    if (i == 31) flag = 0;
-    __syncthreads();
-    if (i < 31) { while (flag == 0); }
-    else { flag = 1; }
-    __syncwarp();
-    o[i] = i + __shfl_sync(0xffffffff, i + flag, 31);
-}"""
+@pytest.mark.parametrize(
+    ("name", "shape", "expected"),
+    [
+        ("cell", (2, 1, 2, 1), [7]),
+        ("within", (1, 32, 32), [32 + i for i in range(32)]),
+        ("spinning", (1, 64, 1, 65), [5] + [64] * 64),
+        ("timed", (1, 1, 1, 1), [-1]),
+        ("vote", (1, 32, 32), [31] * 32),
+        ("long_loop", (1, 32, 32), [1000 + i for i in range(32)]),
+    ],
+)  # fmt: skip
+def test_what_waiting_threads_leave(name: str, shape: tuple[int, ...], expected: list[int]) -> None:
+    assert left(WAITING, name, *shape) == expected
 
 
-class TestWithinAWarp:
-    """Threads of one warp make progress independently, as since Volta."""
-
-    def test_a_lane_waits_for_another(self) -> None:
-        o = np.zeros(32, np.int32)
-        launch(WITHIN, "k", 1, 32, o)
-        assert o.tolist() == [32 + i for i in range(32)]
-
-    def test_nobody_sets_the_flag(self) -> None:
-        with pytest.raises(errors.DeadlockError):
-            launch(WITHIN.replace("flag = 1", ""), "k", 1, 32, np.zeros(32, np.int32))
-
-    def test_a_lane_that_does_not_come_to_the_shuffle(self) -> None:
-        source = WITHIN.replace("__syncwarp();", "if (i == 3) return;")
-        launch(source, "k", 1, 32, np.zeros(32, np.int32))
-        source = WITHIN.replace("__syncwarp();", "if (i != 3)")
-        source = source.replace("31);", "31); __syncthreads();")
-        with pytest.raises(errors.WarpError, match="lane 3"):
-            launch(source, "k", 1, 32, np.zeros(32, np.int32))
-
-    def test_a_barrier_waits_for_those_who_spin(self) -> None:
-        source = """extern "C" __global__ void k(int* o, int* flag) { int i = threadIdx.x;
-            if (i == 0) { while (atomicAdd(flag, 0) == 0); o[0] = 5; }
-            if (i == 40) { atomicExch(flag, 1); }
-            %s int v = __syncthreads_count(o[0] == 5);
-            o[i + 1] = v; }"""
-        o, flag = np.zeros(65, np.int32), np.zeros(1, np.int32)
-        launch(source % "__syncthreads();", "k", 1, 64, o, flag)
-        assert o.tolist() == [5] + [64] * 64
-        with pytest.raises(errors.RaceError):
-            launch(source % "", "k", 1, 64, o * 0, flag * 0)
-        source = source.replace("o[0] == 5", "1")
-        with pytest.raises(errors.BarrierError):
-            launch(source % "if (i != 7) __syncthreads();", "k", 1, 64, o * 0, flag * 0)
-
-    def test_a_loop_that_prints_while_it_waits_lets_the_others_go_on(self) -> None:
-        source = """extern "C" __global__ void k(int* flag) {
-            if (threadIdx.x < 31) { while (atomicAdd(flag, 0) == 0) printf("not yet"); }
-            else atomicExch(flag, 1); }"""
-        flag = np.zeros(1, np.int32)
-        told = launch(source, "k", 1, 32, flag, limits=Limits(step_budget=1000)).printed
-        assert flag[0] == 1
-        assert "not yet" in told
-
-    def test_what_a_loop_changes_by_a_reference_is_seen(self) -> None:
-        source = """struct Timer { int left; __device__ bool poll() { return left-- > 0; } };
-        __device__ void wait(Timer& timer, int* flag) {
-            bool more = true; while (more) { more = timer.poll() || atomicAdd(flag, 0); } }
-        extern "C" __global__ void k(int* flag, int* o) { Timer t = {5}; wait(t, flag); o[0] = t.left; }"""
-        o = np.zeros(1, np.int32)
-        launch(source, "k", 1, 1, np.zeros(1, np.int32), o)
-        assert o[0] == -1
-
-    def test_a_lane_that_is_done_waits_for_the_vote_of_those_who_count(self) -> None:
-        source = """extern "C" __global__ void k(int* o) { int left = threadIdx.x, rounds = 0; bool all = false;
-            while (!all) { if (left > 0) left--; all = __all_sync(0xffffffff, left == 0); rounds++; }
-            o[threadIdx.x] = rounds + atomicAdd(&o[threadIdx.x], 0); }"""
-        o = np.zeros(32, np.int32)
-        launch(source, "k", 1, 32, o)
-        assert o.tolist() == [31] * 32
+@pytest.mark.parametrize(
+    ("name", "right", "wrong", "shape", "kind", "message"),
+    [
+        ("cell", "one.send(7);", "", (2, 1, 2, 1), errors.DeadlockError, None),
+        ("within", "flag = 1", "", (1, 32, 32), errors.DeadlockError, None),
+        ("within", "__syncwarp();\n    o[i] = i + __shfl_sync(0xffffffff, i + flag, 31);",
+         "if (i != 3) o[i] = __shfl_sync(0xffffffff, i, 31); __syncthreads();", (1, 32, 32), errors.WarpError, "lane 3"),
+        ("spinning", "__syncthreads();", "", (1, 64, 1, 65), errors.RaceError, None),
+        ("spinning", "__syncthreads(); int v = __syncthreads_count(o[0] == 5)",
+         "if (i != 7) __syncthreads(); int v = __syncthreads_count(1)", (1, 64, 1, 65), errors.BarrierError, None),
+    ],
+)  # fmt: skip
+def test_mistakes(
+    name: str,
+    right: str,
+    wrong: str,
+    shape: tuple[int, ...],
+    kind: type[Exception],
+    message: str | None,
+) -> None:
+    before, head, kernel = WAITING.partition(f"void {name}(")
+    assert right in kernel
+    with pytest.raises(kind, match=message):
+        left(before + head + kernel.replace(right, wrong, 1), name, *shape)
 
 
-class TestEndless:
-    @pytest.mark.parametrize(
-        "text",
-        [
-            "while (true) {}",
-            "int j = 3; while (j == i) { int k = j; k++; }",
-            "while (o[1] == 0) { }",
-            "int j = 0; while (o[1] == 0) { j++; }",
-            "int j = i; do { j = j % 2 ? j : 1; } while (j);",
-            'while (i < 40) printf("again");',
-        ],
-    )
-    def test_a_loop_that_changes_nothing_is_seen_at_once(self, text: str) -> None:
-        source = f'extern "C" __global__ void k(int* o) {{ int i = threadIdx.x; {text} o[i] = 1; }}'
-        with pytest.raises(errors.RunawayKernelError, match="all turns are the same"):
-            launch(source, "k", 1, 32, np.zeros(32, np.int32), limits=Limits(step_budget=1000))
-
-    def test_a_long_loop_is_none(self) -> None:
-        source = """extern "C" __global__ void k(int* o) { int i = threadIdx.x, n = 0;
-            long long start = clock64(); while (clock64() - start < 5000);
-            while (n < 1000 + i) { n++; } o[i] = n; }"""
-        o = np.zeros(32, np.int32)
-        launch(source, "k", 1, 32, o)
-        assert o.tolist() == [1000 + i for i in range(32)]
+def test_a_lane_that_has_left_is_not_waited_for() -> None:
+    left(WAITING.replace("__syncwarp();", "if (i == 3) return;"), "within", 1, 32, 32)
 
 
+def test_a_loop_that_prints_while_it_waits_lets_the_others_go_on() -> None:
+    source = """extern "C" __global__ void k(int* flag) {
+        if (threadIdx.x < 31) { while (atomicAdd(flag, 0) == 0) printf("not yet"); }
+        else atomicExch(flag, 1); }"""
+    flag = np.zeros(1, np.int32)
+    told = launch(source, "k", 1, 32, flag, limits=Limits(step_budget=1000)).printed
+    assert flag[0] == 1
+    assert "not yet" in told
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "while (true) {}",
+        "int j = 3; while (j == i) { int k = j; k++; }",
+        "while (o[1] == 0) { }",
+        "int j = 0; while (o[1] == 0) { j++; }",
+        "int j = i; do { j = j % 2 ? j : 1; } while (j);",
+        'while (i < 40) printf("again");',
+    ],
+)
+def test_a_loop_that_changes_nothing_is_seen_at_once(text: str) -> None:
+    source = f'extern "C" __global__ void k(int* o) {{ int i = threadIdx.x; {text} o[i] = 1; }}'
+    with pytest.raises(errors.RunawayKernelError, match="all turns are the same"):
+        left(source, "k", 1, 32, 32, step_budget=1000)
+
+
+# Loops that sleep and count their turns wait like any other, and give up when nobody is left.
 PATIENT = """extern "C" __global__ void k(int* flag, int* out) {
-    WAIT
-    out[threadIdx.x] = turns > 1000 ? -1 : 1;
-}"""
-LOOPS = {
-    "counts up": "unsigned turns = 0; while (atomicAdd(flag, 0) == 0) {"
-    " if (++turns > 4000000u) break; __nanosleep(100); }",
-    "counts in a for": "int turns = 0; for (; turns < 4000000; ++turns) {"
-    " if (atomicAdd(flag, 0) != 0) break; __nanosleep(100); }",
-    "counts in the test": "int turns = 0; while (turns < 4000000 && atomicAdd(flag, 0) == 0) {"
-    " turns++; __nanosleep(100); }",
-}
+    int turns = 0; %s out[threadIdx.x] = turns > 1000 ? -1 : 1; }"""
+PATIENCE = [
+    "unsigned u = 0; while (atomicAdd(flag, 0) == 0) { if (++u > 4000000u) break; __nanosleep(100); } turns = u;",
+    "for (; turns < 4000000; ++turns) { if (atomicAdd(flag, 0) != 0) break; __nanosleep(100); }",
+    "while (turns < 4000000 && atomicAdd(flag, 0) == 0) { turns++; __nanosleep(100); }",
+]
 
 
-class TestPatience:
-    """A loop that sleeps and counts its turns waits like any other, and gives up when nobody is left."""
+@pytest.mark.parametrize("loop", PATIENCE)
+def test_a_patient_loop_gives_up_but_not_while_somebody_comes(loop: str) -> None:
+    assert left(PATIENT % loop, "k", 1, 2, 1, 2) == [-1, -1]
+    other = "for (int i = 0; i < 100; ++i) __nanosleep(10); atomicExch(flag, 1);"
+    both = f"if (threadIdx.x == 0) {{ {loop} }} else {{ {other} }}"
+    assert left(PATIENT % both, "k", 1, 2, 1, 2) == [1, 1]
 
-    @pytest.mark.parametrize("name", LOOPS)
-    def test_it_gives_up(self, name: str) -> None:
-        out = np.zeros(2, np.int32)
-        source = PATIENT.replace("WAIT", LOOPS[name])
-        launch(source, "k", 1, 2, np.zeros(1, np.int32), out)
-        assert out.tolist() == [-1, -1]
 
-    @pytest.mark.parametrize("name", LOOPS)
-    def test_but_not_while_somebody_comes(self, name: str) -> None:
-        out = np.zeros(2, np.int32)
-        loop = LOOPS[name].replace("unsigned turns", "turns").replace("int turns", "turns")
-        wait = f"int turns = 0; if (threadIdx.x == 0) {{ {loop} }}"
-        wait += " else { for (int i = 0; i < 100; ++i) __nanosleep(10); atomicExch(flag, 1); }"
-        launch(PATIENT.replace("WAIT", wait), "k", 1, 2, np.zeros(1, np.int32), out)
-        assert out.tolist() == [1, 1]
+def test_a_bound_that_is_never_reached_is_a_deadlock() -> None:
+    endless = PATIENCE[0].replace("4000000u", "4000000000u")
+    with pytest.raises(errors.DeadlockError):
+        left(PATIENT % endless, "k", 1, 2, 1, 2)
 
-    def test_a_bound_that_is_never_reached_is_a_deadlock(self) -> None:
-        source = PATIENT.replace("WAIT", LOOPS["counts up"].replace("4000000u", "4000000000u"))
-        with pytest.raises(errors.DeadlockError):
-            launch(source, "k", 1, 2, np.zeros(1, np.int32), np.zeros(2, np.int32))
+
+def waited(text: str, write: str = "f[0] = 5;") -> list[int]:
+    """Return what block 0 leaves in `o`. It waits for block 1 to write, and block 0 runs first."""
+    kernel = f"__global__ void k(int* f, int* o) {{ int i = threadIdx.x; if (blockIdx.x == 0) {{ {text} }} else {write} }}"
+    o = np.zeros(4, np.int32)
+    launch(WAITING + kernel, "k", 2, 4, np.zeros(1, np.int32), o)
+    return o.tolist()
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("o[i] = 10 * last(f) + i;", [50, 51, 52, 53]),
+        ("int a = 2 + last(f), b = a * next(f); o[i] = b;", [42] * 4),
+        ("o[i] = next(f) + next(f) * last(f);", [36] * 4),
+        ("o[i] = max(last(f), 3) + o[last(f) - 5 + i];", [5] * 4),
+        ("o[i] = i; o[i] += last(f);", [5, 6, 7, 8]),
+        ("o[last(f) - 5 + i] = i + 1;", [1, 2, 3, 4]),
+        ("int v[2] = {last(f), i}; o[i] = v[0] + v[1];", [5, 6, 7, 8]),
+        ("o[i] = (last(f), i);", [0, 1, 2, 3]),
+        ("Flag g{f}; o[i] = 2 * g.get() + i;", [10, 11, 12, 13]),
+        ("if (last(f) > 3) o[i] = 1; else o[i] = 2;", [1] * 4),
+        ("if (i > 1 && last(f) > 3) o[i] = 7;", [0, 0, 7, 7]),
+        ("if (i > 1 || ready(f)) o[i] = 7;", [7] * 4),
+        ("int x = last(f) == 5 && i == 2; o[i] = x;", [0, 0, 1, 0]),
+        ("o[i] = i ? last(f) : 2;", [2, 5, 5, 5]),
+        ("o[i] = 3 * (i > 1 ? last(f) : i == 1 ? 2 + next(f) : 9.5f);", [28, 24, 15, 15]),
+        ("i > 1 ? both(f) : (void)0; o[i] = 1;", [1] * 4),
+        ("switch (last(f)) { case 5: o[i] = 3; break; default: o[i] = 4; }", [3] * 4),
+        ("o[i] = last(f) + (i > 1 ? last(f) : 2);", [7, 7, 10, 10]),
+        ("int s = 0; while (last(f) > s) s++; o[i] = s;", [5] * 4),
+        ("int s = 0; do { s += 2; } while (s < last(f)); o[i] = s;", [6] * 4),
+        ("int s = 0; for (int k = 0; k < last(f); k++) { if (k == 1) continue; s += k; } o[i] = s;", [9] * 4),
+        ("int s = 0; for (;;) { s += 2; int r = last(f); if (s >= r) break; } o[i] = s;", [6] * 4),
+        ("int s = 0; for (int k = 0; k < (k > 1 ? last(f) : 3); k++) s++; o[i] = s;", [5] * 4),
+        ("int a = 2, b = a + (i > 1 ? last(f) : a), *c = &b; o[i] = *c;", [4, 4, 7, 7]),
+        ("through(f); o[i] = 1;", [1] * 4),
+        ("last(f); o[i] = 2 * block_sum(i) + block_sum(1);", [16] * 4),
+        # A side that is not taken does not wait.
+        ("o[i] = (last(f) > 0 || last(f + 99)) + (i > 9 && last(f + 99)) + (i > 9 ? last(f + 99) : 4);", [5] * 4),
+    ],
+)  # fmt: skip
+def test_calls_that_wait_in_larger_expressions(text: str, wanted: list[int]) -> None:
+    assert waited(text) == wanted
+
+
+def test_what_stands_left_of_the_call_is_computed_before_it() -> None:
+    assert waited("o[i] = (atomicAdd(f, 0) + 1) * 10 + last(f);", "atomicExch(f, 5);") == [15] * 4
+
+
+def test_mistakes_in_larger_expressions() -> None:
+    with pytest.raises(errors.DeadlockError, match="waits for ever in this loop"):
+        waited("o[i] = 10 * last(f) + i;", ";")
+    with pytest.raises(errors.RunawayKernelError, match="give its result to a variable first"):
+        waited("int s = 0; for (int k = 0; k < 9; k += last(f)) s++; o[i] = s;")
 
 
 # ---------------------------------------------------------------------- volatile, wherever it stands; do ... while

@@ -10,9 +10,9 @@ ROOT = Path(__file__).resolve().parents[2]
 # Lines of Python, as `wc -l` counts them, blank ones and docstrings too. Goals: 25,000, 21,500 and 24,000.
 # Until they are reached, a ceiling is what there is, and only ever comes down.
 CEILINGS = {
-    "asyncgpu_tutor": 27_880,
-    "simgpu": 22_170,
-    "tests": 28_860,
+    "asyncgpu_tutor": 26_080,
+    "simgpu": 21_880,
+    "tests": 24_870,
 }
 
 

@@ -25,6 +25,8 @@ class Messages:
         self.active = False  # whether anybody has published yet
         self._blocks = blocks
         self._words: dict[int, NDArray[np.int64]] = {}
+        # What each block would write now: words that carry the same share one row, which nobody changes.
+        self._rows: dict[int, NDArray[np.int64]] = {}
         # A row for each block: up to when it knows of each; and the same at its last fence.
         self._known = self._fenced = np.zeros((0, 0), np.int64)
 
@@ -33,11 +35,14 @@ class Messages:
         if self._begun():
             self._fenced[blocks] = self._known[blocks]
             self._fenced[blocks, blocks] = clock
+            for block in blocks.tolist():
+                self._rows.pop(block, None)
 
     def meet(self, clock: int) -> None:
         """All blocks pass a barrier of the grid."""
         if self._begun():
             self._known[:] = self._fenced[:] = clock
+            self._rows.clear()
 
     def _begun(self) -> bool:
         if self.counts and not self.active:
@@ -60,8 +65,11 @@ class Messages:
             if message is not None and looks:
                 np.maximum(self._known[block], message, out=self._known[block])
             if new:
-                told = self._fenced[block]
-                self._words[word] = told.copy() if message is None else np.maximum(message, told)
+                row = self._row(block)
+                if message is None:
+                    self._words[word] = row
+                elif message is not row and (row > message).any():
+                    self._words[word] = np.maximum(message, row)
 
     def look(self, words: Any, blocks: NDArray[np.int64]) -> None:
         """Lanes of these blocks read words that others may be writing to."""
@@ -74,7 +82,13 @@ class Messages:
             for word, block in zip(
                 *map(np.ndarray.tolist, np.broadcast_arrays(words, blocks)), strict=True
             ):
-                self._words[word] = self._fenced[block].copy()
+                self._words[word] = self._row(block)
+
+    def _row(self, block: int) -> NDArray[np.int64]:
+        row = self._rows.get(block)
+        if row is None:
+            row = self._rows[block] = self._fenced[block].copy()
+        return row
 
     def told(self, mine: Any, theirs: Any, when: Any) -> NDArray[np.bool_]:
         """Tell whether blocks know of what others did at a time."""

@@ -255,27 +255,8 @@ class Trace:
         """
         return cls.load(shipped.recording(name))
 
-    @staticmethod
-    def recordings() -> list[str]:
-        """Names of the recordings that come with this package, sorted."""
-        return shipped.names()
-
-    @staticmethod
-    def recorded_file(name: str) -> Path:
-        """Find a file that comes with this package beside the recordings.
-
-        Parameters
-        ----------
-        name : str
-            ``"07_async_mlp.sqlite"``, an export for `from_nsys`; ``"07_async_mlp.events.json"``, the same
-            program timed by CUDA events, for `load`.
-
-        Raises
-        ------
-        UsageError
-            If there is no such file.
-        """
-        return shipped.beside(name)
+    recordings = staticmethod(shipped.recordings)
+    recorded_file = staticmethod(shipped.recorded_file)
 
     @classmethod
     def from_nsys(

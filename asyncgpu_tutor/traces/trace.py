@@ -209,18 +209,6 @@ class Trace:
         chrome.write(self.spans, Path(path), device=self.device, clock=self.clock, about=self.about)
 
     @classmethod
-    def from_json(cls, text: str) -> Trace:
-        """Read what `to_json` wrote. Nothing in the text is run.
-
-        Raises
-        ------
-        UsageError
-            If the text is not such a trace: wrong types, times that are negative, not finite or not in
-            order, ids that are there twice, spans that wait for later ones, too much of anything.
-        """
-        return cls(*own_json.read(text))
-
-    @classmethod
     def load(cls, path: str | Path) -> Trace:
         """Read a trace, whoever wrote it. The file stays as it is, and nothing in it is run.
 

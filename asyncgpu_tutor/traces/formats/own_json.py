@@ -64,7 +64,7 @@ def carried(file: str) -> str | None:
 
 
 def read(text: str) -> Parts:
-    """Spans, clock, device and facts of what `write` wrote; see `Trace.from_json`."""
+    """Spans, clock, device and facts of what `write` wrote. Nothing in the text is run."""
     return read_body(parsed(text))
 
 

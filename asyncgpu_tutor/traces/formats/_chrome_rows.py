@@ -17,7 +17,7 @@ from asyncgpu_tutor.traces.spans.cuda_calls import WAITS
 from asyncgpu_tutor.traces.spans.kernel_names import kernel_name
 from asyncgpu_tutor.traces.spans.span import SpanKind
 
-_WORK = {"kernel": "kernel", "gpu_memcpy": "d2d", "gpu_memset": "memset"}
+_WORK: Mapping[str, SpanKind] = {"kernel": "kernel", "gpu_memcpy": "d2d", "gpu_memset": "memset"}
 _DIRECTIONS: Mapping[str, SpanKind] = {"HtoD": "h2d", "DtoH": "d2h"}
 _CALLS = frozenset(("cuda_runtime", "cuda_driver"))
 _RANGES = frozenset(("user_annotation", "cpu_op"))
@@ -93,15 +93,16 @@ def _work(event: Event, start: int, end: int) -> Work | None:
     if kind == "kernel":
         name, full = kernel_name(name)
         detail |= full
-    if kind == "d2d":
-        kind = next((k for words, k in _DIRECTIONS.items() if words in name), "d2d")
-        detail["pageable"] = "Pageable" in name
+    elif kind == "d2d":
+        for words, direction in _DIRECTIONS.items():
+            kind = direction if words in name else kind
+        if "Pageable" in name:
+            detail["pageable"] = True
     size = args.get("bytes")
     if isinstance(size, int) and 0 <= size < MOST_WHOLE:
         detail["bytes"] = size
-    detail = {key: value for key, value in detail.items() if value is not False}
     return Work(
-        cast(SpanKind, kind),
+        kind,
         name if kind == "kernel" else kind,
         start,
         end,

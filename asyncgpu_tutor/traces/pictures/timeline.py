@@ -162,10 +162,6 @@ def compare_timelines(
     lanes, width, lesson
         As for `plot`.
 
-    Returns
-    -------
-    Timeline
-
     Raises
     ------
     UsageError

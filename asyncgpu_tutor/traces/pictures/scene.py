@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from textwrap import wrap
 
 from asyncgpu_tutor.traces.pictures import _fitting as fit
-from asyncgpu_tutor.traces.pictures.hover import tips
 from asyncgpu_tutor.traces.pictures.layout import Arrow, Bar
-from asyncgpu_tutor.traces.pictures.panel import Panel, legend_items
+from asyncgpu_tutor.traces.pictures.panel import Panel, legend_items, tips
 from asyncgpu_tutor.traces.pictures.style import KIND_LOOKS
 from asyncgpu_tutor.traces.spans import SpanKind
 

@@ -15,8 +15,7 @@ from typing import Any
 from zlib import crc32
 
 from asyncgpu_tutor.traces.pictures import scene as scenes
-from asyncgpu_tutor.traces.pictures.hover import tips
-from asyncgpu_tutor.traces.pictures.panel import Panel, legend_items
+from asyncgpu_tutor.traces.pictures.panel import Panel, legend_items, tips
 from asyncgpu_tutor.traces.pictures.style import INK, KIND_LOOKS, PAGE, THEME, darker, lighter
 from asyncgpu_tutor.traces.spans import SpanKind
 

@@ -911,7 +911,7 @@ results = await program(agt.data.seed_inputs(dim=64, batches=4))
 # | spreads them over the GPU | a policy that deals out streams |
 # | does not pay Python's price for each step | `capture`, a graph |
 #
-# `python -m asyncgpu_tutor mlp` is this program with options: sizes, layers, streams, devices, and five ways to run the batches.
+# `python -m asyncgpu_tutor mlp` is this program with options: sizes, inputs, devices, and five ways to run the batches.
 
 # %% id=check-program tags=asserts
 printed = [[0.00208, 0], [0, 0], [0, 0.00108], [0.00244, 0.0025]]

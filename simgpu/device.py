@@ -71,7 +71,8 @@ class Device:
     ) -> None:
         self.ordinal = ordinal
         self.spec = spec = find_spec(spec) if isinstance(spec, str) else spec
-        self._machine = machine or Machine()
+        self.machine = machine or Machine()  # the host that it is plugged into
+        self.lock = self.machine.lock
         self.caller = caller or Caller()
         self.adversary = None if adversary is None else Adversary(adversary)
         self.stand_in_above = stand_in_above
@@ -100,11 +101,6 @@ class Device:
             seed = self.adversary.seed
             return f"simulated {self.spec.name}, times mean nothing (adversary {seed})"
         return f"simulated {self.spec.name}, times are modelled"
-
-    @property
-    def machine(self) -> Machine:
-        """The host that it is plugged into."""
-        return self._machine
 
     # ------------------------------------------------------------------ host time
     def now(self) -> float:
@@ -152,8 +148,9 @@ class Device:
 
         That is when somebody calls the machine's `advance`, or its `wake` for what has passed by then.
         """
-        point = _as_event(event)
-        self.machine.watch(point.state, point.before, wake, self.spec.wake_us)
+        if not isinstance(event, Event):
+            raise DeviceMismatchError(f"{event!r} is not an event of a simulated device")
+        self.machine.watch(event.state, event.before, wake, self.spec.wake_us)
 
     @exclusive
     def synchronize(self) -> None:
@@ -259,11 +256,9 @@ class Device:
                 self.call(f"load {name}", self.load_us)
             program = compile_source(source, contract=contract)
             signature = program.instantiate(name)
-            stand_in = (
-                StandIn(program, signature, reference, self.stand_in_above)
-                if reference is not None
-                else None
-            )
+            stand_in = None
+            if reference is not None:
+                stand_in = StandIn(program, signature, reference, self.stand_in_above)
             function = Function(program, signature, source, stand_in, LAUNCHES, contract)
             self._functions[source, name, reference, contract] = function
         return function
@@ -397,13 +392,12 @@ class Device:
         """Note what it reads and writes in the memory of the host."""
         touch = self.machine.host_history.touch
         for writes, memories in ((False, piece.reads), (True, piece.writes)):
-            for cells in (memory.cells for memory in memories):
+            for memory in memories:
+                cells = memory.cells
                 if cells.mapped:
                     touch(cells.data, cells.name, access, now, writes=writes)
-        for host, writes, memories in (
-            (piece.lent, False, piece.writes),
-            (piece.fills, True, piece.reads),
-        ):
+        lent, fills = (piece.lent, False, piece.writes), (piece.fills, True, piece.reads)
+        for host, writes, memories in (lent, fills):
             if host is not None:
                 touch(host, memories[0].cells.name, access, now, writes=writes)
 
@@ -412,9 +406,3 @@ class Device:
         if not isinstance(stream, Stream) or stream.device is not self:
             raise DeviceMismatchError(f"{stream!r} is not a stream of {self.name}")
         return stream
-
-
-def _as_event(event: object) -> Event:
-    if not isinstance(event, Event):
-        raise DeviceMismatchError(f"{event!r} is not an event of a simulated device")
-    return event

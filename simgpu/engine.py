@@ -39,15 +39,11 @@ class _Running:
     speed: float = 1.0
     look: bool = False  # whether somebody may have written to memory since it was paused
 
-    @property
-    def wants(self) -> float:
-        """The number of places that it could use now."""
-        return self.work.places if self.goal or not self.work.drain else self.work.places / 2
-
-    @property
-    def most(self) -> float:
-        """Its speed if the blocks that have places get all that they demand."""
-        return self.held / self.wants
+    def take(self, room: float) -> None:
+        """Hold as many of these places as it could use now; its speed where these get all they demand."""
+        wants = self.work.places if self.goal or not self.work.drain else self.work.places / 2
+        self.held = min(wants, room)
+        self.speed = self.held / wants
 
     @property
     def share(self) -> float:
@@ -87,6 +83,8 @@ class Engine:
 
     def told(self, error: BaseException | None) -> None:
         """Somebody has got this error, and with it those that caused it: they need not be told again."""
+        if error is None:
+            return
         known: list[BaseException] = []
         while error is not None:
             known.append(error)
@@ -109,10 +107,12 @@ class Engine:
     def run_to(self, *events: EngineEvent) -> bool:
         """Simulate until one of `events` has passed; False if none ever will."""
         self._ask_host()
-        while not any(event.passed for event in events):
+        while True:
+            for event in events:
+                if event.passed:
+                    return True
             if not self._step(INFINITY):
                 return False
-        return True
 
     def run_dry(self) -> None:
         """Simulate until nothing more can happen; paused kernels are given up."""
@@ -143,18 +143,18 @@ class Engine:
         return False
 
     def _ask_host(self) -> None:
-        for run in self.paused:
-            assert run.work.paused is not None
-            run.look = run.look or run.work.paused.stirred()
+        for run in self._running:
+            if run.work.paused is not None:
+                run.look = run.look or run.work.paused.stirred()
 
     def _stir(self) -> None:
         """The device's memory may have changed."""
-        for run in self.paused:
-            run.look = True
+        for run in self._running:
+            run.look = run.work.paused is not None
 
     def _look_again(self) -> bool:
         """Let one paused kernel go on that has something to look at."""
-        for run in self.paused:
+        for run in self._running:  # oldest first
             if run.look:
                 self._go_on(run, last=False)
                 return True
@@ -195,7 +195,10 @@ class Engine:
 
     def _crowded(self, device: int) -> bool:
         """True if paused kernels hold all places of a device."""
-        held = sum(run.held for run in self.paused if run.queue.device == device)
+        held = 0.0
+        for run in self._running:
+            if run.work.paused is not None and run.queue.device == device:
+                held += run.held
         return held > 1 - _NO_ROOM
 
     # ------------------------------------------------------------------ moments
@@ -254,11 +257,11 @@ class Engine:
     # ------------------------------------------------------------------ starting
     def _start_all(self) -> bool:
         """Start every command that can start now, oldest first. True if one of them took no time."""
-        heads = [(q.waiting[0].serial, q) for q in self._queues if q.waiting and not q.running]
+        heads = [queue for queue in self._queues if queue.waiting and not queue.running]
         if len(heads) > 1:
             heads.sort(key=_serial)
         again = False
-        for _, queue in heads:
+        for queue in heads:
             if self._try_start(queue) and not queue.running:
                 again = True
         return again
@@ -354,7 +357,7 @@ class Engine:
         for runs in kernels.values():
             room = 1.0
             for run in runs:
-                run.held = min(run.wants, room)
+                run.take(room)
                 room -= run.held
                 if room < _NO_ROOM:
                     room = 0.0
@@ -365,27 +368,24 @@ class Engine:
 
 def _divide(runs: list[_Running]) -> None:
     """Divide the throughput of a device by places and turns; nobody gets more than it could use."""
-    for run in runs:
-        run.speed = run.most
     left = 1.0
     hungry: list[_Running] = [run for run in runs if run.held]
     while hungry:
-        part = left / sum(run.share for run in hungry)
-        too_much = [run for run in hungry if run.most * run.work.demand > part * run.share]
+        part = left / sum([run.share for run in hungry])
+        too_much = [run for run in hungry if run.speed * run.work.demand > part * run.share]
         if len(too_much) == len(hungry):
             for run in hungry:
                 run.speed = part * run.share / run.work.demand
             return
-        left -= sum(run.most * run.work.demand for run in hungry if run not in too_much)
+        left -= sum([run.speed * run.work.demand for run in hungry if run not in too_much])
         hungry = too_much
 
 
-def _serial(head: tuple[int, Queue]) -> int:
-    return head[0]
+def _serial(queue: Queue) -> int:
+    return queue.waiting[0].serial
 
 
 def _earliest(queue: Queue) -> float:
     """When the head of a queue may start, for all that its stream and the host know."""
     command = queue.waiting[0]
-    ready, free = command.ready, queue.free_for(command.resource, command.gap)
-    return max(free, ready)
+    return max(queue.free_for(command.resource, command.gap), command.ready)

@@ -107,29 +107,16 @@ class ReferenceMismatchError(DeviceError):
 
 @dataclass(frozen=True)
 class FaultSite:
-    """The place in a launch where something went wrong. Each field is None where it is not known.
+    """The place in a launch where something went wrong. Each field is None where it is not known."""
 
-    Attributes
-    ----------
-    kernel : str
-        Name of the kernel.
-    line : int
-        Line of the source, from 1.
-    block, thread : tuple of int
-        `blockIdx` and `threadIdx` of the first offending thread, (x, y, z).
-    array : str
-        Name of the parameter or variable that was touched.
-    index, bound : int
-        The element asked for, and how many there are.
-    """
-
-    kernel: str | None = None
-    line: int | None = None
+    kernel: str | None = None  # its name
+    line: int | None = None  # of the source, from 1
+    # `blockIdx` and `threadIdx` of the first offending thread, (x, y, z).
     block: tuple[int, int, int] | None = None
     thread: tuple[int, int, int] | None = None
-    array: str | None = None
-    index: int | None = None
-    bound: int | None = None
+    array: str | None = None  # name of the parameter or variable that was touched
+    index: int | None = None  # the element asked for
+    bound: int | None = None  # how many elements there are
 
 
 class KernelFault(DeviceError):

@@ -48,7 +48,7 @@ class Graph:
     def __init__(self, replay: Replay, name: str) -> None:
         self.name = name
         self.device = device = replay.device
-        self.machine = device.machine
+        self.lock = device.lock
         self._steps = _in_graph(replay.steps, name)
         self._branches: list[Stream] = [
             device.create_stream() for _ in range(max((s[0] for s in self._steps), default=0))

@@ -43,7 +43,6 @@ class Remembered:
     def __init__(self, room: int = ROOM) -> None:
         self.room = room
         self.used = 0
-        self.hits = 0
         self._launches: OrderedDict[Hashable, list[_Launch]] = OrderedDict()
         self._small: OrderedDict[Hashable, None] = OrderedDict()
         self._lock = threading.Lock()
@@ -65,12 +64,18 @@ class Remembered:
         places = {id(v): v for v in (*values, *variables) if isinstance(v, GlobalMemory)}
         memories = list(places.values())
         order = {place: number for number, place in enumerate(places)}
-        given = tuple(
-            order[id(v)] if isinstance(v, GlobalMemory) else v and (v.dtype.char, v.tobytes())
-            for v in values
-        )
-        key = (kind, given, tuple([(m.nbytes, m.readonly) for m in memories]))
-        nbytes = sum(memory.nbytes for memory in memories)
+        given: list[Hashable] = []
+        nbytes = 0
+        for v in values:
+            if isinstance(v, GlobalMemory):
+                given.append(order[id(v)])
+            else:
+                given.append(v and (v.dtype.char, v.tobytes()))
+        shapes: list[Hashable] = []
+        for memory in memories:
+            shapes.append((memory.nbytes, memory.readonly))
+            nbytes += memory.nbytes
+        key = (kind, tuple(given), tuple(shapes))
         if key in self._small or nbytes > LARGEST:
             return execute()
         with self._lock:
@@ -97,14 +102,13 @@ class Remembered:
         with self._lock:
             self._launches.clear()
             self._small.clear()
-            self.used = self.hits = 0
+            self.used = 0
 
     def _apply(self, key: Hashable, launch: _Launch, memories: list[GlobalMemory]) -> None:
         for memory, state in zip(memories, launch.after, strict=True):
             if state is not None:
                 memory.become(state)
         with self._lock:
-            self.hits += 1
             if key in self._launches:
                 self._launches.move_to_end(key)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import Literal
 
 import numpy as np
@@ -54,6 +54,20 @@ class Launched:
 Observer = Callable[[Launched], None]
 
 
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """Facts of a kernel that follow from its source."""
+
+    waits: bool  # whether it has a loop that may wait for others
+    # `signals` and `adds`: for each parameter, see `Program`.
+    signals: Sequence[bool]
+    adds: Sequence[str]
+    follows: bool  # whether it may follow addresses that are in memory
+    cooperative: bool  # whether it has a barrier of the grid
+    registers: int  # of a thread
+    shared_bytes: int  # of a block, static
+
+
 @dataclass(frozen=True, eq=False)
 class Function:
     """A kernel that the interpreter has accepted."""
@@ -70,12 +84,24 @@ class Function:
         """Its name in the source."""
         return self.signature.name
 
+    @cached_property
+    def traits(self) -> Traits:
+        """What each launch asks of the compiler."""
+        program, name = self.program, self.name
+        waits, signals = program.signals(name)
+        adds, follows, cooperative = (
+            program.adds(name),
+            program.follows(name),
+            program.cooperative(name),
+        )
+        return Traits(waits, signals, adds, follows, cooperative, *program.footprint(name))
+
     @property
     def identity(self) -> Hashable:
         """The facts that another kernel has to share with this one to compute the same in the same way."""
         stand_in = self.stand_in
         reference = None if stand_in is None else (stand_in.reference, stand_in.above)
-        return self.source, self.name, self.contract, reference
+        return self.source, self.signature.name, self.contract, reference
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -158,15 +184,9 @@ def upload(
     detail: dict[str, object] = {"bytes": source.nbytes}
     if not pinned:
         detail["pageable"] = True
-    return Piece(
-        "h2d",
-        "h2d",
-        spec.call_h2d_us + staging_us,
-        _copying(spec, "h2d", source.nbytes, write),
-        [target],
-        detail=detail,
-        lent=source if pinned else None,
-    )
+    cost, begin = spec.call_h2d_us + staging_us, _copying(spec, "h2d", source.nbytes, write)
+    lent = source if pinned else None
+    return Piece("h2d", "h2d", cost, begin, [target], detail=detail, lent=lent)
 
 
 def download(spec: DeviceSpec, host: HostBuffer, memory: object) -> Piece:
@@ -177,17 +197,9 @@ def download(spec: DeviceSpec, host: HostBuffer, memory: object) -> Piece:
     def write() -> None:
         target[:] = source.cells.data[: target.nbytes]
 
-    return Piece(
-        "d2h",
-        "d2h",
-        spec.call_d2h_us,
-        _copying(spec, "d2h", target.nbytes, None),
-        [],
-        [source],
-        {"bytes": target.nbytes},
-        at_end=write,
-        fills=target,
-    )
+    begin, cost = _copying(spec, "d2h", target.nbytes, None), spec.call_d2h_us
+    detail: dict[str, object] = {"bytes": target.nbytes}
+    return Piece("d2h", "d2h", cost, begin, [], [source], detail, at_end=write, fills=target)
 
 
 def device_copy(spec: DeviceSpec, target: object, source: object, nbytes: int) -> Piece:
@@ -217,34 +229,35 @@ def kernel_launch(
 
     `find` says what memory is at an address: a kernel may follow others than those of its arguments.
     """
-    parameters = function.signature.parameters
+    program, name, parameters = function.program, function.name, function.signature.parameters
     if len(args) != len(parameters):
         raise UsageError(function.signature.miscounted(args))
-    written = [
-        arg
-        for arg, parameter in zip(args, parameters, strict=True)
-        if isinstance(arg, Memory) and not parameter.const
-    ]
-    values: list[GlobalMemory | np.generic | None] = [
-        arg.cells if isinstance(arg, Memory) else _scalar(arg, parameter)
-        for arg, parameter in zip(args, parameters, strict=True)
-    ]
-
-    waits, signals = function.program.signals(function.name)
-    follows = function.program.follows(function.name)
+    name, traits = function.name, function.traits
+    values: list[GlobalMemory | np.generic | None] = []
+    written: list[Memory] = []
+    told: list[Memory] = []
+    ways: dict[Memory, set[str]] = {}  # the atomics by which it adds to what it writes; "" is none
+    for arg, parameter, by, adds in zip(args, parameters, traits.signals, traits.adds, strict=True):
+        if not isinstance(arg, Memory):
+            values.append(_scalar(arg, parameter))
+            continue
+        values.append(arg.cells)
+        ways.setdefault(arg, set()).add(adds)
+        if not parameter.const:
+            written.append(arg)
+        if by:
+            told.append(arg)
 
     def room() -> int:
-        registers, shared = function.program.footprint(function.name)
-        return spec.sms * resident_blocks(spec, math.prod(block), shared + shared_mem, registers)
+        shared = traits.shared_bytes + shared_mem
+        return spec.sms * resident_blocks(spec, math.prod(block), shared, traits.registers)
 
-    if function.program.cooperative(
-        function.name
-    ):  # refused by the call, as by CUDA's, and not by the run
-        function.program.check_room(function.name, math.prod(grid), room())
+    if traits.cooperative:  # refused by the call, as by CUDA's, and not by the run
+        function.program.check_room(name, math.prod(grid), room())
 
     def started() -> Execution:
         return function.program.begin(
-            function.name,
+            name,
             grid,
             block,
             values,
@@ -260,57 +273,42 @@ def kernel_launch(
         return done or (started().finish(), None)
 
     def begin(found: dict[str, object]) -> Work:
-        if waits:
+        if traits.waits:
             # What it does depends on what others do meanwhile, so it is neither sampled nor kept.
             mapped = [v for v in values if isinstance(v, GlobalMemory) and v.mapped]
             times = partial(kernel_time, spec, threads=math.prod(block))
             return Waiting(started(), mapped, times, partial(finish, found)).go_on(last=False)
-        if follows:  # so it may depend on more than its arguments, too
+        if traits.follows:  # so it may depend on more than its arguments, too
             result, computed = interruptible()(started().finish)(), None
         elif function.remembered is None:
             result, computed = execute()
         else:
             kind = (function.identity, grid, block, shared_mem)
-            variables = function.program.variables.values()
-            result, computed = function.remembered.run(
-                kind, math.prod(grid), values, variables, execute
-            )
+            known, blocks = function.remembered, math.prod(grid)
+            variables = program.variables.values()
+            result, computed = known.run(kind, blocks, values, variables, execute)
         return finish(found, result, computed)
 
     def finish(found: dict[str, object], result: LaunchResult, computed: str | None = None) -> Work:
         if computed is not None:
             found["computed"] = computed
-        threads = block[0] * block[1] * block[2]
+        threads, counts = math.prod(block), result.counts
         # Static shared memory limits occupancy as dynamic does; the counts have both.
-        time = kernel_time(spec, result.counts, threads, result.counts.shared_bytes)
+        time = kernel_time(spec, counts, threads, counts.shared_bytes)
         found.update(bound=time.bound, fills=round(time.demand, 6))
+        source, sampled = function.source, computed is not None
         for observe in observers:
-            observe(
-                Launched(
-                    function.name,
-                    function.source,
-                    grid,
-                    block,
-                    result.counts,
-                    time,
-                    extrapolated=computed is not None,
-                )
-            )
+            observe(Launched(name, source, grid, block, counts, time, extrapolated=sampled))
         if result.printed:
             print(result.printed, end="")  # noqa: T201 - what the kernel printed
         return time.work
 
-    read = [arg for arg in args if isinstance(arg, Memory) and arg not in written]
+    read = [memory for memory in ways if memory not in written]
     detail: dict[str, object] = {"grid": list(grid), "block": list(block)}
-    told = [a for a, by in zip(args, signals, strict=True) if by and isinstance(a, Memory)]
-    tells = Tells(waits, frozenset(map(_place, told)))
-    adds = function.program.adds(function.name)
-    ways = [{by for other, by in zip(args, adds, strict=True) if other is arg} for arg in written]
-    adding = [way.pop() if len(way) == 1 else "" for way in ways]
+    tells = Tells(traits.waits, frozenset(map(_place, told)))
+    adding = ["".join(ways[memory]) if len(ways[memory]) == 1 else "" for memory in written]
     cost = spec.call_launch_us
-    return Piece(
-        "kernel", function.name, cost, begin, written, read, detail, tells=tells, adds=adding
-    )
+    return Piece("kernel", name, cost, begin, written, read, detail, tells=tells, adds=adding)
 
 
 def as_memory(memory: object) -> Memory:
@@ -332,9 +330,8 @@ def _scalar(arg: object, parameter: Parameter) -> np.generic | None:
     if isinstance(arg, np.void):
         return arg
     if not isinstance(arg, bool | int | float | np.generic) or parameter.dtype is None:
-        raise UsageError(
-            f"{arg!r} is not memory of this device, and no number for {parameter.name!r}"
-        )
+        wanted = f"no number for {parameter.name!r}"
+        raise UsageError(f"{arg!r} is not memory of this device, and {wanted}")
     number: np.generic = parameter.dtype.type(arg)
     return number
 

@@ -37,19 +37,18 @@ MOST_LENT = 256
 
 
 class _OnMachine(Protocol):
-    @property
-    def machine(self) -> Machine: ...
+    lock: threading.RLock
 
 
 M = TypeVar("M", bound=_OnMachine)
 
 
 def exclusive(method: Callable[Concatenate[M, P], R]) -> Callable[Concatenate[M, P], R]:
-    """Let one thread at a time into the machine that the method's object belongs to."""
+    """Let one thread at a time into the machine, whose lock the method's object has."""
 
     @wraps(method)
     def alone(self: M, *args: P.args, **kwargs: P.kwargs) -> R:
-        with self.machine.lock:
+        with self.lock:
             return method(self, *args, **kwargs)
 
     return alone
@@ -108,11 +107,6 @@ class Machine:
         # How long a kernel may wait for a host that only waits itself, in seconds.
         self.patience_s = PATIENCE_S
         self._patient_since: float | None = None
-
-    @property
-    def machine(self) -> Machine:
-        """Itself, for `exclusive`."""
-        return self
 
     @property
     def patient(self) -> bool:
@@ -260,7 +254,7 @@ class Machine:
 
     def _forget_gone(self) -> None:
         """Nobody comes any more for what a closed loop has waited for, and it holds on to arrays."""
-        if any(self.gone(waiter.owner) for waiter in self._waiters):
+        if self._waiters and any(self.gone(waiter.owner) for waiter in self._waiters):
             self._waiters = [w for w in self._waiters if not self.gone(w.owner)]
 
     @exclusive
@@ -277,7 +271,7 @@ class Machine:
         """Move to the next event that somebody waits for, and wake them."""
         waiters = self._waiters
         looks = self.engine.looks
-        passes = self.engine.run_to(*(w.event for w in waiters))
+        passes = self.engine.run_to(*[w.event for w in waiters])
         if passes or looks != self.engine.looks:
             self._patient_since = None
         if not passes and self.engine.paused:

@@ -79,11 +79,9 @@ class Heap:
 
     def _largest(self) -> str:
         largest = max(self._alive, key=lambda memory: memory.nbytes, default=None)
-        return (
-            ""
-            if largest is None
-            else f" (the largest is {largest.name!r}, {largest.nbytes:,} bytes)"
-        )
+        if largest is None:
+            return ""
+        return f" (the largest is {largest.name!r}, {largest.nbytes:,} bytes)"
 
     def find(self, address: int) -> GlobalMemory | None:
         """The memory at an address, if some is still there."""

@@ -108,7 +108,8 @@ class History:
     def _check(self, array: str, access: Access, now: Clock, does: str, by: str = "") -> None:
         """`StreamRaceError` if this may overtake a write; those who add by the same atomic may."""
         before = [] if self.writer is None else [self.writer]
-        before += [adder for (how, _), adder in self.adders.items() if not by or how != by]
+        if self.adders:
+            before += [adder for (how, _), adder in self.adders.items() if not by or how != by]
         for writer in before:
             if not _ordered(writer, access, now):
                 raise _race(f"array {array!r}", writer, "writes", access, does)

@@ -10,7 +10,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,6 +73,8 @@ class StandIn:
         parameters = self.signature.parameters
         blocks = math.prod(grid)
         count = max(2, min(SAMPLED_BLOCKS, SAMPLED_THREADS // math.prod(block)))
+        if blocks < WORTH * count:
+            return None
         outputs = [
             (parameter, value)
             for parameter, value in zip(parameters, values, strict=True)
@@ -80,22 +82,15 @@ class StandIn:
         ]
         known = all(parameter.dtype is not None for parameter in parameters)
         apart = len({id(memory) for _, memory in outputs}) == len(outputs)
-        if blocks < WORTH * count or not known or not apart:
+        if not known or not apart:
             return None
         copies = {id(memory): memory.copy() for _, memory in outputs}
-        given = [
-            copies.get(id(value), value) if isinstance(value, GlobalMemory) else value
-            for value in values
-        ]
+        given = [copies.get(id(v), v) if isinstance(v, GlobalMemory) else v for v in values]
         try:
-            tried = self.program.launch(
-                self.signature.name,
-                grid,
-                block,
-                given,
-                dynamic_shared=shared_mem,
-                sample=_sample(blocks, count),
-            )
+            name, sample = self.signature.name, _sample(blocks, count)
+            tried = self.program.begin(
+                name, grid, block, given, dynamic_shared=shared_mem, sample=sample
+            ).finish()
         except DeadlockError:
             return None  # because some may wait for blocks that are not in the sample
         # Blocks that meet in an atomic need each other; and all are to print.
@@ -125,10 +120,8 @@ class StandIn:
         """The reference's outputs, flat, in the types of the kernel's."""
         name = self.signature.name
         given = [
-            _readonly(_view(value, parameter))
-            if isinstance(value, GlobalMemory)
-            else value and value.item()
-            for parameter, value in zip(self.signature.parameters, values, strict=True)
+            _readonly(_view(v, parameter)) if isinstance(v, GlobalMemory) else v and v.item()
+            for parameter, v in zip(self.signature.parameters, values, strict=True)
         ]
         try:
             with np.errstate(all="ignore"):
@@ -138,9 +131,9 @@ class StandIn:
                 f"the reference of kernel '{name}' failed: {type(error).__name__}: {error}. It is called "
                 "with all of the kernel's arguments, arrays flat and read-only."
             ) from error
-        several: tuple[Any, ...] = (
-            tuple(cast(Any, returned)) if isinstance(returned, tuple | list) else (returned,)
-        )
+        several: Sequence[Any] = returned
+        if not isinstance(returned, tuple | list):
+            several = (returned,)
         if len(several) != len(outputs):
             wanted = ", ".join(parameter.name for parameter, _ in outputs)
             raise ReferenceMismatchError(
@@ -220,10 +213,8 @@ def _extrapolated(
     written = sum(memory.nbytes for _, memory in outputs)
     scaled["load_bytes_needed"] = min(scaled["load_bytes_needed"], sum(arrays.values()))
     scaled["store_bytes_needed"] = min(scaled["store_bytes_needed"], written)
-    lines = {
-        number: LineCounts(
-            **{name: round(amount * factor) for name, amount in dataclasses.asdict(line).items()}
-        )
-        for number, line in counts.lines.items()
-    }
+    lines: dict[int, LineCounts] = {}
+    for number, line in counts.lines.items():
+        amounts = dataclasses.asdict(line).items()
+        lines[number] = LineCounts(**{name: round(amount * factor) for name, amount in amounts})
     return dataclasses.replace(counts, **scaled, lines=lines)

@@ -53,12 +53,10 @@ class DeviceSpec:
     alu_per_clock: float  # of these, such as compare, shift or work on bits
     special_per_clock: float  # such as are special functions of the hardware
     doubles_per_clock: float  # such as compute in double precision
-    sectors_per_clock: (
-        float  # 32-byte sectors of global memory that the load-store units pass in a clock
-    )
-    request_clocks: (
-        float  # what these need for a request, besides one for each line of L1 that it touches
-    )
+    # 32-byte sectors of global memory that the load-store units pass in a clock; and what these need for a
+    # request, besides one clock for each line of L1 that it touches.
+    sectors_per_clock: float
+    request_clocks: float
     block_clocks: float  # to start a block
     l2_bytes: int
     l2_gb_s: float  # what the L2 cache delivers
@@ -78,13 +76,10 @@ class DeviceSpec:
     load_clocks: float
     hit_clocks: float  # what one adds that waits for another and finds its sector in L1
     barrier_clocks: float  # what a barrier adds to the longest warp
-    shared_atomic_clocks: (
-        float  # an atomic in shared memory, for each lane that has to wait its turn
-    )
+    shared_atomic_clocks: float  # an atomic in shared memory, for each lane that waits its turn
     atomic_queue_clocks: float  # one in global memory, for each on the same word
-    atomics_per_clock: (
-        float  # on global memory, by L2 and for the whole device, where they go to few places
-    )
+    # On global memory, by L2 and for the whole device, where they go to few places.
+    atomics_per_clock: float
     # How well the chain of the longest warp overlaps with what throughput limits: the exponent of the norm in
     # which the two are added. 1: one waits for the other; infinity: the longer is all that counts.
     overlap: float
@@ -108,9 +103,8 @@ class DeviceSpec:
     call_event_us: float  # the same for an event
     call_query_us: float  # and for asking whether it has passed
     replay_us: float  # for each piece of work of a prepared pipeline, besides its submission
-    graph_launch_us: (
-        float  # for launching a CUDA graph once more, however many nodes its one branch has
-    )
+    # For launching a CUDA graph once more, however many nodes its one branch has.
+    graph_launch_us: float
     # For each further branch. The driver hands them to the device one after the other, so that the first node
     # of a branch begins that much later than the one of the branch before.
     graph_branch_us: float
@@ -119,9 +113,8 @@ class DeviceSpec:
     graph_node_us: float
     graph_instantiate_us: float  # for each node when a captured graph is made ready to be launched
     sync_us: float  # from the end of the work to the return of a blocking wait
-    wake_us: (
-        float  # from the end of the work to the resumption of an awaiting task; the host is busy
-    )
+    # From the end of the work to the resumption of an awaiting task; the host is busy.
+    wake_us: float
     sources: tuple[tuple[str, str], ...]  # for each constant, where it is from
 
 

@@ -21,7 +21,7 @@ class Event:
         self, device: Device, state: EngineEvent, before: Clock, heads: tuple[int, ...], stream: int
     ) -> None:
         self.device = device
-        self.machine = device.machine
+        self.machine, self.lock = device.machine, device.lock
         self.state = state
         self.before = before
         self.heads = heads
@@ -68,19 +68,14 @@ class Stream:
     event_type: ClassVar[type[Event]] = Event
 
     def __init__(self, device: Device, number: int) -> None:
-        self._device = device
-        self.machine = device.machine
+        self.device = device  # the GPU that does its work
+        self.machine, self.lock = device.machine, device.lock
         self.number = number
         self.clock = Clock()
         self.queue = self.machine.engine.queue(
             device.ordinal, device.spec.pause_us, device.spec.switch_us
         )
         weakref.finalize(self, self.machine.engine.orphan, self.queue)
-
-    @property
-    def device(self) -> Device:
-        """The GPU that does its work."""
-        return self._device
 
     def __repr__(self) -> str:
         return f"<stream {self.number} of {self.device.name}>"

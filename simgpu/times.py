@@ -54,18 +54,24 @@ class KernelTime:
         return Work(self.us, self.places, self.demand, self.drain, self.turn)
 
 
-def blocks_by_registers(spec: DeviceSpec, threads: int, registers: int) -> int:
-    """For how many blocks an SM has registers. Warps get them in portions of 8 for each thread."""
-    of_block = math.ceil(max(registers, 1) / 8) * 8 * math.ceil(threads / 32) * 32
-    return spec.registers_per_sm // of_block
+def block_limits(
+    spec: DeviceSpec, threads: int, shared_bytes: int, registers: int
+) -> dict[str, int]:
+    """How many blocks an SM has room for, by each of its limits.
+
+    Threads are counted in whole warps, which get registers in portions of 8 for each thread.
+    """
+    whole = math.ceil(threads / 32) * 32
+    limits = {"threads": spec.threads_per_sm // whole, "blocks": spec.blocks_per_sm}
+    if shared_bytes:
+        limits["shared memory"] = spec.shared_bytes_per_sm // shared_bytes
+    limits["registers"] = spec.registers_per_sm // (math.ceil(max(registers, 1) / 8) * 8 * whole)
+    return limits
 
 
 def resident_blocks(spec: DeviceSpec, threads: int, shared_bytes: int, registers: int = 0) -> int:
-    """The number of blocks that one SM holds at once, at least 1. Threads are counted in whole warps."""
-    by_threads = spec.threads_per_sm // (math.ceil(threads / 32) * 32)
-    by_shared = spec.shared_bytes_per_sm // shared_bytes if shared_bytes else spec.blocks_per_sm
-    by_registers = blocks_by_registers(spec, threads, registers)
-    return max(1, min(spec.blocks_per_sm, by_threads, by_shared, by_registers))
+    """The number of blocks that one SM holds at once, at least 1."""
+    return max(1, min(block_limits(spec, threads, shared_bytes, registers).values()))
 
 
 def kernel_time(spec: DeviceSpec, counts: Counts, threads: int, shared_bytes: int) -> KernelTime:

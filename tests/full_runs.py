@@ -22,7 +22,9 @@ RECORD = Path(__file__).with_name("last_full_run.json")
 MARK = "rests_on"
 FILES = {
     "model": ("asyncgpu_tutor/devices/simulated/**/*.py", "simgpu/**/*.py"),
-    "recordings": ("tests/**/fidelity/**/*", "asyncgpu_tutor/traces/recordings/**/*.json"),
+    "recordings": (
+        "tests/test_fidelity.py", "tools/fidelity/**/*", "asyncgpu_tutor/traces/recordings/**/*.json"
+    ),
     "requirements": ("pyproject.toml", "environment.yml"),
     "course": ("course/*.py", "tests/notebooks/test_shared_gpu.py"),
 }  # fmt: skip

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import importlib
-import importlib.util
 import re
 import subprocess
 import sys
@@ -16,18 +15,15 @@ import pytest
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.protocol import Device
-from tests.conftest import open_or_skip
+
+from .conftest import open_or_skip
+from .tools import tool
 
 FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"
 
 
 def loaded(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return tool(name, FOLDER)
 
 
 @pytest.fixture
@@ -106,5 +102,5 @@ def test_one_call_stays_on_its_way() -> None:
     told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     found = re.findall(r"(\d+) calls in (\d+) files", told)
     assert len(found) == 2
-    assert all(int(calls) <= 680 and int(files) <= 58 for calls, files in found)
+    assert all(int(calls) <= 450 and int(files) <= 55 for calls, files in found)
     assert all(int(calls) <= 70 for calls in re.findall(r"asyncgpu_tutor (\d+)", told))

@@ -12,20 +12,49 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from asyncgpu_tutor import data
 from asyncgpu_tutor.data import Quality, reference_forward
-from asyncgpu_tutor.data.digits import THRESHOLD, Samples, load_samples
+from asyncgpu_tutor.data.digits import HELD_OUT_STARTS, THRESHOLD
 
 DIGIT = 3
 STEPS, RATE, MOMENTUM = 500, 0.3, 0.9
 DECAYS = (0.03, 0.01, 0.003)  # how strongly weights are drawn back to where they started
 
+# On each sheet the same 130 digits were written in the same order, which the labels show.
+VALIDATION_STARTS = 1157
+
 Floats = npt.NDArray[np.float64]
 Weights = tuple[Floats, Floats]
+
+
+class Samples(NamedTuple):
+    """Images with what they show."""
+
+    # Shape (..., 64): 8 rows of 8 pixels from 0 (blank) to 1 (ink), in multiples of 1/16.
+    pixels: npt.NDArray[np.float32]
+    labels: npt.NDArray[np.uint8]  # shape (...,): the digit, 0 to 9
+
+
+def load_samples() -> tuple[Samples, Samples, Samples]:
+    """Load all images, split by the sheet that they were written on.
+
+    For training there are 1157, of the first nine sheets; for validation 258, of the next two. Held out, in
+    shape (4, 64), are 256 of the 382 on the last three, with equally many of each digit as far as 256 allows.
+    """
+    path = Path(data.__file__).with_name("digits.npz")
+    with np.load(path, allow_pickle=False) as stored:
+        pixels, labels = (stored["pixels"] / 16).astype(np.float32), stored["labels"]
+    training, validation = (
+        Samples(pixels[part], labels[part])
+        for part in (slice(VALIDATION_STARTS), slice(VALIDATION_STARTS, HELD_OUT_STARTS))
+    )
+    held_out = data.load_digits()
+    return training, validation, Samples(held_out.batches, held_out.labels)
 
 
 def cosine_transform() -> Floats:

@@ -11,16 +11,12 @@ from __future__ import annotations
 import argparse
 import ctypes
 import importlib.metadata
-import json
 import os
-import platform
 import subprocess
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
-OLDEST_PYTHON = (3, 11)
 OLDEST_CUDA = (12, 0)
 CUPY_WHEELS = ("cupy-cuda13x", "cupy-cuda12x", "cupy-cuda11x", "cupy")
 
@@ -35,18 +31,14 @@ v = cupy.cuda.runtime.runtimeGetVersion()
 print(f"a kernel compiled and ran, with CUDA runtime {v // 1000}.{v % 1000 // 10}")
 """
 
-# Installed is not enough: cupti-python without the package cuda cannot be imported, and a driver or a
-# container may forbid what it asks for.
-CUPTI_TRIAL = """\
-from cupti import cupti
-cupti.activity_enable(cupti.ActivityKind.CONCURRENT_KERNEL)
-cupti.activity_disable(cupti.ActivityKind.CONCURRENT_KERNEL)
-print("it was imported, and takes records of kernels")
-"""
-
-BROWSER = "Emscripten"  # the name that Pyodide, the Python of a page, has for its system
-
-Status = Literal["ok", "absent", "missing", "broken"]
+# What the course cannot do without, the extra that has it, and why it is needed.
+NEEDED = (
+    ("numpy", "", "the simulated device computes with it"),
+    ("matplotlib", "", "it draws the timelines"),
+    ("ipykernel", "lab", "it runs the notebooks' cells"),
+)
+NO_CUDA = {"darwin": "macOS has no CUDA", "emscripten": "out of a browser's reach"}
+IN_CHECKOUT = (Path(__file__).resolve().parents[2] / "pyproject.toml").is_file()
 
 
 @dataclass(frozen=True)
@@ -63,11 +55,10 @@ class Finding:
     """One line of the report."""
 
     name: str
-    # Absent: not there, and no loss. Missing: not there, and the course is better with it.
-    status: Status
+    # "ok"; "broken"; "absent", which is no loss; or "missing", and the course is better with it.
+    status: str
     detail: str
     advice: str = ""  # what to do, if there is anything to do
-    needed: bool = False  # the course cannot run without it
 
 
 @dataclass(frozen=True)
@@ -78,38 +69,30 @@ class Report:
     devices: tuple[str, ...]
 
     @property
+    def lacking(self) -> list[str]:
+        """The packages that are not there, and without which the course cannot run."""
+        needed = {name for name, _, _ in NEEDED}
+        return [f.name for f in self.findings if f.name in needed and f.status != "ok"]
+
+    @property
     def can_run(self) -> bool:
         """True if the course can run. It needs no GPU."""
-        return all(finding.status == "ok" for finding in self.findings if finding.needed)
-
-    def as_json(self) -> str:
-        """The report as a JSON object: can_run, devices, findings."""
-        return json.dumps({"can_run": self.can_run, **asdict(self)}, indent=2)
+        return not self.lacking
 
     def as_text(self) -> str:
         """The report for people: a line for each finding, its advice under it, the verdict last."""
-        width = max(len(finding.name) for finding in self.findings)
         lines: list[str] = []
         for finding in self.findings:
-            lines.append(f"{finding.name:<{width}}  {finding.status:<7}  {finding.detail}")
-            lines += [f"{'':<{width}}           {line}" for line in finding.advice.splitlines()]
+            lines.append(f"{finding.name:<10}  {finding.status:<7}  {finding.detail}")
+            lines += [f"{'':<21}{line}" for line in finding.advice.splitlines()]
         verdict = f"The course can run here. Devices: {', '.join(self.devices)}."
-        if not self.can_run:
-            broken = [f.name for f in self.findings if f.needed and f.status != "ok"]
-            verdict = f"The course cannot run here yet. To be repaired: {', '.join(broken)}."
+        if self.lacking:
+            verdict = f"The course cannot run here yet. To be repaired: {', '.join(self.lacking)}."
         return "\n".join([*lines, "", verdict])
 
 
 class ThisMachine:
     """The doctor's questions to the machine that this process runs on. A test answers as it likes."""
-
-    def python_version(self) -> tuple[int, int, int]:
-        """Version of the running Python."""
-        return sys.version_info[:3]
-
-    def system(self) -> tuple[str, str]:
-        """Operating system and processor."""
-        return platform.system(), platform.machine()
 
     def version_of(self, distribution: str) -> str | None:
         """Version of an installed distribution, or None."""
@@ -135,18 +118,6 @@ class ThisMachine:
             return False, "no answer within two minutes"
         lines = (done.stderr if done.returncode else done.stdout).strip().splitlines()
         return done.returncode == 0, lines[-1] if lines else f"exit code {done.returncode}"
-
-    def output_of(self, *command: str) -> str | None:
-        """The output of a command, or None where it is not installed or fails."""
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
-        except (OSError, subprocess.TimeoutExpired):
-            return None
-        return done.stdout.strip() if done.returncode == 0 else None
-
-    def in_checkout(self) -> bool:
-        """True if the package lies in a checkout."""
-        return (Path(__file__).resolve().parents[2] / "pyproject.toml").is_file()
 
 
 def ask_libcuda(library: ctypes.CDLL) -> Cuda:
@@ -180,91 +151,43 @@ def cupy_extra(cuda: Cuda | None) -> str | None:
     return "cuda12" if cuda.version[0] == 12 else "cuda13"
 
 
-def how_to_install(machine: ThisMachine, extra: str = "") -> str:
+def how_to_install(extra: str = "") -> str:
     """The pip command that installs this package with an extra."""
     brackets = f"[{extra}]" if extra else ""
-    package = f'-e ".{brackets}"' if machine.in_checkout() else f'"asyncgpu_tutor{brackets}"'
+    package = f'-e ".{brackets}"' if IN_CHECKOUT else f'"asyncgpu_tutor{brackets}"'
     return f"python -m pip install {package}"
 
 
 def examine(machine: ThisMachine) -> Report:
     """Ask a machine everything. Devices are "sim", always, and "cuda" where a kernel was run on a GPU."""
+    python = ".".join(map(str, sys.version_info[:3]))
+    findings = [Finding("Python", "ok", f"{python} ({sys.executable})")]
+    for name, extra, why in NEEDED:
+        version = machine.version_of(name)
+        lacking = Finding(name, "missing", "not installed", f"{how_to_install(extra)}   ({why})")
+        findings.append(Finding(name, "ok", version) if version else lacking)
     cuda = machine.cuda()
     cupy = _cupy(machine, cuda)
-    gpu_works = bool(cuda and cuda.gpus) and cupy.status == "ok"
-    system, processor = machine.system()
-    in_browser = "JupyterLite takes its place in a browser" if system == BROWSER else ""
-    wheels = {("Linux", "x86_64"), ("Linux", "aarch64"), ("Windows", "AMD64")}
-    no_nvtx = "" if (system, processor) in wheels else f"has no wheel for {system} on {processor}"
-    findings = (
-        _python(machine),
-        _package(machine, "numpy", "the simulated device computes with it", needed=True),
-        _package(machine, "matplotlib", "it draws the timelines", needed=True),
-        _package(machine, "ipykernel", "it runs the notebooks' cells", "lab", needed=True),
-        _package(
-            machine,
-            "jupyterlab",
-            "make lab does it too, and an editor that runs notebooks will do",
-            "lab",
-            instead=in_browser,
-        ),
-        _gpu(machine, cuda),
-        cupy,
-        _package(machine, "nvtx", "it names operations in a profiler", instead=no_nvtx),
-        _cupti(machine, cuda),
-        _nsys(machine, cuda),
-    )
-    return Report(findings, ("sim", "cuda") if gpu_works else ("sim",))
+    findings += [_gpu(cuda), cupy]
+    return Report(tuple(findings), ("sim", "cuda") if cupy.status == "ok" else ("sim",))
 
 
-def _python(machine: ThisMachine) -> Finding:
-    version = machine.python_version()
-    detail = ".".join(map(str, version)) + f" ({sys.executable})"
-    if version[:2] >= OLDEST_PYTHON:
-        return Finding("Python", "ok", detail, needed=True)
-    advice = "The course needs Python 3.11 or newer: install one"
-    advice += ", then make lab PYTHON=/path/to/it" if machine.in_checkout() else ""
-    return Finding("Python", "broken", detail, advice, needed=True)
-
-
-def _package(
-    machine: ThisMachine,
-    name: str,
-    why: str,
-    extra: str = "",
-    *,
-    needed: bool = False,
-    instead: str = "",
-) -> Finding:
-    """Look for a package; `instead` says why it is no loss where it is not there."""
-    version = machine.version_of(name)
-    if version is not None:
-        return Finding(name, "ok", version, needed=needed)
-    if instead:
-        return Finding(name, "absent", instead)
-    advice = f"{how_to_install(machine, extra)}   ({why})"
-    return Finding(name, "missing", "not installed", advice, needed)
-
-
-def _gpu(machine: ThisMachine, cuda: Cuda | None) -> Finding:
+def _gpu(cuda: Cuda | None) -> Finding:
     """Look for a driver and its GPUs, which are not needed: there is the simulated device."""
     name = "NVIDIA GPU"
     if cuda is None:
-        impossible = {"Darwin": "macOS has no CUDA", BROWSER: "out of a browser's reach"}
-        why = impossible.get(machine.system()[0])
+        why = NO_CUDA.get(sys.platform)
         advice = "If there is an NVIDIA GPU in this machine, install its driver: nvidia.com/drivers"
         detail = f"{why or 'no driver'}; the simulated device needs none"
         return Finding(name, "absent", detail, "" if why else advice)
 
-    newest = f"CUDA {cuda.version[0]}.{cuda.version[1]}"
+    newest = f"driver for CUDA {cuda.version[0]}.{cuda.version[1]}"
     if cuda.error:
         advice = "See what nvidia-smi says. After a driver update a reboot helps.\n"
         advice += "CUDA_VISIBLE_DEVICES, where set, must name a GPU; a container needs --gpus all."
-        return Finding(name, "broken", f"driver for {newest}, but {cuda.error}", advice)
+        return Finding(name, "broken", f"{newest}, but {cuda.error}", advice)
 
-    driver = machine.output_of("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader")
-    told = f"driver {driver.split()[0]}" if driver else "driver"
-    detail = f"{', '.join(cuda.gpus)}; {told} for {newest}"
+    detail = f"{', '.join(cuda.gpus)}; {newest}"
     if cuda.version < OLDEST_CUDA:
         advice = "CuPy needs a driver for CUDA 12 or newer (525 or later): nvidia.com/drivers"
         return Finding(name, "broken", detail, advice)
@@ -272,71 +195,31 @@ def _gpu(machine: ThisMachine, cuda: Cuda | None) -> Finding:
 
 
 def _cupy(machine: ThisMachine, cuda: Cuda | None) -> Finding:
-    """Look for CuPy: the right wheel, only one of them, and able to compile and run a kernel."""
+    """Look for CuPy: only one of its wheels, and able to compile and run a kernel."""
     versions = {wheel: machine.version_of(wheel) for wheel in CUPY_WHEELS}
-    installed = [wheel for wheel, version in versions.items() if version is not None]
-    described = ", ".join(f"{wheel} {versions[wheel]}" for wheel in installed)
-    uninstall = f"python -m pip uninstall -y {' '.join(installed)}"
+    installed = {wheel: version for wheel, version in versions.items() if version is not None}
+    described = ", ".join(f"{wheel} {version}" for wheel, version in installed.items())
     extra = cupy_extra(cuda)
-    if len(installed) > 1:
-        advice = f"They overwrite each other. Uninstall all, then install one:\n{uninstall}"
-        return Finding("CuPy", "broken", described, advice)
     if extra is None:
-        status: Status = "ok" if installed else "absent"
-        return Finding("CuPy", status, described or "not needed without a GPU")
-    install = how_to_install(machine, extra)
+        return Finding("CuPy", "absent", described or "not needed without a GPU")
+    install = how_to_install(extra)
     if not installed:
         return Finding("CuPy", "missing", "not installed", install)
-    if installed == ["cupy-cuda13x"] and extra == "cuda12":
-        advice = f"The driver runs CUDA 12 only:\n{uninstall}\n{install}"
-        return Finding("CuPy", "broken", described, advice)
-    works, last_line = machine.try_python(CUPY_TRIAL)
-    cure = "No kernel could be compiled and run. The extra brings the compiler that CuPy needs:\n"
-    detail = f"{described}: {last_line}"
-    return (
-        Finding("CuPy", "ok", detail)
-        if works
-        else Finding("CuPy", "broken", detail, cure + install)
-    )
-
-
-def _cupti(machine: ThisMachine, cuda: Cuda | None) -> Finding:
-    """Look for CUPTI, which measures kernels from inside the process."""
-    version = machine.version_of("cupti-python")
-    install = how_to_install(machine, "trace")
-    if cupy_extra(cuda) is None:
-        if version is None:
-            return Finding("CUPTI", "absent", "not needed without a GPU")
-        return Finding("CUPTI", "ok", f"cupti-python {version}, which needs a GPU to be tried")
-    if version is None:
-        advice = f"Optional, for exact kernel times: {install}"
-        if cuda is not None and cuda.version < (13, 0):
-            advice = (
-                "Optional, for exact kernel times; it needs a driver for CUDA 13 (580 or later)."
-            )
-        return Finding("CUPTI", "missing", "not installed; times come from CUDA events", advice)
-    works, last_line = machine.try_python(CUPTI_TRIAL)
-    detail = f"cupti-python {version}: {last_line}"
-    if works:
-        return Finding("CUPTI", "ok", detail)
-    advice = f"Times come from CUDA events instead. To repair it: {install}"
-    return Finding("CUPTI", "broken", detail, advice)
-
-
-def _nsys(machine: ThisMachine, cuda: Cuda | None) -> Finding:
-    """Look for Nsight Systems, the profiler."""
-    output = machine.output_of("nsys", "--version")
-    if output is not None:
-        return Finding("nsys", "ok", output.splitlines()[-1] if output else "found")
-    if cupy_extra(cuda) is None:
-        return Finding("nsys", "absent", "not needed without a GPU")
-    advice = "Optional, to profile: developer.nvidia.com/nsight-systems"
-    return Finding("nsys", "missing", "not on PATH", advice)
+    advice = "Two of them overwrite each other:"
+    if len(installed) == 1:
+        works, last_line = machine.try_python(CUPY_TRIAL)
+        described += f": {last_line}"
+        if works:
+            return Finding("CuPy", "ok", described)
+        advice = (
+            "No kernel could be compiled and run. The extra has the CuPy and the compiler that fit:"
+        )
+    uninstall = f"python -m pip uninstall -y {' '.join(installed)}"
+    return Finding("CuPy", "broken", described, f"{advice}\n{uninstall}\n{install}")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``asyncgpu-tutor doctor``."""
-    parser.add_argument("--json", action="store_true", help="print the report as JSON")
     parser.add_argument(
         "--cupy-extra",
         action="store_true",
@@ -353,7 +236,7 @@ def run(args: argparse.Namespace, machine: ThisMachine | None = None) -> int:
         print("" if chosen == "none" else chosen)
         return 0
     report = examine(machine)
-    print(report.as_json() if args.json else report.as_text())
+    print(report.as_text())
     return 0 if report.can_run else 1
 
 

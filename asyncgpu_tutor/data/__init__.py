@@ -13,11 +13,4 @@ from asyncgpu_tutor.data.digits import Digits, load_digits
 from asyncgpu_tutor.data.inputs import MlpInputs, reference_forward, seed_inputs
 from asyncgpu_tutor.data.quality import Quality
 
-__all__ = [
-    "Digits",
-    "MlpInputs",
-    "Quality",
-    "load_digits",
-    "reference_forward",
-    "seed_inputs",
-]
+__all__ = ["Digits", "MlpInputs", "Quality", "load_digits", "reference_forward", "seed_inputs"]

@@ -28,25 +28,10 @@ THRESHOLD: Final = 1.0
 
 _HERE = Path(__file__).parent
 
-# The samples come sheet by sheet: on each the same 130 digits were written in the same order, which
-# the labels show. Here begin the first sheets that are not trained on:
-_VALIDATION_STARTS = 1157
-_HELD_OUT_STARTS = 1415
+# The samples come sheet by sheet. Here begin the last three sheets, which training never saw.
+HELD_OUT_STARTS = 1415
 
 _BATCHES, _BATCH_SIZE, _CLASSES = 4, 64, 10
-
-
-@dataclass(frozen=True, eq=False)
-class Samples:
-    """Images with what they show."""
-
-    # Shape (..., 64): 8 rows of 8 pixels from 0 (blank) to 1 (ink), in multiples of 1/16.
-    pixels: npt.NDArray[np.float32]
-    labels: npt.NDArray[np.uint8]  # shape (...,): the digit, 0 to 9
-
-    def __getitem__(self, which: slice | npt.NDArray[np.intp]) -> Samples:
-        """Some of the samples."""
-        return Samples(self.pixels[which], self.labels[which])
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,14 +85,16 @@ def load_digits() -> Digits:
     Digits
         New arrays at each call, so whoever changes them harms nobody else.
     """
-    _, _, held_out = load_samples()
+    with np.load(_HERE / "digits.npz", allow_pickle=False) as stored:
+        pixels, labels = stored["pixels"], stored["labels"]
     with np.load(_HERE / "weights.npz", allow_pickle=False) as stored:
         w0, w1, digit = stored["w0"], stored["w1"], int(stored["digit"])
+    chosen = _dealt(labels)
     return Digits(
         w0=w0,
         w1=w1,
-        batches=held_out.pixels,
-        labels=held_out.labels,
+        batches=(pixels[chosen] / 16).astype(np.float32),
+        labels=labels[chosen],
         digit=digit,
         threshold=THRESHOLD,
         source=SOURCE,
@@ -115,32 +102,19 @@ def load_digits() -> Digits:
     )
 
 
-def load_samples() -> tuple[Samples, Samples, Samples]:
-    """Load all images, split by the sheet that they were written on.
-
-    For training there are 1157, of the first nine sheets; for validation 258, of the next two. Held out, in
-    shape (4, 64), are 256 of the 382 on the last three, with equally many of each digit as far as 256 allows.
-    """
-    with np.load(_HERE / "digits.npz", allow_pickle=False) as stored:
-        everything = Samples((stored["pixels"] / 16).astype(np.float32), stored["labels"])
-    return (
-        everything[:_VALIDATION_STARTS],
-        everything[_VALIDATION_STARTS:_HELD_OUT_STARTS],
-        _deal(everything[_HELD_OUT_STARTS:]),
-    )
-
-
-def _deal(samples: Samples) -> Samples:
-    """Deal samples to the batches like cards, one digit after the other.
+def _dealt(labels: npt.NDArray[np.uint8]) -> npt.NDArray[np.intp]:
+    """Deal 256 of the held-out samples to the batches like cards, one digit after the other.
 
     So each batch has 6 or 7 of each digit. 256 is not a multiple of 10: there are 26 of the digits
     0 to 5 and 25 of the others.
     """
     wanted = _BATCHES * _BATCH_SIZE
     chosen = [
-        np.flatnonzero(samples.labels == digit)[: wanted // _CLASSES + (digit < wanted % _CLASSES)]
+        np.flatnonzero(labels[HELD_OUT_STARTS:] == digit)[
+            : wanted // _CLASSES + (digit < wanted % _CLASSES)
+        ]
         for digit in range(_CLASSES)
     ]
     # Within a batch they come as they were written, for a batch sorted by digit looks contrived.
-    hands = np.sort(np.concatenate(chosen).reshape(_BATCH_SIZE, _BATCHES).T, axis=1)
-    return samples[hands]
+    hands = np.concatenate(chosen).reshape(_BATCH_SIZE, _BATCHES).T
+    return HELD_OUT_STARTS + np.sort(hands, axis=1)

@@ -93,16 +93,6 @@ def reference_forward(
     -------
     array, float64, shape (..., samples)
         None is negative.
-
-    Raises
-    ------
-    ArrayShapeError
-        The shapes do not fit together.
     """
-    if x.ndim < 2 or w0.ndim != 2 or w0.shape[:1] != x.shape[-1:] or w1.shape != w0.shape[1:]:
-        raise ArrayShapeError(
-            "x @ w0 @ w1 needs the shapes (..., samples, features), (features, hidden) and "
-            f"(hidden,), but got x {x.shape}, w0 {w0.shape} and w1 {w1.shape}"
-        )
     hidden = x.astype(np.float64) @ w0.astype(np.float64)
     return np.maximum(hidden @ w1.astype(np.float64), 0.0)

@@ -203,13 +203,7 @@ def _no_surprise() -> Generator[None]:
 
 def _find(name: str) -> Exercise:
     if name not in EXERCISES:
-        near = get_close_matches(str(name), EXERCISES)
-        raise agt.UsageError(
-            f"there is no exercise {name!r}; "
-            + (
-                f"did you mean {' or '.join(map(repr, near))}?"
-                if near
-                else "`progress()` lists them"
-            )
-        )
+        near = " or ".join(map(repr, get_close_matches(str(name), EXERCISES)))
+        cure = f"did you mean {near}?" if near else "`progress()` lists them"
+        raise agt.UsageError(f"there is no exercise {name!r}; {cure}")
     return EXERCISES[name]

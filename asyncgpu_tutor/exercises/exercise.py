@@ -27,7 +27,7 @@ class Exercise:
     check: Callable[[Any, Any], float | None]
     # A further check, of what has to hold whatever takes how long. It runs on devices that do unordered work
     # in hostile orders, several seeds of them; see `SimDevice`.
-    hostile: Callable[[Any, Any], None] | None = None
+    hostile: Callable[[Any, Any], float | None] | None = None
 
 
 class Rejected(Exception):

@@ -14,34 +14,29 @@ def strays(answer: object) -> str:
 
     Functions, kernels and modules of other cells are no slip, and neither are constants, in capitals.
     """
-    hidden: set[str] = set()
-    data: set[str] = set()
-    for function in _functions(answer):
-        for name in _global_names(function.__code__):
-            if name not in function.__globals__:
-                continue
-            value: object = function.__globals__[name]
-            if hasattr(builtins, name):
-                if value is not getattr(builtins, name):
-                    hidden.add(name)
-            elif not (callable(value) or isinstance(value, ModuleType) or name.isupper()):
-                data.add(name)
+    used = {
+        name: function.__globals__[name]
+        for function in _functions(answer)
+        for name in _global_names(function.__code__)
+        if name in function.__globals__
+    }
+    own = {name for name in used if not hasattr(builtins, name)}
+    hidden = sorted(name for name in used.keys() - own if used[name] is not getattr(builtins, name))
+    fine = {n for n in own if callable(used[n]) or isinstance(used[n], ModuleType) or n.isupper()}
+    data = " and ".join(f"`{name}`" for name in sorted(own - fine))
     said: list[str] = []
     if hidden:
+        names = " and ".join(f"`{name}`" for name in hidden)
         said.append(
-            f"{_listed(hidden)} in your notebook is no longer what Python calls so: "
-            f"`del {', '.join(sorted(hidden))}` brings it back."
+            f"{names} in your notebook is no longer what Python calls so: `del {', '.join(hidden)}` brings "
+            "it back."
         )
     if data:
         said.append(
-            f"It uses {_listed(data)} of another cell. What an answer needs should come in as an argument, "
-            "or be made in it."
+            f"It uses {data} of another cell. What an answer needs should come in as an argument, or be made "
+            "in it."
         )
     return " ".join(said)
-
-
-def _listed(names: set[str]) -> str:
-    return " and ".join(f"`{name}`" for name in sorted(names))
 
 
 def _functions(answer: object) -> Iterator[FunctionType]:

@@ -13,22 +13,16 @@ from asyncgpu_tutor.exercises.outcome import Words
 
 @dataclass(frozen=True, repr=False)
 class Verdict(Words):
-    """The outcome of a prediction.
+    """The outcome of a prediction, in words.
 
     Attributes
     ----------
-    text : str
-        All of it in words, as Markdown.
-    answer, truth : str
-        The committed answer, and the true one.
     right : bool
-        True if they agree and somebody did answer, because a default scores nothing.
+        True if the answer is right and somebody did answer, because a default scores nothing.
     by_default : bool
         True if nobody answered.
     """
 
-    answer: str
-    truth: str
     right: bool
     by_default: bool
 
@@ -138,8 +132,7 @@ class Prediction:
             said = f"**Right.** You said `{self.answer}`, and {so}{meaning}"
         else:
             said = f"**Not this time.** You said `{self.answer}`; it is `{true}`{meaning}"
-        text = f"{said} {evidence}".rstrip()
-        self.verdict = Verdict(text, self.answer, true, right, self._by_default)
+        self.verdict = Verdict(f"{said} {evidence}".rstrip(), right, self._by_default)
         return self.verdict
 
     def _agree(self, answer: str, truth: str) -> bool:

@@ -1,9 +1,7 @@
 """How far a learner is: a file beside the notebooks that may be missing, damaged or read-only.
 
 Several notebooks write it, each in a Python of its own. So a change is made to what the file says by then,
-under a lock, and the file is replaced as a whole. The lock is a folder, because every system makes one in a
-single step or not at all; one that is older than any change takes was left by a Python that ended in the
-middle, and does not count.
+and the file is replaced as a whole.
 """
 
 from __future__ import annotations
@@ -15,13 +13,10 @@ import warnings
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
-from math import isfinite
 from pathlib import Path
-from typing import Any, cast
 
 FILE = "progress.json"
 FORMAT = "asyncgpu_tutor.progress/1"
-STALE_S = 5.0
 
 
 @dataclass
@@ -32,6 +27,11 @@ class Record:
     hints: int = 0
     solved: bool = False
     best: float | None = None  # of a challenge: the least time of an accepted answer, in us
+
+    def __post_init__(self) -> None:
+        best = 0.0 if self.best is None else float(self.best)
+        if not (0 <= best < float("inf") and min(int(self.attempts), int(self.hints)) >= 0):
+            raise ValueError(f"{self} is no record")
 
 
 # What could not be written is kept here, so that it counts until Python ends.
@@ -51,13 +51,7 @@ def load() -> dict[str, Record]:
         body = json.loads(text.decode("utf-8-sig"))
         if body["format"] != FORMAT:
             raise ValueError(f"the format {body['format']!r} is not known")
-        rows = cast(dict[str, dict[str, Any]], body["exercises"])
-        return {
-            str(name): Record(
-                int(row["attempts"]), int(row["hints"]), bool(row["solved"]), _time(row.get("best"))
-            )
-            for name, row in rows.items()
-        }
+        return {str(name): Record(**row) for name, row in body["exercises"].items()}
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
         _keep_aside(path)
         return {}  # nothing in it is worth an error in the middle of a lesson
@@ -70,57 +64,26 @@ def change() -> Generator[dict[str, Record]]:
     If it cannot be written, the records are kept in memory, and a warning says so.
     """
     path = Path.cwd() / FILE
-    with _alone(path):
-        records = load()
-        yield records
-        rows = {
-            name: {key: value for key, value in asdict(record).items() if value is not None}
-            for name, record in sorted(records.items())
-        }
-        text = json.dumps({"format": FORMAT, "exercises": rows}, indent=1) + "\n"
-        target = path.resolve()  # a link stays one
-        draft = target.with_name(f".{FILE}.{os.getpid()}")
-        try:
-            draft.write_text(text, encoding="utf-8")
-            draft.replace(target)
-        except OSError as error:
-            with suppress(OSError):  # nothing can be removed from a read-only file system, either
-                draft.unlink()
-            if path not in _unwritten:
-                _say(f"{path} cannot be written ({error}): your progress is kept until Python ends")
-            _unwritten[path] = records
-        else:
-            _unwritten.pop(path, None)
-
-
-def _time(number: object) -> float | None:
-    time = None if number is None else float(cast(float, number))
-    if time is not None and not (isfinite(time) and time >= 0):
-        raise ValueError(f"{number!r} is no time")
-    return time
-
-
-@contextmanager
-def _alone(path: Path) -> Generator[None]:
-    """Keep others from changing the file meanwhile. Where no lock can be made, no file can be, either."""
-    lock = path.with_name(f".{FILE}.lock")
-    held = False
-    while not held:
-        try:
-            lock.mkdir()
-            held = True
-        except FileExistsError:
-            with suppress(OSError):  # its owner may be quicker
-                if time.time() - lock.stat().st_mtime > STALE_S:
-                    lock.rmdir()
-            time.sleep(0.01)
-        except OSError:
-            break
+    records = load()
+    yield records
+    rows = {
+        name: {key: value for key, value in asdict(record).items() if value is not None}
+        for name, record in sorted(records.items())
+    }
+    target = path.resolve()  # a link stays one
+    draft = target.with_name(f".{FILE}.{os.getpid()}")
     try:
-        yield
-    finally:
-        if held:
-            lock.rmdir()
+        text = json.dumps({"format": FORMAT, "exercises": rows}, indent=1) + "\n"
+        draft.write_text(text, encoding="utf-8")
+        draft.replace(target)
+    except OSError as error:
+        with suppress(OSError):  # nothing can be removed from a read-only file system, either
+            draft.unlink()
+        if path not in _unwritten:
+            _say(f"{path} cannot be written ({error}): your progress is kept until Python ends")
+        _unwritten[path] = records
+    else:
+        _unwritten.pop(path, None)
 
 
 def _keep_aside(path: Path) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import asyncgpu_tutor as agt
 
@@ -29,14 +30,14 @@ class RangeLog:
 
     def __init__(self) -> None:
         self.closed: list[Range] = []
-        self._stack: list[tuple[str, float, object]] = []
-        self._open: dict[int, tuple[str, float]] = {}
-        self._next = 0
+        self._opened: dict[int, tuple[str, float, object]] = {}
+        self._stack: list[int] = []
+        self._numbers = itertools.count()
 
     @property
     def open(self) -> list[str]:
         """Names of the ranges that nobody has closed yet."""
-        return [name for name, _, _ in self._stack] + [name for name, _ in self._open.values()]
+        return [name for name, _, _ in self._opened.values()]
 
     def get_event_attributes(self, message: str) -> str:
         """The name is all that is kept."""
@@ -44,22 +45,24 @@ class RangeLog:
 
     def push_range(self, attributes: str) -> None:
         """Open a range on top of the stack."""
-        self._stack.append((attributes, _now(), _task()))
+        self._stack.append(self.start_range(attributes))
 
     def pop_range(self) -> None:
         """Close the one on top."""
-        name, start, task = self._stack.pop()
-        self.closed.append(Range(name, start, _now(), task is not _task()))
+        number = self._stack.pop()
+        mixed = self._opened[number][2] is not _task()
+        self.end_range(number)
+        self.closed[-1] = replace(self.closed[-1], mixed=mixed)
 
     def start_range(self, attributes: str) -> int:
         """Open a range that has a number."""
-        self._next += 1
-        self._open[self._next] = (attributes, _now())
-        return self._next
+        number = next(self._numbers)
+        self._opened[number] = (attributes, _now(), _task())
+        return number
 
     def end_range(self, range_id: int) -> None:
         """Close the one of that number."""
-        name, start = self._open.pop(range_id)
+        name, start, _ = self._opened.pop(range_id)
         self.closed.append(Range(name, start, _now()))
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
+from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.exercise import Rejected, case, compared
@@ -33,10 +33,10 @@ def on_fresh_device(run: Callable[..., T], *args: Any) -> T:
 
 
 @dataclass
-class Observed(Generic[T]):
+class Observed:
     """The result of a piece of the learner's code, and a trace of what the device did meanwhile."""
 
-    result: T
+    result: Any
     trace: agt.Trace
     returned: float = 0.0  # when it returned, in us of the trace's clock
 
@@ -70,7 +70,7 @@ def _trace(found: Any) -> agt.Trace:
     return first if isinstance(first, agt.Trace) else first.trace
 
 
-def call(function: Callable[..., T], *args: Any) -> T:
+def call(function: Callable[..., Any], *args: Any) -> Any:
     """Call the learner's code; whatever it raises becomes the cause of a `Rejected`.
 
     A coroutine is run to its end, in an event loop of its own.
@@ -83,11 +83,11 @@ def call(function: Callable[..., T], *args: Any) -> T:
     with _told():
         result = function(*args)
         if asyncio.iscoroutine(result):
-            return cast(T, completed(cast(Coroutine[Any, Any, Any], result)))
+            return completed(result)
         return result
 
 
-def observe(function: Callable[..., T], *args: Any) -> Observed[T]:
+def observe(function: Callable[..., Any], *args: Any) -> Observed:
     """Call the learner's code and record it. To be used on a `private_device`.
 
     A recording waits for the device when it ends, and what fails by then counts as the learner's, too.
@@ -105,6 +105,19 @@ def observe(function: Callable[..., T], *args: Any) -> Observed[T]:
     return Observed(result, trace, returned)
 
 
+# What is said of an error beside its own first line, for which `{}` stands.
+_ELSEWHERE = (
+    "{}. If it comes from another cell: an answer is tried on a device of its own, so make streams, policies "
+    "and arrays in it"
+)
+_CAUSES = (
+    (agt.errors.NotReadyError, "a result was read before the device was done with it: {}"),
+    (agt.errors.DeviceMismatchError, _ELSEWHERE),
+    (asyncio.CancelledError, "your code asked a cancelled task for its result"),
+    (asyncio.InvalidStateError, "a task was asked for its result before it was done: `await` it"),
+)
+
+
 @contextmanager
 def _told() -> Generator[None]:
     """Make whatever is raised in the block the cause of a `Rejected`."""
@@ -112,19 +125,9 @@ def _told() -> Generator[None]:
         yield
     except Rejected:
         raise
-    except agt.errors.NotReadyError as error:
-        raise Rejected(f"a result was read before the device was done with it: {error}") from error
-    except agt.errors.DeviceMismatchError as error:
-        raise Rejected(
-            f"{one_line(error)}. If it comes from another cell: an answer is tried on a device of its own, "
-            "so make streams, policies and arrays in it"
-        ) from error
-    except asyncio.CancelledError as error:
-        raise Rejected("your code asked a cancelled task for its result") from error
-    except asyncio.InvalidStateError as error:
-        raise Rejected("a task was asked for its result before it was done: `await` it") from error
-    except Exception as error:  # a learner's code may raise anything
-        raise Rejected(one_line(error)) from error
+    except (Exception, asyncio.CancelledError) as error:  # a learner's code may raise anything
+        said = next((said for kind, said in _CAUSES if isinstance(error, kind)), "{}")
+        raise Rejected(said.format(one_line(error))) from error
 
 
 @asynccontextmanager
@@ -143,7 +146,7 @@ async def neighbour(most: int) -> AsyncGenerator[Callable[[], int]]:
     await task
 
 
-def call_plain(answer: Callable[..., T], *args: Any) -> T:
+def call_plain(answer: Callable[..., Any], *args: Any) -> Any:
     """Call an answer that should be a plain function: the coroutine of an ``async def`` is rejected."""
     result = answer(*args)
     if asyncio.iscoroutine(result):
@@ -155,7 +158,7 @@ def call_plain(answer: Callable[..., T], *args: Any) -> T:
     return result
 
 
-def one_line(error: Exception) -> str:
+def one_line(error: BaseException) -> str:
     """An exception in one line: its own first line, with its type where that says more."""
     if isinstance(error, ExceptionGroup):  # a TaskGroup wraps whatever went wrong in it
         first = cast(ExceptionGroup[Exception], error).exceptions[0]

@@ -3,8 +3,7 @@
 The counts are the interpreter's, the times the model's, so it looks at simulated devices only.
 
 - `scope` has the function that people call.
-- `report` has all kernels of a run, added up and laid out by `simgpu.report`; `picture` draws them, and
-  alone needs matplotlib.
+- `report` has all kernels of a run, added up and laid out by `simgpu.report`.
 - `accesses` has a launch watched, and `threads` draws what its threads touch, step by step.
 - `what_if` runs one program for many values of its parameters.
 """

@@ -1,16 +1,12 @@
-"""The kernels of a run: found by name, tabulated, beside their source, and drawn."""
+"""The kernels of a run: found by name, tabulated, and beside their source."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from asyncgpu_tutor.devices.simulated import DeviceSpec, Launched
 from asyncgpu_tutor.devices.simulated.report import KernelReport, add_up, annotate, render
 from asyncgpu_tutor.errors import UsageError
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 class Report:
@@ -84,15 +80,3 @@ class Report:
                 "microscope of its own"
             )
         return annotate(name, sources[0], len(launches), add_up([x.counts for x in launches]))
-
-    def plot(self) -> Axes:
-        """Draw where the kernels stand under the roofs of the device. The times are modelled.
-
-        A filled mark is at the floating-point operations for each byte needed, and belongs to the roof
-        of the memory that these bytes fit into. A hollow mark of the same shape is at those for each
-        byte moved, and belongs to the roof of the load-store units: the further it is to the left, the
-        more is moved again, or in vain. Kernels without such operations are only named, below.
-        """
-        from asyncgpu_tutor.inspection.picture import draw  # loads matplotlib
-
-        return draw(self.spec, self.kernels)

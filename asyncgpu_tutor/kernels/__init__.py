@@ -1,6 +1,6 @@
 """Kernels as operations, and the course's own CUDA C, one kernel a file."""
 
-from asyncgpu_tutor.kernels.course import matvec_naive, relu, sgemm_naive, sgemm_tiled, softmax
+from asyncgpu_tutor.kernels.course import matvec_naive, relu, sgemm_naive
 from asyncgpu_tutor.kernels.kernel import Kernel
 from asyncgpu_tutor.kernels.kernel_source import KernelSource
 from asyncgpu_tutor.kernels.matvec_naive import MATVEC_NAIVE
@@ -16,6 +16,4 @@ __all__ = [
     "matvec_naive",
     "relu",
     "sgemm_naive",
-    "sgemm_tiled",
-    "softmax",
 ]

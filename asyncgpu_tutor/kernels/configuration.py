@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -43,12 +43,13 @@ def configuration(
     return as_dim3("grid", grid), as_dim3("block", block)
 
 
-def differ(name: str, one: Partition, other: Partition) -> NoReturn:
-    """Two partitions do not agree on the number of blocks."""
-    raise LaunchConfigError(
-        f"{name}() got partitions with different numbers of blocks ({one.grid}, "
-        f"{other.grid}): make them agree, or pass grid= and block="
-    )
+def same_grid(name: str, one: Partition, other: Partition) -> None:
+    """`LaunchConfigError` if two partitions do not agree on the number of blocks."""
+    if one.grid != other.grid:
+        raise LaunchConfigError(
+            f"{name}() got partitions with different numbers of blocks ({one.grid}, "
+            f"{other.grid}): make them agree, or pass grid= and block="
+        )
 
 
 def check_limits(name: str, grid: Dim3, block: Dim3, shared_mem: int, limits: Limits) -> None:

@@ -6,11 +6,7 @@ from asyncgpu_tutor.kernels.kernel import Kernel
 from asyncgpu_tutor.kernels.matvec_naive import MATVEC_NAIVE
 from asyncgpu_tutor.kernels.relu import RELU
 from asyncgpu_tutor.kernels.sgemm_naive import SGEMM_NAIVE
-from asyncgpu_tutor.kernels.sgemm_tiled import SGEMM_TILED
-from asyncgpu_tutor.kernels.softmax import SOFTMAX
 
 sgemm_naive = Kernel(SGEMM_NAIVE)
 matvec_naive = Kernel(MATVEC_NAIVE)
 relu = Kernel(RELU)
-sgemm_tiled = Kernel(SGEMM_TILED)
-softmax = Kernel(SOFTMAX)

@@ -32,7 +32,7 @@ from asyncgpu_tutor.kernels.configuration import as_dim3, check_limits
 from asyncgpu_tutor.kernels.constants import Constants
 from asyncgpu_tutor.kernels.files import include_headers, is_file_name, only_kernel, read_source
 from asyncgpu_tutor.kernels.kernel_source import KernelSource
-from asyncgpu_tutor.kernels.launching import CallChecks, Checked
+from asyncgpu_tutor.kernels.launching import CallChecks
 from asyncgpu_tutor.ops import DeviceOp, is_foreign
 from asyncgpu_tutor.ops.operation import evaluate
 from asyncgpu_tutor.run import ExecutionContext, current_device
@@ -189,7 +189,7 @@ class Kernel:
         frame = sys._getframe(1)
         kernel = self._with_arrays(args) if self._sized else self
         try:
-            return _launch(kernel, frame, kernel._checks.check(args, grid, block, shared_mem))
+            return _launch(kernel, frame, args, grid, block, shared_mem)
         except HasOperationError:
             settle(args)
             return kernel._unusual(frame, args, grid, block, shared_mem)
@@ -197,13 +197,12 @@ class Kernel:
             settle(args)
             raise
 
-    def _unusual(self, frame: FrameType, args: Sequence[Any], *how: Any) -> Launch:
+    def _unusual(self, frame: FrameType, args: tuple[Any, ...], *how: Any) -> Launch:
         """A launch with operations or null pointers among its arguments."""
         nulls = tuple([place for place in self._places if args[place] is None])
         if nulls:
             with suppress(HasOperationError):
-                kernel = self._without(nulls)
-                return _launch(kernel, frame, kernel._checks.check(args, *how))
+                return _launch(self._without(nulls), frame, args, *how)
         return _defer(self._without(nulls), frame, args, *how)
 
     def _without(self, nulls: tuple[int, ...]) -> Kernel:
@@ -304,10 +303,10 @@ class Launch(DeviceOp[Any]):
     _kernel: Kernel
     _how: tuple[Dim3, Dim3]  # grid and block
     _shared_mem: int
-    _args: tuple[Any, ...]  # for a device: numbers and memory
-    _given: tuple[DeviceArray | Partition, ...]  # the arrays, in the form in which they were given
-    _arrays: tuple[DeviceArray, ...]  # their handles
-    _shares: tuple[Share | None, ...]  # by which it counts as one more shared handle while it lives
+    _given: Sequence[Any]  # these four are as in `Checked`
+    _args: Sequence[Any]
+    _arrays: Sequence[DeviceArray]
+    _shares: Sequence[Share | None]
     _index: int | None  # which of the arrays it yields alone
     _ran: bool
 
@@ -359,7 +358,8 @@ class Launch(DeviceOp[Any]):
             forbid_rerun(arrays, kernel.name)
         device = context.device
         try:
-            context.on_failed_capture(self._undo)
+            if context._run.captures:
+                context.on_failed_capture(self._undo)
             grid, block = self._how
             home, function = kernel._loaded
             if home() is not device:
@@ -372,8 +372,9 @@ class Launch(DeviceOp[Any]):
         if index is not None:
             return arrays[index]._again()
         # One that was given twice is given back twice.
-        again = {id(one): one._again() for one in self._given}
-        return tuple([again[id(one)] for one in self._given])
+        given = [self._given[place] for place in kernel._places]
+        again = {id(one): one._again() for one in given}
+        return tuple([again[id(one)] for one in given])
 
     def _undo(self) -> None:
         self._ran = False
@@ -399,7 +400,7 @@ class _Deferred(Launch):
             for arg in self._args
         ]
         try:
-            checked = kernel._checks.check(args, *self._how, self._shared_mem)
+            launch = _launch(kernel, sys._getframe(0), tuple(args), *self._how, self._shared_mem)
         except HasNullError as error:
             raise UsageError(
                 f"{kernel.name}() takes an array as {error}, and got an operation that yields None: where "
@@ -410,7 +411,6 @@ class _Deferred(Launch):
                 f"{kernel.name}() got an operation that yields another operation: let the first go on with "
                 "and_then instead of map"
             ) from None
-        launch = _launch(kernel, sys._getframe(0), checked)
         launch._used, launch._index = True, self._index
         try:
             return launch._enqueue(context)
@@ -421,14 +421,13 @@ class _Deferred(Launch):
 
 
 def _launch(
-    kernel: Kernel, frame: FrameType, checked: Checked, kind: type[Launch] = Launch
+    kernel: Kernel, frame: FrameType, args: tuple[Any, ...], grid: Any, block: Any, shared_mem: int
 ) -> Launch:
     """A launch whose arguments are right."""
-    launch = kind()
+    launch = Launch()
+    kernel._checks.check(launch, args, grid, block, shared_mem)
     launch._built(kernel._facts.name, frame)
     launch._kernel = kernel
-    launch._how, launch._shared_mem, launch._args, launch._given, launch._arrays = checked
-    launch._shares = tuple([array._share for array in launch._arrays])
     launch._index = None
     launch._ran = False
     return launch
@@ -448,11 +447,17 @@ def _defer(
         for accept, arg in zip(kernel._acceptors, args, strict=True)
     ]
     taken = take(known, f"into {kernel.name}()")
+    launch = _Deferred()
+    launch._built(kernel._facts.name, frame)
+    launch._kernel = kernel
+    how: Any = (grid, block)  # either may be unknown yet
+    launch._how, launch._shared_mem = how, shared_mem
+    launch._args = taken
     arrays = [arg.array if type(arg) is Partition else arg for arg in taken]
-    held = tuple([array for array in arrays if type(array) is DeviceArray])
-    checked: Any = ((grid, block), shared_mem, tuple(taken), (), held)
-    launch = _launch(kernel, frame, checked, _Deferred)
-    launch._shares = ()  # the taken handles count already
+    launch._arrays = [array for array in arrays if type(array) is DeviceArray]
+    launch._given = launch._shares = ()  # the taken handles count already
+    launch._index = None
+    launch._ran = False
     return launch
 
 

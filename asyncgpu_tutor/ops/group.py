@@ -50,12 +50,11 @@ class Zip(_Group):
     __slots__ = ()
 
     def _enqueue(self, context: ExecutionContext) -> tuple[Any, ...]:
-        return tuple(
-            [
-                evaluate(arm, context) if type(arm._label) is Name else arm._enqueue(context)
-                for arm in self._arms
-            ]
-        )
+        results: list[Any] = []
+        for arm in self._arms:
+            named = type(arm._label) is Name
+            results.append(evaluate(arm, context) if named else arm._enqueue(context))
+        return tuple(results)
 
 
 class Overlap(_Group):

@@ -94,7 +94,7 @@ class Run(Tag):
 class TookArrays(Protocol):
     """An operation that took its arrays when it was built, and keeps them alive."""
 
-    _arrays: tuple[DeviceArray, ...]
+    _arrays: Sequence[DeviceArray]
 
 
 class ExecutionContext:
@@ -275,8 +275,10 @@ class ExecutionContext:
         else:
             device, user = self.device, self._user
             for array in by._arrays:
-                memory = array._memory
-                if memory.device is not device or array._owner is not None:
+                memory, owner = array._memory, array._owner
+                if memory.device is not device or (
+                    owner is not None and (run.outlives or owner._gone is not None)
+                ):
                     self._touch(array, taken=True)
                 elif user is not None:  # a later run on another stream waits for this one
                     memory.stream = user

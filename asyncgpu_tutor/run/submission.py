@@ -162,9 +162,11 @@ def enqueue(
     before = CURRENT.get()
     if before is not None and not before.over:
         forbid_nested_wait(what or f"an operation ({submission.label!r})")
-    _let_go(_forsaken, FEW)
-    # Now and then for what an interrupt or a closed loop left.
-    _let_go(_asked, MANY if submission.op % MANY else 0)
+    if len(_forsaken) > FEW:
+        _let_go(_forsaken)
+    # Now and then also where there are few, for what an interrupt or a closed loop left.
+    if len(_asked) > MANY or submission.op % MANY == 0:
+        _let_go(_asked)
     stream = submission.stream
     device = stream.device
     other = device.activate()
@@ -246,10 +248,8 @@ def _settle_if_retired(submission: Submission[Any]) -> None:
         submission.settle(asked=not submission.forsaken)  # a future may still ask its event
 
 
-def _let_go(kind: dict[int, Submission[Any]], most: int) -> None:
+def _let_go(kind: dict[int, Submission[Any]]) -> None:
     """Settle what completed unseen, such as results that nobody waited for and cancelled tasks."""
-    if len(kind) <= most:
-        return
     try:
         oldest = list(islice(kind.items(), LOOKS))
     except RuntimeError:  # another thread submits or settles something just now

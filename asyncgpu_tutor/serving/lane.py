@@ -34,10 +34,7 @@ class Lane(Generic[T]):
     """A stream, an input in pinned memory, and the pipeline that reads it; see `Server`."""
 
     def __init__(
-        self,
-        pipeline: Callable[[Host], DeviceOp[T]],
-        shape: tuple[int, ...],
-        dtype: np.dtype[Any],
+        self, pipeline: Callable[[Host], DeviceOp[T]], shape: tuple[int, ...], dtype: np.dtype[Any]
     ) -> None:
         self._slot = slot = pinned(shape, dtype)
         slot[...] = np.zeros((), dtype)
@@ -102,17 +99,12 @@ class Lane(Generic[T]):
         # `readinto` and its kind return how many bytes they have written.
         if written is None or isinstance(written, int):
             return
-        if inspect.isawaitable(written):
+        if type(written) is not np.ndarray or not np.may_share_memory(written, slot):
             if inspect.iscoroutine(written):
                 written.close()
             raise UsageError(
-                "the function of a request is asynchronous, and has to write the input at once: await the "
-                "data first, and make the request of what has come"
-            )
-        if type(written) is not np.ndarray or not np.may_share_memory(written, slot):
-            raise UsageError(
-                f"the function of a request has returned {type(written).__name__}, and has to write to the "
-                "array that it is given: slot[...] = data"
+                f"the function of a request has returned {type(written).__name__}, and has to write at once "
+                "to the array that it is given: slot[...] = data"
             )
 
     def launch(self, request: Request) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -20,7 +20,6 @@ from asyncgpu_tutor.errors import ServerBusyError, UsageError
 from asyncgpu_tutor.ops import DeviceOp
 from asyncgpu_tutor.run import current_device
 from asyncgpu_tutor.serving.lane import Host, Lane, Request
-from asyncgpu_tutor.serving.requests import END, Source
 
 T = TypeVar("T")
 
@@ -68,16 +67,11 @@ class Server(Generic[T]):
         lanes: int = 4,
         waiting: int = 1024,
     ) -> None:
-        for name, count, least in (("lanes", lanes, 1), ("waiting", waiting, 0)):
-            if (
-                isinstance(count, bool)
-                or not isinstance(count, int | np.integer)  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
-                or count < least
-            ):
-                raise UsageError(
-                    f"a server needs at least one lane, and no fewer than 0 requests that may wait: got "
-                    f"{name}={count!r}"
-                )
+        if lanes < 1 or waiting < 0:
+            raise UsageError(
+                "a server needs at least one lane, and no fewer than 0 requests that may wait: got "
+                f"lanes={lanes}, waiting={waiting}"
+            )
         if not callable(pipeline):
             raise UsageError(
                 "the pipeline of a server is a function that gets a host array and returns the operation "
@@ -135,15 +129,14 @@ class Server(Generic[T]):
             If the device failed in it.
         """
         self._lanes[0].check(request)
-        lane = self._free_lane() or await self._next_lane()
+        lane = await self._begun(request)
         try:
-            lane.launch(request)
             await lane.quiet()
             return lane.taken()
         finally:
             self._give(lane)
 
-    def map(self, requests: Iterable[Request] | AsyncIterable[Request]) -> AsyncGenerator[T, None]:
+    def map(self, requests: Iterable[Request]) -> AsyncGenerator[T, None]:
         """The results for many requests, in their order.
 
         A request is taken from `requests` when there is a lane for it, or about to be one, so a source
@@ -152,7 +145,7 @@ class Server(Generic[T]):
 
         Parameters
         ----------
-        requests : iterable or asynchronous iterable
+        requests : iterable
             Of arrays or functions, as for a single request.
 
         Raises
@@ -165,74 +158,67 @@ class Server(Generic[T]):
         Exception
             What `requests` raises itself, or a request that does not fit: after the results of those before.
         """
-        if not isinstance(requests, Iterable | AsyncIterable):  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
+        if not isinstance(requests, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
             raise UsageError(
                 f"map() takes the requests, one after the other, from a list or a generator, and got "
                 f"{type(requests).__name__}: for a single one, await server(request)"
             )
-        return self._map(Source(requests))
+        return self._map(iter(requests))
 
-    async def _map(self, source: Source) -> AsyncGenerator[T, None]:
+    async def _map(self, requests: Iterator[Request]) -> AsyncGenerator[T, None]:
         under_way: deque[Lane[T]] = deque()
         failure: Exception | None = None
+        more = True
         free, now = self._free, self._device.now
         looked_us = turn_us = now()
         try:
-            while True:
+            while more or under_way:
                 at_us = now()
-                more = failure is None and not source.ended
-                if more and not under_way:
-                    await source.arrival()
-                elif more:
-                    more = source.ready and bool(free)
-                    if more and at_us - looked_us > LOOK_EVERY_US:
-                        looked_us = at_us
-                        more = not under_way[0].done()
-                if more:
+                wanted = more and (bool(free) or not under_way)
+                if wanted and under_way and at_us - looked_us > LOOK_EVERY_US:
+                    looked_us = at_us
+                    wanted = not under_way[0].done()
+                if wanted:
                     try:
-                        request = source.take()
-                        if request is not END:
-                            lane = self._free_lane() or await self._next_lane()
-                            try:
-                                lane.launch(request)
-                            except BaseException:
-                                self._give(lane)
-                                raise
-                            under_way.append(lane)
+                        under_way.append(await self._begun(next(requests)))
+                    except StopIteration:
+                        more = False
                     except Exception as error:  # noqa: BLE001 - raised when its turn comes
-                        failure = error
-                    if free:
+                        failure, more = error, False
+                    if free or not under_way:
                         continue
-                if not under_way:
-                    if failure is not None:
-                        raise failure
-                    return
                 lane = under_way[0]
-                if lane.done():
+                if not lane.done():
+                    await lane.quiet()
+                else:
                     looked_us = at_us
                     if at_us - turn_us > TURN_EVERY_US:  # nothing here has waited
                         await asyncio.sleep(0)
                         turn_us = now()
-                else:
-                    if failure is None and source.coming and free:
-                        await source.beside(lane.quiet())
-                    else:
-                        await lane.quiet()
-                    if lane.busy:  # a request has come before its answer
-                        continue
                 under_way.popleft()
                 try:
                     result = lane.taken()
                 finally:
                     self._give(lane)
                 yield result
+            if failure is not None:
+                raise failure
         except BaseException as error:
             for lane in under_way:
                 self._give(lane)
-            for other in (failure, await source.close()):
-                if other is not None and other is not error:
-                    error.add_note(f"the source of the requests failed too: {other!r}")
+            if failure is not None and failure is not error:
+                error.add_note(f"the source of the requests failed too: {failure!r}")
             raise
+
+    async def _begun(self, request: Request) -> Lane[T]:
+        """Launch a request; the lane that it has."""
+        lane = self._free_lane() or await self._next_lane()
+        try:
+            lane.launch(request)
+        except BaseException:
+            self._give(lane)
+            raise
+        return lane
 
     # ------------------------------------------------------------------ lanes
     def _free_lane(self) -> Lane[T] | None:

@@ -154,7 +154,7 @@ def halves(pair, f, g):
     return agt.zip(f(agt.value(a)), g(agt.value(b)))
 
 
-# %% id=04-unzip cause="a tuple of two results should come out, and this did: ndarray"
+# %% id=04-unzip cause="a tuple of 2 results should come out, and this did: array("
 def halves(pair, f, g):
     a, b = pair.unzip(2)
     return f(a).and_then(lambda _: g(b))
@@ -274,7 +274,7 @@ def apply_all(matrix, xs):
     return agt.value(tuple(results))
 
 
-# %% id=04-loop cause="1 result came out, and 3 are right"
+# %% id=04-loop cause="a tuple of 3 results should come out, and this did: one of 1"
 def all_scaled(x, factors, scaled):
     ops = []
     for factor in factors:
@@ -310,7 +310,7 @@ def all_scaled(x, factors, scaled):
     return [agt.h2d(x).and_then(lambda array, f=f: scaled(array, f)).to_host() for f in factors]
 
 
-# %% id=04-loop cause="a tuple of results should come out, and this did: ndarray"
+# %% id=04-loop cause="a tuple of 3 results should come out, and this did: array("
 def all_scaled(x, factors, scaled):
     for factor in factors:
         return agt.h2d(x).and_then(lambda array: scaled(array, factor)).to_host()

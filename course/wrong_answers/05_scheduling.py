@@ -285,20 +285,20 @@ class Express(agt.SchedulingPolicy):
         return self.streams[self.turn % (self.size - 1)]
 
 
-# %% id=05-when-it-pays cause="for a program of many small kernels"
+# %% id=05-when-it-pays cause="with a program of many small kernels"
 def best_possible(trace):
     m = trace.metrics()
     return max(m.engine_busy.values())
 
 
-# %% id=05-when-it-pays cause="for a program of uploads"
+# %% id=05-when-it-pays cause="with a program of uploads"
 def best_possible(trace):
     m = trace.metrics()
     kernels = [span for span in trace.device_spans if span.kind == "kernel"]
     return max(m.host["call"], sum(span.duration * span.detail["fills"] for span in kernels))
 
 
-# %% id=05-when-it-pays cause="for a program of downloads, and one upload"
+# %% id=05-when-it-pays cause="with a program of downloads, and one upload"
 def best_possible(trace):
     m = trace.metrics()
     copies = sum(busy for (_, engine), busy in m.engine_busy.items() if engine != "compute")
@@ -310,7 +310,7 @@ def best_possible(trace):
     return max(m.host["call"], copies, work, *jobs.values())
 
 
-# %% id=05-when-it-pays cause="for a program of long and narrow jobs"
+# %% id=05-when-it-pays cause="with a program of long and narrow jobs"
 def best_possible(trace):
     m = trace.metrics()
     jobs = {}
@@ -319,7 +319,7 @@ def best_possible(trace):
     return max(m.host["call"], *m.engine_busy.values(), *jobs.values())
 
 
-# %% id=05-when-it-pays cause="for a program of kernels that fill the device"
+# %% id=05-when-it-pays cause="with a program of kernels that fill the device"
 def best_possible(trace):
     m = trace.metrics()
     walls = [m.host["call"]]
@@ -330,7 +330,7 @@ def best_possible(trace):
     return max(walls + list(jobs.values()))
 
 
-# %% id=05-when-it-pays cause="for a program of"
+# %% id=05-when-it-pays cause="with a program of"
 def best_possible(trace):
     m = trace.metrics()
     walls = [m.host["call"]]
@@ -419,7 +419,7 @@ class Express(agt.SchedulingPolicy):
         return self.streams[self.turn % (self.size - 1)]
 
 
-# %% id=05-when-it-pays cause="for a program of jobs, of which one has many pieces"
+# %% id=05-when-it-pays cause="with a program of jobs, of which one has many pieces"
 def best_possible(trace):
     m = trace.metrics()
     walls = [m.host["call"]]

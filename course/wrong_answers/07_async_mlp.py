@@ -432,7 +432,7 @@ def relu(output):
 stages = matvec, relu
 
 
-# %% id=07-stages cause="with 300 rows of 70, for `matvec`, element 256 is 7"
+# %% id=07-stages cause="with 300 rows of 70, with `matvec`, element 256 is 7"
 def matvec(hidden, w1, output):
     rows, columns = hidden.shape
     blocks = output.partition(256)

@@ -84,7 +84,7 @@ def zip_ops(*ops):
     return lambda context: ops
 
 
-# %% id=10-zip cause="2 results came out, of 3 operations"
+# %% id=10-zip cause="an operation of `zip_ops` yields a tuple of 3, and this came: one of 2"
 def zip_ops(*ops):
     return lambda context: (ops[0](context), ops[1](context))
 

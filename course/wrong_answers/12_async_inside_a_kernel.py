@@ -312,16 +312,14 @@ __device__ Poll poll(unsigned int* cell, unsigned int& x)
 ONESHOT = r"""
 __device__ void send(unsigned int* cell, unsigned int x)
 {
-    volatile unsigned int* flag = cell;
     cell[1] = x;
     __threadfence();
-    flag[0] = 1;
+    cell[0] = 1;
 }
 
 __device__ Poll poll(unsigned int* cell, unsigned int& x)
 {
-    volatile unsigned int* flag = cell;
-    if (flag[0] == 0) return PENDING;
+    if (atomicAdd(&cell[0], 0u) == 0) return PENDING;
     __threadfence();
     x = cell[1];
     return READY;

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -70,6 +70,7 @@ class Field:
     name: str
     type: CType
     offset: int
+    volatile: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,18 +118,16 @@ class Struct:
                 else None
             )
             if inner is not None:
-                return Field(name, inner.type, field.offset + inner.offset)
+                return replace(inner, offset=field.offset + inner.offset)
         return None
 
     def members(self) -> list[str]:
         """The names that `member` knows."""
-        return [
-            name
-            for f in self.fields
-            for name in (
-                f.type.members() if not f.name and isinstance(f.type, Struct) else [f.name]
-            )
-        ]
+        names: list[str] = []
+        for field in self.fields:
+            inner = None if field.name else field.type
+            names += inner.members() if isinstance(inner, Struct) else [field.name]
+        return names
 
 
 def _shape(ctype: CType) -> object:
@@ -276,6 +275,19 @@ def leaves(ctype: CType) -> list[tuple[Scalar | Pointer, int]]:
             return [(ctype, 0)]
         case Void():
             return []
+
+
+def kinds(ctype: CType) -> set[Scalar | Pointer]:
+    """The types of the numbers and pointers in a value, where their places do not matter."""
+    match ctype:
+        case Struct():
+            return {kind for f in ctype.fields for kind in kinds(f.type)}
+        case Array():
+            return kinds(ctype.element)
+        case Scalar() | Pointer():
+            return {ctype}
+        case Void():
+            return set()
 
 
 def needs_memory(ctype: CType) -> bool:

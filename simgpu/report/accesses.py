@@ -69,9 +69,8 @@ class Watched:
         site = self.site
         if site is None or site.thread is None or site.block is None:
             return []
-        first = _number(site.block, self.grid) * self.block_threads + _number(
-            site.thread, self.block
-        )
+        first = _number(site.block, self.grid) * self.block_threads
+        first += _number(site.thread, self.block)
         found = [first]
         for step in reversed(self.steps):
             if step.array == site.array:
@@ -86,9 +85,9 @@ class Watched:
         program = compile_source(self.source)
         limits = Limits(watcher=self._note)
         try:
-            program.launch(
+            program.begin(
                 self.kernel, self.grid, self.block, args, dynamic_shared=shared_mem, limits=limits
-            )
+            ).finish()
         except KernelFault as fault:
             self.fault, self.site = fault, fault.site
 

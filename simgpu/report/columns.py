@@ -16,8 +16,7 @@ def render(spec: DeviceSpec, kernels: Sequence[KernelReport], width: int) -> str
     head = (
         f"Kernels on simulated {spec.name}: counted by the interpreter, times modelled\n"
         f"Roofs: {_short(peak * 1e9)}FLOP/s arithmetic, {_short(memory * 1e9)}B/s memory, "
-        f"{_short(spec.l2_gb_s * 1e9)}B/s L2, "
-        f"{_short(units * 1e9)}B/s load-store units"
+        f"{_short(spec.l2_gb_s * 1e9)}B/s L2, {_short(units * 1e9)}B/s load-store units"
     )
     if not kernels:
         return f"{head}\n\nNo kernel ran."
@@ -43,13 +42,10 @@ def _size(rows: Sequence[tuple[str, list[str]]], column: int) -> int:
 
 def _part(rows: Sequence[tuple[str, list[str]]], label: int, columns: Sequence[int]) -> str:
     sizes = [_size(rows, column) for column in columns]
-    lines = [
-        "  ".join(
-            [name.ljust(label)]
-            + [cells[c].rjust(size) for c, size in zip(columns, sizes, strict=True)]
-        ).rstrip()
-        for name, cells in rows
-    ]
+    lines: list[str] = []
+    for name, cells in rows:
+        given = [cells[c].rjust(size) for c, size in zip(columns, sizes, strict=True)]
+        lines.append("  ".join([name.ljust(label), *given]).rstrip())
     lines.insert(1, "  ".join(["-" * label, *("-" * size for size in sizes)]))
     return "\n".join(lines)
 

@@ -11,7 +11,7 @@ from simgpu.common import Dim3
 from simgpu.cuda_c import NOT_SUMMED, Counts, LineCounts
 from simgpu.launches import Launched
 from simgpu.spec import DeviceSpec
-from simgpu.times import blocks_by_registers, resident_blocks
+from simgpu.times import block_limits, resident_blocks
 
 SECTOR = 32  # bytes
 WARP = 32  # threads
@@ -19,18 +19,10 @@ WARP = 32  # threads
 
 @dataclass(frozen=True)
 class KernelReport:
-    """All launches of one kernel with one grid, block and shared memory.
+    """All launches of one kernel with one grid, block and shared memory."""
 
-    Attributes
-    ----------
-    spec : DeviceSpec
-        The GPU that they ran on.
-    launches : tuple of Launched
-        At least one.
-    """
-
-    spec: DeviceSpec
-    launches: tuple[Launched, ...]
+    spec: DeviceSpec  # the GPU that they ran on
+    launches: tuple[Launched, ...]  # at least one
 
     @property
     def name(self) -> str:
@@ -85,14 +77,7 @@ class KernelReport:
 
         Of "threads", "blocks", "shared memory" and "registers" the scarcest.
         """
-        spec = self.spec
-        allowed = {
-            "threads": spec.threads_per_sm // (math.ceil(self.threads / WARP) * WARP),
-            "blocks": spec.blocks_per_sm,
-        }
-        if self.shared_bytes:
-            allowed["shared memory"] = spec.shared_bytes_per_sm // self.shared_bytes
-        allowed["registers"] = blocks_by_registers(spec, self.threads, self.registers)
+        allowed = block_limits(self.spec, self.threads, self.shared_bytes, self.registers)
         least = min(allowed.values())
         return tuple(name for name, blocks in allowed.items() if blocks == least)
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-import json
 from argparse import ArgumentParser
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -16,8 +14,7 @@ from asyncgpu_tutor.commands.doctor import Cuda, Finding, ThisMachine, examine
 
 H200 = Cuda((13, 0), ("NVIDIA H200",))
 OLDER = Cuda((12, 4), ("NVIDIA A100",))
-COURSE = {"numpy": "2.1", "matplotlib": "3.9", "ipykernel": "6.29", "jupyterlab": "4.2"}
-COURSE_ON_GPU = COURSE | {"nvtx": "0.2", "cupti-python": "13.0"}
+COURSE = {"numpy": "2.1", "matplotlib": "3.9", "ipykernel": "6.29"}
 
 
 @dataclass
@@ -26,19 +23,8 @@ class Told(ThisMachine):
 
     packages: dict[str, str] = field(default_factory=lambda: dict(COURSE))
     driver: Cuda | None = None
-    python: tuple[int, int, int] = (3, 12, 3)
-    platform: tuple[str, str] = ("Linux", "x86_64")
     trial: tuple[bool, str] = (True, "a kernel compiled and ran")
-    cupti: tuple[bool, str] = (True, "it takes records")
-    commands: dict[str, str] = field(default_factory=dict)
-    checkout: bool = True
     trials: int = 0
-
-    def python_version(self) -> tuple[int, int, int]:
-        return self.python
-
-    def system(self) -> tuple[str, str]:
-        return self.platform
 
     def version_of(self, distribution: str) -> str | None:
         return self.packages.get(distribution)
@@ -48,20 +34,8 @@ class Told(ThisMachine):
 
     def try_python(self, program: str) -> tuple[bool, str]:
         self.trials += 1
-        if "RawKernel" in program:
-            return self.trial
-        assert "activity_enable" in program
-        return self.cupti
-
-    def output_of(self, *command: str) -> str | None:
-        return self.commands.get(command[0])
-
-    def in_checkout(self) -> bool:
-        return self.checkout
-
-
-def without(package: str) -> dict[str, str]:
-    return {name: version for name, version in COURSE.items() if name != package}
+        assert "RawKernel" in program
+        return self.trial
 
 
 def finding(machine: ThisMachine, name: str) -> Finding:
@@ -70,7 +44,7 @@ def finding(machine: ThisMachine, name: str) -> Finding:
 
 
 def test_a_laptop_without_a_gpu_can_run_the_course() -> None:
-    machine = Told(packages=COURSE | {"nvtx": "0.2"})
+    machine = Told()
     report = examine(machine)
 
     assert report.can_run
@@ -81,22 +55,18 @@ def test_a_laptop_without_a_gpu_can_run_the_course() -> None:
 
 
 def test_a_machine_with_a_gpu_runs_it_on_both_devices() -> None:
-    machine = Told(
-        packages=COURSE_ON_GPU | {"cupy-cuda13x": "14.0"},
-        driver=H200,
-        commands={"nsys": "NVIDIA Nsight Systems version 2025.3", "nvidia-smi": "580.159"},
-    )
+    machine = Told(NEWER_CUPY, driver=H200)
     report = examine(machine)
 
     assert report.devices == ("sim", "cuda")
     assert {f.status for f in report.findings} == {"ok"}
     assert all(f.advice == "" for f in report.findings)
-    assert finding(machine, "NVIDIA GPU").detail == "NVIDIA H200; driver 580.159 for CUDA 13.0"
+    assert finding(machine, "NVIDIA GPU").detail == "NVIDIA H200; driver for CUDA 13.0"
 
 
 @pytest.mark.parametrize("package", ["numpy", "matplotlib", "ipykernel"])
 def test_a_needed_package_that_is_missing_stops_the_course(package: str) -> None:
-    machine = Told(without(package))
+    machine = Told({name: COURSE[name] for name in COURSE if name != package})
     report = examine(machine)
 
     assert not report.can_run
@@ -104,11 +74,12 @@ def test_a_needed_package_that_is_missing_stops_the_course(package: str) -> None
     assert "pip install" in finding(machine, package).advice
 
 
-def test_advice_fits_a_checkout_or_an_installed_package() -> None:
+def test_advice_fits_a_checkout_or_an_installed_package(monkeypatch: pytest.MonkeyPatch) -> None:
     machine = Told(packages={})
 
     assert '-e ".[lab]"' in finding(machine, "ipykernel").advice
-    assert '"asyncgpu_tutor[lab]"' in finding(replace(machine, checkout=False), "ipykernel").advice
+    monkeypatch.setattr(doctor, "IN_CHECKOUT", False)
+    assert '"asyncgpu_tutor[lab]"' in finding(machine, "ipykernel").advice
 
 
 @pytest.mark.parametrize(
@@ -132,21 +103,17 @@ BY_DRIVER = COURSE | {"cupy-cuda12x": "14.0"}
 NEWER_CUPY = COURSE | {"cupy-cuda13x": "14.0"}
 TWO_CUPYS = BY_DRIVER | NEWER_CUPY
 NO_LIBRARY = Told(BY_DRIVER, driver=OLDER, trial=(False, "libnvrtc.so.12 not found"))
-NO_CUDA = Told(COURSE_ON_GPU, driver=H200, cupti=(False, "no module 'cuda'"))
+TOO_NEW = Told(NEWER_CUPY, driver=OLDER, trial=(False, "driver version is insufficient"))
 FOUND = [
-    (Told(python=(3, 10, 13)), "Python", "broken", ["3.11 or newer"]),
-    (Told(without("jupyterlab")), "jupyterlab", "missing", [".[lab]", "make lab", "editor"]),
     (Told(driver=OLDER), "CuPy", "missing", [".[cuda12]"]),
     (Told(driver=H200), "CuPy", "missing", [".[cuda13]"]),
-    (Told(NEWER_CUPY, driver=OLDER), "CuPy", "broken", ["uninstall -y cupy-cuda13x", ".[cuda12]"]),
+    (TOO_NEW, "CuPy", "broken", ["uninstall -y cupy-cuda13x", ".[cuda12]"]),
     (Told(TWO_CUPYS, driver=H200), "CuPy", "broken", ["uninstall -y cupy-cuda13x cupy-cuda12x"]),
     (NO_LIBRARY, "CuPy", "broken", ["libnvrtc.so.12 not found"]),
+    (Told(), "CuPy", "absent", ["not needed"]),
     (Told(driver=NO_GPU), "NVIDIA GPU", "broken", ["CUDA error 100", "CUDA_VISIBLE_DEVICES"]),
     (Told(driver=Cuda((11, 8), ("Tesla V100",))), "NVIDIA GPU", "broken", ["525"]),
-    (Told(driver=H200), "CUPTI", "missing", ['pip install -e ".[trace]"']),
-    (NO_CUDA, "CUPTI", "broken", ["Times come from CUDA events", 'pip install -e ".[trace]"']),
-    (Told(driver=OLDER), "CUPTI", "missing", ["580"]),
-    (Told(), "CUPTI", "absent", ["not needed"]),
+    (Told(), "NVIDIA GPU", "absent", ["no driver", "nvidia.com/drivers"]),
 ]  # fmt: skip
 
 
@@ -158,40 +125,25 @@ def test_what_is_wrong_is_told_with_its_cure(
 
     assert found.status == status
     assert [word for word in words if word not in f"{found.detail} {found.advice}"] == []
-    assert (found.advice == "") == (status == "absent")
-    assert examine(machine).can_run == (name != "Python")
+    assert examine(machine).can_run
     assert examine(machine).devices == ("sim",)
 
 
 def test_an_older_cupy_on_a_newer_driver_is_fine() -> None:
-    machine = Told(packages=COURSE | {"cupy-cuda12x": "14.0"}, driver=H200)
+    machine = Told(BY_DRIVER, driver=H200)
 
     assert finding(machine, "CuPy").status == "ok"
     assert examine(machine).devices == ("sim", "cuda")
 
 
-@pytest.mark.parametrize(
-    "machine",
-    [
-        Told(without("jupyterlab"), platform=("Emscripten", "wasm32"), checkout=False),
-        Told(platform=("Darwin", "arm64")),
-    ],
-    ids=["a browser", "a Mac"],
-)
-def test_a_machine_is_not_told_to_install_what_it_cannot_have(machine: Told) -> None:
-    report = examine(machine)
+@pytest.mark.parametrize("system", ["emscripten", "darwin"])
+def test_a_machine_is_not_told_to_install_what_it_cannot_have(
+    system: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(doctor.sys, "platform", system)
+    report = examine(Told())
     assert report.can_run
     assert [finding for finding in report.findings if finding.advice] == []
-
-
-def test_the_report_as_json_has_every_finding() -> None:
-    report = examine(Told(driver=H200))
-    loaded = json.loads(report.as_json())
-
-    assert loaded["can_run"] is True
-    assert loaded["devices"] == ["sim"]
-    assert [f["name"] for f in loaded["findings"]] == [f.name for f in report.findings]
-    assert {"status", "detail", "advice", "needed"} < loaded["findings"][0].keys()
 
 
 class FakeLibcuda:
@@ -200,29 +152,24 @@ class FakeLibcuda:
     def __init__(self, gpus: list[str], error: int = 0) -> None:
         self.gpus, self.error = gpus, error
 
-    def __getattr__(self, name: str) -> Callable[..., int]:
-        return lambda *args: self.call(name, *args)
+    def cuDriverGetVersion(self, number: Any) -> None:
+        number._obj.value = 13000
 
-    def call(self, name: str, *args: object) -> int:
-        targets = [arg._obj if hasattr(arg, "_obj") else arg for arg in args]
-        match name, targets:
-            case "cuDriverGetVersion", [number]:
-                number.value = 13000
-            case "cuInit", _:
-                return self.error
-            case "cuGetErrorString", [code, text]:
-                assert code == self.error
-                text.value = b"no CUDA-capable device is detected"
-            case "cuDeviceGetCount", [number]:
-                number.value = len(self.gpus)
-            case "cuDeviceGet", [device, index]:
-                device.value = index
-            case "cuDeviceGetName", [buffer, length, device]:
-                assert length == len(buffer)
-                buffer.value = self.gpus[device.value].encode()
-            case _:
-                raise AssertionError(name)
-        return 0
+    def cuInit(self, _: int) -> int:
+        return self.error
+
+    def cuGetErrorString(self, code: int, text: Any) -> None:
+        text._obj.value = b"no CUDA-capable device is detected" if code == self.error else None
+
+    def cuDeviceGetCount(self, number: Any) -> None:
+        number._obj.value = len(self.gpus)
+
+    def cuDeviceGet(self, device: Any, index: int) -> None:
+        device._obj.value = index
+
+    def cuDeviceGetName(self, buffer: Any, length: int, device: Any) -> None:
+        assert length == len(buffer)
+        buffer.value = self.gpus[device.value].encode()
 
 
 @pytest.mark.parametrize(
@@ -240,10 +187,8 @@ def test_libcuda_is_asked_for_version_and_names(library: ctypes.CDLL, expected: 
 def test_this_machine_answers_every_question() -> None:
     machine = ThisMachine()
 
-    assert machine.python_version() >= doctor.OLDEST_PYTHON
     assert machine.version_of("numpy") is not None
     assert machine.version_of("no-such-distribution-anywhere") is None
-    assert machine.output_of("no-such-command-anywhere") is None
     assert machine.try_python("print('first'); print('last')") == (True, "last")
     assert machine.try_python("raise ValueError('why')") == (False, "ValueError: why")
     assert machine.try_python("raise SystemExit(3)") == (False, "exit code 3")

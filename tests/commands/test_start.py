@@ -91,12 +91,6 @@ def test_a_disk_that_is_full_leaves_no_half_page(
     assert not bring(ROOT, tmp_path).kept
 
 
-@pytest.mark.parametrize("port", ["0", "65536", "-1"])
-def test_a_port_that_is_none(port: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["start", f"--port={port}"]) == 2
-    assert "from 1 to 65535" in capsys.readouterr().err
-
-
 def test_a_checkout_is_opened_where_it_is(opened: list[list[str]]) -> None:
     assert main(["start", "--no-browser", "--port=9999", "--lab=--ip=0.0.0.0"]) == 0
     ((root, first, *rest),) = opened

@@ -8,7 +8,6 @@ import pytest
 
 import asyncgpu_tutor.data
 from asyncgpu_tutor.data import load_digits, reference_forward
-from asyncgpu_tutor.data.digits import load_samples
 from asyncgpu_tutor.errors import ArrayShapeError
 from tests.tools import tool
 
@@ -43,7 +42,7 @@ def test_the_file_is_the_one_that_the_card_describes(card: str):
 
 
 def test_the_split_goes_by_sheet_and_uses_no_sample_twice():
-    training, validation, held_out = (rows(part.pixels) for part in load_samples())
+    training, validation, held_out = (rows(part.pixels) for part in train.load_samples())
     everything = rows(stored("pixels") / 16)
     assert len(set(everything)) == len(everything)  # so a picture identifies its sample
     assert training == everything[: SHEETS[9]]
@@ -54,7 +53,7 @@ def test_the_split_goes_by_sheet_and_uses_no_sample_twice():
 
 def test_pictures_keep_their_labels():
     known = dict(zip(rows(stored("pixels") / 16), stored("labels").tolist(), strict=True))
-    for part in load_samples():
+    for part in train.load_samples():
         assert [known[row] for row in rows(part.pixels)] == part.labels.ravel().tolist()
 
 

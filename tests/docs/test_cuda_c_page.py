@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from simgpu.cuda_c import GlobalMemory, compile_source
 from simgpu.errors import UnsupportedFeatureError
+from tests.tools import blocks, page
 
-PAGE = (Path(__file__).parents[2] / "docs" / "cuda_c.md").read_text("utf-8")
-DECLARED = "".join(re.findall(r"```cuda\n(.*?)```", PAGE, re.DOTALL))
+PAGE = page("docs/cuda_c.md")
+DECLARED = "".join(blocks(PAGE, "cuda"))
 ROWS = [
     (code.replace(r"\|", "|"), what.strip())
     for code, what in re.findall(r"^\| `(.*?)` \| (.*) \|$", PAGE, re.MULTILINE)
@@ -37,7 +37,7 @@ def test_what_is_taken_gives_this_value(code: str, value: int) -> None:
     x.view(np.float32)[:] = 0
     x.view(np.float32)[:4] = 1, 2, 3, 4
     x.mark_written()
-    compile_source(source(code)).launch("k", (1, 1, 1), (32, 1, 1), [x, o, 32])
+    compile_source(source(code)).begin("k", (1, 1, 1), (32, 1, 1), [x, o, 32]).finish()
     np.testing.assert_array_equal(o.view(np.int32), [value] * 32)
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-DECK = (ROOT / "course/deck.md").read_text("utf-8")
+from tests.tools import ROOT, page
+
+DECK = page("course/deck.md")
 
 
 def cells(chapter: str) -> dict[str, str]:
-    notebook = json.loads((ROOT / f"solutions/{chapter}.ipynb").read_text("utf-8"))
+    notebook = json.loads(page(f"solutions/{chapter}.ipynb"))
     return {cell["id"]: "".join(cell["source"]) for cell in notebook["cells"]}
 
 
@@ -27,7 +27,5 @@ def test_every_picture_is_the_last_line_of_a_cell() -> None:
 
 def test_every_exercise_is_there() -> None:
     for name in re.findall(r"`(\d\d-[\w-]+)`", DECK):
-        assert any(
-            f"{name}-check" in cells(path.stem)
-            for path in (ROOT / "solutions").glob(f"{name[:2]}*")
-        )
+        chapters = [path.stem for path in (ROOT / "solutions").glob(f"{name[:2]}*")]
+        assert any(f"{name}-check" in cells(chapter) for chapter in chapters)

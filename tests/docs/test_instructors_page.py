@@ -11,9 +11,9 @@ import pytest
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises import check
 from asyncgpu_tutor.exercises.chapters import EXERCISES
+from tests.tools import ROOT, blocks, page
 
-ROOT = Path(__file__).resolve().parents[2]
-TEXT = (ROOT / "docs/instructors.md").read_text("utf-8")
+TEXT = page("docs/instructors.md")
 PLANS = TEXT.partition("## Ninety minutes")[2].partition("## Before the first session")[0]
 HEADINGS = {
     found
@@ -45,8 +45,7 @@ def test_progress_is_the_file_that_it_shows_and_its_program_reads_it(
     folder = tmp_path / "ada/notebooks"
     folder.mkdir(parents=True)
     monkeypatch.chdir(folder)
-    (shown,) = re.findall(r"```json\n(.*?)```", TEXT, re.DOTALL)
-    (program,) = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
+    (shown,), (program,) = blocks(TEXT, "json"), blocks(TEXT)
     with agt.using("sim"):
         assert check("01-grid", lambda n, threads: -(-n // threads)).accepted
     written = json.loads((folder / "progress.json").read_text("utf-8"))
@@ -57,9 +56,3 @@ def test_progress_is_the_file_that_it_shows_and_its_program_reads_it(
     monkeypatch.chdir(tmp_path)
     exec(program, {})
     assert capsys.readouterr().out == "ada 01-grid\n"
-
-
-def test_the_commands_are_targets_of_the_makefile() -> None:
-    targets = set(re.findall(r"(?m)^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8")))
-
-    assert set(re.findall(r"`?make ([a-z-]+)`?", TEXT)) - {"poor"} <= targets

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,12 +9,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-ROOT = Path(__file__).resolve().parents[2]
-TEXT = (ROOT / "docs/kernels_in_ci.md").read_text("utf-8")
+from tests.tools import ROOT, blocks, page
+
+TEXT = page("docs/kernels_in_ci.md")
 
 
 def shown(language: str) -> str:
-    (block,) = re.findall(rf"(?ms)^```{language}\n(.*?)^```", TEXT)
+    (block,) = blocks(TEXT, language)
     return block
 
 

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.simulated import Machine, SimDevice
+from tests.tools import blocks, page
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "microscope.md"
+TEXT = page("docs/microscope.md")
 
 
 def test_the_example(capsys: pytest.CaptureFixture[str]) -> None:
-    text = PAGE.read_text("utf-8")
-    (found,) = re.findall(r"(?s)```python\n(.*?)```\n\n```text\n(.*?)```", text)
-    program, shown = found
+    (program,), (shown,) = blocks(TEXT), blocks(TEXT, "text")
     program = program.replace('agt.use("sim")\n', "")  # other tests have a device of their own, too
     with agt.using(SimDevice(machine=Machine())):
         exec(compile(program, "microscope.md", "exec"), {})
@@ -29,8 +27,7 @@ def test_the_example(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_the_words_are_those_of_the_table() -> None:
-    page = PAGE.read_text("utf-8")
-    text = page.split("## What the numbers mean")[1].split("\n## ")[0]
+    text = TEXT.split("## What the numbers mean")[1].split("\n## ")[0]
     source = 'extern "C" __global__ void k() { __shared__ int s[32]; s[threadIdx.x] = 1; }'
     with agt.using(agt.SimDevice()), agt.microscope() as report:
         agt.Kernel(source)(grid=1, block=32).sync()

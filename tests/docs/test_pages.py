@@ -10,25 +10,13 @@ from pathlib import Path
 import pytest
 
 from asyncgpu_tutor.__main__ import COMMANDS
+from tests.tools import ROOT
+from tests.tools import page as text_of
 
-ROOT = Path(__file__).resolve().parents[2]
-PAGES = sorted(
-    [
-        *ROOT.glob("*.md"),
-        *(path for folder in ("docs", "benchmarks") for path in (ROOT / folder).rglob("*.md")),
-        *(ROOT / "asyncgpu_tutor/traces/recordings").glob("*.md"),
-        *(
-            path
-            for folder in ("notebooks", "solutions")
-            for path in (ROOT / folder).glob("*.ipynb")
-        ),
-    ]
-)
+PLACES = ("*.md", "docs/**/*.md", "benchmarks/**/*.md", "asyncgpu_tutor/traces/recordings/*.md")
+PLACES += ("notebooks/*.ipynb", "solutions/*.ipynb")
+PAGES = sorted(path for place in PLACES for path in ROOT.glob(place))
 BLOCK = re.compile(r"```\w*\n.*?```", re.DOTALL)
-
-
-def name(page: Path) -> str:
-    return page.relative_to(ROOT).as_posix()
 
 
 def prose(page: Path) -> str:
@@ -52,7 +40,7 @@ def code(page: Path) -> str:
     return "\n".join(BLOCK.findall(text) + re.findall(r"`([^`\n]+)`", BLOCK.sub("", text)))
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_links_lead_somewhere(page: Path) -> None:
     links = re.findall(r"\]\(([^)\s]+)\)", BLOCK.sub("", prose(page)))
     wrong: list[str] = []
@@ -66,13 +54,13 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 def test_commands_are_there() -> None:
-    targets = set(re.findall(r"(?m)^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8")))
+    targets = set(re.findall(r"(?m)^([a-z-]+):", text_of("Makefile")))
     shown = "\n".join(code(page) for page in PAGES)
     made = set(re.findall(r"(?m)^\s*(?:[A-Z_]+=\S+ )*make ([a-z-]+)", shown))
     asked = set(re.findall(r"\basyncgpu-tutor ([a-z-]+)", shown))
     asked |= set(re.findall(r"\bpython -m asyncgpu_tutor ([a-z-]+)", shown))
     scripts = set(re.findall(r"\bpython ([a-z]\w*/[\w/.]+)", shown))
-    modules = set(re.findall(r"\bpython -m ((?:asyncgpu_tutor|tests)\.[\w.]+)", shown))
+    modules = set(re.findall(r"\bpython -m ((?:asyncgpu_tutor|simgpu)[\w.]*)", shown))
 
     assert {"lab", "test"} <= made <= targets
     assert {"doctor", "mlp", "profile"} <= asked <= COMMANDS.keys()

@@ -4,37 +4,31 @@ from __future__ import annotations
 
 import re
 from itertools import pairwise
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import Trace
-from tests.tools import tool as load
+from tests.tools import blocks, page, tool
 
-RUNS = load("course_programs").RUNS
-ROOT = Path(__file__).resolve().parents[2]
-TEXT = (ROOT / "docs" / "profiling.md").read_text("utf-8")
+RUNS = tool("course_programs").RUNS
+TEXT = page("docs/profiling.md")
+EXAMPLE, ADDED, *_ = blocks(TEXT)
 NAME = "07_async_mlp"
 
 
-def programs() -> list[str]:
-    return re.findall(r"(?ms)^```python\n(.*?)^```", TEXT)
-
-
 def test_the_example_runs_and_finds_what_it_is_about(capsys: pytest.CaptureFixture[str]) -> None:
-    exec(programs()[0], {})
+    exec(EXAMPLE, {})
     printed = capsys.readouterr().out
     assert "Copies of pageable memory" in printed
     assert re.search(r"makespan: [\d.]+ us in repaired, against [\d.]+ us in defect", printed)
 
 
 def test_a_program_is_added_as_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = load("course_programs.programs")
+    found = tool("course_programs.programs")
     monkeypatch.setattr(found, "RUNS", dict(RUNS))
 
-    exec(programs()[1].replace("from .", "from course_programs."), {"agt": agt})
+    exec(ADDED.replace("from .", "from course_programs."), {"agt": agt})
     with agt.using("sim"):
         assert [s.label for s in found.trace_of("10_my_chapter").device_spans] == ["mine"]
 
@@ -81,9 +75,9 @@ def test_the_ranges_that_are_named_are_there_and_last_across_the_await() -> None
 
 
 def test_the_picture_is_of_three_traces_of_the_same_work() -> None:
-    tool: Any = load("profiling_picture")
-    comparison = tool.three()
-    assert tool.PICTURE.exists()
+    picture = tool("profiling_picture")
+    comparison = picture.three()
+    assert picture.PICTURE.exists()
     assert comparison.same_work
     makespans = comparison["device makespan"].values
     assert makespans[0] == min(makespans)

@@ -10,8 +10,8 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 import asyncgpu_tutor as agt
+from tests.tools import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 SITE = ROOT / "build/site"
 
 pytestmark = pytest.mark.skipif(

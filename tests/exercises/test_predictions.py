@@ -28,7 +28,6 @@ def test_a_right_answer_is_right_and_a_wrong_one_names_both() -> None:
     assert question.reveal("four").right
     verdict = question.reveal("one", "The trace has one copy.")
     assert not verdict.right
-    assert (verdict.answer, verdict.truth) == ("four", "one")
     for part in ("`four`", "`one`", "a single one", "The trace has one copy."):
         assert part in verdict.text
         assert part in verdict._repr_markdown_()

@@ -27,15 +27,6 @@ def test_a_private_device_is_fresh_each_time_and_leaves_the_current_one_alone() 
         assert outside.now() == before
 
 
-def test_what_is_observed_is_the_same_each_time() -> None:
-    def once() -> str:
-        with private_device():
-            trace = observe(lambda: agt.zeros(1000).to_host().sync()).trace
-        return "".join(f"{s.name} {s.start} {s.end};" for s in trace)
-
-    assert once() == once() != ""
-
-
 def test_a_coroutine_is_run_on_the_same_device_also_where_a_loop_runs_already() -> None:
     async def answer() -> float:
         task = agt.spawn(agt.ones(8).to_host())
@@ -111,12 +102,6 @@ def test_what_goes_wrong_with_tasks_is_told_with_its_cure() -> None:
             equal(call(never, agt.ones(8).to_host()), np.ones(8))
         with pytest.raises(Rejected, match=r"ExceptionGroup.*TypeError: a coroutine was expected"):
             call(in_a_group, agt.ones(8).to_host())
-
-
-def test_what_is_no_function_is_named() -> None:
-    wrong: Any = 42
-    with pytest.raises(Rejected, match=r"a function is wanted here, and this is 42 \(int\)"):
-        call(wrong)
 
 
 def test_a_coroutine_where_a_plain_function_belongs_is_named_as_the_cause() -> None:

@@ -42,19 +42,6 @@ WAIT = span(4, "wait", "synchronize", (4, 5))
 RUN = Trace([CALL, A, B, JOB, WAIT])
 
 
-def test_what_is_right_is_accepted() -> None:
-    lazy(Trace())
-    lazy(Trace([JOB]))
-    launches(RUN, "a", 1)
-    launches(RUN, "c", 0)
-    one_stream(Trace([CALL, A, WAIT]))
-    one_stream(Trace([CALL, WAIT]))
-    on_stream(RUN, "a", 1)
-    ordered(RUN, "a", "b")
-    overlapping(RUN, "job", "why")
-    waits(RUN, 1, "why")
-
-
 APART = Trace([A, span(2, "kernel", "b", (3, 5), stream=2)])
 LATE = span(3, "work", "job", (5, 7))
 REJECTED: list[tuple[Callable[[], None], str, tuple[Span, ...]]] = [

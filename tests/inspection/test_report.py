@@ -6,7 +6,6 @@ import re
 from contextlib import nullcontext
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 import asyncgpu_tutor as agt
@@ -243,45 +242,6 @@ class TestText:
         assert len(scope.kernels) == 2
         with pytest.raises(UsageError, match="2 kernels of different sources"):
             scope.source("k")
-
-
-class TestPicture:
-    def test_marks_stand_where_the_numbers_say(self) -> None:
-        report = looked_at(matvec(64, 64))
-        k = report["matvec_naive"]
-        ax = report.plot()
-        marks = {line.get_gid(): line for line in ax.lines}
-        needed, moved = marks["needed:matvec_naive"], marks["moved:matvec_naive"]
-        assert np.allclose(needed.get_xydata(), [[k.intensity, k.gflops]])
-        assert np.allclose(moved.get_xydata(), [[k.intensity_moved, k.gflops]])
-        assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
-        x0, x1 = ax.get_xlim()
-        y0, y1 = ax.get_ylim()
-        assert x0 < k.intensity_moved < k.intensity < x1
-        assert y0 < k.gflops < y1
-
-    def test_it_says_that_it_is_modelled_and_what_has_no_place(self) -> None:
-        with agt.microscope() as scope:
-            matvec(8, 8).sync()
-            agt.relu(8, agt.ones(8), agt.zeros(8).partition(8)).sync()
-        ax = scope.plot()
-        legend = ax.get_legend()
-        assert legend is not None
-        words = " ".join(text.get_text() for text in legend.get_texts())
-        said = [text.get_text() for text in ax.texts]
-        assert any("modelled, not measured" in text for text in said)
-        assert "modelled" in ax.get_ylabel()
-        assert ax.get_title("left") == "Roofline"
-        assert "no floating-point arithmetic: fill, relu" in words
-
-    def test_kernels_differ_without_colour(self) -> None:
-        with agt.microscope() as scope:
-            for block in (8, 16, 32):
-                matvec(32, 8, block).sync()
-        marks = [
-            x.get_marker() for x in scope.plot().lines if str(x.get_gid()).startswith("needed")
-        ]
-        assert len(set(marks)) == len(marks) == 3
 
 
 def test_not_where_work_is_being_described() -> None:

@@ -1,9 +1,9 @@
-"""The function that is generated from a signature says what the general ones say, one by one."""
+"""Each argument of a launch is checked, however many there are, and a call that is refused moves nothing."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,19 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.arrays import handles as room
-from asyncgpu_tutor.arrays.handles import DeviceArray, Partition, noting_moves
-from asyncgpu_tutor.devices.protocol import USUAL_LIMITS, Device, Memory
-from asyncgpu_tutor.errors import ArrayDTypeError, LaunchConfigError, UsageError
-from asyncgpu_tutor.kernels.accepted_arguments import (
-    HasOperationError,
-    array_acceptor,
-    scalar_acceptor,
-    shape_check,
+from asyncgpu_tutor.devices.protocol import Device
+from asyncgpu_tutor.errors import (
+    ArrayDTypeError,
+    ArrayShapeError,
+    LaunchConfigError,
+    UsageError,
+    UseAfterMoveError,
 )
-from asyncgpu_tutor.kernels.configuration import check_limits, configuration, differ
-from asyncgpu_tutor.kernels.launching import CallChecks
-from simgpu.cuda_c import read_signature
 
 WHOLE = {
     "bool": np.bool_,
@@ -37,201 +32,122 @@ WHOLE = {
     "long long": np.int64,
     "unsigned long long": np.uint64,
 }
+INTEGERS = [name for name in WHOLE if name != "bool"]
 REAL = {"float": np.float32, "double": np.float64}
 TYPES = {**WHOLE, **REAL}
-SIZES = (4, 6)
-ODD = np.dtype(np.float32, metadata={"equal": "and not the same object"})
-
-
-def a_handle(dtype: Any, size: int = 4, mode: str = "owned") -> DeviceArray:
-    """Of no device: nothing is enqueued here."""
-    none: Any = None
-    array = room.handle(Memory(none, "x", 0, 0), (size,), np.dtype(dtype))
-    if mode == "shared":
-        return array.share()
-    if mode == "borrowed":
-        return array.borrow()
-    if mode == "moved":
-        array.share()
-    if mode == "borrowed of one that moved":
-        borrowed = array.borrow()
-        array.share()
-        return borrowed
-    return array
 
 
 # ---------------------------------------------------------------------- random calls
-def numbers(ctype: str) -> st.SearchStrategy[Any]:
-    """At and beyond the limits of the type, as Python's and as NumPy's; and what is no number."""
-    dtype = np.dtype(TYPES[ctype])
-    if dtype.kind in "iu":
-        low, high = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
-        plain = st.sampled_from([low - 1, low, low + 1, high - 1, high, high + 1, *SIZES])
-        typed = st.sampled_from(
-            [dtype.type(low), dtype.type(high), np.uint64(2**64 - 1), np.int8(-1)]
-        )
-    else:
-        big = float(np.finfo(dtype).max) if dtype.kind == "f" else 1.0
-        plain = st.sampled_from([big, -big, math.nan, math.inf, -math.inf, 0.1, 1e39, -1e39, 3])
-        typed = st.sampled_from([np.float32(0.1), np.float64(0.1), np.float64(1e39), np.int64(7)])
-    other = st.sampled_from([True, False, np.True_, 0.5, 2, 4.0, np.float16(1.5), 1j])
-    wrong = st.sampled_from(
-        ["4", None, np.str_("4"), np.complex64(1), np.datetime64(3, "s"), np.array(4), (4,)]
-    )
-    fits = st.sampled_from([4, 6] if dtype.kind in "iu" else [0.25, 4])
-    return st.one_of(fits, fits, plain, typed, other, wrong)
-
-
-MODES = st.sampled_from(
-    [*["owned"] * 3, "shared", "borrowed", "borrowed", "moved", "borrowed of one that moved"]
-)
-
-
-@st.composite
-def arrays(draw: st.DrawFn, ctype: str) -> Any:
-    right = np.dtype(TYPES.get(ctype, np.float32))
-    dtype = draw(st.sampled_from([*[right] * 6, np.dtype(np.float16), ODD]))
-    array = a_handle(dtype, draw(st.sampled_from(SIZES)), draw(MODES))
-    kind = draw(st.sampled_from(["array", "array", "partition", "operation or worse"]))
-    if kind == "partition" and not array.moved and not (array.owner and array.owner.moved):
-        return array.partition(draw(st.sampled_from([2, 4])))
-    if kind == "operation or worse":
-        nothing: list[Any] = [agt.value(1), np.ones(4), (array,), None, *[array] * 4]
-        return draw(st.sampled_from(nothing))
-    return array
-
-
 @dataclass
-class Case:
-    """A signature, and a call of it."""
+class Call:
+    """Parameters of a kernel, a call of it, and the errors of which it deserves one."""
 
-    source: str
-    shapes: dict[str, tuple[str, ...]]
-    args: list[Any]
-    grid: Any = None
-    block: Any = None
-    shared_mem: int = 0
+    parameters: list[str] = field(default_factory=list[str])
+    args: list[Any] = field(default_factory=list[Any])
+    shapes: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    options: dict[str, Any] = field(default_factory=dict[str, Any])
+    deserved: set[type[Exception]] = field(default_factory=set[type[Exception]])
+
+    @property
+    def arrays(self) -> list[agt.DeviceArray]:
+        """The handles among the arguments, also those in partitions."""
+        inner = [a.array if isinstance(a, agt.types.Partition) else a for a in self.args]
+        return [one for one in inner if isinstance(one, agt.DeviceArray)]
+
+
+NO_NUMBERS = ["4", None, 1j, (4,), np.complex64(1), np.datetime64(3, "s"), np.array(4)]
+NO_ARRAYS = [4, np.ones(4), [1.0], (agt.value(1),)]
+ARRAYS = [
+    *["owned", "borrowed", "partition", "shared", "partition of a borrowed one", "of an equal type"] * 2,
+    *["moved", "borrowed of one that moved"] * 2, "of another type", "none",
+]  # fmt: skip
+USUAL: dict[str, Any] = {"grid": 1, "block": 4}
+OPTIONS: list[tuple[dict[str, Any], bool]] = [  # and if they are right
+    *[(USUAL, True)] * 12, ({"grid": np.int64(2), "block": (4, 1, 1)}, True),
+    ({"grid": (0, 1, 1), "block": 4}, False), ({"grid": 1, "block": (1024, 2, 1)}, False),
+    ({"grid": 1, "block": (3, 1, 65)}, False), ({**USUAL, "shared_mem": 48 * 1024}, True),
+    ({**USUAL, "shared_mem": 48 * 1024 + 1}, False), ({**USUAL, "shared_mem": -1}, False),
+]  # fmt: skip
+
+
+def given_as(kind: str, array: agt.DeviceArray, tile: int) -> Any:
+    """An array, as it is passed to a kernel."""
+    if "partition" in kind:
+        return (array.borrow() if "borrowed" in kind else array).partition(tile)
+    given = array.borrow() if "borrowed" in kind else array
+    if kind == "shared":
+        return array.share()
+    if "moved" in kind:
+        array.share()
+    return given
 
 
 @st.composite
-def cases(draw: st.DrawFn) -> Case:
-    names: list[str] = []
-    args: list[Any] = []
-    scalars: list[str] = []
-    pointers: list[str] = []
-    parameters: list[str] = []
-    for index in range(draw(st.integers(1, 5))):
-        name = f"p{index}"
-        if draw(st.booleans()):
-            ctype = draw(st.sampled_from([*TYPES, *["float"] * 6, "void"]))
-            const = draw(st.sampled_from(["", "const "]))
-            parameters.append(f"{const}{ctype}* {name}")
-            pointers.append(name)
-            earlier = [args[names.index(pointer)] for pointer in pointers[:-1]]
-            again = bool(earlier) and draw(st.integers(0, 3)) == 0
-            args.append(draw(st.sampled_from(earlier)) if again else draw(arrays(ctype)))
+def calls(draw: st.DrawFn) -> Call:
+    call, sizes = Call(), list[str]()
+    for index in range(draw(st.integers(2, 6))):
+        name, ctype = f"p{index}", draw(st.sampled_from([*TYPES, "void"] if index else INTEGERS))
+        if index == 0 or (draw(st.booleans()) and ctype != "void"):
+            right = draw(st.integers(0, 8)) > 0
+            call.parameters.append(f"{ctype} {name}")
+            wrong = [4.0, 2**64, -(2**63) - 1] if ctype in INTEGERS else []
+            call.args.append(4 if right else draw(st.sampled_from([*wrong, *NO_NUMBERS])))
+            if not right:
+                call.deserved.add(ArrayDTypeError)
+            elif ctype in INTEGERS:
+                sizes.append(name)
+            continue
+        const, kind = draw(st.sampled_from(["", "const "])), draw(st.sampled_from(ARRAYS))
+        size, tile = draw(st.sampled_from([4, 4, 4, 4, 6])), draw(st.sampled_from([2, 4]))
+        call.parameters.append(f"{const}{ctype}* {name}")
+        if kind == "none":
+            call.args.append(draw(st.sampled_from(NO_ARRAYS)))
         else:
-            ctype = draw(st.sampled_from([*TYPES, *["unsigned int"] * 4]))
-            parameters.append(f"{ctype} {name}")
-            if ctype in WHOLE:
-                scalars.append(name)
-            args.append(draw(numbers(ctype)))
-        names.append(name)
-    shapes: dict[str, tuple[str, ...]] = {}
-    if scalars:
-        for pointer in pointers:
-            if draw(st.integers(0, 2)) == 0:
-                many = draw(st.integers(1, 2))
-                shapes[pointer] = tuple(draw(st.sampled_from(scalars)) for _ in range(many))
-    dims = st.sampled_from([None, None, (1, 1, 1), (2, 1, 1), (0, 1, 1), (1024, 2, 1), (3, 1, 65)])
-    source = f'extern "C" __global__ void k({", ".join(parameters)}) {{ }}'
-    shared_mem = draw(st.sampled_from([0, 0, 0, 48 * 1024, 48 * 1024 + 1, -1]))
-    return Case(source, shapes, args, draw(dims), draw(dims), shared_mem)
+            dtype = np.dtype(TYPES.get(ctype, np.float32))
+            if kind == "of an equal type":
+                dtype = np.dtype(dtype, metadata={"not": "the same object"})  # pyright: ignore
+            elif kind == "of another type":
+                dtype = np.dtype(np.float16)
+            call.args.append(given_as(kind, agt.zeros((size,), dtype).sync(), tile))
+            if sizes and draw(st.booleans()):
+                call.shapes[name] = (sizes[0],)
+                if size != 4:
+                    call.deserved.add(ArrayShapeError)
+        if kind == "none" or (kind == "of another type" and ctype != "void"):
+            call.deserved.add(ArrayDTypeError)
+        elif "moved" in kind:
+            call.deserved.add(UseAfterMoveError)
+        elif kind == "shared" and not const:
+            call.deserved.add(UsageError)
+    parts = [arg for arg in call.args if isinstance(arg, agt.types.Partition)]
+    call.options, fits = draw(st.sampled_from(OPTIONS))
+    if draw(st.integers(0, 2 if parts else 11)) == 0:
+        call.options, fits = {}, len({part.grid for part in parts}) == 1
+    if not fits:
+        call.deserved.add(LaunchConfigError)
+    return call
 
 
-def inner(thing: Any) -> Any:
-    return thing.array if isinstance(thing, Partition) else thing
-
-
-def said(error: BaseException) -> tuple[type, str]:
-    return type(error), str(error)
-
-
-def general(case: Case, signature: Any, acceptors: Any) -> tuple[list[Any], list[Any], Any]:
-    """Arguments, complaints and configuration: everything asked, whatever was said before."""
-    values, complaints, asked = [], [], None
-    for accept, arg in zip(acceptors, case.args, strict=True):
-        try:
-            values.append(accept(arg))
-        except (UsageError, HasOperationError) as error:
-            complaints.append(said(error))
-    parts = [arg for arg in case.args if isinstance(arg, Partition)]
-    if case.grid is None or case.block is None:
-        for part in parts[1:]:
-            try:
-                if part.grid != parts[0].grid:
-                    differ(signature.name, parts[0], part)
-            except LaunchConfigError as error:
-                complaints.append(said(error))
-    try:
-        asked = configuration(signature.name, case.args, case.grid, case.block)
-        check_limits(signature.name, *asked, case.shared_mem, USUAL_LIMITS)
-    except LaunchConfigError as error:
-        complaints.append(said(error))
-    if len(values) == len(case.args):
-        found = {p.name: value for p, value in zip(signature.parameters, values, strict=True)}
-        for name, symbols in case.shapes.items():
-            try:
-                check = shape_check(signature.name, name, symbols)
-                check(inner(found[name]), *(found[symbol] for symbol in symbols))
-            except UsageError as error:
-                complaints.append(said(error))
-    return values, complaints, asked
-
-
-@pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
-@settings(max_examples=200)
-@given(case=cases())
-def test_it_says_what_the_general_functions_say_one_by_one(case: Case) -> None:
-    signature = read_signature(case.source, "k")
-    acceptors = [
-        (array_acceptor if p.pointer else scalar_acceptor)("k", p) for p in signature.parameters
-    ]
-    checks = CallChecks(signature, case.shapes, acceptors)
-    values, complaints, asked = general(case, signature, acceptors)
-    handles = [inner(arg) for arg in case.args if isinstance(inner(arg), DeviceArray)]
-    before = [handle.gone for handle in handles]
-    noted: list[DeviceArray] = []
-    refused: BaseException | None = None
-    how = shared_mem = passed = args = taken = ()
-    try:
-        with noting_moves(noted):
-            how, shared_mem, passed, args, taken = checks.check(
-                case.args, case.grid, case.block, case.shared_mem
-            )
-    except (UsageError, HasOperationError) as error:
-        refused = error
-    if refused is not None:
-        assert said(refused) in complaints
-        assert [handle.gone for handle in handles] == before
-        assert noted == []
+@settings(max_examples=300)
+@given(data=st.data())
+def test_a_call_is_refused_where_something_is_wrong(sim: Device, data: st.DataObject) -> None:
+    call = data.draw(calls())
+    source = f'extern "C" __global__ void k({", ".join(call.parameters)}) {{ }}'
+    kernel = agt.Kernel(source, shapes=call.shapes)
+    before = [array.moved for array in call.arrays]
+    modes = [array.mode for array in call.arrays]
+    if call.deserved:
+        with pytest.raises(UsageError) as caught:
+            kernel(*call.args, **call.options)
+        assert type(caught.value) in call.deserved
+        assert [array.moved for array in call.arrays] == before
         return
-    assert complaints == []
-    assert (*how, shared_mem) == (*asked, case.shared_mem)
-    for parameter, arg, expected in zip(signature.parameters, passed, values, strict=True):
-        if parameter.pointer:
-            assert arg is inner(expected)._memory
-        else:  # the C type makes the same of both
-            with np.errstate(over="ignore"):
-                one, other = (np.array(v, parameter.dtype).tobytes() for v in (arg, expected))
-            assert one == other
-    given_arrays = [arg for p, arg in zip(signature.parameters, values, strict=True) if p.pointer]
-    assert all(one is other for one, other in zip(args, given_arrays, strict=True))
-    assert all(one is inner(other) for one, other in zip(taken, given_arrays, strict=True))
-    for handle in handles:
-        assert handle.gone == ("into k()" if handle.mode == "owned" else "")
-    owned = {id(handle) for handle in handles if handle.mode == "owned"}
-    assert {id(handle) for handle in noted} == owned
+    launch = kernel(*call.args, **call.options)
+    assert [array.moved for array in call.arrays] == [mode == "owned" for mode in modes]
+    back = launch.sync()
+    assert [type(one) for one in back] == [type(a) for a in call.args if not isinstance(a, int)]
+    inner = [one.array if isinstance(one, agt.types.Partition) else one for one in back]
+    assert [array.mode for array in inner] == modes
 
 
 # ---------------------------------------------------------------------- numbers, as a kernel gets them
@@ -246,7 +162,7 @@ def passed(ctype: str, number: Any) -> Any:
     return echo(ctype)(number, out).output().to_host().sync()[1]
 
 
-@pytest.mark.parametrize("ctype", [c for c in WHOLE if c != "bool"])
+@pytest.mark.parametrize("ctype", INTEGERS)
 def test_whole_numbers_arrive_up_to_the_limits_and_not_beyond(device: Device, ctype: str) -> None:
     dtype = np.dtype(TYPES[ctype])
     low, high = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)

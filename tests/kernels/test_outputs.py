@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import pytest
 
 import asyncgpu_tutor as agt
@@ -70,13 +69,6 @@ def test_arrays_and_operations_alike(device: Device, arguments: Callable[[], Any
     assert op.to_host().sync().tolist() == [10.0] * N
 
 
-def test_outputs_follow_each_other(device: Device) -> None:
-    op: Any = ready()
-    for _ in range(5):
-        op = kernel(SCALE)(N, 2.0, op, agt.zeros((N,)).partition(32)).output()
-    assert op.to_host().sync().tolist() == [32.0] * N
-
-
 def test_of_several_it_needs_a_name(device: Device) -> None:
     split = agt.Kernel(SPLIT)
 
@@ -128,23 +120,6 @@ def test_it_yields_no_tuple_any_more(device: Device) -> None:
         op.last().sync()
     plain = kernel(SCALE)(N, 3.0, ready(), ready(0).partition(32))
     assert len(plain.unzip()) == 2
-
-
-@pytest.mark.parametrize("how", ["prepared", "graph"])
-def test_in_a_capture(device: Device, how: str) -> None:
-    x, y = ready(), ready(0)
-    op = kernel(SCALE)(N, 3.0, x.borrow(), y.borrow().partition(32)).output()
-    captured: Any = op.prepare() if how == "prepared" else op.graph_on(agt.create_stream())
-    for number in (1.0, 2.0):
-        agt.memcpy(x.borrow(), agt.pin(np.full(N, number, np.float32))).sync()
-        assert captured.launch().to_host().sync().tolist() == [3 * number] * N
-
-
-def test_a_capture_that_failed_leaves_the_launch_as_it_was(device: Device) -> None:
-    op = kernel(SCALE)(N, 3.0, ready(), agt.zeros((N,)).partition(32)).output()
-    with pytest.raises(agt.errors.CaptureError):
-        op.graph_on(agt.create_stream())
-    assert op.to_host().sync().tolist() == [3.0] * N
 
 
 # ---------------------------------------------------------------------- facts

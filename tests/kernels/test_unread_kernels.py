@@ -109,7 +109,7 @@ def test_a_barrier_of_the_grid_binds_the_kernels_that_have_it_and_no_other(devic
     """One file holds both: too many blocks are refused by the one, and no business of the other."""
     many = 2**17
     together, apart = (agt.Kernel(COOPERATIVE, name) for name in ("together", "apart"))
-    with pytest.raises(errors.LaunchConfigError, match="barrier"):
+    with pytest.raises(errors.LaunchConfigError, match="barrier of the grid"):
         together(agt.zeros((2,)), grid=many, block=1).sync()
     if device.simulated:
         many = 2**12  # all of them are interpreted

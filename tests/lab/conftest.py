@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from asyncgpu_tutor.commands.start import bring
+from tests.tools import ROOT
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-ROOT = Path(__file__).resolve().parents[2]
 BROWSERS = ("chromium", "google-chrome", "chromium-browser", "google-chrome-stable")
 SEEN = ROOT / "build/lab"
 PATIENCE = 60_000  # ms that a condition may take to come true
@@ -95,7 +95,7 @@ def lab(course: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]
     }
     command = [sys.executable, "-m", "asyncgpu_tutor", "start", str(course), "--no-browser"]
     # The last option lets a test ask the page what its cells say: those off the screen are not in the page.
-    command += ["--port=0", "--lab=--LabApp.expose_app_in_browser=True"]
+    command += ["--lab=--port=0", "--lab=--LabApp.expose_app_in_browser=True"]
     server = subprocess.Popen(
         command, cwd=course, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     )

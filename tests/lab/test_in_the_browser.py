@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.tools import tool
+from tests.tools import ROOT, tool
+from tests.tools import page as text_of
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
 
 pytestmark = pytest.mark.lab
 
-ROOT = Path(__file__).resolve().parents[2]
 CHAPTER = "01_sync_kernels"
 
 # JupyterLab keeps the notebooks of earlier visits open, behind the one in front.
@@ -44,39 +44,29 @@ READY = """path => {
 }"""
 
 
-def opened(page: Page, address: str, path: str) -> None:
-    """Wait for a notebook that its kernel is ready to run."""
-    page.goto(address)
+def opened(page: Page, address: str, name: str, first: bool = False) -> None:
+    """Go to a chapter, as its link has it or as the first page; wait until its kernel can run it."""
+    base, _, token = address.partition("/lab")
+    path = f"notebooks/{name}.ipynb"
+    page.goto(address if first else f"{base}/lab/tree/{path}?{token.partition('?')[2]}")
     page.wait_for_function(READY, arg=path)
     page.locator(f"{FRONT} .jp-RenderedMarkdown h1").first.wait_for()
 
 
-def notebook(address: str, name: str) -> str:
-    """The address of a chapter, as its link has it."""
-    base, _, token = address.partition("/lab")
-    return f"{base}/lab/tree/notebooks/{name}.ipynb?{token.partition('?')[2]}"
-
-
-def menu(page: Page, *names: str) -> None:
-    page.get_by_role("menuitem", name=names[0], exact=True).click()
-    for name in names[1:]:
-        page.locator(".lm-Menu-item", has_text=name).first.click()
-
-
 def run_all(page: Page) -> list[dict[str, Any]]:
-    """All cells, by the menu; what they say."""
-    menu(page, "Run", "Run All Cells")
+    """All cells, by the menu, none of which fails; what they say."""
+    page.get_by_role("menuitem", name="Run", exact=True).click()
+    page.locator(".lm-Menu-item", has_text="Run All Cells").first.click()
     page.wait_for_function(DONE)
-    return page.evaluate(CELLS)
+    cells = page.evaluate(CELLS)
+    assert [o for cell in cells for o in cell["outputs"] if o["output_type"] == "error"] == []
+    return cells
 
 
 def words(cell: dict[str, Any]) -> str:
     """Return a cell's output as text."""
-    parts: list[str] = []
-    for output in cell["outputs"]:
-        found = output.get("text") or output.get("data", {}).get("text/markdown", "")
-        parts.append("".join(found))
-    return "\n".join(parts)
+    found = (o.get("text") or o.get("data", {}).get("text/markdown", "") for o in cell["outputs"])
+    return "\n".join("".join(one) for one in found)
 
 
 def cell_at(page: Page, name: str) -> Locator:
@@ -96,12 +86,9 @@ def cell_at(page: Page, name: str) -> Locator:
     return cell
 
 
-def answer(name: str, kind: str) -> str:
-    """A starter or solution of the course."""
-    stored = json.loads(
-        (ROOT / f"asyncgpu_tutor/exercises/answers/{CHAPTER}.json").read_text("utf-8")
-    )
-    return stored[name][kind]
+def solution(name: str) -> str:
+    """A solution of the course."""
+    return json.loads(text_of(f"asyncgpu_tutor/exercises/answers/{CHAPTER}.json"))[name]["solution"]
 
 
 def wrong_answer(name: str, cause: str) -> str:
@@ -143,32 +130,25 @@ def write(page: Page, name: str, text: str) -> None:
         )
 
 
-def test_make_lab_opens_the_first_page_without_questions(page: Page, lab: str, album: Path) -> None:
-    opened(page, lab, "notebooks/00_start_here.ipynb")
+def test_make_lab_opens_the_first_page_without_questions_and_it_runs(
+    page: Page, lab: str, album: Path
+) -> None:
+    opened(page, lab, "00_start_here", first=True)
 
     page.screenshot(path=album / "00_first_page.png")
     assert page.locator(f"{FRONT} h1").first.inner_text().startswith("Start here")
     assert page.locator(".jp-Dialog").count() == 0
     assert page.locator(".Toastify__toast").count() == 0
-
-
-def test_the_first_page_runs_as_a_whole(page: Page, lab: str, album: Path) -> None:
-    opened(page, lab, "notebooks/00_start_here.ipynb")
-
-    cells = run_all(page)
-
-    assert [o for cell in cells for o in cell["outputs"] if o["output_type"] == "error"] == []
-    picture = cell_at(page, "run-both")
-    picture.locator(".agt").first.wait_for()
+    run_all(page)
+    cell_at(page, "run-both").locator(".agt").first.wait_for()
     page.screenshot(path=album / "00_timeline.png")
 
 
 def test_a_chapter_runs_to_a_solution(page: Page, lab: str, course: Path, album: Path) -> None:
-    opened(page, notebook(lab, CHAPTER), f"notebooks/{CHAPTER}.ipynb")
+    opened(page, lab, CHAPTER)
 
     cells = run_all(page)
 
-    assert [o for cell in cells for o in cell["outputs"] if o["output_type"] == "error"] == []
     checks = {cell["id"]: words(cell) for cell in cells if cell["id"].endswith("-check")}
     exercises = {name: said for name, said in checks.items() if "not attempted" in said}
     assert {"01-grid-check", "01-relu-check", "01-meanwhile-check"} <= exercises.keys()
@@ -177,7 +157,7 @@ def test_a_chapter_runs_to_a_solution(page: Page, lab: str, course: Path, album:
     cell_at(page, "steps-picture").locator(".agt").first.wait_for()
     page.screenshot(path=album / "01_timeline.png")
 
-    write(page, "01-grid", answer("01-grid", "solution"))
+    write(page, "01-grid", solution("01-grid"))
 
     said = cell_at(page, "01-grid-check").locator(".jp-OutputArea")
     said.get_by_text("Right.").wait_for()
@@ -187,7 +167,7 @@ def test_a_chapter_runs_to_a_solution(page: Page, lab: str, course: Path, album:
 
 
 def test_a_wrong_schedule_is_shown_beside_the_right_one(page: Page, lab: str, album: Path) -> None:
-    opened(page, notebook(lab, CHAPTER), f"notebooks/{CHAPTER}.ipynb")
+    opened(page, lab, CHAPTER)
     run_all(page)
 
     write(page, "01-meanwhile", wrong_answer("01-meanwhile", "the device did nothing during `job`"))
@@ -199,9 +179,9 @@ def test_a_wrong_schedule_is_shown_beside_the_right_one(page: Page, lab: str, al
 
 
 def test_a_forgotten_semicolon_shows_few_lines(page: Page, lab: str, album: Path) -> None:
-    opened(page, notebook(lab, CHAPTER), f"notebooks/{CHAPTER}.ipynb")
+    opened(page, lab, CHAPTER)
     run_all(page)
-    text = answer("01-relu", "solution")
+    text = solution("01-relu")
     assert "threadIdx.x;" in text
 
     put(page, "01-relu", text.replace("threadIdx.x;", "threadIdx.x", 1))

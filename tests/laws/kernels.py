@@ -61,4 +61,4 @@ def add(
     n: int,
 ) -> agt.DeviceOp[agt.DeviceArray]:
     """Into a new array."""
-    return kernel(ADD)(n, x, y, agt.zeros((n,)).partition(32)).last().unpartition()
+    return kernel(ADD)(n, x, y, agt.zeros((n,)).partition(32)).output()

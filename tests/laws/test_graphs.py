@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import gc
 import itertools
+import re
 import weakref
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,16 +22,21 @@ from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.devices.simulated import SimDevice
 from asyncgpu_tutor.errors import (
     CaptureError,
+    DeviceError,
     DeviceMismatchError,
     HostBufferError,
     NestedSyncError,
+    NotAnOperationError,
     StreamRaceError,
+    UseAfterMoveError,
 )
 
 from .kernels import scale
 from .programs import N
+from .test_waiting import awaited
 
 Op = agt.DeviceOp[Any]
+Capture = Callable[[Op], Any]
 BOTH = pytest.mark.parametrize(
     "capture", [lambda op: op.prepare(), lambda op: op.graph_on(agt.create_stream())]
 )
@@ -44,7 +53,7 @@ def arrays(*numbers: float) -> list[agt.DeviceArray]:
 
 # ---------------------------------------------------------------------- it is the operation
 @BOTH
-def test_capturing_runs_nothing(device: Device, capture: Callable[[Op], Any]) -> None:
+def test_capturing_runs_nothing(device: Device, capture: Capture) -> None:
     x, y = arrays(1, 0)
     with agt.record() as trace:
         captured = capture(into(x, y))
@@ -53,34 +62,6 @@ def test_capturing_runs_nothing(device: Device, capture: Callable[[Op], Any]) ->
 
     captured.launch().sync()
     assert agt.d2h(y.borrow()).sync()[0] == 2
-
-
-def test_a_graph_costs_the_host_one_call(device: Device) -> None:
-    x, y = arrays(1, 0)
-    graph = into(x, y).graph_on(agt.create_stream())
-    assert graph.nodes == 2
-    with agt.record() as trace:
-        graph.launch().sync()
-    (call,) = [span for span in trace if span.kind == "call"]
-    assert call.name == "launch graph memcpy"
-
-
-def test_each_launch_reads_what_its_host_array_holds_by_then(device: Device) -> None:
-    slot, x = agt.pinned((N,)), arrays(0)[0]
-    op = agt.memcpy(x.borrow(), slot).and_then(lambda pair: scale(pair[0], 2.0)).to_host()
-    prepared = op.prepare()
-    for number in (1, 2, 3):
-        slot[:] = number
-        assert prepared.launch().sync().tolist() == [2 * number] * N
-
-
-def test_arms_become_branches(sim: SimDevice) -> None:
-    pairs = [arrays(1, 0) for _ in range(3)]
-    graph = agt.overlap(*(into(*pair) for pair in pairs)).graph_on(agt.create_stream())
-    with agt.record() as trace, agt.using(policy=agt.SingleStream()):
-        graph.launch().sync()
-    assert len({span.stream for span in trace.find("scale")}) == 3
-    assert [agt.d2h(y.borrow()).sync()[0] for _, y in pairs] == [2, 2, 2]
 
 
 @pytest.mark.parametrize("count", [2, 8])
@@ -106,20 +87,6 @@ def test_branches_are_handed_over_one_by_one_within_the_call(sim: SimDevice, cou
 
 
 # ---------------------------------------------------------------------- as an operation
-def test_a_launch_composes_as_any_operation_does(device: Device) -> None:
-    x, y, z = arrays(1, 0, 0)
-    graph = into(x, y).graph_on(agt.create_stream())
-    op = graph.launch().and_then(lambda y: agt.memcpy(z.borrow(), y)).first().to_host()
-
-    async def main() -> list[Any]:
-        shared = graph.launch().shared()
-        task = agt.spawn(agt.zip(shared, shared))
-        return [await op, await task, *await asyncio.gather(graph.launch(), op)]
-
-    first, _, _, second = asyncio.run(main())
-    assert first[0] == second[0] == 2
-
-
 def test_the_output_is_taken_once(device: Device) -> None:
     graph = into(*arrays(1, 0)).graph_on(agt.create_stream())
     y = graph.take_output()
@@ -160,6 +127,45 @@ def test_a_graph_keeps_what_it_points_at(device: Device) -> None:
     assert kept() is None
 
 
+@pytest.mark.parametrize("way", ["sync_on", "async_on"])
+def test_a_run_that_is_interrupted_lives_until_it_is_done(device: Device, way: str) -> None:
+    stream = agt.create_stream()
+    graph: Any = into(*arrays(1, 0)).graph_on(agt.create_stream())
+    there = weakref.ref(graph)
+
+    def interrupted(_: object) -> object:
+        raise KeyboardInterrupt
+
+    run = getattr(graph.launch().map(interrupted), way)
+    with pytest.raises(KeyboardInterrupt):
+        run(stream)
+    del graph, run
+    gc.collect()
+    assert there() is not None
+    agt.synchronize()
+    gc.collect()
+    assert there() is None
+
+
+@pytest.mark.parametrize(
+    "make", [lambda op: op, lambda op: op.launch().graph_on(agt.create_stream())]
+)
+def test_memory_goes_without_the_collector(sim: SimDevice, make: Callable[[Any], Any]) -> None:
+    shared = agt.zeros((N,)).to_host().shared()
+    op = agt.overlap(agt.zip(shared, shared), agt.ones((N,)))
+    gc.collect()
+    before = sim.heap.live
+    gc.disable()
+    try:
+        captured = make(op.prepare())
+        captured.launch().sync()
+        assert sim.heap.live == before + 2
+        del captured, op, shared
+        assert sim.heap.live == before
+    finally:
+        gc.enable()
+
+
 # ---------------------------------------------------------------------- refused
 @pytest.mark.parametrize(
     ("name", "make"),
@@ -179,6 +185,7 @@ def test_allocating_is_refused_by_name(device: Device, name: str, make: Callable
     with pytest.raises(CaptureError, match=name) as caught:
         make().graph_on(stream)
     assert "agt.d2h(x, out=host)" in str(caught.value)
+    assert name == "d2h" or "prepare" in str(caught.value)
     # The refused capture has left nothing behind: the stream takes work, and another capture.
     x, y = arrays(1, 0)
     into(x, y).graph_on(stream).launch().sync_on(stream)
@@ -186,10 +193,19 @@ def test_allocating_is_refused_by_name(device: Device, name: str, make: Callable
 
 
 @BOTH
-def test_pageable_memory_is_refused(device: Device, capture: Callable[[Op], Any]) -> None:
+@pytest.mark.parametrize(
+    ("host", "says"),
+    [
+        (lambda: np.zeros(N, np.float32), r"pageable.*agt\.pin"),
+        (lambda: agt.pinned((N, 2))[:, 0], "not C-contiguous"),
+    ],
+)
+def test_memory_that_would_be_copied_first_is_refused(
+    device: Device, capture: Capture, host: Callable[[], Any], says: str
+) -> None:
     x = arrays(0)[0]
-    with pytest.raises(CaptureError, match=r"pageable.*agt\.pin"):
-        capture(agt.memcpy(x.borrow(), np.zeros(N, np.float32)))
+    with pytest.raises(CaptureError, match=says):
+        capture(agt.memcpy(x.borrow(), host()))
 
 
 def test_nothing_waits_inside_of_a_capture(device: Device) -> None:
@@ -212,15 +228,21 @@ def test_nothing_waits_inside_of_a_capture(device: Device) -> None:
             agt.zeros((3,)).sync()
 
 
-def test_there_is_nothing_to_wait_for_after_a_capture_either(device: Device) -> None:
+@pytest.mark.parametrize("fails", [False, True])
+def test_when_a_capture_is_over_nothing_is_waited_for_or_added(device: Device, fails: bool) -> None:
+    x, y = arrays(1, 0)
     kept: list[Any] = []
 
     def keeps(context: agt.types.ExecutionContext) -> Op:
-        kept.extend((context.stream, context.stream.record()))
-        return agt.value(None)
+        kept.extend((context, context.stream, context.stream.record()))
+        return agt.value(1 / 0 if fails else None)
 
-    agt.with_context(keeps).prepare()
-    for name, one in zip(("stream", "event"), kept, strict=True):
+    with pytest.raises(ZeroDivisionError) if fails else nullcontext():
+        agt.with_context(keeps).prepare()
+    context, *others = kept
+    with pytest.raises(CaptureError, match="is over"):
+        context.copy(y, x)
+    for name, one in zip(("stream", "event"), others, strict=True):
         assert not one.done
         with pytest.raises(CaptureError, match=rf"{name}\.synchronize\(\) on a stream"):
             one.synchronize()
@@ -289,7 +311,10 @@ def test_another_device_is_refused(device: Device) -> None:
 def test_a_scope_captures_piece_by_piece(device: Device) -> None:
     x, y, z = arrays(1, 0, 0)
     with agt.CudaGraph.scope(agt.create_stream(), "two steps") as scope:
+        with pytest.raises(CaptureError, match="not captured yet"):
+            scope.graph.take_output()
         scope.record(into(x, y))
+        assert scope.graph.nodes == 0
         scope.record(into(y, z))
     graph = scope.graph
     assert (graph.label, graph.nodes, graph.kernels) == ("two steps", 4, ["scale", "scale"])
@@ -297,13 +322,174 @@ def test_a_scope_captures_piece_by_piece(device: Device) -> None:
     assert [agt.d2h(a).sync()[0] for a in (first, second)] == [2, 4]
 
 
-def test_a_scope_has_its_graph_at_its_end(device: Device) -> None:
-    with agt.CudaGraph.scope(agt.create_stream()) as scope:
+@pytest.mark.parametrize(
+    ("forks", "joins", "says"),
+    [(True, False, "never waited for"), (False, True, "starts by itself"), (True, True, "")],
+)
+def test_a_branch_is_part_of_the_capture_at_both_ends(
+    device: Device, forks: bool, joins: bool, says: str
+) -> None:
+    x, y = arrays(1, 0)
+
+    def enqueue(context: agt.types.ExecutionContext) -> Op:
+        branch = context.fork()
+        if forks:
+            branch.stream.wait_event(context.stream.record())
+        branch.copy(y, x)
+        if joins:
+            context.stream.wait_event(branch.stream.record())
+        return agt.value(None)
+
+    with pytest.raises(CaptureError, match=says) if says else nullcontext():
+        agt.with_context(enqueue).prepare().launch().sync()
+    with pytest.raises(CaptureError, match=says) if says else nullcontext():
+        with agt.CudaGraph.scope(agt.create_stream()) as scope:
+            scope.record(agt.with_context(enqueue))
+        scope.graph.launch().sync()
+    if says:
         with pytest.raises(CaptureError, match="not captured yet"):
             scope.graph.take_output()
-        scope.record(agt.value(1))
-        assert scope.graph.nodes == 0
-    assert scope.graph.launch().sync() == scope.graph.take_output() == (1,)
+    with pytest.raises(CaptureError, match="is over"):
+        scope.record(into(x, y))
+
+
+# ---------------------------------------------------------------------- in use
+def test_what_is_lent_by_nobody_can_be_spawned(device: Device) -> None:
+    prepared = agt.full((N,), 3.0).prepare()
+
+    async def main() -> list[Any]:
+        array = await prepared.launch()
+        assert array.mode == "borrowed"
+        return [
+            await agt.spawn(prepared.launch().to_host()),
+            await agt.spawn(agt.d2h(array.borrow())),
+            await agt.spawn(agt.d2h(array)),
+        ]
+
+    assert [host[0] for host in asyncio.run(main())] == [3, 3, 3]
+
+
+def test_a_failed_run_names_its_kernels(sim: SimDevice, monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = agt.create_stream()
+    graph = into(*arrays(1, 0)).graph_on(agt.create_stream())
+
+    def fault(*_: object) -> None:
+        raise DeviceError("an illegal memory access")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(stream, "record", fault)
+        with pytest.raises(DeviceError, match=r"memcpy.*illegal.*scale"):
+            graph.launch().sync_on(stream)
+
+
+def test_other_libraries_are_told_where_a_graph_ran(device: Device) -> None:
+    x, y = arrays(1, 0)
+    source = y._memory.stream  # what __cuda_array_interface__ tells on a GPU
+    graph = into(x, y).graph_on(agt.create_stream())
+    assert y._memory.stream is source
+    stream = agt.create_stream()
+    graph.launch().async_on(stream)
+    assert y._memory.stream is stream
+
+
+def test_a_slot_may_be_read_and_written_in_turn(device: Device) -> None:
+    slot, x = agt.pin(np.ones(N, np.float32)), arrays(0)[0]
+    op = agt.memcpy(x.borrow(), slot).and_then(lambda pair: scale(pair[0], 2.0))
+    double = op.and_then(lambda y: agt.d2h(y, out=slot))
+    stream = agt.create_stream()
+    for run in (double, double.prepare().launch(), double.graph_on(stream).launch()):
+        slot[:] = 1
+        for _ in range(3):
+            run.async_on(stream)
+        stream.synchronize()
+        assert slot.tolist() == [8] * N
+
+
+def test_nothing_is_copied_in_a_capture_as_well_as_outside(sim: SimDevice) -> None:
+    nothing, host = agt.zeros((0,)).sync(), np.zeros(0, np.float32)
+    op = agt.memcpy(nothing.borrow(), host).and_then(lambda pair: agt.d2h(pair[0]))
+    assert op.prepare().launch().sync().shape == op.sync().shape == (0,)
+
+
+# ---------------------------------------------------------------------- borrowed
+def test_what_is_borrowed_has_to_stay_its_owners(device: Device) -> None:
+    x, y = arrays(1, 0)
+    prepared = into(x, y).prepare()
+    graphs = [op.graph_on(agt.create_stream()) for op in (into(x, y), prepared.launch())]
+    stream = agt.create_stream()
+    for captured in (prepared, *graphs):
+        captured.launch().sync()
+    kept = y.share()
+    for captured in (prepared, *graphs):
+        launch = captured.launch()
+        for run in (launch.sync, partial(launch.async_on, stream)):
+            with pytest.raises(UseAfterMoveError, match=r"'full' borrowed.*moved by share\(\)"):
+                run()
+    assert agt.d2h(kept).sync()[0] == 2
+
+
+def test_what_the_pipeline_itself_gives_away_it_may_have_borrowed_before(device: Device) -> None:
+    x, y, host = *arrays(1, 0), agt.pinned((N,))
+    op = into(x, y).and_then(lambda _: agt.d2h(y, out=host))
+    prepared = op.prepare()
+    for _ in range(2):
+        assert prepared.launch().sync()[0] == 2
+
+
+# ---------------------------------------------------------------------- only what is needed
+def calls(op: Op) -> int:
+    """How many of them a run makes, as a prepared pipeline says of itself."""
+    found = re.search(r"(\d+) calls", repr(op.prepare()))
+    assert found is not None
+    return int(found[1])
+
+
+def test_a_run_makes_no_calls_that_order_nothing(device: Device) -> None:
+    x, y = arrays(1, 0)
+
+    def twice() -> Op:
+        shared = into(x, y).shared()
+        return agt.zip(shared, shared)
+
+    assert calls(into(x, y)) == calls(twice()) == 2
+    # A branch with work costs four more calls, there and back. A branch without work costs none.
+    assert calls(agt.overlap(into(x, y))) == 2 + 4
+    assert calls(agt.overlap(into(x, y), agt.value(1))) == 2 + 4
+    assert calls(agt.overlap(agt.value(1), agt.overlap(agt.value(2)))) == 0
+
+
+def test_a_branch_that_has_waited_and_does_nothing_need_not_be_joined(device: Device) -> None:
+    x, y = arrays(1, 0)
+
+    def idle(context: agt.types.ExecutionContext) -> Op:
+        branch = context.fork()
+        branch.stream.wait_event(context.stream.record())
+        branch.stream.record()
+        return into(x, y)
+
+    agt.with_context(idle).prepare().launch().sync()
+    agt.with_context(idle).graph_on(agt.create_stream()).launch().sync()
+    assert agt.d2h(y.borrow()).sync()[0] == 2
+
+
+# ---------------------------------------------------------------------- taken for an operation
+@BOTH
+def test_taken_for_an_operation_it_names_launch(device: Device, capture: Capture) -> None:
+    captured = capture(into(*arrays(1, 0)))
+
+    for name in ("sync", "to_host", "async_on", "and_then", "graph_on", "schedule"):
+        with pytest.raises(AttributeError, match=rf"\.launch\(\)\.{name}\("):
+            getattr(captured, name)
+    with pytest.raises(AttributeError, match=r"object has no attribute 'synk'$"):
+        captured.synk  # noqa: B018 - asking is the point
+    with pytest.raises(NotAnOperationError, match=r"launch\(\) makes one.*await that"):
+        asyncio.run(awaited(captured))
+    for misuse in (partial(agt.zip, captured), agt.value(1).and_then(lambda _: captured).sync):
+        with pytest.raises(NotAnOperationError, match=r"its launch\(\) makes one"):
+            misuse()
+    with pytest.raises(NotAnOperationError, match="call it"):
+        agt.zip(captured.launch)
+    assert copy.copy(captured).label == captured.label
 
 
 # ---------------------------------------------------------------------- hazards

@@ -1,11 +1,13 @@
-"""Event loops that are left, closed or many, and threads: operations run in all of them."""
+"""Event loops that are left, closed or many, polls, and threads: operations run in all of them."""
 
 from __future__ import annotations
 
 import asyncio
+import gc
 import sys
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -16,7 +18,8 @@ from asyncgpu_tutor.devices.simulated import SimDevice
 from asyncgpu_tutor.run import current
 
 from .kernels import scale
-from .test_waiting import slow
+from .test_failures import faulty
+from .test_waiting import awaited, slow
 
 
 def test_a_loop_that_was_closed_on_a_sleeper_disturbs_no_other(sim: Device) -> None:
@@ -56,34 +59,81 @@ def test_a_loop_can_be_left_and_entered_again(sim: Device) -> None:
     loop.close()
 
 
-def test_another_thread_is_woken_although_the_loop_that_began_is_closed(device: Device) -> None:
-    waits = threading.Event()
+async def started(future: Any, *, leave: bool) -> tuple[Any, Any]:
+    """A future that a task waits for, or has been cancelled while it did."""
+    task = asyncio.ensure_future(awaited(future))
+    await asyncio.sleep(0)
+    if leave:
+        task.cancel()
+        await asyncio.wait({task})
+    return future, task
 
-    async def awaited() -> list[float]:
-        return (await future).tolist()
 
-    async def wait() -> list[float]:
-        task = asyncio.ensure_future(awaited())
+def test_what_a_closed_loop_has_left_is_seen_and_another_can_await_it(device: Device) -> None:
+    gc.collect()
+    live = device.heap.live if isinstance(device, SimDevice) else 0
+    future, _ = asyncio.run(started(slow().to_host().into_future(), leave=True))
+    agt.synchronize()
+    assert future.poll()
+    assert future.result()[0] == 256.0
+    future, _ = asyncio.run(started(slow().to_host().into_future(), leave=True))
+    assert asyncio.run(awaited(future))[0] == 256.0
+    asyncio.run(started(slow().into_future(), leave=True))
+    agt.synchronize()
+    gc.collect()
+    if isinstance(device, SimDevice):
+        assert device.heap.live <= live
+
+
+@pytest.mark.parametrize("fails", [False, True])
+@pytest.mark.parametrize("leave", [False, True])
+def test_a_poll_sees_the_end_whoever_waits_besides(sim: Device, leave: bool, fails: bool) -> None:
+    async def main() -> None:
+        op = faulty() if fails else slow().to_host()
+        future, task = await started(op.into_future(), leave=leave)
+        while not future.poll():  # each look takes the host some virtual time
+            pass
+        assert future.state is (agt.FutureState.FAILED if fails else agt.FutureState.COMPLETE)
+        for ask in (future, future, future if leave else task):
+            with pytest.raises(agt.DeviceError) if fails else nullcontext():
+                assert (await ask)[0] == 256.0
+        with pytest.raises(agt.DeviceError) if fails else nullcontext():
+            assert future.result()[0] == 256.0
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("first", ["waits", "leaves", "fails"])
+def test_two_threads_that_await_one_future_start_it_once(device: Device, first: str) -> None:
+    begun = threading.Event()
+    runs: list[int] = []
+
+    async def beside() -> Any:
+        task = asyncio.ensure_future(awaited(future))
         await asyncio.sleep(0)
-        waits.set()
+        begun.set()
         return await asyncio.wait_for(task, 60)
 
     def submitted(_: agt.types.ExecutionContext) -> agt.DeviceOp[Any]:
-        others.append(pool.submit(asyncio.run, wait()))
-        assert waits.wait(60)  # it does before anything is submitted
-        return agt.full((4,), 2.0).to_host()
+        runs.append(1)
+        others.append(pool.submit(asyncio.run, beside()))
+        assert begun.wait(60)  # the other waits before anything is submitted
+        return agt.full((4,), 2.0 if first != "fails" else 1 / 0).to_host()
 
-    async def begin() -> None:
-        task = asyncio.ensure_future(awaited())
-        await asyncio.sleep(0)
-        task.cancel()
-        await asyncio.wait({task})
-
-    others: list[Future[list[float]]] = []
+    others: list[Future[Any]] = []
     future = agt.with_context(submitted).into_future()
     with ThreadPoolExecutor(1) as pool:
-        asyncio.run(begin())
-        assert others[0].result(90) == [2.0] * 4
+        if first == "fails":
+            for result in (lambda: asyncio.run(awaited(future)), lambda: others[0].result(90)):
+                with pytest.raises(ZeroDivisionError):
+                    result()
+        else:
+            if first == "leaves":  # its loop is closed when the work is done
+                asyncio.run(started(future, leave=True))
+            else:
+                assert asyncio.run(awaited(future)).tolist() == [2.0] * 4
+            assert others[0].result(90).tolist() == [2.0] * 4
+    assert runs == [1]
 
 
 def test_two_threads_that_open_a_device_get_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

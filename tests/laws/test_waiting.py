@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import threading
 import weakref
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -27,6 +25,11 @@ def slow(n: int = 256) -> agt.DeviceOp[agt.DeviceArray]:
     """An operation whose kernel takes far longer than its submission."""
     out = agt.zeros((n,)).partition(64)
     return agt.matvec_naive(n, n, agt.ones((n, n)), agt.ones((n,)), out).last().unpartition()
+
+
+async def awaited(op: Any) -> Any:
+    """An operation or a future, as a coroutine."""
+    return await op
 
 
 # ---------------------------------------------------------------------- alive until done
@@ -69,23 +72,6 @@ def test_cancelling_stops_the_waiting_and_not_the_work(device: Device, cancel_af
         asyncio.run(main())
     launched = len(trace.find("launch matvec_naive"))
     assert len(trace.find("matvec_naive")) == launched
-
-
-def test_a_loop_that_closes_while_work_is_in_flight(device: Device) -> None:
-    n = 128 if device.simulated else 2048  # on a GPU it takes some ms, after one call
-    a = agt.ones((n, n)).sync().share()
-    out = agt.zeros((n, n)).sync().partition(16, 16)
-    work = agt.sgemm_naive(n, n, n, 1.0, a, a, 0.0, out)
-
-    async def abandon() -> None:
-        task = agt.spawn(work)
-        for _ in range(3):
-            await asyncio.sleep(0)
-        assert not task.done()
-
-    asyncio.run(abandon())
-    agt.synchronize()
-    assert agt.ones((2,)).to_host().sync().tolist() == [1.0, 1.0]
 
 
 # ---------------------------------------------------------------------- the loop stays free
@@ -257,44 +243,3 @@ def test_the_end_of_the_work_is_told_once(device: Device, monkeypatch: pytest.Mo
         return result
 
     assert asyncio.run(main()) is future.result()
-
-
-@pytest.mark.parametrize("fails", [False, True])
-def test_two_threads_that_await_one_future_start_it_once(device: Device, fails: bool) -> None:
-    begun = threading.Event()
-    runs: list[int] = []
-
-    async def await_beside() -> Any:
-        task = asyncio.ensure_future(_awaited(future))
-        await asyncio.sleep(0)
-        begun.set()
-        return await task
-
-    def beside() -> Any:
-        try:
-            return asyncio.run(await_beside())
-        except ZeroDivisionError:
-            return None
-        finally:
-            begun.set()
-
-    def submitted(_: agt.types.ExecutionContext) -> agt.DeviceOp[Any]:
-        runs.append(1)
-        others.append(pool.submit(beside))
-        assert begun.wait(30)
-        return agt.full((4,), 2.0 if not fails else 1 / 0).to_host()
-
-    async def _awaited(future: Any) -> Any:
-        return await future
-
-    others: list[Future[Any]] = []
-    future = agt.with_context(submitted).into_future()
-    with ThreadPoolExecutor(1) as pool:
-        if fails:
-            with pytest.raises(ZeroDivisionError):
-                asyncio.run(_awaited(future))
-            assert others[0].result(30) is None
-        else:
-            assert asyncio.run(_awaited(future)).tolist() == [2.0] * 4
-            assert others[0].result(30).tolist() == [2.0] * 4
-    assert runs == [1]

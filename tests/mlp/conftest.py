@@ -13,29 +13,16 @@ from asyncgpu_tutor.__main__ import main
 
 @dataclass(frozen=True)
 class Ran:
-    """The program's output, and its exit code."""
+    """The program's output."""
 
-    code: int
     out: str
     err: str
-
-    @property
-    def lines(self) -> list[str]:
-        return self.out.splitlines()
 
     @property
     def first_eight(self) -> list[list[float]]:
         """Of each batch, as printed."""
         found = re.findall(r"^Batch \d+: .*first 8 = \[(.*?)\]", self.out, flags=re.MULTILINE)
         return [[float(number) for number in numbers.split(", ")] for numbers in found]
-
-    def shares(self, when: str) -> tuple[int, int]:
-        """Share counts of W0 and W1."""
-        match = re.search(
-            rf"Share counts {when}: W0 (\d+), W1 (\d+)$", self.out, flags=re.MULTILINE
-        )
-        assert match is not None, self.out
-        return int(match[1]), int(match[2])
 
 
 Mlp = Callable[..., Ran]
@@ -49,7 +36,7 @@ def mlp(capsys: pytest.CaptureFixture[str]) -> Mlp:
         capsys.readouterr()
         actual = main(["mlp", *(str(option) for option in options)])
         said = capsys.readouterr()
-        ran = Ran(actual, said.out, said.err)
+        ran = Ran(said.out, said.err)
         assert actual == code, f"{ran.out}\n{ran.err}"
         return ran
 

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pytest
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.commands.mlp.measuring import Outcome
-from asyncgpu_tutor.commands.mlp.pipeline import Network
-from asyncgpu_tutor.commands.mlp.verification import reference, verify
-from asyncgpu_tutor.commands.mlp.ways import WAYS, Job, Look, Run
-from asyncgpu_tutor.data import seed_inputs
+from asyncgpu_tutor.__main__ import main
+from asyncgpu_tutor.commands.mlp.ways import WAYS, Job, Run
 from asyncgpu_tutor.errors import DeviceUnavailableError
 from asyncgpu_tutor.run import resolve
 
@@ -30,32 +25,18 @@ pytestmark = pytest.mark.usefixtures("sim")
     [
         (["--device", "gpu"], "'gpu' is not a device"),
         (["--dim", "0"], "dim=0"),
-        (["--batches", "0"], "batches=0"),
-        (["--streams", "0"], "at least one stream, and 0"),
-        (["--streams", "129"], "at most 128"),
         (["--input", "digits", "--dim", "32"], "--dim 32 was asked for"),
-        (["--input", "digits", "--batches", "5"], "--batches 5 was asked for"),
-        (["--input", "digits", "--layers", "2"], "--layers 2 was asked for"),
-        (["--input", "digits", "--softmax"], "--softmax was asked for"),
-        (["--layers", "0"], "--layers 0 was asked for"),
-        (["--dim", "8", "--plot", "no/such/folder.png"], "no/such/folder.png"),
-        (["--dim", "8", "--trace", "no/such/folder.json"], "no/such/folder.json"),
-        (["--plot", "plot.nonsense"], "ends in .png or .svg or .pdf"),
-        (["--trace", "trace.txt"], "ends in .json"),
     ],
 )
 def test_what_cannot_be_had_is_one_line_and_code_2(
-    mlp: Mlp, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, options: list[str], reason: str
+    mlp: Mlp, options: list[str], reason: str
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-
     ran = mlp(*options, code=2)
 
     assert ran.err.startswith("asyncgpu-tutor mlp: ")
     assert reason in ran.err
     assert ran.err.count("\n") == 1
     assert "Batch" not in ran.out  # it is said before anything runs
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_cuda_is_not_replaced_where_there_is_none(mlp: Mlp) -> None:
@@ -65,12 +46,22 @@ def test_cuda_is_not_replaced_where_there_is_none(mlp: Mlp) -> None:
     assert str(refused.value) in mlp("--device", "cuda:63", code=2).err
 
 
-@pytest.mark.parametrize("option", ["--dim=eight", "--policy=best", "--speed=9", "--how=well"])
-def test_what_the_parser_refuses(mlp: Mlp, option: str) -> None:
+@pytest.mark.parametrize("command", ["mlp", "profile"])
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (["--plot", "plot.nonsense"], "ends in .png, .svg, .pdf"),
+        (["--plot", "no/such/folder.png"], "there is no folder no/such"),
+    ],
+)
+def test_what_the_parser_refuses(
+    capsys: pytest.CaptureFixture[str], command: str, options: list[str], reason: str
+) -> None:
     with pytest.raises(SystemExit) as stopped:
-        mlp(option)
+        main([command, *options])
 
     assert stopped.value.code == 2
+    assert reason in capsys.readouterr().err
 
 
 def replace_relu(monkeypatch: pytest.MonkeyPatch, statement: str) -> None:
@@ -122,8 +113,8 @@ def test_what_only_one_way_gets_wrong_is_told_with_its_name(
     def late(job: Job) -> Run:
         run = right.start(job)
 
-        async def worse(look: Look) -> Sequence[Any]:
-            return [output + 1 for output in await run(look)]
+        async def worse() -> Sequence[Any]:
+            return [output + 1 for output in await run()]
 
         return worse
 
@@ -133,17 +124,3 @@ def test_what_only_one_way_gets_wrong_is_told_with_its_name(
 
     assert re.search(r"FAILED: batch 0 differs from .* \(--how graph\)\.", out)
     assert out.count("FAILED") == 4
-
-
-def test_a_handle_that_is_kept_for_ever() -> None:
-    network = Network(seed_inputs(8, 1))
-    right = reference(network).astype(np.float32)
-    trace = agt.Trace([], "simulated", "")
-    fine = Outcome(right, {"W0": 2, "W1": 1}, {"W0": 1, "W1": 1}, trace)
-    kept = Outcome(right, {"W0": 3, "W1": 2}, {"W0": 2, "W1": 1}, trace)
-
-    assert verify(network, fine) == []
-    assert verify(network, kept) == [
-        "W0 had 3 handles in flight, where 2 are the most",
-        "W0 has 2 handles after the last batch, and should have 1",
-    ]

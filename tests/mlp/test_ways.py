@@ -4,185 +4,156 @@ from __future__ import annotations
 
 import asyncio
 import re
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.commands.mlp.measuring import Outcome, measured
-from asyncgpu_tutor.commands.mlp.pipeline import Network, upload_network
-from asyncgpu_tutor.commands.mlp.report import Row, conclusion_lines, rows, table_lines
-from asyncgpu_tutor.commands.mlp.verification import reference
+from asyncgpu_tutor.commands.mlp import forward, traced, upload
+from asyncgpu_tutor.commands.mlp.measuring import measured
+from asyncgpu_tutor.commands.mlp.report import rounding_bound, table_lines
 from asyncgpu_tutor.commands.mlp.ways import WAYS, Job
-from asyncgpu_tutor.data import seed_inputs
+from asyncgpu_tutor.data import MlpInputs, reference_forward, seed_inputs
 from asyncgpu_tutor.devices.protocol import Device
 
 if TYPE_CHECKING:
     from .conftest import Mlp, Ran
 
-NAMES = {
-    "sequential": "one after the other",
-    "one-stream": "one stream",
-    "streams": "four streams",
-    "prepared": "prepared",
-    "graph": "graph",
-}
+STAGES = ["h2d", "memset", "memset", "sgemm_naive", "matvec_naive", "relu", "d2h"]
 
 
 def table(ran: Ran) -> dict[str, tuple[float, float]]:
     """Makespan and overlap of each way, as printed."""
-    found = re.findall(r"^  (\w[\w ]*\w) +([\d.]+) us +([\d.]+) us +\d+%", ran.out, re.MULTILINE)
+    found = re.findall(
+        r"^  (\w[\w ]*\w) +([\d.]+) us +\d+% +([\d.]+) us +\d+%", ran.out, re.MULTILINE
+    )
     return {name: (float(makespan), float(overlap)) for name, makespan, overlap in found}
 
 
 @pytest.mark.parametrize("how", WAYS)
-@pytest.mark.parametrize(
-    "network",
-    [
-        Network(seed_inputs(20, 5)),
-        Network(seed_inputs(20, 3), Network.deeper(seed_inputs(20), 3), softmax=True, tiled=True),
-    ],
-    ids=["plain", "larger"],
-)
-def test_values_and_share_counts(device: Device, how: str, network: Network) -> None:
-    async def main() -> None:
-        weights = await upload_network(network).schedule(agt.SingleStream())
-        batches = [agt.pin(batch) for batch in network.inputs.batches]
-        policy = agt.StreamPoolRoundRobin(2)
-        job = Job(batches, weights, policy, 2, network.softmax, network.tiled)
-        outcome = await measured(job, WAYS[how].start)
+def test_values_streams_and_handles(device: Device, how: str) -> None:
+    inputs = seed_inputs(20)
 
-        np.testing.assert_allclose(outcome.outputs, reference(network), rtol=1e-4, atol=1e-7)
-        assert set(outcome.after.values()) == {1}
-        assert max(outcome.in_flight.values()) <= len(batches) + 1
+    async def main() -> None:
+        weights = await upload(inputs).schedule(agt.SingleStream())
+        batches = [agt.pin(batch) for batch in inputs.batches]
+        outcome = await measured(Job(batches, *weights), WAYS[how].start)
+
+        expected = reference_forward(inputs.batches, inputs.w0, inputs.w1)
+        np.testing.assert_allclose(outcome.outputs, expected, rtol=1e-4, atol=1e-7)
+        assert [weight.share_count for weight in weights] == [1, 1]
         # A driver picks the streams of a graph's branches itself.
         if device.simulated or how != "graph":
-            expected = 1 if how in ("sequential", "one-stream") else 2
-            assert len(outcome.trace.streams) == expected
+            assert len(outcome.trace.streams) == (1 if how in ("sequential", "one-stream") else 4)
 
     asyncio.run(main())
 
 
-def test_the_default_run_shows_all_ways_and_overlap(sim: Device, mlp: Mlp) -> None:
-    ran = mlp()
-    found = table(ran)
+def test_each_batch_has_a_stream_and_its_stages_in_order(device: Device) -> None:
+    trace = asyncio.run(traced(seed_inputs(), "streams"))
+    lanes: dict[int | None, list[str]] = {}
+    for span in sorted(trace.device_spans, key=lambda span: span.start):
+        lanes.setdefault(span.stream, []).append(span.name)
 
-    assert list(found) == list(NAMES.values())
-    makespans = {name: makespan for name, (makespan, _) in found.items()}
-    assert makespans["graph"] < makespans["prepared"] < makespans["four streams"]
-    assert makespans["four streams"] <= makespans["one stream"] < makespans["one after the other"]
+    assert list(lanes.values()) == [STAGES] * 4  # so nothing of the warm-up is in it
+
+
+@pytest.mark.slow
+def test_batches_overlap_at_dim_448(sim: Device) -> None:
+    # It is a law on this device alone: on a GPU it depends on how fast the host is.
+    trace = asyncio.run(traced(seed_inputs(448), "streams"))
+
+    assert trace.metrics().max_concurrency > 1
+
+
+def test_the_default_run_shows_all_ways_and_overlap(sim: Device, mlp: Mlp) -> None:
+    found = table(mlp())
+
+    assert list(found) == ["one after the other", "one stream", "four streams", "prepared", "graph"]
+    makespans = [makespan for makespan, _ in found.values()]
+    assert makespans == sorted(makespans, reverse=True)
     assert found["graph"][1] > 0
-    assert "As a graph, started by one call" in " ".join(ran.out.split())
     assert found["one after the other"][1] == found["one stream"][1] == 0
 
 
-def row(how: str, makespan: float, active: float, overlap: float = 0.0) -> Row:
-    """A way as it may come out: the time with work on the device, and with work on four streams."""
-    streams = 1 if how in ("sequential", "one-stream") else 4
-    metrics = replace(
-        agt.Trace([], "simulated", "").metrics(),
-        makespan=makespan,
-        stream_busy={("sim:0", number): active / streams for number in range(streams)},
-        concurrency=(makespan - active, active - overlap, 0.0, 0.0, overlap)[: streams + 1],
-    )
-    return Row(how, NAMES[how], agt.Trace([], "simulated", ""), metrics, blind=False)
-
-
-def said(table: list[Row]) -> str:
-    return " ".join(conclusion_lines(table))
-
-
-# Makespan, active time and overlap of four streams, prepared batches and a graph; what is said of them.
-OUTCOMES = [
-    (
-        [(600, 580, 500), (590, 580, 500), (590, 580, 500)],
-        (
-            "Four streams take 33% less time than one, with work on up to 4 of them at once. Neither "
-            "preparing nor a graph brings a gain: the device has work in 97% of the time without them."
-        ),
-    ),
-    (
-        [(900, 300), (450, 300, 100), (445, 300, 100)],
-        (
-            "Four streams bring no gain over one: the device has work in 33% of the time, so the host is "
-            "the bottleneck. Prepared once, the batches take 50% less time than on four streams, and a "
-            "graph brings no more."
-        ),
-    ),
-    (
-        [(900, 850), (900, 850), (2000, 850)],
-        (
-            "Four streams bring no gain over one. Neither preparing nor a graph brings a gain: the device "
-            "has work in 94% of the time without them."
-        ),
-    ),
-]
-
-
-@pytest.mark.parametrize(("outcomes", "sentences"), OUTCOMES)
-def test_a_gain_is_claimed_where_there_is_one(outcomes: list[Any], sentences: str) -> None:
-    ways = zip(NAMES, [(1000, 800), (900, 800), *outcomes], strict=True)
-    assert said([row(how, *numbers) for how, numbers in ways]) == sentences
-
-
-SENTENCES = {
-    "sequential": "each batch is waited for before the next",
-    "one-stream": "there is one stream",
-    "streams": "the host is the bottleneck",
-    "graph": "several streams had work",
-}
-
-
 @pytest.mark.parametrize("how", WAYS)
-def test_how_picks_one(device: Device, mlp: Mlp, tmp_path: Path, how: str) -> None:
-    ran = mlp("--how", how, "--trace", tmp_path / "trace.json")
+def test_how_picks_one(device: Device, mlp: Mlp, how: str) -> None:
+    ran = mlp("--how", how)
 
-    assert list(table(ran)) in ([NAMES[how]], [])  # none where CUDA events see one bar
-    assert "speed-up" not in ran.out
+    assert list(table(ran)) in ([WAYS[how].name], [])  # none where CUDA events see one bar
+    assert WAYS[how].name in ran.out
     assert len(ran.first_eight) == 4
-    trace = agt.Trace.load(tmp_path / "trace.json")
-    assert f"{NAMES[how]} " in ran.out
-    assert len(trace.device_spans) in (28, 1)
-    if device.simulated:
-        assert SENTENCES.get(how, "") in " ".join(ran.out.split())
 
 
 def test_a_graph_that_is_one_bar_is_not_said_to_overlap_or_not() -> None:
     bar = agt.types.Span(0, "graph", "all batches", 0.0, 10.0, "cuda:0", stream=1)
-    outcome = Outcome(np.zeros((4, 8), np.float32), {}, {}, agt.Trace([bar], "CUDA events"))
-    table = rows({"graph": outcome}, 4)
 
-    text = "\n".join(table_lines(table))
-    assert re.search(r"graph +10\.0 us +not seen +one bar$", text, re.MULTILINE)
+    text = "\n".join(table_lines({"graph": agt.Trace([bar], "CUDA events")}))
+
+    assert re.search(r"graph +10\.0 us +100% +not seen +1.00$", text, re.MULTILINE)
     assert "CUDA events see a graph as one bar" in text
-    assert "is not known" in said(table)
 
 
-def test_the_trace_that_is_saved_is_the_best(sim: Device, mlp: Mlp, tmp_path: Path) -> None:
-    ran = mlp("--trace", tmp_path / "trace.json")
-
-    saved = agt.Trace.load(tmp_path / "trace.json").metrics().makespan
-    assert f"{saved:.1f}" == f"{min(makespan for makespan, _ in table(ran).values()):.1f}"
-    assert "Trace of 'graph' written" in ran.out
-
-
+@pytest.mark.parametrize("how", ["all", "graph"])
 @pytest.mark.parametrize(
-    "options",
-    [
-        ["--layers", 3],
-        ["--softmax"],
-        ["--tiled"],
-        ["--layers", 2, "--softmax", "--tiled", "--batches", 3],
-        ["--input", "digits", "--tiled"],
-    ],
-    ids=str,
+    ("name", "start"), [("t.png", b"\x89PNG"), ("t.svg", b"<?xml"), ("t.pdf", b"%PDF")]
 )
-def test_what_the_seed_says_to_try(device: Device, mlp: Mlp, options: list[object]) -> None:
-    ran = mlp("--dim", 64, *options)  # success means that all values are right, in each way
+def test_plot(sim: Device, mlp: Mlp, tmp_path: Path, how: str, name: str, start: bytes) -> None:
+    before = plt.get_fignums()
 
-    assert "SUCCESS" in ran.out
-    assert ("[softmax OK]" in ran.out) == ("--softmax" in options)
-    assert ("W0/2: 64x64" in ran.out) == ("--layers" in options)
+    ran = mlp("--dim", 8, "--how", how, "--plot", tmp_path / name)
+
+    assert (tmp_path / name).read_bytes().startswith(start)
+    assert str(tmp_path / name) in ran.out
+    assert plt.get_fignums() == before
+
+
+def test_forward_of_matrices_that_are_not_square(device: Device) -> None:
+    rng = np.random.default_rng(0)
+    x, w0, w1 = (rng.random(shape, dtype=np.float32) - 0.5 for shape in ((5, 40), (40, 33), 33))
+    inputs = MlpInputs(w0, w1, x[None])
+
+    scores = upload(inputs).and_then(lambda handles: forward(agt.pin(x), *handles)).sync()
+
+    assert (scores.shape, scores.dtype) == ((5,), np.float32)
+    assert np.all(abs(scores - reference_forward(x, w0, w1)) <= rounding_bound(inputs)[0])
+
+
+def in_float32(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """A product like the kernels', with sums from left to right."""
+    total = np.zeros((*a.shape[:-1], b.shape[1]), np.float32)
+    for i in range(len(b)):
+        total += a[..., i, None] * b[i]
+    return total
+
+
+@given(
+    *(st.integers(1, 40), st.integers(1, 40)),
+    *(st.integers(0, 2**32 - 1), st.sampled_from([1e-3, 1.0, 1e3])),
+)
+def test_float32_stays_within_the_rounding_bound(k: int, n: int, seed: int, scale: float) -> None:
+    rng = np.random.default_rng(seed)
+    x, w0, w1 = (
+        rng.normal(0, scale, shape).astype(np.float32) for shape in ((2, 3, k), (k, n), (n,))
+    )
+
+    scores = np.maximum(in_float32(in_float32(x, w0), w1[:, None])[..., 0], 0)
+
+    error = abs(scores - reference_forward(x, w0, w1))
+    assert np.all(error <= rounding_bound(MlpInputs(w0, w1, x)))
+
+
+@pytest.mark.parametrize("dim", [8, 64, 256])
+def test_the_bound_is_tight_enough_to_miss_a_term(dim: int) -> None:
+    inputs = seed_inputs(dim, 1)
+    without = inputs.w1.copy()
+    without[-1 if without[-1] else -2] = 0
+
+    right, wrong = (reference_forward(inputs.batches, inputs.w0, w) for w in (inputs.w1, without))
+
+    assert np.any(abs(wrong - right) > rounding_bound(inputs))

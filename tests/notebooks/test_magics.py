@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import nbformat
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import exercises
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests.tools import ROOT
 
 
 def magics(shell: Any) -> set[str]:

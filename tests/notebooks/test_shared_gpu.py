@@ -24,8 +24,9 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor import exercises
 from asyncgpu_tutor.devices.simulated import Machine, SimDevice
 from simgpu.adversary import Adversary, Whim
+from tests.tools import ROOT
 
-SOLUTIONS = Path(__file__).resolve().parents[2] / "solutions"
+SOLUTIONS = ROOT / "solutions"
 PAGES = sorted(path.stem for path in SOLUTIONS.glob("*.ipynb"))
 
 
@@ -76,17 +77,20 @@ def shared(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[SimDevic
     plt.close("all")
 
 
+async def run_cell(tree: ast.Module, names: dict[str, Any], name: str) -> None:
+    """As a notebook runs a cell: `await` is allowed at the top."""
+    code = compile(tree, name, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    result = eval(code, names)
+    if inspect.isawaitable(result):
+        await result
+
+
 async def run(cells: list[str], page: str) -> None:
-    """One after the other, as a notebook does: `await` is allowed at the top."""
     names: dict[str, Any] = {"__name__": "__main__"}
     for number, source in enumerate(cells):
         name = f"<{page}, cell {number}>"
         linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
-        tree = ast.fix_missing_locations(_AsOnAGpu().visit(ast.parse(source)))
-        code = compile(tree, name, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
-        result = eval(code, names)
-        if inspect.isawaitable(result):
-            await result
+        await run_cell(ast.fix_missing_locations(_AsOnAGpu().visit(ast.parse(source))), names, name)
 
 
 @pytest.mark.slow

@@ -11,9 +11,8 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from tests.tools import tool
+from tests.tools import ROOT, tool
 
-ROOT = Path(__file__).resolve().parents[2]
 TOOL = tool("build_notebooks")
 
 
@@ -60,40 +59,30 @@ WRONG = '# %% id=answer cause="2 is not 1"\ny = 2\n'
 
 
 def cells_of(text: str) -> list[tuple[str, str, str, list[str]]]:
-    notebook = nbformat.reads(text, as_version=4)
-    return [
-        (c["id"], c["cell_type"], c["source"], c["metadata"].get("tags", []))
-        for c in notebook["cells"]
-    ]
+    cells = nbformat.reads(text, as_version=4)["cells"]
+    return [(c["id"], c["cell_type"], c["source"], c["metadata"].get("tags", [])) for c in cells]
 
 
-CHAPTERS = pytest.mark.parametrize(
-    "source", sorted((ROOT / "course").glob("*.py")), ids=lambda path: path.stem
-)
 TIMELINE = re.compile(r"(?<!plt)(?<!analysis)\.plot\(|\bcompare_timelines\(")
+
+
+def _last(code: str) -> ast.stmt:
+    flags = ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+    return compile(code, "cell", "exec", flags).body[-1]
 
 
 def _ends_in_a_verdict(code: str) -> bool:
     """Or in a name, for what is shown as long as the exercise above is open."""
-    last = _body(code)[-1]
+    last = _last(code)
     shown = isinstance(last, ast.Expr)
     return shown and (isinstance(last.value, ast.Name) or ".reveal(" in ast.unparse(last))
 
 
-def _body(code: str) -> list[ast.stmt]:
-    return compile(code, "cell", "exec", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT).body
-
-
 def _ends_in_a_timeline(code: str) -> bool:
-    last = _body(code)[-1]
+    last = _last(code)
     if isinstance(last, ast.FunctionDef):  # which a later cell calls
         last = last.body[-1]
-    told = ast.unparse(last)
-    return isinstance(last, ast.Expr | ast.Return) and bool(TIMELINE.search(told))
-
-
-def _prints(code: str) -> bool:
-    return re.search(r"\bprint\(", code) is not None
+    return isinstance(last, ast.Expr | ast.Return) and bool(TIMELINE.search(ast.unparse(last)))
 
 
 # A notebook shows what its last line gives, and nothing of the lines before it. A timeline brings words for
@@ -101,12 +90,17 @@ def _prints(code: str) -> bool:
 SHOWN = {
     "a timeline": (TIMELINE, _ends_in_a_timeline),
     "the answer to a prediction": (re.compile(r"\.reveal\("), _ends_in_a_verdict),
-    "a picture": (re.compile(r"\bplt\.(?!rc)|nsight_window\(|analysis\.plot\("), _prints),
+    "a picture": (
+        re.compile(r"\bplt\.(?!rc)|nsight_window\(|analysis\.plot\("),
+        re.compile(r"\bprint\(").search,
+    ),
 }
 
 
 @pytest.mark.parametrize("what", SHOWN)
-@CHAPTERS
+@pytest.mark.parametrize(
+    "source", sorted((ROOT / "course").glob("*.py")), ids=lambda path: path.stem
+)
 def test_it_is_shown_and_in_words(source: Path, what: str) -> None:
     pattern, right = SHOWN[what]
     cells = [cell for cell in TOOL.chapter(source)[0] if cell.kind == "code"]
@@ -114,8 +108,9 @@ def test_it_is_shown_and_in_words(source: Path, what: str) -> None:
     assert [c.id for c in cells if pattern.search(c.text) and not right(c.text)] == []
 
 
-def test_cells_keep_their_order_text_ids_and_tags() -> None:
-    learner = cells_of(TOOL.build(TOOL.parse(SOURCE, "s.py"), "starter", "s.py"))
+def test_cells_keep_their_order_text_ids_and_tags_and_a_solution_differs_in_the_answers() -> None:
+    cells = TOOL.parse(SOURCE, "s.py")
+    learner, solved = (cells_of(TOOL.build(cells, who, "s.py")) for who in ("starter", "solution"))
 
     assert learner == [
         ("title", "markdown", "# Title\n\nText with `# %%` in it.", []),
@@ -123,6 +118,7 @@ def test_cells_keep_their_order_text_ids_and_tags() -> None:
         ("exercise", "markdown", "Do it.", []),
         ("answer", "code", "y = ...", []),
     ]
+    assert solved == [*learner[:-1], ("answer", "code", "y = 1", [])]
 
 
 def test_a_cell_that_only_asserts_is_folded_and_no_other_is() -> None:
@@ -132,14 +128,6 @@ def test_a_cell_that_only_asserts_is_folded_and_no_other_is() -> None:
 
     assert claims["metadata"] == {"tags": ["asserts", "one"], "jupyter": {"source_hidden": True}}
     assert shown["metadata"] == {"tags": ["one"]}
-
-
-def test_starter_and_solution_differ_in_the_answers_alone() -> None:
-    cells = TOOL.parse(SOURCE, "s.py")
-    learner, solved = (cells_of(TOOL.build(cells, who, "s.py")) for who in ("starter", "solution"))
-
-    assert learner[:-1] == solved[:-1]
-    assert solved[-1] == ("answer", "code", "y = 1", [])
 
 
 @pytest.mark.parametrize(
@@ -190,14 +178,8 @@ def test_solutions_stand_where_some_are(tmp_path: Path, monkeypatch: pytest.Monk
     (answers,) = (tmp_path / TOOL.ANSWERS).iterdir()
     stored = json.loads(answers.read_text())
     assert answers.name == "01_a.json"
-    assert stored == {
-        "answer": {
-            "starter": "y = ...",
-            "solution": "y = 1",
-            "hints": "One.\n\nTwo.",
-            "explanation": "Because.",
-        }
-    }
+    told = {"hints": "One.\n\nTwo.", "explanation": "Because."}
+    assert stored == {"answer": {"starter": "y = ...", "solution": "y = 1", **told}}
 
     monkeypatch.setattr(sys, "argv", ["build_notebooks.py", "--check"])
     assert TOOL.main(tmp_path) == 0

@@ -1,16 +1,15 @@
-"""The places of things, and the order in which the tests run."""
+"""Commands, environments to run them in, and the order in which the tests run."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-Run = Callable[..., "subprocess.CompletedProcess[str]"]
+from tests.tools import ROOT
 
 
 @pytest.hookimpl(trylast=True)
@@ -19,37 +18,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 
-@pytest.fixture(scope="session")
-def root() -> Path:
-    """Top of the checkout."""
-    return Path(__file__).resolve().parents[2]
-
-
-@pytest.fixture(scope="session")
-def run() -> Run:
+def run(
+    *command: str | Path, cwd: Path = ROOT, code: int = 0, env: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
     """Run a command without this process's Python settings; fail with what it printed."""
-
-    def run(
-        *command: str | Path, cwd: Path, code: int = 0, env: dict[str, str] | None = None
-    ) -> subprocess.CompletedProcess[str]:
-        ours = ("PYTHON", "PYTEST", "VIRTUAL_ENV")
-        clean = {k: v for k, v in os.environ.items() if not k.startswith(ours)}
-        done = subprocess.run(
-            [str(word) for word in command],
-            cwd=cwd,
-            env=clean | (env or {}),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == code, f"{command}\n{done.stdout}\n{done.stderr}"
-        return done
-
-    return run
+    ours = ("PYTHON", "PYTEST", "VIRTUAL_ENV")
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(ours)}
+    words = [str(word) for word in command]
+    done = subprocess.run(
+        words, cwd=cwd, env=clean | (env or {}), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == code, f"{command}\n{done.stdout}\n{done.stderr}"
+    return done
 
 
 @pytest.fixture
-def fresh_python(tmp_path: Path, run: Run) -> Path:
+def fresh_python(tmp_path: Path) -> Path:
     """The interpreter of a new, empty virtual environment; it has no pip: see `pip_for`."""
     run(sys.executable, "-m", "venv", "--without-pip", "venv", cwd=tmp_path)
     scripts = "Scripts" if sys.platform == "win32" else "bin"

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.tools import tool
+import asyncgpu_tutor
+from tests.tools import ROOT, page, tool
 
-ROOT = Path(__file__).resolve().parents[2]
-SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+SETTINGS = tomllib.loads(page("pyproject.toml"))
 ADDRESS = SETTINGS["project"]["urls"]["Repository"]
 NAMED = [
     *((name, r"https://github\.com/[\w.-]*asyncgpu[\w.-]*/\w+", ADDRESS) for name in (
@@ -25,11 +25,11 @@ NAMED = [
 
 @pytest.mark.parametrize(("name", "pattern", "address"), NAMED)
 def test_every_place_names_the_same_address(name: str, pattern: str, address: str) -> None:
-    assert set(re.findall(pattern, (ROOT / name).read_text("utf-8"))) == {address}
+    assert set(re.findall(pattern, page(name))) == {address}
 
 
 def test_links_of_the_readme_are_absolute_on_an_index() -> None:
-    text = (ROOT / "README.md").read_text("utf-8")
+    text = page("README.md")
     hook = SETTINGS["tool"]["hatch"]["metadata"]["hooks"]["fancy-pypi-readme"]
     for rule in hook["substitutions"]:
         text = re.sub(rule["pattern"], rule["replacement"], text)
@@ -56,7 +56,4 @@ def test_what_github_reads_is_yaml(path: Path) -> None:
 
 
 def test_the_citation_has_the_version() -> None:
-    import asyncgpu_tutor
-
-    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
-    assert cited["version"] == asyncgpu_tutor.__version__
+    assert yaml.safe_load(page("CITATION.cff"))["version"] == asyncgpu_tutor.__version__

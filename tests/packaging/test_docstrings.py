@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import doctest
 import importlib
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.tools import ROOT
+
 MODULES = [
     ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
     for package in ("asyncgpu_tutor", "simgpu")

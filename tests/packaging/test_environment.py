@@ -5,34 +5,24 @@ from __future__ import annotations
 import json
 import tomllib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import yaml
 from packaging.requirements import Requirement
 
-from .conftest import pip_for
+from tests.tools import ROOT, page
 
-if TYPE_CHECKING:
-    from .conftest import Run
+from .conftest import pip_for, run
 
 PROMISED = {"jupyterlab", "cupy-cuda12x", "matplotlib", "nvtx", "pytest", "nbmake"}
 
 
-@pytest.fixture(scope="module")
-def environment(root: Path) -> dict[str, Any]:
-    return yaml.safe_load((root / "environment.yml").read_text("utf-8"))
-
-
-@pytest.fixture(scope="module")
-def pip_part(environment: dict[str, Any]) -> list[str]:
-    (part,) = (d["pip"] for d in environment["dependencies"] if isinstance(d, dict))
-    return part
-
-
-@pytest.fixture(scope="module")
-def project(root: Path) -> dict[str, Any]:
-    return tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["project"]
+SETTINGS = tomllib.loads(page("pyproject.toml"))["project"]
+EXTRAS = SETTINGS["optional-dependencies"]
+NEEDED: list[str] = SETTINGS["dependencies"] + EXTRAS["lab"] + EXTRAS["cuda12"]
+LISTED: list[Any] = yaml.safe_load(page("environment.yml"))["dependencies"]
+PIP: list[str] = next(part["pip"] for part in LISTED if isinstance(part, dict))
 
 
 def requirements(lines: list[str]) -> dict[str, str]:
@@ -41,28 +31,15 @@ def requirements(lines: list[str]) -> dict[str, str]:
     return {requirement.name: str(requirement) for requirement in parsed}
 
 
-def test_each_requirement_is_one_of_pyproject(pip_part: list[str], project: dict[str, Any]) -> None:
-    extras = project["optional-dependencies"]
-    lines = project["dependencies"] + extras["lab"] + extras["cuda12"] + extras["test"]
-    theirs, ours = requirements(pip_part[:-1]), requirements(lines)
+def test_it_has_all_that_the_course_needs_as_pyproject_says_it() -> None:
+    *listed, last = PIP
+    theirs, ours = requirements(listed), requirements(NEEDED + EXTRAS["test"])
+    conda = {part.split()[0]: part for part in LISTED if isinstance(part, str)}
 
+    assert last == "-e ."
     assert theirs == {name: ours.get(name) for name in theirs}
-
-
-def test_it_has_all_that_the_course_needs(pip_part: list[str], project: dict[str, Any]) -> None:
-    extras = project["optional-dependencies"]
-    needed = requirements(project["dependencies"] + extras["lab"] + extras["cuda12"])
-
-    assert pip_part[-1] == "-e ."
-    assert requirements(pip_part[:-1]).keys() >= {*PROMISED, *needed}
-
-
-def test_python_is_what_the_package_asks(
-    environment: dict[str, Any], project: dict[str, Any]
-) -> None:
-    conda = {d.split()[0]: d for d in environment["dependencies"] if isinstance(d, str)}
-
-    assert conda["python"] == f"python {project['requires-python']}"
+    assert theirs.keys() >= {*PROMISED, *requirements(NEEDED)}
+    assert conda["python"] == f"python {SETTINGS['requires-python']}"
     assert "pip" in conda
 
 
@@ -74,11 +51,9 @@ def test_python_is_what_the_package_asks(
         ("darwin", "x86_64", False), ("emscripten", "wasm32", False),
     ],
 )  # fmt: skip
-def test_it_leaves_out_what_has_no_wheel(
-    pip_part: list[str], system: str, processor: str, has_wheels: bool
-) -> None:
+def test_it_leaves_out_what_has_no_wheel(system: str, processor: str, has_wheels: bool) -> None:
     platform = {"sys_platform": system, "platform_machine": processor}
-    listed = [Requirement(line) for line in pip_part[:-1]]
+    listed = [Requirement(line) for line in PIP[:-1]]
     chosen = {r.name for r in listed if r.marker is None or r.marker.evaluate(platform)}
 
     assert {"numpy", "matplotlib", "jupyterlab"} <= chosen
@@ -88,12 +63,10 @@ def test_it_leaves_out_what_has_no_wheel(
 
 @pytest.mark.slow
 @pytest.mark.rests_on("requirements")
-def test_pip_takes_its_part(
-    pip_part: list[str], root: Path, fresh_python: Path, tmp_path: Path, run: Run
-) -> None:
+def test_pip_takes_its_part(fresh_python: Path, tmp_path: Path) -> None:
     """In an empty environment; to unpack it all would take half a minute, and show no more."""
     listed = tmp_path / "requirements.txt"
-    listed.write_text("\n".join([*pip_part[:-1], f"-e {root.as_posix()}"]))
+    listed.write_text("\n".join([*PIP[:-1], f"-e {ROOT.as_posix()}"]))
     report = tmp_path / "report.json"
 
     dry = ("--dry-run", "--quiet", "--report", report)

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
-if TYPE_CHECKING:
-    from .conftest import Run
+from .conftest import run
 
 HEAVY = {"cupy", "cupyx", "matplotlib", "nvtx", "cupti", "IPython", "ipykernel", "torch", "scipy"}
 UPPER = {"exercises", "inspection", "kernels", "serving", "traces.analysis", "traces.pictures"}
@@ -35,13 +32,13 @@ agt.value(1).named("my first").sync()
 """
 
 
-def loaded_by(program: str, run: Run, folder: Path) -> set[str]:
-    done = run(sys.executable, "-c", LOADED.format(program), cwd=folder)
+def loaded_by(program: str) -> set[str]:
+    done = run(sys.executable, "-c", LOADED.format(program))
     return set(json.loads(done.stdout))
 
 
-def test_import_takes_a_moment_because_it_loads_no_room(root: Path, run: Run) -> None:
-    loaded = loaded_by("import asyncgpu_tutor", run, root)
+def test_import_takes_a_moment_because_it_loads_no_room() -> None:
+    loaded = loaded_by("import asyncgpu_tutor")
 
     ours = ("asyncgpu_tutor", "simgpu")
     assert {name for name in loaded if name.startswith(ours)} == {"asyncgpu_tutor"}
@@ -59,14 +56,14 @@ def test_import_takes_a_moment_because_it_loads_no_room(root: Path, run: Run) ->
         ("agt.zeros(4)", {"simgpu.report", *(f"asyncgpu_tutor.{room}" for room in UPPER)}),
     ],
 )
-def test_a_name_loads_few_rooms(program: str, unneeded: set[str], root: Path, run: Run) -> None:
-    loaded = loaded_by(f"import asyncgpu_tutor as agt\n_ = {program}", run, root)
+def test_a_name_loads_few_rooms(program: str, unneeded: set[str]) -> None:
+    loaded = loaded_by(f"import asyncgpu_tutor as agt\n_ = {program}")
 
     assert len(loaded) > 1
     assert loaded & (unneeded | HEAVY) == set()
 
 
-def test_the_environment_switches_ranges_on_for_the_first_operation(root: Path, run: Run) -> None:
+def test_the_environment_switches_ranges_on_for_the_first_operation() -> None:
     env = {"ASYNCGPU_NVTX": "1", "ASYNCGPU_DEVICE": "sim"}
 
-    assert "my first" in run(sys.executable, "-c", FIRST_OPERATION, cwd=root, env=env).stdout
+    assert "my first" in run(sys.executable, "-c", FIRST_OPERATION, env=env).stdout

@@ -8,12 +8,12 @@ import shutil
 import stat
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
-if TYPE_CHECKING:
-    from .conftest import Run
+from tests.tools import ROOT
+
+from .conftest import run
 
 pytestmark = pytest.mark.skipif(
     sys.platform == "win32" or shutil.which("make") is None, reason="needs make and a POSIX shell"
@@ -38,12 +38,11 @@ OPEN_FIRST_PAGE = "python -m asyncgpu_tutor start"
 class Checkout:
     """A folder with our Makefile and nothing real to run."""
 
-    def __init__(self, folder: Path, root: Path, run: Run) -> None:
-        self.folder, self.run = folder, run
-        self.log = folder / "log"
-        shutil.copy(root / "Makefile", folder)
-        shutil.copy(root / "pyproject.toml", folder)
-        shutil.copytree(root / "tools", folder / "tools")
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.log = folder, folder / "log"
+        shutil.copy(ROOT / "Makefile", folder)
+        shutil.copy(ROOT / "pyproject.toml", folder)
+        shutil.copytree(ROOT / "tools", folder / "tools")
         self.python = folder / "stand-in"
         self.python.write_text(STAND_IN)
         self.python.chmod(self.python.stat().st_mode | stat.S_IXUSR)
@@ -52,9 +51,8 @@ class Checkout:
         """Run make; what it printed. `log` then has this run's calls only."""
         self.log.write_text("")
         env = {"LOG": str(self.log), "FOUND": found, "VERSION": version, "MAKEFLAGS": ""}
-        done = self.run(
-            "make", f"PYTHON={self.python}", *words, cwd=self.folder, code=code, env=env
-        )
+        words = (f"PYTHON={self.python}", *words)
+        done = run("make", *words, cwd=self.folder, code=code, env=env)
         return done.stdout + done.stderr
 
     def calls(self) -> list[str]:
@@ -63,23 +61,18 @@ class Checkout:
 
 
 @pytest.fixture
-def checkout(tmp_path: Path, root: Path, run: Run) -> Checkout:
-    return Checkout(tmp_path, root, run)
+def checkout(tmp_path: Path) -> Checkout:
+    return Checkout(tmp_path)
 
 
-def test_make_lab_installs_and_opens_the_first_page(checkout: Checkout) -> None:
+def test_make_lab_installs_once_and_opens_the_first_page(checkout: Checkout) -> None:
     checkout.make("lab", "ARGS=--no-browser", "PORT=9999")
     calls = checkout.calls()
 
     assert "stand-in -m venv .venv" in calls
     assert any("install --editable .[lab]" in call for call in calls)
     assert calls[-1] == f"{OPEN_FIRST_PAGE} --port=9999 --no-browser"
-
-
-def test_the_second_make_lab_only_opens(checkout: Checkout) -> None:
     checkout.make("lab")
-    checkout.make("lab")
-
     assert checkout.calls() == [OPEN_FIRST_PAGE]
 
 
@@ -121,9 +114,9 @@ def test_an_old_python_is_refused_by_name(checkout: Checkout) -> None:
     assert not any("venv" in call for call in checkout.calls())
 
 
-def test_it_keeps_to_the_make_of_macos(root: Path) -> None:
+def test_it_keeps_to_the_make_of_macos() -> None:
     """GNU make 3.81, of 2006. What came later, by the NEWS of 3.82 to 4.4, it takes for something else."""
-    text = (root / "Makefile").read_text("utf-8")
+    text = (ROOT / "Makefile").read_text("utf-8")
     rules = "\n".join(line for line in text.splitlines() if not line.startswith("#"))
     newer = re.findall(
         r"\.ONESHELL|\.SHELLFLAGS|\.RECIPEPREFIX|\.NOTPARALLEL:.|\.WAIT|\.EXTRA_PREREQS|&:|!=|:::?=|"

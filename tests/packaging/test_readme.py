@@ -6,23 +6,20 @@ import json
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.tools import tool as load
+from tests.tools import ROOT, blocks, page, tool
 
-if TYPE_CHECKING:
-    from .conftest import Run
+from .conftest import run
 
-ROOT = Path(__file__).resolve().parents[2]
+README = page("README.md")
 
 
-def test_the_first_lines_show_the_overlap_that_is_promised(tmp_path: Path, run: Run) -> None:
-    (program,) = re.findall(r"(?ms)^```python\n(.*?)^```", (ROOT / "README.md").read_text("utf-8"))
-    printed = run(
-        sys.executable, "-c", program, cwd=tmp_path, env={"ASYNCGPU_DEVICE": "sim"}
-    ).stdout
+def test_the_first_lines_show_the_overlap_that_is_promised(tmp_path: Path) -> None:
+    (program,) = blocks(README)
+    env = {"ASYNCGPU_DEVICE": "sim"}
+    printed = run(sys.executable, "-c", program, cwd=tmp_path, env=env).stdout
 
     assert len(set(re.findall(r"stream \d+ +kernel", printed))) == 4
     (overlap,) = re.findall(r"overlap +([\d.]+)", printed)
@@ -30,10 +27,10 @@ def test_the_first_lines_show_the_overlap_that_is_promised(tmp_path: Path, run: 
 
 
 def test_the_picture_shows_what_its_alt_text_says() -> None:
-    tool = load("readme_picture")
-    zipped, overlapped = tool.traces((ROOT / "README.md").read_text("utf-8"))
+    picture = tool("readme_picture")
+    zipped, overlapped = picture.traces(README)
 
-    assert tool.PICTURE.exists()
+    assert picture.PICTURE.exists()
     assert [len(trace.find("matvec_naive")) for trace in (zipped, overlapped)] == [4, 4]
     assert (len(zipped.streams), len(overlapped.streams)) == (1, 4)
     assert overlapped.metrics().max_concurrency >= 2
@@ -41,20 +38,20 @@ def test_the_picture_shows_what_its_alt_text_says() -> None:
 
 
 def test_the_figures_are_those_of_the_pages_behind_them() -> None:
-    text = " ".join((ROOT / "README.md").read_text("utf-8").split())
+    text = " ".join(README.split())
 
     def said(pattern: str) -> tuple[int, ...]:
         (found,) = re.findall(pattern, text)
         return tuple(int(n) for n in ([found] if isinstance(found, str) else found))
 
-    fidelity = (ROOT / "docs/fidelity.md").read_text("utf-8")
+    fidelity = page("docs/fidelity.md")
     (median,) = re.findall(r"\| mlp \| held out \| \d+ \| ([\d.]+)% \|", fidelity)
     assert said(r"(\d+) % in the median") == (round(float(median)),)
 
-    hazards = (ROOT / "docs/hazards.md").read_text("utf-8").count("\n### ")
+    hazards = page("docs/hazards.md").count("\n### ")
     assert abs(said(r"some (\d+) kinds of mistakes")[0] - hazards) < 5
 
-    pipeline = json.loads((ROOT / "benchmarks/results/peers.json").read_text("utf-8"))["pipeline"]
+    pipeline = json.loads(page("benchmarks/results/peers.json"))["pipeline"]
     us = {row["way"]: round(row["us"]) for row in pipeline if row["dim"] == 64}
     assert said(r"take (\d+) µs as a graph of CuPy's, (\d+) µs as .*? and (\d+) µs by hand") == (
         us["CuPy, captured graph"],
@@ -62,7 +59,7 @@ def test_the_figures_are_those_of_the_pages_behind_them() -> None:
         us["CuPy by hand, four streams"],
     )
 
-    instructors = (ROOT / "docs/instructors.md").read_text("utf-8")
+    instructors = page("docs/instructors.md")
     (counts,) = re.findall(r"\| all \|.*\| (\d+) \| (\d+) \| \|", instructors)
     exercises, predictions = said(
         r"More than (\d+) exercises are .*? some (\d+) predictions are held"
@@ -71,10 +68,9 @@ def test_the_figures_are_those_of_the_pages_behind_them() -> None:
     assert abs(int(counts[0]) - predictions) < 8
 
 
-@pytest.mark.parametrize("page", ["README.md", "course/00_start_here.py"])
-def test_the_table_of_contents_has_every_chapter(page: str) -> None:
-    text = (ROOT / page).read_text("utf-8")
+@pytest.mark.parametrize("name", ["README.md", "course/00_start_here.py"])
+def test_the_table_of_contents_has_every_chapter(name: str) -> None:
     chapters = sorted(path.name for path in (ROOT / "notebooks").glob("*.ipynb"))
-    listed = re.findall(r"\| \[[^\]]+\]\((?:notebooks/)?(\w+\.ipynb)\) \|", text)
+    listed = re.findall(r"\| \[[^\]]+\]\((?:notebooks/)?(\w+\.ipynb)\) \|", page(name))
 
     assert [name for name in listed if name in chapters] == chapters

@@ -13,7 +13,8 @@ import pytest
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.simulated import SimDevice
 from asyncgpu_tutor.errors import DeviceError, UsageError
-from tests.laws.kernels import STRAY, kernel
+from tests.laws.test_failures import faulty
+from tests.laws.test_waiting import awaited
 
 
 class Watched(list[Any]):
@@ -40,31 +41,18 @@ def patient(sim: SimDevice, monkeypatch: pytest.MonkeyPatch) -> Watched:
     return watched
 
 
-async def several() -> list[Any]:
-    ops = [agt.full((4,), float(number)).to_host() for number in range(3)]
-    return [result.tolist() for result in await asyncio.gather(*ops)]
+@pytest.mark.parametrize("patience", [10e6, 1e-6])
+def test_only_who_is_out_of_patience_is_woken(
+    patient: Watched, monkeypatch: pytest.MonkeyPatch, patience: float
+) -> None:
+    monkeypatch.setattr(SimDevice, "patience_us", patience)
 
+    async def main() -> list[float]:
+        several = [agt.full((1 << 20,), float(number)).to_host() for number in range(3)]
+        return [float(result[-1]) for result in await asyncio.gather(*several)]
 
-def test_short_work_is_seen_by_who_looks_and_nobody_has_to_be_woken(patient: Watched) -> None:
-    async def main() -> Any:
-        return (await agt.ones((4,)).to_host()).tolist()
-
-    assert asyncio.run(main()) == [1.0] * 4
-    assert patient == []
-    assert asyncio.run(several()) == [[float(n)] * 4 for n in range(3)]
-    assert patient == []
-    assert agt.in_flight() == patient.in_flight
-
-
-def test_who_is_out_of_patience_is_woken(patient: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(SimDevice, "patience_us", 1e-6)
-
-    async def main() -> Any:
-        many = [agt.full((1 << 20,), 1.0).to_host() for _ in range(3)]
-        return [result[-1] for result in await asyncio.gather(*many)]
-
-    assert asyncio.run(main()) == [1.0] * 3
-    assert patient
+    assert asyncio.run(main()) == [0.0, 1.0, 2.0]
+    assert bool(patient) is (patience < 1)
     assert agt.in_flight() == patient.in_flight
 
 
@@ -73,13 +61,8 @@ def test_what_failed_is_told_to_who_looked_too(
 ) -> None:
     # The event of what failed never succeeds, so looking has to end.
     monkeypatch.setattr(SimDevice, "patience_us", 500.0)
-
-    async def main() -> None:
-        far = kernel(STRAY)(1 << 30, agt.zeros((4,)), grid=1, block=4)
-        with pytest.raises(DeviceError, match="stray"):
-            await far
-
-    asyncio.run(main())
+    with pytest.raises(DeviceError, match="stray"):
+        asyncio.run(awaited(faulty()))
     assert agt.in_flight() == patient.in_flight
 
 

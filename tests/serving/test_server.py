@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -31,11 +30,8 @@ async def doubles(server: agt.Server, *numbers: float) -> list[float]:
     return [float(y[0]) for y in await asyncio.gather(*(server(request(n)) for n in numbers))]
 
 
-@pytest.mark.parametrize("lanes", [3, np.int64(3)])
-async def test_each_request_gets_its_own_answer_and_map_keeps_the_order(
-    device: Device, lanes: Any
-) -> None:
-    async with agt.Server(pipeline, N, lanes=lanes, waiting=lanes * 7) as server:
+async def test_each_request_gets_its_own_answer_and_map_keeps_the_order(device: Device) -> None:
+    async with agt.Server(pipeline, N, lanes=3, waiting=21) as server:
         one_by_one = await asyncio.gather(*(server(request(n)) for n in range(20)))
         found = one_by_one, [y async for y in server.map(request(n) for n in range(20))]
 
@@ -53,24 +49,6 @@ def test_as_many_at_a_time_as_there_are_lanes(sim: SimDevice) -> None:
     for lanes in (1, 2, 4):
         trace = asyncio.run(main(lanes))
         assert len({span.stream for span in trace.find("twice")}) == lanes
-
-
-async def test_a_source_is_asked_only_when_a_lane_is_free(device: Device) -> None:
-    asked = 0
-
-    def endless() -> Iterator[Any]:
-        nonlocal asked
-        while True:
-            asked += 1
-            yield request(asked)
-
-    async with agt.Server(pipeline, N, lanes=2) as server:
-        results = server.map(endless())
-        for number in range(1, 6):
-            assert (await anext(results))[0] == 2.0 * number
-            assert asked <= number + 2
-        await results.aclose()
-        assert (await server(request(7.0)))[0] == 14.0
 
 
 async def test_a_request_may_write_itself(device: Device) -> None:
@@ -91,24 +69,6 @@ async def test_a_request_may_write_itself(device: Device) -> None:
         found = [float(y[0]) for y in [first, *[y async for y in server.map([writer(4.0)])]]]
 
     assert found == [6.0, 8.0]
-
-
-async def test_a_result_is_not_held_back_until_the_next_request(device: Device) -> None:
-    answered = asyncio.Event()
-    got: list[float] = []
-
-    async def source() -> AsyncIterator[Any]:
-        for number in range(4):
-            yield request(number)
-            await answered.wait()  # the next one comes when this one is answered
-            answered.clear()
-
-    async with agt.Server(pipeline, N, lanes=3) as server:
-        async for y in server.map(source()):
-            got += [float(y[0])]
-            answered.set()
-
-    assert got == [0.0, 2.0, 4.0, 6.0]
 
 
 async def test_a_request_that_fails_harms_no_other(sim: SimDevice) -> None:
@@ -140,7 +100,7 @@ async def test_what_does_not_fit_is_refused_at_the_call(device: Device) -> None:
             (np.zeros(N), errors.ArrayDTypeError, "astype"),
             ([0.0] * N, errors.ArrayDTypeError, r"NumPy array.*got list"),
             (None, errors.ArrayDTypeError, "got NoneType"),
-            (later, errors.UsageError, "asynchronous"),
+            (later, errors.UsageError, "returned coroutine"),
         ):
             with pytest.raises(error, match=words):
                 await server(wrong)
@@ -287,12 +247,7 @@ async def test_a_failure_does_not_spoil_the_lane_for_good(sim: SimDevice) -> Non
     assert found == [2.0, 4.0]
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        {"lanes": 0}, {"waiting": -1}, {"lanes": 1.5}, {"lanes": True},
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("given", [{"lanes": 0}, {"waiting": -1}])
 def test_counts_that_make_no_server(sim: SimDevice, given: dict[str, Any]) -> None:
     name, number = next(iter(given.items()))
     with pytest.raises(errors.UsageError, match=f"{name}={number}"):

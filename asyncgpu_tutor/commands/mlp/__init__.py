@@ -1,8 +1,8 @@
 """The project of the course: four batches through a small network, overlapping on the GPU.
 
-``python -m asyncgpu_tutor mlp`` runs it. `pipeline` has the operation of one batch, `ways` runs the batches
-of a job in five ways, and `measuring` records one. `verification` checks the results, `report` puts all of it
-into words, and `command` is the command line.
+``python -m asyncgpu_tutor mlp`` runs it. `pipeline` has the operation of one batch, `ways` runs four batches
+in five ways, and `measuring` records one. `report` checks the results and puts them into words; `command` is
+the command line.
 """
 
 from asyncgpu_tutor.commands.mlp.command import add_arguments, run

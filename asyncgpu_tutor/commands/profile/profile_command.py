@@ -7,12 +7,12 @@ import sys
 from pathlib import Path
 
 from asyncgpu_tutor import Trace, analyse
+from asyncgpu_tutor.commands.options import picture
 from asyncgpu_tutor.commands.profile import nsys
 from asyncgpu_tutor.errors import UsageError
 
 OURS = "record"  # the range that agt.record() leaves in a profile
 MLP = ("mlp", "--how", "streams", "--dim", "256", "--device", "cuda")
-_PICTURES = (".png", ".pdf", ".svg")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,26 +39,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="write the trace here, as trace.json and for https://ui.perfetto.dev (profile/, where a "
         "program is run; nothing, where a file is read)",
     )
-    add("--plot", type=Path, metavar="FILE", help="draw it into this .png, .pdf or .svg as well")
+    add("--plot", type=picture, metavar="FILE", help="draw it into this .png, .pdf or .svg as well")
     add("--within", metavar="RANGE", help="only what was asked for within NVTX ranges of this name")
     add("--whole", action="store_true", help="the whole program, its warm-up too")
     add(
         "--window",
+        type=_window,
         metavar="FROM:TO",
         help="only this stretch of time, in us as the report shows them; either may be left out",
     )
-    add("--limit", type=int, default=1_000_000, help="read at most so many spans (1,000,000)")
 
 
 def run(args: argparse.Namespace) -> int:
     """Do the round trip, or the second half of it."""
-    window = _window(args.window)
-    _check(args)
+    if args.command and args.source:
+        raise UsageError("--from and a command were given; choose one of them")
+    if args.within and args.whole:
+        raise UsageError("--within and --whole were given; choose one of them")
+    if args.out is not None and args.out.exists() and not args.out.is_dir():
+        raise UsageError(f"--out {args.out} is a file, and a folder is wanted")
     trace = _trace(args)
-    if window is not None:
+    if args.window is not None:
+        start, end = args.window
         last = max((span.end for span in trace), default=0.0)
-        start, end = window[0] or 0.0, last if window[1] is None else window[1]
-        trace = trace.between(start, max(end, start + 1e-3))
+        trace = trace.between(start, max(min(end, last), start + 1e-3))
     analysis = analyse(trace)
     print(analysis.table())
     if args.out is not None:
@@ -72,39 +76,16 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _check(args: argparse.Namespace) -> None:
-    """Refuse what cannot work before a program runs, and not after it."""
-    if args.command and args.source:
-        raise UsageError("--from and a command were given; choose one of them")
-    if args.within and args.whole:
-        raise UsageError("--within and --whole were given; choose one of them")
-    if args.limit < 1:
-        raise UsageError(f"--limit {args.limit} was given, and it is a number of spans, at least 1")
-    if args.plot is not None:
-        if args.plot.suffix not in _PICTURES:
-            raise UsageError(
-                f"--plot {args.plot}: a name that ends in {', '.join(_PICTURES)} is wanted"
-            )
-        if not args.plot.absolute().parent.is_dir():
-            raise UsageError(
-                f"--plot {args.plot}: there is no folder {args.plot.parent}; make it first"
-            )
-    if args.out is not None and args.out.exists() and not args.out.is_dir():
-        raise UsageError(f"--out {args.out} is a file, and a folder is wanted")
-
-
-def _window(text: str | None) -> tuple[float | None, float | None] | None:
+def _window(text: str) -> tuple[float, float]:
     """The times of FROM:TO in us, each of which may be left out."""
-    if text is None:
-        return None
-    first, colon, second = text.partition(":")
+    first, colon, second = text.replace(",", "").partition(":")
     try:
-        start, end = (float(part.replace(",", "")) if part else None for part in (first, second))
+        start, end = float(first or 0), float(second or "inf")
     except ValueError:
-        colon, start, end = "", None, None
-    if not colon or (start is not None and end is not None and end <= start):
-        raise UsageError(
-            f"--window {text} was given; two times in us are wanted, such as 100:250, :250 or 100:"
+        colon, start, end = "", 0.0, 0.0
+    if not colon or end <= start:
+        raise argparse.ArgumentTypeError(
+            f"{text}: two times in us are wanted, such as 100:250, :250 or 100:"
         )
     return start, end
 
@@ -147,12 +128,12 @@ def _profiled(args: argparse.Namespace) -> Path:
 def _of_export(source: Path, args: argparse.Namespace) -> Trace:
     """Load the range that was asked for; else what agt.record() has marked, if anything; else all."""
     if args.whole or args.within:
-        return Trace.from_nsys(source, within=args.within, limit=args.limit)
+        return Trace.from_nsys(source, within=args.within)
     try:
-        trace = Trace.from_nsys(source, within=OURS, limit=args.limit)
+        trace = Trace.from_nsys(source, within=OURS)
     except UsageError as error:
         if "there is no NVTX range" not in str(error):
             raise
-        return Trace.from_nsys(source, limit=args.limit)
+        return Trace.from_nsys(source)
     print(f"Only what agt.record() has marked (the range {OURS!r}); --whole has the rest.\n")
     return trace

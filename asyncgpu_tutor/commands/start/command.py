@@ -12,8 +12,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from asyncgpu_tutor.commands.doctor import ThisMachine, how_to_install
-from asyncgpu_tutor.commands.start.pages import FIRST_PAGE, Brought, bring, course
+from asyncgpu_tutor.commands.doctor import how_to_install
+from asyncgpu_tutor.commands.start.pages import FIRST_PAGE, bring, course
 from asyncgpu_tutor.errors import UsageError
 
 FOLDER = Path("asyncgpu-course")
@@ -38,9 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--no-browser", action="store_true", help="print the address instead of opening it"
     )
-    parser.add_argument(
-        "--port", type=int, help="of the server, if not the first free one from 8888"
-    )
+    parser.add_argument("--port", help="of the server, if not the first free one from 8888")
     parser.add_argument(
         "--lab",
         action="append",
@@ -52,40 +50,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Bring the course and open it; the exit code of JupyterLab's end, 0."""
-    if args.port is not None and not 1 <= args.port <= 65535:
-        raise UsageError(f"--port {args.port} was given, and a port is a number from 1 to 65535")
-    folder = _folder(args.folder)
+    folder, is_checkout = course()
+    if not is_checkout or args.folder is not None:
+        pages, folder = folder, args.folder or FOLDER
+        new, kept = bring(pages, folder)
+        print(f"The course is in {folder.resolve()}: {len(new)} new files.")
+        if kept:
+            print(
+                f"{len(kept)} were there and stay; delete one, and the next start brings it anew."
+            )
     if args.copy_only:
         return 0
     if find_spec("jupyterlab") is None:
         raise UsageError(
-            f"JupyterLab is not installed here: {how_to_install(ThisMachine(), 'lab')}. Or open "
+            f"JupyterLab is not installed here: {how_to_install('lab')}. Or open "
             f"{folder / FIRST_PAGE} in an editor that runs notebooks"
         )
-    options = [*args.lab]
-    if args.no_browser:
-        options.append("--no-browser")
-    if args.port is not None:
-        options.append(f"--port={args.port}")
-    _open(folder, options)
+    browser = ["--no-browser"] if args.no_browser else []
+    port = [] if args.port is None else [f"--port={args.port}"]
+    _open(folder, [*args.lab, *browser, *port])
     return 0
-
-
-def _folder(wanted: Path | None) -> Path:
-    pages, is_checkout = course()
-    if is_checkout and wanted is None:
-        return pages
-    folder = wanted or FOLDER
-    print(_told(folder, bring(pages, folder)))
-    return folder
-
-
-def _told(folder: Path, brought: Brought) -> str:
-    new, kept = len(brought.new), len(brought.kept)
-    text = f"The course is in {folder.resolve()}: {new} new files."
-    if kept:
-        text += f" {kept} were there and stay as they are; delete one, and the next start brings it anew."
-    return text
 
 
 def _open(folder: Path, options: list[str]) -> None:

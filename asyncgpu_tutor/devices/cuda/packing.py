@@ -34,14 +34,13 @@ class Packer:
     """
 
     def __init__(self, signature: Signature, cooperative: bool, pointer: int) -> None:
-        # The driver's function that launches it, and what that takes behind the address of the arguments:
-        # cuLaunchKernel has one argument more, which we do not use.
-        self.call = driver.launchCooperativeKernel if cooperative else driver.launchKernel
-        self.rest: tuple[int, ...] = () if cooperative else (0,)
+        # The driver's function that launches it, with the address of the arguments and 0 at the end.
+        self.call = _launch_cooperative if cooperative else driver.launchKernel
         self.pointer = pointer
         self.signature = signature
         self._letters = [_letter(parameter) for parameter in signature.parameters]
-        self._layout = struct.Struct("@" + "".join(self._letters))
+        layout = struct.Struct("@" + "".join(self._letters))
+        self._size, self._write, self._count = layout.size, layout.pack_into, len(self._letters)
         parameters = list(enumerate(signature.parameters))
         self._pointers = [place for place, one in parameters if one.pointer and not is_sized(one)]
         # Structs, and parameters of which only the size is known, go by their bytes.
@@ -54,7 +53,7 @@ class Packer:
     def pack(self, args: Sequence[Any]) -> Room:
         """Write arguments, memory and numbers, one for each parameter, to a room of their own."""
         room = self._another()
-        self._write(room, args)
+        self._write(room[0], 0, *self._values(args))
         return room
 
     def launch(
@@ -68,23 +67,26 @@ class Packer:
             room = self._rooms.pop()
         except IndexError:
             room = self._another()
-        self._write(room, args)
-        self.call(self.pointer, *grid, *block, shared_mem, stream, room[1], *self.rest)
+        self._write(room[0], 0, *self._values(args))
+        (gx, gy, gz), (bx, by, bz) = grid, block
+        self.call(self.pointer, gx, gy, gz, bx, by, bz, shared_mem, stream, room[1], 0)
         self._rooms.append(room)
 
-    def _write(self, room: Room, args: Sequence[Any]) -> None:
-        values = list(args)
-        if len(values) != len(self._letters):
+    def _values(self, args: Sequence[Any]) -> list[Any]:
+        """The arguments as they are written: an address in place of memory."""
+        values = [*args]
+        if len(values) != self._count:
             raise UsageError(self.signature.miscounted(args))
         for place in self._pointers:
             values[place] = values[place].ptr
-        for place in self._bytes:
-            values[place] = _bytes_of(values[place])
-        self._layout.pack_into(room[0], 0, *values)
+        if self._bytes:
+            for place in self._bytes:
+                values[place] = _bytes_of(values[place])
+        return values
 
     def _another(self) -> Room:
         letters = self._letters
-        room = ctypes.create_string_buffer(max(self._layout.size, 1))
+        room = ctypes.create_string_buffer(max(self._size, 1))
         base = ctypes.addressof(room)
         offsets = [
             struct.calcsize("@" + "".join(letters[: i + 1])) - struct.calcsize(letter)
@@ -92,6 +94,10 @@ class Packer:
         ]
         table = (ctypes.c_void_p * max(len(letters), 1))(*(base + o for o in offsets))
         return room, ctypes.addressof(table), table
+
+
+def _launch_cooperative(*given: int) -> None:
+    driver.launchCooperativeKernel(*given[:-1])  # it takes no "extra"
 
 
 def _letter(parameter: Parameter) -> str:

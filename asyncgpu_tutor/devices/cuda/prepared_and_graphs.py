@@ -102,7 +102,7 @@ class CupyReplay:
             function, grid, block, _, shared = call.args
             packer, address = function.packer, self._packed[place][1]
             how = (*grid, *block, shared, stream)
-            return packer.call, (function.pointer, *how, address, *packer.rest)
+            return packer.call, (function.pointer, *how, address, 0)
         function, args = TRANSFERS[call.verb](*call.args)
         return function, (*args, stream)
 

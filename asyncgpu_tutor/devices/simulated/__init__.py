@@ -11,7 +11,7 @@ from simgpu import gpus
 from simgpu.gpus import SPECS, derived
 from simgpu.launches import Launched
 from simgpu.spec import DeviceSpec
-from simgpu.times import blocks_by_registers, resident_blocks
+from simgpu.times import resident_blocks
 
 find_spec = translated(gpus.find_spec)
 save_spec = translated(gpus.save_spec)
@@ -25,7 +25,6 @@ __all__ = [
     "SimEvent",
     "SimMemory",
     "SimStream",
-    "blocks_by_registers",
     "derived",
     "find_spec",
     "resident_blocks",

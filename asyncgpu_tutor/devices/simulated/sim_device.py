@@ -25,7 +25,7 @@ from asyncgpu_tutor.devices.simgpu_errors import translated, translation
 from asyncgpu_tutor.devices.simulated.clock import Machine
 from asyncgpu_tutor.errors import DeviceMismatchError
 from asyncgpu_tutor.traces.spans import SpanLog
-from asyncgpu_tutor.traces.spans.tag import current_operation, forbid_nested_wait
+from asyncgpu_tutor.traces.spans.tag import CURRENT, forbid_nested_wait
 from simgpu import leaks
 from simgpu.cuda_c import GlobalMemory
 from simgpu.machine import Wake
@@ -43,7 +43,10 @@ class _Submissions(simgpu.Caller):
     """This package, whose groups of calls are submissions of operations."""
 
     def group(self) -> tuple[int | None, str]:
-        return current_operation()
+        tag = (
+            CURRENT.get()
+        )  # `current_operation`, and the simulated host asks it at each of its calls
+        return (None, "") if tag is None or tag.over else (tag.op, tag.label)
 
     def before_wait(self, what: str) -> None:
         forbid_nested_wait(what)
@@ -72,15 +75,11 @@ class SimEvent(simgpu.Event):
 class SimStream(simgpu.Stream):
     """A queue of simulated work."""
 
+    device: SimDevice  # pyright: ignore[reportIncompatibleVariableOverride] - who makes it is one
     event_type = SimEvent
     record = translated(simgpu.Stream.record)
     wait_event = translated(simgpu.Stream.wait_event)
     synchronize = translated(simgpu.Stream.synchronize)
-
-    @property
-    def device(self) -> SimDevice:
-        """The device that does its work."""
-        return cast(SimDevice, self._device)
 
     @property
     @translated
@@ -121,6 +120,7 @@ class SimDevice(simgpu.Device):
         See `simgpu.Device`.
     """
 
+    machine: Machine  # pyright: ignore[reportIncompatibleVariableOverride] - as it is given one
     stream_type = SimStream
     simulated = True
     clock = "simulated"
@@ -148,11 +148,6 @@ class SimDevice(simgpu.Device):
             load_us=load_us,
             caller=_Submissions(),
         )
-
-    @property
-    def machine(self) -> Machine:
-        """The host that it is plugged into."""
-        return cast(Machine, self._machine)
 
     pinned = translated(simgpu.Device.pinned)
     memset_async = translated(simgpu.Device.memset_async)

@@ -59,11 +59,11 @@ def _right(answer: str, result: object, sizes: Sizes) -> None:
     in_order(answer, result, [filled(size, i + 1) for i, size in enumerate(sizes)])
 
 
-def _both(answer: Callable[..., Any], *sizes: int) -> Observed[Any]:
+def _both(answer: Callable[..., Any], *sizes: int) -> Observed:
     return observe(answer, *_trips(sizes))
 
 
-def _free(run: Observed[Any], *sizes: int) -> None:
+def _free(run: Observed, *sizes: int) -> None:
     """Both are under way at the same time, neither has to wait for the other, and nobody blocks."""
     one, other = schedule.results(run.trace, sizes)
     why = "`sync` keeps Python waiting, so nothing else can be started meanwhile"
@@ -82,11 +82,11 @@ JOB, JOB_US = "job", 200.0
 GOAL = 350.0
 
 
-def _everything(answer: Callable[..., Any], *sizes: int) -> Observed[Any]:
+def _everything(answer: Callable[..., Any], *sizes: int) -> Observed:
     return observe(answer, _trips(sizes), lambda: agt.work(JOB_US, JOB))
 
 
-def _all_done(run: Observed[Any], *sizes: int) -> float:
+def _all_done(run: Observed, *sizes: int) -> float:
     """Each is done once, and in less than the time to beat."""
     schedule.results(run.trace, sizes)
     schedule.launches(run.trace, JOB, 1)

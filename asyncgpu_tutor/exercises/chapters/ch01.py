@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import product
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -17,8 +17,8 @@ from asyncgpu_tutor.exercises.checks import results, schedule
 from asyncgpu_tutor.exercises.checks.building import run_of
 from asyncgpu_tutor.exercises.checks.operations import noise
 from asyncgpu_tutor.exercises.checks.results import Array, as_kernel, equal, launched
-from asyncgpu_tutor.exercises.checks.trials import Check, cases
-from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared, must
+from asyncgpu_tutor.exercises.checks.trials import Check, cases, runs
+from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, must
 from asyncgpu_tutor.exercises.internals import count
 from asyncgpu_tutor.exercises.sandbox import Observed, call, call_plain, observe
 
@@ -90,11 +90,7 @@ def of_matrices(name: str, make: Make, blocks: Sequence[Shape], small: Shape) ->
 
 
 def _of_kernels(
-    name: str,
-    make: Make,
-    rows: Sequence[tuple[Shape, Shape]],
-    words: str,
-    few: tuple[Shape, Shape],
+    name: str, make: Make, rows: Sequence[tuple[Shape, Shape]], words: str, few: tuple[Shape, Shape]
 ) -> Check:
     def check(mine: Any, _model: Any) -> None:
         kernel = as_kernel(mine, name)
@@ -143,11 +139,8 @@ def check_relu(mine: Any, model: Any) -> None:
     n, threads, x = 1000, 256, noise(1, 1000)
 
     def in_place() -> Any:
-        def run(array: Any) -> agt.DeviceOp[Any]:
-            blocks = array.partition(threads)
-            return cast(agt.DeviceOp[Any], kernel(n, blocks, blocks))
-
-        return agt.h2d(x).and_then(run).last().unpartition().to_host().sync()
+        blocks = agt.h2d(x).sync().partition(threads)
+        return kernel(n, blocks, blocks).last().unpartition().to_host().sync()
 
     with case(f"n={n}, blocks of {threads}, and one array as input and output"):
         equal(call(in_place), np.maximum(x, 0))
@@ -176,7 +169,7 @@ def _with_a_job(answer: Callable[..., Any], x: Any, us: float) -> Any:
     return np.asarray(call_plain(answer, _positive(x), lambda: agt.work(us, JOB)))
 
 
-def _observed_here(answer: Callable[..., Any], *args: Any) -> Observed[Any]:
+def _observed_here(answer: Callable[..., Any], *args: Any) -> Observed:
     """Observe an answer, which has to use streams of the check's own device.
 
     A recording has the work of all simulated devices. The clock of this one tells them apart: it has passed
@@ -196,18 +189,17 @@ def _observed_here(answer: Callable[..., Any], *args: Any) -> Observed[Any]:
     return run
 
 
-def _meanwhile(mine: Any, model: Any, seed: int, n: int, us: float) -> None:
+def _meanwhile(answer: Callable[..., Any], seed: int, n: int, us: float) -> Observed:
+    return _observed_here(_with_a_job, answer, agt.pin(noise(seed, n)), us)
+
+
+def _done_meanwhile(run: Observed, seed: int, n: int, _us: float) -> None:
     """The job is done once, while the device works, and the result is complete after one wait."""
-    x = agt.pin(noise(seed, n))
-    right = np.maximum(x, 0)
-    expected = observe(_with_a_job, model, x, us).trace
-    run = _observed_here(_with_a_job, mine, x, us)
-    with compared(run.trace, expected):
-        schedule.each_once(run.trace, "relu", JOB)
-        why = "start the operation, do the job, and only then wait for the result"
-        schedule.overlapping(run.trace, JOB, why)
-        schedule.waits(run.trace, 1, "wait once, at the end")
-    equal(run.result, right)
+    schedule.each_once(run.trace, "relu", JOB)
+    why = "start the operation, do the job, and only then wait for the result"
+    schedule.overlapping(run.trace, JOB, why)
+    schedule.waits(run.trace, 1, "wait once, at the end")
+    equal(run.result, np.maximum(noise(seed, n), 0))
 
 
 def hostile_meanwhile(mine: Any, _model: Any) -> None:
@@ -221,34 +213,29 @@ ROUND_US = 60.0
 GOAL = 420.0
 
 
-def _rounds(answer: Callable[..., Any], arrays: Sequence[Array]) -> Any:
-    jobs = [partial(agt.work, ROUND_US, f"{JOB} {i}") for i in range(len(arrays))]
-    return call_plain(answer, [_positive(x) for x in arrays], jobs)
+def _jobs(answer: Callable[..., Any], *sizes: int) -> Any:
+    ops = [_positive(agt.pin(noise(seed, n))) for seed, n in enumerate(sizes)]
+    jobs = [partial(agt.work, ROUND_US, f"{JOB} {i}") for i in range(len(sizes))]
+    return call_plain(answer, ops, jobs)
 
 
-def check_three_rounds(mine: Any, model: Any) -> float:
+def _rounds(answer: Callable[..., Any], *sizes: int) -> Observed:
+    return _observed_here(_jobs, answer, *sizes)
+
+
+def _three_rounds(run: Observed, *sizes: int) -> float:
     """Everything is done once, the results are complete, and it took less than the time to beat."""
-    arrays = [agt.pin(noise(seed, n)) for seed, n in enumerate(ROUNDS)]
-    right = [np.maximum(x, 0) for x in arrays]
-    expected = observe(_rounds, model, arrays).trace
-    run = _observed_here(_rounds, mine, arrays)
-    with compared(run.trace, expected):
-        schedule.launches(run.trace, "relu", len(ROUNDS))
-        schedule.each_once(run.trace, *(f"{JOB} {i}" for i in range(len(ROUNDS))))
+    schedule.launches(run.trace, "relu", len(sizes))
+    schedule.each_once(run.trace, *(f"{JOB} {i}" for i in range(len(sizes))))
     read = [r.numpy() if isinstance(r, agt.types.HostArray) else r for r in run.result or ()]
+    right = [np.maximum(noise(seed, n), 0) for seed, n in enumerate(sizes)]
     results.in_order("three_rounds", read, right)
-    with compared(run.trace, expected):
-        return schedule.below(GOAL, run.trace)
+    return schedule.below(GOAL, run.trace)
 
 
 def hostile_three_rounds(mine: Any, _model: Any) -> None:
     """The results are complete on return, however long the device takes."""
-    arrays = [agt.pin(noise(seed, 100)) for seed in range(3)]
-
-    def read() -> list[Any]:
-        return [np.asarray(result) for result in _rounds(mine, arrays)]
-
-    observe(read)
+    observe(lambda: [np.asarray(result) for result in _jobs(mine, 100, 100, 100)])
 
 
 # Large enough for the device to be at work for longer than the host needs to submit.
@@ -274,7 +261,7 @@ EXERCISES = (
     Exercise("01-one-wait", "Wait once", "forward",
              cases(_one_wait, PRODUCTS, "a matrix of shape ({1}, {2})")),
     Exercise("01-meanwhile", "A job for the host meanwhile", "with_a_job",
-             cases(_meanwhile, BUSY, "{1} elements"), hostile_meanwhile),
-    Exercise("01-challenge", "Challenge: three rounds", "three_rounds", check_three_rounds,
-             hostile_three_rounds),
+             runs(_meanwhile, _done_meanwhile, BUSY, "{1} elements"), hostile_meanwhile),
+    Exercise("01-challenge", "Challenge: three rounds", "three_rounds",
+             runs(_rounds, _three_rounds, [ROUNDS], ""), hostile_three_rounds),
 )  # fmt: skip

@@ -20,8 +20,8 @@ NO_WAIT = "an event makes the *device* wait, and Python goes on"
 LONG, SHORT = 32 * 1800, 32 * 20  # elements: a kernel of `long_step` takes 104 us for them, or 2
 
 # A run, and the stream, or streams, that the answer was given.
-Two = tuple[Observed[Any], agt.types.Stream, agt.types.Stream]
-Fork = tuple[Observed[Any], agt.types.Stream, list[agt.types.Stream]]
+Two = tuple[Observed, agt.types.Stream, agt.types.Stream]
+Fork = tuple[Observed, agt.types.Stream, list[agt.types.Stream]]
 
 
 def _zeros(n: int, name: str) -> agt.DeviceArray:

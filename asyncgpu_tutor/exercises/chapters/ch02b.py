@@ -20,7 +20,7 @@ from asyncgpu_tutor.exercises.sandbox import Observed, call, observe
 
 # ------------------------------------------------------------------ two buffers
 FILL_US = 60.0
-Upload = tuple[Observed[Any], bool]
+Upload = tuple[Observed, bool]
 
 
 def _refill(answer: Any, number: int, size: int) -> Upload:
@@ -62,15 +62,10 @@ def _two_buffers(found: Upload, number: int, size: int) -> None:
     _uploaded(found, number, size)
 
 
-def hostile_two_buffers(mine: Any, _model: Any) -> None:
-    """All is copied when the function returns, however long a copy takes."""
-    _uploaded(_refill(mine, 5, 100), 5, 100)
-
-
 # ------------------------------------------------------------------ chunks
 # One thread goes along a whole row, so a narrow matrix keeps the device busy for long.
 WEIGH = cuda("02b_weigh")
-Pipeline = tuple[Observed[Any], list[agt.types.Stream], list[Array]]
+Pipeline = tuple[Observed, list[agt.types.Stream], list[Array]]
 
 
 def _pipeline(answer: Any, number: int, streams: int, rows: int, n: int) -> Pipeline:
@@ -91,14 +86,13 @@ def _pipeline(answer: Any, number: int, streams: int, rows: int, n: int) -> Pipe
     return run, mine, [table * chunk for chunk in chunks]
 
 
-def _in_order(results: object, right: list[Array]) -> None:
-    in_order("pipeline", results, right, "chunk")
+def _chunks_in_order(found: Pipeline, *_sizes: int) -> None:
+    in_order("pipeline", found[0].result, found[2], "chunk")
 
 
 def _chunked(found: Pipeline, number: int, *_sizes: int) -> None:
     """No chunk waits for its neighbour, the table is uploaded once, and Python waits at the end."""
-    run, given, right = found
-    trace = run.trace
+    trace, given = found[0].trace, found[1]
     schedule.launches(trace, "h2d", number + 1)
     early = [span for span in trace if span.kind == "wait"][:1]
     must(
@@ -118,13 +112,7 @@ def _chunked(found: Pipeline, number: int, *_sizes: int) -> None:
             "table and for nothing else"
         )
         must(not happens_before(trace, before, after), due, before, after)
-    _in_order(run.result, right)
-
-
-def hostile_chunked(mine: Any, _model: Any) -> None:
-    """Results are right and in order, whichever chunk is done first."""
-    run, _, right = _pipeline(mine, 5, 3, 64, 16)
-    _in_order(run.result, right)
+    _chunks_in_order(found)
 
 
 # ------------------------------------------------------------------ the challenge
@@ -132,7 +120,7 @@ BEND = cuda("02b_bend")
 GOAL = 410.0
 
 
-def _there_and_back(answer: Any, readings: int) -> tuple[Observed[Any], Array]:
+def _there_and_back(answer: Any, readings: int) -> tuple[Observed, Array]:
     bend, random = agt.Kernel(BEND), np.random.default_rng(1)
     data = agt.pin(random.standard_normal(readings, dtype=np.float32))
     right = np.where(data > 0, data, np.float32(0.1) * data)
@@ -152,7 +140,7 @@ def _there_and_back(answer: Any, readings: int) -> tuple[Observed[Any], Array]:
     return observe(joined), right
 
 
-def _back(found: tuple[Observed[Any], Array], _readings: int) -> float:
+def _back(found: tuple[Observed, Array], _readings: int) -> float:
     """All readings come back, in order, in less than the time to beat."""
     run, right = found
     schedule.a_kernel_ran(run.trace)
@@ -165,9 +153,11 @@ CHUNKS = [(5, 3, 1024, 512), (4, 2, 1024, 512)]
 
 EXERCISES = (
     Exercise("02b-two-buffers", "Two buffers in turn", "upload_all",
-             runs(_refill, _two_buffers, BUFFERS, "{} chunks"), hostile_two_buffers),
+             runs(_refill, _two_buffers, BUFFERS, "{} chunks"),
+             runs(_refill, _uploaded, [(5, 100)], "")),
     Exercise("02b-chunked-overlap", "A pipeline of chunks", "pipeline",
-             runs(_pipeline, _chunked, CHUNKS, "{} chunks and {} streams"), hostile_chunked),
+             runs(_pipeline, _chunked, CHUNKS, "{} chunks and {} streams"),
+             runs(_pipeline, _chunks_in_order, [(5, 3, 64, 16)], "")),
     Exercise("02b-challenge", "Challenge: there and back", "there_and_back",
              runs(_there_and_back, _back, [(4_000_000,)], "")),
 )  # fmt: skip

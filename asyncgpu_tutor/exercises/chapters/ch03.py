@@ -110,7 +110,7 @@ def _twice(mine: Any, model: Any, seed: int, n: int) -> None:
 
 
 JOB, TURNS = "job", 100
-Way = tuple[Observed[Any], int, Array]
+Way = tuple[Observed, int, Array]
 
 
 def _loaded_and_fetched(answer: Any, seed: int, n: int, us: float) -> Way:
@@ -144,16 +144,11 @@ def _which_way(found: Way, *_sizes: float) -> None:
     _complete(found)
 
 
-def _complete(found: Way) -> None:
+def _complete(found: Way, *_sizes: float) -> None:
     equal(found[0].result, found[2])
 
 
-def hostile_which_way(mine: Any, _model: Any) -> None:
-    """The result is complete, however long the device takes."""
-    _complete(_loaded_and_fetched(mine, 3, 1000, 10.0))
-
-
-Turns = tuple[Observed[tuple[Any, int]], Array]
+Turns = tuple[Observed, Array]
 
 
 def _with_neighbour(answer: Any, seed: int, n: int, middle: int) -> Turns:
@@ -169,7 +164,7 @@ def _with_neighbour(answer: Any, seed: int, n: int, middle: int) -> Turns:
             before = turns()
             return await cast(Awaitable[Any], waiting), turns() - before
 
-    return cast(Observed[tuple[Any, int]], observe(main)), x
+    return observe(main), x
 
 
 def _polite(found: Turns, *_sizes: int) -> None:
@@ -182,16 +177,11 @@ def _polite(found: Turns, *_sizes: int) -> None:
     _is_largest(found)
 
 
-def _is_largest(found: Turns) -> None:
+def _is_largest(found: Turns, *_sizes: int) -> None:
     (result, _), right = found[0].result, found[1].max()
     shown = type(result).__name__ if np.ndim(result) else repr(result)
     due = f"the largest number is {right:.6g}, and this came back: {shown}"
     must(not np.ndim(result) and result == right, due)
-
-
-def hostile_largest(mine: Any, _model: Any) -> None:
-    """The number is there, however long the device takes."""
-    _is_largest(_with_neighbour(mine, 3, 1000, -10))
 
 
 # ------------------------------------------------------------------ challenge
@@ -227,8 +217,10 @@ EXERCISES = (
     Exercise("03-recipe-twice", "Good for any number of runs", "positive",
              cases(_twice, [(1, 1000), (2, 333)], "{1} elements")),
     Exercise("03-which-way", "Which way to run?", "load_and_fetch",
-             runs(_loaded_and_fetched, _which_way, WAYS, "{1} elements"), hostile_which_way),
+             runs(_loaded_and_fetched, _which_way, WAYS, "{1} elements"),
+             runs(_loaded_and_fetched, _complete, [(3, 1000, 10.0)], "")),
     Exercise("03-largest", "Look inside, without blocking", "largest",
-             runs(_with_neighbour, _polite, LARGE, "{1} elements"), hostile_largest),
+             runs(_with_neighbour, _polite, LARGE, "{1} elements"),
+             runs(_with_neighbour, _is_largest, [(3, 1000, -10)], "")),
     Exercise("03-challenge", "Challenge: sixteen small arrays", "small_arrays", check_small_arrays),
 )  # fmt: skip

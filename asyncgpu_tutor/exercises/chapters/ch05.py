@@ -13,7 +13,7 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks import schedule
 from asyncgpu_tutor.exercises.checks.operations import cuda
 from asyncgpu_tutor.exercises.checks.results import a_number
-from asyncgpu_tutor.exercises.checks.trials import cases
+from asyncgpu_tutor.exercises.checks.trials import cases, runs
 from asyncgpu_tutor.exercises.exercise import Exercise, case, compared, must
 from asyncgpu_tutor.exercises.internals import count, find_spec, lane_of
 from asyncgpu_tutor.exercises.sandbox import call, observe, private_device
@@ -45,11 +45,8 @@ def _walks(steps: Sequence[int]) -> list[agt.DeviceOp[Any]]:
 
 
 def _policy(answer: Callable[..., Any], name: str, *args: Any) -> agt.SchedulingPolicy:
-    must(
-        not isinstance(answer, agt.SchedulingPolicy),
-        f"the class is wanted here, and this is a policy that was made of one: hand over `{name}` "
-        "itself, and the check makes its own",
-    )
+    due = "the class is wanted here, and this is a policy that was made of one: hand over "
+    must(not isinstance(answer, agt.SchedulingPolicy), f"{due}`{name}` itself, without calling it")
     policy = call(answer, *args)
     due = f"`{name}` should be a subclass of `agt.SchedulingPolicy`"
     must(isinstance(policy, agt.SchedulingPolicy), due)
@@ -228,21 +225,14 @@ PROGRAMS: list[tuple[str, str, Callable[[], list[agt.DeviceOp[Any]]]]] = [
 
 
 @_slow_memory()
-def check_when_it_pays(mine: Any, model: Any) -> None:
+def _bound(mine: Any, model: Any, _name: str, wall: str, make: Callable[[], Any]) -> None:
     """The bound is the solution's, for programs that different things hold up."""
-    for name, wall, make in PROGRAMS:
-        ops, stream = make(), agt.create_stream()
-
-        def on_one(ops: list[agt.DeviceOp[Any]] = ops, stream: Any = stream) -> None:
-            for op in ops:
-                op.async_on(stream)
-            stream.synchronize()
-
-        trace = observe(on_one).trace
-        got, right = call(mine, trace), model(trace)
-        a_number(got, "a time in µs")
-        due = f"for a program of {name}, {got:.0f} µs came out, and {right:.0f} µs is right: {wall} there"
-        must(abs(got - right) <= 0.01 * right, due)
+    ops, stream = make(), agt.create_stream()
+    trace = observe(lambda: [*[op.async_on(stream) for op in ops], stream.synchronize()]).trace
+    got, right = call(mine, trace), model(trace)
+    a_number(got, "a time in µs")
+    due = f"{got:.0f} µs came out, and {right:.0f} µs is right: {wall} there"
+    must(abs(got - right) <= 0.01 * right, due)
 
 
 # ------------------------------------------------------------------ challenge
@@ -251,18 +241,15 @@ EARLY_US = 430.0
 
 
 @_slow_memory()
-def check_run_jobs(mine: Any, model: Any) -> float:
-    """Each job runs once, and all are done before the last would be that came in the given order."""
-    expected = _challenged(model)
-    trace = _challenged(mine)
-    with compared(trace, expected):
-        schedule.each_once(trace, *(f"job{i}" for i in range(len(CHALLENGE))))
-        return schedule.below(EARLY_US, trace)
-
-
 def _challenged(answer: Any) -> agt.Trace:
     jobs = list(zip(_walks(CHALLENGE), map(float, CHALLENGE), strict=True))
     return observe(answer, jobs).trace
+
+
+def _closed_early(trace: agt.Trace) -> float:
+    """Each job runs once, and all are done before the last would be that came in the given order."""
+    schedule.each_once(trace, *(f"job{i}" for i in range(len(CHALLENGE))))
+    return schedule.below(EARLY_US, trace)
 
 
 MIXES = [
@@ -285,6 +272,8 @@ EXERCISES = (
                    "{1:job} on {0:stream}")),
     Exercise("05-express", "A policy: express lanes", "Express",
              cases(_express, LANES, "{2:job} on {0:stream} and a limit of {1} µs")),
-    Exercise("05-when-it-pays", "How far down can it go?", "best_possible", check_when_it_pays),
-    Exercise("05-challenge", "Challenge: close the shop early", "run_jobs", check_run_jobs),
+    Exercise("05-when-it-pays", "How far down can it go?", "best_possible",
+             cases(_bound, PROGRAMS, "a program of {0}")),
+    Exercise("05-challenge", "Challenge: close the shop early", "run_jobs",
+             runs(_challenged, _closed_early, [()], "")),
 )  # fmt: skip

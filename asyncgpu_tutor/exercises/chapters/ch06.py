@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import count as counter
 from itertools import pairwise
 from typing import Any, cast
@@ -36,20 +37,26 @@ def _fails_at_submission(error: Exception) -> agt.DeviceOp[Any]:
     return agt.ones(32).and_then(look_up)
 
 
-def _observed(function: Any, *args: Any) -> Observed[Any]:
-    """As `observe`; the result is what awaiting the coroutine gives, which its type cannot say."""
-    return observe(function, *args)
-
-
 def _device_end(trace: agt.Trace) -> agt.types.Span:
     due = "the operation did not run at all: `await` it, or `spawn` it and await the task"
     must(bool(trace.device_spans), due)
     return max(trace.device_spans, key=lambda span: span.end)
 
 
-def _there_is(i: int, number: int) -> None:
-    due = f"batch {i} was prepared, and of {number} batches the last is {number - 1}"
-    must(i in range(number), due)
+def _process(x: Any) -> agt.DeviceOp[Any]:
+    return agt.h2d(x).to_host()
+
+
+def _batches(us: float, sizes: Sequence[int]) -> tuple[Any, Any]:
+    """Functions `prepare`, which keeps the host busy so long, and `process`, for batches of these sizes."""
+
+    def prepare(i: int) -> Any:
+        due = f"batch {i} was prepared, and of {len(sizes)} batches the last is {len(sizes) - 1}"
+        must(i in range(len(sizes)), due)
+        agt.work(us, f"prepare {i}")
+        return agt.pin(filled(sizes[i], i + 1))
+
+    return prepare, _process
 
 
 # ------------------------------------------------------------------ waiting less
@@ -58,17 +65,8 @@ BATCH = 1_500_000
 
 def _prepare(mine: Any, model: Any, number: int) -> None:
     """The host prepares while the device works, unless all is done as soon without it; nobody blocks."""
-
-    def prepare(i: int) -> Any:
-        _there_is(i, number)
-        agt.work(300, f"prepare {i}")
-        return agt.pin(filled(BATCH, i + 1))
-
-    def process(x: Any) -> agt.DeviceOp[Any]:
-        return agt.h2d(x).to_host()
-
-    expected = observe(model, number, prepare, process).trace
-    run = observe(mine, number, prepare, process)
+    given = number, *_batches(300, [BATCH] * number)
+    expected, run = observe(model, *given).trace, observe(mine, *given)
     with compared(run.trace, expected):
         schedule.never_blocks(run.trace)
         schedule.launches(run.trace, "d2h", number)
@@ -80,13 +78,11 @@ def _prepare(mine: Any, model: Any, number: int) -> None:
 
 
 PERIOD, MOST_BEATS = 50.0, 2000  # us between two beats; how many of them are an endless loop
-NEVER_STOPS = (
-    "the heart went on beating after the operation was done: cancel its task, or end its loop"
-)
+NEVER_STOPS = "the heart went on beating after the operation was done: cancel its task, or end it"
 BY_SLEEP = "by `agt.sleep(50)` (`asyncio.sleep` counts on the clock on the wall)"
 
 
-def _beating(answer: Any, make: Callable[[], agt.DeviceOp[Any]]) -> Observed[Any]:
+def _beating(answer: Any, make: Callable[[], agt.DeviceOp[Any]]) -> Observed:
     """Try an answer on an operation, and stay in the loop for a while after it."""
     numbers = counter(1)
     under_way: set[bool] = set()  # collects whether the operation was under way at a beat
@@ -95,10 +91,8 @@ def _beating(answer: Any, make: Callable[[], agt.DeviceOp[Any]]) -> Observed[Any
         under_way.add(agt.in_flight() > before)
         if next(numbers) > MOST_BEATS:
             must(True not in under_way, NEVER_STOPS)
-            due = f"`beat` was called {MOST_BEATS} times without an end: between two beats, let go of "
-            raise Rejected(
-                f"{due}the event loop with `await agt.sleep(50)`, so that others get a turn"
-            )
+            due = f"`beat` was called {MOST_BEATS} times without an end: between two beats, let others "
+            raise Rejected(f"{due}have a turn by `await agt.sleep(50)`")
         agt.work(1, "beat")
 
     before = agt.in_flight()
@@ -109,10 +103,10 @@ def _beating(answer: Any, make: Callable[[], agt.DeviceOp[Any]]) -> Observed[Any
         await agt.sleep(400)
         return result
 
-    return _observed(attempt)
+    return observe(attempt)
 
 
-def _failing(answer: Any) -> Observed[Any]:
+def _failing(answer: Any) -> Observed:
     """Try an answer on an operation that fails, whose error may come out, alone or in a group."""
 
     async def caught(op: Any, beat: Any) -> None:
@@ -133,11 +127,7 @@ def _stops(trace: agt.Trace, cause: str) -> None:
 def check_responsive(mine: Any, model: Any) -> None:
     """The heart beats all the while, about as often as it should, and stops with the operation."""
     for size in (2_000_000, 1_000_000):
-
-        def copy(size: int = size) -> agt.DeviceOp[Any]:
-            return round_trip(size, 3.0).named("copy")
-
-        with tried(_beating, mine, model, copy) as run:
+        with tried(_beating, mine, model, partial(round_trip, size, 3.0)) as run:
             schedule.never_blocks(run.trace)
             _stops(run.trace, NEVER_STOPS)
             _as_due(run.trace)
@@ -171,7 +161,7 @@ def _spawn_safe(mine: Any, model: Any, n: int, number: int) -> None:
     """All tasks use the one copy of the weights, whatever becomes of the caller's handle."""
     matrix = noise(6, n, n)
     vectors = [noise(7 + i, n) for i in range(number)]
-    expected, run = (_observed(_started, answer, matrix, vectors) for answer in (model, mine))
+    expected, run = (observe(_started, answer, matrix, vectors) for answer in (model, mine))
     with compared(run.trace, expected.trace):
         schedule.never_blocks(run.trace)
         schedule.launches(run.trace, "matvec_naive", number)
@@ -268,7 +258,7 @@ def _at_most(mine: Any, model: Any, us: int, size: int) -> None:
         await asyncio.sleep(0)
         return result, len(asyncio.all_tasks()) - 1
 
-    expected, run = _observed(attempt, model), _observed(attempt, mine)
+    expected, run = observe(attempt, model), observe(attempt, mine)
     (result, left), in_time = run.result, expected.result[0] is not None
     with compared(run.trace, expected.trace):
         _on_time(run.trace, expected.trace, in_time)
@@ -344,29 +334,25 @@ def _as_they_come(found: Used) -> None:
     must(first.start <= last.end, due, last, first)
 
 
-def hostile_as_they_come(mine: Any, _model: Any) -> None:
-    """First come, first served, whichever comes first."""
-    _first_come(_coming(mine))
-
-
 # ------------------------------------------------------------------ no more than so many
 # The matrix of the one operation that takes longer than others: a thread goes along a whole row.
 SLOW, ROW = 96, 8192
 
 
-def _limited(answer: Any, limit: int, *sizes: int) -> Observed[Any]:
-    def op(i: int, n: int) -> agt.DeviceOp[Any]:
-        return operations.computed(n, ROW, 1) if n == SLOW else round_trip(n, i + 1)
+def _limited(answer: Any, limit: int, *sizes: int) -> Observed:
+    ops = [
+        operations.computed(n, ROW, 1) if n == SLOW else round_trip(n, i + 1)
+        for i, n in enumerate(sizes)
+    ]
+    return observe(answer, ops, limit)
 
-    return observe(answer, [op(i, n) for i, n in enumerate(sizes)], limit)
 
-
-def _limited_right(run: Observed[Any], _limit: int, *sizes: int) -> None:
+def _limited_right(run: Observed, _limit: int, *sizes: int) -> None:
     right = [filled(n, ROW if n == SLOW else i + 1) for i, n in enumerate(sizes)]
     in_order("run_limited", run.result, right)
 
 
-def _refilled(run: Observed[Any], limit: int, *sizes: int) -> None:
+def _refilled(run: Observed, limit: int, *sizes: int) -> None:
     """`limit` are in flight and no more, the next starts as soon as one is done, and results are in order."""
     trace = run.trace
     schedule.never_blocks(trace)
@@ -392,29 +378,15 @@ LIMITS = [
 ]
 
 
-def hostile_limited(mine: Any, _model: Any) -> None:
-    """The results are in order, whichever is done first."""
-    row = (2, *own_sizes(5, 64))
-    _limited_right(_limited(mine, *row), *row)
-
-
 # ------------------------------------------------------------------ the challenge
 FED, MOST, PAR = 6, 2, 1500.0
 QUICK, LARGE = 1_000_000, 4_000_000  # elements: the device needs less time than the host, and more
 
 
-def _fed(answer: Any, size: int) -> Observed[Any]:
+def _fed(answer: Any, size: int) -> Observed:
     """Run an answer on batches which take the host some time before and after the device has them."""
     sizes = own_sizes(FED, size)
     used: list[int] = []
-
-    def prepare(i: int) -> Any:
-        _there_is(i, FED)
-        agt.work(100, f"prepare {i}")
-        return agt.pin(filled(sizes[i], i + 1))
-
-    def process(x: Any) -> agt.DeviceOp[Any]:
-        return agt.h2d(x).to_host()
 
     def use(result: Any) -> None:
         i = cast(Array, result).size - sizes[0] if isinstance(result, np.ndarray) else -1
@@ -423,7 +395,7 @@ def _fed(answer: Any, size: int) -> Observed[Any]:
         used.append(i)
         agt.work(60, f"use {i}")
 
-    run = observe(answer, FED, prepare, process, use)
+    run = observe(answer, FED, *_batches(100, sizes), use)
     due = f"`use` was called for batches {used}, and each of the {FED} once is right"
     must(sorted(used) == list(range(FED)), due)
     return run
@@ -459,8 +431,9 @@ EXERCISES = (
     Exercise("06-cancel", "Wait, but not for ever", "at_most",
              cases(_at_most, TIMES, "at most {} µs for {} elements")),
     Exercise("06-as-completed", "First come, first served", "as_they_come",
-             runs(_coming, _as_they_come, [()], ""), hostile_as_they_come),
+             runs(_coming, _as_they_come, [()], ""), runs(_coming, _first_come, [()], "")),
     Exercise("06-limited", "No more than so many", "run_limited",
-             runs(_limited, _refilled, LIMITS, "a limit of {}"), hostile_limited),
+             runs(_limited, _refilled, LIMITS, "a limit of {}"),
+             runs(_limited, _limited_right, [(2, *own_sizes(5, 64))], "")),
     Exercise("06-feed", "The challenge: feed the device", "feed", check_feed),
 )  # fmt: skip

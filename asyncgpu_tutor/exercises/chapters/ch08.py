@@ -21,7 +21,7 @@ from asyncgpu_tutor.exercises.checks.trials import runs
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, must
 from asyncgpu_tutor.exercises.exhibits import report, rounds
 from asyncgpu_tutor.exercises.recorded_ranges import RangeLog, watched
-from asyncgpu_tutor.exercises.sandbox import Observed, call, observe, tried
+from asyncgpu_tutor.exercises.sandbox import Observed, call, observe
 from asyncgpu_tutor.types import Span
 
 # ------------------------------------------------------------------ ranges
@@ -196,11 +196,11 @@ def check_suspects(mine: Any, _model: Any) -> None:
 
 
 # ------------------------------------------------------------------ challenge
-_ROWS, _COLUMNS, _REQUESTS = 64, 8192, 8
+_ROWS, _COLUMNS = 64, 8192
 GOAL_US = 1100.0
 
 
-def served(program: Callable[..., Any], number: int) -> Observed[Any]:
+def served(program: Callable[..., Any], number: int) -> Observed:
     """Try an answer on matrices in pageable memory, each of which is for a kernel of a single block.
 
     The warning of pageable copies is kept back, because it would say a part of what is wrong.
@@ -219,21 +219,17 @@ def served(program: Callable[..., Any], number: int) -> Observed[Any]:
         return observe(program, requests, score)
 
 
-def check_served(mine: Any, model: Any) -> float:
+def _in_time(run: Observed, number: int) -> float:
     """All requests get their scores, in order; the score is the time, however it was reached."""
-    with tried(served, mine, model, _REQUESTS) as run:
-        in_order("serve", run.result, _scores(_REQUESTS))
-        schedule.launches(run.trace, "matvec_naive", _REQUESTS)
-        return schedule.below(GOAL_US, run.trace)
+    _scored(run, number)
+    schedule.launches(run.trace, "matvec_naive", number)
+    return schedule.below(GOAL_US, run.trace)
 
 
-def hostile_served(mine: Any, _model: Any) -> None:
+def _scored(run: Observed, number: int) -> None:
     """Scores are complete before anybody reads them, whatever takes how long."""
-    in_order("serve", served(mine, 3).result, _scores(3))
-
-
-def _scores(number: int) -> list[Array]:
-    return [np.full(_ROWS, _COLUMNS * (i + 1), np.float32) for i in range(number)]
+    right = [np.full(_ROWS, _COLUMNS * (i + 1), np.float32) for i in range(number)]
+    in_order("serve", run.result, right)
 
 
 EXERCISES = (
@@ -259,5 +255,6 @@ EXERCISES = (
                  ("copies of two sizes", lambda: (_made_up(*MIXED),))])),
     Exercise("08-gain", "How much a fix gained", "gain",
              reads("gain", "how many times as fast", _pairs)),
-    Exercise("08-challenge", "Challenge: a slow server", "serve", check_served, hostile_served),
+    Exercise("08-challenge", "Challenge: a slow server", "serve",
+             runs(served, _in_time, [(8,)], ""), runs(served, _scored, [(3,)], "")),
 )  # fmt: skip

@@ -6,7 +6,7 @@ import asyncio
 import inspect
 from collections.abc import Callable
 from itertools import pairwise
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -43,7 +43,7 @@ def _captured(trace: agt.Trace, most: int, why: str) -> None:
 
 
 # ------------------------------------------------------------------ the first graph
-def _replay(answer: Any, times: int) -> Observed[Any]:
+def _replay(answer: Any, times: int) -> Observed:
     """Try an answer on an operation that adds 1 to an array, and is at work until somebody has waited."""
     stream, x = agt.create_stream(), _zeros(16_000, "x")
     due = "`replay` should be a plain function, `def`, and not `async def`"
@@ -51,7 +51,7 @@ def _replay(answer: Any, times: int) -> Observed[Any]:
     return observe(lambda: answer(operations.long_step("increment", 1.0, 1.0, x, x), stream, times))
 
 
-def _replayed(run: Observed[Any], times: int) -> None:
+def _replayed(run: Observed, times: int) -> None:
     """There are one capture, as many launches as asked for and one wait at the end; the graph comes back."""
     _captured(run.trace, 1, "capture it before the loop")
     due = "the host called the driver for `increment` itself: run `graph.launch()`, and not the operation"
@@ -67,7 +67,7 @@ def _replayed(run: Observed[Any], times: int) -> None:
 
 
 # ------------------------------------------------------------------ the token loop
-def _token_loop(answer: Any, number: int) -> Observed[Any]:
+def _token_loop(answer: Any, number: int) -> Observed:
     """Run an answer beside another task; what comes out also tells whether that one got a turn meanwhile."""
     x, y, out = _zeros(64, "x"), _zeros(64, "y"), agt.pinned(64)
     out[:] = 0
@@ -82,10 +82,10 @@ def _token_loop(answer: Any, number: int) -> Observed[Any]:
                 found = await found
             return found, turns() > 0
 
-    return observe(cast(Callable[[], Any], beside))
+    return observe(beside)
 
 
-def _looped(run: Observed[Any], number: int) -> None:
+def _looped(run: Observed, number: int) -> None:
     """Each token has an update and a launch, the host never blocks, and each result is kept."""
     schedule.never_blocks(run.trace)
     schedule.launches(run.trace, "h2d", number)
@@ -95,14 +95,9 @@ def _looped(run: Observed[Any], number: int) -> None:
     _tokens(run, number)
 
 
-def _tokens(run: Observed[Any], number: int) -> None:
+def _tokens(run: Observed, number: int) -> None:
     right = [3 * noise(seed, 64) + 1 for seed in range(number)]
     in_order("run_tokens", run.result[0], right, "token")
-
-
-def hostile_token_loop(mine: Any, _model: Any) -> None:
-    """Each result belongs to its own token, however long anything takes."""
-    _tokens(_token_loop(mine, 4), 4)
 
 
 def _no_allocation(mine: Any, model: Any, n: int) -> None:
@@ -166,7 +161,7 @@ def _maker(name: str, factor: float) -> Callable[[Array], agt.DeviceOp[Array]]:
     return make
 
 
-def _serve(answer: Any) -> tuple[Observed[list[Any]], list[Array]]:
+def _serve(answer: Any) -> tuple[Observed, list[Array]]:
     """Send requests of all shapes to a server that doubles, and some to another one, that triples."""
     requests = [noise(seed, *shape) for seed, shape in enumerate(SHAPES)]
     right = [2 * len(x) * x for x in requests] + [3 * len(x) * x for x in requests[:SECOND]]
@@ -189,13 +184,12 @@ def _serve(answer: Any) -> tuple[Observed[list[Any]], list[Array]]:
     return observe(serve), right
 
 
-def check_shapes(mine: Any, model: Any) -> None:
+def _each_shape(found: tuple[Observed, list[Array]]) -> None:
     """Each server captures each shape once, each request has one launch, and results stay as they are."""
-    with sandbox.tried(_serve, mine, model) as (run, right):
-        _launched(run.trace, len(right), "one for each request")
-        _captured(
-            run.trace, len(set(SHAPES)) + SECOND, "for each shape, look whether it has a graph"
-        )
+    run, right = found
+    _launched(run.trace, len(right), "one for each request")
+    most = len(set(SHAPES)) + SECOND
+    _captured(run.trace, most, "for each shape, look whether it has a graph")
     for i, (result, numbers) in enumerate(zip(run.result, right, strict=True)):
         server = "first" if i < len(SHAPES) else "second"
         with case(f"two servers, at the {server} one for request {i}, of shape {numbers.shape}"):
@@ -206,7 +200,7 @@ def check_shapes(mine: Any, model: Any) -> None:
 MODELS, LAYERS, TOKENS, GOAL_US = 4, 8, 12, 2000
 
 
-def _talked(answer: Any) -> tuple[Observed[Any], list[list[Array]]]:
+def _talked(answer: Any) -> tuple[Observed, list[list[Array]]]:
     """Have models talk, each of which adds a number of its own in each layer and shrinks what is there."""
     models: list[tuple[agt.DeviceOp[Any], agt.DeviceArray, agt.DeviceArray]] = []
     prompts = [agt.pin(noise(i, 64)) for i in range(MODELS)]
@@ -226,12 +220,12 @@ def _talked(answer: Any) -> tuple[Observed[Any], list[list[Array]]]:
     return observe(answer, models, prompts, TOKENS), right
 
 
-def check_challenge(mine: Any, model: Any) -> float:
+def _said(found: tuple[Observed, list[list[Array]]]) -> float:
     """Each token of each model is right; returns the time that all took, the capture included, in us."""
-    with sandbox.tried(_talked, mine, model) as (run, right):
-        for i, words in enumerate(listed("talk", run.result, MODELS)):
-            in_order("talk", words, right[i], f"model {i}, token")
-        return schedule.below(GOAL_US, run.trace)
+    run, right = found
+    for i, words in enumerate(listed("talk", run.result, MODELS)):
+        in_order("talk", words, right[i], f"model {i}, token")
+    return schedule.below(GOAL_US, run.trace)
 
 
 WORK = [
@@ -244,11 +238,13 @@ EXERCISES = (
     Exercise("09-first-graph", "Your first graph", "replay",
              runs(_replay, _replayed, [(5,), (2,)], "times={}")),
     Exercise("09-token-loop", "A token loop", "run_tokens",
-             runs(_token_loop, _looped, [(5,), (2,)], "{} tokens"), hostile_token_loop),
+             runs(_token_loop, _looped, [(5,), (2,)], "{} tokens"),
+             runs(_token_loop, _tokens, [(4,)], "")),
     Exercise("09-no-allocation", "Fit for a graph", "capturable",
              cases(_no_allocation, [(1000,), (64,)], "{} elements")),
     Exercise("09-break-even", "From how many runs on?", "break_even",
              cases(_break_even, WORK, "{2}")),
-    Exercise("09-shapes", "A graph for each shape", "make_server", check_shapes),
-    Exercise("09-challenge", "Challenge: four conversations", "talk", check_challenge),
+    Exercise("09-shapes", "A graph for each shape", "make_server",
+             runs(_serve, _each_shape, [()], "")),
+    Exercise("09-challenge", "Challenge: four conversations", "talk", runs(_talked, _said, [()], "")),
 )  # fmt: skip

@@ -16,7 +16,7 @@ from asyncgpu_tutor.exercises import sandbox
 from asyncgpu_tutor.exercises.checks import schedule
 from asyncgpu_tutor.exercises.checks.operations import BLOCK, filled, step_kernel
 from asyncgpu_tutor.exercises.checks.results import Array, brief, equal
-from asyncgpu_tutor.exercises.checks.trials import cases, runs
+from asyncgpu_tutor.exercises.checks.trials import cases, runs, tuple_of
 from asyncgpu_tutor.exercises.exercise import Exercise, case, must
 from asyncgpu_tutor.exercises.internals import count
 from asyncgpu_tutor.exercises.sandbox import Observed, observe
@@ -74,7 +74,7 @@ def _plain(answer: Any, *args: Any) -> Any:
     return sandbox.call(lambda: [answer(*args)])[0]
 
 
-def _observed(op: Op, stream: agt.types.Stream) -> Observed[Any]:
+def _observed(op: Op, stream: agt.types.Stream) -> Observed:
     """Observe a run of the operation; see `_plain`."""
 
     def run() -> list[Any]:
@@ -86,7 +86,7 @@ def _observed(op: Op, stream: agt.types.Stream) -> Observed[Any]:
     return Observed(seen.result[0], seen.trace)
 
 
-def _twice(op: Op) -> tuple[Observed[Any], Any]:
+def _twice(op: Op) -> tuple[Observed, Any]:
     """A run of the operation, and what comes of another one on the same stream."""
     stream = agt.create_stream()
     return _observed(op, stream), _observed(op, stream).result
@@ -122,18 +122,15 @@ def _numbers(got: object, right: Array) -> None:
 
 
 def _tuple_of(results: object, number: int, name: str) -> None:
-    due = f"an operation of `{name}` yields a tuple, and this came: {brief(results)}"
-    must(isinstance(results, tuple), due)
-    got = cast(tuple[Any, ...], results)
-    due = f"{count(len(got), 'result')} came out, of {count(number, 'operation')}"
-    must(len(got) == number, due)
+    due = f"an operation of `{name}` yields a tuple of {number}, and this came: "
+    got = tuple_of(results, number, due)
     for i, result in enumerate(got):
         with case(f"result {i}"):
             _numbers(result, filled(500, i + 1.0))
 
 
 # ------------------------------------------------------------------ and_then
-def _chained(answer: Any, size: int) -> tuple[Observed[Any], Any]:
+def _chained(answer: Any, size: int) -> tuple[Observed, Any]:
     """A chain of three, run twice on a stream."""
     first = _source(3.0, size, "first")
 
@@ -144,7 +141,7 @@ def _chained(answer: Any, size: int) -> tuple[Observed[Any], Any]:
     return _twice(_described("and_then", answer, two, _download))
 
 
-def _chain_ran(found: tuple[Observed[Any], Any], size: int) -> None:
+def _chain_ran(found: tuple[Observed, Any], size: int) -> None:
     """Describing calls nothing; a run is one chain on one stream, and can be repeated."""
     run, again = found
     _called(run.result)
@@ -155,11 +152,11 @@ def _chain_ran(found: tuple[Observed[Any], Any], size: int) -> None:
         _numbers(again, filled(size, 7.0))
 
 
-def _zipped(answer: Any, number: int) -> tuple[Observed[Any], Any]:
+def _zipped(answer: Any, number: int) -> tuple[Observed, Any]:
     return _twice(_described("zip_ops", answer, *_arms(number, "op")))
 
 
-def _zip_ran(found: tuple[Observed[Any], Any], number: int) -> None:
+def _zip_ran(found: tuple[Observed, Any], number: int) -> None:
     """All operations are run, in order, on the one stream, and the results are a tuple."""
     run, again = found
     _tuple_of(run.result, number, "zip_ops")
@@ -171,7 +168,7 @@ def _zip_ran(found: tuple[Observed[Any], Any], number: int) -> None:
 
 
 # ------------------------------------------------------------------ shared
-def _two_readers(answer: Any, size: int) -> Observed[Any]:
+def _two_readers(answer: Any, size: int) -> Observed:
     """Two readers of one source, each on a stream of its own."""
     one, two = agt.create_stream(), agt.create_stream()
     source = _described("shared", answer, _source(5.0, size, "source"))
@@ -186,7 +183,7 @@ def _two_readers(answer: Any, size: int) -> Observed[Any]:
     return observe(both)
 
 
-def _source_ran(run: Observed[Any], size: int) -> None:
+def _source_ran(run: Observed, size: int) -> None:
     """The source runs once, each shared operation has its own, and readers elsewhere wait by an event."""
     schedule.launches(run.trace, "source", 1)
     schedule.launches(run.trace, "other", 1)
@@ -216,7 +213,7 @@ TURNS = 1000
 LONG = 1_000_000  # elements: the copy of so many goes on long after the host has asked for it
 
 
-def _awaited(answer: Any, number: int) -> Observed[Any]:
+def _awaited(answer: Any, number: int) -> Observed:
     """Await so many pieces of work, while a neighbour counts its turns."""
     streams = [agt.create_stream() for _ in range(number)]
 
@@ -241,13 +238,13 @@ def _awaited(answer: Any, number: int) -> Observed[Any]:
     return observe(main)
 
 
-def _nobody_waited(run: Observed[Any], _number: int) -> None:
+def _nobody_waited(run: Observed, _number: int) -> None:
     """Awaiting gives the result when the event is done, and everybody else a turn until then."""
     schedule.never_blocks(run.trace)
 
 
 # ------------------------------------------------------------------ overlap
-def _forked(answer: Any, number: int) -> Observed[Any]:
+def _forked(answer: Any, number: int) -> Observed:
     """Something before, the arms, and something after, all in one operation."""
     x = agt.zeros(500, name="x").sync()
     op = _described("overlap", answer, *_arms(number, "arm"))
@@ -261,7 +258,7 @@ def _forked(answer: Any, number: int) -> Observed[Any]:
     return _observed(enqueue, agt.create_stream())
 
 
-def _overlapped(run: Observed[Any], number: int) -> float:
+def _overlapped(run: Observed, number: int) -> float:
     """Each arm comes after what is before it and ahead of what is after it, and none waits for another.
 
     The score is the time of the last row's arms, which grows with what the answer has the host do.

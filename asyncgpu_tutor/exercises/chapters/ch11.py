@@ -29,7 +29,7 @@ GOAL_US = 200
 
 
 # ------------------------------------------------------------------ fewer questions
-def _settled(answer: Any, start: float, every: int, _looks: int) -> Observed[Any]:
+def _settled(answer: Any, start: float, every: int, _looks: int) -> Observed:
     """The rounds until a number that is halved in each is not above one."""
     halve, x = agt.Kernel(HALVE), agt.full(1, start).sync()
 
@@ -40,7 +40,7 @@ def _settled(answer: Any, start: float, every: int, _looks: int) -> Observed[Any
     return observe(answer, round_op, every, agt.create_stream())
 
 
-def _ask_less(run: Observed[Any], _start: float, every: int, looks: int) -> None:
+def _ask_less(run: Observed, _start: float, every: int, looks: int) -> None:
     """One flag is read for every few rounds; the loop ends with the first look that finds nothing."""
     rounds, copies = len(run.trace.find("halve")), len(run.trace.find("d2h"))
     due = f"{count(rounds, 'round')} and {count(copies, 'look')} at a flag, and {count(looks, 'look')} "
@@ -144,11 +144,11 @@ def _links(n: int) -> tuple[Array, Array, Array]:
     return sources.ravel(), weight.astype(np.float32), rank
 
 
-def _ranked(answer: Any, n: int) -> Observed[Any]:
+def _ranked(answer: Any, n: int) -> Observed:
     return observe(answer, *[agt.h2d(agt.pin(x)).sync().share() for x in _links(n)[:2]])
 
 
-def _ranks(run: Observed[Any], n: int) -> float:
+def _ranks(run: Observed, n: int) -> float:
     """The ranks are right within what the last rounds still move, a hundredth of the mean rank."""
     schedule.a_kernel_ran(run.trace)
     got, right = cast(Array, run.result), _links(n)[2]

@@ -131,7 +131,7 @@ def _oneshot(mine: str, _model: Any, senders: int) -> None:
         by_atomics = len(re.findall(r"\batomic", device_code.without_comments(mine))) > 1
         if isinstance(rejected.__cause__, agt.errors.RaceError) and not by_atomics:
             due = "two blocks use the flag `cells[0]` at the same time, so it has to be raised by an atomic"
-            raise Rejected(f"{due}, and read by one. A `volatile` is no atomic") from None
+            raise Rejected(f"{due}, and read by one; as `volatile` it counts, too") from None
         raise
     for k, x in enumerate(got, 1):
         must(x == 100 * k, f"{x} came out, and {100 * k} was sent")

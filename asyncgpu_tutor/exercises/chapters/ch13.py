@@ -79,7 +79,7 @@ def _answer(mine: Any, _model: Any, rounds: int) -> None:
         op = letters(agt.mapped(plain), rounds, agt.mapped(answers), grid=1, block=1)
         await asyncio.gather(mine(plain.view(_Mail), rounds), op)
 
-    call(cast(Any, main))
+    call(main)
     for k, got in enumerate(answers.tolist()):
         letter = 10 + k * k
         due = f"letter {k} asked for the double of {letter}, and the kernel read {got}"
@@ -107,11 +107,9 @@ def check_ask(mine: Any, model: Any) -> None:
     """Questions are published before the flag; the wait has an end, with a host and without."""
     kernel = as_kernel(mine, "ASK")
     fenced(kernel.source, "__threadfence_system", ASK_FENCES)
-    must(
-        "__nanosleep" in kernel.source,
-        "the wait does not sleep between two looks. Put `__nanosleep(100)` into it: it leaves the bus to "
-        "others, and by it the simulated device knows that the loop waits, and lets Python have a turn",
-    )
+    due = "the wait does not sleep between two looks. Put `__nanosleep(100)` into it: it leaves the bus to "
+    due += "others, and by it the simulated device knows that the loop waits, and lets Python have a turn"
+    must("__nanosleep" in kernel.source, due)
     _impatient()
     cases(_asked, [(3,), (1,)], "{} questions")(kernel, model)
     mail, out = _zeros(3), _zeros(2)
@@ -140,7 +138,7 @@ def _asked(kernel: agt.Kernel, _model: Any, n: int) -> None:
         finally:
             answering.cancel()
 
-    call(cast(Any, main))
+    call(main)
     wanted = [100 + k for k in range(n)]
     must(asked == wanted, f"the host was asked for {asked}, and {wanted} is right")
     equal(out, np.array(wanted, np.uint32) + 5)
@@ -217,7 +215,7 @@ def _billed(kernel: agt.Kernel, _model: Any, blocks: int, stop_at: int) -> None:
             with suppress(LookupError):
                 await host.run(kernel(*args, grid=blocks, block=1))
 
-    call(cast(Any, main))
+    call(main)
     if stop_at:
         due = "a block wrote down a cost although it got no answer: look at what `hostcall` returns"
         must(bool(((costs == 7) | (costs == right)).all()), due)
@@ -278,7 +276,7 @@ def _piped(kernel: agt.Kernel, _model: Any, size: int) -> float:
                 await host.run(kernel(*args, grid=BLOCKS, block=THREADS))
                 return device.now() - start
 
-        took = call(cast(Any, main))
+        took = call(main)
         got = new.read_bytes() if new.exists() else b""
     must(len(got) == size, f"the new file has {len(got)} bytes, and {size} is right")
     for at, (a, b) in enumerate(zip(got, text.upper(), strict=True)):

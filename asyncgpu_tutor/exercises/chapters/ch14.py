@@ -23,7 +23,7 @@ GOAL_US = 300
 
 
 # ------------------------------------------------------------------ darts
-def _thrown(answer: Any, *threads: int) -> Observed[Any]:
+def _thrown(answer: Any, *threads: int) -> Observed:
     """The sum that the answer finds, for players who hit as often as they have threads."""
     throw = agt.Kernel(THROW)
 
@@ -34,7 +34,7 @@ def _thrown(answer: Any, *threads: int) -> Observed[Any]:
     return observe(answer, [player(n) for n in threads])
 
 
-def _darts(run: Observed[Any], *threads: int) -> None:
+def _darts(run: Observed, *threads: int) -> None:
     """All hits are counted; the players play side by side, and Python waits once."""
     returned("total", run.result, sum(threads))
     schedule.waits(run.trace, 1, "make one operation of all players, and run that")
@@ -84,12 +84,12 @@ def _fallen(at: Array, speed: Array, steps: int) -> Array:
     return at
 
 
-def _flown(answer: Any, n: int, steps: int) -> Observed[Any]:
+def _flown(answer: Any, n: int, steps: int) -> Observed:
     given = [agt.h2d(agt.pin(part.ravel())).sync() for part in _galaxy(n)]
     return observe(answer, agt.Kernel(STEP), *given, steps)
 
 
-def _fell(run: Observed[Any], n: int, steps: int) -> float:
+def _fell(run: Observed, n: int, steps: int) -> float:
     """The bodies are where they belong after an odd or even number of steps; returns the time in us."""
     schedule.a_kernel_ran(run.trace)
     equal(run.result, _fallen(*_galaxy(n), steps).ravel())

@@ -31,7 +31,7 @@ def built(
 
 def run_of(
     name: str, mine: Callable[..., Any], model: Callable[..., Any], *args: Any, cure: str = ""
-) -> Callable[..., AbstractContextManager[Observed[Any]]]:
+) -> Callable[..., AbstractContextManager[Observed]]:
     """A function that runs the operation that an answer describes, as often as it is called; see `built`.
 
     It takes names of pieces that should run once each, and gives a context with the run. Whatever is rejected
@@ -41,7 +41,7 @@ def run_of(
     op = built(name, mine, expected, *args, cure=cure)
 
     @contextmanager
-    def run_it(*once: str) -> Generator[Observed[Any]]:
+    def run_it(*once: str) -> Generator[Observed]:
         run = observe(op.sync)
         with compared(run.trace, expected):
             each_once(run.trace, *once)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.exercise import Rejected
 from asyncgpu_tutor.exercises.sandbox import Observed, observe
-
-T = TypeVar("T")
 
 # What the simulated device says of work that overtakes a write. If the calls are the wrong way round, so that
 # the reading comes first, events are not what is wrong.
@@ -20,7 +18,7 @@ RACE = re.compile(
 )
 
 
-def observe_events(answer: Callable[..., T], *args: Any) -> Observed[T]:
+def observe_events(answer: Callable[..., Any], *args: Any) -> Observed:
     """As `observe`; where streams of the answer race, the cause says which call of an event is wrong."""
     try:
         return observe(answer, *args)

@@ -23,14 +23,15 @@ from asyncgpu_tutor.exercises.internals import (
 def lazy(building: agt.Trace) -> None:
     """Building the operation has enqueued nothing, and kept nobody waiting."""
     ran = [span for span in building if span.kind in ("call", "wait") or span.on_device]
-    if ran:
-        waited = sum(span.kind == "wait" for span in ran)
-        also = f", and the host waited {count(waited, 'time')}" if waited else ""
-        raise Rejected(
-            f"building the operation already ran something (`{ran[0].name}` came first){also}: only "
-            "describe, and leave the running to whoever calls `sync` in the end",
-            *[span for span in ran if span.kind == "wait"][:1] or ran[:1],
-        )
+    waits = [span for span in ran if span.kind == "wait"]
+    also = f", and the host waited {count(len(waits), 'time')}" if waits else ""
+    first = ran[0].name if ran else ""
+    cause = f"building the operation already ran something (`{first}` came first){also}: only describe, "
+    must(
+        not ran,
+        cause + "and leave the running to whoever calls `sync` in the end",
+        *(waits or ran)[:1],
+    )
 
 
 def launches(trace: agt.Trace, name: str, times: int) -> None:

@@ -49,17 +49,16 @@ def text_of(name: str, answer: object, kind: str) -> str:
 
 def tuple_of(found: object, number: int, should: str) -> tuple[Any, ...]:
     """The answer's tuple, which has to be of this length; `should` begins the cause."""
-    parts = cast(tuple[Any, ...], found)
-    must(isinstance(found, tuple) and len(parts) == number, f"{should}{brief(found)}")
+    parts = cast(tuple[Any, ...], found if isinstance(found, tuple) else ())
+    came = f"one of {len(parts)}" if isinstance(found, tuple) else brief(found)
+    must(isinstance(found, tuple) and len(parts) == number, should + came)
     return parts
 
 
 def returned(name: str, got: object, right: int, meaning: str = "") -> None:
     """The function of this name has returned the right whole number."""
-    must(
-        is_number(got, whole=True) and got == right,
-        f"`{name}` should return {meaning}{right}, and returned {brief(got)}",
-    )
+    cause = f"`{name}` should return {meaning}{right}, and returned {brief(got)}"
+    must(is_number(got, whole=True) and got == right, cause)
 
 
 def cases(judge: Judge, rows: Rows, words: str) -> Check:

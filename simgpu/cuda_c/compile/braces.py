@@ -38,23 +38,18 @@ def listed(c: Context, node: Braces, ctype: CType) -> Expr:
             return constant(ctype, 0, node.at)
         return convert(c, c.expression(node.items[0]), ctype, node.at)
     if isinstance(ctype, Pointer) and len(node.items) <= 1:
-        return (
-            convert(c, c.expression(node.items[0]), ctype, node.at)
-            if node.items
-            else null(ctype, node.at)
-        )
+        if not node.items:
+            return null(ctype, node.at)
+        return convert(c, c.expression(node.items[0]), ctype, node.at)
     if not isinstance(ctype, Struct):
         c.fail(node.at, f"'{spelled(ctype)}' cannot be made from a list")
     known = c.class_of(ctype)
     if known is not None and known.takes_over(node):
         arguments = [place_of(c, item) for item in node.items]
         return c.rules.construct(c, known, arguments, node.at, None)
-    if (
-        len(node.items) == 1
-        and not isinstance(node.items[0], Braces)
-        and c.type_of(node.items[0]) == ctype
-    ):
-        return c.expression(node.items[0])
+    first = node.items[0] if len(node.items) == 1 else node
+    if not isinstance(first, Braces) and c.type_of(first) == ctype:
+        return c.expression(first)
     parts = initialise(c, node, ctype)
     origin = Origin()
     for part in parts:
@@ -82,11 +77,27 @@ def initialise(c: Context, node: Expression, ctype: CType) -> list[Expr]:
         node = Braces(at=node.at, items=node.items)
     if len(node.items) == 1 and isinstance(ctype, Struct) and _copies(c, node.items[0], ctype):
         return spread(c, c.expression(node.items[0]), ctype)
-    items = list(node.items)
+    items = _in_order(c, node, ctype) if node.names else list(node.items)
     out = _fill(c, items, ctype, node.at)
     if items:
         c.fail(items[0].at, f"too many values for '{spelled(ctype)}'")
     return out
+
+
+def _in_order(c: Context, node: Braces, ctype: CType) -> list[Expression]:
+    """The values of `{.a = 1, .c = 2}`, with what members get that are left out."""
+    members = [field.name for field in ctype.fields] if isinstance(ctype, Struct) else []
+    places = [members.index(name) if name in members else -1 for name in node.names]
+    if -1 in places:
+        name = node.names[places.index(-1)]
+        c.fail(node.at, f"'{spelled(ctype)}' has no member '{name}'")
+    if places != sorted(set(places)):
+        c.fail(node.at, f"these names are not in the order of the members ({', '.join(members)})")
+    known = c.class_of(ctype)
+    preset = dict(known.initial) if known is not None else {}
+    given = dict(zip(node.names, node.items, strict=True))
+    nothing = Braces(at=node.at, items=[])
+    return [given.get(name, preset.get(name, nothing)) for name in members]
 
 
 def _fill(c: Context, items: list[Expression], ctype: CType, at: Position) -> list[Expr]:
@@ -99,10 +110,8 @@ def _fill(c: Context, items: list[Expression], ctype: CType, at: Position) -> li
         if ctype.union:
             parts = parts[:1]
             if leaves(parts[0]) != leaves(ctype):
-                c.unsupported(
-                    at,
-                    "a union whose first member is not its largest, in braces: assign to the member",
-                )
+                text = "a union whose first member is not its largest, in braces"
+                c.unsupported(at, f"{text}: assign to the member")
     known = c.class_of(ctype)
     preset = dict(known.initial) if known is not None else {}
     out: list[Expr] = []

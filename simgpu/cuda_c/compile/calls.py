@@ -54,7 +54,7 @@ def call(c: Context, node: ast.Call, used: bool = True) -> typed.Expr:
         arguments = _arguments(c, node, functions, c.file_scope)
         # The file may have more forms of a function that is built in, as of make_float4.
         if builtins.find(node.name) is None or choose(
-            c, node, functions, [a.type for a in arguments]
+            c, node, functions, [a.type for a in arguments], fixed=_fixed(arguments)
         ):
             return call_with(c, node, functions, arguments)
     elif found is not None:
@@ -66,9 +66,8 @@ def call(c: Context, node: ast.Call, used: bool = True) -> typed.Expr:
             c.unsupported(node.at, reason)
         advice = builtins.advice(node.name, set(c.functions)) or c.elsewhere(node.name)
         if node.name in c.text.aside:
-            advice = (
-                f"{c.elsewhere(node.name)}: write __device__ in front, so that a kernel can call it"
-            )
+            cure = "write __device__ in front, so that a kernel can call it"
+            advice = f"{c.elsewhere(node.name)}: {cure}"
         c.fail(node.at, f"there is no function '{node.name}'{advice}")
     return builtin(c, node, used)
 
@@ -115,7 +114,7 @@ def _call_of_type(c: Context, node: ast.Call, owner: ast.TypeName) -> typed.Expr
     having = None if known is None else known.having(node.name)
     if having is None:
         c.fail(node.at, f"'{types.spelled(ctype)}' has no member function '{node.name}'")
-    this = _this(c, node.at)
+    this = _this(c, node.at) if node.object is None else place_of(c, node.object)
     if this is not None and this.type != having.type and not c.derives(this.type, having.type):
         this = None
     return _call_in(c, node, having, this)
@@ -123,9 +122,8 @@ def _call_of_type(c: Context, node: ast.Call, owner: ast.TypeName) -> typed.Expr
 
 def _this(c: Context, at: Position) -> typed.Expr | None:
     """The object whose function is being compiled."""
-    return (
-        None if c.scope.find(typed.THIS) is None else place_of(c, ast.Name(at=at, name=typed.THIS))
-    )
+    known = c.scope.find(typed.THIS) is not None
+    return place_of(c, ast.Name(at=at, name=typed.THIS)) if known else None
 
 
 def _call_in(c: Context, node: ast.Call, known: typed.Class, this: typed.Expr | None) -> typed.Expr:
@@ -147,9 +145,10 @@ def call_with(
     this: typed.Expr | None = None,
 ) -> typed.Expr:
     """Call the one of some functions that fits the arguments best; of a class, for an object or without."""
-    best = choose(c, node, functions, [a.type for a in arguments], known, this)
+    kinds, fixed = [a.type for a in arguments], _fixed(arguments)
+    best = choose(c, node, functions, kinds, known, this, fixed)
     if best is None:
-        _no_fit(c, node, functions, [a.type for a in arguments])
+        _no_fit(c, node, functions, kinds)
     function, names = best
     if function.kernel:
         c.unsupported(node.at, "a kernel cannot be called from device code")
@@ -157,6 +156,11 @@ def call_with(
         text = f"'{node.name}' is called without an object of '{types.spelled(known.type)}'"
         c.fail(node.at, text)
     return expand(c, function, names, node, arguments, known, None if function.static else this)
+
+
+def _fixed(arguments: Sequence[typed.Expr]) -> list[bool]:
+    """Tell of each argument whether it cannot change."""
+    return [a.place is None or a.place.const for a in arguments]
 
 
 def argument(c: Context, node: ast.Expression) -> typed.Expr:
@@ -211,21 +215,11 @@ def expand(
     if function.refusal is not None:
         raise function.refusal
     bound = [b for b in names.names.values() if isinstance(b, typed.TypeBinding | typed.Number)]
-    key = (
-        function.name,  # with its place, since all functions that a macro defines have that of its call
-        function.at,
-        id(known),
-        *[
-            type_names.identity(b)
-            for b in bound
-            if isinstance(b, typed.TypeBinding) or b.expr.constant is not None
-        ],
-        *[
-            int(a.constant)
-            for a in arguments
-            if isinstance(a.type, types.FunctionPointer) and a.constant
-        ],
-    )
+    bound = [b for b in bound if isinstance(b, typed.TypeBinding) or b.expr.constant is not None]
+    passed = [a for a in arguments if isinstance(a.type, types.FunctionPointer) and a.constant]
+    # The name goes with the place, since all functions that a macro defines have that of its call.
+    key = (function.name, function.at, id(known), *map(type_names.identity, bound))
+    key = (*key, *[int(a.constant) for a in passed])
     if key in c.calls:
         c.unsupported(node.at, f"'{function.name}' calls itself: recursion is not supported")
     if c.points > _MOST_POINTS:
@@ -233,7 +227,7 @@ def expand(
     assert function.body is not None
     waits, first = c.waits, c.places
     c.waits = waits and node is c.resumable
-    addressed = addressed_names(function.body)
+    addressed = addressed_names(function.body, c.referred)
     caller = c.frame
     c.calls.append(key)
     entry: list[typed.Execute] = []
@@ -242,9 +236,8 @@ def expand(
     with c.seen_from(names), c.scoped():
         entry += _bind_parameters(c, function, names, node, arguments, addressed)
         auto = function.returns.base == "auto"
-        frame = Frame(
-            False, None if auto else type_names.resolve(c, function.returns), addressed=addressed
-        )
+        returns = None if auto else type_names.resolve(c, function.returns)
+        frame = Frame(False, returns, addressed=addressed)
         frame.reference, frame.namespace = function.returns.reference, function.namespace
         frame.slot, frame.exit = c.new_slot(), c.new_exit()
         c.frame = frame
@@ -263,10 +256,9 @@ def expand(
     for result in frame.returned:
         origin.unite(result.origin)
     returns = types.VOID if frame.returns is None else frame.returns
-    address = (
-        frame.reference and bool(frame.returned) and all(r.text == ADDRESS for r in frame.returned)
-    )
-    if frame.reference and not address and any(r.text == ADDRESS for r in frame.returned):
+    placed = [result.text == ADDRESS for result in frame.returned]
+    address = frame.reference and bool(placed) and all(placed)
+    if frame.reference and not address and any(placed):
         c.unsupported(function.at, "a reference to different kinds of variables is not supported")
     yields = types.Pointer(returns) if address else returns
     places = range(first, c.places)
@@ -357,7 +349,10 @@ def _bind_parameters(
                     ctype = type_names.array_type(
                         c, type_names.resolve(c, param.type), list(param.dims), const
                     )
-            binding, fix = rooms.bind_reference(c, param.name, argument, ctype, const, node.at)
+            volatile = type_names.top_volatile(param.type)
+            binding, fix = rooms.bind_reference(
+                c, param.name, argument, ctype, const, node.at, volatile
+            )
             names.names[param.name] = binding
             if isinstance(binding, Variable):
                 c.steps.append(Declare(binding, parameter=True))
@@ -366,10 +361,9 @@ def _bind_parameters(
         new = convert(c, decay(storage.use(c, argument)), ctype, argument.at)
         if not param.name:
             continue
-        fixed = const or (
-            isinstance(ctype, types.FunctionPointer)
-            and param.name not in assigned_names(function.body)
-        )
+        fixed = const
+        if isinstance(ctype, types.FunctionPointer):
+            fixed = const or param.name not in assigned_names(function.body)
         if new.constant is not None and param.name not in addressed and fixed:
             names.names[param.name] = typed.Number(new)
             continue

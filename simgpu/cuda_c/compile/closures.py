@@ -20,11 +20,8 @@ from simgpu.cuda_c.types import Array, Field, Struct, align_of, size_of
 
 def _closure(c: Context, node: ast.Lambda, used: bool) -> Expr:
     if c.scope.find(THIS) is not None:
-        c.unsupported(
-            node.at,
-            "lambdas in member functions and in lambdas are not supported: write a struct with an "
-            "operator()",
-        )
+        where = "lambdas in member functions and in lambdas"
+        c.unsupported(node.at, f"{where} are not supported: write a struct with an operator()")
     fields: list[Field] = []
     parts: list[Expr] = []
     origin = Origin()

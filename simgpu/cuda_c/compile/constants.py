@@ -16,15 +16,8 @@ from simgpu.cuda_c.syntax import ast
 from simgpu.cuda_c.types import Scalar
 from simgpu.errors import KernelFault
 
-_PLAIN = (
-    ast.Literal,
-    ast.Binary,
-    ast.Unary,
-    ast.Cast,
-    ast.Conditional,
-    ast.TypeName,
-    ast.Qualified,
-)
+_NUMBERS = ast.Literal | ast.Qualified | ast.TypeName
+_PLAIN = _NUMBERS | ast.Binary | ast.Unary | ast.Cast | ast.Conditional
 _LIMITS = Limits(step_budget=10_000)
 
 

@@ -22,6 +22,7 @@ from simgpu.cuda_c.compile.variables import Origin, Variable
 from simgpu.cuda_c.compile.waiting_kernels import waiting_statement
 from simgpu.cuda_c.lockstep.meter import Site
 from simgpu.cuda_c.syntax.ast import Expression, Function, Statement
+from simgpu.cuda_c.syntax.names import Referred
 from simgpu.cuda_c.text.preprocessor import Preprocessed
 from simgpu.cuda_c.text.source import Position, Source
 
@@ -86,6 +87,7 @@ class Context:
     points: int = 0
     # The functions, and members of any class, that a call by this name may run.
     called: dict[str, list[Function]] = field(default_factory=dict[str, list[Function]])
+    referred: Referred = field(default_factory=dict[str, set[int]])
     # Static shared memory so far; `shared_seen` are the variables in it.
     shared_bytes: int = 0
     # `waits`, `may_wait` and `spins`: whether threads may wait for each other here, or anywhere in the
@@ -146,9 +148,8 @@ class Context:
             return f": {self.text.aside[name]} has it for the host"
         if self.text.missing:
             headers = ", ".join(f'"{header}"' for header in self.text.missing)
-            return (
-                f"; it may be in {headers}, not found: say where, as in Kernel(path, include=[...])"
-            )
+            cure = "say where, as in Kernel(path, include=[...])"
+            return f"; it may be in {headers}, not found: {cure}"
         return ""
 
     # -- any node

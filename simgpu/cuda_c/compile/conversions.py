@@ -142,7 +142,11 @@ def _convert_function(c: Context, expr: Expr, target: CType, at: Position) -> Ex
             c.fail(at, f"no function '{source}' is a '{spelled(target)}'")
         if isinstance(expr.type, FunctionPointer):
             c.fail(at, f"the function is a '{source}', and a '{spelled(target)}' is wanted")
-    c.fail(at, f"a value of type '{source}' cannot be used as '{spelled(target)}'")
+    c.fail(at, _unusable(expr.type, target))
+
+
+def _unusable(source: CType, target: CType) -> str:
+    return f"a value of type '{spelled(source)}' cannot be used as '{spelled(target)}'"
 
 
 def _convert_pointer(c: Context, expr: Expr, target: CType, at: Position, explicit: bool) -> Expr:
@@ -168,26 +172,18 @@ def _convert_pointer(c: Context, expr: Expr, target: CType, at: Position, explic
             c.fail(at, f"an address has 8 bytes, '{target.name}' {target.size}: take uintptr_t")
         if explicit and isinstance(target, Pointer) and isinstance(source, Scalar):
             return _from_number(c, expr, target, at)
-        c.fail(
-            at,
-            f"a value of type '{spelled(source)}' cannot be used as '{spelled(target)}'"
-            + (": a pointer and a number are different things" if not explicit else ""),
-        )
+        hint = "" if explicit else ": a pointer and a number are different things"
+        c.fail(at, _unusable(source, target) + hint)
     if not explicit:
         void = isinstance(target.target, Void)
         is_null = isinstance(source.target, Void) and expr.constant is not None
         base = c.derives(source.target, target.target)
         if source.target != target.target and not void and not is_null and not base:
-            c.fail(
-                at,
-                f"a value of type '{spelled(source)}' cannot be used as '{spelled(target)}': "
-                "say reinterpret_cast if you mean it",
-            )
+            c.fail(at, f"{_unusable(source, target)}: say reinterpret_cast if you mean it")
         if source.const and not target.const:
+            wanted = spelled(target)
             c.fail(
-                at,
-                f"'{spelled(source)}' points to constants, '{spelled(target)}' would let them "
-                "be changed",
+                at, f"'{spelled(source)}' points to constants, '{wanted}' would let them be changed"
             )
     elif source.const and not target.const:
         c.recast.append((expr.origin or Origin(), at))
@@ -236,8 +232,7 @@ def decay(expr: Expr) -> Expr:
 
 def condition(c: Context, expr: Expr) -> Evaluate:
     """An expression as a test."""
-    if isinstance(expr.type, Void) or (
-        isinstance(expr.type, Struct) and c.class_of(expr.type) is None
-    ):
+    plain = isinstance(expr.type, Struct) and c.class_of(expr.type) is None
+    if plain or isinstance(expr.type, Void):
         c.fail(expr.at, f"'{spelled(expr.type)}' is neither true nor false")
     return convert(c, expr, BOOL, expr.at).run

@@ -13,7 +13,7 @@ from simgpu.cuda_c.compile.context import CompileStatement, Context
 from simgpu.cuda_c.compile.conversions import convert, decay
 from simgpu.cuda_c.compile.places import place_of
 from simgpu.cuda_c.compile.record import Declare
-from simgpu.cuda_c.compile.storage import begin, forget, put, spread
+from simgpu.cuda_c.compile.storage import begin, forget, in_turn, leaves_of, put
 from simgpu.cuda_c.compile.typed import Binding, Class, Execute, Expr, Number, TypeBinding
 from simgpu.cuda_c.compile.variables import Variable
 from simgpu.cuda_c.lockstep.masks import Mask
@@ -34,12 +34,8 @@ def _enter(c: Context, name: str, binding: Binding, at: Position) -> None:
 def _declaration(c: Context, node: ast.Declaration) -> Execute:
     if "typedef" in node.storage:
         for item in node.items:
-            _enter(
-                c,
-                item.name,
-                TypeBinding(type_names.array_type(c, type_names.resolve(c, item.type), item.dims)),
-                item.at,
-            )
+            whole = type_names.array_type(c, type_names.resolve(c, item.type), item.dims)
+            _enter(c, item.name, TypeBinding(whole), item.at)
         return rooms.nothing
     parts: list[Execute] = []
     for item in node.items:
@@ -50,15 +46,7 @@ def _declaration(c: Context, node: ast.Declaration) -> Execute:
             parts.append(_charging(piece.point, part))
     if len(parts) == 1:
         return parts[0]
-    if not parts:
-        return rooms.nothing
-
-    def run(t: Team, m: Mask) -> Mask | None:
-        for part in parts:
-            part(t, m)
-        return m
-
-    return run
+    return in_turn(*parts) if parts else rooms.nothing
 
 
 def _charging(point: int, part: Execute) -> Execute:
@@ -96,9 +84,8 @@ def _declarator(c: Context, item: ast.Declarator, storage: set[str]) -> Execute:
     if item.init is None and (item.dims or isinstance(ctype, types.Array)) and c.constructs(ctype):
         item = replace(item, init=ast.Braces(at=item.at, items=[]))
     if isinstance(ctype, types.Array):  # under a name of its own
-        return _in_memory(
-            c, item, type_names.array_type(c, ctype, item.dims, const), const, volatile
-        )
+        whole = type_names.array_type(c, ctype, item.dims, const)
+        return _in_memory(c, item, whole, const, volatile)
     if item.dims:
         return _array(c, item, ctype, const, volatile)
     known = c.class_of(ctype)
@@ -128,14 +115,8 @@ def _own_value(c: Context, item: ast.Declarator, storage: set[str]) -> Execute:
     assert item.init is not None
     begin = _declarator(c, replace(item, init=None), storage)
     name = ast.Name(at=item.at, name=item.name)
-    giving = c.expression(ast.Assign(at=item.at, op="", target=name, value=item.init), False).run
-
-    def run(t: Team, m: Mask) -> Mask | None:
-        begin(t, m)
-        giving(t, m)
-        return m
-
-    return run
+    giving = ast.Assign(at=item.at, op="", target=name, value=item.init)
+    return in_turn(begin, c.expression(giving, used=False).run)
 
 
 def _object(c: Context, item: ast.Declarator, known: Class, const: bool) -> Execute:
@@ -151,13 +132,7 @@ def _object(c: Context, item: ast.Declarator, known: Class, const: bool) -> Exec
     variable = c.scope.names[item.name]
     assert isinstance(variable, Variable)
     variable.const = const
-
-    def run(t: Team, m: Mask) -> Mask | None:
-        begin(t, m)
-        making(t, m)
-        return m
-
-    return run
+    return in_turn(begin, making)
 
 
 # -- in registers
@@ -221,7 +196,8 @@ def _reference(
     if item.init is None:
         c.fail(item.at, f"the reference '{item.name}' must be bound to something")
     target = target or place_of(c, item.init)
-    binding, fix = rooms.bind_reference(c, item.name, target, ctype, const, item.at)
+    volatile = type_names.top_volatile(item.type)
+    binding, fix = rooms.bind_reference(c, item.name, target, ctype, const, item.at, volatile)
     _enter(c, item.name, binding, item.at)
     return fix
 
@@ -256,9 +232,7 @@ def _in_memory(
         values = initialise(c, item.init, ctype)
     elif item.init is not None and not isinstance(ctype, types.Array):
         value = given or convert(c, c.expression(item.init), ctype, item.init.at)
-        values = (
-            [value] if isinstance(ctype, types.Scalar | types.Pointer) else spread(c, value, ctype)
-        )
+        values = leaves_of(c, value, ctype)
     elif item.init is not None:
         c.fail(item.init.at, f"the array '{item.name}' needs values in braces")
     variable = rooms.own_variable(c, item.name, ctype, True, const)
@@ -278,19 +252,14 @@ def shared_variable(
     ctype = type_names.array_type(c, element, item.dims)
     dynamic = bool(item.dims) and item.dims[0] is None
     if dynamic and "extern" not in storage:
-        c.fail(
-            item.at,
-            f"the size of '{item.name}' is missing; for memory that the launch "
-            "sizes write extern __shared__",
-        )
+        hint = "for memory that the launch sizes write extern __shared__"
+        c.fail(item.at, f"the size of '{item.name}' is missing; {hint}")
     variable = Variable(item.name, ctype, c.new_slot(), memory=True, volatile=volatile)
-    variable.origin.place(near=True)
+    variable.origin.note("near")
     _enter(c, item.name, variable, item.at)
     slot, name = variable.slot, item.name
     nbytes = types.size_of(ctype)
-    cell = min(
-        (types.size_of(leaf) for leaf, _ in types.leaves(types.element_of(ctype))), default=4
-    )
+    cell = min(map(types.size_of, types.kinds(ctype)), default=4)
     key = (0, None) if dynamic else (id(item), ctype)
     if not dynamic and key not in c.shared_seen:
         c.shared_seen.add(key)

@@ -16,7 +16,7 @@ from simgpu.cuda_c.compile.operators import common_type, operate, operation
 from simgpu.cuda_c.compile.places import address_of, as_base, member_of, place_of
 from simgpu.cuda_c.compile.storage import use
 from simgpu.cuda_c.compile.type_names import names_in, resolve
-from simgpu.cuda_c.compile.typed import THIS, Expr, Number
+from simgpu.cuda_c.compile.typed import THIS, Evaluate, Expr, Number
 from simgpu.cuda_c.compile.variables import Origin
 from simgpu.cuda_c.lockstep.masks import Mask, split
 from simgpu.cuda_c.lockstep.team import Team
@@ -35,15 +35,9 @@ def _literal(c: Context, node: ast.Literal, used: bool) -> Expr:
 
 
 def _text(c: Context, node: ast.Text, used: bool) -> Expr:
-    text = node.value
-    return Expr(
-        types.Pointer(types.CHAR, True),
-        lambda t, m: literal(t, text),
-        node.at,
-        record.Node(),
-        origin=Origin(),
-        text=text,
-    )
+    text, ctype = node.value, types.Pointer(types.CHAR, True)
+    run: Evaluate = lambda t, m: literal(t, text)
+    return Expr(ctype, run, node.at, record.Node(), origin=Origin(), text=text)
 
 
 def _sizeof(c: Context, node: ast.SizeOf, used: bool) -> Expr:
@@ -54,9 +48,8 @@ def _sizeof(c: Context, node: ast.SizeOf, used: bool) -> Expr:
     else:
         with c.recording():  # the record is dropped, because the operand is not computed
             ctype = place_of(c, node.operand).type
-    return conversions.constant(
-        types.ULONG, types.align_of(ctype) if node.align else types.size_of(ctype), node.at
-    )
+    number = types.align_of(ctype) if node.align else types.size_of(ctype)
+    return conversions.constant(types.ULONG, number, node.at)
 
 
 def _comma(c: Context, node: ast.Comma, used: bool) -> Expr:
@@ -79,18 +72,12 @@ def _cast(c: Context, node: ast.Cast, used: bool) -> Expr:
     if isinstance(target, types.Struct) and not isinstance(operand.type, types.Struct):
         return listed(c, ast.Braces(at=node.at, items=[node.operand], type=node.type), target)
     source = operand.type
-    if (
-        node.style == "static_cast"
-        and isinstance(target, types.Pointer)
-        and isinstance(source, types.Pointer)
-    ):
+    static = node.style == "static_cast"
+    if static and isinstance(target, types.Pointer) and isinstance(source, types.Pointer):
         void = isinstance(source.target, types.Void) or isinstance(target.target, types.Void)
         if not void and source.target != target.target:
-            c.fail(
-                node.at,
-                f"static_cast cannot turn '{types.spelled(source)}' into '{types.spelled(target)}': "
-                "use reinterpret_cast",
-            )
+            both = f"'{types.spelled(source)}' into '{types.spelled(target)}'"
+            c.fail(node.at, f"static_cast cannot turn {both}: use reinterpret_cast")
     out = conversions.convert(c, operand, target, node.at, explicit=True)
     return conversions.recast(c, out, node.at) if out is operand else out
 
@@ -109,15 +96,8 @@ def _unary(c: Context, node: ast.Unary, used: bool) -> Expr:
             operand = c.rules.become(c, operand, None, node.at) or operand
     if node.op == "!":
         test = conversions.condition(c, operand)
-        out = operation(
-            c,
-            "!",
-            types.BOOL,
-            types.BOOL,
-            lambda t, m: np.logical_not(test(t, m)),
-            node.at,
-            [operand],
-        )
+        denied: Evaluate = lambda t, m: np.logical_not(test(t, m))
+        out = operation(c, "!", types.BOOL, types.BOOL, denied, node.at, [operand])
         return conversions.fold(out, [operand])
     if not isinstance(operand.type, types.Scalar):
         c.fail(node.at, f"operator '{node.op}' needs a number, not '{types.spelled(operand.type)}'")

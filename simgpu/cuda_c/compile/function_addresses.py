@@ -121,11 +121,7 @@ def take_addresses(c: Context, names: list[Name]) -> None:
     """
     for name in {node.name: node for node in names if node.templates is None}.values():
         for function in c.functions.get(name.name, []):
-            if _has_address(function):
+            usable = function.body is not None and function.refusal is None and not function.kernel
+            if usable and function.template is None and function.returns.base != "auto":
                 scope = Scope(c.file_scope)
                 _address(c, function, scope, _type_of(c, function, scope), name.at)
-
-
-def _has_address(function: Function) -> bool:
-    usable = function.body is not None and function.refusal is None and not function.kernel
-    return usable and function.template is None and function.returns.base != "auto"

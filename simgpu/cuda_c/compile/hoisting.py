@@ -26,13 +26,9 @@ if TYPE_CHECKING:
 
 def waiting_functions(functions: dict[str, list[ast.Function]]) -> set[str]:
     """Names of functions in which threads may wait: by a loop without a counter, or by meeting others."""
+    parts = {name: [*ast.parts_of([f.body for f in fs])] for name, fs in functions.items()}
     return grown(
-        set(),
-        lambda found: {
-            name
-            for name, several in functions.items()
-            if any(_waits(item, found) for f in several for item in ast.parts_of(f.body))
-        },
+        set(), lambda found: {n for n in parts if any(_waits(item, found) for item in parts[n])}
     )
 
 
@@ -89,11 +85,9 @@ class _Hoister:
         inner = _Hoister(self.c, body)
         over = ast.Unary(at=test.at, op="!", operand=inner.expression(test))
         leave = ast.Jump(at=test.at, word="break")
-        body.append(ast.If(at=test.at, test=over, then=leave, otherwise=None, constexpr=False))
-        jumps = any(
-            isinstance(p, ast.Jump) and p.word == "continue" for p in ast.parts_of(node.body)
-        )
-        if node.after and jumps:
+        body.append(ast.If(at=test.at, test=over, then=leave, otherwise=None))
+        jumps = [p.word for p in ast.parts_of(node.body) if isinstance(p, ast.Jump)]
+        if node.after and "continue" in jumps:
             return node
         parts = [node.body, *body] if node.after else [*body, node.body]
         return replace(node, test=None, after=False, body=ast.Block(at=node.at, body=parts))
@@ -143,11 +137,10 @@ class _Hoister:
         result = self._kept(left, truth)
         inner: list[ast.Statement] = []
         right = _Hoister(self.c, inner).expression(node.right)
-        assign = ast.Assign(at=at, op="", target=result, value=right)
-        inner.append(ast.ExpressionStatement(at=at, expression=assign))
+        inner.append(ast.assigning(result, right, at))
         test = result if node.op == "&&" else ast.Unary(at=at, op="!", operand=result)
         then = ast.Block(at=at, body=inner)
-        self.out.append(ast.If(at=at, test=test, then=then, otherwise=None, constexpr=False))
+        self.out.append(ast.If(at=at, test=test, then=then, otherwise=None))
         return result
 
     def _conditional(self, node: ast.Conditional) -> ast.Expression:
@@ -173,7 +166,7 @@ class _Hoister:
             inner.append(ast.ExpressionStatement(at=at, expression=value))
             sides.append(ast.Block(at=at, body=inner))
         then, otherwise = sides
-        self.out.append(ast.If(at=at, test=test, then=then, otherwise=otherwise, constexpr=False))
+        self.out.append(ast.If(at=at, test=test, then=then, otherwise=otherwise))
         return ast.Literal(at=at, value=0, type=INT) if result is None else result
 
     def _named(self, at: Position, ctype: CType) -> ast.TypeName:
@@ -204,7 +197,7 @@ class _Hoister:
         at = value.at
         name = f"result {self.c.new_slot()}"
         ctype = ctype or ast.TypeName(at=at, base="auto")
-        item = ast.Declarator(at=at, name=name, type=ctype, dims=[], init=value)
+        item = ast.Declarator(at=at, name=name, type=ctype, init=value)
         self.out.append(ast.Declaration(at=at, storage=set(), items=[item]))
         return ast.Name(at=at, name=name)
 
@@ -219,7 +212,5 @@ class _Hoister:
         return not any(f.returns.reference for f in self.c.called.get(item.name, []))
 
     def _returns_nothing(self, node: ast.Call) -> bool:
-        return any(
-            f.returns.base == "void" and not f.returns.pointers
-            for f in self.c.called.get(node.name, [])
-        )
+        returns = [f.returns for f in self.c.called.get(node.name, [])]
+        return any(name.base == "void" and not name.pointers for name in returns)

@@ -37,11 +37,9 @@ def call_by_address(c: Context, node: Call, address: Expr) -> Expr:
     assert isinstance(ctype, FunctionPointer)
     if ctype.overloaded:
         c.fail(node.at, f"call '{ctype.overloaded}' by its name")
-    if len(node.arguments) != len(ctype.params):
-        c.fail(
-            node.at,
-            f"'{spelled(ctype)}' takes {len(ctype.params)} arguments, {len(node.arguments)} given",
-        )
+    wanted, count = len(ctype.params), len(node.arguments)
+    if count != wanted:
+        c.fail(node.at, f"'{spelled(ctype)}' takes {wanted} arguments, {count} given")
     arguments = [argument(c, a) for a in node.arguments]
     if address.constant is not None:
         if not address.constant:
@@ -95,11 +93,10 @@ def call_by_address(c: Context, node: Call, address: Expr) -> Expr:
         return out
 
     def _no_function(t: Team, m: Mask, number: int) -> None:
-        what = (
-            "a null pointer to a function" if not number else f"{number:#x}, which is no function"
-        )
-        more = "" if not number else f" of this file that is a '{spelled(ctype)}'"
-        t.fault(KernelFault, node.at, int(m.index[0]), f"calls {what}{more}")
+        what = "a null pointer to a function"
+        if number:
+            what = f"{number:#x}, which is no function of this file that is a '{spelled(ctype)}'"
+        t.fault(KernelFault, node.at, int(m.index[0]), f"calls {what}")
 
     return value(c, ctype.returns, run, node.at, parts, origin=origin)
 

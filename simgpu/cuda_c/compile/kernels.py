@@ -52,7 +52,7 @@ def compile_kernel(
         for item, storage in shared
     ]
     c.scope = Scope(scope)
-    c.frame.addressed = addressed_names(function.body)
+    c.frame.addressed = addressed_names(function.body, c.referred)
     c.frame.namespace = function.namespace
     parameters = [_parameter(c, param, entry) for param in function.params]
     if function.body is None:
@@ -62,21 +62,23 @@ def compile_kernel(
         field.name
         for struct in c.classes
         for field in struct.fields
-        if isinstance(field.type, Pointer) and field.type.volatile
+        if field.volatile or (isinstance(field.type, Pointer) and field.type.volatile)
     }
+    for name in c.file_scope.visible():
+        known = c.file_scope.find(name)
+        if isinstance(known, Variable) and known.volatile:
+            members.add(name)
     waits = may_wait(function, c.called, members) or parts_at_barriers(function, c.called)
     c.waits = c.may_wait = waits
     c.waiting = waiting_functions(c.called) if waits else set()
     body = sequence(c, function.body.body)
     read = [v.origin.root() for v in parameters if isinstance(v.type, Pointer) and v.type.const]
     for origin, at in c.recast:
-        if origin.written and origin.root() in read:
-            c.unsupported(
-                at,
-                "casting 'const' away from what is written to: take it out of the parameter's type",
-            )
+        if origin.has("written") and origin.root() in read:
+            cure = "take it out of the parameter's type"
+            c.unsupported(at, f"casting 'const' away from what is written to: {cure}")
     for site, origin in c.watched:
-        site.relaxed = origin.compared
+        site.relaxed = origin.has("compared")
     code = Code(
         parameters, entry, body, c.slots, c.exits, c.sites, c.shared_bytes, c.spins, c.follows,
         c.cooperative,
@@ -91,12 +93,12 @@ def _parameter(c: Context, param: Param, entry: list[Execute]) -> Variable:
     given = Variable(param.name, ctype, c.new_slot(), const=const, parameter=True)
     given.rank = c.ranks.parameter()
     if isinstance(ctype, Pointer):
-        given.origin.place(near=False)
+        given.origin.note("far")
     c.follows |= isinstance(ctype, Struct) and has_pointer(ctype)
     variable = given
     if c.lives_in_memory(ctype) or param.name in c.frame.addressed:
         variable = Variable(param.name, ctype, c.new_slot(), memory=True, thread=True)
-        variable.origin.place(near=True)
+        variable.origin.note("near")
         entry.append(parameter_entry(c, variable, read_variable(c, given, param.at)))
     if param.name:
         if param.name in c.scope.names:

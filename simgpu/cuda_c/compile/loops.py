@@ -45,7 +45,7 @@ def _range_for(c: Context, node: ast.RangeFor) -> typed.Execute:
     element = ast.Index(at=at, base=node.array, index=counter)
     zero, last = (ast.Literal(at=at, value=n, type=INT) for n in (0, array.length))
     kind = ast.TypeName(at=at, base="int")
-    start = ast.Declarator(at=at, name=counter.name, type=kind, dims=[], init=zero)
+    start = ast.Declarator(at=at, name=counter.name, type=kind, init=zero)
     item = ast.Declaration(at=at, storage=set(), items=[replace(node.item, init=element)])
     return _for(
         c,
@@ -147,8 +147,9 @@ def _turns(c: Context, node: ast.For, init: typed.Execute | None) -> typed.Execu
         before: list[Any] | None = None
         while True:
             turns += 1
-            # Nothing tells what a turn has changed that was begun before the threads waited.
-            if often and not turns % often and not (turns == 1 and resume > head):
+            # Nothing tells what a turn has changed that was begun before the threads waited; and a first turn
+            # that nobody has tested is no look in vain.
+            if often and not turns % often and not first:
                 changes, before = t.launch.changes, [t.slots[slot] for slot in watched]
             if test is not None and not first:
                 meter.charge(test_point, m)

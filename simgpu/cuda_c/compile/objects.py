@@ -77,14 +77,12 @@ def _made(c: Context, known: Class, arguments: list[Expr], at: Position, target:
     node = ast.Call(at=at, name=known.name, arguments=[])
     types = [a.type for a in arguments]
     if len(arguments) == 1 and types[0] == known.type:
-        copying = ast.Assign(
-            at=at, op="", target=ast.Name(at=at, name=THIS), value=ast.Name(at=at, name="other")
-        )
+        copying = ast.assigning(ast.Name(at=at, name=THIS), ast.Name(at=at, name="other"), at)
         wanted = ast.TypeName(at=at, base=known.name, const=True, reference=True)
         chosen: ast.Function = ast.Function(
             at=at, name=known.name, returns=ast.TypeName(at=at, base="void"),
             params=[ast.Param(at=at, name="other", type=wanted, dims=[])],
-            body=ast.Block(at=at, body=[ast.ExpressionStatement(at=at, expression=copying)]),
+            body=ast.Block(at=at, body=[copying]),
         )  # fmt: skip
         return expand(c, chosen, Scope(known.scope), node, arguments, known, target)
     names = Scope(known.scope)
@@ -106,12 +104,8 @@ def _made(c: Context, known: Class, arguments: list[Expr], at: Position, target:
     if known.base is not None:
         given = {"" if name == known.base.name else name: init for name, init in given.items()}
     # In the order of the members, as in C++, wherever their values are written.
-    names_in_order = [
-        known.name,
-        *[field.name for field in known.type.fields],
-        *known.type.members(),
-    ]
-    for name in dict.fromkeys(names_in_order):
+    own = [field.name for field in known.type.fields]
+    for name in dict.fromkeys([known.name, *own, *known.type.members()]):
         usual = preset.pop(name, None)
         field = known.type.member(name)
         if usual is None and field is not None and c.constructs(field.type):
@@ -150,20 +144,14 @@ def _assignments(known: Class, name: str, init: ast.Expression) -> Iterator[ast.
         value: ast.Expression = init
         if isinstance(init, ast.Braces):
             value = ast.Braces(at=at, items=init.items, type=ast.TypeName(at=at, base=name))
-        assign = ast.Assign(at=at, op="", target=this, value=value)
-        yield ast.ExpressionStatement(at=at, expression=assign)
+        yield ast.assigning(this, value, at)
         return
     field = known.type.member(name)
     member = ast.Member(at=at, base=this, name=name)
     if field is not None and isinstance(field.type, Array) and isinstance(init, ast.Braces):
         for k in range(field.type.length):
-            item: ast.Expression = ast.Braces(at=at, items=[])
-            if k < len(init.items):
-                item = init.items[k]
+            item = init.items[k] if k < len(init.items) else ast.Braces(at=at, items=[])
             index = ast.Index(at=at, base=member, index=ast.Literal(at=at, value=k, type=INT))
-            assign = ast.Assign(at=at, op="", target=index, value=item)
-            yield ast.ExpressionStatement(at=at, expression=assign)
+            yield ast.assigning(index, item, at)
         return
-    yield ast.ExpressionStatement(
-        at=at, expression=ast.Assign(at=at, op="", target=member, value=init)
-    )
+    yield ast.assigning(member, init, at)

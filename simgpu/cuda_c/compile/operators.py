@@ -80,11 +80,8 @@ def operate(c: Context, op: str, left: Expr, right: Expr, at: Position) -> Expr:
                 c.fail(at, f"operator '{op}' needs integers, not '{side.name}'")
     if HALF in (a, b) and a != b:
         other = b if a is HALF else a
-        c.fail(
-            at,
-            f"operator '{op}' between half and {other.name} is ambiguous: convert one side, "
-            "for instance by __half2float()",
-        )
+        cure = "convert one side, for instance by __half2float()"
+        c.fail(at, f"operator '{op}' between half and {other.name} is ambiguous: {cure}")
     x = convert(c, left, kind, at)
     y = convert(c, right, promoted(b) if op in ("<<", ">>") else kind, at)
     if op in ("<<", ">>"):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from simgpu.cuda_c import types
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.templates import bind_template, specialised
-from simgpu.cuda_c.compile.type_names import param_type, resolve
+from simgpu.cuda_c.compile.type_names import param_type, resolve, top_const
 from simgpu.cuda_c.compile.typed import Class, Expr, Scope
 from simgpu.cuda_c.syntax import ast
 from simgpu.errors import KernelCompileError
@@ -22,10 +22,14 @@ def choose(
     kinds: list[types.CType],
     known: Class | None = None,
     this: Expr | None = None,
+    fixed: Sequence[bool] = (),
 ) -> tuple[ast.Function, Scope] | None:
-    """The function whose parameters are nearest to arguments of these types; None if none fits."""
+    """The function whose parameters are nearest to arguments of these types; None if none fits.
+
+    `fixed` tells which of the arguments cannot change: of two references the one that says so is nearer.
+    """
     outer = c.file_scope if known is None else known.scope
-    fitting: list[tuple[tuple[int, bool], ast.Function, Scope]] = []
+    fitting: list[tuple[tuple[int, bool, int], ast.Function, Scope]] = []
     bodies = [f for f in functions if f.body is not None]
     if any(f.template is not None and not f.template.params for f in bodies):
         # A template may be no more than declared, with a body for some arguments each.
@@ -53,7 +57,11 @@ def choose(
             continue  # a template that these arguments do not fit
         if score < _IMPOSSIBLE:
             score += function.const != constant if this is not None else 0
-            fitting.append(((score, function.template is not None), function, names))
+            strange = sum(
+                param.type.reference and top_const(param.type) != still
+                for param, still in zip(function.params, fixed, strict=False)
+            )
+            fitting.append(((score, function.template is not None, strange), function, names))
     if not fitting:
         refused = next((f.refusal for f in bodies if f.refusal is not None), None)
         if refused is not None:
@@ -109,11 +117,7 @@ def _converts(c: Context, source: types.CType, target: types.CType) -> bool:
         len(f.params) >= 1 and sum(p.default is None for p in f.params) <= 1
         for f in into.constructors
     )
-    vector = (
-        isinstance(target, types.Struct)
-        and target.name == "dim3"
-        and isinstance(source, types.Scalar)
-    )
+    vector = target == types.VECTORS["dim3"] and isinstance(source, types.Scalar)
     return made or vector or conversion(c, source, target) is not None
 
 
@@ -133,9 +137,8 @@ def conversion(c: Context, source: types.CType, target: types.CType | None) -> s
             if made in hidden:
                 continue
             hidden.append(made)
-            if (
-                isinstance(made, types.Scalar) and made is not types.BOOL
-            ):  # a truth is mostly an explicit one
+            # A truth is mostly an explicit one.
+            if isinstance(made, types.Scalar) and made is not types.BOOL:
                 numbers.append(name)
         known = known.base
     scalar = target is None or isinstance(target, types.Scalar)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from difflib import get_close_matches
+from operator import attrgetter
 from typing import Any, NoReturn
 
 import numpy as np
@@ -25,12 +26,10 @@ from simgpu.cuda_c.memory.regions import inside
 from simgpu.cuda_c.syntax import ast
 from simgpu.cuda_c.text.source import Position
 
-_BUILTIN_VARIABLES = {
-    "threadIdx": "thread_index",
-    "blockIdx": "block_index",
-    "blockDim": "block_dim",
-    "gridDim": "grid_dim",
-}
+_BUILTIN_VARIABLES: dict[str, Callable[[Team], list[Any]]] = {
+    "threadIdx": attrgetter("thread_index"), "blockIdx": attrgetter("block_index"),
+    "blockDim": attrgetter("block_dim"), "gridDim": attrgetter("grid_dim"),
+}  # fmt: skip
 
 
 def place_of(c: Context, node: ast.Expression) -> typed.Expr:
@@ -57,14 +56,16 @@ def _either(c: Context, node: ast.Conditional) -> typed.Expr:
     same = yes.type == no.type and isinstance(yes.type, types.Struct | types.Scalar)
     memory = isinstance(yes.place, typed.MemoryPlace) and isinstance(no.place, typed.MemoryPlace)
     if same and memory and isinstance(yes.type, types.Struct):
-        addresses = (ast.Unary(at=side.at, op="&", operand=side) for side in (node.yes, node.no))
-        pointer = ast.Conditional(
-            at=node.at, test=node.test, yes=next(addresses), no=next(addresses)
-        )
-        return place_of(c, ast.Unary(at=node.at, op="*", operand=pointer))
+        return place_of(c, by_address(node))
     out = c.expression(node)
     out.lost = same and yes.place is not None and no.place is not None
     return out
+
+
+def by_address(node: ast.Conditional) -> ast.Expression:
+    """`test ? a : b` as `*(test ? &a : &b)`."""
+    yes, no = (ast.Unary(at=side.at, op="&", operand=side) for side in (node.yes, node.no))
+    return ast.Unary(at=node.at, op="*", operand=replace(node, yes=yes, no=no))
 
 
 def _value(c: Context, node: ast.Expression, used: bool) -> typed.Expr:
@@ -86,22 +87,20 @@ def _name(c: Context, node: ast.Name) -> typed.Expr:
     if isinstance(found, typed.Shorthand):
         return place_of(c, found.node)
     if node.name == "this" and c.scope.find(typed.THIS) is not None:
-        return address_of(
-            c, ast.Unary(at=node.at, op="&", operand=ast.Name(at=node.at, name=typed.THIS))
-        )
+        this = ast.Name(at=node.at, name=typed.THIS)
+        return address_of(c, ast.Unary(at=node.at, op="&", operand=this))
     if isinstance(found, typed.Refused):
         raise found.error
     if found is not None:
         c.fail(node.at, f"'{node.name}' is a type: a value is expected here")
     if node.name == "warpSize":
         # It is no constant here, because it is no constant expression in C++ either.
-        return typed.Expr(
-            types.INT, lambda t, m: np.int32(32), node.at, c.note(Coordinate(name="warpSize"))
-        )
+        coordinate = c.note(Coordinate(name="warpSize"))
+        return typed.Expr(types.INT, lambda t, m: np.int32(32), node.at, coordinate)
     if node.name in _BUILTIN_VARIABLES:
-        attribute = _BUILTIN_VARIABLES[node.name]
-        ctype = types.VECTORS["dim3" if attribute.endswith("dim") else "uint3"]
-        return value(c, ctype, lambda t, m: list(getattr(t, attribute)), node.at)
+        three = _BUILTIN_VARIABLES[node.name]
+        ctype = types.VECTORS["dim3" if node.name.endswith("Dim") else "uint3"]
+        return value(c, ctype, lambda t, m: list(three(t)), node.at)
     if node.name in c.functions:
         return function_address(c, node)
     if builtins.find(node.name) is not None:
@@ -143,6 +142,10 @@ def member_of(c: Context, base: typed.Expr, node: ast.Member | ast.Qualified) ->
             hint = ": use '->'"
         c.fail(node.at, f"'{types.spelled(base.type)}' has no members{hint}")
     field = base.type.member(node.name)
+    known = c.class_of(base.type)
+    of_type = None if known is None else known.scope.names.get(node.name)
+    if field is None and isinstance(of_type, typed.Number):
+        return of_type.expr
     if field is None:
         have = ", ".join(base.type.members())
         c.fail(node.at, f"'{base.type.name}' has no member '{node.name}'; it has {have}")
@@ -174,7 +177,7 @@ def _part(c: Context, base: typed.Expr, field: types.Field, at: Position) -> typ
             c.note(Node((base.node,))),
             place.origin,
             place.const,
-            place.volatile,
+            place.volatile or field.volatile,
         )
         if place.checked is not None:
             checked = place.checked
@@ -199,16 +202,8 @@ def _builtin_member(c: Context, node: ast.Member, name: str) -> typed.Expr:
     axis = {"x": 0, "y": 1, "z": 2}.get(node.name)
     if axis is None:
         c.fail(node.at, f"'{name}' has no member '{node.name}'; it has x, y, z")
-    at, coordinate = node.at, c.note(Coordinate(name=name, axis=axis))
-    match name:
-        case "threadIdx":
-            return typed.Expr(types.UINT, lambda t, m: t.thread_index[axis], at, coordinate)
-        case "blockIdx":
-            return typed.Expr(types.UINT, lambda t, m: t.block_index[axis], at, coordinate)
-        case "blockDim":
-            return typed.Expr(types.UINT, lambda t, m: t.block_dim[axis], at, coordinate)
-        case _:
-            return typed.Expr(types.UINT, lambda t, m: t.grid_dim[axis], at, coordinate)
+    coordinate, three = c.note(Coordinate(name=name, axis=axis)), _BUILTIN_VARIABLES[name]
+    return typed.Expr(types.UINT, lambda t, m: three(t)[axis], node.at, coordinate)
 
 
 # -- indices, dereferences, addresses
@@ -349,8 +344,6 @@ def address_of(c: Context, node: ast.Unary) -> typed.Expr:
     return typed.Expr(ctype, place.pointer, node.at, address, origin=place.origin)
 
 
-EXPRESSIONS: Mapping[type[ast.Expression], Compile] = {
-    ast.Name: _value,
-    ast.Member: _value,
-    ast.Index: _value,
-}
+EXPRESSIONS: Mapping[type[ast.Expression], Compile] = dict.fromkeys(
+    (ast.Name, ast.Member, ast.Index), _value
+)

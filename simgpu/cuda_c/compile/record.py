@@ -14,7 +14,7 @@ found out about it.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, dataclass_transform
 
 from simgpu.cuda_c.compile.variables import Origin, Variable
 from simgpu.cuda_c.syntax.ast import For
@@ -30,95 +30,87 @@ class Price(NamedTuple):
     issued: int | None = None
 
 
+@dataclass_transform(eq_default=False)
 class Step:
-    """One thing that the kernel does."""
+    """One thing that the kernel does. Each kind of step is a dataclass, and equal to nothing but itself."""
+
+    def __init_subclass__(cls, *, kw_only: bool = False) -> None:
+        dataclass(eq=False, kw_only=kw_only)(cls)
 
 
 # -- values
 
 
-@dataclass(eq=False)
 class Node(Step):
     """A value that depends on its parts; making it costs nothing."""
 
     parts: tuple[Node, ...] = ()
 
 
-@dataclass(eq=False)
 class Constant(Node):
     """A number that is known when the kernel is compiled."""
 
     value: Any = None
 
 
-@dataclass(eq=False, kw_only=True)
-class Read(Node):
+class Read(Node, kw_only=True):
     """A variable in a register; not `whole` if only a member of it, or by another name."""
 
     variable: Variable
     whole: bool = True
 
 
-@dataclass(eq=False, kw_only=True)
-class Coordinate(Node):
+class Coordinate(Node, kw_only=True):
     """`threadIdx.x` and its like, or warpSize."""
 
     name: str
     axis: int = 0
 
 
-@dataclass(eq=False, kw_only=True)
-class Address(Node):
+class Address(Node, kw_only=True):
     """The address of a variable in memory."""
 
     variable: Variable
 
 
-@dataclass(eq=False, kw_only=True)
-class Element(Node):
+class Element(Node, kw_only=True):
     """The address of an element: base and index; `array` if the base is an array in its place."""
 
     array: bool
     volatile: bool
 
 
-@dataclass(eq=False)
 class Followed(Node):
     """A value that may be another at any time; `known` if its parts were waited for, as for a reference."""
 
     known: bool = False
 
 
-@dataclass(eq=False)
 class Cell(Node):
     """The content of an address, before it is loaded."""
 
 
-@dataclass(eq=False, kw_only=True)
-class Load(Node):
+class Load(Node, kw_only=True):
     """Reading a `Cell`, or working atomically on what a pointer points to (`site` is None)."""
 
     origin: Origin | None
     site: int | None = None
 
 
-@dataclass(eq=False, kw_only=True)
-class Exchange(Node):
+class Exchange(Node, kw_only=True):
     """The result of an atomic operation; `load` is None if nothing waits for it."""
 
     load: Load | None
 
 
-@dataclass(eq=False, kw_only=True)
-class Operation(Node):
+class Operation(Node, kw_only=True):
     """An operator of C on values of one `type`; "fused" is `a * b + c` rounded once."""
 
     op: str
     type: CType
 
 
-@dataclass(eq=False, kw_only=True)
-class Convert(Node):
+class Convert(Node, kw_only=True):
     """A number in another type. Free if both types have the same bits, or one is bool."""
 
     source: Scalar
@@ -126,8 +118,7 @@ class Convert(Node):
     free: bool = False
 
 
-@dataclass(eq=False, kw_only=True)
-class Function(Node):
+class Function(Node, kw_only=True):
     """A built-in function of each thread's own numbers."""
 
     price: Price
@@ -137,14 +128,12 @@ class Function(Node):
 # -- effects
 
 
-@dataclass(eq=False)
 class Work(Step):
     """Something that is done each time that a warp comes by, whatever its operands."""
 
     price: Price
 
 
-@dataclass(eq=False)
 class Store(Step):
     """Writing a value to a place in memory."""
 
@@ -152,7 +141,6 @@ class Store(Step):
     value: Node
 
 
-@dataclass(eq=False)
 class Assign(Step):
     """Writing a value to a variable in registers."""
 
@@ -160,7 +148,6 @@ class Assign(Step):
     value: Node
 
 
-@dataclass(eq=False)
 class Bind(Step):
     """The first value of a variable."""
 
@@ -168,7 +155,6 @@ class Bind(Step):
     value: Node
 
 
-@dataclass(eq=False)
 class Declare(Step):
     """A new name; it has storage if it is that of a variable. A parameter comes with its function."""
 
@@ -176,7 +162,6 @@ class Declare(Step):
     parameter: bool = False
 
 
-@dataclass(eq=False)
 class Access(Step):
     """Here is the load or store of this number."""
 
@@ -190,7 +175,6 @@ class Fence(Step):
 # -- control
 
 
-@dataclass(eq=False)
 class Piece(Step):
     """Code that a warp runs through without a branch; `point` is its number.
 
@@ -203,14 +187,12 @@ class Piece(Step):
     declares: bool = False
 
 
-@dataclass(eq=False)
 class Scoped(Step):
     """Steps whose names end with them."""
 
     steps: list[Step]
 
 
-@dataclass(eq=False)
 class Branch(Step):
     """A branch at the end of the piece `point`."""
 
@@ -220,7 +202,6 @@ class Branch(Step):
     otherwise: list[Step] | None
 
 
-@dataclass(eq=False)
 class ShortCircuit(Step):
     """`&&` or `||`: a right side that some warps do without."""
 
@@ -228,7 +209,6 @@ class ShortCircuit(Step):
     rest: Piece
 
 
-@dataclass(eq=False)
 class Choice(Step):
     """`test ? yes : no`, or a call of one of several functions."""
 
@@ -236,7 +216,6 @@ class Choice(Step):
     sides: tuple[Piece, ...]
 
 
-@dataclass(eq=False)
 class Selection(Step):
     """A branch at the end of the piece `point` into one of several cases, in the order of the source."""
 
@@ -245,7 +224,6 @@ class Selection(Step):
     cases: list[list[Step]]
 
 
-@dataclass(eq=False)
 class Loop(Step):
     """Every loop; its first statement stands in front of it."""
 

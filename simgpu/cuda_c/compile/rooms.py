@@ -10,8 +10,8 @@ from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import convert
 from simgpu.cuda_c.compile.places import as_base
 from simgpu.cuda_c.compile.record import Bind, Followed
-from simgpu.cuda_c.compile.storage import LOST, assigned, begin, put, spread, use
-from simgpu.cuda_c.compile.typed import Alias, Evaluate, Execute, Expr, MemoryPlace
+from simgpu.cuda_c.compile.storage import LOST, assigned, begin, in_turn, leaves_of, put, use
+from simgpu.cuda_c.compile.typed import Alias, Execute, Expr, MemoryPlace
 from simgpu.cuda_c.compile.variables import Variable
 from simgpu.cuda_c.lockstep.masks import Mask
 from simgpu.cuda_c.lockstep.team import Team
@@ -41,7 +41,7 @@ def own_variable(
     """A variable that each thread has of its own, in memory or in registers."""
     variable = Variable(name, ctype, c.new_slot(), memory=memory, const=const, thread=memory)
     if memory:
-        variable.origin.place(near=True)
+        variable.origin.note("near")
     return variable
 
 
@@ -80,16 +80,17 @@ def parameter_entry(c: Context, variable: Variable, new: Expr) -> Execute:
     """Make the statement that puts an argument where its parameter is."""
     if not variable.memory:
         return put(variable.slot, new.run)
-    values = (
-        [new]
-        if isinstance(variable.type, types.Scalar | types.Pointer)
-        else spread(c, new, variable.type)
-    )
-    return local_memory(c, variable, values, new.at)
+    return local_memory(c, variable, leaves_of(c, new, variable.type), new.at)
 
 
 def bind_reference(
-    c: Context, name: str, target: Expr, ctype: types.CType, const: bool, at: Position
+    c: Context,
+    name: str,
+    target: Expr,
+    ctype: types.CType,
+    const: bool,
+    at: Position,
+    volatile: bool = False,
 ) -> tuple[Alias | Variable, Execute]:
     """A name for a place: what it means, and what fixes the place's address once."""
     if c.derives(target.type, ctype):
@@ -111,10 +112,8 @@ def bind_reference(
     if place.const and not const:
         c.fail(at, f"the reference '{name}' would let a constant be changed")
     if not isinstance(place, MemoryPlace):
-        entry, place = (
-            _called(place.before),
-            replace(place, const=place.const or const, before=None),
-        )
+        entry = nothing if place.before is None else in_turn(place.before)
+        place = replace(place, const=place.const or const, before=None)
         return Alias(Expr(ctype, target.run, at, target.node, place=place)), entry
     slot, pointer = c.new_slot(), place.pointer
     fixed = MemoryPlace(
@@ -122,7 +121,7 @@ def bind_reference(
         c.note(Followed((target.node,), known=True)),
         place.origin,
         place.const or const,
-        place.volatile,
+        place.volatile or volatile,
     )
 
     def run(t: Team, m: Mask) -> Mask | None:
@@ -135,21 +134,9 @@ def bind_reference(
 
 def _bare(ctype: types.CType) -> types.CType:
     """An array type without what is const in it."""
-    return (
-        types.Array(_bare(ctype.element), ctype.length) if isinstance(ctype, types.Array) else ctype
-    )
-
-
-def _called(before: Evaluate | None) -> Execute:
-    """The call that a reference comes from, as a statement."""
-    if before is None:
-        return nothing
-
-    def run(t: Team, m: Mask) -> Mask | None:
-        before(t, m)
-        return m
-
-    return run
+    if not isinstance(ctype, types.Array):
+        return ctype
+    return types.Array(_bare(ctype.element), ctype.length)
 
 
 def first_value(c: Context, variable: Variable, new: Expr) -> None:

@@ -169,7 +169,7 @@ def instance_of(
     if len(given) > len(params):
         text.fail(at, f"'{stem}' has {len(params)} template parameters, {len(given)} given")
     for param, argument in zip(params, given, strict=False):
-        scope.names[param.name] = type_names.template_argument(c, param.type, argument, at)
+        scope.names[param.name] = type_names.template_argument(c, param.type, argument, at, scope)
     template_defaults(c, function, scope, at)
     c.source = source
     bound = map(scope.names.get, [p.name for p in params])
@@ -191,14 +191,16 @@ def _told_apart(source: Source, kernels: list[ast.Function], stem: str, rest: st
 
 def _no_kernel(source: Source, functions: Mapping[str, list[ast.Function]], name: str) -> NoReturn:
     kernels = sorted(n for n, fs in functions.items() if any(f.kernel for f in fs))
+    refused = [f.refusal for fs in functions.values() for f in fs if f.refusal is not None]
+    if refused and not kernels:
+        raise refused[0]
     have = ", ".join(kernels) if kernels else "none"
     near = get_close_matches(name, kernels, 1, 0.6)
     hint = f" Did you mean '{near[0]}'?" if near else ""
-    device = (
-        " It is a __device__ function, which only kernels can call." if name in functions else ""
-    )
+    if name in functions:
+        hint += " It is a __device__ function, which only kernels can call."
     raise KernelCompileError(
-        f"{source.filename} has no kernel '{name}'; its kernels: {have}.{hint}{device}"
+        f"{source.filename} has no kernel '{name}'; its kernels: {have}.{hint}"
     )
 
 
@@ -215,9 +217,8 @@ def _declare_types(unit: ast.Unit, c: Context, scope: typed.Scope) -> tuple[Glob
             if isinstance(given, ast.Declaration):
                 for item in given.items:
                     if "typedef" in given.storage:
-                        whole = type_names.array_type(
-                            c, type_names.resolve(c, item.type), item.dims
-                        )
+                        element = type_names.resolve(c, item.type)
+                        whole = type_names.array_type(c, element, item.dims)
                         scope.names[item.name] = typed.TypeBinding(whole)
                     elif given.storage & PLACED:
                         variables.append(declared_variable(c, item, given.storage))

@@ -11,7 +11,7 @@ from simgpu.cuda_c.compile.braces import converted
 from simgpu.cuda_c.compile.context import CompileStatement, Context
 from simgpu.cuda_c.compile.conversions import condition, decay
 from simgpu.cuda_c.compile.hoisting import hoisted
-from simgpu.cuda_c.compile.places import place_of
+from simgpu.cuda_c.compile.places import by_address, place_of
 from simgpu.cuda_c.compile.record import Branch, Followed, Selection
 from simgpu.cuda_c.compile.rooms import nothing
 from simgpu.cuda_c.compile.storage import use
@@ -267,9 +267,7 @@ def _referred(c: Context, node: ast.Expression, wanted: CType) -> Expr:
         with c.recording():  # the record is dropped, because this only asks where the sides are
             sides = [place_of(c, side).place for side in (node.yes, node.no)]
         if all(isinstance(side, MemoryPlace) for side in sides):
-            yes, no = (ast.Unary(at=s.at, op="&", operand=s) for s in (node.yes, node.no))
-            chosen = ast.Conditional(at=node.at, test=node.test, yes=yes, no=no)
-            node = ast.Unary(at=node.at, op="*", operand=chosen)
+            node = by_address(node)
     target = place_of(c, node)
     if target.type != wanted:
         c.fail(node.at, f"a '{spelled(wanted)}&' cannot refer to a '{spelled(target.type)}'")

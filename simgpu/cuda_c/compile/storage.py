@@ -39,15 +39,10 @@ def read_variable(c: Context, variable: Variable, at: Position, whole: bool = Tr
             lambda t, m: t.slots[slot], address, variable.origin, variable.const, variable.volatile
         )
         return read_memory(c, place, variable.type, at)
-    return Expr(
-        variable.type,
-        _register_reader(variable, at),
-        at,
-        c.note(record.Read(variable=variable, whole=whole)),
-        place=RegisterPlace(variable, const=variable.const),
-        origin=variable.origin,
-        rank=variable.rank,
-    )
+    node = c.note(record.Read(variable=variable, whole=whole))
+    run, place = _register_reader(variable, at), RegisterPlace(variable, const=variable.const)
+    origin, rank = variable.origin, variable.rank
+    return Expr(variable.type, run, at, node, place=place, origin=origin, rank=rank)
 
 
 def read_member(c: Context, place: RegisterPlace, ctype: types.CType, at: Position) -> Expr:
@@ -73,6 +68,17 @@ def after(before: Evaluate | None, run: Evaluate) -> Evaluate:
     return both
 
 
+def in_turn(*parts: Callable[[Team, Mask], Any]) -> Execute:
+    """Make a statement that does several things, one after the other, in the lanes that come in."""
+
+    def run(t: Team, m: Mask) -> Mask | None:
+        for part in parts:
+            part(t, m)
+        return m
+
+    return run
+
+
 def reread(c: Context, expr: Expr, at: Position) -> Expr:
     """The same place, read at another point of the source."""
     place = expr.place
@@ -96,7 +102,7 @@ def read_memory(c: Context, place: MemoryPlace, ctype: types.CType, at: Position
         c.fail(at, "a void pointer must be cast before it is followed")
     site = c.new_site(at, volatile=place.volatile)
     if place.volatile:
-        place.origin.signal()
+        place.origin.note("signals")
     c.watched.append((site, place.origin))
 
     def run(t: Team, m: Mask) -> Any:
@@ -142,7 +148,7 @@ def _register_reader(
 
 def has_pointer(ctype: types.CType) -> bool:
     """Tell whether a value has an address in it."""
-    return any(isinstance(leaf, types.Pointer) for leaf, _ in types.leaves(ctype))
+    return any(isinstance(leaf, types.Pointer) for leaf in types.kinds(ctype))
 
 
 def writable(c: Context, expr: Expr, at: Position) -> Place:
@@ -169,9 +175,9 @@ def writer(c: Context, expr: Expr, at: Position, new: Expr) -> Writer:
         c.steps.append(record.Assign(place.variable, new.node))
         return _register_writer(place, ctype)
     c.written.append(None)
-    place.origin.write()
+    place.origin.note("written")
     if place.volatile:
-        place.origin.signal()
+        place.origin.note("signals")
     c.follows |= has_pointer(ctype)
     if new.origin is not None:
         place.origin.content().unite(new.origin)
@@ -311,6 +317,13 @@ def spread(c: Context, whole: Expr, ctype: types.CType) -> list[Expr]:
         origin = whole.origin if isinstance(leaf, types.Pointer) else None
         out.append(value(c, leaf, picker(k) if k else first, whole.at, [whole], origin=origin))
     return out or [value(c, types.VOID, evaluate, whole.at, [whole])]
+
+
+def leaves_of(c: Context, whole: Expr, ctype: types.CType) -> list[Expr]:
+    """As `spread`, of a value that may be one leaf itself."""
+    if isinstance(ctype, types.Scalar | types.Pointer):
+        return [whole]
+    return spread(c, whole, ctype)
 
 
 def joined(parts: list[Expr]) -> Evaluate:

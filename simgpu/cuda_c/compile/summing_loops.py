@@ -46,12 +46,9 @@ def summed(node: ast.For) -> list[str] | None:
         if not plain(item.value):
             return None
         sums.append(item.target.name)
-    read = [
-        node.test,
-        node.step,
-        *(p.value for p in ast.parts_of(node.body) if isinstance(p, ast.Assign)),
-    ]
-    names = {p.name for p in ast.parts_of(read) if isinstance(p, ast.Name)}
+    added = [p.value for p in ast.parts_of(node.body) if isinstance(p, ast.Assign)]
+    read = ast.parts_of([node.test, node.step, added])
+    names = {p.name for p in read if isinstance(p, ast.Name)}
     if counter is None or not sums or not names.isdisjoint(sums) or node.after:
         return None
     return sums
@@ -59,25 +56,16 @@ def summed(node: ast.For) -> list[str] | None:
 
 def by_turns(by: Expr) -> Expr:
     """Return the expression that is added in each turn; where turns are side by side, it reads its row."""
-    product = by.product
-    return replace(
-        by,
-        run=_row(by.run),
-        product=None if product is None else (_row(product[0]), _row(product[1])),
-    )
+    factors = by.product and (_row(by.product[0]), _row(by.product[1]))
+    return replace(by, run=_row(by.run), product=factors)
 
 
 def added(c: Context, target: Expr, op: str, by: Expr) -> Sum | None:
     """`target op= by` as a sum that needs no closures in each turn, if it is one."""
     place, kind = target.place, target.type
-    if (
-        not isinstance(place, RegisterPlace)
-        or place.count is not None
-        or kind != by.type
-        or op not in ("+", "-")
-    ):
+    if not isinstance(place, RegisterPlace) or place.count is not None or op not in ("+", "-"):
         return None
-    if kind not in (FLOAT, DOUBLE, INT, UINT, LLONG, ULLONG):
+    if kind != by.type or kind not in (FLOAT, DOUBLE, INT, UINT, LLONG, ULLONG):
         return None
     assert isinstance(kind, Scalar)
     fused = bool(c.contract and kind.is_float and by.product is not None)

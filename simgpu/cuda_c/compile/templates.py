@@ -28,7 +28,7 @@ def bind_template(
     if len(given or []) > len(function.template.params):
         return None
     for param, argument in zip(function.template.params, given or [], strict=False):
-        scope.names[param.name] = template_argument(c, param.type, argument, at)
+        scope.names[param.name] = template_argument(c, param.type, argument, at, scope)
     open_names = {p.name for p in function.template.params} - scope.names.keys()
     unknown = {p.name for p in function.template.params}
     for param, ctype in zip(function.params, types, strict=False):
@@ -59,13 +59,10 @@ def template_defaults(c: Context, function: Function, scope: Scope, at: Position
         if param.name in scope.names:
             continue
         if param.default is None:
-            c.fail(
-                at,
-                f"the template parameter '{param.name}' of '{function.name}' is not known: "
-                f"write {function.name}<...>(...)",
-            )
+            what = f"the template parameter '{param.name}' of '{function.name}'"
+            c.fail(at, f"{what} is not known: write {function.name}<...>(...)")
         with c.seen_from(scope):
-            scope.names[param.name] = template_argument(c, param.type, param.default, at)
+            scope.names[param.name] = template_argument(c, param.type, param.default, at, scope)
     return scope
 
 
@@ -78,7 +75,8 @@ def specialised(
     bound = [names.names[p.name] for p in function.template.params]
     arguments = [b for b in bound if isinstance(b, TypeBinding | Number)]
     for other in others:
-        if other.template is None or other.template.params or not _fits(other, function):
+        whole = other.body is not None and len(other.params) == len(function.params)
+        if other.template is None or other.template.params or not whole:
             continue
         given = other.specialises
         if given is None:  # template <> float f(float): the arguments are told by the parameters
@@ -86,7 +84,8 @@ def specialised(
             unknown = {p.name for p in function.template.params}
             with c.seen_from(c.file_scope):
                 pairs = zip(function.params, other.params, strict=True)
-                fits = all(_same(c, mine, theirs, unknown, found) for mine, theirs in pairs)
+                types = [(mine, TypeBinding(param_type(c, theirs))) for mine, theirs in pairs]
+                fits = all(deduced(c, mine.type, kind, unknown, found) for mine, kind in types)
             keys = [found.names.get(p.name) for p in function.template.params]
             fits = fits and all(
                 isinstance(k, TypeBinding | Number) and identity(k) == identity(a)
@@ -95,17 +94,10 @@ def specialised(
         else:
             kinds = [p.type for p in function.template.params]
             theirs = [
-                template_argument(c, kind, g, at) for kind, g in zip(kinds, given, strict=False)
+                template_argument(c, kind, g, at, names)
+                for kind, g in zip(kinds, given, strict=False)
             ]
             fits = [identity(t) for t in theirs] == [identity(a) for a in arguments[: len(theirs)]]
         if fits:
             return other
     return function
-
-
-def _fits(other: Function, function: Function) -> bool:
-    return other.body is not None and len(other.params) == len(function.params)
-
-
-def _same(c: Context, mine: Param, theirs: Param, unknown: set[str], found: Scope) -> bool:
-    return deduced(c, mine.type, TypeBinding(param_type(c, theirs)), unknown, found)

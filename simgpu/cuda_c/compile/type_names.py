@@ -20,9 +20,7 @@ def _is_reference(c: Context, node: ast.Expression, of: typed.Expr) -> bool:
     if isinstance(node, ast.Name):
         return isinstance(c.scope.find(node.name), typed.Alias)
     if isinstance(node, ast.Conditional):  # one of two variables of one type
-        return isinstance(node.yes, ast.Name | ast.Member) and isinstance(
-            node.no, ast.Name | ast.Member
-        )
+        return all(isinstance(side, ast.Name | ast.Member) for side in (node.yes, node.no))
     before = isinstance(node, ast.Increment) and not node.postfix
     return not isinstance(node, ast.Member) and (before or of.place is not None)
 
@@ -137,7 +135,7 @@ def declare_type(c: Context, node: ast.StructDef) -> None:
         known = names.get(node.name)
         if node.specialises is not None and isinstance(known, typed.StructTemplate):
             known.definitions.append(node)
-        elif node.members or node.methods or not isinstance(known, typed.StructTemplate):
+        elif not node.declared or not isinstance(known, typed.StructTemplate):
             names[node.name] = typed.StructTemplate([node])
     elif node.declared:
         if node.name not in names:
@@ -159,7 +157,7 @@ def define_struct(c: Context, node: ast.StructDef, out: types.Struct | None = No
     initial: list[tuple[str, ast.Expression]] = []
     end, align = 0, 1
 
-    def place(name: str, ctype: types.CType, at: Position) -> None:
+    def place(name: str, ctype: types.CType, at: Position, volatile: bool = False) -> None:
         nonlocal end, align
         if name and any(f.name == name for f in fields):
             c.fail(at, f"'{name}' is declared twice in this struct")
@@ -168,7 +166,7 @@ def define_struct(c: Context, node: ast.StructDef, out: types.Struct | None = No
             c.fail(at, text)
         need = types.align_of(ctype)
         offset = 0 if node.union else -(-end // need) * need
-        fields.append(types.Field(name, ctype, offset))
+        fields.append(types.Field(name, ctype, offset, volatile))
         end, align = max(end, offset + types.size_of(ctype)), max(align, need)
 
     out = out or _declared(node, node.name)
@@ -197,9 +195,8 @@ def define_struct(c: Context, node: ast.StructDef, out: types.Struct | None = No
                 continue
             for item in data.items:
                 if "typedef" in data.storage:
-                    inside.names[item.name] = typed.TypeBinding(
-                        array_type(c, resolve(c, item.type), item.dims)
-                    )
+                    whole = array_type(c, resolve(c, item.type), item.dims)
+                    inside.names[item.name] = typed.TypeBinding(whole)
                 elif "static" in data.storage:
                     inside.names[item.name] = _static(c, item)
                 else:
@@ -207,7 +204,8 @@ def define_struct(c: Context, node: ast.StructDef, out: types.Struct | None = No
                         c.unsupported(item.at, "references in structs are not supported")
                     if item.init is not None:
                         initial.append((item.name, item.init))
-                    place(item.name, array_type(c, resolve(c, item.type), item.dims), item.at)
+                    whole = array_type(c, resolve(c, item.type), item.dims)
+                    place(item.name, whole, item.at, top_volatile(item.type))
     if node.align is not None:
         wanted = integer_constant(c, node.align, "an alignment")
         if wanted < 1 or wanted & (wanted - 1):
@@ -240,21 +238,31 @@ def _static(c: Context, item: ast.Declarator) -> typed.Number:
 
 
 def template_argument(
-    c: Context, kind: ast.TypeName | None, given: ast.TypeName | ast.Expression, at: Position
+    c: Context,
+    kind: ast.TypeName | None,
+    given: ast.TypeName | ast.Expression,
+    at: Position,
+    names: typed.Scope,
 ) -> typed.TypeBinding | typed.Number:
-    """Bind a parameter: to a type if `kind` is None, or to a number of that type."""
+    """Bind a parameter: to a type if `kind` is None, or to a number of that type.
+
+    `names` are the parameters before it, which its type may be made of.
+    """
     if kind is None:
         if not isinstance(given, ast.TypeName):
             c.fail(at, "this template wants a type here")
         return typed.TypeBinding(resolve(c, given))
     if isinstance(given, ast.TypeName):
         c.fail(given.at, "this template wants a number here")
-    ctype = resolve(c, kind)
+    with c.seen_from(names):
+        ctype = resolve(c, kind)
     if isinstance(ctype, types.FunctionPointer):
         function = convert(c, c.expression(given), ctype, given.at)
         if function.constant is None:
             c.fail(given.at, "a template argument must be a function that is known here")
         return typed.Number(function)
+    if isinstance(ctype, types.Pointer) and isinstance(given, ast.Literal) and given.type is None:
+        return typed.Number(constant(types.INT, 0, at))  # of a null pointer, which choosers take
     if not isinstance(ctype, types.Scalar) or not ctype.is_integer:
         c.unsupported(given.at, "template arguments that are neither types nor integers")
     return typed.Number(constant(ctype, integer_constant(c, given, "a template argument"), at))
@@ -267,20 +275,15 @@ def identity(argument: typed.TypeBinding | typed.Number) -> object:
 
 def spelled_arguments(c: Context, arguments: Sequence[typed.TypeBinding | typed.Number]) -> str:
     """Template arguments as one would write them."""
-    words = [
-        c.targets[int(a.expr.constant) - 1].function.name
-        if isinstance(a, typed.Number) and isinstance(a.expr.type, types.FunctionPointer)
-        else identity(a)
-        for a in arguments
-    ]
-    return ", ".join(
-        w
-        if isinstance(w, str)
-        else str(w)
-        if isinstance(w, int)
-        else types.spelled(cast(types.CType, w))
-        for w in words
-    )
+    words: list[str] = []
+    for argument in arguments:
+        if isinstance(argument, typed.TypeBinding):
+            words.append(types.spelled(argument.type))
+        elif isinstance(argument.expr.type, types.FunctionPointer):
+            words.append(c.targets[int(argument.expr.constant) - 1].function.name)
+        else:
+            words.append(str(int(argument.expr.constant)))
+    return ", ".join(words)
 
 
 def _instance(c: Context, template: typed.StructTemplate, name: ast.TypeName) -> types.Struct:
@@ -293,10 +296,10 @@ def _instance(c: Context, template: typed.StructTemplate, name: ast.TypeName) ->
     arguments: list[typed.TypeBinding | typed.Number] = []
     for k, param in enumerate(params):
         if k < len(given):
-            found = template_argument(c, param.type, given[k], name.at)
+            found = template_argument(c, param.type, given[k], name.at, scope)
         elif param.default is not None:
             with c.seen_from(scope):
-                found = template_argument(c, param.type, param.default, name.at)
+                found = template_argument(c, param.type, param.default, name.at, scope)
         else:
             c.fail(name.at, f"the template parameter '{param.name}' of '{name.base}' is missing")
         arguments.append(found)
@@ -310,7 +313,7 @@ def _instance(c: Context, template: typed.StructTemplate, name: ast.TypeName) ->
                 chosen, scope = other, matched
                 if not (other.template and other.template.params):
                     break  # meant for just these
-        if not chosen.members and not chosen.methods and chosen is primary:
+        if chosen.declared:
             c.fail(name.at, f"'{name.base}' is only declared for these arguments")
         label = f"{name.base}<{spelled_arguments(c, arguments)}>"
         made = template.instances[key] = _declared(chosen, label)
@@ -348,10 +351,8 @@ def deduced(
     name = pattern.name if isinstance(pattern, ast.Name) else getattr(pattern, "base", "")
     if isinstance(argument, typed.Number) or not isinstance(pattern, ast.TypeName):
         if name in unknown:
-            known = scope.names.setdefault(name, argument)
-            return isinstance(known, type(argument)) and identity(
-                cast(typed.Number, known)
-            ) == identity(argument)
+            known = cast(typed.Number, scope.names.setdefault(name, argument))
+            return isinstance(known, type(argument)) and identity(known) == identity(argument)
         if isinstance(pattern, ast.TypeName) or not isinstance(argument, typed.Number):
             return False
         return integer_constant(c, pattern, "a template argument") == identity(argument)
@@ -361,10 +362,9 @@ def deduced(
         if not isinstance(ctype, types.FunctionPointer) or len(ctype.params) != len(wanted.params):
             return False
         patterns = [wanted.returns, *[p.type for p in wanted.params]]
-        pairs = zip(patterns, [ctype.returns, *ctype.params], strict=True)
-        return all(
-            deduced(c, part, typed.TypeBinding(given), unknown, scope) for part, given in pairs
-        )
+        given = map(typed.TypeBinding, [ctype.returns, *ctype.params])
+        pairs = zip(patterns, given, strict=True)
+        return all(deduced(c, part, kind, unknown, scope) for part, kind in pairs)
     if pattern.array is not None:
         return resolve(c, pattern) == ctype
     for _ in pattern.pointers:
@@ -374,11 +374,8 @@ def deduced(
             return False
         ctype = ctype.target
     known = c.class_of(ctype)
-    if (
-        pattern.arguments is not None
-        and known is not None
-        and known.template is c.scope.find(pattern.base)
-    ):
+    template = None if known is None else known.template
+    if known and pattern.arguments is not None and template is c.scope.find(pattern.base):
         pairs = zip(pattern.arguments, known.arguments, strict=False)
         return all(deduced(c, inner, given, unknown, scope) for inner, given in pairs)
     if pattern.base in unknown and pattern.arguments is None and not pattern.nested:
@@ -386,10 +383,8 @@ def deduced(
         return isinstance(bound, typed.TypeBinding) and bound.type == ctype
     with c.seen_from(typed.Scope(c.scope)) as here:
         here.names.update(scope.names)
-        return (
-            resolve(c, ast.TypeName(at=pattern.at, base=pattern.base, arguments=pattern.arguments))
-            == ctype
-        )
+        plain = ast.TypeName(at=pattern.at, base=pattern.base, arguments=pattern.arguments)
+        return resolve(c, plain) == ctype
 
 
 def array_type(

@@ -15,7 +15,7 @@ from simgpu.cuda_c.memory.pointers import Ptr
 from simgpu.cuda_c.syntax.ast import Braces, Expression, Function, StructDef
 from simgpu.cuda_c.text.source import Position
 from simgpu.cuda_c.types import Array, CType, FunctionPointer, Struct
-from simgpu.errors import UnsupportedFeatureError
+from simgpu.errors import KernelCompileError
 
 # Names that no source can have: the object whose function is being compiled, and its class.
 THIS, INSIDE = "*this", "*class"
@@ -70,9 +70,7 @@ class Expr:
     text: str | None = None  # of a string literal
     # The factors, if it is a floating-point product that an addition may swallow.
     product: tuple[Evaluate, Evaluate] | None = None
-    rank: float = (
-        0  # its place in the order in which the operands of a sum are sorted (`contraction`)
-    )
+    rank: float = 0  # its place where the operands of a sum are sorted (`contraction`)
     lost: bool = False  # a copy of one of several variables, in the place of a reference to it
 
 
@@ -119,7 +117,7 @@ class StructTemplate:
 class Refused:
     """A name for a type that is not supported, and why."""
 
-    error: UnsupportedFeatureError
+    error: KernelCompileError
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,6 +176,8 @@ class Class:
     def takes_over(self, given: Expression | None) -> bool:
         """Tell whether a constructor takes this, rather than each member a value of the list."""
         items = given.items if isinstance(given, Braces) else []
+        if isinstance(given, Braces) and given.names:
+            return bool(self.constructors)
         nested = any(isinstance(item, Braces) and item.type is None for item in items)
         nested |= any(isinstance(field.type, Array) for field in self.type.fields[: len(items)])
         return bool(self.constructors) or (self.constructs and not nested)

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 from simgpu.cuda_c.types import CType
+
+# Something stores; an atomicCAS works there, which makes the plain read in front of its loop harmless; an
+# atomic or a volatile access does, so that what others do meanwhile is expected; the memory is one of a block
+# or a thread (near), or of the device.
+Fact = Literal["written", "compared", "signals", "near", "far"]
 
 
 class Origin:
@@ -16,11 +22,7 @@ class Origin:
 
     def __init__(self) -> None:
         self._parent: Origin | None = None
-        self._written = False
-        self._compared = False
-        self._signals = False
-        self._near = False
-        self._far = False
+        self._facts: set[Fact] = set()
         self._content: Origin | None = None
 
     def root(self) -> Origin:
@@ -37,11 +39,7 @@ class Origin:
         a, b = self.root(), other.root()
         if a is not b:
             b._parent = a
-            a._written |= b._written
-            a._compared |= b._compared
-            a._signals |= b._signals
-            a._near |= b._near
-            a._far |= b._far
+            a._facts |= b._facts
             theirs, b._content = b._content, None
             if a._content is None:
                 a._content = theirs
@@ -55,44 +53,18 @@ class Origin:
             root._content = Origin()
         return root._content
 
-    def write(self) -> None:
-        """Note a store."""
-        self.root()._written = True
+    def note(self, *facts: Fact) -> None:
+        """Note what the kernel does through a pointer of this set, or which memory is in it."""
+        self.root()._facts.update(facts)
 
-    def place(self, *, near: bool) -> None:
-        """Note memory of a block or a thread (near), or of the device."""
-        root = self.root()
-        root._near |= near
-        root._far |= not near
-
-    def compare(self) -> None:
-        """Note an atomicCAS, which makes the plain read in front of its loop harmless."""
-        self.root()._compared = True
-
-    def signal(self) -> None:
-        """Note an atomic, or a volatile access: what others do meanwhile is expected."""
-        self.root()._signals = True
-
-    @property
-    def signals(self) -> bool:
-        """Tell whether threads may signal each other by memory in this set."""
-        return self.root()._signals
+    def has(self, fact: Fact) -> bool:
+        """Tell whether this was noted of any pointer in this set."""
+        return fact in self.root()._facts
 
     @property
     def near(self) -> bool:
         """Tell whether all known memories of this set are shared or local."""
-        root = self.root()
-        return root._near and not root._far
-
-    @property
-    def compared(self) -> bool:
-        """Tell whether atomicCAS works on anything in this set."""
-        return self.root()._compared
-
-    @property
-    def written(self) -> bool:
-        """Tell whether anything writes through a pointer of this set."""
-        return self.root()._written
+        return self.has("near") and not self.has("far")
 
 
 @dataclass(eq=False)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from simgpu.cuda_c.compile.typed import Execute
 from simgpu.cuda_c.lockstep.masks import Mask
@@ -35,7 +36,7 @@ def may_wait(
     """Tell whether a loop of a kernel, or of a function that it calls, may wait for another thread.
 
     Such a loop counts no turns, or sleeps in each, and looks at memory by an atomic, a volatile or an
-    uncached load. `members` are those of structs that lead to volatile memory.
+    uncached load. `members` are names, of structs and of the file, that lead to volatile memory.
     """
     reached = _reached(function, functions)
     if meets_as_grid(function, functions):
@@ -93,20 +94,18 @@ def leap(t: Team, m: Mask, slots: Sequence[int]) -> None:
     """Let these threads have counted as if they had waited for very long."""
     for slot in slots:
         value = t.array(t.slots[slot]).copy()
-        value[m.index] = min(_LONG, np.iinfo(value.dtype).max - 1)
+        value[m.index] = _far(value)
         t.slots[slot] = value
+
+
+def _far(value: NDArray[Any]) -> int:
+    return min(_LONG, np.iinfo(value.dtype).max - 1)
 
 
 def still_patient(t: Team, m: Mask, slots: Sequence[int]) -> bool:
     """Tell whether these threads count how long they wait, and have not leapt yet."""
-    return any(
-        bool(
-            (
-                t.array(t.slots[slot])[m.index] < min(_LONG, np.iinfo(t.slots[slot].dtype).max - 1)
-            ).any()
-        )
-        for slot in slots
-    )
+    counts = [t.array(t.slots[slot])[m.index] for slot in slots]
+    return any(bool((count < _far(count)).any()) for count in counts)
 
 
 def _sleeps(loop: ast.For) -> bool:

@@ -3,8 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
 
 from simgpu.cuda_c.compile.variables import Variable
+
+# For counts of the longest warp, the fields of a `Charge` that are added up for each warp, a row for each.
+ADDED = {
+    "longest_chain": "instructions", "chain_load_rounds": "rounds", "chain_dependent_loads": "dependent",
+    "chain_doubles": "doubles", "chain_latency": "latency", "chain_busy": "busy",
+}  # fmt: skip
 
 
 @dataclass(eq=False)
@@ -20,9 +30,7 @@ class Charge:
     doubles: int = 0
     overlap: int = 1  # turns of the unrolled loops around it, whose loads go out together
     nesting: int = 0  # number of the loops around it
-    carried: bool = (
-        False  # whether an address comes from a load of an earlier turn, so turns do not overlap
-    )
+    carried: bool = False  # an address comes from a load of an earlier turn: turns do not overlap
     issued: float = 0.0  # instructions as a compiler makes them
     alu: float = 0.0  # those of them that compare, shift or work on bits
     busy: float = 0.0  # clocks for which they keep the units of one warp scheduler (`units`)
@@ -55,3 +63,16 @@ class Costs:
     charges: list[Charge]
     sites: list[SiteCost]
     registers: int
+
+    @cached_property
+    def columns(self) -> list[NDArray[np.float64]]:
+        """For each charge, what of it is added up for each warp: see `ADDED`."""
+        return [
+            np.array([(float(getattr(c, name)),) for name in ADDED.values()]) for c in self.charges
+        ]
+
+    @cached_property
+    def shared_bases(self) -> set[Variable]:
+        """The pointers by which several accesses reach memory."""
+        bases = [site.base for site in self.sites if site.base is not None and not site.free]
+        return {base for base in bases if bases.count(base) > 1}

@@ -20,9 +20,9 @@ _TESTS: dict[str, Callable[[int, int], bool]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "!=": operator.ne,
 }  # fmt: skip
 _STEPS: dict[str, Callable[[int, int], int]] = {
-    "+": lambda a, b: a + b,
-    "-": lambda a, b: a - b,
-    "*": lambda a, b: a * b,
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
     "/": lambda a, b: a // b if b > 0 and a >= 0 else a,
     "<<": lambda a, b: a << b if 0 <= b < 32 else a,
     ">>": lambda a, b: a >> b if b >= 0 else a,

@@ -52,20 +52,14 @@ def latency(instructions: float) -> float:
 
 @dataclass
 class Path:
-    """The longest chain of the straight code that the walk is in, and of all before.
+    """The longest chain of the straight code that the walk is in, and of all before."""
 
-    Attributes
-    ----------
-    changed : frozenset of Variable
-        What turns of the innermost loop hand to each other.
-    rings : set of Variable
-        Those of them by which the next turn waits for this one.
-    test : When, optional
-        The condition of the branch that the walk is in, if a compiler makes a selection of it.
-    """
-
-    changed: frozenset[Variable] = frozenset()
+    changed: frozenset[Variable] = (
+        frozenset()
+    )  # what turns of the innermost loop hand to each other
+    # Those of them by which the next turn waits for this one.
     rings: set[Variable] = field(default_factory=set[Variable])
+    # The condition of the branch that the walk is in, if a compiler makes a selection of it.
     test: When | None = None
     _known: dict[Variable, When] = field(default_factory=dict[Variable, When])
     _longest: float = 0.0

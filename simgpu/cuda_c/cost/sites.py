@@ -13,6 +13,22 @@ ALWAYS = 16  # executions of one access that are all sampled ...
 EVERY = 13  # ... and behind them one in so many; a prime, so as not to beat with powers of two
 
 
+class Had:
+    """Sectors that the first block of a batch has had, by one load or by one pointer."""
+
+    def __init__(self) -> None:
+        self._batch: Layout | None = None
+        self._sectors: NDArray[np.int64] = np.zeros(0, np.int64)
+
+    def add(self, batch: Layout, sectors: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Note more sectors; return those that are new."""
+        if self._batch is not batch:
+            self._batch, self._sectors = batch, np.zeros(0, np.int64)
+        new = np.setdiff1d(sectors, self._sectors)
+        self._sectors = np.union1d(self._sectors, new)
+        return new
+
+
 @dataclass(slots=True)
 class SiteTally:
     """The counts of one load or store."""
@@ -22,8 +38,7 @@ class SiteTally:
     fresh_sectors: int = 0
     followed: int = 0
     followed_warps: int = 0
-    batch: Layout | None = None
-    seen: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    had: Had = field(default_factory=Had)
     global_requests: int = 0
     global_lane_bytes: int = 0
     sampled: int = 0
@@ -37,22 +52,6 @@ class SiteTally:
         self.executions += 1
         return self.executions <= ALWAYS or self.executions % EVERY == 0
 
-    @property
-    def all_sectors(self) -> int:
-        return _scaled(self.global_requests, self.sectors, self.sampled)
-
-    @property
-    def all_lines(self) -> int:
-        return _scaled(self.global_requests, self.lines, self.sampled)
-
-    @property
-    def all_fresh_sectors(self) -> int:
-        return _scaled(self.global_requests, self.fresh_sectors, self.followed_warps)
-
-    @property
-    def all_conflicts(self) -> int:
-        return _scaled(self.shared_requests, self.shared_conflicts, self.shared_sampled)
-
     def fresh_rounds(self, overlap: int) -> float:
         """Executions, over all warps, with new sectors; those of `overlap` turns go together."""
         if not self.followed:
@@ -60,14 +59,6 @@ class SiteTally:
         return self.global_requests * min(1 / overlap, self.fresh / self.followed)
 
 
-def _scaled(requests: int, found: int, sampled: int) -> int:
+def scaled(requests: int, found: int, sampled: int) -> int:
     """Scale what was found in a sample to all requests."""
     return round(requests * found / sampled) if sampled else 0
-
-
-class Had:
-    """Sectors that the first block of a batch has had by one pointer."""
-
-    def __init__(self) -> None:
-        self.batch: Layout | None = None
-        self.sectors: NDArray[np.int64] = np.zeros(0, np.int64)

@@ -25,9 +25,7 @@ class Facts:
     rounds: int = 0  # length of the longest chain of global loads that it waits for
     depth: int = ANYWHERE  # how many loops deep it changes
     key: Any = None  # equal for equal values, while no variable is assigned to
-    register: bool = (
-        False  # whether it is the address of something that a compiler keeps in a register
-    )
+    register: bool = False  # the address of something that a compiler keeps in a register
     when: When = START  # when it can be used
 
 
@@ -53,19 +51,13 @@ class State:
     def __init__(self, points: int, sites: int) -> None:
         self.charges = [Charge() for _ in range(points)]
         self.sites = [SiteCost() for _ in range(sites)]
-        self.charge = (
-            Charge()
-        )  # that of the piece at hand; this one is for steps outside of all pieces
+        self.charge = Charge()  # of the piece at hand; this one is for steps outside of all pieces
         self.facts: dict[Node, Facts] = {}
         self.around = Surroundings()
-        self.depths: dict[
-            Variable, int
-        ] = {}  # how many loops deep each variable in a register changes
+        self.depths: dict[Variable, int] = {}  # how many loops deep variables in registers change
         self.first: dict[Variable, Node] = {}  # the values that variables begin with
         self.at_hand: set[Any] = set()  # keys of the places whose value a compiler has
-        self.control: list[
-            frozenset[Variable]
-        ] = []  # the variables that each branch around depends on
+        self.control: list[frozenset[Variable]] = []  # what each branch around depends on
         self.loads = DependentLoads()
         self.path = Path()
         self.rolled: list[bool] = []

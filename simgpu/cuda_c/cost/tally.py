@@ -10,7 +10,7 @@ charges gather on the mask first (`Mask.pending`), and its warps are credited wi
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,19 +18,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simgpu.cuda_c.compile.variables import Variable
-from simgpu.cuda_c.cost.charges import Costs
+from simgpu.cuda_c.cost.charges import ADDED, Costs
 from simgpu.cuda_c.cost.counts import Counts, LineCounts
 from simgpu.cuda_c.cost.loops import PARTLY, rounds_of
-from simgpu.cuda_c.cost.sites import ALWAYS, EVERY, Had, SiteTally
+from simgpu.cuda_c.cost.sites import ALWAYS, EVERY, Had, SiteTally, scaled
 from simgpu.cuda_c.lockstep.masks import WARP, Layout, Mask
-from simgpu.cuda_c.lockstep.meter import Site
+from simgpu.cuda_c.lockstep.meter import ByTurn, Site
 from simgpu.cuda_c.lockstep.values import varies
 
 SECTOR = 32  # bytes; the unit in which L2 and DRAM move data (CUDA C++ Best Practices Guide)
-# The fields of a `Charge` that are added up for each warp, a row for each.
-_ADDED = ("instructions", "rounds", "dependent", "doubles", "latency", "busy")
-ROWS = len(_ADDED)
-LATENCY = _ADDED.index("latency")
+ROWS = len(ADDED)
+LATENCY = list(ADDED).index("chain_latency")
 NOTHING: NDArray[np.float64] = np.zeros((ROWS, 1))
 LINE = 128  # bytes; the unit in which L1 is looked up, four sectors
 BANKS = 32  # of shared memory, each 4 bytes wide
@@ -46,11 +44,8 @@ class Tally:
     def __init__(self, costs: Costs, sites: list[Site]) -> None:
         self.charges = costs.charges
         self.site_costs = costs.sites
-        # A column for each charge, with what `settle` adds up.
-        self._costs: list[NDArray[np.float64]] = [
-            np.array([(float(getattr(charge, name)),) for name in _ADDED])
-            for charge in costs.charges
-        ]
+        self._columns = costs.columns
+        self._shared_bases = costs.shared_bases
         self.sites = sites
         self.by_site = [SiteTally() for _ in sites]
         self.warps = [0] * len(self.charges)
@@ -64,8 +59,6 @@ class Tally:
         self.shared_atomic_passes = 0
         self.global_atomics = 0
         self._had: dict[Variable, Had] = {}
-        bases = [s.base for s in costs.sites if s.base is not None and not s.free]
-        self._shared_bases = {base for base in bases if bases.count(base) > 1}
         self._patterns: dict[tuple[object, ...], tuple[int, ...]] = {}
         self._queues: dict[int, NDArray[np.int64]] = {}
         self._charged: list[Mask] = []
@@ -93,7 +86,8 @@ class Tally:
         self.settle()
         del self._batches[layout]
         worst = int(self._chains[0].argmax())
-        self.longest = max(self.longest, tuple(round(float(x)) for x in self._chains[:, worst]))
+        chain = np.rint(self._chains[:, worst]).astype(np.int64)
+        self.longest = max(self.longest, tuple(chain.tolist()))
 
     def charge(self, point: int, mask: Mask, times: int = 1) -> None:
         """Note that the warps of `mask` pass a piece of code."""
@@ -107,11 +101,11 @@ class Tally:
 
     def settle(self) -> None:
         """Credit the warps with what their masks were charged."""
-        costs, chains = self._costs, self._chains
+        columns, chains = self._columns, self._chains
         for mask in self._charged:
-            passed = (costs[point] * times for point, times in mask.pending.items())
-            amounts = sum(passed, NOTHING)
+            amounts = NOTHING
             for point, times in mask.pending.items():
+                amounts = amounts + columns[point] * times
                 self.warps[point] += mask.n_warps * times
                 self.lanes[point] += mask.n * times
             if mask.full:
@@ -162,22 +156,14 @@ class Tally:
             return
         part = element[:lanes] if varies(element) else np.full(lanes, element)
         sector = part.astype(np.int64) * size // SECTOR
-        if tally.batch is not layout:
-            tally.batch, tally.seen = layout, np.zeros(0, np.int64)
-        new = np.setdiff1d(sector, tally.seen)
+        new = tally.had.add(layout, sector)
         tally.followed += 1
         warps = layout.linear[:lanes] if mask.full else layout.linear[mask.index[:lanes]]
         tally.followed_warps += _distinct(warps // WARP)
-        if base in self._shared_bases:
-            had = self._had.setdefault(base, Had())
-            if had.batch is not layout:
-                had.batch, had.sectors = layout, np.zeros(0, np.int64)
-            tally.fresh_sectors += len(np.setdiff1d(new, had.sectors))
-            had.sectors = np.union1d(had.sectors, new)
-        else:
-            tally.fresh_sectors += len(new)
         tally.fresh += len(new) > 0
-        tally.seen = np.union1d(tally.seen, new)
+        if base in self._shared_bases:
+            new = self._had.setdefault(base, Had()).add(layout, new)
+        tally.fresh_sectors += len(new)
 
     def shared_access(self, site: Site, mask: Mask, element: Any, size: int) -> None:
         """Note an access to shared memory; `element` counts units of `size` bytes in the block."""
@@ -195,13 +181,7 @@ class Tally:
         tally.shared_conflicts += conflicts
 
     def turns(
-        self,
-        site: Site,
-        mask: Mask,
-        count: int,
-        size: int,
-        shared: bool,
-        access: Callable[[int], None],
+        self, site: Site, mask: Mask, count: int, size: int, shared: bool, access: ByTurn
     ) -> None:
         """Note `count` accesses by the same lanes; those that are sampled are told one by one."""
         if self.site_costs[site.index].free:
@@ -333,16 +313,13 @@ class Tally:
 
     def counts(self, layout_facts: dict[str, int], needed: tuple[int, int]) -> Counts:
         """All of it, added up."""
-        lines: dict[int, Counter[str]] = {}
-        total: dict[str, int] = dict.fromkeys(Counts.__dataclass_fields__, 0)
-        total.pop("lines")
-
+        total, lines = defaultdict[str, int](int), dict[int, defaultdict[str, int]]()
         for charge, warps, lanes, divergent in zip(
             self.charges, self.warps, self.lanes, self.divergent, strict=True
         ):
-            issued = warps * charge.instructions
+            issued, flops = warps * charge.instructions, lanes * charge.flops
             total["warp_instructions"] += issued
-            total["flops"] += lanes * charge.flops
+            total["flops"] += flops
             total["special_functions"] += lanes * charge.special
             total["double_instructions"] += warps * charge.doubles
             total["issued"] += round(warps * charge.issued)
@@ -350,37 +327,50 @@ class Tally:
             total["branches"] += warps * charge.branch
             total["loop_iterations"] += warps * charge.loop
             total["divergent_branches"] += divergent
-            row = lines.setdefault(charge.line, Counter())
+            row = lines.setdefault(charge.line, defaultdict(int))
             row["warp_instructions"] += issued
-            row["flops"] += lanes * charge.flops
+            row["flops"] += flops
             row["divergent_branches"] += divergent
-        for site, tally in zip(self.sites, self.by_site, strict=True):
+        fresh = 0.0
+        for site, cost, tally in zip(self.sites, self.site_costs, self.by_site, strict=True):
+            if not tally.executions:
+                continue
+            fresh += tally.fresh_rounds(cost.overlap)
             way = "store" if site.write else "load"
-            sectors, conflicts = tally.all_sectors, tally.all_conflicts
-            total[f"global_{way}_requests"] += tally.global_requests
+            requests, sampled = tally.global_requests, tally.sampled
+            sectors = scaled(requests, tally.sectors, sampled)
+            conflicts = scaled(tally.shared_requests, tally.shared_conflicts, tally.shared_sampled)
+            total[f"global_{way}_requests"] += requests
             total[f"{way}_sectors"] += sectors
-            total[f"{way}_lines"] += tally.all_lines
-            total["fresh_sectors"] += tally.all_fresh_sectors
+            total[f"{way}_lines"] += scaled(requests, tally.lines, sampled)
+            total["fresh_sectors"] += scaled(requests, tally.fresh_sectors, tally.followed_warps)
             total[f"{way}_bytes"] += tally.global_lane_bytes
             total["shared_requests"] += tally.shared_requests
             total["bank_conflicts"] += conflicts
-            row = lines.setdefault(site.at.line, Counter())
-            row["global_requests"] += tally.global_requests
+            row = lines.setdefault(site.at.line, defaultdict(int))
+            row["global_requests"] += requests
             row["global_sectors"] += sectors
             row["shared_requests"] += tally.shared_requests
             row["bank_conflicts"] += conflicts
-        total.update(layout_facts)
-        chain, rounds, dependent, doubles, latency, busy = self.longest
-        total["longest_chain"], total["chain_load_rounds"] = chain, rounds
-        total["chain_dependent_loads"], total["chain_doubles"] = dependent, doubles
-        total["chain_latency"], total["chain_busy"] = latency, busy
-        total["chain_leftover_loads"] = round(
-            self._leftover_loads() / max(1, layout_facts["warps"])
+        queues = [int(queue.max(initial=0)) for queue in self._queues.values()]
+        warps = max(1, layout_facts["warps"])
+        return Counts(
+            **total,
+            **layout_facts,
+            **dict(zip(ADDED, self.longest, strict=True)),
+            chain_leftover_loads=round(self._leftover_loads() / warps),
+            chain_fresh_loads=round(fresh / warps),
+            global_atomics=self.global_atomics,
+            shared_atomic_passes=self.shared_atomic_passes,
+            atomic_queue=max(queues, default=0),
+            atomics=self.atomics,
+            atomic_requests=self.atomic_requests,
+            barriers=self.barriers,
+            load_bytes_needed=needed[0],
+            store_bytes_needed=needed[1],
+            lines={n: LineCounts(**row) for n, row in sorted(lines.items()) if any(row.values())},
         )
         total["global_atomics"] = self.global_atomics
-        fresh = sum(
-            t.fresh_rounds(s.overlap) for s, t in zip(self.site_costs, self.by_site, strict=True)
-        )
         total["chain_fresh_loads"] = round(fresh / max(1, layout_facts["warps"]))
         total["shared_atomic_passes"] = self.shared_atomic_passes
         longest = [int(queue.max(initial=0)) for queue in self._queues.values()]

@@ -29,7 +29,7 @@ from simgpu.cuda_c.cost.state import KNOWN, State, Surroundings
 from simgpu.cuda_c.cost.units import MEMORY
 from simgpu.cuda_c.cost.values import VALUES
 from simgpu.cuda_c.syntax import ast
-from simgpu.cuda_c.types import CType, Scalar, size_of
+from simgpu.cuda_c.types import Scalar, size_of
 
 _IN_REGISTERS = 128  # bytes; larger arrays of a thread are in local memory
 WINDOW = 32  # instructions of turns that are mixed; as `nbody_forces` shows in docs/fidelity.md
@@ -73,13 +73,10 @@ def _when(s: State, node: record.Node, issued: float) -> When:
         # Loads of global memory are waited for in rounds.
         near = node.origin is not None and node.origin.near
         return when.later(SHARED) if issued and near else when
-    if issued and isinstance(node, record.Operation) and node.op == "/" and _is_float(node.type):
+    divided = node.type if isinstance(node, record.Operation) and node.op == "/" else None
+    if issued and isinstance(divided, Scalar) and divided.is_float:
         return when.later(latency(issued) + BRANCH)  # it ends with one, for what needs more care
     return when.later(latency(issued))
-
-
-def _is_float(kind: CType) -> bool:
-    return isinstance(kind, Scalar) and kind.is_float
 
 
 def _work(s: State, step: record.Work) -> None:

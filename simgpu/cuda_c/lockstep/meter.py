@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,13 +12,16 @@ from numpy.typing import NDArray
 from simgpu.cuda_c.lockstep.masks import Mask
 from simgpu.cuda_c.text.source import Position
 
+ByTurn: TypeAlias = Callable[[int], None]  # given the number of a turn of a loop
+
 
 @dataclass
 class Site:
     """One load or store in the source: where messages point, and under what number it is counted.
 
     `volatile` and `relaxed` reads are checked less for races: the first are in the warp-synchronous
-    style of old samples, the second in a compare-and-swap loop.
+    style of old samples, the second in a compare-and-swap loop. A `narrow` atomic is for the threads of its
+    block alone.
     """
 
     index: int
@@ -26,6 +29,7 @@ class Site:
     write: bool = False
     volatile: bool = False
     relaxed: bool = False
+    narrow: bool = False
 
 
 class Meter(Protocol):
@@ -55,13 +59,7 @@ class Meter(Protocol):
         ...
 
     def turns(
-        self,
-        site: Site,
-        mask: Mask,
-        count: int,
-        size: int,
-        shared: bool,
-        access: Callable[[int], None],
+        self, site: Site, mask: Mask, count: int, size: int, shared: bool, access: ByTurn
     ) -> None:
         """A load by the lanes of `mask` in several turns of a loop; `access(k)` reports that of turn `k`."""
         ...

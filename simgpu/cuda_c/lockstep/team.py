@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 import time
-from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NoReturn, Protocol
 
 import numpy as np
@@ -73,9 +73,7 @@ class Launch:
     # order what two blocks do, see `races`.
     fence_time: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     atomic_time: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
-    # All times of a block's fences, in order, in kernels whose loops may spin: a block that goes on to send
-    # has published what it did before by an earlier fence than its last.
-    fences: dict[int, list[int]] = field(default_factory=dict[int, list[int]])
+    messages: Any = None  # what blocks know of each other (`memory.messages`)
 
     begun: int = 0  # blocks
     since: float = field(default_factory=time.monotonic)
@@ -92,19 +90,13 @@ class Launch:
             f"{self.begun} of {x * y * z} blocks have begun{line}"
         )
 
-    def fenced_between(self, block: int, first: int, last: int) -> bool:
-        """Tell whether a block has executed a fence at one of these times."""
-        times = self.fences.get(block, [])
-        place = bisect_left(times, first)
-        return place < len(times) and times[place] <= last
-
     def look(self) -> None:
         """Say once that this takes long, if it does."""
         if not self.told and time.monotonic() - self.since > self.limits.patience:
             self.told = True
             sys.stderr.write(f"{self.progress()}. An interrupt (Ctrl-C, or Stop) ends it.\n")
 
-    @property
+    @cached_property
     def threads(self) -> int:
         """Threads of a block."""
         return self.block[0] * self.block[1] * self.block[2]
@@ -120,14 +112,6 @@ class Launch:
         return linear % x, linear // x % y, linear // (x * y)
 
 
-class BlockMemory(Protocol):
-    """Memory that the threads of a block have in common."""
-
-    def synchronised(self) -> None:
-        """Every thread of every block of the batch has passed a barrier."""
-        ...
-
-
 class Team:
     """A batch of blocks in lockstep."""
 
@@ -136,9 +120,7 @@ class Team:
         self.meter = launch.meter
         self.layout = layout = Layout(launch.threads, numbers)
         self.full = layout.full
-        self.slots: list[Any] = [
-            None
-        ] * slots  # values of the variables, where the compiler put them
+        self.slots: list[Any] = [None] * slots  # of the variables, where the compiler put them
         # For each slot, the threads that declared it: a write by exactly these needs no merging.
         self.born: list[Mask | None] = [None] * slots
         self.defined: list[Any] = [True] * slots
@@ -150,23 +132,21 @@ class Team:
         # (`compile.summing_loops`).
         self.turns = self.turn = 0
         self.rows: dict[object, Any] = {}
-        self.clock = (
-            launch.clock
-        )  # number of the access or barrier at hand, which orders them in time
+        # Number of the access or barrier at hand, which orders them in time.
+        self.clock = launch.clock
         # When each lane last passed a barrier of its block, or of its warp.
         self.block_time: Any = 0
         self.warp_time: Any = 0
         self.waiters = waiting_threads.Waiters(layout)
-        self.resume = (
-            -1
-        )  # the place at which lanes go on for which the kernel is entered again, or -1
+        # The place at which lanes go on for which the kernel is entered again, or -1.
+        self.resume = -1
         # Nobody else will come to that place; all blocks have come to the barrier of the grid; the loop that
         # is entered again counts its turns, and has counted for very long.
         self.forced = self.grid_met = self.hurried = False
         # When each lane last executed a fence, or an atomic; kept where threads wait for each other.
         self.fenced: NDArray[np.int64] | None = None
         self.fetched: NDArray[np.int64] | None = None
-        self.shared: dict[Any, BlockMemory] = {}
+        self.shared: dict[Any, object] = {}  # the memories that threads of a block have in common
         bx, by, bz = launch.block
         t = layout.linear
         self.thread_index = [
@@ -174,21 +154,18 @@ class Team:
             (t // bx % by).astype(np.uint32) if by > 1 else np.uint32(0),
             (t // (bx * by)).astype(np.uint32) if bz > 1 else np.uint32(0),
         ]
-        self.block_index = [self._of_block(i) for i in range(3)]
+        x, y, _ = launch.grid
+        parts = (numbers % x, numbers // x % y, numbers // (x * y))
+        self.block_index: list[Any] = []
+        for part in parts:
+            one = layout.blocks == 1 or bool((part == part[0]).all())
+            index = np.uint32(part[0]) if one else np.repeat(part.astype(np.uint32), layout.threads)
+            self.block_index.append(index)
         self.block_dim = [np.uint32(x) for x in launch.block]
         self.grid_dim = [np.uint32(x) for x in launch.grid]
         self._scaled_blocks: dict[int, NDArray[np.int64]] = {}
         # The number of each thread in the launch. A block has 10 bits, since it has at most 1024 threads.
         self.thread_id: NDArray[np.int64] = (numbers[layout.block] << 10) | layout.linear
-
-    def _of_block(self, axis: int) -> Any:
-        layout = self.layout
-        numbers = layout.numbers
-        x, y, _ = self.launch.grid
-        part = [numbers % x, numbers // x % y, numbers // (x * y)][axis].astype(np.uint32)
-        if layout.blocks == 1 or bool((part == part[0]).all()):
-            return np.uint32(part[0])
-        return np.repeat(part, layout.threads)
 
     def block_base(self, stride: int) -> NDArray[np.int64]:
         """For each lane, the number of its block in the batch times `stride`."""
@@ -256,14 +233,6 @@ class Team:
 
     # -- faults
 
-    def site(self, at: Position, lane: int | None, **more: Any) -> FaultSite:
-        """Describe where something went wrong."""
-        block = thread = None
-        if lane is not None:
-            block = self.launch.block_name(int(self.layout.numbers[self.layout.block[lane]]))
-            thread = self.launch.thread_name(int(self.layout.linear[lane]))
-        return FaultSite(self.launch.kernel, at.line, block, thread, **more)
-
     def fault(
         self,
         kind: Callable[[str, FaultSite], KernelFault],
@@ -278,14 +247,12 @@ class Team:
         the rest of a sentence that begins with its name; `more` are fields of `FaultSite`: array, index,
         bound.
         """
-        site = self.site(at, lane, **more)
-        who = ""
-        if site.block is not None:
-            who = f": block {_dim(site.block)}, thread {_dim(site.thread)}"
-        line = self.launch.source.line(at.line).strip()
-        text = f"kernel '{self.launch.kernel}'{who} {what}\n    line {at.line}: {line}"
-        raise kind(text, site)
-
-
-def _dim(dim: Dim | None) -> str:
-    return "(" + ", ".join(str(x) for x in dim or ()) + ")"
+        launch, layout = self.launch, self.layout
+        block, thread, who = None, None, ""
+        if lane is not None:
+            block = launch.block_name(int(layout.numbers[layout.block[lane]]))
+            thread = launch.thread_name(int(layout.linear[lane]))
+            who = f": block {block}, thread {thread}"
+        line = launch.source.line(at.line).strip()
+        text = f"kernel '{launch.kernel}'{who} {what}\n    line {at.line}: {line}"
+        raise kind(text, FaultSite(launch.kernel, at.line, block, thread, **more))

@@ -35,17 +35,12 @@ def choose(condition: Any, yes: Any, no: Any) -> Any:
     return out if out.ndim else out[()]
 
 
-def truth(value: Value) -> Value:
-    """A number as a condition."""
-    return value != 0
-
-
 def converter(source: Scalar, target: Scalar) -> Callable[[Value], Value] | None:
     """The function that turns values of one type into another, or None where nothing changes."""
     if source.dtype == target.dtype:
         return None
     if target is BOOL:
-        return truth
+        return lambda value: value != 0
     dtype, make = target.dtype, target.make
     if source.is_float and target.is_integer:
         return _saturating(source, target)

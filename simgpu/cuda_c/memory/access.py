@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from math import gcd
 from typing import Any, cast
@@ -22,10 +23,17 @@ NULL = Ptr(None, 0, 1, 0, "nullptr")
 
 
 def fetch(team: Team, mask: Mask) -> None:
-    """Note that threads have looked at what others may have published (`races`)."""
+    """Note that threads have looked at what others of their block may have published (`races`)."""
     if team.fetched is None:
         team.fetched = np.zeros(team.layout.lanes, np.int64)
     team.fetched[mask.index] = team.clock
+
+
+def words_of(team: Team, mask: Mask, ptr: Ptr) -> tuple[Any, Any]:
+    """The addresses of words of the device, as numbers, and the block of each lane (`messages`)."""
+    number = team.launch.addresses.number(ptr)
+    words = number[mask.index] if varies(number) else number
+    return np.asarray(words).view(np.int64), team.layout.numbers[team.layout.block[mask.index]]
 
 
 def tell(team: Team, mask: Mask, ptr: Ptr, size: int, site: Site) -> None:
@@ -42,23 +50,18 @@ def load(team: Team, mask: Mask, ptr: Ptr, ctype: types.CType, site: Site) -> An
         tell(team, mask, ptr, types.size_of(ctype), site)
     if site.volatile and team.launch.watches:
         fetch(team, mask)
+        if team.launch.messages.active and not team.turns:
+            team.launch.messages.look(*words_of(team, mask, ptr))
     if isinstance(ctype, types.Scalar):
         return region.load(team, mask, ptr, ctype, site, ctype.size)
     if isinstance(ctype, types.Pointer):
         return _load_pointer(team, mask, ptr, ctype, site, 8)
     out: list[Any] = []
-    wide = _request_size(ctype)
-    align = types.align_of(ctype)
-    if ptr.stride % align or ptr.base % align:
-        report_misaligned(
-            team, mask, ptr, mask.take(ptr.address()), align, types.spelled(ctype), site
-        )
-    for leaf, offset in types.leaves(ctype):
-        size = wide if wide and not out else 0 if wide else types.size_of(leaf)
+    for leaf, place, size in _parts(team, mask, ptr, ctype, site):
         if isinstance(leaf, types.Pointer):
-            out.append(_load_pointer(team, mask, ptr.moved(offset), leaf, site, size))
+            out.append(_load_pointer(team, mask, place, leaf, site, size))
         else:
-            out.append(region.load(team, mask, ptr.moved(offset), leaf, site, size))
+            out.append(region.load(team, mask, place, leaf, site, size))
     return out
 
 
@@ -75,6 +78,8 @@ def store(team: Team, mask: Mask, ptr: Ptr, ctype: types.CType, value: Any, site
     region = ptr.region or region_of(team, mask, ptr, site)
     if team.launch.limits.watcher is not None:
         tell(team, mask, ptr, types.size_of(ctype), site)
+    if site.volatile and team.launch.messages.active:
+        team.launch.messages.write(*words_of(team, mask, ptr))
     if isinstance(ctype, types.Scalar):
         region.store(team, mask, ptr, ctype, value, site, ctype.size)
         return
@@ -82,26 +87,28 @@ def store(team: Team, mask: Mask, ptr: Ptr, ctype: types.CType, value: Any, site
     if isinstance(ctype, types.Pointer):
         region.store(team, mask, ptr, types.ULLONG, addresses.number(value), site, 8)
         return
-    wide = _request_size(ctype)
-    align = types.align_of(ctype)
-    if ptr.stride % align or ptr.base % align:
-        report_misaligned(
-            team, mask, ptr, mask.take(ptr.address()), align, types.spelled(ctype), site
-        )
-    for k, (leaf, offset) in enumerate(types.leaves(ctype)):
-        size = wide if wide and not k else 0 if wide else types.size_of(leaf)
-        place = ptr.moved(offset)
+    for k, (leaf, place, size) in enumerate(_parts(team, mask, ptr, ctype, site)):
         if isinstance(leaf, types.Pointer):
             region.store(team, mask, place, types.ULLONG, addresses.number(value[k]), site, size)
         else:
             region.store(team, mask, place, leaf, value[k], site, size)
 
 
-def _request_size(ctype: types.CType) -> int:
-    """Bytes that one request moves, 1 to 16 if aligned; 0 if each part of the value is counted."""
-    if isinstance(ctype, types.Struct) and ctype.align == ctype.size and ctype.size <= 16:
-        return ctype.size
-    return 0
+def _parts(
+    team: Team, mask: Mask, ptr: Ptr, ctype: types.CType, site: Site
+) -> Iterator[tuple[types.Scalar | types.Pointer, Ptr, int]]:
+    """The leaves of a struct: where they are, and how many bytes a request for them moves.
+
+    An aligned struct of up to 16 bytes is one request, that of its first leaf; else each leaf has its own.
+    """
+    align = types.align_of(ctype)
+    if ptr.stride % align or ptr.base % align:
+        where = mask.take(ptr.address())
+        report_misaligned(team, mask, ptr, where, align, types.spelled(ctype), site)
+    wide = isinstance(ctype, types.Struct) and align == ctype.size <= 16
+    for k, (leaf, offset) in enumerate(types.leaves(ctype)):
+        size = types.size_of(leaf) if not wide else 0 if k else align
+        yield leaf, ptr.moved(offset), size
 
 
 def merge(mask: Mask, new: Any, old: Any) -> Any:

@@ -49,9 +49,8 @@ class GlobalMemory:
         # If set, kernels note here which bytes they store to: 1 for each.
         self.trail: NDArray[np.uint8] | None = None
         # The room is a multiple of 16 bytes, so that every element type has a view of all of it.
-        self._room: NDArray[np.uint8] = (
-            np.zeros(-(-nbytes // 16) * 16, np.uint8) if room is None else room
-        )
+        new = np.zeros(-(-nbytes // 16) * 16, np.uint8) if room is None else room
+        self._room: NDArray[np.uint8] = new
         # Its contents. Whoever writes here says so by `mark_written`.
         self.data = self._room[:nbytes]
         self._written: NDArray[np.uint8] | None = None
@@ -70,13 +69,6 @@ class GlobalMemory:
             view = self.data[: count * wanted.itemsize].view(wanted)
             self._views[dtype] = view
         return view
-
-    @property
-    def initialised(self) -> NDArray[np.bool_]:
-        """For each byte, whether anything was written to it; a copy."""
-        if self.fully_initialised:
-            return np.ones(self.nbytes, np.bool_)
-        return self.shadow[: self.nbytes].astype(np.bool_)
 
     @property
     def shadow(self) -> NDArray[np.uint8]:
@@ -124,9 +116,8 @@ class GlobalMemory:
         """Tell whether it holds the same bytes, and is written in the same places."""
         if self.fully_initialised is not (state.shadow is None):
             return False
-        if state.shadow is not None and not np.array_equal(
-            self.shadow.view(np.uint64), state.shadow
-        ):
+        shadow = state.shadow
+        if shadow is not None and not np.array_equal(self.shadow.view(np.uint64), shadow):
             return False
         return np.array_equal(self._room.view(np.uint64), state.data)
 

@@ -15,18 +15,10 @@ from simgpu.cuda_c.text.source import Position
 from simgpu.errors import KernelFault, MisalignedError, OutOfBoundsError
 
 
-def report_bounds(
-    region: Named,
-    team: Team,
-    mask: Mask,
-    ptr: Ptr,
-    address: Any,
-    size: int,
-    nbytes: int,
-    site: Site,
-) -> None:
-    """The address is not within `nbytes`."""
-    where = np.broadcast_to(np.asarray(mask.take(address)), (mask.n,))
+def report_bounds(region: Named, team: Team, mask: Mask, ptr: Ptr, size: int, site: Site) -> None:
+    """The address is not within the region."""
+    nbytes = region.nbytes
+    where = np.broadcast_to(np.asarray(mask.take(ptr.address())), (mask.n,))
     bad = np.flatnonzero((where < 0) | (where + size > nbytes))
     if not len(bad):
         return
@@ -37,7 +29,7 @@ def report_bounds(
     verb = "writes" if site.write else "reads"
     text = (
         f"{verb} {region.spelled(ptr.name, int(where[bad[0]]), size)}, which is out of bounds: "
-        f"{region.extent(ptr.name, nbytes, size)}{more}"
+        f"{region.extent(ptr.name, size)}{more}"
     )
     team.fault(OutOfBoundsError, site.at, lane, text, array=ptr.name, index=index, bound=bound)
 
@@ -57,9 +49,8 @@ def report_row(
         f"uses {known or repr(row.name)}[{number}], which leaves its row: that has {length} elements, "
         f"valid are 0 to {length - 1}"
     )
-    team.fault(
-        OutOfBoundsError, at, int(mask.index[k]), text, array=row.name, index=number, bound=length
-    )
+    more = {"array": row.name, "index": number, "bound": length}
+    team.fault(OutOfBoundsError, at, int(mask.index[k]), text, **more)
 
 
 def report_misaligned(
@@ -72,9 +63,6 @@ def report_misaligned(
         return
     byte = int(where[wrong[0]])
     verb = "writes" if site.write else "reads"
-    text = (
-        f"{verb} a {what} at byte {byte} of '{ptr.name}': its address must be a multiple of {align}"
-    )
-    team.fault(
-        MisalignedError, site.at, int(mask.index[wrong[0]]), text, array=ptr.name, index=byte
-    )
+    lane, wanted = int(mask.index[wrong[0]]), f"its address must be a multiple of {align}"
+    text = f"{verb} a {what} at byte {byte} of '{ptr.name}': {wanted}"
+    team.fault(MisalignedError, site.at, lane, text, array=ptr.name, index=byte)

@@ -54,14 +54,8 @@ def one_by_one(
     """A load in several turns of a loop, turn by turn; the rows of all."""
     turns, team.turns = team.turns, 0
     try:
-        rows = [
-            team.array(
-                region.load(
-                    team, mask, replace(ptr, offset=row_of(ptr.offset, k)), scalar, site, wide
-                )
-            )
-            for k in range(turns)
-        ]
+        places = [replace(ptr, offset=row_of(ptr.offset, k)) for k in range(turns)]
+        rows = [team.array(region.load(team, mask, p, scalar, site, wide)) for p in places]
     finally:
         team.turns = turns
     return np.stack(rows)

@@ -32,13 +32,12 @@ class LocalRegion(Named):
     """
 
     def __init__(self, name: str, ctype: CType, unit: int, team: Team) -> None:
-        super().__init__()
+        super().__init__(size_of(ctype))
         self.declare(name, ctype)
-        self.nbytes = nbytes = size_of(ctype)
         self.ended: NDArray[np.bool_] | None = None
         self.unit = unit
         self.lanes = team.layout.lanes
-        count = nbytes // unit
+        count = self.nbytes // unit
         self.rows: list[Any] | None = [None] * count
         self.defined: list[Any] = [None] * count  # None, True, or a mask's bits
         self.matrix: NDArray[Any] = np.zeros((0, 0))
@@ -63,7 +62,7 @@ class LocalRegion(Named):
         count = self.nbytes // size
         if not varies(word):
             if not 0 <= word < count:
-                self._outside(team, mask, ptr, size, site)
+                report_bounds(self, team, mask, ptr, size, site)
             if self.rows is not None:
                 self._require(team, mask, self.defined[word], ptr, word, site)
                 return _seen_as(self.rows[word], scalar)
@@ -71,7 +70,7 @@ class LocalRegion(Named):
             return self.matrix[word].view(scalar.dtype).copy()
         part = mask.take(word)
         if not inside(part, count):
-            self._outside(team, mask, ptr, size, site)
+            report_bounds(self, team, mask, ptr, size, site)
         self._to_matrix()
         self._require_matrix(team, mask, part, ptr, site)
         flat = part.astype(np.int64) * self.lanes + mask.index
@@ -90,20 +89,16 @@ class LocalRegion(Named):
         word = self._word(ptr, size)
         count = self.nbytes // size
         raw = _seen_raw(value)
-        if not varies(word):
-            if not 0 <= word < count:
-                self._outside(team, mask, ptr, size, site)
-            if self.rows is not None:
-                self._replace_row(word, mask, raw)
-            else:
-                self.matrix[word, mask.index] = mask.take(raw)
-                if self.written is not None:
-                    self.written[word, mask.index] = True
-            return
         part = mask.take(word)
-        if not inside(part, count):
-            self._outside(team, mask, ptr, size, site)
-        self._to_matrix()
+        if varies(word):
+            if not inside(part, count):
+                report_bounds(self, team, mask, ptr, size, site)
+            self._to_matrix()
+        elif not 0 <= word < count:
+            report_bounds(self, team, mask, ptr, size, site)
+        if self.rows is not None:
+            self._replace_row(int(word), mask, raw)
+            return
         self.matrix[part, mask.index] = mask.take(raw)
         if self.written is not None:
             self.written[part, mask.index] = True
@@ -225,20 +220,11 @@ class LocalRegion(Named):
 
     # -- faults
 
-    def _outside(self, team: Team, mask: Mask, ptr: Ptr, size: int, site: Site) -> None:
-        report_bounds(self, team, mask, ptr, ptr.address(), size, self.nbytes, site)
-
     def _unwritten(self, team: Team, lane: int, index: int, ptr: Ptr, site: Site) -> None:
-        team.fault(
-            UninitialisedReadError,
-            site.at,
-            lane,
-            f"reads {self.spelled(ptr.name, index * self.unit, self.unit)}, a local variable that nothing "
-            "has written",
-            array=ptr.name,
-            index=index,
-            bound=self.nbytes // self.unit,
-        )
+        what = self.spelled(ptr.name, index * self.unit, self.unit)
+        text = f"reads {what}, a local variable that nothing has written"
+        more = {"array": ptr.name, "index": index, "bound": self.nbytes // self.unit}
+        team.fault(UninitialisedReadError, site.at, lane, text, **more)
 
 
 def _seen_raw(value: Any) -> Any:

@@ -8,7 +8,8 @@ from simgpu.cuda_c.types import Array, CType, Pointer, Scalar, Struct, size_of
 class Named:
     """A memory that knows how its variables were declared."""
 
-    def __init__(self) -> None:
+    def __init__(self, nbytes: int) -> None:
+        self.nbytes = nbytes  # that a pointer may reach; of one block, if shared
         # The type of what each name stands for; a pointer stands for an array of its targets.
         self.types: dict[str, CType] = {}
 
@@ -44,7 +45,7 @@ class Named:
                 ctype, text = ctype.element, f"{text}[{number}]"
         return text, ctype, at
 
-    def extent(self, name: str, nbytes: int, size: int) -> str:
+    def extent(self, name: str, size: int) -> str:
         """How far it goes: `it has 8 elements, valid are 0 to 7`."""
         ctype = self.types.get(name)
         if isinstance(ctype, Array) and isinstance(ctype.element, Array):
@@ -54,6 +55,6 @@ class Named:
             return f"it is declared {dims}"
         if isinstance(ctype, Array) and isinstance(ctype.element, Struct):
             size = ctype.element.size
-        bound = nbytes // size
+        bound = self.nbytes // size
         valid = f"valid are 0 to {bound - 1}" if bound > 0 else "it is empty"
         return f"it has {bound} element{'s' if bound != 1 else ''}, {valid}"

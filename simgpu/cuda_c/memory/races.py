@@ -22,7 +22,7 @@ from simgpu.errors import RaceError
 
 Cells = NDArray[np.int64]
 Threads = NDArray[np.int64]
-Changes: TypeAlias = Callable[[], NDArray[np.bool_]]
+Changes: TypeAlias = Callable[[], NDArray[np.bool_]] | None
 _NOBODY = -1
 _ONE, _WARP, _BLOCK, _MANY = 1, 2, 3, 4  # how many have read an element in this interval
 
@@ -126,7 +126,7 @@ class Shadow:
         grown = np.maximum(kinds, _relation(me, before))
         return np.where(fresh | same, np.uint8(_ONE), grown).astype(np.uint8)
 
-    def write(self, a: Access, cells: Cells, changes: Changes | None, atomic: bool) -> None:
+    def write(self, a: Access, cells: Cells, changes: Changes, atomic: bool) -> None:
         """Check a write to these cells against earlier accesses, and remember it.
 
         `changes` tells which lanes write something new, since two threads may write the same value; without
@@ -136,7 +136,8 @@ class Shadow:
         if self._writer is None:
             self._writer = np.full(self.cells, _NOBODY, np.int64)
             self._write_time = np.zeros(self.cells, np.int64)
-            self._by_atomic = np.zeros(self.cells, np.bool_)
+            # By which scope: 0 by none, 1 the block, 2 the device.
+            self._by_atomic = np.zeros(self.cells, np.uint8)
         writer = self._writer.take(cells)
         if ((writer != me) & (writer >= 0)).any():
             self._check_writer(a, cells, True, atomic, changes)
@@ -146,7 +147,9 @@ class Shadow:
                 self._check_readers(a, cells)
         self._writer[cells] = me
         self._write_time[cells] = a.team.clock
-        self._by_atomic[cells] = atomic or _signals(a)
+        self._by_atomic[cells] = (
+            1 if atomic and a.site.narrow else 2 if atomic or _signals(a) else 0
+        )
 
     # -- the checks; they are slow, and run only where two threads met
 
@@ -156,13 +159,14 @@ class Shadow:
         cells: Cells,
         writes: bool,
         atomic: bool = False,
-        changes: Changes | None = None,
+        changes: Changes = None,
     ) -> None:
         assert self._writer is not None
         me = a.threads
         other = self._writer.take(cells)
         when = self._write_time.take(cells)
-        by_atomic = self._by_atomic.take(cells)
+        scope = self._by_atomic.take(cells)
+        by_atomic = (scope > 0) & ((me >> 10 == other >> 10) | ((scope > 1) & (not a.site.narrow)))
         bad = (other >= 0) & (other != me) & ~_ordered(a, me, other, when)
         if atomic or _signals(a):
             bad &= ~by_atomic
@@ -205,8 +209,8 @@ class Shadow:
         """Tell whether the other thread published what it did by a fence, and this one fetched it.
 
         The pattern is: write, `__threadfence()`, atomic; and in the reading thread an atomic, or a volatile
-        load, whose result says that the other one is done. The check trusts the kernel to look at that
-        result. Between two blocks one thread of each is enough, since a barrier tells the others.
+        load, of the same word: see `messages`. The check trusts the kernel to look at what it has found.
+        Between two blocks one thread of each is enough, since a barrier tells the others.
         """
         team, launch = a.team, a.team.launch
         mine, theirs = me >> 10, other >> 10
@@ -219,14 +223,10 @@ class Shadow:
         if a.memory.shared:
             return near
         fence, atomic = launch.fence_time, launch.atomic_time
-        published = (fence[theirs] >= when) & (atomic[mine] >= fence[theirs])
-        if launch.watches:
-            # An earlier fence than the last may have published it. Untouched cells race with nothing, so
-            # they are left out to save time.
-            since = (other >= 0) & (fence[theirs] >= when) & ~published
-            for k in np.flatnonzero(since).tolist():
-                first, last = int(when[k]), int(atomic[mine[k]])
-                published[k] = launch.fenced_between(int(theirs[k]), first, last)
+        if launch.messages.counts:
+            published = launch.messages.told(mine, theirs, when)
+        else:
+            published = (fence[theirs] >= when) & (atomic[mine] >= fence[theirs])
         counted = by_atomic & (fence[mine] > 0) & (atomic[mine] >= when)
         return near | ((mine != theirs) & (published | counted))
 
@@ -281,6 +281,12 @@ def _report(
     else:
         who = f"thread {thread} of block {team.launch.block_name(theirs >> 10)}"
         cure = "and nothing orders two blocks of one launch: use an atomic, or two launches"
+        if team.launch.fence_time[theirs >> 10]:
+            cure = (
+                "and nothing orders two blocks of one launch but a message: this one has seen nothing that "
+                "the other has written behind a __threadfence() after that. First the data, then "
+                "__threadfence(), then the flag, by an atomic that is not for its block alone"
+            )
     verb = "writes" if writes else "reads"
     space = "shared memory" if a.memory.shared else "global memory"
     text = f"{verb} {text} in {space}, which {who} {did}, {cure}"

@@ -20,13 +20,9 @@ from simgpu.cuda_c.memory.races import Access, Changes, Shadow
 from simgpu.cuda_c.types import Scalar
 from simgpu.errors import RaceError, UninitialisedReadError
 
-WRITTEN: dict[int, Any] = {
-    1: np.uint8(0x01),
-    2: np.uint16(0x0101),
-    4: np.uint32(0x01010101),
-    8: np.uint64(0x0101010101010101),
-}
 UNSIGNED: dict[int, Any] = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
+# A 1 in each byte of a number.
+WRITTEN: dict[int, Any] = {size: make(int("01" * size, 16)) for size, make in UNSIGNED.items()}
 
 
 def inside(part: NDArray[Any], limit: int) -> bool:
@@ -47,8 +43,7 @@ class ByteRegion(Named):
     blocks = 1
 
     def __init__(self, nbytes: int, launch: Launch, cell: int, data: NDArray[np.uint8]) -> None:
-        super().__init__()
-        self.nbytes = nbytes  # that a pointer may reach; of one block, if shared
+        super().__init__(nbytes)
         self.cell = cell
         self.data = data
         self._shadow: Shadow | None = None
@@ -85,7 +80,7 @@ class ByteRegion(Named):
         for cells in self._race_cells(a):
             self._watch().read(a, cells)
 
-    def note_write(self, access: Access, changes: Changes | None, atomic: bool = False) -> None:
+    def note_write(self, access: Access, changes: Changes, atomic: bool = False) -> None:
         """Remember a write, and hold it against what is remembered."""
         for cells in self._race_cells(access):
             self._watch().write(access, cells, changes, atomic)
@@ -232,9 +227,8 @@ class ByteRegion(Named):
                     return shift, part
             elif 0 <= shift + offset * factor < limit + shift:
                 return 0, shift + int(offset) * factor
-        address = ptr.address()
-        where = mask.take(address)
-        report_bounds(self, team, mask, ptr, address, size, self.nbytes, site)
+        where = mask.take(ptr.address())
+        report_bounds(self, team, mask, ptr, size, site)
         report_misaligned(team, mask, ptr, where, size, scalar.name, site)
         part = where // size
         return 0, part if varies(part) else int(part)
@@ -274,16 +268,10 @@ class ByteRegion(Named):
             return
         k = int(np.flatnonzero(np.broadcast_to(np.asarray(got != ones), (a.mask.n,)))[0])
         index = self._own_index(a, k)
-        a.team.fault(
-            UninitialisedReadError,
-            a.site.at,
-            int(a.mask.index[k]),
-            f"reads {self.spelled(a.name, index * a.size, a.size)}, which nothing has "
-            f"written{self.advice}",
-            array=a.name,
-            index=index,
-            bound=self.nbytes // a.size,
-        )
+        text = f"reads {self.spelled(a.name, index * a.size, a.size)}, which nothing has written"
+        more = {"array": a.name, "index": index, "bound": self.nbytes // a.size}
+        lane = int(a.mask.index[k])
+        a.team.fault(UninitialisedReadError, a.site.at, lane, text + self.advice, **more)
 
     def _report_collision(self, a: Access, lost: NDArray[np.bool_]) -> None:
         """Raise, since several lanes of one instruction wrote different values to one element."""
@@ -300,9 +288,8 @@ class ByteRegion(Named):
             f"writes {self.spelled(a.name, index * a.size, a.size)}, and so does {who} in "
             "the same instruction, with another value: which of them stays is left to chance"
         )
-        a.team.fault(
-            RaceError, a.site.at, lane, text, array=a.name, index=index, bound=self.nbytes // a.size
-        )
+        more = {"array": a.name, "index": index, "bound": self.nbytes // a.size}
+        a.team.fault(RaceError, a.site.at, lane, text, **more)
 
     advice = ""  # what a message about a read of what nothing has written adds
 

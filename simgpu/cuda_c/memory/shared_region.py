@@ -75,7 +75,7 @@ class SharedRegion(ByteRegion):
             if len(self.log) > _READ_LOG:
                 self._replay(access.team)
 
-    def note_write(self, access: Access, changes: Changes | None, atomic: bool = False) -> None:
+    def note_write(self, access: Access, changes: Changes, atomic: bool = False) -> None:
         self.dirty = True
         self._replay(access.team)
         super().note_write(access, changes, atomic)

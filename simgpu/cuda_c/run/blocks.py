@@ -119,6 +119,8 @@ class Blocks:
 
     def _meet(self) -> bool:
         """Let all blocks pass the barrier of the grid, if all have come."""
+        if not self._waiting:
+            return False
         launch = self._launch
         x, y, z = launch.grid
         waiting = [t.waiters.groups for t in self._waiting]
@@ -129,6 +131,7 @@ class Blocks:
             return False
         launch.clock += 1
         launch.fence_time[:] = launch.atomic_time[:] = launch.clock
+        launch.messages.meet(launch.clock)
         for team, group in zip(list(self._waiting), here, strict=True):
             team.block_time = team.warp_time = launch.clock
             team.resume, team.grid_met = group.place, True

@@ -19,11 +19,12 @@ from simgpu.cuda_c.memory.access import NULL
 from simgpu.cuda_c.memory.addresses import Addresses
 from simgpu.cuda_c.memory.allocation import GlobalMemory
 from simgpu.cuda_c.memory.global_region import GlobalRegion
+from simgpu.cuda_c.memory.messages import Messages
 from simgpu.cuda_c.memory.pointers import Ptr
 from simgpu.cuda_c.run import parameter_values
 from simgpu.cuda_c.run.blocks import Blocks
 from simgpu.cuda_c.text.source import Source
-from simgpu.cuda_c.types import Pointer, Scalar, Struct, leaves, size_of
+from simgpu.cuda_c.types import Pointer, Scalar, Struct, kinds, size_of
 from simgpu.errors import LaunchConfigError, UsageError
 
 
@@ -64,7 +65,10 @@ class Execution:
             self._spent = time.monotonic() - self._launch.since
 
     def finish(self) -> LaunchResult:
-        """Run to the end, with nobody else there."""
+        """Run to the end, with nobody else there.
+
+        Raises `KernelFault` if the kernel does what no kernel may do; what it wrote until then stays written.
+        """
         ended = self.go_on()
         while not ended:
             ended = self.go_on(last=True)
@@ -72,11 +76,12 @@ class Execution:
 
     def result(self) -> LaunchResult:
         """The outcome so far."""
-        regions = self._regions.values()
-        for region in regions:
+        loaded = stored = 0
+        for region in self._regions.values():
             region.memory.settle()
+            loaded += region.needed(0)
+            stored += region.needed(1)
         launch = self._launch
-        loaded, stored = (sum(r.needed(way) for r in regions) for way in (0, 1))
         printed = "".join(launch.printed)
         if launch.dropped_lines:
             printed += f"... and {launch.dropped_lines} more calls of printf\n"
@@ -88,6 +93,7 @@ class CompiledKernel:
     """A kernel that is ready to be launched: what it computes, and what that costs."""
 
     name: str
+    source: Source  # for messages
     code: Code
     costs: Costs
     globals: list[Variable]  # the file's `__constant__` and `__device__` variables
@@ -102,7 +108,6 @@ class CompiledKernel:
 
     def begin(
         self,
-        source: Source,
         variables: Mapping[str, GlobalMemory],
         grid: Dim,
         block: Dim,
@@ -127,9 +132,12 @@ class CompiledKernel:
             return region, memory
 
         addresses = Addresses(other)
-        launch = Launch(self.name, source, grid, block, limits, tally, dynamic_shared, addresses)
+        launch = Launch(
+            self.name, self.source, grid, block, limits, tally, dynamic_shared, addresses
+        )
         launch.fence_time = np.zeros(blocks, np.int64)
         launch.atomic_time = np.zeros(blocks, np.int64)
+        launch.messages = Messages(blocks)
         launch.watches = self.code.watches
         values = self._bind(variables, args, launch, addresses, regions)
         wanted = np.arange(blocks) if sample is None else np.asarray(sample, np.int64)
@@ -173,10 +181,12 @@ class CompiledKernel:
         cells: dict[int, int] = {}
         watched: set[int] = set()
         for variable, memory in pointers:
-            parts = leaves(parameter_values.pointee(variable))
-            sizes = [leaf.size for leaf, _ in parts if isinstance(leaf, Scalar)]
+            parts = kinds(parameter_values.pointee(variable))
+            sizes = [kind.size for kind in parts if isinstance(kind, Scalar)]
             cells[id(memory)] = min([cells.get(id(memory), 8), *sizes])
-            if variable.origin.written or self.code.follows:  # what is followed may lead here
+            if (
+                variable.origin.has("written") or self.code.follows
+            ):  # what is followed may lead here
                 watched.add(id(memory))
         for variable, memory in pointers:
             key = id(memory)

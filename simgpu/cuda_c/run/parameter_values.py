@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
@@ -29,22 +29,24 @@ def pointee(variable: Variable) -> CType:
 
 def check_shape(name: str, grid: Dim, block: Dim) -> None:
     """Refuse a grid or block that no GPU takes."""
+    text = ""
     for what, dim, most in (("grid", grid, _MAX_GRID), ("block", block, _MAX_BLOCK)):
         if len(dim) != 3 or min(dim) < 1:
-            raise LaunchConfigError(
-                f"kernel '{name}': a {what} of {dim} is not possible: it needs three numbers of at "
-                "least 1"
-            )
-        if dim[0] > most[0] or dim[1] > most[1] or dim[2] > most[2]:
-            raise LaunchConfigError(
-                f"kernel '{name}': a {what} of {dim} is too large: at most {most}"
-            )
+            text = f"a {what} of {dim} is not possible: it needs three numbers of at least 1"
+        elif dim[0] > most[0] or dim[1] > most[1] or dim[2] > most[2]:
+            text = f"a {what} of {dim} is too large: at most {most}"
+        if text:
+            raise LaunchConfigError(f"kernel '{name}': {text}")
     threads = block[0] * block[1] * block[2]
     if threads > _MAX_THREADS:
-        raise LaunchConfigError(
-            f"kernel '{name}': a block of {block} has {threads} threads; at most {_MAX_THREADS} "
-            "are possible"
-        )
+        text = f"a block of {block} has {threads} threads; at most {_MAX_THREADS} are possible"
+        raise LaunchConfigError(f"kernel '{name}': {text}")
+
+
+def _refuse(kernel: str, variable: Variable, wanted: str, given: str) -> NoReturn:
+    raise ArrayDTypeError(
+        f"kernel '{kernel}': the parameter '{variable.name}' is {wanted}, {given} was given"
+    )
 
 
 def record_for(kernel: str, variable: Variable, given: Argument, addresses: Addresses) -> list[Any]:
@@ -52,10 +54,7 @@ def record_for(kernel: str, variable: Variable, given: Argument, addresses: Addr
     ctype = variable.type
     size = size_of(ctype)
     if not isinstance(given, np.void) or given.nbytes != size:
-        raise ArrayDTypeError(
-            f"kernel '{kernel}': the parameter '{variable.name}' is a {spelled(ctype)}, of {size} bytes, "
-            f"{type(given).__name__} was given"
-        )
+        _refuse(kernel, variable, f"a {spelled(ctype)}, of {size} bytes", type(given).__name__)
     raw = given.tobytes()
     out: list[Any] = []
     for leaf, offset in leaves(ctype):
@@ -69,12 +68,9 @@ def record_for(kernel: str, variable: Variable, given: Argument, addresses: Addr
 
 def memory_for(kernel: str, variable: Variable, given: Argument) -> GlobalMemory:
     """An argument for a pointer."""
-    if isinstance(given, GlobalMemory):
-        return given
-    raise ArrayDTypeError(
-        f"kernel '{kernel}': the parameter '{variable.name}' is a pointer, "
-        f"{type(given).__name__} {given!r} was given"
-    )
+    if not isinstance(given, GlobalMemory):
+        _refuse(kernel, variable, "a pointer", f"{type(given).__name__} {given!r}")
+    return given
 
 
 def number_for(kernel: str, variable: Variable, given: Argument) -> Any:
@@ -82,17 +78,10 @@ def number_for(kernel: str, variable: Variable, given: Argument) -> Any:
     ctype = variable.type
     if isinstance(given, GlobalMemory) or not isinstance(ctype, Scalar):
         what = ctype.name if isinstance(ctype, Scalar) else "not a number"
-        raise ArrayDTypeError(
-            f"kernel '{kernel}': the parameter '{variable.name}' is {what}, "
-            f"{type(given).__name__} was given"
-        )
+        _refuse(kernel, variable, what, type(given).__name__)
     number: Any = given
-    whole = isinstance(number, (bool, int, np.integer, np.bool_))
-    if ctype.is_integer and not whole:
-        raise ArrayDTypeError(
-            f"kernel '{kernel}': the parameter '{variable.name}' is {ctype.name}, the "
-            f"fraction {given!r} was given"
-        )
+    if ctype.is_integer and not isinstance(number, (bool, int, np.integer, np.bool_)):
+        _refuse(kernel, variable, ctype.name, f"the fraction {given!r}")
     if ctype.is_integer and not ctype.lowest <= int(np.asarray(given)) <= ctype.highest:
         raise ArrayDTypeError(
             f"kernel '{kernel}': {given} does not fit the parameter '{variable.name}', which is "

@@ -31,14 +31,15 @@ from simgpu.cuda_c.cost.walk import walk
 from simgpu.cuda_c.lockstep.team import Dim, Limits
 from simgpu.cuda_c.memory.allocation import GlobalMemory
 from simgpu.cuda_c.run.commuting import added_to
-from simgpu.cuda_c.run.kernel import CompiledKernel, Execution, LaunchResult
+from simgpu.cuda_c.run.kernel import CompiledKernel, Execution
 from simgpu.cuda_c.run.parameter_values import Argument
 from simgpu.cuda_c.syntax import ast
+from simgpu.cuda_c.syntax.names import Referred, addressed_by_reference
 from simgpu.cuda_c.syntax.parser import parse
 from simgpu.cuda_c.text.preprocessor import Preprocessed, preprocess
 from simgpu.cuda_c.text.source import Position, Source
 from simgpu.cuda_c.types import Array, Pointer, Scalar, Struct, Void, leaves, size_of
-from simgpu.errors import UnsupportedFeatureError
+from simgpu.errors import KernelCompileError, UnsupportedFeatureError
 
 
 @dataclass
@@ -56,6 +57,9 @@ _DEEP = (
     "this is nested too deep: templates that need each other without an end, or hundreds of operators, "
     "brackets or branches within each other"
 )
+
+# Of a block: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability".
+STATIC_SHARED = 48 * 1024
 
 
 class Program:
@@ -76,9 +80,12 @@ class Program:
         self._compiled: dict[str, CompiledKernel] = {}
         self._signatures: dict[str, Signature] = {}
         self._adds: dict[str, tuple[str, ...]] = {}
-        self._refused: dict[str, UnsupportedFeatureError] = {}
+        self._refused: dict[str, KernelCompileError] = {}
+        functions = [function.refusal for function in unit.functions]
+        self._unread = [*functions, *[n.error for n in unit.order if isinstance(n, ast.Refused)]]
         self._classes: dict[Struct, typed.Class] = {}
         self._called: dict[str, list[ast.Function]] = {}
+        self._referred: Referred = {}
         self._targets: list[typed.Target] = []
         named: list[ast.Name] = []
         own = {function.name for function in unit.functions}
@@ -91,6 +98,7 @@ class Program:
             self._functions.setdefault(function.name, []).append(function)
         for node in unit.order:
             self._define(node, unit.namespaces.get(id(node), ()))
+        self._referred = addressed_by_reference(self._called)
         take_addresses(self._context(), named)
         self._memory = self._place_globals()
         self._known = tuple(g.known for g in self._globals if g.known is not None)
@@ -101,10 +109,12 @@ class Program:
             raise next(iter(self._refused.values()))
 
     def _compile_early(self, function: ast.Function) -> None:
-        """Compile a kernel; if it is one that only a GPU runs, say so when it is asked for."""
+        """Compile a kernel; if it uses what cannot be read, or what only a GPU runs, say so on demand."""
         try:
             self._find(function.name)
-        except UnsupportedFeatureError as error:
+        except KernelCompileError as error:
+            if not isinstance(error, UnsupportedFeatureError) and error not in self._unread:
+                raise
             self._refused[function.name] = error
 
     @property
@@ -157,6 +167,7 @@ class Program:
             slots=len(self._globals),
             classes=self._classes,
             called=self._called,
+            referred=self._referred,
             targets=self._targets,
         )
 
@@ -190,9 +201,8 @@ class Program:
     def _define_name(self, c: Context, item: ast.Declarator, storage: set[str]) -> None:
         ctype = type_names.resolve(c, item.type)
         if "typedef" in storage:
-            self._scope.names[item.name] = typed.TypeBinding(
-                type_names.array_type(c, ctype, item.dims)
-            )
+            whole = type_names.array_type(c, ctype, item.dims)
+            self._scope.names[item.name] = typed.TypeBinding(whole)
             return
         if "__shared__" in storage:
             self._shared.append((item, storage))
@@ -214,6 +224,7 @@ class Program:
         # To C++ a `__constant__` variable is no const one: who writes to it is told when the kernel runs.
         unchanging = const or not placed
         variable = Variable(item.name, whole, len(self._globals), memory=True, const=unchanging)
+        variable.volatile = type_names.top_volatile(item.type)
         initial = None
         if item.init is not None:
             initial = self._initial(initialise(c, item.init, whole), variable, item.at)
@@ -269,8 +280,15 @@ class Program:
         with c.seen_from(scope):
             signature = signature_of(self._source, function, c, name, self._known)
         code, record = compile_kernel(c, function, scope, self._shared)
+        if code.shared_bytes > STATIC_SHARED:
+            self._source.fail(
+                function.at,
+                f"'{function.name}' has {code.shared_bytes:,} bytes of static shared memory, and "
+                f"{STATIC_SHARED:,} are allowed: make the arrays smaller, or take extern __shared__ memory, "
+                "whose size the launch says",
+            )
         variables = [g.variable for g in self._globals]
-        kernel = CompiledKernel(name, code, walk(record), variables)
+        kernel = CompiledKernel(name, self._source, code, walk(record), variables)
         self._compiled[name] = kernel
         self._signatures[name] = signature
         return kernel
@@ -289,7 +307,7 @@ class Program:
         sample: Sequence[int] | None = None,
         find: Callable[[int], GlobalMemory | None] | None = None,
     ) -> Execution:
-        """A launch of a kernel; what it returns runs it.
+        """Begin a launch of a kernel; `finish` of what it returns runs it to its end.
 
         Parameters
         ----------
@@ -316,54 +334,17 @@ class Program:
             Arguments that do not fit the parameters.
         """
         return self._find(name).begin(
-            self._source,
-            self._memory,
-            grid,
-            block,
-            args,
-            dynamic_shared,
-            limits or Limits(),
-            sample,
-            find,
+            self._memory, grid, block, args, dynamic_shared, limits or Limits(), sample, find
         )
 
     def follows(self, name: str) -> bool:
         """Tell whether a kernel uses addresses as numbers, so that it may reach more than its arguments."""
         return self._find(name).code.follows
 
-    def launch(
-        self,
-        name: str,
-        grid: Dim,
-        block: Dim,
-        args: Sequence[Argument],
-        *,
-        dynamic_shared: int = 0,
-        limits: Limits | None = None,
-        sample: Sequence[int] | None = None,
-        find: Callable[[int], GlobalMemory | None] | None = None,
-    ) -> LaunchResult:
-        """Run a kernel to its end; parameters as of `begin`.
-
-        Raises `KernelFault`, one of its subclasses, if the kernel does what no kernel may do. What it wrote
-        until then stays written.
-        """
-        execution = self.begin(
-            name,
-            grid,
-            block,
-            args,
-            dynamic_shared=dynamic_shared,
-            limits=limits,
-            sample=sample,
-            find=find,
-        )
-        return execution.finish()
-
     def signals(self, name: str) -> tuple[bool, tuple[bool, ...]]:
         """Tell whether a kernel may wait for others, and by which parameters it may signal them."""
         code = self._find(name).code
-        by = tuple(isinstance(p.type, Pointer) and p.origin.signals for p in code.parameters)
+        by = tuple(isinstance(p.type, Pointer) and p.origin.has("signals") for p in code.parameters)
         return code.watches, by
 
     def cooperative(self, name: str) -> bool:

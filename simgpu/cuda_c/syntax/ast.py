@@ -4,26 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias, cast
+from typing import TypeAlias, cast, dataclass_transform
 
 from simgpu.cuda_c.text.source import Position
 from simgpu.cuda_c.types import CHAR, Scalar
-from simgpu.errors import UnsupportedFeatureError
+from simgpu.errors import KernelCompileError
 
 CONVERSION = "operator type "  # with struct and number, the name of `operator float()` and its like
 
 
+@dataclass_transform(kw_only_default=True)
 @dataclass(kw_only=True)
 class Node:
-    """Anything that has a place in the source."""
+    """Anything that has a place in the source. Each kind of node is a dataclass."""
 
     at: Position
+
+    def __init_subclass__(cls) -> None:
+        dataclass(kw_only=True)(cls)
 
 
 # -- types, as written
 
 
-@dataclass(kw_only=True)
 class TypeName(Node):
     """A type before its declarator."""
 
@@ -32,21 +35,17 @@ class TypeName(Node):
     base: str
     const: bool = False
     volatile: bool = False
-    pointers: list[set[str]] = field(
-        default_factory=list[set[str]]
-    )  # qualifiers of each `*`, inside out
+    # The qualifiers of each `*`, inside out.
+    pointers: list[set[str]] = field(default_factory=list[set[str]])
     reference: bool = False
     arguments: list[TypeName | Expression] | None = None  # of a struct template
-    nested: list[str] = field(
-        default_factory=list[str]
-    )  # behind `::`, as in `Traits<T>::value_type`
+    nested: list[str] = field(default_factory=list[str])  # as in `Traits<T>::value_type`
     # Instead of `base`: a pointer to a function, or the target of a pointer to an array.
     function: FunctionType | None = None
     array: ArrayType | None = None
     of: Expression | None = None  # of `decltype(...)`: that of which it is the type
 
 
-@dataclass(kw_only=True)
 class FunctionType(Node):
     """`returns (*)(params)`, whose value is the address of a function."""
 
@@ -54,7 +53,6 @@ class FunctionType(Node):
     params: list[Param]
 
 
-@dataclass(kw_only=True)
 class ArrayType(Node):
     """`element (...)[dims]`."""
 
@@ -65,7 +63,6 @@ class ArrayType(Node):
 # -- expressions
 
 
-@dataclass(kw_only=True)
 class Expression(Node):
     """Has a value."""
 
@@ -73,7 +70,6 @@ class Expression(Node):
 Dim: TypeAlias = Expression | None  # the size of an array; None for an empty pair of brackets
 
 
-@dataclass(kw_only=True)
 class Literal(Expression):
     """A number, character, `true`, `false`, or `nullptr` (whose type is None)."""
 
@@ -81,7 +77,6 @@ class Literal(Expression):
     type: Scalar | None
 
 
-@dataclass(kw_only=True)
 class Text(Expression):
     """A string."""
 
@@ -93,7 +88,6 @@ class Text(Expression):
         return [Literal(at=self.at, value=code, type=CHAR) for code in [*codes, 0]]
 
 
-@dataclass(kw_only=True)
 class Name(Expression):
     """A variable, parameter or constant; or a function, perhaps with explicit template arguments."""
 
@@ -101,7 +95,6 @@ class Name(Expression):
     templates: list[TypeName | Expression] | None = None
 
 
-@dataclass(kw_only=True)
 class Unary(Expression):
     """Prefix `- + ! ~ * &`."""
 
@@ -109,7 +102,6 @@ class Unary(Expression):
     operand: Expression
 
 
-@dataclass(kw_only=True)
 class Increment(Expression):
     """`++` and `--`, before or behind."""
 
@@ -118,7 +110,6 @@ class Increment(Expression):
     postfix: bool
 
 
-@dataclass(kw_only=True)
 class Binary(Expression):
     """`left op right`, but not assignments and not the comma."""
 
@@ -127,7 +118,6 @@ class Binary(Expression):
     right: Expression
 
 
-@dataclass(kw_only=True)
 class Assign(Expression):
     """`target = value`, or `target op= value` with `op` set."""
 
@@ -136,7 +126,6 @@ class Assign(Expression):
     value: Expression
 
 
-@dataclass(kw_only=True)
 class Conditional(Expression):
     """`test ? yes : no`."""
 
@@ -145,7 +134,6 @@ class Conditional(Expression):
     no: Expression
 
 
-@dataclass(kw_only=True)
 class Comma(Expression):
     """`first, second`."""
 
@@ -153,7 +141,6 @@ class Comma(Expression):
     second: Expression
 
 
-@dataclass(kw_only=True)
 class Index(Expression):
     """`base[index]`."""
 
@@ -161,7 +148,6 @@ class Index(Expression):
     index: Expression
 
 
-@dataclass(kw_only=True)
 class Member(Expression):
     """`base.name`; an arrow is written as a dereference and a dot."""
 
@@ -169,7 +155,6 @@ class Member(Expression):
     name: str
 
 
-@dataclass(kw_only=True)
 class Call(Expression):
     """A call by name; `templates` are explicit template arguments.
 
@@ -185,7 +170,6 @@ class Call(Expression):
     namespace: str = ""
 
 
-@dataclass(kw_only=True)
 class Qualified(Expression):
     """`Type::name`, a constant."""
 
@@ -193,7 +177,6 @@ class Qualified(Expression):
     name: str
 
 
-@dataclass(kw_only=True)
 class Cast(Expression):
     """`(T)x`, `T(x)`, `static_cast<T>(x)`; `style` is "c" or the keyword."""
 
@@ -202,7 +185,6 @@ class Cast(Expression):
     style: str = "c"
 
 
-@dataclass(kw_only=True)
 class SizeOf(Expression):
     """`sizeof` of a type or of an expression, or `alignof`."""
 
@@ -210,40 +192,36 @@ class SizeOf(Expression):
     align: bool = False
 
 
-@dataclass(kw_only=True)
 class Braces(Expression):
     """`{a, b}`, or with a type in front `T{a, b}` and `T(a, b)`."""
 
     items: list[Expression]
     type: TypeName | None = None
+    names: list[str] = field(default_factory=list[str])  # of `{.a = 1, .b = 2}`
 
 
 # -- statements
 
 
-@dataclass(kw_only=True)
 class Statement(Node):
     """Does something."""
 
 
-@dataclass(kw_only=True)
 class Block(Statement):
     """`{ ... }`."""
 
     body: Sequence[Statement]
 
 
-@dataclass(kw_only=True)
 class Declarator(Node):
     """One name of a declaration; `dims` holds None for an empty pair of brackets."""
 
     name: str
     type: TypeName
-    dims: list[Expression | None]
-    init: Expression | None
+    dims: list[Dim] = field(default_factory=list["Dim"])
+    init: Expression | None = None
 
 
-@dataclass(kw_only=True)
 class Declaration(Statement):
     """Variables; `storage` holds the words `static extern __shared__ __constant__` and so on."""
 
@@ -251,14 +229,12 @@ class Declaration(Statement):
     items: list[Declarator]
 
 
-@dataclass(kw_only=True)
 class ExpressionStatement(Statement):
     """An expression for its effect."""
 
     expression: Expression
 
 
-@dataclass(kw_only=True)
 class If(Statement):
     """`if`, with `constexpr` or without."""
 
@@ -268,7 +244,6 @@ class If(Statement):
     constexpr: bool = False
 
 
-@dataclass(kw_only=True)
 class For(Statement):
     """Every loop. `after` tests behind the body, as do-while does."""
 
@@ -279,7 +254,6 @@ class For(Statement):
     after: bool = False
 
 
-@dataclass(kw_only=True)
 class RangeFor(Statement):
     """`for (item : array)`; the item has no value of its own yet."""
 
@@ -288,7 +262,6 @@ class RangeFor(Statement):
     body: Statement
 
 
-@dataclass(kw_only=True)
 class SwitchCase(Node):
     """`value:` and the statements up to the next label; value None is `default`."""
 
@@ -296,7 +269,6 @@ class SwitchCase(Node):
     body: list[Statement]
 
 
-@dataclass(kw_only=True)
 class Switch(Statement):
     """`switch`, its body already cut at the labels."""
 
@@ -304,27 +276,24 @@ class Switch(Statement):
     cases: list[SwitchCase]
 
 
-@dataclass(kw_only=True)
 class Jump(Statement):
     """`break` or `continue`."""
 
     word: str
 
 
-@dataclass(kw_only=True)
 class Return(Statement):
     """`return`, with a value or without."""
 
     value: Expression | None
 
 
-@dataclass(kw_only=True)
 class StructDef(Statement):
     """A struct, class or union, at any level."""
 
     name: str
     # Data, static constants and types, in order; a union or struct without a name is among them.
-    members: list[Declaration | StructDef]
+    members: list[Declaration | StructDef] = field(default_factory=list["Declaration | StructDef"])
     # It is only said to exist: `struct S;`.
     declared: bool = False
     # A constructor is called as the struct is.
@@ -343,15 +312,13 @@ class StructDef(Statement):
 # -- top level
 
 
-@dataclass(kw_only=True)
 class Refused(Node):
     """A type that could not be read, and why."""
 
     name: str
-    error: UnsupportedFeatureError
+    error: KernelCompileError
 
 
-@dataclass(kw_only=True)
 class TemplateParam(Node):
     """`typename T` (type None) or `int N` (type set)."""
 
@@ -360,14 +327,12 @@ class TemplateParam(Node):
     default: TypeName | Expression | None = None
 
 
-@dataclass(kw_only=True)
 class Template(Node):
     """The parameters between `template<` and `>`."""
 
     params: list[TemplateParam]
 
 
-@dataclass(kw_only=True)
 class Param(Node):
     """One parameter of a function. Array parameters keep their inner dimensions in `dims`."""
 
@@ -377,7 +342,6 @@ class Param(Node):
     default: Expression | None = None
 
 
-@dataclass(kw_only=True)
 class Function(Node):
     """A kernel or a device function; `body` is None for a mere declaration."""
 
@@ -394,17 +358,15 @@ class Function(Node):
     # The values that a constructor gives to members before its body.
     initial: list[tuple[str, Braces]] = field(default_factory=list[tuple[str, Braces]])
     # Why the body could not be read; raised when the function is needed.
-    refusal: UnsupportedFeatureError | None = None
+    refusal: KernelCompileError | None = None
     namespace: tuple[str, ...] = ()  # those around it, outermost first
 
 
-@dataclass(kw_only=True)
 class Lambda(Expression):
     """`[=](int a) { ... }`, its function named as the operator that calls it."""
 
-    default: (
-        str  # for names that it uses and does not list: `=` as values, `&` by reference, or neither
-    )
+    # For names that it uses and does not list: `=` as values, `&` by reference, or neither.
+    default: str
     # The variables that it lists, with the value that it keeps. None for one that it refers to, which takes
     # nothing, because a function is expanded where it is called.
     captures: list[tuple[str, Expression | None]]
@@ -418,6 +380,11 @@ class Unit:
     functions: list[Function] = field(default_factory=list[Function])
     order: list[Node] = field(default_factory=list[Node])
     namespaces: dict[int, tuple[str, ...]] = field(default_factory=dict[int, tuple[str, ...]])
+
+
+def assigning(target: Expression, value: Expression, at: Position) -> ExpressionStatement:
+    """`target = value;`."""
+    return ExpressionStatement(at=at, expression=Assign(at=at, op="", target=target, value=value))
 
 
 def parts_of(node: object) -> Iterator[Node]:

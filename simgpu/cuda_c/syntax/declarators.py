@@ -6,6 +6,8 @@ reference to one; without a name they are types by themselves.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from simgpu.cuda_c.syntax import ast
 from simgpu.cuda_c.syntax.expressions import ExpressionParser
 from simgpu.cuda_c.text.lexer import Token
@@ -37,10 +39,8 @@ class DeclaratorParser(ExpressionParser):
             outer.array = ast.ArrayType(at=outer.at, element=wanted, dims=self.dimensions())
             outer.const = "const" in wanted.pointers[-1] if wanted.pointers else wanted.const
         else:
-            outer.base, outer.nested, outer.arguments = wanted.base, wanted.nested, wanted.arguments
-            outer.const, outer.volatile = wanted.const, wanted.volatile
-            outer.function, outer.array = wanted.function, wanted.array
-            outer.pointers = wanted.pointers + outer.pointers
+            pointers = wanted.pointers + outer.pointers
+            outer = replace(wanted, at=outer.at, pointers=pointers, reference=outer.reference)
         return outer, name, dims
 
     def abstract_type(self) -> ast.TypeName:
@@ -51,6 +51,14 @@ class DeclaratorParser(ExpressionParser):
             if name is not None or dims:
                 self.fail("a type without a name is expected here")
         return result
+
+    def packless_type(self) -> ast.TypeName:
+        """Parse the type of a parameter, of a function or a template."""
+        _, base = self.specifiers()
+        wanted = self.pointers(base)
+        if self.at("..."):
+            self.unsupported("parameter packs are not supported")
+        return wanted
 
     def dimensions(self) -> list[ast.Dim]:
         """Parse the sizes in brackets behind a name; None for an empty pair."""
@@ -63,25 +71,17 @@ class DeclaratorParser(ExpressionParser):
     def parameters(self) -> list[ast.Param]:
         """Those of a function, from the opening bracket to the closing one."""
         self.need("(")
-        params: list[ast.Param] = []
-        while not self.at(")"):
-            if self.at("void") and self.ahead().is_(")"):
-                self.advance()
-                break
-            if self.at("..."):
-                self.unsupported("variable arguments are not supported")
-            params.append(self._param())
-            if not self.accept(","):
-                break
+        if self.at("void") and self.ahead().is_(")"):
+            self.advance()
+        params = self.several(self._param, ")")
         self.need(")")
         return params
 
     def _param(self) -> ast.Param:
-        self.skip_double_brackets()
-        _, base = self.specifiers()
-        wanted = self.pointers(base)
         if self.at("..."):
-            self.unsupported("parameter packs are not supported")
+            self.unsupported("variable arguments are not supported")
+        self.skip_double_brackets()
+        wanted = self.packless_type()
         at, name, dims = self.token.at, "", list[ast.Dim]()
         reference_to_array = self.at("(") and self.ahead().is_("&")
         if reference_to_array:

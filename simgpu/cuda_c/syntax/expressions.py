@@ -51,7 +51,7 @@ class ExpressionParser(TypeParser):
         left = self.conditional()
         if self.token.kind == "op" and self.token.text in _ASSIGNMENTS:
             token = self.advance()
-            value = self.braces() if self.at("{") else self.assignment()
+            value = self.initialiser()
             return ast.Assign(at=token.at, op=token.text[:-1], target=left, value=value)
         return left
 
@@ -134,24 +134,23 @@ class ExpressionParser(TypeParser):
             elif self.at(".", "->"):
                 self.advance()
                 self.accept("template")
+                owner = None
+                if self.is_type_name(self.token.text) and self.ahead().is_("::"):  # d.Base::f()
+                    owner = self.specifiers()[1]
+                    self.need("::")
                 name = self.operator_name() or self.identifier("the name of a member")
                 base = left if token.text == "." else ast.Unary(at=token.at, op="*", operand=left)
                 if self.at("(") and isinstance(left, ast.Name) and left.name in PYTHON:
                     self.fail(f"there is no '{left.name}' in CUDA C: {PYTHON[left.name]}", left.at)
-                templates = None
-                if self.at("<") and name.text in self.function_templates:
-                    templates = self.template_arguments()
-                if self.at("("):
-                    given = self.call_arguments()
-                    left = ast.Call(
-                        at=name.at,
-                        name=name.text,
-                        arguments=given,
-                        templates=templates,
-                        object=base,
-                    )
-                else:
+                templates = self.explicit_arguments(name.text)
+                if not self.at("("):
                     left = ast.Member(at=name.at, base=base, name=name.text)
+                    continue
+                given = self.call_arguments()
+                left = ast.Call(
+                    at=name.at, name=name.text, arguments=given, templates=templates, object=base,
+                    owner=owner,
+                )  # fmt: skip
             elif self.at("("):
                 given = self.call_arguments()
                 left = ast.Call(at=token.at, name="operator()", arguments=given, object=left)
@@ -215,8 +214,9 @@ class ExpressionParser(TypeParser):
         name = (sign or self.identifier("an expression")).text
         if self.at("::"):
             self.fail(f"'{name}' is neither a type nor a namespace of this file", token.at)
-        templates = None
-        if self.at("<") and (name in self.function_templates or self._typed_builtin(name)):
+        templates = self.explicit_arguments(name)
+        # `max<int>(...)` and `min<int>(...)` take a type in brackets.
+        if templates is None and self.at("<") and name in ("max", "min") and self.at_type(1):
             templates = self.template_arguments()
         if self.at("("):
             given = self.call_arguments()
@@ -225,12 +225,10 @@ class ExpressionParser(TypeParser):
             )
         return ast.Name(at=token.at, name=name, templates=templates)
 
-    def _typed_builtin(self, name: str) -> bool:
-        """Tell whether this is `max<int>(...)` or `min<int>(...)`, which take a type in brackets."""
-        return name in ("max", "min") and self.at_type(1)
-
     def _construct(self, token: Token) -> ast.Expression:
         _, wanted = self.specifiers()
+        if self.shorthands.get(token.text) == "value" and wanted.arguments is not None:
+            return ast.Qualified(at=token.at, owner=wanted, name="value")
         if self.accept("::"):
             return self._of_type(wanted)
         if self.at("("):
@@ -247,9 +245,7 @@ class ExpressionParser(TypeParser):
     def _of_type(self, owner: ast.TypeName) -> ast.Expression:
         """`Type::name` or `Type::name(...)`, from the name on."""
         name = self.identifier("the name of a member")
-        templates = None
-        if self.at("<") and name.text in self.function_templates:
-            templates = self.template_arguments()
+        templates = self.explicit_arguments(name.text)
         if not self.at("("):
             return ast.Qualified(at=name.at, owner=owner, name=name.text)
         given = self.call_arguments()
@@ -264,12 +260,10 @@ class ExpressionParser(TypeParser):
             return None
         if self.at_type():
             return Token("name", CONVERSION, start.at)
-        else:
-            sign = self.advance().text
-            if sign in ("(", "["):
-                sign += self.advance().text
-            name = f"operator{sign}"
-        return Token("name", name, start.at)
+        sign = self.advance().text
+        if sign in ("(", "["):
+            sign += self.advance().text
+        return Token("name", f"operator{sign}", start.at)
 
     def in_parentheses(self) -> ast.Expression:
         self.need("(")
@@ -279,22 +273,26 @@ class ExpressionParser(TypeParser):
 
     def call_arguments(self) -> list[ast.Expression]:
         self.need("(")
-        arguments: list[ast.Expression] = []
-        while not self.at(")"):
-            arguments.append(self.braces() if self.at("{") else self.assignment())
-            if not self.accept(","):
-                break
+        arguments = self.several(self.initialiser, ")")
         self.need(")")
         return arguments
 
     def braces(self) -> ast.Braces:
         at = self.need("{").at
-        items: list[ast.Expression] = []
-        while not self.at("}"):
-            if self.at("."):
-                self.fail("names of members in braces come with C++20: write the values in order")
-            items.append(self.braces() if self.at("{") else self.assignment())
-            if not self.accept(","):
-                break
+        names: list[str] = []
+
+        def item() -> ast.Expression:
+            if self.accept("."):
+                names.append(self.identifier("the name of a member").text)
+                self.need("=")
+            return self.initialiser()
+
+        items = self.several(item, "}")
         self.need("}")
-        return ast.Braces(at=at, items=items)
+        if names and len(names) < len(items):
+            self.fail("a list in braces has names for all of its values, or for none", at)
+        return ast.Braces(at=at, items=items, names=names)
+
+    def initialiser(self) -> ast.Expression:
+        """A value, or a list of them in braces."""
+        return self.braces() if self.at("{") else self.assignment()

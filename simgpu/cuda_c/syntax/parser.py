@@ -24,6 +24,7 @@ def parse(source: Source, text: Preprocessed, *, heads_only: bool = False) -> as
     parser = _Parser(source, text, heads_only)
     parser.type_names[0] |= before.type_names[0]
     parser.struct_templates |= before.struct_templates
+    parser.shorthands |= before.shorthands
     parser.nested_types |= before.nested_types
     unit = parser.unit()
     for function in unit.functions:
@@ -33,11 +34,8 @@ def parse(source: Source, text: Preprocessed, *, heads_only: bool = False) -> as
     own = {function.name for function in unit.functions}
     types = {node.name for node in unit.order if isinstance(node, ast.StructDef)}
     unit.functions += [f for f in before.result.functions if f.name not in own]
-    unit.order[:0] = [
-        node
-        for node in before.result.order
-        if not (isinstance(node, ast.StructDef) and node.name in types)
-    ]
+    theirs = before.result.order
+    unit.order[:0] = [n for n in theirs if not (isinstance(n, ast.StructDef) and n.name in types)]
     return unit
 
 
@@ -54,7 +52,6 @@ class _Parser(StructParser):
         super().__init__(source, text.tokens, text.headers)
         self.heads_only = heads_only
         self.open_braces: list[str] = []  # of namespaces, and of extern "C", which has no name
-        self.aliases: dict[str, str] = {}  # of namespaces
         self.result = ast.Unit()
 
     def unit(self) -> ast.Unit:
@@ -78,11 +75,16 @@ class _Parser(StructParser):
         elif self.at("namespace") or (self.at("inline") and self.ahead().is_("namespace")):
             self._namespace()
         elif self.at("template"):
-            template = self.template_head()
+            start, scopes = self.position, len(self.type_names)
+            try:
+                template = self.template_head()
+            except UnsupportedFeatureError as error:
+                self._refuse(start, scopes, error)
+                return
             self.specialising = True
             self._item(template)
             self.specialising = False
-            self.type_names.pop()
+            del self.type_names[scopes:]
         elif self.at("static_assert"):
             self._skip_item()
         elif self.at("typedef", "using"):
@@ -99,13 +101,8 @@ class _Parser(StructParser):
             names += [word.text] if word.kind == "name" else []
             self.position += 1
         self.namespaces.update(names)
-        if self.accept("="):
-            target = ""
-            while not self.tokens[self.position].is_(";"):
-                target = self.tokens[self.position].text
-                self.position += 1
-            self.aliases[names[0]] = self.aliases.get(target, target)
-            self.advance()
+        if self.at("="):
+            self.namespace_alias(names[0])
             return
         self.need("{")
         self.open_braces.append("::".join(names))
@@ -121,6 +118,9 @@ class _Parser(StructParser):
 
     def _read_item(self, template: ast.Template | None) -> None:
         start, scopes = self.position, len(self.type_names)
+        if template is not None and self.at("using"):
+            self._alias_template(template)
+            return
         storage = self.storage_words()  # of `__constant__ struct { ... } settings;`
         if not self.at_struct():
             self.position = start
@@ -134,8 +134,6 @@ class _Parser(StructParser):
             self.result.order.append(out)
             self.result.functions += self.friends
         except KernelCompileError as error:
-            if not self.heads_only and not isinstance(error, UnsupportedFeatureError):
-                raise
             # Its members are skipped, because most of the file may do without it.
             del self.type_names[scopes:]
             self.position = start
@@ -144,36 +142,39 @@ class _Parser(StructParser):
             name = here[end - 1]
             self.type_names[0][name.text] = True
             self._skip_item()
-            if isinstance(error, UnsupportedFeatureError):
-                self.result.order.append(ast.Refused(at=name.at, name=name.text, error=error))
+            self.result.order.append(ast.Refused(at=name.at, name=name.text, error=error))
 
     def _try_function(self, template: ast.Template | None) -> None:
         """A function or variable; one whose head only a GPU understands is passed over."""
         start, scopes = self.position, len(self.type_names)
         try:
             self._function_or_variable(template)
-        except UnsupportedFeatureError as error:
-            del self.type_names[scopes:]
-            here = self.tokens[start:]
-            words = [t for t, after in pairwise(here[:99]) if t.kind == "name" and after.is_("(")]
-            names = [t for t in words if t.text not in ("__launch_bounds__", "__align__")]
-            self.position = start
-            self._skip_item()
-            if not names:
-                raise
-            kernel = any(t.is_("__global__") for t in here[: here.index(names[0])])
-            at = names[0].at
-            void, nothing = ast.TypeName(at=at, base="void"), ast.Block(at=at, body=[])
-            gone = ast.Function(
-                at=at,
-                name=names[0].text,
-                returns=void,
-                params=[],
-                body=nothing,
-                kernel=kernel,
-                refusal=error,
-            )
-            self.result.functions.append(gone)
+        except KernelCompileError as error:
+            self._refuse(start, scopes, error)
+
+    def _refuse(self, start: int, scopes: int, error: KernelCompileError) -> None:
+        """Pass over an item: a function, which is refused to those who use it."""
+        del self.type_names[scopes:]
+        here = self.tokens[start:]
+        words = [t for t, after in pairwise(here[:99]) if t.kind == "name" and after.is_("(")]
+        names = [t for t in words if t.text not in ("__launch_bounds__", "__align__")]
+        marks = here[: here.index(names[0])] if names else []
+        kernel = any(t.is_("__global__") for t in marks)
+        known = kernel or any(t.is_("__device__", "__forceinline__") for t in marks)
+        self.position = start
+        self._skip_item()
+        # What nobody could name is refused at once, and so is a kernel that no GPU takes.
+        if not known or (kernel and not isinstance(error, UnsupportedFeatureError)):
+            raise error
+        if here[0].is_("template"):
+            self.function_templates.add(names[0].text)
+        at = names[0].at
+        void, nothing = ast.TypeName(at=at, base="void"), ast.Block(at=at, body=[])
+        gone = ast.Function(
+            at=at, name=names[0].text, returns=void, params=[], body=nothing, kernel=kernel,
+            refusal=error,
+        )  # fmt: skip
+        self.result.functions.append(gone)
 
     def _function_or_variable(self, template: ast.Template | None) -> None:
         start = self.token
@@ -191,8 +192,34 @@ class _Parser(StructParser):
             self._function(storage, wanted, name, template)
             return
         if template is not None:
-            self.unsupported("templates of variables are not supported", name.at)
+            self.need("=")
+            wanted.const, value = True, self.conditional()
+            self.need(";")
+            item = ast.Declarator(at=name.at, name="value", type=wanted, dims=[], init=value)
+            self._shorthand(template, name, "static", item)
+            return
         self._variable(storage, base, start, self.declarator(wanted, name))
+
+    def _alias_template(self, template: ast.Template) -> None:
+        """`template <...> using name = type;`, behind its template."""
+        self.advance()
+        name = self.identifier("the name of a type")
+        self.need("=")
+        wanted = self.abstract_type()
+        self.need(";")
+        item = ast.Declarator(at=name.at, name="type", type=wanted, dims=[], init=None)
+        self._shorthand(template, name, "typedef", item)
+
+    def _shorthand(
+        self, template: ast.Template, name: Token, storage: str, item: ast.Declarator
+    ) -> None:
+        """Make a struct template of a template that names a type or a number, which is its only member."""
+        member = ast.Declaration(at=name.at, storage={storage}, items=[item])
+        self.shorthands[name.text] = item.name
+        self.struct_templates.add(name.text)
+        self.type_names[-2][name.text] = True
+        node = ast.StructDef(at=name.at, name=name.text, members=[member], template=template)
+        self.result.order.append(node)
 
     def _variable(
         self, storage: set[str], base: ast.TypeName, start: Token, first: ast.Declarator
@@ -200,11 +227,8 @@ class _Parser(StructParser):
         item = self.declaration(storage, base, start, first)
         placed = storage & {"__constant__", "__device__", "__shared__", "__managed__"}
         if not placed and not all(d.type.const for d in item.items):
-            self.fail(
-                f"'{item.items[0].name}' is a host variable, which device code cannot use: "
-                "write __device__, __constant__ or const",
-                start.at,
-            )
+            what = f"'{item.items[0].name}' is a host variable, which device code cannot use"
+            self.fail(f"{what}: write __device__, __constant__ or const", start.at)
         self.result.order.append(item)
 
     def _function(
@@ -216,11 +240,8 @@ class _Parser(StructParser):
         if function.kernel and (returns.base != "void" or returns.pointers):
             self.fail("a __global__ function must return void", returns.at)
         if not storage & {"__global__", "__device__", "constexpr"}:
-            self.fail(
-                f"'{name.text}' is a host function: write __global__ for a kernel, __device__ for "
-                "what a kernel calls",
-                name.at,
-            )
+            cure = "write __global__ for a kernel, __device__ for what a kernel calls"
+            self.fail(f"'{name.text}' is a host function: {cure}", name.at)
         if function.body is not None or not self.heads_only:
             self.result.functions.append(function)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from simgpu.cuda_c.syntax import ast
 from simgpu.cuda_c.syntax.declarators import DeclaratorParser
@@ -73,6 +73,13 @@ class StatementParser(DeclaratorParser):
                     self.fail("'else' without 'if'")
                 case "typedef" | "using":
                     return self.alias()
+                case "namespace":
+                    self.advance()
+                    name = self.identifier("the name of a namespace")
+                    if not self.at("="):
+                        self.fail("a namespace cannot be opened in a function", token.at)
+                    self.namespace_alias(name.text)
+                    return ast.Block(at=token.at, body=[])
                 case word if word in _REFUSED:
                     self.unsupported(_REFUSED[word])
                 case _:
@@ -95,6 +102,10 @@ class StatementParser(DeclaratorParser):
             storage, base = self.specifiers()
             bracketed = self.at("(") and self.ahead().is_("*", "&")
             bracketed |= self._in_plain_brackets() and self.ahead(3).is_("=", ";", "[", "{")
+            if storage & {"extern", "__device__"} and self.ahead().is_("("):
+                while not self.advance().is_(";"):  # a function is declared, and known anyway
+                    pass
+                return ast.Block(at=token.at, body=[])
             if bracketed or not self.at("(", "{", "::"):
                 return self.declaration(storage, base, token)
             self.position = start  # such as Vector(1, 2).print();
@@ -105,21 +116,14 @@ class StatementParser(DeclaratorParser):
     # -- declarations
 
     def declaration(
-        self,
-        storage: set[str],
-        base: ast.TypeName,
-        token: Token,
-        first: ast.Declarator | None = None,
+        self, words: set[str], base: ast.TypeName, token: Token, first: ast.Declarator | None = None
     ) -> ast.Declaration:
         """The names of a declaration, up to its semicolon; `first` if one was read already."""
-        items: list[ast.Declarator] = []
-        while True:
-            items.append(first or self.declarator(self.pointers(base)))
-            first = None
-            if not self.accept(","):
-                break
+        items = [first or self.declarator(self.pointers(base))]
+        while self.accept(","):
+            items.append(self.declarator(self.pointers(base)))
         self.need(";", " at the end of this declaration")
-        return ast.Declaration(at=token.at, storage=storage, items=items)
+        return ast.Declaration(at=token.at, storage=words, items=items)
 
     def declarator(
         self, wanted: ast.TypeName, name: Token | None = None, dims: list[ast.Dim] | None = None
@@ -140,7 +144,7 @@ class StatementParser(DeclaratorParser):
         dims = dims or self.dimensions()
         init: ast.Expression | None = None
         if self.accept("="):
-            init = self.braces() if self.at("{") else self.assignment()
+            init = self.initialiser()
         elif self.at("{"):
             init = self.braces()
         elif self.at("("):
@@ -191,8 +195,21 @@ class StatementParser(DeclaratorParser):
         dims = dims or self.dimensions()
         self.need(";")
         self.name_type(name.text)
-        item = ast.Declarator(at=name.at, name=name.text, type=target, dims=dims, init=None)
+        item = ast.Declarator(at=name.at, name=name.text, type=target, dims=dims)
         return ast.Declaration(at=token.at, storage={"typedef"}, items=[item])
+
+    def namespace_alias(self, name: str) -> None:
+        """Take in `= space::inner;` behind the new name of a namespace."""
+        target = ""
+        self.namespaces.add(name)
+        self.position += 1
+        while not (word := self.tokens[self.position]).is_(";"):
+            if word.kind == "end":
+                self.fail("expected ';' behind the name of a namespace")
+            target = word.text
+            self.position += 1
+        self.aliases[name] = self.aliases.get(target, target)
+        self.advance()
 
     @abstractmethod
     def at_struct(self) -> bool:
@@ -251,7 +268,14 @@ class StatementParser(DeclaratorParser):
         self.need(";")
         step = None if self.at(")") else self.expression()
         self.need(")")
-        return ast.For(at=token.at, init=init, test=test, step=step, body=self._body())
+        out = ast.For(at=token.at, init=init, test=test, step=step, body=self._body())
+        if isinstance(init, ast.Declaration) and isinstance(out.body, ast.Block):
+            names = {item.name for item in init.items}
+            for inner in out.body.body:
+                for item in inner.items if isinstance(inner, ast.Declaration) else ():
+                    if item.name in names:
+                        self.fail(f"'{item.name}' is declared again: the loop has it", item.at)
+        return out
 
     def _range_for(self, token: Token) -> ast.Statement | None:
         start = self.position
@@ -265,7 +289,7 @@ class StatementParser(DeclaratorParser):
         self.advance()
         array = self.expression()
         self.need(")")
-        item = ast.Declarator(at=name.at, name=name.text, type=wanted, dims=[], init=None)
+        item = ast.Declarator(at=name.at, name=name.text, type=wanted)
         return ast.RangeFor(at=token.at, item=item, array=array, body=self._body())
 
     def _while(self) -> ast.Statement:
@@ -333,14 +357,18 @@ class StatementParser(DeclaratorParser):
 
     def _jump(self) -> ast.Statement:
         token = self.advance()
-        inside = (
-            self.enclosing if token.text == "break" else [e for e in self.enclosing if e == "loop"]
-        )
-        if not inside:
-            where = "a loop or switch" if token.text == "break" else "a loop"
+        anywhere = token.text == "break"
+        if not self.enclosing or not (anywhere or "loop" in self.enclosing):
+            where = "a loop or switch" if anywhere else "a loop"
             self.fail(f"'{token.text}' may only be used within {where}", token.at)
         self.need(";", f" behind '{token.text}'")
         return ast.Jump(at=token.at, word=token.text)
 
 
 _NUMBERS = {"bool", "char", "short", "int", "long", "float", "double", "auto"}
+_READERS: dict[str, Callable[[StatementParser], ast.Statement]] = {
+    "if": StatementParser._if, "for": StatementParser._for, "while": StatementParser._while,
+    "do": StatementParser._do, "switch": StatementParser._switch, "return": StatementParser._return,
+    "break": StatementParser._jump, "continue": StatementParser._jump,
+    "typedef": StatementParser.alias, "using": StatementParser.alias,
+}  # fmt: skip

@@ -9,7 +9,7 @@ from simgpu.cuda_c.syntax.ast import CONVERSION
 from simgpu.cuda_c.syntax.statements import ALIGNMENT, StatementParser
 from simgpu.cuda_c.text.lexer import Token
 from simgpu.cuda_c.types import INT
-from simgpu.errors import UnsupportedFeatureError
+from simgpu.errors import KernelCompileError, UnsupportedFeatureError
 
 _WORDS = ("struct", "class", "union", "enum")
 _BEHIND_HEAD = ("noexcept", "const", "override", "final", "volatile")
@@ -89,10 +89,7 @@ class StructParser(StatementParser):
             at=start.at, name="operator()", returns=auto, params=params, body=None, const=True,
             static=alone,
         )  # fmt: skip
-        while self.at("mutable", "noexcept") or self.token.text in words | {
-            "__device__",
-            "__host__",
-        }:
+        while self.at("mutable", "noexcept", "__device__", "__host__", *words):
             out.const &= self.advance().text != "mutable"
         if self.accept("->"):
             out.returns = self.abstract_type()
@@ -130,13 +127,28 @@ class StructParser(StatementParser):
             try:
                 out.body = self.block()
                 return
-            except UnsupportedFeatureError as error:
-                # Other kernels of the file may do without it.
+            except KernelCompileError as error:
+                if out.kernel and not isinstance(error, UnsupportedFeatureError):
+                    raise
+                # Kernels of the file may do without it.
                 out.refusal = error
                 del self.type_names[scopes:], self.enclosing[enclosing:]
                 self.position = start
+                if not self._closes():
+                    raise
         out.body = ast.Block(at=out.at, body=[])
         self.skip_braces()
+
+    def _closes(self) -> bool:
+        """Tell whether the brace at hand is closed before the next item of the top level begins."""
+        depth = 0
+        for token in self.tokens[self.position :]:
+            depth += token.is_("{") - token.is_("}")
+            if not depth:
+                return True
+            if token.is_("__global__"):
+                return False
+        return False
 
     def skip_braces(self) -> None:
         """Everything up to the closing brace."""
@@ -180,7 +192,7 @@ class StructParser(StatementParser):
             self.need(")")
         name = self.advance().text if self.token.kind == "name" else ""
         out = ast.StructDef(
-            at=start.at, name=name, members=[], align=align, template=template,
+            at=start.at, name=name, align=align, template=template,
             union=start.text == "union",
         )  # fmt: skip
         if name:
@@ -244,9 +256,7 @@ class StructParser(StatementParser):
             dims = self.dimensions()
             self.name_type(name.text)
             if name.text != out.name:
-                items.append(
-                    ast.Declarator(at=name.at, name=name.text, type=wanted, dims=dims, init=None)
-                )
+                items.append(ast.Declarator(at=name.at, name=name.text, type=wanted, dims=dims))
             if not self.accept(","):
                 break
         return ast.Declaration(at=out.at, storage={"typedef"}, items=items) if items else None
@@ -298,9 +308,8 @@ class StructParser(StatementParser):
         if self.at("~"):
             self.advance()
             name = self.identifier()
-            gone = self.function(
-                storage, _void(name), Token("name", f"~{name.text}", name.at), None
-            )
+            whole = Token("name", f"~{name.text}", name.at)
+            gone = self.function(storage, _void(name), whole, None)
             if gone.body is not None and gone.body.body:
                 self.unsupported("destructors that do something are not supported", name.at)
             return
@@ -344,24 +353,19 @@ class StructParser(StatementParser):
 
     def _copying(self, made: ast.Function) -> None:
         """Refuse a copy constructor that does anything but copy."""
+        more = made.body is not None and bool(made.body.body)
         for name, given in made.initial:
             source = given.items[0] if len(given.items) == 1 else None
-            if not isinstance(source, ast.Member) or source.name != name:
-                text = "copy constructors that do more than copy are not supported"
-                self.unsupported(text, made.at)
-        if made.body is not None and made.body.body:
+            more |= not isinstance(source, ast.Member) or source.name != name
+        if more:
             self.unsupported("copy constructors that do more than copy are not supported", made.at)
 
     def template_head(self) -> ast.Template:
         """`template <...>`; its names are types until the caller takes them off the stack."""
         at = self.advance().at
         self.need("<")
-        params: list[ast.TemplateParam] = []
         self.type_names.append({})
-        while not self.at(">", ">>"):
-            params.append(self._template_param())
-            if not self.accept(","):
-                break
+        params = self.several(self._template_param, ">", ">>")
         self.close_angle()
         return ast.Template(at=at, params=params)
 
@@ -370,7 +374,8 @@ class StructParser(StatementParser):
         default: ast.TypeName | ast.Expression | None = None
         if self.at("template"):
             self.unsupported("templates as template parameters are not supported")
-        if self.accept("typename", "class"):
+        names_type = self.at("typename") and self.ahead(2).is_("<", "::")  # of what is a value
+        if not names_type and self.accept("typename", "class"):
             if self.at("..."):
                 self.unsupported("parameter packs are not supported")
             name = "" if self.at(",", ">", "=") else self.identifier("a template parameter").text
@@ -379,15 +384,12 @@ class StructParser(StatementParser):
             if self.accept("="):
                 default = self.abstract_type()
             return ast.TemplateParam(at=at, name=name, type=None, default=default)
-        _, base = self.specifiers()
-        wanted = self.pointers(base)
-        if self.at("..."):
-            self.unsupported("parameter packs are not supported")
+        wanted, token = self.packless_type(), None
         if self.at_brackets():
             wanted, token, _ = self.in_brackets(wanted)
-            name = "" if token is None else token.text
-        else:
-            name = "" if self.at(",", ">", "=") else self.identifier("a template parameter").text
+        elif not self.at(",", ">", "="):
+            token = self.identifier("a template parameter")
+        name = "" if token is None else token.text
         if self.accept("="):
             default = self.template_value()
         return ast.TemplateParam(at=at, name=name, type=wanted, default=default)
@@ -395,12 +397,9 @@ class StructParser(StatementParser):
     def _enum(self, start: Token, typedef: bool) -> ast.StructDef:
         """An enumeration: a struct of constants. Those of a plain one are known without its name, too."""
         scoped = self.accept("class", "struct") is not None
-        name = (
-            self.identifier("the name of this enumeration").text
-            if self.token.kind == "name"
-            else ""
-        )
-        if name:
+        name = ""
+        if self.token.kind == "name":
+            name = self.identifier("the name of this enumeration").text
             self.name_type(name)
         base = ast.TypeName(at=start.at, base="int", const=True)
         if self.accept(":"):
@@ -418,13 +417,13 @@ class StructParser(StatementParser):
                 init = ast.Binary(at=word.at, op="+", left=last, right=one)
             else:
                 init = ast.Literal(at=word.at, value=0, type=INT)
-            items.append(ast.Declarator(at=word.at, name=word.text, type=base, dims=[], init=init))
+            items.append(ast.Declarator(at=word.at, name=word.text, type=base, init=init))
             if not self.accept(","):
                 break
         self.need("}")
         storage = {"static"} | ({"scoped"} if scoped else set[str]())
         values = ast.Declaration(at=start.at, storage=storage, items=items)
-        out = ast.StructDef(at=start.at, name=name, members=[], enumerators=values)
+        out = ast.StructDef(at=start.at, name=name, enumerators=values)
         return self._ended(out, typedef)
 
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
 from simgpu.cuda_c.syntax.ast import Expression, Member, Name, StructDef, TypeName
 from simgpu.cuda_c.text.lexer import Token
 from simgpu.cuda_c.text.source import Position, Source
 from simgpu.cuda_c.types import VECTORS
 
+T = TypeVar("T")
 _WORDS = {"void", "bool", "char", "short", "int", "long", "float", "double", "unsigned", "signed"}
 _ALIASES = {"size_t": "unsigned long", "ptrdiff_t": "long", "clock_t": "long"}
 _HALF_NAMES = {"half", "__half", "half2", "__half2"}
@@ -22,6 +23,16 @@ _STORAGE = {
     "__noinline__", "__inline__", "__global__", "__device__", "__host__", "__shared__",
     "__constant__", "__managed__", "__grid_constant__", "explicit", "mutable",
 }  # fmt: skip
+_BEGIN_TYPES = {
+    *_TYPE_QUALIFIERS,
+    *_STORAGE,
+    "auto",
+    "decltype",
+    "struct",
+    "class",
+    "union",
+    "enum",
+}
 # Namespaces whose names are known by themselves, and those that only a GPU has.
 _OPEN_NAMESPACES = {"std", "cooperative_groups"}
 GPU_ONLY = {
@@ -92,6 +103,9 @@ class TypeParser(ABC):
         self.function_types: set[str] = set()  # a pointer to one is what it means without the star
         self.function_templates: set[str] = set()
         self.struct_templates: set[str] = set()
+        # Templates that name a type or a number: structs with a member of this name.
+        self.shorthands: dict[str, str] = {}
+        self.aliases: dict[str, str] = {}  # of namespaces
         self.namespaces = set(_OPEN_NAMESPACES)
         self.using: dict[str, str] = {}  # of each `using space::name`, the namespace
 
@@ -100,10 +114,8 @@ class TypeParser(ABC):
     @property
     def token(self) -> Token:
         """The token at hand; a namespace in front of a name is passed over."""
-        tokens = self.tokens
-        while (
-            tokens[self.position].text in self.namespaces and tokens[self.position + 1].text == "::"
-        ):
+        tokens, spaces = self.tokens, self.namespaces
+        while tokens[self.position].text in spaces and tokens[self.position + 1].text == "::":
             self.position += 2
         if tokens[self.position].text == "::" and not self._behind_type():
             self.position += 1
@@ -148,6 +160,15 @@ class TypeParser(ABC):
         before = self.tokens[self.position - 1].end if self.position else self.token.at
         self.fail(f"expected '{text}'{why} before '{self.token.text}'", before)
 
+    def several(self, read: Callable[[], T], *ends: str) -> list[T]:
+        """Read things with commas between them, up to a closing sign, which is left."""
+        out: list[T] = []
+        while not self.at(*ends):
+            out.append(read())
+            if not self.accept(","):
+                break
+        return out
+
     def close_angle(self) -> None:
         """Take one `>`, splitting a `>>` that closes two lists."""
         if self.at(">>"):
@@ -187,12 +208,7 @@ class TypeParser(ABC):
             token = self.ahead(offset)
         if token.kind != "name":
             return False
-        return (
-            self.is_type_name(token.text)
-            or token.text in _TYPE_QUALIFIERS
-            or token.text in _STORAGE
-            or token.text in ("auto", "decltype", "struct", "class", "union", "enum")
-        )
+        return self.is_type_name(token.text) or token.text in _BEGIN_TYPES
 
     def storage_words(self) -> set[str]:
         """Storage words in front of something that has no type, such as a constructor."""
@@ -247,6 +263,8 @@ class TypeParser(ABC):
                 result.base = base.lstrip("_") if token.text in _HALF_NAMES else base
                 if token.text in self.struct_templates and self.at("<"):
                     result.arguments = self.template_arguments()
+                    if self.shorthands.get(token.text) == "type":
+                        result.nested.append("type")
                 self._nested(result, "typename" in storage)
             else:
                 break
@@ -263,10 +281,8 @@ class TypeParser(ABC):
         if word.text == "enum":
             self.fail(f"unknown type name '{name.text}'", name.at)
         self.type_names[0][name.text] = True
-        union = word.text == "union"
-        self.declared.append(
-            StructDef(at=name.at, name=name.text, members=[], union=union, declared=True)
-        )
+        new = StructDef(at=name.at, name=name.text, union=word.text == "union", declared=True)
+        self.declared.append(new)
 
     def _nested(self, result: TypeName, said: bool) -> None:
         """Take `::name` behind a type where it is a type again: it is known, or `typename` says so."""
@@ -291,11 +307,8 @@ class TypeParser(ABC):
             instead = _INSTEAD.get(f"{name}::{inside}", _INSTEAD[name])
             self.unsupported(f"{GPU_ONLY[name]} not supported: {instead}", token.at)
         if name == "texture" and self.ahead().is_("<"):
-            self.fail(
-                "texture references are gone since CUDA 12: pass the array as a pointer, and read its "
-                "elements with ordinary loads",
-                token.at,
-            )
+            cure = "pass the array as a pointer, and read its elements with ordinary loads"
+            self.fail(f"texture references are gone since CUDA 12: {cure}", token.at)
         if self.ahead().is_("<"):
             for pattern, advice in TEXTURES.items():
                 if re.fullmatch(pattern, name):
@@ -382,7 +395,8 @@ class TypeParser(ABC):
         out: list[TypeName | Expression] = []
         while not self.at(">", ">>"):
             start = self.position
-            given = self.abstract_type() if self.at_type() else self.template_value()
+            names_type = self.at_type() and self.shorthands.get(self.token.text) != "value"
+            given = self.abstract_type() if names_type else self.template_value()
             if self.at("::"):  # `Same<T, int>::value` begins with a type
                 self.position = start
                 given = self.template_value()
@@ -393,6 +407,21 @@ class TypeParser(ABC):
                 break
         self.close_angle()
         return out
+
+    def _template_argument(self) -> TypeName | Expression:
+        start = self.position
+        given = self.abstract_type() if self.at_type() else self.template_value()
+        if self.at("::"):  # `Same<T, int>::value` begins with a type
+            self.position = start
+            given = self.template_value()
+        if self.at("["):
+            self.unsupported("an array type as an argument of a template is not supported")
+        return given
+
+    def explicit_arguments(self, function: str) -> list[TypeName | Expression] | None:
+        """Parse the template arguments behind the name of a function, if there are some."""
+        known = self.at("<") and function in self.function_templates
+        return self.template_arguments() if known else None
 
     @abstractmethod
     def conditional(self) -> Expression:

@@ -14,10 +14,17 @@ _LEVELS: list[tuple[str, ...]] = [
     ("<<", ">>"), ("+", "-"), ("*", "/", "%"),
 ]  # fmt: skip
 _OPERATIONS: dict[str, Callable[[int, int], int]] = {
+    "||": lambda a, b: bool(a or b), "&&": lambda a, b: bool(a and b),
     "|": lambda a, b: a | b, "^": lambda a, b: a ^ b, "&": lambda a, b: a & b,
     "<<": lambda a, b: a << b, ">>": lambda a, b: a >> b,
     "+": operator.add, "-": operator.sub, "*": operator.mul, "==": operator.eq, "!=": operator.ne,
     "<": operator.lt, ">": operator.gt, "<=": operator.le, ">=": operator.ge,
+    # C rounds towards zero.
+    "/": lambda a, b: abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1),
+    "%": lambda a, b: abs(a) % abs(b) * (-1 if a < 0 else 1),
+}  # fmt: skip
+_SIGNS: dict[str, Callable[[int], int]] = {
+    "!": operator.not_, "-": operator.neg, "+": operator.pos, "~": operator.invert,
 }  # fmt: skip
 
 
@@ -57,28 +64,15 @@ class _Reader:
             return self.unary()
         left = self.binary(level + 1)
         while op := self.accept(*_LEVELS[level]):
-            left = self._apply(op, left, self.binary(level + 1))
+            right = self.binary(level + 1)
+            if op in ("/", "%") and right == 0:
+                self.source.fail(self.at, "division by zero in this condition")
+            left = int(_OPERATIONS[op](left, right))
         return left
 
-    def _apply(self, op: str, a: int, b: int) -> int:
-        if op in ("/", "%") and b == 0:
-            self.source.fail(self.at, "division by zero in this condition")
-        if op in ("&&", "||"):
-            return int(bool(a) and bool(b) if op == "&&" else bool(a) or bool(b))
-        if op in ("/", "%"):  # C rounds towards zero
-            quotient = abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
-            return quotient if op == "/" else a - b * quotient
-        return int(_OPERATIONS[op](a, b))
-
     def unary(self) -> int:
-        if self.accept("!"):
-            return int(not self.unary())
-        if self.accept("-"):
-            return -self.unary()
-        if self.accept("+"):
-            return self.unary()
-        if self.accept("~"):
-            return ~self.unary()
+        if sign := self.accept(*_SIGNS):
+            return int(_SIGNS[sign](self.unary()))
         if self.accept("("):
             value = self.ternary()
             self.need(")")

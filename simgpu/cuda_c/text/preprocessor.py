@@ -14,34 +14,13 @@ from simgpu.cuda_c.text.lexer import Token, tokenise
 from simgpu.cuda_c.text.published import device_code
 from simgpu.cuda_c.text.source import Position, Source
 
-_MATH_CONSTANTS = {
-    "CUDART_INF_F": "__int_as_float(0x7f800000)",
-    "CUDART_NAN_F": "__int_as_float(0x7fffffff)",
-    "CUDART_MAX_NORMAL_F": "__int_as_float(0x7f7fffff)",
-    "CUDART_MIN_DENORM_F": "__int_as_float(0x00000001)",
-    "CUDART_INF": "__longlong_as_double(0x7ff0000000000000ll)",
-    "CUDART_NAN": "__longlong_as_double(0xfff8000000000000ll)",
-    "CUDART_PI_F": "3.141592654f",
-    "CUDART_PI": "3.1415926535897931e+0",
-    "CUDART_SQRT_TWO_F": "1.414213562f",
-    "CUDART_LN2_F": "0.693147181f",
-    "CUDART_L2E_F": "1.442695041f",
-}
-_PREDEFINED = {
-    "__CUDACC__": "1",
-    "__CUDACC_RTC__": "1",
-    "__NVCC__": "1",
-    "__CUDA_ARCH__": "900",
-    "__cplusplus": "201703L",
-}
-# Headers of NVIDIA's: the word by which an #include asks for each, and its file.
-_HEADERS = {
-    "cooperative_groups": "cooperative_groups.h",
-    "cuda_bf16.h": "cuda_bf16.h",
-    "curand_kernel.h": "curand_kernel.h",
-}
+_PREDEFINED = dict.fromkeys(("__CUDACC__", "__CUDACC_RTC__", "__NVCC__"), "1") | {
+    "__CUDA_ARCH__": "900", "__cplusplus": "201703L",
+}  # fmt: skip
+# Headers of NVIDIA's, by the word by which an #include asks for each: files called so, and ".h".
+_HEADERS = {"cooperative_groups", "cuComplex", "cuda_bf16", "curand_kernel", "math_constants"}
 # A source that means namespace std by these names. In any other they may be functions of its own.
-_CHOOSES = re.compile(r"\bstd\s*::\s*(enable_if|conditional)\b|\busing\s+namespace\s+std\b")
+_CHOOSES = re.compile(r"\bstd\s*::\s*(enable_if|conditional)(_t)?\b|\busing\s+namespace\s+std\b")
 _WITHOUT = "ASYNCGPU_NO_CHOICE_OF_TYPES"
 _MAX_EXPANSIONS = 200_000
 
@@ -74,6 +53,8 @@ def preprocess(source: Source) -> Preprocessed:
     chooses = _CHOOSES.search(source.text) is not None
     tokens = _Preprocessor(source, dict(_prelude(chooses).macros)).run(code.text)
     headers = frozenset(re.findall(r'#\s*include\s*[<"]([^>"]+)', code.text))
+    if "mma.h" in headers:
+        headers |= {"cuda_fp16.h"}  # it comes along
     return Preprocessed(tokens, headers, code.aside, code.missing, chooses)
 
 
@@ -84,7 +65,8 @@ class _Prelude(NamedTuple):
 
 @cache
 def _prelude(chooses: bool) -> _Prelude:
-    text = text_of("standard_names.h") + text_of("namespace_std.h")
+    own = ("standard_names.h", "namespace_std.h", "c_functions.h")
+    text = "".join(map(text_of, own))
     reader = _Preprocessor(Source(text, "prelude"), {})
     for name, value in _PREDEFINED.items():
         reader.define_text(name, value)
@@ -96,11 +78,13 @@ def _prelude(chooses: bool) -> _Prelude:
 
 
 @cache
-def _of_header(name: str) -> list[Token]:
-    """Tokens of a header of NVIDIA's; lines below 0 are none of the file's."""
-    source = Source(text_of(_HEADERS[name]), name)
-    tokens = _Preprocessor(source, {}).run(source.text)[:-1]
-    return [replace(t, at=Position(-t.at.line, t.at.column)) for t in tokens]
+def _of_header(name: str) -> _Prelude:
+    """Read a header of NVIDIA's; lines below 0 are none of the file's."""
+    source = Source(text_of(f"{name}.h"), name)
+    reader = _Preprocessor(source, {})
+    tokens = reader.run(source.text)[:-1]
+    tokens = [replace(t, at=Position(-t.at.line, t.at.column)) for t in tokens]
+    return _Prelude(tokens, reader.macros)
 
 
 def prelude_tokens(chooses: bool) -> list[Token]:
@@ -235,13 +219,11 @@ class _Preprocessor:
 
     def _include(self, rest: list[Token]) -> list[Token]:
         header = "".join(t.text for t in rest)
-        if "math_constants.h" in header:
-            for name, value in _MATH_CONSTANTS.items():
-                self.define_text(name, value)
-        for name in _HEADERS.keys() - self.joined:
+        for name in _HEADERS - self.joined:
             if name in header:
                 self.joined.add(name)
-                return _of_header(name)
+                self.macros |= _of_header(name).macros
+                return _of_header(name).tokens
         return []
 
     # -- expansion

@@ -26,21 +26,24 @@ _OPEN, _CLOSE = ("(", "[", "{"), (")", "]", "}")
 # A header that device code may need, and the words by which one sees that it does. NVRTC has all of these,
 # if it is shown where; what it brings by itself, such as cuda_runtime.h, needs no #include.
 _HEADERS = {
-    "cuda_fp16.h": r"half|__half2?|half2",
+    "cuda_fp16.h": (
+        r"half2?|__half2?|__\w*half\w*|__h[a-z]+2?|"
+        r"h2?(exp|log|sqrt|sin|cos|tanh|floor|ceil|trunc|rint|rcp|rsqrt)"
+    ),
     "cuda_bf16.h": r"\w*bfloat16\w*|\w*bf162?",
     "cuda_fp8.h": r"__nv_fp8\w*",
     "math_constants.h": r"CUDART_\w+",
     "cooperative_groups": r"cooperative_groups",
-    "mma.h": r"nvcuda|wmma",
+    "mma.h": r"nvcuda|wmma|__half2?|half2?",
     "curand": r"curand\w*",
     "cub/": r"cub",
     "cuda/": r"cuda",
     "cuda_pipeline": r"__pipeline_\w+|nvcuda",
     "cuComplex.h": r"cu\w*[cC]omplex\w*|cuC\w+",
 }
-# Headers of the host's libraries that bring this one along.
-_HALVES = "cuda_fp16.h"
-_WITH_HALVES = ("cublas", "cudnn", "cusparse", "mma.h", "torch/", "ATen/", "c10/")
+# Headers of the host's libraries bring these along.
+_BROUGHT = ("cuda_fp16.h", "cuda_bf16.h")
+_BRINGING = ("cublas", "cudnn", "cusparse", "torch/", "ATen/", "c10/")
 _STAYING_NAMESPACES = {"cooperative_groups", "nvcuda"}
 _STD = re.compile(r"\bstd\s*::")
 # By these words a function of a struct that says nothing else is for the host.
@@ -124,18 +127,29 @@ class _Reader:
                 missing.append(name)
             if needs is None or not any(re.fullmatch(needs, word) for word in mentioned):
                 blank.append((start, end))
-        text, halves = self.source, self._brings_halves(mentioned)
+        text, brought = self.source, self._brought(mentioned)
         for start, end in sorted(blank, reverse=True):
-            room = f"#include <{_HALVES}>" if start == halves else self._blanked(start, end)
+            header = brought.get(start)
+            room = self._blanked(start, end) if header is None else f"#include <{header}>"
             text = text[:start] + room + text[end:]
         return DeviceCode(text, self.aside, tuple(missing), tuple(self.kernels))
 
-    def _brings_halves(self, mentioned: set[str]) -> int | None:
-        """Find a header of the host from which device code knows what a half is."""
+    def _brought(self, mentioned: set[str]) -> dict[int, str]:
+        """Headers that come with those of the host's libraries, each by the line that is to ask for it.
+
+        These are lines of the host's own headers, which are blank otherwise, since a line has one directive.
+        """
         names = [(header.strip('<>"'), start) for header, start, _ in self.includes]
-        if _HALVES in dict(names) or not any(re.fullmatch(_HEADERS[_HALVES], w) for w in mentioned):
-            return None
-        return next((start for name, start in names if name.startswith(_WITH_HALVES)), None)
+        if not any(name.startswith(_BRINGING) for name, _ in names):
+            return {}
+        known = dict(names)
+        wanted = [
+            header
+            for header in _BROUGHT
+            if header not in known and any(re.fullmatch(_HEADERS[header], w) for w in mentioned)
+        ]
+        free = [start for name, start in names if not name.startswith(tuple(_HEADERS))]
+        return dict(zip(free, wanted, strict=False))
 
     def _blanked(self, start: int, end: int) -> str:
         """White space for a stretch of text; directives in it stay, since an #if may end outside of it."""
@@ -190,11 +204,15 @@ class _Reader:
 
     def _with_macros(self, names: set[str]) -> set[str]:
         """These names, and the macros whose text has one of them, or a macro that has."""
-        while True:
-            more = {macro for macro, body in self.macros.items() if body & names} - names
-            if not more:
-                return names
+        while more := {macro for macro, body in self.macros.items() if body & names} - names:
             names = names | more
+        return names
+
+    def _with_their_words(self, names: set[str]) -> set[str]:
+        """These names, and the words of the macros among them, and of those among these."""
+        while more := {n for m in names & self.macros.keys() for n in self.macros[m]} - names:
+            names = names | more
+        return names
 
     # -- items
 
@@ -279,7 +297,7 @@ class _Reader:
             if set(head) & self.launched and "(" in head:
                 self.kernels[head[head.index("(") - 1]] = None
         elif first in ("using", "namespace"):
-            item.names = set(words[1:2]) - {"std"}
+            item.names = set(head[1:2]) - {"std"}
             self.perhaps.append(item)
         elif first == "concept":
             item.names = set(head[1:2])
@@ -327,11 +345,7 @@ class _Reader:
         while chosen:
             for item in chosen:
                 mentioned.update(word.text for word in item.words if word.kind == "name")
-            while (
-                more := {n for m in mentioned & self.macros.keys() for n in self.macros[m]}
-                - mentioned
-            ):
-                mentioned |= more
+            mentioned = self._with_their_words(mentioned)
             chosen = [item for item in waiting if item.names & mentioned]
             waiting = [item for item in waiting if not item.names & mentioned]
         self.dropped += waiting
@@ -383,7 +397,8 @@ def _declared(texts: list[str]) -> Iterator[str]:
     depth = 0
     for before, text in pairwise(texts):
         depth += (before in _OPEN) - (before in _CLOSE)
-        if depth == 0 and text in ("=", "[", ",", ";", "{", "(") and before.isidentifier():
+        declares = depth == 0 and text in ("=", "[", ",", ";", "{", "(")
+        if declares and before.isidentifier() and before not in _TYPES:
             yield before
 
 
@@ -391,7 +406,8 @@ def _type_names(words: list[str], head: list[str]) -> set[str]:
     """Names that a type gives: its own, those of its enumerators, and what is declared with it."""
     names = set(_declared(words))
     if words[0] == "typedef":
-        names |= {name for star, name in pairwise(words) if star == "*"}
+        behind = len(words) - words[::-1].index("}") if "}" in words else 0
+        names |= {name for star, name in pairwise(words[behind:]) if star == "*"}
     if "enum" in head:
         return names | {text for text in words if text.isidentifier()} - _TYPES
     for place, text in enumerate(head):

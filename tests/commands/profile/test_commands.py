@@ -159,11 +159,6 @@ def test_a_window_of_time(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--window", "9:3"], "such as 100:250"),
-        (["--window", "soon"], "such as 100:250"),
-        (["--plot", "p.doc"], "ends in .png"),
-        (["--plot", "nowhere/p.png"], "there is no folder nowhere"),
-        (["--limit", "0"], "at least 1"),
         (["--within", "a", "--whole"], "choose one"),
         (["--from", "x.sqlite", "--", "python"], "choose one"),
         (["--from", "nowhere.sqlite"], "there is no file nowhere.sqlite"),
@@ -174,6 +169,13 @@ def test_what_cannot_work_is_said_before_anything_runs(
 ) -> None:
     assert main(["profile", *arguments]) == 2
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("window", ["9:3", "soon"])
+def test_a_window_that_is_none(window: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["profile", "--window", window])
+    assert "such as 100:250" in capsys.readouterr().err
 
 
 @posix

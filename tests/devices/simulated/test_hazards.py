@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import weakref
-from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,6 @@ from asyncgpu_tutor.errors import HostBufferError, StreamRaceError
 from tests.laws.kernels import SCALE, kernel
 
 Host = npt.NDArray[Any]
-OnHost = Callable[[Host], agt.DeviceOp[object]]
 
 
 def fill(x: agt.DeviceArray) -> agt.DeviceOp[object]:
@@ -33,37 +32,59 @@ def read(x: agt.DeviceArray) -> agt.DeviceOp[object]:
     return agt.d2h(x.borrow()).named("read")
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "message"),
-    [
-        (fill, read, r"race on array 'x'.*'scale' of operation 'fill'.*writes it, 'd2h'.*reads it"),
-        (read, fill, r"race on array 'x'.*'d2h' of operation 'read'.*reads it, 'scale'.*writes it"),
-        (fill, fill, r"race on array 'x'.*writes it.*writes it"),
-    ],
-)
+def fetch(host: Host) -> agt.DeviceOp[object]:
+    """Writes a host array by a copy."""
+    return agt.ones(host.shape).and_then(lambda x: agt.d2h(x, out=host)).named("fetch")
+
+
+def send(host: Host) -> agt.DeviceOp[object]:
+    """Reads it by a copy."""
+    return agt.h2d(host).named("send")
+
+
+SET = 'extern "C" __global__ void set(float* y, float v) { y[threadIdx.x] = v; }'
+
+
+def put(host: Host) -> agt.DeviceOp[object]:
+    """Writes it from a kernel, which sees it in place."""
+    return agt.Kernel(SET)(agt.mapped(host).partition(8), 2.0).named("put")
+
+
+def on_device() -> agt.DeviceArray:
+    return agt.zeros((8,), name="x").sync()
+
+
+def on_host() -> Host:
+    return agt.pin(np.zeros(8, np.float32))
+
+
+RACES = [
+    (on_device, fill, read, r"race on array 'x'.*'scale' of operation 'fill'.*writes it, 'd2h'.*reads it"),
+    (on_device, read, fill, r"race on array 'x'.*'d2h' of operation 'read'.*reads it, 'scale'.*writes it"),
+    (on_device, fill, fill, r"race on array 'x'.*writes it.*writes it"),
+    *((on_host, first, second, "race on the host array of") for first, second in (
+        (fetch, fetch), (fetch, send), (send, fetch), (put, put), (put, fetch), (fetch, put))),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("make", "first", "second", "message"), RACES)
+@pytest.mark.parametrize("late", [0.0, 1e6])  # long done, and still nobody has looked
 def test_two_streams_and_no_order(
-    sim: SimDevice,
-    first: Callable[[agt.DeviceArray], agt.DeviceOp[object]],
-    second: Callable[[agt.DeviceArray], agt.DeviceOp[object]],
-    message: str,
+    sim: SimDevice, make: Any, first: Any, second: Any, message: str, late: float
 ) -> None:
-    x = agt.zeros((8,), name="x").sync()
-    one, two = agt.create_stream(), agt.create_stream()
-    first(x).async_on(one)
+    memory = make()
+    first(memory).async_on(agt.create_stream())
+    agt.work(late)
     with pytest.raises(StreamRaceError, match=message):
-        second(x).async_on(two)
+        second(memory).async_on(agt.create_stream())
+    agt.synchronize()
+    second(memory).async_on(agt.create_stream())  # the host has seen the first
+    agt.synchronize()
 
 
-def test_time_passing_is_no_order(sim: SimDevice) -> None:
-    x = agt.zeros((8,), name="x").sync()
-    fill(x).async_on(agt.create_stream())
-    agt.work(1e6)  # long done, and still nobody has looked
-    with pytest.raises(StreamRaceError):
-        read(x).async_on(agt.create_stream())
-
-
-def test_what_orders_two_streams(sim: SimDevice) -> None:
-    x = agt.zeros((8,), name="x").sync()
+@pytest.mark.parametrize("what", ["array", "host array"])
+def test_what_orders_two_streams(sim: SimDevice, what: str) -> None:
+    x, host = on_device(), on_host()
     one, two = agt.create_stream(), agt.create_stream()
 
     def event() -> None:
@@ -80,9 +101,9 @@ def test_what_orders_two_streams(sim: SimDevice) -> None:
             pass
 
     for order in (event, through_a_third, poll, one.synchronize, agt.synchronize):
-        fill(x).async_on(one)
+        (fill(x) if what == "array" else fetch(host)).async_on(one)
         order()
-        read(x).async_on(two)
+        (read(x) if what == "array" else send(host)).async_on(two)
         two.synchronize()
 
 
@@ -94,15 +115,6 @@ def test_awaiting_orders(sim: SimDevice) -> None:
             await read(x)
 
     asyncio.run(main())
-
-
-def test_tasks_that_write_one_array_race(sim: SimDevice) -> None:
-    async def main() -> list[object]:
-        x = agt.zeros((8,), name="x").sync()
-        return await asyncio.gather(fill(x), fill(x), return_exceptions=True)
-
-    _, error = asyncio.run(main())
-    assert isinstance(error, StreamRaceError)
 
 
 COUNT = """
@@ -180,67 +192,17 @@ def take(steps: list[tuple[str, int]]) -> None:
             before[index] = known | {number}
 
 
-def test_a_pinned_array_that_changes_under_its_copy(sim: SimDevice) -> None:
-    host = agt.pin(np.ones(1000, np.float32))
-    stream = agt.create_stream()
-    copy = agt.h2d(host, "batch").to_host().async_on(stream)
-    host[5] = 7.0
-    with pytest.raises(HostBufferError, match=r"behind 'batch' was changed while.*in flight"):
-        stream.synchronize()
-    del copy
-
-
-def test_after_the_copy_it_may_change(sim: SimDevice) -> None:
-    host = agt.pin(np.ones(10, np.float32))
-    stream = agt.create_stream()
-    copy = agt.h2d(host).to_host().async_on(stream)
-    stream.synchronize()
-    host[5] = 7.0
-    assert np.asarray(copy).tolist() == [1.0] * 10
-
-
-def test_a_staged_copy_does_not_mind(sim: SimDevice) -> None:
-    host = np.ones(10, np.float32)
-    stream = agt.create_stream()
-    with pytest.warns(agt.errors.PageableCopyWarning):
+@pytest.mark.parametrize("staged", [False, True])
+def test_a_host_array_may_change_after_its_copy(sim: SimDevice, staged: bool) -> None:
+    host, stream = np.ones(10, np.float32), agt.create_stream()
+    host = host if staged else agt.pin(host)
+    with pytest.warns(agt.errors.PageableCopyWarning) if staged else nullcontext():
         copy = agt.h2d(host).to_host().async_on(stream)
+    if not staged:
+        stream.synchronize()
     host[5] = 7.0
     stream.synchronize()
     assert np.asarray(copy).tolist() == [1.0] * 10
-
-
-SET = 'extern "C" __global__ void set(float* y, float v) { y[threadIdx.x] = v; }'
-
-
-def fetch(host: Host) -> agt.DeviceOp[object]:
-    """Writes a host array by a copy."""
-    return agt.ones(host.shape).and_then(lambda x: agt.d2h(x, out=host)).named("fetch")
-
-
-def send(host: Host) -> agt.DeviceOp[object]:
-    """Reads it by a copy."""
-    return agt.h2d(host).named("send")
-
-
-def put(host: Host) -> agt.DeviceOp[object]:
-    """Writes it from a kernel, which sees it in place."""
-    return agt.Kernel(SET)(agt.mapped(host).partition(8), 2.0).named("put")
-
-
-ON_HOST = [(fetch, fetch), (fetch, send), (send, fetch), (put, put), (put, fetch), (fetch, put)]
-
-
-@pytest.mark.parametrize(("first", "second"), ON_HOST)
-@pytest.mark.parametrize("late", [0.0, 1e6])  # long done, and still nobody has looked
-def test_a_shared_host_array(sim: SimDevice, first: OnHost, second: OnHost, late: float) -> None:
-    host = agt.pin(np.zeros(8, np.float32))
-    first(host).async_on(agt.create_stream())
-    agt.work(late)
-    with pytest.raises(StreamRaceError, match=r"race on the host array of"):
-        second(host).async_on(agt.create_stream())
-    agt.synchronize()
-    second(host).async_on(agt.create_stream())  # the host has seen the first
-    agt.synchronize()
 
 
 def test_chunks_of_one_host_array_do_not_race(sim: SimDevice) -> None:
@@ -251,16 +213,6 @@ def test_chunks_of_one_host_array_do_not_race(sim: SimDevice) -> None:
         send(host[7:9]).async_on(agt.create_stream())
     agt.synchronize()
     assert (host == 1).all()
-
-
-def test_an_event_orders_what_two_streams_do_with_a_host_array(sim: SimDevice) -> None:
-    one, two = agt.create_stream(), agt.create_stream()
-    host = agt.pin(np.zeros(8, np.float32))
-    fetch(host).async_on(one)
-    two.wait_event(one.record())
-    sent = send(host).to_host().async_on(two)
-    agt.synchronize()
-    assert (np.asarray(sent) == 1).all()
 
 
 def test_a_host_array_that_is_gone_is_not_held(sim: SimDevice) -> None:
@@ -294,7 +246,7 @@ def test_a_change_under_a_copy_is_told_although_nobody_waits(sim: SimDevice) -> 
     send(host).async_on(stream)
     host[:] = 2
     ops = [send(agt.pin(np.ones(8, np.float32))) for _ in range(300)]
-    with pytest.raises(HostBufferError):
+    with pytest.raises(HostBufferError, match=r"behind 'h2d' was changed while.*in flight"):
         _ = [op.async_on(stream) for op in ops]
 
 
@@ -314,46 +266,31 @@ def test_counts_from_several_streams_add_up(sim: SimDevice) -> None:
     assert list(agt.d2h(x).sync()) == [6, 54, 6, 6]
 
 
-@pytest.mark.parametrize(
-    ("line", "dtype"),
-    [
-        ("x[8 + threadIdx.x] = atomicAdd(&x[0], 1u);", "unsigned int"),  # asks what was there
-        ("atomicAdd(&x[x[8] % 8], 1u);", "unsigned int"),  # reads
-        ("atomicAdd(&x[0], 1u); atomicMax(&x[1], 3u);", "unsigned int"),
-        ("unsigned int* y = x; atomicAdd(&y[0], 1u);", "unsigned int"),
-        ("atomicExch(&x[0], 1u);", "unsigned int"),
-        ("atomicAdd(&x[0], 1.0f);", "float"),  # which rounds
-    ],
-)
-def test_what_is_more_than_adding_is_a_race(sim: SimDevice, line: str, dtype: str) -> None:
-    source = f'extern "C" __global__ void more({dtype}* x) {{ {line} }}'
-    x = agt.zeros(64, np.float32 if dtype == "float" else np.uint32, name="x").sync()
-    op = agt.Kernel(source)(x.borrow(), grid=1, block=8)
-    op.async_on(agt.create_stream())
-    with pytest.raises(StreamRaceError):
-        op.async_on(agt.create_stream())
-    agt.synchronize()
+OWN = "void atomicAdd(unsigned* p, unsigned v) { *p = 3 * *p + v; }"
+MORE = [
+    ("", "x[8 + threadIdx.x] = atomicAdd(&x[0], 1u);"),  # asks what was there
+    ("", "atomicAdd(&x[x[8] % 8], 1u);"),  # reads
+    ("", "atomicAdd(&x[0], 1u); atomicMax(&x[1], 3u);"),
+    ("", "unsigned int* y = x; atomicAdd(&y[0], 1u);"),
+    ("", "atomicExch(&x[0], 1u);"),
+    ("", "atomicAdd(&x[0], 1.0f);"),  # which rounds
+    # Names that promise nothing:
+    (f"struct S {{ static __device__ {OWN} }};", "S::atomicAdd(&x[0], 1u);"),
+    (f"namespace n {{ __device__ {OWN} }}", "n::atomicAdd(&x[0], 1u);"),
+    ("struct S { __device__ void operator()(unsigned* p, unsigned v) const { *p += v; } };",
+     "S atomicAdd; atomicAdd(&x[0], 1u);"),
+    ("", "auto atomicAdd = [](unsigned* p, unsigned v) { *p += v; }; atomicAdd(&x[0], 1u);"),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("before", "lines"),
-    [
-        ("struct S { static __device__ ADD };", "S::atomicAdd(&x[0], 1u);"),
-        ("namespace n { __device__ ADD }", "n::atomicAdd(&x[0], 1u);"),
-        (
-            "struct S { __device__ void operator()(unsigned* p, unsigned v) const { *p += v; } };",
-            "S atomicAdd; atomicAdd(&x[0], 1u);",
-        ),
-        ("", "auto atomicAdd = [](unsigned* p, unsigned v) { *p += v; }; atomicAdd(&x[0], 1u);"),
-    ],
-)
-def test_an_atomic_of_ones_own_promises_nothing(sim: SimDevice, before: str, lines: str) -> None:
-    before = before.replace("ADD", "void atomicAdd(unsigned* p, unsigned v) { *p = 3 * *p + v; }")
-    op = agt.Kernel(f'{before} extern "C" __global__ void own(unsigned* x) {{ {lines} }}')
-    x = agt.zeros(8, np.uint32, name="x").sync()
-    op(x.borrow(), grid=1, block=1).async_on(agt.create_stream())
+@pytest.mark.parametrize(("before", "lines"), MORE)
+def test_what_is_more_than_adding_is_a_race(sim: SimDevice, before: str, lines: str) -> None:
+    ctype, dtype = ("float", np.float32) if "1.0f" in lines else ("unsigned", np.uint32)
+    more = agt.Kernel(f'{before} extern "C" __global__ void more({ctype}* x) {{ {lines} }}')
+    x = agt.zeros(64, dtype, name="x").sync()
+    more(x.borrow(), grid=1, block=1).async_on(agt.create_stream())
     with pytest.raises(StreamRaceError):
-        op(x.borrow(), grid=1, block=1).async_on(agt.create_stream())
+        more(x.borrow(), grid=1, block=1).async_on(agt.create_stream())
     agt.synchronize()
 
 

@@ -13,7 +13,6 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.simulated import Machine, SimDevice
 from asyncgpu_tutor.errors import OutOfBoundsError, ReferenceMismatchError
 from asyncgpu_tutor.kernels import SGEMM_NAIVE
-from simgpu.cuda_c import GlobalMemory, compile_source
 
 AXPY = r"""
 extern "C" __global__ void axpy(unsigned int n, float a, const float* x, float* y) {
@@ -173,14 +172,3 @@ def test_a_product_of_large_matrices(sim: SimDevice) -> None:
     np.testing.assert_allclose(result, a @ b, rtol=1e-3, atol=1e-3)
     told = [span.detail.get("computed") for span in trace.spans if span.name == SGEMM_NAIVE.name]
     assert any("64 of 4096 blocks" in str(line) for line in told)
-
-
-def test_what_a_trial_run_writes_stays_unwritten_in_the_memory_itself() -> None:
-    source = (
-        'extern "C" __global__ void k(float* x, float* y) { int i = threadIdx.x; y[i] = x[i]; }'
-    )
-    program, x, y = compile_source(source), GlobalMemory(128), GlobalMemory(128)
-    x.mark_written()
-    y.mark_written(0, 4)
-    program.launch("k", (1, 1, 1), (32, 1, 1), [x, y.copy()])
-    assert y.initialised.tolist() == [True] * 4 + [False] * 124

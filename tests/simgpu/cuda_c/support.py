@@ -32,10 +32,11 @@ def launch(
     if isinstance(program, str):
         program = compile_source(program, contract=True)
     shapes = [(g,) if isinstance(g, int) else g for g in (grid, block)]
-    three = [(*s, *(1,) * (3 - len(s))) for s in shapes]
+    grid, block = [(*s, *(1,) * (3 - len(s))) for s in shapes]
     ready = [memory(a) if isinstance(a, np.ndarray) else a for a in args]
     try:
-        return program.launch(name, three[0], three[1], ready, dynamic_shared=shared, limits=limits)
+        begun = program.begin(name, grid, block, ready, dynamic_shared=shared, limits=limits)
+        return begun.finish()
     finally:
         for array, given in zip(args, ready, strict=True):
             if isinstance(array, np.ndarray):

@@ -177,7 +177,7 @@ void relu(float* x, int n) {
         fixed.readonly = True
         program = compile_source(HEAD + "x[i] = 1; }")
         with pytest.raises(errors.ReadOnlyError):
-            program.launch("k", (1, 1, 1), (32, 1, 1), [fixed, memory(np.zeros(1, np.int32)), 1])
+            launch(program, "k", 1, 32, fixed, np.zeros(1, np.int32), 1)
 
 
 class TestUninitialised:
@@ -193,15 +193,15 @@ class TestUninitialised:
         fresh = GlobalMemory(160, "fresh")
         fresh.mark_written(0, 96)
         with pytest.raises(errors.UninitialisedReadError) as caught:
-            program.launch("k", (1, 1, 1), (32, 1, 1), [fresh, memory(np.zeros(32, np.int32)), 1])
+            launch(program, "k", 1, 32, fresh, np.zeros(32, np.int32), 1)
         assert (caught.value.site.index, caught.value.site.thread) == (24, (16, 0, 0))
 
     def test_what_a_kernel_wrote_may_be_read(self) -> None:
         program = compile_source(HEAD + "x[i] = i; o[i] = x[i] * 2; }")
         fresh, out = GlobalMemory(128), GlobalMemory(128)
-        program.launch("k", (1, 1, 1), (32, 1, 1), [fresh, out, 1])
+        launch(program, "k", 1, 32, fresh, out, 1)
         assert fresh.fully_initialised
-        assert out.initialised.all()
+        assert out.shadow.all()
 
     @pytest.mark.parametrize(
         "text", ["atomicAdd(&o[3], 1);", "o[3] = atomicExch(&o[3], 1);", "atomicCAS(&o[3], 0, 1);"]
@@ -209,9 +209,8 @@ class TestUninitialised:
     def test_an_atomic_writes_its_own_element(self, text: str) -> None:
         program = compile_source(HEAD + "if (i == 0) { o[3] = 1; " + text + " } }")
         o = GlobalMemory(32).copy()
-        args = [memory(np.zeros(1, np.float32)), o, 1]
-        program.launch("k", (1, 1, 1), (32, 1, 1), args)
-        assert np.flatnonzero(o.initialised).tolist() == [12, 13, 14, 15]
+        launch(program, "k", 1, 32, np.zeros(1, np.float32), o, 1)
+        assert np.flatnonzero(o.shadow).tolist() == [12, 13, 14, 15]
         assert o.trail is not None
         assert np.flatnonzero(o.trail).tolist() == [12, 13, 14, 15]
 
@@ -342,9 +341,9 @@ class TestBarriersAndWarps:
 class TestOthers:
     def test_a_kernel_that_never_ends(self) -> None:
         program = compile_source(HEAD + "while (n > 0) o[i] += 1; }")
-        args = [memory(np.zeros(32, np.float32)), memory(np.zeros(32, np.int32)), 32]
+        args = [np.zeros(32, np.float32), np.zeros(32, np.int32), 32]
         with pytest.raises(errors.RunawayKernelError) as caught:
-            program.launch("k", (1, 1, 1), (32, 1, 1), args, limits=Limits(step_budget=500))
+            launch(program, "k", 1, 32, *args, limits=Limits(step_budget=500))
         assert caught.value.site.line == 1
 
     def test_what_was_written_before_a_fault_stays(self) -> None:

@@ -252,7 +252,7 @@ CDIV = "__host__ __device__ constexpr int cdiv(int a, int b) { return (a + b - 1
         (CDIV, "int a[cdiv(n, 2)];", errors.KernelCompileError, "must be a constant"),
         ("", "int a = 1; { int a = a + 1; o[i] = a; }", errors.UninitialisedReadError, "reads 'a'"),
         ("__constant__ int c[2] = {1, 2};", "c[0] = 3;", errors.ReadOnlyError, "writes to 'c', which may only be read"),
-        ("struct P { int x, y; };", "P p = {.x = 1};", errors.KernelCompileError, r"C\+\+20: write the values in order"),
+        ("struct P { int x, y; };", "P p = {.y = 1, .x = 2};", errors.KernelCompileError, "not in the order of the members"),
         ("template <typename T> __device__ T f(); template <> __device__ int f<int>() { return 1; }", "f<short>();",
          errors.KernelCompileError, "no body for these types"),
         ("", "auto f = [](auto... a) { return 1; };", errors.UnsupportedFeatureError, "parameter packs"),

@@ -175,7 +175,7 @@ def test_an_address_of_what_is_gone_is_found_out(sim: Device) -> None:
 def test_a_compiled_kernel_does_not_keep_memory_that_its_pointers_went_through(text: str) -> None:
     program = compile_source(f'extern "C" __global__ void k(float* x, int n) {{ {text} }}')
     x = memory(np.zeros(4, np.float32))
-    program.launch("k", (1, 1, 1), (1, 1, 1), [x, 2])
+    program.begin("k", (1, 1, 1), (1, 1, 1), [x, 2]).finish()
     left = weakref.ref(x)
     del x
     gc.collect()

@@ -416,3 +416,144 @@ class TestPatience:
         source = PATIENT.replace("WAIT", LOOPS["counts up"].replace("4000000u", "4000000000u"))
         with pytest.raises(errors.DeadlockError):
             launch(source, "k", 1, 2, np.zeros(1, np.int32), np.zeros(2, np.int32))
+
+
+# ---------------------------------------------------------------------- volatile, wherever it stands; do ... while
+VOLATILE = {
+    "a variable of the file": (
+        "__device__ volatile int flag;\n"
+        "__global__ void k(int* f, int* o) { if (blockIdx.x) { while (!flag); o[0] = 1; } "
+        "else { __threadfence(); flag = 1; } }"
+    ),
+    "a member": (
+        "struct S { int before; volatile int f; };\n"
+        "__global__ void k(S* s, int* o) { if (blockIdx.x) { while (!s->f); o[0] = 1; } else s->f = 1; }"
+    ),
+    "a reference": (
+        "__device__ void wait(volatile int& f) { while (!f); }\n"
+        "__global__ void k(int* f, int* o) { if (blockIdx.x) { wait(*f); o[0] = 1; } else atomicExch(f, 1); }"
+    ),
+}
+
+
+@pytest.mark.parametrize("where", VOLATILE)
+def test_volatile_counts_wherever_it_stands(where: str) -> None:
+    flag, out = np.zeros(2, np.int32), np.zeros(1, np.int32)
+    launch(VOLATILE[where], "k", 2, 1, flag, out)
+    assert out[0] == 1
+    with pytest.raises((errors.RunawayKernelError, errors.RaceError)):
+        launch(VOLATILE[where].replace("volatile ", ""), "k", 2, 1, flag * 0, out)
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_a_lock_may_be_taken_by_the_test_of_a_do_loop(threads: int) -> None:
+    source = (
+        "__global__ void k(int* lock, int* x) { do { } while (atomicCAS(lock, 0, 1) != 0); x[0] += 1; "
+        "__threadfence(); atomicExch(lock, 0); }"
+    )
+    lock, x = np.zeros(1, np.int32), np.zeros(1, np.int32)
+    launch(source, "k", threads, 1, lock, x)
+    assert x[0] == threads
+    with pytest.raises(errors.DeadlockError, match="waits for ever"):
+        launch(source, "k", threads, 1, lock + 1, x)
+
+
+def test_a_number_may_be_drawn_by_the_test_of_a_do_loop() -> None:
+    source = (
+        "__global__ void k(unsigned* t, int* x) { unsigned p; do { p = atomicAdd(t, 0u); } "
+        "while (atomicCAS(t, p, p + 1) != p); x[p] = 1; }"
+    )
+    t, x = np.zeros(1, np.uint32), np.zeros(4, np.int32)
+    launch(source, "k", 4, 1, t, x)
+    assert t[0] == 4
+    assert x.tolist() == [1] * 4
+
+
+# ---------------------------------------------------------------------- messages between blocks
+FENCE = "__threadfence();"
+HAND_OVER = (
+    "__global__ void k(int* flag, int* cell, int* out) {{ if (blockIdx.x == 0) {{ {send} }} "
+    "else {{ while ({look} == 0); __threadfence(); out[0] = cell[1]; }} }}"
+)
+LOOK = "atomicAdd(flag, 0)"
+
+
+def handed_over(send: str, look: str = LOOK) -> int:
+    flag, cell, out = np.zeros(2, np.int32), np.zeros(2, np.int32), np.zeros(1, np.int32)
+    launch(HAND_OVER.format(send=send, look=look), "k", 2, 1, flag, cell, out)
+    return int(out[0])
+
+
+@pytest.mark.parametrize(
+    ("send", "look"),
+    [
+        (f"cell[1] = 42; {FENCE} atomicExch(flag, 1);", LOOK),
+        (f"cell[1] = 42; {FENCE} atomicExch(flag, 1);", "atomicCAS(flag, 5, 5)"),
+        (f"cell[1] = 42; {FENCE} atomicExch(flag, 1);", "*(volatile int*)flag"),
+        (f"cell[1] = 42; {FENCE} *(volatile int*)flag = 1;", "*(volatile int*)flag"),
+        (f"cell[1] = 42; {FENCE} atomicExch_system(flag, 1);", "atomicAdd_system(flag, 0)"),
+        (f"cell[0] = 1; {FENCE} cell[1] = 42; {FENCE} atomicOr(flag, 1); cell[0] = 2;", LOOK),
+    ],
+)
+def test_what_lies_before_the_fence_is_told_by_the_flag_behind_it(send: str, look: str) -> None:
+    assert handed_over(send, look) == 42
+
+
+@pytest.mark.parametrize(
+    ("send", "look"),
+    [
+        ("cell[1] = 42; atomicExch(flag, 1);", LOOK),
+        (f"cell[1] = 42; atomicExch(flag, 1); {FENCE}", LOOK),
+        (f"atomicExch(flag, 1); cell[1] = 42; {FENCE}", LOOK),
+        (f"{FENCE} cell[1] = 42; atomicExch(flag, 1);", LOOK),
+        ("cell[1] = 42; __threadfence_block(); atomicExch(flag, 1);", LOOK),
+        (f"cell[1] = 42; {FENCE} atomicExch_block(flag, 1);", "atomicAdd_block(flag, 0)"),
+        (f"cell[1] = 42; {FENCE} atomicExch_block(flag, 1);", LOOK),
+        (f"cell[1] = 42; {FENCE} flag[0] = 1;", LOOK),
+        (f"atomicExch(flag, 1); cell[1] = 42; {FENCE} atomicAdd(flag, 0);", LOOK),
+    ],
+)
+def test_a_fence_in_the_wrong_place_or_of_the_wrong_scope_is_a_race(send: str, look: str) -> None:
+    with pytest.raises(errors.RaceError):
+        handed_over(send, look)
+
+
+MEETING = (
+    "__global__ void k(int* n, int* x, int* o) {{ int b = blockIdx.x; x[b] = b + 1; {count} "
+    "while (atomicAdd(n, 0) < gridDim.x); __threadfence(); o[b] = x[(b + 1) % gridDim.x]; }}"
+)
+
+
+def test_blocks_that_meet_by_a_counter_have_published_what_they_did() -> None:
+    n, x, o = np.zeros(1, np.int32), np.zeros(4, np.int32), np.zeros(4, np.int32)
+    launch(MEETING.format(count=f"{FENCE} atomicAdd(n, 1);"), "k", 4, 1, n, x, o)
+    assert o.tolist() == [2, 3, 4, 1]
+    with pytest.raises(errors.RaceError, match="First the data, then __threadfence"):
+        launch(MEETING.format(count=f"atomicAdd(n, 1); {FENCE}"), "k", 4, 1, n * 0, x, o)
+
+
+def test_the_last_of_many_blocks_knows_what_all_others_did() -> None:
+    source = (
+        "__global__ void k(unsigned* n, int* x, int* o) { int b = blockIdx.x; x[b] = b; __threadfence(); "
+        "if (atomicInc(n, gridDim.x) == gridDim.x - 1) { int s = 0; "
+        "for (int k = 0; k < gridDim.x; k++) s += x[k]; o[0] = s; } }"
+    )
+    n, x, o = np.zeros(1, np.uint32), np.zeros(64, np.int32), np.zeros(1, np.int32)
+    launch(source, "k", 64, 1, n, x, o)
+    assert o[0] == 63 * 32
+    with pytest.raises(errors.RaceError):
+        launch(source.replace("__threadfence();", ""), "k", 64, 1, n * 0, x, o)
+
+
+def test_what_one_block_was_told_it_can_pass_on() -> None:
+    source = (
+        "__global__ void k(int* f, int* x, int* o) { int b = blockIdx.x; "
+        "if (b == 0) { x[0] = 7; __threadfence(); atomicExch(f, 1); } "
+        "if (b == 1) { while (atomicAdd(f, 0) == 0); FENCE atomicExch(f + 1, 1); } "
+        "if (b == 2) { while (atomicAdd(f + 1, 0) == 0); __threadfence(); o[0] = x[0]; } }"
+    )
+    f, x, o = np.zeros(2, np.int32), np.zeros(1, np.int32), np.zeros(1, np.int32)
+    launch(source.replace("FENCE", "__threadfence();"), "k", 3, 1, f, x, o)
+    assert o[0] == 7
+    with pytest.raises(errors.RaceError):
+        launch(source.replace("FENCE", ""), "k", 3, 1, f * 0, x, o)

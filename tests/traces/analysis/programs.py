@@ -7,10 +7,15 @@ from functools import cache
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import Trace
 from asyncgpu_tutor.devices.simulated import Machine, SimDevice
+from asyncgpu_tutor.types import Span
 from tests.tools import tool
 
-_programs = tool("course_programs")
-trace_of = _programs.trace_of
+trace_of = tool("course_programs").trace_of
+
+
+def call(number: int, start: float, end: float) -> Span:
+    """A launch."""
+    return Span(number, "call", "launch k", start, end, "cuda:0")
 
 
 @cache

@@ -28,12 +28,11 @@ def test_a_trace_is_like_itself() -> None:
 
 def test_each_quantity_is_that_of_the_metrics() -> None:
     traces = [recorded("02_one_stream"), recorded("02_streams_and_events")]
-    comparison = agt.compare(*traces, titles=["one", "four"])
+    comparison = agt.compare(*traces)
     metrics = [measure(trace) for trace in traces]
+    overlaps = tuple(100 * m.overlap_fraction for m in metrics)
     assert comparison["makespan"].values == tuple(m.makespan for m in metrics)
-    assert comparison["overlap of streams"].values == tuple(
-        100 * m.overlap_fraction for m in metrics
-    )
+    assert comparison["overlap of streams"].values == overlaps
     assert comparison["streams at once"].values == tuple(m.max_concurrency for m in metrics)
     assert comparison["makespan"].factor == metrics[1].makespan / metrics[0].makespan
     durations = [[s.duration for s in t.find("relu")] for t in traces]
@@ -72,14 +71,11 @@ def test_another_order_is_told() -> None:
     assert "not in the same order" in comparison.table()
 
 
-def test_without_labels_in_one_of_them_kinds_and_names_are_matched() -> None:
+def test_without_labels_in_one_of_them_kinds_and_names_are_matched_on_one_axis() -> None:
     trace = recorded(RECORDING)
     bare = Trace([replace(s, label="", op=None) for s in trace], "Nsight Systems", "GPU")
     assert agt.compare(trace, bare).same_work
-
-
-def test_the_picture_has_one_axis_for_all() -> None:
-    comparison = agt.compare(recorded(RECORDING), Trace.load_recording(RECORDING))
+    comparison = agt.compare(trace, Trace.load_recording(RECORDING))
     one, other = (panel.layout for panel in comparison.plot().panels)
     assert (one.begin, one.end) == (other.begin, other.end)
     assert one.end >= max(comparison["makespan"].values)

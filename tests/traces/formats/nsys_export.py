@@ -6,6 +6,8 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
+from asyncgpu_tutor import Trace
+
 Row = dict[str, Any]
 KERNEL, COPY, FILL = (f"CUPTI_ACTIVITY_KIND_{kind}" for kind in ("KERNEL", "MEMCPY", "MEMSET"))
 RUNTIME, SYNC, EVENT = (
@@ -13,6 +15,11 @@ RUNTIME, SYNC, EVENT = (
 )
 THREAD = 281484522947129
 OUR_DOMAIN = 1
+
+
+def place(stream: int, correlation: int) -> Row:
+    """The columns that say where work ran, and which call asked for it."""
+    return {"deviceId": 0, "contextId": 1, "streamId": stream, "correlationId": correlation}
 
 
 class Export:
@@ -45,17 +52,23 @@ class Export:
         correlation: int,
         node: int | None = None,
     ) -> None:
-        place = {"deviceId": 0, "contextId": 1, "streamId": stream, "correlationId": correlation}
         grid = dict.fromkeys(("gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ"), 1)
         self.add(KERNEL, start=start, end=end, shortName=self.text(name), graphNodeId=node,
-                 **place, **grid)  # fmt: skip
+                 **place(stream, correlation), **grid)  # fmt: skip
+
+    def launch(
+        self, name: str, call: int, start: int, end: int, number: int, stream: int = 13
+    ) -> None:
+        """A kernel, and the call that asked for it."""
+        self.call("cudaLaunchKernel_v7000", call, call + 100, number)
+        self.kernel(name, start, end, stream, number)
 
     def copy(
         self, kind: int, start: int, end: int, stream: int, correlation: int, host: int = 1
     ) -> None:
-        place = {"deviceId": 0, "contextId": 1, "streamId": stream, "correlationId": correlation}
         ends = {"srcKind": host, "dstKind": 2} if kind == 1 else {"srcKind": 2, "dstKind": host}
-        self.add(COPY, start=start, end=end, bytes=1024, copyKind=kind, **place, **ends)
+        self.add(COPY, start=start, end=end, bytes=1024, copyKind=kind, **ends,
+                 **place(stream, correlation))  # fmt: skip
 
     def range(self, name: str, start: int, end: int | None, nested: bool = True) -> None:
         self.add("NVTX_EVENTS", start=start, end=end, eventType=59 if nested else 60, text=None,
@@ -90,20 +103,24 @@ def small() -> Export:
     export.call("cuLaunchKernel", 2_000, 2_300, 11)
     export.kernel("relu", 2_800, 5_000, 13, 11)
     export.call("cudaEventRecord_v3020", 2_400, 2_500, 12)
-    place = {"deviceId": 0, "contextId": 1}
-    export.add(EVENT, correlationId=12, streamId=13, eventId=1, eventSyncId=1, **place)
+    export.add(EVENT, eventId=1, eventSyncId=1, **place(13, 12))
     export.range("two", 4_100, 8_000)
     export.call("cudaStreamWaitEvent_v3020", 4_200, 4_300, 13)
-    export.add(SYNC, start=4_200, end=4_300, correlationId=13, streamId=14, syncType=2, eventId=1,
-               eventSyncId=1, **place)  # fmt: skip
+    export.add(SYNC, start=4_200, end=4_300, syncType=2, eventId=1, eventSyncId=1, **place(14, 13))
     export.call("cuLaunchKernel", 4_500, 4_700, 14)
     export.kernel("matvec", 5_100, 9_000, 14, 14)
     export.call("cudaStreamSynchronize_v3020", 8_100, 9_200, 15)
-    export.add(SYNC, start=8_100, end=9_200, correlationId=15, streamId=14, syncType=3, eventId=0,
-               eventSyncId=0, **place)  # fmt: skip
+    export.add(SYNC, start=8_100, end=9_200, syncType=3, eventId=0, eventSyncId=0, **place(14, 15))
     export.call("cudaGetDevice", 9_300, 9_310, 16)
     export.add(
         "TARGET_INFO_GPU", name="NVIDIA H200", smCount=132, maxWarpsPerSm=64, threadsPerWarp=32
     )
     export.add("META_DATA_EXPORT", name="EXPORT_PRODUCT_VERSION", value="2025.3.2.0")
     return export
+
+
+def read(export: Export, folder: Path, **options: object) -> Trace:
+    """The trace of an export."""
+    path = folder / "export.sqlite"
+    path.unlink(missing_ok=True)
+    return Trace.from_nsys(export.write(path), **options)

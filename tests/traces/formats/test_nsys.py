@@ -16,7 +16,19 @@ from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.traces.formats import _database as database
 from asyncgpu_tutor.traces.spans import happens_before
 
-from .nsys_export import COPY, EVENT, FILL, KERNEL, RUNTIME, SYNC, THREAD, Export, small
+from .nsys_export import (
+    COPY,
+    EVENT,
+    FILL,
+    KERNEL,
+    RUNTIME,
+    SYNC,
+    THREAD,
+    Export,
+    place,
+    read,
+    small,
+)
 
 
 @pytest.fixture
@@ -24,19 +36,15 @@ def file(tmp_path: Path) -> Path:
     return small().write(tmp_path / "small.sqlite")
 
 
-def read(export: Export, tmp_path: Path, **options: object) -> Trace:
-    path = tmp_path / "export.sqlite"
-    path.unlink(missing_ok=True)
-    return Trace.from_nsys(export.write(path), **options)
-
-
-def test_work_is_on_its_stream_with_its_times(file: Path) -> None:
+def test_work_is_on_its_stream_and_belongs_to_the_range_of_its_call(file: Path) -> None:
     trace = Trace.from_nsys(file)
     assert (trace.clock, trace.device) == ("Nsight Systems", "NVIDIA H200")
-    assert [(s.kind, s.name, s.stream, s.start, s.end) for s in trace.device_spans] == [
-        ("h2d", "h2d", 1, 0.8, 1.8),
-        ("kernel", "relu", 1, 1.9, 4.1),
-        ("kernel", "matvec", 2, 4.2, 8.1),
+    assert [
+        (s.kind, s.name, s.stream, s.start, s.end, s.op, s.label) for s in trace.device_spans
+    ] == [
+        ("h2d", "h2d", 1, 0.8, 1.8, 1, "one"),
+        ("kernel", "relu", 1, 1.9, 4.1, 1, "one"),
+        ("kernel", "matvec", 2, 4.2, 8.1, 2, "two"),
     ]
     assert trace.about["profiler"] == "2025.3.2.0"
     assert trace.about["threads_at_once"] == 132 * 64 * 32
@@ -55,11 +63,6 @@ def test_calls_waits_and_ranges_are_on_the_host_and_the_rest_is_left_out(file: P
     ]
 
 
-def test_work_belongs_to_the_range_that_its_call_is_in(file: Path) -> None:
-    trace = Trace.from_nsys(file)
-    assert [(s.op, s.label) for s in trace.device_spans] == [(1, "one"), (1, "one"), (2, "two")]
-
-
 def test_each_span_names_what_it_had_to_wait_for(file: Path) -> None:
     trace = Trace.from_nsys(file)
     copy, relu, matvec = trace.device_spans
@@ -75,31 +78,27 @@ def test_each_span_names_what_it_had_to_wait_for(file: Path) -> None:
 def test_within_a_range_there_is_only_what_was_asked_for_in_it(tmp_path: Path) -> None:
     export = small()
     export.range("record", 30_000, 40_000, nested=False)
-    export.call("cuLaunchKernel", 25_000, 25_100, 30)
-    export.kernel("outside", 31_000, 32_000, 13, 30)
-    export.call("cuLaunchKernel", 39_000, 39_100, 31)
-    export.kernel("inside", 41_000, 42_000, 13, 31)
+    export.launch("outside", 25_000, 31_000, 32_000, 30)
+    export.launch("inside", 39_000, 41_000, 42_000, 31)
     trace = read(export, tmp_path, within="record")
     assert [s.name for s in trace.device_spans] == ["h2d", "relu", "matvec", "inside"]
     assert trace.find("h2d")[0].start == 0.8
     assert trace.find("record") == []
 
 
-def test_a_call_belongs_to_the_range_that_is_open_however_many_have_ended_in_it(
-    tmp_path: Path,
-) -> None:
+def test_a_call_belongs_to_the_range_that_is_open(tmp_path: Path) -> None:
     export = small()
     export.range("program", 10_000, 90_000)
     for number in range(100):
         export.range("step", 11_000 + 500 * number, 11_400 + 500 * number)
-    export.call("cuLaunchKernel", 80_000, 80_100, 60)
-    export.kernel("late", 81_000, 82_000, 13, 60)
-    export.call("cuLaunchKernel", 95_000, 95_100, 61)
-    export.kernel("alone", 96_000, 97_000, 13, 61)
+    export.launch("late", 80_000, 81_000, 82_000, 60)
+    export.launch("alone", 95_000, 96_000, 97_000, 61)
+    export.range("open", 9_000, None, nested=False)
     trace = read(export, tmp_path)
 
     assert trace.find("late")[0].label == "program"
     assert trace.find("alone")[0].op is None
+    assert trace.find("open")[0].end == 89.1  # it never ended, so it lasts as long as any
 
 
 def test_a_range_that_is_not_there_is_refused_with_the_names_of_the_others(file: Path) -> None:
@@ -113,66 +112,49 @@ def test_any_table_may_be_absent(absent: str, tmp_path: Path) -> None:
     export = small()
     del export.tables[absent]
     trace = read(export, tmp_path)
-    left = {"h2d": absent != COPY, "kernel": absent != KERNEL}
-    assert {span.kind for span in trace.device_spans} == {
-        kind for kind, there in left.items() if there
+    assert {span.kind for span in trace.device_spans} == {"h2d", "kernel"} - {
+        {COPY: "h2d", KERNEL: "kernel"}.get(absent)
     }
     assert trace.metrics().makespan > 0
 
 
 @pytest.mark.parametrize(
-    ("table", "column"),
-    [(KERNEL, "gridX"), (COPY, "srcKind"), ("NVTX_EVENTS", "domainId"), (SYNC, "eventSyncId")],
-)
-def test_columns_that_other_versions_lack_may_be_absent(
-    table: str, column: str, tmp_path: Path
+    ("table", "column", "needed"),
+    [(KERNEL, "gridX", False), (COPY, "srcKind", False), ("NVTX_EVENTS", "domainId", False),
+     (SYNC, "eventSyncId", False), (KERNEL, "streamId", True)],
+)  # fmt: skip
+def test_columns_that_other_versions_lack_may_be_absent_and_those_needed_are_named(
+    table: str, column: str, needed: bool, tmp_path: Path
 ) -> None:
     export = small()
     for row in export.tables[table]:
         del row[column]
-    assert len(read(export, tmp_path).device_spans) == 3
-
-
-def test_a_column_that_is_needed_is_named(tmp_path: Path) -> None:
-    export = small()
-    for row in export.tables[KERNEL]:
-        del row["streamId"]
-    with pytest.raises(UsageError, match="table CUPTI_ACTIVITY_KIND_KERNEL has no column streamId"):
-        read(export, tmp_path)
+    if needed:
+        with pytest.raises(UsageError, match=f"table {table} has no column {column}"):
+            read(export, tmp_path)
+    else:
+        assert len(read(export, tmp_path).device_spans) == 3
 
 
 def test_the_null_stream_is_stream_0(tmp_path: Path) -> None:
     export = small()
     export.call("cudaMemsetAsync_v3020", 10_000, 10_100, 40)
-    export.add(
-        FILL,
-        start=10_200,
-        end=10_300,
-        deviceId=0,
-        contextId=1,
-        streamId=7,
-        correlationId=40,
-        bytes=4,
-    )
+    export.add(FILL, start=10_200, end=10_300, bytes=4, **place(7, 40))
     assert read(export, tmp_path).find("memset")[0].stream == 0
     export.add("TARGET_INFO_CUDA_CONTEXT_INFO", nullStreamId=13)
     assert [s.stream for s in read(export, tmp_path).device_spans] == [0, 0, 2, 1]
 
 
-def test_pageable_copies_say_so(tmp_path: Path) -> None:
-    export = small()
-    export.call("cudaMemcpyAsync_v3020", 10_000, 10_100, 40)
-    export.copy(2, 10_200, 10_300, 13, 40, host=0)
-    spans = read(export, tmp_path).device_spans
-    assert [span.detail.get("pageable") for span in spans] == [None, None, None, True]
-
-
-def test_allocations_and_loads_are_calls(tmp_path: Path) -> None:
+def test_pageable_copies_say_so_and_allocations_and_loads_are_calls(tmp_path: Path) -> None:
     export = small()
     export.call("cudaMalloc_v3020", 1_010, 1_050, 5)
     export.call("cuModuleLoadData", 1_060, 1_090, 6)
-    names = [span.name for span in read(export, tmp_path) if span.kind == "call"]
-    assert names[:2] == ["malloc", "load module"]
+    export.call("cudaMemcpyAsync_v3020", 10_000, 10_100, 40)
+    export.copy(2, 10_200, 10_300, 13, 40, host=0)
+    trace = read(export, tmp_path)
+    pageable = [span.detail.get("pageable") for span in trace.device_spans]
+    assert pageable == [None, None, None, True]
+    assert [s.name for s in trace if s.kind == "call"][:2] == ["malloc", "load module"]
 
 
 def test_a_wait_of_a_thread_that_enqueues_nothing_holds_up_nobody(tmp_path: Path) -> None:
@@ -184,8 +166,8 @@ def test_a_wait_of_a_thread_that_enqueues_nothing_holds_up_nobody(tmp_path: Path
 def test_a_graph_that_is_traced_as_a_whole_is_one_span(tmp_path: Path) -> None:
     export = small()
     export.call("cudaGraphLaunch_v10000", 10_000, 10_100, 40)
-    place = {"deviceId": 0, "contextId": 1, "streamId": 13, "correlationId": 40}
-    export.add("CUPTI_ACTIVITY_KIND_GRAPH_TRACE", start=10_200, end=12_000, graphId=3, **place)
+    kind = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
+    export.add(kind, start=10_200, end=12_000, graphId=3, **place(13, 40))
     graph = read(export, tmp_path).device_spans[-1]
     assert (graph.kind, graph.stream, graph.end) == ("graph", 1, 11.1)
 
@@ -200,28 +182,19 @@ def with_a_graph(**columns: int) -> Export:
     export.kernel("right", 10_300, 12_400, 27, 40, node + 2)
     for row in export.tables[KERNEL][-3:]:
         row.update(columns)
-    export.call("cuLaunchKernel", 13_000, 13_100, 41)
-    export.kernel("after", 13_200, 13_900, 13, 41)
+    export.launch("after", 13_000, 13_200, 13_900, 41)
     return export
 
 
-def test_a_graph_that_is_traced_node_by_node_has_them_in_the_order_of_their_capture(
-    tmp_path: Path,
-) -> None:
+def test_nodes_of_a_graph_are_in_the_order_of_their_capture(tmp_path: Path) -> None:
+    """They come after what its stream held and before what comes next."""
     trace = read(with_a_graph(), tmp_path)
-    left, second, right = trace.device_spans[3:6]
+    relu = trace.find("relu")[0]
+    left, second, right, after = trace.device_spans[3:]
     assert [span.name for span in (left, second, right)] == ["left", "left", "right"]
     assert [span.detail["node"] for span in (left, second, right)] == [0, 1, 2]
     assert (left.stream, right.stream) == (1, 3)
     assert [s.name for s in trace if s.kind == "call"][-2:] == ["launch graph", "launch after"]
-
-
-def test_a_graph_comes_after_what_its_stream_held_and_before_what_comes_next(
-    tmp_path: Path,
-) -> None:
-    trace = read(with_a_graph(), tmp_path)
-    relu = trace.find("relu")[0]
-    left, second, right, after = trace.device_spans[3:]
     for node in (left, right):
         assert happens_before(trace, relu, node)
     for node in (second, right):
@@ -229,14 +202,8 @@ def test_a_graph_comes_after_what_its_stream_held_and_before_what_comes_next(
     assert not happens_before(trace, left, right)
 
 
-def test_versions_that_say_which_graph_it_was_are_believed(tmp_path: Path) -> None:
-    trace = read(with_a_graph(graphId=5), tmp_path)
-    assert [s.detail.get("graph") for s in trace.device_spans] == [None] * 3 + ["5"] * 3 + [None]
-    assert trace.find("launch graph 5")
-
-
 def test_nodes_whose_numbers_are_in_no_order_come_as_they_ran(tmp_path: Path) -> None:
-    export = with_a_graph()
+    export = with_a_graph(graphId=5)
     first, second = export.tables[KERNEL][-4:-2]
     first["graphNodeId"], second["graphNodeId"] = second["graphNodeId"], first["graphNodeId"]
     trace = read(export, tmp_path)
@@ -244,13 +211,9 @@ def test_nodes_whose_numbers_are_in_no_order_come_as_they_ran(tmp_path: Path) ->
     for stream in trace.streams:
         line = [span for span in trace if span.stream == stream]
         assert [s.start for s in line] == sorted(s.start for s in line)
-
-
-def test_a_range_that_never_ended_lasts_until_the_last_one(tmp_path: Path) -> None:
-    export = small()
-    export.range("open", 9_000, None, nested=False)
-    (span,) = read(export, tmp_path).find("open")
-    assert span.end == 19.1
+    # Versions that say which graph it was are believed.
+    assert [s.detail.get("graph") for s in trace.device_spans] == [None] * 3 + ["5"] * 3 + [None]
+    assert trace.find("launch graph 5")
 
 
 # ------------------------------------------------------------------ files of strangers
@@ -277,23 +240,14 @@ def test_what_is_no_database_is_refused(body: bytes, tmp_path: Path) -> None:
         Trace.from_nsys(path)
 
 
-def test_another_database_is_refused(tmp_path: Path) -> None:
-    export = Export()
+def test_a_database_of_others_or_without_gpu_work_is_refused(tmp_path: Path) -> None:
+    export, lonely = Export(), Export()
     export.add("moz_places", url="https://example.org")
     with pytest.raises(UsageError, match="is a SQLite database, but not an export"):
         read(export, tmp_path)
-
-
-def test_an_export_without_gpu_work_says_so(tmp_path: Path) -> None:
-    export = Export()
-    export.range("lonely", 0, 10)
+    lonely.range("lonely", 0, 10)
     with pytest.raises(UsageError, match="holds no GPU work"):
-        read(export, tmp_path)
-
-
-def test_too_much_is_refused_before_it_is_read(file: Path) -> None:
-    with pytest.raises(UsageError, match="and limit is 5: profile a shorter stretch"):
-        Trace.from_nsys(file, limit=5)
+        read(lonely, tmp_path)
 
 
 def test_views_triggers_and_virtual_tables_are_not_looked_at(tmp_path: Path) -> None:
@@ -329,7 +283,7 @@ def test_a_query_that_takes_for_ever_is_ended(file: Path, monkeypatch: pytest.Mo
         ("NVTX_EVENTS", "end", "x", "end is 'x'"),
     ],
 )
-def test_damaged_values_are_named(
+def test_damage_is_named(
     table: str, column: str, value: object, message: str, tmp_path: Path
 ) -> None:
     export = small()
@@ -349,13 +303,8 @@ def test_a_kernel_of_cpp_is_short_in_a_table_and_whole_where_one_points() -> Non
     assert escape(full) in trace.between(kernel.start, kernel.end).plot()._repr_html_()
 
 
-VALUES = (
-    st.none()
-    | st.integers(-(2**62), 2**62)
-    | st.floats()
-    | st.text(max_size=9)
-    | st.binary(max_size=9)
-)
+NUMBERS = st.none() | st.integers(-(2**62), 2**62) | st.floats()
+VALUES = NUMBERS | st.text(max_size=9) | st.binary(max_size=9)
 
 
 @given(data=st.data())

@@ -19,16 +19,8 @@ VECTOR = "void at::native::vectorized_elementwise_kernel<4, at::native::Add<floa
 def event(
     cat: str, name: str, ts: object, dur: object, tid: object = 1, **args: Any
 ) -> dict[str, Any]:
-    return {
-        "ph": "X",
-        "cat": cat,
-        "name": name,
-        "ts": ts,
-        "dur": dur,
-        "pid": 9,
-        "tid": tid,
-        "args": args,
-    }
+    place = {"ph": "X", "pid": 9, "tid": tid, "args": args}
+    return {"cat": cat, "name": name, "ts": ts, "dur": dur, **place}
 
 
 def step() -> list[dict[str, Any]]:
@@ -48,21 +40,17 @@ def step() -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def write(tmp_path: Path, body: object, name: str = "t.json") -> Path:
-    path = tmp_path / name
-    text = json.dumps(body)
-    if name.endswith(".gz"):
-        path.write_bytes(gzip.compress(text.encode()))
-    else:
-        path.write_text(text)
-    return path
+def load(tmp_path: Path, body: object, name: str = "t.json") -> Trace:
+    raw = json.dumps(body).encode()
+    (tmp_path / name).write_bytes(gzip.compress(raw) if name.endswith(".gz") else raw)
+    return Trace.load(tmp_path / name)
 
 
 @pytest.mark.parametrize("name", ["t.json", "t.json.gz"])
 def test_work_calls_waits_and_ranges(name: str, tmp_path: Path) -> None:
     gpu = {"name": "NVIDIA A100", "numSms": 108, "maxThreadsPerMultiprocessor": 2048}
     body = {"traceEvents": step(), "deviceProperties": [gpu]}
-    trace = Trace.load(write(tmp_path, body, name))
+    trace = load(tmp_path, body, name)
     assert (trace.clock, trace.device) == ("PyTorch profiler", "NVIDIA A100")
     assert [(s.kind, s.name, s.start, s.end) for s in trace.device_spans] == [
         ("kernel", "vectorized_elementwise_kernel", 30.5, 40.75),
@@ -81,15 +69,13 @@ def test_events_may_stand_alone_and_times_may_be_text(tmp_path: Path) -> None:
     events = [
         {**e, "ts": str(e.get("ts")), "dur": str(e.get("dur"))} if "ts" in e else e for e in step()
     ]
-    assert len(Trace.load(write(tmp_path, events)).device_spans) == 2
+    assert len(load(tmp_path, events).device_spans) == 2
 
 
 def test_numbers_that_nothing_can_have_and_halves_of_letters_are_left_out(tmp_path: Path) -> None:
     huge = 10**400
     odd = event("kernel", "k\ud800", 1, 2, 7, grid=[huge, 1, 1], block=[1, 1, 1], bytes=huge)
-    trace = Trace.load(
-        write(tmp_path, {"traceEvents": [odd], "deviceProperties": [{"numSms": huge}]})
-    )
+    trace = load(tmp_path, {"traceEvents": [odd], "deviceProperties": [{"numSms": huge}]})
     (span,) = trace
     assert span.name == "k?"
     assert span.detail.keys() == {"block", "cuda_stream"}
@@ -106,7 +92,7 @@ def test_nobody_knows_which_operators_need_each_other(tmp_path: Path) -> None:
             event("cuda_runtime", "cudaLaunchKernel", 10 * i + 1, 2, **place),
             event("kernel", "k", 1000 + 50 * i, 50, 7, grid=[1, 1, 1], block=[32, 1, 1], **place),
         ]
-    names = {f.name for f in agt.diagnose(Trace.load(write(tmp_path, {"traceEvents": events})))}
+    names = {f.name for f in agt.diagnose(load(tmp_path, {"traceEvents": events}))}
     assert names == {"null stream", "low utilisation"}
 
 
@@ -121,4 +107,4 @@ def test_nobody_knows_which_operators_need_each_other(tmp_path: Path) -> None:
 )
 def test_what_is_none_is_refused(body: object, message: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=message):
-        Trace.load(write(tmp_path, body))
+        load(tmp_path, body)

@@ -14,20 +14,9 @@ from asyncgpu_tutor.traces.analysis.facts import Facts
 from asyncgpu_tutor.traces.analysis.idle import idle_of_device
 from asyncgpu_tutor.traces.formats import _database
 
-from .nsys_export import COPY, KERNEL, RUNTIME, THREAD, Export, small
+from .nsys_export import COPY, KERNEL, RUNTIME, THREAD, Export, read, small
 
 PROCESS = 1 << 24
-
-
-def read(export: Export, tmp_path: Path, **options: object) -> Trace:
-    path = tmp_path / "export.sqlite"
-    path.unlink(missing_ok=True)
-    return Trace.from_nsys(export.write(path), **options)
-
-
-def launch(export: Export, name: str, call: int, start: int, end: int, number: int) -> None:
-    export.call("cudaLaunchKernel_v7000", call, call + 100, number)
-    export.kernel(name, start, end, 13, number)
 
 
 # ------------------------------------------------------------------ each piece of work once
@@ -54,7 +43,8 @@ def two_processes() -> Export:
 
 
 def test_processes_that_count_alike_are_kept_apart(tmp_path: Path) -> None:
-    trace = read(two_processes(), tmp_path)
+    export = two_processes()
+    trace = read(export, tmp_path)
     by_id = {span.id: span for span in trace}
     assert sorted(s.name for s in trace.device_spans) == ["k1", "k2"]
     for span in trace.device_spans:
@@ -62,9 +52,6 @@ def test_processes_that_count_alike_are_kept_apart(tmp_path: Path) -> None:
         assert call.name == f"launch {span.name}"
         assert call.start < span.start
 
-
-def test_each_gpu_of_two_has_a_report_whose_causes_add_up(tmp_path: Path) -> None:
-    export = two_processes()
     export.kernel("late", 9_000, 9_500, 7, 0)
     export.tables[KERNEL][-1]["globalPid"] = 2 * PROCESS
     analysis = agt.analyse(read(export, tmp_path))
@@ -90,7 +77,7 @@ def test_work_without_a_correlation_is_work_that_nobody_asked_for(tmp_path: Path
 def migrating(cause: int = 2) -> Export:
     """Pages move to the device while a kernel runs, and back when the host reads them."""
     export = Export()
-    launch(export, "k", 1_000, 2_000, 9_000, 10)
+    export.launch("k", 1_000, 2_000, 9_000, 10)
     for kind, start in ((11, 2_100), (11, 3_000), (12, 30_000)):
         export.copy(kind, start, start + 500, 0, 0)
         export.tables[COPY][-1]["migrationCause"] = cause
@@ -106,11 +93,8 @@ def test_pages_of_unified_memory_have_a_lane_and_a_cause_of_their_own(tmp_path: 
     assert "unified memory: " in analysis.table()
     found = {finding.name: finding for finding in analysis.findings}
     assert found["page migration"].sentence.startswith("3 times pages moved")
-
-
-def test_pages_that_were_asked_for_are_no_defect(tmp_path: Path) -> None:
-    found = {f.name for f in agt.diagnose(read(migrating(cause=1), tmp_path))}
-    assert "page migration" not in found
+    asked_for = agt.diagnose(read(migrating(cause=1), tmp_path))
+    assert "page migration" not in {finding.name for finding in asked_for}
 
 
 # ------------------------------------------------------------------ a range that repeats
@@ -120,10 +104,10 @@ def loop() -> Export:
     for step in range(3):
         at = 100_000 * step
         export.range("step", at + 1_000, at + 20_000)
-        launch(export, "a", at + 2_000, at + 3_000, at + 8_000, 10 * step + 1)
-        launch(export, "b", at + 11_000, at + 12_000, at + 16_000, 10 * step + 2)
-        launch(export, "between", at + 50_000, at + 51_000, at + 60_000, 10 * step + 3)
-    launch(export, "other", 90_000, 109_000, 110_000, 99)
+        export.launch("a", at + 2_000, at + 3_000, at + 8_000, 10 * step + 1)
+        export.launch("b", at + 11_000, at + 12_000, at + 16_000, 10 * step + 2)
+        export.launch("between", at + 50_000, at + 51_000, at + 60_000, 10 * step + 3)
+    export.launch("other", 90_000, 109_000, 110_000, 99)
     return export
 
 
@@ -140,36 +124,29 @@ def test_each_window_of_a_range_counts_for_itself(tmp_path: Path) -> None:
     assert [round(i.duration, 3) for i in idle_of_device(Facts(trace)) if i.cause == "host late"]
 
 
-def test_what_is_compared_is_what_counts(tmp_path: Path) -> None:
+def test_a_range_that_repeats_is_compared_summed_and_saved_by_its_windows(tmp_path: Path) -> None:
     trace = read(loop(), tmp_path, within="step")
     m, told = trace.metrics(), agt.compare(trace, trace)
     assert told["makespan"].values == (m.makespan, m.makespan)
     assert told["device idle"].values == (m.device_idle, m.device_idle)
     assert told["mean gap of device"].values[0] == pytest.approx(11.0 / 4)
-
-
-def test_what_lies_within_a_window_by_chance_is_called_other_work(tmp_path: Path) -> None:
-    trace = read(loop(), tmp_path, within="step")
+    # What lies within a window by chance is called other work.
     assert [s.name for s in trace.device_spans if s.detail.get("other")] == ["other"]
     assert {row.name for row in agt.analyse(trace).sums.kernels} == {"a", "b"}
-
-
-def test_windows_survive_a_file(tmp_path: Path) -> None:
-    trace = read(loop(), tmp_path, within="step")
     trace.save(tmp_path / "t.json")
-    assert Trace.load(tmp_path / "t.json").metrics() == trace.metrics()
+    assert Trace.load(tmp_path / "t.json").metrics() == m
 
 
 def test_the_limit_is_asked_of_what_is_wanted(tmp_path: Path) -> None:
     assert len(read(loop(), tmp_path, within="step", limit=10).device_spans) == 7
-    with pytest.raises(UsageError, match="limit is 5"):
+    with pytest.raises(UsageError, match="and limit is 5: profile a shorter stretch"):
         read(loop(), tmp_path, within="step", limit=5)
 
 
 # ------------------------------------------------------------------ honest costs
 def test_a_pageable_copy_is_charged_from_when_it_could_have_begun(tmp_path: Path) -> None:
     export = Export()
-    launch(export, "long", 1_000, 2_000, 900_000, 10)
+    export.launch("long", 1_000, 2_000, 900_000, 10)
     export.call("cudaMemcpyAsync_v3020", 2_000, 902_000, 11)
     export.copy(2, 900_500, 901_500, 13, 11, host=0)
     (found,) = (f for f in agt.diagnose(read(export, tmp_path)) if f.name == "pageable copy")
@@ -179,9 +156,9 @@ def test_a_pageable_copy_is_charged_from_when_it_could_have_begun(tmp_path: Path
 
 def test_the_host_is_late_in_three_ways_that_add_up(tmp_path: Path) -> None:
     export = Export()
-    launch(export, "a", 1_000, 2_000, 5_000, 10)
+    export.launch("a", 1_000, 2_000, 5_000, 10)
     export.call("cudaStreamSynchronize_v3020", 1_500, 7_000, 11)
-    launch(export, "b", 10_000, 11_000, 12_000, 12)
+    export.launch("b", 10_000, 11_000, 12_000, 12)
     analysis = agt.analyse(read(export, tmp_path))
     parts = {part: round(us, 3) for part, us in analysis.host_late.items()}
     assert parts == {"CUDA call": 0.1, "waiting": 2.0, "Python": 3.0}
@@ -189,19 +166,13 @@ def test_the_host_is_late_in_three_ways_that_add_up(tmp_path: Path) -> None:
 
 
 # ------------------------------------------------------------------ sums
-def test_sums_have_shares_and_rates(tmp_path: Path) -> None:
+def test_sums_have_shares_and_rates_and_ranges_are_projected_on_the_device(tmp_path: Path) -> None:
     table = agt.analyse(read(small(), tmp_path)).sums
-    assert [(r.name, r.count, round(r.share, 3)) for r in table.kernels] == [
-        ("matvec", 1, 0.639),
-        ("relu", 1, 0.361),
-    ]
+    kernels = [(r.name, r.count, round(r.share, 3)) for r in table.kernels]
+    assert kernels == [("matvec", 1, 0.639), ("relu", 1, 0.361)]
     assert table.copies[0].rate == pytest.approx(1024 / 1000)
     assert table.calls[0].name == "synchronize stream 2"
-
-
-def test_ranges_are_projected_on_the_device(tmp_path: Path) -> None:
-    rows = {r.name: r for r in agt.analyse(read(loop(), tmp_path)).sums.ranges}
-    step = rows["step"]
+    (step,) = (r for r in agt.analyse(read(loop(), tmp_path)).sums.ranges if r.name == "step")
     assert (step.count, step.pieces) == (3, 6)
     assert (step.host, step.device, step.work) == pytest.approx((57.0, 39.0, 27.0))
 

@@ -20,9 +20,7 @@ def test_all_that_was_done_is_in_one_row_and_each_once(sim: Device) -> None:
     assert list(api.spans) == [span for span in trace if span.kind in ("call", "wait")]
 
 
-def test_rows_are_numbered_as_one_reads_and_those_without_anything_are_left_out(
-    sim: Device,
-) -> None:
+def test_rows_are_numbered_as_one_reads_and_empty_ones_are_left_out(sim: Device) -> None:
     with agt.record() as trace:
         agt.zeros(1000).named("mine").sync()  # a fill, and no kernel
     rows = {row.label: row for row in window_rows(trace)}
@@ -71,14 +69,12 @@ def test_it_is_drawn_with_a_name_for_each_row() -> None:
     picture = nsight_window(trace, title="Two chunks of four")
     (panel,) = picture.view()["panels"]
     rows = window_rows(trace)
+    told = [words for *_, words in picture.view()["legend"]]
+    depths, indents = [row.depth for row in rows], [x for _, x, _, _ in panel["labels"]]
 
     assert panel["title"] == "Two chunks of four"
-    told = [words for *_, words in picture.view()["legend"]]
     assert {"copy H2D", "kernel", "copy D2H", "host call", "range"} <= set(told)
     labels = [text.partition("  (")[0] for *_, text in panel["labels"]]
     assert labels == [row.label for row in rows]
     assert len(panel["bars"]) == sum(len(row.spans) for row in rows)
-    indents = [x for _, x, _, _ in panel["labels"]]
-    assert [indents.index(x) for x in indents] == [
-        [row.depth for row in rows].index(row.depth) for row in rows
-    ]
+    assert [indents.index(x) for x in indents] == [depths.index(depth) for depth in depths]

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.traces.spans import Span, SpanKind, SpanLog, measure
 from asyncgpu_tutor.traces.trace import Trace
 
@@ -72,124 +73,90 @@ def call(number: int, start: float, end: float) -> Span:
 
 
 # ------------------------------------------------------------------ by example
-def test_an_empty_trace_has_zeros() -> None:
-    metrics = measure(Trace())
-    assert metrics.makespan == metrics.device_makespan == metrics.serial == metrics.overlap == 0
-    assert metrics.device_active == metrics.device_idle == metrics.overlap_fraction == 0
-    assert metrics.max_concurrency == 0
-    assert metrics.speedup == 1
-    assert metrics.critical_path == ()
-
-
-def test_two_streams_that_overlap_by_half() -> None:
-    metrics = measure(Trace([call(0, 0, 5), kernel(1, 1, 5, 15), kernel(2, 2, 10, 20)]))
-    assert metrics.makespan == 20
-    assert metrics.device_makespan == 15
-    assert metrics.serial == 20
-    assert metrics.speedup == pytest.approx(20 / 15)
-    assert metrics.concurrency == (0, 10, 5)
-    assert metrics.overlap == 5
-    assert metrics.overlap_fraction == pytest.approx(1 / 3)
-    assert metrics.max_concurrency == 2
-    assert metrics.stream_busy == {("sim:0", 1): 10, ("sim:0", 2): 10}
-    assert metrics.engine_busy == {("sim:0", "compute"): 15}
-    assert metrics.host == {"call": 5, "wait": 0, "work": 0}
-
-
-def test_spans_that_touch_neither_overlap_nor_leave_a_gap() -> None:
-    assert measure(Trace([kernel(0, 1, 0, 10), kernel(1, 2, 10, 20)])).max_concurrency == 1
-    assert measure(Trace([kernel(0, 1, 0, 5), kernel(1, 1, 5, 8)])).gaps == {("sim:0", 1): ()}
+EXAMPLES: list[tuple[list[Span], dict[str, object]]] = [
+    ([], dict.fromkeys(("makespan", "device_makespan", "serial", "overlap", "device_active"), 0)),
+    ([], {"overlap_fraction": 0, "max_concurrency": 0, "speedup": 1, "critical_path": ()}),
+    (
+        [call(0, 0, 5), kernel(1, 1, 5, 15), kernel(2, 2, 10, 20)],
+        {
+            "makespan": 20, "device_makespan": 15, "serial": 20, "speedup": 20 / 15,
+            "concurrency": (0, 10, 5), "overlap": 5, "overlap_fraction": 5 / 15,
+            "max_concurrency": 2, "stream_busy": {("sim:0", 1): 10, ("sim:0", 2): 10},
+            "engine_busy": {("sim:0", "compute"): 15}, "host": {"call": 5, "wait": 0, "work": 0},
+        },
+    ),
+    # Spans that touch neither overlap nor leave a gap.
+    ([kernel(0, 1, 0, 10), kernel(1, 2, 10, 20)], {"max_concurrency": 1}),
+    ([kernel(0, 1, 0, 5), kernel(1, 1, 5, 8)], {"gaps": {("sim:0", 1): ()}}),
     # Measured times may jitter so that two spans of one queue seem to overlap; it is still one stream.
-    metrics = measure(Trace([kernel(0, 1, 0, 10), kernel(1, 1, 9, 20)]))
-    assert (metrics.overlap, metrics.stream_busy["sim:0", 1]) == (0, 20)
+    (
+        [kernel(0, 1, 0, 10), kernel(1, 1, 9, 20)],
+        {"overlap": 0, "stream_busy": {("sim:0", 1): 20}},
+    ),
+    # Streams of two devices are two streams.
+    (
+        [kernel(0, 1, 0, 10), replace(kernel(1, 1, 0, 10), device="sim:1")],
+        {"overlap": 10, "stream_busy": {("sim:0", 1): 10, ("sim:1", 1): 10}},
+    ),
+    # Gaps lie within a stream, and idle time within the device.
+    (
+        [kernel(0, 1, 0, 5), kernel(1, 1, 8, 10), kernel(2, 2, 9, 12), kernel(3, 2, 20, 21)],
+        {"gaps": {("sim:0", 1): ((5, 8),), ("sim:0", 2): ((12, 20),)}, "device_idle": 3 + 8},
+    ),
+    # Each copy direction is an engine, and fills are compute.
+    (
+        [Span(i, kind, kind, i, i + 1, "sim:0", 1) for i, kind in enumerate(DEVICE)],
+        {"engine_busy": {("sim:0", "h2d"): 1, ("sim:0", "d2h"): 1, ("sim:0", "compute"): 3}},
+    ),
+    # A range counts for the makespan and for nothing else.
+    (
+        [Span(0, "range", "all", 0, 100, "sim:0"), kernel(1, 1, 10, 20)],
+        {"makespan": 100, "host": {"call": 0, "wait": 0, "work": 0}, "device_active": 10},
+    ),
+]  # fmt: skip
 
 
-def test_streams_of_two_devices_are_two_streams() -> None:
-    a, b = kernel(0, 1, 0, 10), replace(kernel(1, 1, 0, 10), device="sim:1")
-    metrics = measure(Trace([a, b]))
-    assert metrics.overlap == 10
-    assert set(metrics.stream_busy) == {("sim:0", 1), ("sim:1", 1)}
-
-
-def test_gaps_lie_within_the_stream_and_idle_within_the_device() -> None:
-    spans = [kernel(0, 1, 0, 5), kernel(1, 1, 8, 10), kernel(2, 2, 9, 12), kernel(3, 2, 20, 21)]
+@pytest.mark.parametrize(("spans", "expected"), EXAMPLES)
+def test_each_number_is_as_it_is_defined(spans: list[Span], expected: dict[str, object]) -> None:
     metrics = measure(Trace(spans))
-    assert metrics.gaps == {("sim:0", 1): ((5, 8),), ("sim:0", 2): ((12, 20),)}
-    assert metrics.device_idle == 3 + 8
-
-
-def test_each_copy_direction_is_an_engine_and_fills_are_compute() -> None:
-    kinds: tuple[SpanKind, ...] = ("h2d", "d2h", "d2d", "memset", "kernel")
-    spans = [Span(i, kind, kind, i, i + 1, "sim:0", 1) for i, kind in enumerate(kinds)]
-    busy = measure(Trace(spans)).engine_busy
-    assert list(busy.items()) == [
-        (("sim:0", "h2d"), 1),
-        (("sim:0", "d2h"), 1),
-        (("sim:0", "compute"), 3),
-    ]
-
-
-def test_a_range_counts_for_the_makespan_and_for_nothing_else() -> None:
-    trace = Trace([Span(0, "range", "all", 0, 100, "sim:0"), kernel(1, 1, 10, 20)])
-    metrics = measure(trace)
-    assert metrics.makespan == 100
-    assert sum(metrics.host.values()) == 0
-    assert [span.id for span in metrics.critical_spans] == [1]
+    assert {name: getattr(metrics, name) for name in expected} == expected
 
 
 # ------------------------------------------------------------------ the critical path
-def test_the_path_follows_the_later_of_two_predecessors() -> None:
-    spans = [
-        call(0, 0, 2),
-        kernel(1, 1, 2, 10, (0,)),
-        call(2, 2, 4),
-        kernel(3, 2, 4, 30, (2,)),
-        call(4, 4, 6),
-        kernel(5, 1, 31, 40, (1, 3, 4)),
-    ]
+# Spans, and the steps of their critical path: span, start, end, and idle time before it.
+PATHS: list[tuple[list[Span], list[tuple[int, float, float, float]]]] = [
+    # It follows the later of two predecessors.
+    (
+        [call(0, 0, 2), kernel(1, 1, 2, 10, (0,)), call(2, 2, 4), kernel(3, 2, 4, 30, (2,)),
+         call(4, 4, 6), kernel(5, 1, 31, 40, (1, 3, 4))],
+        [(0, 0, 2, 0), (2, 2, 4, 0), (3, 4, 30, 0), (5, 31, 40, 1)],
+    ),
+    # Where the host is the bottleneck it is its calls.
+    (
+        [call(0, 0, 10), kernel(1, 0, 10, 11, (0,)), call(2, 10, 20), kernel(3, 2, 20, 21, (2,))],
+        [(0, 0, 10, 0), (2, 10, 20, 0), (3, 20, 21, 0)],
+    ),
+    # A wait counts from the end of what it waited for.
+    (
+        [call(0, 0, 5), kernel(1, 1, 5, 50, (0,)), Span(2, "wait", "sync", 5, 53, "sim:0", after=(1,)),
+         call(3, 53, 58), kernel(4, 1, 58, 60, (3,))],
+        [(0, 0, 5, 0), (1, 5, 50, 0), (2, 50, 53, 0), (3, 53, 58, 0), (4, 58, 60, 0)],
+    ),
+    # A wait that does not say for what waited for what ended in it.
+    (
+        [call(0, 0, 5), kernel(1, 1, 5, 50, (0,)), Span(2, "wait", "sync", 5, 53, "sim:0")],
+        [(0, 0, 5, 0), (1, 5, 50, 0), (2, 50, 53, 0)],
+    ),
+    # A call counts until what it enqueued begins: a real GPU may start a kernel before its call returned.
+    ([call(0, 0, 5), kernel(1, 1, 3, 10, (0,))], [(0, 0, 3, 0), (1, 3, 10, 0)]),
+    ([Span(0, "range", "all", 0, 100, "sim:0"), kernel(1, 1, 10, 20)], [(1, 10, 20, 0)]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("spans", "steps"), PATHS)
+def test_the_critical_path(spans: list[Span], steps: list[tuple[int, float, float, float]]) -> None:
     path = measure(Trace(spans)).critical_path
-    assert [step.span.id for step in path] == [0, 2, 3, 5]
-    assert [step.idle for step in path] == [0, 0, 0, 1]
-
-
-def test_where_the_host_is_the_bottleneck_the_path_is_its_calls() -> None:
-    spans: list[Span] = []
-    for i in range(0, 8, 2):
-        spans += [
-            call(i, 5.0 * i, 5.0 * i + 10),
-            kernel(i + 1, i, 5.0 * i + 10, 5.0 * i + 11, (i,)),
-        ]
-    path = measure(Trace(spans)).critical_path
-    assert [step.span.kind for step in path] == ["call"] * 4 + ["kernel"]
-
-
-def test_a_wait_counts_from_the_end_of_what_it_waited_for() -> None:
-    spans = [
-        call(0, 0, 5),
-        kernel(1, 1, 5, 50, (0,)),
-        Span(2, "wait", "sync", 5, 53, "sim:0", after=(1,)),
-        call(3, 53, 58),
-        kernel(4, 1, 58, 60, (3,)),
-    ]
-    path = measure(Trace(spans)).critical_path
-    assert [(s.span.id, s.start, s.end) for s in path] == [
-        (0, 0, 5),
-        (1, 5, 50),
-        (2, 50, 53),
-        (3, 53, 58),
-        (4, 58, 60),
-    ]
-
-
-def test_a_wait_that_does_not_say_for_what_waited_for_what_ended_in_it() -> None:
-    spans = [call(0, 0, 5), kernel(1, 1, 5, 50, (0,)), Span(2, "wait", "sync", 5, 53, "sim:0")]
-    assert [span.id for span in measure(Trace(spans)).critical_spans] == [0, 1, 2]
-
-
-def test_a_call_counts_until_what_it_enqueued_begins() -> None:
-    # A real GPU may start a kernel before the call that launched it has returned.
-    path = measure(Trace([call(0, 0, 5), kernel(1, 1, 3, 10, (0,))])).critical_path
-    assert [(s.span.id, s.start, s.end, s.idle) for s in path] == [(0, 0, 3, 0), (1, 3, 10, 0)]
+    assert [(step.span.id, step.start, step.end, step.idle) for step in path] == steps
 
 
 @given(st.one_of(any_trace(), queued_trace()))
@@ -208,9 +175,7 @@ def test_the_path_is_a_chain_no_longer_than_the_makespan(trace: Trace) -> None:
 
 
 @given(queued_trace(slack=False))
-def test_a_program_whose_every_span_starts_as_soon_as_it_can_has_no_idle_time_on_its_path(
-    trace: Trace,
-) -> None:
+def test_where_each_span_starts_as_soon_as_it_can_the_path_is_never_idle(trace: Trace) -> None:
     metrics = measure(trace)
     assert metrics.critical_idle == 0
     first = metrics.critical_path[0].span
@@ -234,15 +199,13 @@ def test_times_add_up(trace: Trace) -> None:
         assert time + sum(end - start for start, end in metrics.gaps[lane]) == extent
     assert all(time <= metrics.device_makespan for time in metrics.engine_busy.values())
     assert all(time <= metrics.makespan for time in metrics.host.values())
+    assert metrics.serial >= metrics.device_active
 
 
 @given(queued_trace())
-def test_the_speedup_lies_between_one_without_idle_time_and_the_number_of_streams(
-    trace: Trace,
-) -> None:
+def test_the_speedup_is_at_most_the_number_of_streams(trace: Trace) -> None:
     metrics = measure(trace)
     assert metrics.speedup <= max(1, len(metrics.stream_busy))
-    assert metrics.serial >= metrics.device_active
 
 
 @given(st.one_of(any_trace(), queued_trace()), st.integers(-1000, 1000))
@@ -264,3 +227,37 @@ def test_the_order_of_the_list_does_not_matter(trace: Trace, random: Random) -> 
     mixed = list(trace.spans)
     random.shuffle(mixed)
     assert measure(Trace(mixed)) == measure(trace)
+
+
+# ------------------------------------------------------------------ windows in time
+@given(trace=any_trace(), edge=ticks)
+def test_two_windows_beside_each_other_add_up_to_the_whole(trace: Trace, edge: float) -> None:
+    begin, end = -1.0, max([edge, *(span.end for span in trace)]) + 1
+    parts = [window.metrics() for window in (trace.between(begin, edge), trace.between(edge, end))]
+    whole = trace.metrics()
+    assert sum(m.device_active for m in parts) == whole.device_active
+    assert sum(m.overlap for m in parts) == whole.overlap
+    assert sum(m.serial for m in parts) == whole.serial
+
+
+def test_spans_are_cut_and_what_lies_outside_is_forgotten() -> None:
+    spans = [
+        Span(0, "kernel", "before", 0, 2, "sim:0", 1),
+        Span(1, "kernel", "into", 2, 6, "sim:0", 1, after=(0,)),
+        Span(2, "kernel", "in", 6, 7, "sim:0", 1, after=(1,)),
+        Span(3, "call", "a moment", 8, 8, "sim:0"),
+        Span(4, "kernel", "after", 8, 9, "sim:0", 1),
+    ]
+    window = Trace(spans, "CUPTI", "a GPU").between(4, 8)
+    assert [(s.name, s.start, s.end, s.after) for s in window] == [
+        ("into", 4, 6, ()),
+        ("in", 6, 7, (1,)),
+    ]
+    assert (window.clock, window.device) == ("CUPTI", "a GPU")
+    assert [s.name for s in Trace(spans).between(8, 9)] == ["a moment", "after"]
+
+
+@pytest.mark.parametrize("times", [(3, 3), (4, 3), (0, float("nan"))])
+def test_a_window_that_is_none_is_refused(times: tuple[float, float]) -> None:
+    with pytest.raises(UsageError, match="the earlier one first"):
+        Trace().between(*times)

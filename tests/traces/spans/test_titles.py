@@ -46,9 +46,7 @@ def test_the_name_of_a_composite_is_on_the_bars_of_what_is_inside(device: Device
     assert titles == ["both: memset", f"both: {trace.device_spans[1].name}", "memset"]
 
 
-def test_the_programs_own_events_are_calls_of_the_host_and_those_of_a_submission_are_not(
-    device: Device,
-) -> None:
+def test_only_the_programs_own_events_are_calls_of_the_host(device: Device) -> None:
     one, two = agt.create_stream(), agt.create_stream()
     with agt.record() as trace:
         agt.zeros(4).async_on(one)
@@ -57,12 +55,8 @@ def test_the_programs_own_events_are_calls_of_the_host_and_those_of_a_submission
         agt.zeros(4).async_on(two)
         device.synchronize()
     calls = [span for span in trace if span.kind == "call" and "malloc" not in span.name]
-    assert [span.name for span in calls] == [
-        "enqueue memset",
-        "record",
-        "wait_event",
-        "enqueue memset",
-    ]
+    names = [span.name for span in calls]
+    assert names == ["enqueue memset", "record", "wait_event", "enqueue memset"]
     assert calls[1].detail["stream"] == one.number
     assert calls[2].detail == {"stream": two.number, "event_of": one.number}
     first, second = trace.find("memset")
@@ -76,41 +70,38 @@ def test_an_event_costs_what_the_model_says(sim: SimDevice) -> None:
     assert call.duration == pytest.approx(sim.spec.call_event_us)
 
 
-def _titles(trace: agt.Trace) -> list[str]:
-    return [span.title for span in trace.device_spans]
-
-
 def test_of_several_names_the_innermost_is_on_the_bar(device: Device) -> None:
     """Arms, links of chains and functions' results; a name ends where what was named ends."""
     x = agt.zeros(4).sync()
 
+    def fetched() -> agt.DeviceOp[object]:
+        return agt.d2h(x.borrow())
+
     def filled(name: str) -> agt.DeviceOp[object]:
         return agt.memcpy(x.borrow(), x.borrow()).named(name)
 
-    inner = filled("first").and_then(lambda _: agt.d2h(x.borrow())).named("layer")
-    chain = inner.and_then(lambda _: agt.d2h(x.borrow())).and_then(lambda _: filled("last"))
+    inner = filled("first").and_then(lambda _: fetched()).named("layer")
+    chain = inner.and_then(lambda _: fetched()).and_then(lambda _: filled("last"))
     with agt.record() as trace:
-        agt.zip(chain, agt.d2h(x.borrow())).named("network").sync()
+        agt.zip(chain, fetched()).named("network").sync()
     copy, fetch = trace.device_spans[0].name, trace.device_spans[1].name
-    assert _titles(trace) == [
-        f"first: {copy}",
-        f"layer: {fetch}",
-        f"network: {fetch}",
-        f"last: {copy}",
-        f"network: {fetch}",
+    titles = [span.title for span in trace.device_spans]
+    names = [
+        ("first", copy),
+        ("layer", fetch),
+        ("network", fetch),
+        ("last", copy),
+        ("network", fetch),
     ]
+    assert titles == [f"{given}: {name}" for given, name in names]
     assert {span.label for span in trace.device_spans} == {"network"}
     assert "operation #" in trace.plot().svg()
     assert "network, in it layer" in trace.plot().svg()
-
-
-def test_what_a_chain_goes_on_with_is_not_called_as_what_it_begins_with(device: Device) -> None:
-    x = agt.zeros(4).sync()
+    # What a chain goes on with is not called as what it begins with.
     with agt.record() as trace:
-        agt.d2h(x.borrow()).named("load").and_then(lambda _: agt.d2h(x.borrow())).sync()
-        agt.d2h(x.borrow()).sync()
-    name = trace.device_spans[2].name
-    assert _titles(trace) == [f"load: {name}", name, name]
+        fetched().named("load").and_then(lambda _: fetched()).sync()
+        fetched().sync()
+    assert [span.title for span in trace.device_spans] == [f"load: {fetch}", fetch, fetch]
 
 
 @pytest.mark.parametrize("way", ["prepared", "graph", "a capture in a capture"])
@@ -122,15 +113,12 @@ def test_what_was_captured_keeps_the_names_of_its_parts(device: Device, way: str
 
     op = agt.overlap(fetch().named("left"), fetch()).named("both")
     stream = agt.create_stream()
-    if way == "graph":
-        launch = op.graph_on(stream).launch()
-    elif way == "prepared":
-        launch = op.prepare().launch()
-    else:
-        launch = agt.zip(op.prepare().launch()).graph_on(stream).launch()
+    launch = (op.graph_on(stream) if way == "graph" else op.prepare()).launch()
+    if way == "a capture in a capture":
+        launch = agt.zip(launch).graph_on(stream).launch()
     with agt.record() as trace:
         launch.named("run 1").sync()
-    titles = _titles(trace)
+    titles = [span.title for span in trace.device_spans]
     if len(titles) > 1:  # a recording by events sees a graph as one
         name = trace.device_spans[0].name
         outer = "both" if way == "a capture in a capture" else "run 1"

@@ -32,8 +32,6 @@ _TABLE: dict[str, Handler] = {
 _REFUSED = {
     "malloc": "malloc in device code is not supported: allocate from the host",
     "free": "free in device code is not supported",
-    "memcpy": "memcpy in device code is not supported: copy element by element",
-    "memset": "memset in device code is not supported: write element by element",
     "cudaDeviceSynchronize": "device code cannot call the CUDA runtime here",
     "__cvta_generic_to_shared": "addresses as numbers are not supported",
 }
@@ -58,7 +56,8 @@ _REFUSED_KINDS = {
     ),
     r"(frexp|modf|(erf|erfc|normcdf)(inv|x)|[jy][01n]|ilogb|logb|scalbl?n|r?norm([34]d)?|rhypot|rcbrt|remquo|"
     r"sincospi|cyl_bessel_i[01]|fdivide|llabs|nan)f?": (
-        "this function of the CUDA math library is not supported"
+        "this function of the CUDA math library is not supported: pass its values as an array, or write out "
+        "its series"
     ),
     r"__v(abs|add|avg|cmp|max|min|neg|sad|set|sub)\w*[24]|__u?sad|__u?r?hadd|__dp2a_(lo|hi)|__dp4a": (
         "this instruction for several small numbers in one word is not supported: take them apart by shifts"

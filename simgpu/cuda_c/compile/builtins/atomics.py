@@ -8,7 +8,7 @@ its last bits from run to run.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,16 +25,18 @@ from simgpu.cuda_c.lockstep.masks import Mask
 from simgpu.cuda_c.lockstep.meter import Site
 from simgpu.cuda_c.lockstep.team import Team
 from simgpu.cuda_c.lockstep.values import choose
-from simgpu.cuda_c.memory.access import fetch, region_of, tell
+from simgpu.cuda_c.memory.access import fetch, region_of, tell, words_of
 from simgpu.cuda_c.memory.global_region import GlobalRegion
 from simgpu.cuda_c.memory.shared_region import SharedRegion
 from simgpu.cuda_c.syntax.ast import Call
 
+Operation: TypeAlias = Callable[[Any, Any], Any]
 Ints = (types.INT, types.UINT, types.ULLONG)
+_ONE = np.uint32(1)
 
 
 # For each name, the types that NVRTC 12.9 takes, and the operation.
-_OPERATIONS: dict[str, tuple[tuple[types.Scalar, ...], Callable[[Any, Any], Any]]] = {
+_OPERATIONS: dict[str, tuple[tuple[types.Scalar, ...], Operation]] = {
     "atomicAdd": ((*Ints, types.FLOAT, types.DOUBLE, types.HALF), np.add),
     "atomicSub": ((types.INT, types.UINT), np.subtract),
     "atomicMin": ((types.INT, types.UINT, types.LLONG, types.ULLONG), np.minimum),
@@ -43,11 +45,8 @@ _OPERATIONS: dict[str, tuple[tuple[types.Scalar, ...], Callable[[Any, Any], Any]
     "atomicOr": (Ints, np.bitwise_or),
     "atomicXor": (Ints, np.bitwise_xor),
     "atomicExch": ((*Ints, types.FLOAT), lambda old, new: new),
-    "atomicInc": ((types.UINT,), lambda x, top: choose(x >= top, np.uint32(0), x + np.uint32(1))),
-    "atomicDec": (
-        (types.UINT,),
-        lambda x, top: choose((x == 0) | (x > top), top, x - np.uint32(1)),
-    ),
+    "atomicInc": ((types.UINT,), lambda x, top: choose(x >= top, np.uint32(0), x + _ONE)),
+    "atomicDec": ((types.UINT,), lambda x, top: choose((x == 0) | (x > top), top, x - _ONE)),
 }
 
 
@@ -56,10 +55,8 @@ def _address(
 ) -> types.Scalar:
     pointer = args[0]
     if not isinstance(pointer.type, types.Pointer):
-        c.fail(
-            pointer.at, f"{node.name}() needs an address first, such as &x[i], not a "
-            f"'{types.spelled(pointer.type)}'"
-        )  # fmt: skip
+        given = types.spelled(pointer.type)
+        c.fail(pointer.at, f"{node.name}() needs an address first, such as &x[i], not a '{given}'")
     target = pointer.type.target
     if pointer.type.const:
         c.fail(pointer.at, f"{node.name}() would change what may only be read")
@@ -68,8 +65,7 @@ def _address(
         c.fail(node.at, f"{node.name}() has no form for '{types.spelled(target)}'; it takes {have}")
     origin = pointer.origin or Origin()
     c.written.append(None)
-    origin.write()
-    origin.signal()
+    origin.note("written", "signals")
     return target
 
 
@@ -82,6 +78,7 @@ def _simple(name: str) -> Handler:
         c.work(1, flops=int(kind.is_float))
         pointer, operand = args[0].run, convert(c, args[1], kind, args[1].at).run
         site = c.new_site(node.at, write=True)
+        site.narrow = node.name.endswith("_block")
 
         def change(view: NDArray[Any], index: NDArray[np.int64], part: Any) -> Any:
             if used or not isinstance(operation, np.ufunc):
@@ -89,7 +86,7 @@ def _simple(name: str) -> Handler:
             operation.at(view, index, part)  # nobody wants the old values
             return None
 
-        run = _changing(pointer, kind, site, [operand], change)
+        run = _changing(pointer, kind, site, [operand], change, used)
         return _exchange(c, kind, run, node, args, used)
 
     return handle
@@ -99,11 +96,12 @@ def _compare_and_swap(c: Context, node: Call, used: bool) -> Expr:
     args = arguments(c, node, 3)
     kind = _address(c, node, (types.INT, types.UINT, types.ULLONG, types.USHORT), args)
     if args[0].origin is not None:
-        args[0].origin.compare()
+        args[0].origin.note("compared")
     expected = convert(c, args[1], kind, args[1].at).run
     desired = convert(c, args[2], kind, args[2].at).run
     c.work()
     site = c.new_site(node.at, write=True)
+    site.narrow = node.name.endswith("_block")
     run = _changing(args[0].run, kind, site, [expected, desired], _swap_in_turn)
     return _exchange(c, kind, run, node, args, True)
 
@@ -112,24 +110,30 @@ def _changing(
     pointer: Evaluate,
     kind: types.Scalar,
     site: Site,
-    operands: list[Evaluate],
+    of: list[Evaluate],
     change: Callable[..., Any],
+    used: bool = True,
 ) -> Evaluate:
-    """Apply `change` to a view of the memory, the index of each lane, and its operands."""
+    """Apply `change` to a view of the memory, the index of each lane, and the operands `of` it."""
 
     def run(t: Team, m: Mask) -> Any:
         ptr = pointer(t, m)
-        given = [operand(t, m) for operand in operands]
+        given = [operand(t, m) for operand in of]
         region = region_of(t, m, ptr, site)
         tell(t, m, ptr, kind.size, site)
         view, index = region.cells(t, m, ptr, kind, site)
         t.meter.atomic(m, index, isinstance(region, SharedRegion), id(region))
         parts = [np.broadcast_to(np.asarray(m.take(value)), (m.n,)) for value in given]
-        before = view[index] if t.launch.watches else None
+        messages = t.launch.messages
+        before = view[index] if t.launch.watches or messages.active else None
         out = change(view, index, *parts)
         if before is not None:  # note whether it changed anything, and that these threads looked
-            t.launch.changes += int(np.any(before != view[index]))
-            fetch(t, m)
+            changed = before != view[index]
+            t.launch.changes += int(np.any(changed))
+            if t.launch.watches:
+                fetch(t, m)
+            if messages.active and not site.narrow and not isinstance(region, SharedRegion):
+                messages.exchange(*words_of(t, m, ptr), changed, used)
         if isinstance(region, (GlobalRegion, SharedRegion)):
             region.mark(0, index, kind.size)
         return None if out is None else m.spread(out)
@@ -171,7 +175,7 @@ def _in_turn(
     view: NDArray[Any],
     index: NDArray[np.int64],
     part: NDArray[Any],
-    operation: Callable[[Any, Any], Any],
+    operation: Operation,
 ) -> NDArray[Any]:
     out = np.empty(len(index), view.dtype)
     first = index[0]
@@ -207,9 +211,9 @@ def _swap_in_turn(
     return out
 
 
-TABLE: dict[str, Handler] = {}
-for _name in _OPERATIONS:
-    for _scope in ("", "_block", "_system"):
-        TABLE[_name + _scope] = fenced(_simple(_name))
-for _scope in ("", "_block", "_system"):
-    TABLE["atomicCAS" + _scope] = fenced(_compare_and_swap)
+_HANDLERS = {name: _simple(name) for name in _OPERATIONS} | {"atomicCAS": _compare_and_swap}
+TABLE: dict[str, Handler] = {
+    name + scope: fenced(handler)
+    for name, handler in _HANDLERS.items()
+    for scope in ("", "_block", "_system")
+}

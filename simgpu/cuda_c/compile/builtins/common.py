@@ -88,6 +88,21 @@ def elementwise(
     return fold(value(c, result, run, node.at, args, node=done), args)
 
 
+def by_value(
+    types: Sequence[CType], result: CType, function: Callable[..., Any], **price: int
+) -> Handler:
+    """A function of arguments of these types, of which some are structs, or its value is."""
+
+    def handle(c: Context, node: Call, used: bool) -> Expr:
+        args = typed(c, node, types)
+        runs = [a.run for a in args]
+        if price.get("instructions") != 0:
+            c.work(**price)
+        return value(c, result, lambda t, m: function(*[r(t, m) for r in runs]), node.at, args)
+
+    return handle
+
+
 def by_thread(
     types: Sequence[Scalar], result: Scalar, function: Callable[..., Any], **price: int
 ) -> Handler:

@@ -8,12 +8,9 @@ from typing import Any
 import numpy as np
 
 from simgpu.cuda_c import types
-from simgpu.cuda_c.compile.builtins.common import Handler, by_thread, typed
+from simgpu.cuda_c.compile.builtins.common import Handler, by_thread, by_value
 from simgpu.cuda_c.compile.context import Context
-from simgpu.cuda_c.compile.conversions import value
 from simgpu.cuda_c.compile.typed import Expr
-from simgpu.cuda_c.lockstep.masks import Mask
-from simgpu.cuda_c.lockstep.team import Team
 from simgpu.cuda_c.lockstep.values import arithmetic, comparison, converter, fused
 from simgpu.cuda_c.syntax.ast import Call
 
@@ -32,17 +29,12 @@ def _guard(handler: Handler) -> Handler:
     return handle
 
 
-def _convert(source: types.Scalar, target: types.Scalar) -> Handler:
+def _convert(source: types.Scalar, target: types.Scalar, first: Any = None) -> Handler:
+    """Convert a number, of which `first` makes a whole one."""
     change = converter(source, target)
     assert change is not None
-    return by_thread([source], target, change)
-
-
-def _round(function: Any, target: types.Scalar) -> Handler:
-    change = converter(types.HALF, target)
-    assert change is not None
-    convert: Callable[[Any], Any] = lambda x: change(function(x))
-    return by_thread([types.HALF], target, convert)
+    convert: Callable[[Any], Any] = change if first is None else lambda x: change(first(x))
+    return by_thread([source], target, convert)
 
 
 def _numbers(count: int, result: types.Scalar, function: Callable[..., Any], flops: int) -> Handler:
@@ -50,36 +42,18 @@ def _numbers(count: int, result: types.Scalar, function: Callable[..., Any], flo
 
 
 def _pairs(count: int, function: Callable[..., Any], flops: int) -> Handler:
-    def handle(c: Context, node: Call, used: bool) -> Expr:
-        args = typed(c, node, [HALF2] * count)
-        runs = [a.run for a in args]
-        c.work(1, flops=flops)
+    def both(*values: Any) -> Any:
+        return [function(*[v[k] for v in values]) for k in range(2)]
 
-        def run(t: Team, m: Mask) -> Any:
-            values = [r(t, m) for r in runs]
-            return [function(*[v[k] for v in values]) for k in range(2)]
-
-        return value(c, HALF2, run, node.at, args)
-
-    return handle
+    return by_value([HALF2] * count, HALF2, both, flops=flops)
 
 
 def _from(source: Any, result: Any, function: Callable[[Any], Any]) -> Handler:
-    return _mixed([source], result, function)
+    return by_value([source], result, function)
 
 
 def _from_two(source: Any, result: Any, function: Callable[[Any, Any], Any]) -> Handler:
-    return _mixed([source, source], result, function)
-
-
-def _mixed(kinds: list[Any], result: Any, function: Callable[..., Any]) -> Handler:
-    def handle(c: Context, node: Call, used: bool) -> Expr:
-        args = typed(c, node, kinds)
-        runs = [a.run for a in args]
-        c.work()
-        return value(c, result, lambda t, m: function(*[r(t, m) for r in runs]), node.at, args)
-
-    return handle
+    return by_value([source, source], result, function)
 
 
 def _as_half(x: Any) -> Any:
@@ -94,14 +68,6 @@ def _in_float(function: Any) -> Callable[[Any], Any]:
     return lambda x: _as_half(function(_as_float(x)))
 
 
-def _reciprocal(x: Any) -> Any:
-    return np.float32(1) / x
-
-
-def _reciprocal_root(x: Any) -> Any:
-    return np.float32(1) / np.sqrt(x)
-
-
 def _build() -> dict[str, Handler]:
     table: dict[str, Handler] = {
         "__float2half": _convert(types.FLOAT, types.HALF),
@@ -111,8 +77,8 @@ def _build() -> dict[str, Handler]:
         "__int2half_rn": _convert(types.INT, types.HALF),
         "__uint2half_rn": _convert(types.UINT, types.HALF),
         "__short2half_rn": _convert(types.SHORT, types.HALF),
-        "__half2int_rz": _round(np.trunc, types.INT),
-        "__half2int_rn": _round(np.rint, types.INT),
+        "__half2int_rz": _convert(types.HALF, types.INT, np.trunc),
+        "__half2int_rn": _convert(types.HALF, types.INT, np.rint),
         "__hfma": _numbers(3, types.HALF, fused(types.HALF), 2),
         "__hneg": _numbers(1, types.HALF, np.negative, 0),
         "__habs": _numbers(1, types.HALF, np.abs, 0),
@@ -145,12 +111,13 @@ def _build() -> dict[str, Handler]:
     for word, op in (("eq", "=="), ("ne", "!="), ("lt", "<"), ("le", "<="), ("gt", ">"),
                      ("ge", ">=")):  # fmt: skip
         table[f"__h{word}"] = _numbers(2, types.BOOL, comparison(op), 0)
-    for name, function in (
+    functions: tuple[tuple[str, Callable[[Any], Any]], ...] = (
         ("hexp", np.exp), ("hlog", np.log), ("hsqrt", np.sqrt), ("hsin", np.sin), ("hcos", np.cos),
         ("htanh", np.tanh), ("hfloor", np.floor), ("hceil", np.ceil), ("htrunc", np.trunc),
-        ("hrint", np.rint), ("hrcp", _reciprocal),
-        ("hrsqrt", _reciprocal_root),
-    ):  # fmt: skip
+        ("hrint", np.rint), ("hrcp", lambda x: np.float32(1) / x),
+        ("hrsqrt", lambda x: np.float32(1) / np.sqrt(x)),
+    )  # fmt: skip
+    for name, function in functions:
         table[name] = _numbers(1, types.HALF, _in_float(function), 1)
     return table
 

@@ -43,9 +43,18 @@ FAST = 4  # instructions of a function that the hardware has, with what fits its
 SLOW = 8  # instructions of a function that the hardware only begins with
 
 
-def _by_element(function: Callable[..., float], count: int = 1) -> Function:
-    """A function of so many numbers, such as one of the standard library, over arrays."""
-    ufunc = np.frompyfunc(function, count, 1)
+def _by_element(
+    function: Callable[..., float], count: int = 1, failing: Callable[[float], float] | None = None
+) -> Function:
+    """A function of so many numbers, over arrays; `failing` has its value where Python's raises."""
+
+    def each(*args: float) -> float:
+        try:
+            return function(*args)
+        except (ValueError, OverflowError):
+            return failing(args[0]) if failing is not None else math.nan
+
+    ufunc = np.frompyfunc(each, count, 1)
 
     def run(*args: Any) -> Any:
         out = np.asarray(ufunc(*args), np.float64).astype(np.result_type(*args))
@@ -58,43 +67,17 @@ def _normcdf(x: float) -> float:
     return math.erfc(-x / math.sqrt(2)) / 2
 
 
-def _tgamma(x: float) -> float:
-    try:
-        return math.gamma(x)
-    except (ValueError, OverflowError):
-        return math.nan if x < 0 else math.inf
-
-
-def _lgamma(x: float) -> float:
-    try:
-        return math.lgamma(x)
-    except (ValueError, OverflowError):
-        return math.inf
-
-
-def _remainder(x: float, y: float) -> float:
-    try:
-        return math.remainder(x, y)
-    except ValueError:
-        return math.nan
-
-
 def _round(x: Any) -> Any:
     """To the nearest integer, halves away from zero."""
     whole = np.trunc(x)
     return choose(np.abs(x - whole) >= 0.5, whole + np.copysign(x.dtype.type(1), x), whole)
 
 
-def _same(x: Any, y: Any) -> Any:
-    """In the type of `x`."""
-    return y.astype(x.dtype)[()]
-
-
 def _exact(function: Callable[[Any], Any]) -> Function:
     """Computed in float64, for a better rounded float32."""
 
     def run(x: Any) -> Any:
-        return _same(x, function(np.asarray(x, np.float64)))
+        return function(np.asarray(x, np.float64)).astype(x.dtype)[()]
 
     return run
 
@@ -140,8 +123,9 @@ _SLOW_1: dict[str, Function] = {
     "acosh": np.arccosh, "atanh": np.arctanh,
     "sinpi": _exact(lambda x: np.sin(np.pi * np.fmod(x, 2.0))),
     "cospi": _exact(lambda x: np.cos(np.pi * np.fmod(x, 2.0))),
-    "erf": _by_element(math.erf), "erfc": _by_element(math.erfc), "tgamma": _by_element(_tgamma),
-    "lgamma": _by_element(_lgamma), "normcdf": _by_element(_normcdf),
+    "erf": _by_element(math.erf), "erfc": _by_element(math.erfc), "normcdf": _by_element(_normcdf),
+    "tgamma": _by_element(math.gamma, 1, lambda x: math.nan if x < 0 else math.inf),
+    "lgamma": _by_element(math.lgamma, 1, lambda x: math.inf),
 }  # fmt: skip
 _CHEAP_2: dict[str, Function] = {
     "fmax": _greater, "fmin": _lesser, "copysign": _copysign,
@@ -149,7 +133,7 @@ _CHEAP_2: dict[str, Function] = {
 }  # fmt: skip
 _SLOW_2: dict[str, Function] = {
     "pow": np.power, "fmod": np.fmod, "atan2": np.arctan2, "hypot": np.hypot,
-    "remainder": _by_element(_remainder, 2), "nextafter": np.nextafter,
+    "remainder": _by_element(math.remainder, 2), "nextafter": np.nextafter,
 }  # fmt: skip
 _FAST: dict[str, str] = {
     "__expf": "exp", "__exp10f": "exp10", "__logf": "log", "__log2f": "log2", "__log10f": "log10",
@@ -164,16 +148,22 @@ def _function(
     """`single`: True takes and gives float; None chooses by the arguments, as C++ does."""
 
     def handle(c: Context, node: Call, used: bool) -> Expr:
-        given = common.arguments(c, node, count)
-        kind = FLOAT if single else _overload(c, node, given)
-        args = [convert(c, a, kind, a.at) for a in given]
-        cost = SLOW if slow else 1
+        args, kind = _of_one_kind(c, node, count, FLOAT if single else None)
         return common.elementwise(
-            c, node, args, kind, function, instructions=cost, flops=1, special=int(slow),
+            c, node, args, kind, function, instructions=SLOW if slow else 1, flops=1, special=int(slow),
             issued=issued if kind is FLOAT else None,
         )  # fmt: skip
 
     return handle
+
+
+def _of_one_kind(
+    c: Context, node: Call, count: int, kind: Scalar | None
+) -> tuple[list[Expr], Scalar]:
+    """The arguments as numbers of a kind; without one, of that which C++ chooses by the arguments."""
+    given = common.arguments(c, node, count)
+    kind = kind or _overload(c, node, given)
+    return [convert(c, a, kind, a.at) for a in given], kind
 
 
 def _overload(c: Context, node: Call, given: list[Expr]) -> Scalar:
@@ -185,17 +175,14 @@ def _overload(c: Context, node: Call, given: list[Expr]) -> Scalar:
 
 def _abs(c: Context, node: Call, used: bool) -> Expr:
     (x,) = common.arguments(c, node, 1)
-    kind = common.number(c, node, x)
-    kind = promoted(kind)
+    kind = promoted(common.number(c, node, x))
     if kind.kind == "uint":
         c.fail(node.at, f"abs() of '{kind.name}' is ambiguous: it is never negative")
     x = convert(c, x, kind, x.at)
     return common.elementwise(c, node, [x], kind, np.abs, flops=int(kind.is_float))
 
 
-_PAIRS = [
-    {INT, UINT}, {LONG, ULONG}, {LLONG, ULLONG}, {FLOAT, DOUBLE},
-]  # fmt: skip
+_PAIRS = [{INT, UINT}, {LONG, ULONG}, {LLONG, ULLONG}, {FLOAT, DOUBLE}]
 
 
 def _extreme(whole: Function, fraction: Function, only: Scalar | None = None) -> common.Handler:
@@ -234,9 +221,7 @@ def _test(function: Function) -> common.Handler:
 
 def _fma(kind: Scalar | None) -> common.Handler:
     def handle(c: Context, node: Call, used: bool) -> Expr:
-        given = common.arguments(c, node, 3)
-        chosen = kind or _overload(c, node, given)
-        args = [convert(c, a, chosen, a.at) for a in given]
+        args, chosen = _of_one_kind(c, node, 3, kind)
         return common.elementwise(c, node, args, chosen, fused(chosen), flops=2)
 
     return handle
@@ -253,10 +238,8 @@ def _whole(function: Function, result: Scalar, single: bool | None) -> common.Ha
     """Rounding to an integer type."""
 
     def handle(c: Context, node: Call, used: bool) -> Expr:
-        (x,) = common.arguments(c, node, 1)
-        kind = FLOAT if single else _overload(c, node, [x])
-        x = convert(c, x, kind, x.at)
-        rounded = common.elementwise(c, node, [x], kind, function)
+        args, kind = _of_one_kind(c, node, 1, FLOAT if single else None)
+        rounded = common.elementwise(c, node, args, kind, function)
         return convert(c, rounded, result, node.at)
 
     return handle
@@ -269,22 +252,10 @@ def _ldexp(c: Context, node: Call, used: bool) -> Expr:
     return common.elementwise(c, node, args, kind, np.ldexp, flops=1)
 
 
-def _clamp(x: Any) -> Any:
-    return np.fmin(np.fmax(x, np.float32(0)), np.float32(1))
-
-
-def _invert(x: Any) -> Any:
-    return np.divide(np.float32(1), x)
-
-
 def _build() -> dict[str, common.Handler]:
     table: dict[str, common.Handler] = {}
-    for functions, count, slow in (
-        (_CHEAP_1, 1, False),
-        (_SLOW_1, 1, True),
-        (_CHEAP_2, 2, False),
-        (_SLOW_2, 2, True),
-    ):
+    kinds = (_CHEAP_1, 1, False), (_SLOW_1, 1, True), (_CHEAP_2, 2, False), (_SLOW_2, 2, True)
+    for functions, count, slow in kinds:
         for name, function in functions.items():
             issued = ISSUED.get(name)
             table[name] = _function(function, count, slow, None, issued)
@@ -299,21 +270,20 @@ def _build() -> dict[str, common.Handler]:
     for prefix, kind in (("u", UINT), ("ll", LLONG), ("ull", ULLONG)):
         table[f"{prefix}max"] = _extreme(np.maximum, _greater, kind)
         table[f"{prefix}min"] = _extreme(np.minimum, _lesser, kind)
-    for name, function in (
-        ("isnan", np.isnan), ("isinf", np.isinf), ("isfinite", np.isfinite),
-        ("signbit", np.signbit),
-    ):  # fmt: skip
-        table[name] = _test(function)
+    for name in ("isnan", "isinf", "isfinite", "signbit"):
+        table[name] = _test(getattr(np, name))
     table["fma"], table["fmaf"], table["__fmaf_rn"] = _fma(None), _fma(FLOAT), _fma(FLOAT)
     table["__fma_rn"] = _fma(DOUBLE)
     for word, op in (("add", "+"), ("sub", "-"), ("mul", "*"), ("div", "/")):
         table[f"__f{word}_rn"] = _plain(op, FLOAT)
         table[f"__d{word}_rn"] = _plain(op, DOUBLE)
     table["__fdividef"] = table["fdividef"] = _plain("/", FLOAT)
+    invert: Callable[[Any], Any] = lambda x: np.divide(np.float32(1), x)
+    clamp: Callable[[Any], Any] = lambda x: np.fmin(np.fmax(x, np.float32(0)), np.float32(1))
     table["__frcp_rn"] = common.by_thread(
-        [FLOAT], FLOAT, _invert, instructions=SLOW, flops=1, special=1
+        [FLOAT], FLOAT, invert, instructions=SLOW, flops=1, special=1
     )
-    table["__saturatef"] = common.by_thread([FLOAT], FLOAT, _clamp)
+    table["__saturatef"] = common.by_thread([FLOAT], FLOAT, clamp)
     table["ldexp"] = table["ldexpf"] = _ldexp
     for name, function in (("lround", _round), ("lrint", np.rint)):
         for prefix, kind in (("", LONG), ("l", LLONG)):

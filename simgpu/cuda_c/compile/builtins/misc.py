@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simgpu.cuda_c import types
-from simgpu.cuda_c.compile.builtins.common import Handler, arguments, need_count, typed
+from simgpu.cuda_c.compile.builtins.common import Handler, arguments, by_value, need_count
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import convert, decay, value
 from simgpu.cuda_c.compile.record import Followed
 from simgpu.cuda_c.compile.storage import read_memory, use
 from simgpu.cuda_c.compile.type_names import integer_constant
-from simgpu.cuda_c.compile.typed import Expr, MemoryPlace
+from simgpu.cuda_c.compile.typed import Evaluate, Expr, MemoryPlace
 from simgpu.cuda_c.compile.variables import Origin
 from simgpu.cuda_c.lockstep.masks import Mask, split
 from simgpu.cuda_c.lockstep.meter import Site
@@ -26,28 +26,13 @@ from simgpu.cuda_c.syntax.ast import Call
 from simgpu.errors import DeviceAssertError, KernelFault
 
 
-def _make(ctype: types.Struct) -> Handler:
-    def handle(c: Context, node: Call, used: bool) -> Expr:
-        args = typed(c, node, [f.type for f in ctype.fields])
-        runs = [a.run for a in args]
-        return value(c, ctype, lambda t, m: [r(t, m) for r in runs], node.at, args)
-
-    return handle
-
-
 def _load(c: Context, node: Call, used: bool) -> Expr:
     """`__ldg` and the other loads that name a cache."""
     (pointer,) = arguments(c, node, 1)
     if not isinstance(pointer.type, types.Pointer):
         c.fail(node.at, f"{node.name}() needs an address, not a '{types.spelled(pointer.type)}'")
-    address = c.note(Followed((pointer.node,)))
-    place = MemoryPlace(
-        pointer.run,
-        address,
-        pointer.origin or Origin(),
-        const=True,
-        volatile=node.name in ("__ldcg", "__ldcv"),
-    )
+    address, volatile = c.note(Followed((pointer.node,))), node.name in ("__ldcg", "__ldcv")
+    place = MemoryPlace(pointer.run, address, pointer.origin or Origin(), True, volatile)
     out = use(c, read_memory(c, place, pointer.type.target, node.at))
     out.place = None
     return out
@@ -60,7 +45,7 @@ def _store(c: Context, node: Call, used: bool) -> Expr:
     ctype = pointer.type.target
     new = convert(c, given, ctype, given.at).run
     if pointer.origin is not None:
-        pointer.origin.write()
+        pointer.origin.note("written")
     c.work()
     site = c.new_site(node.at, write=True)
     where = pointer.run
@@ -97,9 +82,8 @@ def _printf(c: Context, node: Call, used: bool) -> Expr:
     if len(conversions) != len(args):
         text = f"this format has {len(conversions)} conversions, {len(args)} values are given"
         c.fail(node.at, text)
-    ready: list[Expr] = []
-    for (_, _, _, length, letter), arg in zip(conversions, args, strict=True):
-        ready.append(_printable(c, length, letter, arg))
+    pairs = zip(conversions, args, strict=True)
+    ready = [_printable(c, found[3], found[4], arg) for found, arg in pairs]
     template = _CONVERSION.sub(_python_conversion, form.text)
     runs = [e.run for e in ready]
     texts = [e.text for e in ready]
@@ -110,11 +94,9 @@ def _printf(c: Context, node: Call, used: bool) -> Expr:
         room = launch.limits.printed_lines - len(launch.printed)
         values = [None if x is not None else r(t, m) for r, x in zip(runs, texts, strict=True)]
         for lane in m.index[: max(room, 0)]:
-            row = tuple(
-                x if x is not None else _one(v, int(lane))
-                for v, x in zip(values, texts, strict=True)
-            )
-            launch.printed.append(template % row)
+            pairs = zip(values, texts, strict=True)
+            row = [_one(v, int(lane)) if text is None else text for v, text in pairs]
+            launch.printed.append(template % tuple(row))
         launch.dropped_lines += max(0, m.n - max(room, 0))
         return np.int32(len(args))
 
@@ -163,10 +145,8 @@ def _printable(c: Context, length: str, letter: str, arg: Expr) -> Expr:
         where, site = arg.run, c.new_site(arg.at)
         return value(c, arg.type, lambda t, m: _texts(t, m, where(t, m), site), arg.at, [arg])
     if letter == "p" and isinstance(arg.type, types.Pointer):
-        where = arg.run
-        return value(
-            c, types.ULLONG, lambda t, m: t.launch.addresses.number(where(t, m)), arg.at, [arg]
-        )
+        number: Evaluate = lambda t, m: t.launch.addresses.number(arg.run(t, m))
+        return value(c, types.ULLONG, number, arg.at, [arg])
     if not isinstance(arg.type, types.Scalar) or letter in "paA":
         text = f"printing a '{types.spelled(arg.type)}' with %{letter} is not supported"
         c.unsupported(arg.at, text)
@@ -176,11 +156,7 @@ def _printable(c: Context, length: str, letter: str, arg: Expr) -> Expr:
         return convert(c, arg, types.DOUBLE, arg.at)
     if arg.type.is_float:
         c.fail(arg.at, f"%{letter} prints an integer, not '{arg.type.name}': use %f")
-    signed, unsigned = (
-        (types.UCHAR, types.UCHAR)
-        if letter == "c"
-        else _READS.get(length, (types.LLONG, types.ULLONG))
-    )
+    signed, unsigned = _READS.get("hh" if letter == "c" else length, (types.LLONG, types.ULLONG))
     return convert(c, arg, signed if letter in "di" else unsigned, arg.at)
 
 
@@ -239,7 +215,7 @@ def _sincos(kind: types.Scalar) -> Handler:
             if pointer.type != types.Pointer(kind):
                 c.fail(pointer.at, f"{node.name}() needs a {kind.name}* here")
             if pointer.origin is not None:
-                pointer.origin.write()
+                pointer.origin.note("written")
         sine, cosine = args[1].run, args[2].run
         c.work(16, flops=2, special=2)
         site = c.new_site(node.at, write=True)
@@ -262,6 +238,10 @@ def _static_assert(c: Context, node: Call, used: bool) -> Expr:
     return value(c, types.VOID, lambda t, m: None, node.at)
 
 
+def _list_of(*parts: Any) -> list[Any]:
+    return list(parts)
+
+
 TABLE: dict[str, Handler] = {
     "printf": _printf,
     "assert": _assert,
@@ -281,4 +261,5 @@ for _name in ("__builtin_assume", "__nanosleep", "__prof_trigger"):
     TABLE[_name] = _hint
 for _name, _type in types.VECTORS.items():
     if _name not in ("dim3", "half2"):
-        TABLE[f"make_{_name}"] = _make(_type)
+        _parts = [field.type for field in _type.fields]
+        TABLE[f"make_{_name}"] = by_value(_parts, _type, _list_of, instructions=0)

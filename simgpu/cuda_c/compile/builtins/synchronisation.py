@@ -140,9 +140,7 @@ def _fence(c: Context, node: Call, used: bool) -> Expr:
     def run(t: Team, m: Mask) -> None:
         blocks = t.layout.numbers[np.unique(t.layout.block[m.index])]
         t.launch.fence_time[blocks] = t.clock
-        if t.launch.watches:
-            for block in blocks.tolist():
-                t.launch.fences.setdefault(block, []).append(t.clock)
+        t.launch.messages.fence(blocks, t.clock)
         publish(t, m)
 
     return value(c, VOID, run, node.at)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,8 +22,21 @@ from simgpu.cuda_c.lockstep.waiting_threads import Apart
 from simgpu.cuda_c.memory import access
 from simgpu.cuda_c.syntax.ast import Call
 from simgpu.cuda_c.text.source import Position
-from simgpu.cuda_c.types import BOOL, HALF, INT, UINT, Pointer, Scalar, promoted, spelled
+from simgpu.cuda_c.types import (
+    BOOL,
+    HALF,
+    INT,
+    UINT,
+    Pointer,
+    Scalar,
+    Struct,
+    promoted,
+    spelled,
+)
 from simgpu.errors import WarpError
+
+# Structs of 16 bits each, which cuda_fp16.h and cuda_bf16.h can shuffle.
+_PAIRS = {"half2", "__nv_bfloat16", "__nv_bfloat162"}
 
 
 def named(t: Team, m: Mask, names: Any, at: Position, what: str, waits: bool) -> None:
@@ -61,11 +74,17 @@ def named(t: Team, m: Mask, names: Any, at: Position, what: str, waits: bool) ->
         t.fault(WarpError, at, lane, text)
 
 
-def _shuffle(way: str) -> common.Handler:
+def _shuffle(way: str, structs: bool = False) -> common.Handler:
+    """`structs` is for the groups of a warp, whose functions move any value that is small."""
+
     def handle(c: Context, node: Call, used: bool) -> Expr:
         args = common.arguments(c, node, 3, 4)
-        kind = common.number(c, node, args[1])
-        kind = kind if kind is HALF else promoted(kind)
+        whole = args[1].type
+        if isinstance(whole, Struct) and (structs or whole.name in _PAIRS):
+            kind: Scalar | Struct = whole
+        else:
+            kind = common.number(c, node, args[1])
+            kind = kind if kind is HALF else promoted(kind)
         callers = _callers(c, node, args[0])
         offering, given_by = _unread(args[1])
         offered = convert(c, offering, kind, args[1].at).run
@@ -89,9 +108,10 @@ def _shuffle(way: str) -> common.Handler:
                 asked = np.zeros(t.layout.lanes, np.bool_)
                 asked[target[m.index]] = True
                 require_defined(t, asked, given_by, args[1].at)
-            if not varies(given):
-                return given
-            return given.take(np.minimum(target, t.layout.lanes - 1))
+            here = np.minimum(target, t.layout.lanes - 1)
+            if isinstance(given, list):
+                return [x.take(here) if varies(x) else x for x in cast("list[Any]", given)]
+            return given.take(here) if varies(given) else given
 
         return value(c, kind, run, at, args)
 
@@ -198,31 +218,22 @@ def _groups(t: Team, m: Mask, value: Any) -> NDArray[np.uint32]:
     return words[group]
 
 
-def _match_any(c: Context, node: Call, used: bool) -> Expr:
-    args = common.arguments(c, node, 2)
+def _match(c: Context, node: Call, used: bool) -> Expr:
+    """`__match_any_sync`, or with a pointer at the end `__match_all_sync`."""
+    every = node.name == "__match_all_sync"
+    args = common.arguments(c, node, 2 + every)
     common.number(c, node, args[1])
-    callers = _callers(c, node, args[0])
-    offered = args[1].run
-    c.work(2)
-
-    def run(t: Team, m: Mask) -> Any:
-        those = callers(t, m)
-        return _groups(t, m, offered(t, m)) & those
-
-    return value(c, UINT, run, node.at, args)
-
-
-def _match_all(c: Context, node: Call, used: bool) -> Expr:
-    args = common.arguments(c, node, 3)
-    common.number(c, node, args[1])
-    if args[2].type != Pointer(INT):
+    callers, offered = _callers(c, node, args[0]), args[1].run
+    if every and args[2].type != Pointer(INT):
         c.fail(args[2].at, f"{node.name}() needs an int* last, not a '{spelled(args[2].type)}'")
-    callers = _callers(c, node, args[0])
-    offered, pointer = args[1].run, args[2].run
-    if args[2].origin is not None:
-        args[2].origin.write()
     c.work(2)
-    site = c.new_site(node.at, write=True)
+    if not every:
+        return value(
+            c, UINT, lambda t, m: callers(t, m) & _groups(t, m, offered(t, m)), node.at, args
+        )
+    if args[2].origin is not None:
+        args[2].origin.note("written")
+    pointer, site = args[2].run, c.new_site(node.at, write=True)
 
     def run(t: Team, m: Mask) -> Any:
         those = callers(t, m)
@@ -262,17 +273,18 @@ def _reduce(ufunc: Any, types: tuple[Scalar, ...]) -> common.Handler:
 
 
 TABLE: dict[str, common.Handler] = {
-    "__shfl_sync": common.fenced(_shuffle("idx"), behind=False),
-    "__shfl_up_sync": common.fenced(_shuffle("up"), behind=False),
-    "__shfl_down_sync": common.fenced(_shuffle("down"), behind=False),
-    "__shfl_xor_sync": common.fenced(_shuffle("xor"), behind=False),
+    **{
+        f"{start}shfl_{word}sync": common.fenced(_shuffle(way, start == "_"), behind=False)
+        for start in ("__", "_")
+        for word, way in (("", "idx"), ("up_", "up"), ("down_", "down"), ("xor_", "xor"))
+    },
     "__ballot_sync": _vote(UINT, lambda yes, here: yes),
     "__any_sync": _vote(INT, lambda yes, here: yes != 0),
     "__all_sync": _vote(INT, lambda yes, here: yes == here),
     "__uni_sync": _vote(INT, lambda yes, here: (yes == here) | (yes == 0)),
     "__activemask": _activemask,
-    "__match_any_sync": _match_any,
-    "__match_all_sync": _match_all,
+    "__match_any_sync": _match,
+    "__match_all_sync": _match,
     "__reduce_add_sync": _reduce(np.add, (INT, UINT)),
     "__reduce_min_sync": _reduce(np.minimum, (INT, UINT)),
     "__reduce_max_sync": _reduce(np.maximum, (INT, UINT)),

@@ -8,7 +8,7 @@
 #define WITHIN_A_WARP \
     __device__ void sync() const { __syncwarp(_lanes()); } \
     template <typename T> __device__ T shfl(T value, int rank) const { \
-        return __shfl_sync(_lanes(), value, _lane(rank)); } \
+        return _shfl_sync(_lanes(), value, _lane(rank)); } \
     __device__ int any(int test) const { return __any_sync(_lanes(), test); } \
     __device__ int all(int test) const { return __all_sync(_lanes(), test); } \
     __device__ thread_group _group() const { \
@@ -67,11 +67,11 @@ template <unsigned N, typename P = thread_block> struct thread_block_tile {
     WITHIN_A_WARP
 
     template <typename T> __device__ T shfl_down(T value, unsigned by) const {
-        return __shfl_down_sync(_lanes(), value, by, N); }
+        return _shfl_down_sync(_lanes(), value, by, N); }
     template <typename T> __device__ T shfl_up(T value, unsigned by) const {
-        return __shfl_up_sync(_lanes(), value, by, N); }
+        return _shfl_up_sync(_lanes(), value, by, N); }
     template <typename T> __device__ T shfl_xor(T value, unsigned by) const {
-        return __shfl_xor_sync(_lanes(), value, by, N); }
+        return _shfl_xor_sync(_lanes(), value, by, N); }
     __device__ unsigned ballot(int test) const { return __ballot_sync(_lanes(), test) >> _first(); }
     template <typename T> __device__ unsigned match_any(T value) const {
         return __match_any_sync(_lanes(), value) >> _first(); }
@@ -93,10 +93,10 @@ struct coalesced_group {
 
     template <typename T> __device__ T shfl_down(T value, unsigned by) const {
         int to = thread_rank() + by;
-        return __shfl_sync(_mask, value, to < size() ? _lane(to) : (int)_own()); }
+        return _shfl_sync(_mask, value, to < size() ? _lane(to) : (int)_own()); }
     template <typename T> __device__ T shfl_up(T value, unsigned by) const {
         int to = (int)thread_rank() - (int)by;
-        return __shfl_sync(_mask, value, to >= 0 ? _lane(to) : (int)_own()); }
+        return _shfl_sync(_mask, value, to >= 0 ? _lane(to) : (int)_own()); }
     __device__ unsigned ballot(int test) const {
         unsigned found = __ballot_sync(_mask, test), out = 0;
         for (int k = 0; k < 32; k++) {
@@ -104,6 +104,9 @@ struct coalesced_group {
         return out; }
 };
 __device__ inline thread_block this_thread_block() { thread_block g; return g; }
+template <unsigned N> struct block_tile_memory { char _room[N / 32 * 16]; };
+template <unsigned N> __device__ inline thread_block this_thread_block(block_tile_memory<N>& room) {
+    thread_block g; return g; }
 __device__ inline grid_group this_grid() { grid_group g; return g; }
 __device__ inline coalesced_group coalesced_threads() {
     coalesced_group g; g._mask = __activemask(); g._which = 0; g._several = 1; return g; }
@@ -135,3 +138,5 @@ __device__ inline T reduce(const coalesced_group& g, T value, const F& op) {
     T out = g.shfl(value, 0);
     for (unsigned k = 1; k < g.size(); k++) { out = op(out, g.shfl(value, k)); } return out; }
 }
+
+#undef WITHIN_A_WARP

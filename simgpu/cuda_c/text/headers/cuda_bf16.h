@@ -84,3 +84,6 @@ __device__ inline float __low2float(__nv_bfloat162 a) { return a.x.value(); }
 __device__ inline float __high2float(__nv_bfloat162 a) { return a.y.value(); }
 __device__ inline __nv_bfloat16 __low2bfloat16(__nv_bfloat162 a) { return a.x; }
 __device__ inline __nv_bfloat16 __high2bfloat16(__nv_bfloat162 a) { return a.y; }
+
+#undef ARITHMETIC
+#undef COMPARISON

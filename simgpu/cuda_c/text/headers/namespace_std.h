@@ -24,13 +24,20 @@ ASYNCGPU_INTEGER(long, LONG_MIN, LONG_MAX)
 ASYNCGPU_INTEGER(unsigned long, 0, ULONG_MAX)
 ASYNCGPU_INTEGER(long long, LLONG_MIN, LLONG_MAX)
 ASYNCGPU_INTEGER(unsigned long long, 0, ULLONG_MAX)
+template <typename T, T V> struct integral_constant { static constexpr T value = V; };
+template <bool B> struct bool_constant : integral_constant<bool, B> {};  // no alias, so that B can be deduced
+using true_type = bool_constant<true>;
+using false_type = bool_constant<false>;
 template <typename A, typename B> struct is_same { static constexpr bool value = false; };
 template <typename A> struct is_same<A, A> { static constexpr bool value = true; };
+template <typename A, typename B> constexpr bool is_same_v = is_same<A, B>::value;
 #ifndef ASYNCGPU_NO_CHOICE_OF_TYPES
 template <bool B, typename T = void> struct enable_if { using type = T; };
 template <typename T> struct enable_if<false, T> {};
 template <bool B, typename T, typename U> struct conditional { using type = T; };
 template <typename T, typename U> struct conditional<false, T, U> { using type = U; };
+template <bool B, typename T = void> using enable_if_t = typename enable_if<B, T>::type;
+template <bool B, typename T, typename U> using conditional_t = typename conditional<B, T, U>::type;
 #endif
 template <typename T> __device__ inline void swap(T& a, T& b) { T c = a; a = b; b = c; }
 using ::abs; using ::fabs; using ::sqrt; using ::pow; using ::exp; using ::log; using ::sin; using ::cos;

@@ -10,7 +10,7 @@ typedef int int32_t; typedef unsigned int uint32_t;
 typedef long long int64_t; typedef unsigned long long uint64_t;
 typedef int64_t intptr_t; typedef uint64_t uintptr_t;
 typedef unsigned char uchar; typedef unsigned short ushort;
-typedef unsigned int uint; typedef unsigned long ulong;
+typedef unsigned int uint; typedef unsigned long ulong; typedef long ssize_t;
 typedef float cufftReal; typedef float2 cufftComplex;
 typedef double cufftDoubleReal; typedef double2 cufftDoubleComplex;
 #define CHAR_BIT 8

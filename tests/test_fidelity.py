@@ -10,11 +10,10 @@ import pytest
 
 from asyncgpu_tutor.devices.simulated import SPECS
 
-from .bars import compared
-from .cases import UNSEEN, kernel_cases
-from .counting import count, load
-from .predict import everything
-from .report import BY_CALIBRATE, HALVES, HERE, NO_FIT, PAGE, errors, misordered, page, recording
+from .tools import tool
+
+NAMES = ("bars", "cases", "counting", "predict", "report")
+bars, cases, counting, predict, report = (tool(f"fidelity.{name}") for name in NAMES)
 
 pytestmark = pytest.mark.rests_on("model", "recordings")
 Predicted = dict[str, dict[str, float]]
@@ -27,11 +26,11 @@ Predicted = dict[str, dict[str, float]]
 PRESENT = {
     ("mlp", True): (3.3, 27.3),
     ("mlp", False): (3.9, 26.7),
-    (BY_CALIBRATE, True): (6.0, 33.0),
-    (BY_CALIBRATE, False): (7.2, 30.0),
+    (report.BY_CALIBRATE, True): (6.0, 33.0),
+    (report.BY_CALIBRATE, False): (7.2, 30.0),
     ("kernels", True): (6.6, 32.5),
     ("kernels", False): (7.4, 33.7),
-    (NO_FIT, False): (9.3, 28.8),
+    (report.NO_FIT, False): (9.3, 28.8),
     ("copies", True): (6.7, 112.0),
     ("copies", False): (6.4, 115.9),
 }
@@ -43,19 +42,19 @@ PRESENT_BARS = {
 }
 LATER = re.compile("1[1-4]_")  # chapters that came later: their kernels are in no fit
 PRESENT_OVERLAP = 0.067
-GROUPS = ("mlp", BY_CALIBRATE, "kernels", "copies")
+GROUPS = ("mlp", report.BY_CALIBRATE, "kernels", "copies")
 WRONG = 0  # pairs of variants
 
 
 @pytest.fixture(scope="module")
 def predicted() -> Predicted:
-    return everything(SPECS["h200"])
+    return predict.everything(SPECS["h200"])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("group", "half"), PRESENT)
 def test_errors_do_not_rise(predicted: Predicted, group: str, half: bool) -> None:
-    now = errors(predicted[group], recording()[group], half)
+    now = report.errors(predicted[group], report.recording()[group], half)
     median, worst = PRESENT[group, half]
     assert 100 * now.median <= median
     assert 100 * now.worst <= worst
@@ -63,24 +62,26 @@ def test_errors_do_not_rise(predicted: Predicted, group: str, half: bool) -> Non
 
 @pytest.mark.slow
 def test_no_more_variants_of_the_mlp_are_in_the_wrong_order(predicted: Predicted) -> None:
-    assert len(misordered(predicted["mlp"], recording()["mlp"])) <= WRONG
+    assert len(report.misordered(predicted["mlp"], report.recording()["mlp"])) <= WRONG
 
 
 @pytest.mark.slow
 def test_bars_begin_and_end_no_further_off() -> None:
     for edge, limits in PRESENT_BARS.items():
         for group, (median, worst) in limits.items():
-            rows = [row for row in compared() if bool(LATER.match(row.name)) == (group == "later")]
+            rows = [
+                row for row in bars.compared() if bool(LATER.match(row.name)) == (group == "later")
+            ]
             off = [getattr(row, edge) for row in rows]
             assert statistics.median(one[0] for one in off) <= median
             assert max(one[1] for one in off) <= worst
-    assert max(abs(row.overlap[0] - row.overlap[1]) for row in compared()) <= PRESENT_OVERLAP
+    assert max(abs(row.overlap[0] - row.overlap[1]) for row in bars.compared()) <= PRESENT_OVERLAP
 
 
 @pytest.mark.slow
 def test_overlap_of_large_products_is_what_a_gpu_shows() -> None:
     """Law 16: the bars begin with their first blocks."""
-    judged = [row for row in compared() if " of " in row.name]
+    judged = [row for row in bars.compared() if " of " in row.name]
     assert len(judged) == 6
     for row in judged:
         assert abs(row.overlap[0] - row.overlap[1]) <= 0.10
@@ -88,32 +89,34 @@ def test_overlap_of_large_products_is_what_a_gpu_shows() -> None:
 
 @pytest.mark.slow
 def test_the_page_is_what_the_recordings_give(predicted: Predicted) -> None:
-    assert PAGE.read_text("utf-8") == page(predicted)
+    assert report.PAGE.read_text("utf-8") == report.page(predicted)
 
 
 def test_half_of_the_kernels_of_each_class_are_in_no_fit() -> None:
-    classes = re.findall(r"__global__ void (\w+)", (HERE / "classes.cu").read_text("utf-8"))
-    assert classes[1::2] == list(UNSEEN)
-    assert not any(HALVES[case.name] for case in kernel_cases() if case.kernel in UNSEEN)
+    classes = re.findall(r"__global__ void (\w+)", (report.HERE / "classes.cu").read_text("utf-8"))
+    assert classes[1::2] == list(cases.UNSEEN)
+    assert not any(
+        report.HALVES[case.name] for case in cases.kernel_cases() if case.kernel in cases.UNSEEN
+    )
 
 
 def test_every_recorded_case_is_in_a_half() -> None:
     for group in GROUPS:
-        halves = [HALVES[name] for name in recording()[group]]
+        halves = [report.HALVES[name] for name in report.recording()[group]]
         assert 0.4 < sum(halves) / len(halves) < 0.6
 
 
 def test_registers_are_said_to_limit_occupancy_where_they_do() -> None:
     """Of an SM's 65,536 registers each of its 2,048 threads can have 32."""
-    counted = load()
-    estimated = {case.kernel: counted[case.name].registers for case in kernel_cases()}
-    for kernel, real in recording()["registers"].items():
+    counted = counting.load()
+    estimated = {case.kernel: counted[case.name].registers for case in cases.kernel_cases()}
+    for kernel, real in report.recording()["registers"].items():
         assert (estimated[kernel] > 32) == (real > 32), kernel
 
 
 def test_the_kept_counts_are_the_interpreters() -> None:
-    kept = load()
+    kept = counting.load()
     # One size of each kernel, the smallest: the others would take minutes.
-    smallest = {case.kernel: case for case in reversed(list(kernel_cases()))}
+    smallest = {case.kernel: case for case in reversed(list(cases.kernel_cases()))}
     for case in smallest.values():
-        assert dataclasses.replace(kept[case.name], lines={}) == count(case), case.name
+        assert dataclasses.replace(kept[case.name], lines={}) == counting.count(case), case.name

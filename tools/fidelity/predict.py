@@ -73,7 +73,7 @@ class Kept:
             return LaunchResult(self.counted[f"{name} {size}"], "")
         key = (name, grid, block, *(v.item() for v in values if isinstance(v, np.generic)))
         if key not in LAUNCHED:
-            LAUNCHED[key] = self.program.launch(name, grid, block, values, **more)
+            LAUNCHED[key] = self.program.begin(name, grid, block, values, **more).finish()
         return LAUNCHED[key]
 
 

@@ -1,6 +1,6 @@
 """Write docs/fidelity.md from the recordings.
 
-python -m tests.fidelity.report [--check]
+python tools/fidelity report [--check]
 """
 
 from __future__ import annotations
@@ -181,13 +181,10 @@ def _table(predicted: dict[str, float], measured: dict[str, float]) -> Iterator[
 
 
 def main() -> None:
+    """Write the page, or compare it."""
     from .predict import everything
 
     text = page(everything(SPECS["h200"]))
     if "--check" in sys.argv:
         raise SystemExit(PAGE.read_text() != text)
     PAGE.write_text(text)
-
-
-if __name__ == "__main__":
-    main()

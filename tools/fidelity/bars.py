@@ -1,8 +1,8 @@
 """Bars of recorded programs against the model's: when each piece of work begins and ends.
 
-On the GPU:  python -m tests.fidelity.bars FOLDER
+On the GPU:  python tools/fidelity bars FOLDER
 
-records the programs of this module, as FOLDER/NAME.json; put these into `tests/fidelity/recordings/bars`. The
+records the programs of this module, as FOLDER/NAME.json; put these into `tools/fidelity/recordings/bars`. The
 recordings of the course's programs come with the package.
 """
 
@@ -18,15 +18,13 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+from course_programs import RUNS, trace_of
+
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import Trace
 from asyncgpu_tutor.commands.mlp import forward
 from asyncgpu_tutor.data import seed_inputs
 from asyncgpu_tutor.devices.simulated import SPECS, Machine, SimDevice
-from tests.tools import tool
-
-_programs = tool("course_programs")
-RUNS, trace_of = _programs.RUNS, _programs.trace_of
 
 FOLDER = Path(__file__).parent / "recordings" / "bars"
 # CUPTI sees a graph node by node. By the recordings of graphs with one to eight nodes in a branch, each node
@@ -173,6 +171,7 @@ def bars(name: str, model: Trace, real: Trace) -> Bars:
 
 
 def main() -> None:
+    """Record the programs of this module on a GPU."""
     folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
     agt.use("cuda")
@@ -180,7 +179,3 @@ def main() -> None:
         trace = program()
         trace.save(folder / f"{name}.json")
         print(f"{name}: {trace.metrics().overlap_fraction:.0%} overlap", flush=True)
-
-
-if __name__ == "__main__":
-    main()

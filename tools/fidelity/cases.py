@@ -18,7 +18,7 @@ from asyncgpu_tutor.data import seed_inputs
 from asyncgpu_tutor.kernels import MATVEC_NAIVE, RELU, SGEMM_NAIVE
 from asyncgpu_tutor.ops.fill_kernels import RANDN, fill_source
 
-CORPUS = Path(__file__).resolve().parents[1] / "simgpu" / "cuda_c" / "corpus"
+CORPUS = Path(__file__).resolve().parents[2] / "tests/simgpu/cuda_c/corpus"
 F, I, U, L, B, D = np.float32, np.int32, np.uint32, np.uint64, np.uint8, np.float64
 Make = Callable[[np.random.Generator], list[Any]]
 
@@ -41,14 +41,17 @@ class KernelCase:
 
 
 def f(rng: np.random.Generator, *shape: int) -> Any:
+    """Random floats."""
     return rng.standard_normal(shape, dtype=np.float32)
 
 
 def z(kind: Any, *shape: int) -> Any:
+    """Zeros."""
     return np.zeros(shape, kind)
 
 
 def dim3(*values: int) -> tuple[int, int, int]:
+    """Extend to three dimensions."""
     x, y, z = (*values, 1, 1, 1)[:3]
     return x, y, z
 

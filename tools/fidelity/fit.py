@@ -1,7 +1,7 @@
 """Fit the constants that no data sheet gives to one half of the recorded cases.
 
-python -m tests.fidelity.fit kernels [--write]
-python -m tests.fidelity.fit mlp [--write]
+python tools/fidelity fit kernels [--write]
+python tools/fidelity fit mlp [--write]
 
 Prints them; `--write` puts them into `simgpu/spec.py`. Kernels first, since the
 MLP is made of them.
@@ -129,6 +129,7 @@ def take_over(spec: DeviceSpec) -> None:
 
 
 def main() -> None:
+    """Fit the constants of one group, print them, and write them where that is asked for."""
     group = sys.argv[1]
     spec = fitted(group)
     names = KERNELS if group == "kernels" else [*CALLS, *(n for n in MLP if n != "calls")]
@@ -140,7 +141,3 @@ def main() -> None:
     if "--write" in sys.argv:
         write(spec, names, ["FITTED"] if group == "kernels" else ["MLP", "CALLS"])
         take_over(spec)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,6 +1,6 @@
 """Measure every case on an NVIDIA GPU and write it down.
 
-python -m tests.fidelity.record FILE
+python tools/fidelity record FILE
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ import time
 from pathlib import Path
 from typing import Any
 
+import calibrate
+import measure_gpu as measure
 import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.simulated import SPECS
 from asyncgpu_tutor.kernels import MATVEC_NAIVE, RELU
-from tests.tools import tool
 
 from .cases import COPIES, COPY_BYTES, KernelCase, dim3, kernel_cases, makespans, mlp_cases
 
-calibrate, measure = tool("calibrate"), tool("measure_gpu")
-
 
 def kernel_time(device: Any, case: KernelCase) -> float:
+    """Time of one launch, as a node of a graph."""
     stream = device.default_stream
     function = device.get_function(case.source, case.kernel)
     args: list[Any] = []
@@ -137,6 +137,7 @@ def driver() -> str:
 
 
 def main() -> None:
+    """Measure everything and write the file."""
     device: Any = agt.use("cuda")
     result: dict[str, Any] = {
         "machine": {
@@ -146,7 +147,7 @@ def main() -> None:
             "python": platform.python_version(),
             "numpy": np.__version__,
             "date": dt.datetime.now(dt.UTC).date().isoformat(),
-            "command": "python -m tests.fidelity.record FILE",
+            "command": "python tools/fidelity record FILE",
             "unit": "us, medians",
         },
         "facts": measure.facts(device),
@@ -167,7 +168,3 @@ def main() -> None:
     for group in ("host", "pauses", "kernels", "copies", "mlp"):
         result[group] = {k: round(v, 3) for k, v in result[group].items()}
     Path(sys.argv[1]).write_text(json.dumps(result, indent=1) + "\n")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,6 +1,6 @@
 """The interpreter's counts of every kernel case, kept because the large ones take a minute.
 
-python -m tests.fidelity.counting [--new]
+python tools/fidelity counting [--new]
 
 `--new` keeps what is known, and counts the cases that are not in the file.
 """
@@ -35,9 +35,9 @@ def count(case: KernelCase) -> Counts:
             args.append(memory)
         else:
             args.append(value)
-    launched = program.launch(
+    launched = program.begin(
         case.kernel, dim3(*case.grid), dim3(*case.block), args, dynamic_shared=case.shared
-    )
+    ).finish()
     return dataclasses.replace(launched.counts, lines={})
 
 
@@ -51,6 +51,7 @@ def load() -> dict[str, Counts]:
 
 
 def main() -> None:
+    """Count the cases and write the file."""
     fields = [f for f in Counts.__dataclass_fields__ if f != "lines"]
     rows: dict[str, list[int]] = json.loads(FILE.read_text())["rows"] if "--new" in sys.argv else {}
     for case in kernel_cases():
@@ -62,7 +63,3 @@ def main() -> None:
         print(case.name, f"{time.perf_counter() - start:.2f} s", flush=True)
     lines = ",\n".join(f"  {json.dumps(name)}: {json.dumps(row)}" for name, row in rows.items())
     FILE.write_text(f'{{"fields": {json.dumps(fields)},\n "rows": {{\n{lines}\n}}}}\n')
-
-
-if __name__ == "__main__":
-    main()

@@ -1,0 +1,68 @@
+// Functions that a GPU's compiler knows by itself, in terms of others.
+#define __builtin_assume_aligned(pointer, ...) (pointer)
+__device__ inline void* memcpy(void* to, const void* from, size_t count) {
+    char* a = (char*)to;
+    const char* b = (const char*)from;
+    for (size_t k = 0; k < count; k++) a[k] = b[k];
+    return to; }
+__device__ inline void* memset(void* to, int value, size_t count) {
+    char* a = (char*)to;
+    for (size_t k = 0; k < count; k++) a[k] = (char)value;
+    return to; }
+__device__ inline float modff(float x, float* whole) {
+    *whole = truncf(x);
+    return copysignf(isinf(x) ? 0.0f : x - *whole, x); }
+__device__ inline double modf(double x, double* whole) {
+    *whole = trunc(x);
+    return copysign(isinf(x) ? 0.0 : x - *whole, x); }
+__device__ inline float scalbnf(float x, int by) { return ldexpf(x, by); }
+__device__ inline double scalbn(double x, int by) { return ldexp(x, by); }
+// The exponent of a number, 0 for one that has none; subnormal numbers are scaled first.
+__device__ inline int _exponent(float x) {
+    float a = fabsf(x), most = __int_as_float(0x7f7fffff), least = __int_as_float(0x00800000);
+    if (!(a > 0.0f && a <= most)) return 0;
+    if (a < least) return (int)(__float_as_uint(a * 16777216.0f) >> 23) - 127 - 24;
+    return (int)(__float_as_uint(a) >> 23) - 127; }
+__device__ inline float frexpf(float x, int* by) {
+    int e = x == 0.0f || isnan(x) || isinf(x) ? 0 : _exponent(x) + 1;
+    *by = e;
+    return ldexpf(ldexpf(x, -e / 2), -e - -e / 2); }
+__device__ inline int ilogbf(float x) {
+    if (isnan(x) || x == 0.0f) return -2147483647 - 1;
+    return isinf(x) ? 2147483647 : _exponent(x); }
+__device__ inline float logbf(float x) {
+    if (isnan(x)) return x;
+    if (x == 0.0f) return __int_as_float(0xff800000);
+    return isinf(x) ? fabsf(x) : (float)_exponent(x); }
+__device__ inline float norm3df(float a, float b, float c) {
+    return (float)sqrt((double)a * a + (double)b * b + (double)c * c); }
+__device__ inline float norm4df(float a, float b, float c, float d) {
+    return (float)sqrt((double)a * a + (double)b * b + (double)c * c + (double)d * d); }
+__device__ inline float rnorm3df(float a, float b, float c) {
+    return (float)(1.0 / sqrt((double)a * a + (double)b * b + (double)c * c)); }
+__device__ inline float rhypotf(float a, float b) {
+    return (float)(1.0 / sqrt((double)a * a + (double)b * b)); }
+__device__ inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b) {
+    unsigned long long al = a & 0xffffffffull, ah = a >> 32, bl = b & 0xffffffffull, bh = b >> 32;
+    unsigned long long middle = ah * bl + (al * bl >> 32);
+    unsigned long long other = al * bh + (middle & 0xffffffffull);
+    return ah * bh + (middle >> 32) + (other >> 32); }
+__device__ inline long long __mul64hi(long long a, long long b) {
+    unsigned long long high = __umul64hi((unsigned long long)a, (unsigned long long)b);
+    return (long long)(high - (a < 0 ? (unsigned long long)b : 0ull) - (b < 0 ? (unsigned long long)a : 0ull)); }
+__device__ inline unsigned __sad(int a, int b, unsigned c) {
+    return (a > b ? (unsigned)a - (unsigned)b : (unsigned)b - (unsigned)a) + c; }
+__device__ inline unsigned __usad(unsigned a, unsigned b, unsigned c) { return (a > b ? a - b : b - a) + c; }
+__device__ inline unsigned __funnelshift_lc(unsigned low, unsigned high, unsigned by) {
+    return by >= 32 ? low : __funnelshift_l(low, high, by); }
+__device__ inline unsigned __funnelshift_rc(unsigned low, unsigned high, unsigned by) {
+    return by >= 32 ? high : __funnelshift_r(low, high, by); }
+// The float next to a double on one side. Towards zero and away from it are neighbours in the order of the bits.
+__device__ inline float _beside(double x, int up) {
+    float near = (float)x;
+    if (isnan(x) || (double)near == x || (up ? (double)near > x : (double)near < x)) return near;
+    if (near == 0.0f) return __int_as_float(up ? 1 : 0x80000001);
+    return __int_as_float(__float_as_int(near) + ((near > 0.0f) == (up != 0) ? 1 : -1)); }
+__device__ inline float __double2float_rd(double x) { return _beside(x, 0); }
+__device__ inline float __double2float_ru(double x) { return _beside(x, 1); }
+__device__ inline float __double2float_rz(double x) { return _beside(x, x < 0.0); }

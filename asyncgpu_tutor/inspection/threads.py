@@ -20,7 +20,7 @@ from asyncgpu_tutor.errors import OutOfBoundsError
 from asyncgpu_tutor.inspection.accesses import watch
 from asyncgpu_tutor.kernels import Kernel
 from asyncgpu_tutor.traces.live import show
-from asyncgpu_tutor.traces.pictures._fitting import fitting, text_width
+from asyncgpu_tutor.traces.pictures.scene import fitting, text_width
 from asyncgpu_tutor.traces.pictures.svg import framed
 from asyncgpu_tutor.traces.spans.vocabulary import count
 

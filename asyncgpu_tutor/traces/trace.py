@@ -209,18 +209,6 @@ class Trace:
         chrome.write(self.spans, Path(path), device=self.device, clock=self.clock, about=self.about)
 
     @classmethod
-    def from_json(cls, text: str) -> Trace:
-        """Read what `to_json` wrote. Nothing in the text is run.
-
-        Raises
-        ------
-        UsageError
-            If the text is not such a trace: wrong types, times that are negative, not finite or not in
-            order, ids that are there twice, spans that wait for later ones, too much of anything.
-        """
-        return cls(*own_json.read(text))
-
-    @classmethod
     def load(cls, path: str | Path) -> Trace:
         """Read a trace, whoever wrote it. The file stays as it is, and nothing in it is run.
 
@@ -255,27 +243,8 @@ class Trace:
         """
         return cls.load(shipped.recording(name))
 
-    @staticmethod
-    def recordings() -> list[str]:
-        """Names of the recordings that come with this package, sorted."""
-        return shipped.names()
-
-    @staticmethod
-    def recorded_file(name: str) -> Path:
-        """Find a file that comes with this package beside the recordings.
-
-        Parameters
-        ----------
-        name : str
-            ``"07_async_mlp.sqlite"``, an export for `from_nsys`; ``"07_async_mlp.events.json"``, the same
-            program timed by CUDA events, for `load`.
-
-        Raises
-        ------
-        UsageError
-            If there is no such file.
-        """
-        return shipped.beside(name)
+    recordings = staticmethod(shipped.recordings)
+    recorded_file = staticmethod(shipped.recorded_file)
 
     @classmethod
     def from_nsys(

@@ -12,7 +12,7 @@ import pytest
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.errors import OutOfBoundsError, RaceError
-from asyncgpu_tutor.traces.pictures._fitting import text_width
+from asyncgpu_tutor.traces.pictures.scene import text_width
 
 TWICE = """extern "C" __global__ void twice(int n, const float* x, float* y) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;

@@ -11,8 +11,8 @@ import pytest
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.errors import UsageError
-from asyncgpu_tutor.traces.pictures._fitting import text_width
 from asyncgpu_tutor.traces.pictures.curve import Curve
+from asyncgpu_tutor.traces.pictures.scene import text_width
 
 DATA = np.ones((2048, 1024), np.float32)
 

@@ -79,11 +79,11 @@ class Comparison:
         UsageError
             If there is none.
         """
-        for difference in self.differences:
-            if difference.name == name:
-                return difference
-        names = ", ".join(repr(difference.name) for difference in self.differences)
-        raise UsageError(f"there is no difference {name!r}; there are: {names}")
+        found = {difference.name: difference for difference in self.differences}
+        if name not in found:
+            names = ", ".join(map(repr, found))
+            raise UsageError(f"there is no difference {name!r}; there are: {names}")
+        return found[name]
 
     def __repr__(self) -> str:
         told = " against ".join(self.titles)
@@ -163,7 +163,11 @@ def compare(*traces: Trace, titles: Sequence[str] | None = None) -> Comparison:
             raise UsageError(f"compare takes traces, one argument each, and got {given}")
     if len(traces) < 2:
         raise UsageError(f"compare needs two traces or more, and was given {len(traces)}")
-    names = [_title(trace) for trace in traces] if titles is None else list(titles)
+    # A recording says what it was timed by.
+    clocks = [
+        t.clock if t.clock == "simulated" else str(t.about.get("kind", t.clock)) for t in traces
+    ]
+    names = clocks if titles is None else list(titles)
     if len(names) != len(traces):
         raise UsageError(
             f"compare needs one title for each trace: {len(traces)} traces, {len(names)} titles"
@@ -184,10 +188,6 @@ def compare(*traces: Trace, titles: Sequence[str] | None = None) -> Comparison:
         all(order == orders[0] for order in orders),
         tuple(_differences(traces, tuple(names))),
     )
-
-
-def _title(trace: Trace) -> str:
-    return "simulated" if trace.clock == "simulated" else f"{trace.about.get('kind', trace.clock)}"
 
 
 def _keyed(trace: Trace, labelled: bool) -> dict[_Key, Span]:
@@ -265,6 +265,7 @@ def _told(value: float, unit: str) -> str:
 
 def _from_its_start(trace: Trace) -> Trace:
     """With time zero at the first call or work: a range may begin long before, and say nothing."""
+    moved = replace(trace, spans=[])
     begin = min((span.start for span in trace if span.kind != "range"), default=0.0)
-    spans = [replace(s, start=s.start - begin, end=s.end - begin) for s in trace]
-    return replace(trace, spans=spans)
+    moved.fill(trace, begin)
+    return moved

@@ -209,16 +209,14 @@ def _too_few_streams(seen: Evidence) -> Iterable[Finding]:
     """Operations queue behind others on one stream, while the device has room."""
     if seen.trace.about.get("foreign"):
         return  # nobody knows which of its operations need each other
-    device = seen.device
-    calls = seen.calls
-    before = seen.before
+    device, calls = seen.device, seen.calls
     known = {span.id for span in device}
     # Where kernels that fill the device are at work, more streams would not help.
     full = union((s.start, s.end) for s in device if seen.fills.get(s.id, 0.0) >= 0.5)
     guilty: list[Span] = []
     lost: list[float] = []
     for span in device:
-        past = before.get(span.id)
+        past = seen.before.get(span.id)
         if past is None or span.op is None or past.op == span.op or past.op is None:
             continue
         if any(i in known and i != past.id for i in span.after):

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
 
 import numpy as np
-import numpy.typing as npt
 
 from asyncgpu_tutor.traces.analysis.facts import Facts
 from asyncgpu_tutor.traces.spans.intervals import Interval, common, length, union
@@ -38,37 +37,27 @@ def queue_depth(facts: Facts) -> Depth:
     return Depth(int(depths.max(initial=0)), mean)
 
 
-@dataclass(frozen=True, eq=False)
-class OverlapMatrix:
-    """For how long each two streams were at work at the same time."""
-
-    streams: tuple[StreamKey, ...]  # what rows and columns are
-    # In us, symmetric. The diagonal is how long each stream was at work.
-    us: npt.NDArray[np.float64]
-    # Of rows and columns: ``"s1"`` for the lane of stream 1, with the device where there are several.
-    names: list[str]
-
-    def lines(self) -> Iterable[str]:
-        """As a table of text."""
-        most = f"{self.us.max(initial=0):.1f}"
-        wide = max(8, *map(len, (most, *self.names)))
-        yield " " * wide + "".join(f"{name:>{wide + 1}}" for name in self.names)
-        for name, row in zip(self.names, self.us, strict=True):
-            yield f"{name:>{wide}}" + "".join(f"{value:>{wide + 1}.1f}" for value in row)
-
-
-def overlap_matrix(facts: Facts) -> OverlapMatrix:
-    """Which streams were at work together, and for how long."""
-    numbers = stream_numbers(facts.work)
-    keys = list(numbers)
-    several = len({device for device, _ in keys}) > 1
-    lines: dict[StreamKey, list[Interval]] = {key: [] for key in keys}
+def overlaps(facts: Facts) -> dict[tuple[StreamKey, StreamKey], float]:
+    """For how long each two streams were at work together, in us; one with itself: at work at all."""
+    lines: dict[StreamKey, list[Interval]] = {key: [] for key in stream_numbers(facts.work)}
     for span in facts.work:
         if span.stream is not None:
             lines[span.device, span.stream].append((span.start, span.end))
-    busy = [common(union(lines[key]), facts.scopes[key[0]]) for key in keys]
-    us = np.zeros((len(keys), len(keys)))
-    for i, j in combinations_with_replacement(range(len(keys)), 2):
-        us[i, j] = us[j, i] = length(common(busy[i], busy[j]))
-    names = [f"{d} {short_name(n)}" if several else short_name(n) for (d, _), n in numbers.items()]
-    return OverlapMatrix(tuple(keys), us, names)
+    busy = {key: common(union(line), facts.scopes[key[0]]) for key, line in lines.items()}
+    found: dict[tuple[StreamKey, StreamKey], float] = {}
+    for a, b in combinations_with_replacement(busy, 2):
+        found[a, b] = found[b, a] = length(common(busy[a], busy[b]))
+    return found
+
+
+def overlap_lines(facts: Facts) -> Iterator[str]:
+    """The same as a table of text: ``s1`` is stream 1, with the device where there are several."""
+    numbers, us = stream_numbers(facts.work), overlaps(facts)
+    several = len({device for device, _ in numbers}) > 1
+    names = {
+        key: f"{key[0]} {short_name(n)}" if several else short_name(n) for key, n in numbers.items()
+    }
+    wide = max(8, *(len(f"{time:.1f}") for time in us.values()), *map(len, names.values()))
+    yield " " * wide + "".join(f"{name:>{wide + 1}}" for name in names.values())
+    for a, name in names.items():
+        yield f"{name:>{wide}}" + "".join(f"{us[a, b]:>{wide + 1}.1f}" for b in names)

@@ -12,10 +12,8 @@ class Finding:
     Attributes
     ----------
     name : str
-        Which defect: ``"null stream"``, ``"hidden synchronisation"``, ``"pageable copy"``,
-        ``"page migration"``, ``"lazy module loading"``, ``"allocation in the loop"``,
-        ``"too few streams"``, ``"one big kernel"``; or which limit: ``"host-bound"``, ``"gaps"``,
-        ``"low utilisation"``.
+        Which defect, such as ``"null stream"``, or which limit, such as ``"host-bound"``; docs/profiling.md
+        has all of them.
     title : str
         The same in a few words, for people.
     sentence : str

@@ -9,7 +9,6 @@ from statistics import median
 
 from asyncgpu_tutor.traces.analysis.finding import Finding
 from asyncgpu_tutor.traces.analysis.idle import Evidence, Idle
-from asyncgpu_tutor.traces.spans import Span
 from asyncgpu_tutor.traces.spans.notebook_output import NAME, cut
 from asyncgpu_tutor.traces.spans.vocabulary import count, some
 
@@ -18,6 +17,7 @@ _LATE = 0.6  # of that idle time; the rest is mostly what a launch takes to star
 _MANY = 3  # pauses: one or two long ones are gaps, and the host is not the limit elsewhere
 _LONG = 0.1  # of the device's time: a pause as long as this is a gap of its own
 _SUM = 0.25  # of the device's time: less than that in long pauses is not worth a finding
+_LISTED = 12  # kernels that leave it empty
 _FEW = 0.25  # of the device's threads: fewer leave most of it empty
 
 
@@ -135,22 +135,14 @@ def _low_utilisation(seen: Evidence) -> Iterable[Finding]:
     if filled >= _FEW:
         return
     small = sorted(kernels, key=lambda s: -s.duration)[:_LISTED]
+    grids = {s.name: f"{cut(s.name, NAME)} has a grid of {s.detail['grid']}" for s in small[::-1]}
+    told = some(list(grids.values())[::-1], 2)
     yield Finding(
         "low utilisation",
         "Busy, and mostly empty",
-        f"While it works, the device has threads in {filled:.1%} of its places on average: {_grids(small)}.",
+        f"While it works, the device has threads in {filled:.1%} of its places on average: {told}.",
         "Give each launch more blocks, or run several side by side: agt.overlap, StreamPoolRoundRobin, "
         "larger batches. In CuPy: batch the arrays along a new axis, or use several non-blocking streams.",
         tuple(sorted(s.id for s in small)),
         limit=True,
     )
-
-
-_LISTED = 12
-
-
-def _grids(spans: list[Span]) -> str:
-    told = {
-        s.name: f"{cut(s.name, NAME)} has a grid of {s.detail['grid']}" for s in reversed(spans)
-    }
-    return some(list(told.values())[::-1], 2)

@@ -10,7 +10,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from asyncgpu_tutor.traces.analysis.defects import findings
-from asyncgpu_tutor.traces.analysis.depth import Depth, OverlapMatrix, overlap_matrix, queue_depth
+from asyncgpu_tutor.traces.analysis.depth import Depth, overlap_lines, queue_depth
 from asyncgpu_tutor.traces.analysis.facts import Facts
 from asyncgpu_tutor.traces.analysis.finding import Finding
 from asyncgpu_tutor.traces.analysis.idle import (
@@ -82,11 +82,6 @@ class Analysis:
     host_late: Mapping[HostPart, float]
     devices: Mapping[str, Analysis]
     _facts: Facts = field(compare=False)
-
-    @cached_property
-    def overlap(self) -> OverlapMatrix:
-        """Which streams worked together. Each is held against each: of 3000, that takes minutes."""
-        return overlap_matrix(self._facts)
 
     @cached_property
     def sums(self) -> Sums:
@@ -171,7 +166,7 @@ class Analysis:
         more = [f"  and {len(names) - _LANES} more"] if len(names) > _LANES else []
         yield ("Why each stream stood still:", *streams, *more)
         if 1 < len(names) <= _LANES:
-            yield ("Together at work (the diagonal: at work at all):", *self.overlap.lines())
+            yield ("Together at work (the diagonal: at work at all):", *overlap_lines(self._facts))
         yield _path(self.metrics)
         yield (self.sums.table().rstrip("\n"),)
         found = [

@@ -17,7 +17,7 @@ from asyncgpu_tutor.traces.spans.cuda_calls import WAITS
 from asyncgpu_tutor.traces.spans.kernel_names import kernel_name
 from asyncgpu_tutor.traces.spans.span import SpanKind
 
-_WORK = {"kernel": "kernel", "gpu_memcpy": "d2d", "gpu_memset": "memset"}
+_WORK: Mapping[str, SpanKind] = {"kernel": "kernel", "gpu_memcpy": "d2d", "gpu_memset": "memset"}
 _DIRECTIONS: Mapping[str, SpanKind] = {"HtoD": "h2d", "DtoH": "d2h"}
 _CALLS = frozenset(("cuda_runtime", "cuda_driver"))
 _RANGES = frozenset(("user_annotation", "cpu_op"))
@@ -25,17 +25,8 @@ _RANGES = frozenset(("user_annotation", "cpu_op"))
 Event = dict[str, Any]
 
 
-def gpu(properties: object) -> tuple[str, int]:
-    """Name of a GPU, and how many threads it runs at once, by an entry of ``deviceProperties``."""
-    if not isinstance(properties, dict):
-        return "", 0
-    facts = cast(Event, properties)
-    sms, threads = _number(facts.get("numSms")), _number(facts.get("maxThreadsPerMultiprocessor"))
-    return str(facts.get("name", ""))[:100], _number(sms * threads)
-
-
-def collect(events: list[Event]) -> Export:
-    """The rows that a trace is made of; times become whole ns."""
+def collect(events: list[Event], gpus: object) -> Export:
+    """The rows that a trace is made of; times become whole ns. `gpus` are the ``deviceProperties``."""
     whole = [(event, *times) for event in events if (times := _times(event)) is not None]
     made = [_work(event, start, end) for event, start, end in whole]
     work = sorted((w for w in made if w is not None), key=lambda w: (w.start, w.correlation))
@@ -48,7 +39,7 @@ def collect(events: list[Event]) -> Export:
     calls: list[Call] = []
     seen: set[tuple[int, int]] = set()
     for event, start, end in sorted(whole, key=lambda item: item[1]):
-        name, number = _name(event), _number(_args(event).get("correlation"))
+        name, number = _name(event), _number(_object(event.get("args")).get("correlation"))
         key = (0, number)
         if event.get("cat") not in _CALLS or (number and key in seen):
             continue
@@ -59,7 +50,12 @@ def collect(events: list[Event]) -> Export:
     ranges = sorted(_ranges(whole, thread), key=lambda r: r.start)
     starts = [found[0].start for found in (work, ranges, calls) if found]
     about: dict[str, object] = {"source": "PyTorch profiler", "foreign": True}
-    return Export(work, calls, ranges, frozenset((0, 7)), "", about, min(starts, default=0), work)
+    gpu = _object(cast(list[object], gpus)[0] if isinstance(gpus, list) and gpus else None)
+    threads_of_sm = _number(gpu.get("maxThreadsPerMultiprocessor"))
+    if at_once := _number(_number(gpu.get("numSms")) * threads_of_sm):
+        about["threads_at_once"] = at_once
+    name, origin = str(gpu.get("name", ""))[:100], min(starts, default=0)
+    return Export(work, calls, ranges, frozenset((0, 7)), name, about, origin, work)
 
 
 def _times(event: Event) -> tuple[int, int] | None:
@@ -86,22 +82,23 @@ def _work(event: Event, start: int, end: int) -> Work | None:
     kind = _WORK.get(str(event.get("cat")).lower())
     if kind is None:
         return None
-    args, name = _args(event), _name(event)
+    args, name = _object(event.get("args")), _name(event)
     detail: dict[str, object] = {
         key: value for key in ("grid", "block") if _three(value := args.get(key))
     }
     if kind == "kernel":
         name, full = kernel_name(name)
         detail |= full
-    if kind == "d2d":
-        kind = next((k for words, k in _DIRECTIONS.items() if words in name), "d2d")
-        detail["pageable"] = "Pageable" in name
+    elif kind == "d2d":
+        for words, direction in _DIRECTIONS.items():
+            kind = direction if words in name else kind
+        if "Pageable" in name:
+            detail["pageable"] = True
     size = args.get("bytes")
     if isinstance(size, int) and 0 <= size < MOST_WHOLE:
         detail["bytes"] = size
-    detail = {key: value for key, value in detail.items() if value is not False}
     return Work(
-        cast(SpanKind, kind),
+        kind,
         name if kind == "kernel" else kind,
         start,
         end,
@@ -135,9 +132,8 @@ def _three(value: object) -> bool:
     )
 
 
-def _args(event: Event) -> Event:
-    args = event.get("args")
-    return cast(Event, args) if isinstance(args, dict) else {}
+def _object(value: object) -> Event:
+    return cast(Event, value) if isinstance(value, dict) else {}
 
 
 def _name(event: Event) -> str:

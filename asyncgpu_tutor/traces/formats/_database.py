@@ -74,12 +74,6 @@ class Database:
             if isinstance(name, str) and isinstance(sql, str) and _plain(sql)
         }
 
-    def columns(self, table: str) -> set[str]:
-        """Names of a table's columns; none if there is no such table."""
-        if table not in self.tables:
-            return set()
-        return {row[1] for row in self._connection.execute(f"PRAGMA table_info({_quoted(table)})")}
-
     def count(self, table: str) -> int:
         """How many rows a table has; 0 if it is not there."""
         if table not in self.tables:
@@ -99,9 +93,10 @@ class Database:
         Columns that are `wanted` are None where the table lacks them; without one that is `needed` it raises
         `UsageError`.
         """
-        there = self.columns(table)
-        if not there:
+        if table not in self.tables:
             return
+        info = self._connection.execute(f"PRAGMA table_info({_quoted(table)})")
+        there = {row[1] for row in info}
         missing = [name for name in needed if name not in there]
         if missing:
             raise UsageError(

@@ -180,12 +180,14 @@ def collect(database: Database, limit: int) -> Export:
     mask = -1 if any(w.process for w in work) else 0
     calls = _calls(database, texts, {w.key for w in work}, mask, limit)
     work, calls = _on_gpus(database, work, calls)
+    contexts = database.rows("TARGET_INFO_CUDA_CONTEXT_INFO", ("nullStreamId",))
+    null_streams = [_int(row, "nullStreamId") for row in contexts]
     starts = [found[0].start for found in (work, ranges, calls) if found]
     return Export(
         work,
         calls,
         ranges,
-        _null_streams(database),
+        frozenset(null_streams) or frozenset({_NULL_STREAM}),
         next((_str(r["name"]) for r in database.rows("TARGET_INFO_GPU", ("name",))), ""),
         _about(database),
         min(starts, default=0),
@@ -365,11 +367,6 @@ def _ranges(database: Database, texts: Mapping[int, str]) -> list[Range]:
 
 
 # ------------------------------------------------------------------ about
-def _null_streams(database: Database) -> frozenset[int]:
-    rows = database.rows("TARGET_INFO_CUDA_CONTEXT_INFO", ("nullStreamId",))
-    return frozenset(_int(row, "nullStreamId") for row in rows) or frozenset({_NULL_STREAM})
-
-
 def _about(database: Database) -> dict[str, object]:
     about: dict[str, object] = {"source": "Nsight Systems"}
     sizes = ("smCount", "maxWarpsPerSm", "threadsPerWarp")

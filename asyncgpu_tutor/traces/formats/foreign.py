@@ -67,14 +67,11 @@ def _chrome(path: Path, events: list[dict[str, Any]], body: Mapping[str, Any]) -
     # Only now, because what an export of Nsight Systems is made of is what this is made of.
     from asyncgpu_tutor.traces.formats import _chrome_rows, nsys
 
-    export = _chrome_rows.collect(events)
+    export = _chrome_rows.collect(events, body.get("deviceProperties"))
     if not export.work and not export.ranges:
         raise UsageError(
             f"{path} holds neither GPU work nor ranges. PyTorch writes them with "
             "torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])"
         )
-    gpus = body.get("deviceProperties")
-    listed = cast(list[object], gpus) if isinstance(gpus, list) else []
-    name, threads = _chrome_rows.gpu(listed[0] if listed else None)
-    about = {**export.about, "file": path.name, **({"threads_at_once": threads} if threads else {})}
-    return nsys.built(export), "PyTorch profiler", name or "unknown GPU", about
+    about = {**export.about, "file": path.name}
+    return nsys.built(export), "PyTorch profiler", export.gpu or "unknown GPU", about

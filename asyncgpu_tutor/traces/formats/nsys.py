@@ -88,7 +88,6 @@ class _Builder:
         self.export = export
         self.logs: dict[int, SpanLog] = {}
         self.numbers = count()
-        self.origin = export.origin
         self._streams = _stream_numbers(export)
         # By process and number of an event: the device and the spans that its recording came after.
         self._events: dict[Key, tuple[int, tuple[int, ...]]] = {}
@@ -226,8 +225,8 @@ class _Builder:
         return () if stream is None else self._log(call.device).heads(stream)
 
     def _finish(self, device: int, draft: Draft, start: int, end: int) -> None:
-        begin = max((start - self.origin) / 1e3, 0.0)
-        self._log(device).finish(draft, begin, max((end - self.origin) / 1e3, begin))
+        begin = max((start - self.export.origin) / 1e3, 0.0)
+        self._log(device).finish(draft, begin, max((end - self.export.origin) / 1e3, begin))
 
     def _log(self, device: int) -> SpanLog:
         if device not in self.logs:

@@ -64,7 +64,7 @@ def carried(file: str) -> str | None:
 
 
 def read(text: str) -> Parts:
-    """Spans, clock, device and facts of what `write` wrote; see `Trace.from_json`."""
+    """Spans, clock, device and facts of what `write` wrote. Nothing in the text is run."""
     return read_body(parsed(text))
 
 
@@ -109,30 +109,26 @@ def _spans(rows: object) -> list[Span]:
     found = cast(list[object], rows)
     if len(found) > MOST_SPANS:
         raise ValueError(f"it has {len(found):,} spans, and at most {MOST_SPANS:,} are read")
-    spans: list[Span] = []
-    known: set[int] = set()
+    spans: dict[int, Span] = {}
     for index, row in enumerate(found):
         try:
             span = _span(row)
         except (ValueError, TypeError) as error:
             raise ValueError(f"span number {index}: {error}") from None
-        if span.id in known:
+        if span.id in spans:
             raise ValueError(f"two spans have the id {span.id}")
-        known.add(span.id)
-        spans.append(span)
-    return sorted(spans, key=lambda s: s.id)
+        spans[span.id] = span
+    return [span for _, span in sorted(spans.items())]
 
 
 def _mapping(given: object, what: str) -> dict[str, object]:
     """A JSON object with plain values, not nested deeper than `_MOST_DEPTH`."""
     if not isinstance(given, dict):
         raise ValueError(f"its {what} is not an object")
-    found = cast(dict[object, object], given)
-    for key, value in found.items():
-        if not isinstance(key, str):
-            raise ValueError(f"its {what} has the key {key!r}, which is not text")
+    found = cast(dict[str, object], given)  # JSON has no other keys
+    for value in found.values():
         _plain(value, what, _MOST_DEPTH)
-    return cast(dict[str, object], found)
+    return found
 
 
 def _span(row: object) -> Span:
@@ -201,19 +197,16 @@ def _text(value: object, what: str, most: int = _MOST_CHARACTERS) -> str:
 def _plain(value: object, what: str, depth: int) -> None:
     if depth == 0:
         raise ValueError(f"its {what} nests too deeply")
-    inner: list[object] = []
-    if isinstance(value, dict):
-        inner = list(cast(dict[object, object], value).values())
-    elif isinstance(value, list):
-        inner = cast(list[object], value)
+    if isinstance(value, dict | list):
+        found = cast(dict[object, object] | list[object], value)
+        for part in found.values() if isinstance(found, dict) else found:
+            _plain(part, what, depth - 1)
     elif isinstance(value, float) and not math.isfinite(value):
         raise ValueError(f"its {what} holds {value}")
     elif isinstance(value, int) and abs(value) >= MOST_WHOLE:
         raise ValueError(f"its {what} holds {_short(value)}")
     elif isinstance(value, str):
         value.encode()  # as in `_text`
-    for part in inner:
-        _plain(part, what, depth - 1)
 
 
 def _short(value: object) -> str:

@@ -10,14 +10,14 @@ from asyncgpu_tutor.errors import UsageError
 FOLDER = Path(__file__).resolve().parents[1] / "recordings"
 
 
-def names() -> list[str]:
-    """Their names, sorted."""
+def recordings() -> list[str]:
+    """Names of the recordings that come with this package, sorted."""
     return sorted(file.stem for file in FOLDER.glob("*.json"))
 
 
 def recording(name: str) -> Path:
     """The file of a recording; see `Trace.load_recording`."""
-    known = names()
+    known = recordings()
     if name not in known:  # so a name with a path in it cannot lead out of the folder
         close = get_close_matches(str(name), known, 1)
         hint = f" Did you mean {close[0]!r}?" if close else ""
@@ -27,8 +27,20 @@ def recording(name: str) -> Path:
     return FOLDER / f"{name}.json"
 
 
-def beside(name: str) -> Path:
-    """A file that is kept beside the recordings; see `Trace.recorded_file`."""
+def recorded_file(name: str) -> Path:
+    """Find a file that comes with this package beside the recordings.
+
+    Parameters
+    ----------
+    name : str
+        ``"07_async_mlp.sqlite"``, an export for `Trace.from_nsys`; ``"07_async_mlp.events.json"``, the same
+        program timed by CUDA events, for `Trace.load`.
+
+    Raises
+    ------
+    UsageError
+        If there is no such file.
+    """
     known = {path.name: path for path in FOLDER.glob("*/*") if path.is_file()}
     if name not in known:
         raise UsageError(

@@ -5,6 +5,59 @@ has one calls `show`, with the still picture that stands where no widget can be:
 page that was exported, in a terminal. Nothing here knows what is shown.
 """
 
-from asyncgpu_tutor.traces.live.widget import show
+# anywidget is an extra: where it is not installed, its types are not known.
+# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUntypedBaseClass=false, reportAttributeAccessIssue=false
+# pyright: reportMissingModuleSource=false
 
-__all__ = ["show"]
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+
+def show(view: Callable[[], Mapping[str, Any]], *, html: str, text: str) -> dict[str, Any]:
+    """Return a cell's output by MIME type: the live view where there can be one, and a still for elsewhere.
+
+    `view` gives the data of the live view, and is called only where they are needed; `html` is the still
+    picture, `text` is for a terminal. ``ASYNCGPU_LIVE=0`` leaves the live view out.
+    """
+    still = {"text/plain": text, "text/html": html}
+    if os.environ.get("ASYNCGPU_LIVE", "1") == "0" or not _in_notebook():
+        return still
+    make = _widget()
+    if make is None:
+        return still
+    shown = make(view=view())._repr_mimebundle_()
+    # IPython takes data, or data and metadata.
+    live: dict[str, Any] = shown[0] if isinstance(shown, tuple) else shown
+    return {**(live or {}), **still}
+
+
+def _in_notebook() -> bool:
+    """Tell whether this is a kernel with somebody at its other end, and not a terminal or a script."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython else None
+    return getattr(shell, "kernel", None) is not None
+
+
+@cache
+def _widget() -> Callable[..., Any] | None:
+    """The class of the widget; None without anywidget."""
+    try:
+        import anywidget
+        import traitlets
+    except ImportError:
+        return None
+    here = Path(__file__).parent
+
+    class View(anywidget.AnyWidget):
+        _esm = (here / "live.js").read_text(encoding="utf-8")
+        _css = (here / "live.css").read_text(encoding="utf-8")
+        view = traitlets.Dict().tag(sync=True)
+
+    return View

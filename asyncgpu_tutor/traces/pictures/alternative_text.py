@@ -29,12 +29,6 @@ def alt_text(trace: Trace, metrics: Metrics | None = None) -> str:
 
     The first sentence says what ran at the same time, the second one what waited for what on another stream,
     and when the device stood still for longest.
-
-    Examples
-    --------
-    >>> import asyncgpu_tutor as agt
-    >>> alt_text(agt.Trace(device="NVIDIA H200"))
-    'Timeline of NVIDIA H200 (simulated clock: modelled, not measured): nothing was recorded.'
     """
     title = f"Timeline of {device_words(trace.device)}" if trace.device else "Timeline"
     head = f"{title} ({clock_words(trace.clock)}): "

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from asyncgpu_tutor.traces.pictures._fitting import fitting, text_width
-from asyncgpu_tutor.traces.pictures.scene import ticks
+from asyncgpu_tutor.traces.pictures.scene import fitting, text_width, ticks
 from asyncgpu_tutor.traces.pictures.style import COLOURS, darker
 from asyncgpu_tutor.traces.pictures.svg import framed
 

@@ -7,10 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from textwrap import wrap
 
-from asyncgpu_tutor.traces.pictures import _fitting as fit
-from asyncgpu_tutor.traces.pictures.hover import tips
 from asyncgpu_tutor.traces.pictures.layout import Arrow, Bar
-from asyncgpu_tutor.traces.pictures.panel import Panel, legend_items
+from asyncgpu_tutor.traces.pictures.panel import Panel, legend_items, tips
 from asyncgpu_tutor.traces.pictures.style import KIND_LOOKS
 from asyncgpu_tutor.traces.spans import SpanKind
 
@@ -94,11 +92,11 @@ def scene(panels: Sequence[Panel], *, width: int) -> Scene:
 def left_of(panels: Sequence[Panel]) -> int:
     """How much room the labels of the lanes need."""
     wide = [
-        fit.text_width(band.label, 12) + _STEP * (band.depth or 0)
+        text_width(band.label, 12) + _STEP * (band.depth or 0)
         for panel in panels
         for band in panel.layout.bands
     ]
-    wide += [fit.text_width(name, 12) for panel in panels for name, _ in panel.layout.headers]
+    wide += [text_width(name, 12) for panel in panels for name, _ in panel.layout.headers]
     return round(max(wide, default=20)) + 16
 
 
@@ -144,11 +142,11 @@ class _Drawing:
 
     def _frame(self) -> Iterator[Shape]:
         panel, layout, left, inner = self.panel, self.panel.layout, self.left, self.inner
-        title = fit.fitting(panel.title, inner + left, _TITLE)
+        title = fitting(panel.title, inner + left, _TITLE)
         yield Words("agt-title", 8, self.top - 28, title)
         facts = panel.facts()
         lines = (_DOT.join(facts[:number]) for number in range(len(facts), 0, -1))
-        fits = (line for line in lines if fit.text_width(line, 11.5) <= inner + left)
+        fits = (line for line in lines if text_width(line, 11.5) <= inner + left)
         yield Words("agt-facts", 8, self.top - 11, next(fits, facts[0]))
         for band in layout.bands:
             if band.shaded:
@@ -164,7 +162,7 @@ class _Drawing:
                 at, words = self.x(tick * factor), f"{tick:.12g}"
                 yield Line("agt-grid", ((at, self.top), (at, bottom)))
                 # The last one has to be whole.
-                at = min(at, left + inner + _RIGHT - fit.text_width(words, 11) / 2)
+                at = min(at, left + inner + _RIGHT - text_width(words, 11) / 2)
                 yield Words("agt-tick", at, bottom + 14, words)
         else:
             for number, line in enumerate(wrap(panel.said, 80)):
@@ -208,15 +206,41 @@ class _Drawing:
             size, room = min(_NAME, 0.78 * bar.height * UNIT), (end - start) * us
             if room < 3 * size or size < 0.54 * _NAME:
                 continue
-            text = fit.fitting(bar.text, room - 0.54 * _NAME, size)
+            text = fitting(bar.text, room - 0.54 * _NAME, size)
             if not text:
                 continue
             kind = None if self.panel.state(bar) == "faded" else bar.span.kind
             x, y = self.x((start + end) / 2), self.y(bar.y + bar.height / 2)
-            wide = min(fit.text_width(text, size) + 4, room - 2)
+            wide = min(text_width(text, size) + 4, room - 2)
             if kind is None or KIND_LOOKS[kind].hatch:
                 yield Box("agt-patch", x - wide / 2, y - 0.6 * size, wide, 1.2 * size, kind)
             yield Words("agt-name", x, y + 0.35 * size, text, size, kind)
+
+
+# ------------------------------------------------------------------ room, by an estimate: fonts differ
+def text_width(text: str, size: float) -> float:
+    """About how wide a line is, rather too wide than too narrow, in the unit of the font's size."""
+    return size * sum(
+        0.36
+        if c in "iljtfr.,:;'|!() "
+        else 0.92
+        if c in "mwMW@%\u2026"
+        else 0.68
+        if c.isupper()
+        else 0.6
+        for c in text
+    )
+
+
+def fitting(text: str, room: float, size: float) -> str:
+    """The text, cut off where most of it fits, or nothing."""
+    if text_width(text, size) <= room:
+        return text
+    for length in range(len(text) - 1, 3, -1):
+        short = text[:length].rstrip("_ ") + "\u2026"
+        if text_width(short, size) <= room:
+            return short
+    return ""
 
 
 def ticks(begin: float, end: float, most: float) -> list[float]:
@@ -235,7 +259,7 @@ def _legend(
     x, y = float(left), above + 6
     shapes: list[Shape] = []
     for mark, words in legend_items(panels):
-        wide = 40 + fit.text_width(words, 11)
+        wide = 40 + text_width(words, 11)
         if x > left and x + wide > width:
             x, y = float(left), y + _ROW
         match mark:

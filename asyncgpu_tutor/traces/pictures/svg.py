@@ -15,8 +15,7 @@ from typing import Any
 from zlib import crc32
 
 from asyncgpu_tutor.traces.pictures import scene as scenes
-from asyncgpu_tutor.traces.pictures.hover import tips
-from asyncgpu_tutor.traces.pictures.panel import Mark, Panel, legend_items
+from asyncgpu_tutor.traces.pictures.panel import Panel, legend_items, tips
 from asyncgpu_tutor.traces.pictures.style import INK, KIND_LOOKS, PAGE, THEME, darker, lighter
 from asyncgpu_tutor.traces.spans import SpanKind
 
@@ -140,19 +139,15 @@ def data(panels: Sequence[Panel], words: str) -> dict[str, Any]:
         "begin": panels[0].layout.begin,
         "end": panels[0].layout.end,
         "looks": list(paints.values()),
-        "legend": [_legend_item(mark, said, paints) for mark, said in legend_items(panels)],
+        # The class of a line, or else paint and outline of a box; and words.
+        "legend": [
+            [scenes.LINES[mark], "", "", said]
+            if mark in ("room", "event")
+            else ["", paints[mark]["paint"], paints[mark]["line"], said]
+            for mark, said in legend_items(panels)
+        ],
         "panels": [_panel_data(panel, left, paints) for panel in panels],
     }
-
-
-def _legend_item(mark: Mark, words: str, paints: _Paints) -> list[str]:
-    """The class of a line, or else paint and outline of a box; and words."""
-    match mark:
-        case "room" | "event":
-            return [scenes.LINES[mark], "", "", words]
-        case _:
-            look = paints[mark]
-            return ["", look["paint"], look["line"], words]
 
 
 def _panel_data(panel: Panel, left: int, paints: _Paints) -> dict[str, Any]:

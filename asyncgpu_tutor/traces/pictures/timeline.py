@@ -84,14 +84,10 @@ class Timeline:
         return show(self.view, html=self._repr_html_(), text=repr(self))
 
     def view(self) -> dict[str, Any]:
-        """The data from which the live picture is drawn."""
-        return {"view": "timeline", **svg.data(self._finer(), self.words)}
-
-    def _finer(self) -> Sequence[Panel]:
-        """With nothing merged, so that zooming in shows all; a trace that is too large for that as it is."""
-        if sum(len(panel.trace) for panel in self.panels) > _MOST_LIVE:
-            return self.panels
-        return [panel.whole() for panel in self.panels]
+        """The data of the live picture. Nothing is merged, as zooming in shows all, unless it is too much."""
+        few = sum(len(panel.trace) for panel in self.panels) <= _MOST_LIVE
+        panels = [panel.whole() for panel in self.panels] if few else self.panels
+        return {"view": "timeline", **svg.data(panels, self.words)}
 
 
 def plot(
@@ -161,10 +157,6 @@ def compare_timelines(
         What stands out in each trace, as for `plot`; None where nothing does.
     lanes, width, lesson
         As for `plot`.
-
-    Returns
-    -------
-    Timeline
 
     Raises
     ------

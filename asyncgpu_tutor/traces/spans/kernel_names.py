@@ -33,13 +33,8 @@ def kernel_name(full: str) -> tuple[str, dict[str, object]]:
 def short_name(full: str) -> str:
     """A kernel's name without its namespaces, types and parameters, as Nsight Systems shows it.
 
-    A template's argument is kept where it has one alone, which is a type: all kernels of CUTLASS are called
-    ``Kernel2`` else. What is not understood stays as it is.
-
-    Parameters
-    ----------
-    full : str
-        Mangled, demangled, or a plain name of C.
+    The name may be mangled, demangled, or a plain one of C. A template's argument is kept where it has one
+    alone, which is a type: all kernels of CUTLASS are called ``Kernel2`` else. What is not understood stays.
 
     Examples
     --------

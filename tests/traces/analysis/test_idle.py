@@ -11,7 +11,7 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor import Trace
 from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.traces.analysis import overview
-from asyncgpu_tutor.traces.analysis.depth import overlap_matrix, queue_depth
+from asyncgpu_tutor.traces.analysis.depth import overlaps, queue_depth
 from asyncgpu_tutor.traces.analysis.facts import Facts
 from asyncgpu_tutor.traces.analysis.idle import CAUSES, idle_of_device, idle_of_streams
 from asyncgpu_tutor.traces.analysis.overview import by_cause
@@ -108,24 +108,17 @@ def test_the_depth_of_a_queue_is_what_was_asked_for_and_not_done() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_the_matrix_of_overlaps_agrees_with_the_metrics(name: str) -> None:
     trace = recorded(name)
-    matrix, metrics = overlap_matrix(Facts(trace)), trace.metrics()
-    assert (matrix.us == matrix.us.T).all()
-    for index, key in enumerate(matrix.streams):
-        assert matrix.us[index, index] == metrics.stream_busy[key]
-    pairs = math.fsum(k * (k - 1) / 2 * us for k, us in enumerate(metrics.concurrency))
-    assert np.triu(matrix.us, 1).sum() == pytest.approx(pairs)
+    us, metrics = overlaps(Facts(trace)), trace.metrics()
+    assert {a: time for (a, b), time in us.items() if a == b} == metrics.stream_busy
+    assert all(us[b, a] == time for (a, b), time in us.items())
+    pairs = math.fsum(k * (k - 1) * time for k, time in enumerate(metrics.concurrency))
+    assert math.fsum(time for (a, b), time in us.items() if a != b) == pytest.approx(pairs)
 
 
 def test_the_matrix_is_made_where_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     spans = [work(i, "kernel", i, i + 1, i + 1) for i in range(40)]
-    monkeypatch.setattr(
-        overview, "overlap_matrix", lambda _: pytest.fail("40 streams are no table")
-    )
+    monkeypatch.setattr(overview, "overlap_lines", lambda _: pytest.fail("40 streams are no table"))
     assert "and 24 more" in agt.analyse(Trace(spans)).table()
-
-
-def test_one_stream_overlaps_with_none() -> None:
-    assert np.triu(overlap_matrix(Facts(recorded("02_one_stream"))).us, 1).sum() == 0
 
 
 def test_the_report_says_it_in_words_and_in_a_picture() -> None:

@@ -26,6 +26,10 @@ PLAIN = st.recursive(
 )
 
 
+def read(body: str) -> Trace:
+    return Trace(*own_json.read(body))
+
+
 def span(**changed: object) -> dict[str, object]:
     fields: dict[str, object] = {
         "id": 3, "kind": "kernel", "name": "k", "start": 1.0, "end": 2.0, "device": "cuda:0",
@@ -46,10 +50,10 @@ def test_a_trace_comes_back_as_it_was(sim: Device) -> None:
     with agt.record() as trace:
         agt.zeros(4).sync()
     trace.about = {"gpu": "none", "n": 1}
-    again = Trace.from_json(trace.to_json())
+    again = read(trace.to_json())
     assert again == trace
     assert again.to_json() == trace.to_json()
-    assert Trace.from_json(text(span())).about == {}  # a file of before there was `about`
+    assert read(text(span())).about == {}  # a file of before there was `about`
 
 
 def without(part: str) -> str:
@@ -70,7 +74,7 @@ def without(part: str) -> str:
 )  # fmt: skip
 def test_what_is_no_trace_is_refused(body: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        Trace.from_json(body)
+        read(body)
 
 
 @pytest.mark.parametrize(
@@ -102,7 +106,7 @@ def test_what_is_no_trace_is_refused(body: str, message: str) -> None:
 )
 def test_each_wrong_field_is_named(changed: dict[str, object], message: str) -> None:
     with pytest.raises(UsageError, match="this trace is damaged") as caught:
-        Trace.from_json(text(span(**changed)))
+        read(text(span(**changed)))
     assert message in str(caught.value)
 
 
@@ -114,7 +118,7 @@ def test_too_large_files_are_not_read(tmp_path: Path, monkeypatch: pytest.Monkey
         Trace.load(file)
     monkeypatch.setattr(own_json, "MOST_SPANS", 2)
     with pytest.raises(UsageError, match="it has 3 spans, and at most 2 are read"):
-        Trace.from_json(text(span(), span(), span()))
+        read(text(span(), span(), span()))
 
 
 def test_what_is_not_a_file_is_not_read_and_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
@@ -153,16 +157,16 @@ def test_damaged_files_and_those_of_others_are_refused(
 @given(st.text() | st.binary().map(lambda raw: raw.decode("latin-1")))
 def test_any_text_is_a_trace_or_an_error_for_people(body: str) -> None:
     with pytest.raises(UsageError):
-        Trace.from_json(body)
+        read(body)
 
 
 def taken(body: str) -> None:
     """Read a text, use what it gives, and write that; or nothing, where it is refused."""
     try:
-        trace = Trace.from_json(body)
+        trace = read(body)
     except UsageError:
         return
-    assert Trace.from_json(trace.to_json()) == trace
+    assert read(trace.to_json()) == trace
     usable(trace)
 
 
@@ -200,7 +204,7 @@ def traces(draw: st.DrawFn) -> Trace:
         }
         rows.append(span(id=number, kind=kind, start=start, **changed))
     try:
-        return Trace.from_json(text(*rows))
+        return read(text(*rows))
     except UsageError:
         return Trace()
 

@@ -12,8 +12,8 @@ import pytest
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.traces import pictures
 from asyncgpu_tutor.traces.pictures import scene as scenes
-from asyncgpu_tutor.traces.pictures._fitting import text_width
 from asyncgpu_tutor.traces.pictures.layout import Bar
+from asyncgpu_tutor.traces.pictures.scene import text_width
 from asyncgpu_tutor.traces.pictures.style import KIND_LOOKS, darker
 from asyncgpu_tutor.traces.pictures.timeline import Timeline
 from asyncgpu_tutor.traces.spans import DEVICE_KINDS, Span, SpanKind, measure

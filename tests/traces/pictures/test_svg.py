@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from asyncgpu_tutor.traces.pictures import compare_timelines, plot
-from asyncgpu_tutor.traces.pictures._fitting import fitting
+from asyncgpu_tutor.traces.pictures.scene import fitting
 from asyncgpu_tutor.traces.pictures.style import THEME
 from asyncgpu_tutor.traces.spans import Span
 from asyncgpu_tutor.traces.trace import Trace

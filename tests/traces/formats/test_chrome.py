@@ -36,7 +36,7 @@ def lanes(events: list[dict[str, Any]]) -> dict[str, list[str]]:
     rows = {names[tid]: list[str]() for tid in sorted(names, key=order.__getitem__)}
     for event in events:
         if event["ph"] == "X":
-            rows[names[event["tid"]]].append(event["name"])
+            rows[names[event["tid"]]].append(event["args"]["name"])
     return rows
 
 
@@ -90,14 +90,33 @@ def test_an_empty_trace_and_odd_names_are_written(tmp_path: Path) -> None:
     assert (event["args"]["n"], event["args"]["x"]) == (-1, "[1.5]")
 
 
+def test_the_file_for_chrome_has_the_names_that_tools_for_pytorch_look_for(tmp_path: Path) -> None:
+    path = tmp_path / "trace.json"
+    Trace.load_recording("07_async_mlp").to_perfetto(path)
+    spans = [e for e in json.loads(path.read_text("utf-8"))["traceEvents"] if e["ph"] == "X"]
+    calls = {e["args"]["id"]: e["name"] for e in spans if e["cat"] == "cuda_runtime"}
+    asked = {
+        (e["name"], calls.get(e["args"]["correlation"]))
+        for e in spans
+        if e["cat"] != "cuda_runtime"
+    }
+    copies = {("Memcpy HtoD", "cudaMemcpyAsync"), ("Memcpy DtoH", "cudaMemcpyAsync")}
+    kernels = {(name, "cudaLaunchKernel") for name in ("sgemm_naive", "matvec_naive", "relu")}
+    assert asked >= copies | kernels | {("Memset", "cudaMemsetAsync")}
+
+
 def test_the_file_for_chrome_has_the_same(trace: Trace, tmp_path: Path) -> None:
     path = tmp_path / "trace.json"
     trace.to_perfetto(path)
     events = json.loads(path.read_text(encoding="utf-8"))["traceEvents"]
     spans = [e for e in events if e["ph"] == "X"]
-    assert Counter((e["name"], e["cat"], e["ts"], e["dur"]) for e in spans) == Counter(
-        (s.name, s.kind, s.start, s.duration) for s in trace
+    assert Counter((e["args"]["name"], e["ts"], e["dur"]) for e in spans) == Counter(
+        (s.name, s.start, s.duration) for s in trace
     )
+    kernels = [e for e in spans if e["cat"] == "kernel"]
+    calls = {e["args"]["correlation"] for e in spans if e["cat"] == "cuda_runtime"}
+    assert kernels
+    assert all(e["args"]["stream"] > 0 and e["args"]["correlation"] in calls for e in kernels)
     threads = {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name"}
     assert {e["tid"] for e in spans} == threads.keys()
     starts = {e["id"]: e for e in events if e["ph"] == "s"}

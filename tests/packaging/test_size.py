@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # Lines of Python, as `wc -l` counts them, blank ones and docstrings too. Goals: 25,000, 21,500 and 24,000.
 # Until they are reached, a ceiling is what there is, and only ever comes down.
 CEILINGS = {
-    "asyncgpu_tutor": 26_080,
+    "asyncgpu_tutor": 25_980,
     "simgpu": 21_900,
     "tests": 24_870,
 }

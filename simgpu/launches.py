@@ -86,7 +86,7 @@ class Function:
 
     @cached_property
     def traits(self) -> Traits:
-        """What each launch asks of the compiler."""
+        """Facts of the kernel that each launch asks of the compiler."""
         program, name = self.program, self.name
         waits, signals = program.signals(name)
         adds, follows, cooperative = (

@@ -1,4 +1,4 @@
-"""What blocks know of each other: up to when each one has been told of what another did.
+"""The knowledge that blocks have of each other: up to when each has been told of what another did.
 
 A block publishes by a fence, and then a write that others can look at: an atomic, or a volatile store. Such
 a word carries a message, namely what its writer knew at its last fence; a block that looks at the word knows

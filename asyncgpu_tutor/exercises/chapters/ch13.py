@@ -76,8 +76,10 @@ def _answer(mine: Any, _model: Any, rounds: int) -> None:
 
     async def main() -> None:
         letters = agt.Kernel(LETTERS)
+        # First: what is no coroutine is refused before there is an operation that nobody would run.
+        answering = asyncio.ensure_future(mine(plain.view(_Mail), rounds))
         op = letters(agt.mapped(plain), rounds, agt.mapped(answers), grid=1, block=1)
-        await asyncio.gather(mine(plain.view(_Mail), rounds), op)
+        await asyncio.gather(answering, op)
 
     call(main)
     for k, got in enumerate(answers.tolist()):

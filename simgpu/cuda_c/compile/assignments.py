@@ -2,27 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from simgpu.cuda_c.compile.braces import converted, listed
 from simgpu.cuda_c.compile.context import Compile, Context
 from simgpu.cuda_c.compile.conversions import constant, convert, value
+from simgpu.cuda_c.compile.form import Assign, Exchange, Old, Step, Store, Total, below
 from simgpu.cuda_c.compile.operators import operate
 from simgpu.cuda_c.compile.places import place_of
-from simgpu.cuda_c.compile.record import Node
 from simgpu.cuda_c.compile.storage import after, use, writable, writer
-from simgpu.cuda_c.compile.summing_loops import added, by_turns
+from simgpu.cuda_c.compile.summing import row
 from simgpu.cuda_c.compile.typed import Evaluate, Expr, MemoryPlace, RegisterPlace
 from simgpu.cuda_c.lockstep.masks import Mask
 from simgpu.cuda_c.lockstep.team import Team
 from simgpu.cuda_c.memory import access
-from simgpu.cuda_c.syntax.ast import Assign, Braces, Expression, Increment
+from simgpu.cuda_c.syntax import ast
 from simgpu.cuda_c.text.source import Position
-from simgpu.cuda_c.types import BOOL, FLOAT, HALF, INT, Pointer, Scalar, Struct, spelled
+from simgpu.cuda_c.types import (
+    BOOL,
+    DOUBLE,
+    FLOAT,
+    HALF,
+    INT,
+    LLONG,
+    UINT,
+    ULLONG,
+    Pointer,
+    Scalar,
+    Struct,
+    spelled,
+)
+
+_SUMMED = (FLOAT, DOUBLE, INT, UINT, LLONG, ULLONG)
 
 
-def _assign(c: Context, node: Assign, used: bool) -> Expr:
+def _assign(c: Context, node: ast.Assign, used: bool) -> Expr:
     target = place_of(c, node.target)
     ctype, place = target.type, target.place
     own = _own_operator(c, node, target)
@@ -31,20 +47,22 @@ def _assign(c: Context, node: Assign, used: bool) -> Expr:
     writable(c, target, node.at)
     if node.op:
         ahead: Evaluate | None = None
-        if isinstance(node.value, Braces) and node.value.type is None:
+        total: Total | None = None
+        if isinstance(node.value, ast.Braces) and node.value.type is None:
             by = listed(c, node.value, ctype)
         else:
-            before, first = c.slots, len(c.written)
+            before, first = c.slots, len(c.steps)
             by = c.expression(node.value)
-            if any(v is None or v.slot < before for v in c.written[first:]):
+            if _writes(c.steps[first:], before):
                 ahead = _ahead(c, by)
-            if c.summing is not None:
-                c.summing.append(added(c, target, node.op, by))
-                by = by_turns(by)
+            total = _total(c, target, node.op, by)
+            if total is not None and by.constant is None:
+                factors = by.product and (row(by.product[0]), row(by.product[1]))
+                by = replace(by, run=row(by.run), product=factors)
         out = _update(
             c, target, lambda old: operate(c, node.op, old, by, node.at), node.at, [by], False
         )
-        out.run = after(ahead, out.run)
+        out.run, out.total = after(ahead, out.run), total
         return out
     new = converted(c, node.value, ctype, node.at)
     write = writer(c, target, node.at, new)
@@ -69,6 +87,26 @@ def _assign(c: Context, node: Assign, used: bool) -> Expr:
     return value(c, ctype, run, node.at, [target, new], origin=new.origin)
 
 
+def _writes(steps: Sequence[Step], before: int) -> bool:
+    """Tell whether steps write to memory, or to a variable that was there `before`, by its slot."""
+    return any(
+        isinstance(step, Store | Exchange)
+        or (isinstance(step, Assign) and step.variable.slot < before)
+        for step in below(steps)
+    )
+
+
+def _total(c: Context, target: Expr, op: str, by: Expr) -> Total | None:
+    """`target op= by` as a sum in a register, if it is one."""
+    place, kind = target.place, target.type
+    if not isinstance(place, RegisterPlace) or place.count is not None:
+        return None
+    fused = bool(c.contract and isinstance(kind, Scalar) and kind.is_float and by.product)
+    plain = kind == by.type and kind in _SUMMED and op in "+-" and (not fused or kind is FLOAT)
+    factors = by.product if fused else None
+    return Total(place.variable, by.node, op == "-", plain, by.run, factors)
+
+
 def _ahead(c: Context, by: Expr) -> Evaluate:
     """Compute a value and keep it in a slot, because `x += f()` may change `x` in `f`."""
     slot, evaluate = c.new_slot(), by.run
@@ -80,9 +118,9 @@ def _ahead(c: Context, by: Expr) -> Evaluate:
     return run
 
 
-def _own_operator(c: Context, node: Assign, target: Expr) -> Expr | None:
+def _own_operator(c: Context, node: ast.Assign, target: Expr) -> Expr | None:
     """`a += b` or `a = b`, if the file says itself what it means for this struct."""
-    bare = isinstance(node.value, Braces) and node.value.type is None
+    bare = isinstance(node.value, ast.Braces) and node.value.type is None
     if not isinstance(target.type, Struct) or bare:
         return None
     known = c.class_of(target.type)
@@ -93,7 +131,7 @@ def _own_operator(c: Context, node: Assign, target: Expr) -> Expr | None:
     return None if found is None else use(c, found)
 
 
-def _increment(c: Context, node: Increment, used: bool) -> Expr:
+def _increment(c: Context, node: ast.Increment, used: bool) -> Expr:
     target = place_of(c, node.operand)
     if isinstance(target.type, Struct):
         dummy = [constant(INT, 0, node.at)] if node.postfix else []
@@ -124,7 +162,7 @@ def _update(
     ctype, place = target.type, target.place
     slot = c.new_slot()
     use(c, target)
-    before = c.note(Node((target.node,)))
+    before = c.note(Old((target.node,)))
     old = Expr(ctype, lambda t, m: t.slots[slot], at, before, origin=target.origin)
     result = convert(c, combine(old), ctype, at)
     write = writer(c, target, at, result)
@@ -151,4 +189,7 @@ def _update(
     return value(c, ctype, run, at, [target, result, *parts], origin=target.origin)
 
 
-EXPRESSIONS: Mapping[type[Expression], Compile] = {Assign: _assign, Increment: _increment}
+EXPRESSIONS: Mapping[type[ast.Expression], Compile] = {
+    ast.Assign: _assign,
+    ast.Increment: _increment,
+}

@@ -9,24 +9,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from simgpu.cuda_c import types
 from simgpu.cuda_c.compile import builtins, rooms, storage, type_names, typed
 from simgpu.cuda_c.compile.braces import listed
-from simgpu.cuda_c.compile.context import Compile, Context, Frame
+from simgpu.cuda_c.compile.context import Compile, Context, Frame, ends
+from simgpu.cuda_c.compile.control import expanded
 from simgpu.cuda_c.compile.conversions import convert, decay, value
+from simgpu.cuda_c.compile.form import Bind, Declare, Expansion, Followed
 from simgpu.cuda_c.compile.overloads import choose
 from simgpu.cuda_c.compile.places import as_base, place_of
-from simgpu.cuda_c.compile.record import Bind, Declare, Followed
-from simgpu.cuda_c.compile.statements import ADDRESS, closing, sequence
+from simgpu.cuda_c.compile.statements import ADDRESS, sequence
 from simgpu.cuda_c.compile.variables import Origin, Variable
-from simgpu.cuda_c.lockstep.masks import Mask
-from simgpu.cuda_c.lockstep.team import Team
 from simgpu.cuda_c.syntax import ast
 from simgpu.cuda_c.syntax.names import addressed_names, assigned_names
 from simgpu.cuda_c.text.source import Position
-from simgpu.errors import UninitialisedReadError
 
 _MOST_POINTS = 20_000  # pieces of code in a kernel once its functions are expanded
 
@@ -225,21 +223,20 @@ def expand(
     if c.points > _MOST_POINTS:
         c.unsupported(node.at, "this kernel is too large once its functions are expanded")
     assert function.body is not None
-    waits, first = c.waits, c.places
-    c.waits = waits and node is c.resumable
     addressed = addressed_names(function.body, c.referred)
     caller = c.frame
     c.calls.append(key)
-    entry: list[typed.Execute] = []
+    entry: list[typed.Evaluate | None] = []
     if known is not None:
         names.outer = _inside(c, known, this, function, entry)
-    with c.seen_from(names), c.scoped():
+    body = Expansion(name=function.name, call=node, slot=c.new_slot(), exit=c.new_exit())
+    with c.seen_from(names), c.scoped(body):
         entry += _bind_parameters(c, function, names, node, arguments, addressed)
         auto = function.returns.base == "auto"
         returns = None if auto else type_names.resolve(c, function.returns)
         frame = Frame(False, returns, addressed=addressed)
         frame.reference, frame.namespace = function.returns.reference, function.namespace
-        frame.slot, frame.exit = c.new_slot(), c.new_exit()
+        frame.slot, frame.exit = body.slot, body.exit
         c.frame = frame
         text = function.body
         # An error in a function of a header is reported where the function is called.
@@ -247,10 +244,10 @@ def expand(
             text = deepcopy(text)
             for part in ast.parts_of(text):
                 part.at = node.at
-        body = closing(names, closing(c.scope, sequence(c, text.body)))
+        sequence(c, text.body)
         c.frame = caller
+    body.ends += ends(names)
     c.calls.pop()
-    c.waits = waits
     parts = frame.returned + [a for a in arguments if not isinstance(a.type, types.Array)]
     origin = Origin()
     for result in frame.returned:
@@ -261,8 +258,8 @@ def expand(
     if frame.reference and not address and any(placed):
         c.unsupported(function.at, "a reference to different kinds of variables is not supported")
     yields = types.Pointer(returns) if address else returns
-    places = range(first, c.places)
-    run = _expanded(function.name, frame, yields, entry, body, node.at, places)
+    unset = None if isinstance(yields, types.Void) else rooms.zero_of(yields)
+    run = expanded(body, [give for give in entry if give is not None], unset, node.at)
     if not address:
         out = value(c, returns, run, node.at, parts, origin=origin)
         if frame.reference:
@@ -287,7 +284,7 @@ def _inside(
     known: typed.Class,
     this: typed.Expr | None,
     function: ast.Function,
-    entry: list[typed.Execute],
+    entry: list[typed.Evaluate | None],
 ) -> typed.Scope:
     """Make the scope of a member function: members of its object, then what belongs to the class."""
     scope = typed.Scope(known.scope)
@@ -317,7 +314,7 @@ def _inside(
 
 def _passed(
     c: Context, scope: typed.Scope, name: str, variable: Variable, new: typed.Expr
-) -> typed.Execute:
+) -> typed.Evaluate:
     """Enter a parameter by its name, and make the statement that gives it its argument."""
     storage.assigned(variable, new)
     scope.names[name] = variable
@@ -332,8 +329,8 @@ def _bind_parameters(
     node: ast.Call,
     arguments: list[typed.Expr],
     addressed: set[str],
-) -> list[typed.Execute]:
-    entry: list[typed.Execute] = []
+) -> list[typed.Evaluate | None]:
+    entry: list[typed.Evaluate | None] = []
     for k, param in enumerate(function.params):
         with c.seen_from(names):
             ctype = type_names.param_type(c, param)
@@ -371,33 +368,6 @@ def _bind_parameters(
         variable = rooms.own_variable(c, param.name, ctype, in_memory, const)
         entry.append(_passed(c, names, param.name, variable, new))
     return entry
-
-
-def _expanded(
-    name: str,
-    frame: Frame,
-    returns: types.CType,
-    entry: list[typed.Execute],
-    body: typed.Execute,
-    at: Position,
-    places: range,
-) -> typed.Evaluate:
-    slot, target, void = frame.slot, frame.exit, isinstance(returns, types.Void)
-    unset = None if void else rooms.zero_of(returns)
-
-    def run(t: Team, m: Mask) -> Any:
-        if t.resume not in places:
-            for step in entry:
-                step(t, m)
-        t.left[target] = None
-        storage.begin(t, m, slot, unset)
-        fell_off = body(t, m)
-        if fell_off is not None and not void:
-            text = f"reaches the end of '{name}', which returns no value there"
-            t.fault(UninitialisedReadError, at, int(fell_off.index[0]), text, array=name)
-        return t.slots[slot]
-
-    return run
 
 
 EXPRESSIONS: Mapping[type[ast.Expression], Compile] = {ast.Call: _value}

@@ -11,15 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, NoReturn, TypeAlias, TypeVar
+from typing import Any, Literal, NoReturn, TypeAlias, TypeVar
 
 from simgpu.cuda_c import types
 from simgpu.cuda_c.compile.contraction import Ranks
-from simgpu.cuda_c.compile.record import Access, Node, Piece, Price, Scoped, Step, Work
-from simgpu.cuda_c.compile.summing_loops import Sum
-from simgpu.cuda_c.compile.typed import Class, Execute, Expr, Scope, Target
+from simgpu.cuda_c.compile.form import Access, Meet, Node, Piece, Price, Scoped, Step, Work
+from simgpu.cuda_c.compile.typed import Class, Expr, Scope, Target
 from simgpu.cuda_c.compile.variables import Origin, Variable
-from simgpu.cuda_c.compile.waiting_kernels import waiting_statement
 from simgpu.cuda_c.lockstep.meter import Site
 from simgpu.cuda_c.syntax.ast import Expression, Function, Statement
 from simgpu.cuda_c.syntax.names import Referred
@@ -27,7 +25,7 @@ from simgpu.cuda_c.text.preprocessor import Preprocessed
 from simgpu.cuda_c.text.source import Position, Source
 
 Compile: TypeAlias = "Callable[[Context, Any, bool], Expr]"
-CompileStatement: TypeAlias = "Callable[[Context, Any], Execute]"
+CompileStatement: TypeAlias = "Callable[[Context, Any], None]"
 N = TypeVar("N", bound=Node)
 
 
@@ -90,29 +88,13 @@ class Context:
     referred: Referred = field(default_factory=dict[str, set[int]])
     # Static shared memory so far; `shared_seen` are the variables in it.
     shared_bytes: int = 0
-    # `waits`, `may_wait` and `spins`: whether threads may wait for each other here, or anywhere in the
-    # kernel; whether a loop may spin.
-    waits: bool = False
-    may_wait: bool = False
-    # `places` and `meetings`: how many places have a number, and how many calls at which threads meet have
-    # been compiled.
-    places: int = 0
-    meetings: int = 0
-    # The call in the statement at hand in which threads may wait.
-    resumable: Expression | None = None
     follows: bool = False  # whether the kernel has to do with addresses as numbers
-    # The functions in which threads may wait for each other.
+    # The functions in which threads may wait for each other, if any may in this kernel.
     waiting: set[str] = field(default_factory=set[str])
     # The memories of addresses that were cast to integers.
     numbers: Origin = field(default_factory=Origin)
     # Pointers to constants that were cast to pointers to what may change, and where.
     recast: list[tuple[Origin, Position]] = field(default_factory=list[tuple[Origin, Position]])
-    spins: bool = False
-    cooperative: bool = False  # whether it has a barrier of the grid
-    # The sums of the loop whose body this is, if all that it does is to sum up (`summing_loops`).
-    summing: list[Sum | None] | None = None
-    # The variable of each write that has been compiled so far, None where memory is written.
-    written: list[Variable | None] = field(default_factory=list[Variable | None])
     frame: Frame = field(default_factory=Frame)
     ranks: Ranks = field(default_factory=Ranks)
     sites: list[Site] = field(default_factory=list[Site])  # all loads and stores
@@ -158,11 +140,9 @@ class Context:
         """An expression whose value is wanted (or, with `used` False, only its effect)."""
         return self.rules.expressions[type(node)](self, node, used)
 
-    def statement(self, node: Statement) -> Execute:
-        """A statement as a closure that takes the lanes that come in and returns those that go on."""
-        if self.waits:
-            return waiting_statement(self, node, self.rules.statements[type(node)])
-        return self.rules.statements[type(node)](self, node)
+    def statement(self, node: Statement) -> None:
+        """Write a statement into the form."""
+        self.rules.statements[type(node)](self, node)
 
     def type_of(self, node: Expression) -> types.CType:
         """The type of an expression that is not computed, so that its record is dropped."""
@@ -224,6 +204,12 @@ class Context:
         """Write into the record that something is done here each time."""
         self.steps.append(Work(Price(instructions, flops, special, issued)))
 
+    def meet(self, by: Literal["warp", "block", "grid"], at: Position) -> Meet:
+        """Note that threads meet here."""
+        meeting = Meet(by, at)
+        self.steps.append(meeting)
+        return meeting
+
     @contextmanager
     def recording(self, steps: list[Step] | None = None) -> Generator[list[Step]]:
         """Write into a list of its own what is compiled inside, or go on with `steps`."""
@@ -234,30 +220,28 @@ class Context:
             self.steps = outer
 
     @contextmanager
-    def detached(self, line: int) -> Generator[Piece]:
+    def detached(self, at: Position) -> Generator[Piece]:
         """Write into a piece of straight code what is compiled inside; the caller says where it is."""
-        piece = Piece(self.points, line)
+        piece = Piece(self.points, at)
         self.points += 1
         with self.recording() as piece.steps:
             yield piece
 
     @contextmanager
-    def piece(self, line: int) -> Generator[Piece]:
+    def piece(self, at: Position) -> Generator[Piece]:
         """The same, for a piece that is passed next."""
-        with self.detached(line) as piece:
+        with self.detached(at) as piece:
             yield piece
         self.steps.append(piece)
 
     @contextmanager
-    def scoped(self) -> Generator[None]:
+    def scoped(self, step: Scoped | None = None) -> Generator[Scope]:
         """Names that are declared inside end with it."""
-        outer, self.scope = self.scope, Scope(self.scope)
-        try:
-            with self.recording() as steps:
-                yield
-        finally:
-            self.scope = outer
-        self.steps.append(Scoped(steps))
+        step = step or Scoped()
+        with self.seen_from(Scope(self.scope)) as inner, self.recording(step.steps):
+            yield inner
+        step.ends += ends(inner)
+        self.steps.append(step)
 
     @contextmanager
     def seen_from(self, scope: Scope) -> Generator[Scope]:
@@ -267,3 +251,8 @@ class Context:
             yield scope
         finally:
             self.scope = outer
+
+
+def ends(scope: Scope) -> list[int]:
+    """The slots of the variables in memory that end with a scope, even if a pointer to one is kept."""
+    return [v.slot for v in scope.names.values() if isinstance(v, Variable) and v.thread]

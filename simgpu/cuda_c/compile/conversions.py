@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from simgpu.cuda_c.compile.context import Context
-from simgpu.cuda_c.compile.record import Constant, Convert, Followed, Node
+from simgpu.cuda_c.compile.form import Constant, Convert, Followed, Node
 from simgpu.cuda_c.compile.typed import Evaluate, Expr
 from simgpu.cuda_c.compile.variables import Origin
 from simgpu.cuda_c.lockstep.masks import Mask

@@ -11,10 +11,11 @@ from simgpu.cuda_c.compile.braces import converted, initialise
 from simgpu.cuda_c.compile.constants import evaluated
 from simgpu.cuda_c.compile.context import CompileStatement, Context
 from simgpu.cuda_c.compile.conversions import convert, decay
+from simgpu.cuda_c.compile.form import Declare, Evaluate
+from simgpu.cuda_c.compile.hoisting import call_of
 from simgpu.cuda_c.compile.places import place_of
-from simgpu.cuda_c.compile.record import Declare
 from simgpu.cuda_c.compile.storage import begin, forget, in_turn, leaves_of, put
-from simgpu.cuda_c.compile.typed import Binding, Class, Execute, Expr, Number, TypeBinding
+from simgpu.cuda_c.compile.typed import Binding, Class, Expr, Number, TypeBinding
 from simgpu.cuda_c.compile.variables import Variable
 from simgpu.cuda_c.lockstep.masks import Mask
 from simgpu.cuda_c.lockstep.team import Team
@@ -31,40 +32,28 @@ def _enter(c: Context, name: str, binding: Binding, at: Position) -> None:
     c.steps.append(Declare(binding if isinstance(binding, Variable) else None))
 
 
-def _declaration(c: Context, node: ast.Declaration) -> Execute:
+def _declaration(c: Context, node: ast.Declaration) -> None:
     if "typedef" in node.storage:
         for item in node.items:
             whole = type_names.array_type(c, type_names.resolve(c, item.type), item.dims)
             _enter(c, item.name, TypeBinding(whole), item.at)
-        return rooms.nothing
-    parts: list[Execute] = []
+        return
     for item in node.items:
-        with c.piece(item.at.line) as piece:
-            piece.declares = True
-            part = _declarator(c, item, node.storage)
-        if part is not rooms.nothing:
-            parts.append(_charging(piece.point, part))
-    if len(parts) == 1:
-        return parts[0]
-    return in_turn(*parts) if parts else rooms.nothing
+        with c.piece(item.at) as piece:
+            piece.declares, piece.call = True, call_of(node)
+            piece.run = _declarator(c, item, node.storage)
 
 
-def _charging(point: int, part: Execute) -> Execute:
-    def run(t: Team, m: Mask) -> Mask | None:
-        t.meter.charge(point, m)
-        return part(t, m)
-
-    return run
-
-
-def _struct(c: Context, node: ast.StructDef) -> Execute:
+def _struct(c: Context, node: ast.StructDef) -> None:
     if node.name in c.scope.names:
         c.fail(node.at, f"'{node.name}' has already been declared in this scope")
     type_names.declare_type(c, node)
-    return rooms.nothing if node.variables is None else _declaration(c, node.variables)
+    if node.variables is not None:
+        _declaration(c, node.variables)
 
 
-def _declarator(c: Context, item: ast.Declarator, storage: set[str]) -> Execute:
+def _declarator(c: Context, item: ast.Declarator, storage: set[str]) -> Evaluate | None:
+    """Enter a name, and return what gives the variable its first value, if it has one."""
     if item.type.base == "auto":
         return _auto(c, item)
     ctype = type_names.resolve(c, item.type)
@@ -110,16 +99,17 @@ def _mentions(value: ast.Expression, name: str) -> bool:
     return any(isinstance(node, ast.Name) and node.name == name for node in ast.parts_of(value))
 
 
-def _own_value(c: Context, item: ast.Declarator, storage: set[str]) -> Execute:
+def _own_value(c: Context, item: ast.Declarator, storage: set[str]) -> Evaluate:
     """A variable that its own value mentions: it is known from the `=` on, and has no value yet."""
     assert item.init is not None
     begin = _declarator(c, replace(item, init=None), storage)
+    assert begin is not None
     name = ast.Name(at=item.at, name=item.name)
     giving = ast.Assign(at=item.at, op="", target=name, value=item.init)
     return in_turn(begin, c.expression(giving, used=False).run)
 
 
-def _object(c: Context, item: ast.Declarator, known: Class, const: bool) -> Execute:
+def _object(c: Context, item: ast.Declarator, known: Class, const: bool) -> Evaluate:
     """A struct that is made in its place, by its constructor."""
     ctype, items = known.type, item.init.items if isinstance(item.init, ast.Braces) else []
     arguments = [place_of(c, one) for one in items]
@@ -138,7 +128,7 @@ def _object(c: Context, item: ast.Declarator, known: Class, const: bool) -> Exec
 # -- in registers
 
 
-def _auto(c: Context, item: ast.Declarator) -> Execute:
+def _auto(c: Context, item: ast.Declarator) -> Evaluate | None:
     if isinstance(item.init, ast.Braces) and item.init.type is None and len(item.init.items) == 1:
         item = replace(item, init=item.init.items[0])
     if item.init is None or (isinstance(item.init, ast.Braces) and item.init.type is None):
@@ -158,31 +148,32 @@ def _auto(c: Context, item: ast.Declarator) -> Execute:
     return _bind(c, item, new.type, new, item.type.const)
 
 
-def _bind(c: Context, item: ast.Declarator, ctype: types.CType, new: Expr, const: bool) -> Execute:
+def _bind(
+    c: Context, item: ast.Declarator, ctype: types.CType, new: Expr, const: bool
+) -> Evaluate | None:
     if const and new.constant is not None and isinstance(ctype, types.Scalar):
         _enter(c, item.name, Number(new), item.at)
-        return rooms.nothing
+        return None
     variable = Variable(item.name, ctype, c.new_slot(), const=const)
     rooms.first_value(c, variable, new)
     _enter(c, item.name, variable, item.at)
     return put(variable.slot, new.run)
 
 
-def _unset(c: Context, item: ast.Declarator, ctype: types.CType) -> Execute:
+def _unset(c: Context, item: ast.Declarator, ctype: types.CType) -> Evaluate:
     variable = Variable(item.name, ctype, c.new_slot(), unset=True)
     _enter(c, item.name, variable, item.at)
     slot = variable.slot
     zero = rooms.zero_of(ctype)
     nowhere = [None] * len(types.leaves(ctype)) if isinstance(ctype, types.Struct) else None
 
-    def run(t: Team, m: Mask) -> Mask | None:
+    def run(t: Team, m: Mask) -> None:
         begin(t, m, slot, zero)
         known = t.defined[slot]
         if known is True and nowhere is not None:
             known = [True] * len(nowhere)
         empty = nowhere == []  # which has nothing that one could read
         t.defined[slot] = empty or (forget(m, known) if t.apart else nowhere)
-        return m
 
     return run
 
@@ -192,7 +183,7 @@ def _unset(c: Context, item: ast.Declarator, ctype: types.CType) -> Execute:
 
 def _reference(
     c: Context, item: ast.Declarator, ctype: types.CType, const: bool, target: Expr | None = None
-) -> Execute:
+) -> Evaluate | None:
     if item.init is None:
         c.fail(item.at, f"the reference '{item.name}' must be bound to something")
     target = target or place_of(c, item.init)
@@ -207,7 +198,7 @@ def _reference(
 
 def _array(
     c: Context, item: ast.Declarator, element: types.CType, const: bool, volatile: bool
-) -> Execute:
+) -> Evaluate:
     dims = list(item.dims)
     if dims[0] is None:
         if not isinstance(item.init, ast.Braces) or len(dims) > 1:
@@ -225,7 +216,7 @@ def _in_memory(
     const: bool,
     volatile: bool,
     given: Expr | None = None,
-) -> Execute:
+) -> Evaluate:
     """A variable in memory; `given` is its value, where that has been compiled."""
     values: list[Expr] = []
     if given is None and isinstance(item.init, ast.Braces):
@@ -245,7 +236,7 @@ def _in_memory(
 
 def shared_variable(
     c: Context, item: ast.Declarator, element: types.CType, storage: set[str], volatile: bool
-) -> Execute:
+) -> Evaluate:
     """A `__shared__` variable: one for each block, however often its function is expanded."""
     if item.init is not None:
         c.fail(item.at, "a __shared__ variable cannot have an initial value")
@@ -266,7 +257,7 @@ def shared_variable(
         align = types.align_of(ctype)
         c.shared_bytes = -(-c.shared_bytes // align) * align + nbytes
 
-    def run(t: Team, m: Mask) -> Mask | None:
+    def run(t: Team, m: Mask) -> None:
         region = t.shared.get(key)
         if not isinstance(region, SharedRegion):
             room = t.launch.dynamic_shared if dynamic else nbytes
@@ -275,7 +266,6 @@ def shared_variable(
         if known is None or known.region is not region:  # else it is declared again, in a loop
             region.declare(name, ctype)
             t.slots[slot] = Ptr(region, 0, cell, 0, name)
-        return m
 
     return run
 

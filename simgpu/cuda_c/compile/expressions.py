@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from simgpu.cuda_c import types
-from simgpu.cuda_c.compile import conversions, record
+from simgpu.cuda_c.compile import conversions, form
 from simgpu.cuda_c.compile.braces import listed
 from simgpu.cuda_c.compile.context import Compile, Context
 from simgpu.cuda_c.compile.conversions import value
@@ -30,14 +30,14 @@ def _literal(c: Context, node: ast.Literal, used: bool) -> Expr:
         return conversions.constant(node.type, node.value, node.at)
     out = conversions.null(types.NULLPTR, node.at)
     out.constant = np.int32(0)
-    out.node = record.Constant(value=out.constant)
+    out.node = form.Constant(value=out.constant)
     return out
 
 
 def _text(c: Context, node: ast.Text, used: bool) -> Expr:
     text, ctype = node.value, types.Pointer(types.CHAR, True)
     run: Evaluate = lambda t, m: literal(t, text)
-    return Expr(ctype, run, node.at, record.Node(), origin=Origin(), text=text)
+    return Expr(ctype, run, node.at, form.Node(), origin=Origin(), text=text)
 
 
 def _sizeof(c: Context, node: ast.SizeOf, used: bool) -> Expr:
@@ -132,10 +132,10 @@ def _short_circuit(c: Context, node: ast.Binary) -> Expr:
     left = c.expression(node.left)
     test = conversions.condition(c, left)
     c.work(issued=0)  # comparisons take the outcome of another one along
-    with c.detached(node.right.at.line) as piece:
+    with c.detached(node.right.at) as piece:
         right = c.expression(node.right)
         rest = conversions.condition(c, right)
-    c.steps.append(record.ShortCircuit(left.node, piece))
+    c.steps.append(form.ShortCircuit(left.node, piece))
     wants, point = node.op == "&&", piece.point
 
     def run(t: Team, m: Mask) -> Any:
@@ -159,16 +159,16 @@ def _conditional(c: Context, node: ast.Conditional, used: bool) -> Expr:
     test = c.expression(node.test)
     decide = conversions.condition(c, test)
     c.work()
-    with c.detached(node.yes.at.line) as yes_piece:
+    with c.detached(node.yes.at) as yes_piece:
         yes = conversions.decay(c.expression(node.yes))
-    with c.detached(node.no.at.line) as no_piece:
+    with c.detached(node.no.at) as no_piece:
         no = conversions.decay(c.expression(node.no))
     ctype = common_type(c, yes, no, node.at)
     with c.recording(yes_piece.steps):
         yes = conversions.convert(c, yes, ctype, node.at)
     with c.recording(no_piece.steps):
         no = conversions.convert(c, no, ctype, node.at)
-    c.steps.append(record.Choice(test.node, (yes_piece, no_piece)))
+    c.steps.append(form.Choice(test.node, (yes_piece, no_piece)))
     if test.constant is not None:
         chosen = yes if test.constant else no
         if chosen.constant is not None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import constant
-from simgpu.cuda_c.compile.record import Node
+from simgpu.cuda_c.compile.form import Node
 from simgpu.cuda_c.compile.templates import bind_template, specialised
 from simgpu.cuda_c.compile.type_names import identity, param_type, pointer_type
 from simgpu.cuda_c.compile.typed import Expr, Number, Scope, Target, TypeBinding

@@ -1,6 +1,6 @@
 """Calls of functions that may wait, taken out of larger expressions.
 
-Threads are set aside between statements, and go on at the statement where they were (`waiting_kernels`). So
+Threads are set aside between statements, and go on at the statement where they were (`waiting`). So
 a call in which they may wait has to be a statement. `x[i] = 2 * last(flags)` becomes `auto r = last(flags);
 x[i] = 2 * r`. A right side of `&&` goes into an `if`, and the test of a loop to the start of its body. What
 stands to the left of the call in a sum or product is computed before it, as compilers do.
@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
+from simgpu.cuda_c.compile.spinning import counts_none
 from simgpu.cuda_c.compile.typed import TypeBinding
-from simgpu.cuda_c.compile.waiting_kernels import call_of, counts_none
 from simgpu.cuda_c.syntax import ast
 from simgpu.cuda_c.syntax.names import grown
 from simgpu.cuda_c.text.source import Position
@@ -48,6 +48,19 @@ def hoisted(c: Context, node: ast.Statement) -> Iterator[ast.Statement]:
     rest = _Hoister(c, out).statement(node)
     yield from out
     yield from rest
+
+
+def call_of(node: ast.Statement) -> ast.Call | None:
+    """The call that is all of a statement, but for an assignment of its value to a variable."""
+    expression = None
+    if isinstance(node, ast.ExpressionStatement):
+        expression = node.expression
+        if isinstance(expression, ast.Assign):
+            plain = not expression.op and isinstance(expression.target, ast.Name)
+            expression = expression.value if plain else None
+    elif isinstance(node, ast.Declaration) and len(node.items) == 1:
+        expression = node.items[0].init
+    return expression if isinstance(expression, ast.Call) else None
 
 
 class _Hoister:
@@ -148,12 +161,12 @@ class _Hoister:
         test = self.expression(node.test)
         if not self._inside([node.yes, node.no]):
             return replace(node, test=test)
-        c, known = self.c, (self.c.frame, self.c.waits, list(self.c.calls))
+        c, known = self.c, (self.c.frame, list(self.c.calls))
         try:
             with c.recording():  # the record is dropped, because only the type is wanted
                 ctype = c.expression(node).type
         except KernelCompileError:  # it names what the loop declares of which it is the test
-            c.frame, c.waits, c.calls = known
+            c.frame, c.calls = known
             return replace(node, test=test)  # for now: it is looked at again in the loop's body
         void = isinstance(ctype, Void)
         result = None if void else self._kept(ast.Braces(at=at, items=[]), self._named(at, ctype))

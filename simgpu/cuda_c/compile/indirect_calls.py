@@ -15,7 +15,7 @@ import numpy as np
 from simgpu.cuda_c.compile.calls import argument, expand
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import convert, decay, value
-from simgpu.cuda_c.compile.record import Bind, Choice, Piece
+from simgpu.cuda_c.compile.form import Bind, Choice, Piece
 from simgpu.cuda_c.compile.storage import assigned, begin, read_variable, use
 from simgpu.cuda_c.compile.typed import Evaluate, Expr, Target
 from simgpu.cuda_c.compile.variables import Origin, Variable
@@ -64,7 +64,7 @@ def call_by_address(c: Context, node: Call, address: Expr) -> Expr:
     for number, target in enumerate(list(c.targets), 1):
         known = target.function.refusal is None and target.kernel in (None, c)
         if known and target.type == ctype:
-            with c.detached(node.at.line) as piece:
+            with c.detached(node.at) as piece:
                 inner = Call(at=node.at, name=target.function.name, arguments=node.arguments)
                 result = _expanded(c, target, inner, given)
             pieces.append(piece)

@@ -1,20 +1,23 @@
-"""Compiling a kernel: its parameters, its body, and the record of what it does."""
+"""Compiling a kernel: its parameters, its body, and its form."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from simgpu.cuda_c.compile.context import Context
+from simgpu.cuda_c.compile.control import Control
 from simgpu.cuda_c.compile.declarations import shared_variable
+from simgpu.cuda_c.compile.form import Declare, Evaluate, Execute, Form, Meet, below
 from simgpu.cuda_c.compile.hoisting import waiting_functions
-from simgpu.cuda_c.compile.record import Declare, Record
 from simgpu.cuda_c.compile.rooms import parameter_entry
+from simgpu.cuda_c.compile.spinning import may_wait, parts_at_barriers
 from simgpu.cuda_c.compile.statements import sequence
 from simgpu.cuda_c.compile.storage import has_pointer, read_variable
+from simgpu.cuda_c.compile.summing import summing
 from simgpu.cuda_c.compile.type_names import param_type, resolve, top_const, top_volatile
-from simgpu.cuda_c.compile.typed import Execute, Scope
+from simgpu.cuda_c.compile.typed import Scope
 from simgpu.cuda_c.compile.variables import Variable
-from simgpu.cuda_c.compile.waiting_kernels import may_wait, parts_at_barriers
+from simgpu.cuda_c.compile.waiting import parks
 from simgpu.cuda_c.lockstep.meter import Site
 from simgpu.cuda_c.syntax.ast import Declarator, Function, Param
 from simgpu.cuda_c.syntax.names import addressed_names
@@ -27,7 +30,7 @@ class Code:
 
     parameters: list[Variable]  # what the arguments of a launch are bound to, in order
     # Each batch of blocks begins with these: variables of the file, parameters that have an address.
-    entry: list[Execute]
+    entry: list[Evaluate]
     body: Execute  # the kernel itself
     # `slots` and `exits`: how many variables and ways out a batch keeps track of.
     slots: int
@@ -43,8 +46,11 @@ class Code:
 
 def compile_kernel(
     c: Context, function: Function, scope: Scope, shared: list[tuple[Declarator, set[str]]]
-) -> tuple[Code, Record]:
-    """Compile a kernel, in whose `scope` its template is known; `shared` are the file's shared variables."""
+) -> tuple[Code, Form]:
+    """Compile a kernel: write its form, run the passes over it, and make closures of it.
+
+    In `scope` its template is known; `shared` are the file's shared variables.
+    """
     if function.refusal is not None:
         raise function.refusal
     entry = [
@@ -69,9 +75,10 @@ def compile_kernel(
         if isinstance(known, Variable) and known.volatile:
             members.add(name)
     waits = may_wait(function, c.called, members) or parts_at_barriers(function, c.called)
-    c.waits = c.may_wait = waits
     c.waiting = waiting_functions(c.called) if waits else set()
-    body = sequence(c, function.body.body)
+    with c.scoped():
+        sequence(c, function.body.body)
+    form = Form(c.steps, c.points, len(c.sites))
     read = [v.origin.root() for v in parameters if isinstance(v.type, Pointer) and v.type.const]
     for origin, at in c.recast:
         if origin.has("written") and origin.root() in read:
@@ -79,14 +86,17 @@ def compile_kernel(
             c.unsupported(at, f"casting 'const' away from what is written to: {cure}")
     for site, origin in c.watched:
         site.relaxed = origin.has("compared")
+    places = parks(form.steps, waits, c.source)
+    body = Control(places, summing(form.steps)).closure(form.steps)
+    meets = any(isinstance(step, Meet) and step.by == "grid" for step in below(form.steps))
     code = Code(
-        parameters, entry, body, c.slots, c.exits, c.sites, c.shared_bytes, c.spins, c.follows,
-        c.cooperative,
+        parameters, entry, body, c.slots, c.exits, c.sites, c.shared_bytes,
+        places.watches or meets, c.follows, meets,
     )  # fmt: skip
-    return code, Record(c.steps, c.points, len(c.sites))
+    return code, form
 
 
-def _parameter(c: Context, param: Param, entry: list[Execute]) -> Variable:
+def _parameter(c: Context, param: Param, entry: list[Evaluate]) -> Variable:
     if param.type.reference:
         c.unsupported(param.at, "references as kernel parameters")
     ctype, const = param_type(c, param), top_const(param.type)

@@ -10,9 +10,9 @@ from simgpu.cuda_c.compile.braces import zeros
 from simgpu.cuda_c.compile.calls import call_with, expand
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import value
+from simgpu.cuda_c.compile.form import Declare
 from simgpu.cuda_c.compile.overloads import choose, conversion
 from simgpu.cuda_c.compile.places import as_base
-from simgpu.cuda_c.compile.record import Declare
 from simgpu.cuda_c.compile.rooms import local_memory, own_variable, zero_of
 from simgpu.cuda_c.compile.storage import put, read_variable, use
 from simgpu.cuda_c.compile.typed import THIS, Alias, Class, Expr, Scope

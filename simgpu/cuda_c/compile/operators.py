@@ -10,8 +10,8 @@ import numpy as np
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.contraction import contracted
 from simgpu.cuda_c.compile.conversions import convert, decay, fold, nodes, value
+from simgpu.cuda_c.compile.form import Operation
 from simgpu.cuda_c.compile.places import index_value
-from simgpu.cuda_c.compile.record import Operation
 from simgpu.cuda_c.compile.typed import Alias, Evaluate, Expr, Scope
 from simgpu.cuda_c.lockstep.masks import Mask
 from simgpu.cuda_c.lockstep.team import Team

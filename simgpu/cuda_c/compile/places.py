@@ -14,8 +14,8 @@ from simgpu.cuda_c import types
 from simgpu.cuda_c.compile import builtins, storage, typed
 from simgpu.cuda_c.compile.context import Compile, Context
 from simgpu.cuda_c.compile.conversions import convert, decay, value
+from simgpu.cuda_c.compile.form import Coordinate, Element, Followed, Node, Part
 from simgpu.cuda_c.compile.function_addresses import function_address
-from simgpu.cuda_c.compile.record import Coordinate, Element, Followed, Node
 from simgpu.cuda_c.compile.variables import Origin, Variable
 from simgpu.cuda_c.lockstep.masks import Mask
 from simgpu.cuda_c.lockstep.team import Team
@@ -174,7 +174,7 @@ def _part(c: Context, base: typed.Expr, field: types.Field, at: Position) -> typ
         pointer = place.pointer
         inner = typed.MemoryPlace(
             lambda t, m: pointer(t, m).moved(offset),
-            c.note(Node((base.node,))),
+            c.note(Part((base.node,))),
             place.origin,
             place.const,
             place.volatile or field.volatile,

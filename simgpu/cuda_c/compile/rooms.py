@@ -8,10 +8,10 @@ from typing import Any
 from simgpu.cuda_c import types
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import convert
+from simgpu.cuda_c.compile.form import Bind, Followed
 from simgpu.cuda_c.compile.places import as_base
-from simgpu.cuda_c.compile.record import Bind, Followed
-from simgpu.cuda_c.compile.storage import LOST, assigned, begin, in_turn, leaves_of, put, use
-from simgpu.cuda_c.compile.typed import Alias, Execute, Expr, MemoryPlace
+from simgpu.cuda_c.compile.storage import LOST, assigned, begin, leaves_of, put, use
+from simgpu.cuda_c.compile.typed import Alias, Evaluate, Expr, MemoryPlace
 from simgpu.cuda_c.compile.variables import Variable
 from simgpu.cuda_c.lockstep.masks import Mask
 from simgpu.cuda_c.lockstep.team import Team
@@ -19,11 +19,6 @@ from simgpu.cuda_c.memory import access
 from simgpu.cuda_c.memory.local_region import LocalRegion
 from simgpu.cuda_c.memory.pointers import Ptr
 from simgpu.cuda_c.text.source import Position
-
-
-def nothing(t: Team, m: Mask) -> Mask | None:
-    """A statement that does nothing; known by its identity, so that it can be left out."""
-    return m
 
 
 def zero_of(ctype: types.CType) -> Any:
@@ -45,7 +40,7 @@ def own_variable(
     return variable
 
 
-def local_memory(c: Context, variable: Variable, values: list[Expr], at: Position) -> Execute:
+def local_memory(c: Context, variable: Variable, values: list[Expr], at: Position) -> Evaluate:
     """Make room for a variable of each thread, and fill it."""
     slot, name, ctype = variable.slot, variable.name, variable.type
     parts = types.leaves(ctype)
@@ -58,7 +53,7 @@ def local_memory(c: Context, variable: Variable, values: list[Expr], at: Positio
     ]
     c.work(len(fill))
 
-    def run(t: Team, m: Mask) -> Mask | None:
+    def run(t: Team, m: Mask) -> None:
         base: Any = t.slots[slot]
         if base is None or (not t.apart and (m.full or t.born[slot] is m)):
             base = Ptr(LocalRegion(name, ctype, unit, t), 0, unit, 0, name)
@@ -71,12 +66,11 @@ def local_memory(c: Context, variable: Variable, values: list[Expr], at: Positio
                 value(t, m)
             else:
                 access.store(t, m, base.moved(offset), leaf, value(t, m), site)
-        return m
 
     return run
 
 
-def parameter_entry(c: Context, variable: Variable, new: Expr) -> Execute:
+def parameter_entry(c: Context, variable: Variable, new: Expr) -> Evaluate:
     """Make the statement that puts an argument where its parameter is."""
     if not variable.memory:
         return put(variable.slot, new.run)
@@ -91,7 +85,7 @@ def bind_reference(
     const: bool,
     at: Position,
     volatile: bool = False,
-) -> tuple[Alias | Variable, Execute]:
+) -> tuple[Alias | Variable, Evaluate | None]:
     """A name for a place: what it means, and what fixes the place's address once."""
     if c.derives(target.type, ctype):
         target = as_base(c, target, ctype)
@@ -112,7 +106,7 @@ def bind_reference(
     if place.const and not const:
         c.fail(at, f"the reference '{name}' would let a constant be changed")
     if not isinstance(place, MemoryPlace):
-        entry = nothing if place.before is None else in_turn(place.before)
+        entry = place.before
         place = replace(place, const=place.const or const, before=None)
         return Alias(Expr(ctype, target.run, at, target.node, place=place)), entry
     slot, pointer = c.new_slot(), place.pointer
@@ -124,9 +118,8 @@ def bind_reference(
         place.volatile or volatile,
     )
 
-    def run(t: Team, m: Mask) -> Mask | None:
+    def run(t: Team, m: Mask) -> None:
         begin(t, m, slot, pointer(t, m))
-        return m
 
     alias = Expr(ctype, target.run, at, target.node, place=fixed, origin=target.origin)
     return Alias(alias), run

@@ -13,8 +13,8 @@ import numpy as np
 from simgpu.cuda_c.compile import type_names, typed
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.rules import RULES
+from simgpu.cuda_c.compile.spinning import meets_as_grid
 from simgpu.cuda_c.compile.templates import template_defaults
-from simgpu.cuda_c.compile.waiting_kernels import meets_as_grid
 from simgpu.cuda_c.syntax import ast
 from simgpu.cuda_c.syntax.expressions import ExpressionParser
 from simgpu.cuda_c.syntax.parser import parse

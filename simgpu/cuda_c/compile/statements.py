@@ -1,104 +1,47 @@
-"""Statements, each as a closure that takes the lanes that come in and returns those that go on."""
+"""Statements, each as steps of the form."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
-
-import numpy as np
+from collections.abc import Mapping, Sequence
 
 from simgpu.cuda_c.compile.braces import converted
 from simgpu.cuda_c.compile.context import CompileStatement, Context
 from simgpu.cuda_c.compile.conversions import condition, decay
-from simgpu.cuda_c.compile.hoisting import hoisted
+from simgpu.cuda_c.compile.form import Branch, Followed, Leave, Selection, Step
+from simgpu.cuda_c.compile.hoisting import call_of, hoisted
 from simgpu.cuda_c.compile.places import by_address, place_of
-from simgpu.cuda_c.compile.record import Branch, Followed, Selection
-from simgpu.cuda_c.compile.rooms import nothing
 from simgpu.cuda_c.compile.storage import use
 from simgpu.cuda_c.compile.type_names import integer_constant
-from simgpu.cuda_c.compile.typed import Evaluate, Execute, Expr, MemoryPlace, Scope
-from simgpu.cuda_c.compile.variables import Variable
-from simgpu.cuda_c.compile.waiting_kernels import resumable_branch, resumable_sequence
-from simgpu.cuda_c.lockstep.masks import Mask, join, split
-from simgpu.cuda_c.lockstep.team import Team
-from simgpu.cuda_c.memory import access
+from simgpu.cuda_c.compile.typed import Evaluate, Expr, MemoryPlace
 from simgpu.cuda_c.syntax import ast
 from simgpu.cuda_c.types import VOID, CType, Pointer, Scalar, Void, spelled
 
 ADDRESS = "address"  # what an expression says that stands for the place which it points to
 
 
-def sequence(c: Context, statements: Sequence[ast.Statement]) -> Execute:
+def sequence(c: Context, statements: Sequence[ast.Statement]) -> None:
     """Statements one after the other."""
-    body: list[Execute] = []
-    marks = [c.places]
-    nodes: Iterable[ast.Statement] = statements
-    if c.waits:
-        nodes = (part for node in statements for part in hoisted(c, node))
-    for node in nodes:
-        part = c.statement(node)
-        if part is not nothing:
-            body.append(part)
-            marks.append(c.places)
-    if not body:
-        return nothing
-    if len(body) == 1:
-        return body[0]
-    if marks[-1] != marks[0]:
-        return resumable_sequence(body, marks)
-
-    def run(t: Team, m: Mask) -> Mask | None:
-        current: Mask | None = m
-        for part in body:
-            current = part(t, current)
-            if current is None:
-                return None
-        return current
-
-    return run
+    for node in statements:
+        for part in hoisted(c, node) if c.waiting else [node]:
+            c.statement(part)
 
 
-def block_of(c: Context, *statements: ast.Statement) -> Execute:
-    """Statements whose names end with them."""
+def block_of(c: Context, *statements: ast.Statement) -> list[Step]:
+    """Statements whose names end with them, as steps of their own."""
+    with c.recording() as steps, c.scoped():
+        sequence(c, statements)
+    return steps
+
+
+def _block(c: Context, node: ast.Block) -> None:
     with c.scoped():
-        body = sequence(c, statements)
-        return closing(c.scope, body)
+        sequence(c, node.body)
 
 
-def closing(scope: Scope, body: Execute) -> Execute:
-    """A body, behind which the variables of its scope are no more, even if a pointer is kept."""
-    slots = [v.slot for v in scope.names.values() if isinstance(v, Variable) and v.thread]
-    if not slots:
-        return body
-
-    def run(t: Team, m: Mask) -> Mask | None:
-        out = body(t, m)
-        for slot in slots:
-            place = t.slots[slot]
-            if place is not None:
-                over = t.waiters.without(m) if t.apart else m
-                if over is not None:
-                    place.region.end(over)
-        return out
-
-    return run
-
-
-def _block(c: Context, node: ast.Block) -> Execute:
-    return block_of(c, *node.body)
-
-
-def _expression_statement(c: Context, node: ast.ExpressionStatement) -> Execute:
-    with c.piece(node.at.line) as piece:
-        evaluate = c.expression(node.expression, used=False).run
-    point = piece.point
-
-    def run(t: Team, m: Mask) -> Mask | None:
-        t.meter.charge(point, m)
-        evaluate(t, m)
-        return m
-
-    return run
+def _expression_statement(c: Context, node: ast.ExpressionStatement) -> None:
+    with c.piece(node.at) as piece:
+        expr = c.expression(node.expression, used=False)
+    piece.run, piece.call, piece.total = expr.run, call_of(node), expr.total
 
 
 # -- branches
@@ -111,95 +54,37 @@ def tested(c: Context, node: ast.Expression) -> tuple[Expr, Evaluate]:
     return expr, condition(c, expr)
 
 
-def _if(c: Context, node: ast.If) -> Execute:
-    with c.piece(node.at.line) as piece:
-        expr, test = tested(c, node.test)
+def _if(c: Context, node: ast.If) -> None:
+    with c.detached(node.at) as head:
+        expr, head.run = tested(c, node.test)
     if node.constexpr:
         if expr.constant is None:
             c.fail(node.test.at, "the condition of 'if constexpr' must be a constant")
+        head.run = None
         chosen = node.then if expr.constant else node.otherwise
-        return block_of(c, chosen) if chosen else nothing
+        c.steps += [head, *(block_of(c, chosen) if chosen else [])]
+        return
     c.ranks.branch()
-    first = c.places
-    with c.recording() as then_steps:
-        then = block_of(c, node.then)
-    middle = c.places
-    otherwise = otherwise_steps = None
-    if node.otherwise is not None:
-        with c.recording() as otherwise_steps:
-            otherwise = block_of(c, node.otherwise)
-    c.steps.append(Branch(piece.point, expr.node, then_steps, otherwise_steps))
-    point = piece.point
-
-    def run(t: Team, m: Mask) -> Mask | None:
-        meter = t.meter
-        meter.charge(point, m)
-        yes, no = split(m, test(t, m))
-        if yes is None:
-            return m if otherwise is None else otherwise(t, m)
-        if no is None:
-            return then(t, m)
-        meter.branch(point, yes, no)
-        yes = then(t, yes)
-        if otherwise is not None:
-            no = otherwise(t, no)
-        return join(yes, no, m)
-
-    return resumable_branch(run, then, otherwise, (first, middle, c.places))
+    then = block_of(c, node.then)
+    otherwise = None if node.otherwise is None else block_of(c, node.otherwise)
+    c.steps.append(Branch(head, expr.node, then, otherwise))
 
 
-def _switch(c: Context, node: ast.Switch) -> Execute:
-    with c.piece(node.at.line) as piece:
+def _switch(c: Context, node: ast.Switch) -> None:
+    with c.detached(node.at) as head:
         subject = c.expression(node.subject)
         values = _labels(c, node, subject)
         c.work(len(values))
-    leave, first = c.new_exit(), c.places
-    c.frame.breaks.append(leave)
-    bodies: list[Execute] = []
-    marks: list[int] = []
-    selection = Selection(piece.point, subject.node, [])
+    head.run = subject.run
+    selection = Selection(head, subject.node, c.new_exit(), values, [])
+    c.frame.breaks.append(selection.exit)
     with c.scoped():
         for case in node.cases:
-            marks.append(c.places)
             with c.recording() as steps:
-                bodies.append(sequence(c, case.body))
+                sequence(c, case.body)
             selection.cases.append(steps)
         c.steps.append(selection)
     c.frame.breaks.pop()
-    has_default = any(v is None for v in values)
-    evaluate, point = subject.run, piece.point
-
-    def run(t: Team, m: Mask) -> Mask | None:
-        t.meter.charge(point, m)
-        value = evaluate(t, m)
-        t.left[leave] = None
-        rest: Mask | None = m
-        chosen: list[Mask | None] = []
-        for wanted in values:
-            taken = None
-            if rest is not None and wanted is not None:
-                taken, rest = split(rest, np.equal(value, wanted))
-                t.meter.branch(point, taken, rest)
-            chosen.append(taken)
-        return through(t, m, rest, chosen)
-
-    def through(t: Team, m: Mask, rest: Mask | None, chosen: list[Mask | None]) -> Mask | None:
-        current: Mask | None = None
-        for wanted, taken, body in zip(values, chosen, bodies, strict=True):
-            current = join(current, rest if wanted is None else taken, m)
-            if current is not None:
-                current = body(t, current)
-        out = join(current, t.left[leave], m)
-        return out if has_default else join(out, rest, m)
-
-    def resumed(t: Team, m: Mask) -> Mask | None:
-        if t.resume < first:
-            return run(t, m)
-        t.left[leave] = None
-        here = max(k for k, mark in enumerate(marks) if mark <= t.resume)
-        return through(t, m, None, [m if k == here else None for k in range(len(bodies))])
-
-    return run if c.places == first else resumed
 
 
 def _labels(c: Context, node: ast.Switch, subject: Expr) -> list[int | None]:
@@ -220,24 +105,26 @@ def _labels(c: Context, node: ast.Switch, subject: Expr) -> list[int | None]:
 # -- leaving
 
 
-def _jump(c: Context, node: ast.Jump) -> Execute:
-    return _leaving((c.frame.breaks if node.word == "break" else c.frame.continues)[-1])
+def _jump(c: Context, node: ast.Jump) -> None:
+    ways_out = c.frame.breaks if node.word == "break" else c.frame.continues
+    c.steps.append(Leave(ways_out[-1]))
 
 
-def _return(c: Context, node: ast.Return) -> Execute:
+def _return(c: Context, node: ast.Return) -> None:
     frame = c.frame
     if frame.kernel:
         if node.value is not None:
             c.fail(node.at, "a kernel returns nothing")
-        return _leave_kernel
-    target, slot = frame.exit, frame.slot
+        c.steps.append(Leave(None))
+        return
     if isinstance(frame.returns, Void) or (frame.returns is None and node.value is None):
         if node.value is not None:
             c.fail(node.at, "this function returns void, it cannot return a value")
-        return _leaving(target)
+        c.steps.append(Leave(frame.exit))
+        return
     if node.value is None:
         c.fail(node.at, f"this function must return a '{spelled(frame.returns or VOID)}'")
-    with c.piece(node.at.line) as piece:
+    with c.detached(node.at) as piece:
         if frame.returns is None:
             result = decay(c.expression(node.value))
             frame.returns = result.type
@@ -245,20 +132,9 @@ def _return(c: Context, node: ast.Return) -> Execute:
             result = _referred(c, node.value, frame.returns)
         else:
             result = converted(c, node.value, frame.returns, node.value.at)
+    piece.run = result.run
     frame.returned.append(result)
-    evaluate, point = result.run, piece.point
-
-    def run(t: Team, m: Mask) -> Mask | None:
-        t.meter.charge(point, m)
-        value: Any = evaluate(t, m)
-        before = t.left[target]
-        t.slots[slot] = (
-            value if before is None and not t.apart else access.merge(m, value, t.slots[slot])
-        )
-        t.left[target] = join(before, m)
-        return None
-
-    return run
+    c.steps.append(Leave(frame.exit, piece, frame.slot))
 
 
 def _referred(c: Context, node: ast.Expression, wanted: CType) -> Expr:
@@ -276,19 +152,6 @@ def _referred(c: Context, node: ast.Expression, wanted: CType) -> Expr:
         return use(c, target)
     address = c.note(Followed((target.node,)))
     return Expr(Pointer(wanted), place.pointer, node.at, address, origin=place.origin, text=ADDRESS)
-
-
-def _leave_kernel(t: Team, m: Mask) -> Mask | None:
-    t.exited = join(t.exited, m)
-    return None
-
-
-def _leaving(target: int) -> Execute:
-    def run(t: Team, m: Mask) -> Mask | None:
-        t.left[target] = join(t.left[target], m)
-        return None
-
-    return run
 
 
 STATEMENTS: Mapping[type[ast.Statement], CompileStatement] = {

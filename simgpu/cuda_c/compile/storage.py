@@ -8,10 +8,10 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 
 from simgpu.cuda_c import types
-from simgpu.cuda_c.compile import record
+from simgpu.cuda_c.compile import form
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import value
-from simgpu.cuda_c.compile.typed import Evaluate, Execute, Expr, MemoryPlace, Place, RegisterPlace
+from simgpu.cuda_c.compile.typed import Evaluate, Expr, MemoryPlace, Place, RegisterPlace
 from simgpu.cuda_c.compile.variables import Origin, Variable
 from simgpu.cuda_c.lockstep.masks import Mask
 from simgpu.cuda_c.lockstep.team import Team
@@ -34,12 +34,12 @@ def read_variable(c: Context, variable: Variable, at: Position, whole: bool = Tr
     """A variable as an expression with a place; not `whole` by another name than its own."""
     slot = variable.slot
     if variable.memory:
-        address = c.note(record.Address(variable=variable))
+        address = c.note(form.Address(variable=variable))
         place = MemoryPlace(
             lambda t, m: t.slots[slot], address, variable.origin, variable.const, variable.volatile
         )
         return read_memory(c, place, variable.type, at)
-    node = c.note(record.Read(variable=variable, whole=whole))
+    node = c.note(form.Read(variable=variable, whole=whole))
     run, place = _register_reader(variable, at), RegisterPlace(variable, const=variable.const)
     origin, rank = variable.origin, variable.rank
     return Expr(variable.type, run, at, node, place=place, origin=origin, rank=rank)
@@ -51,7 +51,7 @@ def read_member(c: Context, place: RegisterPlace, ctype: types.CType, at: Positi
     count = len(types.leaves(ctype))
     reader = _register_reader(variable, at, first, count)
     run = after(place.before, pick_leaves(reader, ctype, first, count))
-    node = c.note(record.Read(variable=variable, whole=False))
+    node = c.note(form.Read(variable=variable, whole=False))
     rank = variable.rank + first / 64
     return Expr(ctype, run, at, node, place=place, origin=variable.origin, rank=rank)
 
@@ -68,13 +68,12 @@ def after(before: Evaluate | None, run: Evaluate) -> Evaluate:
     return both
 
 
-def in_turn(*parts: Callable[[Team, Mask], Any]) -> Execute:
-    """Make a statement that does several things, one after the other, in the lanes that come in."""
+def in_turn(*parts: Evaluate) -> Evaluate:
+    """Do several things, one after the other."""
 
-    def run(t: Team, m: Mask) -> Mask | None:
+    def run(t: Team, m: Mask) -> None:
         for part in parts:
             part(t, m)
-        return m
 
     return run
 
@@ -108,7 +107,7 @@ def read_memory(c: Context, place: MemoryPlace, ctype: types.CType, at: Position
     def run(t: Team, m: Mask) -> Any:
         return access.load(t, m, pointer(t, m), ctype, site)
 
-    node = c.note(record.Cell((place.node,)))
+    node = c.note(form.Cell((place.node,)))
     c.follows |= has_pointer(ctype)
     origin = place.origin.content() if isinstance(ctype, types.Pointer | types.Struct) else Origin()
     return Expr(ctype, run, at, node, place=place, origin=origin, site=site)
@@ -122,10 +121,10 @@ def use(c: Context, expr: Expr) -> Expr:
     return expr
 
 
-def load(c: Context, address: Expr, origin: Origin | None, site: int | None = None) -> record.Load:
+def load(c: Context, address: Expr, origin: Origin | None, site: int | None = None) -> form.Load:
     """Write into the record that a value is fetched."""
     address.rank = c.ranks.load()
-    return c.note(record.Load((address.node,), origin=origin, site=site))
+    return c.note(form.Load((address.node,), origin=origin, site=site))
 
 
 def _register_reader(
@@ -171,17 +170,15 @@ def writer(c: Context, expr: Expr, at: Position, new: Expr) -> Writer:
     ctype = expr.type
     if isinstance(place, RegisterPlace):
         assigned(place.variable, new)
-        c.written.append(place.variable)
-        c.steps.append(record.Assign(place.variable, new.node))
+        c.steps.append(form.Assign(place.variable, new.node))
         return _register_writer(place, ctype)
-    c.written.append(None)
     place.origin.note("written")
     if place.volatile:
         place.origin.note("signals")
     c.follows |= has_pointer(ctype)
     if new.origin is not None:
         place.origin.content().unite(new.origin)
-    c.steps.append(record.Store(expr.node, new.node))
+    c.steps.append(form.Store(expr.node, new.node))
     site = c.new_site(at, write=True, volatile=place.volatile)
 
     def store(t: Team, m: Mask, new: Any, ptr: Ptr | None) -> None:
@@ -218,12 +215,11 @@ def forget(m: Mask, defined: Any) -> Any:
     return ~m.bits if defined is True else defined & ~m.bits
 
 
-def put(slot: int, evaluate: Evaluate) -> Execute:
-    """Make the statement that gives a variable its first value."""
+def put(slot: int, evaluate: Evaluate) -> Evaluate:
+    """Give a variable its first value."""
 
-    def run(t: Team, m: Mask) -> Mask | None:
+    def run(t: Team, m: Mask) -> None:
         begin(t, m, slot, evaluate(t, m))
-        return m
 
     return run
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from simgpu.cuda_c.compile.record import Node
+from simgpu.cuda_c.compile.form import Evaluate, Node, Total
 from simgpu.cuda_c.compile.variables import Origin, Variable
 from simgpu.cuda_c.lockstep.masks import Mask
 from simgpu.cuda_c.lockstep.meter import Site
@@ -19,9 +19,6 @@ from simgpu.errors import KernelCompileError
 
 # Names that no source can have: the object whose function is being compiled, and its class.
 THIS, INSIDE = "*this", "*class"
-
-Evaluate: TypeAlias = Callable[[Team, Mask], Any]
-Execute: TypeAlias = Callable[[Team, Mask], "Mask | None"]
 
 
 @dataclass
@@ -72,6 +69,7 @@ class Expr:
     product: tuple[Evaluate, Evaluate] | None = None
     rank: float = 0  # its place where the operands of a sum are sorted (`contraction`)
     lost: bool = False  # a copy of one of several variables, in the place of a reference to it
+    total: Total | None = None  # of a `target += value`
 
 
 @dataclass

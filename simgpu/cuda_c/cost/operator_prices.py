@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from simgpu.cuda_c.compile.form import Constant, Operation, Price
 from simgpu.cuda_c.compile.issued import ISSUED
-from simgpu.cuda_c.compile.record import Constant, Operation, Price
 from simgpu.cuda_c.types import Scalar
 
 _INTEGER_DIVISION = 16

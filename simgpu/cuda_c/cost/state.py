@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from simgpu.cuda_c.compile.record import Constant, Node, Price
+from simgpu.cuda_c.compile.form import Constant, Node, Price
 from simgpu.cuda_c.compile.variables import Variable
 from simgpu.cuda_c.cost.charges import Charge, SiteCost
 from simgpu.cuda_c.cost.dependent_loads import DependentLoads

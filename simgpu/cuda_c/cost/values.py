@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from simgpu.cuda_c.compile import record
+from simgpu.cuda_c.compile import form
 from simgpu.cuda_c.compile.variables import Origin, Variable
 from simgpu.cuda_c.cost.operator_prices import price_of
 from simgpu.cuda_c.cost.state import ANYWHERE, KNOWN, Facts, State
@@ -18,7 +18,7 @@ _ALU = {"<", "<=", ">", ">=", "==", "!=", "&", "|", "^", "<<", ">>"}
 _KEYED = {"+", "-", "*", "&", "|", "^"}
 
 
-def _made(s: State, node: record.Node) -> Facts:
+def _made(s: State, node: form.Node) -> Facts:
     """Facts of a value that is made of its parts in some way."""
     out = Facts(depth=s.changes(node.parts))
     for part in node.parts:
@@ -29,30 +29,30 @@ def _made(s: State, node: record.Node) -> Facts:
     return out
 
 
-def _read(s: State, node: record.Read) -> Facts:
+def _read(s: State, node: form.Read) -> Facts:
     variable = node.variable
     key = ("variable", id(variable)) if node.whole else None
     return Facts(frozenset((variable,)), depth=s.depths.get(variable, 0), key=key)
 
 
-def _coordinate(s: State, node: record.Coordinate) -> Facts:
+def _coordinate(s: State, node: form.Coordinate) -> Facts:
     if node.name == "warpSize":
         return Facts(depth=KNOWN)
     return Facts(depth=0, key=(node.name, node.axis))
 
 
-def _address(s: State, node: record.Address) -> Facts:
+def _address(s: State, node: form.Address) -> Facts:
     variable = node.variable
     key = None if variable.volatile else ("memory", id(variable))
     reads = frozenset((variable,))
     return Facts(reads, depth=KNOWN, key=key, register=variable.thread)
 
 
-def _element(s: State, node: record.Element) -> Facts:
+def _element(s: State, node: form.Element) -> Facts:
     base, index = (s.of(part) for part in node.parts)
     # A known index costs no instruction, because loads and stores take an offset to their address.
     if index.depth > KNOWN:
-        s.pay(record.Price(), node.parts)
+        s.pay(form.Price(), node.parts)
     out = _made(s, node)
     if not node.volatile and base.key is not None and index.key is not None:
         out.key = ("element", base.key, index.key)
@@ -61,7 +61,7 @@ def _element(s: State, node: record.Element) -> Facts:
     return out
 
 
-def _followed(s: State, node: record.Followed) -> Facts:
+def _followed(s: State, node: form.Followed) -> Facts:
     out = _made(s, node)
     out.depth = ANYWHERE
     out.rounds = 0 if node.known else out.rounds
@@ -69,12 +69,12 @@ def _followed(s: State, node: record.Followed) -> Facts:
     return out
 
 
-def _cell(s: State, node: record.Cell) -> Facts:
+def _cell(s: State, node: form.Cell) -> Facts:
     at = s.of(node.parts[0])
     return Facts(at.reads, at.rounds, ANYWHERE, at.key, at.register)
 
 
-def _load(s: State, node: record.Load) -> Facts:
+def _load(s: State, node: form.Load) -> Facts:
     at = s.of(node.parts[0])
     if node.site is not None:
         s.sites[node.site].base = _base(node)
@@ -86,21 +86,21 @@ def _load(s: State, node: record.Load) -> Facts:
     return Facts(at.reads, rounds, at.depth, at.key, at.register)
 
 
-def _is_wide(s: State, load: record.Load) -> bool:
+def _is_wide(s: State, load: form.Load) -> bool:
     """Tell whether a compiler loads neighbours with it: from shared memory, along an unrolled loop."""
     (cell,) = load.parts
     element = cell.parts[0] if cell.parts else cell
-    if not isinstance(element, record.Element) or load.origin is None or not load.origin.near:
+    if not isinstance(element, form.Element) or load.origin is None or not load.origin.near:
         return False
     index = element.parts[1]
-    return not isinstance(index, record.Constant) and s.of(index).depth == KNOWN
+    return not isinstance(index, form.Constant) and s.of(index).depth == KNOWN
 
 
-def _base(node: record.Node) -> Variable | None:
+def _base(node: form.Node) -> Variable | None:
     """The pointer that a load goes by: what its first parts lead to."""
-    while node.parts and not isinstance(node, record.Read):
+    while node.parts and not isinstance(node, form.Read):
         node = node.parts[0]
-    return node.variable if isinstance(node, record.Read) else None
+    return node.variable if isinstance(node, form.Read) else None
 
 
 def _wait(s: State, at: Facts, origin: Origin | None, site: int | None) -> int:
@@ -112,7 +112,7 @@ def _wait(s: State, at: Facts, origin: Origin | None, site: int | None) -> int:
             s.sites[site].free = True
             return 0
         s.at_hand.add(at.key)
-    s.pay(record.Price(), unit=MEMORY)
+    s.pay(form.Price(), unit=MEMORY)
     if origin is not None and origin.near:
         return 0
     reads = at.reads.union(*s.control) if s.control else at.reads
@@ -120,19 +120,19 @@ def _wait(s: State, at: Facts, origin: Origin | None, site: int | None) -> int:
     return 1
 
 
-def _exchange(s: State, node: record.Exchange) -> Facts:
+def _exchange(s: State, node: form.Exchange) -> Facts:
     out = _made(s, node)
     out.rounds = 0 if node.load is None else s.of(node.load).rounds
     return out
 
 
-def _operation(s: State, node: record.Operation) -> Facts:
+def _operation(s: State, node: form.Operation) -> Facts:
     kind, parts = node.type, node.parts
     whole = isinstance(kind, Scalar) and kind.is_integer
     out = _made(s, node)
     if not isinstance(kind, Scalar):  # an address, to which a known distance is added for nothing
         if s.of(parts[1]).depth > KNOWN:
-            s.pay(record.Price(), parts)
+            s.pay(form.Price(), parts)
         return out
     if node.op == "fused":
         s.pay(price_of(node))
@@ -149,38 +149,40 @@ def _operation(s: State, node: record.Operation) -> Facts:
     return out
 
 
-def _is_product(s: State, node: record.Node) -> bool:
+def _is_product(s: State, node: form.Node) -> bool:
     """Tell whether an addition costs nothing more than this product, since the hardware does both in one."""
-    return isinstance(node, record.Operation) and node.op == "*" and s.repeated([node])
+    return isinstance(node, form.Operation) and node.op == "*" and s.repeated([node])
 
 
-def _convert(s: State, node: record.Convert) -> Facts:
+def _convert(s: State, node: form.Convert) -> Facts:
     source, target = node.source, node.target
     (given,) = (s.of(part) for part in node.parts)
     if not node.free:
-        s.pay(record.Price(), node.parts, DOUBLE in (source, target))
-    key = None if isinstance(node.parts[0], record.Constant) else given.key
+        s.pay(form.Price(), node.parts, DOUBLE in (source, target))
+    key = None if isinstance(node.parts[0], form.Constant) else given.key
     if key is not None and source.dtype != target.dtype:
         key = (target, key)
     return Facts(given.reads, given.rounds, given.depth, key)
 
 
-def _function(s: State, node: record.Function) -> Facts:
+def _function(s: State, node: form.Function) -> Facts:
     s.pay(node.price, node.parts, node.type is DOUBLE)
     return _made(s, node)
 
 
-VALUES: Mapping[type[record.Node], Callable[[State, Any], Facts]] = {
-    record.Node: _made,
-    record.Read: _read,
-    record.Coordinate: _coordinate,
-    record.Address: _address,
-    record.Element: _element,
-    record.Followed: _followed,
-    record.Cell: _cell,
-    record.Load: _load,
-    record.Exchange: _exchange,
-    record.Operation: _operation,
-    record.Convert: _convert,
-    record.Function: _function,
+VALUES: Mapping[type[form.Node], Callable[[State, Any], Facts]] = {
+    form.Node: _made,
+    form.Read: _read,
+    form.Coordinate: _coordinate,
+    form.Address: _address,
+    form.Element: _element,
+    form.Followed: _followed,
+    form.Part: _made,
+    form.Old: _made,
+    form.Cell: _cell,
+    form.Load: _load,
+    form.Exchange: _exchange,
+    form.Operation: _operation,
+    form.Convert: _convert,
+    form.Function: _function,
 }

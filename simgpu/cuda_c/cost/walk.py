@@ -1,6 +1,6 @@
 """The second walk: what a kernel costs, read from the record of what it computes.
 
-The walk goes through the record (`compile.record`) once, in the order of the source, as an optimising
+The walk goes through the record (`compile.form`) once, in the order of the source, as an optimising
 compiler would look at it. It charges each step to the piece of code that it is in, and keeps, for each value,
 what decides on later charges:
 
@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from simgpu.cuda_c.compile import record
+from simgpu.cuda_c.compile import form
 from simgpu.cuda_c.compile.variables import Variable
 from simgpu.cuda_c.cost.charges import Charge, Costs
 from simgpu.cuda_c.cost.loops import MOST, PARTLY, is_plain, partly_unrolled, unrolled_turns
@@ -37,7 +37,7 @@ _TEMPORARIES = 8  # registers that a kernel needs besides its variables
 _MOST_REGISTERS = 255  # of a thread: CUDA C++ Programming Guide, technical specifications
 
 
-def walk(kernel: record.Record) -> Costs:
+def walk(kernel: form.Form) -> Costs:
     """Charge the pieces and accesses of a kernel."""
     s = State(kernel.points, kernel.sites)
     _steps(s, kernel.steps)
@@ -50,9 +50,9 @@ def walk(kernel: record.Record) -> Costs:
     return Costs(s.charges, s.sites, min(_TEMPORARIES + s.most_words, _MOST_REGISTERS))
 
 
-def _steps(s: State, steps: Sequence[record.Step]) -> None:
+def _steps(s: State, steps: Sequence[form.Step]) -> None:
     for step in steps:
-        if isinstance(step, record.Node):
+        if isinstance(step, form.Node):
             before = s.charge.issued
             facts = s.facts[step] = VALUES[type(step)](s, step)
             facts.when = _when(s, step, s.charge.issued - before)
@@ -61,55 +61,55 @@ def _steps(s: State, steps: Sequence[record.Step]) -> None:
             _EFFECTS[type(step)](s, step)
 
 
-def _when(s: State, node: record.Node, issued: float) -> When:
+def _when(s: State, node: form.Node, issued: float) -> When:
     """When a value can be used that so many instructions have been issued for."""
-    if isinstance(node, record.Read):
+    if isinstance(node, form.Read):
         return s.path.read(node.variable)
     given = [s.of(part).when for part in node.parts]
     when = When(
         max((w.ready for w in given), default=0.0), max((w.carried for w in given), default=-1.0)
     )
-    if isinstance(node, record.Load):
+    if isinstance(node, form.Load):
         # Loads of global memory are waited for in rounds.
         near = node.origin is not None and node.origin.near
         return when.later(SHARED) if issued and near else when
-    divided = node.type if isinstance(node, record.Operation) and node.op == "/" else None
+    divided = node.type if isinstance(node, form.Operation) and node.op == "/" else None
     if issued and isinstance(divided, Scalar) and divided.is_float:
         return when.later(latency(issued) + BRANCH)  # it ends with one, for what needs more care
     return when.later(latency(issued))
 
 
-def _work(s: State, step: record.Work) -> None:
+def _work(s: State, step: form.Work) -> None:
     s.pay(step.price)
     issued = step.price.instructions if step.price.issued is None else step.price.issued
     s.path.wait(latency(issued))
 
 
-def _store(s: State, step: record.Store) -> None:
+def _store(s: State, step: form.Store) -> None:
     s.at_hand.clear()
     if not s.of(step.cell).register:
-        s.pay(record.Price(), unit=MEMORY)
+        s.pay(form.Price(), unit=MEMORY)
 
 
-def _assign(s: State, step: record.Assign) -> None:
+def _assign(s: State, step: form.Assign) -> None:
     s.at_hand.clear()
     _note(s, step)
 
 
-def _bind(s: State, step: record.Bind) -> None:
+def _bind(s: State, step: form.Bind) -> None:
     s.depths[step.variable] = s.around.depth
     s.first[step.variable] = step.value
     s.around.moving |= {step.variable}
     _note(s, step)
 
 
-def _note(s: State, step: record.Assign | record.Bind) -> None:
+def _note(s: State, step: form.Assign | form.Bind) -> None:
     value = s.of(step.value)
     s.path.assign(step.variable, value.when)
     s.loads.assign(step.variable, value.reads, value.rounds > 0, s.around.nesting)
 
 
-def _declare(s: State, step: record.Declare) -> None:
+def _declare(s: State, step: form.Declare) -> None:
     variable = step.variable
     if variable is not None:
         s.depths.setdefault(variable, s.around.depth)
@@ -118,11 +118,11 @@ def _declare(s: State, step: record.Declare) -> None:
         s.most_words = max(s.most_words, s.words)
 
 
-def _access(s: State, step: record.Access) -> None:
+def _access(s: State, step: form.Access) -> None:
     s.sites[step.site].charge = s.charge
 
 
-def _fence(s: State, step: record.Fence) -> None:
+def _fence(s: State, step: form.Fence) -> None:
     s.at_hand = set()
     _wait(s)
     s.path.begin()
@@ -135,10 +135,10 @@ def _wait(s: State) -> None:
     s.charge.slack += besides
 
 
-def _piece(s: State, piece: record.Piece) -> None:
+def _piece(s: State, piece: form.Piece) -> None:
     outer, s.charge = s.charge, s.charges[piece.point]
     s.passed.append(s.charge)
-    s.charge.line = piece.line
+    s.charge.line = piece.at.line
     s.charge.overlap, s.charge.nesting = s.around.overlap, s.around.nesting
     s.charge.turns, s.charge.whole = s.around.turns, s.around.whole
     _steps(s, piece.steps)
@@ -150,21 +150,23 @@ def _piece(s: State, piece: record.Piece) -> None:
     s.charge = outer
 
 
-def _scoped(s: State, step: record.Scoped) -> None:
+def _scoped(s: State, step: form.Scoped) -> None:
     words = s.words
     _steps(s, step.steps)
     s.words = words
 
 
-def _branch(s: State, step: record.Branch) -> None:
-    s.charges[step.point].branch = True
+def _branch(s: State, step: form.Branch) -> None:
+    _piece(s, step.head)
+    point = step.head.point
+    s.charges[point].branch = True
     s.control.append(s.of(step.test).reads)
     before = set(s.at_hand)
     selected, since = _is_selection(step), len(s.passed)
     if selected:
         s.path.test = s.of(step.test).when
     else:
-        s.charges[step.point].slack += BRANCH
+        s.charges[point].slack += BRANCH
         s.path.begin()
     _steps(s, step.then)
     if step.otherwise is not None:
@@ -175,8 +177,8 @@ def _branch(s: State, step: record.Branch) -> None:
     if selected:
         s.path.test = None
         for charge in s.passed[since:]:  # whoever takes this side, all warps wait for the selection
-            s.charges[step.point].latency += charge.latency
-            s.charges[step.point].slack += charge.slack
+            s.charges[point].latency += charge.latency
+            s.charges[point].slack += charge.slack
             charge.latency = charge.slack = 0.0
     else:
         s.path.begin()
@@ -184,24 +186,26 @@ def _branch(s: State, step: record.Branch) -> None:
     s.control.pop()
 
 
-def _is_selection(step: record.Branch) -> bool:
+def _is_selection(step: form.Branch) -> bool:
     """Tell whether both sides of a branch only choose between values that are there already.
 
     For these nvcc 13.0 emits no branch, but `FSEL` or `SEL`, with the test as an operand.
     """
     found = [type(part) for side in (step.then, step.otherwise or []) for part in _flat(side)]
-    return record.Assign in found and _AT_HAND.issuperset(found)
+    return form.Assign in found and _AT_HAND.issuperset(found)
 
 
-def _flat(steps: Sequence[record.Step]) -> Iterator[record.Step]:
+def _flat(steps: Sequence[form.Step]) -> Iterator[form.Step]:
     for step in steps:
-        if isinstance(step, record.Scoped | record.Piece):
+        if isinstance(step, form.Scoped | form.Piece):
             yield from _flat(step.steps)
+        elif isinstance(step, form.Leave):
+            yield from _flat([] if step.piece is None else step.piece.steps)
         else:
             yield step
 
 
-def _short_circuit(s: State, step: record.ShortCircuit) -> None:
+def _short_circuit(s: State, step: form.ShortCircuit) -> None:
     s.control.append(s.of(step.test).reads)
     before = set(s.at_hand)
     _piece(s, step.rest)
@@ -209,7 +213,7 @@ def _short_circuit(s: State, step: record.ShortCircuit) -> None:
     s.control.pop()
 
 
-def _choice(s: State, step: record.Choice) -> None:
+def _choice(s: State, step: form.Choice) -> None:
     s.control.append(s.of(step.test).reads)
     before = set(s.at_hand)
     for side in step.sides:
@@ -219,8 +223,9 @@ def _choice(s: State, step: record.Choice) -> None:
     s.control.pop()
 
 
-def _selection(s: State, step: record.Selection) -> None:
-    s.charges[step.point].branch = True
+def _selection(s: State, step: form.Selection) -> None:
+    _piece(s, step.head)
+    s.charges[step.head.point].branch = True
     s.control.append(s.of(step.subject).reads)
     for case in step.cases:
         s.at_hand = set()
@@ -231,7 +236,7 @@ def _selection(s: State, step: record.Selection) -> None:
     s.control.pop()
 
 
-def _loop(s: State, loop: record.Loop) -> None:
+def _loop(s: State, loop: form.Loop) -> None:
     outer = s.around
     turns = unrolled_turns(loop.source, lambda node: _number(s, loop, node))
     partly, mark, since = False, len(s.rolled), len(s.passed)
@@ -239,7 +244,7 @@ def _loop(s: State, loop: record.Loop) -> None:
     if turns is not None:
         inner = Surroundings(
             outer.nesting + 1, outer.depth, outer.overlap * max(1, turns), None,
-            outer.whole * max(1, turns), outer.moving | set(loop.changed),
+            outer.whole * max(1, turns), outer.moving | set(loop.changed.values()),
         )  # fmt: skip
         changed = {loop.counter: KNOWN} if loop.counter is not None else {}
     else:
@@ -247,7 +252,7 @@ def _loop(s: State, loop: record.Loop) -> None:
         overlap = outer.overlap * (PARTLY if partly else 1)
         points = (loop.test.point, loop.step.point, _at_once(loop)) if partly else None
         inner = Surroundings(outer.nesting + 1, outer.depth + 1, overlap, points)
-        changed = dict.fromkeys(loop.changed, inner.depth)
+        changed = dict.fromkeys(loop.changed.values(), inner.depth)
     before = {variable: s.depths.get(variable, 0) for variable in changed}
     s.depths |= changed
     s.around = inner
@@ -287,6 +292,15 @@ def _loop(s: State, loop: record.Loop) -> None:
     s.at_hand = set()
 
 
+def _leave(s: State, step: form.Leave) -> None:
+    if step.piece is not None:
+        _piece(s, step.piece)
+
+
+def _nothing(s: State, step: form.Step) -> None:
+    """Leave out what costs nothing by itself."""
+
+
 def _interleave(s: State, body: Sequence[Charge], turns: int) -> None:
     """Have a compiler mix so many turns of a loop, or as many as it has registers for."""
     issued = sum(charge.issued * charge.whole for charge in body) / s.around.whole
@@ -295,72 +309,72 @@ def _interleave(s: State, body: Sequence[Charge], turns: int) -> None:
         charge.slack /= abreast
 
 
-def _at_once(loop: record.Loop) -> int:
+def _at_once(loop: form.Loop) -> int:
     """How many turns nvcc does at once at most: more where a signed counter goes up one by one."""
     kind = loop.counter.type if loop.counter is not None else None
     signed = isinstance(kind, Scalar) and kind.kind == "int"
     return MOST if signed and isinstance(loop.source.step, ast.Increment) else PARTLY
 
 
-def _in_parts(s: State, loop: record.Loop, nested: bool = False) -> bool:
+def _in_parts(s: State, loop: form.Loop, nested: bool = False) -> bool:
     return partly_unrolled(loop.source, lambda node: _fixed(s, loop, node), nested)
 
 
-def _handed_over(loop: record.Loop) -> frozenset[Variable]:
+def _handed_over(loop: form.Loop) -> frozenset[Variable]:
     """The variables that a turn makes and the next one needs, except counters, which are ready early."""
-    counted = {step.variable for step in loop.step.steps if isinstance(step, record.Assign)}
-    return frozenset(loop.changed) - counted
+    counted = {step.variable for step in loop.step.steps if isinstance(step, form.Assign)}
+    return frozenset(loop.changed.values()) - counted
 
 
-def _number(s: State, loop: record.Loop, node: ast.Expression) -> int | None:
+def _number(s: State, loop: form.Loop, node: ast.Expression) -> int | None:
     """The value of a bound or step of a loop, if it is known."""
     found = _lowered(s, loop, node)
-    if not isinstance(found, record.Constant) or not is_plain(node):
+    if not isinstance(found, form.Constant) or not is_plain(node):
         return None
     return int(found.value) if found.value == int(found.value) else None
 
 
-def _fixed(s: State, loop: record.Loop, node: ast.Expression) -> bool:
+def _fixed(s: State, loop: form.Loop, node: ast.Expression) -> bool:
     """Tell whether a compiler knows the step of a loop."""
     found = _lowered(s, loop, node)
     return found is not None and is_plain(node) and _is_known(s, found)
 
 
-def _is_known(s: State, node: record.Node) -> bool:
+def _is_known(s: State, node: form.Node) -> bool:
     """The same as a depth of -1, for a value that has not been walked over yet."""
     match node:
-        case record.Constant():
+        case form.Constant():
             return True
-        case record.Read():
+        case form.Read():
             return s.depths.get(node.variable, 0) == KNOWN
-        case record.Coordinate():
+        case form.Coordinate():
             return node.name == "warpSize"
-        case record.Operation() | record.Convert():
+        case form.Operation() | form.Convert():
             return all(_is_known(s, part) for part in node.parts)
         case _:
             return False
 
 
-def _lowered(s: State, loop: record.Loop, node: ast.Expression) -> record.Node | None:
+def _lowered(s: State, loop: form.Loop, node: ast.Expression) -> form.Node | None:
     """Compile a part of the loop's head: its first value, its bound, or its step."""
     source = loop.source
     if isinstance(source.init, ast.Declaration) and node is source.init.items[0].init:
         return s.first.get(loop.counter) if loop.counter is not None else None
     if isinstance(source.test, ast.Binary) and node is source.test.right:
         test = loop.condition
-        return test.parts[1] if isinstance(test, record.Operation) else None
+        return test.parts[1] if isinstance(test, form.Operation) else None
     if isinstance(source.step, ast.Assign) and node is source.step.value:
         return _amount(loop.step)
     return None
 
 
-def _amount(step: record.Piece) -> record.Node | None:
+def _amount(step: form.Piece) -> form.Node | None:
     """The amount by which the last assignment of a piece changes its target."""
-    found = [s.value for s in step.steps if isinstance(s, (record.Assign, record.Store))]
+    found = [s.value for s in step.steps if isinstance(s, (form.Assign, form.Store))]
     value = found[-1] if found else None
-    while isinstance(value, record.Convert):
+    while isinstance(value, form.Convert):
         value = value.parts[0]
-    return value.parts[1] if isinstance(value, record.Operation) and len(value.parts) > 1 else None
+    return value.parts[1] if isinstance(value, form.Operation) and len(value.parts) > 1 else None
 
 
 def _words(variable: Variable) -> int:
@@ -370,21 +384,24 @@ def _words(variable: Variable) -> int:
     return -(-nbytes // 4) if nbytes <= _IN_REGISTERS else 0
 
 
-_AT_HAND = {record.Node, record.Read, record.Constant, record.Coordinate, record.Assign}
+_AT_HAND = {form.Node, form.Part, form.Old, form.Read, form.Constant, form.Coordinate, form.Assign}
 
-_EFFECTS: Mapping[type[record.Step], Callable[[State, Any], None]] = {
-    record.Work: _work,
-    record.Store: _store,
-    record.Assign: _assign,
-    record.Bind: _bind,
-    record.Declare: _declare,
-    record.Access: _access,
-    record.Fence: _fence,
-    record.Piece: _piece,
-    record.Scoped: _scoped,
-    record.Branch: _branch,
-    record.ShortCircuit: _short_circuit,
-    record.Choice: _choice,
-    record.Selection: _selection,
-    record.Loop: _loop,
+_EFFECTS: Mapping[type[form.Step], Callable[[State, Any], None]] = {
+    form.Work: _work,
+    form.Store: _store,
+    form.Assign: _assign,
+    form.Bind: _bind,
+    form.Declare: _declare,
+    form.Access: _access,
+    form.Fence: _fence,
+    form.Meet: _nothing,
+    form.Piece: _piece,
+    form.Scoped: _scoped,
+    form.Expansion: _scoped,
+    form.Branch: _branch,
+    form.ShortCircuit: _short_circuit,
+    form.Choice: _choice,
+    form.Selection: _selection,
+    form.Loop: _loop,
+    form.Leave: _leave,
 }

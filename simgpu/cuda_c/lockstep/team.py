@@ -129,7 +129,7 @@ class Team:
         self.exited: Mask | None = None
         self.steps = 0
         # How many turns of a loop are side by side, the one at hand, and what was computed for all of them
-        # (`compile.summing_loops`).
+        # (`compile.summing`).
         self.turns = self.turn = 0
         self.rows: dict[object, Any] = {}
         # Number of the access or barrier at hand, which orders them in time.

@@ -1,4 +1,4 @@
-"""Loads in several turns of a loop at once, which `compile/summing_loops` explains."""
+"""Loads in several turns of a loop at once, which `compile/summing` explains."""
 
 from __future__ import annotations
 

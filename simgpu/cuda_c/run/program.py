@@ -279,7 +279,7 @@ class Program:
     ) -> CompiledKernel:
         with c.seen_from(scope):
             signature = signature_of(self._source, function, c, name, self._known)
-        code, record = compile_kernel(c, function, scope, self._shared)
+        code, form = compile_kernel(c, function, scope, self._shared)
         if code.shared_bytes > STATIC_SHARED:
             self._source.fail(
                 function.at,
@@ -288,7 +288,7 @@ class Program:
                 "whose size the launch says",
             )
         variables = [g.variable for g in self._globals]
-        kernel = CompiledKernel(name, self._source, code, walk(record), variables)
+        kernel = CompiledKernel(name, self._source, code, walk(form), variables)
         self._compiled[name] = kernel
         self._signatures[name] = signature
         return kernel

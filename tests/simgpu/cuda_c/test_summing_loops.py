@@ -9,7 +9,7 @@ import pytest
 
 from simgpu import errors
 from simgpu.cuda_c import Limits, compile_source
-from simgpu.cuda_c.compile import summing_loops
+from simgpu.cuda_c.compile import summing
 from simgpu.cuda_c.memory.regions import ByteRegion
 from tests.simgpu.cuda_c.support import launch
 
@@ -70,7 +70,7 @@ BROKEN = {
 
 def run(text: str, lanes: int, patch: pytest.MonkeyPatch, contract: bool, blocks: int = 1) -> Any:
     """All that a kernel leaves behind, with so many lanes side by side."""
-    patch.setattr(summing_loops, "LANES", lanes)
+    patch.setattr(summing, "LANES", lanes)
     rng = np.random.default_rng(1)
     a, b = (rng.random(4096).astype(np.float32) for _ in range(2))
     x, o = np.zeros(64 * blocks, np.float32), np.arange(64 * blocks, dtype=np.int32)

@@ -17,7 +17,7 @@ from simgpu.cuda_c import types
 from simgpu.cuda_c.compile.builtins.common import Handler, arguments, fenced
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import convert, nodes, value
-from simgpu.cuda_c.compile.record import Exchange
+from simgpu.cuda_c.compile.form import Exchange
 from simgpu.cuda_c.compile.storage import load
 from simgpu.cuda_c.compile.typed import Evaluate, Expr
 from simgpu.cuda_c.compile.variables import Origin
@@ -64,7 +64,6 @@ def _address(
         have = ", ".join(t.name for t in kinds)
         c.fail(node.at, f"{node.name}() has no form for '{types.spelled(target)}'; it takes {have}")
     origin = pointer.origin or Origin()
-    c.written.append(None)
     origin.note("written", "signals")
     return target
 

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import convert, decay, fold, nodes, value
-from simgpu.cuda_c.compile.record import Fence, Function, Price
+from simgpu.cuda_c.compile.form import Fence, Function, Price
 from simgpu.cuda_c.compile.typed import Evaluate, Expr
 from simgpu.cuda_c.syntax.ast import Call
 from simgpu.cuda_c.types import CType, Scalar, spelled
@@ -75,7 +75,7 @@ def elementwise(
 ) -> Expr:
     """A function of each thread's own numbers."""
     price = Price(instructions, flops, special, issued)
-    done = c.note(Function(nodes(args), price=price, type=result))
+    done = c.note(Function(nodes(args), name=node.name, price=price, type=result))
     runs = [a.run for a in args]
     if len(runs) == 1:
         one = runs[0]

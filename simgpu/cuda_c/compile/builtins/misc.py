@@ -12,7 +12,7 @@ from simgpu.cuda_c import types
 from simgpu.cuda_c.compile.builtins.common import Handler, arguments, by_value, need_count
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import convert, decay, value
-from simgpu.cuda_c.compile.record import Followed
+from simgpu.cuda_c.compile.form import Followed
 from simgpu.cuda_c.compile.storage import read_memory, use
 from simgpu.cuda_c.compile.type_names import integer_constant
 from simgpu.cuda_c.compile.typed import Evaluate, Expr, MemoryPlace

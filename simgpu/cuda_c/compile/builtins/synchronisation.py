@@ -84,9 +84,8 @@ def _report(t: Team, m: Mask, at: Position, block: int, arrived: Any, live: Any)
 def _syncthreads(c: Context, node: Call, used: bool) -> Expr:
     need_count(c, node, 0)
     c.work()
-    c.meetings += 1
-    at, waits = node.at, c.waits
-    return value(c, VOID, lambda t, m: barrier(t, m, at, waits), at)
+    at, meet = node.at, c.meet("block", node.at)
+    return value(c, VOID, lambda t, m: barrier(t, m, at, meet.waits), at)
 
 
 def _counting(finish: Callable[[Any, Any], Any]) -> Handler:
@@ -96,12 +95,11 @@ def _counting(finish: Callable[[Any, Any], Any]) -> Handler:
         (x,) = arguments(c, node, 1)
         test = convert(c, x, BOOL, x.at).run
         c.work(2)
-        c.meetings += 1
-        at, waits = node.at, c.waits
+        at, meet = node.at, c.meet("block", node.at)
 
         def run(t: Team, m: Mask) -> Any:
             bits = m.bits & t.array(test(t, m))
-            barrier(t, m, at, waits, alone=True)
+            barrier(t, m, at, meet.waits, alone=True)
             layout = t.layout
             yes = np.bincount(layout.block[bits], minlength=layout.blocks)
             came = np.bincount(layout.block[m.index], minlength=layout.blocks)
@@ -118,11 +116,10 @@ def _syncwarp(c: Context, node: Call, used: bool) -> Expr:
     if args:
         names = convert(c, args[0], UINT, args[0].at).run
     c.work()
-    c.meetings += 1
-    at, name, waits = node.at, node.name, c.waits
+    at, name, meet = node.at, node.name, c.meet("warp", node.at)
 
     def run(t: Team, m: Mask) -> None:
-        named(t, m, names(t, m), at, name, waits)
+        named(t, m, names(t, m), at, name, meet.waits)
         if m.full:
             t.warp_time = t.clock
             return
@@ -163,11 +160,8 @@ def _block_fence(c: Context, node: Call, used: bool) -> Expr:
 def _grid_sync(c: Context, node: Call, used: bool) -> Expr:
     """The barrier of all blocks; only where it is a statement of its own can threads wait at it."""
     need_count(c, node, 0)
-    if not c.waits:
-        c.unsupported(node.at, "a barrier of the grid within an expression: make it a statement")
     c.work(8)
-    c.meetings += 1
-    c.spins = c.cooperative = True
+    c.meet("grid", node.at)
 
     def run(t: Team, m: Mask) -> None:
         if not t.grid_met:

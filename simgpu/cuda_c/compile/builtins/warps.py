@@ -170,13 +170,12 @@ def _by_warp(t: Team, bits: NDArray[np.bool_]) -> NDArray[np.uint32]:
 
 def _callers(c: Context, node: Call, mask: Expr) -> Callable[[Team, Mask], Any]:
     """Computes the mask of a call, and sees that the lanes in it are those that make the call."""
-    c.meetings += 1
     names = convert(c, mask, UINT, mask.at).run
-    at, name, waits = node.at, node.name, c.waits
+    at, name, meet = node.at, node.name, c.meet("warp", node.at)
 
     def run(t: Team, m: Mask) -> Any:
         those = names(t, m)
-        named(t, m, those, at, name, waits)
+        named(t, m, those, at, name, meet.waits)
         return those
 
     return run

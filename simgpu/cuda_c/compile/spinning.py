@@ -1,32 +1,12 @@
-"""Compiling kernels whose threads may wait for each other.
-
-Where a kernel has a loop that may spin (`may_wait`), each of its statements has a number, its place, and so
-has the test of each loop. Places are numbered in the order of the source, hence those within a statement are
-a range, and a statement that is entered again for lanes which wait inside knows where to pass them on.
-`lockstep.waiting_threads` has the whole story. Kernels without such a loop pay nothing for any of this.
-"""
+"""Questions to the syntax tree: which loops may spin, and what decides whether one goes on."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
-from numpy.typing import NDArray
-
-from simgpu.cuda_c.compile.typed import Execute
-from simgpu.cuda_c.lockstep.masks import Mask
-from simgpu.cuda_c.lockstep.team import Team
-from simgpu.cuda_c.lockstep.waiting_threads import Apart
 from simgpu.cuda_c.syntax import ast
 from simgpu.cuda_c.syntax.names import assigned_names, grown
 
-if TYPE_CHECKING:
-    from simgpu.cuda_c.compile.context import Context
-
 GRID = {"this_grid"}  # how cooperative groups name all blocks
 _LOOKS = ("atomic", "__ldcg", "__ldcv", "__ldca", "__ldlu")
-_LONG = 1 << 30  # turns
 
 
 def may_wait(
@@ -87,24 +67,6 @@ def patience_names(loop: ast.For) -> set[str]:
             operands = [item.left, item.right]
         known += [o.name for o in operands if isinstance(o, ast.Name)]
     return {name for name in counted if seen.count(name) == known.count(name)}
-
-
-def leap(t: Team, m: Mask, slots: Sequence[int]) -> None:
-    """Let these threads have counted as if they had waited for very long."""
-    for slot in slots:
-        value = t.array(t.slots[slot]).copy()
-        value[m.index] = _far(value)
-        t.slots[slot] = value
-
-
-def _far(value: NDArray[Any]) -> int:
-    return min(_LONG, np.iinfo(value.dtype).max - 1)
-
-
-def still_patient(t: Team, m: Mask, slots: Sequence[int]) -> bool:
-    """Tell whether these threads count how long they wait, and have not leapt yet."""
-    counts = [t.array(t.slots[slot])[m.index] for slot in slots]
-    return any(bool((count < _far(count)).any()) for count in counts)
 
 
 def _sleeps(loop: ast.For) -> bool:
@@ -180,89 +142,3 @@ def parts_at_barriers(function: ast.Function, functions: dict[str, list[ast.Func
 
 def _calls(node: object, names: set[str]) -> bool:
     return any(isinstance(item, ast.Call) and item.name in names for item in ast.parts_of(node))
-
-
-# -- statements
-
-
-def waiting_statement(
-    c: Context, node: ast.Statement, rule: Callable[[Context, Any], Execute]
-) -> Execute:
-    """A statement at which lanes may be set aside, and may go on later."""
-    place = c.places
-    c.places += 1
-    meetings = c.meetings
-    outer, c.resumable = c.resumable, call_of(node)
-    run = rule(c, node)
-    c.resumable = outer
-    if c.places == place + 1 and c.meetings == meetings:
-        c.places = place  # since nobody waits in here
-        return run
-    at = node.at
-
-    def attempt(t: Team, m: Mask) -> Mask | None:
-        if t.resume == place:
-            t.resume = -1
-        current: Mask | None = m
-        while current is not None:
-            count = t.waiters.count
-            try:
-                out = run(t, current)
-            except Apart as apart:
-                current = t.part(place, current, at, apart)
-                continue
-            return out if t.waiters.count == count else t.waiters.without(out)
-        return None
-
-    return attempt
-
-
-def call_of(node: ast.Statement) -> ast.Expression | None:
-    """The call that is all of a statement, but for an assignment of its value to a variable."""
-    expression = None
-    if isinstance(node, ast.ExpressionStatement):
-        expression = node.expression
-        if isinstance(expression, ast.Assign):
-            plain = not expression.op and isinstance(expression.target, ast.Name)
-            expression = expression.value if plain else None
-    elif isinstance(node, ast.Declaration) and len(node.items) == 1:
-        expression = node.items[0].init
-    return expression if isinstance(expression, ast.Call) else None
-
-
-def resumable_sequence(body: Sequence[Execute], marks: Sequence[int]) -> Execute:
-    """Statements one after the other; the places of number `k` begin at `marks[k]`."""
-
-    def run(t: Team, m: Mask) -> Mask | None:
-        parts: Iterable[Execute] = body
-        if t.resume >= 0:
-            first = 0
-            while marks[first + 1] <= t.resume:
-                first += 1
-            parts = body[first:]
-        current: Mask | None = m
-        for part in parts:
-            current = part(t, current)
-            if current is None:
-                return None
-        return current
-
-    return run
-
-
-def resumable_branch(
-    run: Execute, then: Execute, otherwise: Execute | None, marks: tuple[int, int, int]
-) -> Execute:
-    """An `if`, whose sides have the places from `marks[0]` and from `marks[1]` on."""
-    first, middle, last = marks
-    if first == last:
-        return run
-
-    def resumed(t: Team, m: Mask) -> Mask | None:
-        if t.resume < first:
-            return run(t, m)
-        if t.resume < middle or otherwise is None:
-            return then(t, m)
-        return otherwise(t, m)
-
-    return resumed

@@ -1,0 +1,403 @@
+"""From the form to closures: control.
+
+A control step becomes a closure that takes the lanes that come in and returns those that go on. Where lanes
+may be set aside (`waiting`), a closure that is entered again for those only passes them on to the step where
+they were: `Team.resume` is its place, and each step knows which places are inside of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simgpu.cuda_c.compile import form
+from simgpu.cuda_c.compile.form import Evaluate, Execute, Loop, Step
+from simgpu.cuda_c.compile.storage import begin
+from simgpu.cuda_c.compile.summing import Summing, side_by_side
+from simgpu.cuda_c.compile.waiting import Parks, Spin
+from simgpu.cuda_c.lockstep.masks import Mask, join, split
+from simgpu.cuda_c.lockstep.team import Team
+from simgpu.cuda_c.lockstep.waiting_threads import (
+    Apart,
+    in_whole_blocks,
+    unchanged,
+)
+from simgpu.cuda_c.memory import access
+from simgpu.cuda_c.text.source import Position
+from simgpu.errors import UninitialisedReadError
+
+_LONG = 1 << 30  # turns
+
+
+def nothing(t: Team, m: Mask) -> Mask | None:
+    """Do nothing; known by its identity, so that it can be left out."""
+    return m
+
+
+class Control:
+    """Makes closures of steps, with what the passes found."""
+
+    def __init__(self, parks: Parks | None = None, sums: Mapping[Loop, Summing] | None = None):
+        self._parks = parks or Parks()
+        self._sums = sums or {}
+        self._makers: dict[type[Step], Any] = {
+            form.Piece: self._piece,
+            form.Scoped: self._scoped,
+            form.Branch: self._branch,
+            form.Selection: self._selection,
+            form.Loop: self._loop,
+            form.Leave: self._leave,
+        }
+
+    def closure(self, steps: Sequence[Step]) -> Execute:
+        """Steps one after the other."""
+        body: list[Execute] = []
+        spans: list[range] = []
+        for step in steps:
+            make = self._makers.get(type(step))
+            part: Execute = nothing if make is None else make(step)
+            if part is not nothing:
+                body.append(part)
+                spans.append(self._parks.spans.get(step, range(0)))
+        if not body:
+            return nothing
+        if len(body) == 1:
+            return body[0]
+        return _resumable(body, spans) if any(spans) else _in_turn(body)
+
+    def _attempt(self, step: Step, piece: form.Piece, run: Execute) -> Execute:
+        """A step that begins with a piece in which lanes may be set aside, and may go on later."""
+        span = self._parks.spans.get(step)
+        if span is None:
+            return run
+        place, at = span.start, piece.at
+
+        def attempt(t: Team, m: Mask) -> Mask | None:
+            if t.resume == place:
+                t.resume = -1
+            current: Mask | None = m
+            while current is not None:
+                count = t.waiters.count
+                try:
+                    out = run(t, current)
+                except Apart as apart:
+                    current = t.part(place, current, at, apart)
+                    continue
+                return out if t.waiters.count == count else t.waiters.without(out)
+            return None
+
+        return attempt
+
+    def _functions(self, piece: form.Piece) -> None:
+        """Make closures of the functions that are expanded in a piece."""
+        for step in piece.steps:
+            if isinstance(step, form.Expansion):
+                step.closure = self._scoped(step)
+                step.places = self._parks.inside(step.steps)
+            for part in form.pieces_of(step):
+                self._functions(part)
+
+    # -- straight code
+
+    def _piece(self, piece: form.Piece) -> Execute:
+        evaluate, point = piece.run, piece.point
+        if evaluate is None:
+            return nothing
+        self._functions(piece)
+
+        def run(t: Team, m: Mask) -> Mask | None:
+            t.meter.charge(point, m)
+            evaluate(t, m)
+            return m
+
+        return self._attempt(piece, piece, run)
+
+    def _scoped(self, step: form.Scoped) -> Execute:
+        """Steps, behind which the variables of their scope are no more, even if a pointer is kept."""
+        body, slots = self.closure(step.steps), step.ends
+        if not slots:
+            return body
+
+        def run(t: Team, m: Mask) -> Mask | None:
+            out = body(t, m)
+            end(t, m, slots)
+            return out
+
+        return run
+
+    # -- branches
+
+    def _branch(self, step: form.Branch) -> Execute:
+        test, point = step.head.run, step.head.point
+        assert test is not None
+        self._functions(step.head)
+        then = self.closure(step.then)
+        otherwise = None if step.otherwise is None else self.closure(step.otherwise)
+
+        def run(t: Team, m: Mask) -> Mask | None:
+            meter = t.meter
+            meter.charge(point, m)
+            yes, no = split(m, test(t, m))
+            if yes is None:
+                return m if otherwise is None else otherwise(t, m)
+            if no is None:
+                return then(t, m)
+            meter.branch(point, yes, no)
+            yes = then(t, yes)
+            if otherwise is not None:
+                no = otherwise(t, no)
+            return join(yes, no, m)
+
+        again = [(self._parks.inside(step.then), then)]
+        if otherwise is not None:
+            again.append((self._parks.inside(step.otherwise or []), otherwise))
+        if not any(places for places, _ in again):
+            return self._attempt(step, step.head, run)
+
+        def resumed(t: Team, m: Mask) -> Mask | None:
+            for places, side in again:
+                if t.resume in places:
+                    return side(t, m)
+            return run(t, m)
+
+        return self._attempt(step, step.head, resumed)
+
+    def _selection(self, step: form.Selection) -> Execute:
+        evaluate, point, leave = step.head.run, step.head.point, step.exit
+        assert evaluate is not None
+        self._functions(step.head)
+        values, bodies = step.values, [self.closure(case) for case in step.cases]
+        places = [self._parks.inside(case) for case in step.cases]
+        has_default = any(v is None for v in values)
+
+        def run(t: Team, m: Mask) -> Mask | None:
+            for k, inside in enumerate(places):
+                if t.resume in inside:
+                    t.left[leave] = None
+                    return through(t, m, None, [m if j == k else None for j in range(len(bodies))])
+            t.meter.charge(point, m)
+            value = evaluate(t, m)
+            t.left[leave] = None
+            rest: Mask | None = m
+            chosen: list[Mask | None] = []
+            for wanted in values:
+                taken = None
+                if rest is not None and wanted is not None:
+                    taken, rest = split(rest, np.equal(value, wanted))
+                    t.meter.branch(point, taken, rest)
+                chosen.append(taken)
+            return through(t, m, rest, chosen)
+
+        def through(t: Team, m: Mask, rest: Mask | None, chosen: list[Mask | None]) -> Mask | None:
+            current: Mask | None = None
+            for wanted, taken, body in zip(values, chosen, bodies, strict=True):
+                current = join(current, rest if wanted is None else taken, m)
+                if current is not None:
+                    current = body(t, current)
+            out = join(current, t.left[leave], m)
+            return out if has_default else join(out, rest, m)
+
+        return self._attempt(step, step.head, run)
+
+    # -- leaving
+
+    def _leave(self, step: form.Leave) -> Execute:
+        if step.exit is None:
+            return _leave_kernel
+        if step.piece is None:
+            return _leaving(step.exit)
+        evaluate, point = step.piece.run, step.piece.point
+        assert evaluate is not None
+        self._functions(step.piece)
+        target, slot = step.exit, step.slot
+
+        def run(t: Team, m: Mask) -> Mask | None:
+            t.meter.charge(point, m)
+            value: Any = evaluate(t, m)
+            before = t.left[target]
+            t.slots[slot] = (
+                value if before is None and not t.apart else access.merge(m, value, t.slots[slot])
+            )
+            t.left[target] = join(before, m)
+            return None
+
+        return self._attempt(step, step.piece, run)
+
+    # -- loops
+
+    def _loop(self, loop: Loop) -> Execute:
+        self._functions(loop.test)
+        self._functions(loop.step)
+        body = self.closure(loop.body)
+        test, step = loop.test.run, loop.step.run
+        test_point, step_point = loop.test.point, loop.step.point
+        leave, again, at, after = loop.leave, loop.again, loop.source.at, loop.source.after
+        found, together = self._sums.get(loop), None
+        if found is not None:
+            together = side_by_side(found, body, (test_point, step_point))
+        spin = self._parks.spins.get(loop, Spin())
+        head, often, watched, patience = spin.head, spin.often, spin.watched, spin.patience
+
+        def run(t: Team, entered: Mask) -> Mask | None:
+            meter = t.meter
+            resume = t.resume
+            t.left[leave] = None
+            finished: Mask | None = None
+            first = after if resume < 0 else resume > head
+            if resume == head:
+                t.resume = -1
+            m: Mask | None = entered
+            turns = changes = 0
+            if patience and t.hurried and resume >= 0:
+                t.hurried = False
+                _leap(t, entered, patience)
+            if together is not None:
+                together(t, entered)
+            before: list[Any] | None = None
+            while True:
+                turns += 1
+                # Nothing tells what a turn has changed that was begun before the threads waited; and a first
+                # turn that nobody has tested is no look in vain.
+                if often and not turns % often and not first:
+                    changes, before = t.launch.changes, [t.slots[slot] for slot in watched]
+                if test is not None and not first:
+                    meter.charge(test_point, m)
+                    try:
+                        condition = test(t, m)
+                    except Apart as apart:
+                        m = t.part(head, m, at, apart)
+                        if m is None:
+                            break
+                        continue
+                    stay, stop = split(m, condition)
+                    if stop is not None:
+                        meter.branch(test_point, stay, stop)
+                        finished = join(finished, stop, entered)
+                        if stay is None:
+                            break
+                    m = stay
+                first = False
+                assert m is not None
+                inside = m
+                t.step(at, inside)
+                t.left[again] = None
+                m = join(body(t, inside), t.left[again], inside)
+                # All that entered are charged, because a warp that breaks has begun the iteration too.
+                meter.charge(step_point, inside)
+                if m is None:
+                    break
+                if step is not None:
+                    step(t, m)
+                if before is not None:
+                    if changes == t.launch.changes:
+                        m = _spun(t, m, spin, before, loop)
+                        if m is None:
+                            break
+                    before = None
+            return join(finished, t.left[leave], entered)
+
+        return run
+
+
+def _spun(t: Team, m: Mask, spin: Spin, before: list[Any], loop: Loop) -> Mask | None:
+    """Set the lanes aside for which a turn has changed nothing."""
+    now = [t.slots[slot] for slot in spin.watched]
+    patient = bool(spin.patience) and _still_patient(t, m, spin.patience)
+    same = unchanged(m, before, now)
+    same = in_whole_blocks(m, same) if spin.meets else same
+    return t.spun(spin.spot, m, loop.source.at, same, patient)
+
+
+def _leap(t: Team, m: Mask, slots: Sequence[int]) -> None:
+    """Let these threads have counted as if they had waited for very long."""
+    for slot in slots:
+        value = t.array(t.slots[slot]).copy()
+        value[m.index] = _far(value)
+        t.slots[slot] = value
+
+
+def _far(value: NDArray[Any]) -> int:
+    return min(_LONG, np.iinfo(value.dtype).max - 1)
+
+
+def _still_patient(t: Team, m: Mask, slots: Sequence[int]) -> bool:
+    """Tell whether these threads count how long they wait, and have not leapt yet."""
+    counts = [t.array(t.slots[slot])[m.index] for slot in slots]
+    return any(bool((count < _far(count)).any()) for count in counts)
+
+
+def _in_turn(body: Sequence[Execute]) -> Execute:
+    def run(t: Team, m: Mask) -> Mask | None:
+        current: Mask | None = m
+        for part in body:
+            current = part(t, current)
+            if current is None:
+                return None
+        return current
+
+    return run
+
+
+def _resumable(body: Sequence[Execute], spans: Sequence[range]) -> Execute:
+    def run(t: Team, m: Mask) -> Mask | None:
+        parts: Iterable[Execute] = body
+        if t.resume >= 0:
+            parts = body[next(k for k, places in enumerate(spans) if t.resume in places) :]
+        current: Mask | None = m
+        for part in parts:
+            current = part(t, current)
+            if current is None:
+                return None
+        return current
+
+    return run
+
+
+def _leave_kernel(t: Team, m: Mask) -> Mask | None:
+    t.exited = join(t.exited, m)
+    return None
+
+
+def _leaving(target: int) -> Execute:
+    def run(t: Team, m: Mask) -> Mask | None:
+        t.left[target] = join(t.left[target], m)
+        return None
+
+    return run
+
+
+def end(t: Team, m: Mask, slots: Sequence[int]) -> None:
+    """Have variables in memory end, in the lanes that do not wait inside of their scope."""
+    for slot in slots:
+        place = t.slots[slot]
+        if place is not None:
+            over = t.waiters.without(m) if t.apart else m
+            if over is not None:
+                place.region.end(over)
+
+
+def expanded(step: form.Expansion, entry: Sequence[Execute], unset: Any, at: Position) -> Evaluate:
+    """A call of a function that is written out: `entry` gives its parameters their values.
+
+    `unset` stands for a result that has no value yet; None if the function returns nothing.
+    """
+    slot, target, name = step.slot, step.exit, step.name
+
+    def run(t: Team, m: Mask) -> Any:
+        if t.resume not in step.places:
+            for give in entry:
+                give(t, m)
+        t.left[target] = None
+        begin(t, m, slot, unset)
+        if step.closure is None:  # for a constant, which is computed while the kernel is compiled
+            step.closure = Control().closure([form.Scoped(step.steps, step.ends)])
+        fell_off = step.closure(t, m)
+        if fell_off is not None and unset is not None:
+            text = f"reaches the end of '{name}', which returns no value there"
+            t.fault(UninitialisedReadError, at, int(fell_off.index[0]), text, array=name)
+        return t.slots[slot]
+
+    return run

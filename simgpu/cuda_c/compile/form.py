@@ -1,0 +1,367 @@
+"""The form: a kernel as typed steps in structured control, between the syntax tree and the closures that run.
+
+Lowering writes it, in the order of the source, with functions expanded where they are called: which operation
+works on which values, where warps part and come together, and what is stored. Passes read it, and none of
+them knows another: `waiting` finds where threads may be set aside, `summing` the loops that only add up,
+`cost.walk` what each step is charged. `control` turns it into closures, with what `waiting` and `summing`
+have found. So any of these passes may be left out, and a kernel computes the same values.
+
+A step that is a `Node` stands for a value. Other steps name it as a part, so that a pass can ask what it
+found out about it. How a value is computed, its `Expr` knows; a `Piece` of straight code has the closure that
+computes all of it. A piece has a `point`, an access has a site, and closures that run report which points and
+sites they pass (`lockstep.meter`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple, TypeAlias, dataclass_transform
+
+from simgpu.cuda_c.compile.variables import Origin, Variable
+from simgpu.cuda_c.lockstep.masks import Mask
+from simgpu.cuda_c.lockstep.team import Team
+from simgpu.cuda_c.syntax import ast
+from simgpu.cuda_c.text.source import Position
+from simgpu.cuda_c.types import CType, Scalar
+
+Evaluate: TypeAlias = Callable[[Team, Mask], Any]
+Execute: TypeAlias = Callable[[Team, Mask], "Mask | None"]
+
+
+class Price(NamedTuple):
+    """The price of a function for a warp; `issued` as a compiler makes it, if not as `Counts` has it."""
+
+    instructions: int = 1
+    flops: int = 0
+    special: int = 0
+    issued: int | None = None
+
+
+@dataclass(frozen=True)
+class Total:
+    """`variable += value`, in a register; `run` computes the value, or `factors` those of a fused product.
+
+    `plain` if that is an addition of two numbers of the variable's type.
+    """
+
+    variable: Variable
+    value: Node
+    minus: bool
+    plain: bool
+    run: Evaluate
+    factors: tuple[Evaluate, Evaluate] | None = None
+
+
+@dataclass_transform(eq_default=False)
+class Step:
+    """One thing that the kernel does. Each kind of step is a dataclass, and equal to nothing but itself."""
+
+    def __init_subclass__(cls, *, kw_only: bool = False) -> None:
+        dataclass(eq=False, kw_only=kw_only)(cls)
+
+
+# -- values
+
+
+class Node(Step):
+    """A value that depends on its parts; making it costs nothing."""
+
+    parts: tuple[Node, ...] = ()
+
+
+class Constant(Node):
+    """A number that is known when the kernel is compiled."""
+
+    value: Any = None
+
+
+class Read(Node, kw_only=True):
+    """A variable in a register; not `whole` if only a member of it, or by another name."""
+
+    variable: Variable
+    whole: bool = True
+
+
+class Coordinate(Node, kw_only=True):
+    """`threadIdx.x` and its like, or warpSize."""
+
+    name: str
+    axis: int = 0
+
+
+class Address(Node, kw_only=True):
+    """The address of a variable in memory."""
+
+    variable: Variable
+
+
+class Element(Node, kw_only=True):
+    """The address of an element: base and index; `array` if the base is an array in its place."""
+
+    array: bool
+    volatile: bool
+
+
+class Followed(Node):
+    """A value that may be another at any time; `known` if its parts were waited for, as for a reference."""
+
+    known: bool = False
+
+
+class Part(Node):
+    """The address of a member, by that of its struct."""
+
+
+class Old(Node):
+    """The value of a variable or a place before it is updated."""
+
+
+class Cell(Node):
+    """The content of an address, before it is loaded."""
+
+
+class Load(Node, kw_only=True):
+    """Reading a `Cell`, or working atomically on what a pointer points to (`site` is None)."""
+
+    origin: Origin | None
+    site: int | None = None
+
+
+class Exchange(Node, kw_only=True):
+    """The result of an atomic operation; `load` is None if nothing waits for it."""
+
+    load: Load | None
+
+
+class Operation(Node, kw_only=True):
+    """An operator of C on values of one `type`; "fused" is `a * b + c` rounded once."""
+
+    op: str
+    type: CType
+
+
+class Convert(Node, kw_only=True):
+    """A number in another type. Free if both types have the same bits, or one is bool."""
+
+    source: Scalar
+    target: Scalar
+    free: bool = False
+
+
+class Function(Node, kw_only=True):
+    """A built-in function of each thread's own numbers."""
+
+    name: str
+    price: Price
+    type: CType
+
+
+# -- effects
+
+
+class Work(Step):
+    """Something that is done each time that a warp comes by, whatever its operands."""
+
+    price: Price
+
+
+class Store(Step):
+    """Writing a value to a place in memory."""
+
+    cell: Node
+    value: Node
+
+
+class Assign(Step):
+    """Writing a value to a variable in registers."""
+
+    variable: Variable
+    value: Node
+
+
+class Bind(Step):
+    """The first value of a variable."""
+
+    variable: Variable
+    value: Node
+
+
+class Declare(Step):
+    """A new name; it has storage if it is that of a variable. A parameter comes with its function."""
+
+    variable: Variable | None
+    parameter: bool = False
+
+
+class Access(Step):
+    """Here is the load or store of this number."""
+
+    site: int
+
+
+class Fence(Step):
+    """Behind this, memory may hold what other threads wrote."""
+
+
+class Meet(Step):
+    """Threads meet here: those of a warp, a block or the grid.
+
+    `waits` is set by the pass `waiting` where threads that come early can be set aside for the others.
+    """
+
+    by: Literal["warp", "block", "grid"]
+    at: Position
+    waits: bool = False
+
+
+# -- control
+
+
+class Piece(Step):
+    """Code that a warp runs through without a branch; `point` is its number.
+
+    `run` computes all of it, unless it is done when the kernel is compiled. `declares` if all that it does is
+    to give a new variable its first value. `call` is the call that is all of it, but for an assignment of
+    the result to a variable; `total` is the sum that it adds to, if that is all it does.
+    """
+
+    point: int
+    at: Position
+    steps: list[Step] = field(default_factory=list[Step])
+    declares: bool = False
+    run: Evaluate | None = None
+    call: ast.Call | None = None
+    total: Total | None = None
+
+
+class Scoped(Step):
+    """Steps whose names end with them; `ends` are the slots of their variables in memory."""
+
+    steps: list[Step] = field(default_factory=list[Step])
+    ends: list[int] = field(default_factory=list[int])
+
+
+class Expansion(Scoped):
+    """The body of a function, written out where it is called.
+
+    Its result is in `slot`, and `return` is the way out `exit`. `closure` and `places` come from `control`.
+    """
+
+    name: str = ""
+    call: ast.Call | None = None
+    slot: int = -1
+    exit: int = -1
+    closure: Execute | None = None
+    places: range = range(0)
+
+
+class Branch(Step):
+    """A branch behind a piece of code, by a test that it computes."""
+
+    head: Piece
+    test: Node
+    then: list[Step]
+    otherwise: list[Step] | None
+
+
+class ShortCircuit(Step):
+    """`&&` or `||`: a right side that some warps do without."""
+
+    test: Node
+    rest: Piece
+
+
+class Choice(Step):
+    """`test ? yes : no`, or a call of one of several functions."""
+
+    test: Node
+    sides: tuple[Piece, ...]
+
+
+class Selection(Step):
+    """A branch into one of several cases, in the order of the source; `break` is the way out `exit`.
+
+    `values` are those of the cases, None for the default.
+    """
+
+    head: Piece
+    subject: Node
+    exit: int
+    values: list[int | None]
+    cases: list[list[Step]]
+
+
+class Loop(Step):
+    """Every loop; its first statement stands in front of it."""
+
+    source: ast.For  # as it is written
+    counter: Variable | None  # what its first statement declares
+    changed: dict[str, Variable]  # what a turn may assign to, by the names in the source
+    # `test` and `step`: what is done before and behind each turn. `endless` if the test is missing or
+    # always true.
+    test: Piece
+    condition: Node | None  # the value of the test
+    endless: bool
+    body: list[Step]  # one turn
+    step: Piece
+    # The ways out of `break` and `continue`.
+    leave: int
+    again: int
+
+
+class Leave(Step):
+    """A jump to a way out, or the end of the thread; `piece` computes what goes into `slot`."""
+
+    exit: int | None
+    piece: Piece | None = None
+    slot: int = -1
+
+
+@dataclass
+class Form:
+    """A whole kernel: its steps, and how many points and sites they name."""
+
+    steps: list[Step]
+    points: int
+    sites: int
+
+
+def inner(step: Step) -> list[list[Step]]:
+    """The lists of steps directly below one."""
+    match step:
+        case Piece() | Scoped():
+            return [step.steps]
+        case Branch():
+            return [[step.head], step.then, step.otherwise or []]
+        case Selection():
+            return [[step.head], *step.cases]
+        case Loop():
+            return [[step.test], step.body, [step.step]]
+        case ShortCircuit():
+            return [[step.rest]]
+        case Choice():
+            return [[*step.sides]]
+        case Leave() if step.piece is not None:
+            return [[step.piece]]
+        case _:
+            return []
+
+
+def pieces_of(step: Step) -> list[Piece]:
+    """The pieces that are part of a value."""
+    match step:
+        case ShortCircuit():
+            return [step.rest]
+        case Choice():
+            return [*step.sides]
+        case _:
+            return []
+
+
+def below(steps: Iterable[Step]) -> Iterator[Step]:
+    """All steps of a list, and those inside of them."""
+    for step in steps:
+        yield step
+        for part in inner(step):
+            yield from below(part)

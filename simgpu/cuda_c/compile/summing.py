@@ -1,0 +1,275 @@
+"""The pass that finds loops which only add up, and the run of their turns side by side.
+
+Each operation of the interpreter costs Python as much for 32 threads as for thousands. Most loops of matrix
+products and reductions only add up: `s += a[i] * b[i]`, where nothing on the right depends on what an
+earlier turn has done. So what stands on the right is computed for many turns at once: the counter becomes an
+array with a row for each turn, and with it whatever is computed from it, addresses and loads included. Then
+the turns run one after the other, as always, and take their rows: so sums are rounded, and everything is
+counted and checked, as if each turn had loaded for itself. Should anything fail, the loop is run again turn
+by turn, and fails where it should.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simgpu.cuda_c.compile import form
+from simgpu.cuda_c.compile.form import Evaluate, Execute, Loop, Node, Step, Total
+from simgpu.cuda_c.compile.variables import Variable
+from simgpu.cuda_c.lockstep.masks import Mask
+from simgpu.cuda_c.lockstep.team import Team
+from simgpu.cuda_c.lockstep.values import varies
+from simgpu.cuda_c.memory import access
+from simgpu.cuda_c.types import Scalar
+from simgpu.errors import KernelFault
+
+LANES = 16384  # threads times turns that are computed at once, at most
+LEAST = 4  # turns for which it is worth it to compute them at once
+# Operators whose operands may have a row for each turn; a division looks at each lane.
+_OPERATORS = {
+    "+", "-", "*", "&", "|", "^", "<<", ">>", "<", "<=", ">", ">=", "==", "!=", "negate", "!", "~", "fused",
+}  # fmt: skip
+_REGISTERS = form.Constant, form.Read, form.Coordinate, form.Convert
+_MEMORY = form.Address, form.Element, form.Part, form.Followed, form.Cell, form.Load
+_FUNCTIONS = {"expf", "__expf", "fabsf", "sqrtf", "fmaxf", "fminf", "fmaf", "__fmaf_rn"}
+
+
+@dataclass(frozen=True)
+class Summing:
+    """A loop that only adds up: its counter, with its test and step, and its sums with their pieces."""
+
+    counter: Variable
+    test: Evaluate
+    step: Evaluate
+    totals: Sequence[tuple[form.Piece, Total]]
+
+
+def summing(steps: Sequence[Step]) -> dict[Loop, Summing]:
+    """Find the loops of a kernel that only add up."""
+    loops = [step for step in form.below(steps) if isinstance(step, Loop)]
+    found = {loop: _summing(loop) for loop in loops}
+    return {loop: sums for loop, sums in found.items() if sums is not None}
+
+
+def _summing(loop: Loop) -> Summing | None:
+    totals, counter = _totals(loop.body), _counter(loop)
+    test, step = loop.test.run, loop.step.run
+    if totals is None or counter is None or test is None or step is None or loop.source.after:
+        return None
+    added = [node for _, total in totals for node in _nodes(total.value)]
+    nodes = [n for part in (*loop.test.steps, *loop.step.steps) for n in _nodes(part)]
+    read = {n.variable for n in (*nodes, *added) if isinstance(n, form.Read)}
+    targets = {total.variable for _, total in totals}
+    registers = all(isinstance(v.type, Scalar) and not v.memory for v in targets)
+    if not registers or targets & (read | {counter}):
+        return None
+    return Summing(counter, test, step, totals) if all(map(_by_lane, added)) else None
+
+
+def _totals(steps: Sequence[Step]) -> list[tuple[form.Piece, Total]] | None:
+    """The sums of a loop's body, or None if something else is done there."""
+    out: list[tuple[form.Piece, Total]] = []
+    for step in steps:
+        if isinstance(step, form.Scoped) and not step.ends:
+            inner = _totals(step.steps)
+            if inner is None:
+                return None
+            out += inner
+        elif isinstance(step, form.Piece) and step.total is not None:
+            out.append((step, step.total))
+        else:
+            return None
+    return out or None
+
+
+def _counter(loop: Loop) -> Variable | None:
+    """The variable that goes up or down by the same at each turn, and on registers alone does it depend."""
+    steps = [*loop.test.steps, *loop.step.steps[:-1]]  # without what the assignment gives back
+    assigned = [step for step in loop.step.steps if isinstance(step, form.Assign)]
+    rest = [step for step in steps if not isinstance(step, form.Assign | form.Work)]
+    if len(assigned) != 1 or not all(isinstance(s, Node) and _by_lane(s, False) for s in rest):
+        return None
+    variable, value = assigned[0].variable, _bare(assigned[0].value)
+    if not isinstance(value, form.Operation) or value.op not in "+-" or len(value.parts) != 2:
+        return None
+    old, amount = _bare(value.parts[0]), value.parts[1]
+    same = isinstance(old, form.Read) and old.variable is variable
+    moves = any(isinstance(n, form.Read) and n.variable is variable for n in _nodes(amount))
+    whole = isinstance(variable.type, Scalar) and variable.type.is_integer and not variable.memory
+    return variable if same and whole and not moves else None
+
+
+def _by_lane(node: Node, memory: bool = True) -> bool:
+    """Tell whether each lane computes a value by itself, without an effect; or also without `memory`."""
+    match node:
+        case form.Operation():
+            return node.op in _OPERATORS
+        case form.Function():
+            return memory and node.name in _FUNCTIONS
+        case form.Old():
+            return not memory
+        case _:
+            return isinstance(node, _REGISTERS) or (memory and isinstance(node, _MEMORY))
+
+
+def _bare(node: Node) -> Node:
+    """A value without its conversions."""
+    while isinstance(node, form.Convert | form.Old):
+        node = node.parts[0]
+    return node
+
+
+def _nodes(step: Step) -> Iterator[Node]:
+    """A value and all that it is made of."""
+    if isinstance(step, Node):
+        yield step
+        for part in step.parts:
+            yield from _nodes(part)
+
+
+def row(run: Evaluate) -> Evaluate:
+    """Compute a value, or where turns are side by side, read its row for the turn at hand."""
+
+    def read(t: Team, m: Mask) -> Any:
+        if not t.turns:
+            return run(t, m)
+        rows = t.rows.get(read)
+        if rows is None:
+            value: Any = run(t, m)
+            if np.ndim(value) < 2:
+                rows = [value] * t.turns
+            else:
+                rows = value if value.shape[1] > 1 else value[:, 0]
+            t.rows[read] = rows
+        return rows[t.turn]
+
+    return read
+
+
+def side_by_side(
+    loop: Summing, body: Execute, points: tuple[int, int]
+) -> Callable[[Team, Mask], None]:
+    """Make the function that runs as many turns as it can, up to the one that is not for all lanes."""
+    slot = loop.counter.slot
+    kept = [slot, *(total.variable.slot for _, total in loop.totals)]
+    ((piece, only), *more) = loop.totals
+    alone = only.plain and not more
+
+    def run(t: Team, m: Mask) -> None:
+        # A watcher wants to be told of each access in its turn, so turns go one by one.
+        most = LANES // t.layout.lanes if t.launch.limits.watcher is None else 0
+        while most >= LEAST and t.defined[slot] is True:
+            turns = _ahead(loop, t, m, most)
+            if turns is None or turns.number < LEAST:
+                return
+            number = turns.number
+            if t.steps + number > t.launch.limits.step_budget:
+                return
+            before = [(s, t.slots[s], t.defined[s]) for s in kept]
+            t.slots[slot], t.turns, t.rows = turns.rows, number, {}
+            try:
+                if alone and t.defined[only.variable.slot] is True:
+                    _add(t, m)
+                else:
+                    for k in range(number):
+                        t.turn = k
+                        body(t, m)
+            except KernelFault:
+                for s, value, defined in before:
+                    t.slots[s], t.defined[s] = value, defined
+                return
+            finally:
+                t.turns, t.rows = 0, {}
+            t.steps += number - 1
+            for point in points:
+                t.meter.charge(point, m, number)
+            t.slots[slot] = turns.after
+            if not turns.more:
+                return  # because the next turn is not one for all lanes
+
+    def _add(t: Team, m: Mask) -> None:
+        """Add up without a closure for each turn."""
+        place = only.variable.slot
+        new = _after(only, t, m)
+        whole = m.full or t.born[place] is m
+        t.slots[place] = new if whole else access.merge(m, new, t.slots[place])
+        t.meter.charge(piece.point, m, t.turns)
+
+    return run
+
+
+def _after(added: Total, t: Team, m: Mask) -> Any:
+    """Compute the variable of a sum after all turns."""
+    total = t.slots[added.variable.slot]
+    if added.factors is None:
+        terms = added.run(t, m)
+        if np.ndim(terms) == 2 and terms.shape[1] > 1:
+            return _in_order(added, total, terms.copy())
+    else:
+        # A fused product is exact, since float64 has more than twice the digits (`lockstep.values`).
+        first, second = (factor(t, m) for factor in added.factors)
+        terms = np.multiply(first, second, dtype=np.float64)
+    if added.minus:
+        terms = np.negative(terms)
+    if np.ndim(terms) < 2:
+        rows = [terms] * t.turns
+    else:
+        rows = terms if terms.shape[1] > 1 else terms[:, 0]
+    for row in rows:
+        total = total + row if added.factors is None else (row + total).astype(np.float32)
+    return total
+
+
+def _in_order(added: Total, total: Any, rows: NDArray[Any]) -> Any:
+    """`total` and then row after row, as a loop adds them; the first row is used up.
+
+    NumPy sums in pairs only along the axis that is contiguous in memory (its notes on `numpy.sum`).
+    Along the first axis it adds row to row, for all columns side by side; a test compares the bits.
+    """
+    add = np.subtract if added.minus else np.add
+    add(total, rows[0], out=rows[0])
+    return add.reduce(rows, axis=0, dtype=rows.dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class _Turns:
+    """The next turns of a loop that all lanes take."""
+
+    number: int
+    rows: Any  # the counter, a row for each turn
+    after: Any  # the counter behind them
+    more: bool  # whether there may be more of them
+
+
+def _ahead(loop: Summing, t: Team, m: Mask, most: int) -> _Turns | None:
+    """The next turns that all lanes of a mask take, at most so many; None if they are not known."""
+    kind, slot = loop.counter.type, loop.counter.slot
+    assert isinstance(kind, Scalar)
+    start: Any = t.slots[slot]
+    loop.step(t, m)
+    stride = np.asarray(t.slots[slot], np.int64) - np.asarray(start, np.int64)
+    rows = np.arange(most)[:, None] * stride + np.asarray(start, np.int64)
+    t.slots[slot] = start
+    if rows.min() < kind.lowest or rows.max() > kind.highest:
+        return None
+    ahead = rows.astype(start.dtype)
+    t.slots[slot] = ahead
+    goes_on: Any = np.asarray(loop.test(t, m))
+    t.slots[slot] = start
+    if goes_on.ndim != 2:
+        return None
+    each = m.take(goes_on).all(axis=1)
+    number = most if each.all() else int(each.argmin())
+    if not number:
+        return None
+    last = ahead[number - 1]
+    t.slots[slot] = last if varies(start) else last[0]
+    loop.step(t, m)
+    after = t.slots[slot] if m.full else access.merge(m, t.slots[slot], start)
+    t.slots[slot] = start
+    return _Turns(number, ahead[:number], after, number == most)

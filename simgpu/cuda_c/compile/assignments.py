@@ -51,7 +51,7 @@ def _assign(c: Context, node: ast.Assign, used: bool) -> Expr:
         if isinstance(node.value, ast.Braces) and node.value.type is None:
             by = listed(c, node.value, ctype)
         else:
-            before, first = c.slots, len(c.steps)
+            before, first = c.numbers.slots, len(c.steps)
             by = c.expression(node.value)
             if _writes(c.steps[first:], before):
                 ahead = _ahead(c, by)
@@ -101,7 +101,7 @@ def _total(c: Context, target: Expr, op: str, by: Expr) -> Total | None:
     place, kind = target.place, target.type
     if not isinstance(place, RegisterPlace) or place.count is not None:
         return None
-    fused = bool(c.contract and isinstance(kind, Scalar) and kind.is_float and by.product)
+    fused = bool(c.file.contract and isinstance(kind, Scalar) and kind.is_float and by.product)
     plain = kind == by.type and kind in _SUMMED and op in "+-" and (not fused or kind is FLOAT)
     factors = by.product if fused else None
     return Total(place.variable, by.node, op == "-", plain, by.run, factors)
@@ -125,7 +125,7 @@ def _own_operator(c: Context, node: ast.Assign, target: Expr) -> Expr | None:
         return None
     known = c.class_of(target.type)
     name = f"operator{node.op}="
-    if name not in c.functions and (known is None or name not in known.methods):
+    if name not in c.file.functions and (known is None or name not in known.methods):
         return None
     found = c.rules.overloaded(c, name, [target, c.expression(node.value)], node.at)
     return None if found is None else use(c, found)

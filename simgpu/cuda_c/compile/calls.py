@@ -40,16 +40,16 @@ def call(c: Context, node: ast.Call, used: bool = True) -> typed.Expr:
         callee = place_of(c, ast.Name(at=node.at, name=node.name))
         if isinstance(callee.type, types.Struct | types.FunctionPointer):
             return call_method(c, replace(node, name="operator()"), callee)
-        if node.name in c.functions and not node.namespace:
+        if node.name in c.file.functions and not node.namespace:
             text = f"'{node.name}' is a variable here, which hides the function of that name"
             c.fail(node.at, text)
     own = c.scope.find(typed.INSIDE)
     owner = own.having(node.name) if isinstance(own, typed.Class) else None
     if owner is not None:
         return _call_in(c, node, owner, _this(c, node.at))
-    if node.name in c.functions:
+    if node.name in c.file.functions:
         functions = _seen(c, node)
-        arguments = _arguments(c, node, functions, c.file_scope)
+        arguments = _arguments(c, node, functions, c.file.scope)
         # The file may have more forms of a function that is built in, as of make_float4.
         if builtins.find(node.name) is None or choose(
             c, node, functions, [a.type for a in arguments], fixed=_fixed(arguments)
@@ -62,8 +62,8 @@ def call(c: Context, node: ast.Call, used: bool = True) -> typed.Expr:
         reason = builtins.refused(node.name)
         if reason is not None:
             c.unsupported(node.at, reason)
-        advice = builtins.advice(node.name, set(c.functions)) or c.elsewhere(node.name)
-        if node.name in c.text.aside:
+        advice = builtins.advice(node.name, set(c.file.functions)) or c.elsewhere(node.name)
+        if node.name in c.file.text.aside:
             cure = "write __device__ in front, so that a kernel can call it"
             advice = f"{c.elsewhere(node.name)}: {cure}"
         c.fail(node.at, f"there is no function '{node.name}'{advice}")
@@ -72,7 +72,7 @@ def call(c: Context, node: ast.Call, used: bool = True) -> typed.Expr:
 
 def _seen(c: Context, node: ast.Call) -> list[ast.Function]:
     """The functions that a name means here: those of the innermost namespace that has it."""
-    functions = c.functions[node.name]
+    functions = c.file.functions[node.name]
     if node.namespace:
         return [f for f in functions if node.namespace in f.namespace[-1:]] or functions
     around = c.frame.namespace
@@ -220,10 +220,10 @@ def expand(
     key = (*key, *[int(a.constant) for a in passed])
     if key in c.calls:
         c.unsupported(node.at, f"'{function.name}' calls itself: recursion is not supported")
-    if c.points > _MOST_POINTS:
+    if c.numbers.points > _MOST_POINTS:
         c.unsupported(node.at, "this kernel is too large once its functions are expanded")
     assert function.body is not None
-    addressed = addressed_names(function.body, c.referred)
+    addressed = addressed_names(function.body, c.file.referred)
     caller = c.frame
     c.calls.append(key)
     entry: list[typed.Evaluate | None] = []

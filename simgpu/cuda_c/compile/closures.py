@@ -44,7 +44,7 @@ def _closure(c: Context, node: ast.Lambda, used: bool) -> Expr:
     methods = {"operator()": [node.function]}
     around = Scope(c.scope.outer)
     around.names |= c.scope.names  # but not what is declared below it
-    c.classes[ctype] = Class(ctype, name, around, methods, [])
+    c.file.classes[ctype] = Class(ctype, name, around, methods, [])
     return value(c, ctype, joined(parts), node.at, parts, origin=origin)
 
 

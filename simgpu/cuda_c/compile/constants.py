@@ -43,9 +43,9 @@ def evaluated(c: Context, expr: Expr, node: ast.Expression) -> Expr:
         return expr
     one = (1, 1, 1)
     launch = Launch(
-        "a constant", c.source, one, one, _LIMITS, cast("Any", _Unpaid()), 0, cast("Any", None)
+        "a constant", c.file.source, one, one, _LIMITS, cast("Any", _Unpaid()), 0, cast("Any", None)
     )
-    team = Team(launch, np.zeros(1, np.int64), c.slots, c.exits)
+    team = Team(launch, np.zeros(1, np.int64), c.numbers.slots, c.numbers.exits)
     try:
         with np.errstate(all="ignore"):
             value: Any = expr.run(team, team.full)
@@ -56,7 +56,7 @@ def evaluated(c: Context, expr: Expr, node: ast.Expression) -> Expr:
 
 def _constant(c: Context, part: ast.Node) -> bool:
     if isinstance(part, ast.Call):
-        functions = c.functions.get(part.name, [])
+        functions = c.file.functions.get(part.name, [])
         return bool(functions) and all(function.constexpr for function in functions)
     if isinstance(part, ast.Name):
         return isinstance(c.scope.find(part.name), Number)

@@ -68,68 +68,92 @@ class Frame:
 
 
 @dataclass
-class Context:
-    """State of the compilation of one kernel."""
+class File:
+    """What is known of the file, for all of its kernels."""
 
     source: Source  # for messages
     functions: dict[str, list[Function]]  # all functions of the file by name
-    file_scope: Scope  # names of the file
-    rules: Rules  # what compiles which node
-    contract: bool = False  # whether a product and a sum become one fused operation
+    scope: Scope  # its names
     # Tells which headers are included, and what of the file was set aside.
     text: Preprocessed = field(default_factory=Preprocessed)
-    # `slots`, `exits` and `points`: how many variables, ways out and pieces of code have been given a
-    # number.
-    slots: int = 0
-    exits: int = 0
-    points: int = 0
+    contract: bool = False  # whether a product and a sum become one fused operation
     # The functions, and members of any class, that a call by this name may run.
     called: dict[str, list[Function]] = field(default_factory=dict[str, list[Function]])
     referred: Referred = field(default_factory=dict[str, set[int]])
-    # Static shared memory so far; `shared_seen` are the variables in it.
-    shared_bytes: int = 0
-    follows: bool = False  # whether the kernel has to do with addresses as numbers
-    # The functions in which threads may wait for each other, if any may in this kernel.
-    waiting: set[str] = field(default_factory=set[str])
-    # The memories of addresses that were cast to integers.
-    numbers: Origin = field(default_factory=Origin)
-    # Pointers to constants that were cast to pointers to what may change, and where.
-    recast: list[tuple[Origin, Position]] = field(default_factory=list[tuple[Origin, Position]])
-    frame: Frame = field(default_factory=Frame)
-    ranks: Ranks = field(default_factory=Ranks)
-    sites: list[Site] = field(default_factory=list[Site])  # all loads and stores
-    # Loads, and what they may read from: those that atomicCAS also works on race by design.
-    watched: list[tuple[Site, Origin]] = field(default_factory=list[tuple[Site, Origin]])
-    steps: list[Step] = field(default_factory=list[Step])  # where the record goes on
-    # Functions that are being expanded, outermost first, with the arguments of their templates.
-    calls: list[object] = field(default_factory=list[object])
     # The functions and names of structs that have more than data.
     classes: dict[types.Struct, Class] = field(default_factory=dict[types.Struct, Class])
     # Functions whose address is taken: an address is a number, from 1 on, in this list.
     targets: list[Target] = field(default_factory=list[Target])
-    shared_seen: set[tuple[int, types.CType | None]] = field(
+
+
+@dataclass
+class Numbers:
+    """The numbers given so far: to variables, ways out, pieces of code, loads and stores, and ranks."""
+
+    slots: int = 0
+    exits: int = 0
+    points: int = 0
+    sites: list[Site] = field(default_factory=list[Site])
+    ranks: Ranks = field(default_factory=Ranks)
+
+
+@dataclass
+class Aims:
+    """What is known of the kernel's pointers besides the memories that each may point into."""
+
+    follows: bool = False  # whether the kernel has to do with addresses as numbers
+    cast: Origin = field(default_factory=Origin)  # the memories of addresses that became integers
+    # Pointers to constants that were cast to pointers to what may change, and where.
+    recast: list[tuple[Origin, Position]] = field(default_factory=list[tuple[Origin, Position]])
+    # Loads, and what they may read from: those that atomicCAS also works on race by design.
+    watched: list[tuple[Site, Origin]] = field(default_factory=list[tuple[Site, Origin]])
+
+
+@dataclass
+class Shared:
+    """Static shared memory so far, and the variables in it."""
+
+    nbytes: int = 0
+    seen: set[tuple[int, types.CType | None]] = field(
         default_factory=set[tuple[int, types.CType | None]]
     )
 
+
+@dataclass
+class Context:
+    """State of the compilation of one kernel."""
+
+    file: File
+    rules: Rules  # what compiles which node
+    numbers: Numbers = field(default_factory=Numbers)
+    # The functions in which threads may wait for each other, if any may in this kernel.
+    waiting: set[str] = field(default_factory=set[str])
+    aims: Aims = field(default_factory=Aims)
+    shared: Shared = field(default_factory=Shared)
+    frame: Frame = field(default_factory=Frame)
+    steps: list[Step] = field(default_factory=list[Step])  # where the form goes on
+    # Functions that are being expanded, outermost first, with the arguments of their templates.
+    calls: list[object] = field(default_factory=list[object])
+
     def __post_init__(self) -> None:
-        self.scope = self.file_scope
+        self.scope = self.file.scope
 
     # -- messages
 
     def fail(self, at: Position, message: str) -> NoReturn:
         """Refuse what a CUDA compiler refuses too."""
-        self.source.fail(at, message)
+        self.file.source.fail(at, message)
 
     def unsupported(self, at: Position, message: str) -> NoReturn:
         """Refuse what a GPU would run, and this interpreter would not run rightly."""
-        self.source.unsupported(at, message)
+        self.file.source.unsupported(at, message)
 
     def elsewhere(self, name: str) -> str:
         """Say where an unknown name may come from: the host's code, or a header that was not found."""
-        if name in self.text.aside:
-            return f": {self.text.aside[name]} has it for the host"
-        if self.text.missing:
-            headers = ", ".join(f'"{header}"' for header in self.text.missing)
+        if name in self.file.text.aside:
+            return f": {self.file.text.aside[name]} has it for the host"
+        if self.file.text.missing:
+            headers = ", ".join(f'"{header}"' for header in self.file.text.missing)
             cure = "say where, as in Kernel(path, include=[...])"
             return f"; it may be in {headers}, not found: {cure}"
         return ""
@@ -151,7 +175,7 @@ class Context:
 
     def class_of(self, ctype: types.CType) -> Class | None:
         """Look up what belongs to a type, if it is a struct of the file's own."""
-        return self.classes.get(ctype) if isinstance(ctype, types.Struct) else None
+        return self.file.classes.get(ctype) if isinstance(ctype, types.Struct) else None
 
     def constructs(self, ctype: types.CType) -> bool:
         """Tell whether a constructor has to run for a value, or for each element of an array."""
@@ -176,18 +200,18 @@ class Context:
 
     def new_slot(self) -> int:
         """A place for a value in `Team.slots`."""
-        self.slots += 1
-        return self.slots - 1
+        self.numbers.slots += 1
+        return self.numbers.slots - 1
 
     def new_exit(self) -> int:
         """A place in `Team.left` for the lanes that leave a loop or a function."""
-        self.exits += 1
-        return self.exits - 1
+        self.numbers.exits += 1
+        return self.numbers.exits - 1
 
     def new_site(self, at: Position, write: bool = False, volatile: bool = False) -> Site:
         """The number of a load or store that is compiled here."""
-        site = Site(len(self.sites), at, write, volatile)
-        self.sites.append(site)
+        site = Site(len(self.numbers.sites), at, write, volatile)
+        self.numbers.sites.append(site)
         self.steps.append(Access(site.index))
         return site
 
@@ -222,8 +246,8 @@ class Context:
     @contextmanager
     def detached(self, at: Position) -> Generator[Piece]:
         """Write into a piece of straight code what is compiled inside; the caller says where it is."""
-        piece = Piece(self.points, at)
-        self.points += 1
+        piece = Piece(self.numbers.points, at)
+        self.numbers.points += 1
         with self.recording() as piece.steps:
             yield piece
 

@@ -186,15 +186,15 @@ def _convert_pointer(c: Context, expr: Expr, target: CType, at: Position, explic
                 at, f"'{spelled(source)}' points to constants, '{wanted}' would let them be changed"
             )
     elif source.const and not target.const:
-        c.recast.append((expr.origin or Origin(), at))
+        c.aims.recast.append((expr.origin or Origin(), at))
     return Expr(target, expr.run, at, expr.node, constant=expr.constant, origin=expr.origin)
 
 
 def _to_number(c: Context, expr: Expr, target: Scalar, at: Position) -> Expr:
     """An address as an integer."""
     run, dtype = expr.run, target.dtype
-    c.follows = True
-    c.numbers.unite(expr.origin)
+    c.aims.follows = True
+    c.aims.cast.unite(expr.origin)
 
     def number(t: Team, m: Mask) -> Any:
         return t.launch.addresses.number(run(t, m)).view(dtype)
@@ -206,14 +206,14 @@ def _from_number(c: Context, expr: Expr, target: Pointer, at: Position) -> Expr:
     """An integer as an address: of whatever has been cast to an integer."""
     if not isinstance(expr.type, Scalar) or not expr.type.is_integer:
         c.fail(at, f"a '{spelled(expr.type)}' cannot be used as an address")
-    c.follows = True
+    c.aims.follows = True
     step = size_of(target.target)
     run = convert(c, expr, ULLONG, at).run
 
     def follow(t: Team, m: Mask) -> Any:
         return t.launch.addresses.pointer(t, m, run(t, m), step, at)
 
-    return value(c, target, follow, at, [expr], origin=c.numbers)
+    return value(c, target, follow, at, [expr], origin=c.aims.cast)
 
 
 def recast(c: Context, expr: Expr, at: Position) -> Expr:

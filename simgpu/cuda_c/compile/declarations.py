@@ -252,10 +252,10 @@ def shared_variable(
     nbytes = types.size_of(ctype)
     cell = min(map(types.size_of, types.kinds(ctype)), default=4)
     key = (0, None) if dynamic else (id(item), ctype)
-    if not dynamic and key not in c.shared_seen:
-        c.shared_seen.add(key)
+    if not dynamic and key not in c.shared.seen:
+        c.shared.seen.add(key)
         align = types.align_of(ctype)
-        c.shared_bytes = -(-c.shared_bytes // align) * align + nbytes
+        c.shared.nbytes = -(-c.shared.nbytes // align) * align + nbytes
 
     def run(t: Team, m: Mask) -> None:
         region = t.shared.get(key)

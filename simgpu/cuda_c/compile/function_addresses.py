@@ -23,7 +23,7 @@ from simgpu.errors import KernelCompileError
 def function_address(c: Context, node: Name) -> Expr:
     """`name` or `name<...>` of a function, where it is not called: its address."""
     given = node.templates
-    functions = [f for f in c.functions[node.name] if f.body is not None]
+    functions = [f for f in c.file.functions[node.name] if f.body is not None]
     functions = [f for f in functions if f.template is None or f.template.params]
     if given is not None:
         functions = [f for f in functions if f.template is not None]
@@ -37,10 +37,10 @@ def function_address(c: Context, node: Name) -> Expr:
         raise function.refusal
     if function.kernel:
         c.unsupported(node.at, "the address of a kernel in device code")
-    names = bind_template(c, function, (), given, node.at, c.file_scope)
+    names = bind_template(c, function, (), given, node.at, c.file.scope)
     if names is None:
         c.fail(node.at, f"'{node.name}' does not take these template arguments")
-    function = specialised(c, function, names, c.functions[node.name], node.at)
+    function = specialised(c, function, names, c.file.functions[node.name], node.at)
     if function.returns.base == "auto":
         c.unsupported(function.at, f"the address of '{function.name}', which returns auto")
     return _address(c, function, names, _type_of(c, function, names), node.at)
@@ -52,7 +52,7 @@ def address_as(c: Context, source: CType, target: FunctionPointer, at: Position)
     if known is not None:
         functions = [f for f in known.methods.get("operator()", []) if f.static]
     elif isinstance(source, FunctionPointer) and source.overloaded:
-        functions = c.functions[source.overloaded]
+        functions = c.file.functions[source.overloaded]
     else:
         return None
     found: list[tuple[bool, Function, Scope]] = []
@@ -63,7 +63,7 @@ def address_as(c: Context, source: CType, target: FunctionPointer, at: Position)
         if len(function.params) != len(target.params):
             continue
         try:
-            outer = c.file_scope if known is None else known.scope
+            outer = c.file.scope if known is None else known.scope
             names = bind_template(c, function, target.params, None, at, outer)
             if names is not None and _type_of(c, function, names, target.returns) == target:
                 found.append((template is not None, function, names))
@@ -93,10 +93,12 @@ def _address(
     bound = [b for b in names.names.values() if isinstance(b, TypeBinding | Number)]
     key = (function.name, function.at, closure, ctype, *[identity(b) for b in bound])
     kernel = None if closure is None else c
-    number = next((k for k, t in enumerate(c.targets, 1) if t.key == key and t.kernel is kernel), 0)
+    number = next(
+        (k for k, t in enumerate(c.file.targets, 1) if t.key == key and t.kernel is kernel), 0
+    )
     if not number:
-        c.targets.append(Target(key, function, names, ctype, kernel))
-        number = len(c.targets)
+        c.file.targets.append(Target(key, function, names, ctype, kernel))
+        number = len(c.file.targets)
     return constant(ctype, number, at)
 
 
@@ -120,8 +122,8 @@ def take_addresses(c: Context, names: list[Name]) -> None:
     is taken behind it. Templates are left to the place that names them.
     """
     for name in {node.name: node for node in names if node.templates is None}.values():
-        for function in c.functions.get(name.name, []):
+        for function in c.file.functions.get(name.name, []):
             usable = function.body is not None and function.refusal is None and not function.kernel
             if usable and function.template is None and function.returns.base != "auto":
-                scope = Scope(c.file_scope)
+                scope = Scope(c.file.scope)
                 _address(c, function, scope, _type_of(c, function, scope), name.at)

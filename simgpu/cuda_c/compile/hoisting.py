@@ -222,8 +222,8 @@ class _Hoister:
     def _hoistable(self, item: ast.Node) -> bool:
         if not isinstance(item, ast.Call) or item.name not in self.c.waiting:
             return False
-        return not any(f.returns.reference for f in self.c.called.get(item.name, []))
+        return not any(f.returns.reference for f in self.c.file.called.get(item.name, []))
 
     def _returns_nothing(self, node: ast.Call) -> bool:
-        returns = [f.returns for f in self.c.called.get(node.name, [])]
+        returns = [f.returns for f in self.c.file.called.get(node.name, [])]
         return any(name.base == "void" and not name.pointers for name in returns)

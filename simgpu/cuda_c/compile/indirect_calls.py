@@ -44,7 +44,7 @@ def call_by_address(c: Context, node: Call, address: Expr) -> Expr:
     if address.constant is not None:
         if not address.constant:
             c.fail(node.at, "the null pointer cannot be called")
-        return _expanded(c, c.targets[int(address.constant) - 1], node, arguments)
+        return _expanded(c, c.file.targets[int(address.constant) - 1], node, arguments)
     if "&" in ctype.name:
         c.unsupported(node.at, "calls by an address whose function takes or returns references")
     slots: list[tuple[int, Evaluate]] = []
@@ -61,7 +61,7 @@ def call_by_address(c: Context, node: Call, address: Expr) -> Expr:
     bodies: dict[int, tuple[int, Evaluate]] = {}
     pieces: list[Piece] = []
     parts, origin = [which, *given], Origin()
-    for number, target in enumerate(list(c.targets), 1):
+    for number, target in enumerate(list(c.file.targets), 1):
         known = target.function.refusal is None and target.kernel in (None, c)
         if known and target.type == ctype:
             with c.detached(node.at) as piece:

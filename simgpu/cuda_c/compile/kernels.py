@@ -58,7 +58,7 @@ def compile_kernel(
         for item, storage in shared
     ]
     c.scope = Scope(scope)
-    c.frame.addressed = addressed_names(function.body, c.referred)
+    c.frame.addressed = addressed_names(function.body, c.file.referred)
     c.frame.namespace = function.namespace
     parameters = [_parameter(c, param, entry) for param in function.params]
     if function.body is None:
@@ -66,32 +66,32 @@ def compile_kernel(
         c.fail(function.at, text)
     members = {
         field.name
-        for struct in c.classes
+        for struct in c.file.classes
         for field in struct.fields
         if field.volatile or (isinstance(field.type, Pointer) and field.type.volatile)
     }
-    for name in c.file_scope.visible():
-        known = c.file_scope.find(name)
+    for name in c.file.scope.visible():
+        known = c.file.scope.find(name)
         if isinstance(known, Variable) and known.volatile:
             members.add(name)
-    waits = may_wait(function, c.called, members) or parts_at_barriers(function, c.called)
-    c.waiting = waiting_functions(c.called) if waits else set()
+    waits = may_wait(function, c.file.called, members) or parts_at_barriers(function, c.file.called)
+    c.waiting = waiting_functions(c.file.called) if waits else set()
     with c.scoped():
         sequence(c, function.body.body)
-    form = Form(c.steps, c.points, len(c.sites))
+    form = Form(c.steps, c.numbers.points, len(c.numbers.sites))
     read = [v.origin.root() for v in parameters if isinstance(v.type, Pointer) and v.type.const]
-    for origin, at in c.recast:
+    for origin, at in c.aims.recast:
         if origin.has("written") and origin.root() in read:
             cure = "take it out of the parameter's type"
             c.unsupported(at, f"casting 'const' away from what is written to: {cure}")
-    for site, origin in c.watched:
+    for site, origin in c.aims.watched:
         site.relaxed = origin.has("compared")
-    places = parks(form.steps, waits, c.source)
+    places = parks(form.steps, waits, c.file.source)
     body = Control(places, summing(form.steps)).closure(form.steps)
     meets = any(isinstance(step, Meet) and step.by == "grid" for step in below(form.steps))
     code = Code(
-        parameters, entry, body, c.slots, c.exits, c.sites, c.shared_bytes,
-        places.watches or meets, c.follows, meets,
+        parameters, entry, body, c.numbers.slots, c.numbers.exits, c.numbers.sites, c.shared.nbytes,
+        places.watches or meets, c.aims.follows, meets,
     )  # fmt: skip
     return code, form
 
@@ -101,10 +101,10 @@ def _parameter(c: Context, param: Param, entry: list[Evaluate]) -> Variable:
         c.unsupported(param.at, "references as kernel parameters")
     ctype, const = param_type(c, param), top_const(param.type)
     given = Variable(param.name, ctype, c.new_slot(), const=const, parameter=True)
-    given.rank = c.ranks.parameter()
+    given.rank = c.numbers.ranks.parameter()
     if isinstance(ctype, Pointer):
         given.origin.note("far")
-    c.follows |= isinstance(ctype, Struct) and has_pointer(ctype)
+    c.aims.follows |= isinstance(ctype, Struct) and has_pointer(ctype)
     variable = given
     if c.lives_in_memory(ctype) or param.name in c.frame.addressed:
         variable = Variable(param.name, ctype, c.new_slot(), memory=True, thread=True)

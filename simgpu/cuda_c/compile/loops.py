@@ -60,7 +60,7 @@ def _turns(c: Context, node: ast.For) -> None:
             expr, run = tested(c, node.test)
             condition = expr.node
             test.run = None if expr.constant else run  # a constant never ends the loop
-    c.ranks.branch()
+    c.numbers.ranks.branch()
     leave, again = c.new_exit(), c.new_exit()
     c.frame.breaks.append(leave)
     c.frame.continues.append(again)

@@ -33,7 +33,7 @@ def overloaded(c: Context, name: str, operands: list[Expr], at: Position) -> Exp
         methods, this = owner.methods[name], as_base(c, operands[0], owner.type)
         if choose(c, node, methods, types[1:], owner, this) is not None:
             return call_with(c, node, methods, operands[1:], owner, this)
-    functions = c.functions.get(name, [])
+    functions = c.file.functions.get(name, [])
     if functions and choose(c, node, functions, types) is not None:
         return call_with(c, node, functions, operands)
     return None

@@ -140,7 +140,7 @@ def _shift(c: Context, op: str, x: Expr, y: Expr, kind: Scalar, at: Position) ->
 
 
 def _arithmetic(c: Context, op: str, x: Expr, y: Expr, kind: Scalar, at: Position) -> Expr:
-    if c.contract and kind.is_float and kind is not HALF and op in "+-":
+    if c.file.contract and kind.is_float and kind is not HALF and op in "+-":
         run = contracted(op, x, y, kind)
         if run is not None:
             return operation(c, "fused", kind, kind, run, at, [x, y])

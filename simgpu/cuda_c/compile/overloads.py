@@ -28,7 +28,7 @@ def choose(
 
     `fixed` tells which of the arguments cannot change: of two references the one that says so is nearer.
     """
-    outer = c.file_scope if known is None else known.scope
+    outer = c.file.scope if known is None else known.scope
     fitting: list[tuple[tuple[int, bool, int], ast.Function, Scope]] = []
     bodies = [f for f in functions if f.body is not None]
     if any(f.template is not None and not f.template.params for f in bodies):

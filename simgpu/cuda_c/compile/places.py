@@ -101,7 +101,7 @@ def _name(c: Context, node: ast.Name) -> typed.Expr:
         three = _BUILTIN_VARIABLES[node.name]
         ctype = types.VECTORS["dim3" if node.name.endswith("Dim") else "uint3"]
         return value(c, ctype, lambda t, m: list(three(t)), node.at)
-    if node.name in c.functions:
+    if node.name in c.file.functions:
         return function_address(c, node)
     if builtins.find(node.name) is not None:
         instead = f"take [](float a) {{ return {node.name}(a); }}"
@@ -113,7 +113,7 @@ def _unknown(c: Context, node: ast.Name) -> NoReturn:
     name = node.name
     close = _closest(name, c.scope.visible() | set(_BUILTIN_VARIABLES))
     hint = f" (did you mean '{close}'?)" if close else c.elsewhere(name)
-    if name in c.text.aside:
+    if name in c.file.text.aside:
         hint = f"{c.elsewhere(name)}: write __device__, __constant__ or const there, or pass it to the kernel"
     c.fail(node.at, f"'{name}' is not declared{hint}")
 

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from simgpu.cuda_c.compile import type_names, typed
-from simgpu.cuda_c.compile.context import Context
+from simgpu.cuda_c.compile.context import Context, File
 from simgpu.cuda_c.compile.rules import RULES
 from simgpu.cuda_c.compile.spinning import meets_as_grid
 from simgpu.cuda_c.compile.templates import template_defaults
@@ -145,7 +145,7 @@ def instance_of(
     if function.template is None:
         if rest:
             raise KernelCompileError(f"kernel '{stem}' is not a template: call it '{stem}'")
-        return function, c.file_scope, stem
+        return function, c.file.scope, stem
     if not rest:
         wanted = ", ".join(p.name for p in function.template.params)
         raise KernelCompileError(
@@ -153,8 +153,8 @@ def instance_of(
         )
     text = Source("<" + rest, f"name '{name}'")
     parser = ExpressionParser(text, tokenise(text), frozenset({"cuda_fp16.h"}))
-    for word in c.file_scope.visible():
-        meaning = c.file_scope.find(word)
+    for word in c.file.scope.visible():
+        meaning = c.file.scope.find(word)
         parser.type_names[0][word] = isinstance(meaning, typed.TypeBinding | typed.StructTemplate)
         if isinstance(meaning, typed.StructTemplate):
             parser.struct_templates.add(word)
@@ -162,8 +162,8 @@ def instance_of(
         word for word, found in functions.items() if any(f.template is not None for f in found)
     }
     given = parser.template_arguments()
-    c.source = text
-    scope = typed.Scope(c.file_scope)
+    c.file.source = text
+    scope = typed.Scope(c.file.scope)
     params = function.template.params
     at = Position(1, 1)
     if len(given) > len(params):
@@ -171,7 +171,7 @@ def instance_of(
     for param, argument in zip(params, given, strict=False):
         scope.names[param.name] = type_names.template_argument(c, param.type, argument, at, scope)
     template_defaults(c, function, scope, at)
-    c.source = source
+    c.file.source = source
     bound = map(scope.names.get, [p.name for p in params])
     arguments = [b for b in bound if isinstance(b, typed.TypeBinding | typed.Number)]
     return function, scope, f"{stem}<{type_names.spelled_arguments(c, arguments)}>"
@@ -259,7 +259,7 @@ def is_cooperative(source: str, name: str) -> bool:
     if "this_grid" not in source:
         return False
     _, c, function, *_ = _find(source, name, heads_only=False)
-    return meets_as_grid(function, c.functions)
+    return meets_as_grid(function, c.file.functions)
 
 
 def _find(
@@ -272,7 +272,7 @@ def _find(
     for function in unit.functions:
         functions.setdefault(function.name, []).append(function)
     scope = typed.Scope()
-    c = Context(text, functions, scope, RULES)
+    c = Context(File(text, functions, scope), RULES)
     variables = _declare_types(unit, c, scope)
     function, c.scope, canonical = instance_of(text, functions, c, name)
     return text, c, function, canonical, variables

@@ -64,7 +64,7 @@ def _if(c: Context, node: ast.If) -> None:
         chosen = node.then if expr.constant else node.otherwise
         c.steps += [head, *(block_of(c, chosen) if chosen else [])]
         return
-    c.ranks.branch()
+    c.numbers.ranks.branch()
     then = block_of(c, node.then)
     otherwise = None if node.otherwise is None else block_of(c, node.otherwise)
     c.steps.append(Branch(head, expr.node, then, otherwise))

@@ -102,13 +102,13 @@ def read_memory(c: Context, place: MemoryPlace, ctype: types.CType, at: Position
     site = c.new_site(at, volatile=place.volatile)
     if place.volatile:
         place.origin.note("signals")
-    c.watched.append((site, place.origin))
+    c.aims.watched.append((site, place.origin))
 
     def run(t: Team, m: Mask) -> Any:
         return access.load(t, m, pointer(t, m), ctype, site)
 
     node = c.note(form.Cell((place.node,)))
-    c.follows |= has_pointer(ctype)
+    c.aims.follows |= has_pointer(ctype)
     origin = place.origin.content() if isinstance(ctype, types.Pointer | types.Struct) else Origin()
     return Expr(ctype, run, at, node, place=place, origin=origin, site=site)
 
@@ -123,7 +123,7 @@ def use(c: Context, expr: Expr) -> Expr:
 
 def load(c: Context, address: Expr, origin: Origin | None, site: int | None = None) -> form.Load:
     """Write into the record that a value is fetched."""
-    address.rank = c.ranks.load()
+    address.rank = c.numbers.ranks.load()
     return c.note(form.Load((address.node,), origin=origin, site=site))
 
 
@@ -175,7 +175,7 @@ def writer(c: Context, expr: Expr, at: Position, new: Expr) -> Writer:
     place.origin.note("written")
     if place.volatile:
         place.origin.note("signals")
-    c.follows |= has_pointer(ctype)
+    c.aims.follows |= has_pointer(ctype)
     if new.origin is not None:
         place.origin.content().unite(new.origin)
     c.steps.append(form.Store(expr.node, new.node))

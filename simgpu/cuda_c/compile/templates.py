@@ -80,9 +80,9 @@ def specialised(
             continue
         given = other.specialises
         if given is None:  # template <> float f(float): the arguments are told by the parameters
-            found = Scope(c.file_scope)
+            found = Scope(c.file.scope)
             unknown = {p.name for p in function.template.params}
-            with c.seen_from(c.file_scope):
+            with c.seen_from(c.file.scope):
                 pairs = zip(function.params, other.params, strict=True)
                 types = [(mine, TypeBinding(param_type(c, theirs))) for mine, theirs in pairs]
                 fits = all(deduced(c, mine.type, kind, unknown, found) for mine, kind in types)

@@ -73,7 +73,7 @@ def _found(c: Context, name: ast.TypeName) -> types.CType:
         raise found.error
     if name.arguments is not None and isinstance(found, typed.TypeBinding):
         # A template's own struct names another one of the template.
-        found = c.file_scope.find(name.base)
+        found = c.file.scope.find(name.base)
     if isinstance(found, typed.StructTemplate):
         return _instance(c, found, name)
     if isinstance(found, typed.TypeBinding):
@@ -218,8 +218,8 @@ def define_struct(c: Context, node: ast.StructDef, out: types.Struct | None = No
     methods: dict[str, list[ast.Function]] = {}
     for method in node.methods:
         methods.setdefault(method.name, []).append(method)
-    c.classes[out] = typed.Class(out, node.name, inside, methods, initial, base=base)
-    c.classes[out].parts = any(c.constructs(field.type) for field in fields)
+    c.file.classes[out] = typed.Class(out, node.name, inside, methods, initial, base=base)
+    c.file.classes[out].parts = any(c.constructs(field.type) for field in fields)
     return out
 
 
@@ -280,7 +280,7 @@ def spelled_arguments(c: Context, arguments: Sequence[typed.TypeBinding | typed.
         if isinstance(argument, typed.TypeBinding):
             words.append(types.spelled(argument.type))
         elif isinstance(argument.expr.type, types.FunctionPointer):
-            words.append(c.targets[int(argument.expr.constant) - 1].function.name)
+            words.append(c.file.targets[int(argument.expr.constant) - 1].function.name)
         else:
             words.append(str(int(argument.expr.constant)))
     return ", ".join(words)
@@ -292,7 +292,7 @@ def _instance(c: Context, template: typed.StructTemplate, name: ast.TypeName) ->
     params, given = primary.template.params, name.arguments or []
     if len(given) > len(params):
         c.fail(name.at, f"'{name.base}' has {len(params)} template parameters, {len(given)} given")
-    scope = typed.Scope(c.file_scope)
+    scope = typed.Scope(c.file.scope)
     arguments: list[typed.TypeBinding | typed.Number] = []
     for k, param in enumerate(params):
         if k < len(given):
@@ -323,7 +323,7 @@ def _instance(c: Context, template: typed.StructTemplate, name: ast.TypeName) ->
         except (KernelCompileError, RecursionError):
             del template.instances[key]
             raise
-        c.classes[made].template, c.classes[made].arguments = template, arguments
+        c.file.classes[made].template, c.file.classes[made].arguments = template, arguments
     return template.instances[key]
 
 
@@ -332,7 +332,7 @@ def _matched(
 ) -> typed.Scope | None:
     """Bind the parameters of a specialisation, if it is for these arguments."""
     assert node.template is not None
-    scope = typed.Scope(c.file_scope)
+    scope = typed.Scope(c.file.scope)
     unknown = {p.name for p in node.template.params}
     for pattern, argument in zip(node.specialises or [], arguments, strict=False):
         if not deduced(c, pattern, argument, unknown, scope):

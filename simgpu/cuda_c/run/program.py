@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from types import MappingProxyType
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from simgpu.cuda_c.compile import type_names, typed
 from simgpu.cuda_c.compile.braces import initialise
 from simgpu.cuda_c.compile.constants import evaluated
-from simgpu.cuda_c.compile.context import Context
+from simgpu.cuda_c.compile.context import Context, File, Numbers
 from simgpu.cuda_c.compile.conversions import convert
 from simgpu.cuda_c.compile.function_addresses import take_addresses
 from simgpu.cuda_c.compile.kernels import compile_kernel
@@ -34,11 +34,11 @@ from simgpu.cuda_c.run.commuting import added_to
 from simgpu.cuda_c.run.kernel import CompiledKernel, Execution
 from simgpu.cuda_c.run.parameter_values import Argument
 from simgpu.cuda_c.syntax import ast
-from simgpu.cuda_c.syntax.names import Referred, addressed_by_reference
+from simgpu.cuda_c.syntax.names import addressed_by_reference
 from simgpu.cuda_c.syntax.parser import parse
 from simgpu.cuda_c.text.preprocessor import Preprocessed, preprocess
 from simgpu.cuda_c.text.source import Position, Source
-from simgpu.cuda_c.types import Array, Pointer, Scalar, Struct, Void, leaves, size_of
+from simgpu.cuda_c.types import Array, Pointer, Scalar, Void, leaves, size_of
 from simgpu.errors import KernelCompileError, UnsupportedFeatureError
 
 
@@ -69,11 +69,7 @@ class Program:
     """
 
     def __init__(self, source: Source, unit: ast.Unit, text: Preprocessed, contract: bool) -> None:
-        self._source = source
-        self._contract = contract
-        self._text = text
-        self._functions: dict[str, list[ast.Function]] = {}
-        self._scope = typed.Scope()
+        self._file = File(source, {}, typed.Scope(), text, contract)
         self._spaces: dict[str, tuple[str, ...]] = {}  # the namespace of each type and variable
         self._globals: list[_Global] = []
         self._shared: list[tuple[ast.Declarator, set[str]]] = []
@@ -83,22 +79,18 @@ class Program:
         self._refused: dict[str, KernelCompileError] = {}
         functions = [function.refusal for function in unit.functions]
         self._unread = [*functions, *[n.error for n in unit.order if isinstance(n, ast.Refused)]]
-        self._classes: dict[Struct, typed.Class] = {}
-        self._called: dict[str, list[ast.Function]] = {}
-        self._referred: Referred = {}
-        self._targets: list[typed.Target] = []
         named: list[ast.Name] = []
         own = {function.name for function in unit.functions}
         for node in ast.parts_of([unit.order, unit.functions]):
             if isinstance(node, ast.Function):  # members of classes among them
-                self._called.setdefault(node.name, []).append(node)
+                self._file.called.setdefault(node.name, []).append(node)
             elif isinstance(node, ast.Name) and node.name in own:
                 named.append(node)
         for function in unit.functions:
-            self._functions.setdefault(function.name, []).append(function)
+            self._file.functions.setdefault(function.name, []).append(function)
         for node in unit.order:
             self._define(node, unit.namespaces.get(id(node), ()))
-        self._referred = addressed_by_reference(self._called)
+        self._file.referred = addressed_by_reference(self._file.called)
         take_addresses(self._context(), named)
         self._memory = self._place_globals()
         self._known = tuple(g.known for g in self._globals if g.known is not None)
@@ -157,29 +149,18 @@ class Program:
 
     def _context(self) -> Context:
         """The state with which the compilation of one kernel, or of one item of the file, begins."""
-        return Context(
-            self._source,
-            self._functions,
-            typed.Scope(self._scope),
-            RULES,
-            contract=self._contract,
-            text=self._text,
-            slots=len(self._globals),
-            classes=self._classes,
-            called=self._called,
-            referred=self._referred,
-            targets=self._targets,
-        )
+        file = replace(self._file, scope=typed.Scope(self._file.scope))
+        return Context(file, RULES, Numbers(slots=len(self._globals)))
 
     def _define(self, node: ast.Node, around: tuple[str, ...]) -> None:
         c = self._context()
-        c.file_scope = c.scope = self._scope
+        c.file.scope = c.scope = self._file.scope
         for item in [node] if isinstance(node, ast.StructDef) else getattr(node, "items", ()):
             if self._spaces.setdefault(item.name, around) != around:
                 self._twice(item)
                 return
         if isinstance(node, ast.Refused):
-            self._scope.names[node.name] = typed.Refused(node.error)
+            self._file.scope.names[node.name] = typed.Refused(node.error)
             return
         if isinstance(node, ast.StructDef):
             type_names.declare_type(c, node)
@@ -194,15 +175,17 @@ class Program:
     def _twice(self, item: ast.StructDef | ast.Declarator) -> None:
         """Refuse a type or variable that two namespaces have, where it is used: they are not told apart."""
         try:
-            self._source.unsupported(item.at, f"'{item.name}' in two namespaces: give it two names")
+            self._file.source.unsupported(
+                item.at, f"'{item.name}' in two namespaces: give it two names"
+            )
         except UnsupportedFeatureError as error:
-            self._scope.names[item.name] = typed.Refused(error)
+            self._file.scope.names[item.name] = typed.Refused(error)
 
     def _define_name(self, c: Context, item: ast.Declarator, storage: set[str]) -> None:
         ctype = type_names.resolve(c, item.type)
         if "typedef" in storage:
             whole = type_names.array_type(c, ctype, item.dims)
-            self._scope.names[item.name] = typed.TypeBinding(whole)
+            self._file.scope.names[item.name] = typed.TypeBinding(whole)
             return
         if "__shared__" in storage:
             self._shared.append((item, storage))
@@ -211,11 +194,11 @@ class Program:
         placed = bool(storage & PLACED)
         if not placed and not item.dims and isinstance(ctype, Scalar):
             if item.init is None:
-                self._source.fail(item.at, f"'{item.name}' is const and needs a value")
+                self._file.source.fail(item.at, f"'{item.name}' is const and needs a value")
             value = convert(c, evaluated(c, c.expression(item.init), item.init), ctype, item.at)
             if value.constant is None:
-                self._source.unsupported(item.at, "a constant must be known at compile time")
-            self._scope.names[item.name] = typed.Number(value)
+                self._file.source.unsupported(item.at, "a constant must be known at compile time")
+            self._file.scope.names[item.name] = typed.Number(value)
             return
         whole = type_names.array_type(c, ctype, item.dims, const)
         if item.dims and item.dims[0] is None and isinstance(item.init, ast.Braces):
@@ -228,7 +211,7 @@ class Program:
         initial = None
         if item.init is not None:
             initial = self._initial(initialise(c, item.init, whole), variable, item.at)
-        self._scope.names[item.name] = variable
+        self._file.scope.names[item.name] = variable
         known = declared_variable(c, item, storage) if placed else None
         awaited = "__constant__" in storage and item.init is None
         self._globals.append(_Global(variable, initial, readonly, known, awaited))
@@ -240,7 +223,7 @@ class Program:
         known = [value for value in values if not isinstance(value.type, Void)]
         for (leaf, offset), value in zip(leaves(variable.type), known, strict=True):
             if value.constant is None:
-                self._source.unsupported(at, "an initial value must be known at compile time")
+                self._file.source.unsupported(at, "an initial value must be known at compile time")
             dtype = leaf.dtype if isinstance(leaf, Scalar) else np.uint64  # of null
             raw = np.asarray(value.constant, dtype).reshape(1).view(np.uint8)
             data[offset : offset + len(raw)] = raw
@@ -264,13 +247,15 @@ class Program:
         kernel = self._compiled.get(name)
         if kernel is None:
             c = self._context()
-            function, scope, canonical = instance_of(self._source, self._functions, c, name)
+            function, scope, canonical = instance_of(
+                self._file.source, self._file.functions, c, name
+            )
             kernel = self._compiled.get(canonical)
             if kernel is None:
                 try:
                     kernel = self._compile(c, function, scope, canonical)
                 except RecursionError:
-                    self._source.unsupported(function.at, _DEEP)
+                    self._file.source.unsupported(function.at, _DEEP)
             self._compiled[name] = kernel
         return kernel
 
@@ -278,17 +263,17 @@ class Program:
         self, c: Context, function: ast.Function, scope: typed.Scope, name: str
     ) -> CompiledKernel:
         with c.seen_from(scope):
-            signature = signature_of(self._source, function, c, name, self._known)
+            signature = signature_of(self._file.source, function, c, name, self._known)
         code, form = compile_kernel(c, function, scope, self._shared)
         if code.shared_bytes > STATIC_SHARED:
-            self._source.fail(
+            self._file.source.fail(
                 function.at,
                 f"'{function.name}' has {code.shared_bytes:,} bytes of static shared memory, and "
                 f"{STATIC_SHARED:,} are allowed: make the arrays smaller, or take extern __shared__ memory, "
                 "whose size the launch says",
             )
         variables = [g.variable for g in self._globals]
-        kernel = CompiledKernel(name, self._source, code, walk(form), variables)
+        kernel = CompiledKernel(name, self._file.source, code, walk(form), variables)
         self._compiled[name] = kernel
         self._signatures[name] = signature
         return kernel
@@ -354,8 +339,8 @@ class Program:
     def adds(self, name: str) -> tuple[str, ...]:
         """For each parameter, the atomic by which a kernel only adds to it, or nothing (`added_to`)."""
         if name not in self._adds:
-            kernels = self._functions.get(name, [])  # no instances of templates
-            own = any(word.startswith("atomic") for word in self._functions)
+            kernels = self._file.functions.get(name, [])  # no instances of templates
+            own = any(word.startswith("atomic") for word in self._file.functions)
             added = added_to(kernels[0]) if len(kernels) == 1 and not own else {}
             self._adds[name] = tuple(
                 added.get(p.name, "") if p.dtype is not None and p.dtype.kind in "iu" else ""

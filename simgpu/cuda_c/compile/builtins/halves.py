@@ -22,7 +22,7 @@ def _guard(handler: Handler) -> Handler:
     """These functions exist only where the header is included, which declares the type `half`."""
 
     def handle(c: Context, node: Call, used: bool) -> Expr:
-        if "cuda_fp16.h" not in c.text.headers:
+        if "cuda_fp16.h" not in c.file.text.headers:
             c.fail(node.at, f"there is no function '{node.name}': #include <cuda_fp16.h> first")
         return handler(c, node, used)
 

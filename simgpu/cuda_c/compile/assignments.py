@@ -8,8 +8,8 @@ from typing import Any
 
 from simgpu.cuda_c.compile.braces import converted, listed
 from simgpu.cuda_c.compile.context import Compile, Context
-from simgpu.cuda_c.compile.conversions import constant, convert, value
-from simgpu.cuda_c.compile.form import Assign, Exchange, Old, Step, Store, Total, below
+from simgpu.cuda_c.compile.conversions import constant, convert, nodes, value
+from simgpu.cuda_c.compile.form import Assign, Exchange, Old, Result, Step, Store, Total, below
 from simgpu.cuda_c.compile.operators import operate
 from simgpu.cuda_c.compile.places import place_of
 from simgpu.cuda_c.compile.storage import after, use, writable, writer
@@ -84,7 +84,8 @@ def _assign(c: Context, node: ast.Assign, used: bool) -> Expr:
             write(t, m, result, None)
             return result
 
-    return value(c, ctype, run, node.at, [target, new], origin=new.origin)
+    done = c.note(Result(nodes([target, new])))
+    return value(c, ctype, run, node.at, [target, new], node=done, origin=new.origin)
 
 
 def _writes(steps: Sequence[Step], before: int) -> bool:
@@ -186,7 +187,8 @@ def _update(
             write(t, m, after, None)
             return before if old_wanted else after
 
-    return value(c, ctype, run, at, [target, result, *parts], origin=target.origin)
+    done = c.note(Result(nodes([target, result, *parts])))
+    return value(c, ctype, run, at, [target, result, *parts], node=done, origin=target.origin)
 
 
 EXPRESSIONS: Mapping[type[ast.Expression], Compile] = {

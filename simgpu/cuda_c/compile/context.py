@@ -8,7 +8,7 @@ tables that `rules` puts together from all modules.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal, NoReturn, TypeAlias, TypeVar
@@ -126,8 +126,8 @@ class Context:
     file: File
     rules: Rules  # what compiles which node
     numbers: Numbers = field(default_factory=Numbers)
-    # The functions in which threads may wait for each other, if any may in this kernel.
-    waiting: set[str] = field(default_factory=set[str])
+    # Functions in which threads wait for each other, so that each call of them has to be a statement.
+    waiting: Set[str] = frozenset()
     aims: Aims = field(default_factory=Aims)
     shared: Shared = field(default_factory=Shared)
     frame: Frame = field(default_factory=Frame)

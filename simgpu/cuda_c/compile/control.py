@@ -234,7 +234,7 @@ class Control:
         body = self.closure(loop.body)
         test, step = loop.test.run, loop.step.run
         test_point, step_point = loop.test.point, loop.step.point
-        leave, again, at, after = loop.leave, loop.again, loop.source.at, loop.source.after
+        leave, again, at, after = loop.leave, loop.again, loop.at, loop.after
         found, together = self._sums.get(loop), None
         if found is not None:
             together = side_by_side(found, body, (test_point, step_point))
@@ -308,7 +308,7 @@ def _spun(t: Team, m: Mask, spin: Spin, before: list[Any], loop: Loop) -> Mask |
     patient = bool(spin.patience) and _still_patient(t, m, spin.patience)
     same = unchanged(m, before, now)
     same = in_whole_blocks(m, same) if spin.meets else same
-    return t.spun(spin.spot, m, loop.source.at, same, patient)
+    return t.spun(spin.spot, m, loop.at, same, patient)
 
 
 def _leap(t: Team, m: Mask, slots: Sequence[int]) -> None:

@@ -20,6 +20,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, dataclass_transform
 
 from simgpu.cuda_c.compile.variables import Origin, Variable
 from simgpu.cuda_c.lockstep.masks import Mask
+from simgpu.cuda_c.lockstep.meter import Site
 from simgpu.cuda_c.lockstep.team import Team
 from simgpu.cuda_c.syntax import ast
 from simgpu.cuda_c.text.source import Position
@@ -117,6 +118,10 @@ class Old(Node):
     """The value of a variable or a place before it is updated."""
 
 
+class Result(Node):
+    """The value of an assignment: the place, and what it is given."""
+
+
 class Cell(Node):
     """The content of an address, before it is loaded."""
 
@@ -202,6 +207,10 @@ class Access(Step):
 
 class Fence(Step):
     """Behind this, memory may hold what other threads wrote."""
+
+
+class Sleep(Step):
+    """Threads sleep for a while."""
 
 
 class Meet(Step):
@@ -295,9 +304,9 @@ class Selection(Step):
 class Loop(Step):
     """Every loop; its first statement stands in front of it."""
 
-    source: ast.For  # as it is written
+    at: Position
+    after: bool  # its test is behind the body
     counter: Variable | None  # what its first statement declares
-    changed: dict[str, Variable]  # what a turn may assign to, by the names in the source
     # `test` and `step`: what is done before and behind each turn. `endless` if the test is missing or
     # always true.
     test: Piece
@@ -308,6 +317,19 @@ class Loop(Step):
     # The ways out of `break` and `continue`.
     leave: int
     again: int
+
+    @property
+    def parts(self) -> list[Step]:
+        """All of it, in the order of the source."""
+        return [self.test, *self.body, self.step]
+
+    @property
+    def changed(self) -> list[Variable]:
+        """The variables in registers that a turn may assign to, and that were there before."""
+        steps = list(below(self.parts))
+        own = {step.variable for step in steps if isinstance(step, Declare)}
+        found = dict.fromkeys(step.variable for step in steps if isinstance(step, Assign))
+        return [variable for variable in found if variable not in own]
 
 
 class Leave(Step):
@@ -320,11 +342,14 @@ class Leave(Step):
 
 @dataclass
 class Form:
-    """A whole kernel: its steps, and how many points and sites they name."""
+    """A whole kernel; `entry` runs in front of its steps for each batch of blocks."""
 
+    name: str
+    parameters: list[Variable]
+    entry: list[Evaluate]
     steps: list[Step]
-    points: int
-    sites: int
+    points: int  # how many pieces it has
+    sites: list[Site]
 
 
 def inner(step: Step) -> list[list[Step]]:
@@ -337,7 +362,7 @@ def inner(step: Step) -> list[list[Step]]:
         case Selection():
             return [[step.head], *step.cases]
         case Loop():
-            return [[step.test], step.body, [step.step]]
+            return [step.parts]
         case ShortCircuit():
             return [[step.rest]]
         case Choice():
@@ -359,9 +384,45 @@ def pieces_of(step: Step) -> list[Piece]:
             return []
 
 
-def below(steps: Iterable[Step]) -> Iterator[Step]:
-    """All steps of a list, and those inside of them."""
+def below(steps: Iterable[Step], calls: bool = True) -> Iterator[Step]:
+    """All steps of a list, and those inside of them; those of functions that are called only with `calls`."""
     for step in steps:
         yield step
-        for part in inner(step):
-            yield from below(part)
+        if calls or not isinstance(step, Expansion):
+            for part in inner(step):
+                yield from below(part, calls)
+
+
+def nodes_of(*steps: Step) -> Iterator[Node]:
+    """Values and all that they are made of, each once."""
+    todo, seen = [step for step in steps if isinstance(step, Node)], set[Node]()
+    while todo:
+        node = todo.pop()
+        if node not in seen:
+            seen.add(node)
+            todo += node.parts
+            yield node
+
+
+def read_by(*steps: Step) -> set[Variable]:
+    """The variables in registers that values are made of."""
+    return {node.variable for node in nodes_of(*steps) if isinstance(node, Read)}
+
+
+def counting(piece: Piece) -> tuple[Variable, str, Node] | None:
+    """The variable, operator and amount of a piece that does nothing but update a variable in a register."""
+    assigned = [step for step in piece.steps if isinstance(step, Assign)]
+    value = bare(assigned[0].value) if len(assigned) == 1 else None
+    if not isinstance(value, Operation) or len(value.parts) != 2:
+        return None
+    old, amount = bare(value.parts[0]), value.parts[1]
+    read = old.parts[0] if isinstance(old, Old) else None
+    same = isinstance(read, Read) and read.variable is assigned[0].variable
+    return (assigned[0].variable, value.op, amount) if same else None
+
+
+def bare(node: Node) -> Node:
+    """A value without its conversions."""
+    while isinstance(node, Convert):
+        node = node.parts[0]
+    return node

@@ -12,30 +12,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
-from simgpu.cuda_c.compile.spinning import counts_none
 from simgpu.cuda_c.compile.typed import TypeBinding
 from simgpu.cuda_c.syntax import ast
-from simgpu.cuda_c.syntax.names import grown
 from simgpu.cuda_c.text.source import Position
 from simgpu.cuda_c.types import INT, CType, Void
 from simgpu.errors import KernelCompileError
 
 if TYPE_CHECKING:
     from simgpu.cuda_c.compile.context import Context
-
-
-def waiting_functions(functions: dict[str, list[ast.Function]]) -> set[str]:
-    """Names of functions in which threads may wait: by a loop without a counter, or by meeting others."""
-    parts = {name: [*ast.parts_of([f.body for f in fs])] for name, fs in functions.items()}
-    return grown(
-        set(), lambda found: {n for n in parts if any(_waits(item, found) for item in parts[n])}
-    )
-
-
-def _waits(item: ast.Node, found: set[str]) -> bool:
-    if isinstance(item, ast.Call):
-        return item.name in found or "_sync" in item.name
-    return isinstance(item, ast.For) and counts_none(item)
 
 
 def hoisted(c: Context, node: ast.Statement) -> Iterator[ast.Statement]:
@@ -75,8 +59,7 @@ class _Hoister:
         if isinstance(node, ast.Return) and node.value is not None and self._inside(node.value):
             value = node.value
             if isinstance(value, ast.Call) and self._returns_nothing(value):
-                alone = ast.ExpressionStatement(at=node.at, expression=self._arguments(value))
-                return [alone, replace(node, value=None)]
+                return [replace(node, value=self._arguments(value))]
             return [replace(node, value=self.expression(value))]
         if isinstance(node, ast.ExpressionStatement) and self._inside(node.expression):
             return [replace(node, expression=self._top(node.expression, call_of(node)))]

@@ -1,4 +1,4 @@
-"""Compiling a kernel: its parameters, its body, and its form."""
+"""Compiling a kernel: lowered to its form, then by passes to closures."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.control import Control
 from simgpu.cuda_c.compile.declarations import shared_variable
 from simgpu.cuda_c.compile.form import Declare, Evaluate, Execute, Form, Meet, below
-from simgpu.cuda_c.compile.hoisting import waiting_functions
 from simgpu.cuda_c.compile.rooms import parameter_entry
-from simgpu.cuda_c.compile.spinning import may_wait, parts_at_barriers
 from simgpu.cuda_c.compile.statements import sequence
 from simgpu.cuda_c.compile.storage import has_pointer, read_variable
 from simgpu.cuda_c.compile.summing import summing
@@ -44,12 +42,12 @@ class Code:
     cooperative: bool
 
 
-def compile_kernel(
+def lower(
     c: Context, function: Function, scope: Scope, shared: list[tuple[Declarator, set[str]]]
-) -> tuple[Code, Form]:
-    """Compile a kernel: write its form, run the passes over it, and make closures of it.
+) -> Form:
+    """Write the form of a kernel, in whose `scope` its template is known.
 
-    In `scope` its template is known; `shared` are the file's shared variables.
+    `shared` are the file's shared variables.
     """
     if function.refusal is not None:
         raise function.refusal
@@ -64,21 +62,8 @@ def compile_kernel(
     if function.body is None:
         text = f"the kernel '{function.name}' is declared, and has no body in this file"
         c.fail(function.at, text)
-    members = {
-        field.name
-        for struct in c.file.classes
-        for field in struct.fields
-        if field.volatile or (isinstance(field.type, Pointer) and field.type.volatile)
-    }
-    for name in c.file.scope.visible():
-        known = c.file.scope.find(name)
-        if isinstance(known, Variable) and known.volatile:
-            members.add(name)
-    waits = may_wait(function, c.file.called, members) or parts_at_barriers(function, c.file.called)
-    c.waiting = waiting_functions(c.file.called) if waits else set()
     with c.scoped():
         sequence(c, function.body.body)
-    form = Form(c.steps, c.numbers.points, len(c.numbers.sites))
     read = [v.origin.root() for v in parameters if isinstance(v.type, Pointer) and v.type.const]
     for origin, at in c.aims.recast:
         if origin.has("written") and origin.root() in read:
@@ -86,14 +71,18 @@ def compile_kernel(
             c.unsupported(at, f"casting 'const' away from what is written to: {cure}")
     for site, origin in c.aims.watched:
         site.relaxed = origin.has("compared")
-    places = parks(form.steps, waits, c.file.source)
+    return Form(function.name, parameters, entry, c.steps, c.numbers.points, c.numbers.sites)
+
+
+def finish(c: Context, form: Form) -> Code:
+    """Run the passes over a form, and make closures of it."""
+    places = parks(form.steps, form.sites, c.file.source)
     body = Control(places, summing(form.steps)).closure(form.steps)
     meets = any(isinstance(step, Meet) and step.by == "grid" for step in below(form.steps))
-    code = Code(
-        parameters, entry, body, c.numbers.slots, c.numbers.exits, c.numbers.sites, c.shared.nbytes,
+    return Code(
+        form.parameters, form.entry, body, c.numbers.slots, c.numbers.exits, form.sites, c.shared.nbytes,
         places.watches or meets, c.aims.follows, meets,
     )  # fmt: skip
-    return code, form
 
 
 def _parameter(c: Context, param: Param, entry: list[Evaluate]) -> Variable:

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from simgpu.cuda_c.compile import typed
 from simgpu.cuda_c.compile.context import CompileStatement, Context
 from simgpu.cuda_c.compile.form import Loop, Node
 from simgpu.cuda_c.compile.places import place_of
 from simgpu.cuda_c.compile.statements import block_of, tested
 from simgpu.cuda_c.compile.variables import Variable
 from simgpu.cuda_c.syntax import ast
-from simgpu.cuda_c.syntax.names import assigned_names
 from simgpu.cuda_c.types import INT, Array, spelled
 
 
@@ -51,9 +49,8 @@ def _range_for(c: Context, node: ast.RangeFor) -> None:
 def _turns(c: Context, node: ast.For) -> None:
     counter = None
     if isinstance(node.init, ast.Declaration) and len(node.init.items) == 1:
-        counter = _variable(c, node.init.items[0].name)
-    names = sorted(assigned_names([node.test, node.step, node.body]))
-    changed = {name: _variable(c, name) for name in names}  # a reference has a name of its own
+        binding = c.scope.find(node.init.items[0].name)
+        counter = binding if isinstance(binding, Variable) else None
     condition: Node | None = None
     with c.detached(node.at if node.test is None else node.test.at) as test:
         if node.test is not None:
@@ -72,9 +69,9 @@ def _turns(c: Context, node: ast.For) -> None:
     c.frame.continues.pop()
     c.steps.append(
         Loop(
-            source=node,
+            at=node.at,
+            after=node.after,
             counter=counter,
-            changed={name: v for name, v in changed.items() if v is not None},
             test=test,
             condition=condition,
             endless=test.run is None,
@@ -84,13 +81,6 @@ def _turns(c: Context, node: ast.For) -> None:
             again=again,
         )
     )
-
-
-def _variable(c: Context, name: str) -> Variable | None:
-    binding = c.scope.find(name)
-    if isinstance(binding, typed.Alias) and isinstance(binding.expr.place, typed.RegisterPlace):
-        return binding.expr.place.variable
-    return binding if isinstance(binding, Variable) else None
 
 
 STATEMENTS: Mapping[type[ast.Statement], CompileStatement] = {

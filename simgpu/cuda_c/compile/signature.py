@@ -13,7 +13,6 @@ import numpy as np
 from simgpu.cuda_c.compile import type_names, typed
 from simgpu.cuda_c.compile.context import Context, File
 from simgpu.cuda_c.compile.rules import RULES
-from simgpu.cuda_c.compile.spinning import meets_as_grid
 from simgpu.cuda_c.compile.templates import template_defaults
 from simgpu.cuda_c.syntax import ast
 from simgpu.cuda_c.syntax.expressions import ExpressionParser
@@ -259,7 +258,15 @@ def is_cooperative(source: str, name: str) -> bool:
     if "this_grid" not in source:
         return False
     _, c, function, *_ = _find(source, name, heads_only=False)
-    return meets_as_grid(function, c.file.functions)
+    todo, reached = [function], [function]
+    while todo:
+        calls = [item for item in ast.parts_of(todo.pop()) if isinstance(item, ast.Call)]
+        if any(item.name == "this_grid" for item in calls):
+            return True
+        new = [f for item in calls for f in c.file.functions.get(item.name, []) if f not in reached]
+        reached += new
+        todo += new
+    return False
 
 
 def _find(

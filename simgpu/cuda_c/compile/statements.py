@@ -119,7 +119,12 @@ def _return(c: Context, node: ast.Return) -> None:
         return
     if isinstance(frame.returns, Void) or (frame.returns is None and node.value is None):
         if node.value is not None:
-            c.fail(node.at, "this function returns void, it cannot return a value")
+            with c.piece(node.at) as piece:
+                nothing = c.expression(node.value, used=False)
+            piece.run = nothing.run
+            piece.call = node.value if isinstance(node.value, ast.Call) else None
+            if not isinstance(nothing.type, Void):
+                c.fail(node.at, "this function returns void, it cannot return a value")
         c.steps.append(Leave(frame.exit))
         return
     if node.value is None:

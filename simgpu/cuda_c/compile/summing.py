@@ -11,7 +11,7 @@ by turn, and fails where it should.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,11 +59,10 @@ def summing(steps: Sequence[Step]) -> dict[Loop, Summing]:
 def _summing(loop: Loop) -> Summing | None:
     totals, counter = _totals(loop.body), _counter(loop)
     test, step = loop.test.run, loop.step.run
-    if totals is None or counter is None or test is None or step is None or loop.source.after:
+    if totals is None or counter is None or test is None or step is None or loop.after:
         return None
-    added = [node for _, total in totals for node in _nodes(total.value)]
-    nodes = [n for part in (*loop.test.steps, *loop.step.steps) for n in _nodes(part)]
-    read = {n.variable for n in (*nodes, *added) if isinstance(n, form.Read)}
+    added = list(form.nodes_of(*[total.value for _, total in totals]))
+    read = form.read_by(*loop.test.steps, *loop.step.steps, *added)
     targets = {total.variable for _, total in totals}
     registers = all(isinstance(v.type, Scalar) and not v.memory for v in targets)
     if not registers or targets & (read | {counter}):
@@ -89,19 +88,15 @@ def _totals(steps: Sequence[Step]) -> list[tuple[form.Piece, Total]] | None:
 
 def _counter(loop: Loop) -> Variable | None:
     """The variable that goes up or down by the same at each turn, and on registers alone does it depend."""
-    steps = [*loop.test.steps, *loop.step.steps[:-1]]  # without what the assignment gives back
-    assigned = [step for step in loop.step.steps if isinstance(step, form.Assign)]
-    rest = [step for step in steps if not isinstance(step, form.Assign | form.Work)]
-    if len(assigned) != 1 or not all(isinstance(s, Node) and _by_lane(s, False) for s in rest):
+    steps = [*loop.test.steps, *loop.step.steps]
+    rest = [step for step in steps if not isinstance(step, form.Assign | form.Result | form.Work)]
+    if not all(isinstance(step, Node) and _by_lane(step, False) for step in rest):
         return None
-    variable, value = assigned[0].variable, _bare(assigned[0].value)
-    if not isinstance(value, form.Operation) or value.op not in "+-" or len(value.parts) != 2:
+    variable, op, amount = form.counting(loop.step) or (None, "", None)
+    if variable is None or amount is None or op not in ("+", "-") or variable.memory:
         return None
-    old, amount = _bare(value.parts[0]), value.parts[1]
-    same = isinstance(old, form.Read) and old.variable is variable
-    moves = any(isinstance(n, form.Read) and n.variable is variable for n in _nodes(amount))
-    whole = isinstance(variable.type, Scalar) and variable.type.is_integer and not variable.memory
-    return variable if same and whole and not moves else None
+    whole = isinstance(variable.type, Scalar) and variable.type.is_integer
+    return variable if whole and variable not in form.read_by(amount) else None
 
 
 def _by_lane(node: Node, memory: bool = True) -> bool:
@@ -115,21 +110,6 @@ def _by_lane(node: Node, memory: bool = True) -> bool:
             return not memory
         case _:
             return isinstance(node, _REGISTERS) or (memory and isinstance(node, _MEMORY))
-
-
-def _bare(node: Node) -> Node:
-    """A value without its conversions."""
-    while isinstance(node, form.Convert | form.Old):
-        node = node.parts[0]
-    return node
-
-
-def _nodes(step: Step) -> Iterator[Node]:
-    """A value and all that it is made of."""
-    if isinstance(step, Node):
-        yield step
-        for part in step.parts:
-            yield from _nodes(part)
 
 
 def row(run: Evaluate) -> Evaluate:

@@ -12,9 +12,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from simgpu.cuda_c.compile import form, spinning
-from simgpu.cuda_c.compile.form import Loop, Step
+from simgpu.cuda_c.compile import form
+from simgpu.cuda_c.compile.form import Loop, Node, Step
+from simgpu.cuda_c.compile.variables import Variable
+from simgpu.cuda_c.lockstep.meter import Site
 from simgpu.cuda_c.lockstep.waiting_threads import ENDLESS, NOWHERE
+from simgpu.cuda_c.syntax.names import grown
 from simgpu.cuda_c.text.source import Source
 from simgpu.cuda_c.types import Scalar
 
@@ -60,11 +63,12 @@ class Parks:
         return range(spans[0].start, spans[-1].stop) if spans else range(0)
 
 
-def parks(steps: Sequence[Step], waits: bool, source: Source) -> Parks:
+def parks(steps: Sequence[Step], sites: Sequence[Site], source: Source) -> Parks:
     """Number the places of a kernel whose threads may wait for each other, or only find what may spin.
 
     A barrier of the grid is refused where no thread can be set aside.
     """
+    waits = may_wait(steps, sites)
     found = _Pass(waits)
     found.steps(steps, waits)
     for step in form.below(steps):
@@ -72,6 +76,65 @@ def parks(steps: Sequence[Step], waits: bool, source: Source) -> Parks:
             text = "a barrier of the grid within an expression: make it a statement"
             source.unsupported(step.at, text)
     return found.parks
+
+
+def may_wait(steps: Sequence[Step], sites: Sequence[Site]) -> bool:
+    """Tell whether threads of a kernel may wait for others.
+
+    They do at a barrier of the grid, where some of a block come to one barrier and others to another, and in
+    a loop that may spin and looks at memory by an atomic or a volatile load.
+    """
+    return any(
+        (isinstance(step, form.Meet) and step.by == "grid")
+        or (isinstance(step, Loop) and _may_spin(step) and _looks(step, sites))
+        or (isinstance(step, form.Branch) and _parts_at_barriers(step))
+        for step in form.below(steps)
+    )
+
+
+def functions_that_wait(steps: Sequence[Step]) -> set[str]:
+    """Names of the functions in which threads may wait, if one of them is called in a larger expression."""
+    found: set[str] = set()
+    apart = False
+    for step in form.below(steps):
+        if isinstance(step, form.Piece):
+            for call in form.below(step.steps, calls=False):
+                if isinstance(call, form.Expansion) and any(map(_waits, form.below(call.steps))):
+                    found.add(call.name)
+                    apart |= call.call is not step.call
+    return found if apart else set()
+
+
+def _parts_at_barriers(branch: form.Branch) -> bool:
+    """Tell whether some threads of a block may come to one barrier of the source, and others to another."""
+    sides = branch.then, branch.otherwise or []
+    return all(
+        any(isinstance(step, form.Meet) and step.by == "block" for step in form.below(side))
+        for side in sides
+    )
+
+
+def _may_spin(loop: Loop) -> bool:
+    """Tell whether a loop may never end, as it counts no turns, or only how long it sleeps."""
+    return loop.step.run is None or _sleeps(loop)
+
+
+def _waits(step: Step) -> bool:
+    return isinstance(step, form.Meet) or (isinstance(step, Loop) and _may_spin(step))
+
+
+def _sleeps(loop: Loop) -> bool:
+    """Tell whether a loop sleeps between looks at memory; otherwise it is a delay, and ends by itself."""
+    kinds = {type(step) for step in form.below(loop.parts)}
+    return form.Sleep in kinds and not kinds.isdisjoint((form.Load, form.Exchange))
+
+
+def _looks(loop: Loop, sites: Sequence[Site]) -> bool:
+    return any(
+        isinstance(step, form.Exchange)
+        or (isinstance(step, form.Load) and step.site is not None and sites[step.site].volatile)
+        for step in form.below(loop.parts)
+    )
 
 
 class _Pass:
@@ -139,7 +202,7 @@ class _Pass:
         inside = self.steps(loop.body, waits) or tested
         self._piece(loop.step, False)  # because nobody can go on in the middle of it
         meets = any(isinstance(s, form.Meet) for s in form.below([*loop.body, loop.step]))
-        spins = spinning.counts_none(loop.source)
+        spins = _may_spin(loop)
         spot = head if waits else NOWHERE if self._anywhere else ENDLESS
         often = 0 if not spins else 1 if waits else _SELDOM
         watched, patience = _watched(loop) if spins else ([], [])
@@ -150,12 +213,55 @@ class _Pass:
 
 def _watched(loop: Loop) -> tuple[list[int], list[int]]:
     """Slots of the variables that decide whether a loop spins, and of those that count its patience."""
-    decide = spinning.decisive_names(loop.source)
-    counters = spinning.patience_names(loop.source)
-    watched: list[int] = []
-    patience: list[int] = []
-    for name, v in loop.changed.items():
-        if not v.memory and name in decide:
-            counting = isinstance(v.type, Scalar) and v.type.is_integer and v.name in counters
-            (patience if counting else watched).append(v.slot)
-    return watched, patience
+    decide, counters = _decisive(loop), _patience(loop) if _sleeps(loop) else set[Variable]()
+    watched = [v for v in loop.changed if v in decide]
+    return [v.slot for v in watched if v not in counters], [
+        v.slot for v in watched if v in counters
+    ]
+
+
+def _decisive(loop: Loop) -> set[Variable]:
+    """The variables on which it depends whether a loop goes on; their values decide together with memory."""
+    steps = list(form.below(loop.parts))
+    if any(isinstance(step, form.Leave) for step in form.below(loop.body, calls=False)):
+        return form.read_by(*steps) | set(loop.changed)
+    given = [s for s in steps if isinstance(s, form.Assign | form.Bind)]
+    reads = {step: form.read_by(step.value) for step in given}
+    found = form.read_by(*([] if loop.condition is None else [loop.condition]))
+    return grown(found, lambda known: {v for s in given if s.variable in known for v in reads[s]})
+
+
+def _patience(loop: Loop) -> set[Variable]:
+    """The integers that do nothing in a loop but count its turns up to a bound: they are for giving up.
+
+    A thread that does nothing but count has not got on. So it waits, as one without a counter would, and its
+    counter leaps when nobody else can go on.
+    """
+    steps = list(form.below(loop.parts))
+    used: list[Node] = []  # for anything else
+    for node in form.nodes_of(*steps):
+        counts = isinstance(node, form.Old | form.Result | form.Convert)
+        bounds = isinstance(node, form.Operation) and node.op in ("<", "<=", ">", ">=")
+        used += () if counts or bounds else node.parts
+    used += [s.value for s in steps if isinstance(s, form.Assign | form.Bind | form.Store)]
+    up = {v for v in map(_counted_up, steps) if v is not None}
+    return up - {_variable(node) for node in used}
+
+
+def _counted_up(step: Step) -> Variable | None:
+    """The integer to which a step adds 1."""
+    value = form.bare(step.value) if isinstance(step, form.Assign) else None
+    if not isinstance(value, form.Operation) or value.op != "+":
+        return None
+    old, one = form.bare(value.parts[0]), value.parts[1]
+    counts = isinstance(old, form.Old) and isinstance(one, form.Constant) and one.value == 1
+    variable = _variable(old.parts[0]) if counts else None
+    whole = variable and isinstance(variable.type, Scalar) and variable.type.is_integer
+    return variable if whole else None
+
+
+def _variable(node: Node) -> Variable | None:
+    """The variable whose value this is, or was before it was updated."""
+    node = form.bare(node)
+    node = form.bare(node.parts[0]) if isinstance(node, form.Result) else node
+    return node.variable if isinstance(node, form.Read) else None

@@ -9,8 +9,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 
-from simgpu.cuda_c.syntax import ast
-from simgpu.cuda_c.syntax.names import assigned_names
+from simgpu.cuda_c.compile import form
 
 UNROLLED = 32  # turns up to which a loop with known bounds counts as unrolled
 MOST = 16  # turns that nvcc 13.0 does at once where a signed counter goes up one by one, as its listings show
@@ -29,30 +28,21 @@ _STEPS: dict[str, Callable[[int, int], int]] = {
 }
 
 
-def unrolled_turns(node: ast.For, constant: Callable[[ast.Expression], int | None]) -> int | None:
-    """The turns of a loop that a compiler unrolls whole; else None. `constant` evaluates an expression."""
-    init, test, step = node.init, node.test, node.step
-    if not isinstance(init, ast.Declaration) or len(init.items) != 1 or node.after:
+def unrolled_turns(loop: form.Loop, first: form.Node | None) -> int | None:
+    """The turns of a loop that a compiler unrolls whole, by the first value of its counter; else None."""
+    test, counting = loop.condition, form.counting(loop.step)
+    counted = form.bare(test.parts[0]) if isinstance(test, form.Operation) else None
+    if counting is None or loop.after or not isinstance(counted, form.Read):
         return None
-    name, first = init.items[0].name, init.items[0].init
-    if first is None or isinstance(first, ast.Braces) or not isinstance(test, ast.Binary):
-        return None
+    assert isinstance(test, form.Operation)
+    counter, op, amount = counting
+    inside = [step.variable for step in form.below(loop.body) if isinstance(step, form.Assign)]
     holds = _TESTS.get(test.op)
-    known = isinstance(test.left, ast.Name) and test.left.name == name
-    if holds is None or not known or name in assigned_names(node.body):
+    value, limit, by = (None if n is None else _whole(n) for n in (first, test.parts[1], amount))
+    if not counter is loop.counter is counted.variable or counter in inside or op not in _STEPS:
         return None
-    value, limit = constant(first), constant(test.right)
-    if isinstance(step, ast.Increment):
-        target, op, by = step.operand, step.op[0], 1
-    elif isinstance(step, ast.Assign) and step.op in _STEPS:
-        target, op, by = step.target, step.op, constant(step.value)
-    else:
+    if holds is None or value is None or limit is None or by is None:
         return None
-    if not isinstance(target, ast.Name) or target.name != name or None in (value, limit, by):
-        return None
-    assert value is not None
-    assert limit is not None
-    assert by is not None
     for turns in range(UNROLLED + 1):
         if not holds(value, limit):
             return turns
@@ -60,8 +50,15 @@ def unrolled_turns(node: ast.For, constant: Callable[[ast.Expression], int | Non
     return None
 
 
+def _whole(node: form.Node) -> int | None:
+    """The value of a bound or step, if it is known."""
+    if not isinstance(node, form.Constant) or node.value != int(node.value):
+        return None
+    return int(node.value)
+
+
 def partly_unrolled(
-    node: ast.For, fixed: Callable[[ast.Expression], bool], nested: bool = False
+    loop: form.Loop, known: Callable[[form.Node], bool], nested: bool = False
 ) -> bool:
     """Tell whether a compiler does four turns of a loop at once, and so has the loads of four under way.
 
@@ -69,18 +66,13 @@ def partly_unrolled(
     counter has to go in steps known at compile time. (llvm/lib/Transforms/Utils/LoopUnrollRuntime.cpp)
     With `nested`, loops inside do not count, because they are unrolled whole.
     """
-    step = node.step
-    if isinstance(step, ast.Assign):
-        steady = step.op in ("+", "-") and fixed(step.value)
-    else:
-        steady = isinstance(step, ast.Increment)
-    inner = any(
-        isinstance(part, ast.Return)
-        or (isinstance(part, ast.For) and not nested)
-        or (isinstance(part, ast.Jump) and part.word == "break")
-        for part in ast.parts_of(node.body)
-    )
-    return steady and not inner and not node.after
+    inside = list(form.below(loop.body, calls=False))
+    loops = [step for step in inside if isinstance(step, form.Loop)]
+    on = {loop.again, *(inner.again for inner in loops)}
+    leaves = any(isinstance(step, form.Leave) and step.exit not in on for step in inside)
+    counting = form.counting(loop.step)
+    steady = counting is not None and counting[1] in ("+", "-") and known(counting[2])
+    return steady and not leaves and not (loops and not nested) and not loop.after
 
 
 def rounds_of(turns: float, most: int) -> float:
@@ -90,9 +82,3 @@ def rounds_of(turns: float, most: int) -> float:
         rounds += turns // most
         turns, most = turns % most, most // 2
     return rounds + turns
-
-
-def is_plain(node: ast.Expression) -> bool:
-    """Tell whether an expression is made of names and numbers only."""
-    others = ast.Assign | ast.Call | ast.Increment | ast.Index | ast.Member
-    return not any(isinstance(part, others) for part in ast.parts_of(node))

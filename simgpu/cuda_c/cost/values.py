@@ -179,6 +179,7 @@ VALUES: Mapping[type[form.Node], Callable[[State, Any], Facts]] = {
     form.Followed: _followed,
     form.Part: _made,
     form.Old: _made,
+    form.Result: _made,
     form.Cell: _cell,
     form.Load: _load,
     form.Exchange: _exchange,

@@ -23,12 +23,11 @@ from typing import Any
 from simgpu.cuda_c.compile import form
 from simgpu.cuda_c.compile.variables import Variable
 from simgpu.cuda_c.cost.charges import Charge, Costs
-from simgpu.cuda_c.cost.loops import MOST, PARTLY, is_plain, partly_unrolled, unrolled_turns
+from simgpu.cuda_c.cost.loops import MOST, PARTLY, partly_unrolled, unrolled_turns
 from simgpu.cuda_c.cost.path import BRANCH, SHARED, When, latency
 from simgpu.cuda_c.cost.state import KNOWN, State, Surroundings
 from simgpu.cuda_c.cost.units import MEMORY
 from simgpu.cuda_c.cost.values import VALUES
-from simgpu.cuda_c.syntax import ast
 from simgpu.cuda_c.types import Scalar, size_of
 
 _IN_REGISTERS = 128  # bytes; larger arrays of a thread are in local memory
@@ -39,7 +38,7 @@ _MOST_REGISTERS = 255  # of a thread: CUDA C++ Programming Guide, technical spec
 
 def walk(kernel: form.Form) -> Costs:
     """Charge the pieces and accesses of a kernel."""
-    s = State(kernel.points, kernel.sites)
+    s = State(kernel.points, len(kernel.sites))
     _steps(s, kernel.steps)
     s.loads.finish()
     for charge in s.charges:
@@ -238,13 +237,14 @@ def _selection(s: State, step: form.Selection) -> None:
 
 def _loop(s: State, loop: form.Loop) -> None:
     outer = s.around
-    turns = unrolled_turns(loop.source, lambda node: _number(s, loop, node))
+    first = None if loop.counter is None else s.first.get(loop.counter)
+    turns = unrolled_turns(loop, first)
     partly, mark, since = False, len(s.rolled), len(s.passed)
     s.at_hand = set()
     if turns is not None:
         inner = Surroundings(
             outer.nesting + 1, outer.depth, outer.overlap * max(1, turns), None,
-            outer.whole * max(1, turns), outer.moving | set(loop.changed.values()),
+            outer.whole * max(1, turns), outer.moving | set(loop.changed),
         )  # fmt: skip
         changed = {loop.counter: KNOWN} if loop.counter is not None else {}
     else:
@@ -252,7 +252,7 @@ def _loop(s: State, loop: form.Loop) -> None:
         overlap = outer.overlap * (PARTLY if partly else 1)
         points = (loop.test.point, loop.step.point, _at_once(loop)) if partly else None
         inner = Surroundings(outer.nesting + 1, outer.depth + 1, overlap, points)
-        changed = dict.fromkeys(loop.changed.values(), inner.depth)
+        changed = dict.fromkeys(loop.changed, inner.depth)
     before = {variable: s.depths.get(variable, 0) for variable in changed}
     s.depths |= changed
     s.around = inner
@@ -313,31 +313,18 @@ def _at_once(loop: form.Loop) -> int:
     """How many turns nvcc does at once at most: more where a signed counter goes up one by one."""
     kind = loop.counter.type if loop.counter is not None else None
     signed = isinstance(kind, Scalar) and kind.kind == "int"
-    return MOST if signed and isinstance(loop.source.step, ast.Increment) else PARTLY
+    _, _, by = form.counting(loop.step) or (None, "", None)
+    return MOST if signed and isinstance(by, form.Constant) and by.value == 1 else PARTLY
 
 
 def _in_parts(s: State, loop: form.Loop, nested: bool = False) -> bool:
-    return partly_unrolled(loop.source, lambda node: _fixed(s, loop, node), nested)
+    return partly_unrolled(loop, lambda node: _is_known(s, node), nested)
 
 
 def _handed_over(loop: form.Loop) -> frozenset[Variable]:
     """The variables that a turn makes and the next one needs, except counters, which are ready early."""
     counted = {step.variable for step in loop.step.steps if isinstance(step, form.Assign)}
-    return frozenset(loop.changed.values()) - counted
-
-
-def _number(s: State, loop: form.Loop, node: ast.Expression) -> int | None:
-    """The value of a bound or step of a loop, if it is known."""
-    found = _lowered(s, loop, node)
-    if not isinstance(found, form.Constant) or not is_plain(node):
-        return None
-    return int(found.value) if found.value == int(found.value) else None
-
-
-def _fixed(s: State, loop: form.Loop, node: ast.Expression) -> bool:
-    """Tell whether a compiler knows the step of a loop."""
-    found = _lowered(s, loop, node)
-    return found is not None and is_plain(node) and _is_known(s, found)
+    return frozenset(loop.changed) - counted
 
 
 def _is_known(s: State, node: form.Node) -> bool:
@@ -355,28 +342,6 @@ def _is_known(s: State, node: form.Node) -> bool:
             return False
 
 
-def _lowered(s: State, loop: form.Loop, node: ast.Expression) -> form.Node | None:
-    """Compile a part of the loop's head: its first value, its bound, or its step."""
-    source = loop.source
-    if isinstance(source.init, ast.Declaration) and node is source.init.items[0].init:
-        return s.first.get(loop.counter) if loop.counter is not None else None
-    if isinstance(source.test, ast.Binary) and node is source.test.right:
-        test = loop.condition
-        return test.parts[1] if isinstance(test, form.Operation) else None
-    if isinstance(source.step, ast.Assign) and node is source.step.value:
-        return _amount(loop.step)
-    return None
-
-
-def _amount(step: form.Piece) -> form.Node | None:
-    """The amount by which the last assignment of a piece changes its target."""
-    found = [s.value for s in step.steps if isinstance(s, (form.Assign, form.Store))]
-    value = found[-1] if found else None
-    while isinstance(value, form.Convert):
-        value = value.parts[0]
-    return value.parts[1] if isinstance(value, form.Operation) and len(value.parts) > 1 else None
-
-
 def _words(variable: Variable) -> int:
     """Registers of 32 bits that a variable takes, if a compiler keeps it there."""
     own = variable.thread or not variable.memory
@@ -384,7 +349,16 @@ def _words(variable: Variable) -> int:
     return -(-nbytes // 4) if nbytes <= _IN_REGISTERS else 0
 
 
-_AT_HAND = {form.Node, form.Part, form.Old, form.Read, form.Constant, form.Coordinate, form.Assign}
+_AT_HAND = {
+    form.Node,
+    form.Part,
+    form.Old,
+    form.Result,
+    form.Read,
+    form.Constant,
+    form.Coordinate,
+    form.Assign,
+}
 
 _EFFECTS: Mapping[type[form.Step], Callable[[State, Any], None]] = {
     form.Work: _work,
@@ -395,6 +369,7 @@ _EFFECTS: Mapping[type[form.Step], Callable[[State, Any], None]] = {
     form.Access: _access,
     form.Fence: _fence,
     form.Meet: _nothing,
+    form.Sleep: _nothing,
     form.Piece: _piece,
     form.Scoped: _scoped,
     form.Expansion: _scoped,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from types import MappingProxyType
@@ -16,7 +16,7 @@ from simgpu.cuda_c.compile.constants import evaluated
 from simgpu.cuda_c.compile.context import Context, File, Numbers
 from simgpu.cuda_c.compile.conversions import convert
 from simgpu.cuda_c.compile.function_addresses import take_addresses
-from simgpu.cuda_c.compile.kernels import compile_kernel
+from simgpu.cuda_c.compile.kernels import finish, lower
 from simgpu.cuda_c.compile.rules import RULES
 from simgpu.cuda_c.compile.signature import (
     PLACED,
@@ -27,6 +27,7 @@ from simgpu.cuda_c.compile.signature import (
     signature_of,
 )
 from simgpu.cuda_c.compile.variables import Variable
+from simgpu.cuda_c.compile.waiting import functions_that_wait, may_wait
 from simgpu.cuda_c.cost.walk import walk
 from simgpu.cuda_c.lockstep.team import Dim, Limits
 from simgpu.cuda_c.memory.allocation import GlobalMemory
@@ -147,10 +148,10 @@ class Program:
 
     # -- compiling
 
-    def _context(self) -> Context:
+    def _context(self, waiting: Set[str] = frozenset()) -> Context:
         """The state with which the compilation of one kernel, or of one item of the file, begins."""
         file = replace(self._file, scope=typed.Scope(self._file.scope))
-        return Context(file, RULES, Numbers(slots=len(self._globals)))
+        return Context(file, RULES, Numbers(slots=len(self._globals)), waiting)
 
     def _define(self, node: ast.Node, around: tuple[str, ...]) -> None:
         c = self._context()
@@ -264,7 +265,15 @@ class Program:
     ) -> CompiledKernel:
         with c.seen_from(scope):
             signature = signature_of(self._file.source, function, c, name, self._known)
-        code, form = compile_kernel(c, function, scope, self._shared)
+        form = lower(c, function, scope, self._shared)
+        waiting = (
+            functions_that_wait(form.steps) if may_wait(form.steps, form.sites) else set[str]()
+        )
+        if waiting:  # write it again, with statements of their own for calls of these
+            c = self._context(waiting)
+            function, scope, _ = instance_of(self._file.source, self._file.functions, c, name)
+            form = lower(c, function, scope, self._shared)
+        code = finish(c, form)
         if code.shared_bytes > STATIC_SHARED:
             self._file.source.fail(
                 function.at,

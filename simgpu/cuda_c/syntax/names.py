@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from simgpu.cuda_c.syntax import ast
 
+T = TypeVar("T")
 Referred: TypeAlias = Mapping[
     str, set[int]
 ]  # by the name of a function: see `addressed_by_reference`
@@ -73,8 +74,8 @@ def addressed_by_reference(functions: Mapping[str, Sequence[ast.Function]]) -> R
     return referred
 
 
-def grown(names: set[str], more: Callable[[set[str]], set[str]]) -> set[str]:
-    """Add to a set of names what `more` finds from it, until that is nothing new."""
+def grown(names: set[T], more: Callable[[set[T]], set[T]]) -> set[T]:
+    """Add to a set what `more` finds from it, until that is nothing new."""
     while not (found := more(names)) <= names:
         names = names | found
     return names

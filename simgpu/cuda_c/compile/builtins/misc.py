@@ -12,7 +12,7 @@ from simgpu.cuda_c import types
 from simgpu.cuda_c.compile.builtins.common import Handler, arguments, by_value, need_count
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import convert, decay, value
-from simgpu.cuda_c.compile.form import Followed
+from simgpu.cuda_c.compile.form import Followed, Sleep
 from simgpu.cuda_c.compile.storage import read_memory, use
 from simgpu.cuda_c.compile.type_names import integer_constant
 from simgpu.cuda_c.compile.typed import Evaluate, Expr, MemoryPlace
@@ -204,6 +204,8 @@ def _clock(result: types.Scalar) -> Handler:
 def _hint(c: Context, node: Call, used: bool) -> Expr:
     for argument in node.arguments:
         c.expression(argument)
+    if node.name == "__nanosleep":
+        c.steps.append(Sleep())
     return value(c, types.VOID, lambda t, m: None, node.at)
 
 

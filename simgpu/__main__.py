@@ -1,10 +1,21 @@
-"""`python -m simgpu` lists the GPUs that can be simulated."""
+"""`python -m simgpu` lists the GPUs that can be simulated; with `--passes FILE`, prints a file's kernels."""
 
+import argparse
+from pathlib import Path
+
+from simgpu.cuda_c import compile_source
 from simgpu.gpus import SPECS
 
 
 def main() -> None:
-    """Print a line for each of them."""
+    """Print a line for each GPU, or each kernel of a file as the interpreter has it between its passes."""
+    parser = argparse.ArgumentParser("python -m simgpu", description=main.__doc__)
+    parser.add_argument("--passes", metavar="FILE", type=Path, help="a source in CUDA C")
+    file = parser.parse_args().passes
+    if file is not None:
+        program = compile_source(file.read_text(encoding="utf-8"))
+        print("\n\n".join(map(program.passes, program.kernels)))
+        return
     for name, spec in SPECS.items():
         gigabytes = spec.memory_bytes / 1e9
         print(f"{name:<8} {spec.name}: {spec.sms} SMs, {gigabytes:.0f} GB")

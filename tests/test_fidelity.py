@@ -28,7 +28,7 @@ PRESENT = {
     ("mlp", False): (3.9, 26.7),
     (report.BY_CALIBRATE, True): (6.0, 33.0),
     (report.BY_CALIBRATE, False): (7.2, 30.0),
-    ("kernels", True): (6.6, 32.5),
+    ("kernels", True): (6.1, 32.5),
     ("kernels", False): (7.4, 33.7),
     (report.NO_FIT, False): (9.3, 28.8),
     ("copies", True): (6.7, 112.0),

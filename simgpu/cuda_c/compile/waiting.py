@@ -227,7 +227,14 @@ def _decisive(loop: Loop) -> set[Variable]:
         return form.read_by(*steps) | set(loop.changed)
     given = [s for s in steps if isinstance(s, form.Assign | form.Bind)]
     reads = {step: form.read_by(step.value) for step in given}
-    found = form.read_by(*([] if loop.condition is None else [loop.condition]))
+    tests = [] if loop.condition is None else [loop.condition]
+    for step in steps:  # those by which a function that is called returns
+        if isinstance(step, form.Branch) and any(
+            isinstance(inside, form.Leave)
+            for inside in form.below([*step.then, *(step.otherwise or [])])
+        ):
+            tests.append(step.test)
+    found = form.read_by(*tests)
     return grown(found, lambda known: {v for s in given if s.variable in known for v in reads[s]})
 
 

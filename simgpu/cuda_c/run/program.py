@@ -34,6 +34,7 @@ from simgpu.cuda_c.memory.allocation import GlobalMemory
 from simgpu.cuda_c.run.commuting import added_to
 from simgpu.cuda_c.run.kernel import CompiledKernel, Execution
 from simgpu.cuda_c.run.parameter_values import Argument
+from simgpu.cuda_c.run.passes import told
 from simgpu.cuda_c.syntax import ast
 from simgpu.cuda_c.syntax.names import addressed_by_reference
 from simgpu.cuda_c.syntax.parser import parse
@@ -145,6 +146,11 @@ class Program:
     def check_room(self, name: str, blocks: int, fit: int) -> None:
         """`LaunchConfigError` if a kernel's blocks meet at a barrier of the grid, and only `fit` fit."""
         self._find(name).check_room(blocks, fit)
+
+    def passes(self, name: str) -> str:
+        """Print the form of a kernel: a line an operation, and beside it what the passes found."""
+        kernel = self._find(name)
+        return told(kernel.form, kernel.costs, self._file.source)
 
     # -- compiling
 
@@ -282,7 +288,7 @@ class Program:
                 "whose size the launch says",
             )
         variables = [g.variable for g in self._globals]
-        kernel = CompiledKernel(name, self._file.source, code, walk(form), variables)
+        kernel = CompiledKernel(name, self._file.source, code, walk(form), variables, form)
         self._compiled[name] = kernel
         self._signatures[name] = signature
         return kernel

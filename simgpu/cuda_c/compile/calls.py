@@ -17,6 +17,7 @@ from simgpu.cuda_c.compile.braces import listed
 from simgpu.cuda_c.compile.context import Compile, Context, Frame, ends
 from simgpu.cuda_c.compile.control import expanded
 from simgpu.cuda_c.compile.conversions import convert, decay, value
+from simgpu.cuda_c.compile.cuts import cut
 from simgpu.cuda_c.compile.form import Bind, Declare, Expansion, Followed
 from simgpu.cuda_c.compile.overloads import choose
 from simgpu.cuda_c.compile.places import as_base, place_of
@@ -224,7 +225,7 @@ def expand(
         c.unsupported(node.at, "this kernel is too large once its functions are expanded")
     assert function.body is not None
     addressed = addressed_names(function.body, c.file.referred)
-    caller = c.frame
+    caller, mark = c.frame, len(c.steps)
     c.calls.append(key)
     entry: list[typed.Evaluate | None] = []
     if known is not None:
@@ -248,6 +249,21 @@ def expand(
         c.frame = caller
     body.ends += ends(names)
     c.calls.pop()
+    return _result(c, function, frame, body, entry, arguments, mark)
+
+
+def _result(
+    c: Context,
+    function: ast.Function,
+    frame: Frame,
+    body: Expansion,
+    entry: list[typed.Evaluate | None],
+    arguments: list[typed.Expr],
+    mark: int,
+) -> typed.Expr:
+    """The value of a call, whose steps begin at `mark`, or the place that it refers to."""
+    assert body.call is not None
+    at = body.call.at
     parts = frame.returned + [a for a in arguments if not isinstance(a.type, types.Array)]
     origin = Origin()
     for result in frame.returned:
@@ -258,16 +274,18 @@ def expand(
     if frame.reference and not address and any(placed):
         c.unsupported(function.at, "a reference to different kinds of variables is not supported")
     yields = types.Pointer(returns) if address else returns
-    unset = None if isinstance(yields, types.Void) else rooms.zero_of(yields)
-    run = expanded(body, [give for give in entry if give is not None], unset, node.at)
+    void = isinstance(yields, types.Void)
+    unset = None if void else rooms.zero_of(yields)
+    run = expanded(body, [give for give in entry if give is not None], unset, at)
+    run = cut(c, mark, body, run, void)
     if not address:
-        out = value(c, returns, run, node.at, parts, origin=origin)
+        out = value(c, returns, run, at, parts, origin=origin)
         if frame.reference:
             _refer(out, frame.returned, run)
         return out
     where = c.note(Followed(tuple(part.node for part in parts)))
     place = typed.MemoryPlace(run, where, origin, function.returns.const)
-    return storage.read_memory(c, place, returns, node.at)
+    return storage.read_memory(c, place, returns, at)
 
 
 def _refer(out: typed.Expr, returned: list[typed.Expr], run: typed.Evaluate) -> None:

@@ -8,7 +8,7 @@ tables that `rules` puts together from all modules.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Set
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal, NoReturn, TypeAlias, TypeVar
@@ -126,8 +126,9 @@ class Context:
     file: File
     rules: Rules  # what compiles which node
     numbers: Numbers = field(default_factory=Numbers)
-    # Functions in which threads wait for each other, so that each call of them has to be a statement.
-    waiting: Set[str] = frozenset()
+    # `cuts`: whether a call in which threads wait is put in front of the piece at hand, into `ahead`.
+    cuts: bool = False
+    ahead: list[Step] = field(default_factory=list[Step])
     aims: Aims = field(default_factory=Aims)
     shared: Shared = field(default_factory=Shared)
     frame: Frame = field(default_factory=Frame)
@@ -208,6 +209,11 @@ class Context:
         self.numbers.exits += 1
         return self.numbers.exits - 1
 
+    def new_piece(self, at: Position) -> Piece:
+        """A piece of straight code."""
+        self.numbers.points += 1
+        return Piece(self.numbers.points - 1, at)
+
     def new_site(self, at: Position, write: bool = False, volatile: bool = False) -> Site:
         """The number of a load or store that is compiled here."""
         site = Site(len(self.numbers.sites), at, write, volatile)
@@ -237,26 +243,27 @@ class Context:
     @contextmanager
     def recording(self, steps: list[Step] | None = None) -> Generator[list[Step]]:
         """Write into a list of its own what is compiled inside, or go on with `steps`."""
-        outer, self.steps = self.steps, [] if steps is None else steps
+        outer, self.steps = (self.steps, self.ahead), [] if steps is None else steps
+        self.ahead = []
         try:
             yield self.steps
         finally:
-            self.steps = outer
+            self.steps, self.ahead = outer
 
     @contextmanager
     def detached(self, at: Position) -> Generator[Piece]:
         """Write into a piece of straight code what is compiled inside; the caller says where it is."""
-        piece = Piece(self.numbers.points, at)
-        self.numbers.points += 1
+        piece = self.new_piece(at)
         with self.recording() as piece.steps:
             yield piece
+            piece.ahead = self.ahead
 
     @contextmanager
     def piece(self, at: Position) -> Generator[Piece]:
         """The same, for a piece that is passed next."""
         with self.detached(at) as piece:
             yield piece
-        self.steps.append(piece)
+        self.steps += [*piece.ahead, piece]
 
     @contextmanager
     def scoped(self, step: Scoped | None = None) -> Generator[Scope]:
@@ -264,6 +271,8 @@ class Context:
         step = step or Scoped()
         with self.seen_from(Scope(self.scope)) as inner, self.recording(step.steps):
             yield inner
+            ahead = self.ahead
+        self.ahead += ahead
         step.ends += ends(inner)
         self.steps.append(step)
 

@@ -12,7 +12,6 @@ from simgpu.cuda_c.compile.constants import evaluated
 from simgpu.cuda_c.compile.context import CompileStatement, Context
 from simgpu.cuda_c.compile.conversions import convert, decay
 from simgpu.cuda_c.compile.form import Declare, Evaluate
-from simgpu.cuda_c.compile.hoisting import call_of
 from simgpu.cuda_c.compile.places import place_of
 from simgpu.cuda_c.compile.storage import begin, forget, in_turn, leaves_of, put
 from simgpu.cuda_c.compile.typed import Binding, Class, Expr, Number, TypeBinding
@@ -40,7 +39,8 @@ def _declaration(c: Context, node: ast.Declaration) -> None:
         return
     for item in node.items:
         with c.piece(item.at) as piece:
-            piece.declares, piece.call = True, call_of(node)
+            piece.declares = True
+            piece.call = item.init if isinstance(item.init, ast.Call) else None
             piece.run = _declarator(c, item, node.storage)
 
 

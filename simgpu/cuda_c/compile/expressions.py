@@ -12,6 +12,7 @@ from simgpu.cuda_c.compile import conversions, form
 from simgpu.cuda_c.compile.braces import listed
 from simgpu.cuda_c.compile.context import Compile, Context
 from simgpu.cuda_c.compile.conversions import value
+from simgpu.cuda_c.compile.cuts import branched, done_before, kept
 from simgpu.cuda_c.compile.operators import common_type, operate, operation
 from simgpu.cuda_c.compile.places import address_of, as_base, member_of, place_of
 from simgpu.cuda_c.compile.storage import use
@@ -53,8 +54,11 @@ def _sizeof(c: Context, node: ast.SizeOf, used: bool) -> Expr:
 
 
 def _comma(c: Context, node: ast.Comma, used: bool) -> Expr:
-    first = c.expression(node.first, used=False)
+    first, mark = c.expression(node.first, used=False), len(c.ahead)
     second = c.expression(node.second, used)
+    if len(c.ahead) > mark:
+        done_before(c, first.run, first, mark)
+        return second
     a, b = first.run, second.run
 
     def run(t: Team, m: Mask) -> Any:
@@ -119,8 +123,10 @@ def _unary(c: Context, node: ast.Unary, used: bool) -> Expr:
 def _binary(c: Context, node: ast.Binary, used: bool) -> Expr:
     if node.op in ("&&", "||"):
         return _short_circuit(c, node)
-    left = c.expression(node.left)
+    left, mark = c.expression(node.left), len(c.ahead)
     right = c.expression(node.right)
+    if len(c.ahead) > mark:
+        left = kept(c, left, mark)
     if isinstance(left.type, types.Struct) or isinstance(right.type, types.Struct):
         found = c.rules.overloaded(c, f"operator{node.op}", [left, right], node.at)
         if found is not None:
@@ -135,6 +141,10 @@ def _short_circuit(c: Context, node: ast.Binary) -> Expr:
     with c.detached(node.right.at) as piece:
         right = c.expression(node.right)
         rest = conversions.condition(c, right)
+    if piece.ahead:
+        truth, piece.run = conversions.convert(c, left, types.BOOL, node.at), rest
+        sides = (piece, None) if node.op == "&&" else (None, piece)
+        return branched(c, truth, *sides, types.BOOL)
     c.steps.append(form.ShortCircuit(left.node, piece))
     wants, point = node.op == "&&", piece.point
 
@@ -168,6 +178,10 @@ def _conditional(c: Context, node: ast.Conditional, used: bool) -> Expr:
         yes = conversions.convert(c, yes, ctype, node.at)
     with c.recording(no_piece.steps):
         no = conversions.convert(c, no, ctype, node.at)
+    if yes_piece.ahead or no_piece.ahead:
+        yes_piece.run, no_piece.run = yes.run, no.run
+        truth = conversions.convert(c, test, types.BOOL, node.at)
+        return branched(c, truth, yes_piece, no_piece, ctype)
     c.steps.append(form.Choice(test.node, (yes_piece, no_piece)))
     if test.constant is not None:
         chosen = yes if test.constant else no

@@ -232,7 +232,8 @@ class Piece(Step):
 
     `run` computes all of it, unless it is done when the kernel is compiled. `declares` if all that it does is
     to give a new variable its first value. `call` is the call that is all of it, but for an assignment of
-    the result to a variable; `total` is the sum that it adds to, if that is all it does.
+    the result to a variable; `total` is the sum that it adds to, if that is all it does. `ahead` is what
+    lowering puts in front of it (`cuts`).
     """
 
     point: int
@@ -242,6 +243,7 @@ class Piece(Step):
     run: Evaluate | None = None
     call: ast.Call | None = None
     total: Total | None = None
+    ahead: list[Step] = field(default_factory=list[Step])
 
 
 class Scoped(Step):

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from simgpu.cuda_c.compile.context import CompileStatement, Context
+from simgpu.cuda_c.compile.cuts import tested_inside
 from simgpu.cuda_c.compile.form import Loop, Node
 from simgpu.cuda_c.compile.places import place_of
 from simgpu.cuda_c.compile.statements import block_of, tested
@@ -62,9 +63,14 @@ def _turns(c: Context, node: ast.For) -> None:
     c.frame.breaks.append(leave)
     c.frame.continues.append(again)
     body = block_of(c, node.body)
+    if test.ahead and condition is not None:
+        test, body = tested_inside(c, test, condition, body, (leave, again), node.after)
+        condition = None
     with c.detached(node.at) as step:
         if node.step is not None:
+            cuts, c.cuts = c.cuts, False  # because nobody can go on in the middle of it
             step.run = c.expression(node.step, used=False).run
+            c.cuts = cuts
     c.frame.breaks.pop()
     c.frame.continues.pop()
     c.steps.append(

@@ -8,7 +8,6 @@ from simgpu.cuda_c.compile.braces import converted
 from simgpu.cuda_c.compile.context import CompileStatement, Context
 from simgpu.cuda_c.compile.conversions import condition, decay
 from simgpu.cuda_c.compile.form import Branch, Followed, Leave, Selection, Step
-from simgpu.cuda_c.compile.hoisting import call_of, hoisted
 from simgpu.cuda_c.compile.places import by_address, place_of
 from simgpu.cuda_c.compile.storage import use
 from simgpu.cuda_c.compile.type_names import integer_constant
@@ -22,8 +21,7 @@ ADDRESS = "address"  # what an expression says that stands for the place which i
 def sequence(c: Context, statements: Sequence[ast.Statement]) -> None:
     """Statements one after the other."""
     for node in statements:
-        for part in hoisted(c, node) if c.waiting else [node]:
-            c.statement(part)
+        c.statement(node)
 
 
 def block_of(c: Context, *statements: ast.Statement) -> list[Step]:
@@ -38,10 +36,17 @@ def _block(c: Context, node: ast.Block) -> None:
         sequence(c, node.body)
 
 
+def call_of(expression: ast.Expression | None) -> ast.Call | None:
+    """The call that is all of a statement, but for an assignment of its value to a variable."""
+    if isinstance(expression, ast.Assign) and not expression.op:
+        expression = expression.value if isinstance(expression.target, ast.Name) else None
+    return expression if isinstance(expression, ast.Call) else None
+
+
 def _expression_statement(c: Context, node: ast.ExpressionStatement) -> None:
     with c.piece(node.at) as piece:
         expr = c.expression(node.expression, used=False)
-    piece.run, piece.call, piece.total = expr.run, call_of(node), expr.total
+    piece.run, piece.call, piece.total = expr.run, call_of(node.expression), expr.total
 
 
 # -- branches
@@ -62,12 +67,12 @@ def _if(c: Context, node: ast.If) -> None:
             c.fail(node.test.at, "the condition of 'if constexpr' must be a constant")
         head.run = None
         chosen = node.then if expr.constant else node.otherwise
-        c.steps += [head, *(block_of(c, chosen) if chosen else [])]
+        c.steps += [*head.ahead, head, *(block_of(c, chosen) if chosen else [])]
         return
     c.numbers.ranks.branch()
     then = block_of(c, node.then)
     otherwise = None if node.otherwise is None else block_of(c, node.otherwise)
-    c.steps.append(Branch(head, expr.node, then, otherwise))
+    c.steps += [*head.ahead, Branch(head, expr.node, then, otherwise)]
 
 
 def _switch(c: Context, node: ast.Switch) -> None:
@@ -76,6 +81,7 @@ def _switch(c: Context, node: ast.Switch) -> None:
         values = _labels(c, node, subject)
         c.work(len(values))
     head.run = subject.run
+    c.steps += head.ahead
     selection = Selection(head, subject.node, c.new_exit(), values, [])
     c.frame.breaks.append(selection.exit)
     with c.scoped():
@@ -139,7 +145,7 @@ def _return(c: Context, node: ast.Return) -> None:
             result = converted(c, node.value, frame.returns, node.value.at)
     piece.run = result.run
     frame.returned.append(result)
-    c.steps.append(Leave(frame.exit, piece, frame.slot))
+    c.steps += [*piece.ahead, Leave(frame.exit, piece, frame.slot)]
 
 
 def _referred(c: Context, node: ast.Expression, wanted: CType) -> Expr:

@@ -92,17 +92,16 @@ def may_wait(steps: Sequence[Step], sites: Sequence[Site]) -> bool:
     )
 
 
-def functions_that_wait(steps: Sequence[Step]) -> set[str]:
-    """Names of the functions in which threads may wait, if one of them is called in a larger expression."""
-    found: set[str] = set()
-    apart = False
+def waits_apart(steps: Sequence[Step]) -> bool:
+    """Tell whether threads may wait in a function that is called in a larger expression."""
     for step in form.below(steps):
         if isinstance(step, form.Piece):
             for call in form.below(step.steps, calls=False):
-                if isinstance(call, form.Expansion) and any(map(_waits, form.below(call.steps))):
-                    found.add(call.name)
-                    apart |= call.call is not step.call
-    return found if apart else set()
+                if not isinstance(call, form.Expansion) or call.call is step.call:
+                    continue
+                if any(map(waits, form.below(call.steps))):
+                    return True
+    return False
 
 
 def _parts_at_barriers(branch: form.Branch) -> bool:
@@ -119,7 +118,8 @@ def _may_spin(loop: Loop) -> bool:
     return loop.step.run is None or _sleeps(loop)
 
 
-def _waits(step: Step) -> bool:
+def waits(step: Step) -> bool:
+    """Tell whether threads wait for others at a step, or may spin there."""
     return isinstance(step, form.Meet) or (isinstance(step, Loop) and _may_spin(step))
 
 
@@ -228,14 +228,14 @@ def _decisive(loop: Loop) -> set[Variable]:
     given = [s for s in steps if isinstance(s, form.Assign | form.Bind)]
     reads = {step: form.read_by(step.value) for step in given}
     tests = [] if loop.condition is None else [loop.condition]
-    for step in steps:  # those by which a function that is called returns
-        if isinstance(step, form.Branch) and any(
-            isinstance(inside, form.Leave)
-            for inside in form.below([*step.then, *(step.otherwise or [])])
-        ):
-            tests.append(step.test)
+    # Those by which a function that is called returns.
+    tests += [step.test for step in steps if isinstance(step, form.Branch) and _leaves(step)]
     found = form.read_by(*tests)
     return grown(found, lambda known: {v for s in given if s.variable in known for v in reads[s]})
+
+
+def _leaves(branch: form.Branch) -> bool:
+    return any(isinstance(step, form.Leave) for step in form.below([branch]))
 
 
 def _patience(loop: Loop) -> set[Variable]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from types import MappingProxyType
@@ -27,7 +27,7 @@ from simgpu.cuda_c.compile.signature import (
     signature_of,
 )
 from simgpu.cuda_c.compile.variables import Variable
-from simgpu.cuda_c.compile.waiting import functions_that_wait, may_wait
+from simgpu.cuda_c.compile.waiting import may_wait, waits_apart
 from simgpu.cuda_c.cost.walk import walk
 from simgpu.cuda_c.lockstep.team import Dim, Limits
 from simgpu.cuda_c.memory.allocation import GlobalMemory
@@ -154,10 +154,10 @@ class Program:
 
     # -- compiling
 
-    def _context(self, waiting: Set[str] = frozenset()) -> Context:
+    def _context(self, cuts: bool = False) -> Context:
         """The state with which the compilation of one kernel, or of one item of the file, begins."""
         file = replace(self._file, scope=typed.Scope(self._file.scope))
-        return Context(file, RULES, Numbers(slots=len(self._globals)), waiting)
+        return Context(file, RULES, Numbers(slots=len(self._globals)), cuts)
 
     def _define(self, node: ast.Node, around: tuple[str, ...]) -> None:
         c = self._context()
@@ -272,11 +272,8 @@ class Program:
         with c.seen_from(scope):
             signature = signature_of(self._file.source, function, c, name, self._known)
         form = lower(c, function, scope, self._shared)
-        waiting = (
-            functions_that_wait(form.steps) if may_wait(form.steps, form.sites) else set[str]()
-        )
-        if waiting:  # write it again, with statements of their own for calls of these
-            c = self._context(waiting)
+        if may_wait(form.steps, form.sites) and waits_apart(form.steps):  # write it again
+            c = self._context(cuts=True)
             function, scope, _ = instance_of(self._file.source, self._file.functions, c, name)
             form = lower(c, function, scope, self._shared)
         code = finish(c, form)

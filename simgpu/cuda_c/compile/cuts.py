@@ -1,0 +1,100 @@
+"""Calls in which threads wait, put in front of the expression that they stand in.
+
+Threads are set aside at a piece of code, which they enter again as a whole (`waiting`). So such a call has
+to be a piece of its own: `x[i] = 2 * last(flags)` becomes `auto r = last(flags); x[i] = 2 * r`. A right side
+of `&&` goes into a branch, and the test of a loop into its body. What stands to the left of the call in a
+sum or product is computed before it, as compilers do.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from simgpu.cuda_c.compile.context import Context
+from simgpu.cuda_c.compile.conversions import value
+from simgpu.cuda_c.compile.form import Branch, Evaluate, Expansion, Leave, Node, Piece, Step, below
+from simgpu.cuda_c.compile.rooms import zero_of
+from simgpu.cuda_c.compile.storage import put
+from simgpu.cuda_c.compile.typed import Expr
+from simgpu.cuda_c.compile.waiting import waits
+from simgpu.cuda_c.lockstep.masks import Mask
+from simgpu.cuda_c.lockstep.team import Team
+from simgpu.cuda_c.memory import access
+from simgpu.cuda_c.types import CType, Pointer, Scalar, Void
+
+
+def cut(c: Context, mark: int, body: Expansion, run: Evaluate, void: bool) -> Evaluate:
+    """Put a call whose steps begin at `mark` in front, if threads wait in it; return what has its result."""
+    if not c.cuts or not any(map(waits, below(body.steps))):
+        return run
+    assert body.call is not None
+    slot, piece = c.new_slot(), c.new_piece(body.call.at)
+    piece.steps, piece.call = c.steps[mark:], body.call
+    del c.steps[mark:]
+    piece.run = run if void else put(slot, run)
+    c.ahead.append(piece)
+    return _nothing if void else _reader(slot)
+
+
+def kept(c: Context, expr: Expr, mark: int) -> Expr:
+    """Compute a value in front of what has been put there since `mark`, and keep it."""
+    if expr.constant is not None or not isinstance(expr.type, Scalar | Pointer):
+        return expr
+    slot = c.new_slot()
+    done_before(c, put(slot, expr.run), expr, mark)
+    return value(c, expr.type, _reader(slot), expr.at, [expr], origin=expr.origin)
+
+
+def done_before(c: Context, run: Evaluate, expr: Expr, mark: int) -> None:
+    """Do something in front of what has been put there since `mark`."""
+    piece = c.new_piece(expr.at)
+    piece.run = run
+    c.ahead.insert(mark, piece)
+
+
+def branched(c: Context, test: Expr, yes: Piece | None, no: Piece | None, ctype: CType) -> Expr:
+    """`test ? yes : no` as a branch in front; a side that is missing gives the test itself."""
+    decided, result, head = c.new_slot(), c.new_slot(), c.new_piece(test.at)
+    first, void = c.new_piece(test.at), isinstance(ctype, Void)
+    begin = [put(decided, test.run)]
+    if not void:
+        zero = zero_of(ctype)
+        begin.append(put(result, (lambda t, m: zero) if yes and no else _reader(decided)))
+    first.run = lambda t, m: [step(t, m) for step in begin]
+    head.run = _reader(decided)
+    sides: list[list[Step]] = []
+    for side in (yes, no):
+        if side is not None and not void:
+            assert side.run is not None
+            side.run = _into(result, side.run)
+        sides.append([] if side is None else [*side.ahead, side])
+    c.ahead += [first, Branch(head, test.node, *sides)]
+    return value(c, ctype, _nothing if void else _reader(result), test.at, [test])
+
+
+def tested_inside(
+    c: Context, test: Piece, condition: Node, body: list[Step], ways: tuple[int, int], after: bool
+) -> tuple[Piece, list[Step]]:
+    """Put the test of a loop into its body; `ways` are those of `break` and `continue`."""
+    leave, again = ways
+    inside = below(body, calls=False)
+    if after and any(isinstance(step, Leave) and step.exit == again for step in inside):
+        text = "threads wait in a function that this condition calls"
+        c.unsupported(test.at, f"{text}: give its result to a variable in the loop")
+    checks = [*test.ahead, Branch(test, condition, [], [Leave(leave)])]
+    return c.new_piece(test.at), [*body, *checks] if after else [*checks, *body]
+
+
+def _nothing(t: Team, m: Mask) -> None:
+    pass
+
+
+def _reader(slot: int) -> Evaluate:
+    return lambda t, m: t.slots[slot]
+
+
+def _into(slot: int, run: Evaluate) -> Evaluate:
+    def write(t: Team, m: Mask) -> Any:
+        t.slots[slot] = access.merge(m, run(t, m), t.slots[slot])
+
+    return write

@@ -239,7 +239,7 @@ class Control:
         if found is not None:
             together = side_by_side(found, body, (test_point, step_point))
         spin = self._parks.spins.get(loop, Spin())
-        head, often, watched, patience = spin.head, spin.often, spin.watched, spin.patience
+        head, often, watched = spin.head, spin.often, spin.watched
 
         def run(t: Team, entered: Mask) -> Mask | None:
             meter = t.meter
@@ -251,9 +251,8 @@ class Control:
                 t.resume = -1
             m: Mask | None = entered
             turns = changes = 0
-            if patience and t.hurried and resume >= 0:
-                t.hurried = False
-                _leap(t, entered, patience)
+            if resume >= 0:
+                _leap(t, entered, spin.patience)
             if together is not None:
                 together(t, entered)
             before: list[Any] | None = None
@@ -264,21 +263,10 @@ class Control:
                 if often and not turns % often and not first:
                     changes, before = t.launch.changes, [t.slots[slot] for slot in watched]
                 if test is not None and not first:
-                    meter.charge(test_point, m)
-                    try:
-                        condition = test(t, m)
-                    except Apart as apart:
-                        m = t.part(head, m, at, apart)
-                        if m is None:
-                            break
-                        continue
-                    stay, stop = split(m, condition)
-                    if stop is not None:
-                        meter.branch(test_point, stay, stop)
-                        finished = join(finished, stop, entered)
-                        if stay is None:
-                            break
-                    m = stay
+                    m, stop = _tested(t, m, test, loop, head)
+                    finished = join(finished, stop, entered)
+                    if m is None:
+                        break
                 first = False
                 assert m is not None
                 inside = m
@@ -311,8 +299,31 @@ def _spun(t: Team, m: Mask, spin: Spin, before: list[Any], loop: Loop) -> Mask |
     return t.spun(spin.spot, m, loop.at, same, patient)
 
 
+def _tested(
+    t: Team, m: Mask, test: Evaluate, loop: Loop, head: int
+) -> tuple[Mask | None, Mask | None]:
+    """Test whether a loop goes on: the lanes that stay in it, and the others."""
+    point, current = loop.test.point, m
+    while True:
+        t.meter.charge(point, current)
+        try:
+            stay, stop = split(current, test(t, current))
+        except Apart as apart:
+            parted = t.part(head, current, loop.at, apart)
+            if parted is None:
+                return None, None
+            current = parted
+            continue
+        if stop is not None:
+            t.meter.branch(point, stay, stop)
+        return stay, stop
+
+
 def _leap(t: Team, m: Mask, slots: Sequence[int]) -> None:
-    """Let these threads have counted as if they had waited for very long."""
+    """Let threads that are hurried have counted as if they had waited for very long."""
+    if not slots or not t.hurried:
+        return
+    t.hurried = False
     for slot in slots:
         value = t.array(t.slots[slot]).copy()
         value[m.index] = _far(value)

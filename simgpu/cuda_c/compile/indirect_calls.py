@@ -24,6 +24,7 @@ from simgpu.cuda_c.lockstep.team import Team
 from simgpu.cuda_c.lockstep.values import varies
 from simgpu.cuda_c.memory import access
 from simgpu.cuda_c.syntax.ast import Call
+from simgpu.cuda_c.text.source import Position
 from simgpu.cuda_c.types import FunctionPointer, Void, spelled
 from simgpu.errors import KernelFault
 
@@ -72,10 +73,22 @@ def call_by_address(c: Context, node: Call, address: Expr) -> Expr:
             parts.append(result)
             origin.unite(result.origin)
     c.steps.append(Choice(which.node, tuple(pieces)))
+    run = _calling(which.run, slots, bodies, ctype, node.at)
+    return value(c, ctype.returns, run, node.at, parts, origin=origin)
+
+
+def _calling(
+    which: Evaluate,
+    slots: list[tuple[int, Evaluate]],
+    bodies: dict[int, tuple[int, Evaluate]],
+    ctype: FunctionPointer,
+    at: Position,
+) -> Evaluate:
+    """Let the threads that have come with each number run its function, one after the other."""
     void = isinstance(ctype.returns, Void)
 
     def run(t: Team, m: Mask) -> Any:
-        numbers = which.run(t, m)
+        numbers = which(t, m)
         for slot, evaluate in slots:
             begin(t, m, slot, evaluate(t, m))
         out: Any = None
@@ -96,9 +109,9 @@ def call_by_address(c: Context, node: Call, address: Expr) -> Expr:
         what = "a null pointer to a function"
         if number:
             what = f"{number:#x}, which is no function of this file that is a '{spelled(ctype)}'"
-        t.fault(KernelFault, node.at, int(m.index[0]), f"calls {what}")
+        t.fault(KernelFault, at, int(m.index[0]), f"calls {what}")
 
-    return value(c, ctype.returns, run, node.at, parts, origin=origin)
+    return run
 
 
 def _expanded(c: Context, target: Target, node: Call, arguments: list[Expr]) -> Expr:

@@ -28,15 +28,45 @@ def choose(
 
     `fixed` tells which of the arguments cannot change: of two references the one that says so is nearer.
     """
-    outer = c.file.scope if known is None else known.scope
-    fitting: list[tuple[tuple[int, bool, int], ast.Function, Scope]] = []
     bodies = [f for f in functions if f.body is not None]
     if any(f.template is not None and not f.template.params for f in bodies):
         # A template may be no more than declared, with a body for some arguments each.
         bodies += [f for f in functions if f.template is not None and f.body is None]
     if not bodies:
         c.fail(node.at, f"'{node.name}' is declared, but has no body in this file")
+    fitting = _fitting(c, node, bodies, kinds, known, this, fixed)
+    if not fitting:
+        refused = next((f.refusal for f in bodies if f.refusal is not None), None)
+        if refused is not None:
+            raise refused
+        return None
+    best = min(rank for rank, _, _ in fitting)
+    chosen = [(f, n) for rank, f, n in fitting if rank == best]
+    # A function whose body comes later is also in the list as a declaration.
+    further_on = {len(f.params) for f, _ in chosen if f.body is not None}
+    chosen = [(f, n) for f, n in chosen if f.body is not None or len(f.params) not in further_on]
+    if len(chosen) > 1:
+        c.fail(node.at, f"the call of '{node.name}' is ambiguous: cast the arguments")
+    function, names = chosen[0]
+    function = specialised(c, function, names, bodies, node.at)
+    if function.body is None:
+        c.fail(node.at, f"'{node.name}' is declared, but has no body for these types in this file")
+    return function, names
+
+
+def _fitting(
+    c: Context,
+    node: ast.Call,
+    bodies: Sequence[ast.Function],
+    kinds: list[types.CType],
+    known: Class | None,
+    this: Expr | None,
+    fixed: Sequence[bool],
+) -> list[tuple[tuple[int, bool, int], ast.Function, Scope]]:
+    """The functions that take arguments of these types: how near they are, and their templates' names."""
+    outer = c.file.scope if known is None else known.scope
     constant = this is not None and this.place is not None and this.place.const
+    fitting: list[tuple[tuple[int, bool, int], ast.Function, Scope]] = []
     for function in bodies:
         least = sum(p.default is None for p in function.params)
         if not least <= len(kinds) <= len(function.params):
@@ -62,23 +92,7 @@ def choose(
                 for param, still in zip(function.params, fixed, strict=False)
             )
             fitting.append(((score, function.template is not None, strange), function, names))
-    if not fitting:
-        refused = next((f.refusal for f in bodies if f.refusal is not None), None)
-        if refused is not None:
-            raise refused
-        return None
-    best = min(rank for rank, _, _ in fitting)
-    chosen = [(f, n) for rank, f, n in fitting if rank == best]
-    # A function whose body comes later is also in the list as a declaration.
-    further_on = {len(f.params) for f, _ in chosen if f.body is not None}
-    chosen = [(f, n) for f, n in chosen if f.body is not None or len(f.params) not in further_on]
-    if len(chosen) > 1:
-        c.fail(node.at, f"the call of '{node.name}' is ambiguous: cast the arguments")
-    function, names = chosen[0]
-    function = specialised(c, function, names, bodies, node.at)
-    if function.body is None:
-        c.fail(node.at, f"'{node.name}' is declared, but has no body for these types in this file")
-    return function, names
+    return fitting
 
 
 def _score(c: Context, function: ast.Function, kinds: list[types.CType]) -> int:

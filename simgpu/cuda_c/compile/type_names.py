@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import cast
 
 from simgpu.cuda_c import types
@@ -151,24 +152,38 @@ def _declared(node: ast.StructDef, name: str) -> types.Struct:
     return types.Struct(name, (), 0, 1, key=id(node), union=node.union)
 
 
-def define_struct(c: Context, node: ast.StructDef, out: types.Struct | None = None) -> types.Struct:
-    """Lay out a struct as a C compiler does, in `out` if it was declared before."""
-    fields: list[types.Field] = []
-    initial: list[tuple[str, ast.Expression]] = []
-    end, align = 0, 1
+@dataclass
+class _Layout:
+    """The members of a struct so far, and where they end."""
 
-    def place(name: str, ctype: types.CType, at: Position, volatile: bool = False) -> None:
-        nonlocal end, align
-        if name and any(f.name == name for f in fields):
-            c.fail(at, f"'{name}' is declared twice in this struct")
+    _c: Context
+    _union: bool
+    fields: list[types.Field] = field(default_factory=list[types.Field])
+    initial: list[tuple[str, ast.Expression]] = field(
+        default_factory=list[tuple[str, ast.Expression]]
+    )
+    end: int = 0
+    align: int = 1
+
+    def place(self, name: str, ctype: types.CType, at: Position, volatile: bool = False) -> None:
+        """Give a member the next place."""
+        if name and any(f.name == name for f in self.fields):
+            self._c.fail(at, f"'{name}' is declared twice in this struct")
         if isinstance(ctype, types.Struct) and not ctype.size:
             text = f"'{types.spelled(ctype)}' is not complete here; a pointer to it can be a member"
-            c.fail(at, text)
+            self._c.fail(at, text)
         need = types.align_of(ctype)
-        offset = 0 if node.union else -(-end // need) * need
-        fields.append(types.Field(name, ctype, offset, volatile))
-        end, align = max(end, offset + types.size_of(ctype)), max(align, need)
+        offset = 0 if self._union else -(-self.end // need) * need
+        self.fields.append(types.Field(name, ctype, offset, volatile))
+        self.end, self.align = (
+            max(self.end, offset + types.size_of(ctype)),
+            max(self.align, need),
+        )
 
+
+def define_struct(c: Context, node: ast.StructDef, out: types.Struct | None = None) -> types.Struct:
+    """Lay out a struct as a C compiler does, in `out` if it was declared before."""
+    layout = _Layout(c, node.union)
     out = out or _declared(node, node.name)
     inside = typed.Scope(c.scope)
     if node.name:
@@ -182,30 +197,11 @@ def define_struct(c: Context, node: ast.StructDef, out: types.Struct | None = No
             c.fail(node.base.at, text)
         inside.names |= base.scope.names
         if base.type.fields:
-            place("", base.type, node.base.at)
+            layout.place("", base.type, node.base.at)
     with c.seen_from(inside):
         for member in node.members:
-            if isinstance(member, ast.StructDef):
-                if not member.name and member.enumerators is None:
-                    place("", define_struct(c, member), member.at)
-                    continue
-                declare_type(c, member)
-            data = member.variables if isinstance(member, ast.StructDef) else member
-            if data is None:
-                continue
-            for item in data.items:
-                if "typedef" in data.storage:
-                    whole = array_type(c, resolve(c, item.type), item.dims)
-                    inside.names[item.name] = typed.TypeBinding(whole)
-                elif "static" in data.storage:
-                    inside.names[item.name] = _static(c, item)
-                else:
-                    if item.type.reference:
-                        c.unsupported(item.at, "references in structs are not supported")
-                    if item.init is not None:
-                        initial.append((item.name, item.init))
-                    whole = array_type(c, resolve(c, item.type), item.dims)
-                    place(item.name, whole, item.at, top_volatile(item.type))
+            _member(c, member, layout, inside)
+    align = layout.align
     if node.align is not None:
         wanted = integer_constant(c, node.align, "an alignment")
         if wanted < 1 or wanted & (wanted - 1):
@@ -213,14 +209,39 @@ def define_struct(c: Context, node: ast.StructDef, out: types.Struct | None = No
         if wanted < align:
             c.unsupported(node.align.at, f"an alignment below that of the members ({align})")
         align = wanted
-    size = max(1, -(-end // align) * align)
-    out.complete(tuple(fields), size, align)
+    size = max(1, -(-layout.end // align) * align)
+    out.complete(tuple(layout.fields), size, align)
     methods: dict[str, list[ast.Function]] = {}
     for method in node.methods:
         methods.setdefault(method.name, []).append(method)
-    c.file.classes[out] = typed.Class(out, node.name, inside, methods, initial, base=base)
-    c.file.classes[out].parts = any(c.constructs(field.type) for field in fields)
+    c.file.classes[out] = typed.Class(out, node.name, inside, methods, layout.initial, base=base)
+    c.file.classes[out].parts = any(c.constructs(field.type) for field in layout.fields)
     return out
+
+
+def _member(
+    c: Context, member: ast.StructDef | ast.Declaration, layout: _Layout, inside: typed.Scope
+) -> None:
+    """Enter a member of a struct: data into its layout, types and constants into its names."""
+    if isinstance(member, ast.StructDef):
+        if not member.name and member.enumerators is None:
+            layout.place("", define_struct(c, member), member.at)
+            return
+        declare_type(c, member)
+    data = member.variables if isinstance(member, ast.StructDef) else member
+    for item in data.items if data is not None else ():
+        if data is not None and "static" in data.storage:
+            inside.names[item.name] = _static(c, item)
+            continue
+        whole = array_type(c, resolve(c, item.type), item.dims)
+        if data is not None and "typedef" in data.storage:
+            inside.names[item.name] = typed.TypeBinding(whole)
+            continue
+        if item.type.reference:
+            c.unsupported(item.at, "references in structs are not supported")
+        if item.init is not None:
+            layout.initial.append((item.name, item.init))
+        layout.place(item.name, whole, item.at, top_volatile(item.type))
 
 
 def _static(c: Context, item: ast.Declarator) -> typed.Number:

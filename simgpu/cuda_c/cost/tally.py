@@ -370,18 +370,6 @@ class Tally:
             store_bytes_needed=needed[1],
             lines={n: LineCounts(**row) for n, row in sorted(lines.items()) if any(row.values())},
         )
-        total["global_atomics"] = self.global_atomics
-        total["chain_fresh_loads"] = round(fresh / max(1, layout_facts["warps"]))
-        total["shared_atomic_passes"] = self.shared_atomic_passes
-        longest = [int(queue.max(initial=0)) for queue in self._queues.values()]
-        total["atomic_queue"] = max(longest, default=0)
-        total["atomics"], total["atomic_requests"] = self.atomics, self.atomic_requests
-        total["barriers"] = self.barriers
-        total["load_bytes_needed"], total["store_bytes_needed"] = needed
-        by_line = {
-            line: LineCounts(**row) for line, row in sorted(lines.items()) if any(row.values())
-        }
-        return Counts(**total, lines=by_line)
 
 
 def _distinct(ordered: NDArray[np.int64]) -> int:

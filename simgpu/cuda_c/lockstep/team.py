@@ -29,7 +29,7 @@ class Limits:
     # Loop iterations that one batch of blocks, all its threads in lockstep, may take together.
     step_budget: int = 500_000
     # Threads that run side by side. Affects speed and memory, and no result of a correct kernel.
-    batch_lanes: int = 16384
+    batch_lanes: int = 32768
     printed_lines: int = 10_000  # calls of printf that are kept; the ones beyond are counted only
     # Blocks that fit on the device at once; matters where blocks wait for each other.
     resident_blocks: int | None = None

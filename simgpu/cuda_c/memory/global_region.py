@@ -101,12 +101,14 @@ class GlobalRegion(ByteRegion):
                 touched = self._touched[way] = np.zeros(room, np.uint8)
             touched.view(UNSIGNED[size])[shift:][part] = WRITTEN[size]
             return
+        hull = self._hull[way]
+        if hull == (0, self.nbytes):
+            return
         if varies(part):
             low, high = int(part.min()), int(part.max())
         else:
             low = high = part
         low, high = (low + shift) * size, (high + shift + 1) * size
-        hull = self._hull[way]
         self._hull[way] = (low, high) if hull is None else (min(low, hull[0]), max(high, hull[1]))
 
 

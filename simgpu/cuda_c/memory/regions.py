@@ -69,8 +69,8 @@ class ByteRegion(Named):
         """Element of the flat view, of an element of the block."""
         raise NotImplementedError
 
-    def note_read(self, access: Access) -> None:
-        """Remember a read, for the race detector."""
+    def note_read(self, access: Access, within: Any) -> None:
+        """Remember a read, for the race detector; `within` is its part in a block, before `place`."""
         a = access
         if np.ndim(a.part) == 2:
             turns = len(a.part)
@@ -80,8 +80,10 @@ class ByteRegion(Named):
         for cells in self._race_cells(a):
             self._watch().read(a, cells)
 
-    def note_write(self, access: Access, changes: Changes, atomic: bool = False) -> None:
-        """Remember a write, and hold it against what is remembered."""
+    def note_write(
+        self, access: Access, within: Any, changes: Changes, atomic: bool = False
+    ) -> None:
+        """Remember a write, and hold it against what is remembered; `within` as of a read."""
         for cells in self._race_cells(access):
             self._watch().write(access, cells, changes, atomic)
 
@@ -108,18 +110,20 @@ class ByteRegion(Named):
         shift, part = self.locate(team, mask, ptr, scalar, site)
         if wide:
             self.count(team, site, mask, shift, part, size, wide)
+        within = part
         shift, part = self.place(team, mask, shift, part, size, False)
         access = Access(self, ptr.name, team, mask, shift, part, size, site)
         self._require_written(access)
         if self.watched and not site.relaxed and not (site.volatile and team.launch.watches):
             team.clock += 1
-            self.note_read(access)
+            self.note_read(access, within)
         view = self.flat(scalar)
         if shift:
             view = view[shift:]
         if not varies(part):
             return view[part]
-        return mask.spread(view.take(part))
+        # All indices are known to be inside; to clip them is faster than to look again.
+        return mask.spread(view.take(part, mode="clip"))
 
     def _load_turns(
         self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, site: Site, wide: int
@@ -141,7 +145,7 @@ class ByteRegion(Named):
             return one_by_one(self, team, mask, ptr, scalar, site, wide)
         if self.watched and not site.relaxed and not (site.volatile and team.launch.watches):
             team.clock += 1
-            self.note_read(Access(self, ptr.name, team, mask, shift, placed, size, site))
+            self.note_read(Access(self, ptr.name, team, mask, shift, placed, size, site), part)
         value: Any = self.flat(scalar)[shift:][placed]
         if np.ndim(value) == 0 or value.shape[-1] != mask.n or np.shape(value) == (turns, 1):
             return value
@@ -173,6 +177,7 @@ class ByteRegion(Named):
         shift, part = self.locate(team, mask, ptr, scalar, site)
         if wide:
             self.count(team, site, mask, shift, part, size, wide)
+        within = part
         shift, part = self.place(team, mask, shift, part, size, True)
         view = self.flat(scalar)
         if shift:
@@ -184,7 +189,7 @@ class ByteRegion(Named):
             return np.broadcast_to(np.asarray(differ(view[part], value)), (mask.n,))
 
         access = Access(self, ptr.name, team, mask, shift, part, size, site)
-        self.note_write(access, changes)
+        self.note_write(access, within, changes)
         if team.launch.watches:
             team.launch.changes += int(np.any(differ(view[part], value)))
         if varies(part):
@@ -202,12 +207,13 @@ class ByteRegion(Named):
     ) -> tuple[NDArray[Any], NDArray[np.int64]]:
         size = scalar.size
         shift, part = self.locate(team, mask, ptr, scalar, site)
+        within, begins = part, shift
         shift, part = self.place(team, mask, shift, part, size, True)
         index = np.broadcast_to(np.asarray(part, np.int64), (mask.n,)) + shift
         access = Access(self, ptr.name, team, mask, 0, index, size, site)
         self._require_written(access)
         team.clock += 1
-        self.note_write(access, None, True)
+        self.note_write(access, within + begins, None, True)
         return self.flat(scalar), index
 
     def locate(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,19 @@ from numpy.typing import NDArray
 from simgpu.cuda_c.lockstep.masks import Mask
 from simgpu.cuda_c.lockstep.meter import Site
 from simgpu.cuda_c.lockstep.team import Team
+from simgpu.cuda_c.lockstep.values import varies
 from simgpu.cuda_c.memory.races import Access, Changes
 from simgpu.cuda_c.memory.regions import ByteRegion
 
-_READ_LOG = 64
+_READ_LOG = 1 << 20  # numbers
+_PART = 256
+
+
+def _parts(access: Access, within: Any) -> int:
+    """The parts of a block's memory that an access may be in: a bit for each `_PART` bytes."""
+    low, high = (within.min(), within.max()) if varies(within) else (within, within)
+    first, last = ((int(end) + access.shift) * access.size // _PART for end in (low, high))
+    return ((1 << last - first + 1) - 1) << first
 
 
 class SharedRegion(ByteRegion):
@@ -21,8 +31,8 @@ class SharedRegion(ByteRegion):
 
     It has `nbytes` bytes in one block, and `cell` of them are its smallest element.
 
-    Most reads cannot race, because most intervals between two barriers only read. So reads are merely
-    logged, and the race detector is told of them once something is written in their interval.
+    Most reads cannot race, because nothing is written there between two barriers. So reads are merely logged,
+    and the race detector is told of them once something is written near them in their interval.
     """
 
     shared = True
@@ -32,9 +42,11 @@ class SharedRegion(ByteRegion):
         self.blocks = team.layout.blocks
         super().__init__(nbytes, team.launch, cell, np.zeros(self.room * self.blocks, np.uint8))
         self.written: NDArray[np.uint8] | None = np.zeros_like(self.data)
-        self.dirty = False  # whether something has been written in this interval
-        # Reads that the race detector does not know of yet.
-        self.log: list[tuple[int, Access]] = []  # each with its time
+        self.dirty = 0  # the parts that have been written in this interval (`_parts`)
+        # Reads that the race detector does not know of yet, each as it is within a block, with its parts and
+        # its time; and how many numbers that takes.
+        self.log: list[tuple[int, int, Access]] = []
+        self.logged = 0
 
     @property
     def unwritten(self) -> NDArray[np.uint8] | None:
@@ -49,8 +61,8 @@ class SharedRegion(ByteRegion):
 
     def synchronised(self) -> None:
         """Every thread of every block has passed a barrier: nothing of before can race."""
-        self.dirty = False
-        self.log.clear()
+        self.dirty = 0
+        self.log, self.logged = [], 0
         if self.written is not None:
             marks = self.written.reshape(self.blocks, self.room)[:, : self.nbytes]
             if marks.all():
@@ -67,23 +79,31 @@ class SharedRegion(ByteRegion):
             part = part // (wide // size)
         team.meter.shared_access(site, mask, part, wide)
 
-    def note_read(self, access: Access) -> None:
-        if self.dirty:
-            super().note_read(access)
+    def note_read(self, access: Access, within: Any) -> None:
+        parts = _parts(access, within)
+        if self.dirty & parts:
+            super().note_read(access, within)
         else:
-            self.log.append((access.team.clock, access))
-            if len(self.log) > _READ_LOG:
-                self._replay(access.team)
+            self.log.append((parts, access.team.clock, replace(access, part=within)))
+            self.logged += within.size if varies(within) else 1
+            if self.logged > _READ_LOG:
+                self._replay(access.team, -1)
 
-    def note_write(self, access: Access, changes: Changes, atomic: bool = False) -> None:
-        self.dirty = True
-        self._replay(access.team)
-        super().note_write(access, changes, atomic)
+    def note_write(
+        self, access: Access, within: Any, changes: Changes, atomic: bool = False
+    ) -> None:
+        parts = _parts(access, within)
+        self.dirty |= parts
+        self._replay(access.team, parts)
+        super().note_write(access, within, changes, atomic)
 
-    def _replay(self, team: Team) -> None:
-        """Tell the race detector of the logged reads, now that they matter."""
+    def _replay(self, team: Team, parts: int) -> None:
+        """Tell the race detector of the logged reads in some parts, now that they matter."""
         now = team.clock
-        log, self.log = self.log, []
-        for team.clock, access in log:
-            super().note_read(access)
+        log = [read for read in self.log if read[0] & parts]
+        self.log = [read for read in self.log if not read[0] & parts]
+        self.logged = 0 if parts < 0 else self.logged
+        for _, team.clock, a in log:
+            shift, part = self.place(team, a.mask, a.shift, a.part, a.size, False)
+            super().note_read(replace(a, shift=shift, part=part), a.part)
         team.clock = now

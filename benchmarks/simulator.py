@@ -2,8 +2,8 @@
 
     python benchmarks/simulator.py
 
-Prints wall-clock times of this machine for the four-batch MLP, for one naive matrix product, and for
-submitted operations; and the event engine beside simpy on the same work, in turns, in one process, where
+Prints wall-clock times of this machine for the four-batch MLP, for kernels of real size, and for submitted
+operations; and the event engine beside simpy on the same work, in turns, in one process, where
 simpy is installed (`pip install simpy`). Nothing here is a time of a GPU.
 """
 
@@ -17,17 +17,20 @@ import statistics
 import time
 from collections.abc import Callable
 from importlib.metadata import version
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 
 import asyncgpu_tutor as agt
+import simgpu
 from asyncgpu_tutor.commands.mlp import run_batches, upload
 from asyncgpu_tutor.data import seed_inputs
 from asyncgpu_tutor.devices.simulated import Machine, SimDevice
 from simgpu.engine import Command, Engine, Work
 from simgpu.launch_cache import LAUNCHES
 
+LARGE = Path(__file__).with_name("large.cu")
 STREAMS = 4
 CHAINS = 1250  # of copy, kernel, copy, on each stream
 COPY_IN, KERNEL, COPY_OUT = 3.0, 7.0, 2.0  # us
@@ -110,6 +113,26 @@ def one_block(name: str, n: int) -> int:
         agt.Kernel(ONE_BLOCK, name)(a, b, out, n, grid=1, block=(16, 16)).sync()
     (found,) = [item for item in scope.kernels if item.name == name]
     return 32 * found.counts.warp_instructions
+
+
+def large() -> None:
+    """Kernels of real size, interpreted whole: seconds of CPU, which other programs change little."""
+    source = LARGE.read_text(encoding="utf-8")
+    rng = np.random.default_rng(0)
+    square = [simgpu.asarray(rng.random((1024, 1024), np.float32)) for _ in range(3)]
+    bodies = [simgpu.asarray(rng.random((8192, 4), np.float32)) for _ in range(2)]
+    heads = [simgpu.asarray(rng.random((4, 256, 64), np.float32)) for _ in range(4)]
+    calls: dict[str, tuple[str, tuple[int, ...], tuple[int, ...], list[Any]]] = {
+        "product of 1024 x 1024, naive": ("product", (64, 64), (16, 16), [*square, 1024]),
+        "8192 bodies, tiles in shared memory": ("pull", (32,), (256,), [*bodies, 8192]),
+        "flash attention, 4 heads, 256 rows of 64": ("attend", (4,), (32,), [*heads, 256]),
+    }
+    for what, (name, grid, block, args) in calls.items():
+        kernel = simgpu.RawKernel(source, name)
+        start = time.process_time()
+        kernel(grid, block, tuple(args))
+        simgpu.current_device().synchronize()
+        print(f"{what:46} {time.process_time() - start:7.2f} s of CPU")
 
 
 def fills(count: int) -> None:
@@ -204,6 +227,7 @@ def main() -> None:
         best, work = min(seconds(run, 5)), one_block(name, 4096)
         what = f"{name} product of 16 x 16 elements, one block"
         print(f"{what:46} {work / best / 1e6:7.1f} M thread-instructions/s")
+    large()
     count = 5000
     best = min(seconds(lambda: fills(count), 3))
     print(

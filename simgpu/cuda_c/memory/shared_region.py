@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,10 +19,25 @@ _READ_LOG = 1 << 20  # numbers
 _PART = 256
 
 
-def _parts(access: Access, within: Any) -> int:
+@dataclass(slots=True)
+class _Read:
+    """A read that the race detector does not know of yet, as it is within a block."""
+
+    time: int
+    team: Team
+    mask: Mask
+    name: str
+    shift: int
+    part: Any
+    size: int
+    site: Site
+    parts: int = 0  # those of the memory that it may be in, once somebody has asked
+
+
+def _parts(read: _Read | Access, within: Any) -> int:
     """The parts of a block's memory that an access may be in: a bit for each `_PART` bytes."""
     low, high = (within.min(), within.max()) if varies(within) else (within, within)
-    first, last = ((int(end) + access.shift) * access.size // _PART for end in (low, high))
+    first, last = ((int(end) + read.shift) * read.size // _PART for end in (low, high))
     return ((1 << last - first + 1) - 1) << first
 
 
@@ -43,10 +58,8 @@ class SharedRegion(ByteRegion):
         super().__init__(nbytes, team.launch, cell, np.zeros(self.room * self.blocks, np.uint8))
         self.written: NDArray[np.uint8] | None = np.zeros_like(self.data)
         self.dirty = 0  # the parts that have been written in this interval (`_parts`)
-        # Reads that the race detector does not know of yet, each as it is within a block, with its parts and
-        # its time; and how many numbers that takes.
-        self.log: list[tuple[int, int, Access]] = []
-        self.logged = 0
+        self.log: list[_Read] = []
+        self.logged = 0  # numbers that this takes
 
     @property
     def unwritten(self) -> NDArray[np.uint8] | None:
@@ -80,14 +93,15 @@ class SharedRegion(ByteRegion):
         team.meter.shared_access(site, mask, part, wide)
 
     def note_read(self, access: Access, within: Any) -> None:
-        parts = _parts(access, within)
-        if self.dirty & parts:
-            super().note_read(access, within)
-        else:
-            self.log.append((parts, access.team.clock, replace(access, part=within)))
-            self.logged += within.size if varies(within) else 1
-            if self.logged > _READ_LOG:
-                self._replay(access.team, -1)
+        a = access
+        if self.dirty and self.dirty & _parts(a, within):
+            super().note_read(a, within)
+            return
+        read = _Read(a.team.clock, a.team, a.mask, a.name, a.shift, within, a.size, a.site)
+        self.log.append(read)
+        self.logged += within.size if varies(within) else 1
+        if self.logged > _READ_LOG:
+            self._replay(a.team, -1)
 
     def note_write(
         self, access: Access, within: Any, changes: Changes, atomic: bool = False
@@ -100,10 +114,15 @@ class SharedRegion(ByteRegion):
     def _replay(self, team: Team, parts: int) -> None:
         """Tell the race detector of the logged reads in some parts, now that they matter."""
         now = team.clock
-        log = [read for read in self.log if read[0] & parts]
-        self.log = [read for read in self.log if not read[0] & parts]
-        self.logged = 0 if parts < 0 else self.logged
-        for _, team.clock, a in log:
+        log, self.log = self.log, []
+        for a in log:
+            a.parts = a.parts or _parts(a, a.part)
+            if not a.parts & parts:
+                self.log.append(a)
+                continue
             shift, part = self.place(team, a.mask, a.shift, a.part, a.size, False)
-            super().note_read(replace(a, shift=shift, part=part), a.part)
+            team.clock = a.time
+            read = Access(self, a.name, team, a.mask, shift, part, a.size, a.site)
+            super().note_read(read, a.part)
+        self.logged = 0 if parts < 0 else self.logged
         team.clock = now

@@ -310,14 +310,15 @@ class StructParser(StatementParser):
             name = self.identifier()
             whole = Token("name", f"~{name.text}", name.at)
             gone = self.function(storage, _void(name), whole, None)
-            if gone.body is not None and gone.body.body:
+            if "__device__" in storage and gone.body is not None and gone.body.body:
                 self.unsupported("destructors that do something are not supported", name.at)
             return
         if self.at(out.name) and self.ahead().is_("("):
             name = self.advance()
             made = self.function(storage, _void(name), name, template, out.name)
             if len(made.params) == 1 and made.params[0].type.base == out.name:
-                self._copying(made)  # values are copied anyway
+                if "__device__" in storage:
+                    self._copying(made)  # values are copied anyway
             else:
                 out.methods.append(made)
             return

@@ -1,0 +1,56 @@
+"""The form of a kernel in print, with what each pass found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from simgpu import __main__ as command
+from simgpu.cuda_c import compile_source
+
+SUM = """extern "C" __global__ void rows(const float* a, float* out, int n) {
+    int row = threadIdx.x;
+    float sum = 0;
+    for (int k = 0; k < n; ++k) sum += a[row * n + k];
+    out[row] = sum;
+}"""
+LOCK = """__device__ int take(int* lock) { while (atomicCAS(lock, 0, 1)) {} return 1; }
+extern "C" __global__ void count(int* lock, int* total) {
+    total[0] += 2 * take(lock);
+    atomicExch(lock, 0);
+}"""
+
+
+def test_the_form_is_printed_a_line_an_operation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "k.cu").write_text(SUM)
+    monkeypatch.setattr("sys.argv", ["simgpu", "--passes", str(tmp_path / "k.cu")])
+    command.main()
+    lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert lines[0] == "kernel rows(const float* a, float* out, int n)"
+    assert "loop @4 ; sums up sum over k" in lines
+    assert "%0 = threadIdx.x" in lines
+    assert "set new row, %1" in lines
+    start = lines.index("loop @4 ; sums up sum over k")
+    assert lines[start + 1].startswith("piece ")
+    assert any(line.startswith("while %") for line in lines[start:])
+    assert any("= load %" in line for line in lines[start:])
+
+
+def test_where_threads_may_wait_is_noted_and_a_call_in_which_they_do_is_cut_out() -> None:
+    lines = [" ".join(line.split()) for line in compile_source(LOCK).passes("count").splitlines()]
+    (loop,) = [line for line in lines if line.startswith("loop")]
+    assert "may spin" in loop
+    assert "lanes may wait at place" in loop
+    call = next(k for k, line in enumerate(lines) if line == "call take")
+    product = next(k for k, line in enumerate(lines) if "= * 2, %" in line)
+    assert call < product  # in a piece of its own, in front of the sum that it stands in
+    assert any(line.startswith("piece ") for line in lines[call:product])
+
+
+def test_what_a_piece_is_charged_stands_beside_it() -> None:
+    kernel = 'extern "C" __global__ void k(float* x) { x[threadIdx.x] = 2; }'
+    (piece,) = [line for line in compile_source(kernel).passes("k").splitlines() if "piece" in line]
+    assert piece.endswith("; 2 instructions")

@@ -217,7 +217,13 @@ def expand(
     bound = [b for b in bound if isinstance(b, typed.TypeBinding) or b.expr.constant is not None]
     passed = [a for a in arguments if isinstance(a.type, types.FunctionPointer) and a.constant]
     # The name goes with the place, since all functions that a macro defines have that of its call.
-    key = (function.name, function.at, id(known), *map(type_names.identity, bound))
+    key = (
+        function.name,
+        len(function.params),
+        function.at,
+        id(known),
+        *map(type_names.identity, bound),
+    )
     key = (*key, *[int(a.constant) for a in passed])
     if key in c.calls:
         c.unsupported(node.at, f"'{function.name}' calls itself: recursion is not supported")

@@ -51,9 +51,14 @@ _INSTEAD = dict.fromkeys(
     "cub": "write the reduction or scan with __shfl_down_sync() or shared memory",
     "thrust": "write the loop as a kernel",
     "cuda": "copy with ordinary loads and stores, and __syncthreads() behind them",
-    "cuda::atomic": "atomicAdd() and its like do the same",
+    "cuda::atomic": "write #include <cuda/atomic> first",
     "nvstd": "take a pointer to a function, or a template's parameter",
 }
+# Of namespace cuda, where a header has opened it.
+_NOT_IN_CUDA = {
+    "barrier", "latch", "pipeline", "make_pipeline", "pipeline_shared_state", "memcpy_async",
+    "counting_semaphore", "binary_semaphore",
+}  # fmt: skip
 _GPU_TYPES = {
     r"__nv_fp[468]\w*": "take half or float",
     "CUtensorMap": "copy with ordinary loads and stores",
@@ -116,6 +121,9 @@ class TypeParser(ABC):
         """The token at hand; a namespace in front of a name is passed over."""
         tokens, spaces = self.tokens, self.namespaces
         while tokens[self.position].text in spaces and tokens[self.position + 1].text == "::":
+            inside = tokens[self.position + 2].text
+            if tokens[self.position].text == "cuda" and inside in _NOT_IN_CUDA:
+                break
             self.position += 2
         if tokens[self.position].text == "::" and not self._behind_type():
             self.position += 1

@@ -17,8 +17,13 @@ from simgpu.cuda_c.text.source import Position, Source
 _PREDEFINED = dict.fromkeys(("__CUDACC__", "__CUDACC_RTC__", "__NVCC__"), "1") | {
     "__CUDA_ARCH__": "900", "__cplusplus": "201703L",
 }  # fmt: skip
-# Headers of NVIDIA's, by the word by which an #include asks for each: files called so, and ".h".
-_HEADERS = {"cooperative_groups", "cuComplex", "cuda_bf16", "curand_kernel", "math_constants"}
+# Headers of NVIDIA's, by the word by which an #include asks for each, and the file that stands for it.
+_HEADERS = {
+    name: f"{name.replace('/', '_')}.h"
+    for name in (
+        "cooperative_groups", "cuComplex", "cuda/atomic", "cuda_bf16", "curand_kernel", "math_constants",
+    )
+}  # fmt: skip
 # A source that means namespace std by these names. In any other they may be functions of its own.
 _CHOOSES = re.compile(r"\bstd\s*::\s*(enable_if|conditional)(_t)?\b|\busing\s+namespace\s+std\b")
 _WITHOUT = "ASYNCGPU_NO_CHOICE_OF_TYPES"
@@ -80,7 +85,7 @@ def _prelude(chooses: bool) -> _Prelude:
 @cache
 def _of_header(name: str) -> _Prelude:
     """Read a header of NVIDIA's; lines below 0 are none of the file's."""
-    source = Source(text_of(f"{name}.h"), name)
+    source = Source(text_of(_HEADERS[name]), name)
     reader = _Preprocessor(source, {})
     tokens = reader.run(source.text)[:-1]
     tokens = [replace(t, at=Position(-t.at.line, t.at.column)) for t in tokens]
@@ -219,7 +224,7 @@ class _Preprocessor:
 
     def _include(self, rest: list[Token]) -> list[Token]:
         header = "".join(t.text for t in rest)
-        for name in _HEADERS - self.joined:
+        for name in _HEADERS.keys() - self.joined:
             if name in header:
                 self.joined.add(name)
                 self.macros |= _of_header(name).macros

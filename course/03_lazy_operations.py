@@ -3,11 +3,9 @@
 # %% [markdown] id=title
 # # Operations: describe now, run later
 #
-# A list of three jobs runs on one stream, and then on three. Nobody touches the list in between. **So what is fixed when you describe a job, and what only
-# when it runs?**
+# We'll run a list of three jobs on one stream, and then the very same list on three. Nobody touches the list in between. **So what is settled when you describe a job, and what isn't until you run it?**
 #
-# After this page you can say what has happened when an operation has been built, write operations of your own, choose among four ways to run one, and tell a handle from the
-# numbers behind it.
+# After this page you'll know what happens when you build an operation, and what doesn't. You'll have written some yourself, and you'll be able to choose among four ways to run one and tell a handle from the numbers behind it.
 #
 # | | |
 # |---|---|
@@ -29,8 +27,7 @@ device
 # %% [markdown] id=question
 # ## Same list, less time
 #
-# Here is a list with three things in it. Each is a trip: copy four megabytes to the device, and copy them back. We run the list on one stream, and then we run *the same
-# list* on three.
+# Here's a list of three round trips. Each copies four megabytes to the device and back. We run the list on one stream, and then we run *the same list* on three.
 
 # %% id=question-run
 x = agt.pin(np.random.default_rng(0).standard_normal(1_000_000, dtype=np.float32))
@@ -60,11 +57,9 @@ agt.compare_timelines(
 )
 
 # %% [markdown] id=question-read
-# What is in the list? Not the results of copies, for then running it would not copy anything. The three are **operations**, recipes as on page 00 (their type is `DeviceOp`).
-# A recipe does nothing until somebody runs it. That is called **lazy**.
+# What is in that list? It can't be the results of the copies, because then running it wouldn't copy anything. It holds three **operations**, recipes like those on page 00, and their type is `DeviceOp`. A recipe does nothing until somebody runs it, and the word for that is **lazy**.
 #
-# Each of them has now run four times, on two streams. The line that builds the list names no stream, and waits for nothing. **What else does a recipe leave open?** You will find out by writing
-# three of them yourself, and at the end you make one several times faster.
+# Each of the three has run four times by now, on two streams. That works because the line that builds the list names no stream and waits for nothing. **What else does a recipe leave open?** You'll find out by writing three yourself, and at the end you'll make one several times faster.
 
 # %% id=question-check tags=asserts
 assert len(one.streams) == 1
@@ -77,8 +72,7 @@ if device.simulated:
 # %% [markdown] id=buffer
 # ## One buffer, three batches
 #
-# A program reads batches of data, one after the other, into the same buffer. For each it builds an operation that sends the buffer to the device and back. At the end it runs all
-# three.
+# Suppose your program reads batches of data, one after the other, into the same buffer. For each batch it builds an operation that sends the buffer to the device and back, and at the end it runs all three.
 
 # %% id=predict-buffer
 batches = Prediction(
@@ -111,9 +105,9 @@ batches.reveal(",".join(map(str, came_out)), "The numbers are read when the copy
 # %% [markdown] id=misconception-buffer
 # > **Misconception: an operation keeps the numbers that were there when it was built.**
 # >
-# > - *What you see:* all batches give the result of the last one.
-# > - *Why:* a recipe says "take what is in this bowl". It does not take anything yet.
-# > - *What helps:* a buffer for each operation, or run each before you refill the buffer.
+# > - *What you see:* every batch gives you the result of the last one.
+# > - *Why:* the recipe only says "take what's in this bowl", and by the time we cook, you've refilled the bowl twice.
+# > - *What helps:* give each operation its own buffer, or run each one before you refill it.
 
 # %% id=own-buffers
 own = [agt.h2d(agt.pin(np.full(4, number, np.float32))).to_host() for number in (10, 20, 30)]
@@ -122,7 +116,7 @@ print([round(float(op.sync()[0])) for op in own])
 # %% [markdown] id=forgotten
 # ## Two mistakes
 #
-# The danger of recipes is that one forgets to cook. Build an operation, lose it, and Python warns you and names the line:
+# The trouble with recipes is that you can write one down, feel productive, and forget to cook. So if you build an operation and lose it, Python warns you and names the line:
 
 # %% id=forgotten-run
 with warnings.catch_warnings(record=True) as heard:
@@ -136,7 +130,7 @@ print(heard[0].message)
 assert [w.category for w in heard] == [agt.errors.NeverRunWarning]
 
 # %% [markdown] id=proofread
-# Mistakes in the recipe itself are reported as you write it, such as a kernel that is given too few arguments:
+# A mistake in the recipe itself is reported as you write it, because nothing has to run for us to notice. Here a kernel gets too few arguments:
 
 # %% id=proofread-run
 try:
@@ -147,24 +141,22 @@ else:
     raise AssertionError("a launch with too few arguments should have been refused")
 
 # %% [markdown] id=proofread-read
-# What depends on data or on the device, such as memory that runs out, can only come up when the operation runs. Then whoever runs it gets the error.
+# Other errors depend on the data or the device, such as running out of memory. They can only come up when the operation runs, so whoever runs it gets them.
 
 # %% [markdown] id=by-hand
 # ## Write your own
 #
-# `h2d` is not magic. In ten minutes you will have written it yourself, out of two small parts.
+# There's no magic in `h2d`. In ten minutes you'll have written it yourself, from two small parts.
 #
-# The first is `agt.value(thing)`: an operation that does no work, and yields `thing`.
+# The first is `agt.value(thing)`, an operation that does no work and just yields `thing`:
 
 # %% id=value-run
 agt.value(42).sync()
 
 # %% [markdown] id=with-context
-# It looks useless, but wait. The second part is `agt.with_context(function)`. It makes an operation of a *function*, which is called when the
-# operation **runs**, and not before. It gets an `ExecutionContext`, or *context*: that knows the stream of this run, and can put work on it. What your function returns must be an *operation*, which
-# runs next, on the same stream. If you only have a thing, wrap it in `value`.
+# It looks useless, but bear with me. The second is `agt.with_context(function)`, which turns a *function* into an operation. Your function isn't called when you build the operation. It's called when the operation **runs**, because that's when there is a stream to work on. It receives an `ExecutionContext`, or *context* for short, which knows the stream of this run and can put work on it. Your function has to return another *operation*, which runs next, on the same stream. And if all you have is a plain thing? Wrap it in `value`.
 #
-# Let us ask a context for its stream:
+# Let's ask a context for its stream:
 
 # %% id=with-context-run
 def ask(context):
@@ -178,20 +170,19 @@ where.sync()
 where.sync()
 
 # %% [markdown] id=context-table
-# Built once, called twice, on two streams. (`sync` lets a *policy* choose, and the usual policy takes turns on four. [Chapter 05](05_scheduling.ipynb) is about
-# that.)
+# We built it once, and our function was called twice, on two streams. We didn't choose them: `sync` lets a *policy* do that, and the usual one takes turns among four streams. [Chapter 05](05_scheduling.ipynb) is about policies.
 #
-# The context has a verb for each kind of work. Each verb puts the work into the queue of *its* stream, and returns at once:
+# The context has a verb for each kind of work. Each verb puts the work into the queue of the context's stream and returns right away:
 #
 # | | |
 # |---|---|
-# | `context.empty(shape, dtype)` | a new array on the device; nothing is written to it |
-# | `context.memset(array, value=0)` | set every *byte* of it to this value |
-# | `context.copy_from_host(array, host)` | fill it with the numbers of a host array of the same shape and dtype |
-# | `context.copy_to_host(array)` | copy it to a new host array, and return a handle to that |
+# | `context.empty(shape, dtype)` | a new array on the device, with nothing written to it |
+# | `context.memset(array, value=0)` | set every *byte* of the array to this value |
+# | `context.copy_from_host(array, host)` | fill the array with the numbers of a host array of the same shape and dtype |
+# | `context.copy_to_host(array)` | copy the array to a new host array, and return a handle to that |
 # | `context.copy(target, source)` | copy within the device |
 #
-# With these you write an operation by hand. This one copies an array on the device to a new one:
+# That's all you need to write an operation by hand. This one copies a device array to a new one:
 
 
 # %% id=copy-of
@@ -208,13 +199,12 @@ original = agt.arange(5).sync()
 agt.d2h(copy_of(original).sync()).sync()
 
 # %% [markdown] id=copy-of-read
-# The outer function takes what the recipe is *about*. The inner one takes the context and does the work. `value` hands over the result. Three exercises have this shape.
+# Why two functions? Because they're called at different times. You call the outer one when you write the recipe, and you tell it what the recipe is *about*. The inner one is called when the recipe runs: it takes the context, does the work, and hands over the result with `value`. The next three exercises all have this shape.
 
 # %% [markdown] id=exercise-h2d
 # ### Exercise: h2d by hand
 #
-# Write `upload(host)`: an operation that copies a host array to a new device array, and yields that. It has to work for any shape
-# and dtype.
+# Write `upload(host)`. It returns an operation that copies a host array to a new device array and yields the new array. It has to work for any shape and dtype.
 
 
 # %% id=03-h2d starter
@@ -234,14 +224,14 @@ def upload(host):
     return agt.with_context(enqueue)
 
 # %% id=03-h2d hints
-# Three steps, all of them inside `enqueue`: make an empty array, have the copy done, hand the array on.
+# There are three steps, and all of them go into `enqueue`: make an empty array, fill it from the host, and pass it on.
 #
-# `context.empty` wants the shape *and the dtype* of `host`; its default is `float32`.
+# `context.empty` wants the shape *and the dtype* of `host`. If you leave the dtype out, you get `float32`.
 #
 # `array = context.empty(host.shape, host.dtype)`, `context.copy_from_host(array, host)`, `return agt.value(array)`.
 
 # %% id=03-h2d explanation
-# Your operation learns its stream when it runs, and that is also when it reads `host`. `agt.h2d` does the same, and checks its arguments as well.
+# Your operation learns its stream when it runs, and that's also when it reads `host`. `agt.h2d` does exactly this, plus a few checks of its arguments.
 
 # %% id=03-h2d-check
 check("03-h2d", upload)
@@ -249,8 +239,7 @@ check("03-h2d", upload)
 # %% [markdown] id=exercise-zeros
 # ### Exercise: zeros by hand
 #
-# Write `blank(shape, dtype)`: an operation that yields a new device array full of zeros. You could send zeros over from the host, but that would copy a whole
-# array of zeros.
+# Write `blank(shape, dtype)`. It returns an operation that yields a new device array full of zeros. You could send the zeros over from the host, but then you'd be copying a whole array of nothing.
 
 
 # %% id=03-zeros starter
@@ -270,14 +259,14 @@ def blank(shape, dtype):
     return agt.with_context(enqueue)
 
 # %% id=03-zeros hints
-# It is `upload`, with another way to fill the array. Nothing has to come from the host.
+# It's `upload` with another way to fill the array. Nothing has to come from the host.
 #
-# A zero is all bytes zero, for integers and floats alike: `context.memset` can do that.
+# Zero is the number whose bytes are all zero, for integers and floats alike, and setting bytes is what `context.memset` does.
 #
 # `array = context.empty(shape, dtype)`, `context.memset(array)`, `return agt.value(array)`.
 
 # %% id=03-zeros explanation
-# New memory holds whatever was there before. It may happen to be zeros, so the check looks for the `memset` in the trace as well.
+# New memory holds whatever was there before, and with some luck that's zeros already. So the check looks for your `memset` in the trace as well.
 
 # %% id=03-zeros-check
 check("03-zeros", blank)
@@ -285,8 +274,7 @@ check("03-zeros", blank)
 # %% [markdown] id=handles
 # ## What `async_on` returns
 #
-# The way back has a catch. `async_on` starts an operation on your stream and returns at once. The copy may hardly have begun. So what can it return? Let us queue up some trips, so
-# that the device has plenty to do, and look.
+# The way back has a catch. `async_on` starts an operation on your stream and returns right away, when the copy may have hardly begun. So what can it return? Let's queue up some trips, so the device has plenty to do, and look.
 
 # %% id=handles-make
 stream = agt.create_stream()
@@ -297,7 +285,7 @@ early = repr(handle)
 early
 
 # %% [markdown] id=handles-name
-# It is a **handle**: a name for numbers that are on their way. It has a shape and a dtype. It is not an array of numbers yet.
+# We got a **handle**: a name for numbers that are still on their way. It already has a shape and a dtype, but it isn't an array of numbers yet.
 
 # %% id=predict-handle
 looking = Prediction(
@@ -334,10 +322,9 @@ refused = isinstance(largest, agt.errors.NotReadyError)
 looking.reveal("shape" if refused else "waits" if largest == x.max() else "both", "The message is above.")
 
 # %% [markdown] id=handle-read
-# Plain CUDA would hand you the buffer with whatever happened to be in it. And waiting for you in silence would be no better: you would never find out that your program stands
-# still. So you get an error, on every device, every time.
+# Why an error? Plain CUDA would hand you the buffer with whatever happened to be in it. And if we quietly waited for the copy, your program would stand still and you'd never find out. So you get an error, on every device, every time.
 #
-# By now somebody has waited, and the same handle shows its numbers:
+# By now somebody has waited, because `answer_to` synchronized the stream on its way out. So our first handle shows its numbers:
 
 # %% id=handle-later
 handle.max()
@@ -352,8 +339,7 @@ if device.simulated:
 # %% [markdown] id=exercise-d2h
 # ### Exercise: d2h by hand
 #
-# Write `download(array)`: an operation that copies a device array to the host. Inside the function you get a handle. Hand it on as it is: whoever runs the operation with
-# `sync` gets a NumPy array in its place.
+# Write `download(array)`. It returns an operation that copies a device array to the host. Inside your function you get a handle. Pass it on as it is, because whoever runs the operation with `sync` gets a NumPy array instead.
 
 
 # %% id=03-d2h starter
@@ -371,15 +357,14 @@ def download(array):
     return agt.with_context(enqueue)
 
 # %% id=03-d2h hints
-# One line of work. The context has a verb that makes the host array as well.
+# It's one line of work, since the context has a verb that makes the host array as well.
 #
-# `context.copy_to_host(array)` returns a handle to numbers that are still to come. Do not look inside, and do not wait: pass it on.
+# `context.copy_to_host(array)` returns a handle to numbers that are still to come. Don't look inside and don't wait. Just pass it on.
 #
 # `return agt.value(context.copy_to_host(array))`
 
 # %% id=03-d2h explanation
-# One way is `value`: the handle travels through it untouched, and becomes a NumPy array for whoever waits. And the context keeps `array` alive until the copy is
-# done, even if everybody else forgets it. In C you would have to see to that yourself.
+# With `value`, the handle passes through untouched and becomes a NumPy array for whoever waits. Meanwhile the context keeps `array` alive until the copy is done, even if everybody else forgets about it. In C you'd have to see to that yourself.
 
 # %% id=03-d2h-check
 check("03-d2h", download)
@@ -387,7 +372,7 @@ check("03-d2h", download)
 # %% [markdown] id=twice-text
 # ## Run it again?
 #
-# The trips on this page have run a dozen times each. Here is an operation that refuses:
+# You've run the trips on this page a dozen times each, and they never complained. Here's an operation that refuses:
 
 
 # %% id=twice-show
@@ -406,15 +391,14 @@ else:
     raise AssertionError("the second run should have been refused")
 
 # %% [markdown] id=twice-read
-# A launch yields all the arrays that it was given, and `.last()` picks the last of them. (`.unpartition()` joins its blocks again.) To pick it, `.last()` runs the launch *once* and keeps what came
-# out. The first run took the array from there, so the second finds nothing. `.output()` is different: it keeps nothing, and each run is a launch of its own.
+# What went wrong? A launch yields all the arrays you gave it, and `.last()` picks the last of them, whose blocks `.unpartition()` joins again. To have something to pick from, `.last()` runs the launch *once* and keeps what came out. The first run took the array away, so the second finds nothing. `.output()` is different: it keeps nothing, so each run is a launch of its own.
 #
-# The simple cure is to build the operation again for each run; building costs next to nothing. But you already know a way to make *one* operation in which everything is built anew at every run.
+# The simple cure is to build the operation again for each run, which costs next to nothing. But you already know how to make *one* operation that builds everything afresh each time it runs.
 
 # %% [markdown] id=exercise-twice
 # ### Exercise: good for any number of runs
 #
-# Change `positive` so that the *one* operation that it returns can run again and again. Each run takes the numbers that `x` holds by then.
+# Change `positive` so that the *one* operation it returns can run again and again. Each run takes the numbers that `x` holds by then.
 
 
 # %% id=03-recipe-twice starter
@@ -432,15 +416,14 @@ def positive(x):
     return agt.with_context(cook)
 
 # %% id=03-recipe-twice hints
-# The two lines are right. What is wrong is *when* they run: once, so there is only one launch.
+# The two lines are right. The trouble is *when* they run: once, so there's only one launch.
 #
-# Who calls a function anew each time an operation runs? You have written three such functions.
+# Who calls a function again each time an operation runs? You've written three functions like that.
 #
 # Move both lines into `def cook(context):`, unchanged, and `return agt.with_context(cook)`.
 
 # %% id=03-recipe-twice explanation
-# One operation, many runs. Two ways lead there: `with_context` calls its function at every run, so all in it is built afresh, whatever it is; and `.output()`
-# in place of `.last().unpartition()` picks nothing out of a result that would have to be kept.
+# Now one operation is good for many runs, because `with_context` calls its function each time and everything inside is built afresh. There is another way for this one: `.output()` instead of `.last().unpartition()`, because it picks nothing out of a result that would have to be kept.
 
 # %% id=03-recipe-twice-check
 check("03-recipe-twice", positive)
@@ -448,16 +431,16 @@ check("03-recipe-twice", positive)
 # %% [markdown] id=four-ways
 # ## Four ways to say *now*
 #
-# Somebody has to start an operation. Two questions tell the ways apart: *who picks the stream*, and *who waits*?
+# Sooner or later somebody has to run the thing. There are four ways to do it, and two questions tell them apart: *who picks the stream*, and *who waits*?
 #
 # | | picks the stream | waits | you get |
 # |---|---|---|---|
 # | `op.sync()` | the policy | Python, blocked | numbers |
 # | `op.sync_on(stream)` | you | Python, blocked | numbers |
-# | `op.async_on(stream)` | you | nobody: that is up to you, later | handles |
+# | `op.async_on(stream)` | you | nobody: waiting is up to you, later | handles |
 # | `await op` | the policy | this task only | numbers |
 #
-# To compare them, Python has a job of its own to do beside a trip: 100 µs of work.
+# To compare them, we give Python a job of its own to do beside a trip: 100 µs of work.
 
 # %% id=ways-blocking
 JOB = "Python's own job"
@@ -510,8 +493,7 @@ ways.reveal(
 # %% [markdown] id=await-text
 # ### And `await`?
 #
-# You know the fourth way from page 00: `await` pauses one function, and the event loop goes on with others. A function with `async def` is called a **coroutine**. `asyncio.gather` gives the loop several
-# coroutines or operations at once, and pauses until all are done. ([Chapter 06](06_await.ipynb) explains it properly.)
+# You know the fourth way from page 00. `await` pauses one function, and the event loop goes on with the others. A function written with `async def` is called a **coroutine**, and `asyncio.gather` hands the loop several coroutines or operations at once and pauses until all of them are done. [Chapter 06](06_await.ipynb) takes this apart properly.
 
 
 # %% id=await-run
@@ -534,10 +516,9 @@ awaited.plot(
 )
 
 # %% [markdown] id=await-read
-# As quick as `async_on`. But look at the host's lane: there is no bar for a wait. Behind the job is a gap, if anything. Nobody is blocked: if the loop had something else to do, it would do it in that gap.
+# That was as quick as `async_on`. But look at the host's lane: there is no bar for a wait, only a gap behind the job at most. Nobody is blocked, so if the loop had anything else to do, it would do it in that gap.
 #
-# So which one? `sync` to try things out. `async_on` and `sync_on` where the *stream* matters, for example beside a library that has streams of its own; the order with other streams is
-# then your business, as in chapter 02. `await` in programs that do several things at a time, and so nearly everywhere from here on.
+# So which one do you take? `sync` is for trying things out. `async_on` and `sync_on` are for when the *stream* matters, for example beside a library that has streams of its own, and then the order between streams is your business, as in chapter 02. `await` is for programs that do several things at a time, which is nearly all of them from here on.
 
 # %% id=ways-check tags=asserts
 assert [sum(s.kind == "wait" for s in t) for t in (blocking, freed, awaited)] == [1, 1, 0]
@@ -551,8 +532,7 @@ if device.simulated:  # on a GPU, host and device have clocks of their own, a fe
 # %% [markdown] id=exercise-which-way
 # ### Exercise: which way to run?
 #
-# You get two operations, a job, and a stream. `load` copies numbers into an array on the device. `fetch` copies that very array back. Write `load_and_fetch`: both run on `stream`, the
-# job is done while the device works, and Python waits *once*. Return the result of `fetch`, with its numbers in it.
+# You get two operations, a job, and a stream. `load` copies numbers into an array on the device, and `fetch` copies that very array back. Write `load_and_fetch`: both operations run on `stream`, the job is done while the device works, and Python waits *once*. Return the result of `fetch`, with its numbers in it.
 
 
 # %% id=03-which-way starter
@@ -573,12 +553,12 @@ def load_and_fetch(load, fetch, job, stream):
 # %% id=03-which-way hints
 # Does Python have to wait for `load` before it starts `fetch`? Think of what a stream promises.
 #
-# A stream keeps its order, so both can go into the queue at once, with `async_on`. Then do the job. Then wait.
+# A stream keeps its order, so you can put both into the queue with `async_on`, one right after the other. Then do the job, and then wait.
 #
 # `load.async_on(stream)`, `numbers = fetch.async_on(stream)`, `job()`, `stream.synchronize()`, `return numbers`.
 
 # %% id=03-which-way explanation
-# The stream keeps `fetch` behind `load`, so no wait is needed between them. Only the numbers at the end have to be waited for.
+# The stream keeps `fetch` behind `load`, so you needn't wait between them. You only have to wait for the numbers at the end.
 
 # %% id=03-which-way-check
 check("03-which-way", load_and_fetch)
@@ -586,8 +566,7 @@ check("03-which-way", load_and_fetch)
 # %% [markdown] id=future-text
 # ## Three ways to begin
 #
-# `await` has two relatives. `op.schedule(policy)` has a policy of your choice pick the stream, and returns a **future**, which you `await` when you like. (`op.into_future()` is the same with the usual
-# policy.) And `agt.spawn(op)` makes a task of it. Here are three little programs. Each has Python's job in the middle.
+# `await` has two relatives. With `op.schedule(policy)`, a policy of your choice picks the stream, and you get back a **future** to `await` whenever you like. `op.into_future()` does the same with the usual policy. And `agt.spawn(op)` turns the operation into a task. Here are three little programs, each with Python's job in the middle.
 
 # %% id=three-begin
 single = agt.SingleStream()  # a policy: everything on one stream
@@ -652,10 +631,9 @@ starting.reveal(
 # %% [markdown] id=misconception-future
 # > **Misconception: `schedule` and `spawn` start the work.**
 # >
-# > - *What you see:* a future or a task early in the program, and a device that does nothing until the next `await`.
-# > - *Why:* a future has a stream, and no more; the work is enqueued when somebody awaits it. A task is *due* to run. It runs when the event loop gets a turn, and the loop gets one when
-# >   you `await` something. In between, Python is yours alone.
-# > - *What helps:* an `await` before the long job, even if it is only `asyncio.sleep(0)`. `asyncio.gather` of several operations starts all of them before it waits.
+# > - *What you see:* you made a future or a task early in the program, and the device does nothing during the job.
+# > - *Why:* a future has a stream and nothing else, and its work is enqueued when somebody awaits it. A task is *due* to run, but it needs a turn of the event loop, and the loop takes over when the code that spawned the task pauses. Not every `await` is a pause: if you await a coroutine that never has to wait, your code carries on. Until you pause, Python is yours alone.
+# > - *What helps:* spawn a task and pause before the long job, if only with `await asyncio.sleep(0)`. For several operations, `await asyncio.gather(...)` starts all of them before it waits.
 
 # %% id=future-check tags=asserts
 assert early == ["a_task_and_a_turn"]
@@ -666,8 +644,7 @@ assert idle.state is agt.FutureState.IDLE
 # %% [markdown] id=exercise-largest
 # ### Exercise: look inside, without blocking
 #
-# `op` yields an array of numbers on the host. Write the coroutine `largest(op)`, which returns the largest of them. While it
-# waits, the event loop has to be free for others.
+# `op` yields an array of numbers on the host. Write the coroutine `largest(op)`, which returns the largest of them. While it waits, the event loop has to be free for others.
 
 
 # %% id=03-largest starter
@@ -681,14 +658,14 @@ async def largest(op):
     return numbers.max()
 
 # %% id=03-largest hints
-# Which of the four ways waits for the numbers and lets the event loop go on?
+# Which of the four ways waits for the numbers and still lets the event loop go on?
 #
-# What `await op` gives you is no handle any more, but a NumPy array.
+# What `await op` gives you isn't a handle any more. It's a NumPy array.
 #
 # `numbers = await op`, then `return numbers.max()`.
 
 # %% id=03-largest explanation
-# After the `await` there are numbers, and you may look. While this function waits, the event loop is free for other tasks.
+# After the `await` the numbers are there and you may look. While this function waited, the event loop was free for other tasks.
 
 # %% id=03-largest-check
 check("03-largest", largest)
@@ -696,10 +673,9 @@ check("03-largest", largest)
 # %% [markdown] id=answer
 # ## What, and where
 #
-# You can answer the question at the top now. A recipe fixes *what* to do, and in which order. Whoever runs it decides when and where, with which numbers, and who waits. That is why the same
-# list could run on one stream and on three.
+# Now you can answer the question at the top. A recipe settles *what* to do and in which order. When and where it happens, with which numbers, and who waits for it are decided by whoever runs it, and that's why the same list could run on one stream and on three.
 #
-# Here is the list once more, given to the event loop under two policies. This is how programs look from here on: *what* in one place, *where* in another.
+# Here is the list once more, handed to the event loop under two policies. Our programs look like this from here on: they say *what* in one place and *where* in another.
 
 # %% id=answer-run
 async def all_trips():
@@ -714,11 +690,9 @@ for size in (1, 3):
 # %% [markdown] id=challenge
 # ## Challenge: sixteen small arrays
 #
-# Sixteen small arrays of 1000 numbers each are to go to the device, through `agt.relu`, and back. The program below is right, but the device is idle nearly all of the time, and Python makes one
-# call after the other. As it stands, this takes 737 µs: get below 200. `watch(lambda: small_arrays(hosts).sync()).plot()` draws its timeline.
+# Sixteen small arrays of 1000 numbers each have to go to the device, through `agt.relu`, and back. The program below is right, but the device is idle nearly all the time while Python makes one call after the other. As it stands, this takes 737 µs, and you can get it below 200. `watch(lambda: small_arrays(hosts).sync()).plot()` draws its timeline.
 #
-# `small_arrays(hosts)` returns one operation. Its result has sixteen rows, in order: a list, a tuple or an array, as you like. It can be run any number of times, and each run takes what the arrays hold *by then*.
-# (`agt.zip` makes one operation of several. `op.reshape(rows, columns)` reshapes what an operation yields.)
+# `small_arrays(hosts)` returns one operation. Its result has sixteen rows, in order, and may be a list, a tuple or an array. The operation can run any number of times, and each run takes what the arrays hold *by then*. Two tools may help: `agt.zip` makes one operation of several, and `op.reshape(rows, columns)` reshapes what an operation yields.
 
 # %% id=challenge-inputs
 hosts = [agt.pin(np.full(1000, i - 8, np.float32)) for i in range(16)]
@@ -744,14 +718,14 @@ def small_arrays(hosts):
     return agt.with_context(enqueue)
 
 # %% id=03-challenge hints
-# Python needs several calls for each of the sixteen. Who says that they have to travel one by one?
+# Python needs several calls for each of the sixteen. Who says they have to travel one by one?
 #
-# `np.concatenate(hosts)` makes one large array of them. But when is it to be made, so that each run has the numbers of its own time?
+# `np.concatenate(hosts)` makes one large array of them. But when should that happen, if each run is to have the numbers of its own time?
 #
 # In a function for `with_context`: `together = agt.pin(np.concatenate(hosts))`, then one `h2d`, one `relu`, `.output().reshape(len(hosts), hosts[0].size).to_host()`.
 
 # %% id=03-challenge explanation
-# One way: one copy there and one copy back, in place of sixteen. When Python is what everybody waits for, fewer and larger operations help more than any number of streams.
+# One way to do it is a single copy there and a single copy back instead of sixteen each. When everybody waits for Python, fewer and larger operations help more than any number of streams.
 
 # %% id=03-challenge-check
 check("03-challenge", small_arrays)
@@ -759,16 +733,16 @@ check("03-challenge", small_arrays)
 # %% [markdown] id=key-points
 # ## Key points
 #
-# - An **operation** is a recipe. Building one enqueues nothing, reads nothing, and chooses no stream. Numbers are read when it runs.
-# - `with_context` calls your function at each run, with a context: the stream, and verbs for it. `h2d`, `zeros` and `d2h` are a few lines each.
-# - While work is under way there are **handles**. Look too early and you get an error; after a wait, the numbers are there.
-# - `sync`, `sync_on`, `async_on`, `await`: who picks the stream, and who waits?
-# - A future starts nothing, and a task starts at your next `await`.
-# - An operation that takes its array out of another result, as `.last()` does, can run once. Build it again, or inside `with_context`.
+# - An **operation** is a recipe. Building one enqueues nothing, reads nothing, and chooses no stream. The numbers are read when it runs.
+# - `with_context` calls your function at each run, with a context that knows the stream and has verbs to put work on it. `h2d`, `zeros` and `d2h` take a few lines each.
+# - While work is under way you have a **handle**. Look inside too early and you get an error. After a wait, you get the numbers.
+# - `sync`, `sync_on`, `async_on` and `await` all run an operation. They differ in who picks the stream and who waits.
+# - A future starts nothing until somebody awaits it. A task starts when the code that spawned it pauses, and not every `await` is a pause.
+# - An operation that takes its array out of another result, as `.last()` does, can run only once. Build it again, or build it inside `with_context`.
 #
-# What others call these things is in the [glossary](../docs/glossary.md), and common mistakes are in the [misconceptions](../docs/misconceptions.md).
+# The [glossary](../docs/glossary.md) tells you what others call these things, and the [misconceptions](../docs/misconceptions.md) page collects common mistakes.
 #
-# **Next:** [04_combinators.ipynb](04_combinators.ipynb), where large operations are made of small ones.
+# **Next:** [04_combinators.ipynb](04_combinators.ipynb), where we make large operations out of small ones.
 
 # %% id=score
 score(batches, looking, ways, starting)

@@ -16,7 +16,7 @@ from simgpu.cuda_c.compile.constants import evaluated
 from simgpu.cuda_c.compile.context import Context, File, Numbers
 from simgpu.cuda_c.compile.conversions import convert
 from simgpu.cuda_c.compile.function_addresses import take_addresses
-from simgpu.cuda_c.compile.kernels import finish, lower
+from simgpu.cuda_c.compile.kernels import finish, lower, needs_cuts
 from simgpu.cuda_c.compile.rules import RULES
 from simgpu.cuda_c.compile.signature import (
     PLACED,
@@ -27,7 +27,6 @@ from simgpu.cuda_c.compile.signature import (
     signature_of,
 )
 from simgpu.cuda_c.compile.variables import Variable
-from simgpu.cuda_c.compile.waiting import may_wait, waits_apart
 from simgpu.cuda_c.cost.walk import walk
 from simgpu.cuda_c.lockstep.team import Dim, Limits
 from simgpu.cuda_c.memory.allocation import GlobalMemory
@@ -272,7 +271,7 @@ class Program:
         with c.seen_from(scope):
             signature = signature_of(self._file.source, function, c, name, self._known)
         form = lower(c, function, scope, self._shared)
-        if may_wait(form.steps, form.sites) and waits_apart(form.steps):  # write it again
+        if needs_cuts(form):  # write it again
             c = self._context(cuts=True)
             function, scope, _ = instance_of(self._file.source, self._file.functions, c, name)
             form = lower(c, function, scope, self._shared)

@@ -106,7 +106,7 @@ batches.reveal(",".join(map(str, came_out)), "The numbers are read when the copy
 # > **Misconception: an operation keeps the numbers that were there when it was built.**
 # >
 # > - *What you see:* every batch gives you the result of the last one.
-# > - *Why:* the recipe only says "take what's in this bowl", and by the time we cook, you've refilled the bowl twice.
+# > - *Why:* a recipe says "take what's in this bowl", and it doesn't take anything until we cook. By then the bowl holds the last batch.
 # > - *What helps:* give each operation its own buffer, or run each one before you refill it.
 
 # %% id=own-buffers
@@ -324,7 +324,7 @@ looking.reveal("shape" if refused else "waits" if largest == x.max() else "both"
 # %% [markdown] id=handle-read
 # Why an error? Plain CUDA would hand you the buffer with whatever happened to be in it. And if we quietly waited for the copy, your program would stand still and you'd never find out. So you get an error, on every device, every time.
 #
-# By now somebody has waited, because `answer_to` synchronized the stream on its way out. So our first handle shows its numbers:
+# By now somebody has waited, because `answer_to` synchronized the stream on its way out. So `handle`, which came back from the last of the trips we queued first, shows its numbers:
 
 # %% id=handle-later
 handle.max()
@@ -391,7 +391,7 @@ else:
     raise AssertionError("the second run should have been refused")
 
 # %% [markdown] id=twice-read
-# What went wrong? A launch yields all the arrays you gave it, and `.last()` picks the last of them, whose blocks `.unpartition()` joins again. To have something to pick from, `.last()` runs the launch *once* and keeps what came out. The first run took the array away, so the second finds nothing. `.output()` is different: it keeps nothing, so each run is a launch of its own.
+# What went wrong? A launch yields all the arrays you gave it, and `.last()` picks the last of them. To have something to pick from, `.last()` runs the launch *once* and keeps what came out. The first run took the array away, so the second finds nothing. `.output()` is different: it keeps nothing, so each run is a launch of its own.
 #
 # The simple cure is to build the operation again for each run, which costs next to nothing. But you already know how to make *one* operation that builds everything afresh each time it runs.
 
@@ -516,7 +516,7 @@ awaited.plot(
 )
 
 # %% [markdown] id=await-read
-# That was as quick as `async_on`. But look at the host's lane: there is no bar for a wait, only a gap behind the job at most. Nobody is blocked, so if the loop had anything else to do, it would do it in that gap.
+# That was as quick as `async_on`. But look at the host's lane: there is no bar for a wait. If anything, there's a gap behind the job. Nobody is blocked, so if the loop had anything else to do, it would do it in that gap.
 #
 # So which one do you take? `sync` is for trying things out. `async_on` and `sync_on` are for when the *stream* matters, for example beside a library that has streams of its own, and then the order between streams is your business, as in chapter 02. `await` is for programs that do several things at a time, which is nearly all of them from here on.
 
@@ -566,7 +566,7 @@ check("03-which-way", load_and_fetch)
 # %% [markdown] id=future-text
 # ## Three ways to begin
 #
-# `await` has two relatives. With `op.schedule(policy)`, a policy of your choice picks the stream, and you get back a **future** to `await` whenever you like. `op.into_future()` does the same with the usual policy. And `agt.spawn(op)` turns the operation into a task. Here are three little programs, each with Python's job in the middle.
+# `await` has two relatives. With `op.schedule(policy)`, a policy of your choice picks the stream, and you get back a **future** to `await` whenever you like (`op.into_future()` does the same with the usual policy). And `agt.spawn(op)` turns the operation into a task. Here are three little programs, each with Python's job in the middle.
 
 # %% id=three-begin
 single = agt.SingleStream()  # a policy: everything on one stream
@@ -675,7 +675,7 @@ check("03-largest", largest)
 #
 # Now you can answer the question at the top. A recipe settles *what* to do and in which order. When and where it happens, with which numbers, and who waits for it are decided by whoever runs it, and that's why the same list could run on one stream and on three.
 #
-# Here is the list once more, handed to the event loop under two policies. Our programs look like this from here on: they say *what* in one place and *where* in another.
+# Here is the list once more, handed to the event loop under two policies. This is how our programs look from here on: *what* in one place, *where* in another.
 
 # %% id=answer-run
 async def all_trips():
@@ -690,7 +690,7 @@ for size in (1, 3):
 # %% [markdown] id=challenge
 # ## Challenge: sixteen small arrays
 #
-# Sixteen small arrays of 1000 numbers each have to go to the device, through `agt.relu`, and back. The program below is right, but the device is idle nearly all the time while Python makes one call after the other. As it stands, this takes 737 µs, and you can get it below 200. `watch(lambda: small_arrays(hosts).sync()).plot()` draws its timeline.
+# Sixteen small arrays of 1000 numbers each have to go to the device, through `agt.relu`, and back. The program below is right, but the device is idle nearly all the time while Python makes one call after the other. As it stands, this takes 737 µs on the simulated device, and you can get it below 200. `watch(lambda: small_arrays(hosts).sync()).plot()` draws its timeline.
 #
 # `small_arrays(hosts)` returns one operation. Its result has sixteen rows, in order, and may be a list, a tuple or an array. The operation can run any number of times, and each run takes what the arrays hold *by then*. Two tools may help: `agt.zip` makes one operation of several, and `op.reshape(rows, columns)` reshapes what an operation yields.
 

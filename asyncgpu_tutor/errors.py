@@ -54,50 +54,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from traceback import extract_tb
-from typing import Any, Self, cast
-
-__all__ = [
-    "ArrayDTypeError",
-    "ArrayShapeError",
-    "AsyncGpuError",
-    "BarrierError",
-    "BorrowedSpawnError",
-    "CaptureError",
-    "DeadlockError",
-    "DeviceAssertError",
-    "DeviceError",
-    "DeviceMismatchError",
-    "DeviceUnavailableError",
-    "DivisionByZeroError",
-    "FaultSite",
-    "HostBufferError",
-    "HostcallError",
-    "KernelCompileError",
-    "KernelFault",
-    "LaunchConfigError",
-    "MisalignedError",
-    "NestedSyncError",
-    "NeverRunWarning",
-    "NotAnOperationError",
-    "NotDataError",
-    "NotReadyError",
-    "OutOfBoundsError",
-    "OutOfMemoryError",
-    "PageableCopyWarning",
-    "RaceError",
-    "ReadOnlyError",
-    "ReferenceMismatchError",
-    "RunawayKernelError",
-    "ServerBusyError",
-    "StreamRaceError",
-    "UninitialisedReadError",
-    "UnsupportedFeatureError",
-    "UpstreamError",
-    "UsageError",
-    "UseAfterMoveError",
-    "WarpError",
-]
-
+from typing import TYPE_CHECKING, Any, Self, cast
 
 _MOST_MEMBERS = 3  # of a group, in a notebook
 
@@ -390,3 +347,11 @@ class NeverRunWarning(RuntimeWarning):
 
 class PageableCopyWarning(UserWarning):
     """A copy from pageable host memory blocks the host, whatever it is called."""
+
+
+if not TYPE_CHECKING:  # a checker knows by itself which names are defined here
+    __all__ = [
+        name
+        for name, kind in vars().items()
+        if getattr(kind, "__module__", "") == __name__ and isinstance(kind, type)
+    ]

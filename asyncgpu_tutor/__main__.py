@@ -16,7 +16,6 @@ from typing import cast
 from asyncgpu_tutor import __version__
 from asyncgpu_tutor.errors import AsyncGpuError
 
-
 # One line about each; it is implemented in the module or folder of `commands` that has its name.
 COMMANDS = {
     "doctor": "say what this machine has, and what to do about what is missing",

@@ -18,16 +18,7 @@ from asyncgpu_tutor.arrays.handles import DeviceArray, Partition, borrowed_in
 from asyncgpu_tutor.devices.cuda_source import Signature, is_sized, read_signature
 from asyncgpu_tutor.devices.protocol import USUAL_LIMITS, Device, Dim3, Function, Share
 from asyncgpu_tutor.errors import UsageError
-from asyncgpu_tutor.kernels.accepted_arguments import (
-    HasNullError,
-    HasOperationError,
-    acceptor,
-    check_shapes,
-    forbid_rerun,
-    null_acceptor,
-    settle,
-    take,
-)
+from asyncgpu_tutor.kernels import accepted_arguments
 from asyncgpu_tutor.kernels.configuration import as_dim3, check_limits
 from asyncgpu_tutor.kernels.constants import Constants
 from asyncgpu_tutor.kernels.files import include_headers, is_file_name, only_kernel, read_source
@@ -118,7 +109,7 @@ class Kernel:
         # Only a device can say what a kernel takes: a GPU's compiler reads more of C++ than we do.
         read = current_device().signature if isinstance(source, str) else read_signature
         signature = read(facts.source, facts.name)
-        check_shapes(facts, signature)
+        accepted_arguments.check_shapes(facts, signature)
         self._take_on(signature, set())
         # The kernel for other arguments: by the places of null pointers, or of arrays.
         self._variants: dict[tuple[str, tuple[int, ...]], Kernel] = {}
@@ -190,18 +181,18 @@ class Kernel:
         kernel = self._with_arrays(args) if self._sized else self
         try:
             return _launch(kernel, frame, args, grid, block, shared_mem)
-        except HasOperationError:
-            settle(args)
+        except accepted_arguments.HasOperationError:
+            accepted_arguments.settle(args)
             return kernel._unusual(frame, args, grid, block, shared_mem)
         except UsageError:
-            settle(args)
+            accepted_arguments.settle(args)
             raise
 
     def _unusual(self, frame: FrameType, args: tuple[Any, ...], *how: Any) -> Launch:
         """A launch with operations or null pointers among its arguments."""
         nulls = tuple([place for place in self._places if args[place] is None])
         if nulls:
-            with suppress(HasOperationError):
+            with suppress(accepted_arguments.HasOperationError):
                 return _launch(self._without(nulls), frame, args, *how)
         return _defer(self._without(nulls), frame, args, *how)
 
@@ -254,7 +245,8 @@ class Kernel:
         written = [n for n, place in enumerate(self._places) if not parameters[place].const]
         self._output = written[0] if len(written) == 1 else None  # which of its arrays that is
         self._acceptors = [
-            null_acceptor if i in nulls else acceptor(name, p) for i, p in enumerate(parameters)
+            accepted_arguments.null_acceptor if i in nulls else accepted_arguments.acceptor(name, p)
+            for i, p in enumerate(parameters)
         ]
         shapes = self._facts.shapes
         if nulls:
@@ -355,7 +347,7 @@ class Launch(DeviceOp[Any]):
         kernel, arrays, index = self._kernel, self._arrays, self._index
         ran, self._ran = self._ran, True
         if ran:
-            forbid_rerun(arrays, kernel.name)
+            accepted_arguments.forbid_rerun(arrays, kernel.name)
         device = context.device
         try:
             if context._run.captures:
@@ -394,19 +386,21 @@ class _Deferred(Launch):
 
     def _enqueue(self, context: ExecutionContext) -> Any:
         kernel = self._kernel
-        forbid_rerun([array for array in self._arrays if array.moved], kernel.name)
+        accepted_arguments.forbid_rerun(
+            [array for array in self._arrays if array.moved], kernel.name
+        )
         args: list[Any] = [
             evaluate(cast("DeviceOp[Any]", arg), context) if isinstance(arg, DeviceOp) else arg
             for arg in self._args
         ]
         try:
             launch = _launch(kernel, sys._getframe(0), tuple(args), *self._how, self._shared_mem)
-        except HasNullError as error:
+        except accepted_arguments.HasNullError as error:
             raise UsageError(
                 f"{kernel.name}() takes an array as {error}, and got an operation that yields None: where "
                 "the null pointer is meant, pass None itself"
             ) from None
-        except HasOperationError:
+        except accepted_arguments.HasOperationError:
             raise UsageError(
                 f"{kernel.name}() got an operation that yields another operation: let the first go on with "
                 "and_then instead of map"
@@ -446,7 +440,7 @@ def _defer(
         arg if isinstance(arg, DeviceOp) else accept(arg)
         for accept, arg in zip(kernel._acceptors, args, strict=True)
     ]
-    taken = take(known, f"into {kernel.name}()")
+    taken = accepted_arguments.take(known, f"into {kernel.name}()")
     launch = _Deferred()
     launch._built(kernel._facts.name, frame)
     launch._kernel = kernel

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from asyncgpu_tutor import errors
 from asyncgpu_tutor.arrays.handles import DeviceArray, as_shape, handle
 from asyncgpu_tutor.arrays.host import HostArray, written_by
 from asyncgpu_tutor.devices.protocol import (
@@ -22,19 +23,7 @@ from asyncgpu_tutor.devices.protocol import (
     Replay,
     Stream,
 )
-from asyncgpu_tutor.errors import (
-    ArrayDTypeError,
-    ArrayShapeError,
-    BorrowedSpawnError,
-    OutOfMemoryError,
-    UsageError,
-)
-from asyncgpu_tutor.run.current import (
-    adopt_stream,
-    current_device,
-    current_policy,
-    policy_for,
-)
+from asyncgpu_tutor.run import current
 from asyncgpu_tutor.run.pageable import warn_pageable
 from asyncgpu_tutor.scheduling import SchedulingPolicy
 from asyncgpu_tutor.traces.spans.tag import Tag
@@ -127,9 +116,9 @@ class ExecutionContext:
     def fork(self) -> ExecutionContext:
         """The same run, on the stream that the policy chooses next."""
         if self._policy is None:  # it runs on a given stream, so nobody has asked a policy yet
-            here = self.device is current_device()
-            self._policy = current_policy() if here else policy_for(self.device)
-        return self.on(adopt_stream(self._policy.next_stream(), self.device))
+            here = self.device is current.current_device()
+            self._policy = current.current_policy() if here else current.policy_for(self.device)
+        return self.on(current.adopt_stream(self._policy.next_stream(), self.device))
 
     def keep(self, *things: object) -> None:
         """Keep these alive until the operation has completed."""
@@ -161,7 +150,7 @@ class ExecutionContext:
         """Allocate with `make`, a `malloc`, and once more after a reclaim if memory is short."""
         try:
             memory = make(*given, self.stream)
-        except OutOfMemoryError:
+        except errors.OutOfMemoryError:
             self._run.reclaim()
             memory = make(*given, self.stream)
         memory.stream = self._user
@@ -172,7 +161,7 @@ class ExecutionContext:
         """Set every byte of `array` to `value`, from -128 to 255; -1 is 255."""
         memory = self._touch(array)
         if not isinstance(value, int | np.integer) or not -128 <= value <= 255:  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
-            raise UsageError(
+            raise errors.UsageError(
                 f"a memset writes one byte again and again, so its value is an integer from -128 to 255, and "
                 f"not {value!r}: agt.full fills an array with any number"
             )
@@ -188,7 +177,7 @@ class ExecutionContext:
         """
         self._touch(array)
         if not isinstance(host, np.ndarray):  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
-            raise ArrayDTypeError(
+            raise errors.ArrayDTypeError(
                 f"array {array.name!r} is copied from a NumPy array, and got {type(host).__name__}: "
                 "np.asarray makes one"
             )
@@ -246,7 +235,7 @@ class ExecutionContext:
         """Enqueue a copy within the device."""
         for array in (target, source):
             if not isinstance(array, DeviceArray):  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
-                raise UsageError(
+                raise errors.UsageError(
                     "context.copy copies from one device array to another, and got "
                     f"{type(array).__name__}: copy_from_host and copy_to_host are for host arrays"
                 )
@@ -298,14 +287,14 @@ class ExecutionContext:
     def _touch(self, array: DeviceArray, taken: bool = False) -> Memory:
         """Check that the array can be used here, and keep it alive; by what has `taken` it, maybe."""
         if not isinstance(array, DeviceArray):  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
-            raise UsageError(
+            raise errors.UsageError(
                 f"this verb of a context takes a device array first, and got {type(array).__name__}: "
                 "make one with context.empty(shape, dtype); a host array comes second, and "
                 "unpartition() makes an array of a Partition"
             )
         memory = array._use(self._user, self.device, taken)
         if array.mode == "borrowed" and self._run.spawned and not array.lent:
-            raise BorrowedSpawnError(borrowed_message(array.name))
+            raise errors.BorrowedSpawnError(borrowed_message(array.name))
         self._keep.append(array)
         return memory
 
@@ -322,13 +311,13 @@ def borrowed_message(name: str) -> str:
 def check_out(array: DeviceArray, out: npt.NDArray[Any]) -> None:
     """Raise unless `array` can be copied to the host array `out`; see `copy_to_host`."""
     if not isinstance(out, np.ndarray):  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
-        raise ArrayDTypeError(
+        raise errors.ArrayDTypeError(
             f"array {array.name!r} is copied into a NumPy array, and out is {type(out).__name__}: use "
             "agt.pinned(shape, dtype)"
         )
     _same(array, out.shape, out.dtype, "the host array")
     if not out.flags.c_contiguous or not out.flags.writeable:
-        raise UsageError(
+        raise errors.UsageError(
             f"array {array.name!r} can be copied to a host array that is C-contiguous and writeable, and "
             "this one is not: use agt.pinned(shape, dtype)"
         )
@@ -336,11 +325,11 @@ def check_out(array: DeviceArray, out: npt.NDArray[Any]) -> None:
 
 def _same(array: DeviceArray, shape: tuple[int, ...], dtype: np.dtype[Any], what: str) -> None:
     if shape != array.shape:
-        raise ArrayShapeError(
+        raise errors.ArrayShapeError(
             f"array {array.name!r} has shape {array.shape}, and {what} has {shape}"
         )
     if dtype != array.dtype:
-        raise ArrayDTypeError(
+        raise errors.ArrayDTypeError(
             f"array {array.name!r} has dtype {array.dtype}, and {what} has {dtype}: give both the same, here "
             f"empty(shape, {str(dtype)!r}), or astype({str(array.dtype)!r})"
         )

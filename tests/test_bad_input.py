@@ -25,7 +25,7 @@ from asyncgpu_tutor.errors import (
     UseAfterMoveError,
 )
 from asyncgpu_tutor.kernels import RELU
-from asyncgpu_tutor.run import resolve
+from asyncgpu_tutor.run.current import resolve
 from tests.laws.kernels import SCALE, kernel
 
 

@@ -14,7 +14,7 @@ from asyncgpu_tutor.devices.simulated.report import Watched, memory_of
 from asyncgpu_tutor.errors import ArrayDTypeError, UsageError
 from asyncgpu_tutor.kernels import Kernel
 from asyncgpu_tutor.kernels.configuration import as_dim3, configuration
-from asyncgpu_tutor.ops import d2h
+from asyncgpu_tutor.ops.array_operations import d2h
 
 MOST_THREADS = 4096
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from asyncgpu_tutor.devices.simulated import Launched, SimDevice
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.inspection.report import Report
-from asyncgpu_tutor.run import current_device
+from asyncgpu_tutor.run.current import current_device
 from asyncgpu_tutor.traces.spans.tag import forbid_nested_wait
 
 

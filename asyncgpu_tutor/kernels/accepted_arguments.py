@@ -12,7 +12,8 @@ from asyncgpu_tutor.devices.cuda_source import Parameter, Signature
 from asyncgpu_tutor.devices.protocol import NULL, NullMemory
 from asyncgpu_tutor.errors import ArrayDTypeError, ArrayShapeError, UsageError, UseAfterMoveError
 from asyncgpu_tutor.kernels.kernel_source import KernelSource
-from asyncgpu_tutor.ops import DeviceOp, asarray, is_foreign
+from asyncgpu_tutor.ops.operation import DeviceOp
+from asyncgpu_tutor.ops.pinned import asarray, is_foreign
 
 Acceptor = Callable[[Any], Any]
 

@@ -24,9 +24,10 @@ from asyncgpu_tutor.kernels.constants import Constants
 from asyncgpu_tutor.kernels.files import include_headers, is_file_name, only_kernel, read_source
 from asyncgpu_tutor.kernels.kernel_source import KernelSource
 from asyncgpu_tutor.kernels.launching import CallChecks
-from asyncgpu_tutor.ops import DeviceOp, is_foreign
-from asyncgpu_tutor.ops.operation import evaluate
-from asyncgpu_tutor.run import ExecutionContext, current_device
+from asyncgpu_tutor.ops.operation import DeviceOp, evaluate
+from asyncgpu_tutor.ops.pinned import is_foreign
+from asyncgpu_tutor.run.context import ExecutionContext
+from asyncgpu_tutor.run.current import current_device
 
 # A parameter of which nothing is known but that an address fits.
 _POINTER_SIZED = np.dtype("V8")

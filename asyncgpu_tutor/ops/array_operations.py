@@ -19,7 +19,7 @@ from asyncgpu_tutor.devices.protocol import Memory
 from asyncgpu_tutor.ops.fill_kernels import RANDN, FillKernel, arange_source, fill_source
 from asyncgpu_tutor.ops.leaves import Download
 from asyncgpu_tutor.ops.operation import DeviceOp
-from asyncgpu_tutor.run import ExecutionContext, check_out
+from asyncgpu_tutor.run.context import ExecutionContext, check_out
 
 M = TypeVar("M", bound="Make")
 Shape = int | tuple[int, ...]

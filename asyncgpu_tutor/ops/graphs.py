@@ -7,12 +7,16 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeVar
 
-from asyncgpu_tutor import run
 from asyncgpu_tutor.devices.protocol import Graph, Stream
 from asyncgpu_tutor.errors import CaptureError
 from asyncgpu_tutor.ops.operation import DeviceOp, as_op, evaluate
 from asyncgpu_tutor.ops.prepared import Replayed
 from asyncgpu_tutor.ops.shared import once_lock
+from asyncgpu_tutor.run.capture import Capture
+from asyncgpu_tutor.run.capture_stream import CaptureStream
+from asyncgpu_tutor.run.context import ExecutionContext
+from asyncgpu_tutor.run.current import adopt_stream
+from asyncgpu_tutor.run.last_use import come_after, in_turn
 from asyncgpu_tutor.traces.spans.tag import forbid_nested_wait
 
 T = TypeVar("T")
@@ -45,7 +49,7 @@ class CudaGraph(Replayed[T]):
         self.stream = stream
         self.nodes = 0
         self._graph: Graph | None = None
-        self._capture: run.Capture | None = None  # keeps what the graph's addresses point at
+        self._capture: Capture | None = None  # keeps what the graph's addresses point at
 
     def __repr__(self) -> str:
         return f"<CudaGraph {self.label!r}, {self.nodes} nodes on {self.device.name}>"
@@ -62,7 +66,7 @@ class CudaGraph(Replayed[T]):
         stream : Stream or cupy.cuda.Stream
             See `CudaGraph.stream`. The capture does not touch it.
         """
-        capture = run.Capture(label, run.adopt_stream(stream), allocates=False)
+        capture = Capture(label, adopt_stream(stream), allocates=False)
         scope = GraphScope(capture)
         try:
             with capture.under_way():
@@ -77,7 +81,7 @@ class CudaGraph(Replayed[T]):
             ) from scope._failure
         scope.graph._captured(capture, tuple(scope._results))
 
-    def _captured(self, capture: run.Capture, handles: T) -> CudaGraph[T]:
+    def _captured(self, capture: Capture, handles: T) -> CudaGraph[T]:
         """Make it ready to be launched; returns itself."""
         self._graph = capture.close().instantiate(self.label)
         self._fill(capture, handles)
@@ -93,12 +97,12 @@ class CudaGraph(Replayed[T]):
         """
         op = as_op(op)
         forbid_nested_wait("update()")
-        with once_lock, run.in_turn:  # in this order: what is shared may launch something
-            run.come_after(self.stream, self._used)
+        with once_lock, in_turn:  # in this order: what is shared may launch something
+            come_after(self.stream, self._used)
             return op.async_on(self.stream)
 
-    def _run(self, context: run.ExecutionContext) -> None:
-        if isinstance(context.stream, run.CaptureStream):
+    def _run(self, context: ExecutionContext) -> None:
+        if isinstance(context.stream, CaptureStream):
             raise CaptureError(
                 f"{self.label!r} is a CUDA graph already, and cannot be captured into another: capture the "
                 "operation that it was made of, or launch both, one after the other"
@@ -119,7 +123,7 @@ class GraphScope:
         To be launched after the scope. A launch yields a tuple of all that was recorded.
     """
 
-    def __init__(self, capture: run.Capture) -> None:
+    def __init__(self, capture: Capture) -> None:
         self.graph: CudaGraph[tuple[Any, ...]] = CudaGraph(capture.label, capture.stream)
         self._capture = capture
         self._results: list[Any] = []
@@ -144,7 +148,7 @@ class GraphScope:
 
 def graph_on(op: DeviceOp[T], stream: object) -> CudaGraph[T]:
     """See `DeviceOp.graph_on`."""
-    mine = run.adopt_stream(stream)
-    capture = run.Capture(op.label, mine, allocates=False)
+    mine = adopt_stream(stream)
+    capture = Capture(op.label, mine, allocates=False)
     handles = capture.run(partial(evaluate, op))
     return CudaGraph[T](capture.label, mine)._captured(capture, handles)

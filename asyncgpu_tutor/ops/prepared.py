@@ -12,15 +12,11 @@ from asyncgpu_tutor.arrays.handles import DeviceArray, Partition
 from asyncgpu_tutor.arrays.host import Lent, in_containers
 from asyncgpu_tutor.devices.protocol import Device, Replay
 from asyncgpu_tutor.ops.operation import DeviceOp, evaluate
-from asyncgpu_tutor.run import (
-    Capture,
-    CaptureStream,
-    ExecutionContext,
-    UsedMemory,
-    come_after,
-    current_device,
-    in_turn,
-)
+from asyncgpu_tutor.run.capture import Capture
+from asyncgpu_tutor.run.capture_stream import CaptureStream
+from asyncgpu_tutor.run.context import ExecutionContext
+from asyncgpu_tutor.run.current import current_device
+from asyncgpu_tutor.run.last_use import UsedMemory, come_after, in_turn
 
 T = TypeVar("T")
 

@@ -12,7 +12,9 @@ from asyncgpu_tutor.arrays.handles import DeviceArray, Partition
 from asyncgpu_tutor.arrays.host import in_containers
 from asyncgpu_tutor.errors import CaptureError, UsageError, UseAfterMoveError
 from asyncgpu_tutor.ops.operation import DeviceOp, evaluate
-from asyncgpu_tutor.run import CaptureStream, ExecutionContext, LastUse
+from asyncgpu_tutor.run.capture_stream import CaptureStream
+from asyncgpu_tutor.run.context import ExecutionContext
+from asyncgpu_tutor.run.last_use import LastUse
 from asyncgpu_tutor.run.submission import lasting
 
 T = TypeVar("T")

@@ -17,8 +17,8 @@ import numpy.typing as npt
 from asyncgpu_tutor.arrays.handles import as_shape
 from asyncgpu_tutor.devices.event_loop import TURN_EVERY_US
 from asyncgpu_tutor.errors import ServerBusyError, UsageError
-from asyncgpu_tutor.ops import DeviceOp
-from asyncgpu_tutor.run import current_device
+from asyncgpu_tutor.ops.operation import DeviceOp
+from asyncgpu_tutor.run.current import current_device
 from asyncgpu_tutor.serving.lane import Host, Lane, Request
 
 T = TypeVar("T")

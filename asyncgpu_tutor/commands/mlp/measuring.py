@@ -18,7 +18,7 @@ from asyncgpu_tutor import DeviceArray, Trace, ranges
 from asyncgpu_tutor.commands.mlp.pipeline import upload
 from asyncgpu_tutor.commands.mlp.ways import WAYS, Array, Job, Run, several_streams
 from asyncgpu_tutor.data import MlpInputs
-from asyncgpu_tutor.run import current_policy
+from asyncgpu_tutor.run.current import current_policy
 
 PRACTICE = 25  # runs before a recording on a GPU
 TRIES = 5  # recordings on a GPU, where no two are the same; the quickest counts

@@ -13,7 +13,7 @@ from asyncgpu_tutor.devices.simgpu_errors import translated, translation
 from asyncgpu_tutor.devices.simulated.report import Watched, memory_of
 from asyncgpu_tutor.errors import ArrayDTypeError, UsageError
 from asyncgpu_tutor.kernels import Kernel
-from asyncgpu_tutor.kernels.configuration import configuration
+from asyncgpu_tutor.kernels.launching import configuration
 from asyncgpu_tutor.ops.array_operations import d2h
 
 MOST_THREADS = 4096

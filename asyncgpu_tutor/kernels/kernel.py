@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from types import FrameType
 from typing import Any, cast
@@ -19,11 +19,9 @@ from asyncgpu_tutor.devices.cuda_source import Signature, is_sized, read_signatu
 from asyncgpu_tutor.devices.protocol import USUAL_LIMITS, Device, Dim3, Function, Share
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.kernels import accepted_arguments
-from asyncgpu_tutor.kernels.configuration import as_dim3, check_limits
 from asyncgpu_tutor.kernels.constants import Constants
 from asyncgpu_tutor.kernels.files import include_headers, is_file_name, only_kernel, read_source
-from asyncgpu_tutor.kernels.kernel_source import KernelSource
-from asyncgpu_tutor.kernels.launching import CallChecks
+from asyncgpu_tutor.kernels.launching import CallChecks, as_dim3, check_limits
 from asyncgpu_tutor.ops.operation import DeviceOp, evaluate
 from asyncgpu_tutor.ops.pinned import is_foreign
 from asyncgpu_tutor.run.context import ExecutionContext
@@ -31,6 +29,17 @@ from asyncgpu_tutor.run.current import current_device
 
 # A parameter of which nothing is known but that an address fits.
 _POINTER_SIZED = np.dtype("V8")
+
+
+@dataclass(frozen=True, eq=False)
+class KernelSource:
+    """CUDA C source and facts: see the parameters of `Kernel`."""
+
+    name: str
+    source: str
+    shapes: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    reference: Callable[..., tuple[Any, ...]] | None = None
+    contract: bool = False
 
 
 class Kernel:
@@ -110,7 +119,7 @@ class Kernel:
         # Only a device can say what a kernel takes: a GPU's compiler reads more of C++ than we do.
         read = current_device().signature if isinstance(source, str) else read_signature
         signature = read(facts.source, facts.name)
-        accepted_arguments.check_shapes(facts, signature)
+        _check_shapes(facts, signature)
         self._take_on(signature, set())
         # The kernel for other arguments: by the places of null pointers, or of arrays.
         self._variants: dict[tuple[str, tuple[int, ...]], Kernel] = {}
@@ -458,3 +467,16 @@ def _defer(
 
 def _nowhere() -> None:
     """In place of a reference to a device."""
+
+
+def _check_shapes(facts: KernelSource, signature: Signature) -> None:
+    """`UsageError` unless `shapes` names array parameters, and scalars for their sizes."""
+    pointers = {parameter.name: parameter.pointer for parameter in signature.parameters}
+    for name, symbols in facts.shapes.items():
+        wrong = [symbol for symbol in symbols if pointers.get(symbol, True)]
+        if not pointers.get(name, False) or wrong:
+            listed = ", ".join(pointers)
+            raise UsageError(
+                f"shapes of {facts.name}() says {name!r}: {symbols!r}, and needs the name of an array and "
+                f"those of scalars among the parameters ({listed})"
+            )

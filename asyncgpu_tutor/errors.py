@@ -68,11 +68,7 @@ class AsyncGpuError(Exception):
     """
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        """Make the error, and have IPython show groups that may hold it.
-
-        A group is of Python's own class, which cannot be taught to show itself. IPython can. It is not
-        touched before there is an error of ours.
-        """
+        """Make the error, and have IPython show groups that may hold it: they are of Python's own class."""
         if "IPython" in sys.modules:
             _show_groups()
         return super().__new__(cls, *args, **kwargs)
@@ -95,11 +91,7 @@ def short_traceback(
 ) -> list[str]:
     """The message of an error, and the lines of the reader's own that led to it: the first and the last.
 
-    Parameters
-    ----------
-    cell : callable
-        Gives the name of a notebook's cell, such as ``("Cell", "In[3]")``, for the name of its code; for
-        other code, None.
+    `cell` names a notebook's cell, such as ``("Cell", "In[3]")``, by the name of its code.
     """
     return [*_told(error, cell), "(%tb in a cell shows the whole traceback.)"]
 

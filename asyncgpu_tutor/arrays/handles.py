@@ -252,7 +252,7 @@ class DeviceArray:
         self._spend("by partition()")
         part = Partition()
         part.array = self._again()
-        part.block_shape, part._how = blocks
+        part.block_shape, part.grid, part.block = blocks
         return part
 
     # ------------------------------------------------------------------ other libraries
@@ -325,30 +325,21 @@ class Partition:
         Number of blocks, and shape of a block, (x, y, z): x is the last dimension of the array.
     """
 
-    __slots__ = ("_how", "array", "block_shape")
+    __slots__ = ("array", "block", "block_shape", "grid")
 
     array: DeviceArray
     block_shape: tuple[int, ...]
-    _how: tuple[Dim3, Dim3]  # grid and block
+    grid: Dim3
+    block: Dim3
 
     def __repr__(self) -> str:
         return f"<Partition of {self.array!r} into blocks of {self.block_shape}>"
-
-    @property
-    def grid(self) -> Dim3:
-        """Number of blocks."""
-        return self._how[0]
-
-    @property
-    def block(self) -> Dim3:
-        """Shape of a block, as a launch has it."""
-        return self._how[1]
 
     def _of(self, array: DeviceArray) -> Partition:
         """Another handle to the same array, in the same blocks."""
         part = Partition()
         part.array = array
-        part.block_shape, part._how = self.block_shape, self._how
+        part.block_shape, part.grid, part.block = self.block_shape, self.grid, self.block
         return part
 
     def _again(self) -> Partition:
@@ -408,7 +399,7 @@ def noting_moves(moved: list[DeviceArray]) -> Generator[None]:
 
 
 @lru_cache(1024, typed=True)  # the same come again and again
-def _plan(shape: tuple[int, ...], *sizes: int) -> tuple[tuple[int, ...], tuple[Dim3, Dim3]]:
+def _plan(shape: tuple[int, ...], *sizes: int) -> tuple[tuple[int, ...], Dim3, Dim3]:
     """Of an array of this shape in blocks of these sizes: shape of a block; grid and block of a launch."""
     block = as_shape(sizes)
     if len(block) != len(shape) or not 1 <= len(block) <= 3 or 0 in block:
@@ -417,7 +408,7 @@ def _plan(shape: tuple[int, ...], *sizes: int) -> tuple[tuple[int, ...], tuple[D
             "for each dimension of the array"
         )
     grid = _dim3([-(-n // b) for n, b in zip(shape, block, strict=True)])
-    return block, (grid, _dim3(block))
+    return block, grid, _dim3(block)
 
 
 def _dim3(row_major: Sequence[int]) -> Dim3:

@@ -23,8 +23,7 @@ class Report:
         self._launches = launches
 
     def __repr__(self) -> str:
-        names = ", ".join(dict.fromkeys(launch.kernel for launch in self._launches)) or "none"
-        return f"<Report of {len(self._launches)} launches; kernels: {names}>"
+        return f"<Report of {len(self._launches)} launches; kernels: {self._names()}>"
 
     @property
     def kernels(self) -> tuple[KernelReport, ...]:

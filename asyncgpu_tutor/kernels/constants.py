@@ -42,9 +42,6 @@ class Constants:
     def __iter__(self) -> Iterator[str]:
         return iter(self._variables)
 
-    def __len__(self) -> int:
-        return len(self._variables)
-
     def __repr__(self) -> str:
         listed = ", ".join(
             f"{name}: {variable.dtype}{list(variable.shape)}"

@@ -120,7 +120,7 @@ class CallChecks:
             arrays.append(array)
             passed[place] = array._memory
         if part is not None and grid is None and block is None:
-            how = part._how
+            how = part.grid, part.block
         else:
             how = configuration(self._signature.name, args, grid, block)
         if how != self._allowed[0] or shared_mem is not self._allowed[1]:

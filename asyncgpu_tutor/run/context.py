@@ -233,12 +233,6 @@ class ExecutionContext:
 
     def copy(self, target: DeviceArray, source: DeviceArray) -> None:
         """Enqueue a copy within the device."""
-        for array in (target, source):
-            if not isinstance(array, DeviceArray):  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
-                raise errors.UsageError(
-                    "context.copy copies from one device array to another, and got "
-                    f"{type(array).__name__}: copy_from_host and copy_to_host are for host arrays"
-                )
         to, origin = self._touch(target), self._touch(source)
         _same(target, source.shape, source.dtype, f"array {source.name!r}")
         self._work.copy_from_device_async(to, origin, target.nbytes, self.stream)
@@ -288,9 +282,9 @@ class ExecutionContext:
         """Check that the array can be used here, and keep it alive; by what has `taken` it, maybe."""
         if not isinstance(array, DeviceArray):  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
             raise errors.UsageError(
-                f"this verb of a context takes a device array first, and got {type(array).__name__}: "
-                "make one with context.empty(shape, dtype); a host array comes second, and "
-                "unpartition() makes an array of a Partition"
+                f"this verb of a context takes a device array, and got {type(array).__name__}: make one with "
+                "context.empty(shape, dtype). A host array comes second, in copy_from_host and copy_to_host, "
+                "and unpartition() makes an array of a Partition"
             )
         memory = array._use(self._user, self.device, taken)
         if array.mode == "borrowed" and self._run.spawned and not array.lent:

@@ -53,23 +53,6 @@ class DeviceFuture(Generic[T]):
         Where it will run, or runs.
     """
 
-    __slots__ = (
-        "__weakref__",
-        "_body",
-        "_error",
-        "_label",
-        "_patience_us",
-        "_policy",
-        "_range",
-        "_result",
-        "_spawned",
-        "_state",
-        "_submission",
-        "_waiters",
-        "_watched",
-        "stream",
-    )
-
     def __init__(
         self,
         body: Body[T] | None,
@@ -196,7 +179,7 @@ class DeviceFuture(Generic[T]):
                 while not over:
                     # Where nobody else wants a turn, this one may take as long as another would.
                     if nothing_ready(loop) and not turn_is_due():
-                        over = passes(event, LOOK_US)
+                        over = _passes(event, LOOK_US)
                     if not over:
                         if time.perf_counter() > until:
                             return
@@ -263,15 +246,13 @@ def _failure_of(event: Event) -> BaseException | None:
     return None  # it has passed between the two looks
 
 
-def passes(event: Event, us: float = 0.0) -> bool:
+def _passes(event: Event, us: float) -> bool:
     """Tell whether an event passes within `us` microseconds of the host's time."""
-    if event.succeeded:
-        return True
     end = time.perf_counter() + us * 1e-6
-    while time.perf_counter() < end:
-        if event.succeeded:
-            return True
-    return False
+    while not event.succeeded:
+        if time.perf_counter() >= end:
+            return False
+    return True
 
 
 def _release(waiter: asyncio.Future[None]) -> None:

@@ -8,14 +8,7 @@
     op = agt.h2d(x).and_then(lambda a: ...)     # describes work, enqueues nothing
     result = op.sync()                          # or: await op
 
-General layout, by what one comes for (ARCHITECTURE.md has the floors, and nothing imports upwards):
-
-    commands, exercises         what you type; what teaches
-    inspection, traces          what you see: what the kernels of a run did; spans, measures, pictures
-    serving, kernels, ops       what you write with: a server loop; CUDA C; operations and combinators
-    run, scheduling, arrays     one run of one operation; policies; handles to a device's arrays
-    devices                     what it runs on: CuPy, or simgpu, the GPU in NumPy beside this package
-    data, errors                the inputs of the MLP; what can go wrong
+ARCHITECTURE.md in the repository draws the rooms and their floors.
 
 A public name is imported from its room when it is first used (PEP 562), so that `import asyncgpu_tutor`
 takes less than `import numpy`, and a program that reads traces never loads an interpreter of CUDA C.

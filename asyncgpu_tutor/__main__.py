@@ -26,17 +26,9 @@ COMMANDS = {
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command.
+    """Run a command with these arguments, or those of the process; the exit code.
 
-    Parameters
-    ----------
-    argv : sequence of str, optional
-        The arguments after the program's name; those of the process if not given.
-
-    Returns
-    -------
-    int
-        The exit code: 0 for success, 2 if what was asked for cannot be had, which is said in a line.
+    It is 0 for success, and 2 if what was asked for cannot be had, which is said in a line.
     """
     words = list(sys.argv[1:] if argv is None else argv)
     chosen = next((word for word in words if not word.startswith("-")), None)

@@ -121,16 +121,19 @@ class Event(Protocol):
 
 
 class Stream(Protocol):
-    """A queue of work that is done in order."""
+    """A queue of work that is done in order.
+
+    Attributes
+    ----------
+    number : int
+        Unique on its device; 0 is the default stream.
+    """
+
+    number: int
 
     @property
     def device(self) -> Device:
         """The device that it is on."""
-        ...
-
-    @property
-    def number(self) -> int:
-        """Unique on its device; 0 is the default stream."""
         ...
 
     @property

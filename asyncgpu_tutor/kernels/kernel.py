@@ -16,12 +16,12 @@ import numpy as np
 
 from asyncgpu_tutor.arrays.handles import DeviceArray, Partition, borrowed_in
 from asyncgpu_tutor.devices.cuda_source import Signature, is_sized, read_signature
-from asyncgpu_tutor.devices.protocol import USUAL_LIMITS, Device, Dim3, Function, Share
+from asyncgpu_tutor.devices.protocol import USUAL_LIMITS, Device, Function
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.kernels import accepted_arguments
 from asyncgpu_tutor.kernels.constants import Constants
-from asyncgpu_tutor.kernels.files import include_headers, is_file_name, only_kernel, read_source
-from asyncgpu_tutor.kernels.launching import CallChecks, as_dim3, check_limits
+from asyncgpu_tutor.kernels.files import include_headers, only_kernel
+from asyncgpu_tutor.kernels.launching import CallChecks, Checked, as_dim3, check_limits
 from asyncgpu_tutor.ops.operation import DeviceOp, evaluate
 from asyncgpu_tutor.ops.pinned import is_foreign
 from asyncgpu_tutor.run.context import ExecutionContext
@@ -96,9 +96,7 @@ class Kernel:
         reference: Callable[..., Any] | None = None,
         contract: bool = False,
     ) -> None:
-        if is_file_name(source):
-            source = read_source(cast("str", source), include)
-        elif isinstance(source, str):
+        if isinstance(source, str | PathLike):
             source = include_headers(source, include)
         if isinstance(source, KernelSource):
             if name or shapes or reference or contract:
@@ -283,7 +281,7 @@ class Kernel:
         return names.index(name)
 
 
-class Launch(DeviceOp[Any]):
+class Launch(DeviceOp[Any], Checked):
     """One launch of a kernel; yields the kernel's array arguments, in the form in which they were given.
 
     An array that it takes is not handed on by another handle: the one that was given is marked as moved, and
@@ -303,12 +301,6 @@ class Launch(DeviceOp[Any]):
     )
 
     _kernel: Kernel
-    _how: tuple[Dim3, Dim3]  # grid and block
-    _shared_mem: int
-    _given: Sequence[Any]  # these four are as in `Checked`
-    _args: Sequence[Any]
-    _arrays: Sequence[DeviceArray]
-    _shares: Sequence[Share | None]
     _index: int | None  # which of the arrays it yields alone
     _ran: bool
 

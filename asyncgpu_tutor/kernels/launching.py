@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -19,8 +19,10 @@ from asyncgpu_tutor.errors import LaunchConfigError, UsageError
 from asyncgpu_tutor.kernels.accepted_arguments import Acceptor, shape_check
 
 
-class Checked(Protocol):
+class Checked:
     """A launch whose arguments are right."""
+
+    __slots__ = ()
 
     _how: tuple[Dim3, Dim3]  # grid and block
     _shared_mem: int

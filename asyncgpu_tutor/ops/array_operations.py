@@ -19,7 +19,7 @@ from asyncgpu_tutor.devices.protocol import Memory
 from asyncgpu_tutor.ops.fill_kernels import RANDN, FillKernel, arange_source, fill_source
 from asyncgpu_tutor.ops.leaves import Download
 from asyncgpu_tutor.ops.operation import DeviceOp
-from asyncgpu_tutor.run.context import ExecutionContext, check_out
+from asyncgpu_tutor.run.context import ExecutionContext, check_out, check_same
 
 M = TypeVar("M", bound="Make")
 Shape = int | tuple[int, ...]
@@ -224,8 +224,9 @@ def d2h(array: DeviceArray, out: npt.NDArray[Any] | None = None) -> DeviceOp[npt
         Where to, of the array's shape and dtype; `pinned` makes one. Without it each run gets a new array.
     """
     if not isinstance(array, DeviceArray):  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
+        kind = "an operation" if isinstance(array, DeviceOp) else type(array).__name__
         raise errors.ArrayDTypeError(
-            f"d2h copies a DeviceArray to the host, and got {_kind(array)}. "
+            f"d2h copies a DeviceArray to the host, and got {kind}. "
             + "A launch yields all its arrays: take the one that it writes, as with launch.output(). "
             * isinstance(array, tuple)
             + "Call unpartition() on a Partition; use op.to_host() on an operation."
@@ -241,10 +242,6 @@ def d2h(array: DeviceArray, out: npt.NDArray[Any] | None = None) -> DeviceOp[npt
     op._ran = False
     op._out = out
     return op
-
-
-def _kind(thing: object) -> str:
-    return "an operation" if isinstance(thing, DeviceOp) else type(thing).__name__
 
 
 def zeros(
@@ -366,16 +363,9 @@ def memcpy(
         context.copy(arrays[0], arrays[1])
         return arrays
 
-    if (
-        isinstance(target, DeviceArray)  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
-        and isinstance(source, DeviceArray | np.ndarray)  # pyright: ignore[reportUnnecessaryIsInstance] - the same
-        and (target.shape, target.dtype) != (source.shape, source.dtype)
-    ):
-        wrong = errors.ArrayDTypeError if target.shape == source.shape else errors.ArrayShapeError
-        raise wrong(
-            f"memcpy needs two arrays of one shape and dtype: {target.name!r} is {target.shape} "
-            f"{target.dtype}, {getattr(source, 'name', 'the host array')!r} is {source.shape} {source.dtype}"
-        )
+    if isinstance(target, DeviceArray) and isinstance(source, DeviceArray | np.ndarray):  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
+        given = "the host array" if isinstance(source, np.ndarray) else f"array {source.name!r}"
+        check_same(target, source.shape, source.dtype, given)
     if isinstance(target, DeviceArray) and target.mode == "shared":  # pyright: ignore[reportUnnecessaryIsInstance] - the same
         raise errors.UsageError(
             f"memcpy writes to its target, and array {target.name!r} is shared: shared arrays are for "

@@ -181,7 +181,7 @@ class ExecutionContext:
                 f"array {array.name!r} is copied from a NumPy array, and got {type(host).__name__}: "
                 "np.asarray makes one"
             )
-        _same(array, host.shape, host.dtype, "the host array")
+        check_same(array, host.shape, host.dtype, "the host array")
         self._upload(array._memory, host)
 
     def _upload(self, memory: Memory, host: npt.NDArray[Any]) -> None:
@@ -234,7 +234,7 @@ class ExecutionContext:
     def copy(self, target: DeviceArray, source: DeviceArray) -> None:
         """Enqueue a copy within the device."""
         to, origin = self._touch(target), self._touch(source)
-        _same(target, source.shape, source.dtype, f"array {source.name!r}")
+        check_same(target, source.shape, source.dtype, f"array {source.name!r}")
         self._work.copy_from_device_async(to, origin, target.nbytes, self.stream)
 
     # ------------------------------------------------------------------ kernels
@@ -309,7 +309,7 @@ def check_out(array: DeviceArray, out: npt.NDArray[Any]) -> None:
             f"array {array.name!r} is copied into a NumPy array, and out is {type(out).__name__}: use "
             "agt.pinned(shape, dtype)"
         )
-    _same(array, out.shape, out.dtype, "the host array")
+    check_same(array, out.shape, out.dtype, "the host array")
     if not out.flags.c_contiguous or not out.flags.writeable:
         raise errors.UsageError(
             f"array {array.name!r} can be copied to a host array that is C-contiguous and writeable, and "
@@ -317,7 +317,8 @@ def check_out(array: DeviceArray, out: npt.NDArray[Any]) -> None:
         )
 
 
-def _same(array: DeviceArray, shape: tuple[int, ...], dtype: np.dtype[Any], what: str) -> None:
+def check_same(array: DeviceArray, shape: tuple[int, ...], dtype: np.dtype[Any], what: str) -> None:
+    """Raise unless the array has this shape and dtype, which are those of `what`."""
     if shape != array.shape:
         raise errors.ArrayShapeError(
             f"array {array.name!r} has shape {array.shape}, and {what} has {shape}"

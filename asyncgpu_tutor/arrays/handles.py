@@ -160,10 +160,7 @@ class DeviceArray:
 
     # ------------------------------------------------------------------ handles
     def _take(self, where: str) -> DeviceArray:
-        """The handle that an operation keeps: moved, another share, or another borrow.
-
-        `where` is what takes it, for the message of a later use: ``"into relu(...)"``.
-        """
+        """The handle that an operation keeps; a later use of this one is told `where` it went."""
         self._spend(where)
         return self._again()
 
@@ -293,11 +290,7 @@ class DeviceArray:
         )
 
     def _use(self, stream: Stream | None, device: Device, taken: bool = False) -> Memory:
-        """The allocation, for work on `device`; the stream, if there is one, is remembered.
-
-        What has `taken` the array may use it although this handle is dead. Raises `UseAfterMoveError` if the
-        array was given away, `DeviceMismatchError` if it is on another device.
-        """
+        """The allocation, for work on `device`; who has `taken` the array may use it by this dead handle."""
         if self._owner is not None or (self._gone is not None and not taken):
             self._check()
         memory = self._memory

@@ -118,8 +118,7 @@ def _buffer(thing: Any) -> Any:
 class Lent:
     """Results of a prepared pipeline: each run yields the same handles, to arrays that it wrote again.
 
-    A run of it alone hands this on, since whoever waits for it gets the arrays themselves: handles of its
-    own, made and read again, were a fifth of what Python does for the launch of a graph.
+    Handles of each run's own were a fifth of what Python does for the launch of a graph.
     """
 
     __slots__ = ("handles",)

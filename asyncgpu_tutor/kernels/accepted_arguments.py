@@ -183,11 +183,7 @@ def _other(wanted: str, given: Any) -> Any:
 
 
 def shape_check(kernel: str, name: str, symbols: tuple[str, ...]) -> Callable[..., None]:
-    """A function that raises `ArrayShapeError`, with both shapes, unless the array has the one of these
-    sizes.
-
-    A shape of one size fits any array of that many elements.
-    """
+    """A check that an array has the shape of these sizes; one size fits any array of that many elements."""
 
     def check(array: DeviceArray, *shape: Any) -> None:
         shape = tuple(int(size) for size in shape)

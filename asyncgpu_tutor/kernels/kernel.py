@@ -209,10 +209,7 @@ class Kernel:
         return self._variant("null", nulls, pointer=False, dtype=None) if nulls else self
 
     def _with_arrays(self, args: Sequence[Any]) -> Kernel:
-        """The kernel as it is called with these arguments, where only the sizes of its parameters are known.
-
-        Arrays go into 8 bytes each, as do operations, which can hardly yield anything else.
-        """
+        """The kernel as called with these arguments, where only sizes are known: 8 bytes may be an array."""
         places = [
             place
             for place, (parameter, arg) in enumerate(

@@ -62,7 +62,11 @@ class _Once(DeviceOp[T]):
         use = self._use
         assert use is not None
         if self._error is not None:
-            raise _as_at_first(*self._error)
+            error, notes, trace = self._error
+            error.__notes__ = [
+                *notes
+            ]  # without what earlier users added: their frames would live as long
+            raise error.with_traceback(trace)
         if use.stream is not context.stream:
             self._follow(use, context)
         context.keep(self._handles)
@@ -143,12 +147,6 @@ class SharedOp(_Once[T]):
     def shared(self) -> SharedOp[T]:
         """Itself."""
         return self
-
-
-def _as_at_first(error: Exception, notes: Sequence[str], trace: TracebackType | None) -> Exception:
-    """An error without what earlier users have added: their frames would live as long as it does."""
-    error.__notes__ = [*notes]
-    return error.with_traceback(trace)
 
 
 def _as_shared(handle: Any) -> Any:

@@ -13,16 +13,7 @@ import numpy.typing as npt
 from asyncgpu_tutor import errors
 from asyncgpu_tutor.arrays.handles import DeviceArray, as_shape, handle
 from asyncgpu_tutor.arrays.host import HostArray, written_by
-from asyncgpu_tutor.devices.protocol import (
-    Call,
-    Device,
-    Dim3,
-    Enqueuer,
-    Function,
-    Memory,
-    Replay,
-    Stream,
-)
+from asyncgpu_tutor.devices import protocol
 from asyncgpu_tutor.run import current
 from asyncgpu_tutor.run.pageable import warn_pageable
 from asyncgpu_tutor.scheduling import SchedulingPolicy
@@ -47,7 +38,7 @@ class Run(Tag):
     def __init__(
         self,
         label: str,
-        stream: Stream,
+        stream: protocol.Stream,
         blocking: bool = False,
         spawned: bool = False,
         captures: bool = False,
@@ -100,16 +91,18 @@ class ExecutionContext:
 
     __slots__ = ("_keep", "_policy", "_run", "_user", "_work", "device", "stream")
 
-    def __init__(self, stream: Stream, policy: SchedulingPolicy | None, run: Run) -> None:
+    def __init__(self, stream: protocol.Stream, policy: SchedulingPolicy | None, run: Run) -> None:
         self.stream = stream
-        self.device: Device = stream.device
+        self.device: protocol.Device = stream.device
         self._policy = policy
         self._run = run
         self._keep = run.keep
-        self._user: Stream | None = stream  # what is remembered as the last stream of an array
-        self._work: Enqueuer = self.device  # what takes the work that is enqueued here
+        self._user: protocol.Stream | None = (
+            stream  # what is remembered as the last stream of an array
+        )
+        self._work: protocol.Enqueuer = self.device  # what takes the work that is enqueued here
 
-    def on(self, stream: Stream) -> ExecutionContext:
+    def on(self, stream: protocol.Stream) -> ExecutionContext:
         """The same run, on another stream."""
         return ExecutionContext(stream, self._policy, self._run)
 
@@ -125,11 +118,7 @@ class ExecutionContext:
         self._keep.extend(things)
 
     def seen(self, handles: Any) -> Any:
-        """The handles as this run yields them, where another has made them.
-
-        The copy to the host belongs to whoever runs first, which may go on long after it. Others wait for the
-        copy only, so what they get becomes readable when they themselves are done.
-        """
+        """Handles that another run made, as this one yields them: readable when this one is done."""
         return written_by(self._run, handles)
 
     def on_failed_capture(self, undo: Callable[[], None]) -> None:
@@ -146,7 +135,7 @@ class ExecutionContext:
         memory = self._allocate(self._work.malloc, math.prod(shape) * kind.itemsize, name)
         return handle(memory, shape, kind)
 
-    def _allocate(self, make: Callable[..., Memory], *given: object) -> Memory:
+    def _allocate(self, make: Callable[..., protocol.Memory], *given: object) -> protocol.Memory:
         """Allocate with `make`, a `malloc`, and once more after a reclaim if memory is short."""
         try:
             memory = make(*given, self.stream)
@@ -184,7 +173,7 @@ class ExecutionContext:
         check_same(array, host.shape, host.dtype, "the host array")
         self._upload(array._memory, host)
 
-    def _upload(self, memory: Memory, host: npt.NDArray[Any]) -> None:
+    def _upload(self, memory: protocol.Memory, host: npt.NDArray[Any]) -> None:
         """As `copy_from_host`, where they are known to fit."""
         source = self._contiguous(host)
         self._keep.append(source)
@@ -211,10 +200,7 @@ class ExecutionContext:
         return self._download(array, out)
 
     def _download(self, array: DeviceArray, out: npt.NDArray[Any] | None) -> Any:
-        """As `copy_to_host`, by what has taken the array and is kept alive itself.
-
-        A `HostArray`; an operation that yields it is typed by what the receiver gets, which is the array.
-        """
+        """As `copy_to_host`, by what has taken the array and is kept alive itself; yields a `HostArray`."""
         memory = array._memory
         if memory.device is not self.device or array._owner is not None:
             self._touch(array, taken=True)
@@ -240,10 +226,10 @@ class ExecutionContext:
     # ------------------------------------------------------------------ kernels
     def launch(
         self,
-        function: Function,
-        grid: Dim3,
-        block: Dim3,
-        args: Sequence[DeviceArray | Memory | np.generic],
+        function: protocol.Function,
+        grid: protocol.Dim3,
+        block: protocol.Dim3,
+        args: Sequence[DeviceArray | protocol.Memory | np.generic],
         shared_mem: int = 0,
         by: TookArrays | None = None,
     ) -> None:
@@ -270,7 +256,12 @@ class ExecutionContext:
         run.kernels.append(function.name)
         self._work.launch(function, grid, block, args, shared_mem, self.stream)  # pyright: ignore[reportArgumentType] - no array is left
 
-    def replay(self, replay: Replay, calls: Sequence[Call], streams: Sequence[Stream]) -> None:
+    def replay(
+        self,
+        replay: protocol.Replay,
+        calls: Sequence[protocol.Call],
+        streams: Sequence[protocol.Stream],
+    ) -> None:
         """Enqueue what was made ready before, on these streams."""
         replay.enqueue(streams)
 
@@ -278,7 +269,7 @@ class ExecutionContext:
         """The host array as it can be copied."""
         return np.ascontiguousarray(host)
 
-    def _touch(self, array: DeviceArray, taken: bool = False) -> Memory:
+    def _touch(self, array: DeviceArray, taken: bool = False) -> protocol.Memory:
         """Check that the array can be used here, and keep it alive; by what has `taken` it, maybe."""
         if not isinstance(array, DeviceArray):  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
             raise errors.UsageError(

@@ -25,16 +25,6 @@ numbers = itertools.count(1)  # of runs
 class Run(Tag):
     """The run that a context enqueues for: a submission, or a capture."""
 
-    __slots__ = (
-        "blocking",
-        "keep",
-        "kernels",
-        "operations",
-        "outlives",
-        "spawned",
-        "stream",
-    )
-
     def __init__(
         self,
         label: str,

@@ -33,12 +33,8 @@ class Outcome:
 
 
 async def measured(job: Job, way: Callable[[Job], Run]) -> Outcome:
-    """Run a job in one way, after practice, and record it.
-
-    A simulated device needs no more practice than one run. A GPU gets more, and several recordings, unless a
-    profiler looks on: it is to see one run.
-    """
-    if agt.current_device().simulated:
+    """Run a job in one way, after practice, and record it: on a GPU often, unless a profiler looks on."""
+    if agt.current_device().simulated:  # which needs no more practice than one run
         return await _outcome(way(job), 1, 1)
     return await _outcome(way(job), PRACTICE, 1 if ranges.enabled() else TRIES)
 

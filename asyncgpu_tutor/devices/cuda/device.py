@@ -16,7 +16,6 @@ import cupy
 import numpy as np
 from cupy.cuda import PinnedMemoryPointer, runtime
 
-from asyncgpu_tutor.devices import protocol
 from asyncgpu_tutor.devices.cuda.compile import compile_function, sized_signature
 from asyncgpu_tutor.devices.cuda.graph_nodes import span_facts
 from asyncgpu_tutor.devices.cuda.guard import CUDA_ERRORS, guarded, translated
@@ -27,6 +26,18 @@ from asyncgpu_tutor.devices.cuda.stream import CupyEvent, CupyStream
 from asyncgpu_tutor.devices.cuda.transfers import D2D, D2H, H2D, TRANSFERS, address
 from asyncgpu_tutor.devices.cuda_source import Signature, is_cooperative, read_signature
 from asyncgpu_tutor.devices.event_loop import turn_given, turn_is_due
+from asyncgpu_tutor.devices.protocol import (
+    USUAL_LIMITS,
+    Argument,
+    Call,
+    Dim3,
+    Event,
+    Function,
+    HostBuffer,
+    Limits,
+    Memory,
+    Stream,
+)
 from asyncgpu_tutor.errors import DeviceMismatchError, KernelCompileError, UsageError
 from asyncgpu_tutor.traces.spans import SpanKind, SpanLog
 from asyncgpu_tutor.traces.spans.tag import forbid_nested_wait
@@ -37,7 +48,7 @@ TURN_WHILE_ASKED_US = 200.0
 HOST_MEMORY = 1  # cudaMemoryTypeHost: registered with the driver, that is, pinned
 
 
-class CupyMemory(protocol.Memory):
+class CupyMemory(Memory):
     """One allocation.
 
     Its block goes back to a list of blocks of its size, its `home`, to be had again for little: CuPy's own
@@ -105,13 +116,13 @@ class CupyDevice:
         self._alone = int(runtime.getDeviceCount()) == 1  # then it is always the current one
         facts = runtime.getDeviceProperties(ordinal)
         self.description = f"{facts['name'].decode()}, times are measured with CUDA events"
-        limits = protocol.Limits(
+        limits = Limits(
             threads_per_block=int(facts["maxThreadsPerBlock"]),
             block=_dim3(facts["maxThreadsDim"]),
             grid=_dim3(facts["maxGridSize"]),
             shared_bytes=int(facts["sharedMemPerBlock"]),
         )
-        self.limits = protocol.USUAL_LIMITS if limits == protocol.USUAL_LIMITS else limits
+        self.limits = USUAL_LIMITS if limits == USUAL_LIMITS else limits
         self.journal: Journal | None = None  # while it is recorded
         self.log: SpanLog | None = None  # where the recording goes; every run asks
         self._pool: Any = cupy.cuda.MemoryPool()
@@ -153,7 +164,7 @@ class CupyDevice:
         finally:
             self.note("wait", name, start, behind)
 
-    def watch(self, event: protocol.Event, wake: Callable[[BaseException | None], None]) -> None:
+    def watch(self, event: Event, wake: Callable[[BaseException | None], None]) -> None:
         """Call `wake` after `event`; see `Device.watch`."""
         if not isinstance(event, CupyEvent):
             raise DeviceMismatchError(f"{event!r} is not a CUDA event")
@@ -175,7 +186,7 @@ class CupyDevice:
         with guarded("creating a stream"), self.active():
             return self._stream(cupy.cuda.Stream(non_blocking=True))
 
-    def adopt_stream(self, foreign: object) -> protocol.Stream | None:
+    def adopt_stream(self, foreign: object) -> Stream | None:
         """A `cupy.cuda.Stream`, or anything with `__cuda_stream__`, such as cuda.core's."""
         if isinstance(foreign, CupyStream):
             return foreign if foreign.device is self else None
@@ -197,7 +208,7 @@ class CupyDevice:
         return CupyStream(self, stream, number)
 
     # ------------------------------------------------------------------ memory
-    def malloc(self, nbytes: int, name: str, stream: protocol.Stream) -> CupyMemory:
+    def malloc(self, nbytes: int, name: str, stream: Stream) -> CupyMemory:
         """Allocate from a pool of this device's own.
 
         What comes back to it is idle (see `Submission.keep`), so any stream may have it next, and the
@@ -228,9 +239,7 @@ class CupyDevice:
                 self._pool.free_all_blocks()
                 return self._pool.malloc(size * BLOCK)
 
-    def adopt_array(
-        self, foreign: object
-    ) -> tuple[protocol.Memory, tuple[int, ...], np.dtype[Any]] | None:
+    def adopt_array(self, foreign: object) -> tuple[Memory, tuple[int, ...], np.dtype[Any]] | None:
         """Memory, shape and dtype of another library's array."""
         with self.active():
             try:
@@ -259,7 +268,7 @@ class CupyDevice:
         with self.active(), nullcontext() if memory.stream is None else memory.stream.cupy:
             yield cupy.ndarray(array.shape, array.dtype, memptr=cupy.cuda.MemoryPointer(place, 0))
 
-    def pinned(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> protocol.HostBuffer:
+    def pinned(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> HostBuffer:
         """A host array in page-locked memory."""
         journal = self.journal
         try:
@@ -269,7 +278,7 @@ class CupyDevice:
             raise translated(error, "allocating pinned host memory") from error
         return np.ndarray(shape, dtype, buffer=memory)
 
-    def map_host(self, host: protocol.HostBuffer, name: str) -> CupyMemory:
+    def map_host(self, host: HostBuffer, name: str) -> CupyMemory:
         """The memory of a whole pinned array: it has one address for both sides ("Unified Addressing")."""
         base = host.base
         is_part = isinstance(base, np.ndarray) and base.nbytes != host.nbytes
@@ -291,16 +300,14 @@ class CupyDevice:
     def answering(self, more: int) -> None:
         """A GPU has no say in how long its kernels wait."""
 
-    def is_pinned(self, array: protocol.HostBuffer) -> bool:
+    def is_pinned(self, array: HostBuffer) -> bool:
         """Tell whether the driver knows its memory."""
         if type(array.base) is PinnedMemoryPointer or array.nbytes == 0:  # our own, nearly always
             return True
         with guarded("asking about host memory"):
             return runtime.pointerGetAttributes(address(array)).type == HOST_MEMORY
 
-    def memset_async(
-        self, memory: protocol.Memory, value: int, nbytes: int, stream: protocol.Stream
-    ) -> None:
+    def memset_async(self, memory: Memory, value: int, nbytes: int, stream: Stream) -> None:
         """Set the first `nbytes` bytes to `value`."""
         if self.journal is not None:
             return self._recorded("memset_async", stream, memory, value, nbytes)
@@ -311,24 +318,20 @@ class CupyDevice:
         except CUDA_ERRORS as error:
             raise translated(error, "memset") from error
 
-    def copy_from_host_async(
-        self, memory: protocol.Memory, host: protocol.HostBuffer, stream: protocol.Stream
-    ) -> None:
+    def copy_from_host_async(self, memory: Memory, host: HostBuffer, stream: Stream) -> None:
         """Copy a C-contiguous host array to the start of `memory`."""
         if self.journal is not None:
             return self._recorded("copy_from_host_async", stream, memory, host)
         self._copy("h2d", memory.ptr, address(host), host.nbytes, H2D, stream)
 
-    def copy_to_host_async(
-        self, host: protocol.HostBuffer, memory: protocol.Memory, stream: protocol.Stream
-    ) -> None:
+    def copy_to_host_async(self, host: HostBuffer, memory: Memory, stream: Stream) -> None:
         """Copy the start of `memory` to a C-contiguous host array."""
         if self.journal is not None:
             return self._recorded("copy_to_host_async", stream, host, memory)
         self._copy("d2h", address(host), memory.ptr, host.nbytes, D2H, stream)
 
     def copy_from_device_async(
-        self, target: protocol.Memory, source: protocol.Memory, nbytes: int, stream: protocol.Stream
+        self, target: Memory, source: Memory, nbytes: int, stream: Stream
     ) -> None:
         """Copy within the device."""
         if self.journal is not None:
@@ -336,7 +339,7 @@ class CupyDevice:
         self._copy("d2d", target.ptr, source.ptr, nbytes, D2D, stream)
 
     def _copy(
-        self, name: str, to: int, origin: int, nbytes: int, kind: int, stream: protocol.Stream
+        self, name: str, to: int, origin: int, nbytes: int, kind: int, stream: Stream
     ) -> None:
         if type(stream) is not CupyStream or stream.device is not self:
             raise self._not_mine(stream)
@@ -373,7 +376,7 @@ class CupyDevice:
             function = self._functions.setdefault((source, name, contract), function)
         return function
 
-    def variable(self, function: protocol.Function, name: str, nbytes: int) -> CupyMemory:
+    def variable(self, function: Function, name: str, nbytes: int) -> CupyMemory:
         """The memory of a `__constant__` or `__device__` variable of a kernel's file."""
         if type(function) is not CupyFunction:
             raise DeviceMismatchError(f"{function!r} was not compiled for {self.name}")
@@ -386,11 +389,11 @@ class CupyDevice:
     def launch(
         self,
         function: object,
-        grid: protocol.Dim3,
-        block: protocol.Dim3,
-        args: Sequence[protocol.Argument],
+        grid: Dim3,
+        block: Dim3,
+        args: Sequence[Argument],
         shared_mem: int,
-        stream: protocol.Stream,
+        stream: Stream,
     ) -> None:
         """Enqueue one launch."""
         if type(function) is not CupyFunction:
@@ -404,7 +407,7 @@ class CupyDevice:
         except CUDA_ERRORS as error:
             raise translated(error, function.name) from error
 
-    def prepare(self, calls: Sequence[protocol.Call]) -> CupyReplay:
+    def prepare(self, calls: Sequence[Call]) -> CupyReplay:
         """Make these calls ready."""
         return CupyReplay(self, calls)
 
@@ -440,7 +443,7 @@ class CupyDevice:
         if journal is not None:
             journal.host(kind, name, start, behind)
 
-    def _recorded(self, verb: str, stream: protocol.Stream, *args: Any) -> None:
+    def _recorded(self, verb: str, stream: Stream, *args: Any) -> None:
         """Make a call that enqueues, and write it down."""
         own = self.own(stream)
         kind, name, facts = span_facts(verb, args)
@@ -488,17 +491,17 @@ class CupyDevice:
             if before is not None:
                 self.restore(before)
 
-    def own(self, stream: protocol.Stream) -> CupyStream:
+    def own(self, stream: Stream) -> CupyStream:
         """A stream, if it is one of this device's."""
         if type(stream) is not CupyStream or stream.device is not self:
             raise self._not_mine(stream)
         return stream
 
-    def _not_mine(self, stream: protocol.Stream) -> DeviceMismatchError:
+    def _not_mine(self, stream: Stream) -> DeviceMismatchError:
         return DeviceMismatchError(f"{stream!r} is not a stream of {self.name}")
 
 
-def _dim3(values: Sequence[int]) -> protocol.Dim3:
+def _dim3(values: Sequence[int]) -> Dim3:
     x, y, z = values
     return (int(x), int(y), int(z))
 

@@ -8,14 +8,7 @@
     op = agt.h2d(x).and_then(lambda a: ...)     # describes work, enqueues nothing
     result = op.sync()                          # or: await op
 
-General layout, by what one comes for (ARCHITECTURE.md has the floors, and nothing imports upwards):
-
-    commands, exercises         what you type; what teaches
-    inspection, traces          what you see: what the kernels of a run did; spans, measures, pictures
-    serving, kernels, ops       what you write with: a server loop; CUDA C; operations and combinators
-    run, scheduling, arrays     one run of one operation; policies; handles to a device's arrays
-    devices                     what it runs on: CuPy, or simgpu, the GPU in NumPy beside this package
-    data, errors                the inputs of the MLP; what can go wrong
+ARCHITECTURE.md in the repository draws the rooms and their floors.
 
 A public name is imported from its room when it is first used (PEP 562), so that `import asyncgpu_tutor`
 takes less than `import numpy`, and a program that reads traces never loads an interpreter of CUDA C.
@@ -33,40 +26,27 @@ if TYPE_CHECKING:  # nothing is imported here: this tells type checkers what the
     from asyncgpu_tutor.errors import DeviceError, UsageError
     from asyncgpu_tutor.inspection import explore, microscope, show_threads
     from asyncgpu_tutor.kernels import Kernel, matvec_naive, relu, sgemm_naive
-    from asyncgpu_tutor.ops import (
-        CudaGraph,
-        DeviceOp,
+    from asyncgpu_tutor.ops.array_operations import (
         arange,
-        asarray,
         d2h,
         dup,
         full,
         h2d,
-        mapped,
         memcpy,
         ones,
-        overlap,
-        pin,
-        pinned,
         randn,
-        spawn,
-        value,
-        with_context,
         zeros,
-        zip,
     )
-    from asyncgpu_tutor.run import (
-        create_stream,
-        current_device,
-        in_flight,
-        record,
-        sleep,
-        synchronize,
-        use,
-        using,
-        work,
-    )
+    from asyncgpu_tutor.ops.graphs import CudaGraph
+    from asyncgpu_tutor.ops.group import overlap, zip
+    from asyncgpu_tutor.ops.leaves import value, with_context
+    from asyncgpu_tutor.ops.operation import DeviceOp
+    from asyncgpu_tutor.ops.pinned import asarray, mapped, pin, pinned
+    from asyncgpu_tutor.ops.spawning import spawn
+    from asyncgpu_tutor.run.current import create_stream, current_device, sleep, use, using, work
     from asyncgpu_tutor.run.future import DeviceFuture, FutureState
+    from asyncgpu_tutor.run.recording import record
+    from asyncgpu_tutor.run.submission import in_flight, synchronize
     from asyncgpu_tutor.scheduling import SchedulingPolicy, SingleStream, StreamPoolRoundRobin
     from asyncgpu_tutor.serving import Server, hostcalls
     from asyncgpu_tutor.traces import nvtx as ranges
@@ -150,10 +130,17 @@ _HOMES = {
         "errors": "DeviceError UsageError",
         "inspection": "explore microscope show_threads",
         "kernels": "Kernel matvec_naive relu sgemm_naive",
-        "ops": "CudaGraph DeviceOp arange asarray d2h dup full h2d mapped memcpy ones overlap pin pinned "
-        "randn spawn value with_context zeros zip",
-        "run": "create_stream current_device in_flight record sleep synchronize use using work",
+        "ops.array_operations": "arange d2h dup full h2d memcpy ones randn zeros",
+        "ops.graphs": "CudaGraph",
+        "ops.group": "overlap zip",
+        "ops.leaves": "value with_context",
+        "ops.operation": "DeviceOp",
+        "ops.pinned": "asarray mapped pin pinned",
+        "ops.spawning": "spawn",
+        "run.current": "create_stream current_device sleep use using work",
         "run.future": "DeviceFuture FutureState",
+        "run.recording": "record",
+        "run.submission": "in_flight synchronize",
         "scheduling": "SchedulingPolicy SingleStream StreamPoolRoundRobin",
         "serving": "Server hostcalls",
         "traces.analysis": "analyse compare diagnose",

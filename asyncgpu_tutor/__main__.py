@@ -11,51 +11,24 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import NamedTuple, cast
+from typing import cast
 
 from asyncgpu_tutor import __version__
 from asyncgpu_tutor.errors import AsyncGpuError
 
-
-class Command(NamedTuple):
-    """A command: where it is implemented, and one line about it."""
-
-    module: str
-    about: str
-
-
+# One line about each; it is implemented in the module or folder of `commands` that has its name.
 COMMANDS = {
-    "doctor": Command(
-        "asyncgpu_tutor.commands.doctor",
-        "say what this machine has, and what to do about what is missing",
-    ),
-    "mlp": Command(
-        "asyncgpu_tutor.commands.mlp",
-        "run the four-batch asynchronous MLP and report on what happened",
-    ),
-    "profile": Command(
-        "asyncgpu_tutor.commands.profile.profile_command",
-        "run a program under Nsight Systems, or read a profile, and say what it shows",
-    ),
-    "start": Command(
-        "asyncgpu_tutor.commands.start",
-        "put the course into a folder, and open it in JupyterLab",
-    ),
+    "doctor": "say what this machine has, and what to do about what is missing",
+    "mlp": "run the four-batch asynchronous MLP and report on what happened",
+    "profile": "run a program under Nsight Systems, or read a profile, and say what it shows",
+    "start": "put the course into a folder, and open it in JupyterLab",
 }
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command.
+    """Run a command with these arguments, or those of the process; the exit code.
 
-    Parameters
-    ----------
-    argv : sequence of str, optional
-        The arguments after the program's name; those of the process if not given.
-
-    Returns
-    -------
-    int
-        The exit code: 0 for success, 2 if what was asked for cannot be had, which is said in a line.
+    It is 0 for success, and 2 if what was asked for cannot be had, which is said in a line.
     """
     words = list(sys.argv[1:] if argv is None else argv)
     chosen = next((word for word in words if not word.startswith("-")), None)
@@ -65,10 +38,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    for name, command in COMMANDS.items():
-        subparser = commands.add_parser(name, help=command.about, description=command.about)
+    for name, about in COMMANDS.items():
+        subparser = commands.add_parser(name, help=about, description=about)
         if name == chosen:
-            module = import_module(command.module)
+            module = import_module(f"asyncgpu_tutor.commands.{name}")
             module.add_arguments(subparser)
             subparser.set_defaults(run=module.run)
 

@@ -54,50 +54,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from traceback import extract_tb
-from typing import Any, Self, cast
-
-__all__ = [
-    "ArrayDTypeError",
-    "ArrayShapeError",
-    "AsyncGpuError",
-    "BarrierError",
-    "BorrowedSpawnError",
-    "CaptureError",
-    "DeadlockError",
-    "DeviceAssertError",
-    "DeviceError",
-    "DeviceMismatchError",
-    "DeviceUnavailableError",
-    "DivisionByZeroError",
-    "FaultSite",
-    "HostBufferError",
-    "HostcallError",
-    "KernelCompileError",
-    "KernelFault",
-    "LaunchConfigError",
-    "MisalignedError",
-    "NestedSyncError",
-    "NeverRunWarning",
-    "NotAnOperationError",
-    "NotDataError",
-    "NotReadyError",
-    "OutOfBoundsError",
-    "OutOfMemoryError",
-    "PageableCopyWarning",
-    "RaceError",
-    "ReadOnlyError",
-    "ReferenceMismatchError",
-    "RunawayKernelError",
-    "ServerBusyError",
-    "StreamRaceError",
-    "UninitialisedReadError",
-    "UnsupportedFeatureError",
-    "UpstreamError",
-    "UsageError",
-    "UseAfterMoveError",
-    "WarpError",
-]
-
+from typing import TYPE_CHECKING, Any, Self, cast
 
 _MOST_MEMBERS = 3  # of a group, in a notebook
 
@@ -111,11 +68,7 @@ class AsyncGpuError(Exception):
     """
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        """Make the error, and have IPython show groups that may hold it.
-
-        A group is of Python's own class, which cannot be taught to show itself. IPython can. It is not
-        touched before there is an error of ours.
-        """
+        """Make the error, and have IPython show groups that may hold it: they are of Python's own class."""
         if "IPython" in sys.modules:
             _show_groups()
         return super().__new__(cls, *args, **kwargs)
@@ -138,11 +91,7 @@ def short_traceback(
 ) -> list[str]:
     """The message of an error, and the lines of the reader's own that led to it: the first and the last.
 
-    Parameters
-    ----------
-    cell : callable
-        Gives the name of a notebook's cell, such as ``("Cell", "In[3]")``, for the name of its code; for
-        other code, None.
+    `cell` names a notebook's cell, such as ``("Cell", "In[3]")``, by the name of its code.
     """
     return [*_told(error, cell), "(%tb in a cell shows the whole traceback.)"]
 
@@ -390,3 +339,11 @@ class NeverRunWarning(RuntimeWarning):
 
 class PageableCopyWarning(UserWarning):
     """A copy from pageable host memory blocks the host, whatever it is called."""
+
+
+if not TYPE_CHECKING:  # a checker knows by itself which names are defined here
+    __all__ = [
+        name
+        for name, kind in vars().items()
+        if getattr(kind, "__module__", "") == __name__ and isinstance(kind, type)
+    ]

@@ -25,12 +25,13 @@ class SchedulingPolicy(ABC):
         Where its streams are.
     """
 
+    _device: Device | None = None  # here, too: a subclass may forget super().__init__()
+
     def __init__(self, device: Device | None = None) -> None:
         self._device = device
 
     def __repr__(self) -> str:
-        device = getattr(self, "_device", None)
-        where = "no device yet" if device is None else f"on {device.name}"
+        where = "no device yet" if self._device is None else f"on {self._device.name}"
         return f"<{type(self).__name__}{self._streams_in_words()}, {where}>"
 
     def _streams_in_words(self) -> str:
@@ -43,18 +44,17 @@ class SchedulingPolicy(ABC):
     @property
     def device(self) -> Device:
         """The device of its streams; `UsageError` before its first use."""
-        device = getattr(self, "_device", None)
-        if device is None:
+        if self._device is None:
             raise UsageError(
                 f"this {type(self).__name__} has no device yet: it gets one when an operation first "
                 "uses it, or from its constructor"
             )
-        return device
+        return self._device
 
     @property
     def bound(self) -> bool:
         """True if it has a device."""
-        return getattr(self, "_device", None) is not None
+        return self._device is not None
 
     def bind(self, device: Device) -> None:
         """Settle the device.
@@ -64,11 +64,9 @@ class SchedulingPolicy(ABC):
         DeviceMismatchError
             If it is settled already, and another one.
         """
-        # A subclass may have forgotten super().__init__(); that is no reason to fail.
-        known = getattr(self, "_device", None)
-        if known is not None and known is not device:
+        if self._device not in (None, device):
             raise DeviceMismatchError(
-                f"this {type(self).__name__} belongs to {known.name}, and the operation is to run on "
+                f"this {type(self).__name__} belongs to {self._device.name}, and the operation is to run on "
                 f"{device.name}: make one policy for each device"
             )
         self._device = device

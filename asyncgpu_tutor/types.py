@@ -7,8 +7,10 @@ from asyncgpu_tutor.arrays.handles import Partition
 from asyncgpu_tutor.arrays.host import HostArray
 from asyncgpu_tutor.devices.protocol import Device, Event, Stream
 from asyncgpu_tutor.inspection import Exploration, KernelReport, Report, Threads
-from asyncgpu_tutor.ops import GraphScope, Prepared, SharedOp
-from asyncgpu_tutor.run import ExecutionContext
+from asyncgpu_tutor.ops.graphs import GraphScope
+from asyncgpu_tutor.ops.prepared import Prepared
+from asyncgpu_tutor.ops.shared import SharedOp
+from asyncgpu_tutor.run.context import ExecutionContext
 from asyncgpu_tutor.traces.analysis import Analysis, Comparison, Finding
 from asyncgpu_tutor.traces.pictures import Timeline
 from asyncgpu_tutor.traces.spans import Metrics, Span

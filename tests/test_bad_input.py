@@ -25,7 +25,7 @@ from asyncgpu_tutor.errors import (
     UseAfterMoveError,
 )
 from asyncgpu_tutor.kernels import RELU
-from asyncgpu_tutor.run import resolve
+from asyncgpu_tutor.run.current import resolve
 from tests.laws.kernels import SCALE, kernel
 
 
@@ -146,9 +146,9 @@ OTHERS: list[tuple[Callable[[], object], type[Exception], str]] = [
     (lambda: agt.relu(2, agt.ones(2), (ones(2), ones(2))),
      ArrayDTypeError, r"'output', and got 2 results at once: a launch gives back all its arrays"),
     (lambda: in_a_context(lambda c: c.copy(c.empty((2,)), np.ones(2))),
-     UsageError, "from one device array to another, and got ndarray: copy_from_host"),
+     UsageError, "takes a device array, and got ndarray: .* in copy_from_host"),
     (lambda: agt.d2h(out()), ArrayDTypeError, r"got Partition. Call unpartition\(\)"),
-    (lambda: agt.memcpy(ones(3), ones(4)), ArrayShapeError, r"\(3,\) float32, 'x' is \(4,\)"),
+    (lambda: agt.memcpy(ones(3), ones(4)), ArrayShapeError, r"\(3,\), and array 'x' has \(4,\)"),
     (lambda: agt.memcpy(ones().share(), ones()),
      UsageError, "memcpy writes to its target, and array 'x' is shared"),
     (lambda: agt.dup(3), ArrayDTypeError, "dup takes device arrays, and got int"),
@@ -159,7 +159,7 @@ OTHERS: list[tuple[Callable[[], object], type[Exception], str]] = [
     (lambda: list(agt.ones(4)), TypeError, r"<DeviceOp ones> has no entries.*unzip\(n\)"),
     (lambda: agt.ones(4)[0], TypeError, r"<DeviceOp ones> has no entries"),
     (lambda: in_a_context(lambda c: c.copy_from_host(np.ones(2), c.empty(2))),
-     UsageError, "takes a device array first, and got ndarray"),
+     UsageError, "takes a device array, and got ndarray"),
     (lambda: agt.create_stream().wait_event(agt.create_stream()),
      DeviceMismatchError, r"cannot wait for <stream.*stream.record\(\) makes one"),
     (agt.zip, UsageError, "zip needs at least one operation"),
@@ -295,7 +295,7 @@ def test_a_pageable_copy_holds_up_the_host(sim: SimDevice) -> None:
 VERBS: list[tuple[Callable[[agt.types.ExecutionContext, agt.DeviceArray], object], str]] = [
     (lambda c, a: c.memset(a, 256), "from -128 to 255, and not 256: agt.full"),
     (lambda c, a: c.memset(a, 0.5), "and not 0.5"),
-    (lambda c, a: c.memset(3), "takes a device array first, and got int"),
+    (lambda c, a: c.memset(3), "takes a device array, and got int"),
     (lambda c, a: c.copy_from_host(a, [1.0] * 4), "from a NumPy array, and got list"),
     (lambda c, a: c.copy_to_host(a, [1.0] * 4), "into a NumPy array, and out is list"),
 ]

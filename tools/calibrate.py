@@ -29,7 +29,7 @@ from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.devices.simulated import SPECS, DeviceSpec, derived, save_spec
 from asyncgpu_tutor.errors import AsyncGpuError, UsageError
 from asyncgpu_tutor.kernels import MATVEC_NAIVE, RELU
-from asyncgpu_tutor.run import resolve
+from asyncgpu_tutor.run.current import resolve
 
 if TYPE_CHECKING:
     from asyncgpu_tutor.devices.cuda.device import CupyDevice

@@ -18,14 +18,8 @@ from typing import Any, Literal, cast
 import numpy as np
 import numpy.typing as npt
 
+from asyncgpu_tutor import errors
 from asyncgpu_tutor.devices.protocol import Device, Dim3, Memory, Share, Stream
-from asyncgpu_tutor.errors import (
-    ArrayShapeError,
-    DeviceMismatchError,
-    LaunchConfigError,
-    UsageError,
-    UseAfterMoveError,
-)
 
 Mode = Literal["owned", "shared", "borrowed"]
 _BY_SHARE = "by share()"  # where an owned array went that has become a shared one
@@ -39,7 +33,7 @@ def as_shape(shape: int | tuple[int, ...] | list[int]) -> tuple[int, ...]:
     entries: tuple[Any, ...] = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
     for entry in entries:
         if isinstance(entry, bool) or not isinstance(entry, int | np.integer) or entry < 0:
-            raise ArrayShapeError(f"a shape is made of non-negative integers, not {shape!r}")
+            raise errors.ArrayShapeError(f"a shape is made of non-negative integers, not {shape!r}")
     return tuple(int(entry) for entry in entries)
 
 
@@ -76,7 +70,7 @@ class DeviceArray:
 
     def __reduce_ex__(self, protocol: object) -> tuple[Any, ...]:
         # A copy would be a second owner of the same memory.
-        raise UsageError(
+        raise errors.UsageError(
             f"array {self.name!r} cannot be copied or pickled by Python: use agt.dup(x) for a copy on the "
             "device, x.share() or x.borrow() for another handle, agt.d2h(x) for data to save"
         )
@@ -149,27 +143,24 @@ class DeviceArray:
         if self._gone is None:
             owner = self._owner
             if owner is not None and owner._gone is not None:
-                raise UseAfterMoveError(
+                raise errors.UseAfterMoveError(
                     f"array {self.name!r} is borrowed, and its owner was moved {owner.gone}. "
                     "Borrow it again from the new owner, or pass x.share() instead."
                 )
             return
         if self._gone == _BY_SHARE:
-            raise UseAfterMoveError(
+            raise errors.UseAfterMoveError(
                 f"array {self.name!r} was moved by share(), which makes a shared handle of it. Keep "
                 "that one, as in x = x.share(), and pass it on as often as you like."
             )
-        raise UseAfterMoveError(
+        raise errors.UseAfterMoveError(
             f"array {self.name!r} was moved {self._gone}. Use what that operation returns, or "
             "pass x.share() or x.borrow() instead of x where x is needed again."
         )
 
     # ------------------------------------------------------------------ handles
     def _take(self, where: str) -> DeviceArray:
-        """The handle that an operation keeps: moved, another share, or another borrow.
-
-        `where` is what takes it, for the message of a later use: ``"into relu(...)"``.
-        """
+        """The handle that an operation keeps; a later use of this one is told `where` it went."""
         self._spend(where)
         return self._again()
 
@@ -204,7 +195,7 @@ class DeviceArray:
         them is gone. Shared arrays are for reading: nothing orders two operations that write to one.
         """
         if self.mode == "borrowed":
-            raise UsageError(
+            raise errors.UsageError(
                 f"array {self.name!r} is only borrowed here, so it cannot be shared: share the owner"
             )
         self._spend(_BY_SHARE)
@@ -226,7 +217,7 @@ class DeviceArray:
         """The same array with another shape of the same size; an owned handle is moved."""
         wanted = as_shape(shape[0] if len(shape) == 1 else shape)
         if math.prod(wanted) != self.size:
-            raise ArrayShapeError(
+            raise errors.ArrayShapeError(
                 f"array {self.name!r} of shape {self.shape} has {self.size} elements, and shape "
                 f"{wanted} needs {math.prod(wanted)}"
             )
@@ -253,12 +244,12 @@ class DeviceArray:
             blocks = _plan(self.shape, *sizes)
         except TypeError:  # what cannot be looked up is no size, and this says so
             blocks = _plan(self.shape, *as_shape(sizes))
-        except LaunchConfigError as error:
-            raise LaunchConfigError(f"array {self.name!r} {error}") from None
+        except errors.LaunchConfigError as error:
+            raise errors.LaunchConfigError(f"array {self.name!r} {error}") from None
         self._spend("by partition()")
         part = Partition()
         part.array = self._again()
-        part.block_shape, part._how = blocks
+        part.block_shape, part.grid, part.block = blocks
         return part
 
     # ------------------------------------------------------------------ other libraries
@@ -293,22 +284,18 @@ class DeviceArray:
             return theirs.__dlpack_device__()
 
     def __array__(self, *_: object, **__: object) -> npt.NDArray[Any]:
-        raise UsageError(
+        raise errors.UsageError(
             f"array {self.name!r} is in the memory of {self.device.name}, where the host cannot read "
             "it: run agt.d2h(x), or op.to_host()"
         )
 
     def _use(self, stream: Stream | None, device: Device, taken: bool = False) -> Memory:
-        """The allocation, for work on `device`; the stream, if there is one, is remembered.
-
-        What has `taken` the array may use it although this handle is dead. Raises `UseAfterMoveError` if the
-        array was given away, `DeviceMismatchError` if it is on another device.
-        """
+        """The allocation, for work on `device`; who has `taken` the array may use it by this dead handle."""
         if self._owner is not None or (self._gone is not None and not taken):
             self._check()
         memory = self._memory
         if memory.device is not device:
-            raise DeviceMismatchError(
+            raise errors.DeviceMismatchError(
                 f"array {self.name!r} is on {memory.device.name}, and the operation runs on "
                 f"{device.name}: copy it through the host (d2h, then h2d), or run the operation with a "
                 f"policy of {memory.device.name}"
@@ -331,30 +318,21 @@ class Partition:
         Number of blocks, and shape of a block, (x, y, z): x is the last dimension of the array.
     """
 
-    __slots__ = ("_how", "array", "block_shape")
+    __slots__ = ("array", "block", "block_shape", "grid")
 
     array: DeviceArray
     block_shape: tuple[int, ...]
-    _how: tuple[Dim3, Dim3]  # grid and block
+    grid: Dim3
+    block: Dim3
 
     def __repr__(self) -> str:
         return f"<Partition of {self.array!r} into blocks of {self.block_shape}>"
-
-    @property
-    def grid(self) -> Dim3:
-        """Number of blocks."""
-        return self._how[0]
-
-    @property
-    def block(self) -> Dim3:
-        """Shape of a block, as a launch has it."""
-        return self._how[1]
 
     def _of(self, array: DeviceArray) -> Partition:
         """Another handle to the same array, in the same blocks."""
         part = Partition()
         part.array = array
-        part.block_shape, part._how = self.block_shape, self._how
+        part.block_shape, part.grid, part.block = self.block_shape, self.grid, self.block
         return part
 
     def _again(self) -> Partition:
@@ -414,16 +392,16 @@ def noting_moves(moved: list[DeviceArray]) -> Generator[None]:
 
 
 @lru_cache(1024, typed=True)  # the same come again and again
-def _plan(shape: tuple[int, ...], *sizes: int) -> tuple[tuple[int, ...], tuple[Dim3, Dim3]]:
+def _plan(shape: tuple[int, ...], *sizes: int) -> tuple[tuple[int, ...], Dim3, Dim3]:
     """Of an array of this shape in blocks of these sizes: shape of a block; grid and block of a launch."""
     block = as_shape(sizes)
     if len(block) != len(shape) or not 1 <= len(block) <= 3 or 0 in block:
-        raise LaunchConfigError(
+        raise errors.LaunchConfigError(
             f"of shape {shape} cannot be split into blocks of shape {block}: give 1 to 3 positive sizes, one "
             "for each dimension of the array"
         )
     grid = _dim3([-(-n // b) for n, b in zip(shape, block, strict=True)])
-    return block, (grid, _dim3(block))
+    return block, grid, _dim3(block)
 
 
 def _dim3(row_major: Sequence[int]) -> Dim3:

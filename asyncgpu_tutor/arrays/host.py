@@ -11,6 +11,8 @@ import numpy.typing as npt
 
 from asyncgpu_tutor.errors import NotReadyError
 
+_KNOWN = ("shape", "dtype", "nbytes", "ndim", "size")  # of a host array, whatever is in it
+
 
 class Writer(Protocol):
     """An operation under way."""
@@ -33,6 +35,13 @@ class HostArray(np.lib.mixins.NDArrayOperatorsMixin):
 
     __slots__ = ("__weakref__", "_array", "_writer")
 
+    # These are known from the start: see `__getattr__`.
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    nbytes: int
+    ndim: int
+    size: int
+
     def __init__(self, array: npt.NDArray[Any], writer: Writer) -> None:
         self._array = array  # what is written
         self._writer = writer  # what writes it, and knows whether it has
@@ -40,31 +49,6 @@ class HostArray(np.lib.mixins.NDArrayOperatorsMixin):
     def __repr__(self) -> str:
         state = "ready" if self._writer.completed() else "not written yet"
         return f"<HostArray {self.shape} {self.dtype}, {state}>"
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Known from the start."""
-        return self._array.shape
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Known from the start."""
-        return self._array.dtype
-
-    @property
-    def nbytes(self) -> int:
-        """Known from the start."""
-        return self._array.nbytes
-
-    @property
-    def ndim(self) -> int:
-        """Known from the start."""
-        return self._array.ndim
-
-    @property
-    def size(self) -> int:
-        """Known from the start."""
-        return self._array.size
 
     @property
     def buffer(self) -> npt.NDArray[Any]:
@@ -120,7 +104,7 @@ class HostArray(np.lib.mixins.NDArrayOperatorsMixin):
         # Methods such as sum or tolist read the data.
         if name.startswith("__"):
             raise AttributeError(name)
-        return getattr(self.numpy(), name)
+        return getattr(self._array if name in _KNOWN else self.numpy(), name)
 
 
 def _plain(thing: Any) -> Any:
@@ -134,8 +118,7 @@ def _buffer(thing: Any) -> Any:
 class Lent:
     """Results of a prepared pipeline: each run yields the same handles, to arrays that it wrote again.
 
-    A run of it alone hands this on, since whoever waits for it gets the arrays themselves: handles of its
-    own, made and read again, were a fifth of what Python does for the launch of a graph.
+    Handles of each run's own were a fifth of what Python does for the launch of a graph.
     """
 
     __slots__ = ("handles",)

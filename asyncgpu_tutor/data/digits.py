@@ -103,11 +103,7 @@ def load_digits() -> Digits:
 
 
 def _dealt(labels: npt.NDArray[np.uint8]) -> npt.NDArray[np.intp]:
-    """Deal 256 of the held-out samples to the batches like cards, one digit after the other.
-
-    So each batch has 6 or 7 of each digit. 256 is not a multiple of 10: there are 26 of the digits
-    0 to 5 and 25 of the others.
-    """
+    """Deal 256 held-out samples to the batches like cards: each has 6 or 7 of each digit."""
     wanted = _BATCHES * _BATCH_SIZE
     chosen = [
         np.flatnonzero(labels[HELD_OUT_STARTS:] == digit)[

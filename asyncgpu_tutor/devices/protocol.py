@@ -118,20 +118,22 @@ class Event(Protocol):
 
     def synchronize(self) -> None:
         """Block the host until the device has passed it; `DeviceError` if work before it failed."""
-        ...
 
 
 class Stream(Protocol):
-    """A queue of work that is done in order."""
+    """A queue of work that is done in order.
+
+    Attributes
+    ----------
+    number : int
+        Unique on its device; 0 is the default stream.
+    """
+
+    number: int
 
     @property
     def device(self) -> Device:
         """The device that it is on."""
-        ...
-
-    @property
-    def number(self) -> int:
-        """Unique on its device; 0 is the default stream."""
         ...
 
     @property
@@ -145,15 +147,12 @@ class Stream(Protocol):
 
     def reuse(self, event: Event) -> None:
         """Nobody asks for this event of the stream any more: `record` may give it out again."""
-        ...
 
     def wait_event(self, event: Event) -> None:
         """Hold back work enqueued from now on until `event`; the host does not wait."""
-        ...
 
     def synchronize(self) -> None:
         """Block the host until all its work is done; `DeviceError` if some of it failed."""
-        ...
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -199,7 +198,6 @@ class Graph(Protocol):
 
     def launch(self, stream: Stream) -> None:
         """Enqueue all of them, behind what `stream` holds."""
-        ...
 
 
 class Replay(Protocol):
@@ -207,7 +205,6 @@ class Replay(Protocol):
 
     def enqueue(self, streams: Sequence[Stream]) -> None:
         """Make all calls, on these streams."""
-        ...
 
     def instantiate(self, name: str) -> Graph:
         """A CUDA graph of them. Its host arrays, arrays and functions have to outlive it."""
@@ -231,21 +228,17 @@ class Enqueuer(Protocol):
 
     def memset_async(self, memory: Memory, value: int, nbytes: int, stream: Stream) -> None:
         """Set the first `nbytes` bytes to `value`."""
-        ...
 
     def copy_from_host_async(self, memory: Memory, host: HostBuffer, stream: Stream) -> None:
         """Copy a C-contiguous host array to the start of `memory`."""
-        ...
 
     def copy_to_host_async(self, host: HostBuffer, memory: Memory, stream: Stream) -> None:
         """Copy the start of `memory` to a C-contiguous host array."""
-        ...
 
     def copy_from_device_async(
         self, target: Memory, source: Memory, nbytes: int, stream: Stream
     ) -> None:
         """Copy within the device."""
-        ...
 
     def launch(
         self,
@@ -257,20 +250,34 @@ class Enqueuer(Protocol):
         stream: Stream,
     ) -> None:
         """Enqueue one launch; `shared_mem` is the dynamic shared memory in bytes."""
-        ...
 
 
 class Device(Enqueuer, Protocol):
-    """A machine that runs kernels: simulated or real."""
+    """A machine that runs kernels: simulated or real.
+
+    Attributes
+    ----------
+    simulated : bool
+        True if its times are modelled and not measured.
+    clock : str
+        The source of the times in its traces.
+    limits : Limits
+        Limits of a launch.
+    patience_us : float
+        For how long whoever awaits work looks at its event before the device is to `watch` it.
+    log : SpanLog or None
+        The log to which spans are written while the device is recorded.
+    """
+
+    simulated: bool
+    clock: str
+    limits: Limits
+    patience_us: float
+    log: SpanLog | None
 
     @property
     def name(self) -> str:
         """Such as ``"sim:0"`` or ``"cuda:0"``."""
-        ...
-
-    @property
-    def simulated(self) -> bool:
-        """True if its times are modelled and not measured."""
         ...
 
     @property
@@ -279,28 +286,8 @@ class Device(Enqueuer, Protocol):
         ...
 
     @property
-    def clock(self) -> str:
-        """The source of the times in its traces."""
-        ...
-
-    @property
-    def limits(self) -> Limits:
-        """Limits of a launch."""
-        ...
-
-    @property
-    def patience_us(self) -> float:
-        """For how long whoever awaits work looks at its event before the device is to `watch` it."""
-        ...
-
-    @property
     def default_stream(self) -> Stream:
         """The stream that legacy CUDA calls null."""
-        ...
-
-    @property
-    def log(self) -> SpanLog | None:
-        """The log to which spans are written while the device is recorded."""
         ...
 
     def activate(self) -> int | None:
@@ -309,7 +296,6 @@ class Device(Enqueuer, Protocol):
 
     def restore(self, before: int) -> None:
         """Make the device this thread's that was it before."""
-        ...
 
     def create_stream(self) -> Stream:
         """A new stream, not ordered with any other."""
@@ -340,11 +326,9 @@ class Device(Enqueuer, Protocol):
         a kernel waits; a GPU tells nobody, so there it is a turn of the event loop, when one is due, and
         before it a call of `look`, which looks whether kernels have ended.
         """
-        ...
 
     def answering(self, more: int) -> None:
         """The host is at work on so many more answers that a kernel waits for; a simulated one is patient."""
-        ...
 
     def signature(self, source: str, name: str) -> Signature:
         """Return a kernel's parameters; `KernelCompileError` says where the compiler can't read it."""
@@ -377,14 +361,12 @@ class Device(Enqueuer, Protocol):
 
         A simulated device raises each failure once: not if a wait for its own operation has done so.
         """
-        ...
 
     def watch(self, event: Event, wake: Callable[[BaseException | None], None]) -> None:
         """Call `wake` once, after `event`, with the error of the work before it or None.
 
         The host thread is not blocked, and `wake` may come from any thread. Needs a running event loop.
         """
-        ...
 
     def now(self) -> float:
         """The host's clock, in us: virtual on a simulated device."""
@@ -392,11 +374,9 @@ class Device(Enqueuer, Protocol):
 
     def work(self, us: float, name: str) -> None:
         """Keep the host busy for `us` microseconds of its clock."""
-        ...
 
     async def sleep(self, us: float) -> None:
         """Let other tasks run for `us` microseconds of the host's clock."""
-        ...
 
     def export(self, array: Any) -> AbstractContextManager[Any]:
         """The array as CuPy's, without a copy; `DeviceMismatchError` where there is no CuPy.
@@ -407,12 +387,9 @@ class Device(Enqueuer, Protocol):
 
     def start_log(self, numbers: Iterator[int], source: str = "auto") -> None:
         """Begin to write spans into `log`, with ids from `numbers`; times from `source`, see `record`."""
-        ...
 
     def settle_log(self) -> None:
         """Wait for the device, then write down what is missing."""
-        ...
 
     def stop_log(self) -> None:
         """Write no more spans. What `log` was before stays with whoever holds it."""
-        ...

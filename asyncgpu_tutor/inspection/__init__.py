@@ -2,15 +2,13 @@
 
 The counts are the interpreter's, the times the model's, so it looks at simulated devices only.
 
-- `scope` has the function that people call.
-- `report` has all kernels of a run, added up and laid out by `simgpu.report`.
+- `scope` has all kernels of a run, added up and laid out by `simgpu.report`.
 - `accesses` has a launch watched, and `threads` draws what its threads touch, step by step.
 - `what_if` runs one program for many values of its parameters.
 """
 
 from asyncgpu_tutor.devices.simulated.report import KernelReport
-from asyncgpu_tutor.inspection.report import Report
-from asyncgpu_tutor.inspection.scope import microscope
+from asyncgpu_tutor.inspection.scope import Report, microscope
 from asyncgpu_tutor.inspection.threads import Threads, show_threads
 from asyncgpu_tutor.inspection.what_if import Exploration, explore
 

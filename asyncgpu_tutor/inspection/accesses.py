@@ -13,8 +13,8 @@ from asyncgpu_tutor.devices.simgpu_errors import translated, translation
 from asyncgpu_tutor.devices.simulated.report import Watched, memory_of
 from asyncgpu_tutor.errors import ArrayDTypeError, UsageError
 from asyncgpu_tutor.kernels import Kernel
-from asyncgpu_tutor.kernels.configuration import as_dim3, configuration
-from asyncgpu_tutor.ops import d2h
+from asyncgpu_tutor.kernels.launching import configuration
+from asyncgpu_tutor.ops.array_operations import d2h
 
 MOST_THREADS = 4096
 
@@ -29,15 +29,8 @@ def watch(
     """Run a kernel on copies of its arguments, and note what its threads do; see `show_threads`."""
     parameters = kernel._signature.parameters
     if len(args) != len(parameters):
-        raise UsageError(
-            f"{kernel.name}() takes {len(parameters)} arguments, and {len(args)} were given"
-        )
-    chosen = configuration(
-        kernel.name,
-        args,
-        None if grid is None else as_dim3("grid", grid),
-        None if block is None else as_dim3("block", block),
-    )
+        raise UsageError(kernel._signature.miscounted(args))
+    chosen = configuration(kernel.name, args, grid, block)
     seen = Watched(kernel.name, kernel.source, *chosen)
     if seen.threads > MOST_THREADS:
         raise UsageError(

@@ -13,8 +13,9 @@ from typing import Any, cast
 from asyncgpu_tutor.devices.event_loop import completed
 from asyncgpu_tutor.devices.simulated import Machine, SimDevice
 from asyncgpu_tutor.errors import UsageError
-from asyncgpu_tutor.ops import DeviceOp
-from asyncgpu_tutor.run import current_device, record, using
+from asyncgpu_tutor.ops.operation import DeviceOp
+from asyncgpu_tutor.run.current import current_device, using
+from asyncgpu_tutor.run.recording import record
 from asyncgpu_tutor.traces.live import show
 from asyncgpu_tutor.traces.pictures import Timeline, compare_timelines
 from asyncgpu_tutor.traces.pictures.curve import Curve

@@ -1,8 +1,7 @@
 """Kernels as operations, and the course's own CUDA C, one kernel a file."""
 
 from asyncgpu_tutor.kernels.course import matvec_naive, relu, sgemm_naive
-from asyncgpu_tutor.kernels.kernel import Kernel
-from asyncgpu_tutor.kernels.kernel_source import KernelSource
+from asyncgpu_tutor.kernels.kernel import Kernel, KernelSource
 from asyncgpu_tutor.kernels.matvec_naive import MATVEC_NAIVE
 from asyncgpu_tutor.kernels.relu import RELU
 from asyncgpu_tutor.kernels.sgemm_naive import SGEMM_NAIVE

@@ -8,11 +8,11 @@ from typing import Any, cast
 import numpy as np
 
 from asyncgpu_tutor.arrays.handles import DeviceArray, Partition
-from asyncgpu_tutor.devices.cuda_source import Parameter, Signature
+from asyncgpu_tutor.devices.cuda_source import Parameter
 from asyncgpu_tutor.devices.protocol import NULL, NullMemory
 from asyncgpu_tutor.errors import ArrayDTypeError, ArrayShapeError, UsageError, UseAfterMoveError
-from asyncgpu_tutor.kernels.kernel_source import KernelSource
-from asyncgpu_tutor.ops import DeviceOp, asarray, is_foreign
+from asyncgpu_tutor.ops.operation import DeviceOp
+from asyncgpu_tutor.ops.pinned import asarray, is_foreign
 
 Acceptor = Callable[[Any], Any]
 
@@ -183,11 +183,7 @@ def _other(wanted: str, given: Any) -> Any:
 
 
 def shape_check(kernel: str, name: str, symbols: tuple[str, ...]) -> Callable[..., None]:
-    """A function that raises `ArrayShapeError`, with both shapes, unless the array has the one of these
-    sizes.
-
-    A shape of one size fits any array of that many elements.
-    """
+    """A check that an array has the shape of these sizes; one size fits any array of that many elements."""
 
     def check(array: DeviceArray, *shape: Any) -> None:
         shape = tuple(int(size) for size in shape)
@@ -226,17 +222,4 @@ def forbid_rerun(arrays: Iterable[Any], kernel: str) -> None:
             raise UseAfterMoveError(
                 f"array {array.name!r} was moved into an earlier run of {kernel}(). Build the operation "
                 "again, with what that run returned."
-            )
-
-
-def check_shapes(facts: KernelSource, signature: Signature) -> None:
-    """`UsageError` unless `shapes` names array parameters, and scalars for their sizes."""
-    pointers = {parameter.name: parameter.pointer for parameter in signature.parameters}
-    for name, symbols in facts.shapes.items():
-        wrong = [symbol for symbol in symbols if pointers.get(symbol, True)]
-        if not pointers.get(name, False) or wrong:
-            listed = ", ".join(pointers)
-            raise UsageError(
-                f"shapes of {facts.name}() says {name!r}: {symbols!r}, and needs the name of an array and "
-                f"those of scalars among the parameters ({listed})"
             )

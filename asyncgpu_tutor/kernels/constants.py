@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from asyncgpu_tutor.devices.cuda_source import Global
 from asyncgpu_tutor.devices.protocol import Device, Function
 from asyncgpu_tutor.errors import ArrayDTypeError, ArrayShapeError, UsageError
-from asyncgpu_tutor.run import current_device
+from asyncgpu_tutor.run.current import current_device
 
 
 class Constants:
@@ -41,9 +41,6 @@ class Constants:
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._variables)
-
-    def __len__(self) -> int:
-        return len(self._variables)
 
     def __repr__(self) -> str:
         listed = ", ".join(

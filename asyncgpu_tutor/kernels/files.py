@@ -28,23 +28,24 @@ def is_file_name(source: object) -> bool:
     )
 
 
-def read_source(path: str | PathLike[str], include: Sequence[str | PathLike[str]] = ()) -> str:
-    """Text of a file, with the headers that lie beside it, or in one of the folders `include`.
+def include_headers(
+    source: str | PathLike[str], include: Sequence[str | PathLike[str]] = ()
+) -> str:
+    """A source, or the text of a file, with the text of the headers that it includes.
 
-    A header is read once. One that is found nowhere stays an `#include`: C's and CUDA's own are not needed.
+    These are of this package, or lie beside the file, or in the folders `include`. A header is read once. One
+    that is found nowhere stays an `#include`: C's and CUDA's own are not needed.
 
     Raises `UsageError` if there is no such file, or it is no text.
     """
-    file = Path(path)
+    folders = [Path(folder) for folder in include]
+    if not is_file_name(source):
+        return _expanded(str(source), folders, set())
+    file = Path(source)
     try:
-        return _joined(file, [Path(folder) for folder in include], {file.resolve()})
+        return _joined(file, folders, {file.resolve()})
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{file} cannot be read as CUDA C: {error}") from None
-
-
-def include_headers(source: str, include: Sequence[str | PathLike[str]] = ()) -> str:
-    """A source with the text of the headers that it includes, of this package or in the folders `include`."""
-    return _expanded(source, [Path(folder) for folder in include], set())
 
 
 def _joined(file: Path, include: Sequence[Path], seen: set[Path]) -> str:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from types import FrameType
 from typing import Any, cast
@@ -16,29 +16,30 @@ import numpy as np
 
 from asyncgpu_tutor.arrays.handles import DeviceArray, Partition, borrowed_in
 from asyncgpu_tutor.devices.cuda_source import Signature, is_sized, read_signature
-from asyncgpu_tutor.devices.protocol import USUAL_LIMITS, Device, Dim3, Function, Share
+from asyncgpu_tutor.devices.protocol import USUAL_LIMITS, Device, Function
 from asyncgpu_tutor.errors import UsageError
-from asyncgpu_tutor.kernels.accepted_arguments import (
-    HasNullError,
-    HasOperationError,
-    acceptor,
-    check_shapes,
-    forbid_rerun,
-    null_acceptor,
-    settle,
-    take,
-)
-from asyncgpu_tutor.kernels.configuration import as_dim3, check_limits
+from asyncgpu_tutor.kernels import accepted_arguments
 from asyncgpu_tutor.kernels.constants import Constants
-from asyncgpu_tutor.kernels.files import include_headers, is_file_name, only_kernel, read_source
-from asyncgpu_tutor.kernels.kernel_source import KernelSource
-from asyncgpu_tutor.kernels.launching import CallChecks
-from asyncgpu_tutor.ops import DeviceOp, is_foreign
-from asyncgpu_tutor.ops.operation import evaluate
-from asyncgpu_tutor.run import ExecutionContext, current_device
+from asyncgpu_tutor.kernels.files import include_headers, only_kernel
+from asyncgpu_tutor.kernels.launching import CallChecks, Checked, as_dim3, check_limits
+from asyncgpu_tutor.ops.operation import DeviceOp, evaluate
+from asyncgpu_tutor.ops.pinned import is_foreign
+from asyncgpu_tutor.run.context import ExecutionContext
+from asyncgpu_tutor.run.current import current_device
 
 # A parameter of which nothing is known but that an address fits.
 _POINTER_SIZED = np.dtype("V8")
+
+
+@dataclass(frozen=True, eq=False)
+class KernelSource:
+    """CUDA C source and facts: see the parameters of `Kernel`."""
+
+    name: str
+    source: str
+    shapes: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    reference: Callable[..., tuple[Any, ...]] | None = None
+    contract: bool = False
 
 
 class Kernel:
@@ -95,9 +96,7 @@ class Kernel:
         reference: Callable[..., Any] | None = None,
         contract: bool = False,
     ) -> None:
-        if is_file_name(source):
-            source = read_source(cast("str", source), include)
-        elif isinstance(source, str):
+        if isinstance(source, str | PathLike):
             source = include_headers(source, include)
         if isinstance(source, KernelSource):
             if name or shapes or reference or contract:
@@ -118,7 +117,7 @@ class Kernel:
         # Only a device can say what a kernel takes: a GPU's compiler reads more of C++ than we do.
         read = current_device().signature if isinstance(source, str) else read_signature
         signature = read(facts.source, facts.name)
-        check_shapes(facts, signature)
+        _check_shapes(facts, signature)
         self._take_on(signature, set())
         # The kernel for other arguments: by the places of null pointers, or of arrays.
         self._variants: dict[tuple[str, tuple[int, ...]], Kernel] = {}
@@ -190,18 +189,18 @@ class Kernel:
         kernel = self._with_arrays(args) if self._sized else self
         try:
             return _launch(kernel, frame, args, grid, block, shared_mem)
-        except HasOperationError:
-            settle(args)
+        except accepted_arguments.HasOperationError:
+            accepted_arguments.settle(args)
             return kernel._unusual(frame, args, grid, block, shared_mem)
         except UsageError:
-            settle(args)
+            accepted_arguments.settle(args)
             raise
 
     def _unusual(self, frame: FrameType, args: tuple[Any, ...], *how: Any) -> Launch:
         """A launch with operations or null pointers among its arguments."""
         nulls = tuple([place for place in self._places if args[place] is None])
         if nulls:
-            with suppress(HasOperationError):
+            with suppress(accepted_arguments.HasOperationError):
                 return _launch(self._without(nulls), frame, args, *how)
         return _defer(self._without(nulls), frame, args, *how)
 
@@ -210,10 +209,7 @@ class Kernel:
         return self._variant("null", nulls, pointer=False, dtype=None) if nulls else self
 
     def _with_arrays(self, args: Sequence[Any]) -> Kernel:
-        """The kernel as it is called with these arguments, where only the sizes of its parameters are known.
-
-        Arrays go into 8 bytes each, as do operations, which can hardly yield anything else.
-        """
+        """The kernel as called with these arguments, where only sizes are known: 8 bytes may be an array."""
         places = [
             place
             for place, (parameter, arg) in enumerate(
@@ -254,7 +250,8 @@ class Kernel:
         written = [n for n, place in enumerate(self._places) if not parameters[place].const]
         self._output = written[0] if len(written) == 1 else None  # which of its arrays that is
         self._acceptors = [
-            null_acceptor if i in nulls else acceptor(name, p) for i, p in enumerate(parameters)
+            accepted_arguments.null_acceptor if i in nulls else accepted_arguments.acceptor(name, p)
+            for i, p in enumerate(parameters)
         ]
         shapes = self._facts.shapes
         if nulls:
@@ -281,7 +278,7 @@ class Kernel:
         return names.index(name)
 
 
-class Launch(DeviceOp[Any]):
+class Launch(DeviceOp[Any], Checked):
     """One launch of a kernel; yields the kernel's array arguments, in the form in which they were given.
 
     An array that it takes is not handed on by another handle: the one that was given is marked as moved, and
@@ -301,12 +298,6 @@ class Launch(DeviceOp[Any]):
     )
 
     _kernel: Kernel
-    _how: tuple[Dim3, Dim3]  # grid and block
-    _shared_mem: int
-    _given: Sequence[Any]  # these four are as in `Checked`
-    _args: Sequence[Any]
-    _arrays: Sequence[DeviceArray]
-    _shares: Sequence[Share | None]
     _index: int | None  # which of the arrays it yields alone
     _ran: bool
 
@@ -355,7 +346,7 @@ class Launch(DeviceOp[Any]):
         kernel, arrays, index = self._kernel, self._arrays, self._index
         ran, self._ran = self._ran, True
         if ran:
-            forbid_rerun(arrays, kernel.name)
+            accepted_arguments.forbid_rerun(arrays, kernel.name)
         device = context.device
         try:
             if context._run.captures:
@@ -394,19 +385,21 @@ class _Deferred(Launch):
 
     def _enqueue(self, context: ExecutionContext) -> Any:
         kernel = self._kernel
-        forbid_rerun([array for array in self._arrays if array.moved], kernel.name)
+        accepted_arguments.forbid_rerun(
+            [array for array in self._arrays if array.moved], kernel.name
+        )
         args: list[Any] = [
             evaluate(cast("DeviceOp[Any]", arg), context) if isinstance(arg, DeviceOp) else arg
             for arg in self._args
         ]
         try:
             launch = _launch(kernel, sys._getframe(0), tuple(args), *self._how, self._shared_mem)
-        except HasNullError as error:
+        except accepted_arguments.HasNullError as error:
             raise UsageError(
                 f"{kernel.name}() takes an array as {error}, and got an operation that yields None: where "
                 "the null pointer is meant, pass None itself"
             ) from None
-        except HasOperationError:
+        except accepted_arguments.HasOperationError:
             raise UsageError(
                 f"{kernel.name}() got an operation that yields another operation: let the first go on with "
                 "and_then instead of map"
@@ -446,7 +439,7 @@ def _defer(
         arg if isinstance(arg, DeviceOp) else accept(arg)
         for accept, arg in zip(kernel._acceptors, args, strict=True)
     ]
-    taken = take(known, f"into {kernel.name}()")
+    taken = accepted_arguments.take(known, f"into {kernel.name}()")
     launch = _Deferred()
     launch._built(kernel._facts.name, frame)
     launch._kernel = kernel
@@ -463,3 +456,16 @@ def _defer(
 
 def _nowhere() -> None:
     """In place of a reference to a device."""
+
+
+def _check_shapes(facts: KernelSource, signature: Signature) -> None:
+    """`UsageError` unless `shapes` names array parameters, and scalars for their sizes."""
+    pointers = {parameter.name: parameter.pointer for parameter in signature.parameters}
+    for name, symbols in facts.shapes.items():
+        wrong = [symbol for symbol in symbols if pointers.get(symbol, True)]
+        if not pointers.get(name, False) or wrong:
+            listed = ", ".join(pointers)
+            raise UsageError(
+                f"shapes of {facts.name}() says {name!r}: {symbols!r}, and needs the name of an array and "
+                f"those of scalars among the parameters ({listed})"
+            )

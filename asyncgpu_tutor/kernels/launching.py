@@ -1,4 +1,4 @@
-"""The checks of a kernel call: what they are follows from the signature, once.
+"""The checks of a kernel call: what they are follows from the signature, once. And its grid and block.
 
 Most arguments are plainly right, which a look at their types tells. One that is not goes to the functions of
 `accepted_arguments`, which convert it or complain.
@@ -8,20 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from asyncgpu_tutor.arrays.handles import DeviceArray, Partition, noted_moves
 from asyncgpu_tutor.devices.cuda_source import Parameter, Signature
-from asyncgpu_tutor.devices.protocol import USUAL_LIMITS, Dim3, Share
-from asyncgpu_tutor.errors import UsageError
+from asyncgpu_tutor.devices.protocol import USUAL_LIMITS, Dim3, Limits, Share
+from asyncgpu_tutor.errors import LaunchConfigError, UsageError
 from asyncgpu_tutor.kernels.accepted_arguments import Acceptor, shape_check
-from asyncgpu_tutor.kernels.configuration import check_limits, configuration, same_grid
 
 
-class Checked(Protocol):
+class Checked:
     """A launch whose arguments are right."""
+
+    __slots__ = ()
 
     _how: tuple[Dim3, Dim3]  # grid and block
     _shared_mem: int
@@ -95,8 +96,11 @@ class CallChecks:
             if type(array) is Partition:
                 if part is None:
                     part = array
-                elif part is not array and (grid is None or block is None):
-                    same_grid(self._signature.name, part, array)
+                elif part is not array and part.grid != array.grid and None in (grid, block):
+                    raise LaunchConfigError(
+                        f"{self._signature.name}() got partitions with different numbers of blocks "
+                        f"({part.grid}, {array.grid}): make them agree, or pass grid= and block="
+                    )
                 array = array.array
             elif type(array) is not DeviceArray:
                 array = look(array)  # an array of another library; anything else is refused
@@ -118,7 +122,7 @@ class CallChecks:
             arrays.append(array)
             passed[place] = array._memory
         if part is not None and grid is None and block is None:
-            how = part._how
+            how = part.grid, part.block
         else:
             how = configuration(self._signature.name, args, grid, block)
         if how != self._allowed[0] or shared_mem is not self._allowed[1]:
@@ -154,3 +158,68 @@ def _fitting(parameter: Parameter) -> tuple[type | None, float, float]:
         real = np.finfo(dtype)
         return float, float(real.min), float(real.max)
     return None, 0, 0
+
+
+# ------------------------------------------------------------------ grid and block
+def as_dim3(what: str, given: int | tuple[int, ...]) -> Dim3:
+    """One to three integers as (x, y, z); `LaunchConfigError` if they are none."""
+    entries: tuple[Any, ...] = tuple(given) if isinstance(given, tuple | list) else (given,)
+    if not 1 <= len(entries) <= 3 or not all(isinstance(n, int | np.integer) for n in entries):
+        raise LaunchConfigError(f"{what} is one to three integers, (x, y, z), not {given!r}")
+    x, y, z = (*entries, 1, 1)[:3]
+    return (int(x), int(y), int(z))
+
+
+def configuration(
+    name: str,
+    args: Sequence[Any],
+    grid: int | tuple[int, ...] | None,
+    block: int | tuple[int, ...] | None,
+) -> tuple[Dim3, Dim3]:
+    """Grid and block: as given, or from the partitions among the arguments.
+
+    Raises `LaunchConfigError` if they cannot be known.
+    """
+    if grid is None or block is None:
+        found: Partition | None = next((arg for arg in args if type(arg) is Partition), None)
+        if found is None:
+            raise LaunchConfigError(
+                f"{name}() does not know how many threads to start: partition the output, as in "
+                f"{name}(..., out.partition(256)), or pass both grid= and block="
+            )
+        grid = found.grid if grid is None else grid
+        block = found.block if block is None else block
+    return as_dim3("grid", grid), as_dim3("block", block)
+
+
+def check_limits(name: str, grid: Dim3, block: Dim3, shared_mem: int, limits: Limits) -> None:
+    """Hold a launch against what a device can do; `LaunchConfigError`."""
+    x, y, z = block
+    threads = x * y * z
+    if threads > limits.threads_per_block:
+        raise LaunchConfigError(
+            f"{name}() asks for {threads} threads in a block {block}, and a block has at most "
+            f"{limits.threads_per_block}: make the partition's blocks smaller, or pass block="
+        )
+    _check_dim3(name, "grid", grid, limits.grid)
+    _check_dim3(name, "block", block, limits.block)
+    if type(shared_mem) is not int and not isinstance(shared_mem, np.integer):
+        raise LaunchConfigError(
+            f"{name}() takes a whole number of bytes as shared_mem, not {shared_mem!r}"
+        )
+    if not 0 <= shared_mem <= limits.shared_bytes:
+        raise LaunchConfigError(
+            f"{name}() asks for {shared_mem} bytes of shared memory in a block, and "
+            f"{limits.shared_bytes} is the limit"
+        )
+
+
+def _check_dim3(name: str, what: str, asked: Dim3, most: Dim3) -> None:
+    # On the path of every launch, so without a loop.
+    x, y, z = asked
+    if x < 1 or y < 1 or z < 1:
+        raise LaunchConfigError(
+            f"{name}() asks for the {what} {asked}: every entry must be at least 1 (is an array empty?)"
+        )
+    if x > most[0] or y > most[1] or z > most[2]:
+        raise LaunchConfigError(f"{name}() asks for the {what} {asked}, and {most} is the limit")

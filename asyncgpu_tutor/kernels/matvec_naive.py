@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from asyncgpu_tutor.kernels.kernel_source import KernelSource
+from asyncgpu_tutor.kernels.kernel import KernelSource
 
 # Row-major: vec_out = mat @ vec_in, with mat (m, n). Neighbouring threads read addresses that are a
 # whole row apart, so nothing coalesces: naive on purpose.

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from asyncgpu_tutor.kernels.kernel_source import KernelSource
+from asyncgpu_tutor.kernels.kernel import KernelSource
 
 # Each thread reads and writes the same index, so input and output may be one array.
 CUDA_C = r"""

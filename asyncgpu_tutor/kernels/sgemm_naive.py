@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from asyncgpu_tutor.kernels.kernel_source import KernelSource
+from asyncgpu_tutor.kernels.kernel import KernelSource
 
 # Row-major: c = alpha * a @ b + beta * c, with a (m, k), b (k, n), c (m, n).
 CUDA_C = r"""

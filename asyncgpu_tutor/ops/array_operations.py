@@ -13,19 +13,13 @@ from typing import Any, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
+from asyncgpu_tutor import errors
 from asyncgpu_tutor.arrays.handles import DeviceArray, as_shape, borrowed_in, handle
 from asyncgpu_tutor.devices.protocol import Memory
-from asyncgpu_tutor.errors import (
-    ArrayDTypeError,
-    ArrayShapeError,
-    CaptureError,
-    UsageError,
-    UseAfterMoveError,
-)
 from asyncgpu_tutor.ops.fill_kernels import RANDN, FillKernel, arange_source, fill_source
 from asyncgpu_tutor.ops.leaves import Download
 from asyncgpu_tutor.ops.operation import DeviceOp
-from asyncgpu_tutor.run import ExecutionContext, check_out
+from asyncgpu_tutor.run.context import ExecutionContext, check_out, check_same
 
 M = TypeVar("M", bound="Make")
 Shape = int | tuple[int, ...]
@@ -68,8 +62,8 @@ class Make(DeviceOp[DeviceArray]):
     def _enqueue(self, context: ExecutionContext) -> DeviceArray:
         try:
             memory = context._allocate(context._work.malloc, self._nbytes, self._name)
-        except CaptureError as error:
-            raise CaptureError(f"{self._label}(): {error}") from None
+        except errors.CaptureError as error:
+            raise errors.CaptureError(f"{self._label}(): {error}") from None
         if self._nbytes:
             self._fill(context, memory)
         return handle(memory, self._shape, self._dtype)
@@ -143,14 +137,14 @@ class Take(DeviceOp[tuple[Any, ...]]):
     ) -> None:
         for array in arrays:
             if not isinstance(array, DeviceArray):
-                raise ArrayDTypeError(
+                raise errors.ArrayDTypeError(
                     f"{label} takes device arrays, and got {type(array).__name__}"
                 )
             array._check()  # all of them before the first is taken: a wrong call moves nothing
         where = f"into {label}()"
         try:
             self._arrays = tuple([array._take(where) for array in arrays])
-        except UseAfterMoveError:  # one array twice: a wrong call moves nothing
+        except errors.UseAfterMoveError:  # one array twice: a wrong call moves nothing
             for array in arrays:
                 if array.gone == where:
                     array._undo_take()
@@ -175,8 +169,8 @@ class Take(DeviceOp[tuple[Any, ...]]):
         except Exception as error:
             for array in self._arrays:  # it was refused, so they are good for another run
                 array._undo_take()
-            if isinstance(error, CaptureError):
-                raise CaptureError(f"{self._label}(): {error}") from None
+            if isinstance(error, errors.CaptureError):
+                raise errors.CaptureError(f"{self._label}(): {error}") from None
             raise
 
 
@@ -230,8 +224,9 @@ def d2h(array: DeviceArray, out: npt.NDArray[Any] | None = None) -> DeviceOp[npt
         Where to, of the array's shape and dtype; `pinned` makes one. Without it each run gets a new array.
     """
     if not isinstance(array, DeviceArray):  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
-        raise ArrayDTypeError(
-            f"d2h copies a DeviceArray to the host, and got {_kind(array)}. "
+        kind = "an operation" if isinstance(array, DeviceOp) else type(array).__name__
+        raise errors.ArrayDTypeError(
+            f"d2h copies a DeviceArray to the host, and got {kind}. "
             + "A launch yields all its arrays: take the one that it writes, as with launch.output(). "
             * isinstance(array, tuple)
             + "Call unpartition() on a Partition; use op.to_host() on an operation."
@@ -247,10 +242,6 @@ def d2h(array: DeviceArray, out: npt.NDArray[Any] | None = None) -> DeviceOp[npt
     op._ran = False
     op._out = out
     return op
-
-
-def _kind(thing: object) -> str:
-    return "an operation" if isinstance(thing, DeviceOp) else type(thing).__name__
 
 
 def zeros(
@@ -306,7 +297,7 @@ def arange(
     """
     kind: np.dtype[Any] = np.dtype(dtype)
     if kind.name not in COUNTING or not kind.isnative:
-        raise ArrayDTypeError(f"arange makes {', '.join(COUNTING)}, and got {kind}")
+        raise errors.ArrayDTypeError(f"arange makes {', '.join(COUNTING)}, and got {kind}")
 
     scalars = (_number("arange", start, kind)[()], _number("arange", step, kind)[()])
     frame = sys._getframe(1)
@@ -329,7 +320,9 @@ def randn(
         The same seed gives the same numbers, up to the rounding of the device's log, sin and cos.
     """
     if not isinstance(seed, int | np.integer) or not 0 <= seed < 2**64:  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
-        raise UsageError(f"the seed of randn is an integer from 0 to 2**64 - 1, and got {seed!r}")
+        raise errors.UsageError(
+            f"the seed of randn is an integer from 0 to 2**64 - 1, and got {seed!r}"
+        )
     single = np.dtype(np.float32)
     around, spread = _number("randn", mean, single)[()], _number("randn", std, single)[()]
     scalars = (np.uint64(seed), around, spread)
@@ -358,7 +351,7 @@ def memcpy(
         If the target is shared: shared arrays are for reading.
     """
     if isinstance(target, np.ndarray):
-        raise ArrayDTypeError(
+        raise errors.ArrayDTypeError(
             "memcpy copies into an array on the device, and the target is a NumPy array: use "
             "agt.d2h(x, out=host)"
         )
@@ -370,18 +363,11 @@ def memcpy(
         context.copy(arrays[0], arrays[1])
         return arrays
 
-    if (
-        isinstance(target, DeviceArray)  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
-        and isinstance(source, DeviceArray | np.ndarray)  # pyright: ignore[reportUnnecessaryIsInstance] - the same
-        and (target.shape, target.dtype) != (source.shape, source.dtype)
-    ):
-        wrong = ArrayDTypeError if target.shape == source.shape else ArrayShapeError
-        raise wrong(
-            f"memcpy needs two arrays of one shape and dtype: {target.name!r} is {target.shape} "
-            f"{target.dtype}, {getattr(source, 'name', 'the host array')!r} is {source.shape} {source.dtype}"
-        )
+    if isinstance(target, DeviceArray) and isinstance(source, DeviceArray | np.ndarray):  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
+        given = "the host array" if isinstance(source, np.ndarray) else f"array {source.name!r}"
+        check_same(target, source.shape, source.dtype, given)
     if isinstance(target, DeviceArray) and target.mode == "shared":  # pyright: ignore[reportUnnecessaryIsInstance] - the same
-        raise UsageError(
+        raise errors.UsageError(
             f"memcpy writes to its target, and array {target.name!r} is shared: shared arrays are for "
             "reading. Copy into an array of your own."
         )
@@ -407,7 +393,7 @@ def _number(label: str, given: float, kind: np.dtype[Any]) -> npt.NDArray[Any]:
     try:
         return np.array(given, kind).reshape(())
     except (TypeError, ValueError, OverflowError) as error:
-        raise ArrayDTypeError(
+        raise errors.ArrayDTypeError(
             f"{label} fills an array of {kind} with one number, and got {given!r}: {error}"
         ) from None
 
@@ -415,7 +401,7 @@ def _number(label: str, given: float, kind: np.dtype[Any]) -> npt.NDArray[Any]:
 def _element(label: str, dtype: npt.DTypeLike) -> np.dtype[Any]:
     kind = np.dtype(dtype)
     if kind.kind not in "biuf" or kind.itemsize not in BITS:
-        raise ArrayDTypeError(
+        raise errors.ArrayDTypeError(
             f"{label} makes arrays of bool, integers or floats of up to 64 bits, and got {kind}"
         )
     return kind

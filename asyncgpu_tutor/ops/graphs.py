@@ -12,14 +12,11 @@ from asyncgpu_tutor.errors import CaptureError
 from asyncgpu_tutor.ops.operation import DeviceOp, as_op, evaluate
 from asyncgpu_tutor.ops.prepared import Replayed
 from asyncgpu_tutor.ops.shared import once_lock
-from asyncgpu_tutor.run import (
-    Capture,
-    CaptureStream,
-    ExecutionContext,
-    adopt_stream,
-    come_after,
-    in_turn,
-)
+from asyncgpu_tutor.run.capture import Capture
+from asyncgpu_tutor.run.capture_stream import CaptureStream
+from asyncgpu_tutor.run.context import ExecutionContext
+from asyncgpu_tutor.run.current import adopt_stream
+from asyncgpu_tutor.run.last_use import come_after, in_turn
 from asyncgpu_tutor.traces.spans.tag import forbid_nested_wait
 
 T = TypeVar("T")

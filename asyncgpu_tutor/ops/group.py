@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeVar, overload
 from asyncgpu_tutor.devices.protocol import Event, Stream
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.ops.operation import DeviceOp, as_op, evaluate
-from asyncgpu_tutor.run import ExecutionContext
+from asyncgpu_tutor.run.context import ExecutionContext
 from asyncgpu_tutor.traces.spans.tag import Name
 
 A = TypeVar("A")
@@ -159,5 +159,5 @@ def _overlap(*ops: DeviceOp[Any]) -> DeviceOp[Any]:
     return Overlap("overlap", ops)
 
 
-zip_ops: Combinator = _zip
+zip: Combinator = _zip
 overlap: Combinator = _overlap

@@ -12,7 +12,7 @@ from asyncgpu_tutor.arrays.handles import DeviceArray, borrowed_in
 from asyncgpu_tutor.devices.protocol import Share
 from asyncgpu_tutor.errors import UseAfterMoveError
 from asyncgpu_tutor.ops.operation import DeviceOp, as_op, evaluate
-from asyncgpu_tutor.run import ExecutionContext
+from asyncgpu_tutor.run.context import ExecutionContext
 
 T = TypeVar("T")
 

@@ -16,17 +16,10 @@ import numpy.typing as npt
 from asyncgpu_tutor.arrays.handles import DeviceArray, Partition, borrowed_in
 from asyncgpu_tutor.devices.protocol import Stream
 from asyncgpu_tutor.errors import NeverRunWarning, NotAnOperationError, NotDataError
-from asyncgpu_tutor.run import (
-    ExecutionContext,
-    Run,
-    adopt_stream,
-    current_device,
-    current_policy,
-    forsake,
-    submit,
-    wait,
-)
+from asyncgpu_tutor.run.context import ExecutionContext, Run
+from asyncgpu_tutor.run.current import adopt_stream, current_device, current_policy
 from asyncgpu_tutor.run.future import DeviceFuture
+from asyncgpu_tutor.run.submission import forsake, submit, wait
 from asyncgpu_tutor.scheduling import SchedulingPolicy
 from asyncgpu_tutor.traces.spans.tag import Name, forbid_nested_wait
 
@@ -46,8 +39,7 @@ D = TypeVar("D")
 class Makers(NamedTuple):
     """Makers of the operations that methods of `DeviceOp` return, from modules which import this one.
 
-    `ops/__init__.py` hands them down, once. An import in each method would be a circle, and take longer than
-    all else that the method does.
+    `ops/__init__.py` hands them down, once: imports in the methods would be a circle, and slow.
     """
 
     shared: Callable[[DeviceOp[Any], FrameType], SharedOp[Any]]
@@ -77,8 +69,7 @@ class DeviceOp(Generic[T]):
     def _built(self, label: str, frame: FrameType) -> None:
         """Note its name, and the line of code that builds it, which the warning names.
 
-        There is no constructor: Python calls one through C (up to 3.12), which takes half as long again as a
-        function that fills in a new object, and operations and handles are made all the time.
+        A constructor, which Python calls through C (up to 3.12), would take half as long again.
         """
         self._label = label
         # Not the frame itself, which would keep all of its variables alive.

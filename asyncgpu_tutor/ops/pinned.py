@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from asyncgpu_tutor.arrays.handles import DeviceArray, as_shape, handle
 from asyncgpu_tutor.errors import DeviceMismatchError, UsageError
-from asyncgpu_tutor.run import current_device
+from asyncgpu_tutor.run.current import current_device
 
 
 def pinned(shape: int | tuple[int, ...], dtype: npt.DTypeLike = np.float32) -> npt.NDArray[Any]:

@@ -7,25 +7,16 @@ from abc import ABC, abstractmethod
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, cast
 
+from asyncgpu_tutor import errors
 from asyncgpu_tutor.arrays.handles import DeviceArray, Partition
 from asyncgpu_tutor.arrays.host import Lent, in_containers
 from asyncgpu_tutor.devices.protocol import Device, Replay
-from asyncgpu_tutor.errors import (
-    CaptureError,
-    DeviceMismatchError,
-    NotAnOperationError,
-    UseAfterMoveError,
-)
 from asyncgpu_tutor.ops.operation import DeviceOp, evaluate
-from asyncgpu_tutor.run import (
-    Capture,
-    CaptureStream,
-    ExecutionContext,
-    UsedMemory,
-    come_after,
-    current_device,
-    in_turn,
-)
+from asyncgpu_tutor.run.capture import Capture
+from asyncgpu_tutor.run.capture_stream import CaptureStream
+from asyncgpu_tutor.run.context import ExecutionContext
+from asyncgpu_tutor.run.current import current_device
+from asyncgpu_tutor.run.last_use import UsedMemory, come_after, in_turn
 
 T = TypeVar("T")
 
@@ -55,7 +46,7 @@ class Replayed(ABC, Generic[T]):
             )
 
         def __await__(self) -> NoReturn:
-            raise NotAnOperationError(
+            raise errors.NotAnOperationError(
                 f"{self!r} cannot be awaited, as it is no operation: launch() makes one of each run, so "
                 "await that"
             )
@@ -86,11 +77,11 @@ class Replayed(ABC, Generic[T]):
             If it was taken before.
         """
         if self._output is None:
-            raise CaptureError(
+            raise errors.CaptureError(
                 f"{self.label!r} is not captured yet: take its output after its scope has ended"
             )
         if not self._output:
-            raise CaptureError(
+            raise errors.CaptureError(
                 f"the output of {self.label!r} was taken already, and there is only one: keep it, or use "
                 "what launch() yields"
             )
@@ -99,13 +90,13 @@ class Replayed(ABC, Generic[T]):
     def _enqueue(self, context: ExecutionContext) -> Lent:
         """Enqueue one run: what the operation of `launch` does."""
         if context.device is not self.device:
-            raise DeviceMismatchError(
+            raise errors.DeviceMismatchError(
                 f"{self.label!r} was captured for {self.device.name}, and is launched on "
                 f"{context.device.name}: capture it once for each device"
             )
         for owner in self._owners:
             if owner._gone is not None:
-                raise UseAfterMoveError(
+                raise errors.UseAfterMoveError(
                     f"{self.label!r} was captured with array {owner.name!r} borrowed, whose owner was moved "
                     f"{owner.gone} since: keep the owner for as long as it is launched, or capture it again"
                 )

@@ -12,7 +12,9 @@ from asyncgpu_tutor.arrays.handles import DeviceArray, Partition
 from asyncgpu_tutor.arrays.host import in_containers
 from asyncgpu_tutor.errors import CaptureError, UsageError, UseAfterMoveError
 from asyncgpu_tutor.ops.operation import DeviceOp, evaluate
-from asyncgpu_tutor.run import CaptureStream, ExecutionContext, LastUse
+from asyncgpu_tutor.run.capture_stream import CaptureStream
+from asyncgpu_tutor.run.context import ExecutionContext
+from asyncgpu_tutor.run.last_use import LastUse
 from asyncgpu_tutor.run.submission import lasting
 
 T = TypeVar("T")
@@ -28,11 +30,12 @@ class _Once(DeviceOp[T]):
     A user on another stream makes its stream wait for an event, so it never races the source.
     """
 
-    __slots__ = ("_error", "_handles", "_length", "_source", "_use")
+    __slots__ = ("_alone", "_error", "_handles", "_length", "_source", "_use")
 
-    def __init__(self, source: DeviceOp[T], frame: FrameType) -> None:
+    def __init__(self, source: DeviceOp[T], frame: FrameType, alone: bool = False) -> None:
         self._built(source._label, frame)
         source._used = True
+        self._alone = alone  # there is one user, and mostly nobody else comes
         self._source: DeviceOp[T] | None = source
         self._length = source._arity()
         self._use: LastUse | None = None
@@ -59,7 +62,11 @@ class _Once(DeviceOp[T]):
         use = self._use
         assert use is not None
         if self._error is not None:
-            raise _as_at_first(*self._error)
+            error, notes, trace = self._error
+            error.__notes__ = [
+                *notes
+            ]  # without what earlier users added: their frames would live as long
+            raise error.with_traceback(trace)
         if use.stream is not context.stream:
             self._follow(use, context)
         context.keep(self._handles)
@@ -93,7 +100,10 @@ class _Once(DeviceOp[T]):
         use = LastUse(context.stream)
         try:
             self._handles = self._adopt(evaluate(source, context))
-            self._mark(use)
+            if (
+                not self._alone
+            ):  # others wait for what is enqueued by now, not for what follows here
+                use.mark()
         except CaptureError:
             self._source = (
                 source  # nothing has run: as the message says, it can be prepared instead
@@ -110,10 +120,6 @@ class _Once(DeviceOp[T]):
             self._use = use
             raise
         self._use = use
-
-    def _mark(self, use: LastUse) -> None:
-        """Others are likely, and are to wait for what is enqueued by now, not for what follows here."""
-        use.mark()
 
     def _forget(self, source: DeviceOp[T]) -> None:
         """Nothing has run after all."""
@@ -141,12 +147,6 @@ class SharedOp(_Once[T]):
     def shared(self) -> SharedOp[T]:
         """Itself."""
         return self
-
-
-def _as_at_first(error: Exception, notes: Sequence[str], trace: TracebackType | None) -> Exception:
-    """An error without what earlier users have added: their frames would live as long as it does."""
-    error.__notes__ = [*notes]
-    return error.with_traceback(trace)
 
 
 def _as_shared(handle: Any) -> Any:
@@ -178,36 +178,13 @@ class _Entry(DeviceOp[Any]):
         source = self._source
         source._used = True
         if self._ran and source._ran_before(context):
-            raise _nothing_to_capture(self._label)
+            raise CaptureError(
+                f"{self._label!r} ran before, and runs at most once, so a capture of it would do nothing: "
+                "build the operation again for the capture"
+            )
         found = _pick(source._enqueue(context), self._index, self._label)
         self._ran = self._ran or not isinstance(context.stream, CaptureStream)
         return found
-
-
-class _Single(_Once[Any]):
-    """The only entry that is asked for: `_Once` and `_Entry` in one object."""
-
-    __slots__ = ("_index",)
-
-    def __init__(self, source: DeviceOp[Any], index: int, frame: FrameType) -> None:
-        super().__init__(source, frame)
-        self._index = index
-        self._length = None
-
-    def _mark(self, use: LastUse) -> None:
-        """Mostly nobody else comes: an event is recorded for the first who does."""
-
-    def _enqueue(self, context: ExecutionContext) -> Any:
-        if self._ran_before(context):
-            raise _nothing_to_capture(self._label)
-        return _pick(super()._enqueue(context), self._index, self._label)
-
-
-def _nothing_to_capture(label: str) -> CaptureError:
-    return CaptureError(
-        f"{label!r} ran before, and runs at most once, so a capture of it would do nothing: build the "
-        "operation again for the capture"
-    )
 
 
 def _pick(handles: Any, index: int, label: str) -> Any:
@@ -233,7 +210,10 @@ def entry(op: DeviceOp[Any], index: int, frame: FrameType) -> DeviceOp[Any]:
     """One entry of a tuple-valued operation, which runs at most once."""
     if op._arity() == 0:
         raise UsageError(f"{op.label!r} yields an empty tuple: it has no entry")
-    return _Single(op, index, frame)
+    source = _Once(op, frame, alone=True)
+    one = _Entry(source, index, frame)
+    source._used, one._used = True, False  # so this one warns, where it is never used
+    return one
 
 
 def unzip(op: DeviceOp[Any], count: int | None, frame: FrameType) -> tuple[DeviceOp[Any], ...]:

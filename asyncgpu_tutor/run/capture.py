@@ -15,15 +15,7 @@ import numpy as np
 
 from asyncgpu_tutor.arrays.handles import DeviceArray, noting_moves
 from asyncgpu_tutor.arrays.host import buffers
-from asyncgpu_tutor.devices.protocol import (
-    Call,
-    Device,
-    Event,
-    HostBuffer,
-    Memory,
-    Replay,
-    Stream,
-)
+from asyncgpu_tutor.devices import protocol
 from asyncgpu_tutor.errors import CaptureError
 from asyncgpu_tutor.run.capture_stream import CaptureEvent, CaptureStream
 from asyncgpu_tutor.run.context import ExecutionContext, Run
@@ -51,19 +43,19 @@ class Capture(Run):
     `allocates` says whether memory may be allocated, now and for as long as the calls can be made.
     """
 
-    def __init__(self, label: str, stream: Stream, *, allocates: bool) -> None:
+    def __init__(self, label: str, stream: protocol.Stream, *, allocates: bool) -> None:
         super().__init__(label, stream, captures=True)
-        self.device: Device = stream.device
+        self.device: protocol.Device = stream.device
         self.allocates = allocates
-        self.calls: list[Call] = []
+        self.calls: list[protocol.Call] = []
         self.events = itertools.count()
-        self.awaited: list[Event] = []
+        self.awaited: list[protocol.Event] = []
         # What prepared memory its launches use, and where in this capture they used it last. The second is
         # forgotten when the capture is over.
         self.uses: dict[UsedMemory, LastUse | None] = {}
         self.owners: dict[DeviceArray, None] = {}  # of what it borrows: a set, in order
         self.closed = False
-        self._untouched: list[Memory] = []  # what was allocated, and not used yet
+        self._untouched: list[protocol.Memory] = []  # what was allocated, and not used yet
         self._moved: list[DeviceArray] = []
         self.undo: list[Callable[[], None]] = []  # what is done if it fails
         self.width = 0  # how many streams it has had
@@ -122,7 +114,7 @@ class Capture(Run):
         self.uses = dict.fromkeys(self.uses)
         vars(self).pop("root", None)
 
-    def close(self) -> Replay:
+    def close(self) -> protocol.Replay:
         """Make the calls ready.
 
         Raises `CaptureError` if a stream was not joined: what follows would not wait for it.
@@ -159,8 +151,8 @@ class Capture(Run):
         self,
         verb: Any,
         args: tuple[Any, ...],
-        stream: Stream,
-        fresh: tuple[Memory, ...] = (),
+        stream: protocol.Stream,
+        fresh: tuple[protocol.Memory, ...] = (),
         named: str = "",
     ) -> None:
         """Write down one call."""
@@ -177,12 +169,12 @@ class Capture(Run):
         self._untouched = [m for m in self._untouched if not any(m is f for f in first)]
         if not named and isinstance(self.label, Name):
             named = self.label.part
-        call = Call(verb, args, mine.number, (*fresh, *first), named)
+        call = protocol.Call(verb, args, mine.number, (*fresh, *first), named)
         if call.is_work:
             mine.seen[mine.number] += 1
         self.calls.append(call)
 
-    def own(self, stream: Stream) -> CaptureStream:
+    def own(self, stream: protocol.Stream) -> CaptureStream:
         """A stream, if it is one of this capture's."""
         if not isinstance(stream, CaptureStream) or stream.capture is not self:
             raise CaptureError(
@@ -206,7 +198,7 @@ class Capture(Run):
         )
 
     # ------------------------------------------------------------------ what a context calls
-    def malloc(self, nbytes: int, name: str, stream: Stream) -> Memory:
+    def malloc(self, nbytes: int, name: str, stream: protocol.Stream) -> protocol.Memory:
         """Allocate, where that is allowed; the memory lives as long as the calls."""
         if not self.allocates:
             raise CaptureError(
@@ -218,7 +210,7 @@ class Capture(Run):
         self._untouched.append(memory)
         return memory
 
-    def pinned(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> HostBuffer:
+    def pinned(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> protocol.HostBuffer:
         """A new host array, where that is allowed."""
         if not self.allocates:
             raise CaptureError(
@@ -228,7 +220,7 @@ class Capture(Run):
             )
         return self.device.pinned(shape, dtype)
 
-    def is_pinned(self, array: HostBuffer) -> bool:
+    def is_pinned(self, array: protocol.HostBuffer) -> bool:
         """True, or an error: the call is made later, and pageable memory is read at once."""
         if not self.device.is_pinned(array):
             raise CaptureError(
@@ -255,7 +247,7 @@ class CaptureContext(ExecutionContext):
         self._user = None  # nothing uses an array yet, so its last stream stays what it was
         self._capture = capture
 
-    def on(self, stream: Stream) -> ExecutionContext:
+    def on(self, stream: protocol.Stream) -> ExecutionContext:
         """The same capture, on another of its streams."""
         return CaptureContext(self._capture.own(stream), self._capture)
 
@@ -263,14 +255,14 @@ class CaptureContext(ExecutionContext):
         """Keep it for a capture that fails."""
         self._capture.undo.append(undo)
 
-    def _touch(self, array: DeviceArray, taken: bool = False) -> Memory:
+    def _touch(self, array: DeviceArray, taken: bool = False) -> protocol.Memory:
         """As outside; and whoever it is borrowed from has to keep it from now on."""
         memory = super()._touch(array, taken)
         if array.owner is not None:
             self._capture.owners[array.owner] = None
         return memory
 
-    def _contiguous(self, host: HostBuffer) -> HostBuffer:
+    def _contiguous(self, host: protocol.HostBuffer) -> protocol.HostBuffer:
         """It is copied from where it is: what is written there later has to arrive."""
         if not host.flags.c_contiguous:
             raise CaptureError(
@@ -280,7 +272,12 @@ class CaptureContext(ExecutionContext):
             )
         return host
 
-    def replay(self, replay: Replay, calls: Sequence[Call], streams: Sequence[Stream]) -> None:
+    def replay(
+        self,
+        replay: protocol.Replay,
+        calls: Sequence[protocol.Call],
+        streams: Sequence[protocol.Stream],
+    ) -> None:
         """Write the calls of something prepared down here too."""
         events: dict[int, CaptureEvent] = {}
         for call in calls:
@@ -298,12 +295,9 @@ class CaptureContext(ExecutionContext):
         return CaptureContext(self._capture.branch(), self._capture)
 
 
-def _needed(calls: Sequence[Call]) -> list[Call]:
-    """Without events that nobody waits for, and waits that nothing comes after.
-
-    They would cost each run, and a branch that has waited and done nothing was never joined.
-    """
-    needed: list[Call] = []
+def _needed(calls: Sequence[protocol.Call]) -> list[protocol.Call]:
+    """Leave out events that nobody waits for and waits that nothing follows: they would cost each run."""
+    needed: list[protocol.Call] = []
     awaited: set[object] = set()
     busy = {0}  # streams that something is still to come on; the first goes on outside
     for call in reversed(calls):

@@ -10,31 +10,11 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from asyncgpu_tutor import errors
 from asyncgpu_tutor.arrays.handles import DeviceArray, as_shape, handle
 from asyncgpu_tutor.arrays.host import HostArray, written_by
-from asyncgpu_tutor.devices.protocol import (
-    Call,
-    Device,
-    Dim3,
-    Enqueuer,
-    Function,
-    Memory,
-    Replay,
-    Stream,
-)
-from asyncgpu_tutor.errors import (
-    ArrayDTypeError,
-    ArrayShapeError,
-    BorrowedSpawnError,
-    OutOfMemoryError,
-    UsageError,
-)
-from asyncgpu_tutor.run.current import (
-    adopt_stream,
-    current_device,
-    current_policy,
-    policy_for,
-)
+from asyncgpu_tutor.devices import protocol
+from asyncgpu_tutor.run import current
 from asyncgpu_tutor.run.pageable import warn_pageable
 from asyncgpu_tutor.scheduling import SchedulingPolicy
 from asyncgpu_tutor.traces.spans.tag import Tag
@@ -45,20 +25,10 @@ numbers = itertools.count(1)  # of runs
 class Run(Tag):
     """The run that a context enqueues for: a submission, or a capture."""
 
-    __slots__ = (
-        "blocking",
-        "keep",
-        "kernels",
-        "operations",
-        "outlives",
-        "spawned",
-        "stream",
-    )
-
     def __init__(
         self,
         label: str,
-        stream: Stream,
+        stream: protocol.Stream,
         blocking: bool = False,
         spawned: bool = False,
         captures: bool = False,
@@ -111,36 +81,34 @@ class ExecutionContext:
 
     __slots__ = ("_keep", "_policy", "_run", "_user", "_work", "device", "stream")
 
-    def __init__(self, stream: Stream, policy: SchedulingPolicy | None, run: Run) -> None:
+    def __init__(self, stream: protocol.Stream, policy: SchedulingPolicy | None, run: Run) -> None:
         self.stream = stream
-        self.device: Device = stream.device
+        self.device: protocol.Device = stream.device
         self._policy = policy
         self._run = run
         self._keep = run.keep
-        self._user: Stream | None = stream  # what is remembered as the last stream of an array
-        self._work: Enqueuer = self.device  # what takes the work that is enqueued here
+        self._user: protocol.Stream | None = (
+            stream  # what is remembered as the last stream of an array
+        )
+        self._work: protocol.Enqueuer = self.device  # what takes the work that is enqueued here
 
-    def on(self, stream: Stream) -> ExecutionContext:
+    def on(self, stream: protocol.Stream) -> ExecutionContext:
         """The same run, on another stream."""
         return ExecutionContext(stream, self._policy, self._run)
 
     def fork(self) -> ExecutionContext:
         """The same run, on the stream that the policy chooses next."""
         if self._policy is None:  # it runs on a given stream, so nobody has asked a policy yet
-            here = self.device is current_device()
-            self._policy = current_policy() if here else policy_for(self.device)
-        return self.on(adopt_stream(self._policy.next_stream(), self.device))
+            here = self.device is current.current_device()
+            self._policy = current.current_policy() if here else current.policy_for(self.device)
+        return self.on(current.adopt_stream(self._policy.next_stream(), self.device))
 
     def keep(self, *things: object) -> None:
         """Keep these alive until the operation has completed."""
         self._keep.extend(things)
 
     def seen(self, handles: Any) -> Any:
-        """The handles as this run yields them, where another has made them.
-
-        The copy to the host belongs to whoever runs first, which may go on long after it. Others wait for the
-        copy only, so what they get becomes readable when they themselves are done.
-        """
+        """Handles that another run made, as this one yields them: readable when this one is done."""
         return written_by(self._run, handles)
 
     def on_failed_capture(self, undo: Callable[[], None]) -> None:
@@ -157,11 +125,11 @@ class ExecutionContext:
         memory = self._allocate(self._work.malloc, math.prod(shape) * kind.itemsize, name)
         return handle(memory, shape, kind)
 
-    def _allocate(self, make: Callable[..., Memory], *given: object) -> Memory:
+    def _allocate(self, make: Callable[..., protocol.Memory], *given: object) -> protocol.Memory:
         """Allocate with `make`, a `malloc`, and once more after a reclaim if memory is short."""
         try:
             memory = make(*given, self.stream)
-        except OutOfMemoryError:
+        except errors.OutOfMemoryError:
             self._run.reclaim()
             memory = make(*given, self.stream)
         memory.stream = self._user
@@ -172,7 +140,7 @@ class ExecutionContext:
         """Set every byte of `array` to `value`, from -128 to 255; -1 is 255."""
         memory = self._touch(array)
         if not isinstance(value, int | np.integer) or not -128 <= value <= 255:  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
-            raise UsageError(
+            raise errors.UsageError(
                 f"a memset writes one byte again and again, so its value is an integer from -128 to 255, and "
                 f"not {value!r}: agt.full fills an array with any number"
             )
@@ -188,14 +156,14 @@ class ExecutionContext:
         """
         self._touch(array)
         if not isinstance(host, np.ndarray):  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
-            raise ArrayDTypeError(
+            raise errors.ArrayDTypeError(
                 f"array {array.name!r} is copied from a NumPy array, and got {type(host).__name__}: "
                 "np.asarray makes one"
             )
-        _same(array, host.shape, host.dtype, "the host array")
+        check_same(array, host.shape, host.dtype, "the host array")
         self._upload(array._memory, host)
 
-    def _upload(self, memory: Memory, host: npt.NDArray[Any]) -> None:
+    def _upload(self, memory: protocol.Memory, host: npt.NDArray[Any]) -> None:
         """As `copy_from_host`, where they are known to fit."""
         source = self._contiguous(host)
         self._keep.append(source)
@@ -222,10 +190,7 @@ class ExecutionContext:
         return self._download(array, out)
 
     def _download(self, array: DeviceArray, out: npt.NDArray[Any] | None) -> Any:
-        """As `copy_to_host`, by what has taken the array and is kept alive itself.
-
-        A `HostArray`; an operation that yields it is typed by what the receiver gets, which is the array.
-        """
+        """As `copy_to_host`, by what has taken the array and is kept alive itself; yields a `HostArray`."""
         memory = array._memory
         if memory.device is not self.device or array._owner is not None:
             self._touch(array, taken=True)
@@ -244,23 +209,17 @@ class ExecutionContext:
 
     def copy(self, target: DeviceArray, source: DeviceArray) -> None:
         """Enqueue a copy within the device."""
-        for array in (target, source):
-            if not isinstance(array, DeviceArray):  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
-                raise UsageError(
-                    "context.copy copies from one device array to another, and got "
-                    f"{type(array).__name__}: copy_from_host and copy_to_host are for host arrays"
-                )
         to, origin = self._touch(target), self._touch(source)
-        _same(target, source.shape, source.dtype, f"array {source.name!r}")
+        check_same(target, source.shape, source.dtype, f"array {source.name!r}")
         self._work.copy_from_device_async(to, origin, target.nbytes, self.stream)
 
     # ------------------------------------------------------------------ kernels
     def launch(
         self,
-        function: Function,
-        grid: Dim3,
-        block: Dim3,
-        args: Sequence[DeviceArray | Memory | np.generic],
+        function: protocol.Function,
+        grid: protocol.Dim3,
+        block: protocol.Dim3,
+        args: Sequence[DeviceArray | protocol.Memory | np.generic],
         shared_mem: int = 0,
         by: TookArrays | None = None,
     ) -> None:
@@ -287,7 +246,12 @@ class ExecutionContext:
         run.kernels.append(function.name)
         self._work.launch(function, grid, block, args, shared_mem, self.stream)  # pyright: ignore[reportArgumentType] - no array is left
 
-    def replay(self, replay: Replay, calls: Sequence[Call], streams: Sequence[Stream]) -> None:
+    def replay(
+        self,
+        replay: protocol.Replay,
+        calls: Sequence[protocol.Call],
+        streams: Sequence[protocol.Stream],
+    ) -> None:
         """Enqueue what was made ready before, on these streams."""
         replay.enqueue(streams)
 
@@ -295,17 +259,17 @@ class ExecutionContext:
         """The host array as it can be copied."""
         return np.ascontiguousarray(host)
 
-    def _touch(self, array: DeviceArray, taken: bool = False) -> Memory:
+    def _touch(self, array: DeviceArray, taken: bool = False) -> protocol.Memory:
         """Check that the array can be used here, and keep it alive; by what has `taken` it, maybe."""
         if not isinstance(array, DeviceArray):  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
-            raise UsageError(
-                f"this verb of a context takes a device array first, and got {type(array).__name__}: "
-                "make one with context.empty(shape, dtype); a host array comes second, and "
-                "unpartition() makes an array of a Partition"
+            raise errors.UsageError(
+                f"this verb of a context takes a device array, and got {type(array).__name__}: make one with "
+                "context.empty(shape, dtype). A host array comes second, in copy_from_host and copy_to_host, "
+                "and unpartition() makes an array of a Partition"
             )
         memory = array._use(self._user, self.device, taken)
         if array.mode == "borrowed" and self._run.spawned and not array.lent:
-            raise BorrowedSpawnError(borrowed_message(array.name))
+            raise errors.BorrowedSpawnError(borrowed_message(array.name))
         self._keep.append(array)
         return memory
 
@@ -322,25 +286,26 @@ def borrowed_message(name: str) -> str:
 def check_out(array: DeviceArray, out: npt.NDArray[Any]) -> None:
     """Raise unless `array` can be copied to the host array `out`; see `copy_to_host`."""
     if not isinstance(out, np.ndarray):  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
-        raise ArrayDTypeError(
+        raise errors.ArrayDTypeError(
             f"array {array.name!r} is copied into a NumPy array, and out is {type(out).__name__}: use "
             "agt.pinned(shape, dtype)"
         )
-    _same(array, out.shape, out.dtype, "the host array")
+    check_same(array, out.shape, out.dtype, "the host array")
     if not out.flags.c_contiguous or not out.flags.writeable:
-        raise UsageError(
+        raise errors.UsageError(
             f"array {array.name!r} can be copied to a host array that is C-contiguous and writeable, and "
             "this one is not: use agt.pinned(shape, dtype)"
         )
 
 
-def _same(array: DeviceArray, shape: tuple[int, ...], dtype: np.dtype[Any], what: str) -> None:
+def check_same(array: DeviceArray, shape: tuple[int, ...], dtype: np.dtype[Any], what: str) -> None:
+    """Raise unless the array has this shape and dtype, which are those of `what`."""
     if shape != array.shape:
-        raise ArrayShapeError(
+        raise errors.ArrayShapeError(
             f"array {array.name!r} has shape {array.shape}, and {what} has {shape}"
         )
     if dtype != array.dtype:
-        raise ArrayDTypeError(
+        raise errors.ArrayDTypeError(
             f"array {array.name!r} has dtype {array.dtype}, and {what} has {dtype}: give both the same, here "
             f"empty(shape, {str(dtype)!r}), or astype({str(array.dtype)!r})"
         )

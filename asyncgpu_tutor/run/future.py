@@ -53,23 +53,6 @@ class DeviceFuture(Generic[T]):
         Where it will run, or runs.
     """
 
-    __slots__ = (
-        "__weakref__",
-        "_body",
-        "_error",
-        "_label",
-        "_patience_us",
-        "_policy",
-        "_range",
-        "_result",
-        "_spawned",
-        "_state",
-        "_submission",
-        "_waiters",
-        "_watched",
-        "stream",
-    )
-
     def __init__(
         self,
         body: Body[T] | None,
@@ -151,8 +134,12 @@ class DeviceFuture(Generic[T]):
             while self._state is FutureState.EXECUTING:
                 yield from self._look(loop)
                 if self._state is FutureState.EXECUTING:
-                    waiter = self._waiter(loop)
-                    if waiter is not None:
+                    waiter: asyncio.Future[None] = loop.create_future()
+                    self._waiters.append(waiter)
+                    told = (
+                        self._submission is None or self._watched is loop
+                    )  # somebody is to wake it
+                    if told and self.state is FutureState.EXECUTING:  # no other thread was quicker
                         yield from waiter
         if self._error is not None:
             raise self._error
@@ -179,10 +166,7 @@ class DeviceFuture(Generic[T]):
             self._release_all()  # tasks of other threads, to look for its end too: this loop may be closed
 
     def _look(self, loop: asyncio.AbstractEventLoop) -> Generator[None, None, None]:
-        """Look at the event for as long as there is patience; then have it watched.
-
-        Short work is over sooner than anybody could be woken for it, and than the loop takes for a turn.
-        """
+        """Look for as long as there is patience, since short work is over soon; then have it watched."""
         submission = self._submission
         if submission is None:  # another thread submits it, or is about to tell
             return
@@ -196,7 +180,7 @@ class DeviceFuture(Generic[T]):
                 while not over:
                     # Where nobody else wants a turn, this one may take as long as another would.
                     if nothing_ready(loop) and not turn_is_due():
-                        over = passes(event, LOOK_US)
+                        over = _passes(event, LOOK_US)
                     if not over:
                         if time.perf_counter() > until:
                             return
@@ -215,13 +199,6 @@ class DeviceFuture(Generic[T]):
             ):
                 self.stream.device.watch(end, self._wake)
                 self._watched = loop  # another loop may have been closed since
-
-    def _waiter(self, loop: asyncio.AbstractEventLoop) -> asyncio.Future[None] | None:
-        """Return the future that the task is suspended on; None if another thread was quicker."""
-        waiter: asyncio.Future[None] = loop.create_future()
-        self._waiters.append(waiter)
-        told = self._submission is None or self._watched is loop  # whether somebody is to wake it
-        return waiter if told and self._state is FutureState.EXECUTING else None
 
     def _wake(self, error: BaseException | None) -> None:
         """Called by who sees its end: the device, from any thread, or a task. The first counts."""
@@ -263,15 +240,13 @@ def _failure_of(event: Event) -> BaseException | None:
     return None  # it has passed between the two looks
 
 
-def passes(event: Event, us: float = 0.0) -> bool:
+def _passes(event: Event, us: float) -> bool:
     """Tell whether an event passes within `us` microseconds of the host's time."""
-    if event.succeeded:
-        return True
     end = time.perf_counter() + us * 1e-6
-    while time.perf_counter() < end:
-        if event.succeeded:
-            return True
-    return False
+    while not event.succeeded:
+        if time.perf_counter() >= end:
+            return False
+    return True
 
 
 def _release(waiter: asyncio.Future[None]) -> None:

@@ -120,7 +120,11 @@ def record(source: Source = "auto") -> Generator[Trace]:
         logs = [_recording.logs[device] for device in devices]
         spans: list[Span] = [s for log in logs for s in log.spans if begin < s.id < end]
         trace.fill(spans, origin)
-        _describe(trace, first)
+        log = _recording.logs[
+            first
+        ]  # it alone knows the clock, since CUPTI may not have been there
+        trace.device = first.description.replace(first.clock, log.clock)
+        trace.clock, trace.about = log.clock, dict(log.about)
         if _recording.depth == 0:
             for device in _recording.logs:
                 device.stop_log()
@@ -148,13 +152,6 @@ def _check(source: Source, first: Device) -> None:
             f"a recording is under way whose times come from {log.clock}: record(source={source!r}) "
             "cannot be inside of it"
         )
-
-
-def _describe(trace: Trace, first: Device) -> None:
-    """Say where the times come from: only the log knows, since CUPTI may not have been there."""
-    log = _recording.logs[first]
-    trace.device = first.description.replace(first.clock, log.clock)
-    trace.clock, trace.about = log.clock, dict(log.about)
 
 
 def _settle(devices: list[Device]) -> None:

@@ -40,8 +40,6 @@ FEW, MANY = 8, 64
 class Submission(Run, Generic[T]):
     """One run of one operation."""
 
-    __slots__ = ("event", "forsaken", "handles", "settled")
-
     def __init__(
         self, label: str, stream: Stream, blocking: bool = False, spawned: bool = False
     ) -> None:

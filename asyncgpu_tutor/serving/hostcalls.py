@@ -23,8 +23,10 @@ import numpy.typing as npt
 
 from asyncgpu_tutor.arrays.handles import DeviceArray
 from asyncgpu_tutor.errors import DeviceError, HostcallError, UsageError
-from asyncgpu_tutor.ops import DeviceOp, h2d, mapped, pin, pinned
-from asyncgpu_tutor.run import current_device
+from asyncgpu_tutor.ops.array_operations import h2d
+from asyncgpu_tutor.ops.operation import DeviceOp
+from asyncgpu_tutor.ops.pinned import mapped, pin, pinned
+from asyncgpu_tutor.run.current import current_device
 from asyncgpu_tutor.run.future import DeviceFuture
 from asyncgpu_tutor.serving import services
 

@@ -12,9 +12,10 @@ import numpy.typing as npt
 from asyncgpu_tutor.arrays.handles import DeviceArray, Partition
 from asyncgpu_tutor.arrays.host import buffers, in_containers
 from asyncgpu_tutor.errors import ArrayDTypeError, ArrayShapeError, UsageError
-from asyncgpu_tutor.ops import DeviceOp, pinned
-from asyncgpu_tutor.ops.operation import as_op
-from asyncgpu_tutor.run import ExecutionContext, create_stream
+from asyncgpu_tutor.ops.operation import DeviceOp, as_op
+from asyncgpu_tutor.ops.pinned import pinned
+from asyncgpu_tutor.run.context import ExecutionContext
+from asyncgpu_tutor.run.current import create_stream
 from asyncgpu_tutor.run.future import DeviceFuture, FutureState
 from asyncgpu_tutor.run.submission import Submission, enqueue
 

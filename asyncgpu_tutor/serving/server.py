@@ -17,8 +17,8 @@ import numpy.typing as npt
 from asyncgpu_tutor.arrays.handles import as_shape
 from asyncgpu_tutor.devices.event_loop import TURN_EVERY_US
 from asyncgpu_tutor.errors import ServerBusyError, UsageError
-from asyncgpu_tutor.ops import DeviceOp
-from asyncgpu_tutor.run import current_device
+from asyncgpu_tutor.ops.operation import DeviceOp
+from asyncgpu_tutor.run.current import current_device
 from asyncgpu_tutor.serving.lane import Host, Lane, Request
 
 T = TypeVar("T")
@@ -212,7 +212,11 @@ class Server(Generic[T]):
 
     async def _begun(self, request: Request) -> Lane[T]:
         """Launch a request; the lane that it has."""
-        lane = self._free_lane() or await self._next_lane()
+        free = self._free
+        if free and self._open and not free[-1].busy:
+            lane = free.pop()
+        else:
+            lane = await self._next_lane()
         try:
             lane.launch(request)
         except BaseException:
@@ -221,11 +225,6 @@ class Server(Generic[T]):
         return lane
 
     # ------------------------------------------------------------------ lanes
-    def _free_lane(self) -> Lane[T] | None:
-        """A lane that can be used at once, if there is one."""
-        free = self._free
-        return free.pop() if free and self._open and not free[-1].busy else None
-
     async def _next_lane(self) -> Lane[T]:
         """A lane whose memory nobody uses, when it is this request's turn."""
         if not self._open:

@@ -123,7 +123,7 @@ def test_all_cells_are_within_the_picture(shape: tuple[Any, Any]) -> None:
 @pytest.mark.parametrize(
     ("args", "shape", "message"),
     [
-        ((40, X), {"grid": 1, "block": 32}, "takes 3 arguments, and 2 were given"),
+        ((40, X), {"grid": 1, "block": 32}, "takes 3 arguments .n, x, y., and got 2"),
         ((40, X, X), {"grid": 100, "block": 64}, "at most 4096, and this launch has 6400"),
         ((40, [1.0], X), {"grid": 1, "block": 32}, "give it a NumPy array"),
         ((40, X.astype(float), X), {"grid": 1, "block": 32}, "astype"),

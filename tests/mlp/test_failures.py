@@ -12,7 +12,7 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor.__main__ import main
 from asyncgpu_tutor.commands.mlp.ways import WAYS, Job, Run
 from asyncgpu_tutor.errors import DeviceUnavailableError
-from asyncgpu_tutor.run import resolve
+from asyncgpu_tutor.run.current import resolve
 
 if TYPE_CHECKING:
     from .conftest import Mlp

@@ -44,10 +44,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the program and report on it.
+    """Run the program and report on it; the exit code.
 
-    The exit code is 0 if all batches came back right; 1 if not, or if the device failed; 2 if what was asked
-    for cannot be had.
+    0 if all batches came back right; 1 if not, or if the device failed; 2 if it cannot be had.
     """
     code = SUCCESS
     # A task group raises groups of errors; except* also takes the single ones from elsewhere.

@@ -18,7 +18,7 @@ from asyncgpu_tutor import DeviceArray, Trace, ranges
 from asyncgpu_tutor.commands.mlp.pipeline import upload
 from asyncgpu_tutor.commands.mlp.ways import WAYS, Array, Job, Run, several_streams
 from asyncgpu_tutor.data import MlpInputs
-from asyncgpu_tutor.run import current_policy
+from asyncgpu_tutor.run.current import current_policy
 
 PRACTICE = 25  # runs before a recording on a GPU
 TRIES = 5  # recordings on a GPU, where no two are the same; the quickest counts
@@ -33,12 +33,8 @@ class Outcome:
 
 
 async def measured(job: Job, way: Callable[[Job], Run]) -> Outcome:
-    """Run a job in one way, after practice, and record it.
-
-    A simulated device needs no more practice than one run. A GPU gets more, and several recordings, unless a
-    profiler looks on: it is to see one run.
-    """
-    if agt.current_device().simulated:
+    """Run a job in one way, after practice, and record it: on a GPU often, unless a profiler looks on."""
+    if agt.current_device().simulated:  # which needs no more practice than one run
         return await _outcome(way(job), 1, 1)
     return await _outcome(way(job), PRACTICE, 1 if ranges.enabled() else TRIES)
 

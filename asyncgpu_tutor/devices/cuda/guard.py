@@ -8,13 +8,7 @@ from contextlib import contextmanager
 
 from cupy.cuda import compiler, driver, memory, runtime
 
-from asyncgpu_tutor.errors import (
-    AsyncGpuError,
-    DeviceError,
-    KernelCompileError,
-    LaunchConfigError,
-    OutOfMemoryError,
-)
+from asyncgpu_tutor import errors
 
 CUDA_ERRORS: tuple[type[BaseException], ...] = (
     memory.OutOfMemoryError,
@@ -35,27 +29,27 @@ def guarded(what: str) -> Generator[None]:
         raise translated(error, what) from error
 
 
-def translated(error: BaseException, what: str) -> AsyncGpuError:
+def translated(error: BaseException, what: str) -> errors.AsyncGpuError:
     """Our error for one of CUDA's, which came up in `what`."""
     # The others are what CUDA itself says where memory comes from no pool, such as a module's.
     if isinstance(error, memory.OutOfMemoryError) or re.search(
         "cudaErrorMemoryAllocation|CUDA_ERROR_OUT_OF_MEMORY", str(error)
     ):
-        return OutOfMemoryError(
+        return errors.OutOfMemoryError(
             f"out of memory in {what}: {error}. Drop arrays that are no longer needed, or "
             "work in smaller batches."
         )
     if "COOPERATIVE_LAUNCH_TOO_LARGE" in str(error):
-        return LaunchConfigError(
+        return errors.LaunchConfigError(
             f"{what}: the kernel has a barrier of the grid, so all its blocks must fit on the device at "
             "once, and they do not: launch fewer or smaller blocks"
         )
     if "LAUNCH_OUT_OF_RESOURCES" in str(error):
-        return LaunchConfigError(
+        return errors.LaunchConfigError(
             f"{what}: its blocks need more registers than a multiprocessor of this GPU has: launch smaller "
             "blocks, or tell the compiler how large they are, as with __launch_bounds__(1024)"
         )
-    return DeviceError(
+    return errors.DeviceError(
         f"{what}: {error}. After most device errors the process cannot use this GPU any more: "
         "restart it, and run the same code with agt.use('sim'), which names the culprit."
     )
@@ -70,14 +64,14 @@ def compiling(source: str, name: str) -> Generator[None]:
         log = str(error)
         found = PLACE.search(log)
         if found is None:
-            raise KernelCompileError(f"{name} does not compile:\n{log}") from None
+            raise errors.KernelCompileError(f"{name} does not compile:\n{log}") from None
         line = int(found[1])
         lines = source.splitlines()
         advice = ""
         if re.search(r'"curand\w*\.h"', found[2]):  # which a toolkit from pip leaves to a package
             advice = "\nThe header comes with cuRAND: pip install 'cuda-toolkit[curand]'"
         text = lines[line - 1] if 0 < line <= len(lines) else ""
-        raise KernelCompileError(
+        raise errors.KernelCompileError(
             f"kernel.cu:{line}: error: {found[2]}\n    {text}{advice}\n\n"
             f"all of the compiler's messages:\n{log}",
             line=line,

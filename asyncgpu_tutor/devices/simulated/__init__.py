@@ -11,7 +11,6 @@ from simgpu import gpus
 from simgpu.gpus import SPECS, derived
 from simgpu.launches import Launched
 from simgpu.spec import DeviceSpec
-from simgpu.times import resident_blocks
 
 find_spec = translated(gpus.find_spec)
 save_spec = translated(gpus.save_spec)
@@ -27,6 +26,5 @@ __all__ = [
     "SimStream",
     "derived",
     "find_spec",
-    "resident_blocks",
     "save_spec",
 ]

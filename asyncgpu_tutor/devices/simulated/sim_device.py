@@ -11,16 +11,8 @@ from typing import Any, cast
 import numpy as np
 
 import simgpu
+from asyncgpu_tutor.devices import protocol
 from asyncgpu_tutor.devices.cuda_source import Signature, read_signature
-from asyncgpu_tutor.devices.protocol import (
-    NULL,
-    USUAL_LIMITS,
-    Call,
-    Dim3,
-    HostBuffer,
-    Memory,
-    Stream,
-)
 from asyncgpu_tutor.devices.simgpu_errors import translated, translation
 from asyncgpu_tutor.devices.simulated.clock import Machine
 from asyncgpu_tutor.errors import DeviceMismatchError
@@ -52,11 +44,11 @@ class _Submissions(simgpu.Caller):
         forbid_nested_wait(what)
 
 
-class SimMemory(Memory, simgpu.Memory):
+class SimMemory(protocol.Memory, simgpu.Memory):
     """One allocation."""
 
     def __init__(self, device: SimDevice, cells: GlobalMemory, ptr: int) -> None:
-        Memory.__init__(self, device, cells.name, cells.nbytes, ptr)
+        protocol.Memory.__init__(self, device, cells.name, cells.nbytes, ptr)
         simgpu.Memory.__init__(self, cells, ptr)
 
 
@@ -125,7 +117,7 @@ class SimDevice(simgpu.Device):
     simulated = True
     clock = "simulated"
     patience_us = 0.0  # to wait moves the clock to the end at once; to look would take time
-    limits = USUAL_LIMITS
+    limits = protocol.USUAL_LIMITS
 
     @translated
     def __init__(
@@ -169,7 +161,7 @@ class SimDevice(simgpu.Device):
         """A new stream, not ordered with any other."""
         return cast(SimStream, super().create_stream())
 
-    def adopt_stream(self, foreign: object) -> Stream | None:
+    def adopt_stream(self, foreign: object) -> protocol.Stream | None:
         """Only this device's own streams are known to it."""
         return foreign if isinstance(foreign, SimStream) and foreign.device is self else None
 
@@ -184,7 +176,7 @@ class SimDevice(simgpu.Device):
         return cast(SimMemory, super().malloc(nbytes, name, stream))
 
     @translated
-    def map_host(self, host: HostBuffer, name: str) -> SimMemory:
+    def map_host(self, host: protocol.HostBuffer, name: str) -> SimMemory:
         """The memory of a whole pinned array, as a kernel sees it."""
         return cast(SimMemory, super().map_host(host, name))
 
@@ -193,7 +185,9 @@ class SimDevice(simgpu.Device):
         """The memory of a `__constant__` or `__device__` variable of a kernel's file."""
         return cast(SimMemory, super().variable(function, name, nbytes))
 
-    def adopt_array(self, foreign: object) -> tuple[Memory, tuple[int, ...], np.dtype[Any]] | None:
+    def adopt_array(
+        self, foreign: object
+    ) -> tuple[protocol.Memory, tuple[int, ...], np.dtype[Any]] | None:
         """No other library has memory on a simulated device."""
         return None
 
@@ -221,8 +215,8 @@ class SimDevice(simgpu.Device):
     def launch(
         self,
         function: object,
-        grid: Dim3,
-        block: Dim3,
+        grid: protocol.Dim3,
+        block: protocol.Dim3,
         args: Sequence[object],
         shared_mem: int,
         stream: object,
@@ -264,11 +258,11 @@ class SimDevice(simgpu.Device):
 
 def _without_null(args: Sequence[object]) -> list[object]:
     """The arguments of a launch, with None for the null pointer."""
-    return [None if arg is NULL else arg for arg in args]
+    return [None if arg is protocol.NULL else arg for arg in args]
 
 
 def _call_without_null(call: simgpu.Call) -> simgpu.Call:
-    if not isinstance(call, Call) or call.verb != "launch":
+    if not isinstance(call, protocol.Call) or call.verb != "launch":
         return call
     function, grid, block, args, shared = call.args
     return replace(call, args=(function, grid, block, _without_null(args), shared))

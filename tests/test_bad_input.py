@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import warnings
 from collections.abc import Callable
 from functools import partial
@@ -212,19 +211,15 @@ def test_a_context_takes_any_shape(device: Device, shape: Any, right: tuple[int,
     assert op.sync().shape == right
 
 
-def test_a_closure_that_returns_no_operation(device: Device) -> None:
+async def test_a_closure_that_returns_no_operation(device: Device) -> None:
     def forgets(n: int) -> Any:
         return n + 1
 
     op = agt.value(1).and_then(forgets)
     with pytest.raises(NotAnOperationError, match=r"returned 2 \(int\).*agt.value.*or use map"):
         op.sync()
-
-    async def main() -> None:
-        await agt.spawn(agt.with_context(lambda _: None))
-
     with pytest.raises(NotAnOperationError, match=r"returned None"):
-        asyncio.run(main())
+        await agt.spawn(agt.with_context(lambda _: None))
 
 
 # ---------------------------------------------------------------------- devices

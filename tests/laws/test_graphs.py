@@ -354,19 +354,12 @@ def test_a_branch_is_part_of_the_capture_at_both_ends(
 
 
 # ---------------------------------------------------------------------- in use
-def test_what_is_lent_by_nobody_can_be_spawned(device: Device) -> None:
+async def test_what_is_lent_by_nobody_can_be_spawned(device: Device) -> None:
     prepared = agt.full((N,), 3.0).prepare()
-
-    async def main() -> list[Any]:
-        array = await prepared.launch()
-        assert array.mode == "borrowed"
-        return [
-            await agt.spawn(prepared.launch().to_host()),
-            await agt.spawn(agt.d2h(array.borrow())),
-            await agt.spawn(agt.d2h(array)),
-        ]
-
-    assert [host[0] for host in asyncio.run(main())] == [3, 3, 3]
+    array = await prepared.launch()
+    assert array.mode == "borrowed"
+    for op in (prepared.launch().to_host(), agt.d2h(array.borrow()), agt.d2h(array)):
+        assert (await agt.spawn(op))[0] == 3
 
 
 def test_a_failed_run_names_its_kernels(sim: SimDevice, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -166,51 +166,44 @@ def test_a_borrowed_output_is_written_in_place(device: Device) -> None:
 
 
 # ---------------------------------------------------------------------- spawning
-def test_a_borrowed_input_cannot_be_spawned(device: Device) -> None:
-    async def main() -> None:
-        x = agt.ones((4,), name="x").sync()
-        loan = x.borrow()
-        for op in (
-            agt.d2h(loan),
-            agt.value(1).and_then(lambda _: agt.d2h(loan)),
-            agt.zip(agt.value(1), agt.ones((4,)).and_then(lambda _: agt.d2h(loan))),
-            agt.value((1, loan)).and_then(lambda pair: agt.d2h(pair[1])),
-            agt.value(1).and_then(lambda _, array=loan: agt.d2h(array)),
-        ):
-            with pytest.raises(BorrowedSpawnError, match=r"'x' is borrowed.*x\.share\(\)"):
-                agt.spawn(op)
-        hidden = {"x": x}
-        task = agt.spawn(agt.value(1).and_then(lambda _: agt.d2h(hidden["x"].borrow())))
-        with pytest.raises(BorrowedSpawnError, match="'x' is borrowed"):  # the run reveals it
-            await task
-        assert (await agt.d2h(x.borrow())).tolist() == [1.0] * 4
-        assert (await agt.spawn(agt.d2h(x.share()))).tolist() == [1.0] * 4
-
-    asyncio.run(main())
+async def test_a_borrowed_input_cannot_be_spawned(device: Device) -> None:
+    x = agt.ones((4,), name="x").sync()
+    loan = x.borrow()
+    for op in (
+        agt.d2h(loan),
+        agt.value(1).and_then(lambda _: agt.d2h(loan)),
+        agt.zip(agt.value(1), agt.ones((4,)).and_then(lambda _: agt.d2h(loan))),
+        agt.value((1, loan)).and_then(lambda pair: agt.d2h(pair[1])),
+        agt.value(1).and_then(lambda _, array=loan: agt.d2h(array)),
+    ):
+        with pytest.raises(BorrowedSpawnError, match=r"'x' is borrowed.*x\.share\(\)"):
+            agt.spawn(op)
+    hidden = {"x": x}
+    task = agt.spawn(agt.value(1).and_then(lambda _: agt.d2h(hidden["x"].borrow())))
+    with pytest.raises(BorrowedSpawnError, match="'x' is borrowed"):  # the run reveals it
+        await task
+    assert (await agt.d2h(x.borrow())).tolist() == [1.0] * 4
+    assert (await agt.spawn(agt.d2h(x.share()))).tolist() == [1.0] * 4
 
 
-def test_a_borrow_in_a_task_of_ones_own_is_its_owners_promise(device: Device) -> None:
+async def test_a_borrow_in_a_task_of_ones_own_is_its_owners_promise(device: Device) -> None:
     """Nobody can tell such a task from one that is waited for; what goes wrong is found all the same."""
+    x, y = agt.ones((4,), name="x").sync(), agt.ones((4,), name="y").sync()
+    kept = asyncio.create_task(awaited(agt.d2h(x.borrow())))
+    async with asyncio.TaskGroup() as group:
+        group.create_task(awaited(agt.d2h(x.borrow())))
+    assert (await kept).tolist() == [1.0] * 4
 
-    async def main() -> None:
-        x, y = agt.ones((4,), name="x").sync(), agt.ones((4,), name="y").sync()
-        kept = asyncio.create_task(awaited(agt.d2h(x.borrow())))
-        async with asyncio.TaskGroup() as group:
-            group.create_task(awaited(agt.d2h(x.borrow())))
-        assert (await kept).tolist() == [1.0] * 4
+    given_away = asyncio.create_task(awaited(agt.d2h(y.borrow())))
+    taker = agt.d2h(y)
+    with pytest.raises(UseAfterMoveError, match="'y' is borrowed, and its owner was moved"):
+        await given_away
+    await taker
 
-        given_away = asyncio.create_task(awaited(agt.d2h(y.borrow())))
-        taker = agt.d2h(y)
-        with pytest.raises(UseAfterMoveError, match="'y' is borrowed, and its owner was moved"):
-            await given_away
-        await taker
-
-        alone = asyncio.create_task(awaited(agt.d2h(x.borrow())))
-        del x  # the last name of it, and the array lives until the copy is done
-        gc.collect()
-        assert (await alone).tolist() == [1.0] * 4
-
-    asyncio.run(main())
+    alone = asyncio.create_task(awaited(agt.d2h(x.borrow())))
+    del x  # the last name of it, and the array lives until the copy is done
+    gc.collect()
+    assert (await alone).tolist() == [1.0] * 4
 
 
 @pytest.mark.parametrize("other", [lambda x: x, lambda x: x.borrow()])

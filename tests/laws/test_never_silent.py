@@ -282,14 +282,11 @@ def test_a_name_that_it_has_not_says_which_is_meant(device: Device, name: str, c
     assert not hasattr(agt.value(1), "_nothing")
 
 
-def test_a_task_of_an_operation_says_how_to_make_one(device: Device) -> None:
-    async def main() -> None:
-        one: Any = agt.value(1)
-        with pytest.raises(TypeError, match=r"coroutine.*await op or agt\.spawn\(op\) runs it"):
-            asyncio.create_task(one)  # noqa: RUF006 - it makes none
-        future: Any = agt.value(1).into_future()
-        with pytest.raises(NotAnOperationError, match=r"as in agt\.spawn\(op\)"):
-            agt.spawn(future)
-        assert await asyncio.ensure_future(future) == 1  # the message offers this, too
-
-    asyncio.run(main())
+async def test_a_task_of_an_operation_says_how_to_make_one(device: Device) -> None:
+    one: Any = agt.value(1)
+    with pytest.raises(TypeError, match=r"coroutine.*await op or agt\.spawn\(op\) runs it"):
+        asyncio.create_task(one)  # noqa: RUF006 - it makes none
+    future: Any = agt.value(1).into_future()
+    with pytest.raises(NotAnOperationError, match=r"as in agt\.spawn\(op\)"):
+        agt.spawn(future)
+    assert await asyncio.ensure_future(future) == 1  # the message offers this, too

@@ -93,18 +93,14 @@ def test_an_entry_that_was_given_away_says_so(device: Device) -> None:
         op.sync()
 
 
-def test_a_user_of_a_shared_host_result_does_not_wait_for_the_first_user(device: Device) -> None:
+async def test_a_user_of_a_shared_host_result_does_not_wait_for_the_first(device: Device) -> None:
     source = agt.ones((4,)).to_host().shared()
-
-    async def main() -> list[float]:
-        first = agt.spawn(source.and_then(lambda _: slow(1024)))
-        second = agt.spawn(source.map(lambda host: host))
-        result = await second
-        assert type(result) is np.ndarray
-        await first
-        return result.tolist()
-
-    assert asyncio.run(main()) == [1.0] * 4
+    first = agt.spawn(source.and_then(lambda _: slow(1024)))
+    second = agt.spawn(source.map(lambda host: host))
+    result = await second
+    assert type(result) is np.ndarray
+    await first
+    assert result.tolist() == [1.0] * 4
 
 
 def test_a_shared_host_result_cannot_be_read_early_by_any_user(device: Device) -> None:

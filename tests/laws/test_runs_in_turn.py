@@ -75,14 +75,10 @@ def test_a_pipeline_and_its_family_take_turns(
     assert counted == expected
 
 
-def test_awaited_all_at_once_they_follow_each_other(device: Device) -> None:
+async def test_awaited_all_at_once_they_follow_each_other(device: Device) -> None:
     total, op = counter()
     members = family(op)
-
-    async def main() -> None:
-        await asyncio.gather(*(m.launch() for m in members), *(m.launch() for m in members))
-
-    asyncio.run(main())
+    await asyncio.gather(*(m.launch() for m in members), *(m.launch() for m in members))
     assert agt.d2h(total).sync()[0] == 16
 
 

@@ -36,22 +36,18 @@ def table(ran: Ran) -> dict[str, tuple[float, float]]:
 
 
 @pytest.mark.parametrize("how", WAYS)
-def test_values_streams_and_handles(device: Device, how: str) -> None:
+async def test_values_streams_and_handles(device: Device, how: str) -> None:
     inputs = seed_inputs(20)
+    weights = await upload(inputs).schedule(agt.SingleStream())
+    batches = [agt.pin(batch) for batch in inputs.batches]
+    outcome = await measured(Job(batches, *weights), WAYS[how].start)
 
-    async def main() -> None:
-        weights = await upload(inputs).schedule(agt.SingleStream())
-        batches = [agt.pin(batch) for batch in inputs.batches]
-        outcome = await measured(Job(batches, *weights), WAYS[how].start)
-
-        expected = reference_forward(inputs.batches, inputs.w0, inputs.w1)
-        np.testing.assert_allclose(outcome.outputs, expected, rtol=1e-4, atol=1e-7)
-        assert [weight.share_count for weight in weights] == [1, 1]
-        # A driver picks the streams of a graph's branches itself.
-        if device.simulated or how != "graph":
-            assert len(outcome.trace.streams) == (1 if how in ("sequential", "one-stream") else 4)
-
-    asyncio.run(main())
+    expected = reference_forward(inputs.batches, inputs.w0, inputs.w1)
+    np.testing.assert_allclose(outcome.outputs, expected, rtol=1e-4, atol=1e-7)
+    assert [weight.share_count for weight in weights] == [1, 1]
+    # A driver picks the streams of a graph's branches itself.
+    if device.simulated or how != "graph":
+        assert len(outcome.trace.streams) == (1 if how in ("sequential", "one-stream") else 4)
 
 
 def test_each_batch_has_a_stream_and_its_stages_in_order(device: Device) -> None:

@@ -39,16 +39,12 @@ async def test_each_request_gets_its_own_answer_and_map_keeps_the_order(device: 
         assert [answer.tolist() for answer in answers] == [[2.0 * n] * N for n in range(20)]
 
 
-def test_as_many_at_a_time_as_there_are_lanes(sim: SimDevice) -> None:
-    async def main(lanes: int) -> agt.Trace:
-        async with agt.Server(pipeline, N, lanes=lanes) as server:
-            with agt.record() as trace:
-                await asyncio.gather(*(server(request(n)) for n in range(12)))
-        return trace
-
-    for lanes in (1, 2, 4):
-        trace = asyncio.run(main(lanes))
-        assert len({span.stream for span in trace.find("twice")}) == lanes
+@pytest.mark.parametrize("lanes", [1, 2, 4])
+async def test_as_many_at_a_time_as_there_are_lanes(sim: SimDevice, lanes: int) -> None:
+    async with agt.Server(pipeline, N, lanes=lanes) as server:
+        with agt.record() as trace:
+            await doubles(server, *range(12))
+    assert len({span.stream for span in trace.find("twice")}) == lanes
 
 
 async def test_a_request_may_write_itself(device: Device) -> None:
@@ -137,18 +133,16 @@ async def test_who_waited_when_it_was_closed_is_refused_although_it_is_open_agai
     assert (zero, two, four) == (0.0, 2.0, 4.0)
 
 
-def test_memory_does_not_grow(sim: SimDevice) -> None:
-    async def main() -> tuple[int, int]:
-        async with agt.Server(pipeline, N, lanes=2) as server:
-            await server(request(0.0))
-            # `in_flight` counts for the whole process, so what earlier tests left is in it.
-            before, floor = sim.heap.live, agt.in_flight()
-            async for _ in server.map(request(n) for n in range(200)):
-                assert agt.in_flight() < floor + 100
-            return before, sim.heap.live
-
-    before, after = asyncio.run(main())
-    assert before == after
+async def test_memory_does_not_grow(sim: SimDevice) -> None:
+    server = agt.Server(pipeline, N, lanes=2)
+    async with server:
+        await server(request(0.0))
+        # `in_flight` counts for the whole process, so what earlier tests left is in it.
+        before, floor = sim.heap.live, agt.in_flight()
+        async for _ in server.map(request(n) for n in range(200)):
+            assert agt.in_flight() < floor + 100
+        assert sim.heap.live == before
+    del server
     gc.collect()
     assert sim.heap.live == 0
 
@@ -265,20 +259,17 @@ async def test_a_lane_that_a_cancelled_request_still_holds_is_taken_last(sim: Si
         assert "1 of 2 lanes busy" in repr(server)  # the cancelled request still holds it
 
 
-def test_long_requests_are_slept_through_and_short_ones_are_not(
+async def test_long_requests_are_slept_through_and_short_ones_are_not(
     sim: SimDevice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def main() -> list[float]:
-        took: list[float] = []
-        async with agt.Server(lasting("2500 * x[i]"), N, lanes=1) as server:
-            for number in (0.0, 0.0, 1.0, 0.0, 1.0, 1.0, 1.0, 0.0, 0.0):
-                start = sim.now()
-                assert (await server(request(number)))[0] == 2.0 * number
-                took.append(sim.now() - start)
-        return took
-
     monkeypatch.setattr(lane, "EARLY_US", 60.0)  # or the interpreter would need seconds
-    _, short, long, after_one, *twice, slept_through, too_long, again = asyncio.run(main())
+    took: list[float] = []
+    async with agt.Server(lasting("2500 * x[i]"), N, lanes=1) as server:
+        for number in (0.0, 0.0, 1.0, 0.0, 1.0, 1.0, 1.0, 0.0, 0.0):
+            start = sim.now()
+            assert (await server(request(number)))[0] == 2.0 * number
+            took.append(sim.now() - start)
+    _, short, long, after_one, *twice, slept_through, too_long, again = took
     assert long > 3.0 * short
     assert after_one == pytest.approx(short)
     assert twice == pytest.approx([long, long])

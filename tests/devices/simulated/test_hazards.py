@@ -3,7 +3,6 @@ host arrays that change under a copy."""
 
 from __future__ import annotations
 
-import asyncio
 import weakref
 from contextlib import nullcontext
 from typing import Any
@@ -107,14 +106,11 @@ def test_what_orders_two_streams(sim: SimDevice, what: str) -> None:
         two.synchronize()
 
 
-def test_awaiting_orders(sim: SimDevice) -> None:
-    async def main() -> None:
-        x = agt.zeros((8,), name="x").sync()
-        for _ in range(4):  # another stream each time
-            await fill(x)
-            await read(x)
-
-    asyncio.run(main())
+async def test_awaiting_orders(sim: SimDevice) -> None:
+    x = agt.zeros((8,), name="x").sync()
+    for _ in range(4):  # another stream each time
+        await fill(x)
+        await read(x)
 
 
 COUNT = """

@@ -81,15 +81,10 @@ CALLS: list[tuple[Callable[[], object], type[Exception], str]] = [
 
 
 def test_a_wrong_call_moves_nothing(device: Device) -> None:
-    x, y = ones(), out()
-    with pytest.raises(ArrayShapeError):
-        scale_with(9, 2.0, x, y)
-    assert not x.moved
-    scale_with(8, 2.0, x, y).sync()
-    gone = ones()
+    x, gone = ones(), ones()
     gone.share()
     with pytest.raises(UseAfterMoveError):
-        agt.memcpy(x := ones(), gone)
+        agt.memcpy(x, gone)
     assert not x.moved
 
 

@@ -9,12 +9,8 @@ import pytest
 
 import asyncgpu_tutor as agt
 
+pytestmark = pytest.mark.usefixtures("sim")
 LONGEST = 240  # letters; a line of a page at 700 pixels has about 90
-
-
-@pytest.fixture(autouse=True)
-def _simulated() -> None:
-    agt.use(agt.SimDevice())
 
 
 @pytest.fixture

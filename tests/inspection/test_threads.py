@@ -14,6 +14,7 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor.errors import OutOfBoundsError, RaceError
 from asyncgpu_tutor.traces.pictures.scene import text_width
 
+pytestmark = pytest.mark.usefixtures("sim")
 TWICE = """extern "C" __global__ void twice(int n, const float* x, float* y) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) y[i] = 2.0f * x[n - 1 - i];
@@ -25,11 +26,6 @@ TURNED = """extern "C" __global__ void turned(int n, const float* x, float* y) {
     y[threadIdx.x] = t[31 - threadIdx.x];
 }"""
 X = np.arange(40, dtype=np.float32)
-
-
-@pytest.fixture(autouse=True)
-def _simulated() -> None:
-    agt.use(agt.SimDevice())
 
 
 def seen(source: str, n: int, x: np.ndarray = X, **shape: int) -> agt.types.Threads:

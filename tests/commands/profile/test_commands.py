@@ -33,6 +33,13 @@ esac
 
 
 @pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
 def nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     monkeypatch.delenv("NSYS", raising=False)
@@ -129,23 +136,14 @@ def test_any_command_can_be_profiled_and_what_it_says_is_seen(
 
 
 def test_a_file_of_somebody_else_is_read_whole_and_nothing_is_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "t.json").write_text(
+    (folder / "t.json").write_text(
         '[{"ph": "X", "cat": "kernel", "name": "k", "ts": 5, "dur": 2, "pid": 0, "tid": 7}]'
     )
     assert main(["profile", "--from", "t.json"]) == 0
     assert "device    busy 2.0" in capsys.readouterr().out
-    assert [path.name for path in tmp_path.iterdir()] == ["t.json"]
-
-
-def test_an_export_that_is_none_is_told_as_one(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "bad.sqlite").write_text("cut off")
-    assert main(["profile", "--from", str(tmp_path / "bad.sqlite")]) == 2
-    assert "is no SQLite file" in capsys.readouterr().err
+    assert [path.name for path in folder.iterdir()] == ["t.json"]
 
 
 def test_a_window_of_time(capsys: pytest.CaptureFixture[str]) -> None:
@@ -162,11 +160,14 @@ def test_a_window_of_time(capsys: pytest.CaptureFixture[str]) -> None:
         (["--within", "a", "--whole"], "choose one"),
         (["--from", "x.sqlite", "--", "python"], "choose one"),
         (["--from", "nowhere.sqlite"], "there is no file nowhere.sqlite"),
+        (["--from", "bad.sqlite"], "is no SQLite file"),
+        (["--from", str(EXPORT), "--within", "nothing"], "there is no NVTX range 'nothing'"),
     ],
 )
-def test_what_cannot_work_is_said_before_anything_runs(
-    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+def test_what_cannot_work_is_said(
+    folder: Path, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    (folder / "bad.sqlite").write_text("cut off")
     assert main(["profile", *arguments]) == 2
     assert message in capsys.readouterr().err
 
@@ -187,14 +188,6 @@ def test_a_reader_may_stop_reading() -> None:
     )  # fmt: skip
     assert done.returncode in {0, 141}
     assert done.stderr == ""
-
-
-def test_a_range_that_is_not_there_is_told(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    arguments = ["profile", "--from", str(EXPORT), "--within", "nothing", "--out", str(tmp_path)]
-    assert main(arguments) == 2
-    assert "there is no NVTX range 'nothing'" in capsys.readouterr().err
 
 
 def test_programs_are_recorded_into_files_that_say_how(

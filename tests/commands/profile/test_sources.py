@@ -33,12 +33,6 @@ def cupti(cuda: Device) -> Device:
     return cuda
 
 
-@pytest.mark.parametrize("source", ["cupti", "events"])
-def test_a_simulated_device_has_no_source_to_choose(sim: Device, source: Source) -> None:
-    with pytest.raises(UsageError, match="times of sim:0 are modelled"), agt.record(source):
-        pass
-
-
 def test_an_unknown_source_is_refused(device: Device) -> None:
     with (
         pytest.raises(UsageError, match="'auto', 'cupti', 'all', 'events'"),

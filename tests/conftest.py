@@ -88,6 +88,13 @@ def sim() -> Iterator[Device]:
 
 
 @pytest.fixture
+def cuda() -> Iterator[Device]:
+    """The GPU, as the current device."""
+    with agt.using(open_or_skip("cuda")) as chosen:
+        yield chosen
+
+
+@pytest.fixture
 def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """An IPython of its own."""
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path))

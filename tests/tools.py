@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -19,6 +21,15 @@ def tool(name: str, folder: Path = TOOLS) -> ModuleType:
         return importlib.import_module(name)
     finally:
         sys.path.remove(str(folder))
+
+
+def python(*args: str | Path, check: bool = True, **env: str) -> subprocess.CompletedProcess[str]:
+    """Run this Python in the checkout, with these variables of the environment, and read what it says."""
+    command = [sys.executable, *map(str, args)]
+    env = {**os.environ, **env}
+    return subprocess.run(
+        command, cwd=ROOT, env=env, capture_output=True, text=True, check=check, timeout=120
+    )
 
 
 def page(name: str) -> str:

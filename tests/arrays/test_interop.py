@@ -10,14 +10,7 @@ import pytest
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.errors import DeviceMismatchError, UseAfterMoveError
-from tests.conftest import open_or_skip
 from tests.laws.kernels import SCALE, kernel
-
-
-@pytest.fixture
-def cuda() -> Any:
-    with agt.using(open_or_skip("cuda")) as device:
-        yield device
 
 
 def test_a_simulated_array_is_not_offered_as_cuda_memory(sim: Device) -> None:

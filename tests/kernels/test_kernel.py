@@ -10,7 +10,6 @@ import pytest
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.errors import ArrayDTypeError, LaunchConfigError, OutOfBoundsError
-from tests.conftest import open_or_skip
 
 TEMPLATE = r"""
 #define THREADS 64
@@ -167,9 +166,8 @@ __global__ void heavy(float* x, int turns) {
 
 
 @pytest.mark.gpu
-def test_a_block_that_needs_too_many_registers_is_told_so() -> None:
-    with agt.using(open_or_skip("cuda")):
-        heavy = agt.Kernel(HEAVY)
-        with pytest.raises(LaunchConfigError, match=r"heavy.*registers.*smaller blocks"):
-            heavy(agt.zeros(1024), 2, grid=1, block=1024).sync()
-        assert heavy(agt.zeros(1024), 2, grid=1, block=256).output().to_host().sync().sum() == 0
+def test_a_block_that_needs_too_many_registers_is_told_so(cuda: Device) -> None:
+    heavy = agt.Kernel(HEAVY)
+    with pytest.raises(LaunchConfigError, match=r"heavy.*registers.*smaller blocks"):
+        heavy(agt.zeros(1024), 2, grid=1, block=1024).sync()
+    assert heavy(agt.zeros(1024), 2, grid=1, block=256).output().to_host().sync().sum() == 0

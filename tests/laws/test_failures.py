@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import os
-import subprocess
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +14,8 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.devices.simulated import SimDevice
 from asyncgpu_tutor.errors import OutOfBoundsError, UpstreamError
+from tests.conftest import open_or_skip
+from tests.tools import python
 
 from .kernels import STRAY, add, kernel, scale
 from .test_waiting import awaited, slow
@@ -218,20 +216,9 @@ except agt.DeviceError as error:
 @pytest.mark.gpu
 @pytest.mark.parametrize("way", ["sync", "await", "spawn", "event"])
 def test_a_real_fault_is_reported_and_never_hangs(way: str) -> None:
-    from tests.conftest import open_or_skip
-
     open_or_skip("cuda")
     # It runs in a process of its own, because after a fault the process's CUDA context is dead.
-    root = Path(__file__).resolve().parents[2]
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, way],
-        cwd=root,
-        env={**os.environ, "PYTHONPATH": f"{root}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    done = python("-c", SCRIPT, way, check=False)
     assert "DeviceError" in done.stdout, done.stdout + done.stderr
     if way != "event":  # an event does not know whose work is before it
         assert "stray" in done.stdout

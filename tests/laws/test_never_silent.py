@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import operator as op
-import subprocess
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -25,6 +24,7 @@ from asyncgpu_tutor.errors import (
     UsageError,
     UseAfterMoveError,
 )
+from tests.tools import python
 
 from .kernels import ADD, SCALE, kernel
 
@@ -223,10 +223,7 @@ def test_nothing_is_said_when_python_ends() -> None:
         "class Holder: pass\n"
         "holder = Holder(); holder.me = holder; holder.op = agt.ones((3,))\n"
     )
-    ended = subprocess.run(
-        [sys.executable, "-W", "always", "-c", program], capture_output=True, text=True, check=True
-    )
-    assert ended.stderr == ""
+    assert python("-W", "always", "-c", program).stderr == ""
 
 
 # ---------------------------------------------------------------------- an operation is no data

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,16 +9,8 @@ import pytest
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.errors import DeviceError
-from tests.conftest import open_or_skip
 
 pytestmark = pytest.mark.gpu
-
-
-@pytest.fixture
-def cuda() -> Iterator[Device]:
-    """The GPU."""
-    with agt.using(open_or_skip("cuda")) as chosen:
-        yield chosen
 
 
 @pytest.fixture

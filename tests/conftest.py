@@ -20,6 +20,7 @@ from asyncgpu_tutor.run.current import resolve
 
 from .full_runs import MARK, FullRuns
 from .in_a_browser import by_the_course, forbid
+from .tools import Command
 
 forbid(by_the_course)
 
@@ -85,6 +86,21 @@ def sim() -> Iterator[Device]:
 
     with agt.using(SimDevice(machine=Machine())) as chosen:
         yield chosen
+
+
+@pytest.fixture
+def command(capsys: pytest.CaptureFixture[str]) -> Command:
+    """Run `asyncgpu-tutor` in this process, on the current device unless the words name one."""
+    from asyncgpu_tutor.__main__ import main
+
+    def run(*words: object, code: int = 0) -> Any:
+        capsys.readouterr()
+        actual = main([str(word) for word in words])
+        said = capsys.readouterr()
+        assert actual == code, f"{said.out}\n{said.err}"
+        return said
+
+    return run
 
 
 @pytest.fixture

@@ -7,11 +7,14 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 TOOLS = ROOT / "tools"
+Command = Callable[..., Any]  # the fixture `command`
 
 
 def tool(name: str, folder: Path = TOOLS) -> ModuleType:

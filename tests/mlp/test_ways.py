@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -20,18 +19,16 @@ from asyncgpu_tutor.commands.mlp.report import rounding_bound, table_lines
 from asyncgpu_tutor.commands.mlp.ways import WAYS, Job
 from asyncgpu_tutor.data import MlpInputs, reference_forward, seed_inputs
 from asyncgpu_tutor.devices.protocol import Device
+from tests.tools import Command
 
-if TYPE_CHECKING:
-    from .conftest import Mlp, Ran
+from .test_program import first_eight
 
 STAGES = ["h2d", "memset", "memset", "sgemm_naive", "matvec_naive", "relu", "d2h"]
 
 
-def table(ran: Ran) -> dict[str, tuple[float, float]]:
+def table(out: str) -> dict[str, tuple[float, float]]:
     """Makespan and overlap of each way, as printed."""
-    found = re.findall(
-        r"^  (\w[\w ]*\w) +([\d.]+) us +\d+% +([\d.]+) us +\d+%", ran.out, re.MULTILINE
-    )
+    found = re.findall(r"^  (\w[\w ]*\w) +([\d.]+) us +\d+% +([\d.]+) us +\d+%", out, re.MULTILINE)
     return {name: (float(makespan), float(overlap)) for name, makespan, overlap in found}
 
 
@@ -67,8 +64,8 @@ def test_batches_overlap_at_dim_448(sim: Device) -> None:
     assert trace.metrics().max_concurrency > 1
 
 
-def test_the_default_run_shows_all_ways_and_overlap(sim: Device, mlp: Mlp) -> None:
-    found = table(mlp())
+def test_the_default_run_shows_all_ways_and_overlap(sim: Device, mlp: Command) -> None:
+    found = table(mlp().out)
 
     assert list(found) == ["one after the other", "one stream", "four streams", "prepared", "graph"]
     makespans = [makespan for makespan, _ in found.values()]
@@ -78,12 +75,12 @@ def test_the_default_run_shows_all_ways_and_overlap(sim: Device, mlp: Mlp) -> No
 
 
 @pytest.mark.parametrize("how", WAYS)
-def test_how_picks_one(device: Device, mlp: Mlp, how: str) -> None:
-    ran = mlp("--how", how)
+def test_how_picks_one(device: Device, mlp: Command, how: str) -> None:
+    out = mlp("--how", how).out
 
-    assert list(table(ran)) in ([WAYS[how].name], [])  # none where CUDA events see one bar
-    assert WAYS[how].name in ran.out
-    assert len(ran.first_eight) == 4
+    assert list(table(out)) in ([WAYS[how].name], [])  # none where CUDA events see one bar
+    assert WAYS[how].name in out
+    assert len(first_eight(out)) == 4
 
 
 def test_a_graph_that_is_one_bar_is_not_said_to_overlap_or_not() -> None:
@@ -99,7 +96,7 @@ def test_a_graph_that_is_one_bar_is_not_said_to_overlap_or_not() -> None:
 @pytest.mark.parametrize(
     ("name", "start"), [("t.png", b"\x89PNG"), ("t.svg", b"<?xml"), ("t.pdf", b"%PDF")]
 )
-def test_plot(sim: Device, mlp: Mlp, tmp_path: Path, how: str, name: str, start: bytes) -> None:
+def test_plot(sim: Device, mlp: Command, tmp_path: Path, how: str, name: str, start: bytes) -> None:
     before = plt.get_fignums()
 
     ran = mlp("--dim", 8, "--how", how, "--plot", tmp_path / name)

@@ -27,6 +27,8 @@ from asyncgpu_tutor.kernels import RELU
 from asyncgpu_tutor.run import resolve
 from tests.laws.kernels import SCALE, kernel
 
+scale_with: Any = kernel(SCALE)
+
 
 def ones(n: int = 8, dtype: Any = np.float32) -> agt.DeviceArray:
     return agt.ones((n,), dtype, name="x").sync()
@@ -34,10 +36,6 @@ def ones(n: int = 8, dtype: Any = np.float32) -> agt.DeviceArray:
 
 def out(n: int = 8) -> agt.types.Partition:
     return agt.zeros((n,)).sync().partition(8)
-
-
-def scale_with(*args: Any, **options: Any) -> agt.DeviceOp[Any]:
-    return kernel(SCALE)(*args, **options)
 
 
 def in_a_context(call: Callable[[Any], object]) -> object:
@@ -240,10 +238,7 @@ def test_a_policy_of_another_device(sim: SimDevice) -> None:
 def test_a_shared_operation_on_two_devices(sim: SimDevice) -> None:
     source = agt.ones((2,)).shared()
     source.sync()
-    with (
-        agt.using("sim:1"),
-        pytest.raises(UsageError, match=r"on sim:0, .* here on sim:1"),
-    ):
+    with agt.using("sim:1"), pytest.raises(UsageError, match=r"on sim:0, .* here on sim:1"):
         source.sync()
 
 

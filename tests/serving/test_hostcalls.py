@@ -367,8 +367,7 @@ class TestWhatGoesWrong:
         assert asking.all_right
 
     @pytest.mark.parametrize(
-        "given",
-        [{"handlers": {3: abs}}, {"packets": 0}, {"nbytes": 12}, {"nbytes": 0}],
+        "given", [{"handlers": {3: abs}}, {"packets": 0}, {"nbytes": 12}, {"nbytes": 0}]
     )
     def test_numbers_that_are_not_possible(self, device: Device, given: dict[str, Any]) -> None:
         with pytest.raises(errors.UsageError):

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simgpu.engine import Engine
-from simgpu.errors import DeviceError, UpstreamError
+from simgpu.errors import DeviceError
 from simgpu.queues import Command, EngineEvent, Queue, Resource, Work
 
 Spans = dict[str, tuple[float, float]]
@@ -132,44 +132,6 @@ def test_waiting_for_what_never_comes_is_noticed() -> None:
     queue = bench.engine.queue(0)
     bench.wait(queue, EngineEvent())
     assert not bench.engine.run_to(bench.event(queue))
-
-
-def test_run_until_stops_in_time() -> None:
-    bench = Bench()
-    queue = bench.engine.queue(0)
-    bench.run(queue, "a", 4.0, 0.1)
-    bench.run(queue, "b", 4.0, 0.1)
-    bench.engine.run_until(6.0)
-    assert bench.spans == {"a": (0.0, 4.0)}
-    assert bench.engine.now == 6.0
-    bench.engine.run_dry()
-    assert bench.spans["b"] == (4.0, 8.0)
-
-
-def test_an_error_skips_the_rest_of_its_own_submission() -> None:
-    bench = Bench()
-    queue = bench.engine.queue(0)
-    fault = DeviceError("boom")
-    bench.run(queue, "bad", 1.0, op=1, fault=fault)
-    bench.run(queue, "rest", 1.0, op=1)
-    first = bench.event(queue, op=1)
-    bench.run(queue, "next", 1.0, op=2)
-    second = bench.event(queue, op=2)
-    bench.engine.run_dry()
-    assert bench.skipped == {"bad": fault, "rest": fault}
-    assert first.error is fault
-    assert second.error is None
-    assert bench.spans == {"next": (0.0, 1.0)}
-
-
-def test_an_error_travels_along_events() -> None:
-    bench = Bench()
-    one, two = bench.engine.queue(0), bench.engine.queue(0)
-    bench.run(one, "bad", 1.0, op=1, fault=DeviceError("boom"))
-    bench.wait(two, bench.event(one, op=1), op=2)
-    bench.run(two, "user", 1.0, op=2)
-    bench.engine.run_dry()
-    assert isinstance(bench.skipped["user"], UpstreamError)
 
 
 @pytest.mark.parametrize(

@@ -76,9 +76,7 @@ def test_everybody_computes_the_same(cuda: Device, monkeypatch: pytest.MonkeyPat
     loop.close()
 
 
-def test_the_hosts_calls(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_host_calls(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     module = loaded("hostcalls")
     monkeypatch.setattr(module, "RUNS", 1)
     monkeypatch.setattr(module, "printing", lambda blocks, number: 0.0)

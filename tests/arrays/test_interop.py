@@ -57,9 +57,7 @@ def test_other_libraries_get_the_stream_in_their_own_numbers(sim: Device) -> Non
     }
 
 
-def test_an_array_of_another_library_is_nothing_to_a_kernel_on_the_simulated_device(
-    sim: Device,
-) -> None:
+def test_an_array_of_another_library_is_nothing_to_a_simulated_kernel(sim: Device) -> None:
     class Theirs:
         """An array in the memory of a GPU."""
 

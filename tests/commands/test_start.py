@@ -72,9 +72,7 @@ def test_a_file_is_no_folder(tmp_path: Path, command: Command) -> None:
     assert "is a file" in command("start", tmp_path / "taken", "--copy-only", code=2).err
 
 
-def test_a_disk_that_is_full_leaves_no_half_page(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_leaves_no_half_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def cut_off(_: Path, there: Path) -> None:
         there.write_text("half")
         raise OSError(28, "No space left on device")
@@ -98,9 +96,7 @@ def test_a_checkout_is_opened_where_it_is(opened: list[list[str]], command: Comm
 
 
 @pytest.mark.usefixtures("opened")
-def test_its_settings_come_behind_the_learners_own(
-    command: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_settings_come_behind_ones_own(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JUPYTER_CONFIG_PATH", "/my/own")
     command("start")
     own, ours = os.environ["JUPYTER_CONFIG_PATH"].split(os.pathsep)
@@ -129,9 +125,7 @@ def test_without_jupyterlab_the_pages_are_there_and_the_cure_is_named(
     assert (tmp_path / "mine" / FIRST_PAGE).is_file()
 
 
-def test_an_installation_without_pages_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_wheel_without_pages_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pages, "PACKAGE", tmp_path / "asyncgpu_tutor")
     with pytest.raises(agt.UsageError, match="has no course"):
         course()

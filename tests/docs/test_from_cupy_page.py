@@ -25,9 +25,7 @@ def test_what_needs_no_gpu_runs_without_one(sim: Device) -> None:
 
 
 @pytest.mark.gpu
-def test_the_whole_program_runs(
-    cuda: Device, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_program_runs(cuda: Device, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("cupy")
     monkeypatch.chdir(tmp_path)
     run(SNIPPETS)

@@ -117,7 +117,7 @@ def test_all_cells_are_within_the_picture(shape: tuple[Any, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("args", "shape", "message"),
+    ("args", "shape", "says"),
     [
         ((40, X), {"grid": 1, "block": 32}, "takes 3 arguments, and 2 were given"),
         ((40, X, X), {"grid": 100, "block": 64}, "at most 4096, and this launch has 6400"),
@@ -126,10 +126,8 @@ def test_all_cells_are_within_the_picture(shape: tuple[Any, Any]) -> None:
         ((40, X, X), {}, "does not know how many threads"),
     ],
 )
-def test_what_cannot_be_shown_is_said(
-    args: tuple[object, ...], shape: dict[str, int], message: str
-) -> None:
-    with pytest.raises(agt.errors.AsyncGpuError, match=message):
+def test_what_cannot_be_shown(args: tuple[object, ...], shape: dict[str, int], says: str) -> None:
+    with pytest.raises(agt.errors.AsyncGpuError, match=says):
         agt.show_threads(agt.Kernel(TWICE), *args, **shape)
 
 

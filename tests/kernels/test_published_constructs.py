@@ -289,9 +289,7 @@ def test_a_kernel_that_cannot_be_read_is_refused_at_once(sim: Device) -> None:
         ),
     ],
 )
-def test_what_no_compiler_takes_is_refused_on_both_devices(
-    device: Device, source: str, says: str
-) -> None:
+def test_what_no_compiler_takes_is_refused_on_both(device: Device, source: str, says: str) -> None:
     with pytest.raises(KernelCompileError, match=says if device.simulated else None):
         agt.Kernel(source)
 

@@ -326,9 +326,7 @@ def test_a_scope_captures_piece_by_piece(device: Device) -> None:
     ("forks", "joins", "says"),
     [(True, False, "never waited for"), (False, True, "starts by itself"), (True, True, "")],
 )
-def test_a_branch_is_part_of_the_capture_at_both_ends(
-    device: Device, forks: bool, joins: bool, says: str
-) -> None:
+def test_a_branch_is_in_it_at_its_ends(device: Device, forks: bool, joins: bool, says: str) -> None:
     x, y = arrays(1, 0)
 
     def enqueue(context: agt.types.ExecutionContext) -> Op:

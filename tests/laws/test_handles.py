@@ -72,9 +72,7 @@ def test_after_async_on_the_handle_becomes_readable(device: Device) -> None:
 
 
 @pytest.mark.parametrize("how", ["built", "prepared", "graph"])
-def test_on_the_simulated_device_the_handle_is_not_readable_before(
-    sim: SimDevice, how: str
-) -> None:
+def test_on_the_simulated_device_a_handle_is_not_readable_before(sim: SimDevice, how: str) -> None:
     op = agt.ones((1_000_000,)).to_host()
     captured: Any = op.prepare() if how != "built" else None
     if how == "graph":

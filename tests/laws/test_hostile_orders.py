@@ -25,9 +25,7 @@ def hostile(seed: int) -> SimDevice:
 
 
 @given(programs=st.lists(PROGRAMS, min_size=1, max_size=4), seed=SEEDS)
-def test_results_stay_what_they_are_alone_and_side_by_side(
-    programs: list[Program], seed: int
-) -> None:
+def test_results_stay_the_same_alone_and_side_by_side(programs: list[Program], seed: int) -> None:
     async def main() -> list[object]:
         return await asyncio.gather(*(program.op().to_host() for program in programs))
 

@@ -211,9 +211,7 @@ async def test_a_result_may_pass_through_many_tasks_before_time_moves_on(sim: Si
 
 
 @pytest.mark.parametrize("verb", ["launch", "copy_to_host_async"])
-def test_threads_share_no_moved_array(
-    sim: Device, monkeypatch: pytest.MonkeyPatch, verb: str
-) -> None:
+def test_threads_share_no_array(sim: Device, monkeypatch: pytest.MonkeyPatch, verb: str) -> None:
     x = agt.ones(4).sync()
     op = agt.d2h(x) if verb != "launch" else agt.relu(4, agt.ones(4).sync(), x.partition(4))
     found, refused = getattr(type(sim), verb), list[int]()

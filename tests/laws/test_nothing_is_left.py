@@ -132,9 +132,7 @@ def _async_on(op: agt.DeviceOp[Any]) -> Any:
 @pytest.mark.parametrize(
     "run", [lambda op: op.sync(), lambda op: asyncio.run(awaited(op)), _async_on]
 )
-def test_a_result_needs_no_collector(
-    device: Device, run: Callable[[agt.DeviceOp[Any]], Any]
-) -> None:
+def test_results_need_no_collector(device: Device, run: Callable[[agt.DeviceOp[Any]], Any]) -> None:
     gc.collect()
     gc.disable()
     try:

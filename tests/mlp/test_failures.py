@@ -26,9 +26,7 @@ pytestmark = pytest.mark.usefixtures("sim")
         (["--input", "digits", "--dim", "32"], "--dim 32 was asked for"),
     ],
 )
-def test_what_cannot_be_had_is_one_line_and_code_2(
-    mlp: Command, options: list[str], reason: str
-) -> None:
+def test_what_cannot_be_had_is_one_line(mlp: Command, options: list[str], reason: str) -> None:
     ran = mlp(*options, code=2)
 
     assert ran.err.startswith("asyncgpu-tutor mlp: ")
@@ -103,9 +101,7 @@ def test_a_kernel_that_faults(mlp: Command, monkeypatch: pytest.MonkeyPatch) -> 
     assert "SUCCESS" not in ran.out
 
 
-def test_what_only_one_way_gets_wrong_is_told_with_its_name(
-    mlp: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_way_that_is_wrong_is_named(mlp: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     right = WAYS["graph"]
 
     def late(job: Job) -> Run:

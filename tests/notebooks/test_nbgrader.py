@@ -102,9 +102,7 @@ def test_the_metadata_are_those_of_schema_version_3(name: str) -> None:
 
 
 @pytest.mark.parametrize(("chapter", "name"), FIRST)
-def test_the_source_version_passes_and_a_wrong_answer_fails_with_its_cause(
-    chapter: str, name: str
-) -> None:
+def test_the_source_passes_and_a_wrong_answer_fails_with_its_cause(chapter: str, name: str) -> None:
     graded(SOURCES[chapter], name)
     _, wrong = TOOL.chapter(ROOT / f"course/{chapter}.py")
     answer = next(cell for cell in wrong if cell.id == name)

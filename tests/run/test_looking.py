@@ -52,9 +52,7 @@ async def test_only_who_is_out_of_patience_is_woken(
     assert agt.in_flight() == patient.in_flight
 
 
-def test_what_failed_is_told_to_who_looked_too(
-    patient: Watched, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_failed_is_told_who_looked(patient: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
     # The event of what failed never succeeds, so looking has to end.
     monkeypatch.setattr(SimDevice, "patience_us", 500.0)
     with pytest.raises(DeviceError, match="stray"):

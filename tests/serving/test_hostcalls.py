@@ -142,9 +142,7 @@ class TestAnswers:
         assert main() == main()
 
     @pytest.mark.parametrize("blocks", [False, True])
-    async def test_a_kernel_need_not_wait_for_its_answer(
-        self, device: Device, blocks: bool
-    ) -> None:
+    async def test_a_kernel_need_not_wait_for_answers(self, device: Device, blocks: bool) -> None:
         source = """#include "hostcall.cuh"
         __global__ void tell(unsigned long long* mail, unsigned long long* stack) {
             Hostcalls host = hostcalls(mail, stack);
@@ -183,9 +181,7 @@ __global__ void shout(unsigned long long* mail, unsigned long long* stack, int s
 
 
 class TestFiles:
-    async def test_a_file_is_read_and_another_one_written(
-        self, device: Device, tmp_path: Path
-    ) -> None:
+    async def test_a_file_is_read_and_another_written(self, device: Device, tmp_path: Path) -> None:
         text = "".join(random.Random(1).choices("abcdefghij KLM.\n", k=1000))
         (tmp_path / "in.txt").write_text(text)
         names = [tmp_path / "in.txt", tmp_path / "out.txt"]
@@ -221,9 +217,7 @@ class TestFiles:
                 await host.run(kernel(*host.arrays, size, agt.mapped(failed), grid=2, block=1))
         assert "service 4" in caught.value.__notes__[0]
 
-    async def test_text_is_printed(
-        self, device: Device, capsys: pytest.CaptureFixture[str]
-    ) -> None:
+    async def test_it_prints_text(self, device: Device, capsys: pytest.CaptureFixture[str]) -> None:
         source = """#include "hostcall.cuh"
         __global__ void greet(unsigned long long* mail, unsigned long long* stack) {
             Hostcalls host = hostcalls(mail, stack);
@@ -242,9 +236,7 @@ class TestFiles:
 
 
 class TestWhatGoesWrong:
-    async def test_a_handler_that_was_cancelled_is_named_and_not_asked_again(
-        self, device: Device
-    ) -> None:
+    async def test_a_cancelled_handler_is_named_and_not_asked_again(self, device: Device) -> None:
         asked: list[int] = []
 
         async def cancelled(call: Call) -> int:
@@ -255,9 +247,7 @@ class TestWhatGoesWrong:
             await Asking(1, 1).answered({16: cancelled})
         assert asked == [0]
 
-    async def test_a_handler_that_failed_is_told_of_where_the_block_fails_too(
-        self, device: Device
-    ) -> None:
+    async def test_a_handlers_failure_is_told_where_the_block_fails(self, device: Device) -> None:
         def broken(call: Call) -> int:
             raise ZeroDivisionError("no answer")
 
@@ -279,9 +269,7 @@ class TestWhatGoesWrong:
             async with host:
                 pass
 
-    async def test_a_handler_that_the_end_of_the_block_cancels_is_not_blamed(
-        self, sim: Device
-    ) -> None:
+    async def test_a_handler_that_the_blocks_end_cancels_is_not_blamed(self, sim: Device) -> None:
         async def slowly(call: Call) -> int:
             await asyncio.sleep(0)
             return 5
@@ -294,9 +282,7 @@ class TestWhatGoesWrong:
         assert asking.stopped.all()
 
     @pytest.mark.parametrize("how", ["at once", "later", "together"])
-    async def test_an_exception_is_raised_where_the_operation_is_awaited(
-        self, device: Device, how: str
-    ) -> None:
+    async def test_an_exception_is_raised_at_the_await(self, device: Device, how: str) -> None:
         def fails(call: Any, *_: Any) -> int:
             if how == "together" or (call.a, call.b) == (3, 2):
                 raise ZeroDivisionError("no such answer")

@@ -113,9 +113,7 @@ async def test_what_does_not_fit_is_refused_at_the_call(device: Device) -> None:
         agt.Server(lambda _: agt.h2d(np.zeros(3, np.float32)).to_host(), N)
 
 
-async def test_who_waited_when_it_was_closed_is_refused_although_it_is_open_again(
-    device: Device,
-) -> None:
+async def test_who_waited_at_its_end_is_refused_although_it_is_open_again(device: Device) -> None:
     server = agt.Server(pipeline, N, lanes=1)
 
     async with server:

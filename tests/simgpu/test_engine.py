@@ -115,9 +115,7 @@ def test_devices_share_nothing() -> None:
 @pytest.mark.parametrize(
     ("turns", "expected"), [((1.0, 1.0), [6.0, 6.0]), ((3.0, 1.0), [4.0, 6.0])]
 )
-def test_kernels_with_places_share_throughput(
-    turns: tuple[float, float], expected: list[float]
-) -> None:
+def test_kernels_share_throughput(turns: tuple[float, float], expected: list[float]) -> None:
     engine, ends = Engine(), list[float]()
     for turn in turns:
         work = Work(3.0, places=0.25, demand=1.0, turn=turn)

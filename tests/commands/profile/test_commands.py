@@ -78,9 +78,7 @@ def test_a_named_nsys_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPat
 
 
 @posix
-def test_the_round_trip_runs_exports_analyses_and_draws(
-    stand_in: Path, tmp_path: Path, command: Command
-) -> None:
+def test_the_round_trip_runs_and_draws(stand_in: Path, tmp_path: Path, command: Command) -> None:
     out, picture = tmp_path / "out", tmp_path / "p.png"
     said = command("profile", *WITHIN, "--out", out, "--plot", picture).out
     first, second = stand_in.read_text().splitlines()
@@ -124,9 +122,7 @@ def test_any_command_can_be_profiled_and_what_it_says_is_seen(
     assert len(Trace.load(out / "trace.json").device_spans) == 4 * 28
 
 
-def test_a_file_of_others_is_read_whole_and_nothing_is_written(
-    folder: Path, command: Command
-) -> None:
+def test_a_file_of_others_is_read_and_nothing_is_written(folder: Path, command: Command) -> None:
     (folder / "t.json").write_text(
         '[{"ph": "X", "cat": "kernel", "name": "k", "ts": 5, "dur": 2, "pid": 0, "tid": 7}]'
     )
@@ -141,7 +137,7 @@ def test_a_window_of_time(command: Command) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("words", "says"),
     [
         (["--within", "a", "--whole"], "choose one"),
         (["--from", "x.sqlite", "--", "python"], "choose one"),
@@ -150,11 +146,9 @@ def test_a_window_of_time(command: Command) -> None:
         (["--from", str(EXPORT), "--within", "nothing"], "there is no NVTX range 'nothing'"),
     ],
 )
-def test_what_cannot_work_is_said(
-    folder: Path, arguments: list[str], message: str, command: Command
-) -> None:
+def test_what_cannot_work(folder: Path, words: list[str], says: str, command: Command) -> None:
     (folder / "bad.sqlite").write_text("cut off")
-    assert message in command("profile", *arguments, code=2).err
+    assert says in command("profile", *words, code=2).err
 
 
 @pytest.mark.parametrize("window", ["9:3", "soon"])
@@ -175,9 +169,7 @@ def test_a_reader_may_stop_reading() -> None:
     assert done.stderr == ""
 
 
-def test_programs_are_recorded_into_files_that_say_how(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_recorded_files_say_how(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     what = ["--device", "sim", "--only", "01_sync_kernels"]
     assert RECORD.main([*what, "--out", str(tmp_path)]) == 0
     assert "01_sync_kernels.json: 9 spans" in capsys.readouterr().out

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import wraps
 from inspect import iscoroutinefunction
 from pathlib import Path
 from typing import Any
@@ -48,14 +49,18 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(FullRuns(config))
 
 
+def _in_a_loop(test: Callable[..., Any]) -> Callable[..., None]:
+    return wraps(test)(lambda *args, **kwargs: asyncio.run(test(*args, **kwargs)))
+
+
 @pytest.hookimpl(tryfirst=True)
-def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Run a test that is a coroutine in an event loop of its own."""
-    if not iscoroutinefunction(pyfuncitem.obj):
-        return None
-    wanted = pyfuncitem._fixtureinfo.argnames
-    asyncio.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in wanted}))
-    return True
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> None:
+    """Run a test, or an example of Hypothesis, that is a coroutine in an event loop of its own."""
+    given = getattr(pyfuncitem.obj, "hypothesis", None)
+    if iscoroutinefunction(pyfuncitem.obj):
+        pyfuncitem.obj = _in_a_loop(pyfuncitem.obj)
+    elif given is not None and iscoroutinefunction(given.inner_test):
+        given.inner_test = _in_a_loop(given.inner_test)
 
 
 DEVICES = ["sim", pytest.param("cuda", marks=pytest.mark.gpu)]

@@ -55,8 +55,8 @@ def test_device_memory_lives_until_the_completion_event(sim: SimDevice) -> None:
 
 
 @given(cancel_after=st.integers(0, 40))
-def test_cancelling_stops_the_waiting_and_not_the_work(device: Device, cancel_after: int) -> None:
-    async def main() -> None:
+async def test_cancelling_stops_the_waiting_and_no_work(device: Device, cancel_after: int) -> None:
+    with agt.record() as trace:
         waiting = agt.in_flight()
         task = agt.spawn(slow())
         for _ in range(cancel_after):
@@ -67,9 +67,6 @@ def test_cancelling_stops_the_waiting_and_not_the_work(device: Device, cancel_af
         assert (await agt.ones((3,)).to_host()).tolist() == [1.0] * 3  # the device still works
         while agt.in_flight() > waiting:  # what was cancelled completes, and lets go
             await agt.sleep(100.0)
-
-    with agt.record() as trace:
-        asyncio.run(main())
     launched = len(trace.find("launch matvec_naive"))
     assert len(trace.find("matvec_naive")) == launched
 

@@ -62,9 +62,8 @@ def test_loops_and_queues_of_host_and_gpu_agree_with_numpy(device: Device) -> No
 def test_everybody_computes_the_same(cuda: Device, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(FOLDER / "peers"))
     loop = asyncio.new_event_loop()
-    every = importlib.import_module("by_hand").contenders(
-        work := importlib.import_module("work").make_work(64)
-    )
+    work = importlib.import_module("work").make_work(64)
+    every = importlib.import_module("by_hand").contenders(work)
     every += importlib.import_module("ours").contenders(work, loop)
     every[0].run()
     want = every[0].results()

@@ -69,9 +69,8 @@ def test_no_more_variants_of_the_mlp_are_in_the_wrong_order(predicted: Predicted
 def test_bars_begin_and_end_no_further_off() -> None:
     for edge, limits in PRESENT_BARS.items():
         for group, (median, worst) in limits.items():
-            rows = [
-                row for row in bars.compared() if bool(LATER.match(row.name)) == (group == "later")
-            ]
+            later = group == "later"
+            rows = [row for row in bars.compared() if bool(LATER.match(row.name)) == later]
             off = [getattr(row, edge) for row in rows]
             assert statistics.median(one[0] for one in off) <= median
             assert max(one[1] for one in off) <= worst

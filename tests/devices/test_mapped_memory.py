@@ -39,9 +39,8 @@ class TestMapped:
     def test_the_host_may_write_after_a_copy_of_what_is_half_written(self, device: Device) -> None:
         host = agt.pinned(8)
         half = agt.with_context(lambda context: agt.value(context.empty((8,)))).sync()
-        agt.Kernel("__global__ void fill(float* y) { y[threadIdx.x] = 1; }")(
-            half.borrow(), grid=1, block=4
-        ).sync()
+        fill = agt.Kernel("__global__ void fill(float* y) { y[threadIdx.x] = 1; }")
+        fill(half.borrow(), grid=1, block=4).sync()
         seen = agt.mapped(host)
         agt.memcpy(seen.borrow(), half.borrow()).sync()
         host[:] = 3

@@ -16,9 +16,8 @@ HEAD = '#include "device_async.cuh"\nextern "C" __global__ void k('
 def run(source: str, *arrays: Any, grid: int = 1, block: int = 1) -> list[int]:
     """What the kernel leaves in its last array."""
     given = [agt.h2d(np.asarray(array)) for array in arrays]
-    return (
-        agt.Kernel(HEAD + source)(*given, grid=grid, block=block).last().to_host().sync().tolist()
-    )
+    op = agt.Kernel(HEAD + source)(*given, grid=grid, block=block)
+    return op.last().to_host().sync().tolist()
 
 
 @pytest.mark.parametrize(("a", "b"), [(2, 5), (5, 2), (3, 3), (0, 4)])

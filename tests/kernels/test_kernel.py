@@ -28,7 +28,7 @@ extern "C" __global__ void plain(unsigned int n, const float* x, float* y) {
 INSTANCES = {
     "scale<float, 3>": "float32", "scale<double, 3>": "float64", "scale<int, 3>": "int32",
     "scale<float, 5>": "float32", "plain": "float32",
-}
+}  # fmt: skip
 
 
 def test_instances_of_a_template_and_a_plain_kernel_beside_them(device: Device) -> None:

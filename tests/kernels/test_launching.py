@@ -152,9 +152,7 @@ def test_a_call_is_refused_where_something_is_wrong(sim: Device, data: st.DataOb
 
 # ---------------------------------------------------------------------- numbers, as a kernel gets them
 def echo(ctype: str) -> agt.Kernel:
-    return agt.Kernel(
-        f'extern "C" __global__ void echo({ctype} v, {ctype}* out) {{ out[threadIdx.x] = v; }}'
-    )
+    return agt.Kernel(f"__global__ void echo({ctype} v, {ctype}* out) {{ out[threadIdx.x] = v; }}")
 
 
 def passed(ctype: str, number: Any) -> Any:
@@ -214,9 +212,8 @@ def test_what_is_no_real_number_is_refused(device: Device, ctype: str, thing: An
 
 # ---------------------------------------------------------------------- configurations
 def test_a_call_is_checked_however_alike_the_last_one_was(device: Device) -> None:
-    kernel = agt.Kernel(
-        'extern "C" __global__ void nothing(int n, float a, float* x) { }', shapes={"x": ("n",)}
-    )
+    source = "__global__ void nothing(int n, float a, float* x) { }"
+    kernel = agt.Kernel(source, shapes={"x": ("n",)})
     x = agt.zeros((4,)).sync()
 
     def call(n: Any, a: Any, **how: Any) -> None:

@@ -174,9 +174,7 @@ def exact(name: str, values: list[Any], kind: str = "float", result: str = "floa
 def some_floats() -> Any:
     rng = np.random.default_rng(5)
     bits = rng.integers(0, 2**32, 4096, dtype=np.uint32).view(np.float32)
-    return np.concatenate(
-        [bits, np.float32([0, -0.0, 1, -1, 0.5, 3.5, np.inf, -np.inf, np.nan, 1e-45])]
-    )
+    return np.append(bits, np.float32([0, -0.0, 1, -1, 0.5, 3.5, np.inf, -np.inf, np.nan, 1e-45]))
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
@@ -186,9 +184,7 @@ def test_functions_of_the_bits_of_a_number_are_exact(device: Device) -> None:
     assert (exact("ilogbf", [x], result="int")[finite] == np.frexp(x)[1][finite] - 1).all()
     np.testing.assert_array_equal(exact("logbf", [x])[finite], np.frexp(x)[1][finite] - 1)
     assert exact("logbf", [[0, math.inf, -math.inf]]).tolist() == [-math.inf, math.inf, math.inf]
-    wide = np.concatenate(
-        [x.astype(np.float64) * (1 + 1e-9), np.float64([1e300, -1e300, 1e-60, -1e-60])]
-    )
+    wide = np.append(x.astype(np.float64) * (1 + 1e-9), [1e300, -1e300, 1e-60, -1e-60])
     near = wide.astype(np.float32)
     below = np.where(near > wide, np.nextafter(near, np.float32(-np.inf)), near)
     above = np.where(near < wide, np.nextafter(near, np.float32(np.inf)), near)
@@ -239,9 +235,7 @@ def test_shifts_of_two_words_and_sums_of_differences(device: Device) -> None:
 def test_lengths_are_right_to_the_last_digits(device: Device) -> None:
     rng = np.random.default_rng(7)
     a, b, c = rng.standard_normal((3, 512)).astype(np.float32)
-    three = np.sqrt(
-        a.astype(np.float64) ** 2 + b.astype(np.float64) ** 2 + c.astype(np.float64) ** 2
-    )
+    three = np.sqrt(sum(v.astype(np.float64) ** 2 for v in (a, b, c)))
     np.testing.assert_allclose(exact("norm3df", [a, b, c]), three, rtol=4e-7)
     np.testing.assert_allclose(exact("rhypotf", [a, b]), 1 / np.hypot(a, b), rtol=4e-7)
 
@@ -268,9 +262,7 @@ def test_a_kernel_that_cannot_be_read_is_refused_at_once(sim: Device) -> None:
     broken = "__global__ void a(float* x) { x[0] = ; }\n__global__ void k(float* x) { x[0] = 1; }"
     with pytest.raises(KernelCompileError, match="expected an expression"):
         agt.Kernel(broken, "k")
-    open_end = (
-        "__device__ float g(float a) { return a;\n__global__ void k(float* x) { x[0] = g(1); }"
-    )
+    open_end = "__device__ int g(int a) { return a;\n__global__ void k(int* x) { x[0] = g(1); }"
     with pytest.raises(KernelCompileError, match="never closed"):
         agt.Kernel(open_end, "k")
 

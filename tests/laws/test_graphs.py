@@ -75,15 +75,13 @@ def test_branches_are_handed_over_one_by_one_within_the_call(sim: SimDevice, cou
     with agt.record() as trace:
         for graph in graphs:
             graph.launch().sync()
-    alone, branched = (span for span in trace if span.kind == "call")
+    alone, forked = (span for span in trace if span.kind == "call")
     step = sim.spec.graph_branch_us
-    assert branched.duration - alone.duration == pytest.approx((count - 1) * step)
-    begins = sorted(
-        s.start for s in trace.device_spans if s.kind == "d2d" and branched.id in s.after
-    )
+    assert forked.duration - alone.duration == pytest.approx((count - 1) * step)
+    begins = sorted(s.start for s in trace.device_spans if s.kind == "d2d" and forked.id in s.after)
     assert [b - a for a, b in itertools.pairwise(begins)] == pytest.approx([step] * (count - 1))
     (first,) = (s.start for s in trace.device_spans if s.kind == "d2d" and alone.id in s.after)
-    assert begins[0] - branched.start == pytest.approx(first - alone.start)
+    assert begins[0] - forked.start == pytest.approx(first - alone.start)
 
 
 # ---------------------------------------------------------------------- as an operation

@@ -131,9 +131,8 @@ def in_float32(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 )
 def test_float32_stays_within_the_rounding_bound(k: int, n: int, seed: int, scale: float) -> None:
     rng = np.random.default_rng(seed)
-    x, w0, w1 = (
-        rng.normal(0, scale, shape).astype(np.float32) for shape in ((2, 3, k), (k, n), (n,))
-    )
+    shapes = ((2, 3, k), (k, n), (n,))
+    x, w0, w1 = (rng.normal(0, scale, shape).astype(np.float32) for shape in shapes)
 
     scores = np.maximum(in_float32(in_float32(x, w0), w1[:, None])[..., 0], 0)
 

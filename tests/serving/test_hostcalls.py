@@ -100,10 +100,9 @@ class TestAnswers:
         source = ASK.replace("service, blockIdx.x, i, 7", "16 + blockIdx.x % 3, blockIdx.x, i, 7")
         asking = Asking(9, 2)
         asking.kernel = agt.Kernel(source)
-        at_once = {18: lambda a, b, c: -a.astype(np.int64)}
-        await asking.answered(
-            {16: lambda call: call.c, 17: lambda call: 1.5}, batch_handlers=at_once
-        )
+        several = {18: lambda a, b, c: -a.astype(np.int64)}
+        single = {16: lambda call: call.c, 17: lambda call: 1.5}
+        await asking.answered(single, batch_handlers=several)
         got = asking.out.reshape(9, 2)[:, 1].tolist()
         assert got[0::3] == [7, 7, 7]
         assert np.array(got[1::3], np.uint64).view(np.float64).tolist() == [1.5] * 3

@@ -201,9 +201,7 @@ def test_whoever_is_cancelled_when_ever_it_is_the_others_are_served(
             async def many(number: float) -> float:
                 return sum([float(y[0]) async for y in server.map([request(number)] * 3)]) / 3
 
-            tasks = [
-                asyncio.ensure_future((many if mapped and n % 2 else one)(n)) for n in range(8)
-            ]
+            tasks = [asyncio.create_task((many if mapped and n % 2 else one)(n)) for n in range(8)]
             for turn in range(13):
                 for number, when in cancelled:
                     if when == turn:

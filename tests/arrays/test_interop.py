@@ -64,8 +64,6 @@ def test_other_libraries_get_the_stream_in_their_own_numbers(sim: Device) -> Non
 
 def test_an_array_of_another_library_is_nothing_to_a_simulated_kernel(sim: Device) -> None:
     class Theirs:
-        """An array in the memory of a GPU."""
-
         __cuda_array_interface__ = None
 
     with pytest.raises(DeviceMismatchError, match="Theirs is not an array on sim:0"):

@@ -19,8 +19,6 @@ COURSE = {"numpy": "2.1", "matplotlib": "3.9", "ipykernel": "6.29"}
 
 @dataclass
 class Told(ThisMachine):
-    """A machine as told."""
-
     packages: dict[str, str] = field(default_factory=lambda: dict(COURSE))
     driver: Cuda | None = None
     trial: tuple[bool, str] = (True, "a kernel compiled and ran")

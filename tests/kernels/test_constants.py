@@ -75,9 +75,8 @@ def test_each_kernel_has_variables_of_its_own(device: Device) -> None:
 
 def test_a_constant_that_nobody_set(sim: Device) -> None:
     kernel = agt.Kernel(SOURCE)
-    with pytest.raises(
-        errors.UninitialisedReadError, match=r"kernel\.constants\['weights'\] = array"
-    ):
+    says = r"kernel\.constants\['weights'\] = array"
+    with pytest.raises(errors.UninitialisedReadError, match=says):
         launched(kernel)
 
 
@@ -129,9 +128,8 @@ class TestByValue:
     @pytest.mark.parametrize("given", [1.0, (1, 2), "abcd", None])
     def test_what_is_no_vector(self, sim: Device, given: object) -> None:
         kernel = agt.Kernel("__global__ void k(float4 v, float* x) { x[0] = v.x; }")
-        with pytest.raises(
-            errors.ArrayDTypeError, match=r"takes a float4 as 'v'.*tuple of \(x, y, z, w\)"
-        ):
+        says = r"takes a float4 as 'v'.*tuple of \(x, y, z, w\)"
+        with pytest.raises(errors.ArrayDTypeError, match=says):
             kernel(given, agt.zeros((1,)), grid=1, block=1)
 
     def test_an_operation_cannot_yield_a_null_pointer(self, device: Device) -> None:

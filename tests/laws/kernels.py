@@ -40,7 +40,6 @@ extern "C" __global__ void stray(unsigned long long far, float* x) {
 
 @functools.cache
 def kernel(source: KernelSource) -> agt.Kernel:
-    """Ready to be called."""
     return agt.Kernel(source)
 
 

@@ -19,8 +19,6 @@ from .shape import structure
 
 
 class Counting(agt.StreamPoolRoundRobin):
-    """Counts its decisions."""
-
     decisions = 0
 
     def next_stream(self) -> Stream:

@@ -33,7 +33,6 @@ def lasting(turns: str) -> Callable[[Any], agt.DeviceOp[Any]]:
 
 
 def request(number: float) -> Any:
-    """An input full of this number."""
     return np.full(N, number, np.float32)
 
 

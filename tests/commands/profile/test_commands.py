@@ -35,7 +35,6 @@ esac
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The current folder."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

@@ -16,6 +16,7 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor import errors
 from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.devices.simulated import SimDevice
+from asyncgpu_tutor.run.submission import Submission
 from asyncgpu_tutor.serving import lane
 from tests.serving.doubling import DOUBLE, N, lasting, pipeline, request
 
@@ -138,7 +139,9 @@ async def test_memory_does_not_grow(sim: SimDevice) -> None:
         async for _ in server.map(request(n) for n in range(200)):
             assert agt.in_flight() < floor + 100
         assert sim.heap.live == before
-    del server
+        kept = [one for one in gc.get_objects() if isinstance(one, Submission)]
+        assert max(one.kernels.count("twice") for one in kept) < 50
+    del server, kept
     gc.collect()
     assert sim.heap.live == 0
 

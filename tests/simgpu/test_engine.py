@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -11,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simgpu.engine import Engine
-from simgpu.errors import DeviceError
 from simgpu.queues import Command, EngineEvent, Queue, Resource, Work
 
 Spans = dict[str, tuple[float, float]]
@@ -25,7 +23,6 @@ class Bench:
         self.engine = Engine()
         self.spans: Spans = {}
         self.waited: dict[str, float] = {}
-        self.skipped: dict[str, DeviceError] = {}
 
     def run(
         self,
@@ -35,30 +32,23 @@ class Bench:
         demand: float = 0.0,
         resource: Resource = "compute",
         ready: float = 0.0,
-        op: int | None = None,
-        fault: DeviceError | None = None,
         drain: float = 0.0,
     ) -> None:
-        def begin() -> Work:
-            if fault is not None:
-                raise fault
-            return Work(us, demand, demand, drain)
-
         def end(start: float, stop: float, waited: float) -> None:
             self.spans[name] = (start, stop)
             if waited:
                 self.waited[name] = waited
 
-        skip = functools.partial(self.skipped.__setitem__, name)
-        self.engine.submit(queue, Command(resource, ready, op, begin, end, skip))
+        work = Work(us, demand, demand, drain)
+        self.engine.submit(queue, Command(resource, ready, begin=lambda: work, end=end))
 
-    def event(self, queue: Queue, op: int | None = None) -> EngineEvent:
+    def event(self, queue: Queue) -> EngineEvent:
         event = EngineEvent()
-        self.engine.submit(queue, Command("none", 0.0, op, records=event))
+        self.engine.submit(queue, Command("none", 0.0, records=event))
         return event
 
-    def wait(self, queue: Queue, event: EngineEvent, op: int | None = None) -> None:
-        self.engine.submit(queue, Command("none", 0.0, op, awaits=event))
+    def wait(self, queue: Queue, event: EngineEvent) -> None:
+        self.engine.submit(queue, Command("none", 0.0, awaits=event))
 
 
 # Commands: queue, name, us and more of `Bench.run`; when each runs, and how long it waits for room.

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import wraps
+from inspect import iscoroutinefunction
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +21,7 @@ from asyncgpu_tutor.run.current import resolve
 
 from .full_runs import MARK, FullRuns
 from .in_a_browser import by_the_course, forbid
+from .tools import Command
 
 forbid(by_the_course)
 
@@ -43,6 +47,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", f"{MARK}(*files): see tests/full_runs.py")
     config.pluginmanager.register(FullRuns(config))
+
+
+def _in_a_loop(test: Callable[..., Any]) -> Callable[..., None]:
+    return wraps(test)(lambda *args, **kwargs: asyncio.run(test(*args, **kwargs)))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> None:
+    """Run a test, or an example of Hypothesis, that is a coroutine in an event loop of its own."""
+    given = getattr(pyfuncitem.obj, "hypothesis", None)
+    if iscoroutinefunction(pyfuncitem.obj):
+        pyfuncitem.obj = _in_a_loop(pyfuncitem.obj)
+    elif given is not None and iscoroutinefunction(given.inner_test):
+        given.inner_test = _in_a_loop(given.inner_test)
 
 
 DEVICES = ["sim", pytest.param("cuda", marks=pytest.mark.gpu)]
@@ -72,6 +90,28 @@ def sim() -> Iterator[Device]:
     from asyncgpu_tutor.devices.simulated import Machine, SimDevice
 
     with agt.using(SimDevice(machine=Machine())) as chosen:
+        yield chosen
+
+
+@pytest.fixture
+def command(capsys: pytest.CaptureFixture[str]) -> Command:
+    """Run `asyncgpu-tutor` in this process, on the current device unless the words name one."""
+    from asyncgpu_tutor.__main__ import main
+
+    def run(*words: object, code: int = 0) -> Any:
+        capsys.readouterr()
+        actual = main([str(word) for word in words])
+        said = capsys.readouterr()
+        assert actual == code, f"{said.out}\n{said.err}"
+        return said
+
+    return run
+
+
+@pytest.fixture
+def cuda() -> Iterator[Device]:
+    """The GPU, as the current device."""
+    with agt.using(open_or_skip("cuda")) as chosen:
         yield chosen
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import warnings
 from collections.abc import Callable
 from functools import partial
@@ -28,6 +27,8 @@ from asyncgpu_tutor.kernels import RELU
 from asyncgpu_tutor.run.current import resolve
 from tests.laws.kernels import SCALE, kernel
 
+scale_with: Any = kernel(SCALE)
+
 
 def ones(n: int = 8, dtype: Any = np.float32) -> agt.DeviceArray:
     return agt.ones((n,), dtype, name="x").sync()
@@ -35,10 +36,6 @@ def ones(n: int = 8, dtype: Any = np.float32) -> agt.DeviceArray:
 
 def out(n: int = 8) -> agt.types.Partition:
     return agt.zeros((n,)).sync().partition(8)
-
-
-def scale_with(*args: Any, **options: Any) -> agt.DeviceOp[Any]:
-    return kernel(SCALE)(*args, **options)
 
 
 def in_a_context(call: Callable[[Any], object]) -> object:
@@ -82,15 +79,10 @@ CALLS: list[tuple[Callable[[], object], type[Exception], str]] = [
 
 
 def test_a_wrong_call_moves_nothing(device: Device) -> None:
-    x, y = ones(), out()
-    with pytest.raises(ArrayShapeError):
-        scale_with(9, 2.0, x, y)
-    assert not x.moved
-    scale_with(8, 2.0, x, y).sync()
-    gone = ones()
+    x, gone = ones(), ones()
     gone.share()
     with pytest.raises(UseAfterMoveError):
-        agt.memcpy(x := ones(), gone)
+        agt.memcpy(x, gone)
     assert not x.moved
 
 
@@ -212,19 +204,15 @@ def test_a_context_takes_any_shape(device: Device, shape: Any, right: tuple[int,
     assert op.sync().shape == right
 
 
-def test_a_closure_that_returns_no_operation(device: Device) -> None:
+async def test_a_closure_that_returns_no_operation(device: Device) -> None:
     def forgets(n: int) -> Any:
         return n + 1
 
     op = agt.value(1).and_then(forgets)
     with pytest.raises(NotAnOperationError, match=r"returned 2 \(int\).*agt.value.*or use map"):
         op.sync()
-
-    async def main() -> None:
-        await agt.spawn(agt.with_context(lambda _: None))
-
     with pytest.raises(NotAnOperationError, match=r"returned None"):
-        asyncio.run(main())
+        await agt.spawn(agt.with_context(lambda _: None))
 
 
 # ---------------------------------------------------------------------- devices
@@ -250,10 +238,7 @@ def test_a_policy_of_another_device(sim: SimDevice) -> None:
 def test_a_shared_operation_on_two_devices(sim: SimDevice) -> None:
     source = agt.ones((2,)).shared()
     source.sync()
-    with (
-        agt.using("sim:1"),
-        pytest.raises(UsageError, match=r"on sim:0, .* here on sim:1"),
-    ):
+    with agt.using("sim:1"), pytest.raises(UsageError, match=r"on sim:0, .* here on sim:1"):
         source.sync()
 
 

@@ -5,9 +5,6 @@ from __future__ import annotations
 import asyncio
 import importlib
 import re
-import subprocess
-import sys
-from pathlib import Path
 from types import ModuleType
 
 import numpy as np
@@ -16,10 +13,9 @@ import pytest
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.protocol import Device
 
-from .conftest import open_or_skip
-from .tools import tool
+from .tools import ROOT, python, tool
 
-FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"
+FOLDER = ROOT / "benchmarks"
 
 
 def loaded(name: str) -> ModuleType:
@@ -63,27 +59,23 @@ def test_loops_and_queues_of_host_and_gpu_agree_with_numpy(device: Device) -> No
 
 
 @pytest.mark.gpu
-def test_everybody_computes_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    with agt.using(open_or_skip("cuda")):
-        monkeypatch.syspath_prepend(str(FOLDER / "peers"))
-        loop = asyncio.new_event_loop()
-        every = importlib.import_module("by_hand").contenders(
-            work := importlib.import_module("work").make_work(64)
-        )
-        every += importlib.import_module("ours").contenders(work, loop)
-        every[0].run()
-        want = every[0].results()
-        for one in every:
-            one.run()
-            got = one.results()
-            assert len(got) in (1, len(want))
-            assert all(np.array_equal(a, b) for a, b in zip(got, want, strict=False))
-        loop.close()
+def test_everybody_computes_the_same(cuda: Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(FOLDER / "peers"))
+    loop = asyncio.new_event_loop()
+    work = importlib.import_module("work").make_work(64)
+    every = importlib.import_module("by_hand").contenders(work)
+    every += importlib.import_module("ours").contenders(work, loop)
+    every[0].run()
+    want = every[0].results()
+    for one in every:
+        one.run()
+        got = one.results()
+        assert len(got) in (1, len(want))
+        assert all(np.array_equal(a, b) for a, b in zip(got, want, strict=False))
+    loop.close()
 
 
-def test_the_hosts_calls(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_host_calls(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     module = loaded("hostcalls")
     monkeypatch.setattr(module, "RUNS", 1)
     monkeypatch.setattr(module, "printing", lambda blocks, number: 0.0)
@@ -95,11 +87,7 @@ def test_the_hosts_calls(
 
 def test_one_call_stays_on_its_way() -> None:
     """A reader can step through a launch and an await: so many calls in so many files, and no more."""
-    command = [
-        sys.executable,
-        str(FOLDER / "one_call.py"),
-    ]  # alone, as other tests leave work behind
-    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    told = python(FOLDER / "one_call.py").stdout  # alone, as other tests leave work behind
     found = re.findall(r"(\d+) calls in (\d+) files", told)
     assert len(found) == 2
     assert all(int(calls) <= 450 and int(files) <= 55 for calls, files in found)

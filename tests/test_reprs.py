@@ -9,12 +9,8 @@ import pytest
 
 import asyncgpu_tutor as agt
 
+pytestmark = pytest.mark.usefixtures("sim")
 LONGEST = 240  # letters; a line of a page at 700 pixels has about 90
-
-
-@pytest.fixture(autouse=True)
-def _simulated() -> None:
-    agt.use(agt.SimDevice())
 
 
 @pytest.fixture
@@ -66,9 +62,7 @@ def test_nothing_recorded_says_what_to_do() -> None:
         (lambda: agt.zeros(3).and_then(agt.value), "zeros"),
     ],
 )
-def test_an_operation_says_what_it_yields(
-    build: Callable[[], agt.DeviceOp[object]], told: str
-) -> None:
+def test_each_says_what_it_yields(build: Callable[[], agt.DeviceOp[object]], told: str) -> None:
     op = build()
 
     assert repr(op).startswith(f"<DeviceOp {told}")

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import importlib
+import os
 import re
+import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 TOOLS = ROOT / "tools"
+Command = Callable[..., Any]  # the fixture `command`
 
 
 def tool(name: str, folder: Path = TOOLS) -> ModuleType:
@@ -19,6 +24,15 @@ def tool(name: str, folder: Path = TOOLS) -> ModuleType:
         return importlib.import_module(name)
     finally:
         sys.path.remove(str(folder))
+
+
+def python(*args: str | Path, check: bool = True, **env: str) -> subprocess.CompletedProcess[str]:
+    """Run this Python in the checkout, with these variables of the environment, and read what it says."""
+    command = [sys.executable, *map(str, args)]
+    env = {**os.environ, **env}
+    return subprocess.run(
+        command, cwd=ROOT, env=env, capture_output=True, text=True, check=check, timeout=120
+    )
 
 
 def page(name: str) -> str:

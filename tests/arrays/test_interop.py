@@ -10,14 +10,12 @@ import pytest
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.errors import DeviceMismatchError, UseAfterMoveError
-from tests.conftest import open_or_skip
 from tests.laws.kernels import SCALE, kernel
 
 
 @pytest.fixture
-def cuda() -> Any:
-    with agt.using(open_or_skip("cuda")) as device:
-        yield device
+def cp() -> Any:
+    return pytest.importorskip("cupy")
 
 
 def test_a_simulated_array_is_not_offered_as_cuda_memory(sim: Device) -> None:
@@ -64,12 +62,8 @@ def test_other_libraries_get_the_stream_in_their_own_numbers(sim: Device) -> Non
     }
 
 
-def test_an_array_of_another_library_is_nothing_to_a_kernel_on_the_simulated_device(
-    sim: Device,
-) -> None:
+def test_an_array_of_another_library_is_nothing_to_a_simulated_kernel(sim: Device) -> None:
     class Theirs:
-        """An array in the memory of a GPU."""
-
         __cuda_array_interface__ = None
 
     with pytest.raises(DeviceMismatchError, match="Theirs is not an array on sim:0"):
@@ -77,8 +71,7 @@ def test_an_array_of_another_library_is_nothing_to_a_kernel_on_the_simulated_dev
 
 
 @pytest.mark.gpu
-def test_cupy_arrays_in_and_out(cuda: Device) -> None:
-    cp = pytest.importorskip("cupy")
+def test_cupy_arrays_in_and_out(cuda: Device, cp: Any) -> None:
     x = cp.arange(100, dtype=cp.float32)
     cp.cuda.runtime.deviceSynchronize()
     back, part = kernel(SCALE)(100, 3.0, x, agt.zeros((100,)).partition(32)).sync()
@@ -92,8 +85,7 @@ def test_cupy_arrays_in_and_out(cuda: Device) -> None:
 
 
 @pytest.mark.gpu
-def test_memory_that_another_library_looks_at_is_not_given_out_again(cuda: Device) -> None:
-    cp = pytest.importorskip("cupy")
+def test_memory_that_another_library_looks_at_is_not_given_out_again(cuda: Device, cp: Any) -> None:
     ours = agt.ones((1000,)).sync()
     theirs = cp.from_dlpack(ours)
     del ours
@@ -114,8 +106,7 @@ __global__ void hold(float* x) {
 
 
 @pytest.mark.gpu
-def test_what_another_library_does_comes_after_what_is_enqueued(cuda: Device) -> None:
-    cp = pytest.importorskip("cupy")
+def test_what_another_library_does_comes_after_what_is_enqueued(cuda: Device, cp: Any) -> None:
     stream = agt.create_stream()
     x = agt.Kernel(HOLD)(agt.zeros(32).sync(), grid=1, block=32).output().async_on(stream)
     theirs = cp.from_dlpack(x)
@@ -124,8 +115,7 @@ def test_what_another_library_does_comes_after_what_is_enqueued(cuda: Device) ->
 
 
 @pytest.mark.gpu
-def test_writing_into_a_cupy_array(cuda: Device) -> None:
-    cp = pytest.importorskip("cupy")
+def test_writing_into_a_cupy_array(cuda: Device, cp: Any) -> None:
     y = cp.zeros(64, dtype=cp.float32)
     cp.cuda.runtime.deviceSynchronize()
     ours = agt.asarray(y, "y")
@@ -148,15 +138,13 @@ def test_torch_tensors_in_and_out(cuda: Device) -> None:
 
 
 @pytest.mark.gpu
-def test_strided_arrays_are_refused(cuda: Device) -> None:
-    cp = pytest.importorskip("cupy")
+def test_strided_arrays_are_refused(cuda: Device, cp: Any) -> None:
     with pytest.raises(DeviceMismatchError, match=r"not C-contiguous"):
         agt.asarray(cp.zeros((4, 4), dtype=cp.float32)[:, ::2])
 
 
 @pytest.mark.gpu
-def test_cupy_streams(cuda: Device) -> None:
-    cp = pytest.importorskip("cupy")
+def test_cupy_streams(cuda: Device, cp: Any) -> None:
     stream = cp.cuda.Stream(non_blocking=True)
     with agt.record() as trace:
         assert agt.ones((4,)).to_host().sync_on(stream).tolist() == [1.0] * 4

@@ -19,8 +19,6 @@ COURSE = {"numpy": "2.1", "matplotlib": "3.9", "ipykernel": "6.29"}
 
 @dataclass
 class Told(ThisMachine):
-    """A machine as told."""
-
     packages: dict[str, str] = field(default_factory=lambda: dict(COURSE))
     driver: Cuda | None = None
     trial: tuple[bool, str] = (True, "a kernel compiled and ran")
@@ -118,9 +116,7 @@ FOUND = [
 
 
 @pytest.mark.parametrize(("machine", "name", "status", "words"), FOUND)
-def test_what_is_wrong_is_told_with_its_cure(
-    machine: Told, name: str, status: str, words: list[str]
-) -> None:
+def test_each_fault_has_its_cure(machine: Told, name: str, status: str, words: list[str]) -> None:
     found = finding(machine, name)
 
     assert found.status == status
@@ -137,9 +133,7 @@ def test_an_older_cupy_on_a_newer_driver_is_fine() -> None:
 
 
 @pytest.mark.parametrize("system", ["emscripten", "darwin"])
-def test_a_machine_is_not_told_to_install_what_it_cannot_have(
-    system: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_advice_that_cannot_be_followed(system: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor.sys, "platform", system)
     report = examine(Told())
     assert report.can_run

@@ -6,15 +6,12 @@ import os
 import sys
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import pytest
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.__main__ import main
 from asyncgpu_tutor.commands.start import FIRST_PAGE, PARTS, bring, course, pages
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests.tools import ROOT, Command
 
 
 @pytest.fixture
@@ -70,15 +67,12 @@ def test_the_pages_are_not_copied_into_themselves(tmp_path: Path, inside: str) -
         bring(tmp_path, tmp_path / inside)
 
 
-def test_a_file_is_no_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_is_no_folder(tmp_path: Path, command: Command) -> None:
     (tmp_path / "taken").write_text("")
-    assert main(["start", str(tmp_path / "taken"), "--copy-only"]) == 2
-    assert "is a file" in capsys.readouterr().err
+    assert "is a file" in command("start", tmp_path / "taken", "--copy-only", code=2).err
 
 
-def test_a_disk_that_is_full_leaves_no_half_page(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_leaves_no_half_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def cut_off(_: Path, there: Path) -> None:
         there.write_text("half")
         raise OSError(28, "No space left on device")
@@ -91,64 +85,47 @@ def test_a_disk_that_is_full_leaves_no_half_page(
     assert not bring(ROOT, tmp_path).kept
 
 
-def test_a_checkout_is_opened_where_it_is(opened: list[list[str]]) -> None:
-    assert main(["start", "--no-browser", "--port=9999", "--lab=--ip=0.0.0.0"]) == 0
+def test_a_checkout_is_opened_where_it_is(opened: list[list[str]], command: Command) -> None:
+    command("start", "--no-browser", "--port=9999", "--lab=--ip=0.0.0.0")
     ((root, first, *rest),) = opened
     assert root == f"--ServerApp.root_dir={ROOT}"
     assert first == f"--LabApp.default_url=/lab/tree/{FIRST_PAGE}"
     assert ("--allow-root" in rest) == (getattr(os, "geteuid", lambda: 1)() == 0)
-    assert [word for word in rest if word != "--allow-root"] == [
-        "--ip=0.0.0.0",
-        "--no-browser",
-        "--port=9999",
-    ]
+    given = [word for word in rest if word != "--allow-root"]
+    assert given == ["--ip=0.0.0.0", "--no-browser", "--port=9999"]
 
 
-def test_its_settings_come_behind_the_learners_own(
-    opened: list[list[str]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("opened")
+def test_settings_come_behind_ones_own(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JUPYTER_CONFIG_PATH", "/my/own")
-    assert main(["start"]) == 0
+    command("start")
     own, ours = os.environ["JUPYTER_CONFIG_PATH"].split(os.pathsep)
     assert own == "/my/own"
     assert (Path(ours) / "labconfig/default_setting_overrides.json").is_file()
 
 
 def test_a_wheel_brings_its_pages_into_a_folder(
-    opened: list[list[str]],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    opened: list[list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command
 ) -> None:
     package = tmp_path / "site-packages/asyncgpu_tutor"
     bring(ROOT, package / "course")
     monkeypatch.setattr(pages, "PACKAGE", package)
     monkeypatch.chdir(tmp_path)
-    assert main(["start"]) == 0
+    assert "new files" in command("start").out
     assert (tmp_path / "asyncgpu-course" / FIRST_PAGE).is_file()
-    assert "new files" in capsys.readouterr().out
     assert opened[0][0] == f"--ServerApp.root_dir={tmp_path / 'asyncgpu-course'}"
-    assert main(["start"]) == 0
-    assert "0 new files" in capsys.readouterr().out
+    assert "0 new files" in command("start").out
 
 
 def test_without_jupyterlab_the_pages_are_there_and_the_cure_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command
 ) -> None:
-    from asyncgpu_tutor.commands.start import command
-
-    def none(_: str) -> Any:
-        return None
-
-    monkeypatch.setattr(command, "find_spec", none)
-    assert main(["start", str(tmp_path / "mine")]) == 2
-    assert "[lab]" in capsys.readouterr().err
+    monkeypatch.setattr("asyncgpu_tutor.commands.start.command.find_spec", lambda _: None)
+    assert "[lab]" in command("start", tmp_path / "mine", code=2).err
     assert (tmp_path / "mine" / FIRST_PAGE).is_file()
 
 
-def test_an_installation_without_pages_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_wheel_without_pages_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pages, "PACKAGE", tmp_path / "asyncgpu_tutor")
     with pytest.raises(agt.UsageError, match="has no course"):
         course()

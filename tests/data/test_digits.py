@@ -79,9 +79,7 @@ def test_each_call_gives_new_arrays():
     assert load_digits().batches.max() == 1.0
 
 
-def test_training_again_gives_the_shipped_weights(
-    tmp_path: Path, card: str, capsys: pytest.CaptureFixture[str]
-):
+def test_training_gives_the_weights(tmp_path: Path, card: str, capsys: pytest.CaptureFixture[str]):
     train.main(["--output", str(tmp_path / "weights.npz")])
     digits = load_digits()
     with np.load(tmp_path / "weights.npz", allow_pickle=False) as made:
@@ -91,9 +89,7 @@ def test_training_again_gives_the_shipped_weights(
     assert capsys.readouterr().out.strip() in card.splitlines()
 
 
-def test_the_table_in_the_card_is_what_training_prints(
-    card: str, capsys: pytest.CaptureFixture[str]
-):
+def test_the_cards_table_is_what_training_prints(card: str, capsys: pytest.CaptureFixture[str]):
     train.main(["--table", "3", "8"])  # two of the ten rows: all would train for long
     rows = capsys.readouterr().out.strip().splitlines()
     assert len(rows) == 2

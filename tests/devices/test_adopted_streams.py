@@ -19,7 +19,6 @@ class Hospitable(SimDevice):
     """Takes foreign streams for its default one."""
 
     def adopt_stream(self, foreign: object) -> Any:
-        """As a GPU does with CuPy's."""
         return (
             self.default_stream if isinstance(foreign, Foreign) else super().adopt_stream(foreign)
         )

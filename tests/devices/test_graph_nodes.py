@@ -111,11 +111,10 @@ def test_branches_have_lanes_of_their_own_and_each_lane_is_in_order(seeing: Devi
 
 
 @pytest.mark.gpu
-def test_events_see_one_bar_and_say_so() -> None:
-    with agt.using(open_or_skip("cuda")):
-        graph = arm(1).graph_on(agt.create_stream())
-        with agt.record("events") as trace:
-            graph.launch().sync()
+def test_events_see_one_bar_and_say_so(cuda: Device) -> None:
+    graph = arm(1).graph_on(agt.create_stream())
+    with agt.record("events") as trace:
+        graph.launch().sync()
     (bar,) = trace.device_spans
     assert (bar.kind, bar.name) == ("graph", "arm 1")
     assert bar.detail["nodes"] == len(WORK)

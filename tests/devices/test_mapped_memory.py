@@ -39,9 +39,8 @@ class TestMapped:
     def test_the_host_may_write_after_a_copy_of_what_is_half_written(self, device: Device) -> None:
         host = agt.pinned(8)
         half = agt.with_context(lambda context: agt.value(context.empty((8,)))).sync()
-        agt.Kernel("__global__ void fill(float* y) { y[threadIdx.x] = 1; }")(
-            half.borrow(), grid=1, block=4
-        ).sync()
+        fill = agt.Kernel("__global__ void fill(float* y) { y[threadIdx.x] = 1; }")
+        fill(half.borrow(), grid=1, block=4).sync()
         seen = agt.mapped(host)
         agt.memcpy(seen.borrow(), half.borrow()).sync()
         host[:] = 3
@@ -83,14 +82,11 @@ async def answer(mail: np.ndarray[Any, Any], rounds: int) -> list[int]:
 
 
 class TestAKernelThatWaitsForTheHost:
-    def test_it_is_answered_again_and_again(self, device: Device) -> None:
-        async def main() -> list[int]:
-            mail = agt.pin(np.zeros(4, np.uint32))
-            op = agt.Kernel(ECHO)(agt.mapped(mail), 20, grid=1, block=1)
-            seen, _ = await asyncio.gather(answer(mail, 20), op)
-            return seen
-
-        assert asyncio.run(main()) == [2 * k for k in range(20)]
+    async def test_it_is_answered_again_and_again(self, device: Device) -> None:
+        mail = agt.pin(np.zeros(4, np.uint32))
+        op = agt.Kernel(ECHO)(agt.mapped(mail), 20, grid=1, block=1)
+        seen, _ = await asyncio.gather(answer(mail, 20), op)
+        assert seen == [2 * k for k in range(20)]
 
     def test_calls_to_the_device_are_turns_too(self, device: Device) -> None:
         mail = agt.pin(np.zeros(4, np.uint32))
@@ -104,20 +100,17 @@ class TestAKernelThatWaitsForTheHost:
         assert stream.done
         assert mail[3] == 0
 
-    def test_a_host_that_is_late_is_waited_for(self, device: Device) -> None:
-        async def main() -> int:
-            mail = agt.pin(np.zeros(4, np.uint32))
-            op = agt.Kernel(ECHO)(agt.mapped(mail), 1, grid=1, block=1)
-            task = agt.spawn(op)
-            for _ in range(200):
-                await asyncio.sleep(0)
-            while mail[0] != 1:
-                await agt.sleep(1)
-            mail[0] = 2
-            await task
-            return int(mail[3])
-
-        assert asyncio.run(main()) == 0
+    async def test_a_host_that_is_late_is_waited_for(self, device: Device) -> None:
+        mail = agt.pin(np.zeros(4, np.uint32))
+        op = agt.Kernel(ECHO)(agt.mapped(mail), 1, grid=1, block=1)
+        task = agt.spawn(op)
+        for _ in range(200):
+            await asyncio.sleep(0)
+        while mail[0] != 1:
+            await agt.sleep(1)
+        mail[0] = 2
+        await task
+        assert int(mail[3]) == 0
 
     def test_who_counts_its_turns_gives_up_when_the_host_blocks(self) -> None:
         source = ECHO.replace(str(BOUND), "50")

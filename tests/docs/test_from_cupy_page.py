@@ -6,9 +6,7 @@ from pathlib import Path
 
 import pytest
 
-import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.protocol import Device
-from tests.conftest import open_or_skip
 from tests.tools import blocks, page
 
 SNIPPETS = blocks(page("docs/from_cupy.md"))
@@ -27,11 +25,10 @@ def test_what_needs_no_gpu_runs_without_one(sim: Device) -> None:
 
 
 @pytest.mark.gpu
-def test_the_whole_program_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_program_runs(cuda: Device, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("cupy")
     monkeypatch.chdir(tmp_path)
-    with agt.using(open_or_skip("cuda")):
-        run(SNIPPETS)
+    run(SNIPPETS)
     assert (tmp_path / "step.svg").stat().st_size > 0
 
 

@@ -14,6 +14,7 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor.errors import OutOfBoundsError, RaceError
 from asyncgpu_tutor.traces.pictures.scene import text_width
 
+pytestmark = pytest.mark.usefixtures("sim")
 TWICE = """extern "C" __global__ void twice(int n, const float* x, float* y) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) y[i] = 2.0f * x[n - 1 - i];
@@ -25,11 +26,6 @@ TURNED = """extern "C" __global__ void turned(int n, const float* x, float* y) {
     y[threadIdx.x] = t[31 - threadIdx.x];
 }"""
 X = np.arange(40, dtype=np.float32)
-
-
-@pytest.fixture(autouse=True)
-def _simulated() -> None:
-    agt.use(agt.SimDevice())
 
 
 def seen(source: str, n: int, x: np.ndarray = X, **shape: int) -> agt.types.Threads:
@@ -121,7 +117,7 @@ def test_all_cells_are_within_the_picture(shape: tuple[Any, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("args", "shape", "message"),
+    ("args", "shape", "says"),
     [
         ((40, X), {"grid": 1, "block": 32}, "takes 3 arguments .n, x, y., and got 2"),
         ((40, X, X), {"grid": 100, "block": 64}, "at most 4096, and this launch has 6400"),
@@ -130,10 +126,8 @@ def test_all_cells_are_within_the_picture(shape: tuple[Any, Any]) -> None:
         ((40, X, X), {}, "does not know how many threads"),
     ],
 )
-def test_what_cannot_be_shown_is_said(
-    args: tuple[object, ...], shape: dict[str, int], message: str
-) -> None:
-    with pytest.raises(agt.errors.AsyncGpuError, match=message):
+def test_what_cannot_be_shown(args: tuple[object, ...], shape: dict[str, int], says: str) -> None:
+    with pytest.raises(agt.errors.AsyncGpuError, match=says):
         agt.show_threads(agt.Kernel(TWICE), *args, **shape)
 
 

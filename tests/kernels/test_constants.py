@@ -26,8 +26,8 @@ __global__ void use(float* x) {
 PAIR = np.dtype([("a", "<i4"), ("b", [("x", "<f4"), ("y", "<f4")]), ("c", "<i2", (2,))])
 
 
-def launched(kernel: agt.Kernel) -> np.ndarray:
-    return kernel(agt.zeros((4,)), grid=1, block=4).output().to_host().sync()
+def launched(kernel: agt.Kernel, n: int = 4, dtype: type = np.float32) -> np.ndarray:
+    return kernel(agt.zeros((n,), dtype), grid=1, block=n).output().to_host().sync()
 
 
 def test_what_is_set_is_used_and_read(device: Device) -> None:
@@ -51,7 +51,7 @@ def test_a_pointer_is_set_by_an_address(device: Device) -> None:
     kernel, array = agt.Kernel(source), agt.arange(4, dtype=np.float32).sync()
     kernel.constants["place"] = array.memory.ptr + 4
     assert kernel.constants["place"] == array.memory.ptr + 4
-    assert kernel(agt.zeros((1,)), grid=1, block=1).output().to_host().sync().tolist() == [2]
+    assert launched(kernel, 1).tolist() == [2]
 
 
 def test_what_was_enqueued_before_sees_the_old_value(device: Device) -> None:
@@ -70,16 +70,13 @@ def test_each_kernel_has_variables_of_its_own(device: Device) -> None:
     one.constants["c"], two.constants["c"] = 3, 4
     assert agt.Kernel(source, "k").constants["c"] == 3  # the same one
     for kernel, value in ((one, 3), (two, -4)):
-        assert (
-            kernel(agt.zeros((1,), np.int32), grid=1, block=1).output().to_host().sync()[0] == value
-        )
+        assert launched(kernel, 1, np.int32)[0] == value
 
 
 def test_a_constant_that_nobody_set(sim: Device) -> None:
     kernel = agt.Kernel(SOURCE)
-    with pytest.raises(
-        errors.UninitialisedReadError, match=r"kernel\.constants\['weights'\] = array"
-    ):
+    says = r"kernel\.constants\['weights'\] = array"
+    with pytest.raises(errors.UninitialisedReadError, match=says):
         launched(kernel)
 
 
@@ -131,9 +128,8 @@ class TestByValue:
     @pytest.mark.parametrize("given", [1.0, (1, 2), "abcd", None])
     def test_what_is_no_vector(self, sim: Device, given: object) -> None:
         kernel = agt.Kernel("__global__ void k(float4 v, float* x) { x[0] = v.x; }")
-        with pytest.raises(
-            errors.ArrayDTypeError, match=r"takes a float4 as 'v'.*tuple of \(x, y, z, w\)"
-        ):
+        says = r"takes a float4 as 'v'.*tuple of \(x, y, z, w\)"
+        with pytest.raises(errors.ArrayDTypeError, match=says):
             kernel(given, agt.zeros((1,)), grid=1, block=1)
 
     def test_an_operation_cannot_yield_a_null_pointer(self, device: Device) -> None:

@@ -16,15 +16,12 @@ HEAD = '#include "device_async.cuh"\nextern "C" __global__ void k('
 def run(source: str, *arrays: Any, grid: int = 1, block: int = 1) -> list[int]:
     """What the kernel leaves in its last array."""
     given = [agt.h2d(np.asarray(array)) for array in arrays]
-    return (
-        agt.Kernel(HEAD + source)(*given, grid=grid, block=block).last().to_host().sync().tolist()
-    )
+    op = agt.Kernel(HEAD + source)(*given, grid=grid, block=block)
+    return op.last().to_host().sync().tolist()
 
 
 @pytest.mark.parametrize(("a", "b"), [(2, 5), (5, 2), (3, 3), (0, 4)])
-def test_join_ends_with_the_later_and_select_with_the_earlier(
-    device: Device, a: int, b: int
-) -> None:
+def test_join_ends_with_the_later_and_select_with_the_first(device: Device, a: int, b: int) -> None:
     source = """const int* left, int* out) {
         auto both = join(Timer{left[0]}, Timer{left[1]});
         out[0] = block_on(both);
@@ -87,9 +84,7 @@ def test_a_warp_is_ready_when_all_its_lanes_are(device: Device) -> None:
 
 
 @pytest.mark.parametrize(("capacity", "senders"), [(2, 3), (4, 5), (16, 2)])
-def test_a_channel_loses_nothing_and_keeps_each_senders_order(
-    device: Device, capacity: int, senders: int
-) -> None:
+def test_channels_lose_nothing_and_keep_order(device: Device, capacity: int, senders: int) -> None:
     source = """unsigned int* words, unsigned int capacity, unsigned int each, unsigned int* out) {
         Channel channel = {words, capacity, 0};
         if (blockIdx.x == 0) {

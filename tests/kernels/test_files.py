@@ -40,9 +40,8 @@ def test_a_file_and_its_headers(folder: Path, as_text: bool, device: Device) -> 
 
 
 def test_a_header_that_is_not_there_is_named_where_it_is_missed(folder: Path, sim: Device) -> None:
-    with pytest.raises(
-        agt.errors.KernelCompileError, match=r"'ONE' is not declared; it may be in \"common\.h\""
-    ):
+    says = r"'ONE' is not declared; it may be in \"common\.h\""
+    with pytest.raises(agt.errors.KernelCompileError, match=says):
         agt.Kernel(folder / "main.cu")
 
 

@@ -10,7 +10,6 @@ import pytest
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.errors import ArrayDTypeError, LaunchConfigError, OutOfBoundsError
-from tests.conftest import open_or_skip
 
 TEMPLATE = r"""
 #define THREADS 64
@@ -26,22 +25,19 @@ extern "C" __global__ void plain(unsigned int n, const float* x, float* y) {
 """
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
-def test_an_instance_of_a_template(device: Device, dtype: str) -> None:
-    ctype = {"float32": "float", "float64": "double", "int32": "int"}[dtype]
-    triple = agt.Kernel(TEMPLATE, f"scale<{ctype}, 3>")
-    x = np.arange(100).astype(dtype)
-    y = triple(100, agt.h2d(agt.pin(x)), agt.zeros((100,), dtype).partition(64)).last()
-    np.testing.assert_array_equal(y.unpartition().to_host().sync(), 3 * x)
+INSTANCES = {
+    "scale<float, 3>": "float32", "scale<double, 3>": "float64", "scale<int, 3>": "int32",
+    "scale<float, 5>": "float32", "plain": "float32",
+}  # fmt: skip
 
 
-def test_two_instances_of_one_template_and_a_plain_kernel_beside_it(device: Device) -> None:
-    names = {"scale<float, 2>": 2.0, "scale<float, 5>": 5.0, "plain": 2.0}
-    kernels = [agt.Kernel(TEMPLATE, name) for name in names]
-    x = agt.ones((10,)).sync().share()
-    for kernel, expected in zip(kernels, names.values(), strict=True):
-        y = kernel(10, x, agt.zeros((10,)).partition(64)).output().to_host().sync()
-        assert y.tolist() == [expected] * 10
+def test_instances_of_a_template_and_a_plain_kernel_beside_them(device: Device) -> None:
+    kernels = {name: agt.Kernel(TEMPLATE, name) for name in INSTANCES}
+    for name, dtype in INSTANCES.items():
+        x = np.arange(100).astype(dtype)
+        y = kernels[name](100, agt.h2d(agt.pin(x)), agt.zeros((100,), dtype).partition(64))
+        expected = x + 1 if name == "plain" else int(name[-2]) * x
+        np.testing.assert_array_equal(y.output().to_host().sync(), expected)
 
 
 def test_an_instance_takes_the_type_that_it_names(device: Device) -> None:
@@ -167,9 +163,8 @@ __global__ void heavy(float* x, int turns) {
 
 
 @pytest.mark.gpu
-def test_a_block_that_needs_too_many_registers_is_told_so() -> None:
-    with agt.using(open_or_skip("cuda")):
-        heavy = agt.Kernel(HEAVY)
-        with pytest.raises(LaunchConfigError, match=r"heavy.*registers.*smaller blocks"):
-            heavy(agt.zeros(1024), 2, grid=1, block=1024).sync()
-        assert heavy(agt.zeros(1024), 2, grid=1, block=256).output().to_host().sync().sum() == 0
+def test_a_block_that_needs_too_many_registers_is_told_so(cuda: Device) -> None:
+    heavy = agt.Kernel(HEAVY)
+    with pytest.raises(LaunchConfigError, match=r"heavy.*registers.*smaller blocks"):
+        heavy(agt.zeros(1024), 2, grid=1, block=1024).sync()
+    assert heavy(agt.zeros(1024), 2, grid=1, block=256).output().to_host().sync().sum() == 0

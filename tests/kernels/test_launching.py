@@ -152,9 +152,7 @@ def test_a_call_is_refused_where_something_is_wrong(sim: Device, data: st.DataOb
 
 # ---------------------------------------------------------------------- numbers, as a kernel gets them
 def echo(ctype: str) -> agt.Kernel:
-    return agt.Kernel(
-        f'extern "C" __global__ void echo({ctype} v, {ctype}* out) {{ out[threadIdx.x] = v; }}'
-    )
+    return agt.Kernel(f"__global__ void echo({ctype} v, {ctype}* out) {{ out[threadIdx.x] = v; }}")
 
 
 def passed(ctype: str, number: Any) -> Any:
@@ -187,13 +185,9 @@ def test_real_numbers_arrive_as_the_type_rounds_them(device: Device, ctype: str)
 
 
 def test_a_float_that_is_too_large_is_infinite_and_numpy_says_so(device: Device) -> None:
-    out = agt.zeros((2,)).sync().partition(2)
     for number, expected in ((1e39, math.inf), (-1e39, -math.inf), (np.float64(1e39), math.inf)):
         with pytest.warns(RuntimeWarning, match="overflow"):
             assert passed("float", number) == expected
-    with pytest.raises(ArrayDTypeError, match="an integer of 1329 bits"):
-        echo("float")(10**400, out)
-    assert not out.array.moved
 
 
 def test_any_number_is_true_or_false(device: Device) -> None:
@@ -218,26 +212,24 @@ def test_what_is_no_real_number_is_refused(device: Device, ctype: str, thing: An
 
 # ---------------------------------------------------------------------- configurations
 def test_a_call_is_checked_however_alike_the_last_one_was(device: Device) -> None:
-    kernel = agt.Kernel(
-        'extern "C" __global__ void nothing(int n, float a, float* x) { }', shapes={"x": ("n",)}
-    )
+    source = "__global__ void nothing(int n, float a, float* x) { }"
+    kernel = agt.Kernel(source, shapes={"x": ("n",)})
     x = agt.zeros((4,)).sync()
 
     def call(n: Any, a: Any, **how: Any) -> None:
         kernel(n, a, x.borrow(), **{"grid": 1, "block": 4, **how})
 
+    wrong = [
+        *((n, 1.0, {}, ArrayDTypeError) for n in (4.0, np.float32(4), 2**31)),
+        (5, 1.0, {}, ArrayShapeError), (4, 1 + 0j, {}, ArrayDTypeError),
+        (4, 1.0, {"block": 2000}, LaunchConfigError), (4, 1.0, {"shared_mem": 0.0}, LaunchConfigError),
+    ]  # fmt: skip
     for _ in range(2):
         call(4, 1.0)
-        for wrong in (4.0, np.float32(4), 5, 2**31):
-            with pytest.raises(UsageError):
-                call(wrong, 1.0)
-        with pytest.raises(ArrayDTypeError, match="takes a float"):
-            call(4, 1 + 0j)
-        with pytest.raises(LaunchConfigError, match="2000 threads"):
-            call(4, 1.0, block=2000)
-        with pytest.raises(LaunchConfigError, match="whole number of bytes"):
-            call(4, 1.0, shared_mem=0.0)
-        with pytest.raises(UsageError, match="'x' must have shape"):
+        for n, a, how, error in wrong:
+            with pytest.raises(error):
+                call(n, a, **how)
+        with pytest.raises(ArrayShapeError):
             kernel(4, 1.0, agt.zeros((5,)).sync(), grid=1, block=4)
 
 

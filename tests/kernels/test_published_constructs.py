@@ -19,10 +19,8 @@ COUNT = np.arange(32, dtype=np.float32)
 GIVE: dict[str, tuple[str, str, Any]] = {
     "a namespace that gets a short name in a function": (
         "#include <cooperative_groups.h>",
-        (
-            "namespace cg = cooperative_groups; cg::thread_block b = cg::this_thread_block(); "
-            "x[i] = b.thread_rank() + 1;"
-        ),
+        """namespace cg = cooperative_groups; cg::thread_block b = cg::this_thread_block();
+        x[i] = b.thread_rank() + 1;""",
         COUNT + 1,
     ),
     "bfloat16 that a library's header brings": (
@@ -47,20 +45,16 @@ GIVE: dict[str, tuple[str, str, Any]] = {
     ),
     "memset": ("", "float v[4]; memset(v, 0, sizeof(v)); x[i] = v[i % 4];", COUNT * 0),
     "overloads that differ by const": (
-        (
-            "__device__ float& at(float4& v, int i) { return reinterpret_cast<float*>(&v)[i]; }\n"
-            "__device__ float at(const float4& v, int i) "
-            "{ return 10 * reinterpret_cast<const float*>(&v)[i]; }"
-        ),
+        """__device__ float& at(float4& v, int i) { return reinterpret_cast<float*>(&v)[i]; }
+        __device__ float at(const float4& v, int i)
+        { return 10 * reinterpret_cast<const float*>(&v)[i]; }""",
         "float4 a = make_float4(1, 2, 3, 4); const float4 b = a; at(a, 1) = x[i]; x[i] = a.y + at(b, 2);",
         COUNT + 30,
     ),
     "memory for a block as a group": (
         "#include <cooperative_groups.h>\nnamespace cg = cooperative_groups;",
-        (
-            "__shared__ cg::block_tile_memory<256> m; cg::thread_block b = cg::this_thread_block(m); "
-            "b.sync(); x[i] += b.size();"
-        ),
+        """__shared__ cg::block_tile_memory<256> m; cg::thread_block b = cg::this_thread_block(m);
+        b.sync(); x[i] += b.size();""",
         COUNT + 32,
     ),
     "a pointer that is said to be aligned": (
@@ -69,24 +63,21 @@ GIVE: dict[str, tuple[str, str, Any]] = {
         COUNT * 0 + 2,
     ),
     "enable_if as a parameter, is_same_v and bool_constant": (
-        (
-            "#include <type_traits>\n"
-            "template <typename T, typename std::enable_if<std::is_same<float, T>::value>::type* = nullptr> "
-            "__device__ T half_of(T a) { return a / 2; }\n"
-            "template <typename T, typename std::enable_if<!std::is_same<float, T>::value>::type* = nullptr> "
-            "__device__ T half_of(T a) { return a >> 1; }\n"
-            "template <bool B> __device__ int pick(std::bool_constant<B>) { return B; }"
-        ),
+        """#include <type_traits>
+        template <typename T, typename std::enable_if<std::is_same<float, T>::value>::type* = nullptr>
+        __device__ T half_of(T a) { return a / 2; }
+        template <typename T, typename std::enable_if<!std::is_same<float, T>::value>::type* = nullptr>
+        __device__ T half_of(T a) { return a >> 1; }
+        template <bool B> __device__ int pick(std::bool_constant<B>) { return B; }""",
         "x[i] = half_of(x[i]) + half_of(7) + std::is_same_v<int, int> + pick(std::bool_constant<true>());",
         COUNT / 2 + 5,
     ),
     "templates of types and of constants": (
-        (
-            "#include <type_traits>\ntemplate <class T> using Ptr = T*;\n"
-            "template <class T> constexpr T answer = T(42);\n"
-            "template <class T> __device__ std::enable_if_t<std::is_same_v<T, float>, T> next(T a) "
-            "{ return a + 1; }"
-        ),
+        """#include <type_traits>
+        template <class T> using Ptr = T*;
+        template <class T> constexpr T answer = T(42);
+        template <class T> __device__ std::enable_if_t<std::is_same_v<T, float>, T> next(T a)
+        { return a + 1; }""",
         "Ptr<float> y = x; y[i] = next(y[i]) + answer<int>;",
         COUNT + 43,
     ),
@@ -96,18 +87,15 @@ GIVE: dict[str, tuple[str, str, Any]] = {
         COUNT * 0 + 12,
     ),
     "a function that is declared in a function": (
-        (
-            "template <class T> struct M { __device__ T get() { extern __device__ void error(void); error(); "
-            "return 0; } };\ntemplate <> struct M<float> { __device__ float get() { return 3; } };"
-        ),
+        """template <class T> struct M { __device__ T get() { extern __device__ void error(void); error();
+        return 0; } };
+        template <> struct M<float> { __device__ float get() { return 3; } };""",
         "M<float> m; x[i] = m.get();",
         COUNT * 0 + 3,
     ),
     "the address of a member of what a reference means": (
-        (
-            "__device__ void f(float2& t, float p) { sincosf(p, &t.y, &t.x); }\n"
-            "__device__ void g(float2& t, float p) { f(t, p); }"
-        ),
+        """__device__ void f(float2& t, float p) { sincosf(p, &t.y, &t.x); }
+        __device__ void g(float2& t, float p) { f(t, p); }""",
         "float2 t; g(t, 0.0f); x[i] += 2 * t.x + t.y;",
         COUNT + 2,
     ),
@@ -124,11 +112,9 @@ GIVE: dict[str, tuple[str, str, Any]] = {
     ),
     "shuffles of pairs and of bfloat16": (
         "#include <cuda_fp16.h>\n#include <cuda_bf16.h>",
-        (
-            "half2 h = __floats2half2_rn(x[i], 2 * x[i]); h = __shfl_xor_sync(0xffffffffu, h, 1); "
-            "__nv_bfloat16 b = __float2bfloat16(x[i]); b = __shfl_down_sync(0xffffffffu, b, 2); "
-            "x[i] = __low2float(h) + __high2float(h) + __bfloat162float(b);"
-        ),
+        """half2 h = __floats2half2_rn(x[i], 2 * x[i]); h = __shfl_xor_sync(0xffffffffu, h, 1);
+        __nv_bfloat16 b = __float2bfloat16(x[i]); b = __shfl_down_sync(0xffffffffu, b, 2);
+        x[i] = __low2float(h) + __high2float(h) + __bfloat162float(b);""",
         3 * (COUNT.astype(np.int32) ^ 1) + np.where(COUNT < 30, COUNT + 2, COUNT),
     ),
     "names of members in braces, and constants of a type by an object of it": (
@@ -137,25 +123,21 @@ GIVE: dict[str, tuple[str, str, Any]] = {
         COUNT + 1 + 2 + 3 + 4,
     ),
     "structs that a tile moves": (
-        (
-            "#include <cooperative_groups.h>\n#include <cooperative_groups/reduce.h>\n"
-            "namespace cg = cooperative_groups;\nstruct Two { float most, sum; };\n"
-            "struct Both { __device__ Two operator()(Two a, Two b) const "
-            "{ Two o; o.most = fmaxf(a.most, b.most); o.sum = a.sum + b.sum; return o; } };"
-        ),
-        (
-            "auto warp = cg::tiled_partition<32>(cg::this_thread_block()); Two t; t.most = x[i]; t.sum = 1; "
-            "t = cg::reduce(warp, t, Both()); x[i] = t.most + t.sum;"
-        ),
+        """#include <cooperative_groups.h>
+        #include <cooperative_groups/reduce.h>
+        namespace cg = cooperative_groups;
+        struct Two { float most, sum; };
+        struct Both { __device__ Two operator()(Two a, Two b) const
+        { Two o; o.most = fmaxf(a.most, b.most); o.sum = a.sum + b.sum; return o; } };""",
+        """auto warp = cg::tiled_partition<32>(cg::this_thread_block()); Two t; t.most = x[i]; t.sum = 1;
+        t = cg::reduce(warp, t, Both()); x[i] = t.most + t.sum;""",
         COUNT * 0 + 63,
     ),
     "complex numbers": (
         "#include <cuComplex.h>",
-        (
-            "cuFloatComplex z = make_cuFloatComplex(x[i], 1); z = cuCmulf(z, z); "
-            "cuDoubleComplex w = cuCdiv(make_cuDoubleComplex(4, 2), make_cuDoubleComplex(1, 1)); "
-            "x[i] = cuCrealf(z) + cuCimagf(cuConjf(z)) + cuCreal(w) + cuCabsf(make_cuComplex(3, 4));"
-        ),
+        """cuFloatComplex z = make_cuFloatComplex(x[i], 1); z = cuCmulf(z, z);
+        cuDoubleComplex w = cuCdiv(make_cuDoubleComplex(4, 2), make_cuDoubleComplex(1, 1));
+        x[i] = cuCrealf(z) + cuCimagf(cuConjf(z)) + cuCreal(w) + cuCabsf(make_cuComplex(3, 4));""",
         COUNT**2 - 1 - 2 * COUNT + 3 + 5,
     ),
 }
@@ -192,9 +174,7 @@ def exact(name: str, values: list[Any], kind: str = "float", result: str = "floa
 def some_floats() -> Any:
     rng = np.random.default_rng(5)
     bits = rng.integers(0, 2**32, 4096, dtype=np.uint32).view(np.float32)
-    return np.concatenate(
-        [bits, np.float32([0, -0.0, 1, -1, 0.5, 3.5, np.inf, -np.inf, np.nan, 1e-45])]
-    )
+    return np.append(bits, np.float32([0, -0.0, 1, -1, 0.5, 3.5, np.inf, -np.inf, np.nan, 1e-45]))
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
@@ -204,9 +184,7 @@ def test_functions_of_the_bits_of_a_number_are_exact(device: Device) -> None:
     assert (exact("ilogbf", [x], result="int")[finite] == np.frexp(x)[1][finite] - 1).all()
     np.testing.assert_array_equal(exact("logbf", [x])[finite], np.frexp(x)[1][finite] - 1)
     assert exact("logbf", [[0, math.inf, -math.inf]]).tolist() == [-math.inf, math.inf, math.inf]
-    wide = np.concatenate(
-        [x.astype(np.float64) * (1 + 1e-9), np.float64([1e300, -1e300, 1e-60, -1e-60])]
-    )
+    wide = np.append(x.astype(np.float64) * (1 + 1e-9), [1e300, -1e300, 1e-60, -1e-60])
     near = wide.astype(np.float32)
     below = np.where(near > wide, np.nextafter(near, np.float32(-np.inf)), near)
     above = np.where(near < wide, np.nextafter(near, np.float32(np.inf)), near)
@@ -257,9 +235,7 @@ def test_shifts_of_two_words_and_sums_of_differences(device: Device) -> None:
 def test_lengths_are_right_to_the_last_digits(device: Device) -> None:
     rng = np.random.default_rng(7)
     a, b, c = rng.standard_normal((3, 512)).astype(np.float32)
-    three = np.sqrt(
-        a.astype(np.float64) ** 2 + b.astype(np.float64) ** 2 + c.astype(np.float64) ** 2
-    )
+    three = np.sqrt(sum(v.astype(np.float64) ** 2 for v in (a, b, c)))
     np.testing.assert_allclose(exact("norm3df", [a, b, c]), three, rtol=4e-7)
     np.testing.assert_allclose(exact("rhypotf", [a, b]), 1 / np.hypot(a, b), rtol=4e-7)
 
@@ -286,9 +262,7 @@ def test_a_kernel_that_cannot_be_read_is_refused_at_once(sim: Device) -> None:
     broken = "__global__ void a(float* x) { x[0] = ; }\n__global__ void k(float* x) { x[0] = 1; }"
     with pytest.raises(KernelCompileError, match="expected an expression"):
         agt.Kernel(broken, "k")
-    open_end = (
-        "__device__ float g(float a) { return a;\n__global__ void k(float* x) { x[0] = g(1); }"
-    )
+    open_end = "__device__ int g(int a) { return a;\n__global__ void k(int* x) { x[0] = g(1); }"
     with pytest.raises(KernelCompileError, match="never closed"):
         agt.Kernel(open_end, "k")
 
@@ -297,10 +271,8 @@ def test_a_kernel_that_cannot_be_read_is_refused_at_once(sim: Device) -> None:
     ("source", "says"),
     [
         (
-            (
-                "__global__ void k(float* o) { __shared__ float s[13000]; int i = threadIdx.x; "
-                "s[i * 97] = i; __syncthreads(); o[i] = s[(i ^ 1) * 97]; }"
-            ),
+            """__global__ void k(float* o) { __shared__ float s[13000]; int i = threadIdx.x;
+            s[i * 97] = i; __syncthreads(); o[i] = s[(i ^ 1) * 97]; }""",
             "52,000 bytes of static",
         ),
         (
@@ -309,9 +281,7 @@ def test_a_kernel_that_cannot_be_read_is_refused_at_once(sim: Device) -> None:
         ),
     ],
 )
-def test_what_no_compiler_takes_is_refused_on_both_devices(
-    device: Device, source: str, says: str
-) -> None:
+def test_what_no_compiler_takes_is_refused_on_both(device: Device, source: str, says: str) -> None:
     with pytest.raises(KernelCompileError, match=says if device.simulated else None):
         agt.Kernel(source)
 

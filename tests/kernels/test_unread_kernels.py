@@ -10,8 +10,8 @@ import pytest
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import errors
 from asyncgpu_tutor.devices.cuda_source import Parameter, Signature, for_compiler
+from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.devices.simulated import Machine, SimDevice
-from tests.conftest import open_or_skip
 
 READ = """extern "C" __global__ void scale(unsigned int n, float factor, const float* x, float* y) {
     unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -74,22 +74,18 @@ template <Number... T> __global__ void add(unsigned int n, float* out, T... part
 
 
 @pytest.mark.gpu
-def test_a_gpu_takes_variadic_templates_and_concepts() -> None:
-    with agt.using(open_or_skip("cuda")):
-        add = agt.Kernel(VARIADIC, "add<float, int, double>")
-        # Each sum has the type of its first number: 0.5f + (2 + 0.25 as an int).
-        done = add(100, agt.ones((100,)).partition(32), 0.5, 2, 0.25).output("argument 1")
-        np.testing.assert_array_equal(done.to_host().sync(), np.full(100, 3.5, np.float32))
-        with pytest.raises(errors.UsageError, match="takes 5 arguments"):
-            add(100, agt.ones((100,)).partition(32))
+def test_a_gpu_takes_variadic_templates_and_concepts(cuda: Device) -> None:
+    add = agt.Kernel(VARIADIC, "add<float, int, double>")
+    # Each sum has the type of its first number: 0.5f + (2 + 0.25 as an int).
+    done = add(100, agt.ones((100,)).partition(32), 0.5, 2, 0.25).output("argument 1")
+    np.testing.assert_array_equal(done.to_host().sync(), np.full(100, 3.5, np.float32))
+    with pytest.raises(errors.UsageError, match="takes 5 arguments"):
+        add(100, agt.ones((100,)).partition(32))
 
 
 @pytest.mark.gpu
-def test_what_no_compiler_reads_is_told_with_its_line() -> None:
-    with (
-        agt.using(open_or_skip("cuda")),
-        pytest.raises(errors.KernelCompileError, match=r"\.cu:2: error"),
-    ):
+def test_what_no_compiler_reads_is_told_with_its_line(cuda: Device) -> None:
+    with pytest.raises(errors.KernelCompileError, match=r"\.cu:2: error"):
         agt.Kernel('extern "C" __global__ void k(float* x) {\n  x[0] = ;\n}')
 
 

@@ -87,7 +87,6 @@ def cell_at(page: Page, name: str) -> Locator:
 
 
 def solution(name: str) -> str:
-    """A solution of the course."""
     return json.loads(text_of(f"asyncgpu_tutor/exercises/answers/{CHAPTER}.json"))[name]["solution"]
 
 

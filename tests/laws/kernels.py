@@ -40,19 +40,13 @@ extern "C" __global__ void stray(unsigned long long far, float* x) {
 
 @functools.cache
 def kernel(source: KernelSource) -> agt.Kernel:
-    """Ready to be called."""
     return agt.Kernel(source)
 
 
 def scale(array: agt.DeviceArray, by: float) -> agt.DeviceOp[agt.DeviceArray]:
     """In place: one partition is both read and written."""
     part = array.partition(32)
-    return kernel(SCALE)(array_size(part), by, part, part).last().unpartition()
-
-
-def array_size(part: agt.types.Partition) -> int:
-    """Elements of the array inside."""
-    return part.array.size
+    return kernel(SCALE)(array.size, by, part, part).last().unpartition()
 
 
 def add(

@@ -25,7 +25,6 @@ class Program:
     arms: tuple[Program, ...] = ()
 
     def op(self) -> agt.DeviceOp[agt.DeviceArray]:
-        """The operation."""
         if self.kind == "full":
             return agt.full((N,), self.number)
         if self.kind == "upload":

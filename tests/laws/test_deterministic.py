@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-
 from hypothesis import given
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.simulated import Machine, SimDevice
+from tests.tools import python
 
 from .programs import PROGRAMS, Program
 from .shape import structure
@@ -46,18 +43,9 @@ asyncio.run(main())
 
 
 def test_two_processes_agree_to_the_byte() -> None:
-    outputs = [
-        subprocess.run(
-            [sys.executable, "-c", PROGRAM],
-            env={**os.environ, "PYTHONHASHSEED": seed},
-            capture_output=True,
-            check=True,
-            timeout=120,
-        ).stdout
-        for seed in ("1", "271828")
-    ]
-    assert outputs[0] == outputs[1]
-    assert b"matvec_naive" in outputs[0]
+    one, other = (python("-c", PROGRAM, PYTHONHASHSEED=seed).stdout for seed in ("1", "271828"))
+    assert one == other
+    assert "matvec_naive" in one
 
 
 @given(program=PROGRAMS)

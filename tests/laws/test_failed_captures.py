@@ -73,9 +73,7 @@ TAKERS: list[Callable[[agt.DeviceArray, agt.DeviceArray], Any]] = [
 
 @BOTH
 @pytest.mark.parametrize("take", TAKERS)
-def test_a_taken_array_is_given_back(
-    device: Device, capture: Capture, take: Callable[..., Any]
-) -> None:
+def test_arrays_are_given_back(device: Device, capture: Capture, take: Callable[..., Any]) -> None:
     x, y = arrays(3, 0)
     seen: list[bool] = []
 

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import os
-import subprocess
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +14,8 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.devices.simulated import SimDevice
 from asyncgpu_tutor.errors import OutOfBoundsError, UpstreamError
+from tests.conftest import open_or_skip
+from tests.tools import python
 
 from .kernels import STRAY, add, kernel, scale
 from .test_waiting import awaited, slow
@@ -75,12 +73,9 @@ def test_a_fault_is_told_once_and_keeps_nothing(sim: SimDevice, ask: Callable[[]
     assert agt.in_flight() <= before
 
 
-def test_a_fault_surfaces_at_its_own_await(sim: SimDevice) -> None:
-    async def main() -> list[Any]:
-        good = agt.ones((2,)).and_then(lambda a: scale(a, 3.0)).to_host()
-        return await asyncio.gather(good, faulty(), good, return_exceptions=True)
-
-    first, fault, last = asyncio.run(main())
+async def test_a_fault_surfaces_at_its_own_await(sim: SimDevice) -> None:
+    good = agt.ones((2,)).and_then(lambda a: scale(a, 3.0)).to_host()
+    first, fault, last = await asyncio.gather(good, faulty(), good, return_exceptions=True)
     assert isinstance(fault, OutOfBoundsError)
     assert "operation 'faulty batch'" in fault.__notes__[0]
     assert first.tolist() == last.tolist() == [3.0, 3.0]
@@ -107,39 +102,31 @@ def test_what_a_failed_operation_should_have_written_is_not_used(sim: Device) ->
         agt.d2h(array).sync_on(stream)
 
 
-def test_users_of_a_failed_shared_source_on_other_streams_fail_with_it(sim: Device) -> None:
+async def test_users_of_a_failed_shared_source_on_other_streams_fail_with_it(sim: Device) -> None:
     source = faulty().shared()
-
-    async def main() -> list[object]:
-        users = [source.and_then(agt.d2h) for _ in range(3)]
-        return await asyncio.gather(*users, return_exceptions=True)
-
-    first, *others = asyncio.run(main())
+    users = [source.and_then(agt.d2h) for _ in range(3)]
+    first, *others = await asyncio.gather(*users, return_exceptions=True)
     assert isinstance(first, OutOfBoundsError)
     assert all(isinstance(error, UpstreamError) for error in others)
 
 
-def test_the_three_failures_arrive_separately(sim: Device) -> None:
+async def test_the_three_failures_arrive_separately(sim: Device) -> None:
     def bug(_: object) -> agt.DeviceOp[int]:
         raise KeyError("a bug in a closure")
 
     seen: list[str] = []
-
-    async def main() -> None:
-        slow = agt.spawn(agt.randn((40_000,)).to_host())
-        await asyncio.sleep(0)
-        slow.cancel()
-        for task in (agt.spawn(faulty()), agt.spawn(agt.value(1).and_then(bug)), slow):
-            try:
-                await task
-            except agt.DeviceError:
-                seen.append("device")
-            except KeyError as error:
-                seen.append(f"closure {error.__notes__[0][:9]}")
-            except asyncio.CancelledError:
-                seen.append("cancelled")
-
-    asyncio.run(main())
+    slow = agt.spawn(agt.randn((40_000,)).to_host())
+    await asyncio.sleep(0)
+    slow.cancel()
+    for task in (agt.spawn(faulty()), agt.spawn(agt.value(1).and_then(bug)), slow):
+        try:
+            await task
+        except agt.DeviceError:
+            seen.append("device")
+        except KeyError as error:
+            seen.append(f"closure {error.__notes__[0][:9]}")
+        except asyncio.CancelledError:
+            seen.append("cancelled")
     assert seen == ["device", "closure while ope", "cancelled"]
 
 
@@ -184,19 +171,16 @@ def test_a_lost_device_says_so_each_time(sim: SimDevice, monkeypatch: pytest.Mon
     assert agt.value(1).sync() == 1
 
 
-def test_without_a_watcher_ask_again(sim: SimDevice, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_without_a_watcher_ask_again(sim: SimDevice, monkeypatch: pytest.MonkeyPatch) -> None:
     def unwatched(*_: object) -> None:
         raise RuntimeError("can't start new thread")
 
-    async def main() -> list[float]:
-        future = slow(64).to_host().into_future()
-        with monkeypatch.context() as patch:
-            patch.setattr(SimDevice, "watch", unwatched)
-            with pytest.raises(RuntimeError, match="new thread"):
-                await awaited(future)
-        return (await asyncio.wait_for(awaited(future), 60)).tolist()
-
-    assert asyncio.run(main()) == [64.0] * 64
+    future = slow(64).to_host().into_future()
+    with monkeypatch.context() as patch:
+        patch.setattr(SimDevice, "watch", unwatched)
+        with pytest.raises(RuntimeError, match="new thread"):
+            await awaited(future)
+    assert (await asyncio.wait_for(awaited(future), 60)).tolist() == [64.0] * 64
 
 
 SCRIPT = """
@@ -232,20 +216,9 @@ except agt.DeviceError as error:
 @pytest.mark.gpu
 @pytest.mark.parametrize("way", ["sync", "await", "spawn", "event"])
 def test_a_real_fault_is_reported_and_never_hangs(way: str) -> None:
-    from tests.conftest import open_or_skip
-
     open_or_skip("cuda")
     # It runs in a process of its own, because after a fault the process's CUDA context is dead.
-    root = Path(__file__).resolve().parents[2]
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, way],
-        cwd=root,
-        env={**os.environ, "PYTHONPATH": f"{root}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    done = python("-c", SCRIPT, way, check=False)
     assert "DeviceError" in done.stdout, done.stdout + done.stderr
     if way != "event":  # an event does not know whose work is before it
         assert "stray" in done.stdout

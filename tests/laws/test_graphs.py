@@ -75,15 +75,13 @@ def test_branches_are_handed_over_one_by_one_within_the_call(sim: SimDevice, cou
     with agt.record() as trace:
         for graph in graphs:
             graph.launch().sync()
-    alone, branched = (span for span in trace if span.kind == "call")
+    alone, forked = (span for span in trace if span.kind == "call")
     step = sim.spec.graph_branch_us
-    assert branched.duration - alone.duration == pytest.approx((count - 1) * step)
-    begins = sorted(
-        s.start for s in trace.device_spans if s.kind == "d2d" and branched.id in s.after
-    )
+    assert forked.duration - alone.duration == pytest.approx((count - 1) * step)
+    begins = sorted(s.start for s in trace.device_spans if s.kind == "d2d" and forked.id in s.after)
     assert [b - a for a, b in itertools.pairwise(begins)] == pytest.approx([step] * (count - 1))
     (first,) = (s.start for s in trace.device_spans if s.kind == "d2d" and alone.id in s.after)
-    assert begins[0] - branched.start == pytest.approx(first - alone.start)
+    assert begins[0] - forked.start == pytest.approx(first - alone.start)
 
 
 # ---------------------------------------------------------------------- as an operation
@@ -326,9 +324,7 @@ def test_a_scope_captures_piece_by_piece(device: Device) -> None:
     ("forks", "joins", "says"),
     [(True, False, "never waited for"), (False, True, "starts by itself"), (True, True, "")],
 )
-def test_a_branch_is_part_of_the_capture_at_both_ends(
-    device: Device, forks: bool, joins: bool, says: str
-) -> None:
+def test_a_branch_is_in_it_at_its_ends(device: Device, forks: bool, joins: bool, says: str) -> None:
     x, y = arrays(1, 0)
 
     def enqueue(context: agt.types.ExecutionContext) -> Op:
@@ -354,19 +350,12 @@ def test_a_branch_is_part_of_the_capture_at_both_ends(
 
 
 # ---------------------------------------------------------------------- in use
-def test_what_is_lent_by_nobody_can_be_spawned(device: Device) -> None:
+async def test_what_is_lent_by_nobody_can_be_spawned(device: Device) -> None:
     prepared = agt.full((N,), 3.0).prepare()
-
-    async def main() -> list[Any]:
-        array = await prepared.launch()
-        assert array.mode == "borrowed"
-        return [
-            await agt.spawn(prepared.launch().to_host()),
-            await agt.spawn(agt.d2h(array.borrow())),
-            await agt.spawn(agt.d2h(array)),
-        ]
-
-    assert [host[0] for host in asyncio.run(main())] == [3, 3, 3]
+    array = await prepared.launch()
+    assert array.mode == "borrowed"
+    for op in (prepared.launch().to_host(), agt.d2h(array.borrow()), agt.d2h(array)):
+        assert (await agt.spawn(op))[0] == 3
 
 
 def test_a_failed_run_names_its_kernels(sim: SimDevice, monkeypatch: pytest.MonkeyPatch) -> None:

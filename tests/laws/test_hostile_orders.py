@@ -25,14 +25,11 @@ def hostile(seed: int) -> SimDevice:
 
 
 @given(programs=st.lists(PROGRAMS, min_size=1, max_size=4), seed=SEEDS)
-def test_results_stay_what_they_are_alone_and_side_by_side(
+async def test_results_stay_the_same_alone_and_side_by_side(
     programs: list[Program], seed: int
 ) -> None:
-    async def main() -> list[object]:
-        return await asyncio.gather(*(program.op().to_host() for program in programs))
-
     with agt.using(hostile(seed)):
-        results = asyncio.run(main())
+        results = await asyncio.gather(*(program.op().to_host() for program in programs))
     for result, program in zip(results, programs, strict=True):
         assert np.array_equal(result, program.expected())
 

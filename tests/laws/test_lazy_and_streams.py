@@ -19,8 +19,6 @@ from .shape import structure
 
 
 class Counting(agt.StreamPoolRoundRobin):
-    """Counts its decisions."""
-
     decisions = 0
 
     def next_stream(self) -> Stream:
@@ -88,9 +86,7 @@ def test_overlap_puts_each_arm_on_a_stream_of_its_own_and_joins(device: Device) 
     assert max(left.end, right.end) <= after.start + 1.0  # events resolve half a microsecond
 
 
-def test_overlap_gives_each_of_its_events_back(
-    sim: Device, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_overlap_gives_each_event_back(sim: Device, monkeypatch: pytest.MonkeyPatch) -> None:
     kind, made, back = type(agt.create_stream()), list[object](), list[object]()
     record = kind.record
 

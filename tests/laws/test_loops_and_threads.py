@@ -31,11 +31,7 @@ def test_a_loop_that_was_closed_on_a_sleeper_disturbs_no_other(sim: Device) -> N
     loop = asyncio.new_event_loop()
     task = loop.run_until_complete(abandon())
     loop.close()
-
-    async def main() -> list[float]:
-        return (await asyncio.wait_for(slow().to_host(), 20)).tolist()[:1]
-
-    assert asyncio.run(main()) == [256.0]
+    assert asyncio.run(asyncio.wait_for(awaited(slow().to_host()), 20))[0] == 256.0
     task._log_destroy_pending = False  # the task stays pending for ever, since its loop is closed
 
 
@@ -87,20 +83,17 @@ def test_what_a_closed_loop_has_left_is_seen_and_another_can_await_it(device: De
 
 @pytest.mark.parametrize("fails", [False, True])
 @pytest.mark.parametrize("leave", [False, True])
-def test_a_poll_sees_the_end_whoever_waits_besides(sim: Device, leave: bool, fails: bool) -> None:
-    async def main() -> None:
-        op = faulty() if fails else slow().to_host()
-        future, task = await started(op.into_future(), leave=leave)
-        while not future.poll():  # each look takes the host some virtual time
-            pass
-        assert future.state is (agt.FutureState.FAILED if fails else agt.FutureState.COMPLETE)
-        for ask in (future, future, future if leave else task):
-            with pytest.raises(agt.DeviceError) if fails else nullcontext():
-                assert (await ask)[0] == 256.0
+async def test_a_poll_sees_the_end_whoever_waits(sim: Device, leave: bool, fails: bool) -> None:
+    op = faulty() if fails else slow().to_host()
+    future, task = await started(op.into_future(), leave=leave)
+    while not future.poll():  # each look takes the host some virtual time
+        pass
+    assert future.state is (agt.FutureState.FAILED if fails else agt.FutureState.COMPLETE)
+    for ask in (future, future, future if leave else task):
         with pytest.raises(agt.DeviceError) if fails else nullcontext():
-            assert future.result()[0] == 256.0
-
-    asyncio.run(main())
+            assert (await ask)[0] == 256.0
+    with pytest.raises(agt.DeviceError) if fails else nullcontext():
+        assert future.result()[0] == 256.0
 
 
 @pytest.mark.parametrize("first", ["waits", "leaves", "fails"])
@@ -160,106 +153,80 @@ def test_two_threads_that_open_a_device_get_the_same(monkeypatch: pytest.MonkeyP
     assert opens == [77]
 
 
-def test_work_that_nobody_awaits_any_more_does_not_pile_up(sim: SimDevice) -> None:
-    async def main() -> int:
-        for _ in range(300):
-            task = agt.spawn(agt.ones((8,)))
-            await asyncio.sleep(0)
-            task.cancel()
-            agt.work(100.0)  # in which it ends
-        return agt.in_flight() - before
-
+async def test_work_that_nobody_awaits_any_more_does_not_pile_up(sim: SimDevice) -> None:
     before = agt.in_flight()
-    assert asyncio.run(main()) < 100
+    for _ in range(300):
+        task = agt.spawn(agt.ones((8,)))
+        await asyncio.sleep(0)
+        task.cancel()
+        agt.work(100.0)  # in which it ends
+    assert agt.in_flight() - before < 100
     agt.synchronize()
     assert agt.in_flight() <= before
 
 
 def test_threads_may_run_operations_at_the_same_time(device: Device) -> None:
-    wrong: list[object] = []
-
     def run(number: int) -> None:
-        try:
-            with agt.using(device):
-                for _ in range(15):
-                    op = agt.full((64,), number).and_then(lambda a: scale(a, 2.0)).to_host()
-                    result = agt.overlap(op, agt.ones((3,))).first().sync()
-                    if not (result == 2 * number).all():
-                        wrong.append(result)
-        except Exception as error:  # noqa: BLE001 - a thread cannot raise it
-            wrong.append(error)
+        with agt.using(device):
+            for _ in range(15):
+                op = agt.full((64,), number).and_then(lambda a: scale(a, 2.0)).to_host()
+                assert (agt.overlap(op, agt.ones((3,))).first().sync() == 2 * number).all()
 
-    threads = [threading.Thread(target=run, args=(n,)) for n in range(6)]
-    usual = sys.getswitchinterval()
+    pool, usual = ThreadPoolExecutor(6), sys.getswitchinterval()
     sys.setswitchinterval(1e-5)  # threads change so often that they do meet
     try:
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(120)
+        for done in [pool.submit(run, n) for n in range(6)]:
+            done.result(120)
     finally:
         sys.setswitchinterval(usual)
-    assert wrong == []
-    assert not any(thread.is_alive() for thread in threads)
 
 
-def test_a_task_that_a_function_starts_may_run_operations(device: Device) -> None:
+async def test_a_task_that_a_function_starts_may_run_operations(device: Device) -> None:
     async def other() -> list[float]:
         return agt.ones((2,)).to_host().sync().tolist()
 
-    async def main() -> tuple[list[float], list[float]]:
-        tasks: list[asyncio.Task[Any]] = []
+    tasks: list[asyncio.Task[Any]] = []
 
-        def start(n: int) -> agt.DeviceOp[int]:
-            tasks.append(asyncio.create_task(other()))
-            tasks.append(agt.spawn(agt.ones((2,)).to_host()))
-            return agt.value(n)
+    def start(n: int) -> agt.DeviceOp[int]:
+        tasks.append(asyncio.create_task(other()))
+        tasks.append(agt.spawn(agt.ones((2,)).to_host()))
+        return agt.value(n)
 
-        await agt.value(1).and_then(start)
-        return await tasks[0], (await tasks[1]).tolist()
-
-    assert asyncio.run(main()) == ([1.0, 1.0], [1.0, 1.0])
+    await agt.value(1).and_then(start)
+    assert await tasks[0] == (await tasks[1]).tolist() == [1.0, 1.0]
 
 
-def test_a_result_may_pass_through_many_tasks_before_time_moves_on(sim: SimDevice) -> None:
+async def test_a_result_may_pass_through_many_tasks_before_time_moves_on(sim: SimDevice) -> None:
     async def relay(depth: int) -> None:
         if depth:
             await asyncio.create_task(relay(depth - 1))
         else:
             await agt.sleep(50.0)
 
-    async def main() -> float:
-        other = asyncio.create_task(agt.sleep(5000.0))
-        await relay(30)
-        reached = sim.now()
-        await other
-        return reached
-
-    assert asyncio.run(main()) < 100.0
+    other = asyncio.create_task(agt.sleep(5000.0))
+    await relay(30)
+    reached = sim.now()
+    await other
+    assert reached < 100.0
 
 
 @pytest.mark.parametrize("verb", ["launch", "copy_to_host_async"])
-def test_threads_share_no_moved_array(
-    sim: Device, monkeypatch: pytest.MonkeyPatch, verb: str
-) -> None:
+def test_threads_share_no_array(sim: Device, monkeypatch: pytest.MonkeyPatch, verb: str) -> None:
     x = agt.ones(4).sync()
     op = agt.d2h(x) if verb != "launch" else agt.relu(4, agt.ones(4).sync(), x.partition(4))
-    found, caught = getattr(type(sim), verb), list[BaseException]()
+    found, refused = getattr(type(sim), verb), list[int]()
 
     def again() -> None:
-        with agt.using(sim):
-            try:
-                op.sync()
-            except agt.errors.UseAfterMoveError as error:
-                caught.append(error)
+        with agt.using(sim), pytest.raises(agt.errors.UseAfterMoveError, match="earlier run of"):
+            op.sync()
+        refused.append(1)
 
     def meanwhile(*args: Any) -> Any:
         monkeypatch.undo()
-        thread = threading.Thread(target=again)
-        thread.start()
-        thread.join()
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(again).result()
         return found(*args)
 
     monkeypatch.setattr(type(sim), verb, meanwhile)
     op.sync()
-    assert "earlier run of" in str(caught[0])
+    assert refused == [1]

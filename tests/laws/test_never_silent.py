@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import operator as op
-import subprocess
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -25,6 +24,7 @@ from asyncgpu_tutor.errors import (
     UsageError,
     UseAfterMoveError,
 )
+from tests.tools import python
 
 from .kernels import ADD, SCALE, kernel
 
@@ -223,10 +223,7 @@ def test_nothing_is_said_when_python_ends() -> None:
         "class Holder: pass\n"
         "holder = Holder(); holder.me = holder; holder.op = agt.ones((3,))\n"
     )
-    ended = subprocess.run(
-        [sys.executable, "-W", "always", "-c", program], capture_output=True, text=True, check=True
-    )
-    assert ended.stderr == ""
+    assert python("-W", "always", "-c", program).stderr == ""
 
 
 # ---------------------------------------------------------------------- an operation is no data
@@ -282,14 +279,11 @@ def test_a_name_that_it_has_not_says_which_is_meant(device: Device, name: str, c
     assert not hasattr(agt.value(1), "_nothing")
 
 
-def test_a_task_of_an_operation_says_how_to_make_one(device: Device) -> None:
-    async def main() -> None:
-        one: Any = agt.value(1)
-        with pytest.raises(TypeError, match=r"coroutine.*await op or agt\.spawn\(op\) runs it"):
-            asyncio.create_task(one)  # noqa: RUF006 - it makes none
-        future: Any = agt.value(1).into_future()
-        with pytest.raises(NotAnOperationError, match=r"as in agt\.spawn\(op\)"):
-            agt.spawn(future)
-        assert await asyncio.ensure_future(future) == 1  # the message offers this, too
-
-    asyncio.run(main())
+async def test_a_task_of_an_operation_says_how_to_make_one(device: Device) -> None:
+    one: Any = agt.value(1)
+    with pytest.raises(TypeError, match=r"coroutine.*await op or agt\.spawn\(op\) runs it"):
+        asyncio.create_task(one)  # noqa: RUF006 - it makes none
+    future: Any = agt.value(1).into_future()
+    with pytest.raises(NotAnOperationError, match=r"as in agt\.spawn\(op\)"):
+        agt.spawn(future)
+    assert await asyncio.ensure_future(future) == 1  # the message offers this, too

@@ -51,7 +51,7 @@ def test_runs_that_nobody_waits_for_do_not_pile_up_behind_one_that_lasts(device:
 
 @settings(max_examples=40)
 @given(cancelled=st.lists(st.integers(0, 19), max_size=20), patience=st.integers(0, 30))
-def test_a_storm_of_cancellations_leaves_nothing(cancelled: list[int], patience: int) -> None:
+async def test_a_storm_of_cancellations_leaves_nothing(cancelled: list[int], patience: int) -> None:
     before = agt.in_flight()
     own = SimDevice(machine=Machine())
 
@@ -59,16 +59,13 @@ def test_a_storm_of_cancellations_leaves_nothing(cancelled: list[int], patience:
         op = agt.full((64,), number).and_then(lambda a: scale(a, 2.0)).to_host()
         return (await op).tolist()
 
-    async def main() -> list[object]:
+    with agt.using(own):
         tasks = [asyncio.create_task(one(n)) for n in range(20)]
         for _ in range(patience):
             await asyncio.sleep(0)
         for number in cancelled:
             tasks[number].cancel()
-        return await asyncio.gather(*tasks, return_exceptions=True)
-
-    with agt.using(own):
-        for number, result in enumerate(asyncio.run(main())):
+        for number, result in enumerate(await asyncio.gather(*tasks, return_exceptions=True)):
             assert isinstance(result, asyncio.CancelledError) or result == [2.0 * number] * 64
         agt.synchronize()
     assert agt.in_flight() <= before
@@ -132,9 +129,7 @@ def _async_on(op: agt.DeviceOp[Any]) -> Any:
 @pytest.mark.parametrize(
     "run", [lambda op: op.sync(), lambda op: asyncio.run(awaited(op)), _async_on]
 )
-def test_a_result_needs_no_collector(
-    device: Device, run: Callable[[agt.DeviceOp[Any]], Any]
-) -> None:
+def test_results_need_no_collector(device: Device, run: Callable[[agt.DeviceOp[Any]], Any]) -> None:
     gc.collect()
     gc.disable()
     try:

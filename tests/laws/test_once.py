@@ -19,16 +19,13 @@ from .test_waiting import slow
 
 
 @given(users=st.integers(1, 6), streams=st.integers(1, 4))
-def test_a_shared_source_runs_once(device: Device, users: int, streams: int) -> None:
+async def test_a_shared_source_runs_once(device: Device, users: int, streams: int) -> None:
     source = agt.ones((40,)).and_then(lambda a: scale(a, 2.0)).shared()
-
-    async def main() -> list[float]:
-        policy = agt.StreamPoolRoundRobin(streams, device)
-        doubled = [source.and_then(lambda a: add(a, a, 40)).to_host() for _ in range(users)]
-        return [float(r[0]) for r in await asyncio.gather(*(op.schedule(policy) for op in doubled))]
-
+    policy = agt.StreamPoolRoundRobin(streams, device)
+    doubled = [source.and_then(lambda a: add(a, a, 40)).to_host() for _ in range(users)]
     with agt.record() as trace:
-        assert asyncio.run(main()) == [4.0] * users
+        results = await asyncio.gather(*(op.schedule(policy) for op in doubled))
+    assert [float(result[0]) for result in results] == [4.0] * users
     (made,) = trace.find("scale")
     for consumer in trace.find("add"):
         fills = [s for s in trace.find("memset") if s.op == consumer.op]
@@ -93,18 +90,14 @@ def test_an_entry_that_was_given_away_says_so(device: Device) -> None:
         op.sync()
 
 
-def test_a_user_of_a_shared_host_result_does_not_wait_for_the_first_user(device: Device) -> None:
+async def test_a_user_of_a_shared_host_result_does_not_wait_for_the_first(device: Device) -> None:
     source = agt.ones((4,)).to_host().shared()
-
-    async def main() -> list[float]:
-        first = agt.spawn(source.and_then(lambda _: slow(1024)))
-        second = agt.spawn(source.map(lambda host: host))
-        result = await second
-        assert type(result) is np.ndarray
-        await first
-        return result.tolist()
-
-    assert asyncio.run(main()) == [1.0] * 4
+    first = agt.spawn(source.and_then(lambda _: slow(1024)))
+    second = agt.spawn(source.map(lambda host: host))
+    result = await second
+    assert type(result) is np.ndarray
+    await first
+    assert result.tolist() == [1.0] * 4
 
 
 def test_a_shared_host_result_cannot_be_read_early_by_any_user(device: Device) -> None:

@@ -90,8 +90,8 @@ def test_prepared_parts_compute_it(
 
 @settings(max_examples=40)  # each is nine runs
 @given(program=PROGRAMS, seed=SEEDS)
-def test_launches_compose_as_other_operations_do(program: Program, seed: int | None) -> None:
-    async def main() -> list[Any]:
+async def test_launches_compose_as_other_operations_do(program: Program, seed: int | None) -> None:
+    with agt.using(SimDevice(machine=Machine(), adversary=seed)):
         prepared = program.op().to_host().prepare()
         graph = prepared.launch().graph_on(agt.create_stream())
         pairs: list[agt.DeviceOp[Any]] = [
@@ -102,12 +102,8 @@ def test_launches_compose_as_other_operations_do(program: Program, seed: int | N
         results = await asyncio.gather(
             *pairs, *(agt.spawn(pair) for pair in pairs), agt.zip(program.op().to_host())
         )
-        return [array for result in results for array in result]
-
-    with agt.using(SimDevice(machine=Machine(), adversary=seed)):
-        results = asyncio.run(main())
-    for result in results:
-        assert np.array_equal(result, program.expected())
+    for array in (array for result in results for array in result):
+        assert np.array_equal(array, program.expected())
 
 
 class AnyOf(agt.SchedulingPolicy):
@@ -124,10 +120,9 @@ class AnyOf(agt.SchedulingPolicy):
 
 @settings(max_examples=40)  # each is a dozen runs
 @given(program=PROGRAMS, seed=st.integers(0, 2**32), more=st.integers(0, 3))
-def test_whatever_streams_a_policy_gives(program: Program, seed: int, more: int) -> None:
+async def test_whatever_streams_a_policy_gives(program: Program, seed: int, more: int) -> None:
     device = SimDevice(machine=Machine(), adversary=seed)
-
-    async def main() -> list[Any]:
+    with agt.using(device, AnyOf(device, seed, more)):
         prepared = program.op().to_host().prepare()
         graph = prepared.launch().graph_on(device.default_stream)
         both = agt.overlap(prepared.launch(), prepared.launch()).prepare()
@@ -136,8 +131,5 @@ def test_whatever_streams_a_policy_gives(program: Program, seed: int, more: int)
             runs = (prepared.launch(), graph.launch(), program.op().to_host(), prepared.launch())
             results += await asyncio.gather(*runs)
             results += await both.launch()
-        return results
-
-    with agt.using(device, AnyOf(device, seed, more)):
-        for result in asyncio.run(main()):
-            assert np.array_equal(result, program.expected())
+    for result in results:
+        assert np.array_equal(result, program.expected())

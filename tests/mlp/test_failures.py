@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -13,9 +13,7 @@ from asyncgpu_tutor.__main__ import main
 from asyncgpu_tutor.commands.mlp.ways import WAYS, Job, Run
 from asyncgpu_tutor.errors import DeviceUnavailableError
 from asyncgpu_tutor.run.current import resolve
-
-if TYPE_CHECKING:
-    from .conftest import Mlp
+from tests.tools import Command
 
 pytestmark = pytest.mark.usefixtures("sim")
 
@@ -28,9 +26,7 @@ pytestmark = pytest.mark.usefixtures("sim")
         (["--input", "digits", "--dim", "32"], "--dim 32 was asked for"),
     ],
 )
-def test_what_cannot_be_had_is_one_line_and_code_2(
-    mlp: Mlp, options: list[str], reason: str
-) -> None:
+def test_what_cannot_be_had_is_one_line(mlp: Command, options: list[str], reason: str) -> None:
     ran = mlp(*options, code=2)
 
     assert ran.err.startswith("asyncgpu-tutor mlp: ")
@@ -39,7 +35,7 @@ def test_what_cannot_be_had_is_one_line_and_code_2(
     assert "Batch" not in ran.out  # it is said before anything runs
 
 
-def test_cuda_is_not_replaced_where_there_is_none(mlp: Mlp) -> None:
+def test_cuda_is_not_replaced_where_there_is_none(mlp: Command) -> None:
     with pytest.raises(DeviceUnavailableError) as refused:
         resolve("cuda:63")
 
@@ -74,7 +70,7 @@ def replace_relu(monkeypatch: pytest.MonkeyPatch, statement: str) -> None:
     monkeypatch.setattr(agt, "relu", agt.Kernel(source.replace("STATEMENT", statement)))
 
 
-def test_a_relu_that_did_not_run(mlp: Mlp, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_relu_that_did_not_run(mlp: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     replace_relu(monkeypatch, "y[i] = x[i];")
 
     out = mlp(code=1).out
@@ -85,7 +81,7 @@ def test_a_relu_that_did_not_run(mlp: Mlp, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.parametrize("value", ["1.01f * x[i]", "0.0f / 0.0f"])
-def test_wrong_values(mlp: Mlp, monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+def test_wrong_values(mlp: Command, monkeypatch: pytest.MonkeyPatch, value: str) -> None:
     replace_relu(monkeypatch, f"y[i] = x[i] > 0.0f ? {value} : 0.0f;")
 
     out = mlp(code=1).out
@@ -94,7 +90,7 @@ def test_wrong_values(mlp: Mlp, monkeypatch: pytest.MonkeyPatch, value: str) -> 
     assert "the first is element 0" in out
 
 
-def test_a_kernel_that_faults(mlp: Mlp, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kernel_that_faults(mlp: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     replace_relu(monkeypatch, "y[i + n] = x[i];")
 
     ran = mlp(code=1)
@@ -105,9 +101,7 @@ def test_a_kernel_that_faults(mlp: Mlp, monkeypatch: pytest.MonkeyPatch) -> None
     assert "SUCCESS" not in ran.out
 
 
-def test_what_only_one_way_gets_wrong_is_told_with_its_name(
-    mlp: Mlp, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_way_that_is_wrong_is_named(mlp: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     right = WAYS["graph"]
 
     def late(job: Job) -> Run:

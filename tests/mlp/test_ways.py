@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -20,38 +19,32 @@ from asyncgpu_tutor.commands.mlp.report import rounding_bound, table_lines
 from asyncgpu_tutor.commands.mlp.ways import WAYS, Job
 from asyncgpu_tutor.data import MlpInputs, reference_forward, seed_inputs
 from asyncgpu_tutor.devices.protocol import Device
+from tests.tools import Command
 
-if TYPE_CHECKING:
-    from .conftest import Mlp, Ran
+from .test_program import first_eight
 
 STAGES = ["h2d", "memset", "memset", "sgemm_naive", "matvec_naive", "relu", "d2h"]
 
 
-def table(ran: Ran) -> dict[str, tuple[float, float]]:
+def table(out: str) -> dict[str, tuple[float, float]]:
     """Makespan and overlap of each way, as printed."""
-    found = re.findall(
-        r"^  (\w[\w ]*\w) +([\d.]+) us +\d+% +([\d.]+) us +\d+%", ran.out, re.MULTILINE
-    )
+    found = re.findall(r"^  (\w[\w ]*\w) +([\d.]+) us +\d+% +([\d.]+) us +\d+%", out, re.MULTILINE)
     return {name: (float(makespan), float(overlap)) for name, makespan, overlap in found}
 
 
 @pytest.mark.parametrize("how", WAYS)
-def test_values_streams_and_handles(device: Device, how: str) -> None:
+async def test_values_streams_and_handles(device: Device, how: str) -> None:
     inputs = seed_inputs(20)
+    weights = await upload(inputs).schedule(agt.SingleStream())
+    batches = [agt.pin(batch) for batch in inputs.batches]
+    outcome = await measured(Job(batches, *weights), WAYS[how].start)
 
-    async def main() -> None:
-        weights = await upload(inputs).schedule(agt.SingleStream())
-        batches = [agt.pin(batch) for batch in inputs.batches]
-        outcome = await measured(Job(batches, *weights), WAYS[how].start)
-
-        expected = reference_forward(inputs.batches, inputs.w0, inputs.w1)
-        np.testing.assert_allclose(outcome.outputs, expected, rtol=1e-4, atol=1e-7)
-        assert [weight.share_count for weight in weights] == [1, 1]
-        # A driver picks the streams of a graph's branches itself.
-        if device.simulated or how != "graph":
-            assert len(outcome.trace.streams) == (1 if how in ("sequential", "one-stream") else 4)
-
-    asyncio.run(main())
+    expected = reference_forward(inputs.batches, inputs.w0, inputs.w1)
+    np.testing.assert_allclose(outcome.outputs, expected, rtol=1e-4, atol=1e-7)
+    assert [weight.share_count for weight in weights] == [1, 1]
+    # A driver picks the streams of a graph's branches itself.
+    if device.simulated or how != "graph":
+        assert len(outcome.trace.streams) == (1 if how in ("sequential", "one-stream") else 4)
 
 
 def test_each_batch_has_a_stream_and_its_stages_in_order(device: Device) -> None:
@@ -71,8 +64,8 @@ def test_batches_overlap_at_dim_448(sim: Device) -> None:
     assert trace.metrics().max_concurrency > 1
 
 
-def test_the_default_run_shows_all_ways_and_overlap(sim: Device, mlp: Mlp) -> None:
-    found = table(mlp())
+def test_the_default_run_shows_all_ways_and_overlap(sim: Device, mlp: Command) -> None:
+    found = table(mlp().out)
 
     assert list(found) == ["one after the other", "one stream", "four streams", "prepared", "graph"]
     makespans = [makespan for makespan, _ in found.values()]
@@ -82,12 +75,12 @@ def test_the_default_run_shows_all_ways_and_overlap(sim: Device, mlp: Mlp) -> No
 
 
 @pytest.mark.parametrize("how", WAYS)
-def test_how_picks_one(device: Device, mlp: Mlp, how: str) -> None:
-    ran = mlp("--how", how)
+def test_how_picks_one(device: Device, mlp: Command, how: str) -> None:
+    out = mlp("--how", how).out
 
-    assert list(table(ran)) in ([WAYS[how].name], [])  # none where CUDA events see one bar
-    assert WAYS[how].name in ran.out
-    assert len(ran.first_eight) == 4
+    assert list(table(out)) in ([WAYS[how].name], [])  # none where CUDA events see one bar
+    assert WAYS[how].name in out
+    assert len(first_eight(out)) == 4
 
 
 def test_a_graph_that_is_one_bar_is_not_said_to_overlap_or_not() -> None:
@@ -103,7 +96,7 @@ def test_a_graph_that_is_one_bar_is_not_said_to_overlap_or_not() -> None:
 @pytest.mark.parametrize(
     ("name", "start"), [("t.png", b"\x89PNG"), ("t.svg", b"<?xml"), ("t.pdf", b"%PDF")]
 )
-def test_plot(sim: Device, mlp: Mlp, tmp_path: Path, how: str, name: str, start: bytes) -> None:
+def test_plot(sim: Device, mlp: Command, tmp_path: Path, how: str, name: str, start: bytes) -> None:
     before = plt.get_fignums()
 
     ran = mlp("--dim", 8, "--how", how, "--plot", tmp_path / name)
@@ -138,9 +131,8 @@ def in_float32(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 )
 def test_float32_stays_within_the_rounding_bound(k: int, n: int, seed: int, scale: float) -> None:
     rng = np.random.default_rng(seed)
-    x, w0, w1 = (
-        rng.normal(0, scale, shape).astype(np.float32) for shape in ((2, 3, k), (k, n), (n,))
-    )
+    shapes = ((2, 3, k), (k, n), (n,))
+    x, w0, w1 = (rng.normal(0, scale, shape).astype(np.float32) for shape in shapes)
 
     scores = np.maximum(in_float32(in_float32(x, w0), w1[:, None])[..., 0], 0)
 

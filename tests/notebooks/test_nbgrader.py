@@ -71,11 +71,9 @@ def graded(notebook: Any, name: str, answer: str | None = None) -> None:
 
 def test_each_exercise_is_an_answer_and_a_test_that_follows_it() -> None:
     names = [parameter.values[1] for parameter in GRADED]
-    stored = (ROOT / ANSWERS).glob("*.json")
+    stored = [json.loads(f.read_text("utf-8")) for f in (ROOT / ANSWERS).glob("*.json")]
 
-    assert sorted(names) == sorted(
-        n for file in stored for n in json.loads(file.read_text("utf-8"))
-    )
+    assert sorted(names) == sorted(name for answers in stored for name in answers)
     for notebook in SOURCES.values():
         ids = [cell.id for cell in notebook.cells]
         for name in set(names) & set(ids):
@@ -102,9 +100,7 @@ def test_the_metadata_are_those_of_schema_version_3(name: str) -> None:
 
 
 @pytest.mark.parametrize(("chapter", "name"), FIRST)
-def test_the_source_version_passes_and_a_wrong_answer_fails_with_its_cause(
-    chapter: str, name: str
-) -> None:
+def test_the_source_passes_and_a_wrong_answer_fails_with_its_cause(chapter: str, name: str) -> None:
     graded(SOURCES[chapter], name)
     _, wrong = TOOL.chapter(ROOT / f"course/{chapter}.py")
     answer = next(cell for cell in wrong if cell.id == name)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import ast
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.tools import ROOT
+from tests.tools import ROOT, python
 
 SCRIPTS = sorted(ROOT.glob("notebooks/*.py"))
 assert SCRIPTS
@@ -25,7 +23,6 @@ def test_it_has_functions_of_the_notebook_and_runs_without_a_gpu(script: Path) -
     for node in ast.parse(source).body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name != "main":
             assert f"{ast.get_source_segment(source, node)}" in shown, node.name
-    command = [sys.executable, str(script), "--device", "sim"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    done = python(script, "--device", "sim", check=False)
     assert done.returncode == 0, done.stderr
     assert "simulated" in done.stdout

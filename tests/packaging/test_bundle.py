@@ -10,9 +10,8 @@ from tests.tools import tool
 
 def test_the_page_of_instructions_names_what_the_bundle_and_the_package_have() -> None:
     bundle = tool("bundle")
-    page = bundle.INSTRUCTIONS.format(
-        python="3.12", count=145, size=170, systems=", ".join(bundle.SYSTEMS)
-    )
+    systems = ", ".join(bundle.SYSTEMS)
+    page = bundle.INSTRUCTIONS.format(python="3.12", count=145, size=170, systems=systems)
     assert set(re.findall(r"asyncgpu-tutor\s([a-z]+)", page)) <= COMMANDS.keys()
     assert "--no-index --find-links wheels" in page
     assert all(system in page for system in ("Linux", "macOS", "Windows"))

@@ -42,23 +42,17 @@ def patient(sim: SimDevice, monkeypatch: pytest.MonkeyPatch) -> Watched:
 
 
 @pytest.mark.parametrize("patience", [10e6, 1e-6])
-def test_only_who_is_out_of_patience_is_woken(
+async def test_only_who_is_out_of_patience_is_woken(
     patient: Watched, monkeypatch: pytest.MonkeyPatch, patience: float
 ) -> None:
     monkeypatch.setattr(SimDevice, "patience_us", patience)
-
-    async def main() -> list[float]:
-        several = [agt.full((1 << 20,), float(number)).to_host() for number in range(3)]
-        return [float(result[-1]) for result in await asyncio.gather(*several)]
-
-    assert asyncio.run(main()) == [0.0, 1.0, 2.0]
+    several = [agt.full((1 << 20,), float(number)).to_host() for number in range(3)]
+    assert [float(result[-1]) for result in await asyncio.gather(*several)] == [0.0, 1.0, 2.0]
     assert bool(patient) is (patience < 1)
     assert agt.in_flight() == patient.in_flight
 
 
-def test_what_failed_is_told_to_who_looked_too(
-    patient: Watched, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_failed_is_told_who_looked(patient: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
     # The event of what failed never succeeds, so looking has to end.
     monkeypatch.setattr(SimDevice, "patience_us", 500.0)
     with pytest.raises(DeviceError, match="stray"):
@@ -66,18 +60,15 @@ def test_what_failed_is_told_to_who_looked_too(
     assert agt.in_flight() == patient.in_flight
 
 
-def test_who_is_cancelled_while_looking_leaves_the_end_to_the_device(patient: Watched) -> None:
-    async def main() -> None:
-        task = agt.spawn(agt.full((1 << 22,), 1.0).to_host())
-        await asyncio.sleep(0)  # its first step submits it, and looks
-        assert agt.in_flight() == patient.in_flight + 1
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        agt.synchronize()
-        await asyncio.sleep(0)
-
-    asyncio.run(main())
+async def test_who_is_cancelled_while_looking_leaves_the_end_to_others(patient: Watched) -> None:
+    task = agt.spawn(agt.full((1 << 22,), 1.0).to_host())
+    await asyncio.sleep(0)  # its first step submits it, and looks
+    assert agt.in_flight() == patient.in_flight + 1
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    agt.synchronize()
+    await asyncio.sleep(0)
     assert agt.in_flight() == patient.in_flight
 
 

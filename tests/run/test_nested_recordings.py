@@ -45,17 +45,14 @@ def test_a_device_that_is_first_used_in_a_recording_is_recorded() -> None:
     assert len(outer.device_spans) == 1
 
 
-def test_recordings_that_cross_see_what_ran_while_they_were_open(sim: Device) -> None:
+async def test_recordings_that_cross_see_what_ran_while_they_were_open(sim: Device) -> None:
     async def one(runs: int) -> int:
         with agt.record() as trace:
             for _ in range(runs):
                 await agt.ones((8,)).to_host()
         return len(trace.device_spans)
 
-    async def main() -> list[int]:
-        return await asyncio.gather(one(2), one(5))
-
-    short, long = asyncio.run(main())
+    short, long = await asyncio.gather(one(2), one(5))
     assert short >= 4
     assert long == 2 * (1 + 5)  # it has missed the other's first operation, which came before it
     assert sim.log is None

@@ -19,9 +19,8 @@ extern "C" __global__ void twice(unsigned int n, const float* x, float* y) {
 
 def pipeline(slot: Any) -> agt.DeviceOp[Any]:
     """Twice the input; fails for negative numbers, on a simulated device."""
-    source = (
-        DOUBLE if agt.current_device().simulated else DOUBLE.replace("assert(x[i] >= 0.0f);", "")
-    )
+    simulated = agt.current_device().simulated
+    source = DOUBLE if simulated else DOUBLE.replace("assert(x[i] >= 0.0f);", "")
     launch = agt.Kernel(source)(N, agt.h2d(slot), agt.zeros((N,)).partition(32))
     return launch.last().unpartition().to_host()
 
@@ -34,7 +33,6 @@ def lasting(turns: str) -> Callable[[Any], agt.DeviceOp[Any]]:
 
 
 def request(number: float) -> Any:
-    """An input full of this number."""
     return np.full(N, number, np.float32)
 
 

@@ -16,13 +16,10 @@ from asyncgpu_tutor import errors
 from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.serving.services import Call, words
 
-HEAD = '#include "hostcall.cuh"\n'
-
 # Each block asks `calls` times, and writes down each answer.
-ASK = (
-    HEAD
-    + """__global__ void ask(unsigned long long* mail, unsigned long long* stack, int service, int calls,
-                     unsigned long long* out, int* stopped) {
+ASK = """#include "hostcall.cuh"
+__global__ void ask(unsigned long long* mail, unsigned long long* stack, int service, int calls,
+                    unsigned long long* out, int* stopped) {
     Hostcalls host = hostcalls(mail, stack);
     for (int i = 0; i < calls; ++i) {
         unsigned long long answer = 0;
@@ -31,7 +28,6 @@ ASK = (
         out[blockIdx.x * calls + i] = answer;
     }
 }"""
-)
 
 
 class Asking:
@@ -44,11 +40,14 @@ class Asking:
         self.kernel = agt.Kernel(ASK)
 
     def op(self, host: Any) -> Any:
-        out, stopped = agt.mapped(self.out), agt.mapped(self.stopped)
-        where = (out, stopped)
-        return self.kernel(
-            *host.arrays, self.service, self.calls, *where, grid=self.blocks, block=1
-        )
+        where = (self.service, self.calls, agt.mapped(self.out), agt.mapped(self.stopped))
+        return self.kernel(*host.arrays, *where, grid=self.blocks, block=1)
+
+    async def answered(self, handlers: Any = None, **options: Any) -> int:
+        """Run it with these handlers; returns the number of calls that they had."""
+        async with agt.hostcalls(handlers, **options) as host:
+            await host.run(self.op(host))
+            return host.answered
 
     @property
     def all_right(self) -> bool:
@@ -61,10 +60,6 @@ def both(block: int, number: int) -> int:
     return block * 100_000 + number
 
 
-def run(main: Any) -> Any:
-    return asyncio.run(main())
-
-
 class TestAnswers:
     async def test_ten_thousand_calls_from_132_blocks(self, device: Device) -> None:
         seen: Counter[tuple[int, int]] = Counter()
@@ -74,10 +69,7 @@ class TestAnswers:
             return a * 100_000 + b
 
         asking = Asking(132, 76)
-        async with agt.hostcalls(batch_handlers={16: answer}) as host:
-            await host.run(asking.op(host))
-            assert host.answered == 132 * 76
-
+        assert await asking.answered(batch_handlers={16: answer}) == 132 * 76
         assert asking.all_right
         assert len(seen) == 132 * 76
         assert set(seen.values()) == {1}
@@ -85,8 +77,7 @@ class TestAnswers:
     @pytest.mark.parametrize("packets", [1, 5, 64])
     async def test_fewer_packets_than_blocks(self, device: Device, packets: int) -> None:
         asking = Asking(12, 6)
-        async with agt.hostcalls({16: lambda call: both(call.a, call.b)}, packets=packets) as host:
-            await host.run(asking.op(host))
+        await asking.answered({16: lambda call: both(call.a, call.b)}, packets=packets)
         assert asking.all_right
 
     async def test_answers_that_take_their_time_do_not_hold_up_others(self, device: Device) -> None:
@@ -100,24 +91,19 @@ class TestAnswers:
             return both(call.a, call.b)
 
         asking = Asking(16, 4)
-        async with agt.hostcalls({16: answer}) as host:
-            await host.run(asking.op(host))
+        await asking.answered({16: answer})
         assert asking.all_right
         assert sorted(order) == [(b, i) for b in range(16) for i in range(4)]
         assert [b for b, _ in order] != sorted(b for b, _ in order)
 
     async def test_several_services_at_once(self, device: Device) -> None:
         source = ASK.replace("service, blockIdx.x, i, 7", "16 + blockIdx.x % 3, blockIdx.x, i, 7")
-
         asking = Asking(9, 2)
         asking.kernel = agt.Kernel(source)
-        async with agt.hostcalls(
-            {16: lambda call: call.c, 17: lambda call: 1.5},
-            batch_handlers={18: lambda a, b, c: -a.astype(np.int64)},
-        ) as host:
-            await host.run(asking.op(host))
+        several = {18: lambda a, b, c: -a.astype(np.int64)}
+        single = {16: lambda call: call.c, 17: lambda call: 1.5}
+        await asking.answered(single, batch_handlers=several)
         got = asking.out.reshape(9, 2)[:, 1].tolist()
-
         assert got[0::3] == [7, 7, 7]
         assert np.array(got[1::3], np.uint64).view(np.float64).tolist() == [1.5] * 3
         assert np.array(got[2::3], np.uint64).view(np.int64).tolist() == [-2, -5, -8]
@@ -131,9 +117,8 @@ class TestAnswers:
             handlers = {16: lambda call: both(call.a, call.b)}
             async with agt.hostcalls(handlers, packets=3) as host:
                 await asyncio.gather(host.run(one.op(host)), host.run(two.op(host)))
-            found = one.all_right and two.all_right
-
-        assert found
+            assert one.all_right
+            assert two.all_right
 
     async def test_time_and_random_bits(self, device: Device) -> None:
         time, bits = Asking(1, 4, service=1), Asking(1, 4, service=2)
@@ -147,29 +132,23 @@ class TestAnswers:
         assert bits == np.random.default_rng(0).integers(0, 2**64, 4, dtype=np.uint64).tolist()
 
     def test_on_the_simulated_device_it_takes_the_same_time_again(self) -> None:
-        async def main() -> tuple[float, list[int]]:
+        def main() -> tuple[float, list[int]]:
             with agt.using(agt.SimDevice()) as sim:
                 time = Asking(3, 4, service=1)
-                async with agt.hostcalls() as host:
-                    await host.run(time.op(host))
+                asyncio.run(time.answered())
                 return sim.now(), time.out.tolist()
 
-        assert run(main) == run(main)
+        assert main() == main()
 
     @pytest.mark.parametrize("blocks", [False, True])
-    async def test_a_kernel_need_not_wait_for_its_answer(
-        self, device: Device, blocks: bool
-    ) -> None:
-        source = (
-            HEAD
-            + """__global__ void tell(unsigned long long* mail, unsigned long long* stack) {
+    async def test_a_kernel_need_not_wait_for_answers(self, device: Device, blocks: bool) -> None:
+        source = """#include "hostcall.cuh"
+        __global__ void tell(unsigned long long* mail, unsigned long long* stack) {
             Hostcalls host = hostcalls(mail, stack);
             int p = hostcall_begin(host);
             if (p >= 0) hostcall_ask(host, p, 16, blockIdx.x, 0, 0);
         }"""
-        )
         told: list[int] = []
-
         kernel = agt.Kernel(source)
         async with agt.hostcalls({16: lambda call: told.append(call.a)}) as host:
             op = kernel(*host.arrays, grid=6, block=1)
@@ -180,9 +159,8 @@ class TestAnswers:
         assert sorted(told) == list(range(6))
 
 
-COPY = (
-    HEAD
-    + """__global__ void shout(unsigned long long* mail, unsigned long long* stack, int size, int* failed) {
+COPY = """#include "hostcall.cuh"
+__global__ void shout(unsigned long long* mail, unsigned long long* stack, int size, int* failed) {
     Hostcalls host = hostcalls(mail, stack);
     int p = hostcall_begin(host);
     if (p < 0) { atomicAdd(failed, 1); return; }
@@ -199,17 +177,13 @@ COPY = (
     if (!ok || (int)hostcall_answer(host, p) != n) { atomicAdd(failed, 1); return; }
     hostcall_end(host, p);
 }"""
-)
 
 
 class TestFiles:
-    async def test_a_file_is_read_and_another_one_written(
-        self, device: Device, tmp_path: Path
-    ) -> None:
+    async def test_a_file_is_read_and_another_written(self, device: Device, tmp_path: Path) -> None:
         text = "".join(random.Random(1).choices("abcdefghij KLM.\n", k=1000))
         (tmp_path / "in.txt").write_text(text)
         names = [tmp_path / "in.txt", tmp_path / "out.txt"]
-
         kernel, failed = agt.Kernel(COPY), agt.pin(np.zeros(1, np.int32))
         async with agt.hostcalls(files=names, packets=7) as host:
             op = kernel(*host.arrays, 64, agt.mapped(failed), grid=16, block=1)
@@ -225,7 +199,7 @@ class TestFiles:
             (["in.txt"], 999, errors.UsageError, "999 bytes"),
         ],
     )
-    def test_what_cannot_be_done(
+    async def test_what_cannot_be_done(
         self,
         device: Device,
         tmp_path: Path,
@@ -235,23 +209,16 @@ class TestFiles:
         says: str,
     ) -> None:
         (tmp_path / "in.txt").write_text("text")
-
-        async def main() -> None:
-            kernel, failed = agt.Kernel(COPY), agt.pin(np.zeros(1, np.int32))
-            names = [tmp_path / name for name in files]
+        kernel, failed = agt.Kernel(COPY), agt.pin(np.zeros(1, np.int32))
+        names = [tmp_path / name for name in files]
+        with pytest.raises(kind, match=says) as caught:
             async with agt.hostcalls(files=names) as host:
                 await host.run(kernel(*host.arrays, size, agt.mapped(failed), grid=2, block=1))
-
-        with pytest.raises(kind, match=says) as caught:
-            run(main)
         assert "service 4" in caught.value.__notes__[0]
 
-    async def test_text_is_printed(
-        self, device: Device, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        source = (
-            HEAD
-            + """__global__ void greet(unsigned long long* mail, unsigned long long* stack) {
+    async def test_it_prints_text(self, device: Device, capsys: pytest.CaptureFixture[str]) -> None:
+        source = """#include "hostcall.cuh"
+        __global__ void greet(unsigned long long* mail, unsigned long long* stack) {
             Hostcalls host = hostcalls(mail, stack);
             int p = hostcall_begin(host);
             if (p < 0) return;
@@ -261,8 +228,6 @@ class TestFiles:
             bool ok = hostcall_wait(host, p);
             if (ok) hostcall_end(host, p);
         }"""
-        )
-
         kernel = agt.Kernel(source)
         async with agt.hostcalls() as host:
             await host.run(kernel(*host.arrays, grid=2, block=1))
@@ -270,37 +235,25 @@ class TestFiles:
 
 
 class TestWhatGoesWrong:
-    def test_a_handler_that_was_cancelled_is_named_and_not_asked_again(
-        self, device: Device
-    ) -> None:
+    async def test_a_cancelled_handler_is_named_and_not_asked_again(self, device: Device) -> None:
         asked: list[int] = []
 
         async def cancelled(call: Call) -> int:
             asked.append(call.a)
             raise asyncio.CancelledError
 
-        async def main() -> None:
-            async with agt.hostcalls({16: cancelled}) as host:
-                await host.run(Asking(1, 1).op(host))
-
         with pytest.raises(errors.HostcallError, match="service 16 was cancelled"):
-            run(main)
+            await Asking(1, 1).answered({16: cancelled})
         assert asked == [0]
 
-    def test_a_handler_that_failed_is_told_of_where_the_block_fails_too(
-        self, device: Device
-    ) -> None:
+    async def test_a_handlers_failure_is_told_where_the_block_fails(self, device: Device) -> None:
         def broken(call: Call) -> int:
             raise ZeroDivisionError("no answer")
 
-        async def main() -> None:
-            asking = Asking(1, 1)
+        with pytest.raises(LookupError) as caught:  # noqa: PT012 - the block is what fails
             async with agt.hostcalls({16: broken}) as host:
-                await asking.op(host)  # and not host.run(...), which would tell
+                await Asking(1, 1).op(host)  # and not host.run(...), which would tell
                 raise LookupError("the answers are wrong")
-
-        with pytest.raises(LookupError) as caught:
-            run(main)
         assert "no answer" in "".join(caught.value.__notes__)
 
     async def test_hostcalls_are_open_once(self, device: Device) -> None:
@@ -315,9 +268,7 @@ class TestWhatGoesWrong:
             async with host:
                 pass
 
-    async def test_a_handler_that_the_end_of_the_block_cancels_is_not_blamed(
-        self, sim: Device
-    ) -> None:
+    async def test_a_handler_that_the_blocks_end_cancels_is_not_blamed(self, sim: Device) -> None:
         async def slowly(call: Call) -> int:
             await asyncio.sleep(0)
             return 5
@@ -330,9 +281,7 @@ class TestWhatGoesWrong:
         assert asking.stopped.all()
 
     @pytest.mark.parametrize("how", ["at once", "later", "together"])
-    async def test_an_exception_is_raised_where_the_operation_is_awaited(
-        self, device: Device, how: str
-    ) -> None:
+    async def test_an_exception_is_raised_at_the_await(self, device: Device, how: str) -> None:
         def fails(call: Any, *_: Any) -> int:
             if how == "together" or (call.a, call.b) == (3, 2):
                 raise ZeroDivisionError("no such answer")
@@ -351,7 +300,6 @@ class TestWhatGoesWrong:
         async with agt.hostcalls(**given) as host:
             with pytest.raises(ZeroDivisionError, match="no such answer"):
                 await host.run(asking.op(host))
-
         assert asking.stopped.all()
 
     @pytest.mark.parametrize(
@@ -363,16 +311,13 @@ class TestWhatGoesWrong:
         ],
     )
     @pytest.mark.parametrize("awaited", [True, False])
-    def test_what_goes_wrong_is_told_at_the_latest_where_the_block_is_left(
+    async def test_what_goes_wrong_is_told_at_the_latest_where_the_block_is_left(
         self, device: Device, handlers: Any, kind: type[Exception], says: str, awaited: bool
     ) -> None:
-        async def main() -> None:
+        with pytest.raises(kind, match=says):  # noqa: PT012 - the end of the block tells it
             async with agt.hostcalls(handlers) as host:
                 op = Asking(2, 2).op(host)
                 await (host.run(op) if awaited else op)
-
-        with pytest.raises(kind, match=says):
-            run(main)
 
     async def test_a_host_that_stops_ends_the_kernel(self, device: Device) -> None:
         async def never(_: Call) -> int:
@@ -388,14 +333,10 @@ class TestWhatGoesWrong:
 
         assert asking.stopped.all()
 
-    def test_a_host_that_blocks_is_given_up(self) -> None:
-        async def main() -> None:
-            with agt.using(agt.SimDevice()):
-                async with agt.hostcalls({16: lambda call: 1}) as host:
-                    Asking(3, 3).op(host).sync()
-
-        with pytest.raises(errors.HostcallError, match="do not block"):
-            run(main)
+    async def test_a_host_that_blocks_is_given_up(self) -> None:
+        with pytest.raises(errors.HostcallError, match="do not block"), agt.using(agt.SimDevice()):
+            async with agt.hostcalls({16: lambda call: 1}) as host:
+                Asking(3, 3).op(host).sync()
 
     async def test_a_kernel_that_fails_spoils_its_mail_and_no_other(self) -> None:
         with agt.using(agt.SimDevice()):
@@ -407,13 +348,11 @@ class TestWhatGoesWrong:
                     await host.run(broken.op(host))
                 with pytest.raises(errors.UpstreamError, match="mail"):
                     await host.run(asking.op(host))
-            async with agt.hostcalls(handlers) as host:
-                await host.run(asking.op(host))
+            await asking.answered(handlers)
         assert asking.all_right
 
     @pytest.mark.parametrize(
-        "given",
-        [{"handlers": {3: abs}}, {"packets": 0}, {"nbytes": 12}, {"nbytes": 0}],
+        "given", [{"handlers": {3: abs}}, {"packets": 0}, {"nbytes": 12}, {"nbytes": 0}]
     )
     def test_numbers_that_are_not_possible(self, device: Device, given: dict[str, Any]) -> None:
         with pytest.raises(errors.UsageError):

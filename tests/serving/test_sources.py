@@ -41,9 +41,7 @@ async def test_a_source_may_use_one_array_for_all_requests(device: Device) -> No
 
 @pytest.mark.parametrize("late", [False, True])
 @pytest.mark.parametrize("way", ["raises", "does not fit", "writes nothing"])
-async def test_what_was_asked_before_a_failure_is_answered(
-    device: Device, late: bool, way: str
-) -> None:
+async def test_what_came_before_a_failure_is_answered(device: Device, late: bool, way: str) -> None:
     def broken(slot: Any) -> None:
         raise Broken
 

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import simgpu
 from simgpu import errors
+from tests.tools import blocks, page, python
 
-ROOT = Path(__file__).resolve().parents[2]
-README = (ROOT / "simgpu" / "README.md").read_text(encoding="utf-8")
-PROGRAMS = re.findall(r"(?ms)^```python\n(.*?)^```", README)
+README = page("simgpu/README.md")
+PROGRAMS = blocks(README)
 ALONE = """
 import sys
 sys.modules["asyncgpu_tutor"] = None  # an import of it fails
@@ -34,15 +31,8 @@ extern "C" __global__ void wild(float* y) { y[threadIdx.x + 1] = 1; }
 """
 
 
-def python(*args: str) -> list[str]:
-    done = subprocess.run(
-        [sys.executable, *args], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    return done.stdout.splitlines()
-
-
 def test_the_programs_of_the_readme_run_where_the_tutor_cannot_be_imported() -> None:
-    said = python("-c", ALONE.format("\n".join(PROGRAMS)))
+    said = python("-c", ALONE.format("\n".join(PROGRAMS))).stdout.splitlines()
 
     assert said[0] == "[0. 2. 4. 6.]"
     assert re.fullmatch(r"\d+\.\d us, bound by \w[\w ]*", said[1])
@@ -62,7 +52,8 @@ def test_the_readme_quotes_the_error() -> None:
 
 
 def test_the_command_lists_the_gpus() -> None:
-    assert [line.split()[0] for line in python("-m", "simgpu")] == list(simgpu.SPECS)
+    told = python("-m", "simgpu").stdout.splitlines()
+    assert [line.split()[0] for line in told] == list(simgpu.SPECS)
 
 
 def test_a_kernel_takes_arrays_and_numbers_on_any_stream() -> None:

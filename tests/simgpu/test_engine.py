@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -11,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simgpu.engine import Engine
-from simgpu.errors import DeviceError, UpstreamError
 from simgpu.queues import Command, EngineEvent, Queue, Resource, Work
 
 Spans = dict[str, tuple[float, float]]
@@ -25,7 +23,6 @@ class Bench:
         self.engine = Engine()
         self.spans: Spans = {}
         self.waited: dict[str, float] = {}
-        self.skipped: dict[str, DeviceError] = {}
 
     def run(
         self,
@@ -35,30 +32,23 @@ class Bench:
         demand: float = 0.0,
         resource: Resource = "compute",
         ready: float = 0.0,
-        op: int | None = None,
-        fault: DeviceError | None = None,
         drain: float = 0.0,
     ) -> None:
-        def begin() -> Work:
-            if fault is not None:
-                raise fault
-            return Work(us, demand, demand, drain)
-
         def end(start: float, stop: float, waited: float) -> None:
             self.spans[name] = (start, stop)
             if waited:
                 self.waited[name] = waited
 
-        skip = functools.partial(self.skipped.__setitem__, name)
-        self.engine.submit(queue, Command(resource, ready, op, begin, end, skip))
+        work = Work(us, demand, demand, drain)
+        self.engine.submit(queue, Command(resource, ready, begin=lambda: work, end=end))
 
-    def event(self, queue: Queue, op: int | None = None) -> EngineEvent:
+    def event(self, queue: Queue) -> EngineEvent:
         event = EngineEvent()
-        self.engine.submit(queue, Command("none", 0.0, op, records=event))
+        self.engine.submit(queue, Command("none", 0.0, records=event))
         return event
 
-    def wait(self, queue: Queue, event: EngineEvent, op: int | None = None) -> None:
-        self.engine.submit(queue, Command("none", 0.0, op, awaits=event))
+    def wait(self, queue: Queue, event: EngineEvent) -> None:
+        self.engine.submit(queue, Command("none", 0.0, awaits=event))
 
 
 # Commands: queue, name, us and more of `Bench.run`; when each runs, and how long it waits for room.
@@ -115,9 +105,7 @@ def test_devices_share_nothing() -> None:
 @pytest.mark.parametrize(
     ("turns", "expected"), [((1.0, 1.0), [6.0, 6.0]), ((3.0, 1.0), [4.0, 6.0])]
 )
-def test_kernels_with_places_share_throughput(
-    turns: tuple[float, float], expected: list[float]
-) -> None:
+def test_kernels_share_throughput(turns: tuple[float, float], expected: list[float]) -> None:
     engine, ends = Engine(), list[float]()
     for turn in turns:
         work = Work(3.0, places=0.25, demand=1.0, turn=turn)
@@ -132,44 +120,6 @@ def test_waiting_for_what_never_comes_is_noticed() -> None:
     queue = bench.engine.queue(0)
     bench.wait(queue, EngineEvent())
     assert not bench.engine.run_to(bench.event(queue))
-
-
-def test_run_until_stops_in_time() -> None:
-    bench = Bench()
-    queue = bench.engine.queue(0)
-    bench.run(queue, "a", 4.0, 0.1)
-    bench.run(queue, "b", 4.0, 0.1)
-    bench.engine.run_until(6.0)
-    assert bench.spans == {"a": (0.0, 4.0)}
-    assert bench.engine.now == 6.0
-    bench.engine.run_dry()
-    assert bench.spans["b"] == (4.0, 8.0)
-
-
-def test_an_error_skips_the_rest_of_its_own_submission() -> None:
-    bench = Bench()
-    queue = bench.engine.queue(0)
-    fault = DeviceError("boom")
-    bench.run(queue, "bad", 1.0, op=1, fault=fault)
-    bench.run(queue, "rest", 1.0, op=1)
-    first = bench.event(queue, op=1)
-    bench.run(queue, "next", 1.0, op=2)
-    second = bench.event(queue, op=2)
-    bench.engine.run_dry()
-    assert bench.skipped == {"bad": fault, "rest": fault}
-    assert first.error is fault
-    assert second.error is None
-    assert bench.spans == {"next": (0.0, 1.0)}
-
-
-def test_an_error_travels_along_events() -> None:
-    bench = Bench()
-    one, two = bench.engine.queue(0), bench.engine.queue(0)
-    bench.run(one, "bad", 1.0, op=1, fault=DeviceError("boom"))
-    bench.wait(two, bench.event(one, op=1), op=2)
-    bench.run(two, "user", 1.0, op=2)
-    bench.engine.run_dry()
-    assert isinstance(bench.skipped["user"], UpstreamError)
 
 
 @pytest.mark.parametrize(

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.tools import python
+
 HERE = Path(__file__).parent
-ROOT = HERE.parents[1]
 
 
 @pytest.fixture(scope="module")
 def errors() -> dict[str, dict[int, str]]:
     """Pyright's messages, by file and line (from 1). One run for both files, since starting costs most."""
-    command = [sys.executable, "-m", "pyright", "--outputjson", "--pythonpath", sys.executable]
-    command += [str(HERE / "sample.py"), str(HERE / "mistakes.py")]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    options = ["--outputjson", "--pythonpath", sys.executable]
+    files = (HERE / "sample.py", HERE / "mistakes.py")
+    done = python("-m", "pyright", *options, *files, check=False)
     found: dict[str, dict[int, str]] = {"sample.py": {}, "mistakes.py": {}}
     for item in json.loads(done.stdout)["generalDiagnostics"]:
         line = item["range"]["start"]["line"] + 1

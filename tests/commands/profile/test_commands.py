@@ -15,9 +15,10 @@ from asyncgpu_tutor import Trace
 from asyncgpu_tutor.__main__ import main
 from asyncgpu_tutor.commands.profile import nsys
 from asyncgpu_tutor.errors import UsageError
-from tests.tools import tool
+from tests.tools import Command, tool
 
 EXPORT = Trace.recorded_file("07_async_mlp.sqlite")
+WITHIN = ("--within", "07_async_mlp")
 RECORD = tool("record_course")
 posix = pytest.mark.skipif(sys.platform == "win32", reason="the stand-in is a shell script")
 
@@ -30,6 +31,12 @@ export) cp "$EXPORT" "$target" ;;
 esac
 [ -z "$FAIL" ] || { echo "the $FAIL broke" >&2; exit 3; }
 """
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
 
 
 @pytest.fixture
@@ -55,9 +62,8 @@ def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.usefixtures("nowhere")
-def test_without_nsys_it_says_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["profile"]) == 2
-    said = capsys.readouterr().err
+def test_without_nsys_it_says_what_to_do(command: Command) -> None:
+    said = command("profile", code=2).err
     assert "Nsight Systems is not on this machine" in said
     assert "https://developer.nvidia.com/nsight-systems" in said
     assert "load_recording" in said
@@ -71,18 +77,13 @@ def test_a_named_nsys_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPat
 
 
 @posix
-def test_the_round_trip_runs_exports_analyses_and_draws(
-    stand_in: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    out = tmp_path / "out"
-    picture = tmp_path / "p.png"
-    arguments = ["profile", "--within", "07_async_mlp", "--out", str(out), "--plot", str(picture)]
-    assert main(arguments) == 0
+def test_the_round_trip_runs_and_draws(stand_in: Path, tmp_path: Path, command: Command) -> None:
+    out, picture = tmp_path / "out", tmp_path / "p.png"
+    said = command("profile", *WITHIN, "--out", out, "--plot", picture).out
     first, second = stand_in.read_text().splitlines()
     assert first.startswith("1: profile --trace=cuda,nvtx --sample=none --cpuctxsw=none")
     assert first.endswith("-m asyncgpu_tutor mlp --how streams --dim 256 --device cuda")
     assert second.split()[1] == "export"
-    said = capsys.readouterr().out
     assert "Why the device stood still" in said
     assert sorted(path.name for path in out.iterdir()) == [
         "report.nsys-rep", "report.sqlite", "trace.json", "trace.perfetto.json"
@@ -94,26 +95,18 @@ def test_the_round_trip_runs_exports_analyses_and_draws(
 @posix
 @pytest.mark.usefixtures("stand_in")
 def test_what_nsys_says_when_it_fails_is_passed_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command
 ) -> None:
     monkeypatch.setenv("FAIL", "profiler")
-    assert main(["profile", "--out", str(tmp_path / "out")]) == 2
-    said = capsys.readouterr().err
+    said = command("profile", "--out", tmp_path / "out", code=2).err
     assert "failed with code 3" in said
     assert "the profiler broke" in said
 
 
 @pytest.mark.usefixtures("nowhere")
-def test_an_export_or_a_trace_needs_no_nsys(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    out = tmp_path / "out"
-    assert (
-        main(["profile", "--from", str(EXPORT), "--within", "07_async_mlp", "--out", str(out)]) == 0
-    )
-    one = capsys.readouterr().out
-    assert main(["profile", "--from", str(out / "trace.json"), "--out", str(out)]) == 0
-    assert capsys.readouterr().out == one
+def test_an_export_or_a_trace_needs_no_nsys(tmp_path: Path, command: Command) -> None:
+    one = command("profile", "--from", EXPORT, *WITHIN, "--out", tmp_path).out
+    assert command("profile", "--from", tmp_path / "trace.json", "--out", tmp_path).out == one
 
 
 @posix
@@ -128,47 +121,33 @@ def test_any_command_can_be_profiled_and_what_it_says_is_seen(
     assert len(Trace.load(out / "trace.json").device_spans) == 4 * 28
 
 
-def test_a_file_of_somebody_else_is_read_whole_and_nothing_is_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "t.json").write_text(
+def test_a_file_of_others_is_read_and_nothing_is_written(folder: Path, command: Command) -> None:
+    (folder / "t.json").write_text(
         '[{"ph": "X", "cat": "kernel", "name": "k", "ts": 5, "dur": 2, "pid": 0, "tid": 7}]'
     )
-    assert main(["profile", "--from", "t.json"]) == 0
-    assert "device    busy 2.0" in capsys.readouterr().out
-    assert [path.name for path in tmp_path.iterdir()] == ["t.json"]
+    assert "device    busy 2.0" in command("profile", "--from", "t.json").out
+    assert [path.name for path in folder.iterdir()] == ["t.json"]
 
 
-def test_an_export_that_is_none_is_told_as_one(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "bad.sqlite").write_text("cut off")
-    assert main(["profile", "--from", str(tmp_path / "bad.sqlite")]) == 2
-    assert "is no SQLite file" in capsys.readouterr().err
-
-
-def test_a_window_of_time(capsys: pytest.CaptureFixture[str]) -> None:
-    whole = ["profile", "--from", str(EXPORT), "--within", "07_async_mlp"]
-    assert main([*whole, "--window", "300:600"]) == 0
-    first = capsys.readouterr().out
+def test_a_window_of_time(command: Command) -> None:
+    first = command("profile", "--from", EXPORT, *WITHIN, "--window", "300:600").out
     trace = Trace.from_nsys(EXPORT, within="07_async_mlp").between(300, 600)
     assert f"busy {trace.metrics().device_active:.1f}" in first
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("words", "says"),
     [
         (["--within", "a", "--whole"], "choose one"),
         (["--from", "x.sqlite", "--", "python"], "choose one"),
         (["--from", "nowhere.sqlite"], "there is no file nowhere.sqlite"),
+        (["--from", "bad.sqlite"], "is no SQLite file"),
+        (["--from", str(EXPORT), "--within", "nothing"], "there is no NVTX range 'nothing'"),
     ],
 )
-def test_what_cannot_work_is_said_before_anything_runs(
-    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["profile", *arguments]) == 2
-    assert message in capsys.readouterr().err
+def test_what_cannot_work(folder: Path, words: list[str], says: str, command: Command) -> None:
+    (folder / "bad.sqlite").write_text("cut off")
+    assert says in command("profile", *words, code=2).err
 
 
 @pytest.mark.parametrize("window", ["9:3", "soon"])
@@ -189,17 +168,7 @@ def test_a_reader_may_stop_reading() -> None:
     assert done.stderr == ""
 
 
-def test_a_range_that_is_not_there_is_told(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    arguments = ["profile", "--from", str(EXPORT), "--within", "nothing", "--out", str(tmp_path)]
-    assert main(arguments) == 2
-    assert "there is no NVTX range 'nothing'" in capsys.readouterr().err
-
-
-def test_programs_are_recorded_into_files_that_say_how(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_recorded_files_say_how(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     what = ["--device", "sim", "--only", "01_sync_kernels"]
     assert RECORD.main([*what, "--out", str(tmp_path)]) == 0
     assert "01_sync_kernels.json: 9 spans" in capsys.readouterr().out
@@ -214,8 +183,7 @@ def test_an_unknown_program_is_refused() -> None:
         RECORD.main(["--device", "sim", "--only", "07_async_mpl"])
 
 
-def test_a_size_that_no_memory_holds_is_said_in_a_line(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["mlp", "--dim", str(10**9)]) == 2
-    said = capsys.readouterr().err
+def test_a_size_that_no_memory_holds_is_said_in_a_line(command: Command) -> None:
+    said = command("mlp", "--dim", 10**9, code=2).err
     assert said.startswith("asyncgpu-tutor mlp: Unable to allocate")
     assert said.count("\n") == 1

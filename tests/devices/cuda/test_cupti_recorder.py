@@ -186,9 +186,7 @@ def test_a_call_of_the_driver_inside_of_one_of_the_runtime_is_that_one(cupti: Cu
     assert kernel.after == (call.id,)
 
 
-def test_a_recording_that_cannot_begin_is_off(
-    cupti: Cupti, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_cannot_begin_is_off(cupti: Cupti, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(size: int) -> int:
         raise MemoryError
 
@@ -262,9 +260,7 @@ def test_what_we_allocate_without_a_span_is_not_told_of_as_that_of_others(cupti:
     assert [(span.name, span.detail["foreign"]) for span in log.spans] == [("malloc host", True)]
 
 
-def test_earlier_work_of_others_says_nothing_of_the_streams_of_a_second_device(
-    cupti: Cupti,
-) -> None:
+def test_earlier_work_of_others_says_nothing_of_streams_of_a_second_device(cupti: Cupti) -> None:
     logs = [SpanLog(f"cuda:{k}") for k in (0, 1)]
     first = cupti.recorder.CuptiRecorder(logs[0], 0, True)
     cupti.current = 1

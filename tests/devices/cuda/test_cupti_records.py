@@ -111,9 +111,8 @@ def test_a_kernel_of_others_has_a_readable_name_and_keeps_the_full_one() -> None
 
 
 # ------------------------------------------------------------------ clocks
-NOW = (
-    1_763_741_000_000_000_123  # ns since 1970: of these, a float tells 256 from 0, and nothing less
-)
+# ns since 1970: of these, a float tells 256 from 0, and nothing less.
+NOW = 1_763_741_000_000_000_123
 
 
 @given(st.integers(0, 10**9), st.integers(1, 10**6))

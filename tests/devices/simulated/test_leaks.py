@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +9,7 @@ import pytest
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.simulated import SimDevice
 from simgpu.leaks import MOST, report
+from tests.tools import python
 
 HEAD = "import asyncgpu_tutor as agt\nagt.use('sim')\n"
 
@@ -19,15 +17,7 @@ HEAD = "import asyncgpu_tutor as agt\nagt.use('sim')\n"
 def at_exit(tmp_path: Path, program: str, asked: str = "1") -> str:
     script = tmp_path / "program.py"
     script.write_text(HEAD + program, encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, str(script)],
-        env={**os.environ, "ASYNCGPU_LEAKS": asked},
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=120,
-    )
-    return done.stderr
+    return python(script, ASYNCGPU_LEAKS=asked).stderr
 
 
 def test_a_program_that_keeps_its_results(tmp_path: Path) -> None:

@@ -94,11 +94,8 @@ def test_counts_are_extrapolated_to_those_of_all_blocks() -> None:
     for above in (math.inf, 0.0):
         device = SimDevice(machine=Machine(), stand_in_above=above)
         with agt.using(device):
-            left, right = (agt.h2d(agt.pin(a)).sync() for _ in range(2))
-            out = agt.zeros((n, n)).partition(8, 8)
             device.observers.append(counts.append)
-            product = agt.sgemm_naive(n, n, n, 1.0, left, right, 0.0, out).last().unpartition()
-            np.testing.assert_allclose(product.to_host().sync(), a @ a, rtol=1e-3, atol=1e-3)
+            np.testing.assert_allclose(product(a, a, 8), a @ a, rtol=1e-3, atol=1e-3)
     whole, sampled = (
         next(item for item in counts if item.kernel == "sgemm_naive" and item.extrapolated is kind)
         for kind in (False, True)
@@ -110,6 +107,13 @@ def test_counts_are_extrapolated_to_those_of_all_blocks() -> None:
     assert sampled.time.us == pytest.approx(whole.time.us, rel=0.01)
     line = max(whole.counts.lines, key=lambda number: whole.counts.lines[number].warp_instructions)
     assert sampled.counts.lines[line] == whole.counts.lines[line]
+
+
+def product(a: Any, b: Any, tile: int) -> Any:
+    n = len(a)
+    left, right = (agt.h2d(agt.pin(m)).sync() for m in (a, b))
+    out = agt.zeros((n, n)).partition(tile, tile)
+    return agt.sgemm_naive(n, n, n, 1.0, left, right, 0.0, out).output().to_host().sync()
 
 
 def short(n: int, a: float, x: Any, y: Any) -> tuple[Any, ...]:
@@ -151,11 +155,8 @@ def test_blocks_that_meet_in_an_atomic_are_all_interpreted(eager: SimDevice) -> 
 
 
 def test_the_microscope_says_that_counts_are_extrapolated(eager: SimDevice) -> None:
-    x, y = inputs()
-    kernel = agt.Kernel(AXPY, reference=axpy)
-    given = agt.h2d(agt.pin(x)).sync(), agt.h2d(agt.pin(y)).sync()
     with agt.microscope() as report:
-        kernel(N, 2.0, given[0], given[1].partition(64)).sync()
+        launched(agt.Kernel(AXPY, reference=axpy), *inputs())
     assert "extrapolated" in report.table()
 
 
@@ -164,11 +165,8 @@ def test_a_product_of_large_matrices(sim: SimDevice) -> None:
     n = 1024
     rng = np.random.default_rng(2)
     a, b = (rng.standard_normal((n, n), dtype=np.float32) for _ in range(2))
-    left, right = (agt.h2d(agt.pin(m)).sync() for m in (a, b))
     with agt.record() as trace:
-        out = agt.zeros((n, n)).partition(16, 16)
-        product = agt.sgemm_naive(n, n, n, 1.0, left, right, 0.0, out).last().unpartition()
-        result = product.to_host().sync()
+        result = product(a, b, 16)
     np.testing.assert_allclose(result, a @ b, rtol=1e-3, atol=1e-3)
     told = [span.detail.get("computed") for span in trace.spans if span.name == SGEMM_NAIVE.name]
     assert any("64 of 4096 blocks" in str(line) for line in told)

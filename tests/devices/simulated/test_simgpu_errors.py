@@ -101,9 +101,8 @@ def test_a_kept_error_keeps_nothing_else() -> None:
     ],
 )
 def test_every_verb_of_the_protocol_is_translated(adapter: type, protocol: type) -> None:
-    verbs = {
-        name for part in protocol.__mro__ for name, f in vars(part).items() if inspect.isfunction(f)
-    }
+    named = [named for part in protocol.__mro__ for named in vars(part).items()]
+    verbs = {name for name, value in named if inspect.isfunction(value)}
     bare = {
         name
         for name in verbs - OWN

@@ -10,15 +10,13 @@ from typing import Any
 
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.traces.pictures import Timeline, compare_timelines
-from asyncgpu_tutor.traces.spans import Metrics, Span
-from asyncgpu_tutor.traces.spans.intervals import common, gaps, union
-from asyncgpu_tutor.traces.spans.metrics import scope_of
+from asyncgpu_tutor.traces.spans import Metrics, Span, measure
 from asyncgpu_tutor.traces.spans.notebook_output import NAME, PAGE, Lines, cut, wrapped
 from asyncgpu_tutor.traces.spans.vocabulary import some
 from asyncgpu_tutor.traces.trace import Trace
 
 _LISTED = 6  # sorts of work that not all traces have
-_Key = tuple[str, str, str, int]  # operation, kind, name, which one of these
+_Key = tuple[int, str, str, str, int]  # device, operation, kind, name, which one of these
 
 
 @dataclass(frozen=True)
@@ -192,10 +190,11 @@ def compare(*traces: Trace, titles: Sequence[str] | None = None) -> Comparison:
 
 def _keyed(trace: Trace, labelled: bool) -> dict[_Key, Span]:
     """The device spans by what they are, in the order in which they were asked for."""
-    seen: dict[tuple[str, str, str], int] = {}
+    seen: dict[tuple[int, str, str, str], int] = {}
     keyed: dict[_Key, Span] = {}
+    places = {name: place for place, name in enumerate(trace.devices)}
     for span in trace.device_spans:
-        sort = (span.label if labelled else "", span.kind, span.name)
+        sort = (places[span.device], span.label if labelled else "", span.kind, span.name)
         number = seen[sort] = seen.get(sort, 0) + 1
         keyed[(*sort, number)] = span
     return keyed
@@ -207,40 +206,33 @@ def _sort_of(span: Span) -> str:
 
 # ------------------------------------------------------------------ quantities
 _WHOLE: tuple[tuple[str, str, Callable[[Metrics], float]], ...] = (
-    ("makespan", "us", lambda m: m.makespan),
     ("device makespan", "us", lambda m: m.device_makespan),
     ("device busy", "us", lambda m: m.device_active),
     ("device idle", "us", lambda m: m.device_idle),
     ("overlap of streams", "%", lambda m: 100 * m.overlap_fraction),
     ("streams at once", "", lambda m: float(m.max_concurrency)),
-    ("host in calls", "us", lambda m: m.host["call"]),
-    ("host in waits", "us", lambda m: m.host["wait"]),
 )
 
 
 def _differences(traces: tuple[Trace, ...], titles: tuple[str, ...]) -> Iterator[Difference]:
-    metrics = [trace.metrics() for trace in traces]
-    for name, unit, value in _WHOLE:
-        yield _difference(name, unit, tuple(value(m) for m in metrics), titles)
-    between = tuple(_mean_gap(trace) for trace in traces)
-    yield _difference("mean gap of device", "us", between, titles)
+    whole = [trace.metrics() for trace in traces]
+    yield _difference("makespan", "us", tuple(m.makespan for m in whole), titles)
+    # Several devices each have their own rows; the first of a trace stands beside the first of the others.
+    most = max(traces, key=lambda trace: len(trace.devices)).devices
+    parts = [[t.of(name).metrics() for name in t.devices] for t in traces] if len(most) > 1 else []
+    for place, device in enumerate(most if parts else [""]):
+        rows = [own[place] if place < len(own) else measure([]) for own in parts] or whole
+        for name, unit, value in _WHOLE:
+            yield _difference(f"{device} {name}".strip(), unit, tuple(map(value, rows)), titles)
+    for kind in ("call", "wait"):
+        yield _difference(f"host in {kind}s", "us", tuple(m.host[kind] for m in whole), titles)
     durations: dict[str, list[list[float]]] = {}
     for number, trace in enumerate(traces):
         for span in trace.device_spans:
             of_sort = durations.setdefault(_sort_of(span), [[] for _ in traces])
             of_sort[number].append(span.duration)
     for sort, found in durations.items():
-        yield _difference(sort, "us", tuple(map(_mean, found)), titles)
-
-
-def _mean_gap(trace: Trace) -> float:
-    busy = union((s.start, s.end) for s in trace.device_spans)
-    pauses = common(gaps(busy), scope_of(busy, trace.windows))
-    return _mean([end - start for start, end in pauses])
-
-
-def _mean(values: Sequence[float]) -> float:
-    return fmean(values) if values else 0.0
+        yield _difference(sort, "us", tuple(fmean(us or [0.0]) for us in found), titles)
 
 
 def _difference(

@@ -17,6 +17,9 @@ from asyncgpu_tutor.traces.trace import Trace
 # compute capability"). Taken where a trace does not say how many threads its device runs at once.
 _THREADS = 132 * 2048
 
+# What is in the names of their kernels.
+_LIBRARIES = {"at::": "PyTorch", "cupy_": "CuPy"}
+
 
 def thread_of(span: Span) -> int | None:
     """Number of the thread that a call, a wait or a range is of; None where nobody knows."""
@@ -78,6 +81,15 @@ class Facts:
         """For each kernel, by id, which part of the device it fills; see `fill_of`."""
         kernels = (span for span in self.device if span.kind == "kernel")
         return {span.id: fill_of(span, self.trace) for span in kernels}
+
+    @cached_property
+    def language(self) -> str:
+        """The words that advice to this program has to be in; ``"ours"`` for one of this package."""
+        if not self.trace.about.get("foreign"):
+            return "ours"
+        names = (f"{s.name} {s.detail.get('full_name', '')}" for s in self.work)
+        told = next((kind for n in names for word, kind in _LIBRARIES.items() if word in n), "CUDA")
+        return "PyTorch" if self.trace.clock == "PyTorch profiler" else told
 
     @cached_property
     def metrics(self) -> Metrics:

@@ -12,12 +12,22 @@ from typing import Literal, get_args
 
 from asyncgpu_tutor.traces.analysis.facts import Facts, thread_of
 from asyncgpu_tutor.traces.spans import Span
-from asyncgpu_tutor.traces.spans.intervals import Interval, common, gaps, length, union, within
+from asyncgpu_tutor.traces.spans.intervals import (
+    Interval,
+    common,
+    gaps,
+    length,
+    minus,
+    union,
+    within,
+)
 from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY
 from asyncgpu_tutor.traces.spans.vocabulary import ENGINE_OF, Engine
 from asyncgpu_tutor.traces.trace import Trace
 
-Cause = Literal["dependency", "host late", "engine busy", "occupancy", "page", "start-up"]
+Cause = Literal[
+    "dependency", "host late", "engine busy", "occupancy", "page", "start-up", "unknown"
+]
 
 CAUSES: tuple[Cause, ...] = get_args(Cause)
 
@@ -28,6 +38,7 @@ CAUSE_WORDS: Mapping[Cause, str] = {
     "occupancy": "other kernels filled the SMs",
     "page": "pages of unified memory move when they are touched, and nobody touched one",
     "start-up": "nothing was in its way: what it takes to start",
+    "unknown": "no call for it was recorded, so nobody knows when it was asked for",
 }
 
 # A pause shorter than this, in us, is not put down to other kernels, because a launch takes as long without
@@ -67,25 +78,25 @@ def idle_of_streams(facts: Facts) -> list[Idle]:
     - from then on, as long as another stream's copy in its direction ran: ``"engine busy"``; for a kernel
       that is known to have waited for room, or paused for more than 10 us, as long as other kernels ran:
       ``"occupancy"``;
-    - the rest: ``"start-up"``.
+    - the rest: ``"start-up"``; or ``"unknown"``, all but the dependency, where no call is known.
 
     Before pages of unified memory, all of it is ``"page"``: no call asks for them, and no stream holds them.
     """
     pauses = _Pauses(facts)
-    begins = {name: line[0].start for name, line in facts.lines.items()}
     found: list[Idle] = []
-    for span in facts.work:
-        if span.stream is not None:
-            past = facts.before.get(span.id)
-            found += pauses.before(span, begins[span.device] if past is None else past.end)
+    for line in facts.lines.values():
+        free: dict[int | None, float] = {}  # since when each stream has nothing to do
+        for span in line:
+            since = free.get(span.stream, line[0].start)
+            found += pauses.before(span, since)
+            free[span.stream] = max(since, span.end)
     if facts.trace.windows:
         found = [
             replace(idle, start=start, end=end)
             for idle in found
             for start, end in within(facts.scopes[idle.device], idle.start, idle.end)
         ]
-    found.sort(key=attrgetter("start"))  # they are by the id of what ended them
-    return found
+    return sorted(found, key=attrgetter("start"))
 
 
 def idle_of_device(facts: Facts) -> list[Idle]:
@@ -136,8 +147,10 @@ class _Pauses:
         if others:
             last = max(others, key=attrgetter("end"))
             yield from until(last.end, "dependency", last)
-        if (call := self._calls.get(span.id)) is not None:
-            yield from until(call.end, "host late", call)
+        if (call := self._calls.get(span.id)) is None:
+            yield from until(span.start, "unknown")
+            return
+        yield from until(call.end, "host late", call)
         copies = ENGINE_OF[span.kind] != "compute"
         contended = copies or span.waited_for_room or span.start - now > _START
         rivals = self._rivals(span, now) if contended and now < span.start else []
@@ -156,14 +169,14 @@ class _Pauses:
 
 
 # ------------------------------------------------------------------ what the host did meanwhile
-HostPart = Literal["CUDA call", "waiting", "Python"]
+HostPart = Literal["CUDA call", "waiting", "own code"]
 
 
 def host_late_parts(trace: Trace, idle: Iterable[Idle]) -> dict[HostPart, float]:
     """The pauses with the cause ``"host late"``, by what the thread was doing that ended each, in us.
 
     ``"waiting"``: it was blocked until the device was done. ``"CUDA call"``: it was inside of a call, which
-    may be the very call that was late. ``"Python"``: neither, so it ran the program's own code, or slept.
+    may be the very call that was late. ``"own code"``: neither, so it ran the program's own code, or slept.
     They add up to the time that the host was late.
     """
     spans: dict[int | None, tuple[list[Interval], list[Interval]]] = {}
@@ -182,12 +195,31 @@ def host_late_parts(trace: Trace, idle: Iterable[Idle]) -> dict[HostPart, float]
         both = length(common(waiting, calling))
         parts["waiting"].append(length(waiting))
         parts["CUDA call"].append(length(calling) - both)
-        parts["Python"].append(pause.duration - length(waiting) - length(calling) + both)
+        parts["own code"].append(pause.duration - length(waiting) - length(calling) + both)
     return {part: math.fsum(values) for part, values in parts.items()}
 
 
 class Evidence(Facts):
-    """The facts of a trace, and why its device stood still: several detectives ask for each."""
+    """The facts of a trace, and why its device stood still: several detectives ask for each.
+
+    Idle time is blamed on one suspect: what `claim` has told one of them, it tells no other.
+    """
+
+    def claim(self, stretches: Iterable[Interval]) -> float:
+        """How long the device stood still in these stretches, as far as nobody has claimed it. In us."""
+        asked = union(stretches)
+        found, self.unclaimed = common(self.unclaimed, asked), minus(self.unclaimed, asked)
+        return length(found)
+
+    @cached_property
+    def unclaimed(self) -> list[Interval]:
+        """When the device did nothing, from the first call on; between windows nobody asks."""
+        calls = [(s.start, s.end) for s in self.trace if s.kind == "call"]
+        busy = union(i for line in self.busy.values() for i in line)
+        counted = union(i for scope in self.scopes.values() for i in scope) or union(calls)
+        if calls and counted:
+            counted = union([*counted, (min(calls)[0], counted[0][0])])
+        return minus(counted, busy)
 
     @cached_property
     def idle(self) -> list[Idle]:

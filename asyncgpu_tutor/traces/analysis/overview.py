@@ -9,7 +9,7 @@ from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING
 
-from asyncgpu_tutor.traces.analysis.defects import findings
+from asyncgpu_tutor.traces.analysis.defects import findings, of_several
 from asyncgpu_tutor.traces.analysis.depth import Depth, overlap_lines, queue_depth
 from asyncgpu_tutor.traces.analysis.facts import Facts
 from asyncgpu_tutor.traces.analysis.finding import Finding
@@ -32,6 +32,7 @@ from asyncgpu_tutor.traces.spans.notebook_output import (
     Lines,
     cut,
     html_table,
+    warnings_of,
     wrapped,
 )
 from asyncgpu_tutor.traces.spans.uncollected import uncollected
@@ -144,7 +145,7 @@ class Analysis:
             return "\n\n".join((told, *reports))
         title = f"Analysis of {self.trace.device or 'trace'} ({clock_words(self.trace.clock)}), us"
         if not self.trace.device_spans:
-            return f"{title}\nNo device work was recorded."
+            return f"{title}\nNo device work was recorded.{warnings_of(self.trace.about)}"
         return "\n\n".join((title, *("\n".join(part) for part in self._parts())))
 
     def _parts(self) -> Iterator[Iterable[str]]:
@@ -253,14 +254,17 @@ def analyse(trace: Trace) -> Analysis:
     devices = (
         {name: analyse(trace.of(name)) for name in trace.devices} if len(trace.devices) > 1 else {}
     )
-    found = [finding for report in devices.values() for finding in report.findings]
     return Analysis(
         trace,
         seen.metrics,
         tuple(idle_of_streams(seen)),
         tuple(seen.idle),
         queue_depth(seen),
-        tuple(found if devices else findings(seen)),
+        tuple(
+            of_several({name: report.findings for name, report in devices.items()})
+            if devices
+            else findings(seen)
+        ),
         seen.host_late,
         devices,
         seen,

@@ -26,6 +26,7 @@ CallKind = Literal["launch", "wait", "event", "stream wait", "other"]
 _CUPTI = "CUPTI_ACTIVITY_KIND_"
 _PUSH_POP, _START_END, _DOMAIN = 59, 60, 75  # ENUM_NSYS_EVENT_TYPE
 _EVENT_SYNC, _STREAM_WAIT = 1, 2  # ENUM_CUPTI_SYNC_TYPE
+_WARNINGS = frozenset((2, 3))  # and errors: ENUM_DIAGNOSTIC_SEVERITY_LEVEL
 _NO_STREAM = 2**32 - 1
 _PROCESS = 24  # bits of a globalTid or globalPid below those that name the process
 # ENUM_CUDA_MEMCPY_OPER; what is not listed is within the device, as far as engines go.
@@ -374,9 +375,22 @@ def _about(database: Database) -> dict[str, object]:
         if all(isinstance(row[size], int) for size in sizes):
             about["threads_at_once"] = math.prod(_int(row, size) for size in sizes)
             break
-    for row in database.rows("META_DATA_EXPORT", ("name", "value")):
-        if row["name"] == "EXPORT_PRODUCT_VERSION":
-            about["profiler"] = _str(row["value"])[:100]
+    tables = ("EXPORT_META_DATA", "META_DATA_EXPORT")  # the older one first
+    facts = {
+        r["name"]: _str(r["value"])[:100]
+        for t in tables
+        for r in database.rows(t, ("name", "value"))
+    }
+    schema = facts.get("EXPORT_SCHEMA_VERSION", "")
+    older = (
+        f"before 2023.3{f' (schema {schema})' if schema else ''}"  # those do not say which they are
+    )
+    about["profiler"] = facts.get("EXPORT_PRODUCT_VERSION") or older
+    # What the profiler itself had to say: it knows why it saw nothing.
+    said = database.rows("DIAGNOSTIC_EVENT", ("text",), ("severity",))
+    warnings = [_str(row["text"])[:300] for row in said if row["severity"] in _WARNINGS]
+    if warnings:
+        about["warnings"] = list(dict.fromkeys(warnings))[:5]
     return about
 
 

@@ -7,10 +7,11 @@ Tables and columns are those of the profiler's documentation, "SQLite Schema Ref
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import count
+from itertools import accumulate, count
 from operator import attrgetter, itemgetter
 from pathlib import Path
 
@@ -21,6 +22,8 @@ from asyncgpu_tutor.traces.formats.own_json import Parts
 from asyncgpu_tutor.traces.nvtx import DOMAIN
 from asyncgpu_tutor.traces.spans.cuda_calls import wait_name
 from asyncgpu_tutor.traces.spans.log import Draft, SpanLog
+from asyncgpu_tutor.traces.spans.notebook_output import warnings_of
+from asyncgpu_tutor.traces.spans.relations import causal
 from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY, Span, SpanKind, call_name
 from asyncgpu_tutor.traces.spans.uncollected import uncollected
 
@@ -57,6 +60,7 @@ def read(path: str | Path, *, within: str | None, limit: int) -> Parts:
             f"{file} holds no GPU work"
             + (f" within ranges called {within!r}" if within is not None else "")
             + ": was the program run under nsys profile -t cuda,nvtx, and did it use the GPU?"
+            + warnings_of(export.about)
         )
     about = {**export.about, "file": file.name}
     if within is not None:
@@ -92,6 +96,7 @@ class _Builder:
         # By process and number of an event: the device and the spans that its recording came after.
         self._events: dict[Key, tuple[int, tuple[int, ...]]] = {}
         self._by_call: dict[Key, list[Work]] = {}
+        self._asked: dict[Key, Draft] = {}
         for work in export.work:
             if work.correlation:
                 self._by_call.setdefault(work.key, []).append(work)
@@ -103,7 +108,7 @@ class _Builder:
         self._threads = {t: number for number, t in enumerate(threads)} if len(threads) > 1 else {}
 
     def spans(self) -> list[Span]:
-        for _, _, item in sorted(self._items(), key=itemgetter(0, 1)):
+        for *_, item in sorted(self._items(), key=itemgetter(0, 1, 2)):
             if isinstance(item, Range):
                 self._range(item)
             elif isinstance(item, Call):
@@ -111,18 +116,22 @@ class _Builder:
             else:
                 self._work(item)
         found = [span for log in self.logs.values() for span in log.spans]
-        return sorted(found, key=attrgetter("id"))
+        return causal(sorted(found, key=attrgetter("id")))
 
-    def _items(self) -> Iterable[tuple[int, int, Range | Call | Work]]:
-        called = {call.key for call in self.export.calls}
+    def _items(self) -> Iterable[tuple[int, int, int, Range | Call | Work]]:
+        """All that the export has, with times. Nodes of a graph come with their call, and are left out."""
         for number, span in enumerate(self.export.ranges):
-            yield span.start, number - len(self.export.ranges), span
+            yield span.start, 0, number, span
         for call in self.export.calls:
-            yield call.start, call.correlation, call
+            yield call.start, 1, call.correlation, call
+        at = {call.key: call.start for call in self.export.calls}
+        lines: dict[tuple[int, int, int], list[Work]] = {}
         for work in self.export.work:
-            # Its call is not in here, or there was none.
-            if not work.correlation or work.key not in called:
-                yield work.start, work.correlation, work
+            lines.setdefault((work.device, work.process, work.stream), []).append(work)
+        for line in lines.values():  # by start
+            for time, work in zip(_asked(line, at), line, strict=True):
+                if not (work.key in at and self._by_call.get(work.key, [work])[0].node):
+                    yield time, 2, work.start, work
 
     def _range(self, found: Range) -> None:
         op = self._ops.number.get(found.id)
@@ -164,11 +173,9 @@ class _Builder:
         else:
             name = call_name(first.kind, first.name)
         asked = self._on_host(call, "call", name, first.device, api=call.name)
+        self._asked[call.key] = asked
         if first.node:
-            self._nodes(made, asked)
-        else:
-            for work in made:
-                self._work(work, asked, asked.id if work is first else None)
+            self._nodes(made)
 
     def _on_host(
         self, call: Call, kind: SpanKind, name: str, device: int,
@@ -182,7 +189,7 @@ class _Builder:
         self._finish(device, draft, call.start, call.end)
         return draft
 
-    def _nodes(self, made: Sequence[Work], asked: Draft) -> None:
+    def _nodes(self, made: Sequence[Work]) -> None:
         """Those of one launch of a graph: all after what its stream held, and before what comes next there.
 
         Its first node is on the stream of the launch. What else orders them is not in the export.
@@ -196,12 +203,13 @@ class _Builder:
         for lane in branches:
             log.wait(lane, before)
         for number, work in enumerate(made):
-            self._work(replace(work, detail={**work.detail, "node": number}), asked, asked.id)
+            self._work(replace(work, detail={**work.detail, "node": number}))
         for lane in branches:
             log.wait(root, log.heads(lane))
 
-    def _work(self, work: Work, asked: Draft | None = None, call: int | None = None) -> None:
-        op, label = (asked.op, asked.label) if asked else (None, "")
+    def _work(self, work: Work) -> None:
+        asked = self._asked.get(work.key) if work.correlation else None
+        op, label, call = (asked.op, asked.label, asked.id) if asked else (None, "", None)
         detail = work.detail
         if work.stream != UNIFIED_MEMORY:  # the profiler's own window has CUDA's numbers of streams
             detail = {**detail, "cuda_stream": work.stream}
@@ -264,6 +272,21 @@ class _Operations:
         while found is not None and found.end < call.start:
             found = self._around.get(found.id)
         return (None, "") if found is None else (self.number[found.id], found.text)
+
+
+def _asked(line: Sequence[Work], at: Mapping[Key, int]) -> list[int]:
+    """When each piece of work of a stream, by start, was asked for, by its call's start in `at`.
+
+    A stream does its work in order, so what started before another piece was asked for before it: also where
+    a capture began with a full queue, whose calls nobody saw, or where two threads call at once.
+    """
+    times: list[int] = []
+    following = math.inf
+    for work in reversed(line):
+        known = at.get(work.key) if work.correlation else None
+        following = time = min(work.start, following) if known is None else known
+        times.append(int(time))
+    return list(accumulate(reversed(times), max))
 
 
 def _as_captured(made: Sequence[Work]) -> Sequence[Work]:

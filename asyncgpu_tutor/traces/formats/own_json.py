@@ -18,7 +18,8 @@ from dataclasses import asdict
 from typing import Any, NoReturn, cast
 
 from asyncgpu_tutor.errors import UsageError
-from asyncgpu_tutor.traces.spans.span import KINDS, Span, SpanKind
+from asyncgpu_tutor.traces.spans.relations import causal
+from asyncgpu_tutor.traces.spans.span import DEVICE_KINDS, KINDS, Span, SpanKind
 
 # What a trace is made of: spans, clock, device, and facts.
 Parts = tuple[list[Span], str, str, dict[str, object]]
@@ -118,7 +119,7 @@ def _spans(rows: object) -> list[Span]:
         if span.id in spans:
             raise ValueError(f"two spans have the id {span.id}")
         spans[span.id] = span
-    return [span for _, span in sorted(spans.items())]
+    return causal([span for _, span in sorted(spans.items())])
 
 
 def _mapping(given: object, what: str) -> dict[str, object]:
@@ -152,6 +153,8 @@ def _span(row: object) -> Span:
     if any(i >= number for i in before):
         raise ValueError(f"it waits for {max(before)}, which did not come before it ({number})")
     stream, op = fields.get("stream"), fields.get("op")
+    if (stream is None) == (kind in DEVICE_KINDS):
+        raise ValueError(f"its stream is {_short(stream)}, and it is a {kind}")
     return Span(
         id=number,
         kind=cast(SpanKind, kind),

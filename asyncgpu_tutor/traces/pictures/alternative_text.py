@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING
@@ -36,13 +35,21 @@ def alt_text(trace: Trace, metrics: Metrics | None = None) -> str:
         return head + "nothing was recorded."
     metrics = metrics or measure(trace)
     took = duration(metrics.makespan)
-    work = sorted(trace.device_spans, key=attrgetter("start"))
+    work = _work(trace)
     if not work:
         return f"{head}{took} of the host, in which the device did nothing."
-    busy = f"in {took} the device is busy for {duration(metrics.device_active)}"
-    pauses = list(_pauses(trace, work))
-    told = "; ".join(pauses)
-    return f"{head}{busy}, and {_together(work, metrics)}. {told[0].upper()}{told[1:]}."
+    parts = {name: trace.of(name) for name in devices} if len(devices := trace.devices) > 1 else {}
+    busy = [
+        f"{name} is busy for {duration(own.device_active)}, and {_together(_work(part), own)}"
+        for name, part in (parts or {"the device": trace}).items()
+        for own in [part.metrics() if parts else metrics]
+    ]
+    told = "; ".join(_pauses(trace, work))
+    return f"{head}in {took} {'; '.join(busy)}. {told[0].upper()}{told[1:]}."
+
+
+def _work(trace: Trace) -> list[Span]:
+    return sorted(trace.device_spans, key=attrgetter("start"))
 
 
 def _together(work: Sequence[Span], metrics: Metrics) -> str:
@@ -95,12 +102,16 @@ def _pauses(trace: Trace, work: Sequence[Span]) -> Iterator[str]:
             f"on {stream_name(late, numbers)} {_name(late)} waits for {_name(early)} of "
             f"{stream_name(early, numbers)}{also}"
         )
-    idle = gaps(union((span.start, span.end) for span in work))
+    idle = [
+        (end - start, start, end, name)
+        for name in {span.device for span in work}
+        for start, end in gaps(union((s.start, s.end) for s in work if s.device == name))
+    ]
     if not idle:
         yield "the device never pauses between its first work and its last"
         return
-    start, end = max(idle, key=lambda gap: gap[1] - gap[0])
-    first = work[bisect_left(work, end, key=attrgetter("start"))]
+    _, start, end, name = max(idle)
+    first = next(span for span in work if span.start >= end and span.device == name)
     yield (
         f"the longest pause of the device, {duration(end - start)} from {duration(start)} on, is before "
         f"{_name(first)}"

@@ -55,6 +55,12 @@ def common(a: Sequence[Interval], b: Sequence[Interval]) -> list[Interval]:
     return shared
 
 
+def minus(a: Sequence[Interval], b: Sequence[Interval]) -> list[Interval]:
+    """The points that are in the first of two results of `union`, and not in the second."""
+    edges = [-math.inf, *(edge for interval in b for edge in interval), math.inf]
+    return common(a, list(zip(edges[::2], edges[1::2], strict=True)))
+
+
 def within(disjoint: Sequence[Interval], start: float, end: float) -> list[Interval]:
     """The points of a result of `union` in [start, end). It looks at no others, so it may be asked often."""
     if start >= end:

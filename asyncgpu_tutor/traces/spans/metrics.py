@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import zip_longest
 
 from asyncgpu_tutor.traces.spans.intervals import (
     Interval,
@@ -35,6 +36,9 @@ class Metrics:
     at once counts once. Intervals are half-open, so spans that only touch do not overlap, and a
     span without duration takes no time.
 
+    Of several devices each is measured by itself, and a number is the sum over them, but for `makespan`: two
+    GPUs that are at work at once overlap no streams.
+
     Attributes
     ----------
     makespan : float
@@ -56,8 +60,7 @@ class Metrics:
     gaps : mapping of (device, stream) to tuple of (start, end)
         The idle intervals of each stream between its own first start and last end.
     concurrency : tuple of float
-        Entry k is the time, in us, in which exactly k streams had device work, over the device
-        makespan. Streams of different devices are different streams.
+        Entry k is the time, in us, in which exactly k streams of a device had work, over its makespan.
     """
 
     makespan: float
@@ -152,25 +155,33 @@ def measure(trace: Iterable[Span], windows: Sequence[Interval] = ()) -> Metrics:
             engines.setdefault((span.device, ENGINE_OF[kind]), []).append(interval)
         elif kind in host:
             host[kind].append(interval)
-    device = [interval for engine in engines.values() for interval in engine]
-    scope = scope_of(device, windows)
-    lanes = {key: common(union(streams[key]), scope) for key in sorted(streams)}
+    work: dict[str, list[Interval]] = {}
+    for (name, _), intervals in sorted(engines.items()):
+        work.setdefault(name, []).extend(intervals)
+    scopes = {name: scope_of(intervals, windows) for name, intervals in work.items()}
+    lanes = {key: common(union(streams[key]), scopes[key[0]]) for key in sorted(streams)}
+    parts = [
+        _concurrency([lane for key, lane in lanes.items() if key[0] == name], scope)
+        for name, scope in scopes.items()
+    ]
     first, last = (
         min((s.start for s in spans), default=0.0),
         max((s.end for s in spans), default=0.0),
     )
     return Metrics(
-        makespan=length(scope) if windows else last - first,
-        device_makespan=length(scope),
-        serial=math.fsum([end - start for start, end in device]),
+        makespan=length(union(i for scope in scopes.values() for i in scope))
+        if windows
+        else last - first,
+        device_makespan=math.fsum(map(length, scopes.values())),
+        serial=math.fsum([end - start for line in work.values() for start, end in line]),
         stream_busy={key: length(lane) for key, lane in lanes.items()},
         engine_busy={
-            key: length(common(union(engines[key]), scope))
+            key: length(common(union(engines[key]), scopes[key[0]]))
             for key in sorted(engines, key=lambda k: (k[0], ENGINES.index(k[1])))
         },
         host={kind: length(union(intervals)) for kind, intervals in host.items()},
-        gaps={key: tuple(common(gaps(lane), scope)) for key, lane in lanes.items()},
-        concurrency=_concurrency(list(lanes.values()), scope),
+        gaps={key: tuple(common(gaps(lane), scopes[key[0]])) for key, lane in lanes.items()},
+        concurrency=_added(parts),
         _spans=spans,
     )
 
@@ -197,5 +208,8 @@ def _concurrency(
     parts = [
         histogram([within(lane, start, end) for lane in lanes], start, end) for start, end in scope
     ]
-    most = max((len(part) for part in parts), default=1)
-    return tuple(math.fsum(part[k] for part in parts if k < len(part)) for k in range(most))
+    return _added(parts)
+
+
+def _added(parts: Sequence[tuple[float, ...]]) -> tuple[float, ...]:
+    return tuple(map(math.fsum, zip_longest(*parts, fillvalue=0.0))) or (0.0,)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
+from typing import cast
 
 PAGE = 100  # columns of text that a page and a terminal have room for
 NAME = 40  # of these for a name, where it stands among other words
@@ -41,6 +42,17 @@ def cut(text: str, width: int) -> str:
         return text
     end = (width - 1) // 2
     return f"{text[: width - 1 - end]}\u2026{text[len(text) - end :]}"
+
+
+def warnings_of(about: Mapping[str, object]) -> str:
+    """The sentences in which a profiler itself says why it saw little, where a file has any."""
+    said = about.get("warnings")
+    told = (
+        [cut(str(line), 300) for line in cast("list[object]", said)]
+        if isinstance(said, list)
+        else []
+    )
+    return f" The profiler says: {' '.join(told)}" if told else ""
 
 
 def wrapped(text: str, indent: int) -> list[str]:

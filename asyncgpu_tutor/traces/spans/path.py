@@ -24,10 +24,10 @@ class Step:
 
 
 def stream_predecessors(spans: Iterable[Span]) -> dict[int, Span]:
-    """For each span on a stream, by id, the one before it there. Streams are in order of ids."""
+    """For each span on a stream, by id, the one before it there: work is in the order in which it started."""
     last: dict[tuple[str, int], Span] = {}
     before: dict[int, Span] = {}
-    for span in sorted(spans, key=attrgetter("id")):
+    for span in sorted(spans, key=attrgetter("start", "id")):
         if span.stream is not None:
             if past := last.get((span.device, span.stream)):
                 before[span.id] = past

@@ -6,6 +6,7 @@ A `Trace` has them as methods. They need no more of it than its spans.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import pairwise
 
 from asyncgpu_tutor.errors import UsageError
@@ -14,6 +15,20 @@ from asyncgpu_tutor.traces.spans.path import stream_predecessors
 from asyncgpu_tutor.traces.spans.span import Span
 
 Spans = Span | str | Iterable[Span]
+
+
+def causal(spans: list[Span]) -> list[Span]:
+    """The spans, without causes that began after their effect: a file is damaged, or its clocks disagree.
+
+    A wait is ended by what it waited for, so there the end counts.
+    """
+    starts = {span.id: span.start for span in spans}
+    found: list[Span] = []
+    for span in spans:
+        latest = span.end if span.kind == "wait" else span.start
+        after = tuple([i for i in span.after if starts.get(i, latest) <= latest])
+        found.append(span if len(after) == len(span.after) else replace(span, after=after))
+    return found
 
 
 def select(trace: Iterable[Span], which: Spans) -> list[Span]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
 from asyncgpu_tutor.traces.spans.lanes import (
@@ -39,7 +39,7 @@ def render(spans: Sequence[Span], *, device: str, clock: str, width: int = 60) -
     parts = [_heading(spans, device, clock)]
     if spans:
         numbers = stream_numbers(spans)
-        metrics = _metrics(measure(spans), clock, numbers)
+        metrics = _metrics(spans, clock, numbers)
         parts += [_spans(spans, numbers), _lanes(spans, width), metrics]
     return "\n\n".join(parts)
 
@@ -182,29 +182,15 @@ def _strip(lane: Lane, begin: float, column: float, width: int) -> str:
 
 
 # ------------------------------------------------------------------ the metrics
-def _metrics(m: Metrics, clock: str, numbers: Mapping[StreamKey, int]) -> str:
-    several = len({device for device, _ in m.stream_busy}) > 1
-
-    def of(device: str, name: str) -> str:
-        return f"{device} {name}" if several else name
-
-    rows = [("makespan", f"{m.makespan:.2f} (device alone {m.device_makespan:.2f})")]
-    if m.stream_busy:
-        rows += [
-            ("device busy", f"{m.device_active:.2f}, idle {m.device_idle:.2f}"),
-            ("overlap", f"{m.overlap:.2f}, {m.overlap_fraction:.0%} of the busy time"),
-            ("at once", f"at most {count(m.max_concurrency, 'stream')}"),
-            ("serial", f"{m.serial:.2f} end to end: {m.speedup:.2f} times the device's makespan"),
-        ]
-        for (device, stream), number in numbers.items():
-            if (device, stream) not in m.stream_busy:
-                continue
-            busy, pauses = m.stream_busy[device, stream], m.gaps[device, stream]
-            idle = math.fsum(end - start for start, end in pauses)
-            gaps = f"{count(len(pauses), 'gap')}, {idle:.2f}" if idle else "no gap"
-            rows.append((of(device, lane_name(number)), f"busy {busy:.2f}, {gaps}"))
-        for (device, engine), busy in m.engine_busy.items():
-            rows.append((of(device, ENGINE_WORDS[engine]), f"busy {busy:.2f}"))
+def _metrics(spans: Sequence[Span], clock: str, numbers: Mapping[StreamKey, int]) -> str:
+    m = measure(spans)
+    devices = sorted({device for device, _ in m.stream_busy})
+    alone = f" (device alone {m.device_makespan:.2f})" if len(devices) < 2 else ""
+    rows = [("makespan", f"{m.makespan:.2f}{alone}")]
+    for name in devices:
+        several = f"{name} " if len(devices) > 1 else ""
+        own = measure([s for s in spans if s.device == name and s.on_device]) if several else m
+        rows += [(several + what, told) for what, told in _of_device(own, numbers)]
     host = [f"{KIND_WORDS[kind]} {time:.2f}" for kind, time in m.host.items() if time]
     if host:
         rows.append(("host", ", ".join(host)))
@@ -213,6 +199,19 @@ def _metrics(m: Metrics, clock: str, numbers: Mapping[StreamKey, int]) -> str:
     size = max(len(name) for name, _ in rows)
     lines = [f"Metrics ({clock_words(clock)}):"]
     return "\n".join(lines + [f"  {name.ljust(size)}  {text}" for name, text in rows])
+
+
+def _of_device(m: Metrics, numbers: Mapping[StreamKey, int]) -> Iterator[tuple[str, str]]:
+    yield "device busy", f"{m.device_active:.2f}, idle {m.device_idle:.2f}"
+    yield "overlap", f"{m.overlap:.2f}, {m.overlap_fraction:.0%} of the busy time"
+    yield "at once", f"at most {count(m.max_concurrency, 'stream')}"
+    yield "serial", f"{m.serial:.2f} end to end: {m.speedup:.2f} times the device's makespan"
+    for key, busy in sorted(m.stream_busy.items(), key=lambda item: numbers[item[0]]):
+        idle = math.fsum(end - start for start, end in m.gaps[key])
+        gaps = f"{count(len(m.gaps[key]), 'gap')}, {idle:.2f}" if idle else "no gap"
+        yield lane_name(numbers[key]), f"busy {busy:.2f}, {gaps}"
+    for (_, engine), busy in m.engine_busy.items():
+        yield ENGINE_WORDS[engine], f"busy {busy:.2f}"
 
 
 def _path(path: Sequence[Step], numbers: Mapping[StreamKey, int]) -> str:

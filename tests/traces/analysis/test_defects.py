@@ -97,7 +97,7 @@ def asked_twice(start: float, end: float, *, pageable: bool = False) -> Trace:
 
 def test_a_wait_for_a_device_that_is_done_holds_nobody_up() -> None:
     """It returns at once: as after `await`, which asks for the error of what is already over."""
-    assert finding(asked_twice(15, 22), "hidden synchronisation").cost == 40
+    assert finding(asked_twice(15, 22), "hidden synchronisation").cost == 7
     assert agt.diagnose(asked_twice(30, 32)) == []
     # `float(array)` in CuPy: the driver waits in the call, and the wait after it returns at once.
     found = finding(asked_twice(26, 28, pageable=True), "hidden synchronisation")

@@ -16,6 +16,7 @@ from asyncgpu_tutor import Trace
 from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.traces.formats import own_json
+from tests.traces.invariants import hold
 
 PLAIN = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
@@ -216,6 +217,7 @@ def test_whatever_is_taken_can_be_used(trace: Trace, tmp_path: Path) -> None:
 
 
 def usable(trace: Trace) -> None:
+    hold(trace)
     assert trace.table()
     assert agt.analyse(trace).table()
     assert agt.compare(trace, trace).same_work

@@ -246,8 +246,32 @@ def test_a_database_of_others_or_without_gpu_work_is_refused(tmp_path: Path) -> 
     with pytest.raises(UsageError, match="is a SQLite database, but not an export"):
         read(export, tmp_path)
     lonely.range("lonely", 0, 10)
-    with pytest.raises(UsageError, match="holds no GPU work"):
+    for severity, said in (
+        (1, "Profiling has started."),
+        (3, "CUDA tracing needs a newer driver."),
+    ):
+        lonely.add("DIAGNOSTIC_EVENT", timestamp=0, severity=severity, text=said)
+    with pytest.raises(
+        UsageError, match=r"holds no GPU work.*says: CUDA tracing needs a newer driver"
+    ) as e:
         read(lonely, tmp_path)
+    assert "Profiling has started" not in str(e.value)
+
+
+@pytest.mark.parametrize(
+    ("table", "name", "told"),
+    [
+        ("EXPORT_META_DATA", "EXPORT_SCHEMA_VERSION", "schema 2.7.1"),
+        ("OTHER", "EXPORT_PRODUCT_VERSION", "before 2023.3"),
+    ],
+)
+def test_versions_that_do_not_name_themselves_are_told(
+    table: str, name: str, told: str, tmp_path: Path
+) -> None:
+    export = small()
+    del export.tables["META_DATA_EXPORT"]
+    export.add(table, name=name, value="2.7.1")
+    assert told in str(read(export, tmp_path).about["profiler"])
 
 
 def test_views_triggers_and_virtual_tables_are_not_looked_at(tmp_path: Path) -> None:

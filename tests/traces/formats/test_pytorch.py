@@ -65,6 +65,36 @@ def test_work_calls_waits_and_ranges(name: str, tmp_path: Path) -> None:
     assert kernel.detail["full_name"] == VECTOR
 
 
+OLD = {"kernel": "Kernel", "gpu_memcpy": "Memcpy", "gpu_memset": "Memset", "cuda_runtime": "Runtime",
+       "cpu_op": "Operator"}  # fmt: skip
+
+
+def test_categories_of_older_versions_are_known(tmp_path: Path) -> None:
+    """PyTorch 1.8 and 1.9 have other names, with capitals."""
+    fill = event("gpu_memset", "Memset (Device)", 155, 1, 7, device=0, stream=7, correlation=6)
+    events = [*step(), fill]
+    old = [{**e, "cat": OLD.get(e.get("cat", ""), e.get("cat", ""))} for e in events]
+    found = load(tmp_path, {"traceEvents": old})
+    assert found.spans == load(tmp_path, {"traceEvents": events}).spans
+    assert [s.kind for s in found.device_spans] == ["kernel", "d2h", "memset"]
+
+
+def test_events_of_any_program_in_chromes_form_are_ranges(tmp_path: Path) -> None:
+    """Begin and end may be two events, and the last one may be missing."""
+    place = {"pid": 1, "tid": 2, "cat": "mine"}
+    events = [
+        {"ph": "B", "name": "outer", "ts": 10, **place},
+        {"ph": "B", "name": "inner", "ts": 12, **place},
+        {"ph": "E", "ts": 15, **place},
+        {"ph": "X", "name": "whole", "ts": 16, "dur": 2, **place},
+        {"ph": "E", "ts": 20, **place},
+        {"ph": "E", "ts": 21, **place},
+        {"ph": "B", "name": "open", "ts": 22, **place},
+    ]
+    found = {s.name: (s.start, s.end) for s in load(tmp_path, {"traceEvents": events})}
+    assert found == {"outer": (0, 10), "inner": (2, 5), "whole": (6, 8), "open": (12, 12)}
+
+
 def test_events_may_stand_alone_and_times_may_be_text(tmp_path: Path) -> None:
     events = [
         {**e, "ts": str(e.get("ts")), "dur": str(e.get("dur"))} if "ts" in e else e for e in step()

@@ -26,9 +26,22 @@ _CALLS = frozenset(("cuda_runtime", "cuda_driver", "runtime"))
 _OPERATORS = frozenset(("cpu_op", "operator"))
 _RANGES = _OPERATORS | {"user_annotation"}
 
+# Of which nothing is told, and which may be most of a file.
+_NOISE = frozenset(("python_function", "ac2g", "fwdbwd", "async_cpu_to_gpu"))
+_FACTS = ("device", "stream", "correlation", "grid", "block", "bytes")
 _KNOWN = _RANGES | _CALLS | _WORK.keys()
 
 Event = dict[str, Any]
+
+
+def kept(found: Event) -> Event | None:
+    """An object of a file, without what no span is made of, which is most of it."""
+    if "ph" not in found:
+        return found
+    if found["ph"] not in {"X", "B", "E"} or found.get("cat") in _NOISE:
+        return None
+    args = _object(found.get("args"))
+    return {**found, "args": {key: args[key] for key in _FACTS if key in args}}
 
 
 def collect(events: list[Event], gpus: object) -> Export:

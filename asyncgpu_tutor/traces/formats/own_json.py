@@ -13,7 +13,7 @@ import json
 import math
 import re
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from typing import Any, NoReturn, cast
 
@@ -86,14 +86,14 @@ def read_body(body: Mapping[str, Any]) -> Parts:
         raise UsageError(f"this trace is damaged: {error}") from None
 
 
-def parsed(text: str) -> dict[str, Any]:
-    """The object in a JSON text; a UsageError says why there is none."""
+def parsed(text: str, kept: Callable[[dict[str, Any]], object] | None = None) -> dict[str, Any]:
+    """The object in a JSON text, and of each object in it what is `kept`; a UsageError if there is none."""
     if len(text) > MOST_BYTES:
         raise UsageError(
             f"this trace has {len(text):,} characters, and is read up to {MOST_BYTES:,}"
         )
     try:
-        body: Any = json.loads(text, parse_constant=_no_constant)
+        body: Any = json.loads(text, parse_constant=_no_constant, object_hook=kept)
     except RecursionError:
         raise UsageError("this is not a trace: its JSON nests too deeply") from None
     except ValueError as error:

@@ -20,16 +20,16 @@ def hold(trace: Trace) -> None:
         assert all(by_id[i].start <= latest for i in span.after if i in by_id)
     m = trace.metrics()
     close = 1e-6 * (1 + m.makespan)
-    pauses = idle_of_streams(Facts(trace))
-    assert all(p.blocker is None or p.blocker.start <= p.end for p in pauses)
-    for device, stream in m.stream_busy:
-        own = [p.duration for p in pauses if (p.device, p.stream) == (device, stream)]
-        assert math.fsum(own) <= m.makespan + close
-    idle = math.fsum(p.duration for p in idle_of_device(Facts(trace)))
-    assert math.isclose(idle, m.device_idle, abs_tol=close)
-    for name in trace.devices:
-        part = trace.of(name)
-        m, found = part.metrics(), agt.diagnose(part)
+    for name in trace.devices or [""]:
+        part = trace.of(name) if name else trace
+        m, found, facts = part.metrics(), agt.diagnose(part), Facts(part)
+        pauses = idle_of_streams(facts)
+        assert all(p.blocker is None or p.blocker.start <= p.end for p in pauses)
+        for _, stream in m.stream_busy:
+            own = [p.duration for p in pauses if p.span.stream == stream]
+            assert math.fsum(own) <= m.device_makespan + close
+        idle = math.fsum(p.duration for p in idle_of_device(facts))
+        assert math.isclose(idle, m.device_idle, abs_tol=close)
         assert all(0 <= f.cost <= m.makespan + close for f in found)
         for kinds in (IDLE, {"host-bound"}, {"gaps"}):
             told = math.fsum(f.cost for f in found if f.name in kinds)

@@ -28,7 +28,7 @@ def thread_of(span: Span) -> int | None:
 
 
 class Facts:
-    """A finished recording, and what is read out of it again and again; should it change, these do not."""
+    """A finished recording of one device, and what is read out of it again and again."""
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
@@ -44,22 +44,19 @@ class Facts:
         return [span for span in self.work if not span.detail.get("other")]
 
     @cached_property
-    def lines(self) -> dict[str, list[Span]]:
-        """The device spans of each device, by start."""
-        found: dict[str, list[Span]] = {}
-        for span in sorted(self.work, key=attrgetter("start")):
-            found.setdefault(span.device, []).append(span)
-        return found
+    def line(self) -> list[Span]:
+        """All device spans, by start."""
+        return sorted(self.work, key=attrgetter("start", "id"))
 
     @cached_property
-    def busy(self) -> dict[str, list[Interval]]:
-        """When each device worked."""
-        return {name: union([(s.start, s.end) for s in line]) for name, line in self.lines.items()}
+    def busy(self) -> list[Interval]:
+        """When the device worked."""
+        return union([(s.start, s.end) for s in self.work])
 
     @cached_property
-    def scopes(self) -> dict[str, list[Interval]]:
-        """See `scope_of`; of each device."""
-        return {name: scope_of(busy, self.trace.windows) for name, busy in self.busy.items()}
+    def scope(self) -> list[Interval]:
+        """See `scope_of`."""
+        return scope_of(self.busy, self.trace.windows)
 
     @cached_property
     def calls(self) -> dict[int, Span]:

@@ -50,12 +50,10 @@ _START = 10.0
 class Idle:
     """A stretch of time in which a stream, or the device, did nothing, and why. Times in us."""
 
-    device: str
-    stream: int  # the one that was idle; for the device, the one that ended it
     start: float
     end: float
     cause: Cause  # see `CAUSE_WORDS`
-    span: Span  # what ran next
+    span: Span  # what ran next, on the stream that was idle
     # What it had to wait for: the call, the span on another stream, or the copy. None for ``"start-up"``, and
     # where several kernels filled the SMs.
     blocker: Span | None = None
@@ -84,33 +82,30 @@ def idle_of_streams(facts: Facts) -> list[Idle]:
     """
     pauses = _Pauses(facts)
     found: list[Idle] = []
-    for line in facts.lines.values():
-        free: dict[int | None, float] = {}  # since when each stream has nothing to do
-        for span in line:
-            since = free.get(span.stream, line[0].start)
-            found += pauses.before(span, since)
-            free[span.stream] = max(since, span.end)
+    free: dict[int | None, float] = {}  # since when each stream has nothing to do
+    for span in facts.line:
+        since = free.get(span.stream, facts.line[0].start)
+        found += pauses.before(span, since)
+        free[span.stream] = max(since, span.end)
     if facts.trace.windows:
         found = [
             replace(idle, start=start, end=end)
             for idle in found
-            for start, end in within(facts.scopes[idle.device], idle.start, idle.end)
+            for start, end in within(facts.scope, idle.start, idle.end)
         ]
     return sorted(found, key=attrgetter("start"))
 
 
 def idle_of_device(facts: Facts) -> list[Idle]:
-    """The pauses in which no stream of a device worked, each split by the cause of what ended it.
+    """The pauses in which no stream worked, each split by the cause of what ended it.
 
-    Between the first start and the last end on the device, or of each window. Of several devices, each has
-    its own pauses. Together they take as long as the device was idle.
+    Between the first start and the last end on the device, or of each window. Together they take as long as
+    the device was idle.
     """
-    pauses = _Pauses(facts)
+    pauses, line = _Pauses(facts), facts.line
     found: list[Idle] = []
-    for name, line in sorted(facts.lines.items()):
-        for start, end in common(gaps(facts.busy[name]), facts.scopes[name]):
-            first = line[bisect_left(line, end, key=attrgetter("start"))]
-            found += pauses.before(first, start)
+    for start, end in common(gaps(facts.busy), facts.scope):
+        found += pauses.before(line[bisect_left(line, end, key=attrgetter("start"))], start)
     return found
 
 
@@ -121,29 +116,27 @@ class _Pauses:
         self._by_id = {span.id: span for span in facts.work}
         self._calls = facts.calls
         # The spans of each engine by start, and the latest end up to each: `_rivals` can skip what had ended.
-        self._engines: dict[tuple[str, Engine], tuple[list[Span], list[float]]] = {}
-        for span in sorted(facts.work, key=attrgetter("start")):
-            key = span.device, ENGINE_OF[span.kind]
-            spans, latest = self._engines.setdefault(key, ([], []))
+        self._engines: dict[Engine, tuple[list[Span], list[float]]] = {}
+        for span in facts.line:
+            spans, latest = self._engines.setdefault(ENGINE_OF[span.kind], ([], []))
             spans.append(span)
             latest.append(max(span.end, latest[-1]) if latest else span.end)
 
     def before(self, span: Span, since: float) -> Iterator[Idle]:
         """The parts of the pause from `since` to the start of `span`."""
-        stream = UNIFIED_MEMORY if span.stream is None else span.stream
         now = since
 
         def until(end: float, cause: Cause, blocker: Span | None = None) -> Iterator[Idle]:
             nonlocal now
             if now < (end := min(end, span.start)):
-                yield Idle(span.device, stream, now, end, cause, span, blocker)
+                yield Idle(now, end, cause, span, blocker)
                 now = end
 
         if span.stream == UNIFIED_MEMORY:
             yield from until(span.start, "page")
             return
         needed = [self._by_id[i] for i in span.after if i in self._by_id]
-        others = [s for s in needed if (s.stream, s.device) != (span.stream, span.device)]
+        others = [s for s in needed if s.stream != span.stream]
         if others:
             last = max(others, key=attrgetter("end"))
             yield from until(last.end, "dependency", last)
@@ -162,7 +155,7 @@ class _Pauses:
 
     def _rivals(self, span: Span, since: float) -> list[Span]:
         """Spans that other streams had on the span's engine, at any time from `since` to its start."""
-        spans, latest = self._engines[span.device, ENGINE_OF[span.kind]]
+        spans, latest = self._engines[ENGINE_OF[span.kind]]
         first = bisect_right(latest, since)
         last = bisect_left(spans, span.start, key=attrgetter("start"))
         return [s for s in spans[first:last] if s.stream != span.stream and s.end > since]
@@ -170,6 +163,8 @@ class _Pauses:
 
 # ------------------------------------------------------------------ what the host did meanwhile
 HostPart = Literal["CUDA call", "waiting", "own code"]
+
+HOST_PARTS: tuple[HostPart, ...] = get_args(HostPart)
 
 
 def host_late_parts(trace: Trace, idle: Iterable[Idle]) -> dict[HostPart, float]:
@@ -185,7 +180,7 @@ def host_late_parts(trace: Trace, idle: Iterable[Idle]) -> dict[HostPart, float]
             pair = spans.setdefault(thread_of(span), ([], []))
             pair[span.kind == "call"].append((span.start, span.end))
     lines = {thread: (union(waits), union(calls)) for thread, (waits, calls) in spans.items()}
-    parts: dict[HostPart, list[float]] = {part: [] for part in get_args(HostPart)}
+    parts: dict[HostPart, list[float]] = {part: [] for part in HOST_PARTS}
     for pause in idle:
         if pause.cause != "host late" or pause.blocker is None:
             continue
@@ -215,11 +210,10 @@ class Evidence(Facts):
     def unclaimed(self) -> list[Interval]:
         """When the device did nothing, from the first call on; between windows nobody asks."""
         calls = [(s.start, s.end) for s in self.trace if s.kind == "call"]
-        busy = union(i for line in self.busy.values() for i in line)
-        counted = union(i for scope in self.scopes.values() for i in scope) or union(calls)
+        counted = self.scope or union(calls)
         if calls and counted:
             counted = union([*counted, (min(calls)[0], counted[0][0])])
-        return minus(counted, busy)
+        return minus(counted, self.busy)
 
     @cached_property
     def idle(self) -> list[Idle]:

@@ -10,12 +10,11 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from asyncgpu_tutor.traces.analysis.defects import findings, of_several
-from asyncgpu_tutor.traces.analysis.depth import Depth, overlap_lines, queue_depth
-from asyncgpu_tutor.traces.analysis.facts import Facts
 from asyncgpu_tutor.traces.analysis.finding import Finding
 from asyncgpu_tutor.traces.analysis.idle import (
     CAUSE_WORDS,
     CAUSES,
+    HOST_PARTS,
     Cause,
     Evidence,
     HostPart,
@@ -31,7 +30,6 @@ from asyncgpu_tutor.traces.spans.notebook_output import (
     NOTHING,
     Lines,
     cut,
-    html_table,
     warnings_of,
     wrapped,
 )
@@ -64,8 +62,6 @@ class Analysis:
         The pauses of each stream, by cause.
     idle : tuple of Idle
         The pauses of the device: no stream worked.
-    depth : Depth
-        How much was queued, over time.
     findings : tuple of Finding
         What is wrong, worst first, and then what limits the program.
     host_late : mapping of part to float
@@ -78,16 +74,15 @@ class Analysis:
     metrics: Metrics
     streams: tuple[Idle, ...]
     idle: tuple[Idle, ...]
-    depth: Depth
     findings: tuple[Finding, ...]
     host_late: Mapping[HostPart, float]
     devices: Mapping[str, Analysis]
-    _facts: Facts = field(compare=False)
+    _seen: Evidence = field(compare=False)
 
     @cached_property
     def sums(self) -> Sums:
         """Sums by kernel, copy, call and range."""
-        return sums(self._facts)
+        return sums(self._seen)
 
     @property
     def gaps(self) -> list[Gap]:
@@ -110,19 +105,10 @@ class Analysis:
         )
 
     def _repr_html_(self) -> str:
-        if not self.trace.device_spans:
-            return f"<p>{escape(NOTHING)}</p>"
-        found = "".join(
-            f"<li><b>{escape(f.title)}</b>: {escape(f.sentence)} <i>{escape(f.advice)}</i></li>"
-            for f in self.findings
+        told = (
+            self.table()._repr_html_() if self.trace.device_spans else f"<p>{escape(NOTHING)}</p>"
         )
-        told = f"<ol>{found}</ol>" if found else "<p>The detective found nothing.</p>"
-        causes = [
-            (f"{c}: {CAUSE_WORDS[c]}", f"{us:.1f}") for c, us in self.idle_by_cause.items() if us
-        ]
-        idle = html_table(causes, head=("Why the device stood still", "us"))
-        path = self.plot()._repr_html_()
-        return told + self.metrics._repr_html_() + (idle if causes else "") + path
+        return told + self.plot()._repr_html_()
 
     @uncollected()
     def table(self) -> Lines:
@@ -161,13 +147,11 @@ class Analysis:
         names = {n: lane_name(number) for (_, n), number in stream_numbers(self.trace).items()}
         streams: list[str] = []
         for number, name in list(names.items())[:_LANES]:
-            idle = by_cause(idle for idle in self.streams if idle.stream == number)
+            idle = by_cause(idle for idle in self.streams if idle.span.stream == number)
             told = ", ".join(f"{cause} {us:.1f}" for cause, us in idle.items() if us)
             streams += wrapped(f"  {name}: {told or 'never'}", 4)
         more = [f"  and {len(names) - _LANES} more"] if len(names) > _LANES else []
         yield ("Why each stream stood still:", *streams, *more)
-        if 1 < len(names) <= _LANES:
-            yield ("Together at work (the diagonal: at work at all):", *overlap_lines(self._facts))
         yield _path(self.metrics)
         yield (self.sums.table().rstrip("\n"),)
         found = [
@@ -190,7 +174,6 @@ class Analysis:
         of = f"idle {m.device_idle:.1f} of {m.device_makespan:.1f}"
         yield f"device    busy {m.device_active:.1f}, {of}{part}"
         yield f"overlap   {m.overlap:.1f}: {m.overlap_fraction:.0%} of the busy time"
-        yield f"queue     {self.depth.mean:.1f} on average, {self.depth.max} at most"
 
 
 _LISTED = 5  # pauses
@@ -247,25 +230,30 @@ def analyse(trace: Trace) -> Analysis:
     >>> import asyncgpu_tutor as agt
     >>> with agt.record() as trace:
     ...     _ = agt.zeros((4,)).sync()
-    >>> agt.analyse(trace).depth.max
-    1
+    >>> agt.analyse(trace).findings
+    ()
     """
+    if len(trace.devices) > 1:
+        devices = {name: analyse(trace.of(name)) for name in trace.devices}
+        parts = devices.values()
+        return Analysis(
+            trace,
+            trace.metrics(),
+            tuple(idle for part in parts for idle in part.streams),
+            tuple(idle for part in parts for idle in part.idle),
+            tuple(of_several({name: part.findings for name, part in devices.items()})),
+            {part: math.fsum(own.host_late[part] for own in parts) for part in HOST_PARTS},
+            devices,
+            Evidence(trace),
+        )
     seen = Evidence(trace)
-    devices = (
-        {name: analyse(trace.of(name)) for name in trace.devices} if len(trace.devices) > 1 else {}
-    )
     return Analysis(
         trace,
         seen.metrics,
         tuple(idle_of_streams(seen)),
         tuple(seen.idle),
-        queue_depth(seen),
-        tuple(
-            of_several({name: report.findings for name, report in devices.items()})
-            if devices
-            else findings(seen)
-        ),
+        tuple(findings(seen)),
         seen.host_late,
-        devices,
+        {},
         seen,
     )

@@ -70,7 +70,8 @@ def collect(events: list[Event], gpus: object) -> Export:
             calls.append(Call(kind, name, start, end, thread(event), number))
     ranges = sorted(_ranges(whole, thread, foreign), key=lambda r: r.start)
     starts = [found[0].start for found in (work, ranges, calls) if found]
-    about: dict[str, object] = {"source": "PyTorch profiler", "foreign": True}
+    source = "the file's own clock" if foreign else "PyTorch profiler"
+    about: dict[str, object] = {"source": source, "foreign": True}
     gpu = _object(cast(list[object], gpus)[0] if isinstance(gpus, list) and gpus else None)
     threads_of_sm = _number(gpu.get("maxThreadsPerMultiprocessor"))
     if at_once := _number(_number(gpu.get("numSms")) * threads_of_sm):

@@ -52,7 +52,7 @@ def read(path: Path) -> Parts:
             "torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])"
         )
     about = {**export.about, "file": path.name}
-    return nsys.built(export), "PyTorch profiler", export.gpu or "unknown GPU", about
+    return nsys.built(export), str(about["source"]), export.gpu or "unknown GPU", about
 
 
 def _text(path: Path, head: bytes) -> str:

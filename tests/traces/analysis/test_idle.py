@@ -1,4 +1,4 @@
-"""Idle time by cause, queue depth and overlaps: real programs, and the smallest traces that settle them."""
+"""Idle time by cause: real programs, and the smallest traces that settle it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ import pytest
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import Trace
 from asyncgpu_tutor.devices.protocol import Device
-from asyncgpu_tutor.traces.analysis import overview
-from asyncgpu_tutor.traces.analysis.depth import overlaps, queue_depth
 from asyncgpu_tutor.traces.analysis.facts import Facts
 from asyncgpu_tutor.traces.analysis.idle import CAUSES, idle_of_device, idle_of_streams
 from asyncgpu_tutor.traces.analysis.overview import by_cause
@@ -68,7 +66,7 @@ def test_every_pause_has_a_cause(name: str) -> None:
     for number in trace.streams:
         line = union((s.start, s.end) for s in trace if s.stream == number)
         expected = length(gaps(line)) + line[0][0] - begin
-        told = by_cause(i for i in idle_of_streams(Facts(trace)) if i.stream == number)
+        told = by_cause(i for i in idle_of_streams(Facts(trace)) if i.span.stream == number)
         assert math.isclose(math.fsum(told.values()), expected, abs_tol=1e-6)
     device = by_cause(idle_of_device(Facts(trace)))
     assert math.isclose(math.fsum(device.values()), trace.metrics().device_idle, abs_tol=1e-6)
@@ -90,35 +88,7 @@ def test_a_stream_that_waits_for_an_event_names_what_it_waited_for(sim: Device) 
     for idle in idle_of_streams(Facts(trace)):
         if idle.cause == "dependency":
             assert idle.blocker is not None
-            assert idle.blocker.stream != idle.stream
-
-
-def test_the_depth_of_a_queue_is_what_was_asked_for_and_not_done() -> None:
-    spans = [
-        call(1, 0, 1),
-        work(2, "kernel", 2, 6, 1, 1),
-        call(3, 2, 3),
-        work(4, "kernel", 6, 9, 1, 3),
-    ]
-    depth = queue_depth(Facts(Trace(spans)))
-    assert depth.max == 2
-    assert depth.mean == pytest.approx((2 * 1 + 3 * 2 + 3 * 1) / 8)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_the_matrix_of_overlaps_agrees_with_the_metrics(name: str) -> None:
-    trace = recorded(name)
-    us, metrics = overlaps(Facts(trace)), trace.metrics()
-    assert {a: time for (a, b), time in us.items() if a == b} == metrics.stream_busy
-    assert all(us[b, a] == time for (a, b), time in us.items())
-    pairs = math.fsum(k * (k - 1) * time for k, time in enumerate(metrics.concurrency))
-    assert math.fsum(time for (a, b), time in us.items() if a != b) == pytest.approx(pairs)
-
-
-def test_the_matrix_is_made_where_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    spans = [work(i, "kernel", i, i + 1, i + 1) for i in range(40)]
-    monkeypatch.setattr(overview, "overlap_lines", lambda _: pytest.fail("40 streams are no table"))
-    assert "and 24 more" in agt.analyse(Trace(spans)).table()
+            assert idle.blocker.stream != idle.span.stream
 
 
 def test_the_report_says_it_in_words_and_in_a_picture() -> None:

@@ -10,7 +10,7 @@ from itertools import pairwise
 from operator import attrgetter
 from statistics import median
 
-from asyncgpu_tutor.traces.analysis.finding import Finding, advice
+from asyncgpu_tutor.traces.analysis.finding import Finding
 from asyncgpu_tutor.traces.analysis.idle import Evidence
 from asyncgpu_tutor.traces.analysis.limits import gaps_of, limits
 from asyncgpu_tutor.traces.spans import Span
@@ -36,14 +36,12 @@ def _null_stream(seen: Evidence) -> Iterable[Finding]:
     others = {span.stream for span in seen.device if span.stream is not None and span.stream > 0}
     all_of_it = "" if others else " All of the work is there, so no two pieces of it overlap."
     waited = [stretch for span, stretch in _queued(seen) if span.stream == 0] if others else []
-    yield Finding(
+    yield seen.finding(
         "null stream",
-        "Work on the null stream",
         f"{count(len(spans), 'piece')} of work ran on stream 0, CUDA's null stream, which waits for "
         "every stream that was not created as non-blocking, and lets each of them wait for it."
         + all_of_it,
-        advice("null stream", seen.language),
-        _ids(spans),
+        spans,
         length(union(waited)),
     )
 
@@ -88,13 +86,11 @@ def _hidden_synchronisation(seen: Evidence) -> Iterable[Finding]:
     cost = seen.claim(saved)
     seen.claim(pauses)  # the rest is no fault of anybody else
     if cost:
-        yield Finding(
+        yield seen.finding(
             "hidden synchronisation",
-            "The host waits in between",
             f"{count(len(guilty), 'time')} the host waited ({_names(guilty)}) before it asked for the next "
             f"work, and so the device stood still for {cost:.1f} us in all.",
-            advice("hidden synchronisation", seen.language),
-            _ids(guilty),
+            guilty,
             cost,
         )
 
@@ -121,13 +117,11 @@ def _pageable_copy(seen: Evidence) -> Iterable[Finding]:
             free = max(call.start, began) if past is None else max(call.start, past.end)
             held.append((free, call.end))
     cost = length(union(held))
-    yield Finding(
+    yield seen.finding(
         "pageable copy",
-        "Copies of pageable memory",
         f"{count(len(spans), 'piece')} of work copied from or to pageable host memory: the driver "
         f"stages such bytes itself, and held the host up for {cost:.1f} us.",
-        advice("pageable copy", seen.language),
-        _ids([*spans, *waits]),
+        [*spans, *waits],
         cost,
     )
 
@@ -141,13 +135,11 @@ def _page_migration(seen: Evidence) -> Iterable[Finding]:
     sizes = (span.detail.get("bytes") for span in spans)
     moved = sum(size for size in sizes if isinstance(size, int))
     cost = length(union((s.start, s.end) for s in spans))
-    yield Finding(
+    yield seen.finding(
         "page migration",
-        "Pages of unified memory move on demand",
         f"{count(len(spans), 'time')} pages moved between host and device when one of the two touched them: "
         f"{moved / 1e6:.1f} MB in {cost:.1f} us, while whoever touched them stood still.",
-        advice("page migration", seen.language),
-        _ids(spans),
+        spans,
         cost,
     )
 
@@ -169,13 +161,11 @@ def _lazy_module_loading(seen: Evidence) -> Iterable[Finding]:
             loads.append(spans[0])
     cost = seen.claim((span.start, span.end) for span in loads)
     if cost > _LOADING:
-        yield Finding(
+        yield seen.finding(
             "lazy module loading",
-            "Kernels are loaded while the clock runs",
             f"{count(len(loads), 'call')} ({_names(loads)}) loaded code, and the device stood still for "
             f"{cost:.1f} us of that: CUDA loads a module when it is first needed.",
-            advice("lazy module loading", seen.language),
-            _ids(loads),
+            loads,
             cost,
         )
 
@@ -201,13 +191,11 @@ def _allocation_in_the_loop(seen: Evidence) -> Iterable[Finding]:
             guilty += again
     if guilty:
         took = math.fsum(span.duration for span in guilty)
-        yield Finding(
+        yield seen.finding(
             "allocation in the loop",
-            "Arrays are allocated in a loop",
             f"{count(len(guilty), 'allocation')} ({_names(guilty)}) came when an earlier one of the same "
             f"name was not needed any more; they took the host {took:.1f} us.",
-            advice("allocation in the loop", seen.language),
-            _ids(guilty),
+            guilty,
             seen.claim((span.start, span.end) for span in guilty),
         )
 
@@ -220,13 +208,11 @@ def _too_few_streams(seen: Evidence) -> Iterable[Finding]:
     total = length(union(part for _, parts in found for part in parts))
     if len(found) >= 2 and total > 0.1 * seen.metrics.device_makespan:
         streams = len({(s.device, s.stream) for s in seen.device})
-        yield Finding(
+        yield seen.finding(
             "too few streams",
-            "Independent operations queue behind each other",
             f"{count(len(found), 'operation')} waited, on {count(streams, 'stream')}, behind an "
             f"operation that they do not depend on, for {total:.1f} us in which the device had room.",
-            advice("too few streams", seen.language),
-            _ids(span for span, _ in found),
+            [span for span, _ in found],
             total,
         )
 
@@ -236,20 +222,14 @@ def _one_big_kernel(seen: Evidence) -> Iterable[Finding]:
     active = seen.metrics.device_active
     for span in (s for s in seen.device if s.kind == "kernel"):
         if span.duration >= 0.5 * active and seen.fills[span.id] >= 0.9:
-            yield Finding(
+            yield seen.finding(
                 "one big kernel",
-                "One kernel is nearly everything",
                 f"{cut(span.name, NAME)} ran for {span.duration:.1f} us of the {active:.1f} us in which the "
                 "device worked, and its blocks fill the device: nothing can run beside it.",
-                advice("one big kernel", seen.language),
-                (span.id,),
+                [span],
                 span.duration,
             )
             return
-
-
-def _ids(spans: Iterable[Span]) -> tuple[int, ...]:
-    return tuple(sorted({span.id for span in spans}))
 
 
 def _names(spans: Sequence[Span]) -> str:

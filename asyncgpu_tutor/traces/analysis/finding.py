@@ -5,72 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-# By finding: what helps any program, and how to do that in each language.
-_ADVICE: Mapping[str, tuple[str, Mapping[str, str]]] = {
-    "null stream": ("Give the work a stream of its own", {
-        "ours": "leave the choice to a policy, or call agt.create_stream().",
-        "CuPy": "with cupy.cuda.Stream(non_blocking=True).",
-        "PyTorch": "with torch.cuda.stream(torch.cuda.Stream()).",
-        "CUDA": "cudaStreamCreateWithFlags with cudaStreamNonBlocking.",
-    }),
-    "hidden synchronisation": ("Enqueue everything first and wait once", {
-        "ours": "combine the operations with and_then, or await them together.",
-        "CuPy": "keep numbers in arrays: float(x), x.get() and `if x:` wait.",
-        "PyTorch": "keep numbers in tensors: .item(), .cpu() and `if x:` wait.",
-        "CUDA": "order work by events (cudaStreamWaitEvent), and synchronise at the end.",
-    }),
-    "pageable copy": ("Pin host arrays once, and reuse them", {
-        "ours": "agt.pin or agt.pinned.",
-        "CuPy": "cupyx.empty_pinned, and array.get(out=..., blocking=False).",
-        "PyTorch": "DataLoader(pin_memory=True), or x.pin_memory(), and .to(..., non_blocking=True).",
-        "CUDA": "cudaMallocHost or cudaHostRegister.",
-    }),
-    "page migration": ("Move whole arrays before the work begins", {
-        "ours": "agt.h2d.",
-        "CuPy": "cupy.cuda.runtime.memPrefetchAsync.",
-        "PyTorch": "x.to(device) before the loop.",
-        "CUDA": "cudaMemPrefetchAsync before the launch.",
-    }),
-    "lazy module loading": ("Run the program once before it is timed or recorded.", {}),
-    "allocation in the loop": ("Allocate once before the loop, and use the array again in each round", {
-        "ours": "lend it with x.borrow().",
-    }),
-    "too few streams": ("Use more streams, and see CUDA_DEVICE_MAX_CONNECTIONS for their hardware queues", {
-        "ours": "a policy such as agt.StreamPoolRoundRobin(4).",
-    }),
-    "one big kernel": ("Streams don't help. Make the kernel faster, or split it so that copies overlap", {
-        "ours": "agt.microscope looks into it.",
-    }),
-    "host-bound": ("Ask for more with each call: larger batches, fewer and larger kernels, a graph", {
-        "ours": "op.prepare(), or op.graph_on.",
-        "CuPy": "cupy.fuse or one RawKernel for several small steps, Stream.begin_capture, out= for arrays.",
-        "PyTorch": "torch.compile, or torch.cuda.graph.",
-        "CUDA": "cudaStreamBeginCapture and cudaGraphLaunch.",
-    }),
-    "gaps": ("Do what the host does in that stretch before or behind the work, or beside it", {
-        "ours": "trace.between shows it; a task of its own, or asyncio.to_thread for long Python.",
-        "CuPy": "enqueue on a stream, and read results back later.",
-        "PyTorch": "DataLoader with workers, and read results back later.",
-        "CUDA": "a thread of its own.",
-    }),
-    "low utilisation": ("Give each launch more blocks, or run several side by side", {
-        "ours": "agt.overlap, StreamPoolRoundRobin, larger batches.",
-        "CuPy": "batch the arrays along a new axis, or use several non-blocking streams.",
-        "PyTorch": "a larger batch.",
-        "CUDA": "larger grids, or several streams.",
-    }),
-}  # fmt: skip
-
-
-def advice(name: str, language: str) -> str:
-    """What to do about a finding; for a program of this package also what helps in CuPy."""
-    general, told = _ADVICE[name]
-    ways = [told[language]] if language in told else []
-    if language == "ours" and "CuPy" in told:
-        ways.append(f"In CuPy: {told['CuPy']}")
-    named = f": {' '.join(ways)}" if language == "ours" else f". In {language}: {' '.join(ways)}"
-    return general + named if ways else general.rstrip(".") + "."
-
 
 @dataclass(frozen=True)
 class Finding:
@@ -105,3 +39,53 @@ class Finding:
 
     def __str__(self) -> str:
         return f"{self.title}: {self.sentence} {self.advice}"
+
+
+# By name: its title, what helps any program, and how to do that in each of these languages.
+_LANGUAGES = ("ours", "CuPy", "PyTorch", "CUDA")
+KNOWN: Mapping[str, tuple[str, ...]] = {
+    "null stream": ("Work on the null stream", "Give the work a stream of its own",
+        "leave the choice to a policy, or call agt.create_stream()", "cupy.cuda.Stream(non_blocking=True)",
+        "torch.cuda.stream(torch.cuda.Stream())", "cudaStreamCreateWithFlags(..., cudaStreamNonBlocking)"),
+    "hidden synchronisation": ("The host waits in between", "Enqueue everything first and wait once",
+        "combine the operations with and_then, or await them together",
+        "keep numbers in arrays: float(x), x.get() and `if x:` wait",
+        "keep numbers in tensors: .item(), .cpu() and `if x:` wait",
+        "order work by events (cudaStreamWaitEvent), and synchronise at the end"),
+    "pageable copy": ("Copies of pageable memory", "Pin host arrays once, and reuse them",
+        "agt.pin or agt.pinned", "cupyx.empty_pinned, and array.get(out=..., blocking=False)",
+        "pin_memory=True of a DataLoader, or x.pin_memory()", "cudaMallocHost or cudaHostRegister"),
+    "page migration": ("Pages of unified memory move on demand", "Move whole arrays before the work begins",
+        "agt.h2d", "cupy.cuda.runtime.memPrefetchAsync", "x.to(device)", "cudaMemPrefetchAsync"),
+    "lazy module loading": ("Kernels are loaded while the clock runs",
+        "Run the program once before it is timed or recorded"),
+    "allocation in the loop": ("Arrays are allocated in a loop",
+        "Allocate once before the loop, and use the array again in each round", "lend it with x.borrow()"),
+    "too few streams": ("Independent operations queue behind each other",
+        "Use more streams. For their hardware queues see CUDA_DEVICE_MAX_CONNECTIONS",
+        "a policy such as agt.StreamPoolRoundRobin(4)"),
+    "one big kernel": ("One kernel is nearly everything",
+        "Streams do not help here. Make the kernel itself faster, or split it so that copies can overlap",
+        "agt.microscope looks into it"),
+    "host-bound": ("The host cannot keep up",
+        "Ask for more with each call: larger batches, fewer and larger kernels, a graph",
+        "op.prepare(), or op.graph_on", "cupy.fuse, a RawKernel for several steps, or Stream.begin_capture",
+        "torch.compile, or torch.cuda.graph", "cudaStreamBeginCapture and cudaGraphLaunch"),
+    "gaps": ("The device pauses for long",
+        "Move what the host does in that stretch before or behind the work, or beside it",
+        "trace.between shows it; a task of its own, or asyncio.to_thread", "read results back later",
+        "workers of a DataLoader", "a thread of its own"),
+    "low utilisation": ("Busy, and mostly empty", "Give each launch more blocks, or run several side by side",
+        "agt.overlap, StreamPoolRoundRobin, larger batches", "batch arrays along a new axis, or more streams",
+        "larger batches", "larger grids, or more streams"),
+}  # fmt: skip
+
+
+def advice(name: str, language: str) -> str:
+    """What to do about it; for a program of this package, also what helps in CuPy."""
+    _, general, *told = KNOWN[name]
+    return f"{general}." + "".join(
+        f" {'Here' if known == 'ours' else f'In {known}'}: {way}."
+        for known, way in zip(_LANGUAGES, told, strict=False)
+        if known == language or (known, language) == ("CuPy", "ours")
+    )

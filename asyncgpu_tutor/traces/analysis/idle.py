@@ -11,6 +11,7 @@ from operator import attrgetter
 from typing import Literal, get_args
 
 from asyncgpu_tutor.traces.analysis.facts import Facts, thread_of
+from asyncgpu_tutor.traces.analysis.finding import KNOWN, Finding, advice
 from asyncgpu_tutor.traces.spans import Span
 from asyncgpu_tutor.traces.spans.intervals import (
     Interval,
@@ -199,6 +200,20 @@ class Evidence(Facts):
 
     Idle time is blamed on one suspect: what `claim` has told one of them, it tells no other.
     """
+
+    def finding(
+        self,
+        name: str,
+        sentence: str,
+        spans: Iterable[Span],
+        cost: float = 0.0,
+        *,
+        limit: bool = False,
+    ) -> Finding:
+        """A finding of that name, with its title and the advice that fits this program."""
+        ids = tuple(sorted({span.id for span in spans}))
+        told = advice(name, self.language)
+        return Finding(name, KNOWN[name][0], sentence, told, ids, cost, limit)
 
     def claim(self, stretches: Iterable[Interval]) -> float:
         """How long the device stood still in these stretches, as far as nobody has claimed it. In us."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import median
 
-from asyncgpu_tutor.traces.analysis.finding import Finding, advice
+from asyncgpu_tutor.traces.analysis.finding import Finding
 from asyncgpu_tutor.traces.analysis.idle import Evidence, Idle
 from asyncgpu_tutor.traces.spans.intervals import common, length, union
 from asyncgpu_tutor.traces.spans.notebook_output import NAME, cut
@@ -81,14 +81,12 @@ def _host_bound(seen: Evidence, gaps: list[Gap], explained: float) -> Iterable[F
     ):
         return
     told = ", ".join(f"{us:.1f} us {_DOING[part]}" for part, us in parts.items() if us)
-    yield Finding(
+    yield seen.finding(
         "host-bound",
-        "The host cannot keep up",
         f"The device worked for {m.device_active / m.device_makespan:.0%} of its time. For "
         f"{math.fsum(parts.values()):.1f} of {m.device_idle:.1f} us of pauses the host had not asked for "
         f"more: {told}.",
-        advice("host-bound", seen.language),
-        tuple(sorted({g.main.span.id for g in waits})),
+        [g.main.span for g in waits],
         late,
         limit=True,
     )
@@ -106,14 +104,12 @@ def _gaps(seen: Evidence, gaps: list[Gap], explained: float) -> Iterable[Finding
     if total < _SUM * m.device_makespan or len(gaps) < _MANY or explained > 0.5 * total:
         return
     worst = long[0]
-    yield Finding(
+    yield seen.finding(
         "gaps",
-        "The device pauses for long",
         f"{count(len(long), 'pause')} of {total:.1f} us in all, of {m.device_makespan:.1f}. The longest, "
         f"{worst.duration:.1f} us, ended at {worst.end:.1f} us with "
         f"{cut(worst.main.span.name, NAME)}; its main cause: {worst.main.cause}.",
-        advice("gaps", seen.language),
-        tuple(sorted({g.main.span.id for g in long})),
+        [g.main.span for g in long],
         total,
         limit=True,
     )
@@ -133,11 +129,9 @@ def _low_utilisation(seen: Evidence) -> Iterable[Finding]:
     small = sorted(kernels, key=lambda s: -s.duration)[:_LISTED]
     grids = {s.name: f"{cut(s.name, NAME)} has a grid of {s.detail['grid']}" for s in small[::-1]}
     told = some(list(grids.values())[::-1], 2)
-    yield Finding(
+    yield seen.finding(
         "low utilisation",
-        "Busy, and mostly empty",
         f"While it works, the device has threads in {filled:.1%} of its places on average: {told}.",
-        advice("low utilisation", seen.language),
-        tuple(sorted(s.id for s in small)),
+        small,
         limit=True,
     )

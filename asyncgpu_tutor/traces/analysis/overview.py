@@ -152,7 +152,6 @@ class Analysis:
             streams += wrapped(f"  {name}: {told or 'never'}", 4)
         more = [f"  and {len(names) - _LANES} more"] if len(names) > _LANES else []
         yield ("Why each stream stood still:", *streams, *more)
-        yield _path(self.metrics)
         yield (self.sums.table().rstrip("\n"),)
         found = [
             [
@@ -178,33 +177,11 @@ class Analysis:
 
 _LISTED = 5  # pauses
 _LANES = 16  # streams
-_STEPS = 8  # rows of the critical path
 
 
 def _pause(gap: Gap) -> str:
     title = cut(gap.main.span.title, NAME)
     return f"  {gap.duration:>12,.1f} us, from {gap.start:,.1f} on, until {title} began; {gap.main.cause}"
-
-
-def _path(m: Metrics) -> Iterator[str]:
-    """The critical path, its steps put together by what they are, longest first."""
-    found: dict[str, list[float]] = {}
-    for step in m.critical_path:
-        span = step.span
-        name = span.name if span.on_device or span.kind != "work" else f"work {span.name}"
-        found.setdefault(name, []).append(step.end - step.start)
-    whole = math.fsum(us for times in found.values() for us in times) + m.critical_idle
-    yield (
-        f"Critical path: {count(len(m.critical_path), 'step')}, {whole:.1f} us, "
-        f"{m.critical_idle:.1f} of it idle"
-    )
-    ordered = sorted(found.items(), key=lambda item: -math.fsum(item[1]))
-    for name, times in ordered[:_STEPS]:
-        us = math.fsum(times)
-        part = f"{us / whole:>5.0%}" if whole else ""
-        yield f"  {us:>12,.1f} us {part}  {count(len(times), 'time')} {cut(name, NAME + 15)}"
-    if len(ordered) > _STEPS:
-        yield f"  and {len(ordered) - _STEPS} more"
 
 
 def _causes(parts: dict[Cause, float]) -> Iterator[str]:

@@ -65,7 +65,7 @@ class Analysis:
     findings : tuple of Finding
         What is wrong, worst first, and then what limits the program.
     host_late : mapping of part to float
-        The time that the host was late, in us, by what it did: ``"CUDA call"``, ``"waiting"``, ``"Python"``.
+        The time that the host was late, in us, by what it did; see `host_late_parts`.
     devices : mapping of str to Analysis
         Where several devices worked, a report on each. Empty for one device.
     """
@@ -153,14 +153,11 @@ class Analysis:
         more = [f"  and {len(names) - _LANES} more"] if len(names) > _LANES else []
         yield ("Why each stream stood still:", *streams, *more)
         yield (self.sums.table().rstrip("\n"),)
-        found = [
-            [
-                *wrapped(f"{number}. {finding.title}: {finding.sentence}", 3),
-                *wrapped(f"   What to do: {finding.advice}", 3),
-            ]
-            for number, finding in enumerate(self.findings, 1)
-        ]
-        yield [line for lines in found for line in lines] or ["The detective found nothing."]
+        if not self.findings:
+            yield ("The detective found nothing.",)
+        for number, finding in enumerate(self.findings, 1):
+            yield wrapped(f"{number}. {finding.title}: {finding.sentence}", 3)
+            yield wrapped(f"   What to do: {finding.advice}", 3)
 
     def _whole(self) -> Iterator[str]:
         m, windows = self.metrics, self.trace.windows
@@ -195,7 +192,7 @@ def _causes(parts: dict[Cause, float]) -> Iterator[str]:
 
 @uncollected()
 def analyse(trace: Trace) -> Analysis:
-    """Ask a trace everything: idle time by cause, queue depth, overlaps, critical path, defects.
+    """Ask a trace everything: idle time by cause, sums, critical path, defects.
 
     Parameters
     ----------

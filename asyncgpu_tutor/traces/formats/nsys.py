@@ -8,7 +8,6 @@ Tables and columns are those of the profiler's documentation, "SQLite Schema Ref
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate, count
@@ -100,7 +99,12 @@ class _Builder:
         for work in export.work:
             if work.correlation:
                 self._by_call.setdefault(work.key, []).append(work)
-        self._ops = _Operations(export.ranges)
+        # The ranges that make operations, ours if there are any, are numbered; by thread, those open.
+        ours = any(found.domain == DOMAIN for found in export.ranges)
+        named = [r for r in export.ranges if r.nested and (not ours or r.domain == DOMAIN)]
+        named.sort(key=lambda r: (r.start, -r.end))
+        self._ops = {found.id: number for number, found in enumerate(named, 1)}
+        self._open: dict[int, list[Range]] = {}
         # Threads are told apart where more than one has something to say.
         threads = sorted(
             {c.thread for c in export.calls} | {r.thread for r in export.ranges if r.nested}
@@ -120,8 +124,8 @@ class _Builder:
 
     def _items(self) -> Iterable[tuple[int, int, int, Range | Call | Work]]:
         """All that the export has, with times. Nodes of a graph come with their call, and are left out."""
-        for number, span in enumerate(self.export.ranges):
-            yield span.start, 0, number, span
+        for span in self.export.ranges:
+            yield span.start, 0, -span.end, span
         for call in self.export.calls:
             yield call.start, 1, call.correlation, call
         at = {call.key: call.start for call in self.export.calls}
@@ -134,8 +138,11 @@ class _Builder:
                     yield time, 2, work.start, work
 
     def _range(self, found: Range) -> None:
-        op = self._ops.number.get(found.id)
+        op = self._ops.get(found.id)
         label = found.text if op is not None else ""
+        if op is not None:
+            self._around(found.thread, found.start)
+            self._open.setdefault(found.thread, []).append(found)
         detail: dict[str, object] = {"domain": found.domain} if found.domain else {}
         detail["nested"] = found.nested
         if found.nested:
@@ -181,13 +188,20 @@ class _Builder:
         self, call: Call, kind: SpanKind, name: str, device: int,
         heads: tuple[int, ...] = (), **detail: object,
     ) -> Draft:  # fmt: skip
-        op, label = self._ops.around(call)
+        op, label = self._around(call.thread, call.start)
         about = {**self._of_thread(call.thread), **detail}
         draft = self._log(device).draft(
             kind, name, None, op=op, label=label, waits_for=heads, detail=about
         )
         self._finish(device, draft, call.start, call.end)
         return draft
+
+    def _around(self, thread: int, time: int) -> tuple[int | None, str]:
+        """Number and name of the operation that a thread is in: the innermost of its ranges that is open."""
+        stack = self._open.get(thread, [])
+        while stack and stack[-1].end < time:
+            stack.pop()
+        return (self._ops[stack[-1].id], stack[-1].text) if stack else (None, "")
 
     def _nodes(self, made: Sequence[Work]) -> None:
         """Those of one launch of a graph: all after what its stream held, and before what comes next there.
@@ -240,38 +254,6 @@ class _Builder:
         if device not in self.logs:
             self.logs[device] = SpanLog(f"cuda:{device}", self.numbers)
         return self.logs[device]
-
-
-class _Operations:
-    """Which operation a call belongs to: the innermost push/pop range of its thread that was open."""
-
-    def __init__(self, ranges: list[Range]) -> None:
-        ours = any(found.domain == DOMAIN for found in ranges)
-        nested = sorted(
-            (r for r in ranges if r.nested and (not ours or r.domain == DOMAIN)),
-            key=lambda r: (r.start, -r.end),
-        )
-        self.number = {found.id: index for index, found in enumerate(nested, 1)}
-        self._of_thread: dict[int, list[Range]] = {}
-        self._around: dict[int, Range] = {}  # the range that each range (by id) began in
-        open_ranges: dict[int, list[Range]] = {}
-        for found in nested:
-            stack = open_ranges.setdefault(found.thread, [])
-            while stack and stack[-1].end < found.start:
-                stack.pop()
-            if stack:
-                self._around[found.id] = stack[-1]
-            stack.append(found)
-            self._of_thread.setdefault(found.thread, []).append(found)
-
-    def around(self, call: Call) -> tuple[int | None, str]:
-        """Number and name of the operation."""
-        ranges = self._of_thread.get(call.thread, [])
-        index = bisect_right(ranges, call.start, key=attrgetter("start"))
-        found = ranges[index - 1] if index else None
-        while found is not None and found.end < call.start:
-            found = self._around.get(found.id)
-        return (None, "") if found is None else (self.number[found.id], found.text)
 
 
 def _asked(line: Sequence[Work], at: Mapping[Key, int]) -> list[int]:

@@ -136,13 +136,12 @@ def _span(row: object) -> Span:
     if not isinstance(row, dict):
         raise ValueError("it is not an object")
     fields = cast(Mapping[str, object], row)
-    for name in ("id", "kind", "name", "start", "end", "device"):
-        if name not in fields:
-            raise ValueError(f"it has no {name!r}")
-    kind = fields["kind"]
+    for needed in ("id", "kind", "name", "start", "end", "device"):
+        if needed not in fields:
+            raise ValueError(f"it has no {needed!r}")
+    kind, number = fields["kind"], _whole(fields["id"], "id")
     if not isinstance(kind, str) or kind not in KINDS:
         raise ValueError(f"unknown kind of span {kind!r}")
-    number = _whole(fields["id"], "id")
     start, end = _time(fields["start"], "start"), _time(fields["end"], "end")
     if not 0 <= start <= end <= _LONGEST:
         raise ValueError(f"it goes from {start} to {end} us")
@@ -152,21 +151,13 @@ def _span(row: object) -> Span:
     before = tuple(_whole(i, "after") for i in cast(list[object], after))
     if any(i >= number for i in before):
         raise ValueError(f"it waits for {max(before)}, which did not come before it ({number})")
-    stream, op = fields.get("stream"), fields.get("op")
+    stream, op = (None if fields.get(n) is None else _whole(fields[n], n) for n in ("stream", "op"))
     if (stream is None) == (kind in DEVICE_KINDS):
-        raise ValueError(f"its stream is {_short(stream)}, and it is a {kind}")
+        raise ValueError(f"its stream is {stream}, and it is a {kind}")
+    name, device, label = (_text(fields.get(n, ""), n) for n in ("name", "device", "label"))
+    detail = _mapping(fields.get("detail", {}), "detail")
     return Span(
-        id=number,
-        kind=cast(SpanKind, kind),
-        name=_text(fields["name"], "name"),
-        start=start,
-        end=end,
-        device=_text(fields["device"], "device"),
-        stream=None if stream is None else _whole(stream, "stream"),
-        op=None if op is None else _whole(op, "op"),
-        label=_text(fields.get("label", ""), "label"),
-        after=before,
-        detail=_mapping(fields.get("detail", {}), "detail"),
+        number, cast(SpanKind, kind), name, start, end, device, stream, op, label, before, detail
     )
 
 

@@ -17,7 +17,6 @@ from asyncgpu_tutor.traces.spans.intervals import (
     union,
     within,
 )
-from asyncgpu_tutor.traces.spans.notebook_output import html_table
 from asyncgpu_tutor.traces.spans.path import Step, critical_path
 from asyncgpu_tutor.traces.spans.span import DEVICE_KINDS, Span, SpanKind
 from asyncgpu_tutor.traces.spans.vocabulary import ENGINE_OF, ENGINES, Engine
@@ -45,11 +44,6 @@ class Metrics:
         Last end minus first start over all spans, in us. 0 for an empty trace.
     device_makespan : float
         The same over device spans only.
-    serial : float
-        Sum of the durations of the device spans, in us: how long they would take end to end, *if
-        each took as long alone*. A kernel that shared the device with others may be faster alone,
-        so this is an upper bound. Where it matters, run the program on a single stream and compare
-        makespans.
     stream_busy : mapping of (device, stream) to float
         Busy time of each stream, in us.
     engine_busy : mapping of (device, engine) to float
@@ -65,7 +59,6 @@ class Metrics:
 
     makespan: float
     device_makespan: float
-    serial: float
     stream_busy: Mapping[_StreamKey, float]
     engine_busy: Mapping[tuple[str, Engine], float]
     host: Mapping[SpanKind, float]
@@ -103,45 +96,24 @@ class Metrics:
         """The largest number of streams that had device work at one time."""
         return len(self.concurrency) - 1
 
-    @property
-    def speedup(self) -> float:
-        """`serial / device_makespan`; 1 where that took no time. See the caveat at `serial`."""
-        return self.serial / self.device_makespan if self.device_makespan else 1.0
-
     def __repr__(self) -> str:
-        told = ", ".join(f"{name} {text}" for name, text in self._facts())
-        return f"<Metrics: {told}>"
-
-    def _repr_html_(self) -> str:
-        return html_table(self._facts(), caption="Times in us")
-
-    def _facts(self) -> list[tuple[str, str]]:
-        """The numbers that one asks for first, for people."""
-        return [
-            ("makespan", f"{self.makespan:.1f}"),
-            ("device busy", f"{self.device_active:.1f}"),
-            ("device idle", f"{self.device_idle:.1f}"),
-            ("overlap", f"{self.overlap:.1f} ({self.overlap_fraction:.0%} of busy)"),
-            ("streams at once", f"{self.max_concurrency}"),
-            ("speed-up over end to end", f"{self.speedup:.2f}"),
-        ]
+        return (
+            f"<Metrics: makespan {self.makespan:.1f}, device busy {self.device_active:.1f}, idle "
+            f"{self.device_idle:.1f}, overlap {self.overlap:.1f} ({self.overlap_fraction:.0%} of busy), "
+            f"at most {self.max_concurrency} streams at once, in us>"
+        )
 
     @property
     def critical_spans(self) -> tuple[Span, ...]:
         """The spans of the critical path, in order of time."""
         return tuple(step.span for step in self.critical_path)
 
-    @property
-    def critical_idle(self) -> float:
-        """Time on the critical path in which none of its spans ran, in us."""
-        return math.fsum(step.idle for step in self.critical_path)
-
 
 def measure(trace: Iterable[Span], windows: Sequence[Interval] = ()) -> Metrics:
     """The metrics of a finished recording; an empty one has zeros everywhere.
 
-    Of a range that repeats, the `windows` count, in order. What the device did between them is in no number
-    but `serial`, and the makespans are sums.
+    Of a range that repeats, the `windows` count, in order. What the device did between them is in no number,
+    and the makespans are sums.
     """
     spans = list(trace)
     streams: dict[_StreamKey, list[Interval]] = {}
@@ -173,7 +145,6 @@ def measure(trace: Iterable[Span], windows: Sequence[Interval] = ()) -> Metrics:
         if windows
         else last - first,
         device_makespan=math.fsum(map(length, scopes.values())),
-        serial=math.fsum([end - start for line in work.values() for start, end in line]),
         stream_busy={key: length(lane) for key, lane in lanes.items()},
         engine_busy={
             key: length(common(union(engines[key]), scopes[key[0]]))

@@ -62,14 +62,10 @@ def wrapped(text: str, indent: int) -> list[str]:
     )
 
 
-def html_table(
-    rows: Iterable[Sequence[str]], *, head: Sequence[str] = (), caption: str = ""
-) -> str:
+def html_table(rows: Iterable[Sequence[str]], head: Sequence[str]) -> str:
     """Rows of text as a table; all but the first column are numbers, and stand to the right."""
-    above = f"<caption style='text-align:left'>{escape(caption)}</caption>" if caption else ""
-    lines = [_row(head, "th")] if head else []
-    lines += [_row(row, "td") for row in rows]
-    return f"<div style='overflow-x:auto'><table>{above}{''.join(lines)}</table></div>"
+    lines = [_row(head, "th"), *(_row(row, "td") for row in rows)]
+    return f"<div style='overflow-x:auto'><table>{''.join(lines)}</table></div>"
 
 
 def _row(cells: Sequence[str], tag: str) -> str:

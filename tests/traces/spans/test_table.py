@@ -61,7 +61,6 @@ def test_the_whole_text() -> None:
         "  device busy    14.00, idle 0.00",
         "  overlap        2.00, 14% of the busy time",
         "  at once        at most 2 streams",
-        "  serial         16.00 end to end: 1.14 times the device's makespan",
         "  stream 1       busy 14.00, no gap",
         "  stream 2       busy 2.00, no gap",
         "  copy H2D       busy 4.00",

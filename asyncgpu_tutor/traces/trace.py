@@ -81,8 +81,7 @@ class Trace:
 
         Empty where it holds everything. They are in `about`, since they come from the file.
         """
-        given = self.about.get("windows")
-        found: list[tuple[float, float]] = []
+        given, found = self.about.get("windows"), list[tuple[float, float]]()
         for pair in cast(list[object], given) if isinstance(given, list) else ():
             match pair:
                 case [int() | float() as start, int() | float() as end] if start <= end:

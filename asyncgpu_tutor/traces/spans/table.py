@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
 from asyncgpu_tutor.traces.spans.lanes import (
-    GROUPS,
-    Group,
     Lane,
     StreamKey,
     lane_name,
@@ -64,8 +62,7 @@ def _counted_otherwise(spans: Sequence[Span]) -> str:
         return ""
     several = len({device for device, _ in numbers}) > 1
     told = [
-        f"{number} is {device + ' ' if several else ''}{stream}"
-        for (device, stream), number in numbers.items()
+        f"{n} is {device + ' ' if several else ''}{own}" for (device, own), n in numbers.items()
     ]
     said = f"Streams are numbered by first use; by the device's own numbers {', '.join(told)}."
     return "\n" + "\n".join(wrapped(said, 0))
@@ -112,43 +109,18 @@ def _lanes(spans: Sequence[Span], width: int) -> str:
     end = max(span.end for span in spans)
     # A column is never 0 us wide: all spans may lie at one moment, or within the smallest float.
     column = (end - begin) / width or 1.0
-    return "\n".join(
-        [
-            f"Lanes from {begin:.2f} to {end:.2f}, one column = {column:.2f}:",
-            *strips(spans, begin=begin, column=column, width=width),
-            key([spans]),
-        ]
-    )
-
-
-def strips(
-    spans: Iterable[Span],
-    *,
-    begin: float,
-    column: float,
-    width: int,
-    groups: Collection[Group] = GROUPS,
-) -> list[str]:
-    """The lanes of at least one span, a line each: `width` columns of `column` us, from `begin` us on."""
-    found = lanes(spans, groups)
+    found = lanes(spans)
     several = len({lane.device for lane in found if lane.device}) > 1
     names = [f"{lane.device} {lane.name}".strip() if several else lane.name for lane in found]
-    size = max(len(name) for name in names)
-    return [
-        f"{name.ljust(size)} |{_strip(lane, begin, column, width)}|"
-        for name, lane in zip(names, found, strict=True)
-    ]
-
-
-def key(traces: Iterable[Iterable[Span]]) -> str:
-    """The meaning of the letters in `strips`."""
-    spans = [span for trace in traces for span in trace]
+    size = max(map(len, names))
+    lines = [f"Lanes from {begin:.2f} to {end:.2f}, one column = {column:.2f}:"]
+    for name, lane in zip(names, found, strict=True):
+        lines.append(f"{name.ljust(size)} |{_strip(lane, begin, column, width)}|")
     kinds = {span.kind for span in spans}
-    letters = [f"{KIND_LETTERS[k]} = {words}" for k, words in KIND_WORDS.items() if k in kinds]
+    key = [f"{KIND_LETTERS[k]} = {words}" for k, words in KIND_WORDS.items() if k in kinds]
     if any(span.waited_for_room for span in spans):
-        letters.append(f"{_NO_ROOM} = no room yet")
-    told = "Key: " + ", ".join([*letters, "2 = so many at once", ". = idle"])
-    return "\n".join(wrapped(told, 5))
+        key.append(f"{_NO_ROOM} = no room yet")
+    return "\n".join([*lines, *wrapped(f"Key: {', '.join(key)}, 2 = so many at once, . = idle", 5)])
 
 
 def _strip(lane: Lane, begin: float, column: float, width: int) -> str:

@@ -214,8 +214,8 @@ class Trace:
         Parameters
         ----------
         path : str or Path
-            What `save` or `to_perfetto` wrote; a trace of PyTorch's profiler or of Chrome (``.json``,
-            ``.json.gz``); an export of Nsight Systems (``.sqlite``), for which `from_nsys` has options.
+            What `save` wrote; a trace of PyTorch's profiler or of Chrome (``.json``, ``.json.gz``); an export
+            of Nsight Systems (``.sqlite``), for which `from_nsys` has options.
 
         Raises
         ------

@@ -77,11 +77,11 @@ class Comparison:
         UsageError
             If there is none.
         """
-        found = {difference.name: difference for difference in self.differences}
-        if name not in found:
-            names = ", ".join(map(repr, found))
-            raise UsageError(f"there is no difference {name!r}; there are: {names}")
-        return found[name]
+        for difference in self.differences:
+            if difference.name == name:
+                return difference
+        names = ", ".join(repr(difference.name) for difference in self.differences)
+        raise UsageError(f"there is no difference {name!r}; there are: {names}")
 
     def __repr__(self) -> str:
         told = " against ".join(self.titles)
@@ -162,16 +162,17 @@ def compare(*traces: Trace, titles: Sequence[str] | None = None) -> Comparison:
     if len(traces) < 2:
         raise UsageError(f"compare needs two traces or more, and was given {len(traces)}")
     # A recording says what it was timed by.
-    clocks = [
-        t.clock if t.clock == "simulated" else str(t.about.get("kind", t.clock)) for t in traces
-    ]
-    names = clocks if titles is None else list(titles)
+    names = list(
+        titles
+        or (
+            t.clock if t.clock == "simulated" else str(t.about.get("kind", t.clock)) for t in traces
+        )
+    )
     if len(names) != len(traces):
         raise UsageError(
             f"compare needs one title for each trace: {len(traces)} traces, {len(names)} titles"
         )
-    if titles is None:
-        names = [n if names.count(n) == 1 else f"{n} ({i})" for i, n in enumerate(names, 1)]
+    names = [n if names.count(n) == 1 else f"{n} ({i})" for i, n in enumerate(names, 1)]
     labelled = all(span.label for trace in traces for span in trace.device_spans)
     keyed = [_keyed(trace, labelled) for trace in traces]
     shared = [key for key in keyed[0] if all(key in other for other in keyed[1:])]
@@ -239,14 +240,13 @@ def _difference(
     name: str, unit: str, values: tuple[float, ...], titles: tuple[str, ...]
 ) -> Difference:
     first = values[0]
-    told: list[str] = []
-    for title, value in zip(titles[1:], values[1:], strict=True):
+    told = [
+        f"{_told(value, unit)} in {title}, against {_told(first, unit)} in {titles[0]}"
+        + (f", {value / first:.2f} times" if first and unit == "us" else "")
+        for title, value in zip(titles[1:], values[1:], strict=True)
         # A difference below a tenth, or below what a clock resolves, is not worth a sentence.
-        if abs(value - first) <= max(0.1 * abs(first), 0.5):
-            continue
-        ratio = f", {value / first:.2f} times" if first and unit == "us" else ""
-        against = f"{_told(first, unit)} in {titles[0]}{ratio}"
-        told.append(f"{_told(value, unit)} in {title}, against {against}")
+        if abs(value - first) > max(0.1 * abs(first), 0.5)
+    ]
     sentence = f"{cut(name, NAME)}: {'; '.join(told)}." if told else ""
     return Difference(name, unit, values, sentence)
 

@@ -47,11 +47,7 @@ def _null_stream(seen: Evidence) -> Iterable[Finding]:
 
 
 def _queued(seen: Evidence) -> Iterable[tuple[Span, Interval]]:
-    """Work that stood behind work of another operation on its stream, and from when to when.
-
-    Work that also waits for another stream is left out: a stream of its own would not help it. So is a
-    program of others: nobody knows which of its operations need each other.
-    """
+    """Work that stood behind another operation on its stream, and nothing else, with the time of that."""
     known = {span.id for span in seen.device}
     for span in () if seen.trace.about.get("foreign") else seen.device:
         past, call = seen.before.get(span.id), seen.calls.get(span.id)

@@ -95,11 +95,7 @@ class Facts:
 
 
 def fill_of(span: Span, trace: Trace) -> float:
-    """Which part of the device's thread slots a kernel's blocks need, at most 1.
-
-    A simulated device says so itself. Elsewhere it is the number of threads over that of the slots, which
-    leaves out that registers and shared memory also limit how many blocks fit.
-    """
+    """The part of the device's thread slots that a kernel needs, at most 1: as a simulator says, or by threads."""
     fills = span.detail.get("fills")
     if isinstance(fills, int | float):
         return min(float(fills), 1.0)

@@ -98,11 +98,7 @@ def idle_of_streams(facts: Facts) -> list[Idle]:
 
 
 def idle_of_device(facts: Facts) -> list[Idle]:
-    """The pauses in which no stream worked, each split by the cause of what ended it.
-
-    Between the first start and the last end on the device, or of each window. Together they take as long as
-    the device was idle.
-    """
+    """All idle time of the device: pauses in which no stream worked, each split by the cause of what ended it."""
     pauses, line = _Pauses(facts), facts.line
     found: list[Idle] = []
     for start, end in common(gaps(facts.busy), facts.scope):
@@ -196,10 +192,7 @@ def host_late_parts(trace: Trace, idle: Iterable[Idle]) -> dict[HostPart, float]
 
 
 class Evidence(Facts):
-    """The facts of a trace, and why its device stood still: several detectives ask for each.
-
-    Idle time is blamed on one suspect: what `claim` has told one of them, it tells no other.
-    """
+    """The facts of a trace, and why its device stood still, each stretch of which one suspect may `claim`."""
 
     def finding(
         self,

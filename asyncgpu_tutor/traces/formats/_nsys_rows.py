@@ -109,12 +109,7 @@ class Export:
     windows: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
 
     def within(self, name: str) -> Export:
-        """Keep the work asked for while a range of that name was open, and all that ran meanwhile.
-
-        A range that is opened again and again, as in a loop, has many windows. Each of them goes from the
-        first start to the last end of the work that was asked for in it. Work of others in a window is kept,
-        marked as ``other``: the device was not idle.
-        """
+        """Keep the work asked for while a range of that name was open, and as ``other`` what ran meanwhile."""
         found = [(r.start, r.end) for r in self.ranges if r.text == name]
         if not found:
             raise UsageError(
@@ -159,10 +154,7 @@ class Export:
 
 
 def collect(database: Database, limit: int) -> Export:
-    """Read all tables that a trace needs; those that are not there count as empty.
-
-    `limit` keeps a huge file from filling the memory before it is known how much of it is wanted.
-    """
+    """Read all tables that a trace needs, of a file with at most `limit` rows; those not there are empty."""
     kinds = ("KERNEL", "MEMCPY", "MEMSET", "GRAPH_TRACE")
     total = sum(database.count(t) for t in (*(_CUPTI + kind for kind in kinds), "NVTX_EVENTS"))
     if total > limit:
@@ -266,11 +258,7 @@ def _work(kind: SpanKind, name: str, row: Row, detail: dict[str, object]) -> Wor
 def _calls(
     database: Database, texts: Mapping[int, str], enqueued: set[Key], mask: int, limit: int
 ) -> list[Call]:
-    """Calls that enqueued something, waited, allocated or loaded; and what orders streams, if it is there.
-
-    A call may be in the table twice, of the runtime and of the driver below it: the outer one counts, since
-    the program made that. `mask` is 0 where the tables of work do not tell processes apart.
-    """
+    """Calls that enqueued something, waited, allocated or loaded, each once; and what orders streams."""
     order = ("streamId", "eventId", "eventSyncId", "deviceId", "syncType", "globalPid")
 
     def key_of(row: Row, process: int) -> Key:

@@ -31,9 +31,6 @@ def read(path: Path) -> Parts:
             "record it as JSON"
         )
     text = _text(path, head)
-    carried = own_json.carried(text)
-    if carried is not None:
-        return own_json.read(carried)
     if text[:100].lstrip().startswith("["):  # Chrome's events may stand alone
         text = '{"traceEvents": ' + text + "}"
     if '"traceEvents"' not in text:
@@ -43,8 +40,14 @@ def read(path: Path) -> Parts:
 
     body = own_json.parsed(text, _chrome_rows.kept)
     del text  # it may be larger than all that was kept of it
+    if "asyncgpu_tutor" in str(body.get("otherData"))[:100]:
+        raise UsageError(
+            f"{path} was made for Perfetto, and leaves things out: load what `save` wrote"
+        )
     found = body.get("traceEvents")
-    events = [e for e in found if isinstance(e, dict)] if isinstance(found, list) else []
+    if not isinstance(found, list):
+        return own_json.read_body(body)
+    events = [event for event in found if isinstance(event, dict)]
     export = _chrome_rows.collect(cast(list[dict[str, Any]], events), body.get("deviceProperties"))
     if not export.work and not export.ranges:
         raise UsageError(

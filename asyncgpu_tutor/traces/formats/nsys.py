@@ -285,10 +285,7 @@ def _as_captured(made: Sequence[Work]) -> Sequence[Work]:
 
 
 def _stream_numbers(export: Export) -> dict[tuple[int, int, int], int]:
-    """Our numbers: the null stream is 0, and the others of a device count in the order of CUDA's.
-
-    Each process has streams of its own. Pages of unified memory move on none, and have a lane for themselves.
-    """
+    """Our numbers: the null stream is 0, and the others of a device count in the order of CUDA's own."""
     used = {(work.device, work.process, work.stream) for work in export.every_work}
     used |= {(c.device, c.process, c.stream) for c in export.calls if c.stream is not None}
     numbers: dict[tuple[int, int, int], int] = {}

@@ -8,11 +8,8 @@ rules out cycles.
 
 from __future__ import annotations
 
-import base64
 import json
 import math
-import re
-import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from typing import Any, NoReturn, cast
@@ -25,7 +22,6 @@ from asyncgpu_tutor.traces.spans.span import DEVICE_KINDS, KINDS, Span, SpanKind
 Parts = tuple[list[Span], str, str, dict[str, object]]
 
 FORMAT = "asyncgpu_tutor.trace/1"
-_CARRIED = re.compile(r"asyncgpu_tutor\.trace:([A-Za-z0-9+/=]*);")
 
 MOST_BYTES = 256 * 2**20  # of a trace as JSON: about a million spans
 MOST_SPANS = 1_000_000
@@ -42,26 +38,6 @@ def write(spans: Iterable[Span], clock: str, device: str, about: Mapping[str, ob
     if about:
         body["about"] = dict(about)
     return json.dumps(body, indent=1, sort_keys=True)
-
-
-def packed(text: str) -> str:
-    """Pack the text of `write` into one word, for the file of a viewer to carry along."""
-    return f"asyncgpu_tutor.trace:{base64.b64encode(zlib.compress(text.encode())).decode()};"
-
-
-def carried(file: str) -> str | None:
-    """Unpack the text out of a file that carries it; None if there is none in it."""
-    found = _CARRIED.search(file)
-    if found is None:
-        return None
-    inflating = zlib.decompressobj()
-    try:
-        text = inflating.decompress(base64.b64decode(found[1]), MOST_BYTES).decode()
-    except (ValueError, zlib.error):
-        text = ""
-    if not inflating.eof:
-        raise UsageError("this trace is damaged: what it carries is cut off, or too long")
-    return text
 
 
 def read(text: str) -> Parts:

@@ -21,11 +21,7 @@ from typing import Any
 
 
 def show(view: Callable[[], Mapping[str, Any]], *, html: str, text: str) -> dict[str, Any]:
-    """Return a cell's output by MIME type: the live view where there can be one, and a still for elsewhere.
-
-    `view` gives the data of the live view, and is called only where they are needed; `html` is the still
-    picture, `text` is for a terminal. ``ASYNCGPU_LIVE=0`` leaves the live view out.
-    """
+    """Return a cell's output by MIME type: the live `view`, if there can be one, and a still for elsewhere."""
     still = {"text/plain": text, "text/html": html}
     if os.environ.get("ASYNCGPU_LIVE", "1") == "0" or not _in_notebook():
         return still

@@ -174,12 +174,7 @@ def bars(
 
 
 def merged(spans: Iterable[Span], pixel: float) -> Iterator[list[Span]]:
-    """The spans of one row, with neighbours put together of which nobody could see the ends.
-
-    What is shorter than a `pixel`, in us, and less apart, is put together, until the whole is that long. So
-    in a picture of n pixels there are at most 2 n + 1 bars in a row whose spans do not overlap. Spans come
-    by start; they may be a million, and one stretch at a time is kept.
-    """
+    """The spans of a row, by start, in stretches of neighbours shorter than a `pixel`, and less apart."""
     stretch: list[Span] = []
     end = 0.0
     for span in spans:
@@ -195,11 +190,7 @@ def merged(spans: Iterable[Span], pixel: float) -> Iterator[list[Span]]:
 
 
 def _arrows(bars: list[Bar]) -> list[Arrow]:
-    """From stream to stream; engines have none, since their bars are there twice.
-
-    An event that adds nothing is left out: once a stream has waited for a span of another stream, all
-    that it does later also comes after that span, and after those before it.
-    """
+    """From stream to stream, without events that add nothing to what a stream has waited for already."""
     drawn = {bar.span.id: bar for bar in bars if bar.lane.group == "streams" and bar.number == 1}
     found: list[Arrow] = []
     waited: dict[tuple[str, str, str, str], int] = {}

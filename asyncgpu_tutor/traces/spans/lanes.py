@@ -76,10 +76,7 @@ def lane_of(trace: Iterable[Span], span: Span) -> str:
 
 
 def lanes(trace: Iterable[Span], groups: Collection[Group] = GROUPS) -> list[Lane]:
-    """The lanes of a trace from top to bottom: host, then each device's streams and engines.
-
-    A lane without spans is left out.
-    """
+    """The lanes that have spans, from top to bottom: host, then each device's streams and engines."""
     spans = list(trace)
     numbers = stream_numbers(spans)
     found: list[Lane] = []
@@ -106,11 +103,7 @@ def lanes(trace: Iterable[Span], groups: Collection[Group] = GROUPS) -> list[Lan
 
 
 def rows(lane: Lane) -> list[int]:
-    """For each span of the lane, the row it goes in so that nothing is hidden; 0 is the top.
-
-    A stream is a queue and has one row: if its spans overlap, their clock is imprecise. Pages of unified
-    memory wait in none, and move both ways at once.
-    """
+    """For each span of the lane, the row in which nothing hides it; a stream is a queue, and has one row."""
     queue = lane.group == "streams" and lane.stream != UNIFIED_MEMORY
     return [0] * len(lane.spans) if queue else ranges_above(lane.spans)
 

@@ -26,10 +26,7 @@ class Draft:
 
 @dataclass
 class SpanLog:
-    """Gives spans their ids and predecessors. One a device; times are the device's own, in us.
-
-    Both devices use it, so that a simulated and a real run of one program differ in times only.
-    """
+    """Gives spans their ids and predecessors, alike on all devices. One a device, with its times, in us."""
 
     device: str  # the name that the spans carry
     # Gives the ids; devices that are recorded together share it.

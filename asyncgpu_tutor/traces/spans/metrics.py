@@ -158,11 +158,7 @@ def measure(trace: Iterable[Span], windows: Sequence[Interval] = ()) -> Metrics:
 
 
 def scope_of(work: Iterable[Interval], windows: Sequence[Interval] = ()) -> list[Interval]:
-    """The stretches of time that count: each begins with the first device span in it and ends with the last.
-
-    So time before the first work and after the last is no idle time, neither of the whole nor of one window.
-    `work` is when there was any, in no order.
-    """
+    """The stretches that count, each from the first device span in it to the last; `work` has their times."""
     lasting = [interval for interval in work if interval[0] < interval[1]]
     if not lasting:
         return []

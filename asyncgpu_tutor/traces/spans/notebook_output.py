@@ -32,10 +32,7 @@ class Lines(str):
 
 
 def cut(text: str, width: int) -> str:
-    """At most `width` characters of a name: its beginning, and its end, where a GEMM has its sizes.
-
-    A space stands for what would break the line, or tell a terminal what to do: files of others have names.
-    """
+    """At most `width` printable characters of a name: its beginning, and its end, which has a GEMM's sizes."""
     if not text.isprintable():
         text = "".join(c if c.isprintable() else " " for c in text)
     if len(text) <= width:

@@ -18,10 +18,7 @@ Spans = Span | str | Iterable[Span]
 
 
 def causal(spans: list[Span]) -> list[Span]:
-    """The spans, without causes that began after their effect: a file is damaged, or its clocks disagree.
-
-    A wait is ended by what it waited for, so there the end counts.
-    """
+    """The spans, without causes that began after their effect: a file is damaged, or its clocks disagree."""
     starts = {span.id: span.start for span in spans}
     found: list[Span] = []
     for span in spans:

@@ -124,10 +124,7 @@ def _lanes(spans: Sequence[Span], width: int) -> str:
 
 
 def _strip(lane: Lane, begin: float, column: float, width: int) -> str:
-    """One character a column: the kind with most time in it. No span is too short to be seen.
-
-    Where several spans run in the middle of a column, it is their number.
-    """
+    """One character a column: the kind with most time in it, or how many spans run in its middle."""
     strip = ["."] * width
     most = [-1.0] * width
     # Ranges enclose the other spans and would hide them, so they show only on a lane without others.

@@ -95,7 +95,7 @@ class Facts:
 
 
 def fill_of(span: Span, trace: Trace) -> float:
-    """The part of the device's thread slots that a kernel needs, at most 1: as a simulator says, or by threads."""
+    """The part of the device that a kernel fills, at most 1: as a simulator says, or by its threads."""
     fills = span.detail.get("fills")
     if isinstance(fills, int | float):
         return min(float(fills), 1.0)

@@ -98,7 +98,7 @@ def idle_of_streams(facts: Facts) -> list[Idle]:
 
 
 def idle_of_device(facts: Facts) -> list[Idle]:
-    """All idle time of the device: pauses in which no stream worked, each split by the cause of what ended it."""
+    """The idle time of the device: pauses in which no stream worked, split by the cause of what ended it."""
     pauses, line = _Pauses(facts), facts.line
     found: list[Idle] = []
     for start, end in common(gaps(facts.busy), facts.scope):

@@ -69,15 +69,13 @@ def collect(events: list[Event], gpus: object) -> Export:
             seen.add(key)
             calls.append(Call(kind, name, start, end, thread(event), number))
     ranges = sorted(_ranges(whole, thread, foreign), key=lambda r: r.start)
-    starts = [found[0].start for found in (work, ranges, calls) if found]
     source = "the file's own clock" if foreign else "PyTorch profiler"
     about: dict[str, object] = {"source": source, "foreign": True}
     gpu = _object(cast(list[object], gpus)[0] if isinstance(gpus, list) and gpus else None)
     threads_of_sm = _number(gpu.get("maxThreadsPerMultiprocessor"))
     if at_once := _number(_number(gpu.get("numSms")) * threads_of_sm):
         about["threads_at_once"] = at_once
-    name, origin = str(gpu.get("name", ""))[:100], min(starts, default=0)
-    return Export(work, calls, ranges, frozenset((0, 7)), name, about, origin, work)
+    return Export(work, calls, ranges, frozenset((0, 7)), str(gpu.get("name", ""))[:100], about)
 
 
 def _whole(events: list[Event]) -> Iterator[tuple[Event, int, int]]:

@@ -30,7 +30,7 @@ _PRAGMAS: frozenset[str | None] = frozenset(("table_info",))
 
 @contextmanager
 def opened(path: Path, what: str) -> Generator[Database]:
-    """The database in a file, until the block ends; a `UsageError` if it is damaged, or not `what` it should be."""
+    """The database in a file, until the block ends; a `UsageError` if it is not `what` it should be."""
     about = path.stat()
     if not stat.S_ISREG(about.st_mode):
         raise UsageError(f"{path} is not a file, so it is not {what}")

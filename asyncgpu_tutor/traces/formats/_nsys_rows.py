@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Literal
 
@@ -104,17 +104,28 @@ class Export:
     null_streams: frozenset[int]
     gpu: str
     about: dict[str, object]
-    origin: int = 0
-    every_work: list[Work] = field(default_factory=list[Work])
-    windows: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
+    windows: Sequence[tuple[int, int]] = ()
+    whole: Export | None = None  # all of which this is a part
+    since: int | None = None  # time zero, if it is not the first of the rows
+
+    @property
+    def origin(self) -> int:
+        """The time that becomes zero."""
+        starts = (rows[0].start for rows in (self.work, self.ranges, self.calls) if rows)
+        return min(starts, default=0) if self.since is None else self.since
 
     def within(self, name: str) -> Export:
-        """Keep the work asked for while a range of that name was open, and as ``other`` what ran meanwhile."""
+        """Keep the work asked for while a range of that name was open; what ran meanwhile is ``other``."""
         found = [(r.start, r.end) for r in self.ranges if r.text == name]
         if not found:
+            frequent = [
+                text for text, _ in Counter(repr(r.text) for r in self.ranges).most_common()
+            ]
+            others = some([*sorted(frequent[:12]), *frequent[12:]], 12)
             raise UsageError(
-                f"there is no NVTX range {name!r} in this export; {self.told()}. To read all of it, leave "
-                "the range away (asyncgpu-tutor profile: --whole)"
+                f"there is no NVTX range {name!r} in this export; "
+                f"{f'the ranges are: {others}' if others else 'it has no ranges at all'}. To read all of "
+                "it, leave the range away (asyncgpu-tutor profile: --whole)"
             )
         asked = union((a, b + 1) for a, b in found)
 
@@ -141,16 +152,10 @@ class Export:
             work=sorted(work, key=lambda w: (w.start, w.correlation)),
             calls=[call for call in self.calls if window(call.start) is not None],
             ranges=[r for r in self.ranges if r.text != name and window(r.start) is not None],
-            origin=int(asked[0][0]),
+            since=int(asked[0][0]),
             windows=[(int(a), int(b)) for a, b in windows],
+            whole=self,
         )
-
-    def told(self) -> str:
-        """The names of its ranges, for an error: the most frequent ones first."""
-        names = Counter(repr(found.text) for found in self.ranges)
-        frequent = [name for name, _ in names.most_common()]
-        ordered = [*sorted(frequent[:12]), *frequent[12:]]
-        return f"the ranges are: {some(ordered, 12)}" if names else "it has no ranges at all"
 
 
 def collect(database: Database, limit: int) -> Export:
@@ -175,17 +180,9 @@ def collect(database: Database, limit: int) -> Export:
     work, calls = _on_gpus(database, work, calls)
     contexts = database.rows("TARGET_INFO_CUDA_CONTEXT_INFO", ("nullStreamId",))
     null_streams = [_int(row, "nullStreamId") for row in contexts]
-    starts = [found[0].start for found in (work, ranges, calls) if found]
-    return Export(
-        work,
-        calls,
-        ranges,
-        frozenset(null_streams) or frozenset({_NULL_STREAM}),
-        next((_str(r["name"]) for r in database.rows("TARGET_INFO_GPU", ("name",))), ""),
-        _about(database),
-        min(starts, default=0),
-        work,
-    )
+    gpu = next((_str(r["name"]) for r in database.rows("TARGET_INFO_GPU", ("name",))), "")
+    nulls = frozenset(null_streams) or frozenset({_NULL_STREAM})
+    return Export(work, calls, ranges, nulls, gpu, _about(database))
 
 
 # ------------------------------------------------------------------ work

@@ -89,6 +89,7 @@ class _Builder:
 
     def __init__(self, export: Export) -> None:
         self.export = export
+        self._origin = export.origin
         self.logs: dict[int, SpanLog] = {}
         self.numbers = count()
         self._streams = _stream_numbers(export)
@@ -247,8 +248,8 @@ class _Builder:
         return () if stream is None else self._log(call.device).heads(stream)
 
     def _finish(self, device: int, draft: Draft, start: int, end: int) -> None:
-        begin = max((start - self.export.origin) / 1e3, 0.0)
-        self._log(device).finish(draft, begin, max((end - self.export.origin) / 1e3, begin))
+        begin = max((start - self._origin) / 1e3, 0.0)
+        self._log(device).finish(draft, begin, max((end - self._origin) / 1e3, begin))
 
     def _log(self, device: int) -> SpanLog:
         if device not in self.logs:
@@ -286,7 +287,7 @@ def _as_captured(made: Sequence[Work]) -> Sequence[Work]:
 
 def _stream_numbers(export: Export) -> dict[tuple[int, int, int], int]:
     """Our numbers: the null stream is 0, and the others of a device count in the order of CUDA's own."""
-    used = {(work.device, work.process, work.stream) for work in export.every_work}
+    used = {(work.device, work.process, work.stream) for work in (export.whole or export).work}
     used |= {(c.device, c.process, c.stream) for c in export.calls if c.stream is not None}
     numbers: dict[tuple[int, int, int], int] = {}
     following: dict[int, int] = {}

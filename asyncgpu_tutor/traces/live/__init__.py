@@ -21,7 +21,7 @@ from typing import Any
 
 
 def show(view: Callable[[], Mapping[str, Any]], *, html: str, text: str) -> dict[str, Any]:
-    """Return a cell's output by MIME type: the live `view`, if there can be one, and a still for elsewhere."""
+    """Return a cell's output by MIME type: the live `view`, if there can be one, and a still picture."""
     still = {"text/plain": text, "text/html": html}
     if os.environ.get("ASYNCGPU_LIVE", "1") == "0" or not _in_notebook():
         return still

@@ -32,7 +32,7 @@ class Lines(str):
 
 
 def cut(text: str, width: int) -> str:
-    """At most `width` printable characters of a name: its beginning, and its end, which has a GEMM's sizes."""
+    """At most `width` printable characters of a name: its beginning and its end, with a GEMM's sizes."""
     if not text.isprintable():
         text = "".join(c if c.isprintable() else " " for c in text)
     if len(text) <= width:

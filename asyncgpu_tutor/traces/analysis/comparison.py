@@ -70,13 +70,7 @@ class Comparison:
         return not any(self.missing)
 
     def __getitem__(self, name: str) -> Difference:
-        """The difference of that name.
-
-        Raises
-        ------
-        UsageError
-            If there is none.
-        """
+        """The difference of that name; a `UsageError` has the names if there is none."""
         for difference in self.differences:
             if difference.name == name:
                 return difference
@@ -97,10 +91,7 @@ class Comparison:
         return Lines("\n".join(self._lines()))
 
     def plot(self) -> Timeline:
-        """All timelines on one axis: the same length is the same time in all of them.
-
-        Each begins with its first call or work.
-        """
+        """All timelines on one axis, on which each begins with its first call or work."""
         return compare_timelines([_from_its_start(t) for t in self.traces], self.titles)
 
     def _lines(self) -> Iterator[str]:
@@ -131,9 +122,8 @@ class Comparison:
 def compare(*traces: Trace, titles: Sequence[str] | None = None) -> Comparison:
     """Lay traces of one program side by side: simulated, recorded on a GPU, live.
 
-    Show the `table` and the `plot`, and ask for one quantity by name, as in the example. Work is matched by
-    operation, kind and name, in order. Where a trace does not know the operations (an export of Nsight
-    Systems without NVTX ranges), only by kind and name.
+    Work is matched by operation, kind and name, in order; where a trace does not know the operations (an
+    export of Nsight Systems without NVTX ranges), only by kind and name.
 
     Parameters
     ----------

@@ -66,20 +66,13 @@ class Idle:
 
 
 def idle_of_streams(facts: Facts) -> list[Idle]:
-    """The pauses of each stream before its spans, each split by cause, by start.
+    """The pauses of each stream, from the first work of the device on, each split by cause, by start.
 
-    Before the first span of a stream, the pause begins with the first work of the device. What follows the
-    last one is not idle: there was nothing to do. Where the trace has windows, only what lies in one counts.
-    A pause is split as follows, in this order:
-
-    - until the last span on another stream that it had to wait for ended: ``"dependency"``;
-    - from then until the host's call that asked for it returned: ``"host late"``;
-    - from then on, as long as another stream's copy in its direction ran: ``"engine busy"``; for a kernel
-      that is known to have waited for room, or paused for more than 10 us, as long as other kernels ran:
-      ``"occupancy"``;
-    - the rest: ``"start-up"``; or ``"unknown"``, all but the dependency, where no call is known.
-
-    Before pages of unified memory, all of it is ``"page"``: no call asks for them, and no stream holds them.
+    In this order: until the last span on another stream that it had to wait for ended, ``"dependency"``; from
+    then until the host's call returned, ``"host late"``; as long as another stream's copy in its direction
+    ran, ``"engine busy"``; for a kernel that waited for room, or paused for more than 10 us, as long as other
+    kernels ran, ``"occupancy"``; the rest, ``"start-up"``. Where no call is known, all but the dependency is
+    ``"unknown"``; before pages of unified memory, all of it is ``"page"``.
     """
     pauses = _Pauses(facts)
     found: list[Idle] = []
@@ -165,12 +158,7 @@ HOST_PARTS: tuple[HostPart, ...] = get_args(HostPart)
 
 
 def host_late_parts(trace: Trace, idle: Iterable[Idle]) -> dict[HostPart, float]:
-    """The pauses with the cause ``"host late"``, by what the thread was doing that ended each, in us.
-
-    ``"waiting"``: it was blocked until the device was done. ``"CUDA call"``: it was inside of a call, which
-    may be the very call that was late. ``"own code"``: neither, so it ran the program's own code, or slept.
-    They add up to the time that the host was late.
-    """
+    """The time for which the host was late, in us, by what the thread did that ended each pause."""
     spans: dict[int | None, tuple[list[Interval], list[Interval]]] = {}
     for span in trace:
         if span.kind in {"wait", "call"}:

@@ -85,11 +85,7 @@ class Database:
         wanted: Sequence[str] = (),
         order: str | None = None,
     ) -> Iterator[dict[str, Value]]:
-        """The rows of a table, in `order` of one of its columns; none if it is not there.
-
-        Columns that are `wanted` are None where the table lacks them; without one that is `needed` it raises
-        `UsageError`.
-        """
+        """The rows of a table, if it is there, in `order` of a column; None for what is `wanted` in vain."""
         if table not in self.tables:
             return
         info = self._connection.execute(f"PRAGMA table_info({_quoted(table)})")

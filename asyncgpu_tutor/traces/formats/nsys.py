@@ -258,11 +258,7 @@ class _Builder:
 
 
 def _asked(line: Sequence[Work], at: Mapping[Key, int]) -> list[int]:
-    """When each piece of work of a stream, by start, was asked for, by its call's start in `at`.
-
-    A stream does its work in order, so what started before another piece was asked for before it: also where
-    a capture began with a full queue, whose calls nobody saw, or where two threads call at once.
-    """
+    """When each piece of work of a stream, by start, was asked for; `at` has the starts of calls."""
     times: list[int] = []
     following = math.inf
     for work in reversed(line):

@@ -24,11 +24,7 @@ def duration(time: float) -> str:
 
 
 def alt_text(trace: Trace, metrics: Metrics | None = None) -> str:
-    """Describe the timeline of `trace`, as the picture's alternative text.
-
-    The first sentence says what ran at the same time, the second one what waited for what on another stream,
-    and when the device stood still for longest.
-    """
+    """Describe the timeline: what ran at the same time, what waited for another stream, the longest pause."""
     title = f"Timeline of {device_words(trace.device)}" if trace.device else "Timeline"
     head = f"{title} ({clock_words(trace.clock)}): "
     if not trace.spans:

@@ -108,11 +108,7 @@ class Layout:
 
 
 def arrange(trace: Trace, groups: Collection[Group], *, columns: int = 1000) -> Layout:
-    """Lay a trace out: host on top, then the streams and engines of each device.
-
-    A reader can tell so many `columns` of the time apart. Neighbours that are shorter become one bar, so
-    there are never more bars in a row than about twice as many. With 0 all are drawn.
-    """
+    """Lay a trace out. Neighbours shorter than one of so many `columns` become one bar; with 0, none."""
     layout = Layout()
     begin, end = (
         min((s.start for s in trace), default=0.0),

@@ -63,13 +63,7 @@ class Timeline:
         return bitmap.figure(scene(self.panels, width=round(self.width * _PIXELS)))
 
     def save(self, path: str | Path, **options: Any) -> None:
-        """Write it to a file: ``.svg``, or what matplotlib knows, such as ``.png`` and ``.pdf``.
-
-        Parameters
-        ----------
-        **options
-            For matplotlib's `savefig`, such as ``dpi``.
-        """
+        """Write it to a file: ``.svg``, or, with `options` for its `savefig`, what matplotlib knows."""
         path = Path(path)
         if path.suffix == ".svg":
             path.write_text(f"{_XML}{self.svg()}\n", encoding="utf-8")
@@ -101,11 +95,10 @@ def plot(
 ) -> Timeline:
     """The timeline of a trace, to be looked at.
 
-    From top to bottom: the host, the streams, and the engines (each copy direction, and compute),
-    whose bars are those of the streams once more, under the stream's number. With several devices,
-    each has its own streams and engines. The clock is named under the title and along the axis.
-    An arrow leads to where a stream waits for an event of another. Neighbours that are too short to be seen
-    are drawn as one bar, with their number; in a trace of more than 8000 spans, `Trace.between` shows them.
+    From top to bottom: the host, the streams, and the engines (each copy direction, and compute), whose bars
+    are those of the streams once more. With several devices, each has its own. An arrow leads to where a
+    stream waits for an event of another. Neighbours that are too short to be seen are one bar, with their
+    number; in a trace of more than 8000 spans, `Trace.between` shows them.
 
     Parameters
     ----------
@@ -121,11 +114,6 @@ def plot(
         In inches of matplotlib, each of them 76 pixels.
     lesson : str
         What is to be seen, in a sentence or two: the alternative text begins with it.
-
-    Returns
-    -------
-    Timeline
-        The last line of a cell shows it; `Timeline.save` writes it; `Timeline.figure` is it in matplotlib.
 
     Raises
     ------

@@ -35,12 +35,8 @@ class Lane:
 
 
 def stream_numbers(spans: Iterable[Span]) -> dict[StreamKey, int]:
-    """Number the streams of each device: 1, 2, ... in the order of their first use.
-
-    A device counts all streams that were ever made, so a program that makes new ones for each run would have
-    other lanes each time. CUDA's null stream stays 0, because it is unlike all others, and so do pages of
-    unified memory, which are on no stream.
-    """
+    """Number the streams of each device by first use, from 1; the null stream is 0, and pages stay -1."""
+    # A device counts all streams that were ever made, so its own numbers differ from run to run.
     found: dict[StreamKey, int] = {}
     used: dict[str, int] = {}
     for span in sorted(spans, key=attrgetter("id")):

@@ -52,8 +52,7 @@ class SpanLog:
     ) -> Draft:
         """Note that a span will come; for a device span, behind what its stream already holds.
 
-        `call` is the id of the host span that enqueues it. For a wait of the host, `waits_for` has the ids
-        of the device spans without which it cannot end, as `heads` gave them.
+        `call` is the id of the host's call; `waits_for`, for a wait, are those without which it cannot end.
         """
         if isinstance(label, Name):
             # What was captured under a name of its own has that already.

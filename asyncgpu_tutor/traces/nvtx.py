@@ -4,13 +4,9 @@ They are off until `enable` is called or the environment has ``ASYNCGPU_NVTX=1``
 operation runs. While they are off, `push` and `start` cost one comparison. They need the package
 ``nvtx``; without a profiler attached, that package does nothing.
 
-There are two sorts, because of `await`. What does not await is wrapped by `span`, which a profiler
-nests by a stack that each thread has. A task that awaits gives its thread to others, which push and
-pop on the same stack; what spans an `await` therefore needs `across` (or `start` and `end`), which
-need no nesting.
-
-NVTX keeps every name for ever: name the sort of work ("batch"), and do not count in names without
-end.
+What does not await is wrapped by `span`, which a profiler nests by a stack that each thread has. A task that
+awaits gives its thread to others, which push and pop on the same stack; so what spans an `await` needs
+`across`. NVTX keeps every name for ever: name the sort of work ("batch"), and do not count in names.
 """
 
 from __future__ import annotations

@@ -59,7 +59,11 @@ def _queued(seen: Evidence) -> Iterable[tuple[Span, Interval]]:
 
 def _hidden_synchronisation(seen: Evidence) -> Iterable[Finding]:
     """The host waits although it has more to enqueue, and the device runs dry."""
-    waits = [*(span for span in seen.trace if span.kind == "wait"), *_held_by_a_copy(seen)]
+    waits = [span for span in seen.trace if span.kind == "wait"]
+    # Inside of a call for a copy to pageable memory the driver waits, too.
+    copies = [s for s in seen.device if s.kind == "d2h" and s.detail.get("pageable")]
+    pairs = ((seen.calls[span.id], span) for span in copies if span.id in seen.calls)
+    waits += [call for call, span in pairs if call.start < span.end <= call.end]
     waits.sort(key=attrgetter("end"))
     guilty: list[Span] = []
     pauses: list[Interval] = []
@@ -89,13 +93,6 @@ def _hidden_synchronisation(seen: Evidence) -> Iterable[Finding]:
             guilty,
             cost,
         )
-
-
-def _held_by_a_copy(seen: Evidence) -> list[Span]:
-    """Calls that returned only when their copy to the host was done: the driver waits inside of these."""
-    copies = (span for span in seen.device if span.kind == "d2h" and span.detail.get("pageable"))
-    pairs = ((seen.calls[span.id], span) for span in copies if span.id in seen.calls)
-    return [call for call, span in pairs if call.start < span.end <= call.end]
 
 
 def _pageable_copy(seen: Evidence) -> Iterable[Finding]:

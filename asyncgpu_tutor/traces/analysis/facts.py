@@ -99,13 +99,13 @@ def fill_of(span: Span, trace: Trace) -> float:
     fills = span.detail.get("fills")
     if isinstance(fills, int | float):
         return min(float(fills), 1.0)
-    threads = math.prod(_three(span, "grid")) * math.prod(_three(span, "block"))
+    sizes = [span.detail.get(key) for key in ("grid", "block")]
+    parts = [
+        part
+        for size in sizes
+        if isinstance(size, list | tuple)
+        for part in cast(list[object], size)
+    ]
+    threads = math.prod(part for part in parts if isinstance(part, int)) if parts else 0
     slots = trace.about.get("threads_at_once")
     return min(threads / (slots if isinstance(slots, int) and slots > 0 else _THREADS), 1.0)
-
-
-def _three(span: Span, key: str) -> list[int]:
-    given = span.detail.get(key)
-    if not isinstance(given, list | tuple):
-        return [0]
-    return [part for part in cast(list[object], given) if isinstance(part, int)] or [0]

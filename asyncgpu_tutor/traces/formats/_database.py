@@ -1,8 +1,8 @@
 """A SQLite file of a stranger, opened so that it can neither be written nor run anything.
 
-It is opened read-only and as immutable, so not even a lock or a journal appears beside it. Only plain
-tables are looked at: a view, a trigger, a generated column or a virtual table could hold a program. An
-authoriser refuses all but reading, and a counter ends a query that never would.
+It is opened as immutable, so not even a lock appears beside it. Only plain tables are looked at: a view, a
+trigger, a generated column or a virtual table could hold a program. An authoriser refuses all but reading,
+and a counter ends a query that never would.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from pathlib import Path
 from typing import Literal
 
 from asyncgpu_tutor.errors import UsageError
@@ -158,15 +159,21 @@ class Export:
         )
 
 
+def too_much(path: Path, size: int, limit: int) -> UsageError:
+    """The error for a file with too many rows."""
+    return UsageError(
+        f"{path} has {size:,} kernels, copies, fills, ranges or calls, and limit is {limit:,}: profile a "
+        "shorter stretch (nsys profile --capture-range), read what one range holds (within), or give a "
+        "higher limit"
+    )
+
+
 def collect(database: Database, limit: int) -> Export:
     """Read all tables that a trace needs, of a file with at most `limit` rows; those not there are empty."""
     kinds = ("KERNEL", "MEMCPY", "MEMSET", "GRAPH_TRACE")
     total = sum(database.count(t) for t in (*(_CUPTI + kind for kind in kinds), "NVTX_EVENTS"))
     if total > limit:
-        raise UsageError(
-            f"{database.path} has {total:,} kernels, copies, fills and ranges, and limit is {limit:,}: "
-            "profile a shorter stretch (nsys profile --capture-range), or give a higher limit"
-        )
+        raise too_much(database.path, total, limit)
     rows = database.rows("StringIds", ("id", "value"))
     texts = {_int(row, "id"): _str(row["value"]) for row in rows}
     work = sorted(
@@ -296,10 +303,7 @@ def _calls(
         found.append(Call(kind, name, start, end, thread, key[1], key[0], *place))
         known.add(key)
         if len(found) > 4 * limit:
-            raise UsageError(
-                f"{database.path} has more than {4 * limit:,} calls into CUDA: profile a shorter stretch, or "
-                "give a higher limit"
-            )
+            raise too_much(database.path, len(found), 4 * limit)
     return [call for call in found if call.kind != "wait" or call.thread in threads or not threads]
 
 

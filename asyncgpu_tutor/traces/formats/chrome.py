@@ -1,7 +1,6 @@
-"""A trace as a file in Chrome's format, which the Perfetto UI opens.
+"""A trace as a file in Chrome's format, which the Perfetto UI opens: each row of a lane is a thread.
 
-Format: "Trace Event Format", https://perfetto.dev/docs/getting-started/other-formats. It has threads and no
-lanes: each row of a lane is a thread here.
+Format: "Trace Event Format", https://perfetto.dev/docs/getting-started/other-formats.
 """
 
 from __future__ import annotations

@@ -16,7 +16,15 @@ from pathlib import Path
 
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.traces.formats._database import opened
-from asyncgpu_tutor.traces.formats._nsys_rows import Call, Export, Key, Range, Work, collect
+from asyncgpu_tutor.traces.formats._nsys_rows import (
+    Call,
+    Export,
+    Key,
+    Range,
+    Work,
+    collect,
+    too_much,
+)
 from asyncgpu_tutor.traces.formats.own_json import Parts
 from asyncgpu_tutor.traces.nvtx import DOMAIN
 from asyncgpu_tutor.traces.spans.cuda_calls import wait_name
@@ -49,11 +57,7 @@ def read(path: str | Path, *, within: str | None, limit: int) -> Parts:
         export = export.within(within)
     size = len(export.work) + len(export.ranges)
     if size > limit:
-        raise UsageError(
-            f"{file} has {size:,} kernels, copies, fills and ranges, and limit is {limit:,}: profile a "
-            "shorter stretch (nsys profile --capture-range), read what one range holds (within), or give a "
-            "higher limit"
-        )
+        raise too_much(file, size, limit)
     if not export.work and not export.calls:
         raise UsageError(
             f"{file} holds no GPU work"

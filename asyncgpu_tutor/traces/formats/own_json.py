@@ -1,9 +1,8 @@
 """This package's own form of a trace: JSON, written here and read here, whoever wrote it.
 
-Reading runs nothing, writes nothing, and says clearly what is damaged. A file of a stranger may be of any
-size, nest to any depth and hold any values. So there are caps, and each field is checked: the type, that
-times are finite and in order, that ids are unique, and that nothing waits for what came later. The last
-rules out cycles.
+A file of a stranger may be of any size, nest to any depth and hold any values. So there are caps, and each
+field is checked: the type, that times are finite and in order, that ids are unique, and that nothing waits
+for what came later, which rules out cycles.
 """
 
 from __future__ import annotations

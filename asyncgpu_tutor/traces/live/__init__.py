@@ -1,8 +1,7 @@
 """Live views in a notebook: one widget for all of them, on anywidget, without a network.
 
-A view is a dictionary of JSON values; its entry ``"view"`` says which class of `live.js` draws it. Whoever
-has one calls `show`, with the still picture that stands where no widget can be: without anywidget, on a
-page that was exported, in a terminal. Nothing here knows what is shown.
+A view is a dictionary of JSON values; its entry ``"view"`` says which class of `live.js` draws it. A still
+picture stands where no widget can be: without anywidget, on a page that was exported, in a terminal.
 """
 
 # anywidget is an extra: where it is not installed, its types are not known.

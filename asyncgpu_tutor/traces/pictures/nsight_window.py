@@ -60,7 +60,7 @@ def nsight_window(trace: Trace, *, title: str = "") -> Timeline:
         made.bars += layout.bars(row.spans, lane, y, 1.0, (end - begin) / _COLUMNS)
         name = f"{row.label}  ({row.number})" if row.label and row.part else row.label
         made.bands.append(layout.Band(name, y, 1.0, y % 2 == 1, row.depth, not row.part))
-    return Timeline((Panel(trace, made, title, None, measure(trace), ()),), 10.0)
+    return Timeline((Panel(trace, made, title, None, measure(trace), ()),))
 
 
 def _rows(trace: Trace) -> Iterator[Row]:

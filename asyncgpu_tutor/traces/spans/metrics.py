@@ -31,12 +31,9 @@ _HOST_KINDS: tuple[SpanKind, ...] = ("call", "wait", "work")
 class Metrics:
     """The numbers of one trace; see `measure`.
 
-    "Busy" is always the length of the union of intervals: time in which two spans of one lane run
-    at once counts once. Intervals are half-open, so spans that only touch do not overlap, and a
-    span without duration takes no time.
-
-    Of several devices each is measured by itself, and a number is the sum over them, but for `makespan`: two
-    GPUs that are at work at once overlap no streams.
+    "Busy" is the length of a union of half-open intervals: time in which two spans of one lane run at once
+    counts once, and spans that only touch do not overlap. Of several devices each is measured by itself, and
+    a number is the sum over them, but for `makespan`: two GPUs at work at once overlap no streams.
 
     Attributes
     ----------

@@ -68,11 +68,9 @@ def html_table(rows: Iterable[Sequence[str]], head: Sequence[str]) -> str:
 def _row(cells: Sequence[str], tag: str) -> str:
     sides = ("left", *("right" for _ in cells[1:]))
     told = (
-        f"<{tag} style='text-align:{side}'{_title(cell)}>{escape(cut(cell, _CELL))}</{tag}>"
+        f"<{tag} style='text-align:{side}'"
+        + (f' title="{escape(cell)}"' if len(cell) > _CELL else "")
+        + f">{escape(cut(cell, _CELL))}</{tag}>"
         for side, cell in zip(sides, cells, strict=True)
     )
     return f"<tr>{''.join(told)}</tr>"
-
-
-def _title(cell: str) -> str:
-    return f' title="{escape(cell)}"' if len(cell) > _CELL else ""

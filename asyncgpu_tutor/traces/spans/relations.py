@@ -1,7 +1,4 @@
-"""How spans of one trace lie to each other: the questions that a check of a schedule asks.
-
-A `Trace` has them as methods. They need no more of it than its spans.
-"""
+"""How spans of one trace lie to each other: what a check of a schedule asks; methods of `Trace`."""
 
 from __future__ import annotations
 
@@ -51,10 +48,7 @@ def overlap_between(trace: Iterable[Span], a: Spans, b: Spans) -> float:
 
 
 def runs_before(trace: Iterable[Span], a: Spans, b: Spans) -> bool:
-    """Tell whether every span of `a` ended before the first of `b` started.
-
-    This is what the clock saw. It may have been luck: see `happens_before`.
-    """
+    """Tell whether all of `a` ended before `b` started. It may have been luck: see `happens_before`."""
     one, other = select(trace, a), select(trace, b)
     if not one or not other:
         raise UsageError("runs_before needs at least one span on each side, and one side is empty")

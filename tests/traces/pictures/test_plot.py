@@ -265,7 +265,7 @@ def test_a_figure_has_all_texts_and_all_bars_in_few_artists(mlp: Trace) -> None:
 
 @pytest.mark.parametrize("width", [4, 6, 10, 16])
 def test_no_name_in_a_figure_is_wider_than_its_bar(mlp: Trace, width: float) -> None:
-    picture = plot(mlp, width=width, lanes=("streams",))
+    picture = replace(plot(mlp, lanes=("streams",)), width=width)
     figure = picture.figure()
     figure.draw_without_rendering()
     names = texts(picture, "agt-name", round(76 * width))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -90,7 +91,7 @@ def test_a_name_that_does_not_fit_is_shortened_or_left_out() -> None:
 
 
 def test_nothing_is_drawn_outside_of_the_picture(mlp: Trace) -> None:
-    for picture in (mlp.plot(), mlp.plot(width=1), compare_timelines([mlp, mlp])):
+    for picture in (mlp.plot(), replace(mlp.plot(), width=1), compare_timelines([mlp, mlp])):
         root = ET.fromstring(picture.svg())
         width, height = (float(n) for n in root.get("viewBox", "").split()[2:])
         assert width == (760 if picture.width == 10 else int(root.get("width", "")))

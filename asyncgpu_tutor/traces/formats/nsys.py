@@ -8,7 +8,7 @@ Tables and columns are those of the profiler's documentation, "SQLite Schema Ref
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import accumulate, count
 from operator import attrgetter, itemgetter
@@ -100,6 +100,8 @@ class _Builder:
         # By process and number of an event: the device and the spans that its recording came after.
         self._events: dict[Key, tuple[int, tuple[int, ...]]] = {}
         self._by_call: dict[Key, list[Work]] = {}
+        # Streams whose work is not in the order of its calls, and the calls that asked for it.
+        self._apart: set[tuple[int, int, int]] = set()
         self._asked: dict[Key, Draft] = {}
         for work in export.work:
             if work.correlation:
@@ -128,7 +130,7 @@ class _Builder:
         return causal(sorted(found, key=attrgetter("id")))
 
     def _items(self) -> Iterable[tuple[int, int, int, Range | Call | Work]]:
-        """All that the export has, with times. Nodes of a graph come with their call, and are left out."""
+        """All that the export has, with times. Work that comes with its call is left out."""
         for span in self.export.ranges:
             yield span.start, 0, -span.end, span
         for call in self.export.calls:
@@ -137,10 +139,15 @@ class _Builder:
         lines: dict[tuple[int, int, int], list[Work]] = {}
         for work in self.export.work:
             lines.setdefault((work.device, work.process, work.stream), []).append(work)
-        for line in lines.values():  # by start
-            for time, work in zip(_asked(line, at), line, strict=True):
-                if not (work.key in at and self._by_call.get(work.key, [work])[0].node):
-                    yield time, 2, work.start, work
+        graphs = {key for key, made in self._by_call.items() if made[0].node} & at.keys()
+        for place, line in lines.items():  # by start
+            called = [at.get(work.key) if work.correlation else None for work in line]
+            times = _asked(line, called)
+            if times != called:
+                self._apart.add(place)
+                for time, work in zip(times, line, strict=True):
+                    if not work.correlation or work.key not in graphs:
+                        yield time, 2, work.start, work
 
     def _range(self, found: Range) -> None:
         op = self._ops.get(found.id)
@@ -185,9 +192,14 @@ class _Builder:
         else:
             name = call_name(first.kind, first.name)
         asked = self._on_host(call, "call", name, first.device, api=call.name)
-        self._asked[call.key] = asked
         if first.node:
-            self._nodes(made)
+            self._nodes(made, asked)
+            return
+        for work in made:
+            if (work.device, work.process, work.stream) in self._apart:
+                self._asked[call.key] = asked
+            else:
+                self._work(work, asked)
 
     def _on_host(
         self, call: Call, kind: SpanKind, name: str, device: int,
@@ -208,7 +220,7 @@ class _Builder:
             stack.pop()
         return (self._ops[stack[-1].id], stack[-1].text) if stack else (None, "")
 
-    def _nodes(self, made: Sequence[Work]) -> None:
+    def _nodes(self, made: Sequence[Work], asked: Draft) -> None:
         """Those of one launch of a graph: all after what its stream held, and before what comes next there.
 
         Its first node is on the stream of the launch. What else orders them is not in the export.
@@ -222,12 +234,12 @@ class _Builder:
         for lane in branches:
             log.wait(lane, before)
         for number, work in enumerate(made):
-            self._work(replace(work, detail={**work.detail, "node": number}))
+            self._work(replace(work, detail={**work.detail, "node": number}), asked)
         for lane in branches:
             log.wait(root, log.heads(lane))
 
-    def _work(self, work: Work) -> None:
-        asked = self._asked.get(work.key) if work.correlation else None
+    def _work(self, work: Work, asked: Draft | None = None) -> None:
+        asked = asked or (self._asked.get(work.key) if work.correlation else None)
         op, label, call = (asked.op, asked.label, asked.id) if asked else (None, "", None)
         detail = work.detail
         if work.stream != UNIFIED_MEMORY:  # the profiler's own window has CUDA's numbers of streams
@@ -261,15 +273,19 @@ class _Builder:
         return self.logs[device]
 
 
-def _asked(line: Sequence[Work], at: Mapping[Key, int]) -> list[int]:
-    """When each piece of work of a stream, by start, was asked for; `at` has the starts of calls."""
+def _asked(line: Sequence[Work], called: Sequence[int | None]) -> list[int]:
+    """When each piece of work of a stream, by start, was asked for; `called` has the starts of calls.
+
+    A stream does its work in order, so what started before another piece was asked for before it: also where
+    a capture began with a full queue, whose calls nobody saw, or where two threads call at once.
+    """
     times: list[int] = []
     following = math.inf
-    for work in reversed(line):
-        known = at.get(work.key) if work.correlation else None
-        following = time = min(work.start, following) if known is None else known
-        times.append(int(time))
-    return list(accumulate(reversed(times), max))
+    for work, known in zip(reversed(line), reversed(called), strict=True):
+        following = min(work.start, following) if known is None else known
+        times.append(int(following))
+    times.reverse()
+    return list(accumulate(times, max))
 
 
 def _as_captured(made: Sequence[Work]) -> Sequence[Work]:

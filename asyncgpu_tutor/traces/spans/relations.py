@@ -20,8 +20,12 @@ def causal(spans: list[Span]) -> list[Span]:
     found: list[Span] = []
     for span in spans:
         latest = span.end if span.kind == "wait" else span.start
-        after = tuple([i for i in span.after if starts.get(i, latest) <= latest])
-        found.append(span if len(after) == len(span.after) else replace(span, after=after))
+        for i in span.after:
+            if starts.get(i, latest) > latest:
+                after = tuple(i for i in span.after if starts.get(i, latest) <= latest)
+                span = replace(span, after=after)  # noqa: PLW2901 - it stands for the one that was read
+                break
+        found.append(span)
     return found
 
 

@@ -140,14 +140,9 @@ def _attributes(domain: Domain, name: str) -> Any:
     return domain.get_event_attributes(message=name)
 
 
-def _enable_where_the_environment_says_so() -> None:
-    if os.environ.get(_VARIABLE, "").strip().lower() not in {"1", "true", "yes", "on"}:
-        return
+if os.environ.get(_VARIABLE, "").strip().lower() in {"1", "true", "yes", "on"}:
     try:
         enable()
     except UsageError as error:
         # An import must not fail for want of a profiler's annotations.
         warnings.warn(f"{_VARIABLE} is set, but {error}", stacklevel=2)
-
-
-_enable_where_the_environment_says_so()

@@ -213,12 +213,7 @@ class Trace:
         Parameters
         ----------
         name : str
-            Such as ``"07_async_mlp"``; `recordings` has all names.
-
-        Raises
-        ------
-        UsageError
-            If there is no recording of that name.
+            Such as ``"07_async_mlp"``; `recordings` has all names, and any other is a `UsageError`.
         """
         return cls.load(shipped.recording(name))
 

@@ -88,34 +88,33 @@ class Comparison:
 
     def table(self) -> Lines:
         """All quantities as text, one column for each trace, and the differences in words."""
-        return Lines("\n".join(self._lines()))
-
-    def plot(self) -> Timeline:
-        """All timelines on one axis, on which each begins with its first call or work."""
-        return compare_timelines([_from_its_start(t) for t in self.traces], self.titles)
-
-    def _lines(self) -> Iterator[str]:
         wide = max(16, *(len(title) + 2 for title in self.titles))
         most = max(NAME // 2, PAGE - wide * len(self.traces))
         left = min(max(len(d.name) for d in self.differences) + 2, most)
         rows = [("", self.titles), ("", tuple(trace.clock for trace in self.traces))]
         rows += [(d.name, tuple(_told(v, d.unit) for v in d.values)) for d in self.differences]
-        for name, cells in rows:
-            yield f"{cut(name, left - 2):<{left}}" + "".join(f"{cell:>{wide}}" for cell in cells)
-        yield ""
-        for sentence in self._sentences():
-            yield from wrapped(sentence, 2)
+        lines = [
+            f"{cut(name, left - 2):<{left}}" + "".join(f"{cell:>{wide}}" for cell in cells)
+            for name, cells in rows
+        ]
+        said = (line for sentence in self._sentences() for line in wrapped(sentence, 2))
+        return Lines("\n".join([*lines, "", *said]))
+
+    def plot(self) -> Timeline:
+        """All timelines on one axis, on which each begins with its first call or work."""
+        moved = [replace(trace, spans=[]) for trace in self.traces]
+        for empty, trace in zip(moved, self.traces, strict=True):
+            empty.fill(trace, min((s.start for s in trace if s.kind != "range"), default=0.0))
+        return compare_timelines(moved, self.titles)
 
     def _sentences(self) -> Iterator[str]:
         if self.same_work:
             order = "in the same order" if self.same_order else "but not in the same order"
             yield f"The same {len(self.matches)} pieces of device work, {order}."
-        else:
-            for title, spans in zip(self.titles, self.missing, strict=True):
-                if spans:
-                    names = list(dict.fromkeys(cut(_sort_of(span), NAME) for span in spans))
-                    told = some(names, _LISTED)
-                    yield f"Not in all of them: {title} has {len(spans)} more ({told})."
+        for title, spans in zip(self.titles, self.missing, strict=True):
+            if spans:
+                told = some(list(dict.fromkeys(cut(_sort_of(s), NAME) for s in spans)), _LISTED)
+                yield f"Not in all of them: {title} has {len(spans)} more ({told})."
         yield from (d.sentence for d in self.differences if d.sentence)
 
 
@@ -243,11 +242,3 @@ def _difference(
 
 def _told(value: float, unit: str) -> str:
     return f"{value:.{1 if unit == 'us' else 0}f} {unit}".strip()
-
-
-def _from_its_start(trace: Trace) -> Trace:
-    """With time zero at the first call or work: a range may begin long before, and say nothing."""
-    moved = replace(trace, spans=[])
-    begin = min((span.start for span in trace if span.kind != "range"), default=0.0)
-    moved.fill(trace, begin)
-    return moved

@@ -30,8 +30,6 @@ Cause = Literal[
     "dependency", "host late", "engine busy", "occupancy", "page", "start-up", "unknown"
 ]
 
-CAUSES: tuple[Cause, ...] = get_args(Cause)
-
 CAUSE_WORDS: Mapping[Cause, str] = {
     "dependency": "what it needs, on another stream, was not done",
     "host late": "the host had not asked for it",

@@ -60,8 +60,7 @@ def limits(seen: Evidence) -> Iterable[Finding]:
     gaps = gaps_of(seen.idle)
     pauses = union((g.start, g.end) for g in gaps)
     explained = length(pauses) - length(common(pauses, seen.unclaimed))
-    bound = list(_host_bound(seen, gaps, explained))
-    yield from bound or _gaps(seen, gaps, explained)
+    yield from list(_host_bound(seen, gaps, explained)) or _gaps(seen, gaps, explained)
     yield from _low_utilisation(seen)
 
 

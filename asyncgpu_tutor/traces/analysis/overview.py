@@ -13,7 +13,6 @@ from asyncgpu_tutor.traces.analysis.defects import findings, of_several
 from asyncgpu_tutor.traces.analysis.finding import Finding
 from asyncgpu_tutor.traces.analysis.idle import (
     CAUSE_WORDS,
-    CAUSES,
     HOST_PARTS,
     Cause,
     Evidence,
@@ -43,7 +42,7 @@ if TYPE_CHECKING:
 
 def by_cause(idle: Iterable[Idle]) -> dict[Cause, float]:
     """Idle time, in us, summed by cause; every cause has an entry."""
-    parts: dict[Cause, list[float]] = {cause: [] for cause in CAUSES}
+    parts: dict[Cause, list[float]] = {cause: [] for cause in CAUSE_WORDS}
     for stretch in idle:
         parts[stretch.cause].append(stretch.duration)
     return {cause: math.fsum(values) for cause, values in parts.items()}
@@ -113,7 +112,14 @@ class Analysis:
     @uncollected()
     def table(self) -> Lines:
         """All of it as text. Times are in us."""
-        return Lines(self._text())
+        if self.devices:
+            reports = (f"===== {name}\n{report.table()}" for name, report in self.devices.items())
+            told = f"{len(self.devices)} devices worked, so there is a report on each."
+            return Lines("\n\n".join((told, *reports)))
+        title = f"Analysis of {self.trace.device or 'trace'} ({clock_words(self.trace.clock)}), us"
+        if not self.trace.device_spans:
+            return Lines(f"{title}\nNo device work was recorded.{warnings_of(self.trace.about)}")
+        return Lines("\n\n".join((title, *("\n".join(part) for part in self._parts()))))
 
     def plot(self) -> Timeline:
         """The timeline, in which the critical path stands out; its words begin with what was found first."""
@@ -123,16 +129,6 @@ class Analysis:
             highlight="critical path" if self.trace.spans else None,
             lesson=self.findings[0].sentence if self.findings else "",
         )
-
-    def _text(self) -> str:
-        if self.devices:
-            reports = (f"===== {name}\n{report._text()}" for name, report in self.devices.items())
-            told = f"{len(self.devices)} devices worked, so there is a report on each."
-            return "\n\n".join((told, *reports))
-        title = f"Analysis of {self.trace.device or 'trace'} ({clock_words(self.trace.clock)}), us"
-        if not self.trace.device_spans:
-            return f"{title}\nNo device work was recorded.{warnings_of(self.trace.about)}"
-        return "\n\n".join((title, *("\n".join(part) for part in self._parts())))
 
     def _parts(self) -> Iterator[Iterable[str]]:
         """Lines that belong together, from top to bottom."""

@@ -11,6 +11,7 @@ from operator import itemgetter
 from asyncgpu_tutor.traces.analysis.facts import Facts, thread_of
 from asyncgpu_tutor.traces.spans import Span
 from asyncgpu_tutor.traces.spans.notebook_output import PAGE, Lines, cut
+from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY
 
 _LISTED = 12  # rows of each table in a text
 
@@ -107,8 +108,7 @@ def _name(span: Span) -> str:
     if span.kind in {"kernel", "graph", "call", "wait"}:
         return str(span.detail.get("api", span.name)) if span.kind == "call" else span.name
     pageable = " (pageable)" if span.detail.get("pageable") else ""
-    pages = "pages " if span.stream is not None and span.stream < 0 else ""
-    return pages + span.kind + pageable
+    return ("pages " if span.stream == UNIFIED_MEMORY else "") + span.kind + pageable
 
 
 def _ranges(

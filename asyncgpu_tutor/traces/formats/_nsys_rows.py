@@ -119,13 +119,10 @@ class Export:
         """Keep the work asked for while a range of that name was open; what ran meanwhile is ``other``."""
         found = [(r.start, r.end) for r in self.ranges if r.text == name]
         if not found:
-            frequent = [
-                text for text, _ in Counter(repr(r.text) for r in self.ranges).most_common()
-            ]
-            others = some([*sorted(frequent[:12]), *frequent[12:]], 12)
+            names = [repr(text) for text, _ in Counter(r.text for r in self.ranges).most_common()]
+            there = some([*sorted(names[:12]), *names[12:]], 12) or "none at all"
             raise UsageError(
-                f"there is no NVTX range {name!r} in this export; "
-                f"{f'the ranges are: {others}' if others else 'it has no ranges at all'}. To read all of "
+                f"there is no NVTX range {name!r} in this export; the ranges are: {there}. To read all of "
                 "it, leave the range away (asyncgpu-tutor profile: --whole)"
             )
         asked = union((a, b + 1) for a, b in found)

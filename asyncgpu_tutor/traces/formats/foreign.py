@@ -47,7 +47,7 @@ def read(path: Path) -> Parts:
     found = body.get("traceEvents")
     if not isinstance(found, list):
         return own_json.read_body(body)
-    events = [event for event in found if isinstance(event, dict)]
+    events = [e for e in cast(list[object], found) if isinstance(e, dict)]
     export = _chrome_rows.collect(cast(list[dict[str, Any]], events), body.get("deviceProperties"))
     if not export.work and not export.ranges:
         raise UsageError(

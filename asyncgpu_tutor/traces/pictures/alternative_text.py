@@ -72,7 +72,7 @@ def _longest_pair(work: Sequence[Span]) -> str:
         running = [other for other in running if other.end > span.start]
         for other in running:
             together = min(other.end, span.end) - span.start
-            if together > best and (other.device, other.stream) != (span.device, span.stream):
+            if together > best and other.stream != span.stream:
                 best, pair = together, (other, span)
         running.append(span)
     one, other = (_name(span) for span in pair)
@@ -106,12 +106,10 @@ def _pauses(trace: Trace, work: Sequence[Span]) -> Iterator[str]:
     if not idle:
         yield "the device never pauses between its first work and its last"
         return
-    _, start, end, name = max(idle)
+    took, start, end, name = max(idle)
     first = next(span for span in work if span.start >= end and span.device == name)
-    yield (
-        f"the longest pause of the device, {duration(end - start)} from {duration(start)} on, is before "
-        f"{_name(first)}"
-    )
+    told = f"{duration(took)} from {duration(start)} on"
+    yield f"the longest pause of the device, {told}, is before {_name(first)}"
 
 
 def _name(span: Span) -> str:

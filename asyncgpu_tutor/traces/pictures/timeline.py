@@ -156,10 +156,8 @@ def compare_timelines(
     marked = [None] * len(traces) if highlight is None else list(highlight)
     for what, given in (("title", names), ("highlight", marked)):
         if len(given) != len(traces):
-            raise UsageError(
-                f"compare_timelines needs one {what} for each trace: {len(traces)} traces, {len(given)} "
-                f"{what}s"
-            )
+            told = f"{len(traces)} traces, {len(given)} {what}s"
+            raise UsageError(f"compare_timelines needs one {what} for each trace: {told}")
     panels = [
         _panel(trace, name, lanes, spans)
         for trace, name, spans in zip(traces, names, marked, strict=True)

@@ -11,7 +11,7 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor import Trace
 from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.traces.analysis.facts import Facts
-from asyncgpu_tutor.traces.analysis.idle import CAUSES, idle_of_device, idle_of_streams
+from asyncgpu_tutor.traces.analysis.idle import CAUSE_WORDS, idle_of_device, idle_of_streams
 from asyncgpu_tutor.traces.analysis.overview import by_cause
 from asyncgpu_tutor.traces.spans.intervals import gaps, length, union
 from asyncgpu_tutor.types import Span
@@ -70,7 +70,7 @@ def test_every_pause_has_a_cause(name: str) -> None:
         assert math.isclose(math.fsum(told.values()), expected, abs_tol=1e-6)
     device = by_cause(idle_of_device(Facts(trace)))
     assert math.isclose(math.fsum(device.values()), trace.metrics().device_idle, abs_tol=1e-6)
-    assert set(device) == set(CAUSES)
+    assert set(device) == set(CAUSE_WORDS)
 
 
 def test_the_engine_is_what_holds_up_copies_that_come_together() -> None:

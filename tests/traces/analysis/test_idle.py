@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import pytest
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import Trace
-from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.traces.analysis.facts import Facts
 from asyncgpu_tutor.traces.analysis.idle import CAUSE_WORDS, idle_of_device, idle_of_streams
 from asyncgpu_tutor.traces.analysis.overview import by_cause
@@ -71,24 +69,6 @@ def test_every_pause_has_a_cause(name: str) -> None:
     device = by_cause(idle_of_device(Facts(trace)))
     assert math.isclose(math.fsum(device.values()), trace.metrics().device_idle, abs_tol=1e-6)
     assert set(device) == set(CAUSE_WORDS)
-
-
-def test_the_engine_is_what_holds_up_copies_that_come_together() -> None:
-    analysis = agt.analyse(recorded("02_streams_and_events"))
-    copies = [i for i in analysis.streams if i.span.kind == "h2d" and i.cause == "engine busy"]
-    assert len(copies) == 3
-    assert all(i.blocker is not None and i.blocker.kind == "h2d" for i in copies)
-
-
-def test_a_stream_that_waits_for_an_event_names_what_it_waited_for(sim: Device) -> None:
-    x = agt.pin(np.zeros(1 << 20, np.float32))
-    with agt.record() as trace:
-        source = agt.h2d(x, "x").share().shared()
-        agt.overlap(source, agt.zeros(4).and_then(lambda _: source)).sync()
-    for idle in idle_of_streams(Facts(trace)):
-        if idle.cause == "dependency":
-            assert idle.blocker is not None
-            assert idle.blocker.stream != idle.span.stream
 
 
 def test_the_report_says_it_in_words_and_in_a_picture() -> None:

@@ -145,10 +145,6 @@ def test_what_two_gpus_do_at_once_is_no_overlap_of_streams() -> None:
     assert "at the same time" not in words
 
 
-def test_what_costs_nothing_comes_last() -> None:
-    assert [bool(found.cost) for found in agt.diagnose(host_bound())] == [True, False]
-
-
 WORK = st.tuples(*(st.integers(0, 3000) for _ in range(4)), st.integers(13, 15), st.booleans())
 
 

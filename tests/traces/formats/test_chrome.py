@@ -105,27 +105,6 @@ def test_the_file_for_chrome_has_the_names_that_tools_for_pytorch_look_for(tmp_p
     assert asked >= copies | kernels | {("Memset", "cudaMemsetAsync")}
 
 
-def test_the_file_for_chrome_has_the_same(trace: Trace, tmp_path: Path) -> None:
-    path = tmp_path / "trace.json"
-    trace.to_perfetto(path)
-    events = json.loads(path.read_text(encoding="utf-8"))["traceEvents"]
-    spans = [e for e in events if e["ph"] == "X"]
-    assert Counter((e["args"]["name"], e["ts"], e["dur"]) for e in spans) == Counter(
-        (s.name, s.start, s.duration) for s in trace
-    )
-    kernels = [e for e in spans if e["cat"] == "kernel"]
-    calls = {e["args"]["correlation"] for e in spans if e["cat"] == "cuda_runtime"}
-    assert kernels
-    assert all(e["args"]["stream"] > 0 and e["args"]["correlation"] in calls for e in kernels)
-    threads = {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name"}
-    assert {e["tid"] for e in spans} == threads.keys()
-    starts = {e["id"]: e for e in events if e["ph"] == "s"}
-    ends = {e["id"]: e for e in events if e["ph"] == "f"}
-    assert starts.keys() == ends.keys()
-    assert starts
-    assert all(starts[i]["ts"] <= ends[i]["ts"] for i in starts)
-
-
 def test_the_file_is_for_viewers_and_not_read_back(trace: Trace, tmp_path: Path) -> None:
     trace.to_perfetto(tmp_path / "trace.json")
     with pytest.raises(UsageError, match="load what `save` wrote"):

@@ -175,11 +175,6 @@ def test_any_value_in_any_field_is_taken_or_refused(field: str, value: object) -
     taken(text(span(id=1, after=[]), {**span(), field: value}))
 
 
-@given(st.lists(st.fixed_dictionaries({}, optional=dict.fromkeys(FIELDS, PLAIN)), max_size=4))
-def test_any_rows_are_taken_or_refused(rows: list[dict[str, object]]) -> None:
-    taken(text(*rows))
-
-
 DETAILS = (
     "api", "block", "bytes", "cuda_stream", "domain", "fills", "full_name", "grid", "named", "nested",
     "other", "pageable", "registers", "shared", "thread", "waited_for_room", "why",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 import stat
-from html import escape
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,6 @@ from hypothesis import strategies as st
 
 from asyncgpu_tutor import Trace
 from asyncgpu_tutor.errors import UsageError
-from asyncgpu_tutor.traces.formats import _database as database
 from asyncgpu_tutor.traces.spans import happens_before
 
 from .nsys_export import (
@@ -288,13 +286,6 @@ def test_views_triggers_and_virtual_tables_are_not_looked_at(tmp_path: Path) -> 
     assert {span.kind for span in Trace.from_nsys(path).device_spans} == {"h2d"}
 
 
-def test_a_query_that_takes_for_ever_is_ended(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(database, "_STEPS", 1)
-    monkeypatch.setattr(database, "_MOST_LOOKS", 3)
-    with pytest.raises(UsageError, match="cannot be read"):
-        Trace.from_nsys(file)
-
-
 @pytest.mark.parametrize(
     ("table", "column", "value", "message"),
     [
@@ -316,15 +307,6 @@ def test_damage_is_named(
     with pytest.raises(UsageError, match="this export is damaged") as caught:
         read(export, tmp_path)
     assert message in str(caught.value)
-
-
-def test_a_kernel_of_cpp_is_short_in_a_table_and_whole_where_one_points() -> None:
-    trace = Trace.from_nsys(Trace.recorded_file("heat.sqlite"))
-    kernel = trace.find("DeviceReduceKernel")[0]
-    full = str(kernel.detail["full_name"])
-    assert full.startswith("void cub::CUB_")
-    assert full not in trace.table()
-    assert escape(full) in trace.between(kernel.start, kernel.end).plot()._repr_html_()
 
 
 NUMBERS = st.none() | st.integers(-(2**62), 2**62) | st.floats()

@@ -63,16 +63,6 @@ def test_processes_that_count_alike_are_kept_apart(tmp_path: Path) -> None:
     assert "===== cuda:1" in text
 
 
-def test_work_without_a_correlation_is_work_that_nobody_asked_for(tmp_path: Path) -> None:
-    export = small()
-    export.copy(1, 6_000, 6_100, 13, 0)
-    export.tables[COPY][-1]["correlationId"] = None
-    trace = read(export, tmp_path)
-    copy = trace.device_spans[-1]
-    assert (copy.kind, copy.start) == ("h2d", 5.1)
-    assert all(span.on_device for span in trace if span.id in copy.after)
-
-
 # ------------------------------------------------------------------ unified memory
 def migrating(cause: int = 2) -> Export:
     """Pages move to the device while a kernel runs, and back when the host reads them."""

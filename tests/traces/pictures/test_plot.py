@@ -199,13 +199,6 @@ def test_times_far_from_the_start_are_told_apart() -> None:
     assert last.x + text_width(last.text, 11) / 2 <= 760
 
 
-def test_the_legend_covers_no_bar(mlp: Trace) -> None:
-    (axis,) = drawn(plot(mlp), "agt-axis")
-    legend = [s for s in drawn(plot(mlp), "agt-bar") if isinstance(s, scenes.Box) and not s.tip]
-    assert legend
-    assert all(box.y > axis.y for box in legend if isinstance(axis, scenes.Words))
-
-
 # ------------------------------------------------------------------ several traces
 def test_compare_puts_all_on_one_scale_and_lets_something_stand_out_in_each(mlp: Trace) -> None:
     short = Trace([one(end=5)], clock="CUDA events", device="NVIDIA H200")

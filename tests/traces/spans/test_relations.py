@@ -42,14 +42,6 @@ def test_overlap_is_symmetric_and_at_most_either_side(a: list[Span], b: list[Spa
     assert 0 <= both <= min(overlap_between(trace, a, a), overlap_between(trace, b, b))
 
 
-@given(spans.filter(bool), spans.filter(bool))
-def test_what_runs_before_does_not_overlap(a: list[Span], b: list[Span]) -> None:
-    trace = Trace()
-    if runs_before(trace, a, b):
-        assert overlap_between(trace, a, b) == 0
-        assert not runs_before(trace, b, a) or sum(s.duration for s in [*a, *b]) == 0
-
-
 def test_an_empty_side_has_no_order() -> None:
     with pytest.raises(UsageError, match="one side is empty"):
         runs_before(Trace(), [], [kernel(0, 1, 0, 1)])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from random import Random
 
 import pytest
 
@@ -71,13 +70,6 @@ def test_the_whole_text() -> None:
         "    host: launch a",
         "    stream 1: x, sgemm, y",
     ])  # fmt: skip
-
-
-def test_the_order_of_the_list_does_not_matter() -> None:
-    mixed = list(SPANS)
-    Random(0).shuffle(mixed)
-    assert mixed != SPANS
-    assert trace(mixed).table() == trace().table()
 
 
 def test_the_clock_is_always_named() -> None:

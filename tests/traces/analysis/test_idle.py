@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import math
-
 import pytest
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import Trace
 from asyncgpu_tutor.traces.analysis.facts import Facts
-from asyncgpu_tutor.traces.analysis.idle import CAUSE_WORDS, idle_of_device, idle_of_streams
-from asyncgpu_tutor.traces.analysis.overview import by_cause
-from asyncgpu_tutor.traces.spans.intervals import gaps, length, union
+from asyncgpu_tutor.traces.analysis.idle import idle_of_streams
 from asyncgpu_tutor.types import Span
 from tests.tools import tool
+from tests.traces.invariants import hold
 
 from .programs import recorded
 
@@ -58,17 +55,7 @@ def test_why_a_stream_stood_still(spans: list[Span], causes: list[tuple[object, 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_pause_has_a_cause(name: str) -> None:
-    trace = recorded(name)
-    # What comes before the first work of the device is idle time of nobody, in no number of a report.
-    begin = min(span.start for span in trace.device_spans)
-    for number in trace.streams:
-        line = union((s.start, s.end) for s in trace if s.stream == number)
-        expected = length(gaps(line)) + line[0][0] - begin
-        told = by_cause(i for i in idle_of_streams(Facts(trace)) if i.span.stream == number)
-        assert math.isclose(math.fsum(told.values()), expected, abs_tol=1e-6)
-    device = by_cause(idle_of_device(Facts(trace)))
-    assert math.isclose(math.fsum(device.values()), trace.metrics().device_idle, abs_tol=1e-6)
-    assert set(device) == set(CAUSE_WORDS)
+    hold(recorded(name))
 
 
 def test_the_report_says_it_in_words_and_in_a_picture() -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from asyncgpu_tutor import Trace
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.traces.spans import happens_before
+from tests.traces.invariants import hold
 
 from .nsys_export import (
     COPY,
@@ -323,6 +324,7 @@ def test_any_value_anywhere_is_read_or_refused(data: st.DataObject, tmp_path: Pa
         trace = read(export, tmp_path)
     except UsageError:
         return
+    hold(trace)
     assert trace.table()
     trace.save(tmp_path / "t.json")
     assert Trace.load(tmp_path / "t.json") == trace

@@ -110,21 +110,6 @@ def test_all_texts_can_be_read_in_both_themes(theme: int) -> None:
     assert pages[:2] == pages[2:] or pages[2:] == [pages[0], pages[1]]
 
 
-def test_neighbours_too_short_to_be_seen_are_one_bar() -> None:
-    long = Span(5000, "kernel", "long", 12_000, 20_000, "sim:0", 1)
-    copies = [Span(9000 + s.id, "h2d", "c", s.start, s.end, "sim:0", 2) for s in kernels(3000)]
-    trace = Trace([*kernels(5000), long, *copies])
-    picture = plot(trace, lanes=("streams",))
-    bars = picture.panels[0].layout.bars
-
-    assert len(boxes(picture.svg())) < 1500
-    assert "long" in texts(picture.svg(), "agt-name")
-    assert sum(bar.number for bar in bars) == len(trace)
-    lanes = {(bar.lane.name, bar.span.kind) for bar in bars}
-    assert lanes == {("stream 1", "kernel"), ("stream 2", "h2d")}
-    assert len(boxes(trace.between(0, 40).plot(lanes=("streams",)).svg())) == 40
-
-
 def test_a_wait_for_room_is_thin_and_in_front_of_the_bar() -> None:
     spans = [
         Span(0, "kernel", "one", 0, 50, "sim:0", 1),

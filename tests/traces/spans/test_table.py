@@ -124,12 +124,6 @@ def test_a_long_critical_path_is_shortened_and_counted() -> None:
     ]
 
 
-@pytest.mark.parametrize("line", ["sim:0 stream 1", "sim:1 stream 1", "sim:1 compute "])
-def test_lanes_of_several_devices_say_whose_they_are(line: str) -> None:
-    text = trace([*SPANS, replace(SPANS[2], id=5, device="sim:1")]).table()
-    assert any(lane.startswith(line) for lane in section(text, "Lanes"))
-
-
 def test_steps_of_the_critical_path_say_whose_stream_it_is() -> None:
     spans = [
         Span(0, "kernel", "k", 0, 5, "sim:0", 1),

@@ -14,7 +14,7 @@ from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.types import Finding, Span
 from tests.tools import tool
 
-from .programs import call, recorded
+from .programs import call, finding, recorded
 
 RUNS = tool("course_programs").RUNS
 SUSPECTS = [n for n in RUNS if n.startswith("08_") and not n.endswith("_repaired")]
@@ -32,11 +32,6 @@ def test_the_defect_is_found_and_nothing_else_and_its_repaired_twin_is_innocent(
     assert [f for f in agt.diagnose(twin) if not f.limit] == []
     one, other = ({(s.kind, s.name) for s in t.device_spans} for t in (trace, twin))
     assert one == other
-
-
-def finding(trace: Trace, name: str) -> Finding:
-    (found,) = (f for f in agt.diagnose(trace) if f.name == name)
-    return found
 
 
 def spans(trace: Trace, found: Finding) -> list[Span]:
@@ -103,8 +98,10 @@ def test_a_wait_for_a_device_that_is_done_holds_nobody_up() -> None:
     assert found.spans == (0,)
 
 
-@pytest.mark.parametrize("fills", [0.1, 1.0])
-def test_where_kernels_fill_the_device_more_streams_are_not_advised(fills: float) -> None:
+@pytest.mark.parametrize(("fills", "foreign"), [(0.1, False), (1.0, False), (0.1, True)])
+def test_streams_are_advised_where_the_device_has_room_and_orders_are_known(
+    fills: float, foreign: bool
+) -> None:
     """Three products of three operations on one stream, asked for at once."""
     spans = [
         Span(
@@ -121,8 +118,10 @@ def test_where_kernels_fill_the_device_more_streams_are_not_advised(fills: float
         )
         for i in range(3)
     ]
-    trace = Trace([*(replace(call(i, 0, i), op=i) for i in range(3)), *spans])
-    assert ("too few streams" in [f.name for f in agt.diagnose(trace)]) == (fills < 1)
+    calls = [replace(call(i, 0, i), op=i) for i in range(3)]
+    trace = Trace([*calls, *spans], about={"foreign": foreign})
+    found = "too few streams" in [f.name for f in agt.diagnose(trace)]
+    assert found == (fills < 1 and not foreign)
 
 
 def test_nothing_and_several_pieces_of_work_of_one_call_are_no_trouble() -> None:

@@ -12,16 +12,12 @@ from asyncgpu_tutor.types import Span
 from tests.tools import tool
 from tests.traces.invariants import hold
 
-from .programs import recorded
+from .programs import call, recorded
 
 _programs = tool("course_programs")
 RUNS = _programs.RUNS
 
 NAMES = sorted(name for name in RUNS if "big" not in name)
-
-
-def call(number: int, start: float, end: float) -> Span:
-    return Span(number, "call", "launch k", start, end, "cuda:0")
 
 
 def work(number: int, kind: str, start: float, end: float, stream: int, *after: int) -> Span:
@@ -66,9 +62,3 @@ def test_the_report_says_it_in_words_and_in_a_picture() -> None:
     picture = analysis.plot()
     assert picture.words.startswith(analysis.findings[0].sentence)
     assert picture.panels[0].highlight == {s.id for s in analysis.metrics.critical_spans}
-
-
-def test_an_empty_trace_has_a_report_too() -> None:
-    analysis = agt.analyse(Trace())
-    assert "No device work was recorded" in analysis.table()
-    assert "nothing was recorded" in analysis.plot().words

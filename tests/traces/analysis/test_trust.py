@@ -14,11 +14,11 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor import Trace
 from asyncgpu_tutor.traces.analysis.facts import Facts
 from asyncgpu_tutor.traces.analysis.idle import idle_of_device, idle_of_streams
-from asyncgpu_tutor.types import Finding, Span
+from asyncgpu_tutor.types import Span
 from tests.traces.formats.nsys_export import THREAD, Export, read
 from tests.traces.invariants import hold
 
-from .programs import call
+from .programs import call, finding
 
 
 def kernel(number: int, start: float, end: float, *after: int, stream: int = 1) -> Span:
@@ -73,29 +73,18 @@ def test_loading_while_the_queue_is_full_costs_nothing() -> None:
 
 
 def test_the_first_copy_is_not_charged_for_the_start_of_cuda() -> None:
-    copy = Span(
-        1, "h2d", "h2d", 104_990, 104_992, "cuda:0", 1, after=(0,), detail={"pageable": True}
-    )
+    copy = replace(kernel(1, 104_990, 104_992, 0), kind="h2d", detail={"pageable": True})
     trace = Trace([Span(0, "call", "enqueue h2d", 0, 105_000, "cuda:0"), copy])
     assert costs(trace)["pageable copy"] == pytest.approx(10)
 
 
 def host_bound(name: str = "k") -> Trace:
     """Twenty short kernels on the null stream, with long pauses between their calls."""
-    spans = [
-        span
-        for i in range(0, 40, 2)
-        for span in (
-            call(i, 25 * i, 25 * i + 5),
-            replace(kernel(i + 1, 25 * i + 5, 25 * i + 9, i, stream=0), name=name),
-        )
-    ]
+    spans: list[Span] = []
+    for i in range(0, 40, 2):
+        work = replace(kernel(i + 1, 25 * i + 5, 25 * i + 9, i, stream=0), name=name)
+        spans += [call(i, 25 * i, 25 * i + 5), work]
     return Trace(spans, "Nsight Systems", "GPU")
-
-
-def named(trace: Trace, name: str) -> Finding:
-    (found,) = (found for found in agt.diagnose(trace) if found.name == name)
-    return found
 
 
 @pytest.mark.parametrize(
@@ -111,9 +100,9 @@ def test_advice_is_in_the_words_of_the_program(
 ) -> None:
     trace = Trace(host_bound(kernels).spans, clock, "GPU", {"foreign": True})
     assert {f.name for f in agt.diagnose(trace)} == {"host-bound", "null stream"}
-    assert words in named(trace, "host-bound").advice
+    assert words in finding(trace, "host-bound").advice
     assert not [word for word in never for f in agt.diagnose(trace) if word in str(f)]
-    assert "op.graph_on" in named(host_bound(), "host-bound").advice
+    assert "op.graph_on" in finding(host_bound(), "host-bound").advice
 
 
 def test_nobody_knows_why_work_without_a_call_came_late() -> None:
@@ -122,16 +111,11 @@ def test_nobody_knows_why_work_without_a_call_came_late() -> None:
     assert "unknown" in agt.analyse(trace).table()
 
 
-def two_gpus() -> Trace:
-    """Each GPU has one stream at work, both at once, with a pause of its own."""
-    spans = [kernel(0, 0, 10), kernel(1, 15, 20)]
-    return Trace(
-        [*spans, *(replace(s, id=s.id + 2, device="cuda:1", start=s.start + 1) for s in spans)]
-    )
-
-
 def test_what_two_gpus_do_at_once_is_no_overlap_of_streams() -> None:
-    trace = two_gpus()
+    """Each has one stream at work, both at once, with a pause of its own."""
+    one = [kernel(0, 0, 10), kernel(1, 15, 20)]
+    other = [replace(s, id=s.id + 2, device="cuda:1", start=s.start + 1) for s in one]
+    trace = Trace([*one, *other])
     assert trace.metrics().overlap == 0
     assert "no overlap" in trace.plot().panels[0].facts()
     told = agt.compare(trace, trace)

@@ -113,19 +113,6 @@ def test_numbers_that_nothing_can_have_and_halves_of_letters_are_left_out(tmp_pa
     assert trace.plot().svg().encode()
 
 
-def test_nobody_knows_which_operators_need_each_other(tmp_path: Path) -> None:
-    events = step()[:1]
-    for i in range(20):
-        place = {"correlation": i + 1, "device": 0, "stream": 7}
-        events += [
-            event("cpu_op", f"op{i}", 10 * i, 9),
-            event("cuda_runtime", "cudaLaunchKernel", 10 * i + 1, 2, **place),
-            event("kernel", "k", 1000 + 50 * i, 50, 7, grid=[1, 1, 1], block=[32, 1, 1], **place),
-        ]
-    names = {f.name for f in agt.diagnose(load(tmp_path, {"traceEvents": events}))}
-    assert names == {"null stream", "low utilisation"}
-
-
 @pytest.mark.parametrize(
     ("body", "message"),
     [

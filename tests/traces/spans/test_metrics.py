@@ -21,44 +21,37 @@ HOST: tuple[SpanKind, ...] = ("call", "wait", "work", "range")
 ticks = st.integers(0, 400).map(lambda n: n / 8)
 
 
+# Kind, name, start, duration, device, stream, after.
+FACTS = st.tuples(
+    st.sampled_from(DEVICE + HOST), st.sampled_from("abc"), ticks, ticks,
+    st.sampled_from(("sim:0", "sim:1")), st.integers(0, 2), st.lists(st.integers(0, 15), max_size=3),
+)  # fmt: skip
+
+
 @st.composite
 def any_trace(draw: st.DrawFn) -> Trace:
     """Spans at any time, after anything: nothing about them fits together."""
-    spans: list[Span] = []
-    for number in range(draw(st.integers(0, 12))):
-        kind = draw(st.sampled_from(DEVICE + HOST))
-        start = draw(ticks)
-        spans.append(
-            Span(
-                id=number,
-                kind=kind,
-                name=draw(st.sampled_from("abc")),
-                start=start,
-                end=start + draw(ticks),
-                device=draw(st.sampled_from(("sim:0", "sim:1"))),
-                stream=draw(st.integers(0, 2)) if kind in DEVICE else None,
-                after=tuple(draw(st.lists(st.integers(0, 15), max_size=3))),
-            )
-        )
-    return Trace(spans)
+    rows = enumerate(draw(st.lists(FACTS, max_size=12)))
+    return Trace([
+        Span(i, kind, name, start, start + took, device, stream if kind in DEVICE else None,
+             after=tuple(after))
+        for i, (kind, name, start, took, device, stream, after) in rows
+    ])  # fmt: skip
 
 
 @st.composite
 def queued_trace(draw: st.DrawFn, slack: bool = True) -> Trace:
     """What a device may record: calls in turn, streams as queues, events between them."""
-    log = SpanLog("sim:0")
+    log, now = SpanLog("sim:0"), draw(ticks)
     ends: dict[int, float] = {}
-    now = draw(ticks)
     for _ in range(draw(st.integers(1, 8))):
-        call = log.draft("call", "launch", None)
+        call, stream = log.draft("call", "launch", None), draw(st.integers(0, 2))
         begin, now = now, now + draw(ticks) / 8
         ends[call.id] = log.finish(call, begin, now).end
-        stream = draw(st.integers(0, 2))
         for other in range(3):
             if draw(st.booleans()):
                 log.wait(stream, log.heads(other))
-        kind = draw(st.sampled_from(DEVICE))
-        work = log.draft(kind, kind, stream, call=call.id)
+        work = log.draft(draw(st.sampled_from(DEVICE)), "work", stream, call=call.id)
         start = max(ends[i] for i in work.after) + (draw(st.sampled_from((0, 2.5))) if slack else 0)
         ends[work.id] = log.finish(work, start, start + draw(ticks)).end
     return Trace(log.spans)

@@ -75,8 +75,8 @@ def idle_of_streams(facts: Facts) -> list[Idle]:
     pauses = _Pauses(facts)
     found: list[Idle] = []
     free: dict[int | None, float] = {}  # since when each stream has nothing to do
-    for span in facts.line:
-        since = free.get(span.stream, facts.line[0].start)
+    for span in (span for span in facts.line if span.duration):  # a moment ends no pause
+        since = free.get(span.stream, facts.busy[0][0])
         found += pauses.before(span, since)
         free[span.stream] = max(since, span.end)
     if facts.trace.windows:

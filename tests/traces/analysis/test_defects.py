@@ -122,14 +122,3 @@ def test_streams_are_advised_where_the_device_has_room_and_orders_are_known(
     trace = Trace([*calls, *spans], about={"foreign": foreign})
     found = "too few streams" in [f.name for f in agt.diagnose(trace)]
     assert found == (fills < 1 and not foreign)
-
-
-def test_nothing_and_several_pieces_of_work_of_one_call_are_no_trouble() -> None:
-    """As where a graph is launched."""
-    spans = [
-        Span(0, "call", "launch graph g", 0, 1, "cuda:0"),
-        Span(1, "kernel", "a", 2, 3, "cuda:0", 1, after=(0,)),
-        Span(2, "kernel", "b", 2, 3, "cuda:0", 2, after=(0,)),
-        Span(3, "wait", "synchronize", 1, 4, "cuda:0"),
-    ]
-    assert agt.diagnose(Trace()) == agt.diagnose(Trace(spans)) == []

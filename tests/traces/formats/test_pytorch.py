@@ -8,10 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import Trace
 from asyncgpu_tutor.errors import UsageError
+from tests.traces.invariants import hold
 
 VECTOR = "void at::native::vectorized_elementwise_kernel<4, at::native::Add<float> >(int, char*)"
 
@@ -93,6 +96,20 @@ def test_events_of_any_program_in_chromes_form_are_ranges(tmp_path: Path) -> Non
     ]
     found = {s.name: (s.start, s.end) for s in load(tmp_path, {"traceEvents": events})}
     assert found == {"outer": (0, 10), "inner": (2, 5), "whole": (6, 8), "open": (12, 12)}
+
+
+CATEGORIES = st.sampled_from(
+    ["kernel", "gpu_memcpy", "Memset", "cuda_runtime", "Runtime", "cpu_op"]
+)
+
+
+@given(rows=st.lists(st.tuples(CATEGORIES, *[st.integers(0, 900)] * 2, *[st.integers(0, 3)] * 2)))
+def test_no_timeline_is_impossible(rows: list[tuple[Any, ...]], tmp_path: Path) -> None:
+    events = [
+        event(cat, "cudaDeviceSynchronize", start, took, device=on % 2, stream=on, correlation=call)
+        for cat, start, took, call, on in rows
+    ]
+    hold(load(tmp_path, [event("cpu_op", "op", 0, 9), *events]))
 
 
 def test_events_may_stand_alone_and_times_may_be_text(tmp_path: Path) -> None:

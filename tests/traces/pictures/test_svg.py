@@ -29,13 +29,6 @@ def boxes(svg: str) -> list[ET.Element]:
     return [rect for group in groups for rect in group]
 
 
-def kernels(number: int, length: float = 1.0, stream: int = 1) -> list[Span]:
-    step = 2 * length
-    return [
-        Span(i, "kernel", "k", i * step, i * step + length, "sim:0", stream) for i in range(number)
-    ]
-
-
 def test_it_is_one_element_that_needs_nothing_and_has_its_words(mlp: Trace) -> None:
     picture = plot(mlp, lesson="The copies take turns.")
     svg = picture.svg()

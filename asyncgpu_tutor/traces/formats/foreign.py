@@ -47,8 +47,9 @@ def read(path: Path) -> Parts:
     found = body.get("traceEvents")
     if not isinstance(found, list):
         return own_json.read_body(body)
-    events = [e for e in cast(list[object], found) if isinstance(e, dict)]
-    export = _chrome_rows.collect(cast(list[dict[str, Any]], events), body.get("deviceProperties"))
+    rows = (row for row in cast(list[object], found) if isinstance(row, dict))
+    events = [cast(dict[str, Any], row) for row in rows]
+    export = _chrome_rows.collect(events, body.get("deviceProperties"))
     if not export.work and not export.ranges:
         raise UsageError(
             f"{path} holds neither GPU work nor ranges. PyTorch writes them with "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING
 
 from asyncgpu_tutor.traces.spans import Metrics, Span, measure
@@ -100,13 +100,13 @@ def _pauses(trace: Trace, work: Sequence[Span]) -> Iterator[str]:
         )
     idle = [
         (end - start, start, end, name)
-        for name in {span.device for span in work}
+        for name in sorted({span.device for span in work})
         for start, end in gaps(union((s.start, s.end) for s in work if s.device == name))
     ]
     if not idle:
         yield "the device never pauses between its first work and its last"
         return
-    took, start, end, name = max(idle)
+    took, start, end, name = max(idle, key=itemgetter(0))
     first = next(span for span in work if span.start >= end and span.device == name)
     told = f"{duration(took)} from {duration(start)} on"
     yield f"the longest pause of the device, {told}, is before {_name(first)}"

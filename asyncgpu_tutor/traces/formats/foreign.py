@@ -47,9 +47,10 @@ def read(path: Path) -> Parts:
     found = body.get("traceEvents")
     if not isinstance(found, list):
         return own_json.read_body(body)
-    rows = (row for row in cast(list[object], found) if isinstance(row, dict))
-    events = [cast(dict[str, Any], row) for row in rows]
-    export = _chrome_rows.collect(events, body.get("deviceProperties"))
+    events = cast(list[Any], found)
+    export = _chrome_rows.collect(
+        [event for event in events if isinstance(event, dict)], body.get("deviceProperties")
+    )
     if not export.work and not export.ranges:
         raise UsageError(
             f"{path} holds neither GPU work nor ranges. PyTorch writes them with "

@@ -43,10 +43,7 @@ def select(trace: Iterable[Span], which: Spans) -> list[Span]:
 
 
 def overlap_between(trace: Iterable[Span], a: Spans, b: Spans) -> float:
-    """For how long `a` and `b` were both running, in us.
-
-    Each is a span, spans, or the name of some; a side is running while at least one of its spans is.
-    """
+    """For how long `a` and `b` were both running, in us; each is a span, spans, or the name of some."""
     one, other = (union((s.start, s.end) for s in select(trace, which)) for which in (a, b))
     return length(common(one, other))
 

@@ -137,7 +137,7 @@ class Trace:
 
     # ------------------------------------------------------------------ views
     def metrics(self) -> Metrics:
-        """Makespan, busy time, overlap, idle gaps, critical path, speed-up over serial."""
+        """Makespan, busy time, overlap, idle gaps, critical path."""
         return measure(self, self.windows)
 
     def table(self) -> Lines:

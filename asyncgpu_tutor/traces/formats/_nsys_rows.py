@@ -359,7 +359,7 @@ def _about(database: Database) -> dict[str, object]:
     sizes = ("smCount", "maxWarpsPerSm", "threadsPerWarp")
     for row in database.rows("TARGET_INFO_GPU", ("name",), sizes):
         if all(isinstance(row[size], int) for size in sizes):
-            about["threads_at_once"] = math.prod(_int(row, size) for size in sizes)
+            about["threads_at_once"] = min(math.prod(_int(row, size) for size in sizes), 2**31)
             break
     tables = ("EXPORT_META_DATA", "META_DATA_EXPORT")  # the older one first
     facts = {

@@ -23,6 +23,7 @@ class FakeDomain:
         self.log: list[tuple[str, str]] = []
         self.prepared: list[str] = []
         self.stack: list[str] = []
+        self.open: list[str] = []
 
     def get_event_attributes(self, message: str) -> str:
         self.prepared.append(message)
@@ -36,10 +37,12 @@ class FakeDomain:
         self.log.append(("pop", self.stack.pop()))
 
     def start_range(self, name: str) -> str:
+        self.open.append(name)
         self.log.append(("start", name))
         return name
 
     def end_range(self, range_id: str) -> None:
+        self.open.remove(range_id)
         self.log.append(("end", range_id))
 
 

@@ -1,16 +1,12 @@
 """NVTX ranges: our names on the timeline of a profiler, such as Nsight Systems.
 
 They are off until `enable` is called or the environment has ``ASYNCGPU_NVTX=1`` when the first
-operation runs. While they are off, each function here costs one comparison. They need the package
+operation runs. While they are off, `push` and `start` cost one comparison. They need the package
 ``nvtx``; without a profiler attached, that package does nothing.
 
-There are two sorts, because of `await`. What does not await is wrapped by `span`, which a profiler
-nests by a stack that each thread has. A task that awaits gives its thread to others, which push and
-pop on the same stack; what spans an `await` therefore needs `across` (or `start` and `end`), which
-need no nesting.
-
-NVTX keeps every name for ever: name the sort of work ("batch"), and do not count in names without
-end.
+What does not await is wrapped by `span`, which a profiler nests by a stack that each thread has. A task that
+awaits gives its thread to others, which push and pop on the same stack; so what spans an `await` needs
+`across`. NVTX keeps every name for ever: name the sort of work ("batch"), and do not count in names.
 """
 
 from __future__ import annotations
@@ -36,7 +32,6 @@ _OLDEST = "0.2.12"  # the first nvtx whose domains have push_range and start_ran
 # end_range(number).
 Domain: TypeAlias = Any
 
-_NOTHING: AbstractContextManager[None] = nullcontext()
 _domain: Domain | None = None
 
 
@@ -95,24 +90,15 @@ def push(name: str) -> Domain | None:
     return domain
 
 
-def span(name: str) -> AbstractContextManager[None]:
-    """A range around code that does not await: ``with span("submit"): ...``.
-
-    Parameters
-    ----------
-    name : str
-        What the profiler shows.
-    """
-    return _NOTHING if _domain is None else _pushed(_domain, name)
-
-
 @contextmanager
-def _pushed(domain: Domain, name: str) -> Generator[None]:
-    domain.push_range(_attributes(domain, name))
+def span(name: str) -> Generator[None]:
+    """A range around code that does not await: ``with span("submit"): ...``."""
+    domain = push(name)
     try:
         yield
     finally:
-        domain.pop_range()
+        if domain is not None:
+            domain.pop_range()
 
 
 class Token(AbstractContextManager[None]):
@@ -133,13 +119,7 @@ class Token(AbstractContextManager[None]):
 
 
 def start(name: str) -> Token | None:
-    """Open a range that any thread or task may `end`, and that need not nest.
-
-    Returns
-    -------
-    Token or None
-        What `end` takes; None while ranges are off.
-    """
+    """Open a range that any thread or task may `end`, and that need not nest; None while ranges are off."""
     return None if _domain is None else Token(_domain, name)
 
 
@@ -151,7 +131,7 @@ def end(token: Token | None) -> None:
 
 def across(name: str) -> AbstractContextManager[None]:
     """A range around code that awaits: ``with across("batch"): await op``."""
-    return start(name) or _NOTHING
+    return start(name) or nullcontext()
 
 
 @lru_cache(maxsize=1024)
@@ -160,14 +140,9 @@ def _attributes(domain: Domain, name: str) -> Any:
     return domain.get_event_attributes(message=name)
 
 
-def _enable_where_the_environment_says_so() -> None:
-    if os.environ.get(_VARIABLE, "").strip().lower() not in {"1", "true", "yes", "on"}:
-        return
+if os.environ.get(_VARIABLE, "").strip().lower() in {"1", "true", "yes", "on"}:
     try:
         enable()
     except UsageError as error:
         # An import must not fail for want of a profiler's annotations.
         warnings.warn(f"{_VARIABLE} is set, but {error}", stacklevel=2)
-
-
-_enable_where_the_environment_says_so()

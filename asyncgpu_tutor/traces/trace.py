@@ -77,12 +77,8 @@ class Trace:
 
     @property
     def windows(self) -> list[tuple[float, float]]:
-        """The stretches that count, in us, where the trace holds what was asked for within a range.
-
-        Empty where it holds everything. They are in `about`, since they come from the file.
-        """
-        given = self.about.get("windows")
-        found: list[tuple[float, float]] = []
+        """The stretches that count, in us, of a trace of what was asked for within a range; else empty."""
+        given, found = self.about.get("windows"), list[tuple[float, float]]()
         for pair in cast(list[object], given) if isinstance(given, list) else ():
             match pair:
                 case [int() | float() as start, int() | float() as end] if start <= end:
@@ -112,10 +108,7 @@ class Trace:
         return [span for span in self.spans if span.name == name]
 
     def between(self, start: float, end: float) -> Trace:
-        """The stretch of time from `start` to `end`, in us: what a picture or the metrics of it are made of.
-
-        Spans that reach beyond are cut there. Times stay what they are, and so do names and ids. Lanes
-        count the streams that are used in it.
+        """The stretch of time from `start` to `end`, in us, with spans cut there; times, names and ids stay.
 
         Raises
         ------
@@ -144,38 +137,27 @@ class Trace:
 
     # ------------------------------------------------------------------ views
     def metrics(self) -> Metrics:
-        """Makespan, busy time, overlap, idle gaps, critical path, speed-up over serial."""
+        """Makespan, busy time, overlap, idle gaps, critical path."""
         return measure(self, self.windows)
 
     def table(self) -> Lines:
-        """The timeline as text: the same facts as `plot`, for those who cannot see it.
-
-        It lists 200 spans and counts the rest, which `between` shows.
-        """
+        """The timeline as text: the facts of `plot`, for those who cannot see it, of the first 200 spans."""
         return Lines(render(self.spans, device=self.device, clock=self.clock))
 
     def sql(self, query: str) -> Rows:
-        """Ask the trace by SQL, for what nobody foresaw.
+        """Ask the trace by SQL, for what nobody foresaw; a notebook shows the rows as a table.
 
         Parameters
         ----------
         query : str
             A SELECT on the table ``spans``. Its columns are the attributes of `Span` (times in us), and
             ``duration``; ``call``, the id of the host's call that asked for it; ``bytes``; and ``detail`` as
-            JSON, for ``json_extract(detail, '$.grid')``. A notebook shows the rows as a table.
+            JSON, for ``json_extract(detail, '$.grid')``.
 
         Raises
         ------
         UsageError
             If SQLite does not understand the query, or it would change something.
-
-        Examples
-        --------
-        >>> import asyncgpu_tutor as agt
-        >>> with agt.record() as trace:
-        ...     _ = agt.zeros((4,)).sync()
-        >>> trace.sql("select kind, count(*) from spans where stream is not null group by kind")
-        [('memset', 1)]
         """
         # Only now, because a Python in a browser may have no sqlite3.
         from asyncgpu_tutor.traces.formats import sql
@@ -183,10 +165,7 @@ class Trace:
         return sql.ask(self.spans, query)
 
     def plot(self, **options: Any) -> Timeline:
-        """The timeline, to be looked at; see `asyncgpu_tutor.traces.pictures.plot` for the options.
-
-        The last line of a cell shows it, live where that is possible. A trace alone shows itself like that.
-        """
+        """The timeline, to be looked at; see `asyncgpu_tutor.traces.pictures.plot` for the options."""
         # Only now, because most programs draw nothing.
         from asyncgpu_tutor.traces.pictures import plot
 
@@ -215,8 +194,8 @@ class Trace:
         Parameters
         ----------
         path : str or Path
-            What `save` or `to_perfetto` wrote; a trace of PyTorch's profiler or of Chrome (``.json``,
-            ``.json.gz``); an export of Nsight Systems (``.sqlite``), for which `from_nsys` has options.
+            What `save` wrote; a trace of PyTorch's profiler or of Chrome (``.json``, ``.json.gz``); an export
+            of Nsight Systems (``.sqlite``), for which `from_nsys` has options.
 
         Raises
         ------
@@ -234,12 +213,7 @@ class Trace:
         Parameters
         ----------
         name : str
-            Such as ``"07_async_mlp"``; `recordings` has all names.
-
-        Raises
-        ------
-        UsageError
-            If there is no recording of that name.
+            Such as ``"07_async_mlp"``; `recordings` has all names, and any other is a `UsageError`.
         """
         return cls.load(shipped.recording(name))
 
@@ -252,21 +226,17 @@ class Trace:
     ) -> Trace:
         """Read what ``nsys export --type sqlite`` wrote. The file is opened for reading only.
 
-        Kernels, copies and fills become spans of their streams; the calls that enqueued them, and the
-        waits, spans of the host; NVTX ranges, spans of kind ``"range"``. Work belongs to the operation in
-        whose NVTX range its call was made: run the program with ``ASYNCGPU_NVTX=1``. Waits of threads
-        that enqueue nothing are left out: they hold up no one. Streams are numbered in the order of CUDA's
-        own numbers; the null stream is 0. A CUDA graph is one span, or its nodes if they were traced
-        (``--cuda-graph-trace=node``). Time zero is the start of the first range `within`, or of the first
-        span.
+        Work belongs to the operation in whose NVTX range its call was made: run the program with
+        ``ASYNCGPU_NVTX=1``. Waits of threads that enqueue nothing are left out. The null stream is 0. A CUDA
+        graph is one span, or its nodes if they were traced (``--cuda-graph-trace=node``).
 
         Parameters
         ----------
         path : str or Path
             The ``.sqlite`` file. (A ``.nsys-rep`` is the profiler's own format: export it first.)
         within : str, optional
-            Name of an NVTX range: only what was asked for in ranges of this name. ``"record"`` is what
-            `asyncgpu_tutor.record` recorded.
+            Name of an NVTX range: only what was asked for in ranges of this name, the first of which begins
+            at time zero. ``"record"`` is what `asyncgpu_tutor.record` recorded.
         limit : int
             How many spans the trace may have at most.
 

@@ -10,15 +10,13 @@ from typing import Any
 
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.traces.pictures import Timeline, compare_timelines
-from asyncgpu_tutor.traces.spans import Metrics, Span
-from asyncgpu_tutor.traces.spans.intervals import common, gaps, union
-from asyncgpu_tutor.traces.spans.metrics import scope_of
+from asyncgpu_tutor.traces.spans import Metrics, Span, measure
 from asyncgpu_tutor.traces.spans.notebook_output import NAME, PAGE, Lines, cut, wrapped
 from asyncgpu_tutor.traces.spans.vocabulary import some
 from asyncgpu_tutor.traces.trace import Trace
 
 _LISTED = 6  # sorts of work that not all traces have
-_Key = tuple[str, str, str, int]  # operation, kind, name, which one of these
+_Key = tuple[int, str, str, str, int]  # device, operation, kind, name, which one of these
 
 
 @dataclass(frozen=True)
@@ -72,18 +70,12 @@ class Comparison:
         return not any(self.missing)
 
     def __getitem__(self, name: str) -> Difference:
-        """The difference of that name.
-
-        Raises
-        ------
-        UsageError
-            If there is none.
-        """
-        found = {difference.name: difference for difference in self.differences}
-        if name not in found:
-            names = ", ".join(map(repr, found))
-            raise UsageError(f"there is no difference {name!r}; there are: {names}")
-        return found[name]
+        """The difference of that name; a `UsageError` has the names if there is none."""
+        for difference in self.differences:
+            if difference.name == name:
+                return difference
+        names = ", ".join(repr(difference.name) for difference in self.differences)
+        raise UsageError(f"there is no difference {name!r}; there are: {names}")
 
     def __repr__(self) -> str:
         told = " against ".join(self.titles)
@@ -96,46 +88,41 @@ class Comparison:
 
     def table(self) -> Lines:
         """All quantities as text, one column for each trace, and the differences in words."""
-        return Lines("\n".join(self._lines()))
-
-    def plot(self) -> Timeline:
-        """All timelines on one axis: the same length is the same time in all of them.
-
-        Each begins with its first call or work.
-        """
-        return compare_timelines([_from_its_start(t) for t in self.traces], self.titles)
-
-    def _lines(self) -> Iterator[str]:
         wide = max(16, *(len(title) + 2 for title in self.titles))
         most = max(NAME // 2, PAGE - wide * len(self.traces))
         left = min(max(len(d.name) for d in self.differences) + 2, most)
         rows = [("", self.titles), ("", tuple(trace.clock for trace in self.traces))]
         rows += [(d.name, tuple(_told(v, d.unit) for v in d.values)) for d in self.differences]
-        for name, cells in rows:
-            yield f"{cut(name, left - 2):<{left}}" + "".join(f"{cell:>{wide}}" for cell in cells)
-        yield ""
-        for sentence in self._sentences():
-            yield from wrapped(sentence, 2)
+        lines = [
+            f"{cut(name, left - 2):<{left}}" + "".join(f"{cell:>{wide}}" for cell in cells)
+            for name, cells in rows
+        ]
+        said = (line for sentence in self._sentences() for line in wrapped(sentence, 2))
+        return Lines("\n".join([*lines, "", *said]))
+
+    def plot(self) -> Timeline:
+        """All timelines on one axis, on which each begins with its first call or work."""
+        moved = [replace(trace, spans=[]) for trace in self.traces]
+        for empty, trace in zip(moved, self.traces, strict=True):
+            empty.fill(trace, min((s.start for s in trace if s.kind != "range"), default=0.0))
+        return compare_timelines(moved, self.titles)
 
     def _sentences(self) -> Iterator[str]:
         if self.same_work:
             order = "in the same order" if self.same_order else "but not in the same order"
             yield f"The same {len(self.matches)} pieces of device work, {order}."
-        else:
-            for title, spans in zip(self.titles, self.missing, strict=True):
-                if spans:
-                    names = list(dict.fromkeys(cut(_sort_of(span), NAME) for span in spans))
-                    told = some(names, _LISTED)
-                    yield f"Not in all of them: {title} has {len(spans)} more ({told})."
+        for title, spans in zip(self.titles, self.missing, strict=True):
+            if spans:
+                told = some(list(dict.fromkeys(cut(_sort_of(s), NAME) for s in spans)), _LISTED)
+                yield f"Not in all of them: {title} has {len(spans)} more ({told})."
         yield from (d.sentence for d in self.differences if d.sentence)
 
 
 def compare(*traces: Trace, titles: Sequence[str] | None = None) -> Comparison:
     """Lay traces of one program side by side: simulated, recorded on a GPU, live.
 
-    Show the `table` and the `plot`, and ask for one quantity by name, as in the example. Work is matched by
-    operation, kind and name, in order. Where a trace does not know the operations (an export of Nsight
-    Systems without NVTX ranges), only by kind and name.
+    Work is matched by operation, kind and name, in order; where a trace does not know the operations (an
+    export of Nsight Systems without NVTX ranges), only by kind and name.
 
     Parameters
     ----------
@@ -164,16 +151,17 @@ def compare(*traces: Trace, titles: Sequence[str] | None = None) -> Comparison:
     if len(traces) < 2:
         raise UsageError(f"compare needs two traces or more, and was given {len(traces)}")
     # A recording says what it was timed by.
-    clocks = [
-        t.clock if t.clock == "simulated" else str(t.about.get("kind", t.clock)) for t in traces
-    ]
-    names = clocks if titles is None else list(titles)
+    names = list(
+        titles
+        or (
+            t.clock if t.clock == "simulated" else str(t.about.get("kind", t.clock)) for t in traces
+        )
+    )
     if len(names) != len(traces):
         raise UsageError(
             f"compare needs one title for each trace: {len(traces)} traces, {len(names)} titles"
         )
-    if titles is None:
-        names = [n if names.count(n) == 1 else f"{n} ({i})" for i, n in enumerate(names, 1)]
+    names = [n if names.count(n) == 1 else f"{n} ({i})" for i, n in enumerate(names, 1)]
     labelled = all(span.label for trace in traces for span in trace.device_spans)
     keyed = [_keyed(trace, labelled) for trace in traces]
     shared = [key for key in keyed[0] if all(key in other for other in keyed[1:])]
@@ -192,10 +180,11 @@ def compare(*traces: Trace, titles: Sequence[str] | None = None) -> Comparison:
 
 def _keyed(trace: Trace, labelled: bool) -> dict[_Key, Span]:
     """The device spans by what they are, in the order in which they were asked for."""
-    seen: dict[tuple[str, str, str], int] = {}
+    seen: dict[tuple[int, str, str, str], int] = {}
     keyed: dict[_Key, Span] = {}
+    places = {name: place for place, name in enumerate(trace.devices)}
     for span in trace.device_spans:
-        sort = (span.label if labelled else "", span.kind, span.name)
+        sort = (places[span.device], span.label if labelled else "", span.kind, span.name)
         number = seen[sort] = seen.get(sort, 0) + 1
         keyed[(*sort, number)] = span
     return keyed
@@ -207,65 +196,49 @@ def _sort_of(span: Span) -> str:
 
 # ------------------------------------------------------------------ quantities
 _WHOLE: tuple[tuple[str, str, Callable[[Metrics], float]], ...] = (
-    ("makespan", "us", lambda m: m.makespan),
     ("device makespan", "us", lambda m: m.device_makespan),
     ("device busy", "us", lambda m: m.device_active),
     ("device idle", "us", lambda m: m.device_idle),
     ("overlap of streams", "%", lambda m: 100 * m.overlap_fraction),
     ("streams at once", "", lambda m: float(m.max_concurrency)),
-    ("host in calls", "us", lambda m: m.host["call"]),
-    ("host in waits", "us", lambda m: m.host["wait"]),
 )
 
 
 def _differences(traces: tuple[Trace, ...], titles: tuple[str, ...]) -> Iterator[Difference]:
-    metrics = [trace.metrics() for trace in traces]
-    for name, unit, value in _WHOLE:
-        yield _difference(name, unit, tuple(value(m) for m in metrics), titles)
-    between = tuple(_mean_gap(trace) for trace in traces)
-    yield _difference("mean gap of device", "us", between, titles)
+    whole = [trace.metrics() for trace in traces]
+    yield _difference("makespan", "us", tuple(m.makespan for m in whole), titles)
+    # Several devices each have their own rows; the first of a trace stands beside the first of the others.
+    most = max(traces, key=lambda trace: len(trace.devices)).devices
+    parts = [[t.of(name).metrics() for name in t.devices] for t in traces] if len(most) > 1 else []
+    for place, device in enumerate(most if parts else [""]):
+        rows = [own[place] if place < len(own) else measure([]) for own in parts] or whole
+        for name, unit, value in _WHOLE:
+            yield _difference(f"{device} {name}".strip(), unit, tuple(map(value, rows)), titles)
+    for kind in ("call", "wait"):
+        yield _difference(f"host in {kind}s", "us", tuple(m.host[kind] for m in whole), titles)
     durations: dict[str, list[list[float]]] = {}
     for number, trace in enumerate(traces):
         for span in trace.device_spans:
             of_sort = durations.setdefault(_sort_of(span), [[] for _ in traces])
             of_sort[number].append(span.duration)
     for sort, found in durations.items():
-        yield _difference(sort, "us", tuple(map(_mean, found)), titles)
-
-
-def _mean_gap(trace: Trace) -> float:
-    busy = union((s.start, s.end) for s in trace.device_spans)
-    pauses = common(gaps(busy), scope_of(busy, trace.windows))
-    return _mean([end - start for start, end in pauses])
-
-
-def _mean(values: Sequence[float]) -> float:
-    return fmean(values) if values else 0.0
+        yield _difference(sort, "us", tuple(fmean(us or [0.0]) for us in found), titles)
 
 
 def _difference(
     name: str, unit: str, values: tuple[float, ...], titles: tuple[str, ...]
 ) -> Difference:
     first = values[0]
-    told: list[str] = []
-    for title, value in zip(titles[1:], values[1:], strict=True):
+    told = [
+        f"{_told(value, unit)} in {title}, against {_told(first, unit)} in {titles[0]}"
+        + (f", {value / first:.2f} times" if first and unit == "us" else "")
+        for title, value in zip(titles[1:], values[1:], strict=True)
         # A difference below a tenth, or below what a clock resolves, is not worth a sentence.
-        if abs(value - first) <= max(0.1 * abs(first), 0.5):
-            continue
-        ratio = f", {value / first:.2f} times" if first and unit == "us" else ""
-        against = f"{_told(first, unit)} in {titles[0]}{ratio}"
-        told.append(f"{_told(value, unit)} in {title}, against {against}")
+        if abs(value - first) > max(0.1 * abs(first), 0.5)
+    ]
     sentence = f"{cut(name, NAME)}: {'; '.join(told)}." if told else ""
     return Difference(name, unit, values, sentence)
 
 
 def _told(value: float, unit: str) -> str:
     return f"{value:.{1 if unit == 'us' else 0}f} {unit}".strip()
-
-
-def _from_its_start(trace: Trace) -> Trace:
-    """With time zero at the first call or work: a range may begin long before, and say nothing."""
-    moved = replace(trace, spans=[])
-    begin = min((span.start for span in trace if span.kind != "range"), default=0.0)
-    moved.fill(trace, begin)
-    return moved

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
-from operator import itemgetter
+from operator import attrgetter
 from statistics import median
 
 from asyncgpu_tutor.traces.analysis.finding import Finding
 from asyncgpu_tutor.traces.analysis.idle import Evidence
-from asyncgpu_tutor.traces.analysis.limits import limits
+from asyncgpu_tutor.traces.analysis.limits import gaps_of, limits
 from asyncgpu_tutor.traces.spans import Span
-from asyncgpu_tutor.traces.spans.intervals import length, union, within
+from asyncgpu_tutor.traces.spans.intervals import Interval, length, minus, union
 from asyncgpu_tutor.traces.spans.notebook_output import NAME, cut
 from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY
 from asyncgpu_tutor.traces.spans.vocabulary import count, some
 from asyncgpu_tutor.traces.trace import Trace
 
 _LOADING = 50.0  # us; a launch that takes longer has loaded something
+# us: a wait may return before the end of its work, as the clock of the device has it: by 5 us in our
+# recordings.
+_CLOCK = 10.0
+_SMALL = 0.01  # of the time: what costs no more comes last
 _LOOP = 5  # allocations of one name that make a loop
 
 
@@ -30,63 +35,64 @@ def _null_stream(seen: Evidence) -> Iterable[Finding]:
         return
     others = {span.stream for span in seen.device if span.stream is not None and span.stream > 0}
     all_of_it = "" if others else " All of the work is there, so no two pieces of it overlap."
-    yield Finding(
+    waited = [stretch for span, stretch in _queued(seen) if span.stream == 0] if others else []
+    yield seen.finding(
         "null stream",
-        "Work on the null stream",
         f"{count(len(spans), 'piece')} of work ran on stream 0, CUDA's null stream, which waits for "
         "every stream that was not created as non-blocking, and lets each of them wait for it."
         + all_of_it,
-        "Give the work a stream of its own: leave the choice to a policy, or call agt.create_stream(). In "
-        "CuPy: with cupy.cuda.Stream(non_blocking=True).",
-        _ids(spans),
+        spans,
+        length(union(waited)),
     )
+
+
+def _queued(seen: Evidence) -> Iterable[tuple[Span, Interval]]:
+    """Work that stood behind another operation on its stream, and nothing else, with the time of that."""
+    known = {span.id for span in seen.device}
+    for span in () if seen.trace.about.get("foreign") else seen.device:
+        past, call = seen.before.get(span.id), seen.calls.get(span.id)
+        if past is None or None in {span.op, past.op} or past.op == span.op:
+            continue
+        if not any(i in known and i != past.id for i in span.after):
+            yield span, (call.end if call else span.start, past.end)
 
 
 def _hidden_synchronisation(seen: Evidence) -> Iterable[Finding]:
     """The host waits although it has more to enqueue, and the device runs dry."""
-    calls = seen.calls
-    asked = [(calls[s.id].start, s) for s in seen.device if s.id in calls]
-    asked.sort(key=itemgetter(0))
-    busy = union((s.start, s.end) for s in seen.device)
-    guilty: list[Span] = []
-    idle: list[float] = []
-    for wait in [*(span for span in seen.trace if span.kind == "wait"), *_held_by_a_copy(seen)]:
-        index = bisect_left(asked, wait.end, key=lambda pair: pair[0])
-        if index == len(asked):
-            continue  # the last wait of a program is no defect
-        later = asked[index][1]
-        started = bisect_right(busy, wait.end, key=lambda interval: interval[0])
-        before = busy[started - 1][1] if started else wait.start
-        if before <= wait.start:
-            continue  # the device was done by then, so the call returned at once
-        if before <= later.start and _in_one_window(seen.trace, before, later.start):
-            guilty.append(wait)
-            idle.append(later.start - before)
-    if guilty:
-        names = _names(guilty)
-        yield Finding(
-            "hidden synchronisation",
-            "The host waits in between",
-            f"{count(len(guilty), 'time')} the host waited ({names}) before it asked for the next work, "
-            f"and the device stood still for {math.fsum(idle):.1f} us in all until that came.",
-            "Enqueue everything first and wait once: combine the operations with and_then, or await them "
-            "together.",
-            _ids(guilty),
-            math.fsum(idle),
-        )
-
-
-def _held_by_a_copy(seen: Evidence) -> list[Span]:
-    """Calls that returned only when their copy to the host was done: the driver waits inside of these."""
-    copies = (span for span in seen.device if span.kind == "d2h" and span.detail.get("pageable"))
+    waits = [span for span in seen.trace if span.kind == "wait"]
+    # Inside of a call for a copy to pageable memory the driver waits, too.
+    copies = [s for s in seen.device if s.kind == "d2h" and s.detail.get("pageable")]
     pairs = ((seen.calls[span.id], span) for span in copies if span.id in seen.calls)
-    return [call for call, span in pairs if call.start < span.end <= call.end]
-
-
-def _in_one_window(trace: Trace, start: float, end: float) -> bool:
-    """Between two windows of a range that repeats, nobody asked what happens."""
-    windows = trace.windows
-    return not windows or any(a <= start and end <= b for a, b in windows)
+    waits += [call for call, span in pairs if call.start < span.end <= call.end]
+    waits.sort(key=attrgetter("end"))
+    guilty: list[Span] = []
+    pauses: list[Interval] = []
+    saved: list[Interval] = []
+    for gap in gaps_of(seen.idle):
+        call = seen.calls.get(gap.parts[-1].span.id)
+        if call is None:
+            continue
+        # The device ran dry while the host waited, and what came next was asked for after that. The last wait
+        # of a program is no defect, and one for a device that was done by then returned at once.
+        first = bisect_left(waits, gap.start - _CLOCK, key=attrgetter("end"))
+        last = bisect_right(waits, call.start, key=attrgetter("end"))
+        found = [wait for wait in waits[first:last] if wait.start < gap.start]
+        if found:
+            guilty.append(found[0])
+            # Without the wait the host would have been so much earlier, and no more.
+            waited = max(wait.duration for wait in found)
+            saved.append((max(gap.start, gap.end - waited), gap.end))
+            pauses.append((gap.start, gap.end))
+    cost = seen.claim(saved)
+    seen.claim(pauses)  # the rest is no fault of anybody else
+    if cost:
+        yield seen.finding(
+            "hidden synchronisation",
+            f"{count(len(guilty), 'time')} the host waited ({_names(guilty)}) before it asked for the next "
+            f"work, and so the device stood still for {cost:.1f} us in all.",
+            guilty,
+            cost,
+        )
 
 
 def _pageable_copy(seen: Evidence) -> Iterable[Finding]:
@@ -94,32 +100,21 @@ def _pageable_copy(seen: Evidence) -> Iterable[Finding]:
     spans = [span for span in seen.device if span.detail.get("pageable")]
     if not spans:
         return
-    held: list[float] = []
-    queued: list[float] = []
+    waits = [s for s in seen.trace if s.kind == "wait" and "pageable" in s.name]
+    held = [(wait.start, wait.end) for wait in waits]
+    began = min(span.start for span in seen.work)  # before, the call has started up CUDA itself
     for span in spans:
         call, past = seen.calls.get(span.id), seen.before.get(span.id)
-        if call is None:
-            continue
-        # Until the work before it was done, any copy would have had to wait, and the host with it.
-        free = min(max(call.start, call.start if past is None else past.end), call.end)
-        queued.append(free - call.start)
-        held.append(call.end - free)
-    waits = [s for s in seen.trace if s.kind == "wait" and "pageable" in s.name]
-    held += [wait.duration for wait in waits]
-    cost, behind = math.fsum(held), math.fsum(queued)
-    rest = (
-        f" ({behind:.1f} us more it stood behind earlier work of the stream.)"
-        if behind > cost
-        else ""
-    )
-    yield Finding(
+        if call is not None:
+            # Until the work before it was done, any copy would have had to wait, and the host with it.
+            free = max(call.start, began) if past is None else max(call.start, past.end)
+            held.append((free, call.end))
+    cost = length(union(held))
+    yield seen.finding(
         "pageable copy",
-        "Copies of pageable memory",
         f"{count(len(spans), 'piece')} of work copied from or to pageable host memory: the driver "
-        f"stages such bytes itself, and held the host up for {cost:.1f} us.{rest}",
-        "Pin host arrays once, with agt.pin or agt.pinned, and reuse them. In CuPy: cupyx.empty_pinned, and "
-        "array.get(out=..., blocking=False).",
-        _ids([*spans, *waits]),
+        f"stages such bytes itself, and held the host up for {cost:.1f} us.",
+        [*spans, *waits],
         cost,
     )
 
@@ -133,14 +128,11 @@ def _page_migration(seen: Evidence) -> Iterable[Finding]:
     sizes = (span.detail.get("bytes") for span in spans)
     moved = sum(size for size in sizes if isinstance(size, int))
     cost = length(union((s.start, s.end) for s in spans))
-    yield Finding(
+    yield seen.finding(
         "page migration",
-        "Pages of unified memory move on demand",
         f"{count(len(spans), 'time')} pages moved between host and device when one of the two touched them: "
         f"{moved / 1e6:.1f} MB in {cost:.1f} us, while whoever touched them stood still.",
-        "Copy whole arrays to the device instead (agt.h2d). In CUDA: cudaMemPrefetchAsync before the launch; "
-        "in CuPy: cupy.cuda.runtime.memPrefetchAsync.",
-        _ids(spans),
+        spans,
         cost,
     )
 
@@ -160,15 +152,13 @@ def _lazy_module_loading(seen: Evidence) -> Iterable[Finding]:
         rest = median([s.duration for s in spans[1:]] or [usual])
         if spans[0].duration > max(_LOADING, 8 * rest) and spans[0].duration - rest > _LOADING:
             loads.append(spans[0])
-    if loads:
-        cost = math.fsum(span.duration for span in loads)
-        yield Finding(
+    cost = seen.claim((span.start, span.end) for span in loads)
+    if cost > _LOADING:
+        yield seen.finding(
             "lazy module loading",
-            "Kernels are loaded while the clock runs",
-            f"{count(len(loads), 'call')} ({_names(loads)}) loaded code, which took {cost:.1f} us: "
-            "CUDA loads a module when it is first needed.",
-            "Run the program once before it is timed or recorded.",
-            _ids(loads),
+            f"{count(len(loads), 'call')} ({_names(loads)}) loaded code, and the device stood still for "
+            f"{cost:.1f} us of that: CUDA loads a module when it is first needed.",
+            loads,
             cost,
         )
 
@@ -193,51 +183,29 @@ def _allocation_in_the_loop(seen: Evidence) -> Iterable[Finding]:
         if len(again) >= _LOOP - 1:
             guilty += again
     if guilty:
-        cost = math.fsum(span.duration for span in guilty)
-        yield Finding(
+        took = math.fsum(span.duration for span in guilty)
+        yield seen.finding(
             "allocation in the loop",
-            "Arrays are allocated in a loop",
             f"{count(len(guilty), 'allocation')} ({_names(guilty)}) came when an earlier one of the same "
-            f"name was not needed any more; they took the host {cost:.1f} us.",
-            "Allocate once before the loop and lend the array to each round: x.borrow().",
-            _ids(guilty),
-            cost,
+            f"name was not needed any more; they took the host {took:.1f} us.",
+            guilty,
+            seen.claim((span.start, span.end) for span in guilty),
         )
 
 
 def _too_few_streams(seen: Evidence) -> Iterable[Finding]:
     """Operations queue behind others on one stream, while the device has room."""
-    if seen.trace.about.get("foreign"):
-        return  # nobody knows which of its operations need each other
-    device, calls = seen.device, seen.calls
-    known = {span.id for span in device}
     # Where kernels that fill the device are at work, more streams would not help.
-    full = union((s.start, s.end) for s in device if seen.fills.get(s.id, 0.0) >= 0.5)
-    guilty: list[Span] = []
-    lost: list[float] = []
-    for span in device:
-        past = seen.before.get(span.id)
-        if past is None or span.op is None or past.op == span.op or past.op is None:
-            continue
-        if any(i in known and i != past.id for i in span.after):
-            continue  # it also waits for another stream, so a stream of its own would not help
-        ready = calls[span.id].end if span.id in calls else span.start
-        room = max(past.end - ready, 0.0) - length(within(full, ready, past.end))
-        if room > 0:
-            guilty.append(span)
-            lost.append(room)
-    total = math.fsum(lost)
-    makespan = seen.metrics.device_makespan
-    if len(guilty) >= 2 and total > 0.1 * makespan:
-        streams = len({(s.device, s.stream) for s in device})
-        yield Finding(
+    full = union((s.start, s.end) for s in seen.device if seen.fills.get(s.id, 0.0) >= 0.5)
+    found = [(s, parts) for s, stretch in _queued(seen) if (parts := minus(union([stretch]), full))]
+    total = length(union(part for _, parts in found for part in parts))
+    if len(found) >= 2 and total > 0.1 * seen.metrics.device_makespan:
+        streams = len({(s.device, s.stream) for s in seen.device})
+        yield seen.finding(
             "too few streams",
-            "Independent operations queue behind each other",
-            f"{count(len(guilty), 'operation')} waited, on {count(streams, 'stream')}, behind an "
-            f"operation that they do not depend on, for {total:.1f} us in all while the device had room.",
-            "Use a policy with more streams, such as agt.StreamPoolRoundRobin(4). CUDA also maps streams "
-            "to a limited number of hardware queues: see CUDA_DEVICE_MAX_CONNECTIONS.",
-            _ids(guilty),
+            f"{count(len(found), 'operation')} waited, on {count(streams, 'stream')}, behind an "
+            f"operation that they do not depend on, for {total:.1f} us in which the device had room.",
+            [span for span, _ in found],
             total,
         )
 
@@ -247,36 +215,31 @@ def _one_big_kernel(seen: Evidence) -> Iterable[Finding]:
     active = seen.metrics.device_active
     for span in (s for s in seen.device if s.kind == "kernel"):
         if span.duration >= 0.5 * active and seen.fills[span.id] >= 0.9:
-            yield Finding(
+            yield seen.finding(
                 "one big kernel",
-                "One kernel is nearly everything",
                 f"{cut(span.name, NAME)} ran for {span.duration:.1f} us of the {active:.1f} us in which the "
                 "device worked, and its blocks fill the device: nothing can run beside it.",
-                "Streams do not help here. Make the kernel itself faster (agt.microscope), or split its work "
-                "into batches whose copies can overlap with it.",
-                (span.id,),
+                [span],
                 span.duration,
             )
             return
-
-
-def _ids(spans: Iterable[Span]) -> tuple[int, ...]:
-    return tuple(sorted({span.id for span in spans}))
 
 
 def _names(spans: Sequence[Span]) -> str:
     return some(list(dict.fromkeys(cut(span.name, NAME) for span in spans)), 4)
 
 
+# In the order in which they may claim idle time: the first one knows its cause best.
 _DETECTORS: tuple[Callable[[Evidence], Iterable[Finding]], ...] = (
-    _null_stream,
+    _lazy_module_loading,
+    _allocation_in_the_loop,
     _hidden_synchronisation,
     _pageable_copy,
     _page_migration,
-    _lazy_module_loading,
-    _allocation_in_the_loop,
     _too_few_streams,
     _one_big_kernel,
+    _null_stream,
+    limits,
 )
 
 
@@ -291,8 +254,10 @@ def diagnose(trace: Trace) -> list[Finding]:
     Returns
     -------
     list of Finding
-        Defects first, then what limits the program (`Finding.limit`); what costs most comes first. Empty
-        where nothing was found, which is no proof of innocence. Several devices are looked at one by one.
+        Defects first, then what limits the program (`Finding.limit`), and last what costs less than a
+        hundredth of the time; in each of these, what costs most comes first. Empty where nothing was found,
+        which is no proof of innocence. Several devices are looked at one by one, and a finding's title says
+        whose it is.
 
     Examples
     --------
@@ -302,13 +267,25 @@ def diagnose(trace: Trace) -> list[Finding]:
     >>> [finding.name for finding in agt.diagnose(trace)]
     ['null stream']
     """
-    several = len(trace.devices) > 1
-    parts = [trace.of(name) for name in trace.devices] if several else [trace]
-    return [found for part in parts for found in findings(Evidence(part))]
+    if len(trace.devices) < 2:
+        return findings(Evidence(trace))
+    return of_several({name: diagnose(trace.of(name)) for name in trace.devices})
 
 
 def findings(seen: Evidence) -> list[Finding]:
-    """See `diagnose`."""
-    defects = [finding for detect in _DETECTORS for finding in detect(seen)]
-    limited = limits(seen, defects) if seen.device else ()
-    return sorted([*defects, *limited], key=lambda finding: (finding.limit, -finding.cost))
+    """See `diagnose`; of one device."""
+    found = [finding for detect in _DETECTORS for finding in detect(seen)]
+    return _ranked(found, _SMALL * seen.metrics.device_makespan)
+
+
+def of_several(found: Mapping[str, Iterable[Finding]]) -> list[Finding]:
+    """The findings of several devices, by their names, in one list."""
+    return _ranked(
+        replace(finding, title=f"{name}: {finding.title}")
+        for name, own in found.items()
+        for finding in own
+    )
+
+
+def _ranked(found: Iterable[Finding], small: float = 0.0) -> list[Finding]:
+    return sorted(found, key=lambda f: (f.cost <= small, f.limit, -f.cost))

@@ -17,6 +17,9 @@ from asyncgpu_tutor.traces.trace import Trace
 # compute capability"). Taken where a trace does not say how many threads its device runs at once.
 _THREADS = 132 * 2048
 
+# What is in the names of their kernels.
+_LIBRARIES = {"at::": "PyTorch", "cupy_": "CuPy"}
+
 
 def thread_of(span: Span) -> int | None:
     """Number of the thread that a call, a wait or a range is of; None where nobody knows."""
@@ -25,7 +28,7 @@ def thread_of(span: Span) -> int | None:
 
 
 class Facts:
-    """A finished recording, and what is read out of it again and again; should it change, these do not."""
+    """A finished recording of one device, and what is read out of it again and again."""
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
@@ -41,22 +44,19 @@ class Facts:
         return [span for span in self.work if not span.detail.get("other")]
 
     @cached_property
-    def lines(self) -> dict[str, list[Span]]:
-        """The device spans of each device, by start."""
-        found: dict[str, list[Span]] = {}
-        for span in sorted(self.work, key=attrgetter("start")):
-            found.setdefault(span.device, []).append(span)
-        return found
+    def line(self) -> list[Span]:
+        """All device spans, by start."""
+        return sorted(self.work, key=attrgetter("start", "id"))
 
     @cached_property
-    def busy(self) -> dict[str, list[Interval]]:
-        """When each device worked."""
-        return {name: union([(s.start, s.end) for s in line]) for name, line in self.lines.items()}
+    def busy(self) -> list[Interval]:
+        """When the device worked."""
+        return union([(s.start, s.end) for s in self.work])
 
     @cached_property
-    def scopes(self) -> dict[str, list[Interval]]:
-        """See `scope_of`; of each device."""
-        return {name: scope_of(busy, self.trace.windows) for name, busy in self.busy.items()}
+    def scope(self) -> list[Interval]:
+        """See `scope_of`."""
+        return scope_of(self.busy, self.trace.windows)
 
     @cached_property
     def calls(self) -> dict[int, Span]:
@@ -80,27 +80,32 @@ class Facts:
         return {span.id: fill_of(span, self.trace) for span in kernels}
 
     @cached_property
+    def language(self) -> str:
+        """The words that advice to this program has to be in; ``"ours"`` for one of this package."""
+        if not self.trace.about.get("foreign"):
+            return "ours"
+        names = (f"{s.name} {s.detail.get('full_name', '')}" for s in self.work)
+        told = next((kind for n in names for word, kind in _LIBRARIES.items() if word in n), "CUDA")
+        return "PyTorch" if self.trace.clock == "PyTorch profiler" else told
+
+    @cached_property
     def metrics(self) -> Metrics:
         """See `measure`."""
         return self.trace.metrics()
 
 
 def fill_of(span: Span, trace: Trace) -> float:
-    """Which part of the device's thread slots a kernel's blocks need, at most 1.
-
-    A simulated device says so itself. Elsewhere it is the number of threads over that of the slots, which
-    leaves out that registers and shared memory also limit how many blocks fit.
-    """
+    """The part of the device that a kernel fills, at most 1: as a simulator says, or by its threads."""
     fills = span.detail.get("fills")
     if isinstance(fills, int | float):
         return min(float(fills), 1.0)
-    threads = math.prod(_three(span, "grid")) * math.prod(_three(span, "block"))
+    sizes = [span.detail.get(key) for key in ("grid", "block")]
+    parts = [
+        part
+        for size in sizes
+        if isinstance(size, list | tuple)
+        for part in cast(list[object], size)
+    ]
+    threads = math.prod(part for part in parts if isinstance(part, int)) if parts else 0
     slots = trace.about.get("threads_at_once")
     return min(threads / (slots if isinstance(slots, int) and slots > 0 else _THREADS), 1.0)
-
-
-def _three(span: Span, key: str) -> list[int]:
-    given = span.detail.get(key)
-    if not isinstance(given, list | tuple):
-        return [0]
-    return [part for part in cast(list[object], given) if isinstance(part, int)] or [0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 
@@ -38,3 +39,51 @@ class Finding:
 
     def __str__(self) -> str:
         return f"{self.title}: {self.sentence} {self.advice}"
+
+
+# By name: its title, what helps any program, and how to do that in each of these languages.
+_LANGUAGES = ("ours", "CuPy", "PyTorch", "CUDA")
+KNOWN: Mapping[str, tuple[str, ...]] = {
+    "null stream": ("Work on the null stream", "Give the work a stream of its own",
+        "leave the choice to a policy, or call agt.create_stream()", "cupy.cuda.Stream(non_blocking=True)",
+        "torch.cuda.stream(torch.cuda.Stream())", "cudaStreamCreateWithFlags(..., cudaStreamNonBlocking)"),
+    "hidden synchronisation": ("The host waits in between", "Enqueue everything first and wait once",
+        "combine the operations with and_then, or await them together",
+        "keep numbers in arrays: float(x), x.get() and `if x:` wait",
+        "keep numbers in tensors: .item(), .cpu() and `if x:` wait",
+        "order work by events (cudaStreamWaitEvent), and synchronise at the end"),
+    "pageable copy": ("Copies of pageable memory", "Pin host arrays once, and reuse them",
+        "agt.pin or agt.pinned", "cupyx.empty_pinned, and array.get(out=..., blocking=False)",
+        "pin_memory=True of a DataLoader, or x.pin_memory()", "cudaMallocHost or cudaHostRegister"),
+    "page migration": ("Pages of unified memory move on demand", "Move whole arrays before the work begins",
+        "agt.h2d", "cupy.cuda.runtime.memPrefetchAsync", "x.to(device)", "cudaMemPrefetchAsync"),
+    "lazy module loading": (
+        "Kernels are loaded while the clock runs", "Run the program once before it is timed or recorded"),
+    "allocation in the loop": ("Arrays are allocated in a loop",
+        "Allocate once before the loop, and use the array again in each round", "lend it with x.borrow()"),
+    "too few streams": ("Independent operations queue behind each other",
+        "Use more streams (and see CUDA_DEVICE_MAX_CONNECTIONS)", "agt.StreamPoolRoundRobin(4)"),
+    "one big kernel": ("One kernel is nearly everything",
+        "Make the kernel itself faster, or split it so that copies can overlap", "agt.microscope"),
+    "host-bound": ("The host cannot keep up",
+        "Ask for more with each call: larger batches, fewer and larger kernels, a graph",
+        "op.prepare(), or op.graph_on", "cupy.fuse, a RawKernel for several steps, or Stream.begin_capture",
+        "torch.compile, or torch.cuda.graph", "cudaStreamBeginCapture and cudaGraphLaunch"),
+    "gaps": ("The device pauses for long",
+        "Move what the host does in that stretch before or behind the work, or beside it",
+        "trace.between shows it; a task of its own, or asyncio.to_thread", "read results back later",
+        "workers of a DataLoader", "a thread of its own"),
+    "low utilisation": ("Busy, and mostly empty", "Give each launch more blocks, or run several side by side",
+        "agt.overlap, StreamPoolRoundRobin, larger batches", "batch arrays along a new axis, or more streams",
+        "larger batches", "larger grids, or more streams"),
+}  # fmt: skip
+
+
+def advice(name: str, language: str) -> str:
+    """What to do about it; for a program of this package, also what helps in CuPy."""
+    _, general, *told = KNOWN[name]
+    return f"{general}." + "".join(
+        f" {'Here' if known == 'ours' else f'In {known}'}: {way}."
+        for known, way in zip(_LANGUAGES, told, strict=False)
+        if known == language or (known, language) == ("CuPy", "ours")
+    )

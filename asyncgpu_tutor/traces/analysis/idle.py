@@ -11,15 +11,24 @@ from operator import attrgetter
 from typing import Literal, get_args
 
 from asyncgpu_tutor.traces.analysis.facts import Facts, thread_of
+from asyncgpu_tutor.traces.analysis.finding import KNOWN, Finding, advice
 from asyncgpu_tutor.traces.spans import Span
-from asyncgpu_tutor.traces.spans.intervals import Interval, common, gaps, length, union, within
+from asyncgpu_tutor.traces.spans.intervals import (
+    Interval,
+    common,
+    gaps,
+    length,
+    minus,
+    union,
+    within,
+)
 from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY
 from asyncgpu_tutor.traces.spans.vocabulary import ENGINE_OF, Engine
 from asyncgpu_tutor.traces.trace import Trace
 
-Cause = Literal["dependency", "host late", "engine busy", "occupancy", "page", "start-up"]
-
-CAUSES: tuple[Cause, ...] = get_args(Cause)
+Cause = Literal[
+    "dependency", "host late", "engine busy", "occupancy", "page", "start-up", "unknown"
+]
 
 CAUSE_WORDS: Mapping[Cause, str] = {
     "dependency": "what it needs, on another stream, was not done",
@@ -28,6 +37,7 @@ CAUSE_WORDS: Mapping[Cause, str] = {
     "occupancy": "other kernels filled the SMs",
     "page": "pages of unified memory move when they are touched, and nobody touched one",
     "start-up": "nothing was in its way: what it takes to start",
+    "unknown": "no call for it was recorded, so nobody knows when it was asked for",
 }
 
 # A pause shorter than this, in us, is not put down to other kernels, because a launch takes as long without
@@ -39,12 +49,10 @@ _START = 10.0
 class Idle:
     """A stretch of time in which a stream, or the device, did nothing, and why. Times in us."""
 
-    device: str
-    stream: int  # the one that was idle; for the device, the one that ended it
     start: float
     end: float
     cause: Cause  # see `CAUSE_WORDS`
-    span: Span  # what ran next
+    span: Span  # what ran next, on the stream that was idle
     # What it had to wait for: the call, the span on another stream, or the copy. None for ``"start-up"``, and
     # where several kernels filled the SMs.
     blocker: Span | None = None
@@ -56,50 +64,36 @@ class Idle:
 
 
 def idle_of_streams(facts: Facts) -> list[Idle]:
-    """The pauses of each stream before its spans, each split by cause, by start.
+    """The pauses of each stream, from the first work of the device on, each split by cause, by start.
 
-    Before the first span of a stream, the pause begins with the first work of the device. What follows the
-    last one is not idle: there was nothing to do. Where the trace has windows, only what lies in one counts.
-    A pause is split as follows, in this order:
-
-    - until the last span on another stream that it had to wait for ended: ``"dependency"``;
-    - from then until the host's call that asked for it returned: ``"host late"``;
-    - from then on, as long as another stream's copy in its direction ran: ``"engine busy"``; for a kernel
-      that is known to have waited for room, or paused for more than 10 us, as long as other kernels ran:
-      ``"occupancy"``;
-    - the rest: ``"start-up"``.
-
-    Before pages of unified memory, all of it is ``"page"``: no call asks for them, and no stream holds them.
+    In this order: until the last span on another stream that it had to wait for ended, ``"dependency"``; from
+    then until the host's call returned, ``"host late"``; as long as another stream's copy in its direction
+    ran, ``"engine busy"``; for a kernel that waited for room, or paused for more than 10 us, as long as other
+    kernels ran, ``"occupancy"``; the rest, ``"start-up"``. Where no call is known, all but the dependency is
+    ``"unknown"``; before pages of unified memory, all of it is ``"page"``.
     """
     pauses = _Pauses(facts)
-    begins = {name: line[0].start for name, line in facts.lines.items()}
     found: list[Idle] = []
-    for span in facts.work:
-        if span.stream is not None:
-            past = facts.before.get(span.id)
-            found += pauses.before(span, begins[span.device] if past is None else past.end)
+    free: dict[int | None, float] = {}  # since when each stream has nothing to do
+    for span in (span for span in facts.line if span.duration):  # a moment ends no pause
+        since = free.get(span.stream, facts.busy[0][0])
+        found += pauses.before(span, since)
+        free[span.stream] = max(since, span.end)
     if facts.trace.windows:
         found = [
             replace(idle, start=start, end=end)
             for idle in found
-            for start, end in within(facts.scopes[idle.device], idle.start, idle.end)
+            for start, end in within(facts.scope, idle.start, idle.end)
         ]
-    found.sort(key=attrgetter("start"))  # they are by the id of what ended them
-    return found
+    return sorted(found, key=attrgetter("start"))
 
 
 def idle_of_device(facts: Facts) -> list[Idle]:
-    """The pauses in which no stream of a device worked, each split by the cause of what ended it.
-
-    Between the first start and the last end on the device, or of each window. Of several devices, each has
-    its own pauses. Together they take as long as the device was idle.
-    """
-    pauses = _Pauses(facts)
+    """The idle time of the device: pauses in which no stream worked, split by the cause of what ended it."""
+    pauses, line = _Pauses(facts), facts.line
     found: list[Idle] = []
-    for name, line in sorted(facts.lines.items()):
-        for start, end in common(gaps(facts.busy[name]), facts.scopes[name]):
-            first = line[bisect_left(line, end, key=attrgetter("start"))]
-            found += pauses.before(first, start)
+    for start, end in common(gaps(facts.busy), facts.scope):
+        found += pauses.before(line[bisect_left(line, end, key=attrgetter("start"))], start)
     return found
 
 
@@ -110,34 +104,34 @@ class _Pauses:
         self._by_id = {span.id: span for span in facts.work}
         self._calls = facts.calls
         # The spans of each engine by start, and the latest end up to each: `_rivals` can skip what had ended.
-        self._engines: dict[tuple[str, Engine], tuple[list[Span], list[float]]] = {}
-        for span in sorted(facts.work, key=attrgetter("start")):
-            key = span.device, ENGINE_OF[span.kind]
-            spans, latest = self._engines.setdefault(key, ([], []))
+        self._engines: dict[Engine, tuple[list[Span], list[float]]] = {}
+        for span in facts.line:
+            spans, latest = self._engines.setdefault(ENGINE_OF[span.kind], ([], []))
             spans.append(span)
             latest.append(max(span.end, latest[-1]) if latest else span.end)
 
     def before(self, span: Span, since: float) -> Iterator[Idle]:
         """The parts of the pause from `since` to the start of `span`."""
-        stream = UNIFIED_MEMORY if span.stream is None else span.stream
         now = since
 
         def until(end: float, cause: Cause, blocker: Span | None = None) -> Iterator[Idle]:
             nonlocal now
             if now < (end := min(end, span.start)):
-                yield Idle(span.device, stream, now, end, cause, span, blocker)
+                yield Idle(now, end, cause, span, blocker)
                 now = end
 
         if span.stream == UNIFIED_MEMORY:
             yield from until(span.start, "page")
             return
         needed = [self._by_id[i] for i in span.after if i in self._by_id]
-        others = [s for s in needed if (s.stream, s.device) != (span.stream, span.device)]
+        others = [s for s in needed if s.stream != span.stream]
         if others:
             last = max(others, key=attrgetter("end"))
             yield from until(last.end, "dependency", last)
-        if (call := self._calls.get(span.id)) is not None:
-            yield from until(call.end, "host late", call)
+        if (call := self._calls.get(span.id)) is None:
+            yield from until(span.start, "unknown")
+            return
+        yield from until(call.end, "host late", call)
         copies = ENGINE_OF[span.kind] != "compute"
         contended = copies or span.waited_for_room or span.start - now > _START
         rivals = self._rivals(span, now) if contended and now < span.start else []
@@ -149,30 +143,27 @@ class _Pauses:
 
     def _rivals(self, span: Span, since: float) -> list[Span]:
         """Spans that other streams had on the span's engine, at any time from `since` to its start."""
-        spans, latest = self._engines[span.device, ENGINE_OF[span.kind]]
+        spans, latest = self._engines[ENGINE_OF[span.kind]]
         first = bisect_right(latest, since)
         last = bisect_left(spans, span.start, key=attrgetter("start"))
         return [s for s in spans[first:last] if s.stream != span.stream and s.end > since]
 
 
 # ------------------------------------------------------------------ what the host did meanwhile
-HostPart = Literal["CUDA call", "waiting", "Python"]
+HostPart = Literal["CUDA call", "waiting", "own code"]
+
+HOST_PARTS: tuple[HostPart, ...] = get_args(HostPart)
 
 
 def host_late_parts(trace: Trace, idle: Iterable[Idle]) -> dict[HostPart, float]:
-    """The pauses with the cause ``"host late"``, by what the thread was doing that ended each, in us.
-
-    ``"waiting"``: it was blocked until the device was done. ``"CUDA call"``: it was inside of a call, which
-    may be the very call that was late. ``"Python"``: neither, so it ran the program's own code, or slept.
-    They add up to the time that the host was late.
-    """
+    """The time for which the host was late, in us, by what the thread did that ended each pause."""
     spans: dict[int | None, tuple[list[Interval], list[Interval]]] = {}
     for span in trace:
         if span.kind in {"wait", "call"}:
             pair = spans.setdefault(thread_of(span), ([], []))
             pair[span.kind == "call"].append((span.start, span.end))
     lines = {thread: (union(waits), union(calls)) for thread, (waits, calls) in spans.items()}
-    parts: dict[HostPart, list[float]] = {part: [] for part in get_args(HostPart)}
+    parts: dict[HostPart, list[float]] = {part: [] for part in HOST_PARTS}
     for pause in idle:
         if pause.cause != "host late" or pause.blocker is None:
             continue
@@ -182,12 +173,41 @@ def host_late_parts(trace: Trace, idle: Iterable[Idle]) -> dict[HostPart, float]
         both = length(common(waiting, calling))
         parts["waiting"].append(length(waiting))
         parts["CUDA call"].append(length(calling) - both)
-        parts["Python"].append(pause.duration - length(waiting) - length(calling) + both)
+        parts["own code"].append(pause.duration - length(waiting) - length(calling) + both)
     return {part: math.fsum(values) for part, values in parts.items()}
 
 
 class Evidence(Facts):
-    """The facts of a trace, and why its device stood still: several detectives ask for each."""
+    """The facts of a trace, and why its device stood still, each stretch of which one suspect may `claim`."""
+
+    def finding(
+        self,
+        name: str,
+        sentence: str,
+        spans: Iterable[Span],
+        cost: float = 0.0,
+        *,
+        limit: bool = False,
+    ) -> Finding:
+        """A finding of that name, with its title and the advice that fits this program."""
+        ids = tuple(sorted({span.id for span in spans}))
+        told = advice(name, self.language)
+        return Finding(name, KNOWN[name][0], sentence, told, ids, cost, limit)
+
+    def claim(self, stretches: Iterable[Interval]) -> float:
+        """How long the device stood still in these stretches, as far as nobody has claimed it. In us."""
+        asked = union(stretches)
+        found, self.unclaimed = common(self.unclaimed, asked), minus(self.unclaimed, asked)
+        return length(found)
+
+    @cached_property
+    def unclaimed(self) -> list[Interval]:
+        """When the device did nothing, from the first call on; between windows nobody asks."""
+        calls = [(s.start, s.end) for s in self.trace if s.kind == "call"]
+        counted = self.scope or union(calls)
+        if calls and counted:
+            counted = union([*counted, (min(calls)[0], counted[0][0])])
+        return minus(counted, self.busy)
 
     @cached_property
     def idle(self) -> list[Idle]:

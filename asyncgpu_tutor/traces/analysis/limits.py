@@ -9,6 +9,7 @@ from statistics import median
 
 from asyncgpu_tutor.traces.analysis.finding import Finding
 from asyncgpu_tutor.traces.analysis.idle import Evidence, Idle
+from asyncgpu_tutor.traces.spans.intervals import common, length, union
 from asyncgpu_tutor.traces.spans.notebook_output import NAME, cut
 from asyncgpu_tutor.traces.spans.vocabulary import count, some
 
@@ -52,23 +53,21 @@ def gaps_of(idle: Iterable[Idle]) -> list[Gap]:
     return sorted(pauses, key=lambda gap: -gap.duration)
 
 
-def limits(seen: Evidence, defects: Iterable[Finding]) -> Iterable[Finding]:
+def limits(seen: Evidence) -> Iterable[Finding]:
     """Name the limits of the program that no defect explains."""
-    explained = math.fsum(f.cost for f in defects if f.name in _EXPLAIN)
+    if not seen.device:
+        return
     gaps = gaps_of(seen.idle)
-    bound = list(_host_bound(seen, gaps, explained))
-    yield from bound or _gaps(seen, gaps, explained)
+    pauses = union((g.start, g.end) for g in gaps)
+    explained = length(pauses) - length(common(pauses, seen.unclaimed))
+    yield from list(_host_bound(seen, gaps, explained)) or _gaps(seen, gaps, explained)
     yield from _low_utilisation(seen)
-
-
-# The cost of these is idle time of the device.
-_EXPLAIN = frozenset(("hidden synchronisation", "lazy module loading"))
 
 
 def _host_bound(seen: Evidence, gaps: list[Gap], explained: float) -> Iterable[Finding]:
     """The host cannot ask for work as fast as the device does it."""
     m, parts = seen.metrics, seen.host_late
-    late = parts["CUDA call"] + parts["Python"]
+    late = parts["CUDA call"] + parts["own code"]
     waits = [
         g for g in gaps if g.main.cause == "host late" and g.duration < _LONG * m.device_makespan
     ]
@@ -81,22 +80,18 @@ def _host_bound(seen: Evidence, gaps: list[Gap], explained: float) -> Iterable[F
     ):
         return
     told = ", ".join(f"{us:.1f} us {_DOING[part]}" for part, us in parts.items() if us)
-    yield Finding(
+    yield seen.finding(
         "host-bound",
-        "The host cannot keep up",
         f"The device worked for {m.device_active / m.device_makespan:.0%} of its time. For "
         f"{math.fsum(parts.values()):.1f} of {m.device_idle:.1f} us of pauses the host had not asked for "
         f"more: {told}.",
-        "Ask for more with each call. Here: op.prepare(), a CUDA graph (op.graph_on), larger batches. In "
-        "CuPy: cupy.fuse or one RawKernel for several small steps, Stream.begin_capture for a graph, out= in "
-        "place of new arrays.",
-        tuple(sorted({g.main.span.id for g in waits})),
+        [g.main.span for g in waits],
         late,
         limit=True,
     )
 
 
-_DOING = {"CUDA call": "inside of CUDA calls", "waiting": "waiting", "Python": "in Python"}
+_DOING = {"CUDA call": "inside of CUDA calls", "waiting": "waiting", "own code": "in its own code"}
 
 
 def _gaps(seen: Evidence, gaps: list[Gap], explained: float) -> Iterable[Finding]:
@@ -108,16 +103,12 @@ def _gaps(seen: Evidence, gaps: list[Gap], explained: float) -> Iterable[Finding
     if total < _SUM * m.device_makespan or len(gaps) < _MANY or explained > 0.5 * total:
         return
     worst = long[0]
-    yield Finding(
+    yield seen.finding(
         "gaps",
-        "The device pauses for long",
         f"{count(len(long), 'pause')} of {total:.1f} us in all, of {m.device_makespan:.1f}. The longest, "
         f"{worst.duration:.1f} us, ended at {worst.end:.1f} us with "
         f"{cut(worst.main.span.name, NAME)}; its main cause: {worst.main.cause}.",
-        "Look at what the host does in that stretch (trace.between). Move it before or behind the work, or "
-        "let the device have other work meanwhile: a task of its own, asyncio.to_thread for long Python. In "
-        "CuPy: enqueue on a stream, and read results back later.",
-        tuple(sorted({g.main.span.id for g in long})),
+        [g.main.span for g in long],
         total,
         limit=True,
     )
@@ -137,12 +128,9 @@ def _low_utilisation(seen: Evidence) -> Iterable[Finding]:
     small = sorted(kernels, key=lambda s: -s.duration)[:_LISTED]
     grids = {s.name: f"{cut(s.name, NAME)} has a grid of {s.detail['grid']}" for s in small[::-1]}
     told = some(list(grids.values())[::-1], 2)
-    yield Finding(
+    yield seen.finding(
         "low utilisation",
-        "Busy, and mostly empty",
         f"While it works, the device has threads in {filled:.1%} of its places on average: {told}.",
-        "Give each launch more blocks, or run several side by side: agt.overlap, StreamPoolRoundRobin, "
-        "larger batches. In CuPy: batch the arrays along a new axis, or use several non-blocking streams.",
-        tuple(sorted(s.id for s in small)),
+        small,
         limit=True,
     )

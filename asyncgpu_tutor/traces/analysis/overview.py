@@ -9,13 +9,11 @@ from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING
 
-from asyncgpu_tutor.traces.analysis.defects import findings
-from asyncgpu_tutor.traces.analysis.depth import Depth, overlap_lines, queue_depth
-from asyncgpu_tutor.traces.analysis.facts import Facts
+from asyncgpu_tutor.traces.analysis.defects import findings, of_several
 from asyncgpu_tutor.traces.analysis.finding import Finding
 from asyncgpu_tutor.traces.analysis.idle import (
     CAUSE_WORDS,
-    CAUSES,
+    HOST_PARTS,
     Cause,
     Evidence,
     HostPart,
@@ -31,7 +29,7 @@ from asyncgpu_tutor.traces.spans.notebook_output import (
     NOTHING,
     Lines,
     cut,
-    html_table,
+    warnings_of,
     wrapped,
 )
 from asyncgpu_tutor.traces.spans.uncollected import uncollected
@@ -44,7 +42,7 @@ if TYPE_CHECKING:
 
 def by_cause(idle: Iterable[Idle]) -> dict[Cause, float]:
     """Idle time, in us, summed by cause; every cause has an entry."""
-    parts: dict[Cause, list[float]] = {cause: [] for cause in CAUSES}
+    parts: dict[Cause, list[float]] = {cause: [] for cause in CAUSE_WORDS}
     for stretch in idle:
         parts[stretch.cause].append(stretch.duration)
     return {cause: math.fsum(values) for cause, values in parts.items()}
@@ -63,12 +61,10 @@ class Analysis:
         The pauses of each stream, by cause.
     idle : tuple of Idle
         The pauses of the device: no stream worked.
-    depth : Depth
-        How much was queued, over time.
     findings : tuple of Finding
         What is wrong, worst first, and then what limits the program.
     host_late : mapping of part to float
-        The time that the host was late, in us, by what it did: ``"CUDA call"``, ``"waiting"``, ``"Python"``.
+        The time that the host was late, in us, by what it did; see `host_late_parts`.
     devices : mapping of str to Analysis
         Where several devices worked, a report on each. Empty for one device.
     """
@@ -77,16 +73,15 @@ class Analysis:
     metrics: Metrics
     streams: tuple[Idle, ...]
     idle: tuple[Idle, ...]
-    depth: Depth
     findings: tuple[Finding, ...]
     host_late: Mapping[HostPart, float]
     devices: Mapping[str, Analysis]
-    _facts: Facts = field(compare=False)
+    _seen: Evidence = field(compare=False)
 
     @cached_property
     def sums(self) -> Sums:
         """Sums by kernel, copy, call and range."""
-        return sums(self._facts)
+        return sums(self._seen)
 
     @property
     def gaps(self) -> list[Gap]:
@@ -109,24 +104,22 @@ class Analysis:
         )
 
     def _repr_html_(self) -> str:
-        if not self.trace.device_spans:
-            return f"<p>{escape(NOTHING)}</p>"
-        found = "".join(
-            f"<li><b>{escape(f.title)}</b>: {escape(f.sentence)} <i>{escape(f.advice)}</i></li>"
-            for f in self.findings
+        told = (
+            self.table()._repr_html_() if self.trace.device_spans else f"<p>{escape(NOTHING)}</p>"
         )
-        told = f"<ol>{found}</ol>" if found else "<p>The detective found nothing.</p>"
-        causes = [
-            (f"{c}: {CAUSE_WORDS[c]}", f"{us:.1f}") for c, us in self.idle_by_cause.items() if us
-        ]
-        idle = html_table(causes, head=("Why the device stood still", "us"))
-        path = self.plot()._repr_html_()
-        return told + self.metrics._repr_html_() + (idle if causes else "") + path
+        return told + self.plot()._repr_html_()
 
     @uncollected()
     def table(self) -> Lines:
         """All of it as text. Times are in us."""
-        return Lines(self._text())
+        if self.devices:
+            reports = (f"===== {name}\n{report.table()}" for name, report in self.devices.items())
+            told = f"{len(self.devices)} devices worked, so there is a report on each."
+            return Lines("\n\n".join((told, *reports)))
+        title = f"Analysis of {self.trace.device or 'trace'} ({clock_words(self.trace.clock)}), us"
+        if not self.trace.device_spans:
+            return Lines(f"{title}\nNo device work was recorded.{warnings_of(self.trace.about)}")
+        return Lines("\n\n".join((title, *("\n".join(part) for part in self._parts()))))
 
     def plot(self) -> Timeline:
         """The timeline, in which the critical path stands out; its words begin with what was found first."""
@@ -136,16 +129,6 @@ class Analysis:
             highlight="critical path" if self.trace.spans else None,
             lesson=self.findings[0].sentence if self.findings else "",
         )
-
-    def _text(self) -> str:
-        if self.devices:
-            reports = (f"===== {name}\n{report._text()}" for name, report in self.devices.items())
-            told = f"{len(self.devices)} devices worked, so there is a report on each."
-            return "\n\n".join((told, *reports))
-        title = f"Analysis of {self.trace.device or 'trace'} ({clock_words(self.trace.clock)}), us"
-        if not self.trace.device_spans:
-            return f"{title}\nNo device work was recorded."
-        return "\n\n".join((title, *("\n".join(part) for part in self._parts())))
 
     def _parts(self) -> Iterator[Iterable[str]]:
         """Lines that belong together, from top to bottom."""
@@ -160,23 +143,17 @@ class Analysis:
         names = {n: lane_name(number) for (_, n), number in stream_numbers(self.trace).items()}
         streams: list[str] = []
         for number, name in list(names.items())[:_LANES]:
-            idle = by_cause(idle for idle in self.streams if idle.stream == number)
+            idle = by_cause(idle for idle in self.streams if idle.span.stream == number)
             told = ", ".join(f"{cause} {us:.1f}" for cause, us in idle.items() if us)
             streams += wrapped(f"  {name}: {told or 'never'}", 4)
         more = [f"  and {len(names) - _LANES} more"] if len(names) > _LANES else []
         yield ("Why each stream stood still:", *streams, *more)
-        if 1 < len(names) <= _LANES:
-            yield ("Together at work (the diagonal: at work at all):", *overlap_lines(self._facts))
-        yield _path(self.metrics)
         yield (self.sums.table().rstrip("\n"),)
-        found = [
-            [
-                *wrapped(f"{number}. {finding.title}: {finding.sentence}", 3),
-                *wrapped(f"   What to do: {finding.advice}", 3),
-            ]
-            for number, finding in enumerate(self.findings, 1)
-        ]
-        yield [line for lines in found for line in lines] or ["The detective found nothing."]
+        if not self.findings:
+            yield ("The detective found nothing.",)
+        for number, finding in enumerate(self.findings, 1):
+            yield wrapped(f"{number}. {finding.title}: {finding.sentence}", 3)
+            yield wrapped(f"   What to do: {finding.advice}", 3)
 
     def _whole(self) -> Iterator[str]:
         m, windows = self.metrics, self.trace.windows
@@ -189,38 +166,15 @@ class Analysis:
         of = f"idle {m.device_idle:.1f} of {m.device_makespan:.1f}"
         yield f"device    busy {m.device_active:.1f}, {of}{part}"
         yield f"overlap   {m.overlap:.1f}: {m.overlap_fraction:.0%} of the busy time"
-        yield f"queue     {self.depth.mean:.1f} on average, {self.depth.max} at most"
 
 
 _LISTED = 5  # pauses
 _LANES = 16  # streams
-_STEPS = 8  # rows of the critical path
 
 
 def _pause(gap: Gap) -> str:
     title = cut(gap.main.span.title, NAME)
     return f"  {gap.duration:>12,.1f} us, from {gap.start:,.1f} on, until {title} began; {gap.main.cause}"
-
-
-def _path(m: Metrics) -> Iterator[str]:
-    """The critical path, its steps put together by what they are, longest first."""
-    found: dict[str, list[float]] = {}
-    for step in m.critical_path:
-        span = step.span
-        name = span.name if span.on_device or span.kind != "work" else f"work {span.name}"
-        found.setdefault(name, []).append(step.end - step.start)
-    whole = math.fsum(us for times in found.values() for us in times) + m.critical_idle
-    yield (
-        f"Critical path: {count(len(m.critical_path), 'step')}, {whole:.1f} us, "
-        f"{m.critical_idle:.1f} of it idle"
-    )
-    ordered = sorted(found.items(), key=lambda item: -math.fsum(item[1]))
-    for name, times in ordered[:_STEPS]:
-        us = math.fsum(times)
-        part = f"{us / whole:>5.0%}" if whole else ""
-        yield f"  {us:>12,.1f} us {part}  {count(len(times), 'time')} {cut(name, NAME + 15)}"
-    if len(ordered) > _STEPS:
-        yield f"  and {len(ordered) - _STEPS} more"
 
 
 def _causes(parts: dict[Cause, float]) -> Iterator[str]:
@@ -234,7 +188,7 @@ def _causes(parts: dict[Cause, float]) -> Iterator[str]:
 
 @uncollected()
 def analyse(trace: Trace) -> Analysis:
-    """Ask a trace everything: idle time by cause, queue depth, overlaps, critical path, defects.
+    """Ask a trace everything: idle time by cause, sums, critical path, defects.
 
     Parameters
     ----------
@@ -246,22 +200,30 @@ def analyse(trace: Trace) -> Analysis:
     >>> import asyncgpu_tutor as agt
     >>> with agt.record() as trace:
     ...     _ = agt.zeros((4,)).sync()
-    >>> agt.analyse(trace).depth.max
-    1
+    >>> agt.analyse(trace).findings
+    ()
     """
+    if len(trace.devices) > 1:
+        devices = {name: analyse(trace.of(name)) for name in trace.devices}
+        parts = devices.values()
+        return Analysis(
+            trace,
+            trace.metrics(),
+            tuple(idle for part in parts for idle in part.streams),
+            tuple(idle for part in parts for idle in part.idle),
+            tuple(of_several({name: part.findings for name, part in devices.items()})),
+            {part: math.fsum(own.host_late[part] for own in parts) for part in HOST_PARTS},
+            devices,
+            Evidence(trace),
+        )
     seen = Evidence(trace)
-    devices = (
-        {name: analyse(trace.of(name)) for name in trace.devices} if len(trace.devices) > 1 else {}
-    )
-    found = [finding for report in devices.values() for finding in report.findings]
     return Analysis(
         trace,
         seen.metrics,
         tuple(idle_of_streams(seen)),
         tuple(seen.idle),
-        queue_depth(seen),
-        tuple(found if devices else findings(seen)),
+        tuple(findings(seen)),
         seen.host_late,
-        devices,
+        {},
         seen,
     )

@@ -7,12 +7,11 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
-from statistics import median
 
 from asyncgpu_tutor.traces.analysis.facts import Facts, thread_of
 from asyncgpu_tutor.traces.spans import Span
-from asyncgpu_tutor.traces.spans.notebook_output import PAGE, Lines, cut, wrapped
-from asyncgpu_tutor.traces.spans.path import stream_predecessors
+from asyncgpu_tutor.traces.spans.notebook_output import PAGE, Lines, cut
+from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY
 
 _LISTED = 12  # rows of each table in a text
 
@@ -58,8 +57,6 @@ class Sums:
     copies: tuple[Sum, ...]  # and fills
     calls: tuple[Sum, ...]  # and the host's waits
     ranges: tuple[RangeSum, ...]
-    # For each launch of a kernel to an empty stream: from the start of the call to the kernel's, ascending.
-    latency: tuple[float, ...]
 
     def table(self) -> Lines:
         """All of it as text."""
@@ -78,13 +75,6 @@ class Sums:
                     f"{r.work:>12,.1f} {r.pieces:>7,}"
                 )
             yield from _left_out(self.ranges)
-        if self.latency:
-            late = self.latency[int(0.95 * (len(self.latency) - 1))]
-            yield from wrapped(
-                f"Launch latency, from the call to the start of a kernel on an empty stream: median "
-                f"{median(self.latency):.1f}, 95 of 100 below {late:.1f} us ({len(self.latency):,} launches)",
-                2,
-            )
 
 
 def sums(facts: Facts) -> Sums:
@@ -95,7 +85,6 @@ def sums(facts: Facts) -> Sums:
         _by_name(s for s in device if s.kind not in {"kernel", "graph"}),
         _by_name(s for s in facts.trace if s.kind in {"call", "wait"}),
         _ranges((s for s in facts.trace if s.kind == "range"), device, calls),
-        _latency(device, calls),
     )
 
 
@@ -119,8 +108,7 @@ def _name(span: Span) -> str:
     if span.kind in {"kernel", "graph", "call", "wait"}:
         return str(span.detail.get("api", span.name)) if span.kind == "call" else span.name
     pageable = " (pageable)" if span.detail.get("pageable") else ""
-    pages = "pages " if span.stream is not None and span.stream < 0 else ""
-    return pages + span.kind + pageable
+    return ("pages " if span.stream == UNIFIED_MEMORY else "") + span.kind + pageable
 
 
 def _ranges(
@@ -151,16 +139,6 @@ def _ranges(
         times = [s.duration for _, work in windows for s in work]
         rows.append(RangeSum(name, len(windows), host, projected, math.fsum(times), len(times)))
     return tuple(sorted(rows, key=lambda row: -row.host))
-
-
-def _latency(device: Sequence[Span], calls: dict[int, Span]) -> tuple[float, ...]:
-    before = stream_predecessors(device)
-    found: list[float] = []
-    for span in device:
-        call, past = calls.get(span.id), before.get(span.id)
-        if span.kind == "kernel" and call is not None and (past is None or past.end <= call.start):
-            found.append(span.start - call.start)
-    return tuple(sorted(found))
 
 
 def _listed(title: str, rows: Sequence[Sum]) -> Iterator[str]:

@@ -7,7 +7,7 @@ Format: "Trace Event Format", https://perfetto.dev/docs/getting-started/other-fo
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, cast
 
 from asyncgpu_tutor.errors import UsageError
@@ -17,17 +17,38 @@ from asyncgpu_tutor.traces.spans.cuda_calls import WAITS
 from asyncgpu_tutor.traces.spans.kernel_names import kernel_name
 from asyncgpu_tutor.traces.spans.span import SpanKind
 
-_WORK: Mapping[str, SpanKind] = {"kernel": "kernel", "gpu_memcpy": "d2d", "gpu_memset": "memset"}
+# By category in small letters. PyTorch 1.8 and 1.9 have others, with capitals.
+_WORK: Mapping[str, SpanKind] = {
+    "kernel": "kernel", "gpu_memcpy": "d2d", "memcpy": "d2d", "gpu_memset": "memset", "memset": "memset",
+}  # fmt: skip
 _DIRECTIONS: Mapping[str, SpanKind] = {"HtoD": "h2d", "DtoH": "d2h"}
-_CALLS = frozenset(("cuda_runtime", "cuda_driver"))
-_RANGES = frozenset(("user_annotation", "cpu_op"))
+_CALLS = frozenset(("cuda_runtime", "cuda_driver", "runtime"))
+_OPERATORS = frozenset(("cpu_op", "operator"))
+_RANGES = _OPERATORS | {"user_annotation"}
+
+# Of which nothing is told, and which may be most of a file.
+_NOISE = frozenset(("python_function", "ac2g", "fwdbwd", "async_cpu_to_gpu"))
+_FACTS = ("device", "stream", "correlation", "grid", "block", "bytes")
+_KNOWN = _RANGES | _CALLS | _WORK.keys()
 
 Event = dict[str, Any]
 
 
+def kept(found: Event) -> Event | None:
+    """An object of a file, without what no span is made of, which is most of it."""
+    if "ph" not in found:
+        return found
+    if found["ph"] not in {"X", "B", "E"} or found.get("cat") in _NOISE:
+        return None
+    args = _object(found.get("args"))
+    return {**found, "args": {key: args[key] for key in _FACTS if key in args}}
+
+
 def collect(events: list[Event], gpus: object) -> Export:
     """The rows that a trace is made of; times become whole ns. `gpus` are the ``deviceProperties``."""
-    whole = [(event, *times) for event in events if (times := _times(event)) is not None]
+    whole = list(_whole(events))
+    # Another program's events have categories of their own, and all of them are ranges.
+    foreign = not any(_category(event) in _KNOWN for event, *_ in whole)
     made = [_work(event, start, end) for event, start, end in whole]
     work = sorted((w for w in made if w is not None), key=lambda w: (w.start, w.correlation))
     threads: dict[tuple[object, object], int] = {}
@@ -41,27 +62,45 @@ def collect(events: list[Event], gpus: object) -> Export:
     for event, start, end in sorted(whole, key=lambda item: item[1]):
         name, number = _name(event), _number(_object(event.get("args")).get("correlation"))
         key = (0, number)
-        if event.get("cat") not in _CALLS or (number and key in seen):
+        if _category(event) not in _CALLS or (number and key in seen):
             continue
         kind = "launch" if key in known and number else "wait" if name.startswith(WAITS) else None
         if kind is not None:
             seen.add(key)
             calls.append(Call(kind, name, start, end, thread(event), number))
-    ranges = sorted(_ranges(whole, thread), key=lambda r: r.start)
-    starts = [found[0].start for found in (work, ranges, calls) if found]
-    about: dict[str, object] = {"source": "PyTorch profiler", "foreign": True}
+    ranges = sorted(_ranges(whole, thread, foreign), key=lambda r: r.start)
+    source = "the file's own clock" if foreign else "PyTorch profiler"
+    about: dict[str, object] = {"source": source, "foreign": True}
     gpu = _object(cast(list[object], gpus)[0] if isinstance(gpus, list) and gpus else None)
     threads_of_sm = _number(gpu.get("maxThreadsPerMultiprocessor"))
     if at_once := _number(_number(gpu.get("numSms")) * threads_of_sm):
         about["threads_at_once"] = at_once
-    name, origin = str(gpu.get("name", ""))[:100], min(starts, default=0)
-    return Export(work, calls, ranges, frozenset((0, 7)), name, about, origin, work)
+    return Export(work, calls, ranges, frozenset((0, 7)), str(gpu.get("name", ""))[:100], about)
 
 
-def _times(event: Event) -> tuple[int, int] | None:
-    """Start and end in ns of an event that has both."""
-    if event.get("ph") != "X":
-        return None
+def _whole(events: list[Event]) -> Iterator[tuple[Event, int, int]]:
+    """The events that last, with start and end in ns; begin and end may be two, and an end may be missing."""
+    opened: dict[tuple[str, str], list[tuple[Event, int]]] = {}
+    last = 0
+    for event in events:
+        if (kind := event.get("ph")) not in {"X", "B", "E"}:
+            continue
+        start, end = _times(event)
+        last = max(last, end)
+        stack = opened.setdefault((str(event.get("pid")), str(event.get("tid"))), [])
+        if kind == "X":
+            yield event, start, end
+        elif kind == "B":
+            stack.append((event, start))
+        elif stack:
+            begun, start = stack.pop()
+            yield begun, start, max(start, end)
+    for stack in opened.values():
+        yield from ((event, start, max(start, last)) for event, start in stack)
+
+
+def _times(event: Event) -> tuple[int, int]:
+    """Start and end in ns."""
     times: list[int] = []
     for key in ("ts", "dur"):
         value = event.get(key, 0)
@@ -79,7 +118,7 @@ def _times(event: Event) -> tuple[int, int] | None:
 
 
 def _work(event: Event, start: int, end: int) -> Work | None:
-    kind = _WORK.get(str(event.get("cat")).lower())
+    kind = _WORK.get(_category(event))
     if kind is None:
         return None
     args, name = _object(event.get("args")), _name(event)
@@ -109,21 +148,27 @@ def _work(event: Event, start: int, end: int) -> Work | None:
     )
 
 
-def _ranges(whole: list[tuple[Event, int, int]], thread: Any) -> Iterator[Range]:
+def _ranges(
+    whole: list[tuple[Event, int, int]], thread: Callable[[Event], int], foreign: bool
+) -> Iterator[Range]:
     """Ranges that the program named, and the outermost operators; those inside would be too many."""
     last: dict[int, int] = {}
     number = 0
     for event, start, end in sorted(whole, key=lambda item: (item[1], -item[2])):
-        sort = event.get("cat")
-        if sort not in _RANGES:
+        sort = _category(event)
+        if not foreign and sort not in _RANGES:
             continue
         on = thread(event)
-        if sort == "cpu_op":
+        if sort in _OPERATORS:
             if start < last.get(on, start):
                 continue
             last[on] = end
         number += 1
         yield Range(number, _name(event), "", start, end, on, True)
+
+
+def _category(event: Event) -> str:
+    return str(event.get("cat", "")).lower()
 
 
 def _three(value: object) -> bool:

@@ -1,8 +1,8 @@
 """A SQLite file of a stranger, opened so that it can neither be written nor run anything.
 
-It is opened read-only and as immutable, so not even a lock or a journal appears beside it. Only plain
-tables are looked at: a view, a trigger, a generated column or a virtual table could hold a program. An
-authoriser refuses all but reading, and a counter ends a query that never would.
+It is opened as immutable, so not even a lock appears beside it. Only plain tables are looked at: a view, a
+trigger, a generated column or a virtual table could hold a program. An authoriser refuses all but reading,
+and a counter ends a query that never would.
 """
 
 from __future__ import annotations
@@ -30,10 +30,7 @@ _PRAGMAS: frozenset[str | None] = frozenset(("table_info",))
 
 @contextmanager
 def opened(path: Path, what: str) -> Generator[Database]:
-    """The database in a file, until the block ends; `what` says in messages what the file should be.
-
-    Raises `UsageError` if it is no SQLite database, too large, or damaged; also where the block finds damage.
-    """
+    """The database in a file, until the block ends; a `UsageError` if it is not `what` it should be."""
     about = path.stat()
     if not stat.S_ISREG(about.st_mode):
         raise UsageError(f"{path} is not a file, so it is not {what}")
@@ -88,11 +85,7 @@ class Database:
         wanted: Sequence[str] = (),
         order: str | None = None,
     ) -> Iterator[dict[str, Value]]:
-        """The rows of a table, in `order` of one of its columns; none if it is not there.
-
-        Columns that are `wanted` are None where the table lacks them; without one that is `needed` it raises
-        `UsageError`.
-        """
+        """The rows of a table, if it is there, in `order` of a column; None for what is `wanted` in vain."""
         if table not in self.tables:
             return
         info = self._connection.execute(f"PRAGMA table_info({_quoted(table)})")

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
+from pathlib import Path
 from typing import Literal
 
 from asyncgpu_tutor.errors import UsageError
@@ -26,6 +27,7 @@ CallKind = Literal["launch", "wait", "event", "stream wait", "other"]
 _CUPTI = "CUPTI_ACTIVITY_KIND_"
 _PUSH_POP, _START_END, _DOMAIN = 59, 60, 75  # ENUM_NSYS_EVENT_TYPE
 _EVENT_SYNC, _STREAM_WAIT = 1, 2  # ENUM_CUPTI_SYNC_TYPE
+_WARNINGS = frozenset((2, 3))  # and errors: ENUM_DIAGNOSTIC_SEVERITY_LEVEL
 _NO_STREAM = 2**32 - 1
 _PROCESS = 24  # bits of a globalTid or globalPid below those that name the process
 # ENUM_CUDA_MEMCPY_OPER; what is not listed is within the device, as far as engines go.
@@ -103,22 +105,25 @@ class Export:
     null_streams: frozenset[int]
     gpu: str
     about: dict[str, object]
-    origin: int = 0
-    every_work: list[Work] = field(default_factory=list[Work])
-    windows: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
+    windows: Sequence[tuple[int, int]] = ()
+    whole: Export | None = None  # all of which this is a part
+    since: int | None = None  # time zero, if it is not the first of the rows
+
+    @property
+    def origin(self) -> int:
+        """The time that becomes zero."""
+        starts = (rows[0].start for rows in (self.work, self.ranges, self.calls) if rows)
+        return min(starts, default=0) if self.since is None else self.since
 
     def within(self, name: str) -> Export:
-        """Keep the work asked for while a range of that name was open, and all that ran meanwhile.
-
-        A range that is opened again and again, as in a loop, has many windows. Each of them goes from the
-        first start to the last end of the work that was asked for in it. Work of others in a window is kept,
-        marked as ``other``: the device was not idle.
-        """
+        """Keep the work asked for while a range of that name was open; what ran meanwhile is ``other``."""
         found = [(r.start, r.end) for r in self.ranges if r.text == name]
         if not found:
+            names = [repr(text) for text, _ in Counter(r.text for r in self.ranges).most_common()]
+            there = some([*sorted(names[:12]), *names[12:]], 12) or "none at all"
             raise UsageError(
-                f"there is no NVTX range {name!r} in this export; {self.told()}. To read all of it, leave "
-                "the range away (asyncgpu-tutor profile: --whole)"
+                f"there is no NVTX range {name!r} in this export; the ranges are: {there}. To read all of "
+                "it, leave the range away (asyncgpu-tutor profile: --whole)"
             )
         asked = union((a, b + 1) for a, b in found)
 
@@ -145,30 +150,27 @@ class Export:
             work=sorted(work, key=lambda w: (w.start, w.correlation)),
             calls=[call for call in self.calls if window(call.start) is not None],
             ranges=[r for r in self.ranges if r.text != name and window(r.start) is not None],
-            origin=int(asked[0][0]),
+            since=int(asked[0][0]),
             windows=[(int(a), int(b)) for a, b in windows],
+            whole=self,
         )
 
-    def told(self) -> str:
-        """The names of its ranges, for an error: the most frequent ones first."""
-        names = Counter(repr(found.text) for found in self.ranges)
-        frequent = [name for name, _ in names.most_common()]
-        ordered = [*sorted(frequent[:12]), *frequent[12:]]
-        return f"the ranges are: {some(ordered, 12)}" if names else "it has no ranges at all"
+
+def too_much(path: Path, size: int, limit: int) -> UsageError:
+    """The error for a file with too many rows."""
+    return UsageError(
+        f"{path} has {size:,} kernels, copies, fills, ranges or calls, and limit is {limit:,}: profile a "
+        "shorter stretch (nsys profile --capture-range), read what one range holds (within), or give a "
+        "higher limit"
+    )
 
 
 def collect(database: Database, limit: int) -> Export:
-    """Read all tables that a trace needs; those that are not there count as empty.
-
-    `limit` keeps a huge file from filling the memory before it is known how much of it is wanted.
-    """
+    """Read all tables that a trace needs, of a file with at most `limit` rows; those not there are empty."""
     kinds = ("KERNEL", "MEMCPY", "MEMSET", "GRAPH_TRACE")
     total = sum(database.count(t) for t in (*(_CUPTI + kind for kind in kinds), "NVTX_EVENTS"))
     if total > limit:
-        raise UsageError(
-            f"{database.path} has {total:,} kernels, copies, fills and ranges, and limit is {limit:,}: "
-            "profile a shorter stretch (nsys profile --capture-range), or give a higher limit"
-        )
+        raise too_much(database.path, total, limit)
     rows = database.rows("StringIds", ("id", "value"))
     texts = {_int(row, "id"): _str(row["value"]) for row in rows}
     work = sorted(
@@ -182,17 +184,9 @@ def collect(database: Database, limit: int) -> Export:
     work, calls = _on_gpus(database, work, calls)
     contexts = database.rows("TARGET_INFO_CUDA_CONTEXT_INFO", ("nullStreamId",))
     null_streams = [_int(row, "nullStreamId") for row in contexts]
-    starts = [found[0].start for found in (work, ranges, calls) if found]
-    return Export(
-        work,
-        calls,
-        ranges,
-        frozenset(null_streams) or frozenset({_NULL_STREAM}),
-        next((_str(r["name"]) for r in database.rows("TARGET_INFO_GPU", ("name",))), ""),
-        _about(database),
-        min(starts, default=0),
-        work,
-    )
+    gpu = next((_str(r["name"]) for r in database.rows("TARGET_INFO_GPU", ("name",))), "")
+    nulls = frozenset(null_streams) or frozenset({_NULL_STREAM})
+    return Export(work, calls, ranges, nulls, gpu, _about(database))
 
 
 # ------------------------------------------------------------------ work
@@ -265,11 +259,7 @@ def _work(kind: SpanKind, name: str, row: Row, detail: dict[str, object]) -> Wor
 def _calls(
     database: Database, texts: Mapping[int, str], enqueued: set[Key], mask: int, limit: int
 ) -> list[Call]:
-    """Calls that enqueued something, waited, allocated or loaded; and what orders streams, if it is there.
-
-    A call may be in the table twice, of the runtime and of the driver below it: the outer one counts, since
-    the program made that. `mask` is 0 where the tables of work do not tell processes apart.
-    """
+    """Calls that enqueued something, waited, allocated or loaded, each once; and what orders streams."""
     order = ("streamId", "eventId", "eventSyncId", "deviceId", "syncType", "globalPid")
 
     def key_of(row: Row, process: int) -> Key:
@@ -310,10 +300,7 @@ def _calls(
         found.append(Call(kind, name, start, end, thread, key[1], key[0], *place))
         known.add(key)
         if len(found) > 4 * limit:
-            raise UsageError(
-                f"{database.path} has more than {4 * limit:,} calls into CUDA: profile a shorter stretch, or "
-                "give a higher limit"
-            )
+            raise too_much(database.path, len(found), 4 * limit)
     return [call for call in found if call.kind != "wait" or call.thread in threads or not threads]
 
 
@@ -372,11 +359,24 @@ def _about(database: Database) -> dict[str, object]:
     sizes = ("smCount", "maxWarpsPerSm", "threadsPerWarp")
     for row in database.rows("TARGET_INFO_GPU", ("name",), sizes):
         if all(isinstance(row[size], int) for size in sizes):
-            about["threads_at_once"] = math.prod(_int(row, size) for size in sizes)
+            about["threads_at_once"] = min(math.prod(_int(row, size) for size in sizes), 2**31)
             break
-    for row in database.rows("META_DATA_EXPORT", ("name", "value")):
-        if row["name"] == "EXPORT_PRODUCT_VERSION":
-            about["profiler"] = _str(row["value"])[:100]
+    tables = ("EXPORT_META_DATA", "META_DATA_EXPORT")  # the older one first
+    facts = {
+        r["name"]: _str(r["value"])[:100]
+        for t in tables
+        for r in database.rows(t, ("name", "value"))
+    }
+    schema = facts.get("EXPORT_SCHEMA_VERSION", "")
+    older = (
+        f"before 2023.3{f' (schema {schema})' if schema else ''}"  # those do not say which they are
+    )
+    about["profiler"] = facts.get("EXPORT_PRODUCT_VERSION") or older
+    # What the profiler itself had to say: it knows why it saw nothing.
+    said = database.rows("DIAGNOSTIC_EVENT", ("text",), ("severity",))
+    warnings = [_str(row["text"])[:300] for row in said if row["severity"] in _WARNINGS]
+    if warnings:
+        about["warnings"] = list(dict.fromkeys(warnings))[:5]
     return about
 
 

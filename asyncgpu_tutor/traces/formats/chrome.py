@@ -1,7 +1,6 @@
-"""A trace as a file in Chrome's format, which the Perfetto UI opens.
+"""A trace as a file in Chrome's format, which the Perfetto UI opens: each row of a lane is a thread.
 
-Format: "Trace Event Format", https://perfetto.dev/docs/getting-started/other-formats. It has threads and no
-lanes: each row of a lane is a thread here.
+Format: "Trace Event Format", https://perfetto.dev/docs/getting-started/other-formats.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from asyncgpu_tutor.traces.formats import own_json
 from asyncgpu_tutor.traces.spans.lanes import Lane, lanes, packed, ranges_above
 from asyncgpu_tutor.traces.spans.span import Span, SpanKind, call_name
 from asyncgpu_tutor.traces.spans.vocabulary import KIND_WORDS, device_words
@@ -43,9 +41,7 @@ def write(
             events.append(_slice(span, place[span.id], calls))
         threads += max(row) + 1
     events += _arrows(spans, place)
-    # A viewer's form leaves things out, so the file carries our own along, from which it is read back.
-    carried = own_json.packed(own_json.write(spans, clock, device, about))
-    facts = {"device": device, "clock": clock, "about": json.dumps(dict(about)), "trace": carried}
+    facts = {"device": device, "clock": clock, "about": json.dumps(dict(about))}
     body = {"traceEvents": events, "displayTimeUnit": "ns", "otherData": {"asyncgpu_tutor": facts}}
     path.write_text(json.dumps(body) + "\n", encoding="utf-8")
 

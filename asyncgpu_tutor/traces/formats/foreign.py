@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import stat
 import zlib
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -32,16 +31,33 @@ def read(path: Path) -> Parts:
             "record it as JSON"
         )
     text = _text(path, head)
-    carried = own_json.carried(text)
-    if carried is not None:
-        return own_json.read(carried)
     if text[:100].lstrip().startswith("["):  # Chrome's events may stand alone
         text = '{"traceEvents": ' + text + "}"
-    body = own_json.parsed(text)
-    events = body.get("traceEvents")
-    if not isinstance(events, list):
+    if '"traceEvents"' not in text:
+        return own_json.read(text)
+    # Only now, because what an export of Nsight Systems is made of is what this is made of.
+    from asyncgpu_tutor.traces.formats import _chrome_rows, nsys
+
+    body = own_json.parsed(text, _chrome_rows.kept)
+    del text  # it may be larger than all that was kept of it
+    if "asyncgpu_tutor" in str(body.get("otherData"))[:100]:
+        raise UsageError(
+            f"{path} was made for Perfetto, and leaves things out: load what `save` wrote"
+        )
+    found = body.get("traceEvents")
+    if not isinstance(found, list):
         return own_json.read_body(body)
-    return _chrome(path, [e for e in cast(list[Any], events) if isinstance(e, dict)], body)
+    events = cast(list[Any], found)
+    export = _chrome_rows.collect(
+        [event for event in events if isinstance(event, dict)], body.get("deviceProperties")
+    )
+    if not export.work and not export.ranges:
+        raise UsageError(
+            f"{path} holds neither GPU work nor ranges. PyTorch writes them with "
+            "torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])"
+        )
+    about = {**export.about, "file": path.name}
+    return nsys.built(export), str(about["source"]), export.gpu or "unknown GPU", about
 
 
 def _text(path: Path, head: bytes) -> str:
@@ -61,17 +77,3 @@ def _text(path: Path, head: bytes) -> str:
         raise UsageError(f"this is not a trace: {path} is not text in UTF-8 ({error})") from None
     except (OSError, EOFError, zlib.error) as error:
         raise UsageError(f"{path} cannot be read: {error}") from None
-
-
-def _chrome(path: Path, events: list[dict[str, Any]], body: Mapping[str, Any]) -> Parts:
-    # Only now, because what an export of Nsight Systems is made of is what this is made of.
-    from asyncgpu_tutor.traces.formats import _chrome_rows, nsys
-
-    export = _chrome_rows.collect(events, body.get("deviceProperties"))
-    if not export.work and not export.ranges:
-        raise UsageError(
-            f"{path} holds neither GPU work nor ranges. PyTorch writes them with "
-            "torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])"
-        )
-    about = {**export.about, "file": path.name}
-    return nsys.built(export), "PyTorch profiler", export.gpu or "unknown GPU", about

@@ -7,20 +7,30 @@ Tables and columns are those of the profiler's documentation, "SQLite Schema Ref
 
 from __future__ import annotations
 
-from bisect import bisect_right
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from itertools import count
+from itertools import accumulate, count
 from operator import attrgetter, itemgetter
 from pathlib import Path
 
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.traces.formats._database import opened
-from asyncgpu_tutor.traces.formats._nsys_rows import Call, Export, Key, Range, Work, collect
+from asyncgpu_tutor.traces.formats._nsys_rows import (
+    Call,
+    Export,
+    Key,
+    Range,
+    Work,
+    collect,
+    too_much,
+)
 from asyncgpu_tutor.traces.formats.own_json import Parts
 from asyncgpu_tutor.traces.nvtx import DOMAIN
 from asyncgpu_tutor.traces.spans.cuda_calls import wait_name
 from asyncgpu_tutor.traces.spans.log import Draft, SpanLog
+from asyncgpu_tutor.traces.spans.notebook_output import warnings_of
+from asyncgpu_tutor.traces.spans.relations import causal
 from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY, Span, SpanKind, call_name
 from asyncgpu_tutor.traces.spans.uncollected import uncollected
 
@@ -47,16 +57,13 @@ def read(path: str | Path, *, within: str | None, limit: int) -> Parts:
         export = export.within(within)
     size = len(export.work) + len(export.ranges)
     if size > limit:
-        raise UsageError(
-            f"{file} has {size:,} kernels, copies, fills and ranges, and limit is {limit:,}: profile a "
-            "shorter stretch (nsys profile --capture-range), read what one range holds (within), or give a "
-            "higher limit"
-        )
+        raise too_much(file, size, limit)
     if not export.work and not export.calls:
         raise UsageError(
             f"{file} holds no GPU work"
             + (f" within ranges called {within!r}" if within is not None else "")
             + ": was the program run under nsys profile -t cuda,nvtx, and did it use the GPU?"
+            + warnings_of(export.about)
         )
     about = {**export.about, "file": file.name}
     if within is not None:
@@ -86,16 +93,25 @@ class _Builder:
 
     def __init__(self, export: Export) -> None:
         self.export = export
+        self._origin = export.origin
         self.logs: dict[int, SpanLog] = {}
         self.numbers = count()
         self._streams = _stream_numbers(export)
         # By process and number of an event: the device and the spans that its recording came after.
         self._events: dict[Key, tuple[int, tuple[int, ...]]] = {}
         self._by_call: dict[Key, list[Work]] = {}
+        # Streams whose work is not in the order of its calls, and the calls that asked for it.
+        self._apart: set[tuple[int, int, int]] = set()
+        self._asked: dict[Key, Draft] = {}
         for work in export.work:
             if work.correlation:
                 self._by_call.setdefault(work.key, []).append(work)
-        self._ops = _Operations(export.ranges)
+        # The ranges that make operations, ours if there are any, are numbered; by thread, those open.
+        ours = any(found.domain == DOMAIN for found in export.ranges)
+        named = [r for r in export.ranges if r.nested and (not ours or r.domain == DOMAIN)]
+        named.sort(key=lambda r: (r.start, -r.end))
+        self._ops = {found.id: number for number, found in enumerate(named, 1)}
+        self._open: dict[int, list[Range]] = {}
         # Threads are told apart where more than one has something to say.
         threads = sorted(
             {c.thread for c in export.calls} | {r.thread for r in export.ranges if r.nested}
@@ -103,7 +119,7 @@ class _Builder:
         self._threads = {t: number for number, t in enumerate(threads)} if len(threads) > 1 else {}
 
     def spans(self) -> list[Span]:
-        for _, _, item in sorted(self._items(), key=itemgetter(0, 1)):
+        for *_, item in sorted(self._items(), key=itemgetter(0, 1, 2)):
             if isinstance(item, Range):
                 self._range(item)
             elif isinstance(item, Call):
@@ -111,22 +127,34 @@ class _Builder:
             else:
                 self._work(item)
         found = [span for log in self.logs.values() for span in log.spans]
-        return sorted(found, key=attrgetter("id"))
+        return causal(sorted(found, key=attrgetter("id")))
 
-    def _items(self) -> Iterable[tuple[int, int, Range | Call | Work]]:
-        called = {call.key for call in self.export.calls}
-        for number, span in enumerate(self.export.ranges):
-            yield span.start, number - len(self.export.ranges), span
+    def _items(self) -> Iterable[tuple[int, int, int, Range | Call | Work]]:
+        """All that the export has, with times. Work that comes with its call is left out."""
+        for span in self.export.ranges:
+            yield span.start, 0, -span.end, span
         for call in self.export.calls:
-            yield call.start, call.correlation, call
+            yield call.start, 1, call.correlation, call
+        at = {call.key: call.start for call in self.export.calls}
+        lines: dict[tuple[int, int, int], list[Work]] = {}
         for work in self.export.work:
-            # Its call is not in here, or there was none.
-            if not work.correlation or work.key not in called:
-                yield work.start, work.correlation, work
+            lines.setdefault((work.device, work.process, work.stream), []).append(work)
+        graphs = {key for key, made in self._by_call.items() if made[0].node} & at.keys()
+        for place, line in lines.items():  # by start
+            called = [at.get(work.key) if work.correlation else None for work in line]
+            times = _asked(line, called)
+            if times != called:
+                self._apart.add(place)
+                for time, work in zip(times, line, strict=True):
+                    if not work.correlation or work.key not in graphs:
+                        yield time, 2, work.start, work
 
     def _range(self, found: Range) -> None:
-        op = self._ops.number.get(found.id)
+        op = self._ops.get(found.id)
         label = found.text if op is not None else ""
+        if op is not None:
+            self._around(found.thread, found.start)
+            self._open.setdefault(found.thread, []).append(found)
         detail: dict[str, object] = {"domain": found.domain} if found.domain else {}
         detail["nested"] = found.nested
         if found.nested:
@@ -166,21 +194,31 @@ class _Builder:
         asked = self._on_host(call, "call", name, first.device, api=call.name)
         if first.node:
             self._nodes(made, asked)
-        else:
-            for work in made:
-                self._work(work, asked, asked.id if work is first else None)
+            return
+        for work in made:
+            if (work.device, work.process, work.stream) in self._apart:
+                self._asked[call.key] = asked
+            else:
+                self._work(work, asked)
 
     def _on_host(
         self, call: Call, kind: SpanKind, name: str, device: int,
         heads: tuple[int, ...] = (), **detail: object,
     ) -> Draft:  # fmt: skip
-        op, label = self._ops.around(call)
+        op, label = self._around(call.thread, call.start)
         about = {**self._of_thread(call.thread), **detail}
         draft = self._log(device).draft(
             kind, name, None, op=op, label=label, waits_for=heads, detail=about
         )
         self._finish(device, draft, call.start, call.end)
         return draft
+
+    def _around(self, thread: int, time: int) -> tuple[int | None, str]:
+        """Number and name of the operation that a thread is in: the innermost of its ranges that is open."""
+        stack = self._open.get(thread, [])
+        while stack and stack[-1].end < time:
+            stack.pop()
+        return (self._ops[stack[-1].id], stack[-1].text) if stack else (None, "")
 
     def _nodes(self, made: Sequence[Work], asked: Draft) -> None:
         """Those of one launch of a graph: all after what its stream held, and before what comes next there.
@@ -196,12 +234,13 @@ class _Builder:
         for lane in branches:
             log.wait(lane, before)
         for number, work in enumerate(made):
-            self._work(replace(work, detail={**work.detail, "node": number}), asked, asked.id)
+            self._work(replace(work, detail={**work.detail, "node": number}), asked)
         for lane in branches:
             log.wait(root, log.heads(lane))
 
-    def _work(self, work: Work, asked: Draft | None = None, call: int | None = None) -> None:
-        op, label = (asked.op, asked.label) if asked else (None, "")
+    def _work(self, work: Work, asked: Draft | None = None) -> None:
+        asked = asked or (self._asked.get(work.key) if work.correlation else None)
+        op, label, call = (asked.op, asked.label, asked.id) if asked else (None, "", None)
         detail = work.detail
         if work.stream != UNIFIED_MEMORY:  # the profiler's own window has CUDA's numbers of streams
             detail = {**detail, "cuda_stream": work.stream}
@@ -225,8 +264,8 @@ class _Builder:
         return () if stream is None else self._log(call.device).heads(stream)
 
     def _finish(self, device: int, draft: Draft, start: int, end: int) -> None:
-        begin = max((start - self.export.origin) / 1e3, 0.0)
-        self._log(device).finish(draft, begin, max((end - self.export.origin) / 1e3, begin))
+        begin = max((start - self._origin) / 1e3, 0.0)
+        self._log(device).finish(draft, begin, max((end - self._origin) / 1e3, begin))
 
     def _log(self, device: int) -> SpanLog:
         if device not in self.logs:
@@ -234,36 +273,19 @@ class _Builder:
         return self.logs[device]
 
 
-class _Operations:
-    """Which operation a call belongs to: the innermost push/pop range of its thread that was open."""
+def _asked(line: Sequence[Work], called: Sequence[int | None]) -> list[int]:
+    """When each piece of work of a stream, by start, was asked for; `called` has the starts of calls.
 
-    def __init__(self, ranges: list[Range]) -> None:
-        ours = any(found.domain == DOMAIN for found in ranges)
-        nested = sorted(
-            (r for r in ranges if r.nested and (not ours or r.domain == DOMAIN)),
-            key=lambda r: (r.start, -r.end),
-        )
-        self.number = {found.id: index for index, found in enumerate(nested, 1)}
-        self._of_thread: dict[int, list[Range]] = {}
-        self._around: dict[int, Range] = {}  # the range that each range (by id) began in
-        open_ranges: dict[int, list[Range]] = {}
-        for found in nested:
-            stack = open_ranges.setdefault(found.thread, [])
-            while stack and stack[-1].end < found.start:
-                stack.pop()
-            if stack:
-                self._around[found.id] = stack[-1]
-            stack.append(found)
-            self._of_thread.setdefault(found.thread, []).append(found)
-
-    def around(self, call: Call) -> tuple[int | None, str]:
-        """Number and name of the operation."""
-        ranges = self._of_thread.get(call.thread, [])
-        index = bisect_right(ranges, call.start, key=attrgetter("start"))
-        found = ranges[index - 1] if index else None
-        while found is not None and found.end < call.start:
-            found = self._around.get(found.id)
-        return (None, "") if found is None else (self.number[found.id], found.text)
+    A stream does its work in order, so what started before another piece was asked for before it: also where
+    a capture began with a full queue, whose calls nobody saw, or where two threads call at once.
+    """
+    times: list[int] = []
+    following = math.inf
+    for work, known in zip(reversed(line), reversed(called), strict=True):
+        following = min(work.start, following) if known is None else known
+        times.append(int(following))
+    times.reverse()
+    return list(accumulate(times, max))
 
 
 def _as_captured(made: Sequence[Work]) -> Sequence[Work]:
@@ -280,11 +302,8 @@ def _as_captured(made: Sequence[Work]) -> Sequence[Work]:
 
 
 def _stream_numbers(export: Export) -> dict[tuple[int, int, int], int]:
-    """Our numbers: the null stream is 0, and the others of a device count in the order of CUDA's.
-
-    Each process has streams of its own. Pages of unified memory move on none, and have a lane for themselves.
-    """
-    used = {(work.device, work.process, work.stream) for work in export.every_work}
+    """Our numbers: the null stream is 0, and the others of a device count in the order of CUDA's own."""
+    used = {(work.device, work.process, work.stream) for work in (export.whole or export).work}
     used |= {(c.device, c.process, c.stream) for c in export.calls if c.stream is not None}
     numbers: dict[tuple[int, int, int], int] = {}
     following: dict[int, int] = {}

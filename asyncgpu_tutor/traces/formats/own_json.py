@@ -1,30 +1,26 @@
 """This package's own form of a trace: JSON, written here and read here, whoever wrote it.
 
-Reading runs nothing, writes nothing, and says clearly what is damaged. A file of a stranger may be of any
-size, nest to any depth and hold any values. So there are caps, and each field is checked: the type, that
-times are finite and in order, that ids are unique, and that nothing waits for what came later. The last
-rules out cycles.
+A file of a stranger may be of any size, nest to any depth and hold any values. So there are caps, and each
+field is checked: the type, that times are finite and in order, that ids are unique, and that nothing waits
+for what came later, which rules out cycles.
 """
 
 from __future__ import annotations
 
-import base64
 import json
 import math
-import re
-import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from typing import Any, NoReturn, cast
 
 from asyncgpu_tutor.errors import UsageError
-from asyncgpu_tutor.traces.spans.span import KINDS, Span, SpanKind
+from asyncgpu_tutor.traces.spans.relations import causal
+from asyncgpu_tutor.traces.spans.span import DEVICE_KINDS, KINDS, Span, SpanKind
 
 # What a trace is made of: spans, clock, device, and facts.
 Parts = tuple[list[Span], str, str, dict[str, object]]
 
 FORMAT = "asyncgpu_tutor.trace/1"
-_CARRIED = re.compile(r"asyncgpu_tutor\.trace:([A-Za-z0-9+/=]*);")
 
 MOST_BYTES = 256 * 2**20  # of a trace as JSON: about a million spans
 MOST_SPANS = 1_000_000
@@ -41,26 +37,6 @@ def write(spans: Iterable[Span], clock: str, device: str, about: Mapping[str, ob
     if about:
         body["about"] = dict(about)
     return json.dumps(body, indent=1, sort_keys=True)
-
-
-def packed(text: str) -> str:
-    """Pack the text of `write` into one word, for the file of a viewer to carry along."""
-    return f"asyncgpu_tutor.trace:{base64.b64encode(zlib.compress(text.encode())).decode()};"
-
-
-def carried(file: str) -> str | None:
-    """Unpack the text out of a file that carries it; None if there is none in it."""
-    found = _CARRIED.search(file)
-    if found is None:
-        return None
-    inflating = zlib.decompressobj()
-    try:
-        text = inflating.decompress(base64.b64decode(found[1]), MOST_BYTES).decode()
-    except (ValueError, zlib.error):
-        text = ""
-    if not inflating.eof:
-        raise UsageError("this trace is damaged: what it carries is cut off, or too long")
-    return text
 
 
 def read(text: str) -> Parts:
@@ -85,14 +61,14 @@ def read_body(body: Mapping[str, Any]) -> Parts:
         raise UsageError(f"this trace is damaged: {error}") from None
 
 
-def parsed(text: str) -> dict[str, Any]:
-    """The object in a JSON text; a UsageError says why there is none."""
+def parsed(text: str, kept: Callable[[dict[str, Any]], object] | None = None) -> dict[str, Any]:
+    """The object in a JSON text, and of each object in it what is `kept`; a UsageError if there is none."""
     if len(text) > MOST_BYTES:
         raise UsageError(
             f"this trace has {len(text):,} characters, and is read up to {MOST_BYTES:,}"
         )
     try:
-        body: Any = json.loads(text, parse_constant=_no_constant)
+        body: Any = json.loads(text, parse_constant=_no_constant, object_hook=kept)
     except RecursionError:
         raise UsageError("this is not a trace: its JSON nests too deeply") from None
     except ValueError as error:
@@ -118,7 +94,7 @@ def _spans(rows: object) -> list[Span]:
         if span.id in spans:
             raise ValueError(f"two spans have the id {span.id}")
         spans[span.id] = span
-    return [span for _, span in sorted(spans.items())]
+    return causal([span for _, span in sorted(spans.items())])
 
 
 def _mapping(given: object, what: str) -> dict[str, object]:
@@ -135,15 +111,14 @@ def _span(row: object) -> Span:
     if not isinstance(row, dict):
         raise ValueError("it is not an object")
     fields = cast(Mapping[str, object], row)
-    for name in ("id", "kind", "name", "start", "end", "device"):
-        if name not in fields:
-            raise ValueError(f"it has no {name!r}")
-    kind = fields["kind"]
+    for needed in ("id", "kind", "name", "start", "end", "device"):
+        if needed not in fields:
+            raise ValueError(f"it has no {needed!r}")
+    kind, number = fields["kind"], _whole(fields["id"], "id")
     if not isinstance(kind, str) or kind not in KINDS:
         raise ValueError(f"unknown kind of span {kind!r}")
-    number = _whole(fields["id"], "id")
     start, end = _time(fields["start"], "start"), _time(fields["end"], "end")
-    if not 0 <= start <= end <= _LONGEST:
+    if not 0 <= start <= end:
         raise ValueError(f"it goes from {start} to {end} us")
     after = fields.get("after", [])
     if not isinstance(after, list | tuple):
@@ -151,19 +126,13 @@ def _span(row: object) -> Span:
     before = tuple(_whole(i, "after") for i in cast(list[object], after))
     if any(i >= number for i in before):
         raise ValueError(f"it waits for {max(before)}, which did not come before it ({number})")
-    stream, op = fields.get("stream"), fields.get("op")
+    stream, op = (None if fields.get(n) is None else _whole(fields[n], n) for n in ("stream", "op"))
+    if (stream is None) == (kind in DEVICE_KINDS):
+        raise ValueError(f"its stream is {stream}, and it is a {kind}")
+    name, device, label = (_text(fields.get(n, ""), n) for n in ("name", "device", "label"))
+    detail = _mapping(fields.get("detail", {}), "detail")
     return Span(
-        id=number,
-        kind=cast(SpanKind, kind),
-        name=_text(fields["name"], "name"),
-        start=start,
-        end=end,
-        device=_text(fields["device"], "device"),
-        stream=None if stream is None else _whole(stream, "stream"),
-        op=None if op is None else _whole(op, "op"),
-        label=_text(fields.get("label", ""), "label"),
-        after=before,
-        detail=_mapping(fields.get("detail", {}), "detail"),
+        number, cast(SpanKind, kind), name, start, end, device, stream, op, label, before, detail
     )
 
 
@@ -174,15 +143,9 @@ def _whole(value: object, what: str) -> int:
 
 
 def _time(value: object, what: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= _LONGEST:
         raise ValueError(f"its {what} is {_short(value)}, not a number of us")
-    try:
-        time = float(value)
-    except OverflowError:
-        raise ValueError(f"its {what} is too large") from None
-    if not math.isfinite(time):
-        raise ValueError(f"its {what} is {time}")
-    return time
+    return float(value)
 
 
 def _text(value: object, what: str, most: int = _MOST_CHARACTERS) -> str:

@@ -28,18 +28,12 @@ def recording(name: str) -> Path:
 
 
 def recorded_file(name: str) -> Path:
-    """Find a file that comes with this package beside the recordings.
+    """Find a file that comes with this package beside the recordings: an export, or a trace by CUDA events.
 
     Parameters
     ----------
     name : str
-        ``"07_async_mlp.sqlite"``, an export for `Trace.from_nsys`; ``"07_async_mlp.events.json"``, the same
-        program timed by CUDA events, for `Trace.load`.
-
-    Raises
-    ------
-    UsageError
-        If there is no such file.
+        Such as ``"07_async_mlp.sqlite"``, for `Trace.from_nsys`; a `UsageError` has all names.
     """
     known = {path.name: path for path in FOLDER.glob("*/*") if path.is_file()}
     if name not in known:

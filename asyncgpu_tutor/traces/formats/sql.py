@@ -25,7 +25,7 @@ class Rows(list[tuple[object, ...]]):
         self.columns = columns
 
     def _repr_html_(self) -> str:
-        return html_table([tuple(map(str, row)) for row in self], head=self.columns)
+        return html_table([tuple(map(str, row)) for row in self], self.columns)
 
 
 def ask(spans: Sequence[Span], query: str) -> Rows:

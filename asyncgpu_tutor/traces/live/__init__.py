@@ -1,8 +1,7 @@
 """Live views in a notebook: one widget for all of them, on anywidget, without a network.
 
-A view is a dictionary of JSON values; its entry ``"view"`` says which class of `live.js` draws it. Whoever
-has one calls `show`, with the still picture that stands where no widget can be: without anywidget, on a
-page that was exported, in a terminal. Nothing here knows what is shown.
+A view is a dictionary of JSON values; its entry ``"view"`` says which class of `live.js` draws it. A still
+picture stands where no widget can be: without anywidget, on a page that was exported, in a terminal.
 """
 
 # anywidget is an extra: where it is not installed, its types are not known.
@@ -21,11 +20,7 @@ from typing import Any
 
 
 def show(view: Callable[[], Mapping[str, Any]], *, html: str, text: str) -> dict[str, Any]:
-    """Return a cell's output by MIME type: the live view where there can be one, and a still for elsewhere.
-
-    `view` gives the data of the live view, and is called only where they are needed; `html` is the still
-    picture, `text` is for a terminal. ``ASYNCGPU_LIVE=0`` leaves the live view out.
-    """
+    """Return a cell's output by MIME type: the live `view`, if there can be one, and a still picture."""
     still = {"text/plain": text, "text/html": html}
     if os.environ.get("ASYNCGPU_LIVE", "1") == "0" or not _in_notebook():
         return still

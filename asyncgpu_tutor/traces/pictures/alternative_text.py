@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING
 
 from asyncgpu_tutor.traces.spans import Metrics, Span, measure
@@ -25,24 +24,28 @@ def duration(time: float) -> str:
 
 
 def alt_text(trace: Trace, metrics: Metrics | None = None) -> str:
-    """Describe the timeline of `trace`, as the picture's alternative text.
-
-    The first sentence says what ran at the same time, the second one what waited for what on another stream,
-    and when the device stood still for longest.
-    """
+    """Describe the timeline: what ran at the same time, what waited for another stream, the longest pause."""
     title = f"Timeline of {device_words(trace.device)}" if trace.device else "Timeline"
     head = f"{title} ({clock_words(trace.clock)}): "
     if not trace.spans:
         return head + "nothing was recorded."
     metrics = metrics or measure(trace)
     took = duration(metrics.makespan)
-    work = sorted(trace.device_spans, key=attrgetter("start"))
+    work = _work(trace)
     if not work:
         return f"{head}{took} of the host, in which the device did nothing."
-    busy = f"in {took} the device is busy for {duration(metrics.device_active)}"
-    pauses = list(_pauses(trace, work))
-    told = "; ".join(pauses)
-    return f"{head}{busy}, and {_together(work, metrics)}. {told[0].upper()}{told[1:]}."
+    parts = {name: trace.of(name) for name in devices} if len(devices := trace.devices) > 1 else {}
+    busy = [
+        f"{name} is busy for {duration(own.device_active)}, and {_together(_work(part), own)}"
+        for name, part in (parts or {"the device": trace}).items()
+        for own in [part.metrics() if parts else metrics]
+    ]
+    told = "; ".join(_pauses(trace, work))
+    return f"{head}in {took} {'; '.join(busy)}. {told[0].upper()}{told[1:]}."
+
+
+def _work(trace: Trace) -> list[Span]:
+    return sorted(trace.device_spans, key=attrgetter("start"))
 
 
 def _together(work: Sequence[Span], metrics: Metrics) -> str:
@@ -69,7 +72,7 @@ def _longest_pair(work: Sequence[Span]) -> str:
         running = [other for other in running if other.end > span.start]
         for other in running:
             together = min(other.end, span.end) - span.start
-            if together > best and (other.device, other.stream) != (span.device, span.stream):
+            if together > best and other.stream != span.stream:
                 best, pair = together, (other, span)
         running.append(span)
     one, other = (_name(span) for span in pair)
@@ -95,16 +98,18 @@ def _pauses(trace: Trace, work: Sequence[Span]) -> Iterator[str]:
             f"on {stream_name(late, numbers)} {_name(late)} waits for {_name(early)} of "
             f"{stream_name(early, numbers)}{also}"
         )
-    idle = gaps(union((span.start, span.end) for span in work))
+    idle = [
+        (end - start, start, end, name)
+        for name in sorted({span.device for span in work})
+        for start, end in gaps(union((s.start, s.end) for s in work if s.device == name))
+    ]
     if not idle:
         yield "the device never pauses between its first work and its last"
         return
-    start, end = max(idle, key=lambda gap: gap[1] - gap[0])
-    first = work[bisect_left(work, end, key=attrgetter("start"))]
-    yield (
-        f"the longest pause of the device, {duration(end - start)} from {duration(start)} on, is before "
-        f"{_name(first)}"
-    )
+    took, start, end, name = max(idle, key=itemgetter(0))
+    first = next(span for span in work if span.start >= end and span.device == name)
+    told = f"{duration(took)} from {duration(start)} on"
+    yield f"the longest pause of the device, {told}, is before {_name(first)}"
 
 
 def _name(span: Span) -> str:

@@ -108,11 +108,7 @@ class Layout:
 
 
 def arrange(trace: Trace, groups: Collection[Group], *, columns: int = 1000) -> Layout:
-    """Lay a trace out: host on top, then the streams and engines of each device.
-
-    A reader can tell so many `columns` of the time apart. Neighbours that are shorter become one bar, so
-    there are never more bars in a row than about twice as many. With 0 all are drawn.
-    """
+    """Lay a trace out. Neighbours shorter than one of so many `columns` become one bar; with 0, none."""
     layout = Layout()
     begin, end = (
         min((s.start for s in trace), default=0.0),
@@ -174,12 +170,7 @@ def bars(
 
 
 def merged(spans: Iterable[Span], pixel: float) -> Iterator[list[Span]]:
-    """The spans of one row, with neighbours put together of which nobody could see the ends.
-
-    What is shorter than a `pixel`, in us, and less apart, is put together, until the whole is that long. So
-    in a picture of n pixels there are at most 2 n + 1 bars in a row whose spans do not overlap. Spans come
-    by start; they may be a million, and one stretch at a time is kept.
-    """
+    """The spans of a row, by start, in stretches of neighbours shorter than a `pixel`, and less apart."""
     stretch: list[Span] = []
     end = 0.0
     for span in spans:
@@ -195,11 +186,7 @@ def merged(spans: Iterable[Span], pixel: float) -> Iterator[list[Span]]:
 
 
 def _arrows(bars: list[Bar]) -> list[Arrow]:
-    """From stream to stream; engines have none, since their bars are there twice.
-
-    An event that adds nothing is left out: once a stream has waited for a span of another stream, all
-    that it does later also comes after that span, and after those before it.
-    """
+    """From stream to stream, without events that add nothing to what a stream has waited for already."""
     drawn = {bar.span.id: bar for bar in bars if bar.lane.group == "streams" and bar.number == 1}
     found: list[Arrow] = []
     waited: dict[tuple[str, str, str, str], int] = {}

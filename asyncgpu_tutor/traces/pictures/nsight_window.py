@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from asyncgpu_tutor.traces.nvtx import DOMAIN
 from asyncgpu_tutor.traces.pictures import layout
 from asyncgpu_tutor.traces.pictures.panel import Panel
 from asyncgpu_tutor.traces.pictures.timeline import Timeline
@@ -61,7 +60,7 @@ def nsight_window(trace: Trace, *, title: str = "") -> Timeline:
         made.bars += layout.bars(row.spans, lane, y, 1.0, (end - begin) / _COLUMNS)
         name = f"{row.label}  ({row.number})" if row.label and row.part else row.label
         made.bands.append(layout.Band(name, y, 1.0, y % 2 == 1, row.depth, not row.part))
-    return Timeline((Panel(trace, made, title, None, measure(trace), ()),), 10.0)
+    return Timeline((Panel(trace, made, title, None, measure(trace), ()),))
 
 
 def _rows(trace: Trace) -> Iterator[Row]:
@@ -81,7 +80,7 @@ def _rows(trace: Trace) -> Iterator[Row]:
             yield Row("Memory", 4, tuple(s for s in mine if s.kind in _MEMORY), "memory")
     yield Row("Threads (1)", 1)
     yield Row("python", 2)
-    ranges = list(_ranges(trace))
+    ranges = [span for span in trace if span.kind == "range"]
     for domain in dict.fromkeys(_domain(span) for span in ranges):
         mine = [span for span in ranges if _domain(span) == domain]
         by_number = [span for span in mine if span.detail.get("nested") is False]
@@ -103,21 +102,3 @@ def _stacked(label: str, depth: int, spans: Iterable[Span], part: str) -> Iterat
         rows.setdefault(row, []).append(span)
     for number, found in sorted(rows.items()):
         yield Row("" if number else label, depth, tuple(found), part)
-
-
-def _ranges(trace: Trace) -> Iterator[Span]:
-    """Without any, those that this package marks: one for each operation, from its first call to its last."""
-    marked = [span for span in trace if span.kind == "range"]
-    if marked:
-        yield from marked
-        return
-    calls: dict[int, list[Span]] = {}
-    for span in trace:
-        if span.kind == "call" and span.op is not None:
-            calls.setdefault(span.op, []).append(span)
-    for spans in calls.values():
-        first, last = spans[0], max(spans, key=lambda span: span.end)
-        detail = {"domain": DOMAIN, "nested": True}
-        yield Span(
-            first.id, "range", first.label, first.start, last.end, first.device, detail=detail
-        )

@@ -27,10 +27,7 @@ _HEAD = 5.0  # half the width of an arrow's head
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A rectangle. It is painted as its `css` says, or like the bars of a `kind`.
-
-    An ``"agt-patch"`` is plain paper under a name: in the pattern of a kind, or for None in a faded bar.
-    """
+    """A rectangle, like the bars of a `kind` or as its `css` says: ``"agt-patch"`` is paper under a name."""
 
     css: str
     x: float

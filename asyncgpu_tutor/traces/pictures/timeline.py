@@ -15,7 +15,7 @@ from asyncgpu_tutor.traces.pictures.alternative_text import alt_text
 from asyncgpu_tutor.traces.pictures.layout import arrange
 from asyncgpu_tutor.traces.pictures.panel import Panel
 from asyncgpu_tutor.traces.pictures.scene import scene
-from asyncgpu_tutor.traces.spans import Metrics, measure
+from asyncgpu_tutor.traces.spans import measure
 from asyncgpu_tutor.traces.spans.lanes import GROUPS, Group
 from asyncgpu_tutor.traces.spans.relations import Spans, select
 
@@ -38,7 +38,7 @@ class Timeline:
     """
 
     panels: tuple[Panel, ...]
-    width: float
+    width: float = 10.0
     lesson: str = ""
 
     def __repr__(self) -> str:
@@ -63,13 +63,7 @@ class Timeline:
         return bitmap.figure(scene(self.panels, width=round(self.width * _PIXELS)))
 
     def save(self, path: str | Path, **options: Any) -> None:
-        """Write it to a file: ``.svg``, or what matplotlib knows, such as ``.png`` and ``.pdf``.
-
-        Parameters
-        ----------
-        **options
-            For matplotlib's `savefig`, such as ``dpi``.
-        """
+        """Write it to a file: ``.svg``, or, with `options` for its `savefig`, what matplotlib knows."""
         path = Path(path)
         if path.suffix == ".svg":
             path.write_text(f"{_XML}{self.svg()}\n", encoding="utf-8")
@@ -96,16 +90,14 @@ def plot(
     title: str | None = None,
     lanes: Collection[Group] = GROUPS,
     highlight: Spans | None = None,
-    width: float = 10.0,
     lesson: str = "",
 ) -> Timeline:
     """The timeline of a trace, to be looked at.
 
-    From top to bottom: the host, the streams, and the engines (each copy direction, and compute),
-    whose bars are those of the streams once more, under the stream's number. With several devices,
-    each has its own streams and engines. The clock is named under the title and along the axis.
-    An arrow leads to where a stream waits for an event of another. Neighbours that are too short to be seen
-    are drawn as one bar, with their number; in a trace of more than 8000 spans, `Trace.between` shows them.
+    From top to bottom: the host, the streams, and the engines (each copy direction, and compute), whose bars
+    are those of the streams once more. With several devices, each has its own. An arrow leads to where a
+    stream waits for an event of another. Neighbours that are too short to be seen are one bar, with their
+    number; in a trace of more than 8000 spans, `Trace.between` shows them.
 
     Parameters
     ----------
@@ -117,15 +109,8 @@ def plot(
         Which lanes to draw.
     highlight : Span, str or iterable of Span, optional
         Let these stand out: spans, all spans of a name, or those on the ``"critical path"``.
-    width : float
-        In inches of matplotlib, each of them 76 pixels.
     lesson : str
         What is to be seen, in a sentence or two: the alternative text begins with it.
-
-    Returns
-    -------
-    Timeline
-        The last line of a cell shows it; `Timeline.save` writes it; `Timeline.figure` is it in matplotlib.
 
     Raises
     ------
@@ -133,7 +118,7 @@ def plot(
         If one of `lanes` or a name in `highlight` is not known.
     """
     made = _panel(trace, "Timeline" if title is None else title, lanes, highlight)
-    return Timeline((made,), width, lesson)
+    return Timeline((made,), lesson=lesson)
 
 
 def compare_timelines(
@@ -155,8 +140,10 @@ def compare_timelines(
         One for each trace. By default their devices.
     highlight : sequence, optional
         What stands out in each trace, as for `plot`; None where nothing does.
-    lanes, width, lesson
+    lanes, lesson
         As for `plot`.
+    width : float
+        In inches of matplotlib, each of them 76 pixels.
 
     Raises
     ------
@@ -169,10 +156,8 @@ def compare_timelines(
     marked = [None] * len(traces) if highlight is None else list(highlight)
     for what, given in (("title", names), ("highlight", marked)):
         if len(given) != len(traces):
-            raise UsageError(
-                f"compare_timelines needs one {what} for each trace: {len(traces)} traces, {len(given)} "
-                f"{what}s"
-            )
+            told = f"{len(traces)} traces, {len(given)} {what}s"
+            raise UsageError(f"compare_timelines needs one {what} for each trace: {told}")
     panels = [
         _panel(trace, name, lanes, spans)
         for trace, name, spans in zip(traces, names, marked, strict=True)
@@ -189,13 +174,9 @@ def _panel(trace: Trace, title: str, lanes: Collection[Group], highlight: Spans 
         if group not in GROUPS:
             choices = ", ".join(repr(choice) for choice in GROUPS)
             raise UsageError(f"lanes has {group!r}, and each must be one of {choices}")
-    metrics = measure(trace)
-    out = _highlighted(trace, metrics, highlight)
+    metrics, out = measure(trace), None
+    if highlight is not None:
+        path = highlight == "critical path"
+        chosen = metrics.critical_spans if path else select(trace, highlight)
+        out = frozenset(span.id for span in chosen)
     return Panel(trace, arrange(trace, lanes), title, out, metrics, tuple(lanes))
-
-
-def _highlighted(trace: Trace, metrics: Metrics, highlight: Spans | None) -> frozenset[int] | None:
-    if highlight is None:
-        return None
-    out = metrics.critical_spans if highlight == "critical path" else select(trace, highlight)
-    return frozenset(span.id for span in out)

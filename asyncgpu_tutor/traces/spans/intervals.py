@@ -55,6 +55,12 @@ def common(a: Sequence[Interval], b: Sequence[Interval]) -> list[Interval]:
     return shared
 
 
+def minus(a: Sequence[Interval], b: Sequence[Interval]) -> list[Interval]:
+    """The points that are in the first of two results of `union`, and not in the second."""
+    edges = [-math.inf, *(edge for interval in b for edge in interval), math.inf]
+    return common(a, list(zip(edges[::2], edges[1::2], strict=True)))
+
+
 def within(disjoint: Sequence[Interval], start: float, end: float) -> list[Interval]:
     """The points of a result of `union` in [start, end). It looks at no others, so it may be asked often."""
     if start >= end:
@@ -69,10 +75,7 @@ def within(disjoint: Sequence[Interval], start: float, end: float) -> list[Inter
 
 
 def histogram(lanes: Iterable[Sequence[Interval]], begin: float, end: float) -> tuple[float, ...]:
-    """For how long exactly k of the lanes are busy, k = 0, 1, ..., within [begin, end).
-
-    Each lane is a result of `union`. The last entry is positive, unless nothing is.
-    """
+    """For how long exactly k of the lanes, each a result of `union`, are busy within [begin, end)."""
     import numpy as np  # whoever only has a trace's type needs no arrays
 
     found = np.array([edge for lane in lanes for edge in lane], np.float64).reshape(-1, 2)

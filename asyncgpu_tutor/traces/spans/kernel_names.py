@@ -1,12 +1,8 @@
-"""Names of kernels for people.
+"""Names of kernels for people, from mangled ones (CUPTI) and from whole types (Nsight Systems, PyTorch).
 
-CUPTI gives a kernel of C++ the name that the compiler gave it, such as ``_ZN3cub6detail12DeviceReduceI…``,
-and an export of Nsight Systems or PyTorch's profiler the whole of its type. Both are read here in the same
-way, so that a program has the same kernels whoever recorded it.
-
-Of a mangled name only the beginning is read, which has the kernel's name in it: a kernel is never a member of
-a class, so before it stand namespaces and nothing else. The grammar is that of the Itanium C++ ABI, "External
-Names" (https://itanium-cxx-abi.github.io/cxx-abi/abi.html#mangling).
+Of a mangled name only the beginning is read: a kernel is never a member of a class, so before it stand
+namespaces and nothing else. The grammar is that of the Itanium C++ ABI, "External Names"
+(https://itanium-cxx-abi.github.io/cxx-abi/abi.html#mangling).
 """
 
 from __future__ import annotations
@@ -35,13 +31,6 @@ def short_name(full: str) -> str:
 
     The name may be mangled, demangled, or a plain one of C. A template's argument is kept where it has one
     alone, which is a type: all kernels of CUTLASS are called ``Kernel2`` else. What is not understood stays.
-
-    Examples
-    --------
-    >>> short_name("_ZN7cutlass7Kernel2I21cutlass_80_simt_sgemmEEvNT_6ParamsE")
-    'Kernel2<cutlass_80_simt_sgemm>'
-    >>> short_name("void at::native::scale<float, (int)4>(float*, int)")
-    'scale'
     """
     return (_of_mangled(full) if full.startswith("_Z") else _of_type(full)) or full
 

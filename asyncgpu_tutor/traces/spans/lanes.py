@@ -35,12 +35,8 @@ class Lane:
 
 
 def stream_numbers(spans: Iterable[Span]) -> dict[StreamKey, int]:
-    """Number the streams of each device: 1, 2, ... in the order of their first use.
-
-    A device counts all streams that were ever made, so a program that makes new ones for each run would have
-    other lanes each time. CUDA's null stream stays 0, because it is unlike all others, and so do pages of
-    unified memory, which are on no stream.
-    """
+    """Number the streams of each device by first use, from 1; the null stream is 0, and pages stay -1."""
+    # A device counts all streams that were ever made, so its own numbers differ from run to run.
     found: dict[StreamKey, int] = {}
     used: dict[str, int] = {}
     for span in sorted(spans, key=attrgetter("id")):
@@ -76,10 +72,7 @@ def lane_of(trace: Iterable[Span], span: Span) -> str:
 
 
 def lanes(trace: Iterable[Span], groups: Collection[Group] = GROUPS) -> list[Lane]:
-    """The lanes of a trace from top to bottom: host, then each device's streams and engines.
-
-    A lane without spans is left out.
-    """
+    """The lanes that have spans, from top to bottom: host, then each device's streams and engines."""
     spans = list(trace)
     numbers = stream_numbers(spans)
     found: list[Lane] = []
@@ -106,11 +99,7 @@ def lanes(trace: Iterable[Span], groups: Collection[Group] = GROUPS) -> list[Lan
 
 
 def rows(lane: Lane) -> list[int]:
-    """For each span of the lane, the row it goes in so that nothing is hidden; 0 is the top.
-
-    A stream is a queue and has one row: if its spans overlap, their clock is imprecise. Pages of unified
-    memory wait in none, and move both ways at once.
-    """
+    """For each span of the lane, the row in which nothing hides it; a stream is a queue, and has one row."""
     queue = lane.group == "streams" and lane.stream != UNIFIED_MEMORY
     return [0] * len(lane.spans) if queue else ranges_above(lane.spans)
 

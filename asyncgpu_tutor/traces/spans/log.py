@@ -26,10 +26,7 @@ class Draft:
 
 @dataclass
 class SpanLog:
-    """Gives spans their ids and predecessors. One a device; times are the device's own, in us.
-
-    Both devices use it, so that a simulated and a real run of one program differ in times only.
-    """
+    """Gives spans their ids and predecessors, alike on all devices. One a device, with its times, in us."""
 
     device: str  # the name that the spans carry
     # Gives the ids; devices that are recorded together share it.
@@ -55,8 +52,7 @@ class SpanLog:
     ) -> Draft:
         """Note that a span will come; for a device span, behind what its stream already holds.
 
-        `call` is the id of the host span that enqueues it. For a wait of the host, `waits_for` has the ids
-        of the device spans without which it cannot end, as `heads` gave them.
+        `call` is the id of the host's call; `waits_for`, for a wait, are those without which it cannot end.
         """
         if isinstance(label, Name):
             # What was captured under a name of its own has that already.

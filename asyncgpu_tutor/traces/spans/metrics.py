@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import zip_longest
 
 from asyncgpu_tutor.traces.spans.intervals import (
     Interval,
@@ -16,7 +17,6 @@ from asyncgpu_tutor.traces.spans.intervals import (
     union,
     within,
 )
-from asyncgpu_tutor.traces.spans.notebook_output import html_table
 from asyncgpu_tutor.traces.spans.path import Step, critical_path
 from asyncgpu_tutor.traces.spans.span import DEVICE_KINDS, Span, SpanKind
 from asyncgpu_tutor.traces.spans.vocabulary import ENGINE_OF, ENGINES, Engine
@@ -31,9 +31,9 @@ _HOST_KINDS: tuple[SpanKind, ...] = ("call", "wait", "work")
 class Metrics:
     """The numbers of one trace; see `measure`.
 
-    "Busy" is always the length of the union of intervals: time in which two spans of one lane run
-    at once counts once. Intervals are half-open, so spans that only touch do not overlap, and a
-    span without duration takes no time.
+    "Busy" is the length of a union of half-open intervals: time in which two spans of one lane run at once
+    counts once, and spans that only touch do not overlap. Of several devices each is measured by itself, and
+    a number is the sum over them, but for `makespan`: two GPUs at work at once overlap no streams.
 
     Attributes
     ----------
@@ -41,11 +41,6 @@ class Metrics:
         Last end minus first start over all spans, in us. 0 for an empty trace.
     device_makespan : float
         The same over device spans only.
-    serial : float
-        Sum of the durations of the device spans, in us: how long they would take end to end, *if
-        each took as long alone*. A kernel that shared the device with others may be faster alone,
-        so this is an upper bound. Where it matters, run the program on a single stream and compare
-        makespans.
     stream_busy : mapping of (device, stream) to float
         Busy time of each stream, in us.
     engine_busy : mapping of (device, engine) to float
@@ -56,13 +51,11 @@ class Metrics:
     gaps : mapping of (device, stream) to tuple of (start, end)
         The idle intervals of each stream between its own first start and last end.
     concurrency : tuple of float
-        Entry k is the time, in us, in which exactly k streams had device work, over the device
-        makespan. Streams of different devices are different streams.
+        Entry k is the time, in us, in which exactly k streams of a device had work, over its makespan.
     """
 
     makespan: float
     device_makespan: float
-    serial: float
     stream_busy: Mapping[_StreamKey, float]
     engine_busy: Mapping[tuple[str, Engine], float]
     host: Mapping[SpanKind, float]
@@ -100,45 +93,24 @@ class Metrics:
         """The largest number of streams that had device work at one time."""
         return len(self.concurrency) - 1
 
-    @property
-    def speedup(self) -> float:
-        """`serial / device_makespan`; 1 where that took no time. See the caveat at `serial`."""
-        return self.serial / self.device_makespan if self.device_makespan else 1.0
-
     def __repr__(self) -> str:
-        told = ", ".join(f"{name} {text}" for name, text in self._facts())
-        return f"<Metrics: {told}>"
-
-    def _repr_html_(self) -> str:
-        return html_table(self._facts(), caption="Times in us")
-
-    def _facts(self) -> list[tuple[str, str]]:
-        """The numbers that one asks for first, for people."""
-        return [
-            ("makespan", f"{self.makespan:.1f}"),
-            ("device busy", f"{self.device_active:.1f}"),
-            ("device idle", f"{self.device_idle:.1f}"),
-            ("overlap", f"{self.overlap:.1f} ({self.overlap_fraction:.0%} of busy)"),
-            ("streams at once", f"{self.max_concurrency}"),
-            ("speed-up over end to end", f"{self.speedup:.2f}"),
-        ]
+        return (
+            f"<Metrics: makespan {self.makespan:.1f}, device busy {self.device_active:.1f}, idle "
+            f"{self.device_idle:.1f}, overlap {self.overlap:.1f} ({self.overlap_fraction:.0%} of busy), "
+            f"at most {self.max_concurrency} streams at once, in us>"
+        )
 
     @property
     def critical_spans(self) -> tuple[Span, ...]:
         """The spans of the critical path, in order of time."""
         return tuple(step.span for step in self.critical_path)
 
-    @property
-    def critical_idle(self) -> float:
-        """Time on the critical path in which none of its spans ran, in us."""
-        return math.fsum(step.idle for step in self.critical_path)
-
 
 def measure(trace: Iterable[Span], windows: Sequence[Interval] = ()) -> Metrics:
     """The metrics of a finished recording; an empty one has zeros everywhere.
 
-    Of a range that repeats, the `windows` count, in order. What the device did between them is in no number
-    but `serial`, and the makespans are sums.
+    Of a range that repeats, the `windows` count, in order. What the device did between them is in no number,
+    and the makespans are sums.
     """
     spans = list(trace)
     streams: dict[_StreamKey, list[Interval]] = {}
@@ -152,35 +124,38 @@ def measure(trace: Iterable[Span], windows: Sequence[Interval] = ()) -> Metrics:
             engines.setdefault((span.device, ENGINE_OF[kind]), []).append(interval)
         elif kind in host:
             host[kind].append(interval)
-    device = [interval for engine in engines.values() for interval in engine]
-    scope = scope_of(device, windows)
-    lanes = {key: common(union(streams[key]), scope) for key in sorted(streams)}
+    work: dict[str, list[Interval]] = {}
+    for (name, _), intervals in sorted(engines.items()):
+        work.setdefault(name, []).extend(intervals)
+    scopes = {name: scope_of(intervals, windows) for name, intervals in work.items()}
+    lanes = {key: common(union(streams[key]), scopes[key[0]]) for key in sorted(streams)}
+    parts = [
+        _concurrency([lane for key, lane in lanes.items() if key[0] == name], scope)
+        for name, scope in scopes.items()
+    ]
     first, last = (
         min((s.start for s in spans), default=0.0),
         max((s.end for s in spans), default=0.0),
     )
     return Metrics(
-        makespan=length(scope) if windows else last - first,
-        device_makespan=length(scope),
-        serial=math.fsum([end - start for start, end in device]),
+        makespan=length(union(i for scope in scopes.values() for i in scope))
+        if windows
+        else last - first,
+        device_makespan=math.fsum(map(length, scopes.values())),
         stream_busy={key: length(lane) for key, lane in lanes.items()},
         engine_busy={
-            key: length(common(union(engines[key]), scope))
+            key: length(common(union(engines[key]), scopes[key[0]]))
             for key in sorted(engines, key=lambda k: (k[0], ENGINES.index(k[1])))
         },
         host={kind: length(union(intervals)) for kind, intervals in host.items()},
-        gaps={key: tuple(common(gaps(lane), scope)) for key, lane in lanes.items()},
-        concurrency=_concurrency(list(lanes.values()), scope),
+        gaps={key: tuple(common(gaps(lane), scopes[key[0]])) for key, lane in lanes.items()},
+        concurrency=_added(parts),
         _spans=spans,
     )
 
 
 def scope_of(work: Iterable[Interval], windows: Sequence[Interval] = ()) -> list[Interval]:
-    """The stretches of time that count: each begins with the first device span in it and ends with the last.
-
-    So time before the first work and after the last is no idle time, neither of the whole nor of one window.
-    `work` is when there was any, in no order.
-    """
+    """The stretches that count, each from the first device span in it to the last; `work` has their times."""
     lasting = [interval for interval in work if interval[0] < interval[1]]
     if not lasting:
         return []
@@ -197,5 +172,8 @@ def _concurrency(
     parts = [
         histogram([within(lane, start, end) for lane in lanes], start, end) for start, end in scope
     ]
-    most = max((len(part) for part in parts), default=1)
-    return tuple(math.fsum(part[k] for part in parts if k < len(part)) for k in range(most))
+    return _added(parts)
+
+
+def _added(parts: Sequence[tuple[float, ...]]) -> tuple[float, ...]:
+    return tuple(map(math.fsum, zip_longest(*parts, fillvalue=0.0))) or (0.0,)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
+from typing import cast
 
 PAGE = 100  # columns of text that a page and a terminal have room for
 NAME = 40  # of these for a name, where it stands among other words
@@ -31,16 +32,24 @@ class Lines(str):
 
 
 def cut(text: str, width: int) -> str:
-    """At most `width` characters of a name: its beginning, and its end, where a GEMM has its sizes.
-
-    A space stands for what would break the line, or tell a terminal what to do: files of others have names.
-    """
+    """At most `width` printable characters of a name: its beginning and its end, with a GEMM's sizes."""
     if not text.isprintable():
         text = "".join(c if c.isprintable() else " " for c in text)
     if len(text) <= width:
         return text
     end = (width - 1) // 2
     return f"{text[: width - 1 - end]}\u2026{text[len(text) - end :]}"
+
+
+def warnings_of(about: Mapping[str, object]) -> str:
+    """The sentences in which a profiler itself says why it saw little, where a file has any."""
+    said = about.get("warnings")
+    told = (
+        [cut(str(line), 300) for line in cast("list[object]", said)]
+        if isinstance(said, list)
+        else []
+    )
+    return f" The profiler says: {' '.join(told)}" if told else ""
 
 
 def wrapped(text: str, indent: int) -> list[str]:
@@ -50,24 +59,18 @@ def wrapped(text: str, indent: int) -> list[str]:
     )
 
 
-def html_table(
-    rows: Iterable[Sequence[str]], *, head: Sequence[str] = (), caption: str = ""
-) -> str:
+def html_table(rows: Iterable[Sequence[str]], head: Sequence[str]) -> str:
     """Rows of text as a table; all but the first column are numbers, and stand to the right."""
-    above = f"<caption style='text-align:left'>{escape(caption)}</caption>" if caption else ""
-    lines = [_row(head, "th")] if head else []
-    lines += [_row(row, "td") for row in rows]
-    return f"<div style='overflow-x:auto'><table>{above}{''.join(lines)}</table></div>"
+    lines = [_row(head, "th"), *(_row(row, "td") for row in rows)]
+    return f"<div style='overflow-x:auto'><table>{''.join(lines)}</table></div>"
 
 
 def _row(cells: Sequence[str], tag: str) -> str:
     sides = ("left", *("right" for _ in cells[1:]))
     told = (
-        f"<{tag} style='text-align:{side}'{_title(cell)}>{escape(cut(cell, _CELL))}</{tag}>"
+        f"<{tag} style='text-align:{side}'"
+        + (f' title="{escape(cell)}"' if len(cell) > _CELL else "")
+        + f">{escape(cut(cell, _CELL))}</{tag}>"
         for side, cell in zip(sides, cells, strict=True)
     )
     return f"<tr>{''.join(told)}</tr>"
-
-
-def _title(cell: str) -> str:
-    return f' title="{escape(cell)}"' if len(cell) > _CELL else ""

@@ -24,10 +24,10 @@ class Step:
 
 
 def stream_predecessors(spans: Iterable[Span]) -> dict[int, Span]:
-    """For each span on a stream, by id, the one before it there. Streams are in order of ids."""
+    """For each span on a stream, by id, the one before it there: work is in the order in which it started."""
     last: dict[tuple[str, int], Span] = {}
     before: dict[int, Span] = {}
-    for span in sorted(spans, key=attrgetter("id")):
+    for span in sorted(spans, key=attrgetter("start", "id")):
         if span.stream is not None:
             if past := last.get((span.device, span.stream)):
                 before[span.id] = past
@@ -38,20 +38,14 @@ def stream_predecessors(spans: Iterable[Span]) -> dict[int, Span]:
 def critical_path(spans: list[Span]) -> tuple[Step, ...]:
     """The chain of spans that the last end had to wait for, in order of time.
 
-    It is found backwards. The last span is the one that ends last (of equals, the one asked for
-    last); ranges do not count. Before each span comes the latest-ending of its predecessors, which
-    are
+    It is found backwards, from the span that ends last; ranges do not count. Before each span comes the
+    latest-ending of its predecessors: the spans of its `after`, the one before it on its stream, for one of
+    the host the host span that ended last before it started, and for a wait that names no device span each
+    one that ended during it.
 
-    - the spans of its `after`, and the span before it on its stream;
-    - for a span of the host: also the host span that ended last before it started, as there is one
-      host;
-    - for a wait whose `after` names no device span: every device span that ended during the wait.
-
-    Only spans with a smaller id can be predecessors, and none that starts later than the span
-    itself (that ends later than it, for a wait), so the steps never overlap: the durations and idle
-    times of the steps sum to the last end minus the first start on the path, which is at most the
-    makespan. Waiting for an engine that is busy with another stream is no edge here: it shows as
-    idle time.
+    Only spans with a smaller id can be predecessors, and none that starts later than the span itself (that
+    ends later than it, for a wait), so the steps never overlap. Waiting for an engine that is busy with
+    another stream is no edge here: it shows as idle time.
     """
     ordered = sorted((s for s in spans if s.kind != "range"), key=attrgetter("id"))
     before_of = _predecessors(ordered)

@@ -1,11 +1,9 @@
-"""How spans of one trace lie to each other: the questions that a check of a schedule asks.
-
-A `Trace` has them as methods. They need no more of it than its spans.
-"""
+"""How spans of one trace lie to each other: what a check of a schedule asks; methods of `Trace`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import pairwise
 
 from asyncgpu_tutor.errors import UsageError
@@ -14,6 +12,21 @@ from asyncgpu_tutor.traces.spans.path import stream_predecessors
 from asyncgpu_tutor.traces.spans.span import Span
 
 Spans = Span | str | Iterable[Span]
+
+
+def causal(spans: list[Span]) -> list[Span]:
+    """The spans, without causes that began after their effect: a file is damaged, or its clocks disagree."""
+    starts = {span.id: span.start for span in spans}
+    found: list[Span] = []
+    for span in spans:
+        latest = span.end if span.kind == "wait" else span.start
+        for i in span.after:
+            if starts.get(i, latest) > latest:
+                after = tuple(i for i in span.after if starts.get(i, latest) <= latest)
+                span = replace(span, after=after)  # noqa: PLW2901 - it stands for the one that was read
+                break
+        found.append(span)
+    return found
 
 
 def select(trace: Iterable[Span], which: Spans) -> list[Span]:
@@ -30,19 +43,13 @@ def select(trace: Iterable[Span], which: Spans) -> list[Span]:
 
 
 def overlap_between(trace: Iterable[Span], a: Spans, b: Spans) -> float:
-    """For how long `a` and `b` were both running, in us.
-
-    Each is a span, spans, or the name of some; a side is running while at least one of its spans is.
-    """
+    """For how long `a` and `b` were both running, in us; each is a span, spans, or the name of some."""
     one, other = (union((s.start, s.end) for s in select(trace, which)) for which in (a, b))
     return length(common(one, other))
 
 
 def runs_before(trace: Iterable[Span], a: Spans, b: Spans) -> bool:
-    """Tell whether every span of `a` ended before the first of `b` started.
-
-    This is what the clock saw. It may have been luck: see `happens_before`.
-    """
+    """Tell whether all of `a` ended before `b` started. It may have been luck: see `happens_before`."""
     one, other = select(trace, a), select(trace, b)
     if not one or not other:
         raise UsageError("runs_before needs at least one span on each side, and one side is empty")

@@ -82,20 +82,13 @@ class Span:
 
     @property
     def waited_for_room(self) -> float:
-        """How long before `start`, in us, a kernel was ready and its first block found no place.
-
-        It is no work, and so in no sum. 0 where nobody knows: a GPU does not tell.
-        """
+        """How long before `start`, in us, a kernel was ready and had no place; 0 where nobody knows."""
         waited = self.detail.get("waited_for_room", 0.0)
         return float(waited) if isinstance(waited, int | float) else 0.0
 
     @property
     def title(self) -> str:
-        """The writing on its bar.
-
-        The name that the program gave to the operation, or to the innermost part of it that has one; a host's
-        call in one word. The whole of it is in `name`.
-        """
+        """The writing on its bar: the name that the program gave, or in one word what the host called."""
         if self.kind == "wait":
             return "wait"
         if self.kind == "call":

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
 from asyncgpu_tutor.traces.spans.lanes import (
-    GROUPS,
-    Group,
     Lane,
     StreamKey,
     lane_name,
@@ -39,7 +37,7 @@ def render(spans: Sequence[Span], *, device: str, clock: str, width: int = 60) -
     parts = [_heading(spans, device, clock)]
     if spans:
         numbers = stream_numbers(spans)
-        metrics = _metrics(measure(spans), clock, numbers)
+        metrics = _metrics(spans, clock, numbers)
         parts += [_spans(spans, numbers), _lanes(spans, width), metrics]
     return "\n\n".join(parts)
 
@@ -64,8 +62,7 @@ def _counted_otherwise(spans: Sequence[Span]) -> str:
         return ""
     several = len({device for device, _ in numbers}) > 1
     told = [
-        f"{number} is {device + ' ' if several else ''}{stream}"
-        for (device, stream), number in numbers.items()
+        f"{n} is {device + ' ' if several else ''}{own}" for (device, own), n in numbers.items()
     ]
     said = f"Streams are numbered by first use; by the device's own numbers {', '.join(told)}."
     return "\n" + "\n".join(wrapped(said, 0))
@@ -112,50 +109,22 @@ def _lanes(spans: Sequence[Span], width: int) -> str:
     end = max(span.end for span in spans)
     # A column is never 0 us wide: all spans may lie at one moment, or within the smallest float.
     column = (end - begin) / width or 1.0
-    return "\n".join(
-        [
-            f"Lanes from {begin:.2f} to {end:.2f}, one column = {column:.2f}:",
-            *strips(spans, begin=begin, column=column, width=width),
-            key([spans]),
-        ]
-    )
-
-
-def strips(
-    spans: Iterable[Span],
-    *,
-    begin: float,
-    column: float,
-    width: int,
-    groups: Collection[Group] = GROUPS,
-) -> list[str]:
-    """The lanes of at least one span, a line each: `width` columns of `column` us, from `begin` us on."""
-    found = lanes(spans, groups)
+    found = lanes(spans)
     several = len({lane.device for lane in found if lane.device}) > 1
     names = [f"{lane.device} {lane.name}".strip() if several else lane.name for lane in found]
-    size = max(len(name) for name in names)
-    return [
-        f"{name.ljust(size)} |{_strip(lane, begin, column, width)}|"
-        for name, lane in zip(names, found, strict=True)
-    ]
-
-
-def key(traces: Iterable[Iterable[Span]]) -> str:
-    """The meaning of the letters in `strips`."""
-    spans = [span for trace in traces for span in trace]
+    size = max(map(len, names))
+    lines = [f"Lanes from {begin:.2f} to {end:.2f}, one column = {column:.2f}:"]
+    for name, lane in zip(names, found, strict=True):
+        lines.append(f"{name.ljust(size)} |{_strip(lane, begin, column, width)}|")
     kinds = {span.kind for span in spans}
-    letters = [f"{KIND_LETTERS[k]} = {words}" for k, words in KIND_WORDS.items() if k in kinds]
+    key = [f"{KIND_LETTERS[k]} = {words}" for k, words in KIND_WORDS.items() if k in kinds]
     if any(span.waited_for_room for span in spans):
-        letters.append(f"{_NO_ROOM} = no room yet")
-    told = "Key: " + ", ".join([*letters, "2 = so many at once", ". = idle"])
-    return "\n".join(wrapped(told, 5))
+        key.append(f"{_NO_ROOM} = no room yet")
+    return "\n".join([*lines, *wrapped(f"Key: {', '.join(key)}, 2 = so many at once, . = idle", 5)])
 
 
 def _strip(lane: Lane, begin: float, column: float, width: int) -> str:
-    """One character a column: the kind with most time in it. No span is too short to be seen.
-
-    Where several spans run in the middle of a column, it is their number.
-    """
+    """One character a column: the kind with most time in it, or how many spans run in its middle."""
     strip = ["."] * width
     most = [-1.0] * width
     # Ranges enclose the other spans and would hide them, so they show only on a lane without others.
@@ -182,29 +151,15 @@ def _strip(lane: Lane, begin: float, column: float, width: int) -> str:
 
 
 # ------------------------------------------------------------------ the metrics
-def _metrics(m: Metrics, clock: str, numbers: Mapping[StreamKey, int]) -> str:
-    several = len({device for device, _ in m.stream_busy}) > 1
-
-    def of(device: str, name: str) -> str:
-        return f"{device} {name}" if several else name
-
-    rows = [("makespan", f"{m.makespan:.2f} (device alone {m.device_makespan:.2f})")]
-    if m.stream_busy:
-        rows += [
-            ("device busy", f"{m.device_active:.2f}, idle {m.device_idle:.2f}"),
-            ("overlap", f"{m.overlap:.2f}, {m.overlap_fraction:.0%} of the busy time"),
-            ("at once", f"at most {count(m.max_concurrency, 'stream')}"),
-            ("serial", f"{m.serial:.2f} end to end: {m.speedup:.2f} times the device's makespan"),
-        ]
-        for (device, stream), number in numbers.items():
-            if (device, stream) not in m.stream_busy:
-                continue
-            busy, pauses = m.stream_busy[device, stream], m.gaps[device, stream]
-            idle = math.fsum(end - start for start, end in pauses)
-            gaps = f"{count(len(pauses), 'gap')}, {idle:.2f}" if idle else "no gap"
-            rows.append((of(device, lane_name(number)), f"busy {busy:.2f}, {gaps}"))
-        for (device, engine), busy in m.engine_busy.items():
-            rows.append((of(device, ENGINE_WORDS[engine]), f"busy {busy:.2f}"))
+def _metrics(spans: Sequence[Span], clock: str, numbers: Mapping[StreamKey, int]) -> str:
+    m = measure(spans)
+    devices = sorted({device for device, _ in m.stream_busy})
+    alone = f" (device alone {m.device_makespan:.2f})" if len(devices) < 2 else ""
+    rows = [("makespan", f"{m.makespan:.2f}{alone}")]
+    for name in devices:
+        several = f"{name} " if len(devices) > 1 else ""
+        own = measure([s for s in spans if s.device == name and s.on_device]) if several else m
+        rows += [(several + what, told) for what, told in _of_device(own, numbers)]
     host = [f"{KIND_WORDS[kind]} {time:.2f}" for kind, time in m.host.items() if time]
     if host:
         rows.append(("host", ", ".join(host)))
@@ -213,6 +168,18 @@ def _metrics(m: Metrics, clock: str, numbers: Mapping[StreamKey, int]) -> str:
     size = max(len(name) for name, _ in rows)
     lines = [f"Metrics ({clock_words(clock)}):"]
     return "\n".join(lines + [f"  {name.ljust(size)}  {text}" for name, text in rows])
+
+
+def _of_device(m: Metrics, numbers: Mapping[StreamKey, int]) -> Iterator[tuple[str, str]]:
+    yield "device busy", f"{m.device_active:.2f}, idle {m.device_idle:.2f}"
+    yield "overlap", f"{m.overlap:.2f}, {m.overlap_fraction:.0%} of the busy time"
+    yield "at once", f"at most {count(m.max_concurrency, 'stream')}"
+    for key, busy in sorted(m.stream_busy.items(), key=lambda item: numbers[item[0]]):
+        idle = math.fsum(end - start for start, end in m.gaps[key])
+        gaps = f"{count(len(m.gaps[key]), 'gap')}, {idle:.2f}" if idle else "no gap"
+        yield lane_name(numbers[key]), f"busy {busy:.2f}, {gaps}"
+    for (_, engine), busy in m.engine_busy.items():
+        yield ENGINE_WORDS[engine], f"busy {busy:.2f}"
 
 
 def _path(path: Sequence[Step], numbers: Mapping[StreamKey, int]) -> str:

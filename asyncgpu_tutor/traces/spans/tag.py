@@ -1,8 +1,4 @@
-"""Which submission the calls that are being made belong to.
-
-Whoever submits an operation is the tag while it does so. Devices read it for the spans that they write, and
-so does whatever must not be called meanwhile.
-"""
+"""The submission that the calls being made belong to: devices read it for the spans that they write."""
 
 from __future__ import annotations
 

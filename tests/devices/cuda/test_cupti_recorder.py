@@ -314,4 +314,4 @@ def test_a_program_of_others_that_asks_too_slowly_is_host_bound(cupti: Cupti) ->
     trace = Trace(recorded(cupti, program), "CUPTI", "a GPU", about={"everything": True})
     assert "host-bound" in {finding.name for finding in agt.diagnose(trace)}
     late = agt.analyse(trace).host_late
-    assert late["Python"] > late["CUDA call"] > 0
+    assert late["own code"] > late["CUDA call"] > 0

@@ -7,7 +7,7 @@ from functools import cache
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import Trace
 from asyncgpu_tutor.devices.simulated import Machine, SimDevice
-from asyncgpu_tutor.types import Span
+from asyncgpu_tutor.types import Finding, Span
 from tests.tools import tool
 
 trace_of = tool("course_programs").trace_of
@@ -16,6 +16,12 @@ trace_of = tool("course_programs").trace_of
 def call(number: int, start: float, end: float) -> Span:
     """A launch."""
     return Span(number, "call", "launch k", start, end, "cuda:0")
+
+
+def finding(trace: Trace, name: str) -> Finding:
+    """The only finding of that name."""
+    (found,) = (found for found in agt.diagnose(trace) if found.name == name)
+    return found
 
 
 @cache

@@ -19,10 +19,11 @@ RECORDING = "07_async_mlp"
 
 def test_a_trace_is_like_itself() -> None:
     trace = recorded("02_streams_and_events")
-    comparison = agt.compare(trace, trace)
+    comparison = agt.compare(trace, trace, trace)
     assert comparison.same_work
     assert comparison.same_order
-    assert len(comparison.matches) == len(trace.device_spans)
+    assert comparison.titles == ("simulated (1)", "simulated (2)", "simulated (3)")
+    assert [len(match) for match in comparison.matches] == [3] * len(trace.device_spans)
     assert all(d.factor == 1.0 and not d.sentence for d in comparison.differences)
 
 
@@ -79,14 +80,6 @@ def test_without_labels_in_one_of_them_kinds_and_names_are_matched_on_one_axis()
     one, other = (panel.layout for panel in comparison.plot().panels)
     assert (one.begin, one.end) == (other.begin, other.end)
     assert one.end >= max(comparison["makespan"].values)
-
-
-def test_three_are_compared_with_the_first() -> None:
-    trace = recorded("01_sync_kernels")
-    comparison = agt.compare(trace, trace, trace)
-    assert comparison.titles == ("simulated (1)", "simulated (2)", "simulated (3)")
-    assert all(len(d.values) == 3 for d in comparison.differences)
-    assert {len(match) for match in comparison.matches} == {3}
 
 
 def test_wrong_calls_are_refused() -> None:

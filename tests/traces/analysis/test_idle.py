@@ -1,34 +1,23 @@
-"""Idle time by cause, queue depth and overlaps: real programs, and the smallest traces that settle them."""
+"""Idle time by cause: real programs, and the smallest traces that settle it."""
 
 from __future__ import annotations
 
-import math
-
-import numpy as np
 import pytest
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import Trace
-from asyncgpu_tutor.devices.protocol import Device
-from asyncgpu_tutor.traces.analysis import overview
-from asyncgpu_tutor.traces.analysis.depth import overlaps, queue_depth
 from asyncgpu_tutor.traces.analysis.facts import Facts
-from asyncgpu_tutor.traces.analysis.idle import CAUSES, idle_of_device, idle_of_streams
-from asyncgpu_tutor.traces.analysis.overview import by_cause
-from asyncgpu_tutor.traces.spans.intervals import gaps, length, union
+from asyncgpu_tutor.traces.analysis.idle import idle_of_streams
 from asyncgpu_tutor.types import Span
 from tests.tools import tool
+from tests.traces.invariants import hold
 
-from .programs import recorded
+from .programs import call, recorded
 
 _programs = tool("course_programs")
 RUNS = _programs.RUNS
 
 NAMES = sorted(name for name in RUNS if "big" not in name)
-
-
-def call(number: int, start: float, end: float) -> Span:
-    return Span(number, "call", "launch k", start, end, "cuda:0")
 
 
 def work(number: int, kind: str, start: float, end: float, stream: int, *after: int) -> Span:
@@ -62,63 +51,7 @@ def test_why_a_stream_stood_still(spans: list[Span], causes: list[tuple[object, 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_pause_has_a_cause(name: str) -> None:
-    trace = recorded(name)
-    # What comes before the first work of the device is idle time of nobody, in no number of a report.
-    begin = min(span.start for span in trace.device_spans)
-    for number in trace.streams:
-        line = union((s.start, s.end) for s in trace if s.stream == number)
-        expected = length(gaps(line)) + line[0][0] - begin
-        told = by_cause(i for i in idle_of_streams(Facts(trace)) if i.stream == number)
-        assert math.isclose(math.fsum(told.values()), expected, abs_tol=1e-6)
-    device = by_cause(idle_of_device(Facts(trace)))
-    assert math.isclose(math.fsum(device.values()), trace.metrics().device_idle, abs_tol=1e-6)
-    assert set(device) == set(CAUSES)
-
-
-def test_the_engine_is_what_holds_up_copies_that_come_together() -> None:
-    analysis = agt.analyse(recorded("02_streams_and_events"))
-    copies = [i for i in analysis.streams if i.span.kind == "h2d" and i.cause == "engine busy"]
-    assert len(copies) == 3
-    assert all(i.blocker is not None and i.blocker.kind == "h2d" for i in copies)
-
-
-def test_a_stream_that_waits_for_an_event_names_what_it_waited_for(sim: Device) -> None:
-    x = agt.pin(np.zeros(1 << 20, np.float32))
-    with agt.record() as trace:
-        source = agt.h2d(x, "x").share().shared()
-        agt.overlap(source, agt.zeros(4).and_then(lambda _: source)).sync()
-    for idle in idle_of_streams(Facts(trace)):
-        if idle.cause == "dependency":
-            assert idle.blocker is not None
-            assert idle.blocker.stream != idle.stream
-
-
-def test_the_depth_of_a_queue_is_what_was_asked_for_and_not_done() -> None:
-    spans = [
-        call(1, 0, 1),
-        work(2, "kernel", 2, 6, 1, 1),
-        call(3, 2, 3),
-        work(4, "kernel", 6, 9, 1, 3),
-    ]
-    depth = queue_depth(Facts(Trace(spans)))
-    assert depth.max == 2
-    assert depth.mean == pytest.approx((2 * 1 + 3 * 2 + 3 * 1) / 8)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_the_matrix_of_overlaps_agrees_with_the_metrics(name: str) -> None:
-    trace = recorded(name)
-    us, metrics = overlaps(Facts(trace)), trace.metrics()
-    assert {a: time for (a, b), time in us.items() if a == b} == metrics.stream_busy
-    assert all(us[b, a] == time for (a, b), time in us.items())
-    pairs = math.fsum(k * (k - 1) * time for k, time in enumerate(metrics.concurrency))
-    assert math.fsum(time for (a, b), time in us.items() if a != b) == pytest.approx(pairs)
-
-
-def test_the_matrix_is_made_where_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    spans = [work(i, "kernel", i, i + 1, i + 1) for i in range(40)]
-    monkeypatch.setattr(overview, "overlap_lines", lambda _: pytest.fail("40 streams are no table"))
-    assert "and 24 more" in agt.analyse(Trace(spans)).table()
+    hold(recorded(name))
 
 
 def test_the_report_says_it_in_words_and_in_a_picture() -> None:
@@ -129,9 +62,3 @@ def test_the_report_says_it_in_words_and_in_a_picture() -> None:
     picture = analysis.plot()
     assert picture.words.startswith(analysis.findings[0].sentence)
     assert picture.panels[0].highlight == {s.id for s in analysis.metrics.critical_spans}
-
-
-def test_an_empty_trace_has_a_report_too() -> None:
-    analysis = agt.analyse(Trace())
-    assert "No device work was recorded" in analysis.table()
-    assert "nothing was recorded" in analysis.plot().words

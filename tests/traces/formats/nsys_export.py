@@ -44,14 +44,8 @@ class Export:
                  correlationId=correlation, nameId=self.text(name), returnValue=0)  # fmt: skip
 
     def kernel(
-        self,
-        name: str,
-        start: int,
-        end: int,
-        stream: int,
-        correlation: int,
-        node: int | None = None,
-    ) -> None:
+        self, name: str, start: int, end: int, stream: int, correlation: int, node: int | None = None
+    ) -> None:  # fmt: skip
         grid = dict.fromkeys(("gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ"), 1)
         self.add(KERNEL, start=start, end=end, shortName=self.text(name), graphNodeId=node,
                  **place(stream, correlation), **grid)  # fmt: skip

@@ -105,46 +105,7 @@ def test_the_file_for_chrome_has_the_names_that_tools_for_pytorch_look_for(tmp_p
     assert asked >= copies | kernels | {("Memset", "cudaMemsetAsync")}
 
 
-def test_the_file_for_chrome_has_the_same(trace: Trace, tmp_path: Path) -> None:
-    path = tmp_path / "trace.json"
-    trace.to_perfetto(path)
-    events = json.loads(path.read_text(encoding="utf-8"))["traceEvents"]
-    spans = [e for e in events if e["ph"] == "X"]
-    assert Counter((e["args"]["name"], e["ts"], e["dur"]) for e in spans) == Counter(
-        (s.name, s.start, s.duration) for s in trace
-    )
-    kernels = [e for e in spans if e["cat"] == "kernel"]
-    calls = {e["args"]["correlation"] for e in spans if e["cat"] == "cuda_runtime"}
-    assert kernels
-    assert all(e["args"]["stream"] > 0 and e["args"]["correlation"] in calls for e in kernels)
-    threads = {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name"}
-    assert {e["tid"] for e in spans} == threads.keys()
-    starts = {e["id"]: e for e in events if e["ph"] == "s"}
-    ends = {e["id"]: e for e in events if e["ph"] == "f"}
-    assert starts.keys() == ends.keys()
-    assert starts
-    assert all(starts[i]["ts"] <= ends[i]["ts"] for i in starts)
-
-
-def test_what_was_written_is_read_back(trace: Trace, tmp_path: Path) -> None:
-    trace.about = {"gpu": "none", "tries": [1, 2]}
-    path = tmp_path / "trace.json"
-    trace.to_perfetto(path)
-    found = Trace.load(path)
-    assert (found.clock, found.device, found.about) == (trace.clock, trace.device, trace.about)
-    assert found.spans == trace.spans
-
-
-@pytest.mark.parametrize(
-    ("name", "body", "said"),
-    [
-        ("x.pftrace", b"\x0a\x02\x40\x05", "Perfetto's own format"),
-        ("x.json", b"asyncgpu_tutor.trace:AAAA;", "damaged"),
-    ],
-)
-def test_files_of_others_and_damaged_ones_are_refused(
-    name: str, body: bytes, said: str, tmp_path: Path
-) -> None:
-    (tmp_path / name).write_bytes(body)
-    with pytest.raises(UsageError, match=said):
-        Trace.load(tmp_path / name)
+def test_the_file_is_for_viewers_and_not_read_back(trace: Trace, tmp_path: Path) -> None:
+    trace.to_perfetto(tmp_path / "trace.json")
+    with pytest.raises(UsageError, match="load what `save` wrote"):
+        Trace.load(tmp_path / "trace.json")

@@ -16,6 +16,7 @@ from asyncgpu_tutor import Trace
 from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.traces.formats import own_json
+from tests.traces.invariants import hold
 
 PLAIN = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
@@ -88,8 +89,8 @@ def test_what_is_no_trace_is_refused(body: str, message: str) -> None:
         ({"id": 2**70}, "not a whole number"),
         ({"start": -1.0}, "it goes from -1.0 to 2.0 us"),
         ({"start": 3.0}, "it goes from 3.0 to 2.0 us"),
-        ({"end": 1e300}, "it goes from 1.0 to 1e"),
-        ({"end": 10**400}, "its end is too large"),
+        ({"end": 1e300}, "its end is 1e+300, not a number of us"),
+        ({"end": 10**400}, "not a number of us"),
         ({"end": None}, "its end is None, not a number of us"),
         ({"start": "now"}, "its start is 'now'"),
         ({"name": 5}, "its name is 5, not text"),
@@ -141,7 +142,6 @@ PACKED[100:140] = bytes(40)
         ("t.json.gz", PACKED, "cannot be read"),
         ("t.json", b"\x80\x04\x95\xff", "not text in UTF-8"),  # how a pickle begins
         ("x.pftrace", b"\x0a\x02\x40\x05", "Perfetto's own format"),
-        ("x.json", b"asyncgpu_tutor.trace:AAAA;", "damaged"),
     ],
 )
 def test_damaged_files_and_those_of_others_are_refused(
@@ -173,11 +173,6 @@ def taken(body: str) -> None:
 @given(st.sampled_from(FIELDS), PLAIN)
 def test_any_value_in_any_field_is_taken_or_refused(field: str, value: object) -> None:
     taken(text(span(id=1, after=[]), {**span(), field: value}))
-
-
-@given(st.lists(st.fixed_dictionaries({}, optional=dict.fromkeys(FIELDS, PLAIN)), max_size=4))
-def test_any_rows_are_taken_or_refused(rows: list[dict[str, object]]) -> None:
-    taken(text(*rows))
 
 
 DETAILS = (
@@ -216,6 +211,7 @@ def test_whatever_is_taken_can_be_used(trace: Trace, tmp_path: Path) -> None:
 
 
 def usable(trace: Trace) -> None:
+    hold(trace)
     assert trace.table()
     assert agt.analyse(trace).table()
     assert agt.compare(trace, trace).same_work

@@ -83,13 +83,6 @@ def test_a_node_costs_the_host_one_to_three_us_where_cupti_looks(name: str) -> N
         assert 1 < launch.duration / len(nodes) < 3
 
 
-def test_the_branches_of_a_graph_were_recorded_side_by_side() -> None:
-    trace = Trace.load_recording("09_cuda_graphs_branches")
-    assert len(trace.streams) == 4
-    assert trace.metrics().max_concurrency == 4
-    assert {span.detail["graph"] for span in trace.device_spans} == {"four networks"}
-
-
 @pytest.mark.parametrize("name", RUNS)
 def test_the_detective_says_the_same_of_the_recording(name: str) -> None:
     found = agt.diagnose(Trace.load_recording(name))

@@ -63,16 +63,6 @@ def test_processes_that_count_alike_are_kept_apart(tmp_path: Path) -> None:
     assert "===== cuda:1" in text
 
 
-def test_work_without_a_correlation_is_work_that_nobody_asked_for(tmp_path: Path) -> None:
-    export = small()
-    export.copy(1, 6_000, 6_100, 13, 0)
-    export.tables[COPY][-1]["correlationId"] = None
-    trace = read(export, tmp_path)
-    copy = trace.device_spans[-1]
-    assert (copy.kind, copy.start) == ("h2d", 5.1)
-    assert all(span.on_device for span in trace if span.id in copy.after)
-
-
 # ------------------------------------------------------------------ unified memory
 def migrating(cause: int = 2) -> Export:
     """Pages move to the device while a kernel runs, and back when the host reads them."""
@@ -129,7 +119,6 @@ def test_a_range_that_repeats_is_compared_summed_and_saved_by_its_windows(tmp_pa
     m, told = trace.metrics(), agt.compare(trace, trace)
     assert told["makespan"].values == (m.makespan, m.makespan)
     assert told["device idle"].values == (m.device_idle, m.device_idle)
-    assert told["mean gap of device"].values[0] == pytest.approx(11.0 / 4)
     # What lies within a window by chance is called other work.
     assert [s.name for s in trace.device_spans if s.detail.get("other")] == ["other"]
     assert {row.name for row in agt.analyse(trace).sums.kernels} == {"a", "b"}
@@ -151,7 +140,6 @@ def test_a_pageable_copy_is_charged_from_when_it_could_have_begun(tmp_path: Path
     export.copy(2, 900_500, 901_500, 13, 11, host=0)
     (found,) = (f for f in agt.diagnose(read(export, tmp_path)) if f.name == "pageable copy")
     assert found.cost == pytest.approx(2.0)
-    assert "898.0 us more it stood behind earlier work" in found.sentence
 
 
 def test_the_host_is_late_in_three_ways_that_add_up(tmp_path: Path) -> None:
@@ -161,7 +149,7 @@ def test_the_host_is_late_in_three_ways_that_add_up(tmp_path: Path) -> None:
     export.launch("b", 10_000, 11_000, 12_000, 12)
     analysis = agt.analyse(read(export, tmp_path))
     parts = {part: round(us, 3) for part, us in analysis.host_late.items()}
-    assert parts == {"CUDA call": 0.1, "waiting": 2.0, "Python": 3.0}
+    assert parts == {"CUDA call": 0.1, "waiting": 2.0, "own code": 3.0}
     assert sum(parts.values()) == pytest.approx(analysis.idle_by_cause["host late"])
 
 

@@ -36,14 +36,6 @@ def test_nothing_is_lost_and_no_picture_has_more_parts_than_it_can_show(
     assert len(found) <= 2 * whole / pixel + 2
 
 
-@given(pieces=st.lists(PIECE, max_size=20))
-def test_at_no_size_of_a_pixel_everything_stays_as_it_is(
-    pieces: list[tuple[float, float, str]],
-) -> None:
-    spans = row(pieces)
-    assert list(merged(spans, 0.0)) == [[span] for span in spans]
-
-
 def test_the_kind_is_that_of_most_of_the_time() -> None:
     spans = row([(0, 0.1, "h2d"), (0, 0.3, "kernel"), (0, 0.1, "h2d")])
     (bar,) = bars(spans, Lane("streams", "sim:0", "stream 1", tuple(spans)), 0.0, 1.0, 1.0)

@@ -16,24 +16,15 @@ import pytest
 
 from asyncgpu_tutor.traces.pictures.style import COLOURS, INK, KIND_LOOKS, QUIET, darker, lighter
 
-EYES = {
+EYES = {  # rows of each
     "all cones": np.eye(3),
-    "protanopia": [
-        [0.152286, 1.052583, -0.204868],
-        [0.114503, 0.786281, 0.099216],
-        [-0.003882, -0.048116, 1.051998],
-    ],
-    "deuteranopia": [
-        [0.367322, 0.860646, -0.227968],
-        [0.280085, 0.672501, 0.047413],
-        [-0.011820, 0.042940, 0.968881],
-    ],
-    "tritanopia": [
-        [1.255528, -0.076749, -0.178779],
-        [-0.078411, 0.930809, 0.147602],
-        [0.004733, 0.691367, 0.303900],
-    ],
-}
+    "protanopia": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216],
+                     [-0.003882, -0.048116, 1.051998]],
+    "deuteranopia": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413],
+                     [-0.011820, 0.042940, 0.968881]],
+    "tritanopia": [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602],
+                     [0.004733, 0.691367, 0.303900]],
+}  # fmt: skip
 ON_A_STREAM = ("h2d", "kernel", "d2h", "d2d", "memset")
 seen_by = pytest.mark.parametrize("eyes", EYES)
 
@@ -59,13 +50,6 @@ def lab(colour: str, eyes: str) -> Any:
     # None is near 0.
     x, y, z = np.cbrt(np.array(to_xyz) @ seen(colour, eyes) / [0.9505, 1.0, 1.089])
     return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
-
-
-def test_the_eyes_see_white_as_white_and_the_famous_pair_alike() -> None:
-    for eyes in EYES:
-        assert seen("#FFFFFF", eyes) == pytest.approx(1, abs=1e-5)
-    red_green = [np.abs(seen("#C04040", e) - seen("#608020", e)).max() for e in EYES]
-    assert red_green[2] < red_green[0] / 3
 
 
 BARS = [look.colour for look in KIND_LOOKS.values()]

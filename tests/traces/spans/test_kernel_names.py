@@ -50,30 +50,6 @@ def test_what_is_left_of_a_name(full: str, name: str) -> None:
     assert short_name(full) == name
 
 
-identifiers = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,20}", fullmatch=True)
-classes = st.lists(identifiers, min_size=1, max_size=3).map(tuple)
-
-
-def mangled(path: tuple[str, ...]) -> str:
-    parts = "".join(f"{len(part)}{part}" for part in path)
-    return f"N{parts}E" if len(path) > 1 else parts
-
-
-@given(classes, st.lists(classes, max_size=2))
-def test_a_mangled_name_and_its_type_give_the_same(
-    path: tuple[str, ...], arguments: list[tuple[str, ...]]
-) -> None:
-    inside = f"I{''.join(map(mangled, arguments))}E" if arguments else ""
-    named = mangled(path)
-    ours = named[:-1] + inside + "E" if len(path) > 1 else named + inside
-    told = f"<{', '.join('::'.join(argument) for argument in arguments)}>" if arguments else ""
-    spelled = f"{'void ' if arguments else ''}{'::'.join(path)}{told}(float *, int)"
-    if arguments and "::".join(arguments[0]) in {"true", "false"}:
-        return  # a class cannot be called so
-    assert short_name(f"_Z{ours}Pfi") == short_name(spelled)
-    assert short_name(spelled).startswith(path[-1])
-
-
 @given(st.text() | st.text(alphabet="_ZNIELS0123456789abc<>(): ").map("_ZN".__add__))
 def test_no_name_is_lost(full: str) -> None:
     name, detail = kernel_name(full)

@@ -3,23 +3,20 @@
 # %% [markdown] id=title
 # # Start here
 #
-# Two programs did the same work on the same GPU. One took 729 microseconds, the other 501. The steps of the work were no faster: all together, they even took a
-# little longer.
+# Two programs did the same work on the same GPU. One took 729 microseconds and the other took 501. The work itself didn't get any faster: if you add up its steps, the quick program even spent a little *more* time on them.
 #
 # **So where did the time go?**
 #
-# This course teaches you to see lost time like that, and to win it back. You will write real GPU code, say beforehand what will happen when, and let a
-# timeline tell you whether you were right. At the end, four batches of a neural network share one GPU while Python
-# does something else. **You don't need a GPU for any of it**: where there is none, a simulated one takes its place.
+# This course teaches you to see lost time like that and to win it back. You'll write real GPU code, guess what will happen before you run it, and let a timeline tell you whether you were right. At the end, four batches of a neural network share one GPU while Python gets on with something else. **You don't need a GPU for any of it**, because where there is none, a simulated one takes its place.
 #
-# After this page you can start work on a GPU from Python, read a timeline, and put your own job into time that Python used to waste.
+# After this page you can start work on a GPU from Python, read a timeline, and put a job of your own into time that Python used to waste.
 #
 # | | |
 # |---|---|
-# | Time | 30 minutes |
+# | Time | 35 minutes |
 # | You need | Python and a little NumPy. No GPU, and no CUDA |
 #
-# Run each cell with <kbd>Shift</kbd>+<kbd>Enter</kbd>, from top to bottom. Cells that look like a thin bar are the page's own checks: leave them closed.
+# Run each cell with <kbd>Shift</kbd>+<kbd>Enter</kbd>, from top to bottom. If you come back later and get a `NameError`, choose *Run*, then *Run All Above Selected Cell*. Cells that look like a thin bar are the page's own checks, and you can leave them closed.
 
 # %% id=setup
 import asyncio
@@ -35,7 +32,7 @@ device
 # %% [markdown] id=two-runs
 # ## Two runs
 #
-# Here are the two programs. Both were recorded on a real GPU, an NVIDIA H200, and both are drawn on the same scale. Time runs from left to right.
+# Here are the two programs. We recorded both on a real GPU, an NVIDIA H200, and drew them on the same scale. Time runs from left to right.
 
 # %% id=two-runs-picture
 slow = agt.Trace.load_recording("02_one_stream")
@@ -57,28 +54,25 @@ assert [s.name for s in quick.device_spans].count("relu") == 4
 assert (len(slow.streams), len(quick.streams)) == (1, 4)
 
 # %% [markdown] id=two-runs-read
-# The lane at the top of each picture is Python. Every lane below it is a queue of work for the GPU. Each bar is a **span**: one piece of work, or one call. (CUPTI is NVIDIA's profiling interface: it notes when each began and ended.) Can you see what is different? We come back to this
-# picture at the end of the page.
+# The top lane of each picture is Python, and every lane below it is a queue of work for the GPU. Each bar is a **span**: one piece of work, or one call. (CUPTI, which the picture names, is NVIDIA's profiling interface. It noted when each span began and ended.) Can you see what's different? Don't worry if you can't yet, because we'll come back to this picture at the end of the page.
 
 # %% [markdown] id=two-computers
 # ## Two computers
 #
-# A GPU is a second computer, with its own memory and its own sense of time. In this course the computer that runs Python is the **host**, and the GPU
-# is the **device**.
+# Think of a GPU as a second computer, with its own memory and its own sense of time. The computer that runs Python is called the **host**, and the GPU is the **device**.
 #
-# NumPy computes while you wait. A device *can* compute while Python does something else, if you ask it in the right way.
+# NumPy makes you wait while it computes. A device *can* compute while Python does something else, but only if you ask it in the right way, and that's what this course is about.
 #
-# The first cell said `agt.use("auto")`. That takes your NVIDIA GPU if you have one. Otherwise it takes a **simulated device**, which comes with the
-# course and runs the same programs:
+# The first cell said `agt.use("auto")`. If you have an NVIDIA GPU, that takes it. If you don't, it takes a **simulated device**, which comes with the course and runs the same programs:
 #
 # | | a GPU (`cuda:0`) | the simulated device (`sim:0`) |
 # |---|---|---|
 # | results | computed on the GPU | computed on your machine, from the very same source code |
 # | times | measured | worked out by a model of an H200, and always labelled *simulated* |
-# | the same tomorrow? | nearly | yes, to the last digit |
+# | the same tomorrow? | nearly | yes |
 
 # %% [markdown] id=doctor
-# If something is missing on your machine, `doctor` tells you what, and how to fix it. (In a terminal: `python -m asyncgpu_tutor doctor`.)
+# If something is missing on your machine, `doctor` tells you what it is and how to fix it. In a terminal, that's `python -m asyncgpu_tutor doctor`.
 
 # %% id=doctor-report
 from asyncgpu_tutor.commands.doctor import ThisMachine, examine
@@ -90,8 +84,7 @@ assert report.can_run
 # %% [markdown] id=kernel
 # ## A function for one element
 #
-# A function that runs on the device is called a **kernel**. You write it in CUDA C, and you write it for *one* element of an array. The device then runs it
-# once for every element, and thousands of those runs go on at the same time. Each run is called a **thread**.
+# A function that runs on the device is called a **kernel**. You write it in CUDA C, and you write it for just *one* element of an array. The device then runs it once for every element, with thousands of those runs going on at the same time. Each run is called a **thread**.
 
 # %% id=kernel-source
 twice = agt.Kernel(r"""
@@ -106,13 +99,12 @@ extern "C" __global__ void twice(unsigned int n, const float* x, float* y)
 twice
 
 # %% [markdown] id=kernel-explained
-# In NumPy this would be `y = 2 * x`. The next page takes the C apart. For now, see that there is no loop: the first line of the body asks *which element
-# is mine?*, and the rest deals with that one.
+# In NumPy this would be `y = 2 * x`. We'll take the C apart on the next page. For now, just notice that there's no loop. The first line of the body asks *which element is mine?*, and the rest deals with that one element.
 
 # %% [markdown] id=describe
 # ## There and back
 #
-# The device cannot look into NumPy's memory. So the numbers have to travel to the device, the kernel runs, and the result travels back:
+# The device can't look into NumPy's memory. So the numbers have to travel to the device, the kernel runs there, and the result travels back:
 
 # %% id=first-operation
 x = agt.pin(np.arange(2_000_000, dtype=np.float32))
@@ -130,13 +122,12 @@ with agt.record() as so_far:
 # Word by word:
 #
 # - `agt.pin` copies `x` to a place where the device can fetch it without Python's help.
-# - `agt.h2d(x)`, *host to device*, copies `x` to the device.
-# - `agt.zeros(x.size)` is room for the result, filled with zeros. `.partition(256)` cuts it into **blocks** of 256 elements; that is how many threads the device
-#   handles as one group.
-# - `.output()` picks the array that the kernel writes. That is `y`, the only pointer (`*`) without `const`. `.to_host()` copies it into a NumPy array.
-# - `agt.record()` writes down everything that happens inside the `with`, and when. What it gives you is called a **trace**.
+# - `agt.h2d(x)`, short for *host to device*, copies `x` to the device.
+# - `agt.zeros(x.size)` makes room for the result and fills it with zeros. `.partition(256)` cuts that room into **blocks** of 256 elements, because 256 is how many threads we want the device to handle as one group.
+# - `.output()` picks the array that the kernel writes. Here that's `y`, the only pointer (`*`) without `const`. `.to_host()` copies it into a NumPy array.
+# - `agt.record()` writes down everything that happens inside the `with`, and when. What you get is called a **trace**.
 #
-# Four pieces of work, then: a copy, a fill, a kernel, a copy.
+# That makes four pieces of work: a copy, a fill, a kernel, and another copy.
 
 # %% id=predict-built
 built = Prediction(
@@ -149,8 +140,7 @@ built = Prediction(
 built
 
 # %% [markdown] id=commit
-# Write your answer in place of the three dots, as in `commit("three")`, **before** you go on. The score at the end is for your eyes only, and a wrong
-# guess makes the answer stick.
+# Write your answer in place of the three dots, as in `commit("three")`, **before** you go on. Only you see the score at the end, and a wrong guess is worth having, because the answer sticks better after one.
 
 # %% id=predict-built-commit
 built.commit(...)
@@ -163,12 +153,9 @@ built.reveal(
 )
 
 # %% [markdown] id=describe-read
-# `doubled(x)` has not done anything yet. It has written down *what* is to be done. Such a description is called an **operation**, and it is like a recipe:
-# writing it down cooks nothing. To run it, `await` it.
+# So `doubled(x)` hasn't done anything yet. It has only written down *what* is to be done. Such a description is called an **operation**, and it's like a recipe: writing one down cooks nothing. To run it, you `await` it.
 #
-# `await op` runs the operation and **pauses** until the result is there. Only the code that says `await` pauses. Python keeps a list of other things
-# to do, and its **event loop** goes on with those meanwhile. A function with `await` in it has to begin with `async def`. A notebook cell may `await` as it is;
-# [chapter 06](06_await.ipynb) shows how a script does it.
+# `await op` runs the operation and **pauses** until the result is there. Only the code that says `await` pauses. Python keeps a list of other things to do, and its **event loop** gets on with those in the meantime. A function that contains an `await` has to begin with `async def`. A notebook cell may `await` just like that, and [chapter 06](06_await.ipynb) shows how a script does it.
 
 # %% id=describe-check tags=asserts
 assert len(so_far) == 0
@@ -189,7 +176,7 @@ assert max(s.end for s in paused.device_spans) > max(s.end for s in paused if s.
 # %% [markdown] id=where
 # ## Where the time goes
 #
-# The kernel multiplied two million numbers by two. Around it were a fill and two copies.
+# Our kernel multiplied two million numbers by two. Around it were a fill and two copies.
 
 # %% id=predict-share
 share = Prediction(
@@ -224,14 +211,11 @@ share.reveal(
 )
 
 # %% [markdown] id=where-read
-# The kernel is that sliver between the two long bars. It reads two million numbers and writes as many. Each copy moves half of that, and takes more than ten times
-# as long. Often the way to the device and back takes longer than the work there.
+# The kernel is that sliver between the two long bars. It reads two million numbers and writes as many, while each copy moves only half of that and still takes more than ten times as long. This is very common: the way to the device and back often takes longer than the work you went there for.
 #
-# Now read the picture lane by lane. The lower lane is a **stream**: a queue for the device, which works through it one piece after the other. The upper lane is
-# the host, Python. `sync()` means *run it, and come back when it is done*. So Python makes a few calls, and then it is **blocked** until the device is
-# done: nothing else gets a turn. The dotted bar is this wait. (An `await` leaves a gap there, and no bar.)
+# Now let's read the picture lane by lane. The lower lane is a **stream**, which is a queue for the device, and the device works through it one piece after the other. The upper lane is the host, so Python. `sync()` means *run it, and come back when it's done*. So Python makes a few calls, and then it's **blocked** until the device has finished: nothing else in Python gets a turn. The dotted bar is this wait. (An `await` would leave a gap there instead of a bar.)
 #
-# After that Python does a job of its own. `agt.work(300)` stands for any such job: it keeps Python busy for 300 microseconds (µs, millionths of a second).
+# After that, Python does a job of its own. `agt.work(300)` stands for any such job. It keeps Python busy for 300 microseconds, written µs, which are millionths of a second.
 
 # %% id=where-check tags=asserts
 assert blocking.metrics().host["wait"] > 0
@@ -246,7 +230,7 @@ if device.simulated:  # a GPU's clock agrees with Python's to a few µs only
 # %% [markdown] id=meanwhile
 # ## Python has things to do
 #
-# What if Python does its job first and waits afterwards? Four lines:
+# Python waited first and did its job afterwards. What if it does the job first? It takes four lines:
 #
 # ```python
 # task = agt.spawn(doubled(x))    # make a task of it
@@ -255,8 +239,7 @@ if device.simulated:  # a GPU's clock agrees with Python's to a few µs only
 # await task                      # pause until the result is there
 # ```
 #
-# `spawn` puts the operation on the event loop's list, as a **task**. Its turn comes when the running code pauses, so the second line says: *pause for a
-# moment.* The task hands its work to the device and pauses, too, and Python comes back here at once.
+# `spawn` puts the operation on the event loop's list, as a **task**. A task gets its turn when the running code pauses, and that's what the second line is for: it says *pause for a moment*. Now the task hands its work to the device. Then the task pauses too, because it has to wait for the device, and so Python comes right back here.
 
 # %% id=predict
 meanwhile = Prediction(
@@ -293,14 +276,11 @@ meanwhile.reveal(
 )
 
 # %% [markdown] id=timeline-read
-# The device does exactly what it did before. Look at the host instead. The job used to come *after* the device's work; now it lies *above* it. Nothing got
-# faster. Python is no longer blocked: the bar of the wait is gone.
+# The device does exactly what it did before. Now look at the host. The job used to come *after* the device's work, and now it lies *above* it. No piece of work got any faster. What disappeared is the bar of the wait, because Python is no longer blocked.
 #
-# Is that true of a real GPU? We ran both programs on an H200, with a million numbers. They took 558 and 498 µs. The gain is smaller: Python was slower
-# with its calls there, so two thirds of the device's work was over when the job began. (How good is the model? To copy a million numbers took that H200 78 µs, and
-# the model says 75.)
+# Is that true of a real GPU? We ran both programs on an H200, with a million numbers, and they took 558 and 498 µs. The gain is smaller there. Python needed longer for its calls, so two thirds of the device's work was already over when the job began. And how good is the model? Copying a million numbers took 78 µs on that H200, and the model says 75.
 #
-# Every picture can be had as text too, with numbers at the end: `makespan` is the time from start to end, and `host` says what Python spent its time on.
+# You can have every picture as text, too, with numbers at the end: `makespan` is the time from start to end, and `host` says what Python spent its time on.
 
 # %% id=timeline-table
 print(overlapped.table())
@@ -334,14 +314,13 @@ if device.simulated:
 # %% [markdown] id=exercises
 # ## Your turn
 #
-# Change the first cell of an exercise, run it, and run the `check` below it, as often as you like. You are told what is wrong with a wrong answer.
+# Change the first cell of an exercise, run it, and then run the `check` below it, as often as you like. If your answer is wrong, the check tells you what's wrong with it.
 #
-# Stuck? Type `hint("00-waited")` into a cell of your own, and again for a better hint. After an attempt, `solution("00-waited")` shows one way.
+# Stuck? Type `hint("00-waited")` into a cell of your own, and do it again for a better hint. Once you've tried, `solution("00-waited")` shows one way to do it.
 #
 # ### Exercise: how long did Python wait?
 #
-# Return the number of microseconds for which Python was blocked, for any trace. `trace.metrics()` has the numbers that you saw at the end of the table, and `trace.metrics().host` is a dictionary of what the host did.
-# Print it for `blocking`, if you like.
+# Return the number of microseconds for which Python was blocked, for any trace. `trace.metrics()` has the numbers that you saw at the end of the table, and `trace.metrics().host` is a dictionary of what the host did. Print it for `blocking` if you'd like to see one.
 
 # %% id=00-waited starter
 def waited(trace):
@@ -353,15 +332,14 @@ def waited(trace):
     return trace.metrics().host["wait"]
 
 # %% id=00-waited hints
-# Print `blocking.metrics().host`: that is the run in which Python waited.
+# Print `blocking.metrics().host`. That's the run in which Python waited.
 #
 # `trace.metrics().host` has one number for each thing the host does, such as `["call"]`.
 #
 # Write `return trace.metrics().host["wait"]`.
 
 # %% id=00-waited explanation
-# When a program is slow, look at this number first: it is the time for which Python was *blocked*. A pause at an `await` is not in it. That one is a gap in the
-# host's lane, in which other tasks get their turn.
+# When a program is slow, look at this number first, because it's the time for which Python was *blocked*. A pause at an `await` doesn't count. That one is a gap in the host's lane, in which other tasks get their turn.
 
 # %% id=00-waited-check
 check("00-waited", waited)
@@ -369,8 +347,7 @@ check("00-waited", waited)
 # %% [markdown] id=exercise-both
 # ### Exercise: two at a time
 #
-# `first` and `second` are operations. The cell below runs one after the other. Change it so that both are under way at the same time, and return both
-# results in this order.
+# `first` and `second` are operations. The cell below runs one after the other. Change it so that both are under way at the same time, and return both results in this order.
 
 # %% id=00-both starter
 async def both(first, second):
@@ -386,15 +363,14 @@ async def both(first, second):
     return await a, await b
 
 # %% id=00-both hints
-# `await first` says: I do not go on without it. So the second is not even started before that.
+# `await first` means: I won't go on without it. So the second one isn't even started before the first is done.
 #
-# `agt.spawn(op)` makes a task and returns at once. A task is awaited like an operation.
+# `agt.spawn(op)` makes a task and returns right away. You await a task just like an operation.
 #
-# Two lines with `agt.spawn`, one for each, and then `return await a, await b`.
+# Write two lines with `agt.spawn`, one for each, and then `return await a, await b`.
 
 # %% id=00-both explanation
-# One way: spawn both, then await both. The first `await` is the pause in which the two tasks start, so no `sleep(0)` is needed. The device can copy in both
-# directions at once: while one result comes back, the other numbers are on their way there.
+# One way is to spawn both and then await both. The first `await` is the pause in which the two tasks start, so you need no `sleep(0)`. The device can copy in both directions at once: while one result comes back, the other numbers are already on their way there.
 
 # %% id=00-both-check
 check("00-both", both)
@@ -402,9 +378,7 @@ check("00-both", both)
 # %% [markdown] id=answer
 # ## The first picture once more
 #
-# Here are the two runs again. This time each lane is a part of the device: one part copies in, one copies out, one computes. Above, with one queue: in, kernel,
-# out, four times over, and no two of them ever work at once. Below, with four queues, the next piece is already on its way there while one comes back. The kernels are
-# slivers again. It is the journeys that overlap.
+# Here are the two runs again. This time each lane is a part of the device: one part copies in, one copies out, and one computes. In the upper picture there is one queue, so it goes in, kernel, out, four times over, and no two parts ever work at once. In the lower picture there are four queues, so while one result comes back, the next numbers are already on their way there. The kernels are slivers again. It's the journeys that overlap, and that's where the 228 microseconds went.
 
 # %% id=answer-picture
 agt.compare_timelines(
@@ -417,14 +391,14 @@ agt.compare_timelines(
 # %% id=answer-check tags=asserts
 assert slow.overlap_between("h2d", "d2h") == 0
 assert quick.overlap_between("h2d", "d2h") > 200
+assert round(slow.metrics().makespan) - round(quick.metrics().makespan) == 228
 
 # %% [markdown] id=challenge
 # ## Challenge: three trips and a job
 #
-# Every page ends with a challenge. There is a time to beat, and `progress` keeps your best.
+# Every page ends with a challenge. There's a time to beat, and `progress` keeps your best.
 #
-# `trips` are three operations, and `job()` keeps Python busy for 200 µs. Do everything, and return the three results in order. As it stands, this
-# takes 682 µs: get below 350.
+# `trips` are three operations, and `job()` keeps Python busy for 200 µs. Do everything, and return the three results in order. As it stands, this takes 682 µs, and you can get it below 350.
 
 # %% id=00-challenge starter
 async def everything(trips, job):
@@ -443,12 +417,12 @@ async def everything(trips, job):
 # %% id=00-challenge hints
 # All three can be under way before anybody waits, as in the exercise above.
 #
-# When does a task start? Not at `spawn`. If `job()` comes before the first `await`, the device has nothing to do meanwhile.
+# When does a task start? Not at `spawn`. If `job()` comes before the first `await`, the device has nothing to do in the meantime.
 #
 # Spawn all three, then `await asyncio.sleep(0)`, then `job()`, and only then await the tasks.
 
 # %% id=00-challenge explanation
-# Start everything, do your own work, wait as late as you can. There is nothing more to it, and the rest of the course is about doing it well.
+# Start everything, do your own work, and wait as late as you can. That's really all there is to it, and the rest of the course is about doing it well.
 
 # %% id=00-challenge-check
 check("00-challenge", everything)
@@ -457,7 +431,7 @@ check("00-challenge", everything)
 score(built, share, meanwhile)
 
 # %% [markdown] id=progress-text
-# What you have solved is kept in `progress.json`, beside the notebook, and listed by `progress()`.
+# `progress()` lists what you've solved. It keeps that in `progress.json`, beside the notebook.
 
 # %% id=progress
 progress("00")
@@ -465,11 +439,11 @@ progress("00")
 # %% [markdown] id=key-points
 # ## Key points
 #
-# - The **host** runs Python. The **device** is a second computer with its own memory, and the way there and back takes time.
-# - A **kernel** is written for one element and runs in a **thread** for each.
-# - An **operation** is a recipe. Building it starts nothing; `sync`, `await` and `spawn` do.
-# - `sync` blocks Python. `await` pauses only the code that says it. A **task** starts when the code that spawned it pauses.
-# - A **timeline** shows what happened when. Look for time in which somebody waits.
+# - The **host** runs Python. The **device** is a second computer with its own memory, and getting there and back takes time, often more than the work itself.
+# - You write a **kernel** for one element, and the device runs it in one **thread** for each element.
+# - An **operation** is a recipe. Building one starts nothing. It runs when you `sync`, `await` or `spawn` it.
+# - `sync` blocks all of Python. `await` pauses only the code that says it. A **task** starts when the code that spawned it pauses.
+# - A **timeline** shows you what happened when. To make a program faster, look for time in which somebody waits.
 
 # %% [markdown] id=contents
 # ## The course
@@ -493,9 +467,10 @@ progress("00")
 # | [13_hostcalls](13_hostcalls.ipynb) | let a kernel call Python in the middle of its work, and know when that pays |
 # | [14_gallery](14_gallery.ipynb) | see the ideas of the course at work in six pictures, from Mandelbrot to attention |
 #
-# Take them in this order. **In a hurry?** The shortest way to the project is 01, 02, 03, 04, 06 and 07.
+# The course is really three books, and you can stop after each of them with something whole. 00 to 07 is one GPU, driven from the host, and ends with the project. 08 to 10 is about seeing
+# where time goes and getting faster. In 11 to 14 the GPU makes the decisions. Take the pages in this order. **In a hurry?** The shortest way to the project is 01, 02, 03, 04, 06 and 07.
 #
-# The folder `solutions/` has every chapter with all exercises solved. Words that are new to you, or that others use for the same things, are in the
+# The folder `solutions/` has every chapter with all exercises solved. If a word is new to you, or you know the thing by another name, look in the
 # [glossary](../docs/glossary.md).
 #
 # **Next:** [01_sync_kernels.ipynb](01_sync_kernels.ipynb), where you write kernels of your own.

@@ -89,7 +89,7 @@ assert np.allclose(agt.d2h(y.borrow()).sync(), in_numpy(readings), atol=1e-4)
 # %% [markdown] id=within
 # ## One queue
 #
-# A **stream** is a queue for the device. `op.async_on(stream)` puts an operation into it and comes back at once, with a *handle*: a name for the result, which you can pass on before there is
+# A **stream** is a queue for the device. `op.async_on(stream)` puts an operation into it and comes back without waiting for the device, with a *handle*: a name for the result, which you can pass on before there is
 # anything in it. Below, `x` is handed to the kernel before its numbers have arrived.
 
 # %% id=predict-within

@@ -195,7 +195,8 @@ when.reveal(" ".join(said), f"`g` ran after {g.start:.0f} µs, and the copy ende
 
 # %% [markdown] id=when-read
 # Building says nothing: it only describes. Running the chain calls `f` and `g` at once, and neither waits for the device. They get a **handle**: the name of an array that nothing has been written to yet. That is
-# enough for describing what comes next. So the whole chain is in the queue early, and the device never has to wait for Python between two stages.
+# enough for describing what comes next. So the whole chain is in the queue early. Behind a long copy like this one, the device never has to wait for Python between two stages. (Where each stage takes less
+# time than Python needs for a call, the device waits all the same, because then no queue ever fills up.)
 #
 # Why does the kernel not start too early, then? Because all stages of a chain are on *one* stream, and a stream keeps its order. There is no event in this picture, and none is needed.
 

@@ -162,7 +162,7 @@ turns.reveal(logs[0], f"{len(logs)} runs gave {len(set(logs))} order.")
 # %% [markdown] id=turns-read
 # `chat` and `polite` look alike, and yet `polite` says all three things in one go. `await` does not mean "now the others". It means "go on with this, and *if it has to wait*, let go". `asyncio.sleep(0)` has to wait for a turn. `nod()` has its result at once, so nobody lets go.
 #
-# One task runs at a time, until it lets go. That is good news: you need no locks, and the order is the same in every run. It is also bad news: **a task that does not let go keeps everybody waiting.** `sync` does not let go. That is why the heart stood still.
+# One task runs at a time, until it lets go. That is good news, because nobody can come between two lines of yours that have no `await` between them, so you need no lock there. (Across an `await` the others have had their turn, and what you read before it may have changed.) It is also bad news: **a task that does not let go keeps everybody waiting.** `sync` does not let go. That is why the heart stood still.
 
 # %% id=turns-check tags=asserts
 assert set(logs) == {"a0 b0 b1 b2 c0 a1 c1 a2 c2"}

@@ -14,7 +14,7 @@
 # | | |
 # |---|---|
 # | Time | 85 minutes |
-# | You need | kernels from [01](01_sync_kernels.ipynb), operations from [03](03_lazy_operations.ipynb) and [04](04_combinators.ipynb), tasks from [06](06_await.ipynb). You can do without 02 and 05 |
+# | You need | kernels from [01](01_sync_kernels.ipynb), operations from [03](03_lazy_operations.ipynb) and [04](04_combinators.ipynb), tasks from [06](06_await.ipynb). You can do without 02b and 05 |
 # | Device | the first cell of code says which one is in use |
 
 # %% id=setup
@@ -623,7 +623,7 @@ as_graph.plot(
 #
 # A GEMM has 16 blocks here, and 132 multiprocessors to put them on. So kernels of different batches truly run at the same time, as soon as somebody hands them out fast enough.
 #
-# Three things can stand between you and overlap, and you have met them all. The *program* waits for one batch before it starts the next. The *host* cannot hand out work fast enough. The *device* has no room
+# Three things have stood between us and overlap on this page, and there are more of them in [05](05_scheduling.ipynb). The *program* waits for one batch before it starts the next. The *host* cannot hand out work fast enough. The *device* has no room
 # left. More streams help with none of the three: they allow overlap, but do not cause it.
 #
 # (On a GPU, a recording by CUDA events sees a graph as one bar. With `cupti-python` installed you see what is inside.)
@@ -899,7 +899,7 @@ async def program(inputs):
 results = await program(agt.data.seed_inputs(dim=64, batches=4))
 
 # %% [markdown] id=program-read
-# This time it ran on numbers made by a formula, those of `async_mlp` in the cuda-oxide project, whose pipeline this page rebuilds in Python. That program prints the same numbers, to the last digit that it shows.
+# This time it ran on numbers made by a formula, those of `async_mlp` in the cuda-oxide project, whose pipeline this page rebuilds in Python. That program prints the same numbers, and a few digits more of each.
 #
 # It is a toy. But each part of it has a counterpart in a server that answers requests:
 #

@@ -52,7 +52,7 @@ print(f"The GPU is at work for {share:.0%} of the time.")
 # %% [markdown] id=question-read
 # For five sixths of the time, one of the fastest machines on earth does nothing. It waits for Python to say "and now the next layer", and "now the next token". You have met this in chapter 7, and chapter 8 gave it a name: the program is **host-bound**.
 #
-# A faster GPU would not help. More streams would not help either, since the same Python would have to fill them. And for one user at a time, nobody can make the kernels larger. So what is left?
+# A faster GPU would help little, because it could only shorten the sixth of the time in which this one works. More streams would not help either, since the same Python would have to fill them. And for one user at a time, nobody can make the kernels larger. So what is left?
 
 # %% id=question-check tags=asserts
 assert len(layers) == 24

@@ -651,7 +651,7 @@ class Future:
 check("10-future", Future)
 
 # %% [markdown] id=begin-text
-# Now put policy, submission and future together. This is your `spawn`:
+# Now put policy, submission and future together. This is your `spawn`, and it is even more eager than ours: it hands the work over right away, where `agt.spawn` waits for its turn on the event loop.
 
 
 # %% id=begin
@@ -960,7 +960,7 @@ graph = agt.with_context(lambda context: agt.value(twice_around(context))).graph
 print(graph)
 
 # %% [markdown] id=capture-read
-# Two nodes, for two hunts. (None? Then your `zip_ops` still cheats.) You have not written a line for CUDA graphs, and yet your operations can be captured in one. You left the
+# Two nodes, for two hunts. (None? Then your `zip_ops` still cheats.) You have not written a line for CUDA graphs, and yet these operations can be captured in one. (Your `h2d` cannot, because it allocates its array, and a graph allocates nothing.) You left the
 # blank open, so whoever fills it in decides what "run" means.
 
 # %% [markdown] id=challenge

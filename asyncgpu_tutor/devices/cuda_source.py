@@ -1,7 +1,8 @@
 """CUDA C as the host reads it, without any device: parameters, variables, and what is for the device."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from asyncgpu_tutor.devices.simgpu_errors import translated
 from simgpu import cuda_c
@@ -77,7 +78,7 @@ def _steps(node: object, known: dict[str, ast.Function], depth: int) -> Iterator
             yield from _steps(part, known, depth + more)
 
     if isinstance(node, list | tuple):
-        yield from below(*node)
+        yield from below(*cast(Sequence[object], node))
     elif isinstance(node, ast.For):
         yield from below(node.init)
         first = () if node.after else (node.test,)

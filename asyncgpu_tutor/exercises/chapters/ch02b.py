@@ -139,7 +139,7 @@ def _there_and_back(answer: Any, readings: int) -> tuple[Observed, Array]:
         return agt.h2d(part).and_then(run).to_host()
 
     def joined() -> Any:
-        parts = answer(process, data)
+        parts = call(answer, process, data)  # which may be a coroutine
         due = "`there_and_back` should return the results of all pieces, in a list"
         must(isinstance(parts, list | tuple), due)
         return np.concatenate([np.asarray(part) for part in cast(Sequence[Any], parts)])

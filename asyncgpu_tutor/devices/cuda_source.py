@@ -1,7 +1,15 @@
 """CUDA C as the host reads it, without any device: parameters, variables, and what is for the device."""
 
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import cast
+
 from asyncgpu_tutor.devices.simgpu_errors import translated
 from simgpu import cuda_c
+from simgpu.cuda_c.syntax import ast
+from simgpu.cuda_c.syntax.parser import parse
+from simgpu.cuda_c.text.preprocessor import preprocess
+from simgpu.cuda_c.text.source import Source
 
 Global = cuda_c.Global
 Parameter = cuda_c.Parameter
@@ -16,3 +24,104 @@ read_signature = translated(cuda_c.read_signature)
 def is_sized(parameter: Parameter) -> bool:
     """Tell whether only the size of a parameter is known, because our parser could not read the kernel."""
     return parameter.record is None and parameter.dtype is not None and parameter.dtype.kind == "V"
+
+
+@dataclass(frozen=True)
+class Step:
+    """A call, or an access to memory by a pointer, in the order in which a function makes them.
+
+    Attributes
+    ----------
+    kind : {"call", "read", "write"}
+    name : str
+        The function that is called; else empty.
+    value : int or None
+        The element, or the only argument of the call, where it is a number in the code.
+    depth : int
+        The number of loops around it; the test of a loop is in it.
+    """
+
+    kind: str
+    name: str
+    value: int | None
+    depth: int
+
+
+@translated
+def steps(source: str, name: str) -> list[Step]:
+    """Calls and accesses of a function and of those that it calls, each loop going round once.
+
+    The test of a loop is there again behind its body, as it is made before the code goes on.
+    """
+    text = Source(source)
+    unit = parse(text, preprocess(text))
+    functions = {f.name: f for f in unit.functions if f.body is not None}
+    return list(_steps(functions[name].body, functions, 0)) if name in functions else []
+
+
+def _number(node: object) -> int | None:
+    return node.value if isinstance(node, ast.Literal) and isinstance(node.value, int) else None
+
+
+def _element(node: object) -> tuple[ast.Expression, int | None] | None:
+    """A pointer and the number of its element, if this is an access by it."""
+    if isinstance(node, ast.Index):
+        return node.base, _number(node.index)
+    if not isinstance(node, ast.Unary) or node.op != "*":
+        return None
+    at = node.operand
+    if isinstance(at, ast.Binary) and at.op == "+":
+        return at.left, _number(at.right)
+    return at, 0 if isinstance(at, ast.Name | ast.Cast) else None
+
+
+def _steps(node: object, known: dict[str, ast.Function], depth: int) -> Iterator[Step]:
+    def below(*parts: object, more: int = 0) -> Iterator[Step]:
+        for part in parts:
+            yield from _steps(part, known, depth + more)
+
+    if isinstance(node, list | tuple):
+        yield from below(*cast(Sequence[object], node))
+    elif isinstance(node, ast.For):
+        yield from below(node.init)
+        first = () if node.after else (node.test,)
+        yield from below(*first, node.body, node.step, node.test, more=1)
+    elif isinstance(node, ast.Assign | ast.Increment):
+        target = node.target if isinstance(node, ast.Assign) else node.operand
+        if isinstance(node, ast.Assign):
+            yield from below(node.value)
+        access = _element(target)
+        if node.op:
+            yield from below(target)
+        elif isinstance(target, ast.Index):
+            yield from below(target.index)
+        if access is not None:
+            yield Step("write", "", access[1], depth)
+    elif isinstance(node, ast.Unary) and node.op == "&":
+        return
+    elif (access := _element(node)) is not None:
+        yield from below(*[part for part in vars(node).values() if isinstance(part, ast.Node)])
+        yield Step("read", "", access[1], depth)
+    elif isinstance(node, ast.Call):
+        yield from below(node.object, node.arguments)
+        alone = node.arguments[0] if len(node.arguments) == 1 else None
+        yield Step("call", node.name, _number(alone), depth)
+        others = {name: function for name, function in known.items() if name != node.name}
+        if len(others) < len(known):
+            yield from _steps(known[node.name].body, others, depth)
+    elif isinstance(node, ast.Node):
+        yield from below(*vars(node).values())
+
+
+__all__ = [
+    "Global",
+    "Parameter",
+    "Signature",
+    "Step",
+    "device_code",
+    "for_compiler",
+    "is_cooperative",
+    "is_sized",
+    "read_signature",
+    "steps",
+]

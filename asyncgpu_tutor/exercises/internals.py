@@ -3,6 +3,7 @@
 Otherwise checks are written as a learner writes a program, with `agt`.
 """
 
+from asyncgpu_tutor.devices import cuda_source
 from asyncgpu_tutor.devices.event_loop import completed
 from asyncgpu_tutor.devices.simulated import Machine, SimDevice, find_spec
 from asyncgpu_tutor.kernels.files import include_headers
@@ -23,6 +24,7 @@ __all__ = [
     "compare",
     "completed",
     "count",
+    "cuda_source",
     "find_spec",
     "happens_before",
     "include_headers",

@@ -433,3 +433,62 @@ def fork_join(prepare, branches, combine, main, streams):
         branch.async_on(stream)
         stream.wait_event(main.record())
     return combine.async_on(main)
+
+
+# %% id=02-challenge cause="none of the given ones"
+def arrange(pieces, one, two):
+    three = agt.create_stream()
+    def on(s, names):
+        for n in names: pieces[n].async_on(s)
+    on(one,"a"); ea=one.record()
+    on(two,"be"); ee=two.record()
+    three.wait_event(ea)
+    on(three,"d"); ed=three.record()
+    on(one,"cf")
+    one.wait_event(ee); one.wait_event(ed)
+    on(one,"g")
+
+
+# %% id=02-fork-join cause="`prepare` ran 2 times"
+def fork_join(prepare, branches, combine, main, streams):
+    prepare.async_on(main)
+    prepare.async_on(main)
+    ready = main.record()
+    joins = []
+    for branch, stream in zip(branches, streams):
+        stream.wait_event(ready)
+        branch.async_on(stream)
+        joins.append(stream.record())
+    for join in joins:
+        main.wait_event(join)
+    return combine.async_on(main)
+
+
+# %% id=02-fork-join cause="`d2h` ran 4 times"
+def fork_join(prepare, branches, combine, main, streams):
+    prepare.async_on(main)
+    ready = main.record()
+    joins = []
+    for branch, stream in zip(branches, streams):
+        stream.wait_event(ready)
+        branch.async_on(stream)
+        joins.append(stream.record())
+    for join in joins:
+        main.wait_event(join)
+    combine.async_on(main)
+    return combine.async_on(main)
+
+
+# %% id=02-fork-join cause="nothing makes `d2h`"
+def fork_join(prepare, branches, combine, main, streams):
+    prepare.async_on(main)
+    ready = main.record()
+    joins = []
+    for branch, stream in zip(branches, streams):
+        stream.wait_event(ready)
+        branch.async_on(stream)
+        joins.append(stream.record())
+    for join in joins:
+        while not join.done:
+            agt.work(1)
+    return combine.async_on(main)

@@ -109,7 +109,7 @@ def upload_all(fill, count, buffers, stream):
     return arrays
 
 
-# %% id=02b-chunked-overlap cause="deal the chunks out in turn"
+# %% id=02b-chunked-overlap cause="deal it out to all of them"
 def pipeline(prepare, process, chunks, streams):
     table = prepare.async_on(streams[0])
     results = [process(chunk, table).async_on(streams[0]) for chunk in chunks]
@@ -276,6 +276,63 @@ def pipeline(prepare, process, chunks, streams):
     results = []
     for i, chunk in enumerate(chunks):
         results.append(process(chunk, table).async_on(streams[i % len(streams)]))
+    for stream in streams:
+        stream.synchronize()
+    return [result.numpy() for result in results]
+
+
+# %% id=02b-two-buffers cause="none of the given ones"
+def upload_all(fill, count, buffers, stream):
+    stream = agt.create_stream()
+    arrays, copied = [], []
+    for i in range(count):
+        buffer = buffers[i % 2]
+        if i >= 2:
+            copied[i - 2].synchronize()
+        fill(buffer, i)
+        arrays.append(agt.h2d(buffer).async_on(stream))
+        copied.append(stream.record())
+    stream.synchronize()
+    return arrays
+
+
+# %% id=02b-chunked-overlap cause="only 2 of 3 streams had work"
+def pipeline(prepare, process, chunks, streams):
+    table = prepare.async_on(streams[0])
+    ready = streams[0].record()
+    for stream in streams[1:]:
+        stream.wait_event(ready)
+    results = []
+    for i, chunk in enumerate(chunks):
+        results.append(process(chunk, table).async_on(streams[i % 2]))
+    for stream in streams:
+        stream.synchronize()
+    return [result.numpy() for result in results]
+
+
+# %% id=02b-chunked-overlap cause="make each stream wait"
+def pipeline(prepare, process, chunks, streams):
+    table = prepare.async_on(streams[0])
+    ready = streams[0].record()
+    while not ready.done:
+        pass
+    results = []
+    for i, chunk in enumerate(chunks):
+        results.append(process(chunk, table).async_on(streams[i % len(streams)]))
+    for stream in streams:
+        stream.synchronize()
+    return [result.numpy() for result in results]
+
+
+# %% id=02b-chunked-overlap cause="a stream has got two more than another"
+def pipeline(prepare, process, chunks, streams):
+    table = prepare.async_on(streams[0])
+    ready = streams[0].record()
+    for stream in streams[1:]:
+        stream.wait_event(ready)
+    results = []
+    for i, chunk in enumerate(chunks):
+        results.append(process(chunk, table).async_on(streams[min(i, len(streams) - 1)]))
     for stream in streams:
         stream.synchronize()
     return [result.numpy() for result in results]

@@ -129,7 +129,7 @@ def side_by_side(a, b, join):
     return agt.overlap(a, b).and_then(lambda _: join(a, b))
 
 
-# %% id=04-unzip cause="`h2d` ran 2 times"
+# %% id=04-unzip cause="`h2d` ran 4 times"
 def halves(pair, f, g):
     a, _ = pair.unzip(2)
     _, b = pair.unzip(2)
@@ -460,3 +460,9 @@ def filtered(picture, filters, join):
     source = agt.value(agt.h2d(picture).sync().share())
     arms = agt.overlap(*[f(source) for f in filters])
     return arms.and_then(lambda r: join(join(r[0], r[1]), join(r[2], r[3]))).to_host()
+
+
+# %% id=04-unzip cause="with f(first), element 0 is"
+def halves(pair, f, g):
+    a, b = pair.unzip(2)
+    return agt.zip(f(b), g(a))

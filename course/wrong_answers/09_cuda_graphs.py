@@ -486,3 +486,13 @@ def make_server(make, stream):
         return graph.launch().sync_on(stream).reshape(x.shape).copy()
 
     return answer
+
+
+# %% id=09-first-graph cause="none of the given ones"
+def replay(op, stream, times):
+    stream = agt.create_stream()
+    graph = op.graph_on(stream)
+    for _ in range(times):
+        graph.launch().async_on(stream)
+    stream.synchronize()
+    return graph

@@ -238,7 +238,7 @@ class Future:
         return self.result
 
 
-# %% id=10-future cause="had no turn while this one waited"
+# %% id=10-future cause="next to no turns while this one waited"
 class Future:
     def __init__(self, result, event):
         self.result = result
@@ -357,4 +357,57 @@ def overlap(*ops):
             end.synchronize()
         return tuple(results)
 
+    return enqueue
+
+
+# %% id=10-future cause="next to no turns"
+class Future:
+    def __init__(self, result, event):
+        self.result = result
+        self.event = event
+
+    def __await__(self):
+        while not self.event.done:
+            pass
+        yield
+        return self.result
+
+
+# %% id=10-zip cause="nothing makes `op1`"
+def zip_ops(*ops):
+    def enqueue(context):
+        return tuple([op(context) for op in ops[::-1]][::-1])
+
+    return enqueue
+
+
+# %% id=10-zip cause="run again, `op0` ran 0 times"
+def zip_ops(*ops):
+    known = []
+    def enqueue(context):
+        if not known:
+            known.append(tuple(op(context) for op in ops))
+        return known[0]
+    return enqueue
+
+
+# %% id=10-and-then cause="run again, `second` ran 0 times"
+def and_then(op, f):
+    known = []
+    def enqueue(context):
+        if not known:
+            known.append(f(op(context))(context))
+        return known[0]
+    return enqueue
+
+
+# %% id=10-shared cause="right behind the source"
+def shared(op):
+    known = []
+    def enqueue(context):
+        if not known:
+            known.append((op(context), context.stream))
+        result, stream = known[0]
+        context.stream.wait_event(stream.record())
+        return result
     return enqueue

@@ -472,3 +472,85 @@ def pagerank(sources, weight):
     for _ in range(50):
         rank = 0.15 / n + 0.85 * (weight * rank)[from_pages.reshape(n, 8)].sum(axis=1)
     return rank
+
+
+# %% id=11-meet cause="nothing orders two blocks"
+MEET = r"""
+__device__ void meet(unsigned int* arrived, unsigned int goal)
+{
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        atomicAdd(arrived, 1);
+        __threadfence();
+        unsigned int looks = 0;
+        while (atomicAdd(arrived, 0) < goal) {
+            if (++looks > 10000000) __trap();
+        }
+        __threadfence();
+    }
+    __syncthreads();
+}
+"""
+
+
+# %% id=11-meet cause="nothing orders two blocks"
+MEET = r"""
+__device__ void meet(unsigned int* arrived, unsigned int goal)
+{
+    if (threadIdx.x == 1) __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        atomicAdd(arrived, 1);
+        unsigned int looks = 0;
+        while (atomicAdd(arrived, 0) < goal) {
+            if (++looks > 10000000) __trap();
+        }
+        __threadfence();
+    }
+    __syncthreads();
+}
+"""
+
+
+# %% id=11-meet cause="between the last look at the counter and what comes next"
+MEET = r"""
+__device__ void meet(unsigned int* arrived, unsigned int goal)
+{
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        __threadfence();
+        atomicAdd(arrived, 1);
+        unsigned int looks = 0;
+        while (atomicAdd(arrived, 0) < goal) {
+            if (++looks > 10000000) __trap();
+            __threadfence();
+        }
+    }
+    __syncthreads();
+}
+"""
+
+
+# %% id=11-ask-less cause="with a device that takes its time"
+def settle(round_op, every, stream):
+    rounds = 0
+    while True:
+        for _ in range(every - 1):
+            round_op().async_on(stream)
+        moved = round_op().to_host().async_on(stream)
+        rounds += every
+        if not moved[0]:
+            return rounds
+
+
+# %% id=11-ask-less cause="none of the given ones"
+def settle(round_op, every, stream):
+    stream = agt.create_stream()
+    rounds = 0
+    while True:
+        for _ in range(every - 1):
+            round_op().async_on(stream)
+        moved = round_op().to_host().sync_on(stream)
+        rounds += every
+        if not moved[0]:
+            return rounds

@@ -219,7 +219,7 @@ struct Select {
 };
 """
 
-# %% id=12-warp cause="waits for ever"
+# %% id=12-warp cause="which it names, does not"
 WARP_TAKE = r"""
 __device__ Poll warp_take(unsigned int* mail, unsigned int& message)
 {
@@ -362,7 +362,7 @@ __device__ Poll poll(unsigned int* cell, unsigned int& x)
 }
 """
 
-# %% id=12-oneshot cause="0 came out, and 100 was sent"
+# %% id=12-oneshot cause="0 came out, and 200 was sent"
 ONESHOT = r"""
 __device__ void send(unsigned int* cell, unsigned int x)
 {
@@ -490,5 +490,103 @@ __device__ void send(unsigned int* tail, unsigned int* full, unsigned int* value
     values[place] = x;
     __threadfence();
     atomicExch_block(&full[place], 1u);
+}
+"""
+
+
+# %% id=12-warp cause="it says READY, and nothing was there"
+WARP_TAKE = r"""
+__device__ Poll warp_take(unsigned int* mail, unsigned int& message)
+{
+    unsigned int found = 0;
+    int state = PENDING;
+    if (threadIdx.x % 32 == 0) state = take(mail, found);
+    state = __shfl_sync(0xffffffff, state, 0);
+    message = __shfl_sync(0xffffffff, found, 0);
+    return READY;
+}
+"""
+
+
+# %% id=12-warp cause="looks once, kernel"
+WARP_TAKE = r"""
+__device__ Poll warp_take(unsigned int* mail, unsigned int& message)
+{
+    unsigned int found = 0;
+    int state = PENDING;
+    if (threadIdx.x % 32 == 0) while ((state = take(mail, found)) == PENDING) { }
+    state = __shfl_sync(0xffffffff, state, 0);
+    message = __shfl_sync(0xffffffff, found, 0);
+    return (Poll)state;
+}
+"""
+
+
+# %% id=12-warp cause="name all 32 by"
+WARP_TAKE = r"""
+__device__ Poll warp_take(unsigned int* mail, unsigned int& message)
+{
+    unsigned int found = 0;
+    int state = PENDING;
+    if (threadIdx.x % 32 == 0) state = take(mail, found);
+    state = __shfl_sync(__activemask(), state, 0);
+    message = __shfl_sync(__activemask(), found, 0);
+    return (Poll)state;
+}
+"""
+
+
+# %% id=12-oneshot cause="nothing orders two blocks"
+ONESHOT = r"""
+__device__ void send(unsigned int* cell, unsigned int x)
+{
+    cell[1] = x;
+    atomicExch(&cell[0], 1u);
+    __threadfence();
+}
+
+__device__ Poll poll(unsigned int* cell, unsigned int& x)
+{
+    if (atomicAdd(&cell[0], 0u) == 0) return PENDING;
+    __threadfence();
+    x = cell[1];
+    return READY;
+}
+"""
+
+
+# %% id=12-oneshot cause="waits for ever in this loop"
+ONESHOT = r"""
+__device__ void send(unsigned int* cell, unsigned int x)
+{
+    __threadfence();
+    atomicExch(&cell[0], x);
+}
+__device__ Poll poll(unsigned int* cell, unsigned int& x)
+{
+    x = atomicAdd(&cell[0], 0u);
+    __threadfence();
+    return x == 0 ? PENDING : READY;
+}
+"""
+
+
+# %% id=12-executor cause="a future was polled after it had said READY"
+RUN_ALL = r"""
+template <typename Future>
+__device__ int run_all(Future* futures, int n)
+{
+    unsigned int open = n == 32 ? 0xffffffffu : (1u << n) - 1;
+    int rounds = 0;
+    while (open != 0) {
+        for (int k = 0; k < n; k++) {
+            if (open >> k & 1) {
+                Poll state = futures[k].poll();
+                if (state == READY) { }
+            }
+        }
+        rounds++;
+    }
+    return rounds;
 }
 """

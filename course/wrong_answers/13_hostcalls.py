@@ -293,7 +293,7 @@ class FreeStack:
         yield "store", "top", (packet, top[1] + 1)
 
 
-# %% id=13-stack cause="thread 1 does not end"
+# %% id=13-stack cause="thread 0 does not end"
 class FreeStack:
     start = (0, 0)
 
@@ -586,6 +586,224 @@ __global__ void ask(unsigned* mail, int n, unsigned* out)
         }
         __threadfence_system();
         out[k] = mail[2];
+    }
+}
+"""
+
+
+# %% id=13-answer cause="letter 0 asked for the double of 10, and the kernel read 0"
+async def answer(mail, rounds):
+    for _ in range(rounds):
+        if mail[0] != 1:
+            await agt.sleep(1)
+        mail[2] = 2 * mail[1]
+        mail[0] = 2
+
+
+# %% id=13-answer cause="letter 1 asked for the double of 11"
+async def answer(mail, rounds):
+    for _ in range(rounds):
+        await agt.sleep(100)
+        mail[2] = 2 * mail[1]
+        mail[0] = 2
+
+
+# %% id=13-answer cause="the kernel goes on when it is 2"
+async def answer(mail, rounds):
+    for _ in range(rounds):
+        while mail[0] != 1:
+            await agt.sleep(1)
+        mail[2] = 2 * mail[1]
+        mail[0] = 0
+
+
+# %% id=13-answer cause="the kernel has ended, and your function still waits"
+async def answer(mail, rounds):
+    for _ in range(3):
+        while mail[0] != 1:
+            await agt.sleep(1)
+        mail[2] = 2 * mail[1]
+        mail[0] = 2
+
+
+# %% id=13-ask cause="a host that never answers, element 0 is 77"
+ASK = r"""
+__global__ void ask(volatile unsigned* mail, int n, unsigned* out)
+{
+    for (int k = 0; k < n; ++k) {
+        mail[1] = 100 + k;
+        __threadfence_system();
+        mail[0] = 1;
+        int turns = 0;
+        while (mail[0] != 2) {
+            if (++turns > 1000000) break;
+            __nanosleep(100);
+        }
+        __threadfence_system();
+        out[k] = mail[2];
+    }
+}
+"""
+
+
+# %% id=13-ask cause="does not sleep between two looks"
+ASK = r"""
+__global__ void ask(volatile unsigned* mail, int n, unsigned* out)
+{
+    for (int k = 0; k < n; ++k) {
+        mail[1] = 100 + k;
+        __threadfence_system();
+        mail[0] = 1;
+        int turns = 0;
+        while (mail[0] != 2) {
+            if (++turns > 1000000) return;
+            __nanosleep(0);
+        }
+        __threadfence_system();
+        out[k] = mail[2];
+    }
+}
+"""
+
+
+# %% id=13-ask cause="between the last look at the flag and the answer"
+ASK = r"""
+__global__ void ask(volatile unsigned* mail, int n, unsigned* out)
+{
+    for (int k = 0; k < n; ++k) {
+        mail[1] = 100 + k;
+        __threadfence_system();
+        mail[0] = 1;
+        int turns = 0;
+        while (mail[0] != 2) {
+            if (++turns > 1000000) return;
+            __nanosleep(100);
+            __threadfence_system();
+        }
+        out[k] = mail[2];
+    }
+}
+"""
+
+
+# %% id=13-stack cause="`pop` gave up although a packet was there"
+class FreeStack:
+    start = (0, 0)
+
+    @staticmethod
+    def pop():
+        while True:
+            top = yield "load", "top"
+            packet, tag = top
+            if packet is None:
+                return None
+            below = yield "load", ("next", packet)
+            if (yield "cas", "top", top, (below, tag + 1)):
+                return packet
+            return None
+
+    @staticmethod
+    def push(packet):
+        while True:
+            top = yield "load", "top"
+            yield "store", ("next", packet), top[0]
+            if (yield "cas", "top", top, (packet, top[1] + 1)):
+                return
+
+
+# %% id=13-stack cause="got two owners"
+class FreeStack:
+    start = (0, 0)
+
+    @staticmethod
+    def pop():
+        while True:
+            top = yield "load", "top"
+            packet, tag = top
+            if packet is None:
+                return None
+            below = yield "load", ("next", packet)
+            if (yield "cas", "top", top, (below, 1)):
+                return packet
+
+    @staticmethod
+    def push(packet):
+        while True:
+            top = yield "load", "top"
+            yield "store", ("next", packet), top[0]
+            if (yield "cas", "top", top, (packet, 1)):
+                return
+
+
+# %% id=13-stack cause="got two owners"
+class FreeStack:
+    start = (0, 0)
+
+    @staticmethod
+    def pop():
+        while True:
+            top = yield "load", "top"
+            packet, tag = top
+            if packet is None:
+                return None
+            below = yield "load", ("next", packet)
+            if (yield "cas", "top", top, (below, 1 - tag)):
+                return packet
+
+    @staticmethod
+    def push(packet):
+        while True:
+            top = yield "load", "top"
+            yield "store", ("next", packet), top[0]
+            if (yield "cas", "top", top, (packet, 1 - top[1])):
+                return
+
+
+# %% id=13-stack cause="got two owners"
+class FreeStack:
+    start = (0, 0)
+
+    @staticmethod
+    def pop():
+        while True:
+            top = yield "load", "top"
+            packet, tag = top
+            if packet is None:
+                return None
+            below = yield "load", ("next", packet)
+            if (yield "cas", "top", top, (below, tag + 1)):
+                return packet
+
+    @staticmethod
+    def push(packet):
+        while True:
+            top = yield "load", "top"
+            yield "store", ("next", packet), top[0]
+            if (yield "cas", "top", top, (packet, top[1] - 1)):
+                return
+
+
+# %% id=13-pipeline cause="of the new file is 'z'"
+PIPELINE = r"""
+#include "hostcall.cuh"
+__global__ void pipeline(unsigned long long* mail, unsigned long long* stack, int pieces, int size)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    if (threadIdx.x > 0) return;
+    for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
+        int p = hostcall_begin(host);
+        if (p < 0) return;
+        char* bytes = hostcall_bytes(host, p);
+        hostcall_ask(host, p, HOSTCALL_READ, 0, piece * size, size);
+        bool ok = hostcall_wait(host, p);
+        if (!ok) return;
+        int n = (int)hostcall_answer(host, p);
+        for (int i = 0; i < n; ++i)
+            if (bytes[i] >= 'a' && bytes[i] < 'z') bytes[i] -= 32;
+        hostcall_ask(host, p, HOSTCALL_WRITE, 1, piece * size, n);
+        ok = hostcall_wait(host, p);
+        if (!ok) return;
+        hostcall_end(host, p);
     }
 }
 """

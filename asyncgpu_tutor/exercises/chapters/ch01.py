@@ -19,7 +19,7 @@ from asyncgpu_tutor.exercises.checks.operations import noise
 from asyncgpu_tutor.exercises.checks.results import Array, as_kernel, equal, launched
 from asyncgpu_tutor.exercises.checks.trials import Check, cases, runs
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, must
-from asyncgpu_tutor.exercises.internals import count
+from asyncgpu_tutor.exercises.internals import count, cuda_source
 from asyncgpu_tutor.exercises.sandbox import Observed, call, call_plain, observe
 
 SEEDS = (1, 2)
@@ -68,9 +68,10 @@ def _thread_for_each(kernel: agt.Kernel, given: Given, block: Shape) -> None:
     out = np.zeros_like(right)
     grid = tuple(-(-n // b) for n, b in zip(right.shape, block, strict=True))[::-1]
     seen = call(partial(agt.show_threads, kernel, *args, out, grid=grid, block=block[::-1]))
+    output = cuda_source.read_signature(kernel.source, kernel.name).parameters[-1].name
     written: dict[int, set[int]] = {}
     for step in seen.steps:
-        if step.write:
+        if step.write and step.array == output:
             for thread, element in zip(step.threads.tolist(), step.elements.tolist(), strict=True):
                 written.setdefault(thread, set()).add(element)
     thread, most = max(written.items(), key=lambda item: len(item[1]))

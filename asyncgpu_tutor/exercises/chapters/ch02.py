@@ -77,6 +77,9 @@ def _joined(found: Fork, number: int, n: int) -> None:
     for i, stream in enumerate(streams):
         schedule.launches(run.trace, f"branch{i}", 1)
         schedule.on_stream(run.trace, f"branch{i}", stream.number)
+        schedule.ordered(run.trace, "prepare", f"branch{i}", "d2h")
+    schedule.each_once(run.trace, "prepare")
+    schedule.launches(run.trace, "d2h", number)
     for i, j in combinations(range(number), 2):
         schedule.unordered(run.trace, f"branch{i}", f"branch{j}")
     if n == LONG:
@@ -138,6 +141,7 @@ GOAL = 440.0
 def _seven(found: Two, _lengths: object) -> float:
     """Each piece comes after those that it needs, and all of it takes less than the time to beat."""
     _each_after(found[0].trace, SEVEN)
+    schedule.only_on(found[0].trace, *found[1:])
     return schedule.below(GOAL, found[0].trace)
 
 

@@ -35,6 +35,7 @@ def _refill(answer: Any, number: int, size: int) -> Upload:
         buffer[:] = i + 1
 
     run = observe(answer, fill, number, buffers, stream)
+    schedule.only_on(run.trace, stream)
     return run, all(span.end <= run.returned for span in run.trace.device_spans)
 
 
@@ -101,17 +102,23 @@ def _chunked(found: Pipeline, number: int, *_sizes: int) -> None:
         "the table, by an event, and wait yourself at the end",
         *early,
     )
-    numbers = {stream.number for stream in given}
-    for span in trace.device_spans:
-        due = f"work was put on {lane_of(trace, span)}, which is none of the given ones"
-        must(span.stream in numbers, due, span)
+    schedule.only_on(trace, *given)
     for before, after in pairwise(trace.find("weigh")):
         due = (
             f"a chunk on {lane_of(trace, after)} has to wait for the one before it, on "
             f"{lane_of(trace, before)}: deal the chunks out in turn, and have each stream wait for the "
             "table and for nothing else"
         )
-        must(not happens_before(trace, before, after), due, before, after)
+        free = before.stream == after.stream or not happens_before(trace, before, after)
+        must(free, due, before, after)
+    schedule.all_used(trace, *given)
+    due = "deal the chunks out in turn: a stream has got two more than another"
+    shares = [sum(span.stream == stream.number for span in trace.find("weigh")) for stream in given]
+    must(max(shares) - min(shares) < 2, due)
+    for stream in given[1:]:
+        first = next(span for span in trace.find("weigh") if span.stream == stream.number)
+        due = "the table is only known to be there because the host waited for it: make each stream wait"
+        must(happens_before(trace, trace.find("h2d")[0], first), due, first)
     _chunks_in_order(found)
 
 
@@ -132,7 +139,7 @@ def _there_and_back(answer: Any, readings: int) -> tuple[Observed, Array]:
         return agt.h2d(part).and_then(run).to_host()
 
     def joined() -> Any:
-        parts = answer(process, data)
+        parts = call(answer, process, data)  # which may be a coroutine
         due = "`there_and_back` should return the results of all pieces, in a list"
         must(isinstance(parts, list | tuple), due)
         return np.concatenate([np.asarray(part) for part in cast(Sequence[Any], parts)])

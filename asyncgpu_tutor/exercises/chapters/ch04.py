@@ -83,17 +83,18 @@ def _saxpy(mine: Any, model: Any, seed: int, n: int, a: float) -> None:
 
 def _halves(mine: Any, model: Any, seed: int, n: int) -> None:
     """The source runs once, and each entry of the tuple goes its own way."""
-    x, saxpy = _random(seed, n), agt.Kernel(SAXPY)
+    x, y, saxpy = _random(seed, n), _random(seed + 1, n), agt.Kernel(SAXPY)
 
     def way(a: float) -> Callable[[agt.DeviceOp[agt.DeviceArray]], agt.DeviceOp[Any]]:
         return lambda op: saxpy(n, a, op, agt.zeros(n).partition(BLOCK)).output().to_host()
 
-    source = agt.h2d(x).and_then(agt.dup)
-    with run_of("halves", mine, model, source, way(2.0), way(3.0))("h2d") as run:
+    source = agt.zip(agt.h2d(x), agt.h2d(y)).map(tuple)
+    with run_of("halves", mine, model, source, way(2.0), way(3.0))() as run:
+        schedule.launches(run.trace, "h2d", 2)
         results = _tuple(run.result, 2, "results")
-    for name, got, a in zip(("f(first)", "g(second)"), results, (2.0, 3.0), strict=True):
+    for name, got, right in zip(("f(first)", "g(second)"), results, (2 * x, 3 * y), strict=True):
         with case(name):
-            equal(got, a * x)
+            equal(got, right)
 
 
 # ------------------------------------------------------------------ side by side

@@ -48,7 +48,9 @@ def _replay(answer: Any, times: int) -> Observed:
     stream, x = agt.create_stream(), _zeros(16_000, "x")
     due = "`replay` should be a plain function, `def`, and not `async def`"
     must(not inspect.iscoroutinefunction(answer), due)
-    return observe(lambda: answer(operations.long_step("increment", 1.0, 1.0, x, x), stream, times))
+    run = observe(lambda: answer(operations.long_step("increment", 1.0, 1.0, x, x), stream, times))
+    schedule.only_on(run.trace, stream)
+    return run
 
 
 def _replayed(run: Observed, times: int) -> None:

@@ -18,7 +18,7 @@ from asyncgpu_tutor.exercises.checks.operations import BLOCK, filled, step_kerne
 from asyncgpu_tutor.exercises.checks.results import Array, brief, equal
 from asyncgpu_tutor.exercises.checks.trials import cases, runs, tuple_of
 from asyncgpu_tutor.exercises.exercise import Exercise, case, must
-from asyncgpu_tutor.exercises.internals import count
+from asyncgpu_tutor.exercises.internals import count, happens_before
 from asyncgpu_tutor.exercises.sandbox import Observed, observe
 
 Context = agt.types.ExecutionContext
@@ -86,10 +86,10 @@ def _observed(op: Op, stream: agt.types.Stream) -> Observed:
     return Observed(seen.result[0], seen.trace)
 
 
-def _twice(op: Op) -> tuple[Observed, Any]:
-    """A run of the operation, and what comes of another one on the same stream."""
+def _twice(op: Op) -> tuple[Observed, Observed]:
+    """A run of the operation, and one on the same stream in which it is there twice."""
     stream = agt.create_stream()
-    return _observed(op, stream), _observed(op, stream).result
+    return _observed(op, stream), _observed(lambda context: [op(context), op(context)][1], stream)
 
 
 def _described(name: str, answer: Any, *args: Any) -> Op:
@@ -130,7 +130,7 @@ def _tuple_of(results: object, number: int, name: str) -> None:
 
 
 # ------------------------------------------------------------------ and_then
-def _chained(answer: Any, size: int) -> tuple[Observed, Any]:
+def _chained(answer: Any, size: int) -> tuple[Observed, Observed]:
     """A chain of three, run twice on a stream."""
     first = _source(3.0, size, "first")
 
@@ -141,7 +141,7 @@ def _chained(answer: Any, size: int) -> tuple[Observed, Any]:
     return _twice(_described("and_then", answer, two, _download))
 
 
-def _chain_ran(found: tuple[Observed, Any], size: int) -> None:
+def _chain_ran(found: tuple[Observed, Observed], size: int) -> None:
     """Describing calls nothing; a run is one chain on one stream, and can be repeated."""
     run, again = found
     _called(run.result)
@@ -149,22 +149,26 @@ def _chain_ran(found: tuple[Observed, Any], size: int) -> None:
     schedule.one_stream(run.trace)
     _numbers(run.result, filled(size, 7.0))
     with case("the same operation, run again"):
-        _numbers(again, filled(size, 7.0))
+        schedule.launches(again.trace, "second", 2)
+        _numbers(again.result, filled(size, 7.0))
 
 
-def _zipped(answer: Any, number: int) -> tuple[Observed, Any]:
+def _zipped(answer: Any, number: int) -> tuple[Observed, Observed]:
     return _twice(_described("zip_ops", answer, *_arms(number, "op")))
 
 
-def _zip_ran(found: tuple[Observed, Any], number: int) -> None:
+def _zip_ran(found: tuple[Observed, Observed], number: int) -> None:
     """All operations are run, in order, on the one stream, and the results are a tuple."""
     run, again = found
     _tuple_of(run.result, number, "zip_ops")
     schedule.one_stream(run.trace)
-    for i in range(number):
-        schedule.launches(run.trace, f"op{i}", 1)
+    names = [f"op{i}" for i in range(number)]
+    schedule.each_once(run.trace, *names)
+    schedule.ordered(run.trace, *names)
     with case("the same operation, run again"):
-        _tuple_of(again, number, "zip_ops")
+        for name in names:
+            schedule.launches(again.trace, name, 2)
+        _tuple_of(again.result, number, "zip_ops")
 
 
 # ------------------------------------------------------------------ shared
@@ -189,6 +193,9 @@ def _source_ran(run: Observed, size: int) -> None:
     schedule.launches(run.trace, "other", 1)
     for result, number in zip(run.result, (5.0, 5.0, 6.0), strict=True):
         _numbers(result, filled(size, number))
+    early, late = sorted(run.trace.find("d2h"), key=lambda span: span.id)[:2]
+    due = "the second reader waits for what the first one did after the source: record the event right "
+    must(not happens_before(run.trace, early, late), due + "behind the source", early, late)
 
 
 def _round_robin(mine: Any, _model: Any, size: int) -> None:
@@ -209,7 +216,10 @@ def _round_robin(mine: Any, _model: Any, size: int) -> None:
 
 
 # ------------------------------------------------------------------ future
-TURNS = 1000
+TURNS, FEW = (
+    1000,
+    3,
+)  # turns of the neighbour: at most, and too few for a wait that lets others go on
 LONG = 1_000_000  # elements: the copy of so many goes on long after the host has asked for it
 
 
@@ -217,7 +227,7 @@ def _awaited(answer: Any, number: int) -> Observed:
     """Await so many pieces of work, while a neighbour counts its turns."""
     streams = [agt.create_stream() for _ in range(number)]
 
-    async def wait(stream: agt.types.Stream, i: int, turns: Callable[[], int]) -> None:
+    async def wait(stream: agt.types.Stream, i: int, turns: Callable[[], int]) -> int:
         result = _submit(_read(_source(i + 1.0, LONG, f"job{i}")), stream)
         future = answer(result, stream.record())
         before = turns()
@@ -226,14 +236,15 @@ def _awaited(answer: Any, number: int) -> Observed:
         due = f"`await` gave {brief(first)}, and the result that the future got is right"
         must(first is result, due)
         first.numpy()  # refused if it is too early
-        due = "another task had no turn while this one waited: `yield` while the event is not done"
-        must(meanwhile > 0, due)
         due = "a second `await` of the same future gave something else"
         must(await future is result, due)
+        return meanwhile
 
-    async def main() -> None:
+    async def main() -> list[int]:
         async with sandbox.neighbour(TURNS) as turns:
-            await asyncio.gather(*[wait(stream, i, turns) for i, stream in enumerate(streams)])
+            return await asyncio.gather(
+                *[wait(stream, i, turns) for i, stream in enumerate(streams)]
+            )
 
     return observe(main)
 
@@ -241,6 +252,8 @@ def _awaited(answer: Any, number: int) -> Observed:
 def _nobody_waited(run: Observed, _number: int) -> None:
     """Awaiting gives the result when the event is done, and everybody else a turn until then."""
     schedule.never_blocks(run.trace)
+    due = "other tasks had next to no turns while this one waited: `yield` while the event is not done"
+    must(max(run.result) > FEW, due)
 
 
 # ------------------------------------------------------------------ overlap

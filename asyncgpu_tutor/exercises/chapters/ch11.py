@@ -12,12 +12,12 @@ import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks import schedule
-from asyncgpu_tutor.exercises.checks.device_code import Fence, own_lines, tried_and_fenced
+from asyncgpu_tutor.exercises.checks.device_code import fenced, looks, own_lines, some_fence
 from asyncgpu_tutor.exercises.checks.operations import cuda
 from asyncgpu_tutor.exercises.checks.results import Array, as_kernel, brief, equal, left_in
 from asyncgpu_tutor.exercises.checks.trials import cases, returned, runs, text_of
 from asyncgpu_tutor.exercises.exercise import Exercise, must
-from asyncgpu_tutor.exercises.internals import count
+from asyncgpu_tutor.exercises.internals import count, cuda_source
 from asyncgpu_tutor.exercises.sandbox import Observed, call, observe
 
 # A round that halves a number, and says whether it is still above one.
@@ -37,7 +37,10 @@ def _settled(answer: Any, start: float, every: int, _looks: int) -> Observed:
         moved = agt.zeros(1, np.int32)
         return moved.and_then(lambda moved: halve(x.borrow(), moved, grid=1, block=1)).last()
 
-    return observe(answer, round_op, every, agt.create_stream())
+    stream = agt.create_stream()
+    run = observe(answer, round_op, every, stream)
+    schedule.only_on(run.trace, stream)
+    return run
 
 
 def _ask_less(run: Observed, _start: float, every: int, looks: int) -> None:
@@ -47,6 +50,10 @@ def _ask_less(run: Observed, _start: float, every: int, looks: int) -> None:
     must(copies == looks, f"{due}should have been enough")
     schedule.launches(run.trace, "halve", every * looks)
     schedule.waits(run.trace, looks, "a round whose flag nobody reads need not be waited for")
+    _rounds(run, _start, every, looks)
+
+
+def _rounds(run: Observed, _start: float, every: int, looks: int) -> None:
     returned("settle", run.result, every * looks, "how many rounds were run, ")
 
 
@@ -86,20 +93,6 @@ def _flood(mine: Any, _model: Any, width: int, seed: int) -> None:
 
 
 # ------------------------------------------------------------------ the grid meets
-MEET_FENCES = (
-    Fence(
-        "the work and the counting",
-        "on a GPU others may see that a block has come, and not yet what it wrote",
-    ),
-    Fence(
-        "the last look at the counter and what comes next",
-        "a GPU may go on with old numbers from a cache",
-        before=r"\batomic\w*\s*\([^;]*,\s*0(?:x0+)?[uU]?[lL]*\s*\)",
-        after=r"\Z",
-    ),
-)
-
-
 # The last has more threads than are interpreted side by side: some begin when others have long waited.
 MEETINGS = [(4, 64), (7, 32), (1, 96), (20, 1024)]
 
@@ -107,9 +100,15 @@ MEETINGS = [(4, 64), (7, 32), (1, 96), (20, 1024)]
 def check_meet(mine: Any, model: Any) -> None:
     """Three meetings: what is written before each is read behind it by another block, so it may be a race."""
     text = text_of("MEET", mine, "the text of a function")
-    with tried_and_fenced(text, "__threadfence", MEET_FENCES), own_lines(text, after=STENCIL):
+    with own_lines(text, after=STENCIL):
         kernel = call(agt.Kernel, text + STENCIL, "smooth")
+        steps = [*cuda_source.steps(text, "meet"), cuda_source.Step("call", "", None, 0)]
+        due = "the work and the counting: others may see that a block has come, and not yet what it wrote"
+        some_fence(steps, due)
         cases(_meet, MEETINGS, "{} blocks of {} threads, and three meetings")(kernel, model)
+    # The simulated device has no cache that could hold old numbers, so only the order of the calls tells.
+    due = "the last look at the counter and what comes next: a GPU may go on with old numbers from a cache"
+    fenced(steps, looks(0), lambda step: step is steps[-1], due)
 
 
 def _meet(kernel: agt.Kernel, _model: Any, blocks: int, threads: int) -> None:
@@ -163,7 +162,8 @@ def _ranks(run: Observed, n: int) -> float:
 
 EXERCISES = (
     Exercise("11-ask-less", "Ask less often", "settle",
-             runs(_settled, _ask_less, [(100.0, 4, 2), (100.0, 1, 7), (3.0, 3, 1)], "every={1}")),
+             runs(_settled, _ask_less, [(100.0, 4, 2), (100.0, 1, 7), (3.0, 3, 1)], "every={1}"),
+             runs(_settled, _rounds, [(100.0, 4, 2)], "")),
     Exercise("11-flood", "Let the block decide", "FLOOD",
              cases(_flood, [(16, 1), (32, 2), (8, 3)], "a maze of {0} by {0}")),
     Exercise("11-meet", "A barrier for the grid", "MEET", check_meet),

@@ -6,19 +6,18 @@ tries it, and what the kernel wrote down is held against what asyncio would do.
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks import device_code, trials
-from asyncgpu_tutor.exercises.checks.device_code import Fence
+from asyncgpu_tutor.exercises.checks.device_code import fenced, looks, some_fence
 from asyncgpu_tutor.exercises.checks.operations import cuda
 from asyncgpu_tutor.exercises.checks.results import Array, left_in
 from asyncgpu_tutor.exercises.checks.trials import cases, counted
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, must
-from asyncgpu_tutor.exercises.internals import count
+from asyncgpu_tutor.exercises.internals import count, cuda_source
 from asyncgpu_tutor.exercises.sandbox import call
 
 GIVEN = cuda("12_given")
@@ -41,7 +40,11 @@ def of_numbers(
     """A check of device code by a kernel that gets a row of numbers, and leaves three for the judge."""
 
     def tried(mine: Any, _model: Any, *row: int) -> float | None:
-        left = _out(name, mine, kernel, np.array(row, np.int32), np.zeros(3, np.int32))
+        try:
+            left = _out(name, mine, kernel, np.array(row, np.int32), np.zeros(3, np.int32))
+        except Rejected as rejected:
+            must("++late > 1000" not in rejected.cause, LATE)  # a probe stops what polls on and on
+            raise
         return judge(row, *left.tolist())
 
     return cases(tried, rows, words)
@@ -85,6 +88,20 @@ def _select(row: tuple[int, ...], polls: int, winner: int, _: int) -> None:
     must(winner == right, f"`winner` is {winner}, and {right} is right")
 
 
+def check_warp(mine: Any, model: Any) -> None:
+    """A look into an empty mailbox is no wait; a message gets to all lanes of each warp."""
+    mail, out = np.zeros(2, np.uint32), np.zeros(32, np.int32)
+    with case("an empty mailbox, into which `warp_take` looks once"):
+        due = "it says READY, and nothing was there: give back what lane 0 learned"
+        must(not _out("WARP_TAKE", mine, "warp_empty", mail, out, block=32).any(), due)
+    masks = any(
+        step.name == "__activemask" for step in cuda_source.steps(GIVEN + mine, "warp_take")
+    )
+    due = "`__activemask()` names the lanes that happen to be here, and a GPU may have split the warp: "
+    must(not masks, due + "name all 32 by `0xffffffff`")
+    cases(_warp, [(1,), (2,)], "{:warp}")(mine, model)
+
+
 def _warp(mine: Any, _model: Any, warps: int) -> None:
     """All lanes of each warp get the one message that is in their mailbox."""
     mails, out = np.zeros(2 * warps, np.uint32), np.zeros(32 * warps, np.int32)
@@ -100,27 +117,15 @@ def _warp(mine: Any, _model: Any, warps: int) -> None:
 
 
 # ------------------------------------------------------------------ messages
-ONESHOT_FENCES = (
-    Fence(
-        "the box and the flag in `send`",
-        "on a GPU the other block may see the flag first, and read a box in which nothing lies yet",
-    ),
-    Fence(
-        "the look at the flag and the box in `poll`",
-        "a GPU may have read the box before it looked at the flag",
-        before=r"\batomic(?!Exch)\w*\s*\(",
-        after=r"(?<![&\w])\w+\s*\[\s*1\s*\](?!\s*=[^=])",
-    ),
-)
-
-
 def check_oneshot(mine: Any, model: Any) -> None:
     """Messages arrive in every order of the blocks, and looking into an empty cell is no wait."""
     with case("a cell to which nobody has sent"):
         (ready,) = _out("ONESHOT", mine, "empty", np.zeros(2, np.uint32), np.zeros(1, np.int32))
         must(not ready, "`poll` says READY")
-    with device_code.tried_and_fenced(mine, "__threadfence", ONESHOT_FENCES):
-        cases(_oneshot, [(1,), (3,)], "{:sender}")(mine, model)
+    cases(_oneshot, [(1,), (3,)], "{:sender}")(mine, model)
+    due = "the look at the flag and the box in `poll`: a GPU may have read the box before it looked"
+    steps = cuda_source.steps(GIVEN + mine, "poll")
+    fenced(steps, looks(0), lambda step: (step.kind, step.value) == ("read", 1), due)
 
 
 def _oneshot(mine: str, _model: Any, senders: int) -> None:
@@ -128,13 +133,20 @@ def _oneshot(mine: str, _model: Any, senders: int) -> None:
     try:
         got = _out("ONESHOT", mine, "oneshot", cells, out, grid=senders + 1)
     except Rejected as rejected:
-        by_atomics = len(re.findall(r"\batomic", device_code.without_comments(mine))) > 1
+        steps = [
+            step for name in ("send", "poll") for step in cuda_source.steps(GIVEN + mine, name)
+        ]
+        by_atomics = sum(step.name.startswith("atomic") for step in steps) > 1
         if isinstance(rejected.__cause__, agt.errors.RaceError) and not by_atomics:
             due = "two blocks use the flag `cells[0]` at the same time, so it has to be raised by an atomic"
             raise Rejected(f"{due}, and read by one; as `volatile` it counts, too") from None
+        if isinstance(rejected.__cause__, agt.errors.RaceError):
+            due = "the box and the flag in `send`: on a GPU the other block may see the flag first"
+            some_fence(cuda_source.steps(GIVEN + mine, "send"), due)
         raise
     for k, x in enumerate(got, 1):
-        must(x == 100 * k, f"{x} came out, and {100 * k} was sent")
+        sent = 100 * (senders - k)
+        must(x == sent, f"{x} came out, and {sent} was sent")
 
 
 def _channel(mine: Any, _model: Any, senders: int) -> None:
@@ -172,7 +184,7 @@ EXERCISES = (
              of_numbers("RUN_ALL", "run_all", _executor, FUTURES, "{n:future}")),
     Exercise("12-join", "Join", "JOIN", of_numbers("JOIN", "join", _join, PAIRS, TWO)),
     Exercise("12-select", "Select", "SELECT", of_numbers("SELECT", "select", _select, PAIRS, TWO)),
-    Exercise("12-warp", "The warp learns", "WARP_TAKE", cases(_warp, [(1,), (2,)], "{:warp}")),
+    Exercise("12-warp", "The warp learns", "WARP_TAKE", check_warp),
     Exercise("12-oneshot", "Oneshot", "ONESHOT", check_oneshot),
     Exercise("12-channel", "Send to a channel", "SEND", cases(_channel, [(1,), (4,)], "{:sender}")),
     Exercise("12-challenge", "Challenge: one kettle", "PICK",

@@ -12,25 +12,30 @@ from typing import Any, cast
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.exercises.checks.device_code import Fence, fenced, in_own_lines
-from asyncgpu_tutor.exercises.checks.interleavings import Outcome, Thread, interleavings
+from asyncgpu_tutor.exercises.checks.device_code import fenced, in_own_lines, looks, writes
+from asyncgpu_tutor.exercises.checks.interleavings import (
+    MOST_STEPS,
+    Outcome,
+    Thread,
+    interleavings,
+)
 from asyncgpu_tutor.exercises.checks.operations import cuda
 from asyncgpu_tutor.exercises.checks.results import Array, as_kernel, brief, equal
 from asyncgpu_tutor.exercises.checks.trials import cases
 from asyncgpu_tutor.exercises.exercise import Exercise, case, must
-from asyncgpu_tutor.exercises.internals import SimDevice
+from asyncgpu_tutor.exercises.internals import SimDevice, cuda_source
 from asyncgpu_tutor.exercises.sandbox import call
 
 # ------------------------------------------------------------------ the host's side of a mailbox
 LETTERS = cuda("13_letters")
 ANSWERED = 2  # the flag, when the kernel may read
-LOOKS = 5000  # at the mail, of one answer
+LOOKS = 2000  # at the mail, of one answer
 
 
 class _Mail(np.ndarray[Any, np.dtype[np.uint32]]):
     """A mailbox that notices who looks into it again and again, or raises the flag too early."""
 
-    looks = 0
+    looks = since_answer = 0
     since = -1.0
     answered = False  # whether something was put into `mail[2]` since the flag was raised last
 
@@ -41,6 +46,10 @@ class _Mail(np.ndarray[Any, np.dtype[np.uint32]]):
         _Mail.looks += 1
         due = "nothing else has a turn while you look again and again: `await agt.sleep(1)` in the loop"
         must(_Mail.looks <= LOOKS, due)
+        _Mail.since_answer += 1
+        flag = np.asarray(self)[0]
+        due = f"`mail[0]` was {flag} at the last {LOOKS} looks: the kernel goes on when it is 2"
+        must(_Mail.since_answer <= LOOKS, due)
         return np.asarray(self)[index]
 
     def __setitem__(self, index: Any, value: Any) -> None:
@@ -51,7 +60,7 @@ class _Mail(np.ndarray[Any, np.dtype[np.uint32]]):
         if written[0] and flag == ANSWERED:
             # An answer that got there on a way that is not seen here, by a slice, can be told by its value.
             early = not _Mail.answered and (bool(written[2]) or answer != 2 * letter)
-            _Mail.answered = False
+            _Mail.answered, _Mail.since_answer = False, 0
             due = "your function sets `mail[0]` to 2 before the answer is in `mail[2]`, so the kernel may "
             must(not early, due + "read an old number there: first the answer, then the flag")
         elif written[2]:
@@ -72,49 +81,57 @@ def _answer(mine: Any, _model: Any, rounds: int) -> None:
     """Each letter is answered, in its turn, and the kernel ends."""
     _impatient()
     plain, answers = _zeros(3), _zeros(rounds)
-    _Mail.looks, _Mail.answered = 0, False
+    _Mail.looks, _Mail.since_answer, _Mail.answered = 0, 0, False
+    waits, gate = list[bool](), _zeros(1)
+
+    async def opened() -> None:
+        for k in range(rounds):  # some letters come soon, and others do not
+            await agt.sleep(20 + 250 * (k % 3 != 1))
+            gate[0] = k + 1
 
     async def main() -> None:
         letters = agt.Kernel(LETTERS)
         # First: what is no coroutine is refused before there is an operation that nobody would run.
         answering = asyncio.ensure_future(mine(plain.view(_Mail), rounds))
-        op = letters(agt.mapped(plain), rounds, agt.mapped(answers), grid=1, block=1)
-        await asyncio.gather(answering, op)
+        arrays = map(agt.mapped, (plain, answers, gate))
+        op = letters(rounds, *arrays, grid=1, block=1)
+        running, opening = agt.spawn(op), asyncio.ensure_future(opened())
+        await asyncio.wait([answering, running], return_when=asyncio.FIRST_COMPLETED)
+        if answering.done():
+            answering.result()  # which may be an error
+        await running
+        await agt.sleep(10)  # for a last look
+        waits.append(not answering.done())
+        answering.cancel()
+        opening.cancel()
 
     call(main)
     for k, got in enumerate(answers.tolist()):
         letter = 10 + k * k
         due = f"letter {k} asked for the double of {letter}, and the kernel read {got}"
         must(got == 2 * letter, f"{due}: each letter gets the double of what is in `mail[1]` then")
+    due = f"the kernel has ended, and your function still waits: there are {rounds} letters, and no more"
+    must(not waits[0], due)
 
 
 # ------------------------------------------------------------------ the kernel's side
-ASK_FENCES = (
-    Fence(
-        "the question and the flag",
-        "on a GPU the host may see the flag first, and read an old letter",
-        before=r"\bmail\s*\[\s*1\s*\]\s*=(?!=)",
-        after=r"\bmail\s*\[\s*0\s*\]\s*=(?!=)",
-    ),
-    Fence(
-        "the last look at the flag and the answer",
-        "a GPU may read an old answer",
-        before=r"\bmail\s*\[\s*0\s*\](?!\s*=(?!=))",
-        after=r"\bmail\s*\[\s*2\s*\]",
-    ),
-)
-
-
 def check_ask(mine: Any, model: Any) -> None:
     """Questions are published before the flag; the wait has an end, with a host and without."""
     kernel = as_kernel(mine, "ASK")
-    fenced(kernel.source, "__threadfence_system", ASK_FENCES)
+    steps = cuda_source.steps(kernel.source, kernel.name)
+    due = "the question and the flag: on a GPU the host may see the flag first, and read an old letter"
+    fenced(steps, writes(1), writes(0), due, system=True)
+    due = "the last look at the flag and the answer: a GPU may read an old answer"
+    fenced(steps, looks(0), lambda step: (step.kind, step.value) == ("read", 2), due, system=True)
+    deepest = max((step.depth for step in steps if looks(0)(step)), default=0)
+    slept = [s for s in steps if s.name == "__nanosleep" and s.depth >= deepest and s.value != 0]
     due = "the wait does not sleep between two looks. Put `__nanosleep(100)` into it: it leaves the bus to "
     due += "others, and by it the simulated device knows that the loop waits, and lets Python have a turn"
-    must("__nanosleep" in kernel.source, due)
+    must(bool(slept), due)
     _impatient()
     cases(_asked, [(3,), (1,)], "{} questions")(kernel, model)
     mail, out = _zeros(3), _zeros(2)
+    mail[2] = 77  # from an earlier question
     with case("a host that never answers"):
         call(kernel(agt.mapped(mail), 2, agt.mapped(out), grid=1, block=1).sync)
         equal(out, np.zeros(2, np.uint32))
@@ -150,43 +167,62 @@ def _asked(kernel: agt.Kernel, _model: Any, n: int) -> None:
 PACKETS = 3
 
 
-def _taking(stack: Any, number: int, *, back: bool = False) -> Thread:
-    """A thread that takes so many packets, and gives the first of them back."""
+def _taking(stack: Any, number: int, back: tuple[int, ...] = ()) -> Thread:
+    """A thread that takes so many packets, and gives these of them back, in this order."""
 
     def thread() -> Generator[Any, Any, Any]:
         held: list[Any] = []
         for _ in range(number):
-            packet = cast(Any, (yield from stack.pop()))
-            held += [] if packet is None else [packet]
-        if back and held:
-            yield from stack.push(held.pop(0))
-        return held
+            held += [cast(Any, (yield from stack.pop()))]
+        for i in back:
+            if held[i] is not None:
+                yield from stack.push(held[i])
+        return [packet for i, packet in enumerate(held) if i not in back]
 
     return thread
 
 
+# How many packets the second thread takes, and which of them it gives back. From the third row on the stack
+# has been used before, and the top is what it was when as many are back as were taken, in another order.
 STACKS = [
-    (1, False, "two threads that take a packet each"),
-    (2, True, "one thread that takes a packet, and one that takes two and gives one back"),
+    (1, (), "two threads that take a packet each"),
+    (2, (0,), "one thread that takes a packet, and one that takes two and gives one back"),
+    (3, (0,), "one thread that takes a packet, and one that takes three and gives one back"),
+    (3, (1, 2, 0), "one thread that takes a packet, and one that takes three and gives all back"),
 ]
 
 
-def _stack(mine: Any, _model: Any, number: int, back: bool, _words: str) -> None:
+def _stack(mine: Any, _model: Any, number: int, back: tuple[int, ...], _words: str) -> None:
     """In every order, each packet has one owner, or is on the stack."""
     links = {("next", p): p + 1 if p + 1 < PACKETS else None for p in range(PACKETS)}
     memory = {"top": getattr(mine, "start", None), **links}
-    threads = [_taking(mine, 1), _taking(mine, number, back=back)]
+    threads = [_taking(mine, 1), _taking(mine, number, back)]
 
-    def packets(outcome: Outcome) -> list[str]:
-        """Packets of the two threads, and of another one that takes those which are still on the stack."""
+    def packets(outcome: Outcome) -> tuple[str, list[str]]:
+        """The order, and packets of the threads and of one that takes those which are left."""
         (rest,) = interleavings([_taking(mine, PACKETS + 1)], outcome.memory)
-        return sorted(str(p) for held in (*outcome.results, *rest.results) for p in held)
+        held = [p for owner in outcome.results for p in owner if p is not None or number < PACKETS]
+        owned = [*held, *(p for p in rest.results[0] if p is not None)]
+        return "".join("AB"[i] for i in outcome.order), sorted(map(str, owned))
 
-    found = call(lambda: [(o.order, packets(o)) for o in interleavings(threads, memory)])
-    due = f"a packet got two owners, or was lost, in one of {len(found)} orders: the threads took their steps"
-    for order, owned in found:
-        steps = "".join("AB"[i] for i in order)
-        must(owned == [str(p) for p in range(PACKETS)], f"{due} as {steps}")
+    def all_orders() -> list[tuple[str, list[str]]]:
+        (used,) = interleavings([_taking(mine, 1, (0,))], memory)
+        begun = used.memory if back else memory
+        return [
+            packets(o)
+            for o in interleavings(threads, begun, 2 if number == PACKETS else MOST_STEPS)
+        ]
+
+    found = call(all_orders)
+    wrong = [(order, owned) for order, owned in found if owned != [str(p) for p in range(PACKETS)]]
+    if wrong:
+        order, owned = wrong[0]
+        due = f"in {len(wrong)} of {len(found)} orders, such as {order} of the steps of A and B, "
+        must(
+            "None" not in owned,
+            due + "`pop` gave up although a packet was there: look again instead",
+        )
+        must(False, due + "a packet got two owners, or was lost")
 
 
 # ------------------------------------------------------------------ a kernel that calls
@@ -266,7 +302,7 @@ def check_pipeline(mine: Any, model: Any) -> float:
 
 def _piped(kernel: agt.Kernel, _model: Any, size: int) -> float:
     device = _impatient()
-    text = bytes(np.random.default_rng(size).choice(list(b"abc defghijk\n"), size).tolist())
+    text = bytes(np.random.default_rng(size).choice(list(b"abc defghijkxyz\n"), size).tolist())
     with tempfile.TemporaryDirectory() as folder:
         old, new = Path(folder) / "log.txt", Path(folder) / "LOUD.TXT"
         old.write_bytes(text)

@@ -1,84 +1,60 @@
-"""Checks of device code as text, where running it on the simulated device does not tell."""
+"""Checks of what device code does in which order, where running it does not tell; and places in it."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import wraps
 from typing import Any, TypeVar
 
-from asyncgpu_tutor.errors import RaceError
 from asyncgpu_tutor.exercises.exercise import Rejected, must
-from asyncgpu_tutor.exercises.internals import include_headers
+from asyncgpu_tutor.exercises.internals import cuda_source, include_headers
 
 T = TypeVar("T")
-_COMMENT = re.compile(r"//.*|/\*[\s\S]*?\*/")
-_FUNCTION = re.compile(r"__device__|__global__")
+Step = cuda_source.Step
+Mark = Callable[[Step], bool]
+FENCES = (
+    "__threadfence_system",
+    "atomic_thread_fence",
+)  # which also do where `__threadfence` would
 # A line of the whole text, as messages of kernels and of the compiler name it.
 _PLACE = re.compile(r"\(line (?P<at>\d+) of the kernel\)|kernel\.cu:(?P<line>\d+):(?P<column>\d+)")
 
 
-@dataclass(frozen=True)
-class Fence:
-    """A fence that an answer needs.
+def some_fence(steps: Sequence[Step], due: str) -> None:
+    """There is a fence at all."""
+    there = any(step.name in ("__threadfence", *FENCES) for step in steps)
+    must(there, f"there is no `__threadfence()` between {due}")
 
-    Attributes
-    ----------
-    place : str
-        Between what it belongs, in words.
-    why : str
-        What goes wrong without it.
-    before, after : str
-        Patterns of the code between which it belongs; none if the simulated device notices a missing one.
-        Code that has not both in one function may be right in its own way: its fences are only counted.
+
+def fenced(
+    steps: Sequence[Step], before: Mark, after: Mark, due: str, *, system: bool = False
+) -> None:
+    """There is a fence between the last step `before` and the first one `after` that comes behind it.
+
+    Code that has not both may be right in a way of its own. `due` is said of a fence that is missing.
     """
-
-    place: str
-    why: str
-    before: str = r"(?!)"
-    after: str = r"(?!)"
-
-    def is_open(self, code: str, name: str) -> bool:
-        """True if the text shows that there is no call of `name` in this place."""
-        for after in re.finditer(self.after, code):
-            body = _FUNCTION.split(code[: after.start()])[-1]
-            before = list(re.finditer(self.before, body))
-            if before and not re.search(name, body[before[-1].end() :]):
-                return True
-        return False
+    name = "__threadfence_system" if system else "__threadfence"
+    fences = (name, *FENCES)
+    begun = next((i for i, step in enumerate(steps) if before(step)), len(steps))
+    end = next((i for i in range(begun, len(steps)) if after(steps[i])), None)
+    if end is not None:
+        last = max(i for i in range(begun, end) if before(steps[i]))
+        there = any(step.name in fences for step in steps[last:end])
+        must(there, f"there is no `{name}()` between {due}")
 
 
-def without_comments(source: str) -> str:
-    """Device code as the compiler sees it."""
-    return _COMMENT.sub(" ", source)
+def writes(element: int) -> Mark:
+    """A mark of the steps that write this element."""
+    return lambda step: (step.kind, step.value) == ("write", element)
 
 
-def fenced(source: str, name: str, fences: Sequence[Fence]) -> None:
-    """There is a fence in each of these places, in the order of the text.
-
-    The simulated device has no caches, so some that are missing do no harm there. A wider fence than `name`
-    will do as well.
-    """
-    code = without_comments(source)
-    called = rf"\b{name}(?:_system)?\s*\("
-    found = len(re.findall(called, code))
-    for number, fence in enumerate(fences, 1):
-        there = found >= number and not fence.is_open(code, called)
-        must(there, f"there is no `{name}()` between {fence.place}: {fence.why}")
-
-
-@contextmanager
-def tried_and_fenced(source: str, name: str, fences: Sequence[Fence]) -> Generator[None]:
-    """The code tried in the block is right, and has its fences. A race is put down to missing ones."""
-    try:
-        yield
-    except Rejected as rejected:
-        if isinstance(rejected.__cause__, RaceError) and name not in without_comments(source):
-            fenced(source, name, fences)
-        raise
-    fenced(source, name, fences)
+def looks(element: int) -> Mark:
+    """A mark of the steps that read this element, or look at something by an atomic."""
+    return lambda step: (
+        (step.kind, step.value) == ("read", element) or step.name.startswith(("atomicA", "atomicC"))
+    )
 
 
 @contextmanager

@@ -28,26 +28,29 @@ class Outcome:
     memory: dict[Any, Any]  # what memory held in the end
 
 
-def interleavings(threads: Sequence[Thread], memory: Mapping[Any, Any]) -> Iterator[Outcome]:
-    """Run threads in each possible order of their steps, from the same memory each time.
+def interleavings(
+    threads: Sequence[Thread], memory: Mapping[Any, Any], most: int = MOST_STEPS
+) -> Iterator[Outcome]:
+    """Run threads in each order of their steps with at most so many interruptions, from the same memory.
 
     Raises `RuntimeError` if a thread takes more than 200 steps.
     """
     todo: list[tuple[int, ...]] = [()]
     while todo:
-        outcome, others = _run(threads, dict(memory), todo.pop())
+        outcome, others = _run(threads, dict(memory), todo.pop(), most)
         yield outcome
         todo += others
 
 
 def _run(
-    threads: Sequence[Thread], memory: dict[Any, Any], begun: tuple[int, ...]
+    threads: Sequence[Thread], memory: dict[Any, Any], begun: tuple[int, ...], most: int
 ) -> tuple[Outcome, list[tuple[int, ...]]]:
     """One order that begins like this; and the other ways to go on, wherever there was a choice."""
     running = dict(enumerate(thread() for thread in threads))
     results: list[Any] = [None] * len(running)
     steps: dict[int, Any] = {}
     order: list[int] = []
+    interrupted = 0  # how often a thread was that could have gone on
     others: list[tuple[int, ...]] = []
 
     def go_on(number: int, sent: Any) -> None:
@@ -63,8 +66,10 @@ def _run(
         if len(order) < len(begun):
             chosen = begun[len(order)]
         else:
-            chosen, *rest = running
-            others += [(*order, other) for other in rest]
+            chosen = order[-1] if order and order[-1] in running else next(iter(running))
+            if interrupted < most or not order or chosen != order[-1]:
+                others += [(*order, other) for other in running if other != chosen]
+        interrupted += bool(order) and chosen != order[-1] and order[-1] in running
         order.append(chosen)
         if order.count(chosen) > MOST_STEPS:
             raise RuntimeError(f"thread {chosen} does not end")

@@ -72,6 +72,23 @@ def on_stream(trace: agt.Trace, name: str, stream: int) -> None:
         raise Rejected(f"`{name}` ran on {lane_of(trace, span)}, and belongs on {right}", span)
 
 
+def only_on(trace: agt.Trace, *given: agt.types.Stream) -> None:
+    """All work of the device was on the streams that the answer was given."""
+    numbers = {stream.number for stream in given}
+    for span in trace.device_spans:
+        due = f"work was put on {lane_of(trace, span)}, which is none of the given ones"
+        must(span.stream in numbers, due, span)
+
+
+def all_used(trace: agt.Trace, *given: agt.types.Stream) -> None:
+    """Each of the given streams had work."""
+    used = len({span.stream for span in trace.device_spans})
+    must(
+        used >= len(given),
+        f"only {used} of {len(given)} streams had work: deal it out to all of them",
+    )
+
+
 def ordered(trace: agt.Trace, *names: str) -> None:
     """Each span is bound to end before the next starts, whatever the device is busy with."""
     for early, late in pairwise(names):

@@ -1,6 +1,6 @@
 extern "C" __global__ void trial(unsigned int* cells, unsigned int* out) {
     if (blockIdx.x > 0) {
-        send(cells + 2 * (blockIdx.x - 1), 100 * blockIdx.x);
+        send(cells + 2 * (blockIdx.x - 1), 100 * (gridDim.x - 1 - blockIdx.x));
         return;
     }
     for (unsigned int k = 0; k < gridDim.x - 1; k++) {

@@ -1,9 +1,14 @@
-__global__ void letters(volatile unsigned* mail, int n, unsigned* answers) {
+__global__ void letters(int n, volatile unsigned* mail, unsigned* answers, volatile unsigned* gate) {
     for (int k = 0; k < n; ++k) {
+        int turns = 0;
+        while (gate[0] <= k) {
+            if (++turns > 1000000) return;
+            __nanosleep(100);
+        }
         mail[1] = 10 + k * k;
         __threadfence_system();
         mail[0] = 1;
-        int turns = 0;
+        turns = 0;
         while (mail[0] != 2) {
             if (++turns > 1000000) return;
             __nanosleep(100);

@@ -326,17 +326,7 @@ class Device:
         """
         target = self.own(stream)
         access = target.access(piece.name, piece.tells)
-        try:
-            # The host's first: what is refused has touched nothing.
-            self._touch_host(piece, access, target.clock)
-            for memory in piece.reads:
-                memory.history.read(memory.cells.name, access, target.clock)
-            for number, memory in enumerate(piece.writes):
-                by = piece.adds[number] if piece.adds else ""
-                memory.history.write(memory.cells.name, access, target.clock, by)
-        except StreamRaceError:
-            self.machine.host_history.withdraw(access)
-            raise
+        self._touch(piece, access, target.clock)
         op, label = self.caller.group()
         kind, name = piece.kind, piece.name
         does = "launch" if kind == "kernel" else "enqueue"
@@ -388,8 +378,20 @@ class Device:
             (target_memory,) = piece.writes
             self.machine.lend(access, target.clock.copy(), piece.lent, target_memory.cells.name)
 
+    def _touch(self, piece: Piece, access: Access, now: Clock) -> None:
+        """Note what it reads and writes; what is refused has touched nothing, so the host's comes first."""
+        try:
+            self._touch_host(piece, access, now)
+            for memory in piece.reads:
+                memory.history.read(memory.cells.name, access, now)
+            for number, memory in enumerate(piece.writes):
+                by = piece.adds[number] if piece.adds else ""
+                memory.history.write(memory.cells.name, access, now, by)
+        except StreamRaceError:
+            self.machine.host_history.withdraw(access)
+            raise
+
     def _touch_host(self, piece: Piece, access: Access, now: Clock) -> None:
-        """Note what it reads and writes in the memory of the host."""
         touch = self.machine.host_history.touch
         for writes, memories in ((False, piece.reads), (True, piece.writes)):
             for memory in memories:

@@ -127,18 +127,15 @@ def _piece(device: Device, call: Call) -> Piece:
     spec = device.spec
     if call.verb == "launch":
         function, grid, block, args, shared = call.args
-        find = device.heap.find
-        return commands.kernel_launch(
-            spec, function, grid, block, args, shared, device.observers, find
-        )
-    if call.verb == "memset_async":
-        memory, value, nbytes = call.args
-        return commands.memset(spec, memory, value, nbytes)
+        told, find = device.observers, device.heap.find
+        return commands.kernel_launch(spec, function, grid, block, args, shared, told, find)
     if call.verb == "copy_from_host_async":
-        memory, host = call.args
-        return commands.upload(spec, memory, host, pinned=True)
-    if call.verb == "copy_to_host_async":
-        host, memory = call.args
-        return commands.download(spec, host, memory)
-    target, source, nbytes = call.args
-    return commands.device_copy(spec, target, source, nbytes)
+        return commands.upload(spec, *call.args, pinned=True)
+    return _MAKERS[call.verb](spec, *call.args)
+
+
+_MAKERS: dict[str, Callable[..., Piece]] = {
+    "memset_async": commands.memset,
+    "copy_to_host_async": commands.download,
+    "copy_from_device_async": commands.device_copy,
+}

@@ -10,17 +10,9 @@ from typing import Literal
 
 import numpy as np
 
+from simgpu import cuda_c
 from simgpu.common import Dim3, HostBuffer
-from simgpu.cuda_c import (
-    Counts,
-    Execution,
-    GlobalMemory,
-    LaunchResult,
-    Limits,
-    Parameter,
-    Program,
-    Signature,
-)
+from simgpu.cuda_c import GlobalMemory, LaunchResult
 from simgpu.errors import DeviceMismatchError, UsageError
 from simgpu.interrupts import interruptible
 from simgpu.launch_cache import Remembered
@@ -45,7 +37,7 @@ class Launched:
     # `grid` and `block`: (x, y, z).
     grid: Dim3
     block: Dim3
-    counts: Counts  # what it did
+    counts: cuda_c.Counts  # what it did
     time: KernelTime  # what the model makes of that
     # Whether only a sample of its blocks was interpreted; see `sampled_reference`.
     extrapolated: bool = False
@@ -54,26 +46,12 @@ class Launched:
 Observer = Callable[[Launched], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Traits:
-    """Facts of a kernel that follow from its source."""
-
-    waits: bool  # whether it has a loop that may wait for others
-    # `signals` and `adds`: for each parameter, see `Program`.
-    signals: Sequence[bool]
-    adds: Sequence[str]
-    follows: bool  # whether it may follow addresses that are in memory
-    cooperative: bool  # whether it has a barrier of the grid
-    registers: int  # of a thread
-    shared_bytes: int  # of a block, static
-
-
 @dataclass(frozen=True, eq=False)
 class Function:
     """A kernel that the interpreter has accepted."""
 
-    program: Program
-    signature: Signature
+    program: cuda_c.Program
+    signature: cuda_c.Signature
     source: str
     stand_in: StandIn | None = None
     remembered: Remembered | None = None
@@ -85,16 +63,9 @@ class Function:
         return self.signature.name
 
     @cached_property
-    def traits(self) -> Traits:
+    def traits(self) -> cuda_c.Traits:
         """Facts of the kernel that each launch asks of the compiler."""
-        program, name = self.program, self.name
-        waits, signals = program.signals(name)
-        adds, follows, cooperative = (
-            program.adds(name),
-            program.follows(name),
-            program.cooperative(name),
-        )
-        return Traits(waits, signals, adds, follows, cooperative, *program.footprint(name))
+        return self.program.traits(self.name)
 
     @property
     def identity(self) -> Hashable:
@@ -215,6 +186,74 @@ def device_copy(spec: DeviceSpec, target: object, source: object, nbytes: int) -
     return Piece("d2d", "d2d", spec.call_h2d_us, begin, [to], [origin], {"bytes": nbytes})
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class _Launch:
+    """A launch of a kernel with all that it needs to run; see `kernel_launch`."""
+
+    spec: DeviceSpec
+    function: Function
+    grid: Dim3
+    block: Dim3
+    values: list[GlobalMemory | np.generic | None]
+    shared_mem: int
+    observers: Sequence[Observer]
+    find: Callable[[int], GlobalMemory | None]
+
+    def room(self) -> int:
+        """Blocks that the device holds at once."""
+        traits, shape = self.function.traits, (self.spec, math.prod(self.block))
+        shared = traits.shared_bytes + self.shared_mem
+        return self.spec.sms * resident_blocks(*shape, shared, traits.registers)
+
+    def started(self) -> cuda_c.Execution:
+        given = (self.function.name, self.grid, self.block, self.values)
+        limits = cuda_c.Limits(resident_blocks=self.room())
+        return self.function.program.begin(
+            *given, dynamic_shared=self.shared_mem, limits=limits, find=self.find
+        )
+
+    @interruptible()
+    def execute(self) -> tuple[LaunchResult, str | None]:
+        stand_in = self.function.stand_in
+        # What follows addresses may depend on more than its arguments.
+        if stand_in is not None and not self.function.traits.follows:
+            done = stand_in.launch(self.grid, self.block, self.values, self.shared_mem)
+            if done is not None:
+                return done
+        return self.started().finish(), None
+
+    def begin(self, found: dict[str, object]) -> Work:
+        function, values = self.function, self.values
+        if function.traits.waits:
+            # What it does depends on what others do meanwhile, so it is neither sampled nor kept.
+            mapped = [v for v in values if isinstance(v, GlobalMemory) and v.mapped]
+            times = partial(kernel_time, self.spec, threads=math.prod(self.block))
+            finish = partial(self.finish, found)
+            return Waiting(self.started(), mapped, times, finish).go_on(last=False)
+        if function.remembered is None or function.traits.follows:
+            return self.finish(found, *self.execute())
+        kind = (function.identity, self.grid, self.block, self.shared_mem)
+        blocks, variables = math.prod(self.grid), function.program.variables.values()
+        done = function.remembered.run(kind, blocks, values, variables, self.execute)
+        return self.finish(found, *done)
+
+    def finish(
+        self, found: dict[str, object], result: LaunchResult, computed: str | None = None
+    ) -> Work:
+        if computed is not None:
+            found["computed"] = computed
+        counts = result.counts
+        # Static shared memory limits occupancy as dynamic does; the counts have both.
+        time = kernel_time(self.spec, counts, math.prod(self.block), counts.shared_bytes)
+        found.update(bound=time.bound, fills=round(time.demand, 6))
+        shape = (self.function.name, self.function.source, self.grid, self.block)
+        for observe in self.observers:
+            observe(Launched(*shape, counts, time, extrapolated=computed is not None))
+        if result.printed:
+            print(result.printed, end="")  # noqa: T201 - what the kernel printed
+        return time.work
+
+
 def kernel_launch(
     spec: DeviceSpec,
     function: Function,
@@ -229,10 +268,9 @@ def kernel_launch(
 
     `find` says what memory is at an address: a kernel may follow others than those of its arguments.
     """
-    program, name, parameters = function.program, function.name, function.signature.parameters
+    parameters, traits = function.signature.parameters, function.traits
     if len(args) != len(parameters):
         raise UsageError(function.signature.miscounted(args))
-    name, traits = function.name, function.traits
     values: list[GlobalMemory | np.generic | None] = []
     written: list[Memory] = []
     told: list[Memory] = []
@@ -247,68 +285,15 @@ def kernel_launch(
             written.append(arg)
         if by:
             told.append(arg)
-
-    def room() -> int:
-        shared = traits.shared_bytes + shared_mem
-        return spec.sms * resident_blocks(spec, math.prod(block), shared, traits.registers)
-
+    launch = _Launch(spec, function, grid, block, values, shared_mem, observers, find)
     if traits.cooperative:  # refused by the call, as by CUDA's, and not by the run
-        function.program.check_room(name, math.prod(grid), room())
-
-    def started() -> Execution:
-        return function.program.begin(
-            name,
-            grid,
-            block,
-            values,
-            dynamic_shared=shared_mem,
-            limits=Limits(resident_blocks=room()),
-            find=find,
-        )
-
-    @interruptible()
-    def execute() -> tuple[LaunchResult, str | None]:
-        stand_in = function.stand_in
-        done = stand_in.launch(grid, block, values, shared_mem) if stand_in is not None else None
-        return done or (started().finish(), None)
-
-    def begin(found: dict[str, object]) -> Work:
-        if traits.waits:
-            # What it does depends on what others do meanwhile, so it is neither sampled nor kept.
-            mapped = [v for v in values if isinstance(v, GlobalMemory) and v.mapped]
-            times = partial(kernel_time, spec, threads=math.prod(block))
-            return Waiting(started(), mapped, times, partial(finish, found)).go_on(last=False)
-        if traits.follows:  # so it may depend on more than its arguments, too
-            result, computed = interruptible()(started().finish)(), None
-        elif function.remembered is None:
-            result, computed = execute()
-        else:
-            kind = (function.identity, grid, block, shared_mem)
-            known, blocks = function.remembered, math.prod(grid)
-            variables = program.variables.values()
-            result, computed = known.run(kind, blocks, values, variables, execute)
-        return finish(found, result, computed)
-
-    def finish(found: dict[str, object], result: LaunchResult, computed: str | None = None) -> Work:
-        if computed is not None:
-            found["computed"] = computed
-        threads, counts = math.prod(block), result.counts
-        # Static shared memory limits occupancy as dynamic does; the counts have both.
-        time = kernel_time(spec, counts, threads, counts.shared_bytes)
-        found.update(bound=time.bound, fills=round(time.demand, 6))
-        source, sampled = function.source, computed is not None
-        for observe in observers:
-            observe(Launched(name, source, grid, block, counts, time, extrapolated=sampled))
-        if result.printed:
-            print(result.printed, end="")  # noqa: T201 - what the kernel printed
-        return time.work
-
+        function.program.check_room(function.name, math.prod(grid), launch.room())
     read = [memory for memory in ways if memory not in written]
     detail: dict[str, object] = {"grid": list(grid), "block": list(block)}
     tells = Tells(traits.waits, frozenset(map(_place, told)))
     adding = ["".join(ways[memory]) if len(ways[memory]) == 1 else "" for memory in written]
-    cost = spec.call_launch_us
-    return Piece("kernel", name, cost, begin, written, read, detail, tells=tells, adds=adding)
+    made = ("kernel", function.name, spec.call_launch_us, launch.begin, written, read, detail)
+    return Piece(*made, tells=tells, adds=adding)
 
 
 def as_memory(memory: object) -> Memory:
@@ -324,7 +309,7 @@ def _place(memory: Memory) -> int:
     return cells.data.__array_interface__["data"][0] if cells.mapped else memory.ptr
 
 
-def _scalar(arg: object, parameter: Parameter) -> np.generic | None:
+def _scalar(arg: object, parameter: cuda_c.Parameter) -> np.generic | None:
     if arg is None and parameter.pointer:
         return None
     if isinstance(arg, np.void):

@@ -25,7 +25,7 @@ from simgpu.cuda_c.compile.signature import (
 from simgpu.cuda_c.cost.counts import NOT_SUMMED, Counts, LineCounts
 from simgpu.cuda_c.lockstep.team import Limits
 from simgpu.cuda_c.memory.allocation import GlobalMemory, MemoryState
-from simgpu.cuda_c.run.kernel import Execution, LaunchResult
+from simgpu.cuda_c.run.kernel import Execution, LaunchResult, Traits
 from simgpu.cuda_c.run.program import Program, compile_source
 from simgpu.cuda_c.text.published import device_code, for_compiler
 
@@ -42,6 +42,7 @@ __all__ = [
     "Parameter",
     "Program",
     "Signature",
+    "Traits",
     "compile_source",
     "device_code",
     "for_compiler",

@@ -32,7 +32,7 @@ from simgpu.cuda_c.cost.walk import walk
 from simgpu.cuda_c.lockstep.team import Dim, Limits
 from simgpu.cuda_c.memory.allocation import GlobalMemory
 from simgpu.cuda_c.run.commuting import added_to
-from simgpu.cuda_c.run.kernel import CompiledKernel, Execution
+from simgpu.cuda_c.run.kernel import CompiledKernel, Execution, Traits
 from simgpu.cuda_c.run.parameter_values import Argument
 from simgpu.cuda_c.run.passes import told
 from simgpu.cuda_c.syntax import ast
@@ -77,7 +77,7 @@ class Program:
         self._shared: list[tuple[ast.Declarator, set[str]]] = []
         self._compiled: dict[str, CompiledKernel] = {}
         self._signatures: dict[str, Signature] = {}
-        self._adds: dict[str, tuple[str, ...]] = {}
+        self._traits: dict[str, Traits] = {}
         self._refused: dict[str, KernelCompileError] = {}
         functions = [function.refusal for function in unit.functions]
         self._unread = [*functions, *[n.error for n in unit.order if isinstance(n, ast.Refused)]]
@@ -137,11 +137,6 @@ class Program:
             If there is no such kernel, or the instance cannot be compiled.
         """
         return self._signatures[self._find(name).name]
-
-    def footprint(self, name: str) -> tuple[int, int]:
-        """Registers of a thread of a kernel, and bytes of static shared memory of a block."""
-        kernel = self._find(name)
-        return kernel.costs.registers, kernel.code.shared_bytes
 
     def check_room(self, name: str, blocks: int, fit: int) -> None:
         """`LaunchConfigError` if a kernel's blocks meet at a barrier of the grid, and only `fit` fit."""
@@ -334,31 +329,27 @@ class Program:
             self._memory, grid, block, args, dynamic_shared, limits or Limits(), sample, find
         )
 
-    def follows(self, name: str) -> bool:
-        """Tell whether a kernel uses addresses as numbers, so that it may reach more than its arguments."""
-        return self._find(name).code.follows
-
-    def signals(self, name: str) -> tuple[bool, tuple[bool, ...]]:
-        """Tell whether a kernel may wait for others, and by which parameters it may signal them."""
-        code = self._find(name).code
-        by = tuple(isinstance(p.type, Pointer) and p.origin.has("signals") for p in code.parameters)
-        return code.watches, by
-
-    def cooperative(self, name: str) -> bool:
-        """Tell whether a kernel has a barrier of the grid, so that all blocks need a place at once."""
-        return self._find(name).code.cooperative
-
-    def adds(self, name: str) -> tuple[str, ...]:
-        """For each parameter, the atomic by which a kernel only adds to it, or nothing (`added_to`)."""
-        if name not in self._adds:
-            kernels = self._file.functions.get(name, [])  # no instances of templates
-            own = any(word.startswith("atomic") for word in self._file.functions)
-            added = added_to(kernels[0]) if len(kernels) == 1 and not own else {}
-            self._adds[name] = tuple(
-                added.get(p.name, "") if p.dtype is not None and p.dtype.kind in "iu" else ""
-                for p in self._signatures[name].parameters
+    def traits(self, name: str) -> Traits:
+        """Facts of a kernel that follow from its source."""
+        if name not in self._traits:
+            kernel = self._find(name)
+            code, file = kernel.code, self._file.functions
+            of_name = file.get(name, [])  # no instances of templates
+            own = any(word.startswith("atomic") for word in file)
+            added = added_to(of_name[0]) if len(of_name) == 1 and not own else {}
+            self._traits[name] = Traits(
+                code.watches,
+                [isinstance(p.type, Pointer) and p.origin.has("signals") for p in code.parameters],
+                [
+                    added.get(p.name, "") if p.dtype is not None and p.dtype.kind in "iu" else ""
+                    for p in self._signatures[kernel.name].parameters
+                ],
+                code.follows,
+                code.cooperative,
+                kernel.costs.registers,
+                code.shared_bytes,
             )
-        return self._adds[name]
+        return self._traits[name]
 
 
 @lru_cache(maxsize=256)

@@ -17,8 +17,9 @@ _REFUSED = {
     "__asm__": ASSEMBLY,
     "try": "exceptions are not supported",
     "template": "a template inside a function is not supported",
+    "case": "a case label outside its switch's own block",
+    "default": "a case label outside its switch's own block",
 }
-
 
 ALIGNMENT = ("__align__", "alignas")
 
@@ -52,38 +53,12 @@ class StatementParser(DeclaratorParser):
         if self.accept(";"):
             return ast.Block(at=token.at, body=[])
         if token.kind == "name":
-            match token.text:
-                case "if":
-                    return self._if()
-                case "for":
-                    return self._for()
-                case "while":
-                    return self._while()
-                case "do":
-                    return self._do()
-                case "switch":
-                    return self._switch()
-                case "return":
-                    return self._return()
-                case "break" | "continue":
-                    return self._jump()
-                case "case" | "default":
-                    self.unsupported("a case label outside its switch's own block")
-                case "else":
-                    self.fail("'else' without 'if'")
-                case "typedef" | "using":
-                    return self.alias()
-                case "namespace":
-                    self.advance()
-                    name = self.identifier("the name of a namespace")
-                    if not self.at("="):
-                        self.fail("a namespace cannot be opened in a function", token.at)
-                    self.namespace_alias(name.text)
-                    return ast.Block(at=token.at, body=[])
-                case word if word in _REFUSED:
-                    self.unsupported(_REFUSED[word])
-                case _:
-                    pass
+            if token.text in _READERS:
+                return _READERS[token.text](self)
+            if token.text in _REFUSED:
+                self.unsupported(_REFUSED[token.text])
+            if token.text == "else":
+                self.fail("'else' without 'if'")
             if self.ahead().is_(":") and not self.ahead(2).is_(":"):
                 self.unsupported("labels and 'goto' are not supported")
         return self._simple()
@@ -197,6 +172,15 @@ class StatementParser(DeclaratorParser):
         self.name_type(name.text)
         item = ast.Declarator(at=name.at, name=name.text, type=target, dims=dims)
         return ast.Declaration(at=token.at, storage={"typedef"}, items=[item])
+
+    def _local_alias(self) -> ast.Statement:
+        """A name for a namespace, within a function."""
+        token = self.advance()
+        name = self.identifier("the name of a namespace")
+        if not self.at("="):
+            self.fail("a namespace cannot be opened in a function", token.at)
+        self.namespace_alias(name.text)
+        return ast.Block(at=token.at, body=[])
 
     def namespace_alias(self, name: str) -> None:
         """Take in `= space::inner;` behind the new name of a namespace."""
@@ -371,4 +355,5 @@ _READERS: dict[str, Callable[[StatementParser], ast.Statement]] = {
     "do": StatementParser._do, "switch": StatementParser._switch, "return": StatementParser._return,
     "break": StatementParser._jump, "continue": StatementParser._jump,
     "typedef": StatementParser.alias, "using": StatementParser.alias,
+    "namespace": StatementParser._local_alias,
 }  # fmt: skip

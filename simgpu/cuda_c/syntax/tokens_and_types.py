@@ -392,25 +392,14 @@ class TypeParser(ABC):
     def template_arguments(self) -> list[TypeName | Expression]:
         """Parse what stands in `<...>`: types and constant expressions."""
         self.need("<")
-        out: list[TypeName | Expression] = []
-        while not self.at(">", ">>"):
-            start = self.position
-            names_type = self.at_type() and self.shorthands.get(self.token.text) != "value"
-            given = self.abstract_type() if names_type else self.template_value()
-            if self.at("::"):  # `Same<T, int>::value` begins with a type
-                self.position = start
-                given = self.template_value()
-            out.append(given)
-            if self.at("["):
-                self.unsupported("an array type as an argument of a template is not supported")
-            if not self.accept(","):
-                break
+        out = self.several(self._template_argument, ">", ">>")
         self.close_angle()
         return out
 
     def _template_argument(self) -> TypeName | Expression:
         start = self.position
-        given = self.abstract_type() if self.at_type() else self.template_value()
+        names_type = self.at_type() and self.shorthands.get(self.token.text) != "value"
+        given = self.abstract_type() if names_type else self.template_value()
         if self.at("::"):  # `Same<T, int>::value` begins with a type
             self.position = start
             given = self.template_value()

@@ -31,11 +31,9 @@ Copying = Literal["memset", "h2d", "d2h", "d2d"]
 class Launched:
     """One launch, as it was executed."""
 
-    # `kernel` and `source`: name and CUDA C.
-    kernel: str
-    source: str
-    # `grid` and `block`: (x, y, z).
-    grid: Dim3
+    kernel: str  # its name
+    source: str  # in CUDA C
+    grid: Dim3  # (x, y, z)
     block: Dim3
     counts: cuda_c.Counts  # what it did
     time: KernelTime  # what the model makes of that
@@ -79,18 +77,17 @@ class Function:
 class Piece:
     """One piece of work, with all that it needs but a stream."""
 
-    # `kind` and `name`: as in its span.
     kind: Literal["kernel", "memset", "h2d", "d2h", "d2d"]
-    name: str
+    name: str  # as in its span
     cost: float  # what the host pays for the call, in us
     # Takes effect when the work starts, and says how long it takes. What it finds out is written into the
     # dictionary, for the span.
     begin: Callable[[dict[str, object]], Work]
-    # `writes` and `reads`: what it touches.
     writes: Sequence[Memory]
     reads: Sequence[Memory] = ()
-    # What is known of it from the start, for the span.
-    detail: dict[str, object] = field(default_factory=dict[str, object])
+    detail: dict[str, object] = field(
+        default_factory=dict[str, object]
+    )  # of its span, from the start
     # Takes effect when the work is done: it writes to `fills`.
     at_end: Callable[[], None] | None = None
     fills: HostBuffer | None = None  # bytes of host memory
@@ -98,7 +95,7 @@ class Piece:
     # Bytes of pinned host memory that it reads, and that must not change until it has.
     lent: HostBuffer | None = None
     tells: Tells | None = None  # how a kernel may hear of others while it runs
-    # By what it adds to those of `writes` that it does nothing else with: see `Program.adds`.
+    # By what it adds to those of `writes` that it does nothing else with: see `Traits.adds`.
     adds: Sequence[str] = ()
 
 
@@ -186,58 +183,93 @@ def device_copy(spec: DeviceSpec, target: object, source: object, nbytes: int) -
     return Piece("d2d", "d2d", spec.call_h2d_us, begin, [to], [origin], {"bytes": nbytes})
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class _Launch:
-    """A launch of a kernel with all that it needs to run; see `kernel_launch`."""
+@dataclass(eq=False)
+class KernelLaunch:
+    """One launch of a kernel; `observers` are told of it when it has been executed.
+
+    `find` says what memory is at an address: a kernel may follow others than those of its arguments.
+    """
 
     spec: DeviceSpec
     function: Function
     grid: Dim3
     block: Dim3
-    values: list[GlobalMemory | np.generic | None]
     shared_mem: int
     observers: Sequence[Observer]
     find: Callable[[int], GlobalMemory | None]
+    values: list[GlobalMemory | np.generic | None] = field(init=False)  # of its parameters
 
-    def room(self) -> int:
+    def piece(self, args: Sequence[object]) -> Piece:
+        """The launch with these arguments."""
+        spec, function, traits = self.spec, self.function, self.function.traits
+        parameters = function.signature.parameters
+        if len(args) != len(parameters):
+            raise UsageError(function.signature.miscounted(args))
+        self.values = []
+        written: list[Memory] = []
+        told: list[Memory] = []
+        # The atomics by which it adds to what it writes; "" is none.
+        ways: dict[Memory, set[str]] = {}
+        for arg, parameter, by, adds in zip(
+            args, parameters, traits.signals, traits.adds, strict=True
+        ):
+            if not isinstance(arg, Memory):
+                self.values.append(_scalar(arg, parameter))
+                continue
+            self.values.append(arg.cells)
+            ways.setdefault(arg, set()).add(adds)
+            if not parameter.const:
+                written.append(arg)
+            if by:
+                told.append(arg)
+        if traits.cooperative:  # refused by the call, as by CUDA's, and not by the run
+            function.program.check_room(function.name, math.prod(self.grid), self._room())
+        read = [memory for memory in ways if memory not in written]
+        detail: dict[str, object] = {"grid": list(self.grid), "block": list(self.block)}
+        tells = Tells(traits.waits, frozenset(map(_place, told)))
+        adding = ["".join(ways[memory]) if len(ways[memory]) == 1 else "" for memory in written]
+        made = ("kernel", function.name, spec.call_launch_us, self._begin, written, read, detail)
+        return Piece(*made, tells=tells, adds=adding)
+
+    def _room(self) -> int:
         """Blocks that the device holds at once."""
         traits, shape = self.function.traits, (self.spec, math.prod(self.block))
         shared = traits.shared_bytes + self.shared_mem
         return self.spec.sms * resident_blocks(*shape, shared, traits.registers)
 
-    def started(self) -> cuda_c.Execution:
+    def _started(self) -> cuda_c.Execution:
         given = (self.function.name, self.grid, self.block, self.values)
-        limits = cuda_c.Limits(resident_blocks=self.room())
+        limits = cuda_c.Limits(resident_blocks=self._room())
         return self.function.program.begin(
             *given, dynamic_shared=self.shared_mem, limits=limits, find=self.find
         )
 
     @interruptible()
-    def execute(self) -> tuple[LaunchResult, str | None]:
+    def _execute(self) -> tuple[LaunchResult, str | None]:
         stand_in = self.function.stand_in
         # What follows addresses may depend on more than its arguments.
         if stand_in is not None and not self.function.traits.follows:
             done = stand_in.launch(self.grid, self.block, self.values, self.shared_mem)
             if done is not None:
                 return done
-        return self.started().finish(), None
+        return self._started().finish(), None
 
-    def begin(self, found: dict[str, object]) -> Work:
+    def _begin(self, found: dict[str, object]) -> Work:
         function, values = self.function, self.values
         if function.traits.waits:
             # What it does depends on what others do meanwhile, so it is neither sampled nor kept.
             mapped = [v for v in values if isinstance(v, GlobalMemory) and v.mapped]
             times = partial(kernel_time, self.spec, threads=math.prod(self.block))
-            finish = partial(self.finish, found)
-            return Waiting(self.started(), mapped, times, finish).go_on(last=False)
+            finish = partial(self._finish, found)
+            return Waiting(self._started(), mapped, times, finish).go_on(last=False)
         if function.remembered is None or function.traits.follows:
-            return self.finish(found, *self.execute())
+            return self._finish(found, *self._execute())
         kind = (function.identity, self.grid, self.block, self.shared_mem)
         blocks, variables = math.prod(self.grid), function.program.variables.values()
-        done = function.remembered.run(kind, blocks, values, variables, self.execute)
-        return self.finish(found, *done)
+        done = function.remembered.run(kind, blocks, values, variables, self._execute)
+        return self._finish(found, *done)
 
-    def finish(
+    def _finish(
         self, found: dict[str, object], result: LaunchResult, computed: str | None = None
     ) -> Work:
         if computed is not None:
@@ -252,48 +284,6 @@ class _Launch:
         if result.printed:
             print(result.printed, end="")  # noqa: T201 - what the kernel printed
         return time.work
-
-
-def kernel_launch(
-    spec: DeviceSpec,
-    function: Function,
-    grid: Dim3,
-    block: Dim3,
-    args: Sequence[object],
-    shared_mem: int,
-    observers: Sequence[Observer],
-    find: Callable[[int], GlobalMemory | None],
-) -> Piece:
-    """One launch of a kernel; `observers` are told of it when it has been executed.
-
-    `find` says what memory is at an address: a kernel may follow others than those of its arguments.
-    """
-    parameters, traits = function.signature.parameters, function.traits
-    if len(args) != len(parameters):
-        raise UsageError(function.signature.miscounted(args))
-    values: list[GlobalMemory | np.generic | None] = []
-    written: list[Memory] = []
-    told: list[Memory] = []
-    ways: dict[Memory, set[str]] = {}  # the atomics by which it adds to what it writes; "" is none
-    for arg, parameter, by, adds in zip(args, parameters, traits.signals, traits.adds, strict=True):
-        if not isinstance(arg, Memory):
-            values.append(_scalar(arg, parameter))
-            continue
-        values.append(arg.cells)
-        ways.setdefault(arg, set()).add(adds)
-        if not parameter.const:
-            written.append(arg)
-        if by:
-            told.append(arg)
-    launch = _Launch(spec, function, grid, block, values, shared_mem, observers, find)
-    if traits.cooperative:  # refused by the call, as by CUDA's, and not by the run
-        function.program.check_room(function.name, math.prod(grid), launch.room())
-    read = [memory for memory in ways if memory not in written]
-    detail: dict[str, object] = {"grid": list(grid), "block": list(block)}
-    tells = Tells(traits.waits, frozenset(map(_place, told)))
-    adding = ["".join(ways[memory]) if len(ways[memory]) == 1 else "" for memory in written]
-    made = ("kernel", function.name, spec.call_launch_us, launch.begin, written, read, detail)
-    return Piece(*made, tells=tells, adds=adding)
 
 
 def as_memory(memory: object) -> Memory:

@@ -88,8 +88,6 @@ class StatementParser(DeclaratorParser):
         self.need(";", " behind this expression")
         return ast.ExpressionStatement(at=token.at, expression=expression)
 
-    # -- declarations
-
     def declaration(
         self, words: set[str], base: ast.TypeName, token: Token, first: ast.Declarator | None = None
     ) -> ast.Declaration:
@@ -203,8 +201,6 @@ class StatementParser(DeclaratorParser):
     def struct(self, template: ast.Template | None, typedef: bool = False) -> ast.StructDef:
         """The definition of one."""
 
-    # -- control
-
     def _if(self) -> ast.Statement:
         token = self.advance()
         constexpr = self.accept("constexpr") is not None
@@ -302,13 +298,10 @@ class StatementParser(DeclaratorParser):
                 at = start.at if start else token.at
                 self.fail("this switch is never closed: '}' is missing", at)
             label = self.token
-            if self.accept("case"):
-                value = self.conditional()
+            if self.accept("case", "default"):
+                value = self.conditional() if label.text == "case" else None
                 self.need(":")
                 cases.append(ast.SwitchCase(at=label.at, value=value, body=[]))
-            elif self.accept("default"):
-                self.need(":")
-                cases.append(ast.SwitchCase(at=label.at, value=None, body=[]))
             elif not cases and self._only_declares(declared):
                 continue
             elif not cases:

@@ -370,7 +370,16 @@ class Device:
     def _touch(self, piece: Piece, access: Access, now: Clock) -> None:
         """Note what it reads and writes; what is refused has touched nothing, so the host's comes first."""
         try:
-            self._touch_host(piece, access, now)
+            touch = self.machine.host_history.touch
+            for writes, memories in ((False, piece.reads), (True, piece.writes)):
+                for memory in memories:
+                    cells = memory.cells
+                    if cells.mapped:
+                        touch(cells.data, cells.name, access, now, writes=writes)
+            lent, fills = (piece.lent, False, piece.writes), (piece.fills, True, piece.reads)
+            for host, writes, memories in (lent, fills):
+                if host is not None:
+                    touch(host, memories[0].cells.name, access, now, writes=writes)
             for memory in piece.reads:
                 memory.history.read(memory.cells.name, access, now)
             for number, memory in enumerate(piece.writes):
@@ -379,18 +388,6 @@ class Device:
         except StreamRaceError:
             self.machine.host_history.withdraw(access)
             raise
-
-    def _touch_host(self, piece: Piece, access: Access, now: Clock) -> None:
-        touch = self.machine.host_history.touch
-        for writes, memories in ((False, piece.reads), (True, piece.writes)):
-            for memory in memories:
-                cells = memory.cells
-                if cells.mapped:
-                    touch(cells.data, cells.name, access, now, writes=writes)
-        lent, fills = (piece.lent, False, piece.writes), (piece.fills, True, piece.reads)
-        for host, writes, memories in (lent, fills):
-            if host is not None:
-                touch(host, memories[0].cells.name, access, now, writes=writes)
 
     def own(self, stream: object) -> Stream:
         """A stream, if it is one of this device's."""

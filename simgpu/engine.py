@@ -201,8 +201,8 @@ class Engine:
 
     def _crowded(self, device: int) -> bool:
         """True if paused kernels hold all places of a device."""
-        here = [run for run in self.paused if run.queue.device == device]
-        return sum(run.held for run in here) > 1 - _NO_ROOM
+        runs = [run for run in self._running if run.work.paused is not None]
+        return bool(runs) and sum(r.held for r in runs if r.queue.device == device) > 1 - _NO_ROOM
 
     def next_time(self) -> float | None:
         """When something happens next, in us; None if nothing ever will."""

@@ -64,12 +64,13 @@ class Remembered:
         places = {id(v): v for v in (*values, *variables) if isinstance(v, GlobalMemory)}
         memories = list(places.values())
         order = {place: number for number, place in enumerate(places)}
-        given = tuple(
+        given: list[Hashable] = [
             order[id(v)] if isinstance(v, GlobalMemory) else v and (v.dtype.char, v.tobytes())
             for v in values
-        )
-        key = (kind, given, tuple((memory.nbytes, memory.readonly) for memory in memories))
-        if key in self._small or sum(memory.nbytes for memory in memories) > LARGEST:
+        ]
+        shapes = [(memory.nbytes, memory.readonly) for memory in memories]
+        key = (kind, tuple(given), tuple(shapes))
+        if key in self._small or sum([nbytes for nbytes, _ in shapes]) > LARGEST:
             return execute()
         with self._lock:
             known = list(self._launches.get(key, ()))

@@ -183,7 +183,7 @@ def device_copy(spec: DeviceSpec, target: object, source: object, nbytes: int) -
     return Piece("d2d", "d2d", spec.call_h2d_us, begin, [to], [origin], {"bytes": nbytes})
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class KernelLaunch:
     """One launch of a kernel; `observers` are told of it when it has been executed.
 

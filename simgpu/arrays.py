@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from simgpu.common import Dim3
+from simgpu.cuda_c import check_shape
 from simgpu.device import Device
-from simgpu.errors import DeviceMismatchError, LaunchConfigError
+from simgpu.errors import DeviceMismatchError
 from simgpu.launches import Function
 from simgpu.memory import Memory
 from simgpu.stream import Stream
-
-MOST_THREADS = 1024  # of a block, on every GPU of the last ten years
 
 _current: list[Device] = []
 
@@ -129,32 +128,22 @@ class RawKernel:
 
         `args` are arrays, numbers, which become what the parameters are, and None for null pointers.
         """
-        device = stream.device if stream is not None else _device_of(args)
+        owner = stream or next((arg for arg in args if isinstance(arg, Array)), None)
+        device = owner.device if owner is not None else current_device()
         for arg in args:
             if isinstance(arg, Array) and arg.device is not device:
                 raise DeviceMismatchError(f"{arg!r} is an argument of a kernel on {device.name}")
-        threads = _dim3(block)
-        if not 0 < math.prod(threads) <= MOST_THREADS:
-            raise LaunchConfigError(
-                f"a block of {threads} has {math.prod(threads)} threads: 1 to {MOST_THREADS} it may have"
-            )
         values = [arg.memory if isinstance(arg, Array) else arg for arg in args]
         queue = stream or device.default_stream
-        device.launch(self.function(device), _dim3(grid), threads, values, shared_mem, queue)
+        shape = (_dim3(grid), _dim3(block))
+        check_shape(self.name, *shape)
+        device.launch(self.function(device), *shape, values, shared_mem, queue)
 
     def function(self, device: Device) -> Function:
         """The kernel, compiled for a device, once."""
         return device.get_function(self.code, self.name)
 
 
-def _device_of(args: Sequence[object]) -> Device:
-    found = next((arg.device for arg in args if isinstance(arg, Array)), None)
-    return found or current_device()
-
-
 def _dim3(size: int | tuple[int, ...]) -> Dim3:
     given = (size,) if isinstance(size, int) else size
-    x, y, z = (*given, 1, 1, 1)[:3] if len(given) <= 3 else (0, 0, 0)
-    if not min(x, y, z) > 0:
-        raise LaunchConfigError(f"a grid or block has one to three lengths above 0, and got {size}")
-    return x, y, z
+    return cast(Dim3, (*given, 1, 1, 1)[: max(3, len(given))])  # `check_shape` refuses more

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, Protocol
 
-import numpy as np
 import numpy.typing as npt
 
 HostBuffer = npt.NDArray[Any]
@@ -85,6 +84,3 @@ class Call(Protocol):
     def fresh(self) -> tuple[Any, ...]: ...  # noqa: D102
     @property
     def named(self) -> str: ...  # noqa: D102
-
-
-Number = np.generic | bool | int | float

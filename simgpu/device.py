@@ -102,7 +102,6 @@ class Device:
             return f"simulated {self.spec.name}, times mean nothing (adversary {seed})"
         return f"simulated {self.spec.name}, times are modelled"
 
-    # ------------------------------------------------------------------ host time
     def now(self) -> float:
         """The host's clock, in us."""
         return self.machine.host
@@ -160,14 +159,8 @@ class Device:
             if not stream.queue.idle:
                 stream.drain()
             self.machine.observe(stream.clock)
-        engine = self.machine.engine
-        failures = [error for queue, error in engine.failures if queue.device == self.ordinal]
-        for error in failures:
-            engine.told(error)
-        if failures:
-            raise failures[0]
+        self.machine.engine.raise_failures(lambda queue: queue.device == self.ordinal)
 
-    # ------------------------------------------------------------------ streams
     @property
     def default_stream(self) -> Stream:
         """The stream that legacy CUDA calls null."""
@@ -181,7 +174,6 @@ class Device:
         self._streams.add(stream)
         return stream
 
-    # ------------------------------------------------------------------ memory
     @exclusive
     def malloc(self, nbytes: int, name: str, stream: object) -> Memory:
         """Allocate."""
@@ -240,7 +232,6 @@ class Device:
         """Copy within the device."""
         self.enqueue(commands.device_copy(self.spec, target, source, nbytes), stream)
 
-    # ------------------------------------------------------------------ kernels
     def get_function(
         self, source: str, name: str, reference: Reference | None = None, contract: bool = False
     ) -> Function:
@@ -281,16 +272,15 @@ class Device:
         """Enqueue one launch."""
         if not isinstance(function, Function):
             raise DeviceMismatchError(f"{function!r} was not compiled for {self.name}")
-        piece = commands.kernel_launch(
-            self.spec, function, grid, block, args, shared_mem, self.observers, self.heap.find
+        made = commands.KernelLaunch(
+            self.spec, function, grid, block, shared_mem, self.observers, self.heap.find
         )
-        self.enqueue(piece, stream)
+        self.enqueue(made.piece(args), stream)
 
     def prepare(self, calls: Sequence[Call]) -> Replay:
         """Make these calls ready."""
         return Replay(self, calls)
 
-    # ------------------------------------------------------------------ recording
     @exclusive
     def settle(self) -> None:
         """Simulate the rest of what is enqueued; the host comes back when it is done."""
@@ -315,7 +305,6 @@ class Device:
         )
         return self.recorder.finish(draft, start, end).id
 
-    # ------------------------------------------------------------------ enqueueing
     @exclusive
     def enqueue(
         self, piece: Piece, stream: object, graph_call: int | None = None, *, in_graph: bool = False
@@ -326,17 +315,7 @@ class Device:
         """
         target = self.own(stream)
         access = target.access(piece.name, piece.tells)
-        try:
-            # The host's first: what is refused has touched nothing.
-            self._touch_host(piece, access, target.clock)
-            for memory in piece.reads:
-                memory.history.read(memory.cells.name, access, target.clock)
-            for number, memory in enumerate(piece.writes):
-                by = piece.adds[number] if piece.adds else ""
-                memory.history.write(memory.cells.name, access, target.clock, by)
-        except StreamRaceError:
-            self.machine.host_history.withdraw(access)
-            raise
+        self._touch(piece, access, target.clock)
         op, label = self.caller.group()
         kind, name = piece.kind, piece.name
         does = "launch" if kind == "kernel" else "enqueue"
@@ -388,18 +367,27 @@ class Device:
             (target_memory,) = piece.writes
             self.machine.lend(access, target.clock.copy(), piece.lent, target_memory.cells.name)
 
-    def _touch_host(self, piece: Piece, access: Access, now: Clock) -> None:
-        """Note what it reads and writes in the memory of the host."""
-        touch = self.machine.host_history.touch
-        for writes, memories in ((False, piece.reads), (True, piece.writes)):
-            for memory in memories:
-                cells = memory.cells
-                if cells.mapped:
-                    touch(cells.data, cells.name, access, now, writes=writes)
-        lent, fills = (piece.lent, False, piece.writes), (piece.fills, True, piece.reads)
-        for host, writes, memories in (lent, fills):
-            if host is not None:
-                touch(host, memories[0].cells.name, access, now, writes=writes)
+    def _touch(self, piece: Piece, access: Access, now: Clock) -> None:
+        """Note what it reads and writes; what is refused has touched nothing, so the host's comes first."""
+        try:
+            touch = self.machine.host_history.touch
+            for writes, memories in ((False, piece.reads), (True, piece.writes)):
+                for memory in memories:
+                    cells = memory.cells
+                    if cells.mapped:
+                        touch(cells.data, cells.name, access, now, writes=writes)
+            lent, fills = (piece.lent, False, piece.writes), (piece.fills, True, piece.reads)
+            for host, writes, memories in (lent, fills):
+                if host is not None:
+                    touch(host, memories[0].cells.name, access, now, writes=writes)
+            for memory in piece.reads:
+                memory.history.read(memory.cells.name, access, now)
+            for number, memory in enumerate(piece.writes):
+                by = piece.adds[number] if piece.adds else ""
+                memory.history.write(memory.cells.name, access, now, by)
+        except StreamRaceError:
+            self.machine.host_history.withdraw(access)
+            raise
 
     def own(self, stream: object) -> Stream:
         """A stream, if it is one of this device's."""

@@ -83,19 +83,26 @@ class Engine:
 
     def told(self, error: BaseException | None) -> None:
         """Somebody has got this error, and with it those that caused it: they need not be told again."""
-        if error is None:
-            return
         known: list[BaseException] = []
         while error is not None:
             known.append(error)
             error = error.__cause__
+        if not known:
+            return
         self.failures = [f for f in self.failures if not any(f[1] is k for k in known)]
         # A kept error would keep its traceback, and that the arrays of whoever raised it.
         for queue in self._queues:
             if queue.idle and any(queue.error is k for k in known):
                 queue.error = queue.error_op = None
 
-    # ------------------------------------------------------------------ time
+    def raise_failures(self, concerns: Callable[[Queue], bool]) -> None:
+        """Raise the first error of these queues that nobody has been told of; the rest count as told."""
+        failures = [error for queue, error in self.failures if concerns(queue)]
+        for error in failures:
+            self.told(error)
+        if failures:
+            raise failures[0]
+
     def run_until(self, limit: float) -> None:
         """Simulate up to and including `limit` us."""
         self._ask_host()
@@ -120,7 +127,6 @@ class Engine:
         while self._step(INFINITY) or self.give_up():
             pass
 
-    # ------------------------------------------------------------------ kernels that wait
     @property
     def paused(self) -> list[_Running]:
         """Kernels that wait for somebody to write to memory, oldest first."""
@@ -195,13 +201,9 @@ class Engine:
 
     def _crowded(self, device: int) -> bool:
         """True if paused kernels hold all places of a device."""
-        held = 0.0
-        for run in self._running:
-            if run.work.paused is not None and run.queue.device == device:
-                held += run.held
-        return held > 1 - _NO_ROOM
+        runs = [run for run in self._running if run.work.paused is not None]
+        return bool(runs) and sum(r.held for r in runs if r.queue.device == device) > 1 - _NO_ROOM
 
-    # ------------------------------------------------------------------ moments
     def next_time(self) -> float | None:
         """When something happens next, in us; None if nothing ever will."""
         now, soonest = self.now, INFINITY
@@ -254,7 +256,6 @@ class Engine:
             self._stir()
             self._note_pause()  # since it may have asked for something, and not waited
 
-    # ------------------------------------------------------------------ starting
     def _start_all(self) -> bool:
         """Start every command that can start now, oldest first. True if one of them took no time."""
         heads = [queue for queue in self._queues if queue.waiting and not queue.running]
@@ -342,7 +343,6 @@ class Engine:
         if command.skipped is not None:
             command.skipped(error)
 
-    # ------------------------------------------------------------------ resources
     def _busy(self, device: int, resource: Resource) -> bool:
         return any(
             r.command.resource == resource and r.queue.device == device for r in self._running

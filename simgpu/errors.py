@@ -1,34 +1,5 @@
 """The errors of a simulated GPU, as a tree.
 
-::
-
-    SimGpuError
-     ├─ UsageError                  the call is wrong; nothing reached the device
-     │   ├─ ArrayShapeError         (also a ValueError)
-     │   ├─ ArrayDTypeError         (also a TypeError)
-     │   ├─ LaunchConfigError       (also a ValueError)
-     │   └─ DeviceMismatchError     memory, a stream or a function of another device
-     ├─ KernelCompileError          the source is not CUDA C; has line and column
-     │   └─ UnsupportedFeatureError CUDA C that this GPU does not run
-     └─ DeviceError                 the device failed while it worked
-         ├─ OutOfMemoryError
-         ├─ UpstreamError           work did not run, since what it waited for had failed
-         ├─ StreamRaceError         two pieces of work touch one array, and nothing orders them
-         ├─ HostBufferError         a host array was changed while a copy was reading it
-         ├─ ReferenceMismatchError  a kernel does not do what its reference in NumPy does
-         └─ KernelFault             names kernel, line, block and thread where known
-             ├─ OutOfBoundsError
-             ├─ MisalignedError
-             ├─ ReadOnlyError
-             ├─ UninitialisedReadError
-             ├─ RaceError
-             ├─ BarrierError
-             ├─ WarpError           a lane that is not there was asked for its value
-             ├─ DivisionByZeroError
-             ├─ DeviceAssertError   the kernel's own assert()
-             ├─ DeadlockError       threads wait for what nobody will do
-             └─ RunawayKernelError  the step budget is used up, or a loop can be seen not to end
-
 Catch the broadest one that you can handle. Each message says what was wrong, what was given, and what
 to do about it.
 """

@@ -77,14 +77,14 @@ class Graph:
 def _in_graph(steps: Sequence[Step], graph: str) -> list[Step]:
     """With the graph and the number of the node, for the span of each piece."""
     numbers = count()
-
-    def node(piece: Piece) -> Piece:
-        detail = {**piece.detail, "graph": graph, "node": next(numbers)}
-        return replace(piece, detail=detail)
-
     return [
-        (index, piece and node(piece), records, awaits) for index, piece, records, awaits in steps
+        (index, piece and _with(piece, graph=graph, node=next(numbers)), records, awaits)
+        for index, piece, records, awaits in steps
     ]
+
+
+def _with(piece: Piece, **detail: object) -> Piece:
+    return replace(piece, detail={**piece.detail, **detail})
 
 
 def _walk(
@@ -117,7 +117,7 @@ def _made(device: Device, call: Call) -> tuple[float, Step]:
         return spec.call_event_us, (call.stream, None, None, cast(int, call.args[0]))
     piece = _piece(device, call)
     if call.named:
-        piece = replace(piece, detail={**piece.detail, "named": call.named})
+        piece = _with(piece, named=call.named)
     fresh = [commands.as_memory(memory) for memory in call.fresh]
     again = replace(piece, cost=spec.replay_us, fresh=fresh)
     return piece.cost, (call.stream, again, None, None)
@@ -127,18 +127,16 @@ def _piece(device: Device, call: Call) -> Piece:
     spec = device.spec
     if call.verb == "launch":
         function, grid, block, args, shared = call.args
-        find = device.heap.find
-        return commands.kernel_launch(
-            spec, function, grid, block, args, shared, device.observers, find
-        )
-    if call.verb == "memset_async":
-        memory, value, nbytes = call.args
-        return commands.memset(spec, memory, value, nbytes)
+        told, find = device.observers, device.heap.find
+        made = commands.KernelLaunch(spec, function, grid, block, shared, told, find)
+        return made.piece(args)
     if call.verb == "copy_from_host_async":
-        memory, host = call.args
-        return commands.upload(spec, memory, host, pinned=True)
-    if call.verb == "copy_to_host_async":
-        host, memory = call.args
-        return commands.download(spec, host, memory)
-    target, source, nbytes = call.args
-    return commands.device_copy(spec, target, source, nbytes)
+        return commands.upload(spec, *call.args, pinned=True)
+    return _MAKERS[call.verb](spec, *call.args)
+
+
+_MAKERS: dict[str, Callable[..., Piece]] = {
+    "memset_async": commands.memset,
+    "copy_to_host_async": commands.download,
+    "copy_from_device_async": commands.device_copy,
+}

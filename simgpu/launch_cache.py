@@ -64,19 +64,13 @@ class Remembered:
         places = {id(v): v for v in (*values, *variables) if isinstance(v, GlobalMemory)}
         memories = list(places.values())
         order = {place: number for number, place in enumerate(places)}
-        given: list[Hashable] = []
-        nbytes = 0
-        for v in values:
-            if isinstance(v, GlobalMemory):
-                given.append(order[id(v)])
-            else:
-                given.append(v and (v.dtype.char, v.tobytes()))
-        shapes: list[Hashable] = []
-        for memory in memories:
-            shapes.append((memory.nbytes, memory.readonly))
-            nbytes += memory.nbytes
+        given: list[Hashable] = [
+            order[id(v)] if isinstance(v, GlobalMemory) else v and (v.dtype.char, v.tobytes())
+            for v in values
+        ]
+        shapes = [(memory.nbytes, memory.readonly) for memory in memories]
         key = (kind, tuple(given), tuple(shapes))
-        if key in self._small or nbytes > LARGEST:
+        if key in self._small or sum([nbytes for nbytes, _ in shapes]) > LARGEST:
             return execute()
         with self._lock:
             known = list(self._launches.get(key, ()))

@@ -10,17 +10,9 @@ from typing import Literal
 
 import numpy as np
 
+from simgpu import cuda_c
 from simgpu.common import Dim3, HostBuffer
-from simgpu.cuda_c import (
-    Counts,
-    Execution,
-    GlobalMemory,
-    LaunchResult,
-    Limits,
-    Parameter,
-    Program,
-    Signature,
-)
+from simgpu.cuda_c import GlobalMemory, LaunchResult
 from simgpu.errors import DeviceMismatchError, UsageError
 from simgpu.interrupts import interruptible
 from simgpu.launch_cache import Remembered
@@ -39,13 +31,11 @@ Copying = Literal["memset", "h2d", "d2h", "d2d"]
 class Launched:
     """One launch, as it was executed."""
 
-    # `kernel` and `source`: name and CUDA C.
-    kernel: str
-    source: str
-    # `grid` and `block`: (x, y, z).
-    grid: Dim3
+    kernel: str  # its name
+    source: str  # in CUDA C
+    grid: Dim3  # (x, y, z)
     block: Dim3
-    counts: Counts  # what it did
+    counts: cuda_c.Counts  # what it did
     time: KernelTime  # what the model makes of that
     # Whether only a sample of its blocks was interpreted; see `sampled_reference`.
     extrapolated: bool = False
@@ -54,26 +44,12 @@ class Launched:
 Observer = Callable[[Launched], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Traits:
-    """Facts of a kernel that follow from its source."""
-
-    waits: bool  # whether it has a loop that may wait for others
-    # `signals` and `adds`: for each parameter, see `Program`.
-    signals: Sequence[bool]
-    adds: Sequence[str]
-    follows: bool  # whether it may follow addresses that are in memory
-    cooperative: bool  # whether it has a barrier of the grid
-    registers: int  # of a thread
-    shared_bytes: int  # of a block, static
-
-
 @dataclass(frozen=True, eq=False)
 class Function:
     """A kernel that the interpreter has accepted."""
 
-    program: Program
-    signature: Signature
+    program: cuda_c.Program
+    signature: cuda_c.Signature
     source: str
     stand_in: StandIn | None = None
     remembered: Remembered | None = None
@@ -85,16 +61,9 @@ class Function:
         return self.signature.name
 
     @cached_property
-    def traits(self) -> Traits:
+    def traits(self) -> cuda_c.Traits:
         """Facts of the kernel that each launch asks of the compiler."""
-        program, name = self.program, self.name
-        waits, signals = program.signals(name)
-        adds, follows, cooperative = (
-            program.adds(name),
-            program.follows(name),
-            program.cooperative(name),
-        )
-        return Traits(waits, signals, adds, follows, cooperative, *program.footprint(name))
+        return self.program.traits(self.name)
 
     @property
     def identity(self) -> Hashable:
@@ -108,18 +77,17 @@ class Function:
 class Piece:
     """One piece of work, with all that it needs but a stream."""
 
-    # `kind` and `name`: as in its span.
     kind: Literal["kernel", "memset", "h2d", "d2h", "d2d"]
-    name: str
+    name: str  # as in its span
     cost: float  # what the host pays for the call, in us
     # Takes effect when the work starts, and says how long it takes. What it finds out is written into the
     # dictionary, for the span.
     begin: Callable[[dict[str, object]], Work]
-    # `writes` and `reads`: what it touches.
     writes: Sequence[Memory]
     reads: Sequence[Memory] = ()
-    # What is known of it from the start, for the span.
-    detail: dict[str, object] = field(default_factory=dict[str, object])
+    detail: dict[str, object] = field(
+        default_factory=dict[str, object]
+    )  # of its span, from the start
     # Takes effect when the work is done: it writes to `fills`.
     at_end: Callable[[], None] | None = None
     fills: HostBuffer | None = None  # bytes of host memory
@@ -127,7 +95,7 @@ class Piece:
     # Bytes of pinned host memory that it reads, and that must not change until it has.
     lent: HostBuffer | None = None
     tells: Tells | None = None  # how a kernel may hear of others while it runs
-    # By what it adds to those of `writes` that it does nothing else with: see `Program.adds`.
+    # By what it adds to those of `writes` that it does nothing else with: see `Traits.adds`.
     adds: Sequence[str] = ()
 
 
@@ -215,100 +183,107 @@ def device_copy(spec: DeviceSpec, target: object, source: object, nbytes: int) -
     return Piece("d2d", "d2d", spec.call_h2d_us, begin, [to], [origin], {"bytes": nbytes})
 
 
-def kernel_launch(
-    spec: DeviceSpec,
-    function: Function,
-    grid: Dim3,
-    block: Dim3,
-    args: Sequence[object],
-    shared_mem: int,
-    observers: Sequence[Observer],
-    find: Callable[[int], GlobalMemory | None],
-) -> Piece:
+@dataclass(eq=False, slots=True)
+class KernelLaunch:
     """One launch of a kernel; `observers` are told of it when it has been executed.
 
     `find` says what memory is at an address: a kernel may follow others than those of its arguments.
     """
-    program, name, parameters = function.program, function.name, function.signature.parameters
-    if len(args) != len(parameters):
-        raise UsageError(function.signature.miscounted(args))
-    name, traits = function.name, function.traits
-    values: list[GlobalMemory | np.generic | None] = []
-    written: list[Memory] = []
-    told: list[Memory] = []
-    ways: dict[Memory, set[str]] = {}  # the atomics by which it adds to what it writes; "" is none
-    for arg, parameter, by, adds in zip(args, parameters, traits.signals, traits.adds, strict=True):
-        if not isinstance(arg, Memory):
-            values.append(_scalar(arg, parameter))
-            continue
-        values.append(arg.cells)
-        ways.setdefault(arg, set()).add(adds)
-        if not parameter.const:
-            written.append(arg)
-        if by:
-            told.append(arg)
 
-    def room() -> int:
-        shared = traits.shared_bytes + shared_mem
-        return spec.sms * resident_blocks(spec, math.prod(block), shared, traits.registers)
+    spec: DeviceSpec
+    function: Function
+    grid: Dim3
+    block: Dim3
+    shared_mem: int
+    observers: Sequence[Observer]
+    find: Callable[[int], GlobalMemory | None]
+    values: list[GlobalMemory | np.generic | None] = field(init=False)  # of its parameters
 
-    if traits.cooperative:  # refused by the call, as by CUDA's, and not by the run
-        function.program.check_room(name, math.prod(grid), room())
+    def piece(self, args: Sequence[object]) -> Piece:
+        """The launch with these arguments."""
+        spec, function, traits = self.spec, self.function, self.function.traits
+        parameters = function.signature.parameters
+        if len(args) != len(parameters):
+            raise UsageError(function.signature.miscounted(args))
+        self.values = []
+        written: list[Memory] = []
+        told: list[Memory] = []
+        # The atomics by which it adds to what it writes; "" is none.
+        ways: dict[Memory, set[str]] = {}
+        for arg, parameter, by, adds in zip(
+            args, parameters, traits.signals, traits.adds, strict=True
+        ):
+            if not isinstance(arg, Memory):
+                self.values.append(_scalar(arg, parameter))
+                continue
+            self.values.append(arg.cells)
+            ways.setdefault(arg, set()).add(adds)
+            if not parameter.const:
+                written.append(arg)
+            if by:
+                told.append(arg)
+        if traits.cooperative:  # refused by the call, as by CUDA's, and not by the run
+            function.program.check_room(function.name, math.prod(self.grid), self._room())
+        read = [memory for memory in ways if memory not in written]
+        detail: dict[str, object] = {"grid": list(self.grid), "block": list(self.block)}
+        tells = Tells(traits.waits, frozenset(map(_place, told)))
+        adding = ["".join(ways[memory]) if len(ways[memory]) == 1 else "" for memory in written]
+        made = ("kernel", function.name, spec.call_launch_us, self._begin, written, read, detail)
+        return Piece(*made, tells=tells, adds=adding)
 
-    def started() -> Execution:
-        return function.program.begin(
-            name,
-            grid,
-            block,
-            values,
-            dynamic_shared=shared_mem,
-            limits=Limits(resident_blocks=room()),
-            find=find,
+    def _room(self) -> int:
+        """Blocks that the device holds at once."""
+        traits, shape = self.function.traits, (self.spec, math.prod(self.block))
+        shared = traits.shared_bytes + self.shared_mem
+        return self.spec.sms * resident_blocks(*shape, shared, traits.registers)
+
+    def _started(self) -> cuda_c.Execution:
+        given = (self.function.name, self.grid, self.block, self.values)
+        limits = cuda_c.Limits(resident_blocks=self._room())
+        return self.function.program.begin(
+            *given, dynamic_shared=self.shared_mem, limits=limits, find=self.find
         )
 
     @interruptible()
-    def execute() -> tuple[LaunchResult, str | None]:
-        stand_in = function.stand_in
-        done = stand_in.launch(grid, block, values, shared_mem) if stand_in is not None else None
-        return done or (started().finish(), None)
+    def _execute(self) -> tuple[LaunchResult, str | None]:
+        stand_in = self.function.stand_in
+        # What follows addresses may depend on more than its arguments.
+        if stand_in is not None and not self.function.traits.follows:
+            done = stand_in.launch(self.grid, self.block, self.values, self.shared_mem)
+            if done is not None:
+                return done
+        return self._started().finish(), None
 
-    def begin(found: dict[str, object]) -> Work:
-        if traits.waits:
+    def _begin(self, found: dict[str, object]) -> Work:
+        function, values = self.function, self.values
+        if function.traits.waits:
             # What it does depends on what others do meanwhile, so it is neither sampled nor kept.
             mapped = [v for v in values if isinstance(v, GlobalMemory) and v.mapped]
-            times = partial(kernel_time, spec, threads=math.prod(block))
-            return Waiting(started(), mapped, times, partial(finish, found)).go_on(last=False)
-        if traits.follows:  # so it may depend on more than its arguments, too
-            result, computed = interruptible()(started().finish)(), None
-        elif function.remembered is None:
-            result, computed = execute()
-        else:
-            kind = (function.identity, grid, block, shared_mem)
-            known, blocks = function.remembered, math.prod(grid)
-            variables = program.variables.values()
-            result, computed = known.run(kind, blocks, values, variables, execute)
-        return finish(found, result, computed)
+            times = partial(kernel_time, self.spec, threads=math.prod(self.block))
+            finish = partial(self._finish, found)
+            return Waiting(self._started(), mapped, times, finish).go_on(last=False)
+        if function.remembered is None or function.traits.follows:
+            return self._finish(found, *self._execute())
+        kind = (function.identity, self.grid, self.block, self.shared_mem)
+        blocks, variables = math.prod(self.grid), function.program.variables.values()
+        done = function.remembered.run(kind, blocks, values, variables, self._execute)
+        return self._finish(found, *done)
 
-    def finish(found: dict[str, object], result: LaunchResult, computed: str | None = None) -> Work:
+    def _finish(
+        self, found: dict[str, object], result: LaunchResult, computed: str | None = None
+    ) -> Work:
         if computed is not None:
             found["computed"] = computed
-        threads, counts = math.prod(block), result.counts
+        counts = result.counts
         # Static shared memory limits occupancy as dynamic does; the counts have both.
-        time = kernel_time(spec, counts, threads, counts.shared_bytes)
+        time = kernel_time(self.spec, counts, math.prod(self.block), counts.shared_bytes)
         found.update(bound=time.bound, fills=round(time.demand, 6))
-        source, sampled = function.source, computed is not None
-        for observe in observers:
-            observe(Launched(name, source, grid, block, counts, time, extrapolated=sampled))
+        shape = (self.function.name, self.function.source, self.grid, self.block)
+        for observe in self.observers:
+            observe(Launched(*shape, counts, time, extrapolated=computed is not None))
         if result.printed:
             print(result.printed, end="")  # noqa: T201 - what the kernel printed
         return time.work
-
-    read = [memory for memory in ways if memory not in written]
-    detail: dict[str, object] = {"grid": list(grid), "block": list(block)}
-    tells = Tells(traits.waits, frozenset(map(_place, told)))
-    adding = ["".join(ways[memory]) if len(ways[memory]) == 1 else "" for memory in written]
-    cost = spec.call_launch_us
-    return Piece("kernel", name, cost, begin, written, read, detail, tells=tells, adds=adding)
 
 
 def as_memory(memory: object) -> Memory:
@@ -324,7 +299,7 @@ def _place(memory: Memory) -> int:
     return cells.data.__array_interface__["data"][0] if cells.mapped else memory.ptr
 
 
-def _scalar(arg: object, parameter: Parameter) -> np.generic | None:
+def _scalar(arg: object, parameter: cuda_c.Parameter) -> np.generic | None:
     if arg is None and parameter.pointer:
         return None
     if isinstance(arg, np.void):

@@ -30,7 +30,6 @@ Wake = Callable[[BaseException | None], None]
 # on it.
 PATIENCE_S = 1.0
 
-
 # How many host arrays are watched for changes under a copy that is done, when nobody looks whether it is: a
 # program that never waits would keep all of them.
 MOST_LENT = 256
@@ -104,7 +103,6 @@ class Machine:
         self._waiters: list[_Waiter] = []
         # How many things the host is at work on for the sake of a kernel that waits for them.
         self.answering = 0
-        # How long a kernel may wait for a host that only waits itself, in seconds.
         self.patience_s = PATIENCE_S
         self._patient_since: float | None = None
 
@@ -140,7 +138,6 @@ class Machine:
         self.host = max(self.host, event.at) + delay
         return start, self.host
 
-    # ------------------------------------------------------------------ host arrays
     # Pinned for one device is pinned for all: CUDA Driver API, "Unified Addressing".
     def pinned(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> HostBuffer:
         """A host array that counts as page-locked."""
@@ -199,7 +196,6 @@ class Machine:
         for lent in found:
             lent.held = crc32(lent.source.data)
 
-    # ------------------------------------------------------------------ what the host has seen
     @exclusive
     def observe(self, before: Clock) -> None:
         """The host learns that the work `before` a point is complete.
@@ -230,7 +226,6 @@ class Machine:
         self.engine.run_dry()
         self.host = max(self.host, self.engine.now)
 
-    # ------------------------------------------------------------------ awaiting
     @exclusive
     def watch(
         self, event: EngineEvent, before: Clock, wake: Wake, delay: float, owner: object = None

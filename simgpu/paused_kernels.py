@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from zlib import crc32
 
 from simgpu.cuda_c import Counts, Execution, GlobalMemory, LaunchResult
@@ -15,27 +16,21 @@ from simgpu.times import KernelTime
 _IDLE = 1e-9
 
 
+@dataclass(eq=False)
 class Waiting:
     """A launch whose threads may wait, as the engine sees it: see `queues.Paused`.
 
     Nothing runs beside Python. The launch is interpreted as far as it comes, and what Python does until the
-    engine asks again is what the host does meanwhile. `mapped` is the host memory that it can see; `time`
-    says what counts mean, and `finish`, called when it has ended, how long it takes.
+    engine asks again is what the host does meanwhile. `_mapped` is the host memory that it can see; `_time`
+    says what counts mean, and `_finish`, called when it has ended, how long it takes.
     """
 
-    def __init__(
-        self,
-        execution: Execution,
-        mapped: Sequence[GlobalMemory],
-        time: Callable[..., KernelTime],
-        finish: Callable[[LaunchResult], Work],
-    ) -> None:
-        self._execution = execution
-        self._mapped = mapped
-        self._time = time
-        self._finish = finish
-        self._seen = 0
-        self._places: float | None = None
+    _execution: Execution
+    _mapped: Sequence[GlobalMemory]
+    _time: Callable[..., KernelTime]
+    _finish: Callable[[LaunchResult], Work]
+    _seen: int = 0
+    _places: float | None = None
 
     @property
     def changes(self) -> int:

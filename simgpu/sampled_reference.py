@@ -15,17 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from simgpu import cuda_c
 from simgpu.common import Dim3
-from simgpu.cuda_c import (
-    NOT_SUMMED,
-    Counts,
-    GlobalMemory,
-    LaunchResult,
-    LineCounts,
-    Parameter,
-    Program,
-    Signature,
-)
+from simgpu.cuda_c import GlobalMemory, LaunchResult, Parameter
 from simgpu.errors import DeadlockError, ReferenceMismatchError
 
 Reference = Callable[..., Any]
@@ -44,7 +36,7 @@ WORTH = 8  # the grid has to have that many times the sample's blocks
 TOLERANCE = {2: 1e-2, 4: 1e-4, 8: 1e-9}
 
 
-def work(counts: Counts, blocks: int) -> float:
+def work(counts: cuda_c.Counts, blocks: int) -> float:
     """The cost of a launch of `blocks` blocks for the interpreter, estimated from a sample of them."""
     one = counts.threads * FIXED + counts.warp_instructions * 32
     return one * blocks / counts.blocks
@@ -55,8 +47,8 @@ class StandIn:
     """A kernel that has a reference."""
 
     # `program` and `signature`: the kernel.
-    program: Program
-    signature: Signature
+    program: cuda_c.Program
+    signature: cuda_c.Signature
     # See `KernelSource`. It gets arrays flat, and must not change them.
     reference: Reference
     above: float = LARGE  # the work from which on it is used; see `LARGE`
@@ -199,22 +191,27 @@ def _readonly(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def _extrapolated(
-    counts: Counts, blocks: int, values: Values, outputs: Sequence[tuple[Parameter, GlobalMemory]]
-) -> Counts:
+    counts: cuda_c.Counts,
+    blocks: int,
+    values: Values,
+    outputs: Sequence[tuple[Parameter, GlobalMemory]],
+) -> cuda_c.Counts:
     """Of all blocks, when those of the sample are like the others."""
     factor = blocks / counts.blocks
     scaled: dict[str, Any] = {
         field.name: round(getattr(counts, field.name) * factor)
-        for field in dataclasses.fields(Counts)
-        if field.name not in NOT_SUMMED and field.name != "lines"
+        for field in dataclasses.fields(cuda_c.Counts)
+        if field.name not in cuda_c.NOT_SUMMED and field.name != "lines"
     }
     # Different bytes cannot be more than there are.
     arrays = {id(v): v.nbytes for v in values if isinstance(v, GlobalMemory)}
     written = sum(memory.nbytes for _, memory in outputs)
     scaled["load_bytes_needed"] = min(scaled["load_bytes_needed"], sum(arrays.values()))
     scaled["store_bytes_needed"] = min(scaled["store_bytes_needed"], written)
-    lines: dict[int, LineCounts] = {}
+    lines: dict[int, cuda_c.LineCounts] = {}
     for number, line in counts.lines.items():
         amounts = dataclasses.asdict(line).items()
-        lines[number] = LineCounts(**{name: round(amount * factor) for name, amount in amounts})
+        lines[number] = cuda_c.LineCounts(
+            **{name: round(amount * factor) for name, amount in amounts}
+        )
     return dataclasses.replace(counts, **scaled, lines=lines)

@@ -106,13 +106,15 @@ class Stream:
 
     def mark(self) -> Event:
         """As `record`, where it costs the host nothing: in a graph."""
-        log = self.device.recorder
-        heads = log.heads(self.number) if log else ()
-        event = self.event_type(self.device, EngineEvent(), self.clock.copy(), heads, self.number)
-        self.submit(
-            Command("none", self.device.now(), self.device.caller.group()[0], records=event.state)
-        )
+        before, heads = self.clock.copy(), self._heads()
+        event = self.event_type(self.device, EngineEvent(), before, heads, self.number)
+        op, _ = self.device.caller.group()
+        self.submit(Command("none", self.device.now(), op, records=event.state))
         return event
+
+    def _heads(self) -> tuple[int, ...]:
+        log = self.device.recorder
+        return log.heads(self.number) if log else ()
 
     def reuse(self, event: object) -> None:
         """A simulated event costs nothing to make."""
@@ -133,28 +135,21 @@ class Stream:
         if self.device.recorder is not None and event.device is self.device:
             self.device.recorder.wait(self.number, event.heads)
         self.clock.merge(event.before)
-        self.submit(
-            Command("none", self.device.now(), self.device.caller.group()[0], awaits=event.state)
-        )
+        op, _ = self.device.caller.group()
+        self.submit(Command("none", self.device.now(), op, awaits=event.state))
 
     @exclusive
     def synchronize(self) -> None:
         """Block the host until all its work is done, and raise what went wrong in it."""
         self.device.caller.before_wait("stream.synchronize()")
         self.drain()
-        failures = [error for queue, error in self.machine.engine.failures if queue is self.queue]
-        for error in failures:
-            self.machine.engine.told(error)
-        if failures:
-            raise failures[0]
+        self.machine.engine.raise_failures(lambda queue: queue is self.queue)
 
     def drain(self) -> None:
         """Block the host until all its work is done or has failed."""
         state = EngineEvent()
         self.submit(Command("none", self.device.now(), records=state))
-        log = self.device.recorder
-        heads = log.heads(self.number) if log else ()
-        self.device.block(state, self.clock, f"stream {self.number}", heads)
+        self.device.block(state, self.clock, f"stream {self.number}", self._heads())
 
     def access(self, what: str, tells: Tells | None = None) -> Access:
         """A new piece of work on this stream, ordered after all that the host has seen complete."""

@@ -108,18 +108,14 @@ class Struct:
 
     def member(self, name: str) -> Field | None:
         """The field of this name, if there is one."""
+        inside: Field | None = None
         for field in self.fields:
             if field.name == name:
                 return field
-        for field in self.fields:
-            inner = (
-                field.type.member(name)
-                if not field.name and isinstance(field.type, Struct)
-                else None
-            )
-            if inner is not None:
-                return replace(inner, offset=field.offset + inner.offset)
-        return None
+            if inside is None and not field.name and isinstance(field.type, Struct):
+                inner = field.type.member(name)
+                inside = inner and replace(inner, offset=field.offset + inner.offset)
+        return inside
 
     def members(self) -> list[str]:
         """The names that `member` knows."""
@@ -230,9 +226,7 @@ def overloaded_function(name: str) -> FunctionPointer:
 def size_of(ctype: CType) -> int:
     """Bytes that one value takes."""
     match ctype:
-        case Scalar():
-            return ctype.size
-        case Struct():
+        case Scalar() | Struct():
             return ctype.size
         case Pointer():
             return 8

@@ -34,8 +34,7 @@ class Watched:
 
     kernel: str
     source: str
-    # `grid` and `block`: (x, y, z).
-    grid: Dim3
+    grid: Dim3  # (x, y, z)
     block: Dim3
     # The shape of each array; shared memory is one row.
     shapes: dict[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])

@@ -44,7 +44,6 @@ class KernelReport:
         """Summed over the launches; of chains and shared memory the largest."""
         return add_up([launch.counts for launch in self.launches])
 
-    # ------------------------------------------------------------------ how full the device is
     @property
     def threads(self) -> int:
         """Threads of a block."""
@@ -86,7 +85,6 @@ class KernelReport:
         """The grid in units of what the whole device holds at once; below 1 a part stays empty."""
         return math.prod(self.grid) / (self.spec.sms * self.blocks_per_sm)
 
-    # ------------------------------------------------------------------ what it did
     @property
     def flops(self) -> int:
         """Floating-point operations, over all launches; a fused multiply-add is 2."""
@@ -122,7 +120,6 @@ class KernelReport:
         """Part of the branches on which the lanes of a warp did not agree, 0 to 1."""
         return _ratio(self.counts.divergent_branches, self.counts.branches)
 
-    # ------------------------------------------------------------------ how fast
     @property
     def us(self) -> float:
         """Modelled time of one launch with the device to itself, in us; the mean of all launches."""

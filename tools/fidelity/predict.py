@@ -12,7 +12,7 @@ import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.simulated import DeviceSpec, SimDevice, find_spec
-from simgpu.cuda_c import Counts, LaunchResult, Program
+from simgpu.cuda_c import Counts, LaunchResult, Program, Traits
 from simgpu.launches import Function
 from simgpu.times import (
     copy_time,
@@ -49,20 +49,8 @@ class Kept:
     name: str
     counted: Counted
 
-    def footprint(self, name: str) -> tuple[int, int]:
-        return self.program.footprint(name)
-
-    def signals(self, name: str) -> Any:
-        return self.program.signals(name)
-
-    def adds(self, name: str) -> Any:
-        return self.program.adds(name)
-
-    def follows(self, name: str) -> bool:
-        return False
-
-    def cooperative(self, name: str) -> bool:
-        return self.program.cooperative(name)
+    def traits(self, name: str) -> Traits:
+        return dataclasses.replace(self.program.traits(name), follows=False)
 
     def begin(self, *args: Any, **more: Any) -> Ended:
         return Ended(self._launch(*args, **more))

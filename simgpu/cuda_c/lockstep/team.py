@@ -20,6 +20,18 @@ from simgpu.cuda_c.text.source import Position, Source
 from simgpu.errors import FaultSite, KernelFault, RunawayKernelError
 
 Dim = tuple[int, int, int]
+# What is said of a loop that waits in vain, where its threads cannot be set aside.
+_STUCK = {
+    waiting_threads.ENDLESS: (
+        "does not end: a turn of this loop changes nothing that it looks at, so all turns are the "
+        "same. If it waits for another thread, what it looks at must be volatile, or read by an "
+        "atomic, because a compiler may load it only once"
+    ),
+    waiting_threads.NOWHERE: (
+        "waits here for another thread, in a function that is called within a larger expression, "
+        "where the simulated device cannot let others go on: give its result to a variable first"
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -193,19 +205,8 @@ class Team:
         """Set lanes of `mask` aside that have looked in vain; the rest goes on."""
         if not stuck.any():
             return mask
-        if place == waiting_threads.ENDLESS:
-            text = (
-                "does not end: a turn of this loop changes nothing that it looks at, so all turns are the "
-                "same. If it waits for another thread, what it looks at must be volatile, or read by an "
-                "atomic, because a compiler may load it only once"
-            )
-            self.fault(RunawayKernelError, at, int(stuck.argmax()), text)
-        if place == waiting_threads.NOWHERE:
-            text = (
-                "waits here for another thread, in a function that is called within a larger expression, "
-                "where the simulated device cannot let others go on: give its result to a variable first"
-            )
-            self.fault(RunawayKernelError, at, int(stuck.argmax()), text)
+        if place in _STUCK:
+            self.fault(RunawayKernelError, at, int(stuck.argmax()), _STUCK[place])
         self.waiters.park(
             waiting_threads.Group(place, stuck, at, None, self.launch.changes, patient)
         )
@@ -230,8 +231,6 @@ class Team:
                 "(a lock between threads of one warp, or a wait for another block)"
             )
             self.fault(RunawayKernelError, at, int(mask.index[0]), text)
-
-    # -- faults
 
     def fault(
         self,

@@ -90,8 +90,6 @@ def _saturating(source: Scalar, target: Scalar) -> Callable[[Value], Value]:
     return convert
 
 
-# -- operators on operands of one type already
-
 _ARITHMETIC: dict[str, Any] = {
     "+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide, "&": np.bitwise_and,
     "|": np.bitwise_or, "^": np.bitwise_xor, "<<": np.left_shift, ">>": np.right_shift,

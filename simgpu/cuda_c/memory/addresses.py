@@ -57,8 +57,6 @@ class Addresses:
                 self._placed.append((memory.address, memory.nbytes, found))
         return found
 
-    # -- from pointers to numbers
-
     def number(self, ptr: Ptr) -> Any:
         """A pointer as a number: one for all threads, or one for each."""
         offset = np.asarray(ptr.address(), np.int64)
@@ -79,8 +77,6 @@ class Addresses:
             if placed == part:
                 out = choose((offset >= 0) & (offset <= nbytes), offset + start, out)
         return out
-
-    # -- from numbers to pointers
 
     def known(self, number: int, step: int) -> Ptr:
         """A number that is the same for all threads as a pointer to elements of `step` bytes."""

@@ -24,17 +24,10 @@ class MemoryState:
 
 
 class GlobalMemory:
-    """One allocation.
+    """One allocation; `name` is what to call it where no parameter's name is at hand.
 
-    Parameters
-    ----------
-    nbytes : int
-        Its size in bytes.
-    name : str
-        What to call it where no parameter's name is at hand.
-    room : ndarray of uint8, optional
-        Bytes of somebody else, in place of new ones: a multiple of 16, and at least `nbytes`. They count as
-        written.
+    `room` has bytes of somebody else, in place of new ones: a multiple of 16, and at least `nbytes`. They
+    count as written.
     """
 
     def __init__(self, nbytes: int, name: str = "", room: NDArray[np.uint8] | None = None) -> None:
@@ -56,9 +49,6 @@ class GlobalMemory:
         self._written: NDArray[np.uint8] | None = None
         self.fully_initialised = nbytes == 0 or room is not None
         self._views: dict[Any, NDArray[Any]] = {}
-
-    def __repr__(self) -> str:
-        return f"GlobalMemory({self.nbytes}, name={self.name!r})"
 
     def view(self, dtype: DTypeLike) -> NDArray[Any]:
         """Its contents as elements of `dtype`; a remainder of bytes at the end is left out."""

@@ -12,7 +12,7 @@ from simgpu.cuda_c.lockstep.meter import Site
 from simgpu.cuda_c.lockstep.team import Launch, Team
 from simgpu.cuda_c.lockstep.values import varies
 from simgpu.cuda_c.memory.allocation import GlobalMemory
-from simgpu.cuda_c.memory.pointers import Ptr
+from simgpu.cuda_c.memory.pointers import Ptr, Words
 from simgpu.cuda_c.memory.regions import UNSIGNED, WRITTEN, ByteRegion
 from simgpu.cuda_c.types import CHAR, Array, Scalar
 from simgpu.errors import ReadOnlyError
@@ -26,7 +26,7 @@ class GlobalRegion(ByteRegion):
     """
 
     def __init__(self, memory: GlobalMemory, launch: Launch, cell: int, watched: bool) -> None:
-        super().__init__(memory.nbytes, launch, cell, memory.data)
+        super().__init__(memory.nbytes, cell, memory.data)
         self.memory = memory
         self.watched = watched
         self.advice = memory.advice
@@ -47,9 +47,7 @@ class GlobalRegion(ByteRegion):
             team.fault(ReadOnlyError, site.at, int(mask.index[0]), text, array=ptr.name)
         super().store(team, mask, ptr, scalar, value, site, wide)
 
-    def cells(
-        self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, site: Site
-    ) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    def cells(self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, site: Site) -> Words:
         view, index = super().cells(team, mask, ptr, scalar, site)
         self._touch(0, mask, 0, index, scalar.size)
         blocks = team.layout.numbers[np.unique(team.layout.block[mask.index])]
@@ -79,8 +77,6 @@ class GlobalRegion(ByteRegion):
             return high - low + outside
         return 0 if touched is None else int(touched.sum())
 
-    # -- bookkeeping
-
     def count(
         self, team: Team, site: Site, mask: Mask, shift: int, part: Any, size: int, wide: int
     ) -> None:
@@ -104,10 +100,7 @@ class GlobalRegion(ByteRegion):
         hull = self._hull[way]
         if hull == (0, self.nbytes):
             return
-        if varies(part):
-            low, high = int(part.min()), int(part.max())
-        else:
-            low = high = part
+        low, high = (int(part.min()), int(part.max())) if varies(part) else (part, part)
         low, high = (low + shift) * size, (high + shift + 1) * size
         self._hull[way] = (low, high) if hull is None else (min(low, hull[0]), max(high, hull[1]))
 

@@ -14,7 +14,7 @@ from simgpu.cuda_c.lockstep.values import varies
 from simgpu.cuda_c.memory.faults import report_bounds
 from simgpu.cuda_c.memory.loads_in_summing_loops import one_by_one
 from simgpu.cuda_c.memory.names import Named
-from simgpu.cuda_c.memory.pointers import Ptr
+from simgpu.cuda_c.memory.pointers import Ptr, Words
 from simgpu.cuda_c.memory.regions import UNSIGNED, inside
 from simgpu.cuda_c.types import CType, Scalar, size_of
 from simgpu.errors import KernelFault, OutOfBoundsError, UninitialisedReadError
@@ -43,12 +43,19 @@ class LocalRegion(Named):
         self.matrix: NDArray[Any] = np.zeros((0, 0))
         self.written: NDArray[np.bool_] | None = None
 
-    def _word(self, ptr: Ptr, size: int) -> Any:
-        """Row of an address, as an int or an array over all lanes."""
+    def _word(self, team: Team, mask: Mask, ptr: Ptr, size: int, site: Site) -> Any:
+        """Row of an address, as an int or an array over the lanes of `mask`, within bounds."""
         if ptr.stride == size and not ptr.base % size:
             shift = ptr.base // size
-            return ptr.offset + shift if shift else ptr.offset
-        return ptr.address() // size
+            word = ptr.offset + shift if shift else ptr.offset
+        else:
+            word = ptr.address() // size
+        word, count = mask.take(word), self.nbytes // size
+        if not (inside(word, count) if varies(word) else 0 <= word < count):
+            report_bounds(self, team, mask, ptr, size, site)
+        if varies(word):
+            self._to_matrix()
+        return word
 
     def load(self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, site: Site, wide: int) -> Any:
         size = scalar.size
@@ -58,22 +65,15 @@ class LocalRegion(Named):
             self._require_alive(team, mask, ptr, site)
         if size != self.unit:
             return self._load_other(team, mask, ptr, scalar, site)
-        word = self._word(ptr, size)
-        count = self.nbytes // size
+        word = self._word(team, mask, ptr, size, site)
         if not varies(word):
-            if not 0 <= word < count:
-                report_bounds(self, team, mask, ptr, size, site)
             if self.rows is not None:
                 self._require(team, mask, self.defined[word], ptr, word, site)
-                return _seen_as(self.rows[word], scalar)
+                return _seen(self.rows[word], scalar.dtype)
             self._require_matrix(team, mask, np.full(mask.n, word), ptr, site)
             return self.matrix[word].view(scalar.dtype).copy()
-        part = mask.take(word)
-        if not inside(part, count):
-            report_bounds(self, team, mask, ptr, size, site)
-        self._to_matrix()
-        self._require_matrix(team, mask, part, ptr, site)
-        flat = part.astype(np.int64) * self.lanes + mask.index
+        self._require_matrix(team, mask, word, ptr, site)
+        flat = word.astype(np.int64) * self.lanes + mask.index
         return mask.spread(self.matrix.reshape(-1).take(flat).view(scalar.dtype))
 
     def store(
@@ -86,33 +86,20 @@ class LocalRegion(Named):
         if size != self.unit:
             self._store_other(team, mask, ptr, scalar, value, site)
             return
-        word = self._word(ptr, size)
-        count = self.nbytes // size
-        raw = _seen_raw(value)
-        part = mask.take(word)
-        if varies(word):
-            if not inside(part, count):
-                report_bounds(self, team, mask, ptr, size, site)
-            self._to_matrix()
-        elif not 0 <= word < count:
-            report_bounds(self, team, mask, ptr, size, site)
+        word, raw = self._word(team, mask, ptr, size, site), _seen(value)
         if self.rows is not None:
             self._replace_row(int(word), mask, raw)
             return
-        self.matrix[part, mask.index] = mask.take(raw)
+        self.matrix[word, mask.index] = mask.take(raw)
         if self.written is not None:
-            self.written[part, mask.index] = True
+            self.written[word, mask.index] = True
 
-    def cells(
-        self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, site: Site
-    ) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    def cells(self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, site: Site) -> Words:
         text = (
             f"uses an atomic on the local variable '{ptr.name}': atomics work on global and "
             "shared memory"
         )
         team.fault(KernelFault, site.at, int(mask.index[0]), text, array=ptr.name)
-
-    # -- rows
 
     def _replace_row(self, word: int, mask: Mask, raw: Any) -> None:
         assert self.rows is not None
@@ -134,8 +121,6 @@ class LocalRegion(Named):
         missing = mask.bits if defined is None else mask.bits & ~defined
         if missing.any():
             self._unwritten(team, int(missing.argmax()), word, ptr, site)
-
-    # -- matrix
 
     def _to_matrix(self) -> None:
         if self.rows is None:
@@ -159,8 +144,6 @@ class LocalRegion(Named):
         if not known.all():
             k = int((~known).argmax())
             self._unwritten(team, int(mask.index[k]), int(part[k]), ptr, site)
-
-    # -- elements of another size than the variable's
 
     def _load_other(self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, site: Site) -> Any:
         self._split(scalar.size)
@@ -196,8 +179,6 @@ class LocalRegion(Named):
             self.written = np.repeat(self.written, ratio, axis=0)
         self.unit = size
 
-    # -- its life
-
     def end(self, mask: Mask) -> None:
         """The block that declares it is over for these lanes."""
         self.ended = mask.bits if self.ended is None else self.ended | mask.bits
@@ -218,8 +199,6 @@ class LocalRegion(Named):
             )
             team.fault(OutOfBoundsError, site.at, int(gone.argmax()), text, array=ptr.name)
 
-    # -- faults
-
     def _unwritten(self, team: Team, lane: int, index: int, ptr: Ptr, site: Site) -> None:
         what = self.spelled(ptr.name, index * self.unit, self.unit)
         text = f"reads {what}, a local variable that nothing has written"
@@ -227,13 +206,9 @@ class LocalRegion(Named):
         team.fault(UninitialisedReadError, site.at, lane, text, **more)
 
 
-def _seen_raw(value: Any) -> Any:
+def _seen(value: Any, dtype: Any = None) -> Any:
+    """The bits of a value as numbers of a type; without one, as whole numbers of its size."""
+    wanted = UNSIGNED[value.dtype.itemsize] if dtype is None else dtype
     if varies(value):
-        return np.ascontiguousarray(value).view(UNSIGNED[value.dtype.itemsize])
-    return np.asarray(value).view(UNSIGNED[value.dtype.itemsize])[()]
-
-
-def _seen_as(raw: Any, scalar: Scalar) -> Any:
-    if varies(raw):
-        return raw.view(scalar.dtype)
-    return np.asarray(raw).view(scalar.dtype)[()]
+        return np.ascontiguousarray(value).view(wanted)
+    return np.asarray(value).view(wanted)[()]

@@ -12,7 +12,7 @@ from simgpu.cuda_c.lockstep.masks import Mask
 from simgpu.cuda_c.lockstep.meter import Site
 from simgpu.cuda_c.lockstep.team import Team
 from simgpu.cuda_c.memory.loads_in_summing_loops import one_by_one
-from simgpu.cuda_c.memory.pointers import Ptr, Region
+from simgpu.cuda_c.memory.pointers import Ptr, Region, Words
 from simgpu.cuda_c.types import Scalar
 from simgpu.errors import OutOfBoundsError
 
@@ -48,9 +48,7 @@ class MixedRegion:
         for part, own in self._parts(mask, ptr):
             region_of(team, part, own, site).store(team, part, own, scalar, value, site, wide)
 
-    def cells(
-        self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, site: Site
-    ) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    def cells(self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, site: Site) -> Words:
         parts = self._parts(mask, ptr)
         if len(parts) > 1:
             text = (
@@ -86,9 +84,7 @@ class Nowhere:
     ) -> None:
         self._fault(team, mask, ptr, site)
 
-    def cells(
-        self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, site: Site
-    ) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    def cells(self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, site: Site) -> Words:
         self._fault(team, mask, ptr, site)
 
     def _fault(self, team: Team, mask: Mask, ptr: Ptr, site: Site) -> NoReturn:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import gcd
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,9 @@ from simgpu.cuda_c.lockstep.meter import Site
 from simgpu.cuda_c.lockstep.team import Team
 from simgpu.cuda_c.lockstep.values import varies
 from simgpu.cuda_c.types import Scalar
+
+# A flat view of a memory, and the index into it of each lane.
+Words: TypeAlias = tuple[NDArray[Any], NDArray[np.int64]]
 
 
 class Region(Protocol):
@@ -33,9 +36,7 @@ class Region(Protocol):
         """Write the values of the lanes in `mask`; the highest lane wins where several meet."""
         ...
 
-    def cells(
-        self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, site: Site
-    ) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    def cells(self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, site: Site) -> Words:
         """A flat view, and the index into it of each lane of `mask`, for an atomic to work on."""
         ...
 

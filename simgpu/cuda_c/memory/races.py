@@ -74,8 +74,6 @@ class Shadow:
         self._writer: NDArray[np.int64] | None = None
         self._reader: NDArray[np.int64] | None = None
 
-    # -- the accesses
-
     def read(self, a: Access, cells: Cells) -> None:
         """Check a read of these cells against the last writes, and remember it."""
         me = a.threads
@@ -119,8 +117,7 @@ class Shadow:
         # so its mark may replace theirs.
         settled = (kinds != _MANY) & (before >> 10 == me >> 10) & (when <= a.after_block_barrier)
         settled |= (kinds <= _WARP) & (before >> 5 == me >> 5) & (when <= a.after_warp_barrier)
-        never = np.zeros(len(me), np.bool_)
-        settled |= (kinds <= _ONE) & self._handed_over(a, me, before, when, never)
+        settled |= (kinds <= _ONE) & self._handed_over(a, me, before, when, False)
         fresh = (before == _NOBODY) | settled
         same = (before == me) & (kinds <= _ONE)
         grown = np.maximum(kinds, _relation(me, before))
@@ -191,8 +188,7 @@ class Shadow:
         ordered &= (kinds != _MANY) & ((kinds != _BLOCK) | (when <= a.after_block_barrier))
         bad = (other >= 0) & ~alone & ~ordered
         if bad.any():
-            never = np.zeros(len(me), np.bool_)
-            handed = self._handed_over(a, me, other, when, never)
+            handed = self._handed_over(a, me, other, when, False)
             if launch.watches and not a.memory.shared:
                 # Several blocks have read it. This one has met others since, by a fence and an atomic, and
                 # the check trusts the kernel that it met all of them.

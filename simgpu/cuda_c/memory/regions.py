@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from simgpu.cuda_c.lockstep.masks import Mask
 from simgpu.cuda_c.lockstep.meter import Site
-from simgpu.cuda_c.lockstep.team import Launch, Team
+from simgpu.cuda_c.lockstep.team import Team
 from simgpu.cuda_c.lockstep.values import varies
 from simgpu.cuda_c.memory.faults import report_bounds, report_misaligned
 from simgpu.cuda_c.memory.loads_in_summing_loops import Together, one_by_one
 from simgpu.cuda_c.memory.names import Named
-from simgpu.cuda_c.memory.pointers import Ptr, row_of
+from simgpu.cuda_c.memory.pointers import Ptr, Words, row_of
 from simgpu.cuda_c.memory.races import Access, Changes, Shadow
 from simgpu.cuda_c.types import Scalar
 from simgpu.errors import RaceError, UninitialisedReadError
@@ -42,15 +42,13 @@ class ByteRegion(Named):
     shared = False
     blocks = 1
 
-    def __init__(self, nbytes: int, launch: Launch, cell: int, data: NDArray[np.uint8]) -> None:
+    def __init__(self, nbytes: int, cell: int, data: NDArray[np.uint8]) -> None:
         super().__init__(nbytes)
         self.cell = cell
         self.data = data
         self._shadow: Shadow | None = None
         self.watched = True  # whether reads are remembered
         self.views: dict[str, NDArray[Any]] = {}
-
-    # -- what differs
 
     @property
     def unwritten(self) -> NDArray[np.uint8] | None:
@@ -93,8 +91,6 @@ class ByteRegion(Named):
         if marks is not None:
             marks.view(UNSIGNED[size])[shift:][part] = WRITTEN[size]
 
-    # -- accesses
-
     def flat(self, scalar: Scalar) -> NDArray[Any]:
         """All of it as elements of a type."""
         view = self.views.get(scalar.name)
@@ -117,13 +113,9 @@ class ByteRegion(Named):
         if self.watched and not site.relaxed and not (site.volatile and team.launch.watches):
             team.clock += 1
             self.note_read(access, within)
-        view = self.flat(scalar)
-        if shift:
-            view = view[shift:]
-        if not varies(part):
-            return view[part]
+        view = self.flat(scalar)[shift:]
         # All indices are known to be inside; to clip them is faster than to look again.
-        return mask.spread(view.take(part, mode="clip"))
+        return mask.spread(view.take(part, mode="clip")) if varies(part) else view[part]
 
     def _load_turns(
         self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, site: Site, wide: int
@@ -179,9 +171,7 @@ class ByteRegion(Named):
             self.count(team, site, mask, shift, part, size, wide)
         within = part
         shift, part = self.place(team, mask, shift, part, size, True)
-        view = self.flat(scalar)
-        if shift:
-            view = view[shift:]
+        view = self.flat(scalar)[shift:]
         value = mask.take(value)
         team.clock += 1
 
@@ -202,9 +192,7 @@ class ByteRegion(Named):
                 self._report_collision(access, lost)
         self.mark(shift, part, size)
 
-    def cells(
-        self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, site: Site
-    ) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    def cells(self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, site: Site) -> Words:
         size = scalar.size
         shift, part = self.locate(team, mask, ptr, scalar, site)
         within, begins = part, shift
@@ -239,8 +227,6 @@ class ByteRegion(Named):
         part = where // size
         return 0, part if varies(part) else int(part)
 
-    # -- bookkeeping
-
     def _race_cells(self, a: Access) -> list[NDArray[np.int64]]:
         """The cells that an access touches; one array for each cell of an element."""
         if a.size < self.cell:  # smaller elements than were expected: watch anew, in finer steps
@@ -273,11 +259,9 @@ class ByteRegion(Named):
         if np.all(got == ones):
             return
         k = int(np.flatnonzero(np.broadcast_to(np.asarray(got != ones), (a.mask.n,)))[0])
-        index = self._own_index(a, k)
-        text = f"reads {self.spelled(a.name, index * a.size, a.size)}, which nothing has written"
-        more = {"array": a.name, "index": index, "bound": self.nbytes // a.size}
-        lane = int(a.mask.index[k])
-        a.team.fault(UninitialisedReadError, a.site.at, lane, text + self.advice, **more)
+        element, more = self._described(a, k)
+        text = f"reads {element}, which nothing has written{self.advice}"
+        a.team.fault(UninitialisedReadError, a.site.at, int(a.mask.index[k]), text, **more)
 
     def _report_collision(self, a: Access, lost: NDArray[np.bool_]) -> None:
         """Raise, since several lanes of one instruction wrote different values to one element."""
@@ -285,24 +269,25 @@ class ByteRegion(Named):
         k = int(lost.argmax())
         winner = int(np.flatnonzero(where == where[k])[-1])
         lane, other = int(a.mask.index[k]), int(a.mask.index[winner])
-        index = self._own_index(a, k)
+        element, more = self._described(a, k)
         launch, layout = a.team.launch, a.team.layout
         who = f"thread {launch.thread_name(int(layout.linear[other]))}"
         if layout.block[lane] != layout.block[other]:
             who += f" of block {launch.block_name(int(layout.numbers[layout.block[other]]))}"
         text = (
-            f"writes {self.spelled(a.name, index * a.size, a.size)}, and so does {who} in "
-            "the same instruction, with another value: which of them stays is left to chance"
+            f"writes {element}, and so does {who} in the same instruction, with another value: which of "
+            "them stays is left to chance"
         )
-        more = {"array": a.name, "index": index, "bound": self.nbytes // a.size}
         a.team.fault(RaceError, a.site.at, lane, text, **more)
 
     advice = ""  # what a message about a read of what nothing has written adds
 
-    def _own_index(self, a: Access, k: int) -> int:
-        """Return the index that a source would use for the element of a lane, which is the k-th."""
+    def _described(self, a: Access, k: int) -> tuple[str, dict[str, Any]]:
+        """The element of a lane, which is the k-th: in words, and for a `FaultSite`."""
         at = int(a.part[k]) if varies(a.part) else int(a.part)
-        return self._in_block(at + a.shift, a.size)
+        index = self._in_block(at + a.shift, a.size)
+        known = {"array": a.name, "index": index, "bound": self.nbytes // a.size}
+        return self.spelled(a.name, index * a.size, a.size), known
 
     def _in_block(self, element: int, size: int) -> int:
         """Turn the index of an element of the flat view into that in its block."""

@@ -55,7 +55,7 @@ class SharedRegion(ByteRegion):
     def __init__(self, nbytes: int, team: Team, cell: int) -> None:
         self.room = max(16, -(-nbytes // 16) * 16)
         self.blocks = team.layout.blocks
-        super().__init__(nbytes, team.launch, cell, np.zeros(self.room * self.blocks, np.uint8))
+        super().__init__(nbytes, cell, np.zeros(self.room * self.blocks, np.uint8))
         self.written: NDArray[np.uint8] | None = np.zeros_like(self.data)
         self.dirty = 0  # the parts that have been written in this interval (`_parts`)
         self.log: list[_Read] = []
@@ -80,8 +80,6 @@ class SharedRegion(ByteRegion):
             marks = self.written.reshape(self.blocks, self.room)[:, : self.nbytes]
             if marks.all():
                 self.written = None
-
-    # -- bookkeeping
 
     def count(
         self, team: Team, site: Site, mask: Mask, shift: int, part: Any, size: int, wide: int

@@ -50,7 +50,6 @@ class Blocks:
             if group.patient:
                 team.resume, team.hurried = group.place, True
                 self._enter(team, team.waiters.take(group, group.bits))
-                self._waiting = [t for t in self._waiting if t.waiters.groups]
                 return self.run()
         self.stuck()
 
@@ -68,9 +67,11 @@ class Blocks:
             self._go_on()
         return not self._waiting
 
+    def _groups(self) -> list[tuple[Team, Group]]:
+        return [(team, g) for team in self._waiting for g in team.waiters.groups.values()]
+
     def _spinning(self) -> list[tuple[Team, Group]]:
-        groups = [(team, g) for team in self._waiting for g in team.waiters.groups.values()]
-        return [(team, g) for team, g in groups if g.meets is None]
+        return [(team, g) for team, g in self._groups() if g.meets is None]
 
     def _free(self) -> int:
         """Blocks that may begin now."""
@@ -98,6 +99,7 @@ class Blocks:
         self._launch.clock = team.clock
         if not team.waiters.groups:
             self._tally.end_batch(team.layout)
+            self._waiting = [other for other in self._waiting if other is not team]
         elif team not in self._waiting:
             self._waiting.append(team)
 
@@ -115,7 +117,6 @@ class Blocks:
             group, bits = found
             team.resume = group.place
             self._enter(team, team.waiters.take(group, bits))
-            self._waiting = [t for t in self._waiting if t.waiters.groups]
 
     def _meet(self) -> bool:
         """Let all blocks pass the barrier of the grid, if all have come."""
@@ -136,14 +137,12 @@ class Blocks:
             team.block_time = team.warp_time = launch.clock
             team.resume, team.grid_met = group.place, True
             self._enter(team, team.waiters.take(group, group.bits))
-        self._waiting = [t for t in self._waiting if t.waiters.groups]
         return True
 
     def stuck(self) -> NoReturn:
         """Report that nobody can go on."""
         left = len(self._wanted) - self._first
-        groups = [(team, g) for team in self._waiting for g in team.waiters.groups.values()]
-        spinning = self._spinning()
+        groups, spinning = self._groups(), self._spinning()
         grid = [(team, g) for team, g in groups if g.meets is not None and g.meets.by == "grid"]
         if grid and not spinning:
             team, group = grid[0]

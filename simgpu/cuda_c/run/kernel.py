@@ -37,6 +37,23 @@ class LaunchResult:
     printed: str  # what it printed, in the order of its threads
 
 
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """Facts of a kernel that follow from its source."""
+
+    waits: bool  # whether it has a loop that may wait for others
+    signals: Sequence[bool]  # for each parameter, whether it may signal others by it
+    adds: Sequence[str]  # and the atomic by which it only adds to it, or nothing (`added_to`)
+    follows: (
+        bool  # whether it uses addresses as numbers, so that it may reach more than its arguments
+    )
+    cooperative: (
+        bool  # whether it has a barrier of the grid, so that all blocks need a place at once
+    )
+    registers: int  # of a thread
+    shared_bytes: int  # of a block, static
+
+
 @dataclass(eq=False)
 class Execution:
     """A launch under way: it runs on until it has ended, or waits for somebody else to write to memory."""

@@ -32,7 +32,7 @@ def check_shape(name: str, grid: Dim, block: Dim) -> None:
     text = ""
     for what, dim, most in (("grid", grid, _MAX_GRID), ("block", block, _MAX_BLOCK)):
         if len(dim) != 3 or min(dim) < 1:
-            text = f"a {what} of {dim} is not possible: it needs three numbers of at least 1"
+            text = f"a {what} of {dim} is not possible: it has one to three lengths above 0"
         elif dim[0] > most[0] or dim[1] > most[1] or dim[2] > most[2]:
             text = f"a {what} of {dim} is too large: at most {most}"
         if text:

@@ -10,6 +10,7 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
+from simgpu.cuda_c.compile import signature as heads
 from simgpu.cuda_c.compile import type_names, typed
 from simgpu.cuda_c.compile.braces import initialise
 from simgpu.cuda_c.compile.constants import evaluated
@@ -18,20 +19,13 @@ from simgpu.cuda_c.compile.conversions import convert
 from simgpu.cuda_c.compile.function_addresses import take_addresses
 from simgpu.cuda_c.compile.kernels import finish, lower, needs_cuts
 from simgpu.cuda_c.compile.rules import RULES
-from simgpu.cuda_c.compile.signature import (
-    PLACED,
-    Global,
-    Signature,
-    declared_variable,
-    instance_of,
-    signature_of,
-)
+from simgpu.cuda_c.compile.signature import Global, Signature
 from simgpu.cuda_c.compile.variables import Variable
 from simgpu.cuda_c.cost.walk import walk
 from simgpu.cuda_c.lockstep.team import Dim, Limits
 from simgpu.cuda_c.memory.allocation import GlobalMemory
 from simgpu.cuda_c.run.commuting import added_to
-from simgpu.cuda_c.run.kernel import CompiledKernel, Execution
+from simgpu.cuda_c.run.kernel import CompiledKernel, Execution, Traits
 from simgpu.cuda_c.run.parameter_values import Argument
 from simgpu.cuda_c.run.passes import told
 from simgpu.cuda_c.syntax import ast
@@ -76,7 +70,7 @@ class Program:
         self._shared: list[tuple[ast.Declarator, set[str]]] = []
         self._compiled: dict[str, CompiledKernel] = {}
         self._signatures: dict[str, Signature] = {}
-        self._adds: dict[str, tuple[str, ...]] = {}
+        self._traits: dict[str, Traits] = {}
         self._refused: dict[str, KernelCompileError] = {}
         functions = [function.refusal for function in unit.functions]
         self._unread = [*functions, *[n.error for n in unit.order if isinstance(n, ast.Refused)]]
@@ -130,17 +124,9 @@ class Program:
     def instantiate(self, name: str) -> Signature:
         """Parameters of a kernel, or of an instance such as `"scale<float, 16>"`.
 
-        Raises
-        ------
-        KernelCompileError
-            If there is no such kernel, or the instance cannot be compiled.
+        Raises `KernelCompileError` if there is no such kernel, or the instance cannot be compiled.
         """
         return self._signatures[self._find(name).name]
-
-    def footprint(self, name: str) -> tuple[int, int]:
-        """Registers of a thread of a kernel, and bytes of static shared memory of a block."""
-        kernel = self._find(name)
-        return kernel.costs.registers, kernel.code.shared_bytes
 
     def check_room(self, name: str, blocks: int, fit: int) -> None:
         """`LaunchConfigError` if a kernel's blocks meet at a barrier of the grid, and only `fit` fit."""
@@ -150,8 +136,6 @@ class Program:
         """Print the form of a kernel: a line an operation, and beside it what the passes found."""
         kernel = self._find(name)
         return told(kernel.form, kernel.costs, self._file.source)
-
-    # -- compiling
 
     def _context(self, cuts: bool = False) -> Context:
         """The state with which the compilation of one kernel, or of one item of the file, begins."""
@@ -173,7 +157,7 @@ class Program:
         given = node.variables if isinstance(node, ast.StructDef) else node
         if not isinstance(given, ast.Declaration):
             return
-        if given is not node and not given.storage & {*PLACED, "typedef"}:
+        if given is not node and not given.storage & {*heads.PLACED, "typedef"}:
             return  # variables of the host, behind their struct
         for item in given.items:
             self._define_name(c, item, given.storage)
@@ -197,7 +181,7 @@ class Program:
             self._shared.append((item, storage))
             return
         const = type_names.top_const(item.type)
-        placed = bool(storage & PLACED)
+        placed = bool(storage & heads.PLACED)
         if not placed and not item.dims and isinstance(ctype, Scalar):
             if item.init is None:
                 self._file.source.fail(item.at, f"'{item.name}' is const and needs a value")
@@ -218,7 +202,7 @@ class Program:
         if item.init is not None:
             initial = self._initial(initialise(c, item.init, whole), variable, item.at)
         self._file.scope.names[item.name] = variable
-        known = declared_variable(c, item, storage) if placed else None
+        known = heads.declared_variable(c, item, storage) if placed else None
         awaited = "__constant__" in storage and item.init is None
         self._globals.append(_Global(variable, initial, readonly, known, awaited))
 
@@ -253,7 +237,7 @@ class Program:
         kernel = self._compiled.get(name)
         if kernel is None:
             c = self._context()
-            function, scope, canonical = instance_of(
+            function, scope, canonical = heads.instance_of(
                 self._file.source, self._file.functions, c, name
             )
             kernel = self._compiled.get(canonical)
@@ -269,11 +253,11 @@ class Program:
         self, c: Context, function: ast.Function, scope: typed.Scope, name: str
     ) -> CompiledKernel:
         with c.seen_from(scope):
-            signature = signature_of(self._file.source, function, c, name, self._known)
+            signature = heads.signature_of(self._file.source, function, c, name, self._known)
         form = lower(c, function, scope, self._shared)
         if needs_cuts(form):  # write it again
             c = self._context(cuts=True)
-            function, scope, _ = instance_of(self._file.source, self._file.functions, c, name)
+            function, scope, _ = heads.instance_of(self._file.source, self._file.functions, c, name)
             form = lower(c, function, scope, self._shared)
         code = finish(c, form)
         if code.shared_bytes > STATIC_SHARED:
@@ -289,8 +273,6 @@ class Program:
         self._signatures[name] = signature
         return kernel
 
-    # -- running
-
     def begin(
         self,
         name: str,
@@ -303,61 +285,37 @@ class Program:
         sample: Sequence[int] | None = None,
         find: Callable[[int], GlobalMemory | None] | None = None,
     ) -> Execution:
-        """Begin a launch of a kernel; `finish` of what it returns runs it to its end.
+        """Begin a launch of a kernel, or of an instance of a template; `finish` runs it to its end.
 
-        Parameters
-        ----------
-        name : str
-            Of the kernel; of an instance of a template as `"scale<float, 16>"`.
-        grid, block : tuple of int
-            Blocks of the grid, threads of a block: (x, y, z).
-        args : sequence
-            One for each parameter: memory for a pointer, a number for a number.
-        dynamic_shared : int
-            Bytes of `extern __shared__` memory.
-        limits : Limits, optional
-            What is checked, and when to give up.
-        sample : sequence of int, optional
-            Numbers of the only blocks that are to run. Counts are of these.
-        find : callable, optional
-            What memory of the device is at an address that is of none of the arguments.
-
-        Raises
-        ------
-        LaunchConfigError
-            A grid or block that no GPU takes.
-        UsageError, ArrayDTypeError
-            Arguments that do not fit the parameters.
+        `args` has memory for each pointer and a number for each number. Of `sample`, only the blocks with
+        these numbers run and are counted. `find` says what memory of the device is at an address that is of
+        none of the arguments. Raises `LaunchConfigError`, `UsageError` or `ArrayDTypeError`.
         """
         return self._find(name).begin(
             self._memory, grid, block, args, dynamic_shared, limits or Limits(), sample, find
         )
 
-    def follows(self, name: str) -> bool:
-        """Tell whether a kernel uses addresses as numbers, so that it may reach more than its arguments."""
-        return self._find(name).code.follows
-
-    def signals(self, name: str) -> tuple[bool, tuple[bool, ...]]:
-        """Tell whether a kernel may wait for others, and by which parameters it may signal them."""
-        code = self._find(name).code
-        by = tuple(isinstance(p.type, Pointer) and p.origin.has("signals") for p in code.parameters)
-        return code.watches, by
-
-    def cooperative(self, name: str) -> bool:
-        """Tell whether a kernel has a barrier of the grid, so that all blocks need a place at once."""
-        return self._find(name).code.cooperative
-
-    def adds(self, name: str) -> tuple[str, ...]:
-        """For each parameter, the atomic by which a kernel only adds to it, or nothing (`added_to`)."""
-        if name not in self._adds:
-            kernels = self._file.functions.get(name, [])  # no instances of templates
-            own = any(word.startswith("atomic") for word in self._file.functions)
-            added = added_to(kernels[0]) if len(kernels) == 1 and not own else {}
-            self._adds[name] = tuple(
-                added.get(p.name, "") if p.dtype is not None and p.dtype.kind in "iu" else ""
-                for p in self._signatures[name].parameters
+    def traits(self, name: str) -> Traits:
+        """Facts of a kernel that follow from its source."""
+        if name not in self._traits:
+            kernel = self._find(name)
+            code, file = kernel.code, self._file.functions
+            of_name = file.get(name, [])  # no instances of templates
+            own = any(word.startswith("atomic") for word in file)
+            added = added_to(of_name[0]) if len(of_name) == 1 and not own else {}
+            self._traits[name] = Traits(
+                code.watches,
+                [isinstance(p.type, Pointer) and p.origin.has("signals") for p in code.parameters],
+                [
+                    added.get(p.name, "") if p.dtype is not None and p.dtype.kind in "iu" else ""
+                    for p in self._signatures[kernel.name].parameters
+                ],
+                code.follows,
+                code.cooperative,
+                kernel.costs.registers,
+                code.shared_bytes,
             )
-        return self._adds[name]
+        return self._traits[name]
 
 
 @lru_cache(maxsize=256)
@@ -371,26 +329,11 @@ def _compile_cached(source: str, contract: bool) -> Program:
 
 
 def compile_source(source: str, *, contract: bool = False) -> Program:
-    """Compile a source of CUDA C.
+    """Compile a source of CUDA C; the same text once, and each program with variables of its own.
 
-    Parameters
-    ----------
-    source : str
-        Its text.
-    contract : bool
-        Fuse `a * b + c` into one operation with one rounding, as NVRTC does by default. Otherwise each
-        operation is rounded, as with NVRTC's `-fmad=false`.
-
-    Returns
-    -------
-    Program
-        Compiling the same text twice costs nothing; each program has variables of its own.
-
-    Raises
-    ------
-    KernelCompileError
-        What a CUDA compiler would refuse too; with line, column and a caret.
-    UnsupportedFeatureError
-        What a GPU would run, and this interpreter does not.
+    With `contract`, `a * b + c` is one operation with one rounding, as NVRTC has it by default; otherwise
+    each operation is rounded, as with NVRTC's `-fmad=false`. Raises `KernelCompileError` for what a CUDA
+    compiler would refuse too, with line, column and a caret, and `UnsupportedFeatureError` for what only a
+    GPU would run.
     """
     return _compile_cached(source, contract).twin()

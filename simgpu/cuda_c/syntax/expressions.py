@@ -20,6 +20,7 @@ _PRECEDENCE = {
     "<<": 8, ">>": 8, "+": 9, "-": 9, "*": 10, "/": 10, "%": 10,
 }  # fmt: skip
 _ASSIGNMENTS = {"=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>="}
+_CONSTANTS = {"true": (1, BOOL), "false": (0, BOOL), "nullptr": (0, None), "NULL": (0, None)}
 _CASTS = {"static_cast", "reinterpret_cast", "const_cast"}
 ASSEMBLY = (
     "inline assembly (PTX) is not supported: write what it does in CUDA C, such as __shfl_sync(), __ldg() or "
@@ -190,12 +191,10 @@ class ExpressionParser(TypeParser):
         name = token.text
         if name in _REFUSED:
             self.unsupported(_REFUSED[name])
-        if name in ("true", "false"):
+        if name in _CONSTANTS:
             self.advance()
-            return ast.Literal(at=token.at, value=int(name == "true"), type=BOOL)
-        if name in ("nullptr", "NULL"):
-            self.advance()
-            return ast.Literal(at=token.at, value=0, type=None)
+            value, kind = _CONSTANTS[name]
+            return ast.Literal(at=token.at, value=value, type=kind)
         if name == "this":
             self.advance()
             return ast.Name(at=token.at, name=name)

@@ -8,7 +8,7 @@ from itertools import pairwise
 from simgpu.cuda_c.syntax import ast
 from simgpu.cuda_c.syntax.structs import StructParser
 from simgpu.cuda_c.text.lexer import Token
-from simgpu.cuda_c.text.preprocessor import Preprocessed, prelude_tokens
+from simgpu.cuda_c.text.preprocessor import Preprocessed, prelude
 from simgpu.cuda_c.text.source import Source
 from simgpu.errors import KernelCompileError, UnsupportedFeatureError
 
@@ -42,7 +42,7 @@ def parse(source: Source, text: Preprocessed, *, heads_only: bool = False) -> as
 @cache
 def _prelude(chooses: bool) -> _Parser:
     """Parse the prelude of every source; a name that the file defines as well is the one of the file."""
-    parser = _Parser(Source(""), Preprocessed(prelude_tokens(chooses)), heads_only=False)
+    parser = _Parser(Source(""), Preprocessed(prelude(chooses).tokens), heads_only=False)
     parser.unit()
     return parser
 
@@ -124,7 +124,10 @@ class _Parser(StructParser):
         storage = self.storage_words()  # of `__constant__ struct { ... } settings;`
         if not self.at_struct():
             self.position = start
-            self._try_function(template)
+            try:
+                self._function_or_variable(template)
+            except KernelCompileError as error:  # perhaps a head that only a GPU understands
+                self._refuse(start, scopes, error)
             return
         try:
             self.friends = []
@@ -143,14 +146,6 @@ class _Parser(StructParser):
             self.type_names[0][name.text] = True
             self._skip_item()
             self.result.order.append(ast.Refused(at=name.at, name=name.text, error=error))
-
-    def _try_function(self, template: ast.Template | None) -> None:
-        """A function or variable; one whose head only a GPU understands is passed over."""
-        start, scopes = self.position, len(self.type_names)
-        try:
-            self._function_or_variable(template)
-        except KernelCompileError as error:
-            self._refuse(start, scopes, error)
 
     def _refuse(self, start: int, scopes: int, error: KernelCompileError) -> None:
         """Pass over an item: a function, which is refused to those who use it."""
@@ -185,7 +180,7 @@ class _Parser(StructParser):
             self._variable(storage, base, start, self.declarator(wanted, name, dims))
             return
         if self.at("::") or (self.is_type_name(self.token.text) and self._is_owner()):
-            self._method(storage, wanted, template)
+            self._method(storage, wanted)
             return
         name = self.operator_name() or self.identifier("the name of a function or variable")
         if self.at("(") or (template is not None and self.at("<")):
@@ -254,9 +249,7 @@ class _Parser(StructParser):
             here += 1
         return self.ahead(here).is_("::")
 
-    def _method(
-        self, storage: set[str], returns: ast.TypeName, template: ast.Template | None
-    ) -> None:
+    def _method(self, storage: set[str], returns: ast.TypeName) -> None:
         """The body of a member function that was declared in its struct."""
         if self.at("::"):  # a constructor: what was read as its type is its owner
             owner = returns.base

@@ -17,8 +17,9 @@ _REFUSED = {
     "__asm__": ASSEMBLY,
     "try": "exceptions are not supported",
     "template": "a template inside a function is not supported",
+    "case": "a case label outside its switch's own block",
+    "default": "a case label outside its switch's own block",
 }
-
 
 ALIGNMENT = ("__align__", "alignas")
 
@@ -52,38 +53,12 @@ class StatementParser(DeclaratorParser):
         if self.accept(";"):
             return ast.Block(at=token.at, body=[])
         if token.kind == "name":
-            match token.text:
-                case "if":
-                    return self._if()
-                case "for":
-                    return self._for()
-                case "while":
-                    return self._while()
-                case "do":
-                    return self._do()
-                case "switch":
-                    return self._switch()
-                case "return":
-                    return self._return()
-                case "break" | "continue":
-                    return self._jump()
-                case "case" | "default":
-                    self.unsupported("a case label outside its switch's own block")
-                case "else":
-                    self.fail("'else' without 'if'")
-                case "typedef" | "using":
-                    return self.alias()
-                case "namespace":
-                    self.advance()
-                    name = self.identifier("the name of a namespace")
-                    if not self.at("="):
-                        self.fail("a namespace cannot be opened in a function", token.at)
-                    self.namespace_alias(name.text)
-                    return ast.Block(at=token.at, body=[])
-                case word if word in _REFUSED:
-                    self.unsupported(_REFUSED[word])
-                case _:
-                    pass
+            if token.text in _READERS:
+                return _READERS[token.text](self)
+            if token.text in _REFUSED:
+                self.unsupported(_REFUSED[token.text])
+            if token.text == "else":
+                self.fail("'else' without 'if'")
             if self.ahead().is_(":") and not self.ahead(2).is_(":"):
                 self.unsupported("labels and 'goto' are not supported")
         return self._simple()
@@ -112,8 +87,6 @@ class StatementParser(DeclaratorParser):
         expression = self.expression()
         self.need(";", " behind this expression")
         return ast.ExpressionStatement(at=token.at, expression=expression)
-
-    # -- declarations
 
     def declaration(
         self, words: set[str], base: ast.TypeName, token: Token, first: ast.Declarator | None = None
@@ -198,6 +171,15 @@ class StatementParser(DeclaratorParser):
         item = ast.Declarator(at=name.at, name=name.text, type=target, dims=dims)
         return ast.Declaration(at=token.at, storage={"typedef"}, items=[item])
 
+    def _local_alias(self) -> ast.Statement:
+        """A name for a namespace, within a function."""
+        token = self.advance()
+        name = self.identifier("the name of a namespace")
+        if not self.at("="):
+            self.fail("a namespace cannot be opened in a function", token.at)
+        self.namespace_alias(name.text)
+        return ast.Block(at=token.at, body=[])
+
     def namespace_alias(self, name: str) -> None:
         """Take in `= space::inner;` behind the new name of a namespace."""
         target = ""
@@ -218,8 +200,6 @@ class StatementParser(DeclaratorParser):
     @abstractmethod
     def struct(self, template: ast.Template | None, typedef: bool = False) -> ast.StructDef:
         """The definition of one."""
-
-    # -- control
 
     def _if(self) -> ast.Statement:
         token = self.advance()
@@ -318,13 +298,10 @@ class StatementParser(DeclaratorParser):
                 at = start.at if start else token.at
                 self.fail("this switch is never closed: '}' is missing", at)
             label = self.token
-            if self.accept("case"):
-                value = self.conditional()
+            if self.accept("case", "default"):
+                value = self.conditional() if label.text == "case" else None
                 self.need(":")
                 cases.append(ast.SwitchCase(at=label.at, value=value, body=[]))
-            elif self.accept("default"):
-                self.need(":")
-                cases.append(ast.SwitchCase(at=label.at, value=None, body=[]))
             elif not cases and self._only_declares(declared):
                 continue
             elif not cases:
@@ -371,4 +348,5 @@ _READERS: dict[str, Callable[[StatementParser], ast.Statement]] = {
     "do": StatementParser._do, "switch": StatementParser._switch, "return": StatementParser._return,
     "break": StatementParser._jump, "continue": StatementParser._jump,
     "typedef": StatementParser.alias, "using": StatementParser.alias,
+    "namespace": StatementParser._local_alias,
 }  # fmt: skip

@@ -21,8 +21,6 @@ class StructParser(StatementParser):
     heads_only = False  # skip the bodies of functions
     friends: list[ast.Function]  # with a body, of the struct that was read last
 
-    # -- functions
-
     def function(
         self,
         storage: set[str],
@@ -152,15 +150,7 @@ class StructParser(StatementParser):
 
     def skip_braces(self) -> None:
         """Everything up to the closing brace."""
-        start = self.need("{")
-        depth = 1
-        while depth:
-            token = self.advance()
-            if token.kind == "end":
-                self.fail("this block is never closed: '}' is missing", start.at)
-            depth += token.is_("{") - token.is_("}")
-
-    # -- structs
+        self.skip_brackets("{", "}", "this block is never closed: '}' is missing")
 
     def at_struct(self) -> bool:
         if not self.at(*_WORDS):

@@ -15,6 +15,18 @@ from simgpu.cuda_c.types import VECTORS
 
 T = TypeVar("T")
 _WORDS = {"void", "bool", "char", "short", "int", "long", "float", "double", "unsigned", "signed"}
+_SIZES = {"short": ("short",), "int": (), "long": ("long",), "long long": ("long", "long")}
+# The types of numbers, by their words in the order of the alphabet.
+_NUMBERS: dict[tuple[str, ...], str] = {
+    **{(word,): word for word in ("void", "bool", "char", "float", "double")},
+    **{("char", sign): f"{sign} char" for sign in ("signed", "unsigned")},
+    **{
+        tuple(sorted((*sign, *size, *whole))): f"unsigned {name}" if "unsigned" in sign else name
+        for name, size in _SIZES.items()
+        for sign in ((), ("signed",), ("unsigned",))
+        for whole in ((), ("int",))
+    },
+}
 _ALIASES = {"size_t": "unsigned long", "ptrdiff_t": "long", "clock_t": "long"}
 _HALF_NAMES = {"half", "__half", "half2", "__half2"}
 _TYPE_QUALIFIERS = {"const", "volatile", "__restrict__", "__restrict", "restrict"}
@@ -23,16 +35,9 @@ _STORAGE = {
     "__noinline__", "__inline__", "__global__", "__device__", "__host__", "__shared__",
     "__constant__", "__managed__", "__grid_constant__", "explicit", "mutable",
 }  # fmt: skip
-_BEGIN_TYPES = {
-    *_TYPE_QUALIFIERS,
-    *_STORAGE,
-    "auto",
-    "decltype",
-    "struct",
-    "class",
-    "union",
-    "enum",
-}
+_BEGIN_TYPES = (
+    {"auto", "decltype", "struct", "class", "union", "enum"} | _TYPE_QUALIFIERS | _STORAGE
+)
 # Namespaces whose names are known by themselves, and those that only a GPU has.
 _OPEN_NAMESPACES = {"std", "cooperative_groups"}
 GPU_ONLY = {
@@ -84,6 +89,7 @@ _NEEDS_HEADER = {
     r"(__)?nv_bfloat162?": "cuda_bf16.h",
     r"curandState(_t|XORWOW(_t)?|Philox4_32_10(_t)?)?": "curand_kernel.h",
 }
+_START = Position(1, 1)
 _ATTRIBUTES = {"__launch_bounds__", "__align__", "alignas", "__attribute__", "__cluster_dims__"}
 _KEYWORDS = {
     "if", "else", "for", "while", "do", "switch", "case", "default", "return", "break", "continue",
@@ -114,8 +120,6 @@ class TypeParser(ABC):
         self.namespaces = set(_OPEN_NAMESPACES)
         self.using: dict[str, str] = {}  # of each `using space::name`, the namespace
 
-    # -- tokens
-
     @property
     def token(self) -> Token:
         """The token at hand; a namespace in front of a name is passed over."""
@@ -125,8 +129,10 @@ class TypeParser(ABC):
             if tokens[self.position].text == "cuda" and inside in _NOT_IN_CUDA:
                 break
             self.position += 2
-        if tokens[self.position].text == "::" and not self._behind_type():
-            self.position += 1
+        if tokens[self.position].text == "::":
+            before = tokens[self.position - 1] if self.position else Token("end", "", _START)
+            named = before.kind == "name" and before.text not in _KEYWORDS
+            self.position += not named and before.text != ">"
         return tokens[self.position]
 
     def namespace_here(self) -> str:
@@ -134,11 +140,6 @@ class TypeParser(ABC):
         if self.position < 2 or not self.tokens[self.position - 1].is_("::"):
             return ""
         return self.tokens[self.position - 2].text
-
-    def _behind_type(self) -> bool:
-        before = self.tokens[self.position - 1] if self.position else None
-        named = before is not None and before.kind == "name" and before.text not in _KEYWORDS
-        return named or (before is not None and before.text == ">")
 
     def ahead(self, n: int = 1) -> Token:
         return self.tokens[min(self.position + n, len(self.tokens) - 1)]
@@ -192,8 +193,6 @@ class TypeParser(ABC):
         if self.token.kind != "name" or self.token.text in _KEYWORDS:
             self.fail(f"expected {what} before '{self.token.text}'")
         return self.advance()
-
-    # -- types
 
     def is_type_name(self, text: str) -> bool:
         if text in _WORDS or text in _ALIASES:
@@ -330,27 +329,10 @@ class TypeParser(ABC):
                 self.unsupported(f"'{name}' is not supported: {advice}", token.at)
 
     def _combine(self, words: list[str], start: Token) -> str:
-        sign = [w for w in words if w in ("signed", "unsigned")]
-        longs = words.count("long")
-        rest = [w for w in words if w not in ("signed", "unsigned", "long")]
-        if len(sign) > 1 or len(rest) > 1 + ("short" in rest) or longs > 2:
-            self.fail(f"'{' '.join(words)}' is not a type", start.at)
-        base = next((w for w in rest if w != "short" or rest == ["short"]), "int")
-        if "short" in rest and base in ("short", "int"):
-            base = "short"
-        if longs:
-            if base == "double":
-                self.unsupported("'long double' is not supported", start.at)
-            if base != "int":
-                self.fail(f"'{' '.join(words)}' is not a type", start.at)
-            base = "long long" if longs == 2 else "long"
-        if not sign:
-            return base
-        if base in ("void", "bool", "float", "double"):
-            self.fail(f"'{' '.join(words)}' is not a type", start.at)
-        if sign[0] == "unsigned":
-            return f"unsigned {base}"
-        return "signed char" if base == "char" else base
+        found = _NUMBERS.get(tuple(sorted(words)))
+        if found is None and sorted(words) == ["double", "long"]:
+            self.unsupported("'long double' is not supported", start.at)
+        return found or self.fail(f"'{' '.join(words)}' is not a type", start.at)
 
     def skip_double_brackets(self) -> None:
         """Pass over `[[likely]]`, `[[maybe_unused]]` and their like, which mean nothing to a value."""
@@ -362,13 +344,16 @@ class TypeParser(ABC):
 
     def skip_attribute(self) -> None:
         self.advance()
-        self.need("(")
-        depth = 1
+        self.skip_brackets("(", ")", "this '(' is never closed")
+
+    def skip_brackets(self, opening: str, closing: str, unclosed: str) -> None:
+        """Pass over all from an opening bracket to the one that closes it."""
+        start, depth = self.need(opening), 1
         while depth:
             token = self.advance()
             if token.kind == "end":
-                self.fail("this '(' is never closed", token.at)
-            depth += token.is_("(") - token.is_(")")
+                self.fail(unclosed, start.at)
+            depth += token.is_(opening) - token.is_(closing)
 
     def pointers(self, result: TypeName) -> TypeName:
         """The stars, qualifiers and reference sign behind a base type; returns a type of its own."""
@@ -400,25 +385,14 @@ class TypeParser(ABC):
     def template_arguments(self) -> list[TypeName | Expression]:
         """Parse what stands in `<...>`: types and constant expressions."""
         self.need("<")
-        out: list[TypeName | Expression] = []
-        while not self.at(">", ">>"):
-            start = self.position
-            names_type = self.at_type() and self.shorthands.get(self.token.text) != "value"
-            given = self.abstract_type() if names_type else self.template_value()
-            if self.at("::"):  # `Same<T, int>::value` begins with a type
-                self.position = start
-                given = self.template_value()
-            out.append(given)
-            if self.at("["):
-                self.unsupported("an array type as an argument of a template is not supported")
-            if not self.accept(","):
-                break
+        out = self.several(self._template_argument, ">", ">>")
         self.close_angle()
         return out
 
     def _template_argument(self) -> TypeName | Expression:
         start = self.position
-        given = self.abstract_type() if self.at_type() else self.template_value()
+        names_type = self.at_type() and self.shorthands.get(self.token.text) != "value"
+        given = self.abstract_type() if names_type else self.template_value()
         if self.at("::"):  # `Same<T, int>::value` begins with a type
             self.position = start
             given = self.template_value()

@@ -8,6 +8,8 @@ from simgpu.cuda_c.text.lexer import Token
 from simgpu.cuda_c.text.source import Source
 from simgpu.cuda_c.types import DOUBLE, FLOAT, INT, LLONG, LONG, UINT, ULLONG, ULONG, Scalar
 
+# The types of integers by their suffix, signed and unsigned in turns: the first that fits is taken.
+_KINDS = {"": (INT, UINT, LONG, ULONG), "l": (LONG, ULONG), "ll": (LLONG, ULLONG)}
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 _ESCAPE = re.compile(r"\\(x[0-9a-fA-F]+|[0-7]{1,3}|.)", re.DOTALL)
 
@@ -24,7 +26,8 @@ def parse_number(source: Source, token: Token) -> tuple[int | float, Scalar]:
         return float(text.rstrip("l")), DOUBLE
     digits = text.rstrip("ul")
     suffix = text[len(digits) :]
-    if suffix not in ("", "u", "l", "ul", "lu", "ll", "ull", "llu"):
+    kinds = _KINDS.get(suffix.replace("u", "", 1))
+    if kinds is None or "lul" in suffix:
         source.fail(token.at, f"'{token.text}' has an invalid suffix")
     octal = len(digits) > 1 and digits[0] == "0" and not prefixed
     try:
@@ -33,19 +36,11 @@ def parse_number(source: Source, token: Token) -> tuple[int | float, Scalar]:
         source.fail(token.at, f"'{token.text}' is not a number that C knows")
     if value >= 1 << 64:
         source.fail(token.at, f"'{token.text}' does not fit 64 bits")
-    decimal = not (octal or prefixed)
-    if "ll" in suffix:
-        kinds = [ULLONG] if "u" in suffix else [LLONG] if decimal else [LLONG, ULLONG]
-    elif "l" in suffix:
-        kinds = [ULONG] if "u" in suffix else [LONG] if decimal else [LONG, ULONG]
-    elif "u" in suffix:
-        kinds = [UINT, ULONG]
-    else:
-        kinds = [INT, LONG] if decimal else [INT, UINT, LONG, ULONG]
-    for kind in kinds:
-        if value <= kind.highest:
-            return value, kind
-    return value, ULONG
+    if "u" in suffix:
+        kinds = kinds[1::2]
+    elif not (octal or prefixed):
+        kinds = kinds[::2]
+    return value, next((kind for kind in kinds if value <= kind.highest), ULONG)
 
 
 def parse_char(token: Token) -> int:

@@ -56,7 +56,7 @@ def preprocess(source: Source) -> Preprocessed:
     """Take the device code of a file, expand macros, and drop what conditions exclude."""
     code = device_code(source.text)
     chooses = _CHOOSES.search(source.text) is not None
-    tokens = _Preprocessor(source, dict(_prelude(chooses).macros)).run(code.text)
+    tokens = _Preprocessor(source, dict(prelude(chooses).macros)).run(code.text)
     headers = frozenset(re.findall(r'#\s*include\s*[<"]([^>"]+)', code.text))
     if "mma.h" in headers:
         headers |= {"cuda_fp16.h"}  # it comes along
@@ -69,7 +69,8 @@ class _Prelude(NamedTuple):
 
 
 @cache
-def _prelude(chooses: bool) -> _Prelude:
+def prelude(chooses: bool) -> _Prelude:
+    """Read what stands in front of every source; see `Preprocessed.chooses`."""
     own = ("standard_names.h", "namespace_std.h", "c_functions.h")
     text = "".join(map(text_of, own))
     reader = _Preprocessor(Source(text, "prelude"), {})
@@ -90,11 +91,6 @@ def _of_header(name: str) -> _Prelude:
     tokens = reader.run(source.text)[:-1]
     tokens = [replace(t, at=Position(-t.at.line, t.at.column)) for t in tokens]
     return _Prelude(tokens, reader.macros)
-
-
-def prelude_tokens(chooses: bool) -> list[Token]:
-    """Tokens of what stands in front of every source; see `Preprocessed.chooses`."""
-    return _prelude(chooses).tokens
 
 
 class _Preprocessor:
@@ -139,8 +135,6 @@ class _Preprocessor:
             self.source.fail(self.conditions[-1][2].at, "this #if has no #endif")
         out.append(tokens[-1])
         return out
-
-    # -- directives
 
     def _directive(self, sharp: Token, line: list[Token]) -> list[Token]:
         """Obey a directive; what stands in its place."""
@@ -230,8 +224,6 @@ class _Preprocessor:
                 self.macros |= _of_header(name).macros
                 return _of_header(name).tokens
         return []
-
-    # -- expansion
 
     def expand(self, tokens: list[Token]) -> list[Token]:
         out: list[Token] = []

@@ -159,8 +159,6 @@ class _Reader:
             start = last
         return "".join(out)
 
-    # -- words
-
     def _scan(self) -> None:
         text, pos, fresh = self.source, 0, True
         depth, at_if = 0, list[int]()
@@ -213,8 +211,6 @@ class _Reader:
         while more := {n for m in names & self.macros.keys() for n in self.macros[m]} - names:
             names = names | more
         return names
-
-    # -- items
 
     def _items(self, first: int, last: int) -> None:
         while first < last:
@@ -288,31 +284,27 @@ class _Reader:
             self._set_members_aside(item)
         words, head = [w.text for w in item.words], item.head
         first = head[0] if head else ""
+        place = self.perhaps
         if words[:2] == ["using", "namespace"]:
-            (self.kept if words[2] in self.namespaces else self.dropped).append(item)
+            place = self.kept if words[2] in self.namespaces else self.dropped
         elif (words[0] == "template" and words[1:2] != ["<"]) or first == "static_assert":
-            self.dropped.append(item)  # an instance that the host asks for; a check of it
+            place = self.dropped  # an instance that the host asks for; a check of it
         elif set(head) & self.marks or (_is_type(head) and set(words) & self.marks):
-            self.kept.append(item)
+            place = self.kept
             if set(head) & self.launched and "(" in head:
                 self.kernels[head[head.index("(") - 1]] = None
-        elif first in ("using", "namespace"):
+        elif first in ("using", "namespace", "concept"):
             item.names = set(head[1:2]) - {"std"}
-            self.perhaps.append(item)
-        elif first == "concept":
-            item.names = set(head[1:2])
-            self.perhaps.append(item)
         elif first == "typedef" or _is_type(head):
             item.names = _type_names(words, head)
-            self.perhaps.append(item)
         elif {"const", "constexpr"} & set(head) and ("constexpr" in head or not _is_function(head)):
             item.names = set(_declared(words))
-            self.perhaps.append(item)
         else:
-            self.dropped.append(item)
+            place = self.dropped
             line = self.source.count("\n", 0, item.words[0].start) + 1
             names = [head[head.index("(") - 1]] if _is_function(head) else _declared(words)
             self.aside.update((name, f"line {line}") for name in names if name not in self.aside)
+        place.append(item)
 
     def _set_members_aside(self, item: _Item) -> None:
         """Take out functions of a struct that call what only the host has, and are not for the device."""

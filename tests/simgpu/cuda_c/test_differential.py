@@ -26,7 +26,15 @@ COUNT = int(os.environ.get("CUDA_C_FUZZ", "10"))
 PER_FILE = 10
 BLOCKS = 3
 N = 96
-FLAGS = ["-std=c++17", "-O0", "-w", "-ffp-contract=off", "-frounding-math", "-fwrapv", "-fno-strict-aliasing"]
+FLAGS = [
+    "-std=c++17",
+    "-O0",
+    "-w",
+    "-ffp-contract=off",
+    "-frounding-math",
+    "-fwrapv",
+    "-fno-strict-aliasing",
+]
 SHIM = Path(__file__).with_name("shim.h")
 # Runs each of the kernels in turn: its arrays come from stdin, and go to stdout.
 MAIN = """

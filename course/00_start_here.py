@@ -398,7 +398,7 @@ assert round(slow.metrics().makespan) - round(quick.metrics().makespan) == 228
 #
 # Every page ends with a challenge. There's a time to beat, and `progress` keeps your best.
 #
-# `trips` are three operations, and `job()` keeps Python busy for 200 µs. Do everything, and return the three results in order. As it stands, this takes 682 µs, and you can get it below 350.
+# `trips` are three operations, and `job()` keeps Python busy for 200 µs. Do everything, and return the three results in order. As it stands, this takes 682 µs: get below 350.
 
 # %% id=00-challenge starter
 async def everything(trips, job):

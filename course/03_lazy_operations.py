@@ -690,7 +690,7 @@ for size in (1, 3):
 # %% [markdown] id=challenge
 # ## Challenge: sixteen small arrays
 #
-# Sixteen small arrays of 1000 numbers each have to go to the device, through `agt.relu`, and back. The program below is right, but the device is idle nearly all the time while Python makes one call after the other. As it stands, this takes 737 µs on the simulated device, and you can get it below 200. `watch(lambda: small_arrays(hosts).sync()).plot()` draws its timeline.
+# Sixteen small arrays of 1000 numbers each have to go to the device, through `agt.relu`, and back. The program below is right, but the device is idle nearly all the time while Python makes one call after the other. As it stands, this takes 737 µs: get below 200. `watch(lambda: small_arrays(hosts).sync()).plot()` draws its timeline.
 #
 # `small_arrays(hosts)` returns one operation. Its result has sixteen rows, in order, and may be a list, a tuple or an array. The operation can run any number of times, and each run takes what the arrays hold *by then*. Two tools may help: `agt.zip` makes one operation of several, and `op.reshape(rows, columns)` reshapes what an operation yields.
 

@@ -66,7 +66,7 @@ class Control:
             return nothing
         if len(body) == 1:
             return body[0]
-        return _resumable(body, spans) if any(spans) else _in_turn(body)
+        return _in_turn(body, spans)
 
     def _attempt(self, step: Step, piece: form.Piece, run: Execute) -> Execute:
         """A step that begins with a piece in which lanes may be set aside, and may go on later."""
@@ -251,8 +251,8 @@ class Control:
                 t.resume = -1
             m: Mask | None = entered
             turns = changes = 0
-            if resume >= 0:
-                _leap(t, entered, spin.patience)
+            if resume >= 0 and _leap(t, entered, spin.patience):
+                turns = -1  # because a counter may come to its end in the turn after the next test
             if together is not None:
                 together(t, entered)
             before: list[Any] | None = None
@@ -260,7 +260,7 @@ class Control:
                 turns += 1
                 # Nothing tells what a turn has changed that was begun before the threads waited; and a first
                 # turn that nobody has tested is no look in vain.
-                if often and not turns % often and not first:
+                if often and turns > 0 and not turns % often and not first:
                     changes, before = t.launch.changes, [t.slots[slot] for slot in watched]
                 if test is not None and not first:
                     m, stop = _tested(t, m, test, loop, head)
@@ -319,43 +319,34 @@ def _tested(
         return stay, stop
 
 
-def _leap(t: Team, m: Mask, slots: Sequence[int]) -> None:
+def _leap(t: Team, m: Mask, slots: Mapping[int, int]) -> bool:
     """Let threads that are hurried have counted as if they had waited for very long."""
     if not slots or not t.hurried:
-        return
+        return False
     t.hurried = False
-    for slot in slots:
+    for slot, way in slots.items():
         value = t.array(t.slots[slot]).copy()
-        value[m.index] = _far(value)
+        value[m.index] = _far(value) if way > 0 else 1
         t.slots[slot] = value
+    return True
 
 
 def _far(value: NDArray[Any]) -> int:
     return min(_LONG, np.iinfo(value.dtype).max - 1)
 
 
-def _still_patient(t: Team, m: Mask, slots: Sequence[int]) -> bool:
+def _still_patient(t: Team, m: Mask, slots: Mapping[int, int]) -> bool:
     """Tell whether these threads count how long they wait, and have not leapt yet."""
-    counts = [t.array(t.slots[slot])[m.index] for slot in slots]
-    return any(bool((count < _far(count)).any()) for count in counts)
+    counts = [(t.array(t.slots[slot])[m.index], way) for slot, way in slots.items()]
+    return any(bool((count < _far(count) if way > 0 else count > 1).any()) for count, way in counts)
 
 
-def _in_turn(body: Sequence[Execute]) -> Execute:
-    def run(t: Team, m: Mask) -> Mask | None:
-        current: Mask | None = m
-        for part in body:
-            current = part(t, current)
-            if current is None:
-                return None
-        return current
+def _in_turn(body: Sequence[Execute], spans: Sequence[range]) -> Execute:
+    waits = any(spans)
 
-    return run
-
-
-def _resumable(body: Sequence[Execute], spans: Sequence[range]) -> Execute:
     def run(t: Team, m: Mask) -> Mask | None:
         parts: Iterable[Execute] = body
-        if t.resume >= 0:
+        if waits and t.resume >= 0:
             parts = body[next(k for k, places in enumerate(spans) if t.resume in places) :]
         current: Mask | None = m
         for part in parts:

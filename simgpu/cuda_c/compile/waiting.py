@@ -9,7 +9,7 @@ Kernels without such a loop pay nothing for any of this.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from simgpu.cuda_c.compile import form
@@ -30,14 +30,14 @@ class Spin:
 
     `head` is the place of its test, `spot` that of lanes that look in vain, or why there is none. Each
     `often` turns it is asked, if not 0, whether the slots `watched` have changed. `patience` are those that
-    only count how long it waits. Lanes that meet others inside wait block by block.
+    only count how long it waits, up (1) or down (-1). Lanes that meet others inside wait block by block.
     """
 
     head: int = NOWHERE
     spot: int = ENDLESS
     often: int = 0
     watched: Sequence[int] = ()
-    patience: Sequence[int] = ()
+    patience: Mapping[int, int] = field(default_factory=dict[int, int])
     meets: bool = False
 
 
@@ -205,19 +205,18 @@ class _Pass:
         spins = _may_spin(loop)
         spot = head if waits else NOWHERE if self._anywhere else ENDLESS
         often = 0 if not spins else 1 if waits else _SELDOM
-        watched, patience = _watched(loop) if spins else ([], [])
+        watched, patience = _watched(loop) if spins else ([], {})
         place = head if waits else NOWHERE
         self.parks.spins[loop] = Spin(place, spot, often, watched, patience, meets)
         return inside or (waits and spins)
 
 
-def _watched(loop: Loop) -> tuple[list[int], list[int]]:
+def _watched(loop: Loop) -> tuple[list[int], dict[int, int]]:
     """Slots of the variables that decide whether a loop spins, and of those that count its patience."""
-    decide, counters = _decisive(loop), _patience(loop) if _sleeps(loop) else set[Variable]()
+    decide, counters = _decisive(loop), _patience(loop) if _sleeps(loop) else dict[Variable, int]()
     watched = [v for v in loop.changed if v in decide]
-    return [v.slot for v in watched if v not in counters], [
-        v.slot for v in watched if v in counters
-    ]
+    patience = {v.slot: counters[v] for v in watched if v in counters}
+    return [v.slot for v in watched if v not in counters], patience
 
 
 def _decisive(loop: Loop) -> set[Variable]:
@@ -238,33 +237,40 @@ def _leaves(branch: form.Branch) -> bool:
     return any(isinstance(step, form.Leave) for step in form.below([branch]))
 
 
-def _patience(loop: Loop) -> set[Variable]:
-    """The integers that do nothing in a loop but count its turns up to a bound: they are for giving up.
+def _patience(loop: Loop) -> dict[Variable, int]:
+    """The integers that do nothing in a loop but count its turns to a bound, up (1) or down (-1) to 0.
 
-    A thread that does nothing but count has not got on. So it waits, as one without a counter would, and its
-    counter leaps when nobody else can go on.
+    They are for giving up. A thread that does nothing but count has not got on. So it waits, as one without a
+    counter would, and its counter leaps when nobody else can go on.
     """
     steps = list(form.below(loop.parts))
+    counted = {found[0]: found[1] for found in map(_counted, steps) if found is not None}
+    falling = {variable for variable, way in counted.items() if way < 0}
     used: list[Node] = []  # for anything else
     for node in form.nodes_of(*steps):
-        counts = isinstance(node, form.Old | form.Result | form.Convert)
-        bounds = isinstance(node, form.Operation) and node.op in ("<", "<=", ">", ">=")
-        used += () if counts or bounds else node.parts
+        if isinstance(node, form.Old | form.Result | form.Convert):
+            continue
+        op = node.op if isinstance(node, form.Operation) else ""
+        if op not in ("<", "<=", ">", ">="):
+            # One that counts down may also be compared with 0 itself.
+            down = op in ("==", "!=", "!")
+            used += [p for p in node.parts if not down or _variable(p) not in falling]
     used += [s.value for s in steps if isinstance(s, form.Assign | form.Bind | form.Store)]
-    up = {v for v in map(_counted_up, steps) if v is not None}
-    return up - {_variable(node) for node in used}
+    other = {_variable(node) for node in used}
+    return {variable: way for variable, way in counted.items() if variable not in other}
 
 
-def _counted_up(step: Step) -> Variable | None:
-    """The integer to which a step adds 1."""
+def _counted(step: Step) -> tuple[Variable, int] | None:
+    """The integer to which a step adds 1, or from which it takes 1, and which of the two."""
     value = form.bare(step.value) if isinstance(step, form.Assign) else None
-    if not isinstance(value, form.Operation) or value.op != "+":
+    if not isinstance(value, form.Operation) or value.op not in ("+", "-"):
         return None
-    old, one = form.bare(value.parts[0]), value.parts[1]
+    old, one = form.bare(value.parts[0]), value.parts[-1]
     counts = isinstance(old, form.Old) and isinstance(one, form.Constant) and one.value == 1
     variable = _variable(old.parts[0]) if counts else None
-    whole = variable and isinstance(variable.type, Scalar) and variable.type.is_integer
-    return variable if whole else None
+    if variable is None or not isinstance(variable.type, Scalar) or not variable.type.is_integer:
+        return None
+    return variable, 1 if value.op == "+" else -1
 
 
 def _variable(node: Node) -> Variable | None:

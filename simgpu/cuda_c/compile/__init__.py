@@ -1,10 +1,12 @@
-"""Compile the syntax tree to closures that compute values.
+"""Compile the syntax tree to closures that compute values, by way of a typed form.
 
-For each node of the tree there is a function that takes the `Context` and the node. That of an expression
-gives an `Expr`, that of a statement a closure. They are found by the node's class, in the tables at the ends
-of their modules: `expressions`, `places`, `assignments`, `braces`, `calls`; `declarations`, `statements`,
-`loops`. What costs depend on is written down on the way (`record`).
+*Lowering* writes the form (`form`). For each node of the tree there is a function that takes the `Context`
+and the node. That of an expression gives an `Expr`, that of a statement writes steps. They are found by the
+node's class, in the tables at the ends of their modules: `expressions`, `places`, `assignments`, `braces`,
+`calls`; `declarations`, `statements`, `loops`. *Passes* read the form, and none of them knows another:
+`waiting`, `summing`, and `cost.walk` in a room of its own. `control` turns it into closures, and `printed`
+into text.
 
-To add a construct of C: a node in `syntax.ast`, what reads it in `syntax`, and here a function with its line
-in the table of its module. To add a built-in function: a line in a table of `builtins`.
+To add a construct of C: a node in `syntax.ast`, the parser's function that reads it, and here a function with
+its line in the table of its module. To add a built-in function: a line in a table of `builtins`.
 """

@@ -1,4 +1,4 @@
-"""The state of the compilation of one kernel: the small record that all compiling functions work on.
+"""The state of the compilation of one kernel: what all functions that lower share.
 
 The functions for expressions call each other in a circle, as C's grammar does: an operand may be a call, a
 call holds statements, a statement holds expressions. Their modules do not: a function that needs "any
@@ -170,7 +170,7 @@ class Context:
         self.rules.statements[type(node)](self, node)
 
     def type_of(self, node: Expression) -> types.CType:
-        """The type of an expression that is not computed, so that its record is dropped."""
+        """The type of an expression that is not computed, so that its steps are dropped."""
         with self.recording():
             return self.expression(node).type
 
@@ -221,17 +221,17 @@ class Context:
         self.steps.append(Access(site.index))
         return site
 
-    # -- the record
+    # -- the form
 
     def note(self, node: N) -> N:
-        """Write a value into the record."""
+        """Write a value into the form."""
         self.steps.append(node)
         return node
 
     def work(
         self, instructions: int = 1, flops: int = 0, special: int = 0, issued: int | None = None
     ) -> None:
-        """Write into the record that something is done here each time."""
+        """Write into the form that something is done here each time."""
         self.steps.append(Work(Price(instructions, flops, special, issued)))
 
     def meet(self, by: Literal["warp", "block", "grid"], at: Position) -> Meet:

@@ -38,7 +38,7 @@ from simgpu.cuda_c.types import (
 
 
 def nodes(parts: Iterable[Expr]) -> tuple[Node, ...]:
-    """The nodes of these expressions in the record."""
+    """The nodes of these expressions in the form."""
     return tuple(part.node for part in parts)
 
 
@@ -52,7 +52,7 @@ def value(
     node: Node | None = None,
     origin: Origin | None = None,
 ) -> Expr:
-    """An expression made of others; `node` is what the record calls it, if it is in there already."""
+    """An expression made of others; `node` is its name in the form, if it is in there already."""
     parts = list(parts)
     if node is None:
         node = c.note(Node(nodes(parts)))

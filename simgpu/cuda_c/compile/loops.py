@@ -24,7 +24,7 @@ def _for(c: Context, node: ast.For) -> None:
 
 def _range_for(c: Context, node: ast.RangeFor) -> None:
     """`for (item : array)`, as a loop over the indices."""
-    with c.recording():  # the record is dropped, because nothing of this is computed
+    with c.recording():  # the steps are dropped, because nothing of this is computed
         array = place_of(c, node.array).type
     if not isinstance(array, Array):
         c.unsupported(node.array.at, f"a range-for over a '{spelled(array)}': it works on arrays")

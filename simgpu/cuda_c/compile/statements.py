@@ -151,7 +151,7 @@ def _return(c: Context, node: ast.Return) -> None:
 def _referred(c: Context, node: ast.Expression, wanted: CType) -> Expr:
     """Compile the address that a reference returns; the value, if it refers to a variable in registers."""
     if isinstance(node, ast.Conditional):
-        with c.recording():  # the record is dropped, because this only asks where the sides are
+        with c.recording():  # the steps are dropped, because this only asks where the sides are
             sides = [place_of(c, side).place for side in (node.yes, node.no)]
         if all(isinstance(side, MemoryPlace) for side in sides):
             node = by_address(node)

@@ -122,7 +122,7 @@ def use(c: Context, expr: Expr) -> Expr:
 
 
 def load(c: Context, address: Expr, origin: Origin | None, site: int | None = None) -> form.Load:
-    """Write into the record that a value is fetched."""
+    """Write into the form that a value is fetched."""
     address.rank = c.numbers.ranks.load()
     return c.note(form.Load((address.node,), origin=origin, site=site))
 

@@ -59,7 +59,7 @@ class Expr:
     type: CType  # of its value; the value of an array is a pointer to its first element
     run: Evaluate  # computes it for the lanes of a mask
     at: Position
-    node: Node  # its name in the record
+    node: Node  # its name in the form
     constant: Any = None  # its value as a NumPy scalar, if that is known now
     place: Place | None = None  # where it is, if it may stand on the left of an assignment
     origin: Origin | None = None  # of a pointer

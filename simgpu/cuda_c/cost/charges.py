@@ -1,4 +1,4 @@
-"""The results of the walk over a kernel's record."""
+"""The results of the walk over a kernel's form."""
 
 from __future__ import annotations
 

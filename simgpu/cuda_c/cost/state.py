@@ -1,4 +1,4 @@
-"""The state of the walk over a record."""
+"""The state of the walk over a form."""
 
 from __future__ import annotations
 

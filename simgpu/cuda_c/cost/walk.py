@@ -1,6 +1,6 @@
-"""The second walk: what a kernel costs, read from the record of what it computes.
+"""The pass that finds the cost of a kernel, read from its form.
 
-The walk goes through the record (`compile.form`) once, in the order of the source, as an optimising
+The walk goes through the form (`compile.form`) once, in the order of the source, as an optimising
 compiler would look at it. It charges each step to the piece of code that it is in, and keeps, for each value,
 what decides on later charges:
 

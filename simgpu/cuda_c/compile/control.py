@@ -91,14 +91,15 @@ class Control:
 
         return attempt
 
-    def _functions(self, piece: form.Piece) -> None:
-        """Make closures of the functions that are expanded in a piece."""
-        for step in piece.steps:
+    def functions(self, steps: Sequence[Step]) -> None:
+        """Make closures of the functions that are expanded in steps of straight code."""
+        for step in steps:
             if isinstance(step, form.Expansion):
-                step.closure = self._scoped(step)
-                step.places = self._parks.inside(step.steps)
+                step.body.run = self._scoped(step)
+                step.body.places = self._parks.inside(step.steps)
+                step.body.steps = None
             for part in form.pieces_of(step):
-                self._functions(part)
+                self.functions(part.steps)
 
     # -- straight code
 
@@ -106,7 +107,7 @@ class Control:
         evaluate, point = piece.run, piece.point
         if evaluate is None:
             return nothing
-        self._functions(piece)
+        self.functions(piece.steps)
 
         def run(t: Team, m: Mask) -> Mask | None:
             t.meter.charge(point, m)
@@ -133,7 +134,7 @@ class Control:
     def _branch(self, step: form.Branch) -> Execute:
         test, point = step.head.run, step.head.point
         assert test is not None
-        self._functions(step.head)
+        self.functions(step.head.steps)
         then = self.closure(step.then)
         otherwise = None if step.otherwise is None else self.closure(step.otherwise)
 
@@ -168,7 +169,7 @@ class Control:
     def _selection(self, step: form.Selection) -> Execute:
         evaluate, point, leave = step.head.run, step.head.point, step.exit
         assert evaluate is not None
-        self._functions(step.head)
+        self.functions(step.head.steps)
         values, bodies = step.values, [self.closure(case) for case in step.cases]
         places = [self._parks.inside(case) for case in step.cases]
         has_default = any(v is None for v in values)
@@ -211,7 +212,7 @@ class Control:
             return _leaving(step.exit)
         evaluate, point = step.piece.run, step.piece.point
         assert evaluate is not None
-        self._functions(step.piece)
+        self.functions(step.piece.steps)
         target, slot = step.exit, step.slot
 
         def run(t: Team, m: Mask) -> Mask | None:
@@ -229,8 +230,8 @@ class Control:
     # -- loops
 
     def _loop(self, loop: Loop) -> Execute:
-        self._functions(loop.test)
-        self._functions(loop.step)
+        self.functions(loop.test.steps)
+        self.functions(loop.step.steps)
         body = self.closure(loop.body)
         test, step = loop.test.run, loop.step.run
         test_point, step_point = loop.test.point, loop.step.point
@@ -263,7 +264,7 @@ class Control:
                 if often and turns > 0 and not turns % often and not first:
                     changes, before = t.launch.changes, [t.slots[slot] for slot in watched]
                 if test is not None and not first:
-                    m, stop = _tested(t, m, test, loop, head)
+                    m, stop = _tested(t, m, test, test_point, head, at)
                     finished = join(finished, stop, entered)
                     if m is None:
                         break
@@ -281,7 +282,7 @@ class Control:
                     step(t, m)
                 if before is not None:
                     if changes == t.launch.changes:
-                        m = _spun(t, m, spin, before, loop)
+                        m = _spun(t, m, spin, before, at)
                         if m is None:
                             break
                     before = None
@@ -290,26 +291,26 @@ class Control:
         return run
 
 
-def _spun(t: Team, m: Mask, spin: Spin, before: list[Any], loop: Loop) -> Mask | None:
+def _spun(t: Team, m: Mask, spin: Spin, before: list[Any], at: Position) -> Mask | None:
     """Set the lanes aside for which a turn has changed nothing."""
     now = [t.slots[slot] for slot in spin.watched]
     patient = bool(spin.patience) and _still_patient(t, m, spin.patience)
     same = unchanged(m, before, now)
     same = in_whole_blocks(m, same) if spin.meets else same
-    return t.spun(spin.spot, m, loop.at, same, patient)
+    return t.spun(spin.spot, m, at, same, patient)
 
 
 def _tested(
-    t: Team, m: Mask, test: Evaluate, loop: Loop, head: int
+    t: Team, m: Mask, test: Evaluate, point: int, head: int, at: Position
 ) -> tuple[Mask | None, Mask | None]:
     """Test whether a loop goes on: the lanes that stay in it, and the others."""
-    point, current = loop.test.point, m
+    current = m
     while True:
         t.meter.charge(point, current)
         try:
             stay, stop = split(current, test(t, current))
         except Apart as apart:
-            parted = t.part(head, current, loop.at, apart)
+            parted = t.part(head, current, at, apart)
             if parted is None:
                 return None, None
             current = parted
@@ -384,19 +385,25 @@ def end(t: Team, m: Mask, slots: Sequence[int]) -> None:
 def expanded(step: form.Expansion, entry: Sequence[Execute], unset: Any, at: Position) -> Evaluate:
     """A call of a function that is written out: `entry` gives its parameters their values.
 
-    `unset` stands for a result that has no value yet; None if the function returns nothing.
+    `unset` stands for a result that has no value yet; None if the function returns nothing. Of the step, the
+    closure keeps only what runs.
     """
-    slot, target, name = step.slot, step.exit, step.name
+    slot, target, name, body = step.slot, step.exit, step.name, step.body
+    body.steps = step
 
     def run(t: Team, m: Mask) -> Any:
-        if t.resume not in step.places:
+        if t.resume not in body.places:
             for give in entry:
                 give(t, m)
         t.left[target] = None
         begin(t, m, slot, unset)
-        if step.closure is None:  # for a constant, which is computed while the kernel is compiled
-            step.closure = Control().closure([form.Scoped(step.steps, step.ends)])
-        fell_off = step.closure(t, m)
+        if body.run is None:
+            assert body.steps is not None
+            body.run, body.steps = (
+                Control().closure([form.Scoped(body.steps.steps, body.steps.ends)]),
+                None,
+            )
+        fell_off = body.run(t, m)
         if fell_off is not None and unset is not None:
             text = f"reaches the end of '{name}', which returns no value there"
             t.fault(UninitialisedReadError, at, int(fell_off.index[0]), text, array=name)

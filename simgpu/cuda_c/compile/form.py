@@ -253,18 +253,29 @@ class Scoped(Step):
     ends: list[int] = field(default_factory=list[int])
 
 
+@dataclass
+class Body:
+    """The closure of a function that is written out, and the places in it; `control` fills it in.
+
+    Until then it has its steps, because a constant is computed while the kernel is compiled.
+    """
+
+    run: Execute | None = None
+    places: range = range(0)
+    steps: Scoped | None = None
+
+
 class Expansion(Scoped):
     """The body of a function, written out where it is called.
 
-    Its result is in `slot`, and `return` is the way out `exit`. `closure` and `places` come from `control`.
+    Its result is in `slot`, and `return` is the way out `exit`.
     """
 
     name: str = ""
     call: ast.Call | None = None
     slot: int = -1
     exit: int = -1
-    closure: Execute | None = None
-    places: range = range(0)
+    body: Body = field(default_factory=Body)
 
 
 class Branch(Step):

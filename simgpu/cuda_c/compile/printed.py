@@ -31,43 +31,34 @@ class _Printer:
 
     def _step(self, step: Step, depth: int) -> list[str]:
         match step:
-            case form.Access() | form.Constant():
+            case form.Access() | form.Constant() | form.Declare() | form.Work():
                 return []
             case form.Piece():
                 inside = self.steps(step.steps, depth + 1)
                 return [self._line(depth, f"piece {step.point}", step, step.at.line), *inside]
             case form.Expansion():
-                return [
-                    self._line(depth, f"call {step.name}", step),
-                    *self.steps(step.steps, depth + 1),
-                ]
+                call = self._line(depth, f"call {step.name}", step)
+                return [call, *self.steps(step.steps, depth + 1)]
             case form.Scoped():
                 return self.steps(step.steps, depth)
             case form.Branch():
-                head = [
-                    *self._step(step.head, depth),
-                    self._line(depth, f"if {self._value(step.test)}", step),
-                ]
+                head = self._step(step.head, depth)
+                head.append(self._line(depth, f"if {self._value(step.test)}", step))
                 then = self.steps(step.then, depth + 1)
                 if step.otherwise is None:
                     return [*head, *then]
                 other = self.steps(step.otherwise, depth + 1)
                 return [*head, *then, self._line(depth, "else"), *other]
             case form.Selection():
-                out = [
-                    *self._step(step.head, depth),
-                    self._line(depth, f"switch {self._value(step.subject)}", step),
-                ]
+                out = self._step(step.head, depth)
+                out.append(self._line(depth, f"switch {self._value(step.subject)}", step))
                 for value, case in zip(step.values, step.cases, strict=True):
                     label = "default" if value is None else f"case {value}"
                     out += [self._line(depth, label), *self.steps(case, depth + 1)]
                 return out
             case form.Loop():
                 ends = "for ever" if step.condition is None else self._value(step.condition)
-                test = [
-                    *self._step(step.test, depth + 1),
-                    self._line(depth + 1, f"while {ends}"),
-                ]
+                test = [*self._step(step.test, depth + 1), self._line(depth + 1, f"while {ends}")]
                 body = self.steps(step.body, depth + 1)
                 turn = [*body, *test] if step.after else [*test, *body]
                 head = self._line(depth, "loop", step, step.at.line)
@@ -126,12 +117,6 @@ class _Printer:
                 return f"set {step.variable.name}, {self._value(step.value)}"
             case form.Bind():
                 return f"set new {step.variable.name}, {self._value(step.value)}"
-            case form.Declare():
-                variable = step.variable
-                kind = "" if variable is None else f" {spelled(variable.type)} {variable.name}"
-                return f"declare{kind}"
-            case form.Work():
-                return f"work {step.price.instructions}"
             case form.Meet():
                 return f"meet the {step.by}"
             case _:

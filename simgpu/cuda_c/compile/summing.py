@@ -41,12 +41,12 @@ _FUNCTIONS = {"expf", "__expf", "fabsf", "sqrtf", "fmaxf", "fminf", "fmaf", "__f
 
 @dataclass(frozen=True)
 class Summing:
-    """A loop that only adds up: its counter, with its test and step, and its sums with their pieces."""
+    """A loop that only adds up: its counter, with its test and step, and its sums with their points."""
 
     counter: Variable
     test: Evaluate
     step: Evaluate
-    totals: Sequence[tuple[form.Piece, Total]]
+    totals: Sequence[tuple[int, Total]]
 
 
 def summing(steps: Sequence[Step]) -> dict[Loop, Summing]:
@@ -70,9 +70,9 @@ def _summing(loop: Loop) -> Summing | None:
     return Summing(counter, test, step, totals) if all(map(_by_lane, added)) else None
 
 
-def _totals(steps: Sequence[Step]) -> list[tuple[form.Piece, Total]] | None:
+def _totals(steps: Sequence[Step]) -> list[tuple[int, Total]] | None:
     """The sums of a loop's body, or None if something else is done there."""
-    out: list[tuple[form.Piece, Total]] = []
+    out: list[tuple[int, Total]] = []
     for step in steps:
         if isinstance(step, form.Scoped) and not step.ends:
             inner = _totals(step.steps)
@@ -80,7 +80,7 @@ def _totals(steps: Sequence[Step]) -> list[tuple[form.Piece, Total]] | None:
                 return None
             out += inner
         elif isinstance(step, form.Piece) and step.total is not None:
-            out.append((step, step.total))
+            out.append((step.point, step.total))
         else:
             return None
     return out or None
@@ -137,7 +137,7 @@ def side_by_side(
     """Make the function that runs as many turns as it can, up to the one that is not for all lanes."""
     slot = loop.counter.slot
     kept = [slot, *(total.variable.slot for _, total in loop.totals)]
-    ((piece, only), *more) = loop.totals
+    ((point, only), *more) = loop.totals
     alone = only.plain and not more
 
     def run(t: Team, m: Mask) -> None:
@@ -178,7 +178,7 @@ def side_by_side(
         new = _after(only, t, m)
         whole = m.full or t.born[place] is m
         t.slots[place] = new if whole else access.merge(m, new, t.slots[place])
-        t.meter.charge(piece.point, m, t.turns)
+        t.meter.charge(point, m, t.turns)
 
     return run
 

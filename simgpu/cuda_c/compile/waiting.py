@@ -226,10 +226,9 @@ def _decisive(loop: Loop) -> set[Variable]:
         return form.read_by(*steps) | set(loop.changed)
     given = [s for s in steps if isinstance(s, form.Assign | form.Bind)]
     reads = {step: form.read_by(step.value) for step in given}
-    tests = [] if loop.condition is None else [loop.condition]
-    # Those by which a function that is called returns.
-    tests += [step.test for step in steps if isinstance(step, form.Branch) and _leaves(step)]
-    found = form.read_by(*tests)
+    # Those of functions that are called decide as well, if one returns by them.
+    tests = [step.test for step in steps if isinstance(step, form.Branch) and _leaves(step)]
+    found = form.read_by(*tests, *([] if loop.condition is None else [loop.condition]))
     return grown(found, lambda known: {v for s in given if s.variable in known for v in reads[s]})
 
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from simgpu.cuda_c.compile.form import Form
 from simgpu.cuda_c.compile.kernels import Code
 from simgpu.cuda_c.compile.variables import Variable
 from simgpu.cuda_c.cost.charges import Costs
@@ -115,7 +114,6 @@ class CompiledKernel:
     code: Code
     costs: Costs
     globals: list[Variable]  # the file's `__constant__` and `__device__` variables
-    form: Form  # what both were made of
 
     def check_room(self, blocks: int, fit: int | None) -> None:
         """Refuse more blocks than fit on the device at once, if all of them meet at a barrier of the grid."""

@@ -16,6 +16,7 @@ from simgpu.cuda_c.compile.braces import initialise
 from simgpu.cuda_c.compile.constants import evaluated
 from simgpu.cuda_c.compile.context import Context, File, Numbers
 from simgpu.cuda_c.compile.conversions import convert
+from simgpu.cuda_c.compile.form import Form
 from simgpu.cuda_c.compile.function_addresses import take_addresses
 from simgpu.cuda_c.compile.kernels import finish, lower, needs_cuts
 from simgpu.cuda_c.compile.rules import RULES
@@ -134,8 +135,8 @@ class Program:
 
     def passes(self, name: str) -> str:
         """Print the form of a kernel: a line an operation, and beside it what the passes found."""
-        kernel = self._find(name)
-        return told(kernel.form, kernel.costs, self._file.source)
+        _, form, _ = self._lower(name)
+        return told(form, walk(form), self._file.source)
 
     def _context(self, cuts: bool = False) -> Context:
         """The state with which the compilation of one kernel, or of one item of the file, begins."""
@@ -236,29 +237,30 @@ class Program:
     def _find(self, name: str) -> CompiledKernel:
         kernel = self._compiled.get(name)
         if kernel is None:
-            c = self._context()
-            function, scope, canonical = heads.instance_of(
-                self._file.source, self._file.functions, c, name
-            )
+            function, _, canonical = self._instance(self._context(), name)
             kernel = self._compiled.get(canonical)
             if kernel is None:
                 try:
-                    kernel = self._compile(c, function, scope, canonical)
+                    kernel = self._compile(function, name)
                 except RecursionError:
                     self._file.source.unsupported(function.at, _DEEP)
             self._compiled[name] = kernel
         return kernel
 
-    def _compile(
-        self, c: Context, function: ast.Function, scope: typed.Scope, name: str
-    ) -> CompiledKernel:
+    def _instance(self, c: Context, name: str) -> tuple[ast.Function, typed.Scope, str]:
+        return heads.instance_of(self._file.source, self._file.functions, c, name)
+
+    def _lower(self, name: str, cuts: bool = False) -> tuple[Context, Form, Signature]:
+        """Write the form of a kernel; with `cuts`, again, since threads wait within its expressions."""
+        c = self._context(cuts)
+        function, scope, canonical = self._instance(c, name)
         with c.seen_from(scope):
-            signature = heads.signature_of(self._file.source, function, c, name, self._known)
+            signature = heads.signature_of(self._file.source, function, c, canonical, self._known)
         form = lower(c, function, scope, self._shared)
-        if needs_cuts(form):  # write it again
-            c = self._context(cuts=True)
-            function, scope, _ = heads.instance_of(self._file.source, self._file.functions, c, name)
-            form = lower(c, function, scope, self._shared)
+        return (c, form, signature) if cuts or not needs_cuts(form) else self._lower(name, True)
+
+    def _compile(self, function: ast.Function, name: str) -> CompiledKernel:
+        c, form, signature = self._lower(name)
         code = finish(c, form)
         if code.shared_bytes > STATIC_SHARED:
             self._file.source.fail(
@@ -268,7 +270,8 @@ class Program:
                 "whose size the launch says",
             )
         variables = [g.variable for g in self._globals]
-        kernel = CompiledKernel(name, self._file.source, code, walk(form), variables, form)
+        name = signature.name
+        kernel = CompiledKernel(name, self._file.source, code, walk(form), variables)
         self._compiled[name] = kernel
         self._signatures[name] = signature
         return kernel

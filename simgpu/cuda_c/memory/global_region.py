@@ -116,6 +116,6 @@ def literal(team: Team, text: str) -> Ptr:
         memory.mark_written()
         memory.readonly = True
         region = GlobalRegion(memory, team.launch, 1, False)
-        region.declare(name, Array(CHAR, len(content), True))
+        region.types[name] = Array(CHAR, len(content), True)
         known = team.launch.literals[text] = Ptr(region, 0, 1, 0, name)
     return known

@@ -32,8 +32,7 @@ class LocalRegion(Named):
     """
 
     def __init__(self, name: str, ctype: CType, unit: int, team: Team) -> None:
-        super().__init__(size_of(ctype))
-        self.declare(name, ctype)
+        self.nbytes, self.types = size_of(ctype), {name: ctype}
         self.ended: NDArray[np.bool_] | None = None
         self.unit = unit
         self.lanes = team.layout.lanes

@@ -43,7 +43,8 @@ class ByteRegion(Named):
     blocks = 1
 
     def __init__(self, nbytes: int, cell: int, data: NDArray[np.uint8]) -> None:
-        super().__init__(nbytes)
+        self.nbytes = nbytes
+        self.types = {}
         self.cell = cell
         self.data = data
         self._shadow: Shadow | None = None

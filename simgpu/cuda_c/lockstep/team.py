@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simgpu.cuda_c.lockstep import waiting_threads
-from simgpu.cuda_c.lockstep.masks import Layout, Mask
+from simgpu.cuda_c.lockstep.masks import Layout, Mask, varies
 from simgpu.cuda_c.lockstep.meter import Meter, Site
-from simgpu.cuda_c.lockstep.values import varies
 from simgpu.cuda_c.text.source import Position, Source
 from simgpu.errors import FaultSite, KernelFault, RunawayKernelError
 

@@ -13,9 +13,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from simgpu.cuda_c.lockstep.masks import Mask
+from simgpu.cuda_c.lockstep.masks import Mask, varies
 from simgpu.cuda_c.lockstep.team import Team
-from simgpu.cuda_c.lockstep.values import choose, varies
+from simgpu.cuda_c.lockstep.values import choose
 from simgpu.cuda_c.memory.mixed_region import MixedRegion, Nowhere
 from simgpu.cuda_c.memory.pointers import Ptr, Region
 from simgpu.cuda_c.text.source import Position

@@ -84,7 +84,7 @@ class Device:
         self._streams: weakref.WeakSet[Stream] = weakref.WeakSet()
         self._next_stream = 0
         self._submission: int | None = None
-        self._default_stream = self.create_stream()
+        self.default_stream = self.create_stream()  # which legacy CUDA calls null
 
     def __repr__(self) -> str:
         return f"<{self.name}: {self.description}>"
@@ -160,11 +160,6 @@ class Device:
                 stream.drain()
             self.machine.observe(stream.clock)
         self.machine.engine.raise_failures(lambda queue: queue.device == self.ordinal)
-
-    @property
-    def default_stream(self) -> Stream:
-        """The stream that legacy CUDA calls null."""
-        return self._default_stream
 
     @exclusive
     def create_stream(self) -> Stream:

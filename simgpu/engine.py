@@ -259,7 +259,7 @@ class Engine:
         """Start every command that can start now, oldest first. True if one of them took no time."""
         heads = [queue for queue in self._queues if queue.waiting and not queue.running]
         if len(heads) > 1:
-            heads.sort(key=_serial)
+            heads.sort(key=lambda queue: queue.waiting[0].serial)
         again = False
         for queue in heads:
             if self._try_start(queue) and not queue.running:
@@ -291,7 +291,8 @@ class Engine:
             if command.op is None:
                 event.untold = next((error for of, error in self.failures if of is queue), None)
         elif queue.error is not None:
-            self._skip(command, queue.error)
+            if command.skipped is not None:
+                command.skipped(queue.error)
         else:
             self._begin(queue, command)
         return True
@@ -335,10 +336,6 @@ class Engine:
         # What is kept here must not keep alive what the frames of its traceback hold: arrays, above all.
         queue.error, queue.error_op = error.with_traceback(None), command.op
         self.failures.append((queue, error))
-        self._skip(command, error)
-
-    @staticmethod
-    def _skip(command: Command, error: DeviceError) -> None:
         if command.skipped is not None:
             command.skipped(error)
 
@@ -378,10 +375,6 @@ def _divide(runs: list[_Running]) -> None:
             return
         left -= sum([run.speed * run.work.demand for run in hungry if run not in too_much])
         hungry = too_much
-
-
-def _serial(queue: Queue) -> int:
-    return queue.waiting[0].serial
 
 
 def _earliest(queue: Queue) -> float:

@@ -173,7 +173,7 @@ class KernelLaunch:
         function, values = self.function, self.values
         if function.traits.waits:
             # What it does depends on what others do meanwhile, so it is neither sampled nor kept.
-            return _Waiting(self, self._started(), found).go_on(last=False)
+            return Waiting(self, self._started(), found).go_on(last=False)
         if function.remembered is None or function.traits.follows:
             return self.finish(found, *self._execute())
         kind = (function.identity, self.grid, self.block, self.shared_mem)
@@ -204,8 +204,8 @@ class KernelLaunch:
 
 
 @dataclass(eq=False)
-class _Waiting:
-    """A launch whose threads may wait for the host, or for another kernel: see `queues.Paused`.
+class Waiting:
+    """A launch whose threads wait for the host, or for another kernel, until these write to memory.
 
     Nothing runs beside Python. The launch is interpreted as far as it comes, and what Python does until the
     engine asks again is what the host does meanwhile.
@@ -219,7 +219,7 @@ class _Waiting:
 
     @property
     def changes(self) -> int:
-        """The number of times that it has changed memory."""
+        """The number of times that it has changed memory itself."""
         return self._execution.changes
 
     def stirred(self) -> bool:
@@ -234,7 +234,7 @@ class _Waiting:
         return total
 
     def go_on(self, *, last: bool) -> Work:
-        """Run on."""
+        """Run on. With `last`, nobody else can write to memory any more: `DeviceError` if it cannot end."""
         with interruptible():
             ended = self._execution.go_on(last=last)
         if ended:

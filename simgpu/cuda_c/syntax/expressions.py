@@ -5,8 +5,7 @@ from __future__ import annotations
 from simgpu.cuda_c.syntax import ast
 from simgpu.cuda_c.syntax.ast import CONVERSION
 from simgpu.cuda_c.syntax.tokens_and_types import TypeParser
-from simgpu.cuda_c.text.lexer import Token
-from simgpu.cuda_c.text.literals import parse_char, parse_number, parse_string
+from simgpu.cuda_c.text.lexer import Token, parse_char, parse_number, parse_string
 from simgpu.cuda_c.types import BOOL, CHAR
 
 # Modules that people who know Python reach for, and what a message tells them to write instead.

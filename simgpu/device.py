@@ -251,9 +251,7 @@ class Device:
 
     def variable(self, function: object, name: str, nbytes: int) -> Memory:
         """The memory of a `__constant__` or `__device__` variable of a kernel's file."""
-        if not isinstance(function, Function):
-            raise DeviceMismatchError(f"{function!r} was not compiled for {self.name}")
-        return self.memory_of(function.program.variables[name], 0)
+        return self.memory_of(self._own_function(function).program.variables[name], 0)
 
     def launch(
         self,
@@ -265,12 +263,19 @@ class Device:
         stream: object,
     ) -> None:
         """Enqueue one launch."""
+        self.enqueue(self.launch_of(function, grid, block, args, shared_mem), stream)
+
+    def launch_of(
+        self, function: object, grid: Dim3, block: Dim3, args: Sequence[object], shared_mem: int
+    ) -> Piece:
+        """One launch, to be enqueued once or again and again."""
+        made = KernelLaunch(self, self._own_function(function), grid, block, shared_mem)
+        return made.piece(args)
+
+    def _own_function(self, function: object) -> Function:
         if not isinstance(function, Function):
             raise DeviceMismatchError(f"{function!r} was not compiled for {self.name}")
-        made = KernelLaunch(
-            self.spec, function, grid, block, shared_mem, self.observers, self.heap.find
-        )
-        self.enqueue(made.piece(args), stream)
+        return function
 
     def prepare(self, calls: Sequence[Call]) -> Replay:
         """Make these calls ready."""

@@ -41,7 +41,7 @@ class Piece:
     # Bytes of pinned host memory that it reads, and that must not change until it has.
     lent: HostBuffer | None = None
     tells: Tells | None = None  # how a kernel may hear of others while it runs
-    # By what it adds to those of `writes` that it does nothing else with: see `Traits.adds`.
+    # By what it adds to those of `writes` that it does nothing else with: see `CompiledKernel.adds`.
     adds: Sequence[str] = ()
 
 

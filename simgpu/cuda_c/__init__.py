@@ -25,12 +25,13 @@ from simgpu.cuda_c.compile.signature import (
 from simgpu.cuda_c.cost.counts import NOT_SUMMED, Counts, LineCounts
 from simgpu.cuda_c.lockstep.team import Limits
 from simgpu.cuda_c.memory.allocation import GlobalMemory, MemoryState
-from simgpu.cuda_c.run.kernel import Execution, LaunchResult, Traits, check_shape
+from simgpu.cuda_c.run.kernel import CompiledKernel, Execution, LaunchResult, check_shape
 from simgpu.cuda_c.run.program import Program, compile_source
 from simgpu.cuda_c.text.published import device_code, for_compiler
 
 __all__ = [
     "NOT_SUMMED",
+    "CompiledKernel",
     "Counts",
     "Execution",
     "Global",
@@ -42,7 +43,6 @@ __all__ = [
     "Parameter",
     "Program",
     "Signature",
-    "Traits",
     "check_shape",
     "compile_source",
     "device_code",

@@ -114,15 +114,19 @@ class Launch:
         """Threads of a block."""
         return self.block[0] * self.block[1] * self.block[2]
 
-    def thread_name(self, linear: int) -> Dim:
+    def thread_name(self, number: int) -> Dim:
         """`threadIdx` of the thread of that number in its block."""
-        x, y, _ = self.block
-        return linear % x, linear // x % y, linear // (x * y)
+        return place_in(self.block, number)
 
-    def block_name(self, linear: int) -> Dim:
+    def block_name(self, number: int) -> Dim:
         """`blockIdx` of the block of that number in the grid."""
-        x, y, _ = self.grid
-        return linear % x, linear // x % y, linear // (x * y)
+        return place_in(self.grid, number)
+
+
+def place_in(size: Dim, number: int) -> Dim:
+    """The place of one of so many, counted row by row."""
+    x, y, _ = size
+    return number % x, number // x % y, number // (x * y)
 
 
 class Team:

@@ -52,23 +52,6 @@ class LaunchResult:
     printed: str  # what it printed, in the order of its threads
 
 
-@dataclass(frozen=True, slots=True)
-class Traits:
-    """Facts of a kernel that follow from its source."""
-
-    waits: bool  # whether it has a loop that may wait for others
-    signals: Sequence[bool]  # for each parameter, whether it may signal others by it
-    adds: Sequence[str]  # and the atomic by which it only adds to it, or nothing (`added_to`)
-    follows: (
-        bool  # whether it uses addresses as numbers, so that it may reach more than its arguments
-    )
-    cooperative: (
-        bool  # whether it has a barrier of the grid, so that all blocks need a place at once
-    )
-    registers: int  # of a thread
-    shared_bytes: int  # of a block, static
-
-
 @dataclass(eq=False)
 class Execution:
     """A launch under way: it runs on until it has ended, or waits for somebody else to write to memory."""
@@ -148,6 +131,15 @@ class CompiledKernel:
     code: Code
     costs: Costs
     globals: list[Variable]  # the file's `__constant__` and `__device__` variables
+    adds: list[
+        str
+    ]  # for each parameter, the atomic by which it only adds to it, or nothing (`added_to`)
+
+    @cached_property
+    def signals(self) -> list[bool]:
+        """For each parameter, whether it may signal others by it."""
+        given = self.code.parameters
+        return [isinstance(v.type, Pointer) and v.origin.has("signals") for v in given]
 
     def check_room(self, blocks: int, fit: int | None) -> None:
         """Refuse more blocks than fit on the device at once, if all of them meet at a barrier of the grid."""

@@ -51,9 +51,7 @@ def listed(c: Context, node: Braces, ctype: CType) -> Expr:
     if not isinstance(first, Braces) and c.type_of(first) == ctype:
         return c.expression(first)
     parts = initialise(c, node, ctype)
-    origin = Origin()
-    for part in parts:
-        origin.unite(part.origin)
+    origin = Origin(*[part.origin for part in parts])
     return value(c, ctype, joined(parts), node.at, parts, origin=origin)
 
 

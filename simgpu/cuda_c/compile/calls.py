@@ -271,9 +271,7 @@ def _result(
     assert body.call is not None
     at = body.call.at
     parts = frame.returned + [a for a in arguments if not isinstance(a.type, types.Array)]
-    origin = Origin()
-    for result in frame.returned:
-        origin.unite(result.origin)
+    origin = Origin(*[result.origin for result in frame.returned])
     returns = types.VOID if frame.returns is None else frame.returns
     placed = [result.text == ADDRESS for result in frame.returned]
     address = frame.reference and bool(placed) and all(placed)

@@ -24,8 +24,7 @@ def _closure(c: Context, node: ast.Lambda, used: bool) -> Expr:
         c.unsupported(node.at, f"{where} are not supported: write a struct with an operator()")
     fields: list[Field] = []
     parts: list[Expr] = []
-    origin = Origin()
-    end, align = 0, 1
+    origin, end, align = Origin(), 0, 1
     for name, given in _kept(c, node):
         kept = use(c, place_of(c, given))
         if isinstance(kept.type, Array):

@@ -202,9 +202,7 @@ def _conditional(c: Context, node: ast.Conditional, used: bool) -> Expr:
         t.meter.charge(point_no, others)
         return access.merge(taken, run_yes(t, taken), run_no(t, others))
 
-    origin = Origin()
-    origin.unite(yes.origin)
-    origin.unite(no.origin)
+    origin = Origin(yes.origin, no.origin)
     return value(c, ctype, run, node.at, [test, yes, no], origin=origin)
 
 

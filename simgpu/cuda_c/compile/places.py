@@ -16,7 +16,7 @@ from simgpu.cuda_c.compile.context import Compile, Context
 from simgpu.cuda_c.compile.conversions import convert, decay, value
 from simgpu.cuda_c.compile.form import Coordinate, Element, Followed, Node, Part
 from simgpu.cuda_c.compile.function_addresses import function_address
-from simgpu.cuda_c.compile.variables import Origin, Variable
+from simgpu.cuda_c.compile.variables import Variable
 from simgpu.cuda_c.lockstep.masks import Mask
 from simgpu.cuda_c.lockstep.team import Team
 from simgpu.cuda_c.lockstep.values import varies
@@ -278,7 +278,7 @@ def _element(
         volatile = volatile or base.place.volatile
     parts = (base.node, index.node)
     address = c.note(Element(parts, array=isinstance(ctype, types.Array), volatile=volatile))
-    place = typed.MemoryPlace(pointer, address, base.origin or Origin(), const, volatile)
+    place = typed.MemoryPlace(pointer, address, base.origin, const, volatile)
     if (
         isinstance(base.place, typed.MemoryPlace)
         and isinstance(ctype, types.Array)
@@ -323,9 +323,7 @@ def _dereference(c: Context, node: ast.Unary) -> typed.Expr:
     if not isinstance(base.type, types.Pointer):
         c.fail(node.at, f"a value of type '{types.spelled(base.type)}' cannot be dereferenced")
     address = c.note(Followed((base.node,)))
-    place = typed.MemoryPlace(
-        base.run, address, base.origin or Origin(), base.type.const, base.type.volatile
-    )
+    place = typed.MemoryPlace(base.run, address, base.origin, base.type.const, base.type.volatile)
     return storage.read_memory(c, place, base.type.target, node.at)
 
 

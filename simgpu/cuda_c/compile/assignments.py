@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from simgpu.cuda_c.compile.braces import converted, listed
-from simgpu.cuda_c.compile.context import Compile, Context
+from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import constant, convert, nodes, value
 from simgpu.cuda_c.compile.form import Assign, Exchange, Old, Result, Step, Store, Total, below
 from simgpu.cuda_c.compile.operators import operate
@@ -37,7 +37,8 @@ from simgpu.cuda_c.types import (
 _SUMMED = (FLOAT, DOUBLE, INT, UINT, LLONG, ULLONG)
 
 
-def _assign(c: Context, node: ast.Assign, used: bool) -> Expr:
+def assign(c: Context, node: ast.Assign, used: bool) -> Expr:
+    """Compile `=`, or an operator with `=`."""
     target = place_of(c, node.target)
     ctype, place = target.type, target.place
     own = _own_operator(c, node, target)
@@ -120,7 +121,8 @@ def _own_operator(c: Context, node: ast.Assign, target: Expr) -> Expr | None:
     return None if found is None else use(c, found)
 
 
-def _increment(c: Context, node: ast.Increment, used: bool) -> Expr:
+def increment(c: Context, node: ast.Increment, used: bool) -> Expr:
+    """Compile `++` or `--`."""
     target = place_of(c, node.operand)
     if isinstance(target.type, Struct):
         dummy = [constant(INT, 0, node.at)] if node.postfix else []
@@ -170,9 +172,3 @@ def _update(
     parts = [target, result, by] if isinstance(node, ast.Assign) else [target, result]
     done = c.note(Result(nodes(parts)))
     return value(c, ctype, run, at, parts, node=done, origin=target.origin)
-
-
-EXPRESSIONS: Mapping[type[ast.Expression], Compile] = {
-    ast.Assign: _assign,
-    ast.Increment: _increment,
-}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from difflib import get_close_matches
 from operator import attrgetter
@@ -12,7 +12,7 @@ import numpy as np
 
 from simgpu.cuda_c import types
 from simgpu.cuda_c.compile import builtins, storage, typed
-from simgpu.cuda_c.compile.context import Compile, Context
+from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import convert, decay, value
 from simgpu.cuda_c.compile.form import Coordinate, Element, Followed, Node, Part
 from simgpu.cuda_c.compile.function_addresses import function_address
@@ -68,7 +68,8 @@ def by_address(node: ast.Conditional) -> ast.Expression:
     return ast.Unary(at=node.at, op="*", operand=replace(node, yes=yes, no=no))
 
 
-def _value(c: Context, node: ast.Expression, used: bool) -> typed.Expr:
+def content(c: Context, node: ast.Expression, used: bool) -> typed.Expr:
+    """Compile the value of what has a place."""
     return storage.use(c, place_of(c, node))
 
 
@@ -340,8 +341,3 @@ def address_of(c: Context, node: ast.Unary) -> typed.Expr:
     ctype = types.Pointer(base.type, place.const, place.volatile)
     address = c.note(Followed((base.node,)))
     return typed.Expr(ctype, place.pointer, node.at, address, origin=place.origin)
-
-
-EXPRESSIONS: Mapping[type[ast.Expression], Compile] = dict.fromkeys(
-    (ast.Name, ast.Member, ast.Index), _value
-)

@@ -27,7 +27,7 @@ MOST_SPANS = 1_000_000
 MOST_WHOLE = 2**63  # more than any count of bytes or blocks, and a float can still hold it
 _MOST_CHARACTERS = 10_000  # of a name
 _MOST_DEPTH = 16  # of what a span's detail holds
-_LONGEST = 1e15  # us: thirty years, and a float still tells one ns from the next
+LONGEST = 1e15  # us: thirty years, and a float still tells one ns from the next
 
 
 def write(spans: Iterable[Span], clock: str, device: str, about: Mapping[str, object]) -> str:
@@ -143,7 +143,7 @@ def _whole(value: object, what: str) -> int:
 
 
 def _time(value: object, what: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= _LONGEST:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= LONGEST:
         raise ValueError(f"its {what} is {_short(value)}, not a number of us")
     return float(value)
 

@@ -138,19 +138,19 @@ def _span(row: object) -> Span:
 
 def _whole(value: object, what: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or abs(value) >= MOST_WHOLE:
-        raise ValueError(f"its {what} is {_short(value)}, not a whole number")
+        raise ValueError(f"its {what} is {value!r:.60}, not a whole number")
     return value
 
 
 def _time(value: object, what: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= LONGEST:
-        raise ValueError(f"its {what} is {_short(value)}, not a number of us")
+        raise ValueError(f"its {what} is {value!r:.60}, not a number of us")
     return float(value)
 
 
 def _text(value: object, what: str, most: int = _MOST_CHARACTERS) -> str:
     if not isinstance(value, str):
-        raise ValueError(f"its {what} is {_short(value)}, not text")
+        raise ValueError(f"its {what} is {value!r:.60}, not text")
     if len(value) > most:
         raise ValueError(f"its {what} has {len(value):,} characters")
     value.encode()  # half of a pair of UTF-16 is no text, and JSON can hold it
@@ -167,14 +167,9 @@ def _plain(value: object, what: str, depth: int) -> None:
     elif isinstance(value, float) and not math.isfinite(value):
         raise ValueError(f"its {what} holds {value}")
     elif isinstance(value, int) and abs(value) >= MOST_WHOLE:
-        raise ValueError(f"its {what} holds {_short(value)}")
+        raise ValueError(f"its {what} holds {value!r:.60}")
     elif isinstance(value, str):
         value.encode()  # as in `_text`
-
-
-def _short(value: object) -> str:
-    told = repr(value)
-    return told if len(told) <= 60 else told[:57] + "..."
 
 
 def _no_constant(name: str) -> NoReturn:

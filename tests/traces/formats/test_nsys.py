@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from asyncgpu_tutor import Trace
 from asyncgpu_tutor.errors import UsageError
-from asyncgpu_tutor.traces.spans import happens_before
+from asyncgpu_tutor.traces.spans.relations import happens_before
 from tests.traces.invariants import hold
 
 from .nsys_export import (

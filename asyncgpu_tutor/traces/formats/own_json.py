@@ -39,13 +39,8 @@ def write(spans: Iterable[Span], clock: str, device: str, about: Mapping[str, ob
     return json.dumps(body, indent=1, sort_keys=True)
 
 
-def read(text: str) -> Parts:
-    """Spans, clock, device and facts of what `write` wrote. Nothing in the text is run."""
-    return read_body(parsed(text))
-
-
-def read_body(body: Mapping[str, Any]) -> Parts:
-    """The same of JSON that has been parsed."""
+def read(body: Mapping[str, Any]) -> Parts:
+    """Spans, clock, device and facts of what `write` wrote, `parsed`. Nothing in it is run."""
     if body.get("format") != FORMAT:
         raise UsageError(f"this is not a trace: its 'format' is not {FORMAT!r}")
     try:

@@ -222,7 +222,7 @@ firsts = [round(float(op.sync()[0])) for op in ops]
 firsts
 
 # %% id=reveal-loop
-loop.reveal(" ".join(map(str, firsts)), "They were filled with 2, 3 and 5, and then all of them were scaled by 5.")
+loop.reveal(" ".join(map(str, firsts)), "They hold 2, 3 and 5, and each was scaled by 5.")
 
 # %% [markdown] id=misconception-loop
 # > **Misconception: a lambda keeps the value that a variable had when you wrote it.**

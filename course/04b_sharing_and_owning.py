@@ -78,7 +78,8 @@ first.reveal(" ".join(letter[span.name] for span in ends), "Look at the upper pi
 # %% id=first-picture
 for name, trace in [("overlap(a, b)", a_first), ("overlap(b, a)", b_first)]:
     (back,) = trace.find("d2h")
-    print(f"{name}: B is done after {back.end - trace.spans[0].start:.0f} µs, all after {trace.metrics().makespan:.0f} µs")
+    whole, b_done = trace.metrics().makespan, back.end - trace.spans[0].start
+    print(f"{name}: B is done after {b_done:.0f} µs, and everything after {whole:.0f} µs")
 
 agt.compare_timelines(
     [a_first, b_first],
@@ -241,7 +242,10 @@ built = matrix_of_ones.share_count
 results = [op.sync() for op in readers]
 ran = matrix_of_ones.share_count
 readers.clear()
-handles.reveal(ran, f"After building: {built}. After running: {ran}. With an empty list: {matrix_of_ones.share_count}.")
+handles.reveal(
+    ran,
+    f"After building: {built}. After running: {ran}. With an empty list: {matrix_of_ones.share_count}.",
+)
 
 # %% [markdown] id=handles-read
 # Each operation keeps its handle before it runs and afterwards, and lets go only when the operation itself goes away. So if you keep a list of old operations, you keep their arrays in memory as well. With an *owned* array it's different, because it goes into one run. An operation that was given one can't run again, and says so.

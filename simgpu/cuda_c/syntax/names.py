@@ -24,7 +24,12 @@ def assigned_names(node: object) -> set[str]:
             targets = [item.operand]
         elif isinstance(item, ast.Call):
             targets = [*item.arguments, *([item.object] if item.object else [])]
-        found |= _names(targets, ast.Member, ast.Index)
+        for target in targets:
+            inner = target
+            while isinstance(inner, (ast.Member, ast.Index)):
+                inner = inner.base
+            if isinstance(inner, ast.Name):
+                found.add(inner.name)
     return found
 
 
@@ -37,22 +42,13 @@ def addressed_names(node: object, referred: Referred) -> set[str]:
             taken = [item.operand]
         elif isinstance(item, ast.Call) and item.name in referred:
             taken = [a for k, a in enumerate(item.arguments) if k in referred[item.name]]
-        # An index needs nothing, since an array is in memory anyway.
-        found |= _names(taken, ast.Member)
-    return found
-
-
-def _names(
-    places: Sequence[ast.Expression], *parts: type[ast.Member] | type[ast.Index]
-) -> set[str]:
-    """The variables that these are, or are such parts of."""
-    found: set[str] = set()
-    for place in places:
-        inner = place
-        while isinstance(inner, parts):
-            inner = inner.base
-        if isinstance(inner, ast.Name):
-            found.add(inner.name)
+        for place in taken:
+            inner = place
+            # An index needs nothing, since an array is in memory anyway.
+            while isinstance(inner, ast.Member):
+                inner = inner.base
+            if isinstance(inner, ast.Name):
+                found.add(inner.name)
     return found
 
 

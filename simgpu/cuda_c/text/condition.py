@@ -8,19 +8,20 @@ from collections.abc import Callable
 from simgpu.cuda_c.text.lexer import Token, parse_number
 from simgpu.cuda_c.text.source import Position, Source
 
-# What binds less comes first.
-_LEVELS: list[dict[str, Callable[[int, int], int]]] = [
-    {"||": lambda a, b: bool(a or b)}, {"&&": lambda a, b: bool(a and b)},
-    {"|": int.__or__}, {"^": int.__xor__}, {"&": int.__and__},
-    {"==": operator.eq, "!=": operator.ne},
-    {"<": operator.lt, ">": operator.gt, "<=": operator.le, ">=": operator.ge},
-    {"<<": int.__lshift__, ">>": int.__rshift__}, {"+": operator.add, "-": operator.sub},
-    {
-        "*": operator.mul,  # and C rounds towards zero
-        "/": lambda a, b: abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1),
-        "%": lambda a, b: abs(a) % abs(b) * (-1 if a < 0 else 1),
-    },
+_LEVELS: list[tuple[str, ...]] = [
+    ("||",), ("&&",), ("|",), ("^",), ("&",), ("==", "!="), ("<", ">", "<=", ">="),
+    ("<<", ">>"), ("+", "-"), ("*", "/", "%"),
 ]  # fmt: skip
+_OPERATIONS: dict[str, Callable[[int, int], int]] = {
+    "||": lambda a, b: bool(a or b), "&&": lambda a, b: bool(a and b),
+    "|": lambda a, b: a | b, "^": lambda a, b: a ^ b, "&": lambda a, b: a & b,
+    "<<": lambda a, b: a << b, ">>": lambda a, b: a >> b,
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "==": operator.eq, "!=": operator.ne,
+    "<": operator.lt, ">": operator.gt, "<=": operator.le, ">=": operator.ge,
+    # C rounds towards zero.
+    "/": lambda a, b: abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1),
+    "%": lambda a, b: abs(a) % abs(b) * (-1 if a < 0 else 1),
+}  # fmt: skip
 _SIGNS: dict[str, Callable[[int], int]] = {
     "!": operator.not_, "-": operator.neg, "+": operator.pos, "~": operator.invert,
 }  # fmt: skip
@@ -65,7 +66,7 @@ class _Reader:
             right = self.binary(level + 1)
             if op in ("/", "%") and right == 0:
                 self.source.fail(self.at, "division by zero in this condition")
-            left = int(_LEVELS[level][op](left, right))
+            left = int(_OPERATIONS[op](left, right))
         return left
 
     def unary(self) -> int:

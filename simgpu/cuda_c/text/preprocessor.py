@@ -73,19 +73,24 @@ def prelude(chooses: bool) -> _Prelude:
     """Read what stands in front of every source; see `Preprocessed.chooses`."""
     own = ("standard_names.h", "namespace_std.h", "c_functions.h")
     text = "".join(map(text_of, own))
-    given = _PREDEFINED if chooses else _PREDEFINED | {_WITHOUT: "1"}
-    macros = {name: _Macro(tokenise(Source(value))[:-1]) for name, value in given.items()}
-    tokens = _Preprocessor(Source(text, "prelude"), macros).run(text)
-    macros.pop(_WITHOUT, None)
-    return _Prelude(tokens, macros)
+    reader = _Preprocessor(Source(text, "prelude"), {})
+    for name, value in _PREDEFINED.items():
+        reader.define_text(name, value)
+    if not chooses:
+        reader.define_text(_WITHOUT, "1")
+    tokens = reader.run(text)
+    reader.macros.pop(_WITHOUT, None)
+    return _Prelude(tokens, reader.macros)
 
 
 @cache
 def _of_header(name: str) -> _Prelude:
     """Read a header of NVIDIA's; lines below 0 are none of the file's."""
-    source, macros = Source(text_of(_HEADERS[name]), name), dict[str, _Macro]()
-    tokens = _Preprocessor(source, macros).run(source.text)[:-1]
-    return _Prelude([replace(t, at=Position(-t.at.line, t.at.column)) for t in tokens], macros)
+    source = Source(text_of(_HEADERS[name]), name)
+    reader = _Preprocessor(source, {})
+    tokens = reader.run(source.text)[:-1]
+    tokens = [replace(t, at=Position(-t.at.line, t.at.column)) for t in tokens]
+    return _Prelude(tokens, reader.macros)
 
 
 class _Preprocessor:
@@ -96,6 +101,10 @@ class _Preprocessor:
         self.joined: set[str] = set()  # headers that have been included
         # For each open #if: is its text taken, and was one of its branches taken already?
         self.conditions: list[tuple[bool, bool, Token]] = []
+
+    def define_text(self, name: str, value: str) -> None:
+        body = tokenise(Source(value, f"definition of {name}"))[:-1]
+        self.macros[name] = _Macro(body)
 
     @property
     def live(self) -> bool:

@@ -138,11 +138,8 @@ class Engine:
         return event
 
     def give_up(self) -> bool:
-        """Nobody will write to memory any more: the oldest paused kernel fails, or gives up waiting.
-
-        False if there is none.
-        """
-        for run in self.paused:
+        """Nobody will write any more: the oldest paused kernel fails, or gives up; False if there is none."""
+        for run in self.paused[:1]:
             self._go_on(run, last=True)
             return True
         return False

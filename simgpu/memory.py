@@ -62,10 +62,7 @@ class Heap:
     def take(
         self, nbytes: int, name: str, make: Callable[[GlobalMemory, int], Memory] = Memory
     ) -> Memory:
-        """Allocate `nbytes` bytes; `make` says what stands for them.
-
-        Raises `OutOfMemoryError` if they do not fit beside what is allocated already.
-        """
+        """Allocate bytes, for which `make` makes what stands; `OutOfMemoryError` if they do not fit."""
         size = max(-(-nbytes // ALIGNMENT), 1) * ALIGNMENT
         if self.used + size > self.capacity:
             raise OutOfMemoryError(

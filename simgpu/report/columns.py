@@ -65,7 +65,10 @@ def _rows(kernels: Sequence[KernelReport]) -> list[tuple[str, Cell]]:
         ("block", lambda k: _dim(k.block)),
     ]
     if any(launch.extrapolated for k in kernels for launch in k.launches):
-        rows.append(("counted", _counted))
+        some = "extrapolated from some blocks"
+        rows.append(
+            ("counted", lambda k: some if any(x.extrapolated for x in k.launches) else "all blocks")
+        )
     if any(k.shared_bytes for k in kernels):
         rows.append(("shared memory of a block, bytes", lambda k: f"{k.shared_bytes:,}"))
     rows.extend(
@@ -106,11 +109,6 @@ def _rows(kernels: Sequence[KernelReport]) -> list[tuple[str, Cell]]:
         ]
     )
     return rows
-
-
-def _counted(kernel: KernelReport) -> str:
-    some = any(launch.extrapolated for launch in kernel.launches)
-    return "extrapolated from some blocks" if some else "all blocks"
 
 
 def _dim(size: tuple[int, int, int]) -> str:

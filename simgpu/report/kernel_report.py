@@ -72,10 +72,7 @@ class KernelReport:
 
     @property
     def occupancy_limits(self) -> tuple[str, ...]:
-        """The limits that keep another block off an SM.
-
-        Of "threads", "blocks", "shared memory" and "registers" the scarcest.
-        """
+        """Of "threads", "blocks", "shared memory" and "registers", those that an SM has least of."""
         allowed = block_limits(self.spec, self.threads, self.shared_bytes, self.registers)
         least = min(allowed.values())
         return tuple(name for name, blocks in allowed.items() if blocks == least)

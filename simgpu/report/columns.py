@@ -58,56 +58,43 @@ def _rows(kernels: Sequence[KernelReport]) -> list[tuple[str, Cell]]:
     def each(number: Callable[[KernelReport], float]) -> Cell:
         return lambda k: _short(number(k) / len(k.launches))
 
-    rows: list[tuple[str, Cell]] = [
-        ("", lambda k: k.name),
-        ("launches", lambda k: str(len(k.launches))),
-        ("grid", lambda k: _dim(k.grid)),
-        ("block", lambda k: _dim(k.block)),
-    ]
+    rows: list[tuple[str, Cell]] = []
+
+    def row(name: str, cell: Cell) -> None:
+        rows.append((name, cell))
+
+    row("", lambda k: k.name)
+    row("launches", lambda k: str(len(k.launches)))
+    row("grid", lambda k: _dim(k.grid))
+    row("block", lambda k: _dim(k.block))
     if any(launch.extrapolated for k in kernels for launch in k.launches):
         some = "extrapolated from some blocks"
-        rows.append(
-            ("counted", lambda k: some if any(x.extrapolated for x in k.launches) else "all blocks")
-        )
+        row("counted", lambda k: some if any(x.extrapolated for x in k.launches) else "all blocks")
     if any(k.shared_bytes for k in kernels):
-        rows.append(("shared memory of a block, bytes", lambda k: f"{k.shared_bytes:,}"))
-    rows.extend(
-        [
-            ("occupancy", lambda k: f"{k.occupancy:.0%}"),
-            ("  limited by", lambda k: " and ".join(k.occupancy_limits)),
-            ("waves of blocks", lambda k: f"{k.waves:.3g}"),
-            ("one launch:", lambda _: ""),
-            ("  FLOP", each(lambda k: k.flops)),
-            ("  bytes needed", each(lambda k: k.bytes_needed)),
-            ("  bytes moved", each(lambda k: k.bytes_moved)),
-            ("sectors per load", lambda k: _per(k.load_sectors_per_request)),
-            ("sectors per store", lambda k: _per(k.store_sectors_per_request)),
-        ]
-    )
+        row("shared memory of a block, bytes", lambda k: f"{k.shared_bytes:,}")
+    row("occupancy", lambda k: f"{k.occupancy:.0%}")
+    row("  limited by", lambda k: " and ".join(k.occupancy_limits))
+    row("waves of blocks", lambda k: f"{k.waves:.3g}")
+    row("one launch:", lambda _: "")
+    row("  FLOP", each(lambda k: k.flops))
+    row("  bytes needed", each(lambda k: k.bytes_needed))
+    row("  bytes moved", each(lambda k: k.bytes_moved))
+    row("sectors per load", lambda k: _per(k.load_sectors_per_request))
+    row("sectors per store", lambda k: _per(k.store_sectors_per_request))
     if any(k.counts.shared_requests for k in kernels):
-        rows.append(("extra passes per shared access", lambda k: f"{k.conflicts_per_request:.2f}"))
+        row("extra passes per shared access", lambda k: f"{k.conflicts_per_request:.2f}")
     if any(k.counts.atomics for k in kernels):
-        rows.append(("  atomic operations", each(lambda k: k.counts.atomics)))
-    rows.extend(
-        [
-            ("divergent branches", lambda k: f"{k.divergence:.1%}"),
-            ("FLOP per byte needed", lambda k: f"{k.intensity:.3g}"),
-            ("FLOP per byte moved", lambda k: f"{k.intensity_moved:.3g}"),
-            ("modelled time, us", lambda k: f"{k.us:.2f}"),
-            ("  beyond its bound, us", lambda k: f"{k.us - max(k.bounds.values()):.2f}"),
-        ]
-    )
-    rows.extend(
-        (f"  {name}, us", lambda k, name=name: f"{k.bounds[name]:.2f}")
-        for name in kernels[0].bounds
-    )
-    rows.extend(
-        [
-            ("  bound that holds", lambda k: k.bound),
-            ("FLOP/s", lambda k: _short(k.gflops * 1e9)),
-            ("  of the roof", lambda k: f"{k.under_roof:.2%}" if k.flops else "-"),
-        ]
-    )
+        row("  atomic operations", each(lambda k: k.counts.atomics))
+    row("divergent branches", lambda k: f"{k.divergence:.1%}")
+    row("FLOP per byte needed", lambda k: f"{k.intensity:.3g}")
+    row("FLOP per byte moved", lambda k: f"{k.intensity_moved:.3g}")
+    row("modelled time, us", lambda k: f"{k.us:.2f}")
+    row("  beyond its bound, us", lambda k: f"{k.us - max(k.bounds.values()):.2f}")
+    for bound in kernels[0].bounds:
+        row(f"  {bound}, us", lambda k, name=bound: f"{k.bounds[name]:.2f}")
+    row("  bound that holds", lambda k: k.bound)
+    row("FLOP/s", lambda k: _short(k.gflops * 1e9))
+    row("  of the roof", lambda k: f"{k.under_roof:.2%}" if k.flops else "-")
     return rows
 
 

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from simgpu.cuda_c.lockstep.masks import Mask, varies
 from simgpu.cuda_c.lockstep.meter import Meter, Site
 from simgpu.cuda_c.lockstep.team import Team
-from simgpu.cuda_c.memory.faults import report_bounds, report_misaligned
 from simgpu.cuda_c.memory.loads_in_summing_loops import Together, one_by_one
-from simgpu.cuda_c.memory.names import Named
+from simgpu.cuda_c.memory.names import Named, report_bounds, report_misaligned
 from simgpu.cuda_c.memory.pointers import Ptr, Words, row_of
 from simgpu.cuda_c.memory.races import Access, Changes, Shadow
 from simgpu.cuda_c.types import Scalar

@@ -174,8 +174,7 @@ class _Parser(StructParser):
         storage, base = self.specifiers()
         wanted = self.pointers(base)
         if self.at_brackets():
-            wanted, name, dims = self.in_brackets(wanted)
-            first = self.declarator(wanted, name, dims)
+            first = self.declarator(wanted)
             self.result.order.append(self.declaration(storage, base, start, first))
             return
         if self.at("::") or (self.is_type_name(self.token.text) and self._is_owner()):

@@ -187,13 +187,11 @@ def add_up(counts: Sequence[Counts]) -> Counts:
             values = [getattr(c, field.name) for c in counts]
             total[field.name] = max(values) if field.name in NOT_SUMMED else sum(values)
     numbers = sorted({line for c in counts for line in c.lines})
-    lines = {n: _add_lines([c.lines[n] for c in counts if n in c.lines]) for n in numbers}
+    lines: dict[int, LineCounts] = {}
+    for n in numbers:
+        each = [vars(c.lines[n]) for c in counts if n in c.lines]
+        lines[n] = LineCounts(**{name: sum(line[name] for line in each) for name in each[0]})
     return Counts(**total, lines=lines)
-
-
-def _add_lines(lines: Sequence[LineCounts]) -> LineCounts:
-    names = [field.name for field in fields(LineCounts)]
-    return LineCounts(**{name: sum(getattr(line, name) for line in lines) for name in names})
 
 
 def _ratio(part: float, whole: float) -> float:

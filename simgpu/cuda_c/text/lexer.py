@@ -38,6 +38,10 @@ _SPELLINGS = {
     "and": "&&", "or": "||", "not": "!", "not_eq": "!=", "bitand": "&", "bitor": "|", "xor": "^",
     "compl": "~", "and_eq": "&=", "or_eq": "|=", "xor_eq": "^=",
 }  # fmt: skip
+_UNCLOSED = {
+    '"': "this string is never closed",
+    "'": "this character constant is not closed, or holds more than one character",
+}
 # The types of integers by their suffix, signed and unsigned in turns: the first that fits is taken.
 _KINDS = {"": (INT, UINT, LONG, ULONG), "l": (LONG, ULONG), "ll": (LLONG, ULLONG)}
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
@@ -80,7 +84,7 @@ def tokenise(source: Source) -> list[Token]:
         kind, word = match.lastgroup or "bad", match.group()
         at = Position(line, pos - line_start + 1)
         if kind == "bad":
-            _refuse(source, at, word)
+            source.fail(at, _UNCLOSED.get(word, f"unexpected character {word!r}"))
         if text.startswith("/*", pos) and kind != "comment":
             source.fail(at, "this comment is never closed: '*/' is missing")
         pos = match.end()
@@ -98,14 +102,6 @@ def tokenise(source: Source) -> list[Token]:
             line_start = pos - (len(word) - word.rfind("\n") - 1)
     tokens.append(Token("end", "end of file", Position(line, pos - line_start + 1)))
     return tokens
-
-
-def _refuse(source: Source, at: Position, word: str) -> None:
-    if word == '"':
-        source.fail(at, "this string is never closed")
-    if word == "'":
-        source.fail(at, "this character constant is not closed, or holds more than one character")
-    source.fail(at, f"unexpected character {word!r}")
 
 
 def parse_number(source: Source, token: Token) -> tuple[int | float, Scalar]:

@@ -70,11 +70,6 @@ class Engine:
         self._queues.append(queue)
         return queue
 
-    @staticmethod
-    def orphan(queue: Queue) -> None:
-        """Nobody can reach this queue any more: forget it once it is empty."""
-        queue.orphaned = True
-
     def submit(self, queue: Queue, command: Command) -> None:
         """Append a command. Its `ready` time may not lie before `now`."""
         command.serial, self._serial = self._serial, self._serial + 1

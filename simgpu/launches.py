@@ -265,10 +265,7 @@ class _Launch:
 
 
 class Remembered:
-    """The latest launches, as far as there is room.
-
-    Those that failed are not among them: each failure is told anew.
-    """
+    """The latest launches that did not fail, as far as there is room."""
 
     def __init__(self, room: int = ROOM) -> None:
         self.room = room
@@ -371,11 +368,9 @@ def _state(memory: GlobalMemory, number: int, known: list[_Launch]) -> MemorySta
 def interruptible() -> Generator[None]:
     """Let Ctrl-C, and a notebook's Stop, end what runs inside at once.
 
-    An event loop takes them as a wish to cancel a task, which it can do only when it gets a turn again; an
-    interpreter of kernels gives it none for as long as a kernel takes. The kernel fails then, and who awaits
-    it gets the error: an interrupt that went through the loop itself would stop all of its tasks.
-
-    Raises `DeviceError` if there was an interrupt that the event loop would have taken.
+    An event loop takes them as a wish to cancel a task, at its next turn, and a kernel gives it none. So the
+    kernel fails with a `DeviceError` for whoever awaits it: an interrupt that went through the loop itself
+    would stop all of its tasks.
     """
     before = None
     if threading.current_thread() is threading.main_thread():

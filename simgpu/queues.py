@@ -88,7 +88,7 @@ class Queue:
     running: bool = False
     error: DeviceError | None = None
     error_op: int | None = None
-    orphaned: bool = False
+    orphaned: bool = False  # nobody can reach it any more: it is forgotten once it is empty
     last: Resource = "none"
     ended: float = 0.0
 

@@ -1,15 +1,5 @@
 """An interpreter of CUDA C: all threads at once, with NumPy.
 
-Rooms, the lower ones first; a room imports from those above it in this list, and no other:
-
-    types, text    C's types; a source's words, macros and numbers
-    syntax         words to a syntax tree
-    lockstep       which threads are active, arithmetic on all of them, a batch's state
-    memory         global, shared and local memory, and what is checked in them
-    compile        the syntax tree to closures that compute values; builtins
-    cost           what the code is charged, and counts of what ran
-    run            programs, kernels, launches
-
 It knows nothing of devices or time. No Python source is made from a kernel's text.
 """
 

@@ -93,13 +93,7 @@ def find_spec(name: str) -> DeviceSpec:
 
 def save_spec(spec: DeviceSpec, path: Path) -> None:
     """Write a spec as JSON: each constant with its source."""
-    values = dataclasses.asdict(spec)
-    sources = dict(spec.sources)
-    told = {
-        key: {"value": value, "source": sources[key]}
-        for key, value in values.items()
-        if key not in ("name", "sources")
-    }
+    told = {key: {"value": getattr(spec, key), "source": source} for key, source in spec.sources}
     path.write_text(json.dumps({"name": spec.name, "constants": told}, indent=1) + "\n")
 
 

@@ -31,9 +31,8 @@ class Piece:
     begin: Callable[[dict[str, object]], Work]
     writes: Sequence[Memory]
     reads: Sequence[Memory] = ()
-    detail: dict[str, object] = field(
-        default_factory=dict[str, object]
-    )  # of its span, from the start
+    # Of its span, from the start.
+    detail: dict[str, object] = field(default_factory=dict[str, object])
     # Takes effect when the work is done: it writes to `fills`.
     at_end: Callable[[], None] | None = None
     fills: HostBuffer | None = None  # bytes of host memory

@@ -55,14 +55,9 @@ class KernelReport:
         return self.counts.shared_bytes
 
     @property
-    def registers(self) -> int:
-        """Registers of a thread, estimated from the source; see `Counts`."""
-        return self.counts.registers
-
-    @property
     def blocks_per_sm(self) -> int:
         """How many of its blocks one SM holds at once."""
-        return resident_blocks(self.spec, self.threads, self.shared_bytes, self.registers)
+        return resident_blocks(self.spec, self.threads, self.shared_bytes, self.counts.registers)
 
     @property
     def occupancy(self) -> float:
@@ -73,7 +68,7 @@ class KernelReport:
     @property
     def occupancy_limits(self) -> tuple[str, ...]:
         """Of "threads", "blocks", "shared memory" and "registers", those that an SM has least of."""
-        allowed = block_limits(self.spec, self.threads, self.shared_bytes, self.registers)
+        allowed = block_limits(self.spec, self.threads, self.shared_bytes, self.counts.registers)
         least = min(allowed.values())
         return tuple(name for name, blocks in allowed.items() if blocks == least)
 
@@ -150,18 +145,15 @@ class KernelReport:
         return _ratio(self.flops, self.bytes_moved)
 
     @property
-    def memory_gb_s(self) -> float:
-        """Of the L2 cache, where what one launch needs fits into it, else of device memory; 1e9 bytes/s."""
-        fits = self.bytes_needed <= self.spec.l2_bytes * len(self.launches)
-        return self.spec.l2_gb_s if fits else self.spec.dram_gb_s
-
-    @property
     def roof(self) -> float:
         """The device's limit at `intensity`, in 1e9 floating-point operations a second.
 
+        Memory is the L2 cache, where what one launch needs fits into it, else device memory.
         The roofline: Williams, Waterman, Patterson, CACM 52(4), 2009; with a roof for each memory.
         """
-        return min(peak_gflops(self.spec), self.intensity * self.memory_gb_s)
+        fits = self.bytes_needed <= self.spec.l2_bytes * len(self.launches)
+        memory_gb_s = self.spec.l2_gb_s if fits else self.spec.dram_gb_s
+        return min(peak_gflops(self.spec), self.intensity * memory_gb_s)
 
     @property
     def under_roof(self) -> float:

@@ -119,7 +119,7 @@ class CompiledKernel:
     code: Code
     costs: Costs
     globals: list[Variable]  # the file's `__constant__` and `__device__` variables
-    # For each parameter, the atomic by which it only adds to it, or nothing (`added_to`).
+    # For each parameter, the atomic by which it only adds to it, or nothing (`program`).
     adds: list[str]
 
     @cached_property

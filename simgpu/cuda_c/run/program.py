@@ -31,7 +31,6 @@ from simgpu.cuda_c.cost.charges import Costs
 from simgpu.cuda_c.cost.walk import walk
 from simgpu.cuda_c.lockstep.team import Dim
 from simgpu.cuda_c.memory.allocation import GlobalMemory
-from simgpu.cuda_c.run.commuting import added_to
 from simgpu.cuda_c.run.kernel import Argument, CompiledKernel, Execution
 from simgpu.cuda_c.syntax import ast
 from simgpu.cuda_c.syntax.names import addressed_by_reference
@@ -57,6 +56,9 @@ _DEEP = (
     "this is nested too deep: templates that need each other without an end, or hundreds of operators, "
     "brackets or branches within each other"
 )
+
+# Atomics that commute with themselves, on whole numbers: the rounding of sums of floats depends on order.
+_COMMUTE = {f"atomic{name}" for name in ("Add", "Sub", "Min", "Max", "And", "Or", "Xor")}
 
 # Of a block: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability".
 STATIC_SHARED = 48 * 1024
@@ -272,7 +274,7 @@ class Program:
         variables, file = [g.variable for g in self._globals], self._file.functions
         of_name = file.get(name, [])  # no instances of templates
         own = any(word.startswith("atomic") for word in file)
-        added = added_to(function) if len(of_name) == 1 and not own else {}
+        added = _added_to(function) if len(of_name) == 1 and not own else {}
         adds = [
             added.get(p.name, "") if p.dtype is not None and p.dtype.kind in "iu" else ""
             for p in signature.parameters
@@ -314,6 +316,41 @@ def _told(form: Form, costs: Costs, source: Source) -> str:
         names = ", ".join(total.variable.name for _, total in found.totals)
         notes[loop].append(f"sums up {names} over {found.counter.name}")
     return printed(form, {step: "; ".join(words) for step, words in notes.items()})
+
+
+def _added_to(kernel: ast.Function) -> dict[str, str]:
+    """For each parameter that is only changed by statements such as `atomicAdd(&a[i], 1)`, that atomic.
+
+    Several kernels may do so at once, and the same comes out in any order.
+    """
+    mentions: dict[str, int] = {}
+    added: dict[str, list[str]] = {}
+    for node in ast.parts_of([kernel.params, kernel.body]):
+        if isinstance(node, ast.Declarator | ast.Param) and node.name in _COMMUTE:
+            return {}  # what is called by this name is something of the kernel's own
+        if isinstance(node, ast.Name):
+            mentions[node.name] = mentions.get(node.name, 0) + 1
+        elif isinstance(node, ast.ExpressionStatement) and isinstance(node.expression, ast.Call):
+            call = node.expression
+            free = call.object is None and call.owner is None and not call.namespace
+            if call.name in _COMMUTE and free and call.arguments:
+                added.setdefault(_array_of(call.arguments[0]), []).append(call.name)
+    return {
+        param.name: added[param.name][0]
+        for param in kernel.params
+        if param.name in added
+        and len(added[param.name]) == mentions[param.name]
+        and len(set(added[param.name])) == 1
+    }
+
+
+def _array_of(place: ast.Expression) -> str:
+    """The array that an address is in: of ``&array[i]``, of ``array + i`` and of ``array``; else none."""
+    if isinstance(place, ast.Unary) and place.op == "&" and isinstance(place.operand, ast.Index):
+        place = place.operand.base
+    elif isinstance(place, ast.Binary) and place.op == "+":
+        place = place.left
+    return place.name if isinstance(place, ast.Name) else ""
 
 
 @lru_cache(maxsize=256)

@@ -162,13 +162,11 @@ class ExpressionParser(TypeParser):
 
     def primary(self) -> ast.Expression:
         token = self.token
-        if token.kind == "number":
+        if token.kind in ("number", "char"):
             self.advance()
-            value, kind = parse_number(self.source, token)
+            number = token.kind == "number"
+            value, kind = parse_number(self.source, token) if number else (parse_char(token), CHAR)
             return ast.Literal(at=token.at, value=value, type=kind)
-        if token.kind == "char":
-            self.advance()
-            return ast.Literal(at=token.at, value=parse_char(token), type=CHAR)
         if token.kind == "string":
             text = ""
             while self.token.kind == "string":

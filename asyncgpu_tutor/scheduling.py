@@ -26,14 +26,16 @@ class SchedulingPolicy(ABC):
     """
 
     _device: Device | None = None  # here, too: a subclass may forget super().__init__()
-    _streams_in_words = ""
 
     def __init__(self, device: Device | None = None) -> None:
         self._device = device
 
     def __repr__(self) -> str:
         where = "no device yet" if self._device is None else f"on {self._device.name}"
-        return f"<{type(self).__name__}{self._streams_in_words}, {where}>"
+        return f"<{type(self).__name__}{self._streams_in_words()}, {where}>"
+
+    def _streams_in_words(self) -> str:
+        return ""
 
     @abstractmethod
     def next_stream(self) -> Stream:
@@ -85,7 +87,9 @@ class SingleStream(SchedulingPolicy):
         known: Device | None = None if stream is None else getattr(stream, "device", None)
         super().__init__(known if hasattr(known, "create_stream") else device)
         self._stream = stream
-        self._streams_in_words = "" if stream is None else f" of {stream!r}"
+
+    def _streams_in_words(self) -> str:
+        return "" if self._stream is None else f" of {self._stream!r}"
 
     def next_stream(self) -> Stream:
         """Always the same one."""
@@ -113,10 +117,12 @@ class StreamPoolRoundRobin(SchedulingPolicy):
             raise UsageError(f"a pool needs at least one stream, and {size!r} was asked for")
         super().__init__(device)
         self.size = size
-        self._streams_in_words = f" over {size} stream{'s' if size != 1 else ''}"
         self._streams: list[Stream] = []
         self._turn = itertools.count()
         self._lock = threading.Lock()
+
+    def _streams_in_words(self) -> str:
+        return f" over {self.size} stream{'s' if self.size != 1 else ''}"
 
     def next_stream(self) -> Stream:
         """The next one; streams are created when their turn first comes."""

@@ -130,9 +130,8 @@ def scalar_acceptor(kernel: str, parameter: Parameter) -> Acceptor:
             return _other(wanted, given)
         whole = int(cast(Any, given))
         if not lowest <= whole <= highest:
-            raise ArrayDTypeError(
-                f"{wanted}, and {_spelled(whole)} is outside of {lowest} to {highest}"
-            )
+            told = f"{_spelled(whole)} is outside of {lowest} to {highest}"
+            raise ArrayDTypeError(f"{wanted}, and {told}")
         return whole
 
     return accept_whole

@@ -43,10 +43,7 @@ class Constants:
         return iter(self._variables)
 
     def __repr__(self) -> str:
-        listed = ", ".join(
-            f"{name}: {variable.dtype}{list(variable.shape)}"
-            for name, variable in self._variables.items()
-        )
+        listed = ", ".join(f"{n}: {v.dtype}{list(v.shape)}" for n, v in self._variables.items())
         return f"<constants of {self._kernel}: {listed or 'none'}>"
 
     def __setitem__(self, name: str, value: ArrayLike) -> None:

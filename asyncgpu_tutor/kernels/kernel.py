@@ -106,9 +106,7 @@ class Kernel:
                 )
             self._facts = source
         elif not isinstance(source, str):  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
-            raise UsageError(
-                f"a Kernel is made of CUDA C in a string, and got {type(source).__name__}"
-            )
+            raise UsageError(f"a Kernel is made of CUDA C as text, and got {type(source).__name__}")
         else:
             self._facts = KernelSource(
                 name or only_kernel(source), source, dict(shapes or {}), reference, contract
@@ -260,9 +258,8 @@ class Kernel:
         """Which of its arrays this parameter is."""
         names = [self._signature.parameters[place].name for place in self._places]
         if name not in names:
-            raise UsageError(
-                f"{self.name}() has no array {name!r}: its arrays are {', '.join(names)}"
-            )
+            told = ", ".join(names)
+            raise UsageError(f"{self.name}() has no array {name!r}: its arrays are {told}")
         return names.index(name)
 
 
@@ -376,9 +373,8 @@ class _Deferred(Launch):
 
     def _enqueue(self, context: ExecutionContext) -> Any:
         kernel = self._kernel
-        accepted_arguments.forbid_rerun(
-            [array for array in self._arrays if array.moved], kernel.name
-        )
+        moved = [array for array in self._arrays if array.moved]
+        accepted_arguments.forbid_rerun(moved, kernel.name)
         args: list[Any] = [
             evaluate(cast("DeviceOp[Any]", arg), context) if isinstance(arg, DeviceOp) else arg
             for arg in self._args

@@ -66,8 +66,7 @@ def _hidden_synchronisation(seen: Evidence) -> Iterable[Finding]:
     waits += [call for call, span in pairs if call.start < span.end <= call.end]
     waits.sort(key=attrgetter("end"))
     guilty: list[Span] = []
-    pauses: list[Interval] = []
-    saved: list[Interval] = []
+    pauses, saved = list[Interval](), list[Interval]()
     for gap in gaps_of(seen.idle):
         call = seen.calls.get(gap.parts[-1].span.id)
         if call is None:
@@ -125,8 +124,7 @@ def _page_migration(seen: Evidence) -> Iterable[Finding]:
     spans = [span for span in lane if span.detail.get("why") != "prefetched"]
     if not spans:
         return
-    sizes = (span.detail.get("bytes") for span in spans)
-    moved = sum(size for size in sizes if isinstance(size, int))
+    moved = sum(size for s in spans if isinstance(size := s.detail.get("bytes"), int))
     cost = length(union((s.start, s.end) for s in spans))
     yield seen.finding(
         "page migration",

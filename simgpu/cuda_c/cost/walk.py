@@ -70,8 +70,7 @@ def _when(s: State, node: form.Node, issued: float) -> When:
     )
     if isinstance(node, form.Load):
         # Loads of global memory are waited for in rounds.
-        near = node.origin is not None and node.origin.near
-        return when.later(SHARED) if issued and near else when
+        return when.later(SHARED) if issued and node.origin.near else when
     divided = node.type if isinstance(node, form.Operation) and node.op == "/" else None
     if issued and isinstance(divided, Scalar) and divided.is_float:
         return when.later(latency(issued) + BRANCH)  # it ends with one, for what needs more care

@@ -57,7 +57,9 @@ from traceback import extract_tb
 from typing import TYPE_CHECKING, Any, Self, cast
 
 _MOST_MEMBERS = 3  # of a group, in a notebook
-_Cell = Callable[[str], tuple[str, str] | None]  # see `short_traceback`
+_Cell = Callable[
+    [str], tuple[str, str] | None
+]  # such as ("Cell", "In[3]"), by the name of its code
 
 
 class AsyncGpuError(Exception):
@@ -88,10 +90,7 @@ class AsyncGpuError(Exception):
 
 
 def short_traceback(error: AsyncGpuError, cell: _Cell) -> list[str]:
-    """The message of an error, and the lines of the reader's own that led to it: the first and the last.
-
-    `cell` names a notebook's cell, such as ``("Cell", "In[3]")``, by the name of its code.
-    """
+    """The message of an error, and the lines of the reader's own that led to it: the first and the last."""
     return [*_told(error, cell), "(%tb in a cell shows the whole traceback.)"]
 
 

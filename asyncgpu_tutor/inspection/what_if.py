@@ -71,12 +71,11 @@ class Exploration:
     def table(self) -> Lines:
         """Makespans as text, in us, a line for each combination; the shortest is marked."""
         wide = max(len(self._told(values)) for values in self.makespans)
-        return Lines(
-            "\n".join(
-                f"{self._told(values):<{wide}}  {us:10.1f}{'  <-' * (values == self._least)}"
-                for values, us in self.makespans.items()
-            )
+        lines = (
+            f"{self._told(values):<{wide}}  {us:10.1f}{'  <-' * (values == self._least)}"
+            for values, us in self.makespans.items()
         )
+        return Lines("\n".join(lines))
 
     @property
     def _least(self) -> _Values:

@@ -106,7 +106,8 @@ class Kernel:
                 )
             self._facts = source
         elif not isinstance(source, str):  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
-            raise UsageError(f"a Kernel is made of CUDA C as text, and got {type(source).__name__}")
+            given = type(source).__name__
+            raise UsageError(f"a Kernel is made of CUDA C in a string, and got {given}")
         else:
             self._facts = KernelSource(
                 name or only_kernel(source), source, dict(shapes or {}), reference, contract
@@ -116,7 +117,7 @@ class Kernel:
         read = current_device().signature if isinstance(source, str) else read_signature
         signature = read(facts.source, facts.name)
         _check_shapes(facts, signature)
-        self._take_on(signature, set())
+        self._take_on(signature)
         # The kernel for other arguments: by the places of null pointers, or of arrays.
         self._variants: dict[tuple[str, tuple[int, ...]], Kernel] = {}
         # Where it is loaded, and the function there: one value, as threads may use two devices.
@@ -219,15 +220,13 @@ class Kernel:
                 parameters[place] = replace(parameters[place], **changes)
             other = copy(self)
             other._variants = {}
-            other._take_on(
-                replace(self._signature, parameters=tuple(parameters)),
-                set(places) if kind == "null" else set(),
-            )
+            signature = replace(self._signature, parameters=tuple(parameters))
+            other._take_on(signature, places if kind == "null" else ())
             other._sized = False
             self._variants[key] = other  # whole: another thread may be waiting to use it
         return self._variants[key]
 
-    def _take_on(self, signature: Signature, nulls: set[int]) -> None:
+    def _take_on(self, signature: Signature, nulls: Sequence[int] = ()) -> None:
         """Prepare the checks of a call; `nulls` are pointers that are null."""
         self._signature = signature
         self._sized = any(is_sized(parameter) for parameter in signature.parameters)

@@ -59,11 +59,6 @@ class SchedulingPolicy(ABC):
             )
         return self._device
 
-    @property
-    def bound(self) -> bool:
-        """True if it has a device."""
-        return self._device is not None
-
     def bind(self, device: Device) -> None:
         """Settle the device.
 

@@ -52,7 +52,6 @@ def profile(program: Sequence[str], report: Path, *, shown: bool) -> Path:
     """Run a command under the profiler, with NVTX ranges and CUDA events; returns its ``.nsys-rep``.
 
     Your own program is `shown`: you see its output, and there is no limit to its time.
-    Raises `UsageError` if nsys is missing, or fails.
     """
     target = report.with_suffix(".nsys-rep")
     command = [str(find()), "profile", *TRACED, f"--output={target}", *program]

@@ -225,11 +225,8 @@ def idle_of_streams(seen: Evidence) -> list[Idle]:
         found += pauses.before(span, since)
         free[span.stream] = max(since, span.end)
     if seen.trace.windows:
-        found = [
-            replace(idle, start=start, end=end)
-            for idle in found
-            for start, end in common(seen.scope, [(idle.start, idle.end)])
-        ]
+        parts = ((i, *part) for i in found for part in common(seen.scope, [(i.start, i.end)]))
+        found = [replace(idle, start=start, end=end) for idle, start, end in parts]
     return sorted(found, key=attrgetter("start"))
 
 

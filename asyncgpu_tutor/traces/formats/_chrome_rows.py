@@ -162,9 +162,8 @@ def _category(event: Event) -> str:
 
 
 def _three(value: object) -> bool:
-    return isinstance(value, list) and all(
-        isinstance(part, int) and abs(part) < MOST_WHOLE for part in cast(list[Any], value)
-    )
+    parts = cast(list[Any], value) if isinstance(value, list) else [None]
+    return all(isinstance(part, int) and abs(part) < MOST_WHOLE for part in parts)
 
 
 def _object(value: object) -> Event:

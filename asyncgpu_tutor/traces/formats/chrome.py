@@ -58,12 +58,8 @@ def _arrows(spans: Sequence[Span], place: Mapping[int, int]) -> Iterator[Event]:
     # Work of a foreign trace may be on no stream, and so on no thread.
     by_id = {span.id: span for span in spans if span.id in place}
     pairs = ((by_id[i], span) for span in by_id.values() for i in span.after if i in by_id)
-    ends = [
-        (before, after)
-        for before, after in pairs
-        if before.start <= after.start
-        and (before.device, before.stream) != (after.device, after.stream)
-    ]
+    apart = ((a, b) for a, b in pairs if (a.device, a.stream) != (b.device, b.stream))
+    ends = [(before, after) for before, after in apart if before.start <= after.start]
     for number, (before, after) in enumerate(ends, 1):
         arrow: Event = {"name": "dependency", "cat": "dependency", "id": number, "pid": _PROCESS}
         yield {**arrow, "ph": "s", "tid": place[before.id], "ts": before.start}

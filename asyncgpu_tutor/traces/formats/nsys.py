@@ -210,10 +210,8 @@ class _Builder:
         return (self._ops[stack[-1].id], stack[-1].text) if stack else (None, "")
 
     def _nodes(self, made: Sequence[rows.Work], asked: Draft) -> None:
-        """Those of one launch of a graph: all after what its stream held, and before what comes next there.
-
-        Its first node is on the stream of the launch. What else orders them is not in the export.
-        """
+        """The nodes of a launch of a graph: after what its stream held, and before what comes next."""
+        # Its first node is on the stream of the launch. What else orders them is not in the export.
         first = made[0]
         log, root = self._log(first.device), self._stream(first)
         # Nodes on another device are left alone, because the launch does not order them.
@@ -263,11 +261,9 @@ class _Builder:
 
 
 def _asked(line: Sequence[rows.Work], called: Sequence[int | None]) -> list[int]:
-    """When each piece of work of a stream, by start, was asked for; `called` has the starts of calls.
-
-    A stream does its work in order, so what started before another piece was asked for before it: also where
-    a capture began with a full queue, whose calls nobody saw, or where two threads call at once.
-    """
+    """When each piece of work of a stream, by start, was asked for; `called` has the starts of calls."""
+    # A stream does its work in order, so what started before another piece was asked for first: also where
+    # a capture began with a full queue, whose calls nobody saw, or where two threads call at once.
     times: list[int] = []
     following = math.inf
     for work, known in zip(reversed(line), reversed(called), strict=True):

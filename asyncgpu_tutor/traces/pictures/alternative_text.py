@@ -84,12 +84,8 @@ def _longest_pair(work: Sequence[Span]) -> str:
 def _pauses(trace: Trace, work: Sequence[Span]) -> Iterator[str]:
     """Name the work that waited for another stream, and the longest pause of the device."""
     by_id = {span.id: span for span in work}
-    edges = [
-        (by_id[i], late)
-        for late in work
-        for i in late.after
-        if i in by_id and (by_id[i].device, by_id[i].stream) != (late.device, late.stream)
-    ]
+    pairs = ((by_id[i], late) for late in work for i in late.after if i in by_id)
+    edges = [(a, b) for a, b in pairs if (a.device, a.stream) != (b.device, b.stream)]
     if edges:
         numbers = stream_numbers(work)
         # We tell the wait that most clearly held something up: what it waited for had just ended.

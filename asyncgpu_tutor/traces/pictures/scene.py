@@ -88,11 +88,8 @@ def scene(panels: Sequence[Panel], *, width: int) -> Scene:
 
 def left_of(panels: Sequence[Panel]) -> int:
     """How much room the labels of the lanes need."""
-    wide = [
-        text_width(band.label, 12) + _STEP * (band.depth or 0)
-        for panel in panels
-        for band in panel.layout.bands
-    ]
+    bands = (band for panel in panels for band in panel.layout.bands)
+    wide = [text_width(band.label, 12) + _STEP * (band.depth or 0) for band in bands]
     wide += [text_width(name, 12) for panel in panels for name, _ in panel.layout.headers]
     return round(max(wide, default=20)) + 16
 

@@ -129,10 +129,8 @@ def _strip(lane: Lane, begin: float, column: float, width: int) -> str:
                 strip[i], most[i] = _LETTERS[span.kind], part
             if span.start <= (left + right) / 2 < span.end:
                 together[i] += 1
-    return "".join(
-        letter if number < 2 else (str(number) if number < 10 else "+")
-        for letter, number in zip(strip, together, strict=True)
-    )
+    told = ("" if number < 2 else "+" if number > 9 else str(number) for number in together)
+    return "".join(crowd or letter for letter, crowd in zip(strip, told, strict=True))
 
 
 # ------------------------------------------------------------------ the metrics

@@ -208,7 +208,7 @@ def best_possible(trace):
     return max(m.host["call"], copies, work, *jobs.values())
 
 
-# %% id=05-when-it-pays cause="with a program of long and narrow jobs"
+# %% id=05-when-it-pays cause="the SMs, which the kernels fill"
 def best_possible(trace):
     m = trace.metrics()
     jobs = {}

@@ -217,7 +217,7 @@ async def reports(ops):
     return await asyncio.gather(*ops, return_exceptions=True)
 
 
-# %% id=06-three-arms cause="should have the error, and has"
+# %% id=06-three-arms cause="should have the error that came out"
 async def reports(ops):
     async def report(op):
         try:
@@ -588,7 +588,7 @@ async def feed(n, prepare, process, use):
         use(await done)
 
 
-# %% id=06-feed cause="batch 6 was prepared"
+# %% id=06-feed cause="was prepared, and of"
 async def feed(n, prepare, process, use):
     x = prepare(0)
     for i in range(n):

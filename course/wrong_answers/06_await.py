@@ -643,3 +643,42 @@ async def with_heartbeat(op, beat):
     result = await op
     task.cancel()
     return result
+
+
+# %% id=06-cancel cause="its error did not come out"
+async def at_most(op, us):
+    task = agt.spawn(op)
+    clock = asyncio.create_task(agt.sleep(us))
+    try:
+        await asyncio.wait([task, clock], return_when=asyncio.FIRST_COMPLETED)
+        return task.result() if task.done() else None
+    except agt.DeviceError:
+        return None
+    finally:
+        clock.cancel()
+        task.cancel()
+
+
+# %% id=06-prepare cause="does somebody sleep"
+async def pipeline(n, prepare, process):
+    results = []
+    x = prepare(0)
+    for i in range(n):
+        task = agt.spawn(process(x))
+        await agt.sleep(200)
+        if i + 1 < n:
+            x = prepare(i + 1)
+        results.append(await task)
+    return results
+
+
+# %% id=06-responsive cause="its error did not come out"
+async def with_heartbeat(op, beat):
+    task = agt.spawn(op)
+    while not task.done():
+        beat()
+        await agt.sleep(50)
+    try:
+        return await task
+    except Exception:
+        return None

@@ -14,9 +14,6 @@ from simgpu.cuda_c.text.lexer import Token, tokenise
 from simgpu.cuda_c.text.published import device_code
 from simgpu.cuda_c.text.source import Position, Source
 
-_PREDEFINED = dict.fromkeys(("__CUDACC__", "__CUDACC_RTC__", "__NVCC__"), "1") | {
-    "__CUDA_ARCH__": "900", "__cplusplus": "201703L",
-}  # fmt: skip
 # Headers of NVIDIA's, by the word by which an #include asks for each, and the file that stands for it.
 _HEADERS = {
     name: f"{name.replace('/', '_')}.h"
@@ -71,25 +68,23 @@ class _Prelude(NamedTuple):
 @cache
 def prelude(chooses: bool) -> _Prelude:
     """Read what stands in front of every source; see `Preprocessed.chooses`."""
-    own = ("standard_names.h", "namespace_std.h", "c_functions.h")
-    text = "".join(map(text_of, own))
-    reader = _Preprocessor(Source(text, "prelude"), {})
-    for name, value in _PREDEFINED.items():
-        reader.define_text(name, value)
-    if not chooses:
-        reader.define_text(_WITHOUT, "1")
-    tokens = reader.run(text)
-    reader.macros.pop(_WITHOUT, None)
-    return _Prelude(tokens, reader.macros)
+    text = "".join(map(text_of, ("standard_names.h", "namespace_std.h", "c_functions.h")))
+    known = _read("prelude", text if chooses else f"#define {_WITHOUT} 1\n{text}")
+    known.macros.pop(_WITHOUT, None)
+    return known
 
 
 @cache
 def _of_header(name: str) -> _Prelude:
-    """Read a header of NVIDIA's; lines below 0 are none of the file's."""
-    source = Source(text_of(_HEADERS[name]), name)
-    reader = _Preprocessor(source, {})
-    tokens = reader.run(source.text)[:-1]
-    tokens = [replace(t, at=Position(-t.at.line, t.at.column)) for t in tokens]
+    """Read a header of NVIDIA's."""
+    tokens, macros = _read(name, text_of(_HEADERS[name]))
+    return _Prelude(tokens[:-1], macros)
+
+
+def _read(name: str, text: str) -> _Prelude:
+    """Read a text that stands in front of a file; lines below 0 are none of the file's."""
+    reader = _Preprocessor(Source(text, name), {})
+    tokens = [replace(t, at=Position(-t.at.line, t.at.column)) for t in reader.run(text)]
     return _Prelude(tokens, reader.macros)
 
 
@@ -101,10 +96,6 @@ class _Preprocessor:
         self.joined: set[str] = set()  # headers that have been included
         # For each open #if: is its text taken, and was one of its branches taken already?
         self.conditions: list[tuple[bool, bool, Token]] = []
-
-    def define_text(self, name: str, value: str) -> None:
-        body = tokenise(Source(value, f"definition of {name}"))[:-1]
-        self.macros[name] = _Macro(body)
 
     @property
     def live(self) -> bool:

@@ -37,23 +37,6 @@ def _load(c: Context, node: Call, used: bool) -> Expr:
     return out
 
 
-def _store(c: Context, node: Call, used: bool) -> Expr:
-    pointer, given = arguments(c, node, 2)
-    if not isinstance(pointer.type, types.Pointer) or pointer.type.const:
-        c.fail(node.at, f"{node.name}() needs an address that may be written to")
-    ctype = pointer.type.target
-    new = convert(c, given, ctype, given.at).run
-    pointer.origin.note("written")
-    c.work()
-    site = c.new_site(node.at, write=True)
-    where = pointer.run
-
-    def run(t: Team, m: Mask) -> None:
-        access.store(t, m, where(t, m), ctype, new(t, m), site)
-
-    return value(c, types.VOID, run, node.at, [pointer, given])
-
-
 _CONVERSION = re.compile(r"%([-+ #0]*)(\*|\d*)((?:\.\d*)?)(hh|h|ll|l|z|t|j)?([diuoxXeEfFgGaAcsp%])")
 
 
@@ -254,8 +237,6 @@ TABLE: dict[str, Handler] = {
 }
 for _name in ("__ldg", "__ldcg", "__ldca", "__ldcs", "__ldlu", "__ldcv"):
     TABLE[_name] = _load
-for _name in ("__stwb", "__stcg", "__stcs", "__stwt"):
-    TABLE[_name] = _store
 for _name in ("__builtin_assume", "__nanosleep", "__prof_trigger"):
     TABLE[_name] = _hint
 for _name, _type in types.VECTORS.items():

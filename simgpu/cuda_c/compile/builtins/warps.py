@@ -13,13 +13,12 @@ from simgpu.cuda_c.compile.builtins import common
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import convert, value
 from simgpu.cuda_c.compile.storage import require_defined
-from simgpu.cuda_c.compile.typed import Expr, RegisterPlace
+from simgpu.cuda_c.compile.typed import Evaluate, Expr, RegisterPlace
 from simgpu.cuda_c.compile.variables import Variable
 from simgpu.cuda_c.lockstep.masks import WARP, Mask
 from simgpu.cuda_c.lockstep.team import Team
 from simgpu.cuda_c.lockstep.values import choose, varies
 from simgpu.cuda_c.lockstep.waiting_threads import Apart
-from simgpu.cuda_c.memory import access
 from simgpu.cuda_c.syntax.ast import Call
 from simgpu.cuda_c.text.source import Position
 from simgpu.cuda_c.types import (
@@ -27,11 +26,9 @@ from simgpu.cuda_c.types import (
     HALF,
     INT,
     UINT,
-    Pointer,
     Scalar,
     Struct,
     promoted,
-    spelled,
 )
 from simgpu.errors import WarpError
 
@@ -218,28 +215,12 @@ def _groups(t: Team, m: Mask, value: Any) -> NDArray[np.uint32]:
 
 
 def _match(c: Context, node: Call, used: bool) -> Expr:
-    """`__match_any_sync`, or with a pointer at the end `__match_all_sync`."""
-    every = node.name == "__match_all_sync"
-    args = common.arguments(c, node, 2 + every)
+    """`__match_any_sync`."""
+    args = common.arguments(c, node, 2)
     common.number(c, node, args[1])
     callers, offered = _callers(c, node, args[0]), args[1].run
-    if every and args[2].type != Pointer(INT):
-        c.fail(args[2].at, f"{node.name}() needs an int* last, not a '{spelled(args[2].type)}'")
     c.work(2)
-    if not every:
-        return value(
-            c, UINT, lambda t, m: callers(t, m) & _groups(t, m, offered(t, m)), node.at, args
-        )
-    args[2].origin.note("written")
-    pointer, site = args[2].run, c.new_site(node.at, write=True)
-
-    def run(t: Team, m: Mask) -> Any:
-        those = callers(t, m)
-        here = _by_warp(t, m.bits) & those
-        same = _groups(t, m, offered(t, m)) & those == here
-        access.store(t, m, pointer(t, m), INT, same.astype(np.int32), site)
-        return np.where(same, here, np.uint32(0))
-
+    run: Evaluate = lambda t, m: callers(t, m) & _groups(t, m, offered(t, m))
     return value(c, UINT, run, node.at, args)
 
 
@@ -282,7 +263,6 @@ TABLE: dict[str, common.Handler] = {
     "__uni_sync": _vote(INT, lambda yes, here: (yes == here) | (yes == 0)),
     "__activemask": _activemask,
     "__match_any_sync": _match,
-    "__match_all_sync": _match,
     "__reduce_add_sync": _reduce(np.add, (INT, UINT)),
     "__reduce_min_sync": _reduce(np.minimum, (INT, UINT)),
     "__reduce_max_sync": _reduce(np.maximum, (INT, UINT)),

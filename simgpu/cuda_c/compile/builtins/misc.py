@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -166,20 +167,16 @@ def _trap(c: Context, node: Call, used: bool) -> Expr:
     return value(c, types.VOID, run, at)
 
 
-def _clock(result: types.Scalar) -> Handler:
+def _clock(result: types.Scalar, c: Context, node: Call, used: bool) -> Expr:
     """A warp's clock goes on with the instructions that it has issued."""
+    need_count(c, node, 0)
+    c.work()
 
-    def handle(c: Context, node: Call, used: bool) -> Expr:
-        need_count(c, node, 0)
-        c.work()
+    def run(t: Team, m: Mask) -> Any:
+        t.launch.changes += 1  # since time goes on, a loop that looks at it does not spin
+        return t.meter.clocks().astype(result.dtype)[t.layout.warp]
 
-        def run(t: Team, m: Mask) -> Any:
-            t.launch.changes += 1  # since time goes on, a loop that looks at it does not spin
-            return t.meter.clocks().astype(result.dtype)[t.layout.warp]
-
-        return value(c, result, run, node.at)
-
-    return handle
+    return value(c, result, run, node.at)
 
 
 def _hint(c: Context, node: Call, used: bool) -> Expr:
@@ -190,26 +187,23 @@ def _hint(c: Context, node: Call, used: bool) -> Expr:
     return value(c, types.VOID, lambda t, m: None, node.at)
 
 
-def _sincos(kind: types.Scalar) -> Handler:
-    def handle(c: Context, node: Call, used: bool) -> Expr:
-        args = arguments(c, node, 3)
-        x = convert(c, args[0], kind, args[0].at).run
-        for pointer in args[1:]:
-            if pointer.type != types.Pointer(kind):
-                c.fail(pointer.at, f"{node.name}() needs a {kind.name}* here")
-            pointer.origin.note("written")
-        sine, cosine = args[1].run, args[2].run
-        c.work(16, flops=2, special=2)
-        site = c.new_site(node.at, write=True)
+def _sincos(kind: types.Scalar, c: Context, node: Call, used: bool) -> Expr:
+    args = arguments(c, node, 3)
+    x = convert(c, args[0], kind, args[0].at).run
+    for pointer in args[1:]:
+        if pointer.type != types.Pointer(kind):
+            c.fail(pointer.at, f"{node.name}() needs a {kind.name}* here")
+        pointer.origin.note("written")
+    sine, cosine = args[1].run, args[2].run
+    c.work(16, flops=2, special=2)
+    site = c.new_site(node.at, write=True)
 
-        def run(t: Team, m: Mask) -> None:
-            value = x(t, m)
-            access.store(t, m, sine(t, m), kind, np.sin(value), site)
-            access.store(t, m, cosine(t, m), kind, np.cos(value), site)
+    def run(t: Team, m: Mask) -> None:
+        value = x(t, m)
+        access.store(t, m, sine(t, m), kind, np.sin(value), site)
+        access.store(t, m, cosine(t, m), kind, np.cos(value), site)
 
-        return value(c, types.VOID, run, node.at, args)
-
-    return handle
+    return value(c, types.VOID, run, node.at, args)
 
 
 def _static_assert(c: Context, node: Call, used: bool) -> Expr:
@@ -229,11 +223,11 @@ TABLE: dict[str, Handler] = {
     "assert": _assert,
     "static_assert": _static_assert,
     "__trap": _trap,
-    "clock": _clock(types.LONG),
-    "clock64": _clock(types.LLONG),
-    "sincosf": _sincos(types.FLOAT),
-    "__sincosf": _sincos(types.FLOAT),
-    "sincos": _sincos(types.DOUBLE),
+    "clock": partial(_clock, types.LONG),
+    "clock64": partial(_clock, types.LLONG),
+    "sincosf": partial(_sincos, types.FLOAT),
+    "__sincosf": partial(_sincos, types.FLOAT),
+    "sincos": partial(_sincos, types.DOUBLE),
 }
 for _name in ("__ldg", "__ldcg", "__ldca", "__ldcs", "__ldlu", "__ldcv"):
     TABLE[_name] = _load

@@ -218,14 +218,8 @@ def expand(
     bound = [b for b in bound if isinstance(b, typed.TypeBinding) or b.expr.constant is not None]
     passed = [a for a in arguments if isinstance(a.type, types.FunctionPointer) and a.constant]
     # The name goes with the place, since all functions that a macro defines have that of its call.
-    key = (
-        function.name,
-        len(function.params),
-        function.at,
-        id(known),
-        *map(type_names.identity, bound),
-    )
-    key = (*key, *[int(a.constant) for a in passed])
+    told = [*map(type_names.identity, bound), *[int(a.constant) for a in passed]]
+    key = (function.name, len(function.params), function.at, id(known), *told)
     if key in c.calls:
         c.unsupported(node.at, f"'{function.name}' calls itself: recursion is not supported")
     if c.numbers.points > _MOST_POINTS:
@@ -242,10 +236,10 @@ def expand(
         entry += _bind_parameters(c, function, names, node, arguments, addressed)
         auto = function.returns.base == "auto"
         returns = None if auto else type_names.resolve(c, function.returns)
-        frame = Frame(False, returns, addressed=addressed)
-        frame.reference, frame.namespace = function.returns.reference, function.namespace
-        frame.slot, frame.exit = body.slot, body.exit
-        c.frame = frame
+        refers, around = function.returns.reference, function.namespace
+        c.frame = frame = Frame(
+            False, returns, refers, body.slot, body.exit, addressed, namespace=around
+        )
         text = function.body
         # An error in a function of a header is reported where the function is called.
         if function.at.line < 0:

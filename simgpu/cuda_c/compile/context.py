@@ -79,7 +79,7 @@ class File:
     contract: bool = False  # whether a product and a sum become one fused operation
     # The functions, and members of any class, that a call by this name may run.
     called: dict[str, list[Function]] = field(default_factory=dict[str, list[Function]])
-    referred: Referred = field(default_factory=dict[str, set[int]])
+    referred: Referred = frozenset()
     # The functions and names of structs that have more than data.
     classes: dict[types.Struct, Class] = field(default_factory=dict[types.Struct, Class])
     # Functions whose address is taken: an address is a number, from 1 on, in this list.

@@ -175,10 +175,7 @@ class _Layout:
         need = types.align_of(ctype)
         offset = 0 if self._union else -(-self.end // need) * need
         self.fields.append(types.Field(name, ctype, offset, volatile))
-        self.end, self.align = (
-            max(self.end, offset + types.size_of(ctype)),
-            max(self.align, need),
-        )
+        self.end, self.align = max(self.end, offset + types.size_of(ctype)), max(self.align, need)
 
 
 def define_struct(c: Context, node: ast.StructDef, out: types.Struct | None = None) -> types.Struct:

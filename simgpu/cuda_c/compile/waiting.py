@@ -156,14 +156,9 @@ class _Pass:
                 inside = self._head(step, waits)
             case form.Scoped():
                 inside = self.steps(step.steps, waits)
-            case form.Branch():
-                head = self._head(step.head, waits)
-                sides = [self.steps(side, waits) for side in (step.then, step.otherwise or [])]
-                inside = head or any(sides)
-            case form.Selection():
-                head = self._head(step.head, waits)
-                cases = [self.steps(case, waits) for case in step.cases]
-                inside = head or any(cases)
+            case form.Branch() | form.Selection():
+                head, (_, *sides) = self._head(step.head, waits), form.inner(step)
+                inside = any([head, *[self.steps(side, waits) for side in sides]])
             case form.Leave():
                 inside = step.piece is not None and self._head(step.piece, waits)
             case form.Loop():

@@ -73,12 +73,11 @@ def address_as(c: Context, source: CType, target: FunctionPointer, at: Position)
     if len(found) != 1:
         return None
     _, function, names = found[0]
-    if known is not None:
-        return _address(c, function, names, target, at, source)
-    function = specialised(c, function, names, functions, at)
+    if known is None:
+        function = specialised(c, function, names, functions, at)
     if function.refusal is not None:
         raise function.refusal
-    return _address(c, function, names, target, at)
+    return _address(c, function, names, target, at, None if known is None else source)
 
 
 def _address(

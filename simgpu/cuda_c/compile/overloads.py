@@ -131,8 +131,7 @@ def _converts(c: Context, source: types.CType, target: types.CType) -> bool:
         len(f.params) >= 1 and sum(p.default is None for p in f.params) <= 1
         for f in into.constructors
     )
-    vector = target == types.VECTORS["dim3"] and isinstance(source, types.Scalar)
-    return made or vector or conversion(c, source, target) is not None
+    return made or conversion(c, source, target) is not None
 
 
 def conversion(c: Context, source: types.CType, target: types.CType | None) -> str | None:

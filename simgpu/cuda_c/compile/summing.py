@@ -206,11 +206,9 @@ def _after(added: Total, t: Team, m: Mask) -> Any:
 
 
 def _in_order(added: Total, total: Any, rows: NDArray[Any]) -> Any:
-    """`total` and then row after row, as a loop adds them; the first row is used up.
-
-    NumPy sums in pairs only along the axis that is contiguous in memory (its notes on `numpy.sum`).
-    Along the first axis it adds row to row, for all columns side by side; a test compares the bits.
-    """
+    """`total` and then row after row, as a loop adds them; the first row is used up."""
+    # NumPy sums in pairs only along the axis that is contiguous in memory (its notes on `numpy.sum`).
+    # Along the first one it adds row to row, for all columns side by side; a test compares the bits.
     add = np.subtract if added.minus else np.add
     add(total, rows[0], out=rows[0])
     return add.reduce(rows, axis=0, dtype=rows.dtype)

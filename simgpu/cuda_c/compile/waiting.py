@@ -232,11 +232,9 @@ def _leaves(branch: form.Branch) -> bool:
 
 
 def _patience(loop: Loop) -> dict[Variable, int]:
-    """The integers that do nothing in a loop but count its turns to a bound, up (1) or down (-1) to 0.
-
-    They are for giving up. A thread that does nothing but count has not got on. So it waits, as one without a
-    counter would, and its counter leaps when nobody else can go on.
-    """
+    """The integers that do nothing in a loop but count its turns to a bound, up (1) or down (-1) to 0."""
+    # They are for giving up. A thread that only counts has not got on, so it waits, as one without a counter
+    # would, and its counter leaps when nobody else can go on.
     steps = list(form.below(loop.parts))
     counted = {found[0]: found[1] for found in map(_counted, steps) if found is not None}
     falling = {variable for variable, way in counted.items() if way < 0}

@@ -31,7 +31,6 @@ _MAX_EXPANSIONS = 200_000
 class _Macro:
     body: list[Token]
     parameters: list[str] | None = None  # None: used without parentheses
-    variadic: bool = False
 
 
 @dataclass(frozen=True)
@@ -192,11 +191,9 @@ class _Preprocessor:
             self.macros[name] = _Macro(rest[1:])
             return
         parameters: list[str] = []
-        variadic = False
         i = 2
         while i < len(rest) and not rest[i].is_(")"):
             if rest[i].is_("..."):
-                variadic = True
                 parameters.append("__VA_ARGS__")
             elif rest[i].kind == "name":
                 parameters.append(rest[i].text)
@@ -205,7 +202,7 @@ class _Preprocessor:
             i += 1
         if i == len(rest):
             self.source.fail(rest[0].at, f"the parameters of macro '{name}' are never closed")
-        self.macros[name] = _Macro(rest[i + 1 :], parameters, variadic)
+        self.macros[name] = _Macro(rest[i + 1 :], parameters)
 
     def _include(self, rest: list[Token]) -> list[Token]:
         header = "".join(t.text for t in rest)
@@ -247,6 +244,7 @@ class _Preprocessor:
         arguments: list[list[Token]] = [[]]
         depth = 1
         expected = macro.parameters or []
+        variadic = expected[-1:] == ["__VA_ARGS__"]
         while depth:
             if not todo:
                 self.source.fail(name.at, f"the call of macro '{name.text}' is never closed")
@@ -257,14 +255,14 @@ class _Preprocessor:
                 depth -= 1
                 if not depth:
                     break
-            in_rest = macro.variadic and len(arguments) >= len(expected)
+            in_rest = variadic and len(arguments) >= len(expected)
             if token.is_(",") and depth == 1 and not in_rest:
                 arguments.append([])
             else:
                 arguments[-1].append(token)
         if not expected and arguments == [[]]:
             arguments = []
-        if macro.variadic and len(arguments) == len(expected) - 1:
+        if variadic and len(arguments) == len(expected) - 1:
             arguments.append([])
         if len(arguments) != len(expected):
             text = f"macro '{name.text}' takes {len(expected)} arguments, {len(arguments)} given"

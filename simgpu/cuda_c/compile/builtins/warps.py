@@ -38,11 +38,7 @@ _PAIRS = {"half2", "__nv_bfloat16", "__nv_bfloat162"}
 
 
 def named(t: Team, m: Mask, names: Any, at: Position, what: str, waits: bool) -> None:
-    """Each lane that calls must be named in the mask that it gives, and each that is named must call.
-
-    Raises `Apart` if one may do so later: where threads wait for each other; `WarpError` if one is not, or
-    does not.
-    """
+    """Refuse a call by a lane that its mask does not name, or without one that it names; or wait for it."""
     everyone = not varies(names) and int(names) == 0xFFFFFFFF
     if everyone and (m.full or (t.layout.even and m.n == WARP * m.n_warps)):
         return
@@ -113,11 +109,7 @@ def _shuffle(way: str, structs: bool, c: Context, node: Call, used: bool) -> Exp
 
 
 def _unread(offered: Expr) -> tuple[Expr, Variable | None]:
-    """Compile the value that is offered to a shuffle, without a check that every lane has set it.
-
-    One lane often does an atomic for its warp and sets a variable, from which a shuffle tells the others.
-    So only the lanes that are asked for a value need to have one.
-    """
+    """What is offered to a shuffle: a variable that only the lanes need to have set that are asked for it."""
     place = offered.place
     if not isinstance(place, RegisterPlace) or place.count or not place.variable.unset:
         return offered, None

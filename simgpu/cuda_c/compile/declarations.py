@@ -265,7 +265,7 @@ def shared_variable(
             region = t.shared[key] = SharedRegion(room, t, cell)
         known = t.slots[slot]
         if known is None or known.region is not region:  # else it is declared again, in a loop
-            region.declare(name, ctype)
+            region.types[name] = ctype
             t.slots[slot] = Ptr(region, 0, cell, 0, name)
 
     return run

@@ -12,7 +12,7 @@ from simgpu.cuda_c.compile.conversions import constant, convert, nodes, value
 from simgpu.cuda_c.compile.form import Assign, Exchange, Old, Result, Step, Store, Total, below
 from simgpu.cuda_c.compile.operators import operate
 from simgpu.cuda_c.compile.places import place_of
-from simgpu.cuda_c.compile.storage import after, use, writable, writer
+from simgpu.cuda_c.compile.storage import in_turn, use, writable, writer
 from simgpu.cuda_c.compile.summing import row
 from simgpu.cuda_c.compile.typed import Evaluate, Expr, MemoryPlace, RegisterPlace
 from simgpu.cuda_c.lockstep.masks import Mask
@@ -60,7 +60,7 @@ def assign(c: Context, node: ast.Assign, used: bool) -> Expr:
                 factors = by.product and (row(by.product[0]), row(by.product[1]))
                 by = replace(by, run=row(by.run), product=factors)
         out = _update(c, target, node, by)
-        out.run, out.total = after(ahead, out.run), total
+        out.run, out.total = in_turn(ahead, out.run), total
         return out
     new = converted(c, node.value, ctype, node.at)
     write = writer(c, target, node.at, new)

@@ -45,10 +45,7 @@ class Code:
 def lower(
     c: Context, function: Function, scope: Scope, shared: list[tuple[Declarator, set[str]]]
 ) -> Form:
-    """Write the form of a kernel, in whose `scope` its template is known.
-
-    `shared` are the file's shared variables.
-    """
+    """Write the form of a kernel, whose template `scope` knows; `shared` are variables of the file."""
     if function.refusal is not None:
         raise function.refusal
     entry = [

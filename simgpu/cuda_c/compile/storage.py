@@ -48,32 +48,22 @@ def read_member(c: Context, place: RegisterPlace, ctype: types.CType, at: Positi
     variable, first = place.variable, place.first
     count = len(types.leaves(ctype))
     reader = _register_reader(variable, at, first, count)
-    run = after(place.before, pick_leaves(reader, ctype, first, count))
+    run = in_turn(place.before, pick_leaves(reader, ctype, first, count))
     node = c.note(form.Read(variable=variable, whole=False))
     rank = variable.rank + first / 64
     return Expr(ctype, run, at, node, place=place, origin=variable.origin, rank=rank)
 
 
-def after(before: Evaluate | None, run: Evaluate) -> Evaluate:
-    """Compute something once something else has been done."""
-    if before is None:
-        return run
+def in_turn(*parts: Evaluate | None) -> Evaluate:
+    """Do several things one after the other, and give what the last one gives."""
+    *first, last = [part for part in parts if part is not None]
 
-    def both(t: Team, m: Mask) -> Any:
-        before(t, m)
-        return run(t, m)
-
-    return both
-
-
-def in_turn(*parts: Evaluate) -> Evaluate:
-    """Do several things, one after the other."""
-
-    def run(t: Team, m: Mask) -> None:
-        for part in parts:
+    def run(t: Team, m: Mask) -> Any:
+        for part in first:
             part(t, m)
+        return last(t, m)
 
-    return run
+    return run if first else last
 
 
 def reread(c: Context, expr: Expr, at: Position) -> Expr:

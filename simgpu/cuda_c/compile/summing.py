@@ -120,15 +120,17 @@ def row(run: Evaluate) -> Evaluate:
             return run(t, m)
         rows = t.rows.get(read)
         if rows is None:
-            value: Any = run(t, m)
-            if np.ndim(value) < 2:
-                rows = [value] * t.turns
-            else:
-                rows = value if value.shape[1] > 1 else value[:, 0]
-            t.rows[read] = rows
+            rows = t.rows[read] = _rows(run(t, m), t.turns)
         return rows[t.turn]
 
     return read
+
+
+def _rows(value: Any, turns: int) -> Any:
+    """The value of each turn, of one that may have a row for each."""
+    if np.ndim(value) < 2:
+        return [value] * turns
+    return value if value.shape[1] > 1 else value[:, 0]
 
 
 def side_by_side(
@@ -196,11 +198,7 @@ def _after(added: Total, t: Team, m: Mask) -> Any:
         terms = np.multiply(first, second, dtype=np.float64)
     if added.minus:
         terms = np.negative(terms)
-    if np.ndim(terms) < 2:
-        rows = [terms] * t.turns
-    else:
-        rows = terms if terms.shape[1] > 1 else terms[:, 0]
-    for row in rows:
+    for row in _rows(terms, t.turns):
         total = total + row if added.factors is None else (row + total).astype(np.float32)
     return total
 

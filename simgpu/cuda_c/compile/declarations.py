@@ -73,11 +73,9 @@ def _declarator(c: Context, item: ast.Declarator, storage: set[str]) -> Evaluate
         c.unsupported(item.at, "static variables in functions are not supported")
     if item.init is None and (item.dims or isinstance(ctype, types.Array)) and c.constructs(ctype):
         item = replace(item, init=ast.Braces(at=item.at, items=[]))
-    if isinstance(ctype, types.Array):  # under a name of its own
-        whole = type_names.array_type(c, ctype, item.dims, const)
+    if item.dims or isinstance(ctype, types.Array):  # under a name of its own
+        whole = type_names.declared_type(c, item, ctype, const)
         return _in_memory(c, item, whole, const, volatile)
-    if item.dims:
-        return _array(c, item, ctype, const, volatile)
     known = c.class_of(ctype)
     direct = item.init is None or isinstance(item.init, ast.Braces)
     if known is not None and known.constructs and direct and known.takes_over(item.init):
@@ -195,19 +193,6 @@ def _reference(
 
 
 # -- arrays and other memory
-
-
-def _array(
-    c: Context, item: ast.Declarator, element: types.CType, const: bool, volatile: bool
-) -> Evaluate:
-    dims = list(item.dims)
-    if dims[0] is None:
-        if not isinstance(item.init, ast.Braces) or len(dims) > 1:
-            c.fail(item.at, f"the size of '{item.name}' is missing")
-        ctype: types.CType = types.Array(element, len(item.init.items), const)
-    else:
-        ctype = type_names.array_type(c, element, dims, const)
-    return _in_memory(c, item, ctype, const, volatile)
 
 
 def _in_memory(

@@ -222,9 +222,9 @@ def _pointer_operation(c: Context, op: str, left: Expr, right: Expr, at: Positio
     assert isinstance(pointer.type, Pointer)
     number = index_value(c, number, at)
     step = size_of(pointer.type.target)
-    start, offset = pointer.run, number.run
-    if op == "-":
-        offset = _negated(offset)
+    start, forward = pointer.run, number.run
+    backward: Evaluate = lambda t, m: -np.asarray(forward(t, m), np.int64)[()]
+    offset = backward if op == "-" else forward
 
     def run(t: Team, m: Mask) -> Ptr:
         return start(t, m).plus(offset(t, m), step)
@@ -276,13 +276,3 @@ def _compare_pointers(c: Context, op: str, left: Expr, right: Expr, at: Position
         return out if varies(out) else np.bool_(out)
 
     return value(c, BOOL, run, at, [left, right])
-
-
-def _negated(run: Evaluate) -> Evaluate:
-    def negative(t: Team, m: Mask) -> Any:
-        value = run(t, m)
-        if varies(value):
-            return -value.astype(np.int64)
-        return -int(value)
-
-    return negative

@@ -12,10 +12,7 @@ _WIDTH = 68  # of the column in front of the lines of the source
 
 
 def printed(kernel: form.Form, notes: Mapping[Step, str]) -> str:
-    """Print a kernel; `notes` stand at the end of the lines of their steps.
-
-    A value is `%7`, and a variable has its name. The number behind `@` is a line of the source.
-    """
+    """Print a kernel, with `notes` behind their steps; `%7` is a value, and `@7` a line of the source."""
     given = ", ".join(f"{spelled(v.type)} {v.name}" for v in kernel.parameters)
     return "\n".join([f"kernel {kernel.name}({given})", *_Printer(notes).steps(kernel.steps, 1)])
 

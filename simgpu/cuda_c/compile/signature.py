@@ -231,9 +231,7 @@ def _declare_types(unit: ast.Unit, c: Context, scope: typed.Scope) -> tuple[Glob
 
 def declared_variable(c: Context, item: ast.Declarator, storage: set[str]) -> Global | None:
     """The variable that a declaration at the top level makes."""
-    ctype = type_names.array_type(c, type_names.resolve(c, item.type), item.dims)
-    if item.dims and item.dims[0] is None and isinstance(item.init, ast.Braces):
-        ctype = Array(type_names.resolve(c, item.type), len(item.init.items))
+    ctype = type_names.declared_type(c, item, type_names.resolve(c, item.type))
     return variable_of(item.name, ctype, "__constant__" in storage)
 
 

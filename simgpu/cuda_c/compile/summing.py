@@ -140,7 +140,7 @@ def side_by_side(
     slot = loop.counter.slot
     kept = [slot, *(total.variable.slot for _, total in loop.totals)]
     ((point, only), *more) = loop.totals
-    alone = only.plain and not more
+    alone, place = only.plain and not more, only.variable.slot
 
     def run(t: Team, m: Mask) -> None:
         # A watcher wants to be told of each access in its turn, so turns go one by one.
@@ -155,8 +155,10 @@ def side_by_side(
             before = [(s, t.slots[s], t.defined[s]) for s in kept]
             t.slots[slot], t.turns, t.rows = turns.rows, number, {}
             try:
-                if alone and t.defined[only.variable.slot] is True:
-                    _add(t, m)
+                if alone and t.defined[place] is True:  # no closure is run for each turn
+                    new, whole = _after(only, t, m), m.full or t.born[place] is m
+                    t.slots[place] = new if whole else access.merge(m, new, t.slots[place])
+                    t.meter.charge(point, m, number)
                 else:
                     for k in range(number):
                         t.turn = k
@@ -168,19 +170,11 @@ def side_by_side(
             finally:
                 t.turns, t.rows = 0, {}
             t.steps += number - 1
-            for point in points:
-                t.meter.charge(point, m, number)
+            for passed in points:
+                t.meter.charge(passed, m, number)
             t.slots[slot] = turns.after
             if not turns.more:
                 return  # because the next turn is not one for all lanes
-
-    def _add(t: Team, m: Mask) -> None:
-        """Add up without a closure for each turn."""
-        place = only.variable.slot
-        new = _after(only, t, m)
-        whole = m.full or t.born[place] is m
-        t.slots[place] = new if whole else access.merge(m, new, t.slots[place])
-        t.meter.charge(point, m, t.turns)
 
     return run
 

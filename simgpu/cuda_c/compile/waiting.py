@@ -64,10 +64,7 @@ class Parks:
 
 
 def parks(steps: Sequence[Step], sites: Sequence[Site], source: Source) -> Parks:
-    """Number the places of a kernel whose threads may wait for each other, or only find what may spin.
-
-    A barrier of the grid is refused where no thread can be set aside.
-    """
+    """Number the places of a kernel whose threads may wait for each other, or only find what may spin."""
     waits = may_wait(steps, sites)
     found = _Pass(waits)
     found.steps(steps, waits)
@@ -79,11 +76,9 @@ def parks(steps: Sequence[Step], sites: Sequence[Site], source: Source) -> Parks
 
 
 def may_wait(steps: Sequence[Step], sites: Sequence[Site]) -> bool:
-    """Tell whether threads of a kernel may wait for others.
-
-    They do at a barrier of the grid, where some of a block come to one barrier and others to another, and in
-    a loop that may spin and looks at memory by an atomic or a volatile load.
-    """
+    """Tell whether threads of a kernel may wait for others."""
+    # At a barrier of the grid; where some of a block come to one barrier and others to another; and in a loop
+    # that may spin and looks at memory by an atomic or a volatile load.
     return any(
         (isinstance(step, form.Meet) and step.by == "grid")
         or (isinstance(step, Loop) and _may_spin(step) and _looks(step, sites))

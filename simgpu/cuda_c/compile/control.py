@@ -20,11 +20,7 @@ from simgpu.cuda_c.compile.summing import Summing, side_by_side
 from simgpu.cuda_c.compile.waiting import Parks, Spin
 from simgpu.cuda_c.lockstep.masks import Mask, join, split
 from simgpu.cuda_c.lockstep.team import Team
-from simgpu.cuda_c.lockstep.waiting_threads import (
-    Apart,
-    in_whole_blocks,
-    unchanged,
-)
+from simgpu.cuda_c.lockstep.waiting_threads import Apart, in_whole_blocks, unchanged
 from simgpu.cuda_c.memory import access
 from simgpu.cuda_c.text.source import Position
 from simgpu.errors import UninitialisedReadError
@@ -219,9 +215,8 @@ class Control:
             t.meter.charge(point, m)
             value: Any = evaluate(t, m)
             before = t.left[target]
-            t.slots[slot] = (
-                value if before is None and not t.apart else access.merge(m, value, t.slots[slot])
-            )
+            alone = before is None and not t.apart
+            t.slots[slot] = value if alone else access.merge(m, value, t.slots[slot])
             t.left[target] = join(before, m)
             return None
 

@@ -238,10 +238,9 @@ def shared_variable(
     nbytes = types.size_of(ctype)
     cell = min(map(types.size_of, types.kinds(ctype)), default=4)
     key = (0, None) if dynamic else (id(item), ctype)
-    if not dynamic and key not in c.shared.seen:
-        c.shared.seen.add(key)
-        align = types.align_of(ctype)
-        c.shared.nbytes = -(-c.shared.nbytes // align) * align + nbytes
+    if not dynamic and key not in c.shared:
+        align, end = types.align_of(ctype), max(c.shared.values(), default=0)
+        c.shared[key] = -(-end // align) * align + nbytes
 
     def run(t: Team, m: Mask) -> None:
         region = t.shared.get(key)

@@ -81,8 +81,9 @@ def finish(c: Context, form: Form) -> Code:
     places = parks(form.steps, form.sites, c.file.source)
     body = Control(places, summing(form.steps)).closure(form.steps)
     meets = any(isinstance(step, Meet) and step.by == "grid" for step in below(form.steps))
+    shared_bytes = max(c.shared.values(), default=0)
     return Code(
-        form.parameters, form.entry, body, c.numbers.slots, c.numbers.exits, form.sites, c.shared.nbytes,
+        form.parameters, form.entry, body, c.numbers.slots, c.numbers.exits, form.sites, shared_bytes,
         places.watches or meets, c.aims.follows, meets,
     )  # fmt: skip
 

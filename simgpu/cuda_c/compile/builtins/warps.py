@@ -22,15 +22,7 @@ from simgpu.cuda_c.lockstep.values import choose, varies
 from simgpu.cuda_c.lockstep.waiting_threads import Apart
 from simgpu.cuda_c.syntax.ast import Call
 from simgpu.cuda_c.text.source import Position
-from simgpu.cuda_c.types import (
-    BOOL,
-    HALF,
-    INT,
-    UINT,
-    Scalar,
-    Struct,
-    promoted,
-)
+from simgpu.cuda_c.types import BOOL, HALF, INT, UINT, Scalar, Struct, promoted
 from simgpu.errors import WarpError
 
 # Structs of 16 bits each, which cuda_fp16.h and cuda_bf16.h can shuffle.

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import replace
-from typing import NoReturn
 
 from simgpu.cuda_c import types
 from simgpu.cuda_c.compile import builtins, rooms, storage, type_names, typed
@@ -148,7 +147,10 @@ def call_with(
     kinds, fixed = [a.type for a in arguments], _fixed(arguments)
     best = choose(c, node, functions, kinds, known, this, fixed)
     if best is None:
-        _no_fit(c, node, functions, kinds)
+        wanted, given = functions[0].params, ", ".join(map(types.spelled, kinds))
+        if len(functions) == 1 and len(kinds) != len(wanted):
+            c.fail(node.at, f"'{node.name}' takes {len(wanted)} arguments, {len(kinds)} given")
+        c.fail(node.at, f"no '{node.name}' takes ({given})")
     function, names = best
     if function.kernel:
         c.unsupported(node.at, "a kernel cannot be called from device code")
@@ -186,17 +188,6 @@ def _arguments(
         else:
             out.append(argument(c, given))
     return out
-
-
-def _no_fit(
-    c: Context, node: ast.Call, candidates: Sequence[ast.Function], kinds: list[types.CType]
-) -> NoReturn:
-    given = ", ".join(types.spelled(t) for t in kinds)
-    if len(candidates) == 1:
-        wanted = candidates[0].params
-        if len(kinds) != len(wanted):
-            c.fail(node.at, f"'{node.name}' takes {len(wanted)} arguments, {len(kinds)} given")
-    c.fail(node.at, f"no '{node.name}' takes ({given})")
 
 
 # -- expansion
@@ -321,11 +312,9 @@ def _inside(
             c, typed.THIS, this, known.type, function.const, this.at
         )
         entry.append(fix)
+    base = ast.Name(at=this.at, name=typed.THIS)
     for name in known.type.members():
-        at = this.at
-        scope.names[name] = typed.Shorthand(
-            ast.Member(at=at, base=ast.Name(at=at, name=typed.THIS), name=name)
-        )
+        scope.names[name] = typed.Shorthand(ast.Member(at=this.at, base=base, name=name))
     return scope
 
 

@@ -172,16 +172,11 @@ def _part(c: Context, base: typed.Expr, field: types.Field, at: Position) -> typ
     """A member of a struct, as a place if the struct has one."""
     place, offset = base.place, field.offset
     if isinstance(place, typed.MemoryPlace):
-        pointer = place.pointer
-        inner = typed.MemoryPlace(
-            lambda t, m: pointer(t, m).moved(offset),
-            c.note(Part((base.node,))),
-            place.origin,
-            place.const,
-            place.volatile or field.volatile,
-        )
-        if place.checked is not None:
-            checked = place.checked
+        pointer, checked = place.pointer, place.checked
+        address, volatile = c.note(Part((base.node,))), place.volatile or field.volatile
+        moved: typed.Evaluate = lambda t, m: pointer(t, m).moved(offset)
+        inner = typed.MemoryPlace(moved, address, place.origin, place.const, volatile)
+        if checked is not None:
             inner.checked = lambda t, m: checked(t, m).moved(offset)
         return storage.read_memory(c, inner, field.type, at)
     first = sum(1 for _, o in types.leaves(base.type) if o < offset)

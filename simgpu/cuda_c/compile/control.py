@@ -215,9 +215,8 @@ class Control:
             t.meter.charge(point, m)
             value: Any = evaluate(t, m)
             before = t.left[target]
-            t.slots[slot] = (
-                value if before is None and not t.apart else access.merge(m, value, t.slots[slot])
-            )
+            alone = before is None and not t.apart
+            t.slots[slot] = value if alone else access.merge(m, value, t.slots[slot])
             t.left[target] = join(before, m)
             return None
 
@@ -381,9 +380,9 @@ def end(t: Team, m: Mask, slots: Sequence[int]) -> None:
 def expanded(step: form.Expansion, entry: Sequence[Execute], unset: Any, at: Position) -> Evaluate:
     """A call of a function that is written out: `entry` gives its parameters their values.
 
-    `unset` stands for a result that has no value yet; None if the function returns nothing. Of the step, the
-    closure keeps only what runs.
+    `unset` stands for a result that has no value yet; None if the function returns nothing.
     """
+    # Of the step, the closure keeps only what runs.
     slot, target, name, body = step.slot, step.exit, step.name, step.body
     body.steps = step
 
@@ -395,10 +394,8 @@ def expanded(step: form.Expansion, entry: Sequence[Execute], unset: Any, at: Pos
         begin(t, m, slot, unset)
         if body.run is None:
             assert body.steps is not None
-            body.run, body.steps = (
-                Control().closure([form.Scoped(body.steps.steps, body.steps.ends)]),
-                None,
-            )
+            body.run = Control().closure([form.Scoped(body.steps.steps, body.steps.ends)])
+            body.steps = None
         fell_off = body.run(t, m)
         if fell_off is not None and unset is not None:
             text = f"reaches the end of '{name}', which returns no value there"

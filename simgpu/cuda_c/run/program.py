@@ -37,7 +37,7 @@ from simgpu.cuda_c.syntax.names import addressed_by_reference
 from simgpu.cuda_c.syntax.parser import parse
 from simgpu.cuda_c.text.preprocessor import Preprocessed, preprocess
 from simgpu.cuda_c.text.source import Position, Source
-from simgpu.cuda_c.types import Array, Scalar, Void, leaves, size_of
+from simgpu.cuda_c.types import Scalar, Void, leaves, size_of
 from simgpu.errors import KernelCompileError, UnsupportedFeatureError
 
 
@@ -192,9 +192,7 @@ class Program:
                 self._file.source.unsupported(item.at, "a constant must be known at compile time")
             self._file.scope.names[item.name] = typed.Number(value)
             return
-        whole = type_names.array_type(c, ctype, item.dims, const)
-        if item.dims and item.dims[0] is None and isinstance(item.init, ast.Braces):
-            whole = Array(ctype, len(item.init.items), const)
+        whole = type_names.declared_type(c, item, ctype, const)
         readonly = "__constant__" in storage or const or not placed
         # To C++ a `__constant__` variable is no const one: who writes to it is told when the kernel runs.
         unchanging = const or not placed

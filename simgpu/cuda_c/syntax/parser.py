@@ -176,8 +176,7 @@ class _Parser(StructParser):
         storage, base = self.specifiers()
         wanted = self.pointers(base)
         if self.at_brackets():
-            wanted, name, dims = self.in_brackets(wanted)
-            self._variable(storage, base, start, self.declarator(wanted, name, dims))
+            self._variable(storage, base, start, self.declarator(wanted))
             return
         if self.at("::") or (self.is_type_name(self.token.text) and self._is_owner()):
             self._method(storage, wanted)

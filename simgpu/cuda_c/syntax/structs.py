@@ -323,9 +323,7 @@ class StructParser(StatementParser):
         base.const |= "constexpr" in storage
         wanted = self.pointers(base)
         if self.at_brackets():
-            wanted, name, dims = self.in_brackets(wanted)
-            first = self.declarator(wanted, name, dims)
-            out.members.append(self.declaration(storage, base, token, first))
+            out.members.append(self.declaration(storage, base, token, self.declarator(wanted)))
             return
         self._whole()
         name = self.operator_name() or self.identifier()

@@ -20,7 +20,7 @@ from simgpu.cuda_c.compile.variables import Variable
 from simgpu.cuda_c.lockstep.masks import Mask
 from simgpu.cuda_c.lockstep.team import Team
 from simgpu.cuda_c.lockstep.values import varies
-from simgpu.cuda_c.memory.faults import report_row
+from simgpu.cuda_c.memory.names import report_row
 from simgpu.cuda_c.memory.pointers import Ptr
 from simgpu.cuda_c.memory.regions import inside
 from simgpu.cuda_c.syntax import ast

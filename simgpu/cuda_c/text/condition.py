@@ -5,8 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 
-from simgpu.cuda_c.text.lexer import Token
-from simgpu.cuda_c.text.literals import parse_number
+from simgpu.cuda_c.text.lexer import Token, parse_number
 from simgpu.cuda_c.text.source import Position, Source
 
 # For each operator, how tightly it binds, and what it computes; C rounds towards zero.

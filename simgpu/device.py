@@ -9,18 +9,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from simgpu import launches as commands
+from simgpu import pieces
 from simgpu.adversary import Adversary, Whim
 from simgpu.common import Call, Caller, Dim3, HostBuffer, Kind, Recorder
 from simgpu.cuda_c import GlobalMemory, compile_source
 from simgpu.errors import DeviceError, DeviceMismatchError, StreamRaceError, UpstreamError
 from simgpu.gpus import find_spec
 from simgpu.graph import Replay
-from simgpu.launch_cache import LAUNCHES
-from simgpu.launches import Function, Launched, Piece
+from simgpu.launches import LAUNCHES, Function, KernelLaunch, Launched
 from simgpu.machine import Machine, Wake, exclusive
 from simgpu.memory import Heap, Memory
 from simgpu.order import Access, Clock
+from simgpu.pieces import Piece
 from simgpu.queues import Command, EngineEvent, Work
 from simgpu.sampled_reference import LARGE, Reference, StandIn
 from simgpu.spec import H200, DeviceSpec
@@ -200,7 +200,7 @@ class Device:
 
     def memset_async(self, memory: object, value: int, nbytes: int, stream: object) -> None:
         """Set the first `nbytes` bytes to `value`."""
-        self.enqueue(commands.memset(self.spec, memory, value, nbytes), stream)
+        self.enqueue(pieces.memset(self.spec, memory, value, nbytes), stream)
 
     def copy_from_host_async(self, memory: object, host: HostBuffer, stream: object) -> None:
         """Copy a C-contiguous host array to the start of `memory`.
@@ -209,14 +209,14 @@ class Device:
         """
         pinned = self.is_pinned(host)
         staging = 0.0 if pinned else staging_time(self.spec, host.nbytes)
-        self.enqueue(commands.upload(self.spec, memory, host, pinned, staging), stream)
+        self.enqueue(pieces.upload(self.spec, memory, host, pinned, staging), stream)
 
     def copy_to_host_async(self, host: HostBuffer, memory: object, stream: object) -> None:
         """Copy the start of `memory` to a C-contiguous host array.
 
         To pageable memory the call returns when the copy is done.
         """
-        piece = commands.download(self.spec, host, memory)
+        piece = pieces.download(self.spec, host, memory)
         pinned = self.is_pinned(host)
         if not pinned:
             piece.detail["pageable"] = True
@@ -230,7 +230,7 @@ class Device:
         self, target: object, source: object, nbytes: int, stream: object
     ) -> None:
         """Copy within the device."""
-        self.enqueue(commands.device_copy(self.spec, target, source, nbytes), stream)
+        self.enqueue(pieces.device_copy(self.spec, target, source, nbytes), stream)
 
     def get_function(
         self, source: str, name: str, reference: Reference | None = None, contract: bool = False
@@ -272,7 +272,7 @@ class Device:
         """Enqueue one launch."""
         if not isinstance(function, Function):
             raise DeviceMismatchError(f"{function!r} was not compiled for {self.name}")
-        made = commands.KernelLaunch(
+        made = KernelLaunch(
             self.spec, function, grid, block, shared_mem, self.observers, self.heap.find
         )
         self.enqueue(made.piece(args), stream)

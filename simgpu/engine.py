@@ -18,8 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from simgpu.errors import DeviceError, UpstreamError
-from simgpu.interrupts import given_up
+from simgpu.errors import DeviceError, UpstreamError, given_up
 from simgpu.queues import Command, EngineEvent, Queue, Resource, Work
 
 INFINITY = float("inf")
@@ -388,4 +387,10 @@ def _serial(queue: Queue) -> int:
 def _earliest(queue: Queue) -> float:
     """When the head of a queue may start, for all that its stream and the host know."""
     command = queue.waiting[0]
-    return max(queue.free_for(command.resource, command.gap), command.ready)
+    resource, last, ready = command.resource, queue.last, command.ready
+    if resource == "none" or last == "none":
+        return ready
+    if resource != last:
+        return max(queue.ended + queue.switch, ready)
+    pause = queue.pause if command.gap is None else command.gap
+    return max(queue.ended + (pause if resource == "compute" else 0.0), ready)

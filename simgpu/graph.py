@@ -8,10 +8,11 @@ from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING, cast
 
-from simgpu import launches as commands
+from simgpu import pieces
 from simgpu.common import Call
-from simgpu.launches import Piece
+from simgpu.launches import KernelLaunch
 from simgpu.machine import exclusive
+from simgpu.pieces import Piece
 from simgpu.stream import Event, Stream
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ def _made(device: Device, call: Call) -> tuple[float, Step]:
     piece = _piece(device, call)
     if call.named:
         piece = _with(piece, named=call.named)
-    fresh = [commands.as_memory(memory) for memory in call.fresh]
+    fresh = [pieces.as_memory(memory) for memory in call.fresh]
     again = replace(piece, cost=spec.replay_us, fresh=fresh)
     return piece.cost, (call.stream, again, None, None)
 
@@ -128,15 +129,15 @@ def _piece(device: Device, call: Call) -> Piece:
     if call.verb == "launch":
         function, grid, block, args, shared = call.args
         told, find = device.observers, device.heap.find
-        made = commands.KernelLaunch(spec, function, grid, block, shared, told, find)
+        made = KernelLaunch(spec, function, grid, block, shared, told, find)
         return made.piece(args)
     if call.verb == "copy_from_host_async":
-        return commands.upload(spec, *call.args, pinned=True)
+        return pieces.upload(spec, *call.args, pinned=True)
     return _MAKERS[call.verb](spec, *call.args)
 
 
 _MAKERS: dict[str, Callable[..., Piece]] = {
-    "memset_async": commands.memset,
-    "copy_to_host_async": commands.download,
-    "copy_from_device_async": commands.device_copy,
+    "memset_async": pieces.memset,
+    "copy_to_host_async": pieces.download,
+    "copy_from_device_async": pieces.device_copy,
 }

@@ -106,15 +106,6 @@ class Queue:
     last: Resource = "none"
     ended: float = 0.0
 
-    def free_for(self, resource: Resource, gap: float | None = None) -> float:
-        """When a command may start at the earliest, in us, for all that this stream knows."""
-        if "none" in (resource, self.last):
-            return 0.0
-        if resource != self.last:
-            return self.ended + self.switch
-        pause = self.pause if gap is None else gap
-        return self.ended + (pause if resource == "compute" else 0.0)
-
     @property
     def idle(self) -> bool:
         """True if nothing is queued or running."""

@@ -30,6 +30,7 @@ FIXED = 300
 SAMPLED_BLOCKS = 64
 SAMPLED_THREADS = 16384  # which the interpreter runs side by side
 WORTH = 8  # the grid has to have that many times the sample's blocks
+SMALLEST = 2 * WORTH  # blocks: a sample has two at least
 
 # How far a value of the reference may be off, as a part of the largest that was compared, by bytes of a
 # floating-point number. Sums are added up in another order. Integers have to be equal.

@@ -41,9 +41,9 @@ KINDS = {
     "simgpu": {
         "what you type": ("__main__",),
         "what a program calls": ("arrays", "device", "graph", "stream", "memory"),
-        "what runs when": ("machine", "engine", "queues", "paused_kernels", "interrupts"),
+        "what runs when": ("machine", "engine", "queues"),
         "what goes wrong between streams": ("order", "adversary", "leaks"),
-        "what a launch does": ("launches", "launch_cache", "sampled_reference", "cuda_c"),
+        "what a launch does": ("pieces", "launches", "sampled_reference", "cuda_c"),
         "how long it takes": ("times", "spec", "gpus"),
         "what you see": ("report",),
         "what all of them use": ("common", "errors"),

@@ -248,7 +248,10 @@ class DeviceArray:
             raise errors.LaunchConfigError(f"array {self.name!r} {error}") from None
         self._spend("by partition()")
         part = Partition()
-        part.array = self._again()
+        mode = self.mode
+        part.array = (
+            self if mode == "borrowed" else handle(self._memory, self.shape, self.dtype, mode)
+        )
         part.block_shape, part.grid, part.block = blocks
         return part
 

@@ -1,11 +1,5 @@
 """The two inputs of the MLP pipeline, and what its results are checked against.
 
-::
-
-    inputs    weights and batches; the made-up ones; the forward pass in NumPy
-    digits    the real ones: handwritten digits, and weights that tell one digit from the rest
-    quality   how good a set of yes and no answers is
-
 Needs NumPy and nothing else, and no device. ``tools/train_digits.py`` made the weights.
 """
 

@@ -28,23 +28,14 @@ def is_sized(parameter: Parameter) -> bool:
 
 @dataclass(frozen=True)
 class Step:
-    """A call, or an access to memory by a pointer, in the order in which a function makes them.
+    """A call, or an access to memory by a pointer, in the order in which a function makes them."""
 
-    Attributes
-    ----------
-    kind : {"call", "read", "write"}
-    name : str
-        The function that is called; else empty.
-    value : int or None
-        The element, or the only argument of the call, where it is a number in the code.
-    depth : int
-        The number of loops around it; the test of a loop is in it.
-    """
-
-    kind: str
-    name: str
-    value: int | None
-    depth: int
+    kind: str  # "call", "read" or "write"
+    name: str  # of the function that is called; else empty
+    value: (
+        int | None
+    )  # the element, or the only argument of the call, where it is a number in the code
+    depth: int  # the number of loops around it; the test of a loop is in it
 
 
 @translated
@@ -111,17 +102,3 @@ def _steps(node: object, known: dict[str, ast.Function], depth: int) -> Iterator
             yield from _steps(known[node.name].body, others, depth)
     elif isinstance(node, ast.Node):
         yield from below(*vars(node).values())
-
-
-__all__ = [
-    "Global",
-    "Parameter",
-    "Signature",
-    "Step",
-    "device_code",
-    "for_compiler",
-    "is_cooperative",
-    "is_sized",
-    "read_signature",
-    "steps",
-]

@@ -23,20 +23,8 @@ Dim3 = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits of a launch.
+    """Limits of a launch; the largest block and grid are (x, y, z).
 
-    Attributes
-    ----------
-    threads_per_block : int
-    block : Dim3
-        Largest block in each dimension, (x, y, z).
-    grid : Dim3
-        Largest grid in each dimension, (x, y, z).
-    shared_bytes : int
-        Largest shared memory of a block without opting in to more.
-
-    Notes
-    -----
     The defaults hold for compute capability 7.5 to 12.0: CUDA C++ Programming Guide, table "Technical
     specifications per compute capability".
     """
@@ -44,7 +32,7 @@ class Limits:
     threads_per_block: int = 1024
     block: Dim3 = (1024, 1024, 64)
     grid: Dim3 = (2**31 - 1, 65535, 65535)
-    shared_bytes: int = 48 * 1024
+    shared_bytes: int = 48 * 1024  # without opting in to more
 
 
 USUAL_LIMITS = Limits()  # what a launch may ask for on every device that is likely to be met
@@ -157,22 +145,9 @@ class Stream(Protocol):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Call:
-    """A call that enqueues, written down so that it can be made again and again.
+    """A call that enqueues, written down so that it can be made again and again."""
 
-    Attributes
-    ----------
-    verb : str
-        Name of the method of `Device`, or ``"record"`` or ``"wait_event"`` of `Stream`.
-    args : tuple
-        What it takes besides the stream. Events are numbers: what `record` and `wait_event` have in common.
-    stream : int
-        Which of the streams that the calls are made on; 0 is the one where they begin and end.
-    fresh : tuple of Memory
-        What was allocated for these calls, and is touched here first: what it held before is of no account.
-    named : str
-        The name of the part that it was captured in, if that had one.
-    """
-
+    # A method of `Device`, or of `Stream` the last two.
     verb: Literal[
         "memset_async",
         "copy_from_host_async",
@@ -182,10 +157,14 @@ class Call:
         "record",
         "wait_event",
     ]
+    # What it takes besides the stream. Events are numbers: what `record` and `wait_event` have in common.
     args: tuple[Any, ...]
-    stream: int
+    stream: int  # which of the streams; on number 0 the calls begin and end
+    # What was allocated for these calls, and is touched here first: what it held before is of no account.
     fresh: tuple[Memory, ...] = ()
-    named: str = field(default="", compare=False)
+    named: str = field(
+        default="", compare=False
+    )  # the part that it was captured in, if that has a name
 
     @property
     def is_work(self) -> bool:

@@ -1,10 +1,6 @@
 """A look into each kernel of a run, as no GPU allows it; and runs of a program with other parameters.
 
 The counts are the interpreter's, the times the model's, so it looks at simulated devices only.
-
-- `scope` has all kernels of a run, added up and laid out by `simgpu.report`.
-- `accesses` has a launch watched, and `threads` draws what its threads touch, step by step.
-- `what_if` runs one program for many values of its parameters.
 """
 
 from asyncgpu_tutor.devices.simulated.report import KernelReport

@@ -9,6 +9,7 @@ from asyncgpu_tutor.devices.simulated import DeviceSpec, Launched, SimDevice
 from asyncgpu_tutor.devices.simulated.report import KernelReport, add_up, annotate, render
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.run.current import current_device
+from asyncgpu_tutor.traces.spans.notebook_output import PAGE
 from asyncgpu_tutor.traces.spans.tag import forbid_nested_wait
 
 
@@ -54,15 +55,9 @@ class Report:
         names = dict.fromkeys(launch.kernel for launch in self._launches)
         return ", ".join(repr(name) for name in names) or "none"
 
-    def table(self, *, width: int = 100) -> str:
-        """All numbers as text, a column for each entry of `kernels`.
-
-        Parameters
-        ----------
-        width : int
-            Letters that a line may have; columns that do not fit follow below.
-        """
-        return render(self.spec, self.kernels, width)
+    def table(self) -> str:
+        """All numbers as text, a column for each entry of `kernels`; those that do not fit follow below."""
+        return render(self.spec, self.kernels, PAGE)
 
     def source(self, name: str) -> str:
         """The source of a kernel, each line with what it did in all launches of that kernel together.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from html import escape
 from typing import Any, cast
@@ -19,7 +19,6 @@ from asyncgpu_tutor.run.recording import record
 from asyncgpu_tutor.traces.live import show
 from asyncgpu_tutor.traces.pictures import Timeline, compare_timelines
 from asyncgpu_tutor.traces.pictures.curve import Curve
-from asyncgpu_tutor.traces.spans.lanes import Group
 from asyncgpu_tutor.traces.spans.notebook_output import Lines
 from asyncgpu_tutor.traces.spans.tag import forbid_nested_wait
 from asyncgpu_tutor.traces.trace import Trace
@@ -40,13 +39,10 @@ class Exploration:
         Their values, in the order in which they were given.
     traces : mapping of tuple to Trace
         One for each combination of values, in the order of `parameters`.
-    lanes : collection of {"host", "streams", "engines"}
-        Lanes of the timelines.
     """
 
     parameters: Mapping[str, _Values]
     traces: Mapping[_Values, Trace]
-    lanes: Collection[Group]
 
     @cached_property
     def makespans(self) -> Mapping[_Values, float]:
@@ -98,8 +94,7 @@ class Exploration:
     # ------------------------------------------------------------------ pictures
     def _timelines(self, which: Iterable[_Values]) -> Timeline:
         chosen = list(which)
-        traces = [self.traces[values] for values in chosen]
-        made = compare_timelines(traces, [self._told(v) for v in chosen], lanes=self.lanes)
+        made = compare_timelines([self.traces[v] for v in chosen], [self._told(v) for v in chosen])
         for panel in made.panels:  # one scale for all, also for those that are not shown
             panel.layout.begin, panel.layout.end = 0.0, max(self.makespans.values()) or 1.0
         return made
@@ -146,12 +141,7 @@ class Exploration:
         }
 
 
-def explore(
-    function: Callable[..., Any],
-    *,
-    lanes: Collection[Group] = ("host", "streams"),
-    **parameters: Iterable[Any],
-) -> Exploration:
+def explore(function: Callable[..., Any], **parameters: Iterable[Any]) -> Exploration:
     """Run a program on a simulated device for each value of its parameters: how many streams are best?
 
     Each run has a device of its own, which imitates the same GPU as the current device does if that is
@@ -162,8 +152,6 @@ def explore(
     function : callable
         Called with a value for each of the parameters, by name. It may do the work itself, return an
         operation, which is then run, or be an ``async def``.
-    lanes : collection of {"host", "streams", "engines"}
-        Lanes of the timelines.
     **parameters
         For each parameter of `function` its values, such as ``streams=range(1, 9)``. With several, all
         combinations are run, at most 100.
@@ -211,7 +199,7 @@ def explore(
     here = current_device()
     spec = here.spec if isinstance(here, SimDevice) else "h200"
     traces = {run: _run(function, dict(zip(ranges, run, strict=True)), spec) for run in runs}
-    return Exploration(ranges, traces, tuple(lanes))
+    return Exploration(ranges, traces)
 
 
 def _run(function: Callable[..., Any], values: Mapping[str, Any], spec: Any) -> Trace:
@@ -221,6 +209,5 @@ def _run(function: Callable[..., Any], values: Mapping[str, Any], spec: Any) -> 
             found = completed(found)
         if isinstance(found, DeviceOp):
             cast("DeviceOp[Any]", found).sync()
-    begin = min((span.start for span in trace), default=0.0)
-    trace.spans[:] = [replace(s, start=s.start - begin, end=s.end - begin) for s in trace]
+    trace.fill(trace, min((span.start for span in trace), default=0.0))
     return trace

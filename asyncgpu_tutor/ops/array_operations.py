@@ -61,7 +61,7 @@ class Make(DeviceOp[DeviceArray]):
 
     def _enqueue(self, context: ExecutionContext) -> DeviceArray:
         try:
-            memory = context._allocate(context._work.malloc, self._nbytes, self._name)
+            memory = context._allocate(self._nbytes, self._name)
         except errors.CaptureError as error:
             raise errors.CaptureError(f"{self._label}(): {error}") from None
         if self._nbytes:
@@ -120,7 +120,9 @@ def _make(
     except TypeError:  # it cannot be looked up, or is no such thing at all
         op._shape, op._dtype, op._nbytes = _plan.__wrapped__(label, dtype, *sizes)
     op._name = name or label
-    op._built(label, frame)
+    op._label = label
+    op._where, op._at = frame.f_code, frame.f_lasti
+    op._used = False
     return op
 
 

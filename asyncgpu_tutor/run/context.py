@@ -122,16 +122,16 @@ class ExecutionContext:
         kind = np.dtype(dtype)
         if type(shape) is not tuple:
             shape = as_shape(shape)
-        memory = self._allocate(self._work.malloc, math.prod(shape) * kind.itemsize, name)
+        memory = self._allocate(math.prod(shape) * kind.itemsize, name)
         return handle(memory, shape, kind)
 
-    def _allocate(self, make: Callable[..., protocol.Memory], *given: object) -> protocol.Memory:
-        """Allocate with `make`, a `malloc`, and once more after a reclaim if memory is short."""
+    def _allocate(self, nbytes: int, name: str) -> protocol.Memory:
+        """Allocate, and once more after a reclaim if memory is short."""
         try:
-            memory = make(*given, self.stream)
+            memory = self._work.malloc(nbytes, name, self.stream)
         except errors.OutOfMemoryError:
             self._run.reclaim()
-            memory = make(*given, self.stream)
+            memory = self._work.malloc(nbytes, name, self.stream)
         memory.stream = self._user
         self._keep.append(memory)
         return memory

@@ -6,8 +6,7 @@ import math
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import Trace
-from asyncgpu_tutor.traces.analysis.facts import Facts
-from asyncgpu_tutor.traces.analysis.idle import idle_of_device, idle_of_streams
+from asyncgpu_tutor.traces.analysis.idle import Evidence, idle_of_streams
 
 IDLE = {"hidden synchronisation", "lazy module loading", "allocation in the loop"}
 
@@ -22,13 +21,13 @@ def hold(trace: Trace) -> None:
     close = 1e-6 * (1 + m.makespan)
     for name in trace.devices or [""]:
         part = trace.of(name) if name else trace
-        m, found, facts = part.metrics(), agt.diagnose(part), Facts(part)
+        m, found, facts = part.metrics(), agt.diagnose(part), Evidence(part)
         pauses = idle_of_streams(facts)
         assert all(p.blocker is None or p.blocker.start <= p.end for p in pauses)
         for _, stream in m.stream_busy:
             own = [p.duration for p in pauses if p.span.stream == stream]
             assert math.fsum(own) <= m.device_makespan + close
-        idle = math.fsum(p.duration for p in idle_of_device(facts))
+        idle = math.fsum(p.duration for p in facts.idle)
         assert math.isclose(idle, m.device_idle, abs_tol=close)
         assert all(0 <= f.cost <= m.makespan + close for f in found)
         for kinds in (IDLE, {"host-bound"}, {"gaps"}):

@@ -79,9 +79,8 @@ class Packer:
             raise UsageError(self.signature.miscounted(args))
         for place in self._pointers:
             values[place] = values[place].ptr
-        if self._bytes:
-            for place in self._bytes:
-                values[place] = _bytes_of(values[place])
+        for place in self._bytes:
+            values[place] = _bytes_of(values[place])
         return values
 
     def _another(self) -> Room:

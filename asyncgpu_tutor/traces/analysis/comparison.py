@@ -10,7 +10,7 @@ from typing import Any
 
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.traces.pictures import Timeline, compare_timelines
-from asyncgpu_tutor.traces.spans import Metrics, Span, measure
+from asyncgpu_tutor.traces.spans import Metrics, Span
 from asyncgpu_tutor.traces.spans.notebook_output import NAME, PAGE, Lines, cut, wrapped
 from asyncgpu_tutor.traces.spans.vocabulary import some
 from asyncgpu_tutor.traces.trace import Trace
@@ -207,13 +207,8 @@ _WHOLE: tuple[tuple[str, str, Callable[[Metrics], float]], ...] = (
 def _differences(traces: tuple[Trace, ...], titles: tuple[str, ...]) -> Iterator[Difference]:
     whole = [trace.metrics() for trace in traces]
     yield _difference("makespan", "us", tuple(m.makespan for m in whole), titles)
-    # Several devices each have their own rows; the first of a trace stands beside the first of the others.
-    most = max(traces, key=lambda trace: len(trace.devices)).devices
-    parts = [[t.of(name).metrics() for name in t.devices] for t in traces] if len(most) > 1 else []
-    for place, device in enumerate(most if parts else [""]):
-        rows = [own[place] if place < len(own) else measure([]) for own in parts] or whole
-        for name, unit, value in _WHOLE:
-            yield _difference(f"{device} {name}".strip(), unit, tuple(map(value, rows)), titles)
+    for name, unit, value in _WHOLE:
+        yield _difference(name, unit, tuple(map(value, whole)), titles)
     for kind in ("call", "wait"):
         yield _difference(f"host in {kind}s", "us", tuple(m.host[kind] for m in whole), titles)
     durations: dict[str, list[list[float]]] = {}

@@ -8,11 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import attrgetter
-from typing import Literal, get_args
+from typing import Literal, cast, get_args
 
-from asyncgpu_tutor.traces.analysis.facts import Facts, thread_of
 from asyncgpu_tutor.traces.analysis.finding import KNOWN, Finding, advice
-from asyncgpu_tutor.traces.spans import Span
+from asyncgpu_tutor.traces.spans import Metrics, Span
 from asyncgpu_tutor.traces.spans.intervals import (
     Interval,
     common,
@@ -22,6 +21,8 @@ from asyncgpu_tutor.traces.spans.intervals import (
     union,
     within,
 )
+from asyncgpu_tutor.traces.spans.metrics import scope_of
+from asyncgpu_tutor.traces.spans.path import stream_predecessors
 from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY
 from asyncgpu_tutor.traces.spans.vocabulary import ENGINE_OF, Engine
 from asyncgpu_tutor.traces.trace import Trace
@@ -40,9 +41,26 @@ CAUSE_WORDS: Mapping[Cause, str] = {
     "unknown": "no call for it was recorded, so nobody knows when it was asked for",
 }
 
+# What the host did when it was late.
+HostPart = Literal["CUDA call", "waiting", "own code"]
+HOST_PARTS: tuple[HostPart, ...] = get_args(HostPart)
+
 # A pause shorter than this, in us, is not put down to other kernels, because a launch takes as long without
 # them: the H200 of this project's recordings starts work 2 to 6 us after the call.
 _START = 10.0
+
+# Of an H200: 132 SMs with 2048 threads each (CUDA C++ Programming Guide, "Technical specifications per
+# compute capability"). Taken where a trace does not say how many threads its device runs at once.
+_THREADS = 132 * 2048
+
+# What is in the names of their kernels.
+_LIBRARIES = {"at::": "PyTorch", "cupy_": "CuPy"}
+
+
+def thread_of(span: Span) -> int | None:
+    """Number of the thread that a call, a wait or a range is of; None where nobody knows."""
+    given = span.detail.get("thread")
+    return given if isinstance(given, int) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +81,155 @@ class Idle:
         return self.end - self.start
 
 
-def idle_of_streams(facts: Facts) -> list[Idle]:
+class Evidence:
+    """A recording of one device, and what is read out of it again and again: it may have 400,000 spans.
+
+    Each stretch of the device's idle time may be claimed by one suspect.
+    """
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+
+    @cached_property
+    def work(self) -> list[Span]:
+        """All device spans, by id."""
+        return self.trace.device_spans
+
+    @cached_property
+    def device(self) -> list[Span]:
+        """The device spans that were asked for here, without those of others that ran meanwhile."""
+        return [span for span in self.work if not span.detail.get("other")]
+
+    @cached_property
+    def line(self) -> list[Span]:
+        """All device spans, by start."""
+        return sorted(self.work, key=attrgetter("start", "id"))
+
+    @cached_property
+    def busy(self) -> list[Interval]:
+        """When the device worked."""
+        return union([(s.start, s.end) for s in self.work])
+
+    @cached_property
+    def scope(self) -> list[Interval]:
+        """See `scope_of`."""
+        return scope_of(self.busy, self.trace.windows)
+
+    @cached_property
+    def calls(self) -> dict[int, Span]:
+        """For each device span, by id, the host's call that enqueued it."""
+        calls = {span.id: span for span in self.trace if span.kind == "call"}
+        return {
+            span.id: calls[max(found)]
+            for span in self.work
+            if (found := [i for i in span.after if i in calls])
+        }
+
+    @cached_property
+    def before(self) -> dict[int, Span]:
+        """See `stream_predecessors`; of all device spans."""
+        return stream_predecessors(self.work)
+
+    @cached_property
+    def fills(self) -> dict[int, float]:
+        """For each kernel, by id, which part of the device it fills; see `fill_of`."""
+        kernels = (span for span in self.device if span.kind == "kernel")
+        return {span.id: fill_of(span, self.trace) for span in kernels}
+
+    @cached_property
+    def language(self) -> str:
+        """The words that advice to this program has to be in; ``"ours"`` for one of this package."""
+        if not self.trace.about.get("foreign"):
+            return "ours"
+        names = (f"{s.name} {s.detail.get('full_name', '')}" for s in self.work)
+        told = next((kind for n in names for word, kind in _LIBRARIES.items() if word in n), "CUDA")
+        return "PyTorch" if self.trace.clock == "PyTorch profiler" else told
+
+    @cached_property
+    def metrics(self) -> Metrics:
+        """See `measure`."""
+        return self.trace.metrics()
+
+    def finding(
+        self,
+        name: str,
+        sentence: str,
+        spans: Iterable[Span],
+        cost: float = 0.0,
+        *,
+        limit: bool = False,
+    ) -> Finding:
+        """A finding of that name, with its title and the advice that fits this program."""
+        ids = tuple(sorted({span.id for span in spans}))
+        told = advice(name, self.language)
+        return Finding(name, KNOWN[name][0], sentence, told, ids, cost, limit)
+
+    def claim(self, stretches: Iterable[Interval]) -> float:
+        """How long the device stood still in these stretches, as far as nobody has claimed it. In us."""
+        asked = union(stretches)
+        found, self.unclaimed = common(self.unclaimed, asked), minus(self.unclaimed, asked)
+        return length(found)
+
+    @cached_property
+    def unclaimed(self) -> list[Interval]:
+        """When the device did nothing, from the first call on; between windows nobody asks."""
+        calls = [(s.start, s.end) for s in self.trace if s.kind == "call"]
+        counted = self.scope or union(calls)
+        if calls and counted:
+            counted = union([*counted, (min(calls)[0], counted[0][0])])
+        return minus(counted, self.busy)
+
+    @cached_property
+    def idle(self) -> list[Idle]:
+        """The idle time of the device: pauses in which no stream worked, by the cause of what ended them."""
+        pauses = _Pauses(self)
+        found: list[Idle] = []
+        for start, end in common(gaps(self.busy), self.scope):
+            first = bisect_left(self.line, end, key=attrgetter("start"))
+            found += pauses.before(self.line[first], start)
+        return found
+
+    @cached_property
+    def host_late(self) -> dict[HostPart, float]:
+        """The time for which the host was late, in us, by what the thread did that ended each pause."""
+        spans: dict[int | None, tuple[list[Interval], list[Interval]]] = {}
+        for span in self.trace:
+            if span.kind in {"wait", "call"}:
+                pair = spans.setdefault(thread_of(span), ([], []))
+                pair[span.kind == "call"].append((span.start, span.end))
+        lines = {thread: (union(waits), union(calls)) for thread, (waits, calls) in spans.items()}
+        parts: dict[HostPart, list[float]] = {part: [] for part in HOST_PARTS}
+        for pause in self.idle:
+            if pause.cause != "host late" or pause.blocker is None:
+                continue
+            waits, calls = lines[thread_of(pause.blocker)]
+            waiting = within(waits, pause.start, pause.end)
+            calling = within(calls, pause.start, pause.end)
+            both = length(common(waiting, calling))
+            parts["waiting"].append(length(waiting))
+            parts["CUDA call"].append(length(calling) - both)
+            parts["own code"].append(pause.duration - length(waiting) - length(calling) + both)
+        return {part: math.fsum(values) for part, values in parts.items()}
+
+
+def fill_of(span: Span, trace: Trace) -> float:
+    """The part of the device that a kernel fills, at most 1: as a simulator says, or by its threads."""
+    fills = span.detail.get("fills")
+    if isinstance(fills, int | float):
+        return min(float(fills), 1.0)
+    sizes = [span.detail.get(key) for key in ("grid", "block")]
+    parts = [
+        part
+        for size in sizes
+        if isinstance(size, list | tuple)
+        for part in cast(list[object], size)
+    ]
+    threads = math.prod(part for part in parts if isinstance(part, int)) if parts else 0
+    slots = trace.about.get("threads_at_once")
+    return min(threads / (slots if isinstance(slots, int) and slots > 0 else _THREADS), 1.0)
+
+
+def idle_of_streams(seen: Evidence) -> list[Idle]:
     """The pauses of each stream, from the first work of the device on, each split by cause, by start.
 
     In this order: until the last span on another stream that it had to wait for ended, ``"dependency"``; from
@@ -72,40 +238,31 @@ def idle_of_streams(facts: Facts) -> list[Idle]:
     kernels ran, ``"occupancy"``; the rest, ``"start-up"``. Where no call is known, all but the dependency is
     ``"unknown"``; before pages of unified memory, all of it is ``"page"``.
     """
-    pauses = _Pauses(facts)
+    pauses = _Pauses(seen)
     found: list[Idle] = []
     free: dict[int | None, float] = {}  # since when each stream has nothing to do
-    for span in (span for span in facts.line if span.duration):  # a moment ends no pause
-        since = free.get(span.stream, facts.busy[0][0])
+    for span in (span for span in seen.line if span.duration):  # a moment ends no pause
+        since = free.get(span.stream, seen.busy[0][0])
         found += pauses.before(span, since)
         free[span.stream] = max(since, span.end)
-    if facts.trace.windows:
+    if seen.trace.windows:
         found = [
             replace(idle, start=start, end=end)
             for idle in found
-            for start, end in within(facts.scope, idle.start, idle.end)
+            for start, end in within(seen.scope, idle.start, idle.end)
         ]
     return sorted(found, key=attrgetter("start"))
-
-
-def idle_of_device(facts: Facts) -> list[Idle]:
-    """The idle time of the device: pauses in which no stream worked, split by the cause of what ended it."""
-    pauses, line = _Pauses(facts), facts.line
-    found: list[Idle] = []
-    for start, end in common(gaps(facts.busy), facts.scope):
-        found += pauses.before(line[bisect_left(line, end, key=attrgetter("start"))], start)
-    return found
 
 
 class _Pauses:
     """Splits the pause before a piece of work by cause."""
 
-    def __init__(self, facts: Facts) -> None:
-        self._by_id = {span.id: span for span in facts.work}
-        self._calls = facts.calls
+    def __init__(self, seen: Evidence) -> None:
+        self._by_id = {span.id: span for span in seen.work}
+        self._calls = seen.calls
         # The spans of each engine by start, and the latest end up to each: `_rivals` can skip what had ended.
         self._engines: dict[Engine, tuple[list[Span], list[float]]] = {}
-        for span in facts.line:
+        for span in seen.line:
             spans, latest = self._engines.setdefault(ENGINE_OF[span.kind], ([], []))
             spans.append(span)
             latest.append(max(span.end, latest[-1]) if latest else span.end)
@@ -147,74 +304,3 @@ class _Pauses:
         first = bisect_right(latest, since)
         last = bisect_left(spans, span.start, key=attrgetter("start"))
         return [s for s in spans[first:last] if s.stream != span.stream and s.end > since]
-
-
-# ------------------------------------------------------------------ what the host did meanwhile
-HostPart = Literal["CUDA call", "waiting", "own code"]
-
-HOST_PARTS: tuple[HostPart, ...] = get_args(HostPart)
-
-
-def host_late_parts(trace: Trace, idle: Iterable[Idle]) -> dict[HostPart, float]:
-    """The time for which the host was late, in us, by what the thread did that ended each pause."""
-    spans: dict[int | None, tuple[list[Interval], list[Interval]]] = {}
-    for span in trace:
-        if span.kind in {"wait", "call"}:
-            pair = spans.setdefault(thread_of(span), ([], []))
-            pair[span.kind == "call"].append((span.start, span.end))
-    lines = {thread: (union(waits), union(calls)) for thread, (waits, calls) in spans.items()}
-    parts: dict[HostPart, list[float]] = {part: [] for part in HOST_PARTS}
-    for pause in idle:
-        if pause.cause != "host late" or pause.blocker is None:
-            continue
-        waits, calls = lines[thread_of(pause.blocker)]
-        waiting = within(waits, pause.start, pause.end)
-        calling = within(calls, pause.start, pause.end)
-        both = length(common(waiting, calling))
-        parts["waiting"].append(length(waiting))
-        parts["CUDA call"].append(length(calling) - both)
-        parts["own code"].append(pause.duration - length(waiting) - length(calling) + both)
-    return {part: math.fsum(values) for part, values in parts.items()}
-
-
-class Evidence(Facts):
-    """The facts of a trace, and why its device stood still, each stretch of which one suspect may `claim`."""
-
-    def finding(
-        self,
-        name: str,
-        sentence: str,
-        spans: Iterable[Span],
-        cost: float = 0.0,
-        *,
-        limit: bool = False,
-    ) -> Finding:
-        """A finding of that name, with its title and the advice that fits this program."""
-        ids = tuple(sorted({span.id for span in spans}))
-        told = advice(name, self.language)
-        return Finding(name, KNOWN[name][0], sentence, told, ids, cost, limit)
-
-    def claim(self, stretches: Iterable[Interval]) -> float:
-        """How long the device stood still in these stretches, as far as nobody has claimed it. In us."""
-        asked = union(stretches)
-        found, self.unclaimed = common(self.unclaimed, asked), minus(self.unclaimed, asked)
-        return length(found)
-
-    @cached_property
-    def unclaimed(self) -> list[Interval]:
-        """When the device did nothing, from the first call on; between windows nobody asks."""
-        calls = [(s.start, s.end) for s in self.trace if s.kind == "call"]
-        counted = self.scope or union(calls)
-        if calls and counted:
-            counted = union([*counted, (min(calls)[0], counted[0][0])])
-        return minus(counted, self.busy)
-
-    @cached_property
-    def idle(self) -> list[Idle]:
-        """See `idle_of_device`."""
-        return idle_of_device(self)
-
-    @cached_property
-    def host_late(self) -> dict[HostPart, float]:
-        """See `host_late_parts`."""
-        return host_late_parts(self.trace, self.idle)

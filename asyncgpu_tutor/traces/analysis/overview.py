@@ -64,7 +64,7 @@ class Analysis:
     findings : tuple of Finding
         What is wrong, worst first, and then what limits the program.
     host_late : mapping of part to float
-        The time that the host was late, in us, by what it did; see `host_late_parts`.
+        The time that the host was late, in us, by what it did.
     devices : mapping of str to Analysis
         Where several devices worked, a report on each. Empty for one device.
     """

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 
-from asyncgpu_tutor.traces.analysis.facts import Facts, thread_of
+from asyncgpu_tutor.traces.analysis.idle import Evidence, thread_of
 from asyncgpu_tutor.traces.spans import Span
 from asyncgpu_tutor.traces.spans.notebook_output import PAGE, Lines, cut
 from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY
@@ -77,14 +77,14 @@ class Sums:
             yield from _left_out(self.ranges)
 
 
-def sums(facts: Facts) -> Sums:
+def sums(seen: Evidence) -> Sums:
     """See `Analysis.sums`. Work of others, which only ran meanwhile, is left out."""
-    device, calls = facts.device, facts.calls
+    device, calls = seen.device, seen.calls
     return Sums(
         _by_name(s for s in device if s.kind in {"kernel", "graph"}),
         _by_name(s for s in device if s.kind not in {"kernel", "graph"}),
-        _by_name(s for s in facts.trace if s.kind in {"call", "wait"}),
-        _ranges((s for s in facts.trace if s.kind == "range"), device, calls),
+        _by_name(s for s in seen.trace if s.kind in {"call", "wait"}),
+        _ranges((s for s in seen.trace if s.kind == "range"), device, calls),
     )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from asyncgpu_tutor.traces.spans.lanes import Lane, lanes, packed, ranges_above
-from asyncgpu_tutor.traces.spans.span import Span, SpanKind, call_name
+from asyncgpu_tutor.traces.spans.span import Span
 from asyncgpu_tutor.traces.spans.vocabulary import KIND_WORDS, device_words
 
 Event = dict[str, object]
@@ -25,7 +25,6 @@ def write(
     # Short: the UI leaves out the middle of a long one, as in "simulated H200 (simula... measured)".
     title = f"{device_words(device) or 'device'} ({'modelled' if clock == 'simulated' else clock})"
     events = [_named("process_name", 0, title)]
-    calls = {span.id for span in spans if span.kind == "call"}
     place: dict[int, int] = {}  # the thread of each span
     threads = 1
     for lane in lanes(spans, ("host", "streams")):
@@ -38,7 +37,7 @@ def write(
             events.append({**order, "args": {"sort_index": number}})
         for span, index in zip(lane.spans, row, strict=True):
             place[span.id] = threads + 1 + index
-            events.append(_slice(span, place[span.id], calls))
+            events.append(_slice(span, place[span.id]))
         threads += max(row) + 1
     events += _arrows(spans, place)
     facts = {"device": device, "clock": clock, "about": json.dumps(dict(about))}
@@ -73,55 +72,16 @@ def _arrows(spans: Sequence[Span], place: Mapping[int, int]) -> Iterator[Event]:
         yield {**arrow, "ph": "f", "tid": place[after.id], "ts": after.start, "bp": "e"}
 
 
-# What Kineto calls these things, so that tools for traces of PyTorch (such as HTA) know them again.
-_CATEGORIES: Mapping[SpanKind, str] = {
-    "kernel": "kernel", "graph": "kernel", "h2d": "gpu_memcpy", "d2h": "gpu_memcpy", "d2d": "gpu_memcpy",
-    "memset": "gpu_memset", "call": "cuda_runtime", "wait": "cuda_runtime", "work": "cpu_op",
-    "range": "user_annotation",
-}  # fmt: skip
-
-# And their names: those tools tell copies from kernels by them, and find launches.
-_WORK_NAMES: Mapping[SpanKind, str] = {
-    "h2d": "Memcpy HtoD", "d2h": "Memcpy DtoH", "d2d": "Memcpy DtoD", "memset": "Memset"
-}  # fmt: skip
-_CALL_NAMES = {
-    call_name(kind, kind): "cudaMemsetAsync" if kind == "memset" else "cudaMemcpyAsync"
-    for kind in _WORK_NAMES
-}
-
-
-def _kineto_name(span: Span) -> str:
-    if span.kind != "call":
-        return _WORK_NAMES.get(span.kind, span.name)
-    if span.name.startswith("launch graph "):
-        return "cudaGraphLaunch"
-    launches = span.name.startswith("launch ")
-    return "cudaLaunchKernel" if launches else _CALL_NAMES.get(span.name, span.name)
-
-
-def _slice(span: Span, thread: int, calls: set[int]) -> Event:
+def _slice(span: Span, thread: int) -> Event:
     args: Event = {"kind": KIND_WORDS[span.kind], "id": span.id, "device": span.device}
     if span.op is not None:
         args["operation"] = f"#{span.op} {span.label}"
     if span.after:
         args["after"] = json.dumps(span.after)
     for key, value in span.detail.items():
-        plain = isinstance(value, str | int | float) or key == "grid"
-        args[key] = value if plain else json.dumps(value)
-    # -1 stands for no stream and for no call, as in Kineto's own files.
-    args["stream"] = -1 if span.stream is None else span.stream
-    args["correlation"] = max((i for i in (*span.after, span.id) if i in calls), default=-1)
-    args["name"] = span.name
-    return {
-        "ph": "X",
-        "name": _kineto_name(span),
-        "cat": _CATEGORIES[span.kind],
-        "pid": _PROCESS,
-        "tid": thread,
-        "ts": span.start,
-        "dur": span.duration,
-        "args": args,
-    }
+        args[key] = value if isinstance(value, str | int | float) else json.dumps(value)
+    times = {"ts": span.start, "dur": span.duration}
+    return {"ph": "X", "name": span.name, "pid": _PROCESS, "tid": thread, **times, "args": args}
 
 
 def _named(what: str, thread: int, name: str) -> Event:

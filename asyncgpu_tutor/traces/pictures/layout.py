@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from asyncgpu_tutor.traces.spans import Span, SpanKind
-from asyncgpu_tutor.traces.spans.lanes import Group, Lane, lanes, rows, short_name
+from asyncgpu_tutor.traces.spans.lanes import Group, Lane, lanes, rows
+from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY
 
 if TYPE_CHECKING:
     from asyncgpu_tutor.traces.trace import Trace
@@ -56,7 +57,8 @@ class Bar:
         if self.number > 1:
             return f"{self.number:,} \u00d7"
         if self.lane.group == "engines" and self.span.stream is not None:
-            return short_name(self.lane.numbers[self.span.device, self.span.stream])
+            number = self.lane.numbers[self.span.device, self.span.stream]
+            return "um" if number == UNIFIED_MEMORY else f"s{number}"
         return self.span.title
 
 
@@ -110,10 +112,8 @@ class Layout:
 def arrange(trace: Trace, groups: Collection[Group], *, columns: int = 1000) -> Layout:
     """Lay a trace out. Neighbours shorter than one of so many `columns` become one bar; with 0, none."""
     layout = Layout()
-    begin, end = (
-        min((s.start for s in trace), default=0.0),
-        max((s.end for s in trace), default=0.0),
-    )
+    begin = min((s.start for s in trace), default=0.0)
+    end = max((s.end for s in trace), default=0.0)
     finest = (end - begin) / columns if columns else 0.0
     several = len({span.device for span in trace.device_spans}) > 1
     before: Lane | None = None

@@ -86,12 +86,12 @@ class Panel:
         return parts
 
     @property
-    def axis(self) -> tuple[str, str, float]:
-        """Name of the axis, its unit, and how many us are one of it."""
+    def axis(self) -> tuple[str, float]:
+        """Name of the axis, and how many us are one of its unit."""
         unit, factor = ("ms", 1000.0) if self.layout.end >= 10_000 else ("\u00b5s", 1.0)
         clock = self.trace.clock
         name = "simulated time" if clock == "simulated" else f"time by {clock}"
-        return f"{name} ({unit})", unit, factor
+        return f"{name} ({unit})", factor
 
 
 Mark = SpanKind | Literal["room", "event"]

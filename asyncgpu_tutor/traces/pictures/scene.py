@@ -153,7 +153,7 @@ class _Drawing:
         for y in layout.separators:
             yield self._across("agt-rule", self.y(y))
         bottom = self.y(panel.height)
-        name, _, factor = panel.axis
+        name, factor = panel.axis
         if layout.bars:
             for tick in ticks(layout.begin / factor, layout.end / factor, inner / 70):
                 at, words = self.x(tick * factor), f"{tick:.12g}"

@@ -153,7 +153,7 @@ def data(panels: Sequence[Panel], words: str) -> dict[str, Any]:
 def _panel_data(panel: Panel, left: int, paints: _Paints) -> dict[str, Any]:
     layout = panel.layout
     told = tips(panel)
-    name, _, factor = panel.axis
+    name, factor = panel.axis
     numbers = {kind: number for number, kind in enumerate(paints)}
     return {
         "title": panel.title,

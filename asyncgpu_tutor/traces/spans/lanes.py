@@ -53,11 +53,6 @@ def lane_name(number: int) -> str:
     return "unified memory" if number == UNIFIED_MEMORY else f"stream {number}"
 
 
-def short_name(number: int) -> str:
-    """The same where there is little room."""
-    return "um" if number == UNIFIED_MEMORY else f"s{number}"
-
-
 def stream_name(span: Span, numbers: Mapping[StreamKey, int]) -> str:
     """The name of the lane that a span is drawn on, with the device where there are several."""
     if span.stream is None:

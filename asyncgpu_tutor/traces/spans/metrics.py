@@ -130,13 +130,12 @@ def measure(trace: Iterable[Span], windows: Sequence[Interval] = ()) -> Metrics:
     scopes = {name: scope_of(intervals, windows) for name, intervals in work.items()}
     lanes = {key: common(union(streams[key]), scopes[key[0]]) for key in sorted(streams)}
     parts = [
-        _concurrency([lane for key, lane in lanes.items() if key[0] == name], scope)
+        histogram([within(lane, *part) for key, lane in lanes.items() if key[0] == name], *part)
         for name, scope in scopes.items()
+        for part in scope
     ]
-    first, last = (
-        min((s.start for s in spans), default=0.0),
-        max((s.end for s in spans), default=0.0),
-    )
+    first = min((s.start for s in spans), default=0.0)
+    last = max((s.end for s in spans), default=0.0)
     return Metrics(
         makespan=length(union(i for scope in scopes.values() for i in scope))
         if windows
@@ -149,7 +148,7 @@ def measure(trace: Iterable[Span], windows: Sequence[Interval] = ()) -> Metrics:
         },
         host={kind: length(union(intervals)) for kind, intervals in host.items()},
         gaps={key: tuple(common(gaps(lane), scopes[key[0]])) for key, lane in lanes.items()},
-        concurrency=_added(parts),
+        concurrency=tuple(map(math.fsum, zip_longest(*parts, fillvalue=0.0))) or (0.0,),
         _spans=spans,
     )
 
@@ -164,16 +163,3 @@ def scope_of(work: Iterable[Interval], windows: Sequence[Interval] = ()) -> list
     busy = union(lasting)
     inside = [within(busy, start, end) for start, end in windows]
     return union((found[0][0], found[-1][1]) for found in inside if found)
-
-
-def _concurrency(
-    lanes: Sequence[Sequence[Interval]], scope: Sequence[Interval]
-) -> tuple[float, ...]:
-    parts = [
-        histogram([within(lane, start, end) for lane in lanes], start, end) for start, end in scope
-    ]
-    return _added(parts)
-
-
-def _added(parts: Sequence[tuple[float, ...]]) -> tuple[float, ...]:
-    return tuple(map(math.fsum, zip_longest(*parts, fillvalue=0.0))) or (0.0,)

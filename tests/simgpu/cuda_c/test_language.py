@@ -191,6 +191,8 @@ STATEMENTS: list[tuple[str, str, Any]] = [
         ("__bfloat16_as_ushort(__double2bfloat16(1.00390625000001))", 0x3F81),
         ("__bfloat16_as_ushort(__double2bfloat16(1.00390624999999))", 0x3F80),
         ("__bfloat16_as_ushort(__int2bfloat16_rn(0x1010001))", 0x4B81),
+        ("__bfloat16_as_ushort(__hfma(__nv_bfloat16(1.0625f), __nv_bfloat16(1.0625f), __nv_bfloat16(1e-30f)))", 0x3F91),
+        ("__bfloat16_as_ushort(hfloor(__nv_bfloat16(-2.5f)) + hsqrt(__nv_bfloat16(9)))", 0),
         ("(__nv_bfloat16(1.0f) < __nv_bfloat16(2)) + 2 * __hge(__nv_bfloat16(1.0f), __nv_bfloat16(2))", 1),
         ("(int)(float)__hmax(-__nv_bfloat16(3), __nv_bfloat16(2))", 2),
         ("sizeof(nv_bfloat16) * 10 + sizeof(__nv_bfloat162)", 24),
@@ -315,6 +317,8 @@ FLOATS = [
     ("__int_as_float(0x40490fdb)", np.float32(math.pi)), ("__saturatef(7.0f)", 1.0),
     ("hypotf(3.0f, 4.0f)", 5.0), ("rsqrtf(4.0f)", 0.5), ("exp(1.0f) - expf(1.0f)", 0.0),
     ("fdimf(5.0f, 3.0f) + fdimf(3.0f, 5.0f)", 2.0),
+    # In float64 the tiny summand is lost, and what is left lies in the middle of two floats.
+    ("fmaf(1.0f + 1.0f / 4096, 1.0f + 1.0f / 4096, 1e-20f)", 1 + 2.0**-11 + 2.0**-23),
 ]  # fmt: skip
 
 

@@ -90,3 +90,67 @@ def test_what_is_fused(cupy: Any, expression: str, kind: str) -> None:
     on_gpu(cupy, compiled, "k", ((100,), (32,)), [x.copy(), theirs])
     launch(compile_source(text, contract=True), "k", 100, 32, x.copy(), ours)
     np.testing.assert_array_equal(ours, theirs)
+
+
+UNARY = [
+    "__hneg(a)", "__habs(a)", "-a", "hfloor(a)", "hceil(a)", "htrunc(a)", "hrint(a)", "hsqrt(a)", "a * a", "a + a",
+    "__float2half(__half2float(a))", "__double2half((double)a * 1.00048828125)", "__float2half(0.3f * __half2float(a))",
+    "__int2half_rn(__half2int_rn(a))", "__int2half_rn(__half2int_rz(a))", "__short2half_rn((short)i)",
+    "__uint2half_rn(i * 3u)", "__int2half_rn((int)i * 77 - 99999)", "__float2half((float)i * 1.7e-9f)",
+]  # fmt: skip
+BINARY = [
+    "__hadd(a, b)", "__hsub(a, b)", "__hmul(a, b)", "__hdiv(a, b)", "a + b", "a - b", "a * b", "a / b",
+    "__hmax(a, b)", "__hmin(a, b)", "__hfma(a, b, a)", "__hfma(a, b, b)", "__hfma(a, b, tiny)", "__hfma(a, b, -tiny)", "__hisnan(a) ? b : a",
+    "__heq(a, b) ? a : b", "__hlt(a, b) ? a : b", "__hge(a, b) ? a : b", "(a < b) ? b : a",
+    "__shfl_xor_sync(~0u, a, 5)", "__shfl_down_sync(~0u, b, 3)", "__low2half(__hadd2(make_half2(b, a), make_half2(a, b)))",
+    "__high2half(__hfma2(make_half2(b, a), make_half2(a, b), make_half2(a, a)))",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["half", "__nv_bfloat16"])
+def test_all_numbers_of_16_bits(cupy: Any, kind: str) -> None:
+    """Each of the 65,536 with 16 others: the same bits, one NaN for all."""
+    expressions = UNARY + BINARY
+    if kind == "__nv_bfloat16":
+        names = {
+            "2half_rn": "2bfloat16_rn",
+            "2half(": "2bfloat16(",
+            "__half2": "__bfloat162",
+            "half2(": "bfloat162(",
+        }
+        expressions = [
+            _renamed(e, names) for e in expressions if "make_half2" not in e and "half2int" not in e
+        ]
+    from_bits, bits = (
+        ("__ushort_as_half", "__half_as_ushort")
+        if kind == "half"
+        else ("__ushort_as_bfloat16", "__bfloat16_as_ushort")
+    )
+    lines = "\n".join(f"o[n * {k} + t] = {bits}({kind}({e}));" for k, e in enumerate(expressions))
+    text = (
+        "#include <cuda_fp16.h>\n#include <cuda_bf16.h>\n"
+        'extern "C" __global__ void k(unsigned int n, unsigned short* o) {'
+        "unsigned int t = blockIdx.x * 256 + threadIdx.x, i = t & 0xffff, j = (t * 40503u + 977u * (t >> 16)) & 0xffff;\n"
+        f"{kind} a = {from_bits}((unsigned short)i), b = {from_bits}((unsigned short)j), tiny = {from_bits}(1);\n{lines} }}"
+    )
+    count = 16 * 65536
+    ours, theirs = [np.zeros((len(expressions), count), np.uint16) for _ in range(2)]
+    on_gpu(
+        cupy,
+        nvrtc(text, ["k"], fmad=False),
+        "k",
+        ((count // 256,), (256,)),
+        [np.uint32(count), theirs],
+    )
+    launch(compile_source(text), "k", count // 256, 256, count, ours.reshape(-1))
+    infinity = 0x7C00 if kind == "half" else 0x7F80
+    for each in (ours, theirs):
+        each[(each & 0x7FFF) > infinity] = 0x7FFF
+    wrong = {e: int((m != t).sum()) for e, m, t in zip(expressions, ours, theirs, strict=True)}
+    assert {e: n for e, n in wrong.items() if n} == {}
+
+
+def _renamed(text: str, names: dict[str, str]) -> str:
+    for old, new in names.items():
+        text = text.replace(old, new)
+    return text

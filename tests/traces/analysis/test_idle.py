@@ -6,8 +6,7 @@ import pytest
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import Trace
-from asyncgpu_tutor.traces.analysis.facts import Facts
-from asyncgpu_tutor.traces.analysis.idle import idle_of_streams
+from asyncgpu_tutor.traces.analysis.idle import Evidence, idle_of_streams
 from asyncgpu_tutor.types import Span
 from tests.tools import tool
 from tests.traces.invariants import hold
@@ -45,7 +44,7 @@ PAUSES = [
 
 @pytest.mark.parametrize(("spans", "causes"), PAUSES)
 def test_why_a_stream_stood_still(spans: list[Span], causes: list[tuple[object, ...]]) -> None:
-    found = [i for i in idle_of_streams(Facts(Trace(spans))) if i.span is spans[-1]]
+    found = [i for i in idle_of_streams(Evidence(Trace(spans))) if i.span is spans[-1]]
     assert [(i.cause, i.start, i.end, i.blocker and i.blocker.id) for i in found] == causes
 
 

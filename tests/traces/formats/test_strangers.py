@@ -10,8 +10,7 @@ import pytest
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import Trace
 from asyncgpu_tutor.errors import UsageError
-from asyncgpu_tutor.traces.analysis.facts import Facts
-from asyncgpu_tutor.traces.analysis.idle import idle_of_device
+from asyncgpu_tutor.traces.analysis.idle import Evidence
 from asyncgpu_tutor.traces.formats import _database
 
 from .nsys_export import COPY, KERNEL, RUNTIME, THREAD, Export, read, small
@@ -108,10 +107,8 @@ def test_each_window_of_a_range_counts_for_itself(tmp_path: Path) -> None:
     assert m.device_makespan == 3 * 13.0
     # 4 us in each step, but for the second, where other work fills 1 us of them.
     assert m.device_idle == pytest.approx(11.0)
-    assert math.fsum(i.duration for i in idle_of_device(Facts(trace))) == pytest.approx(
-        m.device_idle
-    )
-    assert [round(i.duration, 3) for i in idle_of_device(Facts(trace)) if i.cause == "host late"]
+    assert math.fsum(i.duration for i in Evidence(trace).idle) == pytest.approx(m.device_idle)
+    assert [round(i.duration, 3) for i in Evidence(trace).idle if i.cause == "host late"]
 
 
 def test_a_range_that_repeats_is_compared_summed_and_saved_by_its_windows(tmp_path: Path) -> None:

@@ -57,12 +57,20 @@ __device__ inline __nv_bfloat16 __float2bfloat16(float v) { return __nv_bfloat16
 __device__ inline __nv_bfloat16 __float2bfloat16_rn(float v) { return __nv_bfloat16(v); }
 __device__ inline __nv_bfloat16 __double2bfloat16(double v) { return __nv_bfloat16(v); }
 __device__ inline __nv_bfloat16 __int2bfloat16_rn(int v) { return __nv_bfloat16(v); }
+__device__ inline __nv_bfloat16 __uint2bfloat16_rn(unsigned v) { return __nv_bfloat16(v); }
+__device__ inline __nv_bfloat16 __short2bfloat16_rn(short v) { return __nv_bfloat16((int)v); }
+__device__ inline __nv_bfloat16 __ushort2bfloat16_rn(unsigned short v) { return __nv_bfloat16((int)v); }
 __device__ inline float __bfloat162float(__nv_bfloat16 a) { return a.value(); }
 __device__ inline unsigned short __bfloat16_as_ushort(__nv_bfloat16 a) { return a.bits; }
 __device__ inline __nv_bfloat16 __ushort_as_bfloat16(unsigned short v) {
     __nv_bfloat16 a(0.0f); a.bits = v; return a; }
 __device__ inline __nv_bfloat16 __hfma(__nv_bfloat16 a, __nv_bfloat16 b, __nv_bfloat16 c) {
-    return __nv_bfloat16(fma((double)a.value(), (double)b.value(), (double)c.value())); }
+    // The product is exact. The sum is rounded to odd, so that it is rounded only once.
+    double p = (double)a.value() * b.value(), z = c.value(), s = p + z, t = s - p;
+    double rest = (p - (s - t)) + (z - t);
+    long long u = __double_as_longlong(s);
+    if (isfinite(s) && rest != 0 && u % 2 == 0) u += (rest > 0) == (s > 0) ? 1 : -1;
+    return __nv_bfloat16(__longlong_as_double(u)); }
 __device__ inline __nv_bfloat162 __hfma2(__nv_bfloat162 a, __nv_bfloat162 b, __nv_bfloat162 c) {
     return __nv_bfloat162(__hfma(a.x, b.x, c.x), __hfma(a.y, b.y, c.y)); }
 __device__ inline __nv_bfloat16 __hneg(__nv_bfloat16 a) { return -a; }
@@ -71,6 +79,20 @@ __device__ inline __nv_bfloat16 __hmax(__nv_bfloat16 a, __nv_bfloat16 b) {
     return __nv_bfloat16(fmaxf(a.value(), b.value())); }
 __device__ inline __nv_bfloat16 __hmin(__nv_bfloat16 a, __nv_bfloat16 b) {
     return __nv_bfloat16(fminf(a.value(), b.value())); }
+#define ROUNDED(name, result) __device__ inline __nv_bfloat16 name(__nv_bfloat16 a) { \
+    float x = a.value(); return __nv_bfloat16(result); }
+ROUNDED(hfloor, floorf(x))
+ROUNDED(hceil, ceilf(x))
+ROUNDED(htrunc, truncf(x))
+ROUNDED(hrint, rintf(x))
+ROUNDED(hsqrt, sqrtf(x))
+ROUNDED(hrsqrt, 1.0f / sqrtf(x))
+ROUNDED(hrcp, 1.0f / x)
+ROUNDED(hexp, expf(x))
+ROUNDED(hlog, logf(x))
+ROUNDED(hsin, sinf(x))
+ROUNDED(hcos, cosf(x))
+ROUNDED(htanh, tanhf(x))
 __device__ inline bool __hisnan(__nv_bfloat16 a) { return isnan(a.value()); }
 __device__ inline __nv_bfloat162 __halves2bfloat162(__nv_bfloat16 a, __nv_bfloat16 b) {
     return __nv_bfloat162(a, b); }
@@ -87,3 +109,4 @@ __device__ inline __nv_bfloat16 __high2bfloat16(__nv_bfloat162 a) { return a.y; 
 
 #undef ARITHMETIC
 #undef COMPARISON
+#undef ROUNDED

@@ -133,14 +133,17 @@ def kernel_cases() -> Iterator[KernelCase]:
 
     yield from _classes()
     yield from _latency()
+    yield from _later()
 
 
-# The second kernel of each class in `classes.cu`: no constant may ever be fitted to these.
+# The second kernel of each class in `classes.cu` and `latency.cu`, and all of `later.cu`: no constant may ever be fitted to these.
 UNSEEN = (
     "tile_distances", "chain_exponential", "newton_root", "scatter_records", "chase",
     "molecules", "kepler", "clenshaw", "sphere_march", "tree_walk", "biquad_rows", "block_norms",
     "entropy_row", "cholesky_band", "congruential_walk", "pendulum", "power_iteration", "bisect",
     "scan_warps", "edit_distance", "black_scholes",
+    "stars", "van_der_pol", "lyapunov", "table_walk", "fir_rows", "warp_dots", "checksum", "simpson",
+    "rays", "powers", "running_means", "block_maxima", "cooling", "rotations",
 )  # fmt: skip
 
 
@@ -217,7 +220,8 @@ def _latency() -> Iterator[KernelCase]:
              lambda r: [f(r, systems), near_one(r, systems) + F(9), f(r, systems), z(F, systems),
                         f(r, systems), I(1024), I(300)]),
         case("cholesky_band", 300, 8, 128,
-             lambda r: [near_one(r, systems) + F(4), near_one(r, systems), f(r, systems), I(1024), I(300)]),
+             lambda r: [near_one(r, systems) + F(4), near_one(r, systems), f(r, systems), z(F, systems),
+                        z(F, systems), z(F, systems), I(1024), I(300)]),
         case("xorshift_walk", 10000, 8, 128, lambda r: [seeds(r, 1024), z(U, 1024), I(10000)]),
         case("congruential_walk", 10000, 8, 512, lambda r: [seeds(r, 4096), z(F, 4096), I(10000)]),
         case("lorenz", 3000, 8, 128, lambda r: [*f(r, 3, 1024), F(0.001), I(3000)]),
@@ -239,6 +243,38 @@ def _latency() -> Iterator[KernelCase]:
         case("compound", many, 4096, 256, lambda r: [f(r, many), z(F, many), I(many), I(200)]),
         case("black_scholes", many, 4096, 256,
              lambda r: [*near_one(r, 3, many), z(F, many), I(many)]),
+    )  # fmt: skip
+
+
+def _later() -> Iterator[KernelCase]:
+    """Those of `later.cu`, which were written when the model was done."""
+    text = (Path(__file__).parent / "later.cu").read_text()
+
+    def case(kernel: str, n: int, grid: int, block: int, make: Make) -> KernelCase:
+        return KernelCase(kernel, n, text, (grid,), (block,), make)
+
+    rows = 1024 * 1000
+    taps = [F(x) for x in (0.4, 0.3, 0.2, 0.1)]
+    yield from (
+        case("stars", 4096, 32, 128, lambda r: [f(r, 4096, 4), z(F, 4096, 4), I(4096)]),
+        case("van_der_pol", 3000, 8, 128, lambda r: [*f(r, 2, 1024), F(1), F(0.01), I(3000)]),
+        case("lyapunov", 2000, 8, 128,
+             lambda r: [r.uniform(3.6, 4, 1024).astype(F), z(F, 1024), I(2000)]),
+        case("table_walk", 5000, 8, 128, lambda r: [r.permutation(1024).astype(I), z(I, 1024), I(5000)]),
+        case("fir_rows", 1000, 8, 128, lambda r: [f(r, rows), z(F, rows), *taps, I(1024), I(1000)]),
+        case("warp_dots", 1024, 8, 128,
+             lambda r: [f(r, 1024, 1024), f(r, 1024), z(F, 1024), I(1024), I(1024)]),
+        case("checksum", 1000, 8, 128,
+             lambda r: [r.integers(0, 256, 1024 * 1000).astype(B), z(U, 1024), I(1024), I(1000)]),
+        case("simpson", 2000, 8, 128, lambda r: [f(r, 1024), z(F, 1024), F(0.001), I(2000)]),
+        case("rays", 2000, 8, 128,
+             lambda r: [f(r, 4096) * F(0.1), np.abs(f(r, 1024)), z(F, 1024), I(4096), I(2000)]),
+        case("powers", 1000, 8, 128, lambda r: [np.abs(f(r, 1024)) + F(0.1), z(F, 1024), I(1000)]),
+        case("running_means", 1000, 8, 128,
+             lambda r: [f(r, rows), z(F, 1024), z(F, 1024), I(1024), I(1000)]),
+        case("block_maxima", 300, 8, 256, lambda r: [f(r, 2048 * 300), z(F, 8 * 300), I(300)]),
+        case("cooling", 2000, 8, 128, lambda r: [f(r, 1024), z(F, 1024), I(2000)]),
+        case("rotations", 1000, 8, 128, lambda r: [f(r, 1024), z(F, 1024), z(F, 1024), I(1000)]),
     )  # fmt: skip
 
 

@@ -31,11 +31,15 @@ __global__ void molecules(const float* x, const float* y, const float* z, float*
     energy[i] = sum;
 }
 
-// Newton's method, a fixed number of turns.
+// Newton's method, a fixed number of turns, after a goal that moves: what has converged divides 0, which takes
+// 270 clocks.
 __global__ void newton_cube(const float* x, float* y, int turns) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     float a = x[i] * x[i] + 1.0f, r = a;
-    for (int t = 0; t < turns; ++t) r = r - (r * r * r - a) / (3.0f * r * r + 0.001f * t);
+    for (int t = 0; t < turns; ++t) {
+        r = r - (r * r * r - a) / (3.0f * r * r + 0.001f * t);
+        a += 0.01f;
+    }
     y[i] = r;
 }
 
@@ -45,6 +49,7 @@ __global__ void kepler(const float* anomaly, float* angle, float eccentricity, i
     for (int t = 0; t < turns; ++t) {
         float off = e - eccentricity * sinf(e) - m;
         e -= off / (1.0f - eccentricity * cosf(e));
+        m += 0.01f;
     }
     angle[i] = e;
 }
@@ -221,7 +226,7 @@ __global__ void tridiagonal(const float* low, const float* middle, const float* 
     }
 }
 
-__global__ void cholesky_band(float* diagonal, float* below, float* x, int systems, int n) {
+__global__ void cholesky_band(const float* diagonal, const float* below, const float* x, float* roots, float* lower, float* y, int systems, int n) {
     int s = blockIdx.x * blockDim.x + threadIdx.x;
     float l = 0.0f, v = 0.0f;
     for (int k = 0; k < n; ++k) {
@@ -229,9 +234,9 @@ __global__ void cholesky_band(float* diagonal, float* below, float* x, int syste
         float root = sqrtf(diagonal[at] - l * l);
         v = (x[at] - l * v) / root;
         l = below[at] / root;
-        diagonal[at] = root;
-        below[at] = l;
-        x[at] = v;
+        roots[at] = root;
+        lower[at] = l;
+        y[at] = v;
     }
 }
 

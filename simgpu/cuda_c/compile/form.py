@@ -176,6 +176,7 @@ class Store(Step):
 
     cell: Node
     value: Node
+    origin: Origin
 
 
 class Assign(Step):

@@ -178,7 +178,7 @@ def writer(c: Context, expr: Expr, at: Position, new: Expr) -> Writer:
     c.aims.follows |= has_pointer(ctype)
     if new.origin is not None:
         place.origin.content().unite(new.origin)
-    c.steps.append(form.Store(expr.node, new.node))
+    c.steps.append(form.Store(expr.node, new.node, place.origin))
     site = c.new_site(at, write=True, volatile=place.volatile)
 
     def store(t: Team, m: Mask, new: Any, ptr: Ptr | None) -> None:

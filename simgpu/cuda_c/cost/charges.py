@@ -24,6 +24,7 @@ class Charge:
     line: int = 0
     instructions: int = 0
     rounds: float = 0  # global loads that follow each other
+    near: float = 0  # loads of shared memory that do
     dependent: int = 0  # those of them that wait for a value loaded before
     flops: int = 0
     special: int = 0

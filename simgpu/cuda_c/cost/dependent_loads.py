@@ -36,7 +36,6 @@ class DependentLoads:
 
     def load(self, charge: Charge, reads: frozenset[Variable], rounds: int) -> None:
         """A load in a piece of code, whose address or branch depends on these variables."""
-        charge.rounds = max(charge.rounds, rounds)
         self._loads.setdefault(charge, []).append(reads)
 
     def finish(self) -> None:
@@ -45,7 +44,7 @@ class DependentLoads:
         for charge, loads in self._loads.items():
             reads = frozenset[Variable]().union(*loads)
             deepest = max((depths[v] for v in reads if v in depths), default=-1)
-            charge.dependent = int(charge.rounds) - 1 + int(deepest >= 0)
+            charge.dependent = max(0, int(charge.rounds) - 1 + int(deepest >= 0))
             charge.carried = deepest >= charge.nesting > 0
             if not charge.carried:
                 charge.rounds /= charge.overlap  # because the turns of an unrolled loop go together

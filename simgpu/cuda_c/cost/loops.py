@@ -11,7 +11,8 @@ from collections.abc import Callable
 
 from simgpu.cuda_c.compile import form
 
-UNROLLED = 32  # turns up to which a loop with known bounds counts as unrolled
+UNROLLED = 32  # turns up to which a loop with known bounds counts as unrolled ...
+MOST_UNROLLED, LONGEST = 128, 900  # ... and, if it is short, up to so many turns, and operations in them
 MOST = 16  # turns that nvcc 13.0 does at once where a signed counter goes up one by one, as its listings show
 PARTLY = 4  # turns that are done at once where their number is not known: LLVM's choice
 
@@ -43,7 +44,8 @@ def unrolled_turns(loop: form.Loop, first: form.Node | None) -> int | None:
         return None
     if holds is None or value is None or limit is None or by is None:
         return None
-    for turns in range(UNROLLED + 1):
+    work = [n for n in form.below(loop.body) if isinstance(n, form.Operation | form.Load | form.Function)]
+    for turns in range(max(UNROLLED, min(MOST_UNROLLED, LONGEST // max(len(work), 1))) + 1):
         if not holds(value, limit):
             return turns
         value = _STEPS[op](value, by)
@@ -77,8 +79,7 @@ def partly_unrolled(
 
 def rounds_of(turns: float, most: int) -> float:
     """How many pieces of a loop follow each other that does up to `most` turns at once, then fewer."""
-    rounds = 0.0
+    rounds, turns, most = turns // most, turns % most, most // 2
     while most >= PARTLY:
-        rounds += turns // most
-        turns, most = turns % most, most // 2
+        rounds, turns, most = rounds + turns // most, turns % most, most // 2
     return rounds + turns

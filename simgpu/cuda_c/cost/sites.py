@@ -13,6 +13,17 @@ ALWAYS = 16  # executions of one access that are all sampled ...
 EVERY = 13  # ... and behind them one in so many; a prime, so as not to beat with powers of two
 
 
+def weight(execution: int) -> int:
+    """How many executions this one stands for, of those that are followed to see what is new; else 0.
+
+    So many in a row as `ALWAYS`, at the begin and from each power of 4 on, since a loop comes back later.
+    """
+    power = 1 << (execution.bit_length() - 1 & ~1) if execution >= 4 * ALWAYS else 0
+    if execution - power >= ALWAYS:
+        return 0
+    return 3 * power // ALWAYS or 4
+
+
 class Had:
     """Sectors that the first block of a batch has had, by one load or by one pointer."""
 
@@ -50,7 +61,7 @@ class SiteTally:
 
     def due(self) -> bool:
         self.executions += 1
-        return self.executions <= ALWAYS or self.executions % EVERY == 0
+        return bool(weight(self.executions - 1)) or self.executions % EVERY == 0
 
     def fresh_rounds(self, overlap: int) -> float:
         """Executions, over all warps, with new sectors; those of `overlap` turns go together."""

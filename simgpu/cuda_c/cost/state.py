@@ -33,14 +33,13 @@ class Facts:
 class Surroundings:
     """The loops around a step: all of them, those that are not unrolled, and turns done at once.
 
-    `turns` is that of a `Charge`. `whole` and `moving` are the turns of the loops around that are unrolled
+    `whole` and `moving` are the turns of the loops around that are unrolled
     whole, and what changes in them.
     """
 
     nesting: int = 0
     depth: int = 0
     overlap: int = 1
-    turns: tuple[int, int, int] | None = None
     whole: int = 1
     moving: frozenset[Variable] = frozenset()
 
@@ -60,6 +59,9 @@ class State:
         self.control: list[frozenset[Variable]] = []  # what each branch around depends on
         self.loads = DependentLoads()
         self.path = Path()
+        self.serial = False  # something in this loop keeps its turns apart
+        self.loaded = 0  # words that a turn of this loop loads from global memory
+        self.meets = 0.0  # clocks that lanes take to exchange something
         self.rolled: list[bool] = []
         self.passed: list[Charge] = []
         self.words = 0  # registers of the variables in scope

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from simgpu.cuda_c.compile.variables import Variable
 from simgpu.cuda_c.cost.charges import ADDED, Costs
 from simgpu.cuda_c.cost.counts import Counts, LineCounts
-from simgpu.cuda_c.cost.loops import PARTLY, rounds_of
-from simgpu.cuda_c.cost.sites import ALWAYS, EVERY, Had, SiteTally, scaled
+from simgpu.cuda_c.cost.loops import rounds_of
+from simgpu.cuda_c.cost.sites import EVERY, Had, SiteTally, scaled, weight
 from simgpu.cuda_c.lockstep.masks import WARP, Layout, Mask
 from simgpu.cuda_c.lockstep.meter import ByTurn, Site
 from simgpu.cuda_c.lockstep.values import varies
@@ -140,7 +140,7 @@ class Tally:
         tally.global_lane_bytes += mask.n * size
         if tally.due():
             requests, sectors, lines = self._sectors(mask, element, size)
-            if tally.executions <= ALWAYS and not site.write:
+            if not site.write:
                 self._follow(tally, self.site_costs[site.index].base, mask, element, size)
             tally.sampled += requests
             tally.sectors += sectors
@@ -150,20 +150,22 @@ class Tally:
         self, tally: SiteTally, base: Variable | None, mask: Mask, element: Any, size: int
     ) -> None:
         """Note whether the first block asks for a sector that it has not had."""
-        layout = mask.layout
+        layout, counted = mask.layout, weight(tally.executions - 1)
         lanes = layout.threads if mask.full else int(np.searchsorted(mask.index, layout.threads))
         if not lanes:
             return
         part = element[:lanes] if varies(element) else np.full(lanes, element)
         sector = part.astype(np.int64) * size // SECTOR
         new = tally.had.add(layout, sector)
-        tally.followed += 1
-        warps = layout.linear[:lanes] if mask.full else layout.linear[mask.index[:lanes]]
-        tally.followed_warps += _distinct(warps // WARP)
-        tally.fresh += len(new) > 0
         if base in self._shared_bases:
             new = self._had.setdefault(base, Had()).add(layout, new)
-        tally.fresh_sectors += len(new)
+        if not counted or (tally.executions > 1 and not weight(tally.executions - 2)):
+            return  # and so where what was loaded right before was not followed
+        tally.followed += counted
+        warps = layout.linear[:lanes] if mask.full else layout.linear[mask.index[:lanes]]
+        tally.followed_warps += _distinct(warps // WARP) * counted
+        tally.fresh += counted * (len(new) > 0)
+        tally.fresh_sectors += counted * len(new)
 
     def shared_access(self, site: Site, mask: Mask, element: Any, size: int) -> None:
         """Note an access to shared memory; `element` counts units of `size` bytes in the block."""
@@ -188,9 +190,7 @@ class Tally:
             return
         tally = self.by_site[site.index]
         first = tally.executions
-        due: Sequence[int] = range(-(first + 1) % EVERY, count, EVERY)
-        if first < ALWAYS:
-            due = [k for k in range(count) if first + k < ALWAYS or (first + k + 1) % EVERY == 0]
+        due = [k for k in range(count) if weight(first + k) or (first + k + 1) % EVERY == 0]
         for k in due:
             tally.executions = first + k
             access(k)
@@ -305,7 +305,7 @@ class Tally:
             entered = self.warps[test] - turns
             if entered > 0 and turns and not charge.carried:
                 # So far each turn was charged a part of a round.
-                more = rounds_of(turns / entered, most) * PARTLY * entered / turns - 1
+                more = rounds_of(turns / entered, most) * most * entered / turns - 1
                 found += charge.rounds * more * warps
         return found
 

@@ -53,12 +53,23 @@ def _element(s: State, node: form.Element) -> Facts:
     # A known index costs no instruction, because loads and stores take an offset to their address.
     if index.depth > KNOWN:
         s.pay(form.Price(), node.parts)
+        if _wraps(s, node):
+            s.charge.issued += 2
+            s.charge.busy += 2 * INTEGERS
     out = _made(s, node)
     if not node.volatile and base.key is not None and index.key is not None:
         out.key = ("element", base.key, index.key)
     # A thread's own array is in registers where a compiler knows the indices, since registers have none.
     out.register = node.array and base.register and index.depth == KNOWN
     return out
+
+
+def _wraps(s: State, node: form.Element) -> bool:
+    """Tell if an unrolled loop has to compute this address in each turn: unsigned sums may wrap."""
+    index = form.bare(node.parts[1])
+    unsigned = isinstance(index, form.Operation) and isinstance(index.type, Scalar)
+    moves = not s.of(index).reads.isdisjoint(s.around.moving)
+    return not node.array and moves and unsigned and index.type.kind == "uint"
 
 
 def _followed(s: State, node: form.Followed) -> Facts:
@@ -117,6 +128,7 @@ def _wait(s: State, at: Facts, origin: Origin | None, site: int | None) -> int:
         return 0
     reads = at.reads.union(*s.control) if s.control else at.reads
     s.loads.load(s.charge, reads, at.rounds + 1)
+    s.loaded += 1
     return 1
 
 

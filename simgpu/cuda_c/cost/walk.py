@@ -24,13 +24,16 @@ from simgpu.cuda_c.compile import form
 from simgpu.cuda_c.compile.variables import Variable
 from simgpu.cuda_c.cost.charges import Charge, Costs
 from simgpu.cuda_c.cost.loops import MOST, PARTLY, partly_unrolled, unrolled_turns
-from simgpu.cuda_c.cost.path import BRANCH, SHARED, When, latency
+from simgpu.cuda_c.cost.path import AGAIN, ARITHMETIC, BRANCH, BRANCHING, EXCHANGE, SHARED, TAIL, When, last, latency
 from simgpu.cuda_c.cost.state import KNOWN, State, Surroundings
 from simgpu.cuda_c.cost.units import MEMORY
 from simgpu.cuda_c.cost.values import VALUES
 from simgpu.cuda_c.types import Scalar, size_of
 
 _IN_REGISTERS = 128  # bytes; larger arrays of a thread are in local memory
+SHORT, SHORTEST, LONG = 12, 5, 50
+FEW = 4  # instructions that are done on a condition, and not behind a branch
+FREELY = 32  # registers
 WINDOW = 32  # instructions of turns that are mixed; as `nbody_forces` shows in docs/fidelity.md
 _TEMPORARIES = 8  # registers that a kernel needs besides its variables
 _MOST_REGISTERS = 255  # of a thread: CUDA C++ Programming Guide, technical specifications
@@ -42,7 +45,7 @@ def walk(kernel: form.Form) -> Costs:
     _steps(s, kernel.steps)
     s.loads.finish()
     for charge in s.charges:
-        charge.latency += charge.slack
+        charge.latency += charge.slack + SHARED * charge.near / charge.overlap
     for site in s.sites:
         if site.charge is not None and not site.charge.carried:
             site.overlap = site.charge.overlap
@@ -64,30 +67,50 @@ def _when(s: State, node: form.Node, issued: float) -> When:
     """When a value can be used that so many instructions have been issued for."""
     if isinstance(node, form.Read):
         return s.path.read(node.variable)
-    given = [s.of(part).when for part in node.parts]
-    when = When(
-        max((w.ready for w in given), default=0.0), max((w.carried for w in given), default=-1.0)
-    )
+    when = last((s.path.base, *(s.of(part).when for part in node.parts)))
     if isinstance(node, form.Load):
         # Loads of global memory are waited for in rounds.
         near = node.origin is not None and node.origin.near
-        return when.later(SHARED) if issued and near else when
-    divided = node.type if isinstance(node, form.Operation) and node.op == "/" else None
-    if issued and isinstance(divided, Scalar) and divided.is_float:
-        return when.later(latency(issued) + BRANCH)  # it ends with one, for what needs more care
-    return when.later(latency(issued))
+        return when.later(0.0, not near, near) if issued else when
+    name = ""
+    if isinstance(node, form.Function):
+        name = node.name
+        if name.removesuffix("f") in ("sin", "cos") and issued:
+            key = "reduced", *(s.of(part).key for part in node.parts)
+            if None not in key and key in s.at_hand:
+                return when.later(AGAIN)
+            s.at_hand.add(key)
+    elif isinstance(node, form.Operation) and isinstance(node.type, Scalar):
+        name = node.op if node.type.is_float or node.op != "/" else ""
+        one = node.parts[0]
+        if name == "/" and isinstance(one, form.Constant) and one.value == 1:
+            name = "__frcp_rn"
+    when = when.later(latency(issued, name))
+    if issued and name.removesuffix("f") in BRANCHING:
+        s.serial = True
+        s.path.store(when.later(-TAIL.get(name.removesuffix("f"), 0.0)))
+    return when
 
 
 def _work(s: State, step: form.Work) -> None:
     s.pay(step.price)
     issued = step.price.instructions if step.price.issued is None else step.price.issued
-    s.path.wait(latency(issued))
+    s.path.wait(latency(issued) + s.meets, all_of_it=bool(s.meets))
+    s.meets = 0.0
+
+
+def _meet(s: State, step: form.Meet) -> None:
+    """Lanes exchange something: the work that follows takes longer."""
+    s.meets = EXCHANGE - ARITHMETIC if step.by == "warp" else 0.0
 
 
 def _store(s: State, step: form.Store) -> None:
     s.at_hand.clear()
     if not s.of(step.cell).register:
         s.pay(form.Price(), unit=MEMORY)
+        if not step.origin.near:
+            s.serial = True
+            s.path.store(s.of(step.value).when)
 
 
 def _assign(s: State, step: form.Assign) -> None:
@@ -104,6 +127,8 @@ def _bind(s: State, step: form.Bind) -> None:
 
 def _note(s: State, step: form.Assign | form.Bind) -> None:
     value = s.of(step.value)
+    if isinstance(step.value, form.Load):
+        s.loaded += size_of(step.variable.type) // 4 - 1
     s.path.assign(step.variable, value.when)
     s.loads.assign(step.variable, value.reads, value.rounds > 0, s.around.nesting)
 
@@ -123,23 +148,27 @@ def _access(s: State, step: form.Access) -> None:
 
 def _fence(s: State, step: form.Fence) -> None:
     s.at_hand = set()
+    s.serial = True
     _wait(s)
     s.path.begin()
 
 
 def _wait(s: State) -> None:
     """Charge what makes the longest chain of results longer."""
-    carried, besides = s.path.passed()
+    carried, besides, rounds, near = s.path.passed()
     s.charge.latency += carried
     s.charge.slack += besides
+    s.charge.rounds += rounds
+    s.charge.near += near
 
 
 def _piece(s: State, piece: form.Piece) -> None:
+    _wait(s)  # this piece may be part of another one
     outer, s.charge = s.charge, s.charges[piece.point]
     s.passed.append(s.charge)
     s.charge.line = piece.at.line
     s.charge.overlap, s.charge.nesting = s.around.overlap, s.around.nesting
-    s.charge.turns, s.charge.whole = s.around.turns, s.around.whole
+    s.charge.whole = s.around.whole
     _steps(s, piece.steps)
     _wait(s)
     if piece.declares and not s.charge.instructions:
@@ -186,12 +215,15 @@ def _branch(s: State, step: form.Branch) -> None:
 
 
 def _is_selection(step: form.Branch) -> bool:
-    """Tell whether both sides of a branch only choose between values that are there already.
+    """Tell whether both sides of a branch only compute few numbers and choose between them.
 
-    For these nvcc 13.0 emits no branch, but `FSEL` or `SEL`, with the test as an operand.
+    For these nvcc 13.0 emits no branch, but `FSEL` or `SEL`, with the test as an operand, or a predicate.
     """
-    found = [type(part) for side in (step.then, step.otherwise or []) for part in _flat(side)]
-    return form.Assign in found and _AT_HAND.issuperset(found)
+    steps = [part for side in (step.then, step.otherwise or []) for part in _flat(side)]
+    work = [part for part in steps if isinstance(part, form.Operation)]
+    found = {type(part) for part in steps}
+    short = len(work) <= FEW and not any(part.op in ("/", "%") for part in work)
+    return form.Assign in found and short and _AT_HAND >= found
 
 
 def _flat(steps: Sequence[form.Step]) -> Iterator[form.Step]:
@@ -206,18 +238,25 @@ def _flat(steps: Sequence[form.Step]) -> Iterator[form.Step]:
 
 def _short_circuit(s: State, step: form.ShortCircuit) -> None:
     s.control.append(s.of(step.test).reads)
-    before = set(s.at_hand)
+    before, base = set(s.at_hand), s.path.base
+    test = s.of(step.test).when
+    if test.loads + test.near > base.loads + base.near:
+        s.path.store(test)
     _piece(s, step.rest)
+    s.path.base = base
     s.at_hand &= before
     s.control.pop()
 
 
 def _choice(s: State, step: form.Choice) -> None:
     s.control.append(s.of(step.test).reads)
-    before = set(s.at_hand)
+    before, base = set(s.at_hand), s.path.base
+    if any(isinstance(part, form.Load) for part in form.below(step.sides)):
+        s.path.store(s.of(step.test).when)
     for side in step.sides:
         s.at_hand = set(before)
         _piece(s, side)
+    s.path.base = base
     s.at_hand = set()
     s.control.pop()
 
@@ -243,20 +282,21 @@ def _loop(s: State, loop: form.Loop) -> None:
     s.at_hand = set()
     if turns is not None:
         inner = Surroundings(
-            outer.nesting + 1, outer.depth, outer.overlap * max(1, turns), None,
+            outer.nesting + 1, outer.depth, outer.overlap,
             outer.whole * max(1, turns), outer.moving | set(loop.changed),
         )  # fmt: skip
         changed = {loop.counter: KNOWN} if loop.counter is not None else {}
     else:
         partly = _in_parts(s, loop)
-        overlap = outer.overlap * (PARTLY if partly else 1)
-        points = (loop.test.point, loop.step.point, _at_once(loop)) if partly else None
-        inner = Surroundings(outer.nesting + 1, outer.depth + 1, overlap, points)
+        inner = Surroundings(outer.nesting + 1, outer.depth + 1, outer.overlap)
         changed = dict.fromkeys(loop.changed, inner.depth)
     before = {variable: s.depths.get(variable, 0) for variable in changed}
     s.depths |= changed
     s.around = inner
     handed, s.path.changed = s.path.changed, _handed_over(loop)
+    serial, s.serial = s.serial, False
+    most_words, s.most_words = s.most_words, s.words
+    s.loaded = 0
     rings, s.path.rings = s.path.rings, set()
     s.path.begin()
     _piece(s, loop.test)
@@ -267,6 +307,8 @@ def _loop(s: State, loop: form.Loop) -> None:
     s.control.pop()
     test, step = s.charges[loop.test.point], s.charges[loop.step.point]
     test.branch, step.loop = not loop.endless, True
+    if loop.condition is None or s.of(loop.condition).when.carried < 0:
+        test.slack = 0.0  # a counter is ready early
     test.slack += BRANCH
     if turns is not None:
         test.instructions = step.instructions = 0
@@ -280,6 +322,15 @@ def _loop(s: State, loop: form.Loop) -> None:
             test.slack /= PARTLY
         s.rolled.append(True)
     _interleave(s, s.passed[since:], PARTLY if turns is None and partly else turns or 1)
+    if (turns or partly) and not s.serial:
+        room = (FREELY - _TEMPORARIES - s.most_words) / max(s.loaded, 1)
+        most = max(1, min(turns or _at_once(loop, s.passed[since:]), int(1 + room)))
+        for charge in s.passed[since:]:
+            charge.overlap *= most
+            if not turns:
+                charge.turns = loop.test.point, loop.step.point, most
+    s.serial |= serial
+    s.most_words = max(s.most_words, most_words)
     if s.path.rings.isdisjoint(handed):
         # Nothing of it is handed on to the next turn of the outer loop.
         for charge in s.passed[since:]:
@@ -304,17 +355,19 @@ def _nothing(s: State, step: form.Step) -> None:
 def _interleave(s: State, body: Sequence[Charge], turns: int) -> None:
     """Have a compiler mix so many turns of a loop, or as many as it has registers for."""
     issued = sum(charge.issued * charge.whole for charge in body) / s.around.whole
-    abreast = min(turns, max(1.0, WINDOW / max(issued, 1.0)))
+    abreast = 1.0 if s.serial else min(turns, max(1.0, WINDOW / max(issued, 1.0)))
     for charge in body:
         charge.slack /= abreast
 
 
-def _at_once(loop: form.Loop) -> int:
-    """How many turns nvcc does at once at most: more where a signed counter goes up one by one."""
+def _at_once(loop: form.Loop, body: Sequence[Charge]) -> int:
+    """How many turns nvcc does at once at most: more the shorter they are, and of loads most."""
+    size = sum(charge.issued for charge in body)
     kind = loop.counter.type if loop.counter is not None else None
     signed = isinstance(kind, Scalar) and kind.kind == "int"
-    _, _, by = form.counting(loop.step) or (None, "", None)
-    return MOST if signed and isinstance(by, form.Constant) and by.value == 1 else PARTLY
+    if signed and size <= (SHORT if any(charge.rounds for charge in body) else SHORTEST):
+        return MOST
+    return PARTLY if size <= LONG else 2 if size <= 2 * LONG else 1
 
 
 def _in_parts(s: State, loop: form.Loop, nested: bool = False) -> bool:
@@ -358,6 +411,8 @@ _AT_HAND = {
     form.Constant,
     form.Coordinate,
     form.Assign,
+    form.Operation,
+    form.Convert,
 }
 
 _EFFECTS: Mapping[type[form.Step], Callable[[State, Any], None]] = {
@@ -368,7 +423,7 @@ _EFFECTS: Mapping[type[form.Step], Callable[[State, Any], None]] = {
     form.Declare: _declare,
     form.Access: _access,
     form.Fence: _fence,
-    form.Meet: _nothing,
+    form.Meet: _meet,
     form.Sleep: _nothing,
     form.Piece: _piece,
     form.Scoped: _scoped,

@@ -766,7 +766,7 @@ if device.simulated:
 
 # %% id=predict-call
 length = Prediction(
-    "The larger kernel takes about four times as long as the smaller one. What about the *call* that launches it?",
+    "The larger kernel takes about four times as long. What about the *call* that launches it?",
     four="about four times as long, too",
     longer="somewhat longer",
     same="exactly as long",

@@ -127,7 +127,7 @@ finished = [span.name for span in queued.device_spans if span.end <= last_call]
 where = "done" if "d2h" in finished else "back" if "d2h" in begun else "kernel"
 how_far.reveal(
     where if "memset" in begun else "start",
-    f"The last call returns after {last_call:.0f} µs, and the work is over after {queued.metrics().makespan:.0f}.",
+    f"The last call returns after {last_call:.0f} of {queued.metrics().makespan:.0f} µs.",
 )
 
 # %% [markdown] id=within-read

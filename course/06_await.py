@@ -607,7 +607,7 @@ check("06-responsive", with_heartbeat)
 # %% [markdown] id=ownership
 # ## Who keeps the array alive?
 #
-# A task may go on long after the function that spawned it has returned. To *borrow* an array is to promise that its owner stays until you are done ([chapter 4](04_combinators.ipynb)), and here nobody can promise that. So `spawn` refuses what is borrowed. It takes what is owned or shared.
+# A task may go on long after the function that spawned it has returned. To *borrow* an array is to promise that its owner stays until you are done ([chapter 04b](04b_sharing_and_owning.ipynb)), and here nobody can promise that. So `spawn` refuses what is borrowed. It takes what is owned or shared.
 
 # %% [markdown] id=exercise-spawn-safe
 # ### Exercise: weights that outlive their function

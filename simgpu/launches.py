@@ -82,7 +82,17 @@ class Function:
         """Facts of the kernel that each launch asks of the compiler."""
         return self.program.traits(self.name)
 
-    @property
+    @cached_property
+    def begin(self) -> Callable[..., cuda_c.Execution]:
+        """Begins a launch."""
+        return self.program.starter(self.name)
+
+    @cached_property
+    def variables(self) -> Sequence[GlobalMemory]:
+        """The memory of the `__constant__` and `__device__` variables of its file."""
+        return list(self.program.variables.values())
+
+    @cached_property
     def identity(self) -> Hashable:
         """The facts that another kernel has to share with this one to compute the same in the same way."""
         stand_in = self.stand_in
@@ -145,11 +155,9 @@ class KernelLaunch:
         return self.spec.sms * resident_blocks(*shape, shared, traits.registers)
 
     def _started(self) -> cuda_c.Execution:
-        given = (self.function.name, self.grid, self.block, self.values)
-        limits = cuda_c.Limits(resident_blocks=self._room())
-        return self.function.program.begin(
-            *given, dynamic_shared=self.shared_mem, limits=limits, find=self.find
-        )
+        shared, limits = self.shared_mem, cuda_c.Limits(resident_blocks=self._room())
+        given = (self.grid, self.block, self.values)
+        return self.function.begin(*given, dynamic_shared=shared, limits=limits, find=self.find)
 
     def _execute(self) -> Done:
         stand_in, large = self.function.stand_in, math.prod(self.grid) >= SMALLEST
@@ -169,7 +177,7 @@ class KernelLaunch:
         if function.remembered is None or function.traits.follows:
             return self.finish(found, *self._execute())
         kind = (function.identity, self.grid, self.block, self.shared_mem)
-        blocks, variables = math.prod(self.grid), function.program.variables.values()
+        blocks, variables = math.prod(self.grid), function.variables
         done = function.remembered.run(kind, blocks, values, variables, self._execute)
         return self.finish(found, *done)
 

@@ -34,7 +34,7 @@ KINDS = {
         "what you type": ("__main__", "commands"),
         "what teaches": ("exercises",),
         "what you see": ("inspection", "traces"),
-        "what you write with": ("serving", "kernels", "ops", "run", "scheduling", "arrays"),
+        "what you write with": ("serving", "kernels", "ops", "run", "arrays"),
         "what it runs on": ("devices",),
         "what all of them use": ("types", "data", "errors"),
     },

@@ -7,18 +7,21 @@ same steps over the same ground.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from html import escape
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from asyncgpu_tutor.devices.simulated.report import Access, Watched
-from asyncgpu_tutor.errors import OutOfBoundsError
-from asyncgpu_tutor.inspection.accesses import watch
+from asyncgpu_tutor.arrays.handles import DeviceArray, Partition
+from asyncgpu_tutor.devices.simgpu_errors import translated, translation
+from asyncgpu_tutor.devices.simulated.report import Access, Watched, memory_of
+from asyncgpu_tutor.errors import ArrayDTypeError, OutOfBoundsError, UsageError
 from asyncgpu_tutor.kernels import Kernel
+from asyncgpu_tutor.kernels.launching import configuration
+from asyncgpu_tutor.ops.array_operations import d2h
 from asyncgpu_tutor.traces.live import show
 from asyncgpu_tutor.traces.pictures.scene import fitting, text_width
 from asyncgpu_tutor.traces.pictures.svg import framed
@@ -29,6 +32,7 @@ _SIZES = (20, 16, 13, 11, 9, 7, 6, 5, 4, 3)  # of a cell
 _GAP, _LABEL = 8, 16
 _MOST_LINES = 64  # threads, or warps, or blocks, with an arrow each
 _STILLS = 3
+_MOST_THREADS = 4096
 _HEAD = 44  # what is said above
 
 _Points = NDArray[np.float64]  # x and y of the upper left corners of cells
@@ -353,4 +357,52 @@ def show_threads(
     >>> print(seen.step(0).splitlines()[1])
     40 threads read input, 24 idle
     """
-    return Threads(watch(kernel, args, grid, block, shared_mem))
+    return Threads(_watch(kernel, args, grid, block, shared_mem))
+
+
+def _watch(
+    kernel: Kernel,
+    args: Sequence[Any],
+    grid: int | tuple[int, ...] | None,
+    block: int | tuple[int, ...] | None,
+    shared_mem: int,
+) -> Watched:
+    """See `show_threads`."""
+    parameters = kernel._signature.parameters
+    if len(args) != len(parameters):
+        raise UsageError(kernel._signature.miscounted(args))
+    chosen = configuration(kernel.name, args, grid, block)
+    seen = Watched(kernel.name, kernel.source, *chosen)
+    if seen.threads > _MOST_THREADS:
+        raise UsageError(
+            f"show_threads draws every thread, at most {_MOST_THREADS}, and this launch has {seen.threads}: "
+            "show a smaller one. What holds for four blocks holds for a thousand"
+        )
+    given: list[Any] = []
+    for parameter, arg in zip(parameters, args, strict=True):
+        if not parameter.pointer:
+            given.append(arg)
+            continue
+        array = _on_host(kernel.name, parameter.name, arg)
+        if parameter.dtype is not None and array.dtype != parameter.dtype:
+            raise ArrayDTypeError(
+                f"show_threads: '{parameter.name}' of {kernel.name}() is {array.dtype}, and the kernel takes "
+                f"{parameter.dtype}: convert it with astype(np.{parameter.dtype})"
+            )
+        seen.shapes[parameter.name], seen.sizes[parameter.name] = array.shape, array.itemsize
+        given.append(memory_of(array, parameter.name))
+    translated(seen.run)(given, shared_mem)
+    seen.fault = seen.fault and translation(seen.fault)
+    return seen
+
+
+def _on_host(kernel: str, name: str, given: Any) -> NDArray[Any]:
+    array = given.array if isinstance(given, Partition) else given
+    if isinstance(array, DeviceArray):
+        return d2h(array.borrow()).sync()
+    if not isinstance(array, np.ndarray):
+        raise ArrayDTypeError(
+            f"show_threads: the parameter '{name}' of {kernel}() is a pointer: give it a NumPy array or a "
+            f"DeviceArray, not {type(given).__name__}"
+        )
+    return cast("NDArray[Any]", array)

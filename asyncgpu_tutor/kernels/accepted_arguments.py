@@ -9,7 +9,6 @@ import numpy as np
 
 from asyncgpu_tutor.arrays.handles import DeviceArray, Partition
 from asyncgpu_tutor.devices.cuda_source import Parameter
-from asyncgpu_tutor.devices.protocol import NULL, NullMemory
 from asyncgpu_tutor.errors import ArrayDTypeError, ArrayShapeError, UsageError, UseAfterMoveError
 from asyncgpu_tutor.ops.operation import DeviceOp
 from asyncgpu_tutor.ops.pinned import asarray, is_foreign
@@ -23,11 +22,6 @@ class HasOperationError(Exception):
 
 class HasNullError(HasOperationError):
     """This argument is the null pointer, so the launch has an array less; never seen outside."""
-
-
-def acceptor(kernel: str, parameter: Parameter) -> Acceptor:
-    """Make `array_acceptor` for an array, or `scalar_acceptor` for a number."""
-    return (array_acceptor if parameter.pointer else scalar_acceptor)(kernel, parameter)
 
 
 def array_acceptor(kernel: str, parameter: Parameter) -> Acceptor:
@@ -80,11 +74,6 @@ def _not_an_array(kernel: str, parameter: Parameter, given: Any) -> str:
             "Take the one that it writes, as in launch.output()"
         )
     return f"{wanted}, and got {given!r} ({type(given).__name__})"
-
-
-def null_acceptor(given: Any) -> NullMemory:
-    """As `array_acceptor`, for a pointer that was found to be null."""
-    return NULL
 
 
 def scalar_acceptor(kernel: str, parameter: Parameter) -> Acceptor:

@@ -21,11 +21,9 @@ _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^">\n]+)[">][^\n]*', re
 
 def is_file_name(source: object) -> bool:
     """Tell whether this names a file, rather than being the text of one."""
-    if isinstance(source, PathLike):
-        return True
-    return (
-        isinstance(source, str) and "\n" not in source and source.endswith((".cu", ".cuh", ".cuda"))
-    )
+    if isinstance(source, str):
+        return "\n" not in source and source.endswith((".cu", ".cuh", ".cuda"))
+    return isinstance(source, PathLike)
 
 
 def include_headers(

@@ -16,7 +16,7 @@ import numpy as np
 
 from asyncgpu_tutor.arrays.handles import DeviceArray, Partition, borrowed_in, handle
 from asyncgpu_tutor.devices.cuda_source import Signature, is_sized, read_signature
-from asyncgpu_tutor.devices.protocol import USUAL_LIMITS, Device, Function
+from asyncgpu_tutor.devices.protocol import NULL, USUAL_LIMITS, Device, Function
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.kernels import accepted_arguments
 from asyncgpu_tutor.kernels.constants import Constants
@@ -199,30 +199,18 @@ class Kernel:
     def _unusual(self, frame: FrameType, args: tuple[Any, ...], *how: Any) -> Launch:
         """A launch with operations or null pointers among its arguments."""
         nulls = tuple([place for place in self._places if args[place] is None])
-        if nulls:
-            with suppress(accepted_arguments.HasOperationError):
-                return _launch(self._without(nulls), frame, args, *how)
-        return _defer(self._without(nulls), frame, args, *how)
-
-    def _without(self, nulls: tuple[int, ...]) -> Kernel:
-        """The kernel as it is called with null pointers in these places: it has fewer arrays."""
-        return self._variant("null", nulls, pointer=False, dtype=None) if nulls else self
+        kernel = self._variant("null", nulls, pointer=False, dtype=None) if nulls else self
+        with suppress(accepted_arguments.HasOperationError):
+            return _launch(kernel, frame, args, *how)
+        return _defer(kernel, frame, args, *how)
 
     def _with_arrays(self, args: Sequence[Any]) -> Kernel:
         """The kernel as called with these arguments, where only sizes are known: 8 bytes may be an array."""
-        places = [
-            place
-            for place, (parameter, arg) in enumerate(
-                zip(self._signature.parameters, args, strict=False)
-            )
-            if parameter.dtype == _POINTER_SIZED
-            and (
-                arg is None
-                or isinstance(arg, DeviceArray | Partition | DeviceOp)
-                or is_foreign(arg)
-            )
-        ]
-        return self._variant("array", tuple(places), pointer=True, dtype=None, ctype="void")
+        kinds = (DeviceArray, Partition, DeviceOp, type(None))
+        given = [isinstance(arg, kinds) or is_foreign(arg) for arg in args]
+        both = enumerate(zip(self._signature.parameters, given, strict=False))
+        places = tuple([i for i, (p, array) in both if array and p.dtype == _POINTER_SIZED])
+        return self._variant("array", places, pointer=True, dtype=None, ctype="void")
 
     def _variant(self, kind: str, places: tuple[int, ...], **changes: Any) -> Kernel:
         """The kernel with other parameters in these places."""
@@ -249,10 +237,10 @@ class Kernel:
         self._places = [i for i, p in enumerate(parameters) if p.pointer]
         written = [n for n, place in enumerate(self._places) if not parameters[place].const]
         self._output = written[0] if len(written) == 1 else None  # which of its arrays that is
-        self._acceptors = [
-            accepted_arguments.null_acceptor if i in nulls else accepted_arguments.acceptor(name, p)
-            for i, p in enumerate(parameters)
-        ]
+        accept = accepted_arguments.scalar_acceptor, accepted_arguments.array_acceptor
+        self._acceptors = [accept[p.pointer](name, p) for p in parameters]
+        for place in nulls:
+            self._acceptors[place] = lambda _: NULL
         shapes = self._facts.shapes
         if nulls:
             here = {parameters[place].name for place in self._places}
@@ -458,8 +446,7 @@ def _defer(
     return launch
 
 
-def _nowhere() -> None:
-    """In place of a reference to a device."""
+def _nowhere() -> None: ...
 
 
 def _check_shapes(facts: KernelSource, signature: Signature) -> None:

@@ -33,16 +33,7 @@ class Checked:
 
 
 class CallChecks:
-    """Checks of the calls of one kernel.
-
-    Parameters
-    ----------
-    signature : Signature
-    shapes : mapping of str to tuple of str
-        For array parameters, the scalar parameters that give their shape.
-    acceptors : sequence of callable
-        For each parameter, what looks closely at an argument; see `accepted_arguments`.
-    """
+    """Checks of the calls of one kernel: `acceptors` look closely at an argument, one for each parameter."""
 
     def __init__(
         self,
@@ -76,10 +67,7 @@ class CallChecks:
         block: int | tuple[int, ...] | None,
         shared_mem: int,
     ) -> None:
-        """Check a call, fill in its launch, and mark its owned arrays as moved.
-
-        Nothing is taken where it raises.
-        """
+        """Check a call, fill in its launch, and mark its owned arrays as moved; none where it raises."""
         if len(args) != len(self._signature.parameters):
             raise UsageError(self._signature.miscounted(args))
         for place, kind, lowest, highest, look in self._numbers:
@@ -176,10 +164,7 @@ def configuration(
     grid: int | tuple[int, ...] | None,
     block: int | tuple[int, ...] | None,
 ) -> tuple[Dim3, Dim3]:
-    """Grid and block: as given, or from the partitions among the arguments.
-
-    Raises `LaunchConfigError` if they cannot be known.
-    """
+    """Grid and block, as given or from a partition; `LaunchConfigError` if they cannot be known."""
     if grid is None or block is None:
         found: Partition | None = next((arg for arg in args if type(arg) is Partition), None)
         if found is None:

@@ -17,10 +17,14 @@ from asyncgpu_tutor.arrays.handles import DeviceArray, Partition, borrowed_in
 from asyncgpu_tutor.devices.protocol import Stream
 from asyncgpu_tutor.errors import NeverRunWarning, NotAnOperationError, NotDataError
 from asyncgpu_tutor.run.context import ExecutionContext, Run
-from asyncgpu_tutor.run.current import adopt_stream, current_device, current_policy
+from asyncgpu_tutor.run.current import (
+    SchedulingPolicy,
+    adopt_stream,
+    current_device,
+    current_policy,
+)
 from asyncgpu_tutor.run.future import DeviceFuture
 from asyncgpu_tutor.run.submission import forsake, submit, wait
-from asyncgpu_tutor.scheduling import SchedulingPolicy
 from asyncgpu_tutor.traces.spans.tag import Name, forbid_nested_wait
 
 if TYPE_CHECKING:

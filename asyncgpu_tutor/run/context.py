@@ -15,8 +15,8 @@ from asyncgpu_tutor.arrays.handles import DeviceArray, as_shape, handle
 from asyncgpu_tutor.arrays.host import HostArray, written_by
 from asyncgpu_tutor.devices import protocol
 from asyncgpu_tutor.run import current
+from asyncgpu_tutor.run.current import SchedulingPolicy
 from asyncgpu_tutor.run.pageable import warn_pageable
-from asyncgpu_tutor.scheduling import SchedulingPolicy
 from asyncgpu_tutor.traces.spans.tag import Tag
 
 numbers = itertools.count(1)  # of runs

@@ -25,8 +25,7 @@ from simgpu.cuda_c.compile.signature import (
 from simgpu.cuda_c.cost.counts import NOT_SUMMED, Counts, LineCounts
 from simgpu.cuda_c.lockstep.team import Limits
 from simgpu.cuda_c.memory.allocation import GlobalMemory, MemoryState
-from simgpu.cuda_c.run.kernel import Execution, LaunchResult, Traits
-from simgpu.cuda_c.run.parameter_values import check_shape
+from simgpu.cuda_c.run.kernel import Execution, LaunchResult, Traits, check_shape
 from simgpu.cuda_c.run.program import Program, compile_source
 from simgpu.cuda_c.text.published import device_code, for_compiler
 

@@ -33,7 +33,7 @@ class Scalar:
         """Tell whether it has a fraction."""
         return self.kind == "float"
 
-    @property
+    @cached_property
     def is_integer(self) -> bool:
         """Tell whether it is an integer in C's sense, which `bool` is too."""
         return self.kind != "float"

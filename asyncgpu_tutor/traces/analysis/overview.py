@@ -139,15 +139,19 @@ class Analysis:
             causes.append(f"  of the time that the host was late: {told}")
         yield ("Why the device stood still:", *causes)
         if self.gaps:
-            yield ("Longest pauses:", *map(_pause, self.gaps[:_LISTED]))
-        names = {n: lane_name(number) for (_, n), number in stream_numbers(self.trace).items()}
-        streams: list[str] = []
-        for number, name in list(names.items())[:_LANES]:
-            idle = by_cause(idle for idle in self.streams if idle.span.stream == number)
+            longest = (
+                f"  {gap.duration:>12,.1f} us, from {gap.start:,.1f} on, until "
+                f"{cut(gap.main.span.title, NAME)} began; {gap.main.cause}"
+                for gap in self.gaps[:_LISTED]
+            )
+            yield ("Longest pauses:", *longest)
+        lines = ["Why each stream stood still:"]
+        numbers = stream_numbers(self.trace)
+        for (_, stream), number in list(numbers.items())[:_LANES]:
+            idle = by_cause(idle for idle in self.streams if idle.span.stream == stream)
             told = ", ".join(f"{cause} {us:.1f}" for cause, us in idle.items() if us)
-            streams += wrapped(f"  {name}: {told or 'never'}", 4)
-        more = [f"  and {len(names) - _LANES} more"] if len(names) > _LANES else []
-        yield ("Why each stream stood still:", *streams, *more)
+            lines += wrapped(f"  {lane_name(number)}: {told or 'never'}", 4)
+        yield lines + [f"  and {len(numbers) - _LANES} more"] * (len(numbers) > _LANES)
         yield (self.sums.table().rstrip("\n"),)
         if not self.findings:
             yield ("The detective found nothing.",)
@@ -170,11 +174,6 @@ class Analysis:
 
 _LISTED = 5  # pauses
 _LANES = 16  # streams
-
-
-def _pause(gap: Gap) -> str:
-    title = cut(gap.main.span.title, NAME)
-    return f"  {gap.duration:>12,.1f} us, from {gap.start:,.1f} on, until {title} began; {gap.main.cause}"
 
 
 def _causes(parts: dict[Cause, float]) -> Iterator[str]:

@@ -61,7 +61,7 @@ class Database:
         self.path = path
         self._connection = connection
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MOST_TEXT)
-        connection.text_factory = _text
+        connection.text_factory = lambda raw: raw.decode("utf-8", errors="replace")  # pyright: ignore
         connection.execute("PRAGMA trusted_schema = OFF")
         only_reading(connection, _FUNCTIONS, _PRAGMAS)
         found = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'")
@@ -75,8 +75,7 @@ class Database:
         """How many rows a table has; 0 if it is not there."""
         if table not in self.tables:
             return 0
-        number = self._connection.execute(f"SELECT count(*) FROM {_quoted(table)}").fetchone()[0]
-        return int(number)
+        return int(self._connection.execute(f"SELECT count(*) FROM {_quoted(table)}").fetchone()[0])
 
     def rows(
         self,
@@ -114,10 +113,6 @@ def _plain(sql: str) -> bool:
     return (
         not words.startswith("CREATE VIRTUAL") and "GENERATED" not in words and " AS (" not in words
     )
-
-
-def _text(raw: bytes) -> str:
-    return raw.decode("utf-8", errors="replace")
 
 
 def only_reading(

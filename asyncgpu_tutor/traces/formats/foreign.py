@@ -34,7 +34,7 @@ def read(path: Path) -> Parts:
     if text[:100].lstrip().startswith("["):  # Chrome's events may stand alone
         text = '{"traceEvents": ' + text + "}"
     if '"traceEvents"' not in text:
-        return own_json.read(text)
+        return own_json.read(own_json.parsed(text))
     # Only now, because what an export of Nsight Systems is made of is what this is made of.
     from asyncgpu_tutor.traces.formats import _chrome_rows, nsys
 
@@ -46,7 +46,7 @@ def read(path: Path) -> Parts:
         )
     found = body.get("traceEvents")
     if not isinstance(found, list):
-        return own_json.read_body(body)
+        return own_json.read(body)
     events = cast(list[Any], found)
     export = _chrome_rows.collect(
         [event for event in events if isinstance(event, dict)], body.get("deviceProperties")

@@ -215,18 +215,12 @@ class _Drawing:
 
 
 # ------------------------------------------------------------------ room, by an estimate: fonts differ
+_WIDTHS = dict.fromkeys("iljtfr.,:;'|!() ", 0.36) | dict.fromkeys("mwMW@%\u2026", 0.92)
+
+
 def text_width(text: str, size: float) -> float:
     """About how wide a line is, rather too wide than too narrow, in the unit of the font's size."""
-    return size * sum(
-        0.36
-        if c in "iljtfr.,:;'|!() "
-        else 0.92
-        if c in "mwMW@%\u2026"
-        else 0.68
-        if c.isupper()
-        else 0.6
-        for c in text
-    )
+    return size * sum(_WIDTHS.get(c) or (0.68 if c.isupper() else 0.6) for c in text)
 
 
 def fitting(text: str, room: float, size: float) -> str:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from simgpu.cuda_c.compile.context import Compile, Context
+from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import constant, convert, null, value
 from simgpu.cuda_c.compile.places import place_of
 from simgpu.cuda_c.compile.storage import joined, spread
@@ -23,7 +21,8 @@ def converted(c: Context, node: Expression, ctype: CType, at: Position) -> Expr:
     return convert(c, c.expression(node), ctype, at)
 
 
-def _construct(c: Context, node: Braces, used: bool) -> Expr:
+def braced(c: Context, node: Braces, used: bool) -> Expr:
+    """Compile `T{a, b}`."""
     if node.type is None:
         c.unsupported(node.at, "a list in braces is supported as an initialiser only")
     return listed(c, node, resolve(c, node.type))
@@ -51,9 +50,7 @@ def listed(c: Context, node: Braces, ctype: CType) -> Expr:
     if not isinstance(first, Braces) and c.type_of(first) == ctype:
         return c.expression(first)
     parts = initialise(c, node, ctype)
-    origin = Origin()
-    for part in parts:
-        origin.unite(part.origin)
+    origin = Origin(*[part.origin for part in parts])
     return value(c, ctype, joined(parts), node.at, parts, origin=origin)
 
 
@@ -161,6 +158,3 @@ def zeros(ctype: CType, at: Position) -> list[Expr]:
         null(leaf, at) if isinstance(leaf, Pointer) else constant(leaf, 0, at)
         for leaf, _ in leaves(ctype)
     ]
-
-
-EXPRESSIONS: Mapping[type[Expression], Compile] = {Braces: _construct}

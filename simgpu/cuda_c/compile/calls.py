@@ -6,7 +6,7 @@ functions; it makes references and templates simple, and it is why recursion is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import replace
 from typing import NoReturn
@@ -14,7 +14,7 @@ from typing import NoReturn
 from simgpu.cuda_c import types
 from simgpu.cuda_c.compile import builtins, rooms, storage, type_names, typed
 from simgpu.cuda_c.compile.braces import listed
-from simgpu.cuda_c.compile.context import Compile, Context, Frame, ends
+from simgpu.cuda_c.compile.context import Context, Frame, ends
 from simgpu.cuda_c.compile.control import expanded
 from simgpu.cuda_c.compile.conversions import convert, decay, value
 from simgpu.cuda_c.compile.cuts import cut
@@ -84,7 +84,8 @@ def _seen(c: Context, node: ast.Call) -> list[ast.Function]:
     return functions
 
 
-def _value(c: Context, node: ast.Call, used: bool) -> typed.Expr:
+def called(c: Context, node: ast.Call, used: bool) -> typed.Expr:
+    """Compile the value of a call."""
     return storage.use(c, call(c, node, used))
 
 
@@ -271,9 +272,7 @@ def _result(
     assert body.call is not None
     at = body.call.at
     parts = frame.returned + [a for a in arguments if not isinstance(a.type, types.Array)]
-    origin = Origin()
-    for result in frame.returned:
-        origin.unite(result.origin)
+    origin = Origin(*[result.origin for result in frame.returned])
     returns = types.VOID if frame.returns is None else frame.returns
     placed = [result.text == ADDRESS for result in frame.returned]
     address = frame.reference and bool(placed) and all(placed)
@@ -392,6 +391,3 @@ def _bind_parameters(
         variable = rooms.own_variable(c, param.name, ctype, in_memory, const)
         entry.append(_passed(c, names, param.name, variable, new))
     return entry
-
-
-EXPRESSIONS: Mapping[type[ast.Expression], Compile] = {ast.Call: _value}

@@ -6,9 +6,7 @@ are expanded where they are called.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from simgpu.cuda_c.compile.context import Compile, Context
+from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import value
 from simgpu.cuda_c.compile.places import place_of
 from simgpu.cuda_c.compile.storage import joined, spread, use
@@ -18,14 +16,14 @@ from simgpu.cuda_c.syntax import ast
 from simgpu.cuda_c.types import Array, Field, Struct, align_of, size_of
 
 
-def _closure(c: Context, node: ast.Lambda, used: bool) -> Expr:
+def closure(c: Context, node: ast.Lambda, used: bool) -> Expr:
+    """Compile a lambda."""
     if c.scope.find(THIS) is not None:
         where = "lambdas in member functions and in lambdas"
         c.unsupported(node.at, f"{where} are not supported: write a struct with an operator()")
     fields: list[Field] = []
     parts: list[Expr] = []
-    origin = Origin()
-    end, align = 0, 1
+    origin, end, align = Origin(), 0, 1
     for name, given in _kept(c, node):
         kept = use(c, place_of(c, given))
         if isinstance(kept.type, Array):
@@ -74,6 +72,3 @@ def _kept(c: Context, node: ast.Lambda) -> list[tuple[str, ast.Expression]]:
                 c.fail(part.at, f"this lambda does not capture '{part.name}': write [{part.name}]")
             out[part.name] = ast.Name(at=part.at, name=part.name)
     return list(out.items())
-
-
-EXPRESSIONS: Mapping[type[ast.Expression], Compile] = {ast.Lambda: _closure}

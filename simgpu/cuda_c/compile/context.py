@@ -3,7 +3,7 @@
 The functions for expressions call each other in a circle, as C's grammar does: an operand may be a call, a
 call holds statements, a statement holds expressions. Their modules do not: a function that needs "any
 expression" or "any statement" asks the context, which looks the function up by the node's class, in the
-tables that `rules` puts together from all modules.
+table of `rules`.
 """
 
 from __future__ import annotations

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from simgpu.cuda_c import types
 from simgpu.cuda_c.compile import rooms, type_names
 from simgpu.cuda_c.compile.braces import converted, initialise
 from simgpu.cuda_c.compile.constants import evaluated
-from simgpu.cuda_c.compile.context import CompileStatement, Context
+from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import convert, decay
 from simgpu.cuda_c.compile.form import Declare, Evaluate
 from simgpu.cuda_c.compile.places import place_of
@@ -31,7 +30,8 @@ def _enter(c: Context, name: str, binding: Binding, at: Position) -> None:
     c.steps.append(Declare(binding if isinstance(binding, Variable) else None))
 
 
-def _declaration(c: Context, node: ast.Declaration) -> None:
+def variables(c: Context, node: ast.Declaration) -> None:
+    """Compile a declaration of variables or names of types."""
     if "typedef" in node.storage:
         for item in node.items:
             whole = type_names.array_type(c, type_names.resolve(c, item.type), item.dims)
@@ -44,12 +44,13 @@ def _declaration(c: Context, node: ast.Declaration) -> None:
             piece.run = _declarator(c, item, node.storage)
 
 
-def _struct(c: Context, node: ast.StructDef) -> None:
+def struct(c: Context, node: ast.StructDef) -> None:
+    """Compile the definition of a type."""
     if node.name in c.scope.names:
         c.fail(node.at, f"'{node.name}' has already been declared in this scope")
     type_names.declare_type(c, node)
     if node.variables is not None:
-        _declaration(c, node.variables)
+        variables(c, node.variables)
 
 
 def _declarator(c: Context, item: ast.Declarator, storage: set[str]) -> Evaluate | None:
@@ -264,13 +265,7 @@ def shared_variable(
             region = t.shared[key] = SharedRegion(room, t, cell)
         known = t.slots[slot]
         if known is None or known.region is not region:  # else it is declared again, in a loop
-            region.declare(name, ctype)
+            region.types[name] = ctype
             t.slots[slot] = Ptr(region, 0, cell, 0, name)
 
     return run
-
-
-STATEMENTS: Mapping[type[ast.Statement], CompileStatement] = {
-    ast.Declaration: _declaration,
-    ast.StructDef: _struct,
-}

@@ -129,7 +129,7 @@ class Cell(Node):
 class Load(Node, kw_only=True):
     """Reading a `Cell`, or working atomically on what a pointer points to (`site` is None)."""
 
-    origin: Origin | None
+    origin: Origin
     site: int | None = None
 
 

@@ -61,7 +61,7 @@ def call_by_address(c: Context, node: Call, address: Expr) -> Expr:
     which = use(c, address)
     bodies: dict[int, tuple[int, Evaluate]] = {}
     pieces: list[Piece] = []
-    parts, origin = [which, *given], Origin()
+    results: list[Expr] = []
     for number, target in enumerate(list(c.file.targets), 1):
         known = target.function.refusal is None and target.kernel in (None, c)
         if known and target.type == ctype:
@@ -70,11 +70,11 @@ def call_by_address(c: Context, node: Call, address: Expr) -> Expr:
                 result = _expanded(c, target, inner, given)
             pieces.append(piece)
             bodies[number] = piece.point, result.run
-            parts.append(result)
-            origin.unite(result.origin)
+            results.append(result)
     c.steps.append(Choice(which.node, tuple(pieces)))
     run = _calling(which.run, slots, bodies, ctype, node.at)
-    return value(c, ctype.returns, run, node.at, parts, origin=origin)
+    origin = Origin(*[result.origin for result in results])
+    return value(c, ctype.returns, run, node.at, [which, *given, *results], origin=origin)
 
 
 def _calling(

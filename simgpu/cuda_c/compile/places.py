@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from difflib import get_close_matches
 from operator import attrgetter
@@ -12,11 +12,11 @@ import numpy as np
 
 from simgpu.cuda_c import types
 from simgpu.cuda_c.compile import builtins, storage, typed
-from simgpu.cuda_c.compile.context import Compile, Context
+from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import convert, decay, value
 from simgpu.cuda_c.compile.form import Coordinate, Element, Followed, Node, Part
 from simgpu.cuda_c.compile.function_addresses import function_address
-from simgpu.cuda_c.compile.variables import Origin, Variable
+from simgpu.cuda_c.compile.variables import Variable
 from simgpu.cuda_c.lockstep.masks import Mask
 from simgpu.cuda_c.lockstep.team import Team
 from simgpu.cuda_c.lockstep.values import varies
@@ -68,7 +68,8 @@ def by_address(node: ast.Conditional) -> ast.Expression:
     return ast.Unary(at=node.at, op="*", operand=replace(node, yes=yes, no=no))
 
 
-def _value(c: Context, node: ast.Expression, used: bool) -> typed.Expr:
+def content(c: Context, node: ast.Expression, used: bool) -> typed.Expr:
+    """Compile the value of what has a place."""
     return storage.use(c, place_of(c, node))
 
 
@@ -278,7 +279,7 @@ def _element(
         volatile = volatile or base.place.volatile
     parts = (base.node, index.node)
     address = c.note(Element(parts, array=isinstance(ctype, types.Array), volatile=volatile))
-    place = typed.MemoryPlace(pointer, address, base.origin or Origin(), const, volatile)
+    place = typed.MemoryPlace(pointer, address, base.origin, const, volatile)
     if (
         isinstance(base.place, typed.MemoryPlace)
         and isinstance(ctype, types.Array)
@@ -323,9 +324,7 @@ def _dereference(c: Context, node: ast.Unary) -> typed.Expr:
     if not isinstance(base.type, types.Pointer):
         c.fail(node.at, f"a value of type '{types.spelled(base.type)}' cannot be dereferenced")
     address = c.note(Followed((base.node,)))
-    place = typed.MemoryPlace(
-        base.run, address, base.origin or Origin(), base.type.const, base.type.volatile
-    )
+    place = typed.MemoryPlace(base.run, address, base.origin, base.type.const, base.type.volatile)
     return storage.read_memory(c, place, base.type.target, node.at)
 
 
@@ -342,8 +341,3 @@ def address_of(c: Context, node: ast.Unary) -> typed.Expr:
     ctype = types.Pointer(base.type, place.const, place.volatile)
     address = c.note(Followed((base.node,)))
     return typed.Expr(ctype, place.pointer, node.at, address, origin=place.origin)
-
-
-EXPRESSIONS: Mapping[type[ast.Expression], Compile] = dict.fromkeys(
-    (ast.Name, ast.Member, ast.Index), _value
-)

@@ -16,15 +16,13 @@ from simgpu.cuda_c.compile.variables import Origin, Variable
 from simgpu.cuda_c.lockstep.masks import Mask
 from simgpu.cuda_c.lockstep.team import Team
 from simgpu.cuda_c.memory import access
-from simgpu.cuda_c.memory.pointers import Ptr
 from simgpu.cuda_c.text.source import Position
 from simgpu.errors import UninitialisedReadError
 
 # Of a value that is a copy, though a reference to one of several variables in registers is meant.
 LOST = "changing one of several variables by a reference is not supported: take a pointer"
 
-# Assigns a value; the pointer is given for memory only.
-Writer: TypeAlias = Callable[[Team, Mask, Any, "Ptr | None"], None]
+Writer: TypeAlias = Callable[[Team, Mask, Any], None]
 
 
 # -- reading
@@ -121,7 +119,7 @@ def use(c: Context, expr: Expr) -> Expr:
     return expr
 
 
-def load(c: Context, address: Expr, origin: Origin | None, site: int | None = None) -> form.Load:
+def load(c: Context, address: Expr, origin: Origin, site: int | None = None) -> form.Load:
     """Write into the form that a value is fetched."""
     address.rank = c.numbers.ranks.load()
     return c.note(form.Load((address.node,), origin=origin, site=site))
@@ -166,8 +164,7 @@ def writable(c: Context, expr: Expr, at: Position) -> Place:
 
 def writer(c: Context, expr: Expr, at: Position, new: Expr) -> Writer:
     """Make the function that assigns `new` to the place of an expression."""
-    place = writable(c, expr, at)
-    ctype = expr.type
+    place, ctype = writable(c, expr, at), expr.type
     if isinstance(place, RegisterPlace):
         assigned(place.variable, new)
         c.steps.append(form.Assign(place.variable, new.node))
@@ -176,24 +173,18 @@ def writer(c: Context, expr: Expr, at: Position, new: Expr) -> Writer:
     if place.volatile:
         place.origin.note("signals")
     c.aims.follows |= has_pointer(ctype)
-    if new.origin is not None:
-        place.origin.content().unite(new.origin)
+    place.origin.content().unite(new.origin)
     c.steps.append(form.Store(expr.node, new.node, place.origin))
     site = c.new_site(at, write=True, volatile=place.volatile)
-
-    def store(t: Team, m: Mask, new: Any, ptr: Ptr | None) -> None:
-        assert ptr is not None
-        access.store(t, m, ptr, ctype, new, site)
-
-    return store
+    pointer = place.accessed
+    return lambda t, m, new: access.store(t, m, pointer(t, m), ctype, new, site)
 
 
 def assigned(variable: Variable, new: Expr) -> None:
     """Remember what a variable depends on."""
     variable.rank = new.rank
-    if new.origin is not None:
-        origin = variable.origin.content() if variable.memory else variable.origin
-        origin.unite(new.origin)
+    origin = variable.origin.content() if variable.memory else variable.origin
+    origin.unite(new.origin)
 
 
 def begin(t: Team, m: Mask, slot: int, first: Any) -> None:
@@ -230,7 +221,7 @@ def _register_writer(place: RegisterPlace, ctype: types.CType) -> Writer:
     single = isinstance(ctype, (types.Scalar, types.Pointer))
     struct = isinstance(place.variable.type, types.Struct)
 
-    def write(t: Team, m: Mask, new: Any, ptr: Ptr | None) -> None:
+    def write(t: Team, m: Mask, new: Any) -> None:
         if unset and t.defined[slot] is not True:
             if not struct:
                 t.defined[slot] = _united(t, m, slot, t.defined[slot])

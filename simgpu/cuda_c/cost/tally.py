@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -21,10 +22,8 @@ from simgpu.cuda_c.compile.variables import Variable
 from simgpu.cuda_c.cost.charges import ADDED, Costs
 from simgpu.cuda_c.cost.counts import Counts, LineCounts
 from simgpu.cuda_c.cost.loops import rounds_of
-from simgpu.cuda_c.cost.sites import EVERY, Had, SiteTally, scaled, weight
-from simgpu.cuda_c.lockstep.masks import WARP, Layout, Mask
+from simgpu.cuda_c.lockstep.masks import WARP, Layout, Mask, varies
 from simgpu.cuda_c.lockstep.meter import ByTurn, Site
-from simgpu.cuda_c.lockstep.values import varies
 
 SECTOR = 32  # bytes; the unit in which L2 and DRAM move data (CUDA C++ Best Practices Guide)
 ROWS = len(ADDED)
@@ -36,6 +35,63 @@ _SAMPLED_WARPS = 8  # of a batch, evenly spread
 _FEW_LANES = 1024
 _PATTERNS = 512
 _EXACT_LANES = 1 << 23  # lane accesses of a launch whose addresses are noted one by one
+ALWAYS = 16  # executions of one access that are all sampled ...
+EVERY = 13  # ... and behind them one in so many; a prime, so as not to beat with powers of two
+
+
+def weight(execution: int) -> int:
+    """How many executions this one stands for, of those that are followed to see what is new; else 0.
+
+    So many in a row as `ALWAYS`, at the begin and from each power of 4 on, since a loop comes back later.
+    """
+    power = 1 << (execution.bit_length() - 1 & ~1) if execution >= 4 * ALWAYS else 0
+    return (3 * power // ALWAYS or 4) if execution - power < ALWAYS else 0
+
+
+class Had:
+    """Sectors that the first block of a batch has had, by one load or by one pointer."""
+
+    def __init__(self) -> None:
+        self._batch: Layout | None = None
+        self._sectors: NDArray[np.int64] = np.zeros(0, np.int64)
+
+    def add(self, batch: Layout, sectors: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Note more sectors; return those that are new."""
+        if self._batch is not batch:
+            self._batch, self._sectors = batch, np.zeros(0, np.int64)
+        new = np.setdiff1d(sectors, self._sectors)
+        self._sectors = np.union1d(self._sectors, new)
+        return new
+
+
+@dataclass(slots=True)
+class SiteTally:
+    """The counts of one load or store."""
+
+    executions: int = 0
+    fresh: int = 0
+    fresh_sectors: int = 0
+    followed: int = 0
+    followed_warps: int = 0
+    had: Had = field(default_factory=Had)
+    global_requests: int = 0
+    global_lane_bytes: int = 0
+    sampled: int = 0
+    sectors: int = 0
+    lines: int = 0
+    shared_requests: int = 0
+    shared_sampled: int = 0
+    shared_conflicts: int = 0
+
+    def due(self) -> bool:
+        self.executions += 1
+        return bool(weight(self.executions - 1)) or self.executions % EVERY == 0
+
+    def fresh_rounds(self, overlap: int) -> float:
+        """Executions, over all warps, with new sectors; those of `overlap` turns go together."""
+        if not self.followed:
+            return 0.0
+        return self.global_requests * min(1 / overlap, self.fresh / self.followed)
 
 
 class Tally:
@@ -374,3 +430,8 @@ class Tally:
 
 def _distinct(ordered: NDArray[np.int64]) -> int:
     return int(np.count_nonzero(np.diff(ordered))) + 1 if len(ordered) else 0
+
+
+def scaled(requests: int, found: int, sampled: int) -> int:
+    """Scale what was found in a sample to all requests."""
+    return round(requests * found / sampled) if sampled else 0

@@ -101,7 +101,7 @@ def _is_wide(s: State, load: form.Load) -> bool:
     """Tell whether a compiler loads neighbours with it: from shared memory, along an unrolled loop."""
     (cell,) = load.parts
     element = cell.parts[0] if cell.parts else cell
-    if not isinstance(element, form.Element) or load.origin is None or not load.origin.near:
+    if not isinstance(element, form.Element) or not load.origin.near:
         return False
     index = element.parts[1]
     return not isinstance(index, form.Constant) and s.of(index).depth == KNOWN
@@ -114,7 +114,7 @@ def _base(node: form.Node) -> Variable | None:
     return node.variable if isinstance(node, form.Read) else None
 
 
-def _wait(s: State, at: Facts, origin: Origin | None, site: int | None) -> int:
+def _wait(s: State, at: Facts, origin: Origin, site: int | None) -> int:
     """Charge a load; 1 if it is a round of its own, which a load from nearby memory is not."""
     if at.register:
         return 0
@@ -124,7 +124,7 @@ def _wait(s: State, at: Facts, origin: Origin | None, site: int | None) -> int:
             return 0
         s.at_hand.add(at.key)
     s.pay(form.Price(), unit=MEMORY)
-    if origin is not None and origin.near:
+    if origin.near:
         return 0
     reads = at.reads.union(*s.control) if s.control else at.reads
     s.loads.load(s.charge, reads, at.rounds + 1)

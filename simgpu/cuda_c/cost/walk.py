@@ -70,7 +70,7 @@ def _when(s: State, node: form.Node, issued: float) -> When:
     when = last((s.path.base, *(s.of(part).when for part in node.parts)))
     if isinstance(node, form.Load):
         # Loads of global memory are waited for in rounds.
-        near = node.origin is not None and node.origin.near
+        near = node.origin.near
         return when.later(0.0, not near, near) if issued else when
     name = ""
     if isinstance(node, form.Function):

@@ -9,14 +9,17 @@ where their ways meet again.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
-from simgpu.cuda_c.lockstep.values import varies
-
 WARP = 32
+
+
+def varies(value: Any) -> TypeGuard[NDArray[Any]]:
+    """Tell whether a value has one element for each thread, rather than one for all."""
+    return isinstance(value, np.ndarray)
 
 
 class Layout:

@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simgpu.cuda_c.lockstep import waiting_threads
-from simgpu.cuda_c.lockstep.masks import Layout, Mask
+from simgpu.cuda_c.lockstep.masks import Layout, Mask, varies
 from simgpu.cuda_c.lockstep.meter import Meter, Site
-from simgpu.cuda_c.lockstep.values import varies
 from simgpu.cuda_c.text.source import Position, Source
 from simgpu.errors import FaultSite, KernelFault, RunawayKernelError
 
@@ -58,6 +57,10 @@ class AddressSpace(Protocol):
         """A pointer as a number."""
         ...
 
+    def known(self, number: int, step: int) -> Any:
+        """A number that is the same for all threads as a pointer."""
+        ...
+
     def pointer(self, team: Team, mask: Mask, number: Any, step: int, at: Position) -> Any:
         """A number as a pointer to elements of `step` bytes."""
         ...
@@ -74,7 +77,9 @@ class Launch:
     limits: Limits
     meter: Meter
     dynamic_shared: int
-    addresses: AddressSpace
+    # Made when somebody asks for them: see `addresses` and `messages`.
+    made_addresses: Callable[[], AddressSpace]
+    made_messages: Callable[[], Any]
     printed: list[str] = field(default_factory=list[str])
     dropped_lines: int = 0
     clock: int = 1
@@ -85,8 +90,6 @@ class Launch:
     # order what two blocks do, see `races`.
     fence_time: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     atomic_time: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
-    messages: Any = None  # what blocks know of each other (`memory.messages`)
-
     begun: int = 0  # blocks
     since: float = field(default_factory=time.monotonic)
     literals: dict[str, Any] = field(default_factory=dict[str, Any])  # pointers to them, by text
@@ -107,6 +110,16 @@ class Launch:
         if not self.told and time.monotonic() - self.since > self.limits.patience:
             self.told = True
             sys.stderr.write(f"{self.progress()}. An interrupt (Ctrl-C, or Stop) ends it.\n")
+
+    @cached_property
+    def addresses(self) -> AddressSpace:
+        """Pointers as numbers."""
+        return self.made_addresses()
+
+    @cached_property
+    def messages(self) -> Any:
+        """The knowledge that blocks have of each other (`memory.messages`)."""
+        return self.made_messages()
 
     @cached_property
     def threads(self) -> int:
@@ -149,7 +162,7 @@ class Team:
         # When each lane last passed a barrier of its block, or of its warp.
         self.block_time: Any = 0
         self.warp_time: Any = 0
-        self.waiters = waiting_threads.Waiters(layout)
+        self.apart = False  # whether lanes were set aside: variables hold values of these as well
         # The place at which lanes go on for which the kernel is entered again, or -1.
         self.resume = -1
         # Nobody else will come to that place; all blocks have come to the barrier of the grid; the loop that
@@ -186,16 +199,16 @@ class Team:
             base = self._scaled_blocks[stride] = self.layout.block * stride
         return base
 
-    @property
-    def apart(self) -> bool:
-        """Tell whether lanes were set aside: then variables hold values of these as well."""
-        return self.waiters.count > 0
+    @cached_property
+    def waiters(self) -> waiting_threads.Waiters:
+        """Those of its lanes who wait."""
+        return waiting_threads.Waiters(self.layout)
 
     def part(
         self, place: int, mask: Mask, at: Position, apart: waiting_threads.Apart
     ) -> Mask | None:
         """Set lanes of `mask` aside, to meet others at a place; the rest goes on."""
-        bits = apart.bits & mask.bits
+        bits, self.apart = apart.bits & mask.bits, True
         self.waiters.park(waiting_threads.Group(place, bits, at, apart, self.launch.changes))
         return waiting_threads.some(self.layout, mask.bits & ~bits)
 
@@ -207,6 +220,7 @@ class Team:
             return mask
         if place in _STUCK:
             self.fault(RunawayKernelError, at, int(stuck.argmax()), _STUCK[place])
+        self.apart = True
         self.waiters.park(
             waiting_threads.Group(place, stuck, at, None, self.launch.changes, patient)
         )

@@ -7,15 +7,15 @@ another one is still known to be of it, and is checked as any other. Null is 0.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from simgpu.cuda_c.lockstep.masks import Mask
+from simgpu.cuda_c.lockstep.masks import Mask, varies
 from simgpu.cuda_c.lockstep.team import Team
-from simgpu.cuda_c.lockstep.values import choose, varies
+from simgpu.cuda_c.lockstep.values import choose
 from simgpu.cuda_c.memory.mixed_region import MixedRegion, Nowhere
 from simgpu.cuda_c.memory.pointers import Ptr, Region
 from simgpu.cuda_c.text.source import Position
@@ -35,17 +35,23 @@ class Placed(Protocol):
 
 
 class Addresses:
-    """The address space of one launch.
+    """The address space of one launch, which begins with the regions of its arguments, by name.
 
     `others` finds the memory that has an address which is of none of the launch's own, as a region, or
     None.
     """
 
-    def __init__(self, others: Callable[[int], tuple[Region, Placed] | None] | None = None) -> None:
+    def __init__(
+        self,
+        others: Callable[[int], tuple[Region, Placed] | None],
+        named: Sequence[tuple[Region, str, Placed]],
+    ) -> None:
         self._others = others
         self._known: list[tuple[Region, str]] = []  # by part
         self._parts: dict[int, int] = {}  # by identity of the region
         self._placed: list[tuple[int, int, int]] = []  # address, bytes and part
+        for region, name, memory in named:
+            self.place(region, name, memory)
 
     def place(self, region: Region, name: str, memory: Placed | None = None) -> int:
         """The part that a region has; `memory` says where it is on the device, if it is there."""
@@ -126,7 +132,7 @@ class Addresses:
                 return *self._known[placed], start
         if not number:
             return None, "nullptr", 0
-        other = self._others(number) if self._others is not None else None
+        other = self._others(number)
         if other is None:
             return Nowhere(), "", 0
         region, memory = other

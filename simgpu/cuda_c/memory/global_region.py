@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simgpu.cuda_c.lockstep.masks import Mask
+from simgpu.cuda_c.lockstep.masks import Mask, varies
 from simgpu.cuda_c.lockstep.meter import Site
 from simgpu.cuda_c.lockstep.team import Launch, Team
-from simgpu.cuda_c.lockstep.values import varies
 from simgpu.cuda_c.memory.allocation import GlobalMemory
 from simgpu.cuda_c.memory.pointers import Ptr, Words
 from simgpu.cuda_c.memory.regions import UNSIGNED, WRITTEN, ByteRegion
@@ -116,6 +115,6 @@ def literal(team: Team, text: str) -> Ptr:
         memory.mark_written()
         memory.readonly = True
         region = GlobalRegion(memory, team.launch, 1, False)
-        region.declare(name, Array(CHAR, len(content), True))
+        region.types[name] = Array(CHAR, len(content), True)
         known = team.launch.literals[text] = Ptr(region, 0, 1, 0, name)
     return known

@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simgpu.cuda_c.lockstep.masks import Mask
+from simgpu.cuda_c.lockstep.masks import Mask, varies
 from simgpu.cuda_c.lockstep.meter import Site
 from simgpu.cuda_c.lockstep.team import Team
-from simgpu.cuda_c.lockstep.values import varies
 from simgpu.cuda_c.memory.faults import report_bounds
 from simgpu.cuda_c.memory.loads_in_summing_loops import one_by_one
 from simgpu.cuda_c.memory.names import Named
@@ -32,8 +31,7 @@ class LocalRegion(Named):
     """
 
     def __init__(self, name: str, ctype: CType, unit: int, team: Team) -> None:
-        super().__init__(size_of(ctype))
-        self.declare(name, ctype)
+        self.nbytes, self.types = size_of(ctype), {name: ctype}
         self.ended: NDArray[np.bool_] | None = None
         self.unit = unit
         self.lanes = team.layout.lanes

@@ -8,16 +8,14 @@ from simgpu.cuda_c.types import Array, CType, Pointer, Scalar, Struct, size_of
 class Named:
     """A memory that knows how its variables were declared."""
 
-    def __init__(self, nbytes: int) -> None:
-        self.nbytes = nbytes  # that a pointer may reach; of one block, if shared
-        # The type of what each name stands for; a pointer stands for an array of its targets.
-        self.types: dict[str, CType] = {}
+    nbytes: int  # that a pointer may reach; of one block, if shared
+    # The type of the variable or parameter of each name by which it is known.
+    types: dict[str, CType]
 
-    def declare(self, name: str, ctype: CType) -> None:
-        """Note the type of a variable or parameter by which this memory is known."""
-        if isinstance(ctype, Pointer):
-            ctype = Array(ctype.target, 0)
-        self.types[name] = ctype
+    def _type(self, name: str) -> CType | None:
+        """The type of what a name stands for; a pointer stands for an array of its targets."""
+        ctype = self.types.get(name)
+        return Array(ctype.target, 0) if isinstance(ctype, Pointer) else ctype
 
     def spelled(self, name: str, byte: int, size: int) -> str:
         """An element of `size` bytes; by its number alone if the type has no such element there."""
@@ -33,7 +31,7 @@ class Named:
 
     def _follow(self, name: str, byte: int, least: int) -> tuple[str, CType | None, int]:
         """Find the outermost part at a byte that is not larger than `least`, and the bytes before it."""
-        ctype, at, text = self.types.get(name), byte, f"'{name}'"
+        ctype, at, text = self._type(name), byte, f"'{name}'"
         while isinstance(ctype, Array | Struct):
             if least and isinstance(ctype, Array) and size_of(ctype) == least:
                 break
@@ -47,7 +45,7 @@ class Named:
 
     def extent(self, name: str, size: int) -> str:
         """How far it goes: `it has 8 elements, valid are 0 to 7`."""
-        ctype = self.types.get(name)
+        ctype = self._type(name)
         if isinstance(ctype, Array) and isinstance(ctype.element, Array):
             dims = ""
             while isinstance(ctype, Array):

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simgpu.cuda_c.lockstep.masks import Mask
+from simgpu.cuda_c.lockstep.masks import Mask, varies
 from simgpu.cuda_c.lockstep.meter import Site
 from simgpu.cuda_c.lockstep.team import Team
-from simgpu.cuda_c.lockstep.values import varies
 from simgpu.cuda_c.memory.faults import report_bounds, report_misaligned
 from simgpu.cuda_c.memory.loads_in_summing_loops import Together, one_by_one
 from simgpu.cuda_c.memory.names import Named
@@ -43,7 +42,8 @@ class ByteRegion(Named):
     blocks = 1
 
     def __init__(self, nbytes: int, cell: int, data: NDArray[np.uint8]) -> None:
-        super().__init__(nbytes)
+        self.nbytes = nbytes
+        self.types = {}
         self.cell = cell
         self.data = data
         self._shadow: Shadow | None = None

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,11 +24,10 @@ from simgpu.cuda_c.compile.rules import RULES
 from simgpu.cuda_c.compile.signature import Global, Signature
 from simgpu.cuda_c.compile.variables import Variable
 from simgpu.cuda_c.cost.walk import walk
-from simgpu.cuda_c.lockstep.team import Dim, Limits
+from simgpu.cuda_c.lockstep.team import Dim
 from simgpu.cuda_c.memory.allocation import GlobalMemory
 from simgpu.cuda_c.run.commuting import added_to
-from simgpu.cuda_c.run.kernel import CompiledKernel, Execution, Traits
-from simgpu.cuda_c.run.parameter_values import Argument
+from simgpu.cuda_c.run.kernel import Argument, CompiledKernel, Execution, Traits
 from simgpu.cuda_c.run.passes import told
 from simgpu.cuda_c.syntax import ast
 from simgpu.cuda_c.syntax.names import addressed_by_reference
@@ -277,26 +277,20 @@ class Program:
         return kernel
 
     def begin(
-        self,
-        name: str,
-        grid: Dim,
-        block: Dim,
-        args: Sequence[Argument],
-        *,
-        dynamic_shared: int = 0,
-        limits: Limits | None = None,
-        sample: Sequence[int] | None = None,
-        find: Callable[[int], GlobalMemory | None] | None = None,
+        self, name: str, grid: Dim, block: Dim, args: Sequence[Argument], **more: Any
     ) -> Execution:
         """Begin a launch of a kernel, or of an instance of a template; `finish` runs it to its end.
 
-        `args` has memory for each pointer and a number for each number. Of `sample`, only the blocks with
-        these numbers run and are counted. `find` says what memory of the device is at an address that is of
-        none of the arguments. Raises `LaunchConfigError`, `UsageError` or `ArrayDTypeError`.
+        `args` has memory for each pointer and a number for each number. Of `more`, `dynamic_shared` are bytes
+        for each block, and `limits` say how far it may go; of `sample`, only the blocks with these numbers
+        run and are counted; `find` says what memory of the device is at an address that is of none of the
+        arguments. Raises `LaunchConfigError`, `UsageError` or `ArrayDTypeError`.
         """
-        return self._find(name).begin(
-            self._memory, grid, block, args, dynamic_shared, limits or Limits(), sample, find
-        )
+        return self.starter(name)(grid, block, args, **more)
+
+    def starter(self, name: str) -> Callable[..., Execution]:
+        """Return `begin` for one kernel, for who launches that again and again."""
+        return partial(self._find(name).begin, self._memory)
 
     def traits(self, name: str) -> Traits:
         """Facts of a kernel that follow from its source."""

@@ -16,7 +16,6 @@ from simgpu.cuda_c.compile.form import Followed, Sleep
 from simgpu.cuda_c.compile.storage import read_memory, use
 from simgpu.cuda_c.compile.type_names import integer_constant
 from simgpu.cuda_c.compile.typed import Evaluate, Expr, MemoryPlace
-from simgpu.cuda_c.compile.variables import Origin
 from simgpu.cuda_c.lockstep.masks import Mask, split
 from simgpu.cuda_c.lockstep.meter import Site
 from simgpu.cuda_c.lockstep.team import Team
@@ -32,7 +31,7 @@ def _load(c: Context, node: Call, used: bool) -> Expr:
     if not isinstance(pointer.type, types.Pointer):
         c.fail(node.at, f"{node.name}() needs an address, not a '{types.spelled(pointer.type)}'")
     address, volatile = c.note(Followed((pointer.node,))), node.name in ("__ldcg", "__ldcv")
-    place = MemoryPlace(pointer.run, address, pointer.origin or Origin(), True, volatile)
+    place = MemoryPlace(pointer.run, address, pointer.origin, True, volatile)
     out = use(c, read_memory(c, place, pointer.type.target, node.at))
     out.place = None
     return out
@@ -44,8 +43,7 @@ def _store(c: Context, node: Call, used: bool) -> Expr:
         c.fail(node.at, f"{node.name}() needs an address that may be written to")
     ctype = pointer.type.target
     new = convert(c, given, ctype, given.at).run
-    if pointer.origin is not None:
-        pointer.origin.note("written")
+    pointer.origin.note("written")
     c.work()
     site = c.new_site(node.at, write=True)
     where = pointer.run
@@ -216,8 +214,7 @@ def _sincos(kind: types.Scalar) -> Handler:
         for pointer in args[1:]:
             if pointer.type != types.Pointer(kind):
                 c.fail(pointer.at, f"{node.name}() needs a {kind.name}* here")
-            if pointer.origin is not None:
-                pointer.origin.note("written")
+            pointer.origin.note("written")
         sine, cosine = args[1].run, args[2].run
         c.work(16, flops=2, special=2)
         site = c.new_site(node.at, write=True)

@@ -230,8 +230,7 @@ def _match(c: Context, node: Call, used: bool) -> Expr:
         return value(
             c, UINT, lambda t, m: callers(t, m) & _groups(t, m, offered(t, m)), node.at, args
         )
-    if args[2].origin is not None:
-        args[2].origin.note("written")
+    args[2].origin.note("written")
     pointer, site = args[2].run, c.new_site(node.at, write=True)
 
     def run(t: Team, m: Mask) -> Any:

@@ -136,7 +136,8 @@ def kernel_cases() -> Iterator[KernelCase]:
     yield from _later()
 
 
-# The second kernel of each class in `classes.cu` and `latency.cu`, and all of `later.cu`: no constant may ever be fitted to these.
+# The second kernel of each class in `classes.cu` and `latency.cu`, and all of `later.cu`: no constant may ever
+# be fitted to these.
 UNSEEN = (
     "tile_distances", "chain_exponential", "newton_root", "scatter_records", "chase",
     "molecules", "kepler", "clenshaw", "sphere_march", "tree_walk", "biquad_rows", "block_norms",
@@ -206,7 +207,6 @@ def _latency() -> Iterator[KernelCase]:
              lambda r: [*(0.5 * f(r, 2, 1024)), z(I, 1024), F(-0.4), F(0.3), I(10000)]),
         case("sphere_march", 5000, 8, 64, lambda r: [f(r, 1024), z(F, 512), I(5000)]),
         case("list_sum", 1 << 18, 16, 64, lists(1 << 18)),
-        case("list_sum", 1 << 12, 16, 64, lists(1 << 12)),
         case("tree_walk", 50, 8, 128, _tree(1 << 16, 50)),
         case("smooth_rows", 1000, 8, 128,
              lambda r: [f(r, rows), z(F, rows), F(0.9), I(1024), I(1000)]),

@@ -52,8 +52,8 @@ class Kept:
     def traits(self, name: str) -> Traits:
         return dataclasses.replace(self.program.traits(name), follows=False)
 
-    def begin(self, *args: Any, **more: Any) -> Ended:
-        return Ended(self._launch(*args, **more))
+    def starter(self, name: str) -> Callable[..., Ended]:
+        return lambda *args, **more: Ended(self._launch(name, *args, **more))
 
     def _launch(self, name: str, grid: Any, block: Any, values: Any, **more: Any) -> LaunchResult:
         size = int(values[0]) if isinstance(values[0], np.generic) else 0

@@ -12,8 +12,8 @@ from simgpu.cuda_c.compile.variables import Variable
 
 # For counts of the longest warp, the fields of a `Charge` that are added up for each warp, a row for each.
 ADDED = {
-    "longest_chain": "instructions", "chain_load_rounds": "rounds", "chain_dependent_loads": "dependent",
-    "chain_doubles": "doubles", "chain_latency": "latency", "chain_busy": "busy",
+    "longest_chain": "instructions", "chain_load_rounds": "rounds", "chain_doubles": "doubles",
+    "chain_latency": "latency", "chain_busy": "busy",
 }  # fmt: skip
 
 
@@ -25,7 +25,6 @@ class Charge:
     instructions: int = 0
     rounds: float = 0  # global loads that follow each other
     near: float = 0  # loads of shared memory that do
-    dependent: int = 0  # those of them that wait for a value loaded before
     flops: int = 0
     special: int = 0
     doubles: int = 0

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 # These fields of `Counts` are of the longest warp, of one word, or of each block or thread, so that more
 # blocks and more launches do not add to them.
 NOT_SUMMED = frozenset((
-    "longest_chain", "chain_load_rounds", "chain_dependent_loads", "chain_doubles", "chain_fresh_loads",
+    "longest_chain", "chain_load_rounds", "chain_doubles", "chain_fresh_loads",
     "chain_latency", "chain_busy", "chain_leftover_loads",
     "atomic_queue", "shared_bytes", "registers",
 ))  # fmt: skip
@@ -56,9 +56,6 @@ class Counts:
     # addresses do not depend on each other count as one round, and so do those of all turns of an unrolled
     # loop. An innermost loop with constant steps and one exit is unrolled four times.
     chain_load_rounds: int = 0
-    # Those of these rounds whose address, or the branch that led to them, depends on a value loaded before:
-    # the ones that a compiler or a warp cannot overlap.
-    chain_dependent_loads: int = 0
     chain_doubles: int = 0  # instructions on that warp's path that compute in double precision
     # Loads of a warp, on average, for which its block needs a sector that the same load has not asked for
     # before. Loads that go together count as one, as in `chain_load_rounds`. *Sampled*, on the first 16

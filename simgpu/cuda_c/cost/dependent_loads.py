@@ -34,7 +34,7 @@ class DependentLoads:
             history.loaded = True
             history.loaded_depth = max(history.loaded_depth, nesting)
 
-    def load(self, charge: Charge, reads: frozenset[Variable], rounds: int) -> None:
+    def load(self, charge: Charge, reads: frozenset[Variable]) -> None:
         """A load in a piece of code, whose address or branch depends on these variables."""
         self._loads.setdefault(charge, []).append(reads)
 
@@ -44,10 +44,7 @@ class DependentLoads:
         for charge, loads in self._loads.items():
             reads = frozenset[Variable]().union(*loads)
             deepest = max((depths[v] for v in reads if v in depths), default=-1)
-            charge.dependent = max(0, int(charge.rounds) - 1 + int(deepest >= 0))
             charge.carried = deepest >= charge.nesting > 0
-            if not charge.carried:
-                charge.rounds /= charge.overlap  # because the turns of an unrolled loop go together
 
     def _tainted(self) -> dict[Variable, int]:
         """The variables that depend on a load, and how many loops deep they get it."""

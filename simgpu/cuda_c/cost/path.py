@@ -20,7 +20,9 @@ ALU = 4.6  # comparisons of which the greater is taken, shifts and bits
 TEST = 13.0  # from a comparison to what it decides on
 SHARED = 29.0
 EXCHANGE = 24.0  # with other lanes of the warp
-BRANCH = 12.0  # from a condition to what depends on it; and from the end of a turn to the next
+BRANCH = (
+    7.0  # besides the instruction: from a condition to what depends on it, and from turn to turn
+)
 # A function that is not in the table is a piece of code in which most instructions wait for the one before.
 OF_FUNCTION = 3.0
 SHORT = 3  # instructions up to which it is none
@@ -87,7 +89,7 @@ class Path:
         frozenset()
     )  # what turns of the innermost loop hand to each other
     AGAIN = 74.0  # the cosine of a number of which there is the sine
-# Those of them by which the next turn waits for this one.
+    # Those of them by which the next turn waits for this one.
     rings: set[Variable] = field(default_factory=set[Variable])
     # The condition of the branch that the walk is in, if a compiler makes a selection of it.
     test: When | None = None

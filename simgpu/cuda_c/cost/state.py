@@ -22,7 +22,6 @@ class Facts:
     """The facts about one value that decide on later charges."""
 
     reads: frozenset[Variable] = frozenset()  # variables that it depends on
-    rounds: int = 0  # length of the longest chain of global loads that it waits for
     depth: int = ANYWHERE  # how many loops deep it changes
     key: Any = None  # equal for equal values, while no variable is assigned to
     register: bool = False  # the address of something that a compiler keeps in a register

@@ -11,7 +11,7 @@ charges gather on the mask first (`Mask.pending`), and its warps are credited wi
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 

@@ -24,7 +24,6 @@ def _made(s: State, node: form.Node) -> Facts:
     for part in node.parts:
         facts = s.of(part)
         out.reads |= facts.reads
-        out.rounds = max(out.rounds, facts.rounds)
         out.register = facts.register
     return out
 
@@ -75,14 +74,13 @@ def _wraps(s: State, node: form.Element) -> bool:
 def _followed(s: State, node: form.Followed) -> Facts:
     out = _made(s, node)
     out.depth = ANYWHERE
-    out.rounds = 0 if node.known else out.rounds
     out.register = node.known and out.register
     return out
 
 
 def _cell(s: State, node: form.Cell) -> Facts:
     at = s.of(node.parts[0])
-    return Facts(at.reads, at.rounds, ANYWHERE, at.key, at.register)
+    return Facts(at.reads, ANYWHERE, at.key, at.register)
 
 
 def _load(s: State, node: form.Load) -> Facts:
@@ -90,11 +88,11 @@ def _load(s: State, node: form.Load) -> Facts:
     if node.site is not None:
         s.sites[node.site].base = _base(node)
     issued, busy = s.charge.issued, s.charge.busy
-    rounds = at.rounds + _wait(s, at, node.origin, node.site)
+    _charge_load(s, at, node.origin, node.site)
     if _is_wide(s, node):
         s.charge.issued = issued + (s.charge.issued - issued) / WIDE
         s.charge.busy = busy + (s.charge.busy - busy) / WIDE
-    return Facts(at.reads, rounds, at.depth, at.key, at.register)
+    return Facts(at.reads, at.depth, at.key, at.register)
 
 
 def _is_wide(s: State, load: form.Load) -> bool:
@@ -114,28 +112,18 @@ def _base(node: form.Node) -> Variable | None:
     return node.variable if isinstance(node, form.Read) else None
 
 
-def _wait(s: State, at: Facts, origin: Origin, site: int | None) -> int:
-    """Charge a load; 1 if it is a round of its own, which a load from nearby memory is not."""
+def _charge_load(s: State, at: Facts, origin: Origin, site: int | None) -> None:
     if at.register:
-        return 0
+        return
     if at.key is not None:
         if at.key in s.at_hand and site is not None:
             s.sites[site].free = True
-            return 0
+            return
         s.at_hand.add(at.key)
     s.pay(form.Price(), unit=MEMORY)
-    if origin.near:
-        return 0
-    reads = at.reads.union(*s.control) if s.control else at.reads
-    s.loads.load(s.charge, reads, at.rounds + 1)
-    s.loaded += 1
-    return 1
-
-
-def _exchange(s: State, node: form.Exchange) -> Facts:
-    out = _made(s, node)
-    out.rounds = 0 if node.load is None else s.of(node.load).rounds
-    return out
+    if not origin.near:
+        s.loads.load(s.charge, at.reads.union(*s.control))
+        s.loaded += 1
 
 
 def _operation(s: State, node: form.Operation) -> Facts:
@@ -174,7 +162,7 @@ def _convert(s: State, node: form.Convert) -> Facts:
     key = None if isinstance(node.parts[0], form.Constant) else given.key
     if key is not None and source.dtype != target.dtype:
         key = (target, key)
-    return Facts(given.reads, given.rounds, given.depth, key)
+    return Facts(given.reads, given.depth, key)
 
 
 def _function(s: State, node: form.Function) -> Facts:
@@ -194,7 +182,7 @@ VALUES: Mapping[type[form.Node], Callable[[State, Any], Facts]] = {
     form.Result: _made,
     form.Cell: _cell,
     form.Load: _load,
-    form.Exchange: _exchange,
+    form.Exchange: _made,
     form.Operation: _operation,
     form.Convert: _convert,
     form.Function: _function,

@@ -8,8 +8,8 @@ what decides on later charges:
   and is free inside; an index made of constants and of counters of unrolled loops is part of an instruction;
 - a *key*, the same for expressions of the same value: a place that has been loaded is *at hand*, and is not
   loaded again, until something is stored or assigned, or warps part or meet;
-- its *rounds*, the longest chain of global loads that it waits for, and the variables that it *reads*: a load
-  whose address comes out of another load, directly or by way of a variable, has to wait for it.
+- *when* it can be used, behind how many loads, and the variables that it *reads*: a load whose address comes
+  out of another load, directly or by way of a variable, has to wait for it.
 
 Whether a variable holds what was loaded is known only when all its assignments have been seen, so this
 last question is answered at the end.
@@ -24,7 +24,18 @@ from simgpu.cuda_c.compile import form
 from simgpu.cuda_c.compile.variables import Variable
 from simgpu.cuda_c.cost.charges import Charge, Costs
 from simgpu.cuda_c.cost.loops import MOST, PARTLY, partly_unrolled, unrolled_turns
-from simgpu.cuda_c.cost.path import AGAIN, ARITHMETIC, BRANCH, BRANCHING, EXCHANGE, SHARED, TAIL, When, last, latency
+from simgpu.cuda_c.cost.path import (
+    AGAIN,
+    ARITHMETIC,
+    BRANCH,
+    BRANCHING,
+    EXCHANGE,
+    SHARED,
+    TAIL,
+    When,
+    last,
+    latency,
+)
 from simgpu.cuda_c.cost.state import KNOWN, State, Surroundings
 from simgpu.cuda_c.cost.units import MEMORY
 from simgpu.cuda_c.cost.values import VALUES
@@ -46,6 +57,8 @@ def walk(kernel: form.Form) -> Costs:
     s.loads.finish()
     for charge in s.charges:
         charge.latency += charge.slack + SHARED * charge.near / charge.overlap
+        if not charge.carried:
+            charge.rounds /= charge.overlap  # because the turns of an unrolled loop go together
     for site in s.sites:
         if site.charge is not None and not site.charge.carried:
             site.overlap = site.charge.overlap
@@ -71,6 +84,8 @@ def _when(s: State, node: form.Node, issued: float) -> When:
     if isinstance(node, form.Load):
         # Loads of global memory are waited for in rounds.
         near = node.origin.near
+        if near and when.carried >= 0:  # turns wait for each other
+            return when.later(SHARED) if issued else when
         return when.later(0.0, not near, near) if issued else when
     name = ""
     if isinstance(node, form.Function):
@@ -130,7 +145,7 @@ def _note(s: State, step: form.Assign | form.Bind) -> None:
     if isinstance(step.value, form.Load):
         s.loaded += size_of(step.variable.type) // 4 - 1
     s.path.assign(step.variable, value.when)
-    s.loads.assign(step.variable, value.reads, value.rounds > 0, s.around.nesting)
+    s.loads.assign(step.variable, value.reads, value.when.loads > 0, s.around.nesting)
 
 
 def _declare(s: State, step: form.Declare) -> None:
@@ -204,14 +219,19 @@ def _branch(s: State, step: form.Branch) -> None:
         _steps(s, step.otherwise)
     if selected:
         s.path.test = None
-        for charge in s.passed[since:]:  # whoever takes this side, all warps wait for the selection
-            s.charges[point].latency += charge.latency
-            s.charges[point].slack += charge.slack
-            charge.latency = charge.slack = 0.0
+        _move(s.passed[since:], s.charges[point])
     else:
         s.path.begin()
     s.at_hand = set()
     s.control.pop()
+
+
+def _move(sides: Sequence[Charge], to: Charge) -> None:
+    """Whoever takes this side, all warps wait for the selection."""
+    for name in ("latency", "slack", "rounds", "near"):
+        setattr(to, name, getattr(to, name) + sum(getattr(side, name) for side in sides))
+        for side in sides:
+            setattr(side, name, 0.0)
 
 
 def _is_selection(step: form.Branch) -> bool:
@@ -223,7 +243,7 @@ def _is_selection(step: form.Branch) -> bool:
     work = [part for part in steps if isinstance(part, form.Operation)]
     found = {type(part) for part in steps}
     short = len(work) <= FEW and not any(part.op in ("/", "%") for part in work)
-    return form.Assign in found and short and _AT_HAND >= found
+    return form.Assign in found and short and found <= _AT_HAND
 
 
 def _flat(steps: Sequence[form.Step]) -> Iterator[form.Step]:
@@ -256,6 +276,7 @@ def _choice(s: State, step: form.Choice) -> None:
     for side in step.sides:
         s.at_hand = set(before)
         _piece(s, side)
+        _move([s.charges[side.point]], s.charge)
     s.path.base = base
     s.at_hand = set()
     s.control.pop()

@@ -125,7 +125,6 @@ def _chain(spec: DeviceSpec, counts: Counts, resident: float) -> float:
     rounds = counts.chain_load_rounds
     fresh = min(counts.chain_fresh_loads * longer * _new(spec, counts), rounds)
     part = fresh / rounds if rounds else 0.0
-    rounds += counts.chain_leftover_loads * longer
     requests = max(counts.global_load_requests, 1)
     return (
         max(counts.chain_busy * max(1.0, min(spec.unit_clocks, resident)), counts.chain_latency)

@@ -82,11 +82,3 @@ def partly_unrolled(
     counting = form.counting(loop.step)
     steady = counting is not None and counting[1] in ("+", "-") and known(counting[2])
     return steady and not leaves and not (loops and not nested) and not loop.after
-
-
-def rounds_of(turns: float, most: int) -> float:
-    """How many pieces of a loop follow each other that does up to `most` turns at once, then fewer."""
-    rounds, turns, most = turns // most, turns % most, most // 2
-    while most >= PARTLY:
-        rounds, turns, most = rounds + turns // most, turns % most, most // 2
-    return rounds + turns

@@ -4,8 +4,8 @@ A warp issues in order, and a result can be used a few clocks later. What does n
 meanwhile, so that code costs its longest chain and not the sum of its latencies. Turns of an unrolled loop go
 side by side but for what one turn hands to the next, such as a sum.
 
-Latencies are in clocks, measured on an H200 (driver 580.159, 2026-11-23) in loops of eight turns of which each
-needs the one before: see docs/fidelity.md.
+Latencies are in clocks, measured on an H200 (driver 580.159, 2026-11-23) in loops of turns that need each the
+one before: see docs/fidelity.md.
 """
 
 from __future__ import annotations
@@ -85,20 +85,16 @@ def latency(instructions: float, name: str = "") -> float:
 class Path:
     """The longest chain of the straight code that the walk is in, and of all before."""
 
-    changed: frozenset[Variable] = (
-        frozenset()
-    )  # what turns of the innermost loop hand to each other
-    AGAIN = 74.0  # the cosine of a number of which there is the sine
+    # What turns of the innermost loop hand to each other.
+    changed: frozenset[Variable] = frozenset()
     # Those of them by which the next turn waits for this one.
     rings: set[Variable] = field(default_factory=set[Variable])
     # The condition of the branch that the walk is in, if a compiler makes a selection of it.
     test: When | None = None
     base: When = START  # what comes now does not begin before this
     _known: dict[Variable, When] = field(default_factory=dict[Variable, When])
-    _longest: float = 0.0
+    _last: When = START
     _carried: float = 0.0
-    _loads: int = 0
-    _near: int = 0
     _charged: tuple[float, float, int, int] = (0.0, 0.0, 0, 0)
 
     def read(self, variable: Variable) -> When:
@@ -107,9 +103,7 @@ class Path:
 
     def use(self, when: When) -> None:
         """A value has been made."""
-        self._longest = max(self._longest, when.ready)
-        self._loads = max(self._loads, when.loads)
-        self._near = max(self._near, when.near)
+        self._last = last((self._last, when))
 
     def assign(self, variable: Variable, when: When) -> None:
         """A variable gets a value, or keeps its own, if that depends on a test."""
@@ -123,9 +117,9 @@ class Path:
 
     def wait(self, clocks: float, all_of_it: bool) -> None:
         """All that has been made is waited for, and so much longer; with `all_of_it` by what follows, too."""
-        self._longest += clocks
+        self._last = self._last.later(clocks)
         if all_of_it:
-            self.base = replace(self.base, ready=self._longest)
+            self.base = replace(self.base, ready=self._last.ready)
 
     def store(self, when: When) -> None:
         """Nothing is loaded before this has been stored, because it may be the same place."""
@@ -134,13 +128,13 @@ class Path:
     def begin(self) -> None:
         """Straight code begins: what is known has come."""
         self._known.clear()
-        self._longest = self._carried = 0.0
-        self._loads = self._near = 0
-        self.base = START
+        self._carried = 0.0
+        self._last = self.base = START
         self._charged = (0.0, 0.0, 0, 0)
 
     def passed(self) -> tuple[float, float, int, int]:
         """Return what was added since the last call: handed from turn to turn, the rest, and loads."""
-        now = self._carried, max(0.0, self._longest - self._carried), self._loads, self._near
+        longest = self._last.ready
+        now = self._carried, max(0.0, longest - self._carried), self._last.loads, self._last.near
         before, self._charged = self._charged, now
         return now[0] - before[0], now[1] - before[1], now[2] - before[2], now[3] - before[3]

@@ -11,10 +11,15 @@ from simgpu.cuda_c.compile.variables import Variable
 from simgpu.cuda_c.cost.charges import Charge, SiteCost
 from simgpu.cuda_c.cost.dependent_loads import DependentLoads
 from simgpu.cuda_c.cost.path import START, Path, When
-from simgpu.cuda_c.cost.units import INTEGERS
 
 ANYWHERE = 1 << 30  # the depth of what may change at any time, such as a load
 KNOWN = -1  # the depth of what a compiler knows
+# For how many clocks a warp's instruction keeps its unit busy: by the results a clock of an SM, which has
+# four schedulers (CUDA C++ Programming Guide, throughput of native arithmetic instructions). In listings of
+# nvcc 13.0 (`nvdisasm -hex`) instructions of one kind wait so long for each other.
+FLOATS = 1.0  # 128 results a clock
+INTEGERS = 2.0  # 64: also comparisons, shifts, addresses, conversions and double precision
+MEMORY = 4.0  # 32 load-store units
 
 
 @dataclass(slots=True)

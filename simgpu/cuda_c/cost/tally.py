@@ -12,16 +12,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simgpu.cuda_c.compile.variables import Variable
-from simgpu.cuda_c.cost.charges import ADDED, Costs
+from simgpu.cuda_c.cost.charges import ADDED, Charge, Costs
 from simgpu.cuda_c.cost.counts import Counts, LineCounts
-from simgpu.cuda_c.cost.loops import rounds_of
 from simgpu.cuda_c.lockstep.masks import WARP, Layout, Mask, varies
 from simgpu.cuda_c.lockstep.meter import ByTurn, Site
 
@@ -29,6 +28,7 @@ SECTOR = 32  # bytes; the unit in which L2 and DRAM move data (CUDA C++ Best Pra
 ROWS = len(ADDED)
 LATENCY = list(ADDED).index("chain_latency")
 NOTHING: NDArray[np.float64] = np.zeros((ROWS, 1))
+NONE: NDArray[np.int64] = np.zeros(0, np.int64)
 LINE = 128  # bytes; the unit in which L1 is looked up, four sectors
 BANKS = 32  # of shared memory, each 4 bytes wide
 _SAMPLED_WARPS = 8  # of a batch, evenly spread
@@ -48,22 +48,6 @@ def weight(execution: int) -> int:
     return (3 * power // ALWAYS or 4) if execution - power < ALWAYS else 0
 
 
-class Had:
-    """Sectors that the first block of a batch has had, by one load or by one pointer."""
-
-    def __init__(self) -> None:
-        self._batch: Layout | None = None
-        self._sectors: NDArray[np.int64] = np.zeros(0, np.int64)
-
-    def add(self, batch: Layout, sectors: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Note more sectors; return those that are new."""
-        if self._batch is not batch:
-            self._batch, self._sectors = batch, np.zeros(0, np.int64)
-        new = np.setdiff1d(sectors, self._sectors)
-        self._sectors = np.union1d(self._sectors, new)
-        return new
-
-
 @dataclass(slots=True)
 class SiteTally:
     """The counts of one load or store."""
@@ -73,7 +57,6 @@ class SiteTally:
     fresh_sectors: int = 0
     followed: int = 0
     followed_warps: int = 0
-    had: Had = field(default_factory=Had)
     global_requests: int = 0
     global_lane_bytes: int = 0
     sampled: int = 0
@@ -87,11 +70,10 @@ class SiteTally:
         self.executions += 1
         return bool(weight(self.executions - 1)) or self.executions % EVERY == 0
 
-    def fresh_rounds(self, overlap: int) -> float:
-        """Executions, over all warps, with new sectors; those of `overlap` turns go together."""
-        if not self.followed:
-            return 0.0
-        return self.global_requests * min(1 / overlap, self.fresh / self.followed)
+    def fresh_rounds(self, charge: Charge | None) -> float:
+        """Executions, over all warps, with new sectors; those of turns that overlap go together."""
+        overlap = 1 if charge is None or charge.carried else charge.overlap
+        return self.global_requests * min(1 / overlap, self.fresh / max(self.followed, 1))
 
 
 class Tally:
@@ -101,7 +83,6 @@ class Tally:
         self.charges = costs.charges
         self.site_costs = costs.sites
         self._columns = costs.columns
-        self._shared_bases = costs.shared_bases
         self.sites = sites
         self.by_site = [SiteTally() for _ in sites]
         self.warps = [0] * len(self.charges)
@@ -114,7 +95,7 @@ class Tally:
         self.longest = (0,) * ROWS
         self.shared_atomic_passes = 0
         self.global_atomics = 0
-        self._had: dict[Variable, Had] = {}
+        self._had: dict[Variable | None, tuple[Layout, NDArray[np.int64]]] = {}
         self._patterns: dict[tuple[object, ...], tuple[int, ...]] = {}
         self._queues: dict[int, NDArray[np.int64]] = {}
         self._charged: list[Mask] = []
@@ -212,9 +193,9 @@ class Tally:
             return
         part = element[:lanes] if varies(element) else np.full(lanes, element)
         sector = part.astype(np.int64) * size // SECTOR
-        new = tally.had.add(layout, sector)
-        if base in self._shared_bases:
-            new = self._had.setdefault(base, Had()).add(layout, new)
+        of, had = self._had.get(base, (layout, NONE))
+        new = np.setdiff1d(sector, had if of is layout else NONE)
+        self._had[base] = layout, np.union1d(had if of is layout else NONE, new)
         if not counted or (tally.executions > 1 and not weight(tally.executions - 2)):
             return  # and so where what was loaded right before was not followed
         tally.followed += counted
@@ -350,21 +331,6 @@ class Tally:
         least = -(-deepest.sum(axis=1) // bank_groups)
         return requests, int((deepest.max(axis=1) - least).clip(0).sum())
 
-    def _leftover_loads(self) -> float:
-        """Rounds of loads, over all warps, in the last turns of loops that are unrolled in part."""
-        found = 0.0
-        for charge, warps in zip(self.charges, self.warps, strict=True):
-            if charge.turns is None or not charge.rounds:
-                continue
-            test, step, most = charge.turns
-            turns = self.warps[step]
-            entered = self.warps[test] - turns
-            if entered > 0 and turns and not charge.carried:
-                # So far each turn was charged a part of a round.
-                more = rounds_of(turns / entered, most) * most * entered / turns - 1
-                found += charge.rounds * more * warps
-        return found
-
     # -- the result
 
     def counts(self, layout_facts: dict[str, int], needed: tuple[int, int]) -> Counts:
@@ -391,7 +357,7 @@ class Tally:
         for site, cost, tally in zip(self.sites, self.site_costs, self.by_site, strict=True):
             if not tally.executions:
                 continue
-            fresh += tally.fresh_rounds(cost.overlap)
+            fresh += tally.fresh_rounds(cost.charge)
             way = "store" if site.write else "load"
             requests, sampled = tally.global_requests, tally.sampled
             sectors = scaled(requests, tally.sectors, sampled)
@@ -414,7 +380,6 @@ class Tally:
             **total,
             **layout_facts,
             **dict(zip(ADDED, self.longest, strict=True)),
-            chain_leftover_loads=round(self._leftover_loads() / warps),
             chain_fresh_loads=round(fresh / warps),
             global_atomics=self.global_atomics,
             shared_atomic_passes=self.shared_atomic_passes,

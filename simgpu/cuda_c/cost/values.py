@@ -6,15 +6,20 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from simgpu.cuda_c.compile import form
+from simgpu.cuda_c.compile.issued import ISSUED
 from simgpu.cuda_c.compile.variables import Origin, Variable
-from simgpu.cuda_c.cost.operator_prices import price_of
-from simgpu.cuda_c.cost.state import ANYWHERE, KNOWN, Facts, State
-from simgpu.cuda_c.cost.units import FLOATS, INTEGERS, MEMORY
+from simgpu.cuda_c.cost.state import ANYWHERE, FLOATS, INTEGERS, KNOWN, MEMORY, Facts, State
 from simgpu.cuda_c.types import DOUBLE, Scalar
 
-# Operators whose results are the same if their operands are.
 WIDE = 4  # words of 4 bytes that a thread loads at once
 _ALU = {"<", "<=", ">", ">=", "==", "!=", "&", "|", "^", "<<", ">>"}
+_INTEGER_DIVISION = 16
+_DIVISION_BY_CONSTANT = 4  # a multiplication by the reciprocal, and what corrects it
+_DIVISION_BY_POWER_OF_TWO = 2  # shifts
+_SLOW_FLOAT = 8
+
+_ARITHMETIC = {"+", "-", "*", "/"}
+# Operators whose results are the same if their operands are.
 _KEYED = {"+", "-", "*", "&", "|", "^"}
 
 
@@ -168,6 +173,29 @@ def _convert(s: State, node: form.Convert) -> Facts:
 def _function(s: State, node: form.Function) -> Facts:
     s.pay(node.price, node.parts, node.type is DOUBLE)
     return _made(s, node)
+
+
+def price_of(operation: form.Operation) -> form.Price:
+    """The price of one of C's operators, where it is done at all."""
+    op, kind = operation.op, operation.type
+    if op == "fused":
+        return form.Price(0, flops=1)  # its product has been paid for
+    if isinstance(kind, Scalar) and kind.is_float and op in _ARITHMETIC:
+        if op != "/":
+            return form.Price(1, flops=1)
+        return form.Price(_SLOW_FLOAT, flops=1, special=1, issued=ISSUED["/"])
+    if op in ("/", "%"):
+        price = _division(operation.parts[1])
+        return form.Price(price, issued=ISSUED["%"] if price == _INTEGER_DIVISION else price)
+    return form.Price()
+
+
+def _division(divisor: object) -> int:
+    if not isinstance(divisor, form.Constant):
+        return _INTEGER_DIVISION
+    number = int(divisor.value)
+    power_of_two = number > 0 and not number & (number - 1)
+    return _DIVISION_BY_POWER_OF_TWO if power_of_two else _DIVISION_BY_CONSTANT
 
 
 VALUES: Mapping[type[form.Node], Callable[[State, Any], Facts]] = {

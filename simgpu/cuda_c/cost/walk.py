@@ -36,8 +36,7 @@ from simgpu.cuda_c.cost.path import (
     last,
     latency,
 )
-from simgpu.cuda_c.cost.state import KNOWN, State, Surroundings
-from simgpu.cuda_c.cost.units import MEMORY
+from simgpu.cuda_c.cost.state import KNOWN, MEMORY, State, Surroundings
 from simgpu.cuda_c.cost.values import VALUES
 from simgpu.cuda_c.types import Scalar, size_of
 
@@ -59,9 +58,6 @@ def walk(kernel: form.Form) -> Costs:
         charge.latency += charge.slack + SHARED * charge.near / charge.overlap
         if not charge.carried:
             charge.rounds /= charge.overlap  # because the turns of an unrolled loop go together
-    for site in s.sites:
-        if site.charge is not None and not site.charge.carried:
-            site.overlap = site.charge.overlap
     return Costs(s.charges, s.sites, min(_TEMPORARIES + s.most_words, _MOST_REGISTERS))
 
 
@@ -348,8 +344,6 @@ def _loop(s: State, loop: form.Loop) -> None:
         most = max(1, min(turns or _at_once(loop, s.passed[since:]), int(1 + room)))
         for charge in s.passed[since:]:
             charge.overlap *= most
-            if not turns:
-                charge.turns = loop.test.point, loop.step.point, most
     s.serial |= serial
     s.most_words = max(s.most_words, most_words)
     if s.path.rings.isdisjoint(handed):
@@ -424,17 +418,9 @@ def _words(variable: Variable) -> int:
 
 
 _AT_HAND = {
-    form.Node,
-    form.Part,
-    form.Old,
-    form.Result,
-    form.Read,
-    form.Constant,
-    form.Coordinate,
-    form.Assign,
-    form.Operation,
-    form.Convert,
-}
+    form.Node, form.Part, form.Old, form.Result, form.Read, form.Constant, form.Coordinate, form.Assign,
+    form.Operation, form.Convert,
+}  # fmt: skip
 
 _EFFECTS: Mapping[type[form.Step], Callable[[State, Any], None]] = {
     form.Work: _work,

@@ -79,7 +79,7 @@ def _saxpy(mine: Any, model: Any, seed: int, n: int, a: float) -> None:
     right = a * x + y
     with run_of("async_saxpy", mine, model, agt.Kernel(SAXPY), a, x, y)("saxpy") as run:
         schedule.launches(run.trace, "h2d", 2)
-    equal(run.result, right)
+        equal(run.result, right)
 
 
 # ------------------------------------------------------------------ side by side

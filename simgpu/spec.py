@@ -69,8 +69,7 @@ class DeviceSpec:
     unit_clocks: float
     double_clocks: float  # what an instruction in double precision adds to that
     first_load_clocks: float  # until a warp's first load from global memory arrives
-    # What each further round of loads adds where new sectors are needed.
-    load_clocks: float
+    load_clocks: float  # what each further round of loads adds that needs new sectors
     hit_clocks: float  # what one adds that finds its sectors in L1
     barrier_clocks: float  # what a barrier adds to the longest warp
     shared_atomic_clocks: float  # an atomic in shared memory, for each lane that waits its turn

@@ -125,16 +125,13 @@ def _chain(spec: DeviceSpec, counts: Counts, resident: float) -> float:
     rounds = counts.chain_load_rounds
     fresh = min(counts.chain_fresh_loads * longer * _new(spec, counts), rounds)
     part = fresh / rounds if rounds else 0.0
-    requests = max(counts.global_load_requests, 1)
+    lines = max(counts.load_lines / max(counts.global_load_requests, 1) - 1, 0)
+    each = part * (spec.load_clocks + lines) + (1 - part) * spec.hit_clocks
     return (
         max(counts.chain_busy * max(1.0, min(spec.unit_clocks, resident)), counts.chain_latency)
         + counts.chain_doubles * max(spec.double_clocks, 1 / spec.doubles_per_clock)
         + min(rounds, 1) * spec.first_load_clocks
-        + max(rounds - 1, 0)
-        * (
-            part * (spec.load_clocks + max(counts.load_lines / requests - 1, 0))
-            + (1 - part) * spec.hit_clocks
-        )
+        + max(rounds - 1, 0) * each
         + counts.shared_atomic_passes * per_warp * spec.shared_atomic_clocks
         + counts.barriers / max(counts.blocks, 1) * spec.barrier_clocks
         + counts.atomic_queue * spec.atomic_queue_clocks

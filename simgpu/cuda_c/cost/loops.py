@@ -12,10 +12,8 @@ from collections.abc import Callable
 from simgpu.cuda_c.compile import form
 
 UNROLLED = 32  # turns up to which a loop with known bounds counts as unrolled ...
-MOST_UNROLLED, LONGEST = (
-    128,
-    900,
-)  # ... and, if it is short, up to so many turns, and operations in them
+SHORTLY = 128  # ... and those if it is short ...
+LONGEST = 900  # ... so that it has no more operations
 MOST = 16  # turns that nvcc 13.0 does at once where a signed counter goes up one by one, as its listings show
 PARTLY = 4  # turns that are done at once where their number is not known: LLVM's choice
 
@@ -47,12 +45,9 @@ def unrolled_turns(loop: form.Loop, first: form.Node | None) -> int | None:
         return None
     if holds is None or value is None or limit is None or by is None:
         return None
-    work = [
-        n
-        for n in form.below(loop.body)
-        if isinstance(n, form.Operation | form.Load | form.Function)
-    ]
-    for turns in range(max(UNROLLED, min(MOST_UNROLLED, LONGEST // max(len(work), 1))) + 1):
+    works = form.Operation | form.Load | form.Function
+    work = sum(isinstance(step, works) for step in form.below(loop.body))
+    for turns in range(max(UNROLLED, min(SHORTLY, LONGEST // max(work, 1))) + 1):
         if not holds(value, limit):
             return turns
         value = _STEPS[op](value, by)

@@ -38,7 +38,6 @@ LATENCY = {
 AGAIN = 74.0  # the cosine of a number of which there is the sine
 # Those of them with a branch for numbers that need more care. No compiler mixes turns across it.
 BRANCHING = {"/", "sqrt", "sin", "cos", "tan", "fmod", "__frcp_rn"}
-
 # What these take behind their branch.
 TAIL = dict.fromkeys(("sin", "cos", "tan"), 45.0)
 
@@ -116,7 +115,7 @@ class Path:
             self._carried = max(self._carried, when.carried)
 
     def wait(self, clocks: float, all_of_it: bool) -> None:
-        """All that has been made is waited for, and so much longer; with `all_of_it` by what follows, too."""
+        """All that was made is waited for, and so much longer; with `all_of_it` by what follows, too."""
         self._last = self._last.later(clocks)
         if all_of_it:
             self.base = replace(self.base, ready=self._last.ready)

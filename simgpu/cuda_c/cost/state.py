@@ -35,15 +35,13 @@ class Facts:
 
 @dataclass
 class Surroundings:
-    """The loops around a step: all of them, those that are not unrolled, and turns done at once.
+    """The loops around a step: all of them, and those that are not unrolled.
 
-    `whole` and `moving` are the turns of the loops around that are unrolled
-    whole, and what changes in them.
+    `whole` and `moving` are the turns of those that are unrolled whole, and what changes in them.
     """
 
     nesting: int = 0
     depth: int = 0
-    overlap: int = 1
     whole: int = 1
     moving: frozenset[Variable] = frozenset()
 

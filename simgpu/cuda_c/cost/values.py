@@ -17,7 +17,6 @@ _INTEGER_DIVISION = 16
 _DIVISION_BY_CONSTANT = 4  # a multiplication by the reciprocal, and what corrects it
 _DIVISION_BY_POWER_OF_TWO = 2  # shifts
 _SLOW_FLOAT = 8
-
 _ARITHMETIC = {"+", "-", "*", "/"}
 # Operators whose results are the same if their operands are.
 _KEYED = {"+", "-", "*", "&", "|", "^"}
@@ -71,9 +70,9 @@ def _element(s: State, node: form.Element) -> Facts:
 def _wraps(s: State, node: form.Element) -> bool:
     """Tell if an unrolled loop has to compute this address in each turn: unsigned sums may wrap."""
     index = form.bare(node.parts[1])
-    unsigned = isinstance(index, form.Operation) and isinstance(index.type, Scalar)
-    moves = not s.of(index).reads.isdisjoint(s.around.moving)
-    return not node.array and moves and unsigned and index.type.kind == "uint"
+    kind = index.type if isinstance(index, form.Operation) and not node.array else None
+    unsigned = isinstance(kind, Scalar) and kind.kind == "uint"
+    return unsigned and not s.of(index).reads.isdisjoint(s.around.moving)
 
 
 def _followed(s: State, node: form.Followed) -> Facts:
@@ -193,8 +192,7 @@ def price_of(operation: form.Operation) -> form.Price:
 def _division(divisor: object) -> int:
     if not isinstance(divisor, form.Constant):
         return _INTEGER_DIVISION
-    number = int(divisor.value)
-    power_of_two = number > 0 and not number & (number - 1)
+    power_of_two = int(divisor.value).bit_count() == 1 and divisor.value > 0
     return _DIVISION_BY_POWER_OF_TWO if power_of_two else _DIVISION_BY_CONSTANT
 
 

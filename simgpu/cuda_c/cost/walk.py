@@ -41,7 +41,12 @@ from simgpu.cuda_c.cost.values import VALUES
 from simgpu.cuda_c.types import Scalar, size_of
 
 _IN_REGISTERS = 128  # bytes; larger arrays of a thread are in local memory
-SHORT, SHORTEST, LONG = 12, 5, 50
+SHORT, SHORTEST, LONG = (
+    12,
+    5,
+    50,
+)  # instructions of loops that have other numbers of turns done at once
+_OF_PATH = ("latency", "slack", "rounds", "near")
 FEW = 4  # instructions that are done on a condition, and not behind a branch
 FREELY = 32  # registers
 WINDOW = 32  # instructions of turns that are mixed; as `nbody_forces` shows in docs/fidelity.md
@@ -80,9 +85,8 @@ def _when(s: State, node: form.Node, issued: float) -> When:
     if isinstance(node, form.Load):
         # Loads of global memory are waited for in rounds.
         near = node.origin.near
-        if near and when.carried >= 0:  # turns wait for each other
-            return when.later(SHARED) if issued else when
-        return when.later(0.0, not near, near) if issued else when
+        chase = near and when.carried >= 0  # turns wait for each other
+        return when.later(SHARED * chase, not near, near and not chase) if issued else when
     name = ""
     if isinstance(node, form.Function):
         name = node.name
@@ -166,11 +170,8 @@ def _fence(s: State, step: form.Fence) -> None:
 
 def _wait(s: State) -> None:
     """Charge what makes the longest chain of results longer."""
-    carried, besides, rounds, near = s.path.passed()
-    s.charge.latency += carried
-    s.charge.slack += besides
-    s.charge.rounds += rounds
-    s.charge.near += near
+    for name, more in zip(_OF_PATH, s.path.passed(), strict=True):
+        setattr(s.charge, name, getattr(s.charge, name) + more)
 
 
 def _piece(s: State, piece: form.Piece) -> None:
@@ -178,8 +179,7 @@ def _piece(s: State, piece: form.Piece) -> None:
     outer, s.charge = s.charge, s.charges[piece.point]
     s.passed.append(s.charge)
     s.charge.line = piece.at.line
-    s.charge.overlap, s.charge.nesting = s.around.overlap, s.around.nesting
-    s.charge.whole = s.around.whole
+    s.charge.nesting, s.charge.whole = s.around.nesting, s.around.whole
     _steps(s, piece.steps)
     _wait(s)
     if piece.declares and not s.charge.instructions:
@@ -224,7 +224,7 @@ def _branch(s: State, step: form.Branch) -> None:
 
 def _move(sides: Sequence[Charge], to: Charge) -> None:
     """Whoever takes this side, all warps wait for the selection."""
-    for name in ("latency", "slack", "rounds", "near"):
+    for name in _OF_PATH:
         setattr(to, name, getattr(to, name) + sum(getattr(side, name) for side in sides))
         for side in sides:
             setattr(side, name, 0.0)
@@ -254,8 +254,7 @@ def _flat(steps: Sequence[form.Step]) -> Iterator[form.Step]:
 
 def _short_circuit(s: State, step: form.ShortCircuit) -> None:
     s.control.append(s.of(step.test).reads)
-    before, base = set(s.at_hand), s.path.base
-    test = s.of(step.test).when
+    before, base, test = set(s.at_hand), s.path.base, s.of(step.test).when
     if test.loads + test.near > base.loads + base.near:
         s.path.store(test)
     _piece(s, step.rest)
@@ -298,14 +297,12 @@ def _loop(s: State, loop: form.Loop) -> None:
     partly, mark, since = False, len(s.rolled), len(s.passed)
     s.at_hand = set()
     if turns is not None:
-        inner = Surroundings(
-            outer.nesting + 1, outer.depth, outer.overlap,
-            outer.whole * max(1, turns), outer.moving | set(loop.changed),
-        )  # fmt: skip
+        whole, moving = outer.whole * max(1, turns), outer.moving | set(loop.changed)
+        inner = Surroundings(outer.nesting + 1, outer.depth, whole, moving)
         changed = {loop.counter: KNOWN} if loop.counter is not None else {}
     else:
         partly = _in_parts(s, loop)
-        inner = Surroundings(outer.nesting + 1, outer.depth + 1, outer.overlap)
+        inner = Surroundings(outer.nesting + 1, outer.depth + 1)
         changed = dict.fromkeys(loop.changed, inner.depth)
     before = {variable: s.depths.get(variable, 0) for variable in changed}
     s.depths |= changed

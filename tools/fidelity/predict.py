@@ -55,8 +55,8 @@ class Kept:
     def code(self) -> Any:
         return dataclasses.replace(self.kernel.code, follows=False)
 
-    def starter(self, name: str) -> Callable[..., Ended]:
-        return lambda *args, **more: Ended(self._launch(name, *args, **more))
+    def begin(self, *args: Any, **more: Any) -> Ended:
+        return Ended(self._launch(*args, **more))
 
     def _launch(
         self, variables: Any, grid: Any, block: Any, values: Any, **more: Any

@@ -39,7 +39,7 @@ AGAIN = 74.0  # the cosine of a number of which there is the sine
 # Those of them with a branch for numbers that need more care. No compiler mixes turns across it.
 BRANCHING = {"/", "sqrt", "sin", "cos", "tan", "fmod", "__frcp_rn"}
 # What these take behind their branch.
-TAIL = dict.fromkeys(("sin", "cos", "tan"), 45.0)
+TAIL = {"sin": 45.0, "cos": 45.0, "tan": 45.0}
 
 
 @dataclass(frozen=True, slots=True)

@@ -140,9 +140,11 @@ def _chain(spec: DeviceSpec, counts: Counts, resident: float) -> float:
 
 def _new(spec: DeviceSpec, counts: Counts) -> float:
     """The part of the sectors that a block has not had, of those that it had not at the first turns."""
-    sectors = counts.blocks * math.ceil(counts.load_bytes_needed / SECTOR)
-    again = max(0.0, 1 - sectors / max(counts.fresh_sectors, 1))
-    kept = min(1.0, spec.shared_bytes_per_sm / max(counts.load_bytes_needed, 1))
+    # Lanes that are far apart need a sector each for a few bytes.
+    apart = max(1.0, counts.load_sectors * SECTOR / max(counts.load_bytes, 1))
+    needed = min(apart, SECTOR / 4) * counts.load_bytes_needed
+    again = max(0.0, 1 - counts.blocks * needed / SECTOR / max(counts.fresh_sectors, 1))
+    kept = min(1.0, spec.shared_bytes_per_sm / max(needed, 1))
     return 1 - again * kept
 
 

@@ -416,7 +416,7 @@ def small_arrays(hosts):
     return agt.zip(*[op.unpartition().to_host() for op in ops])
 
 
-# %% id=03-challenge cause="no kernel ran"
+# %% id=03-challenge cause="is in no copy from memory that a kernel has written"
 def small_arrays(hosts):
     return agt.with_context(lambda context: agt.value(np.maximum(np.stack(hosts), 0)))
 
@@ -435,3 +435,60 @@ def small_arrays(hosts):
 def small_arrays(hosts):
     there = agt.h2d(agt.pin(np.stack(hosts))).sync()
     return agt.relu(there.size, there, agt.zeros(there.shape).partition(1, 256)).output().to_host()
+
+
+# %% id=03-h2d cause="two runs of the operation gave one array"
+def upload(host):
+    arrays = []
+
+    def enqueue(context):
+        if not arrays:
+            arrays.append(context.empty(host.shape, host.dtype))
+        context.copy_from_host(arrays[0], host)
+        return agt.value(arrays[0])
+
+    return agt.with_context(enqueue)
+
+
+# %% id=03-zeros cause="two runs of the operation gave one array"
+def blank(shape, dtype):
+    arrays = []
+
+    def enqueue(context):
+        arrays.append(context.empty(shape, dtype))
+        context.memset(arrays[0])
+        return agt.value(arrays[0])
+
+    return agt.with_context(enqueue)
+
+
+# %% id=03-challenge cause="the results of the run before have changed"
+def small_arrays(hosts):
+    out = agt.pinned((16, 1000))
+
+    def enqueue(context):
+        together = agt.pin(np.concatenate(hosts))
+        launch = agt.relu(together.size, agt.h2d(together), agt.zeros(together.size).partition(256))
+        return launch.output().reshape(16, 1000).and_then(lambda y: agt.d2h(y, out=out))
+
+    return agt.with_context(enqueue)
+
+
+# %% id=03-challenge cause="the results were on the host first, and were copied to the device from there"
+def small_arrays(hosts):
+    def enqueue(context):
+        together = agt.pin(np.maximum(np.stack(hosts), 0).ravel())
+        launch = agt.relu(together.size, agt.h2d(together), agt.zeros(together.size).partition(256))
+        return launch.output().reshape(16, 1000).to_host()
+
+    return agt.with_context(enqueue)
+
+
+# %% id=03-recipe-twice cause="is in no copy from memory that a kernel has written"
+def positive(x):
+    def cook(context):
+        there = agt.h2d(x)
+        launch = agt.relu(x.size, there, agt.zeros(x.size).partition(256)).last()
+        return agt.zip(launch, agt.value(None)).map(lambda _: np.maximum(x, 0))
+
+    return agt.with_context(cook)

@@ -315,7 +315,7 @@ async def reports(ops):
     return await asyncio.gather(*ops, return_exceptions=True)
 
 
-# %% id=06-three-arms cause="should have the error, and has"
+# %% id=06-three-arms cause="should have the error that came out, and has"
 async def reports(ops):
     async def report(op):
         try:
@@ -712,7 +712,7 @@ async def feed(n, prepare, process, use):
         use(await done)
 
 
-# %% id=06-feed cause="batch 6 was prepared"
+# %% id=06-feed cause="batch 5 was prepared, and of 5 batches the last is 4"
 async def feed(n, prepare, process, use):
     x = prepare(0)
     for i in range(n):
@@ -767,3 +767,53 @@ async def with_heartbeat(op, beat):
     result = await op
     task.cancel()
     return result
+
+
+# %% id=06-prepare cause="are enough: does somebody sleep, or wait, for no reason?"
+async def pipeline(n, prepare, process):
+    results = []
+    x = prepare(0)
+    for i in range(n):
+        task = agt.spawn(process(x))
+        await agt.sleep(200)
+        if i + 1 < n:
+            x = prepare(i + 1)
+        results.append(await task)
+    return results
+
+
+# %% id=06-responsive cause="`op` failed, and its error did not come out"
+async def with_heartbeat(op, beat):
+    task = agt.spawn(op)
+    while not task.done():
+        beat()
+        await agt.sleep(50)
+    try:
+        return await task
+    except Exception:
+        return None
+
+
+# %% id=06-responsive cause="`op` failed, and its error did not come out"
+async def with_heartbeat(op, beat):
+    async def heart():
+        while True:
+            beat()
+            await agt.sleep(50)
+
+    beating = asyncio.create_task(heart())
+    (result,) = await asyncio.gather(op.schedule(), return_exceptions=True)
+    beating.cancel()
+    return result
+
+
+# %% id=06-cancel cause="`op` failed before the time was up, and its error did not come out"
+async def at_most(op, us):
+    task = agt.spawn(op)
+    clock = asyncio.create_task(agt.sleep(us))
+    await asyncio.wait([task, clock], return_when=asyncio.FIRST_COMPLETED)
+    clock.cancel()
+    if not task.done():
+        task.cancel()
+        return None
+    return None if task.exception() else task.result()

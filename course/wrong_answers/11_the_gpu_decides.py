@@ -464,7 +464,7 @@ def pagerank(sources, weight):
     return agt.full(weight.size, 1 / weight.size).sync()
 
 
-# %% id=11-challenge cause="no kernel ran"
+# %% id=11-challenge cause="is in no copy from memory that a kernel has written"
 def pagerank(sources, weight):
     from_pages, weight = agt.zip(agt.d2h(sources), agt.d2h(weight)).sync()
     n = weight.size
@@ -554,3 +554,26 @@ def settle(round_op, every, stream):
         rounds += every
         if not moved[0]:
             return rounds
+
+
+# %% id=11-challenge cause="is in no copy from memory that a kernel has written"
+def pagerank(sources, weight):
+    agt.full(weight.size, 1.0).sync()
+    agt.relu(1, agt.ones(1), agt.zeros(1).partition(1)).sync()
+    from_pages, weight = agt.zip(agt.d2h(sources), agt.d2h(weight)).sync()
+    n = weight.size
+    rank = np.full(n, 1 / n)
+    for _ in range(100):
+        rank = 0.15 / n + 0.85 * (weight * rank)[from_pages.reshape(n, 8)].sum(axis=1)
+    return rank
+
+
+# %% id=11-challenge cause="the results were on the host first, and were copied to the device from there"
+def pagerank(sources, weight):
+    from_pages, weight = agt.zip(agt.d2h(sources), agt.d2h(weight)).sync()
+    n = weight.size
+    rank = np.full(n, 1 / n)
+    for _ in range(100):
+        rank = 0.15 / n + 0.85 * (weight * rank)[from_pages.reshape(n, 8)].sum(axis=1)
+    there = agt.h2d(agt.pin(rank.astype(np.float32)))
+    return agt.relu(n, there, agt.zeros(n).partition(256)).output().to_host().sync()

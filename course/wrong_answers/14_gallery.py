@@ -142,7 +142,7 @@ def fly(step, at, speed, steps):
     return agt.d2h(at.borrow()).sync()
 
 
-# %% id=14-challenge cause="no kernel ran"
+# %% id=14-challenge cause="is in no copy from memory that a kernel has written"
 def fly(step, at, speed, steps):
     at, speed = (agt.d2h(x.borrow()).sync().reshape(-1, 2) for x in (at, speed))
     for _ in range(steps):
@@ -163,3 +163,17 @@ def total(players):
 def total(players):
     counts = agt.overlap(*[player.to_host() for player in players]).sync()
     return sum(count.sum() for count in counts)
+
+
+# %% id=14-challenge cause="is in no copy from memory that a kernel has written"
+def fly(step, at, speed, steps):
+    n = at.size // 2
+    dummy = [agt.zeros(2 * n).sync() for _ in range(2)]
+    step(n, at.borrow(), speed.borrow(), *dummy, grid=1, block=64).sync()
+    at, speed = (agt.d2h(x.borrow()).sync().reshape(-1, 2) for x in (at, speed))
+    for _ in range(steps):
+        d = at[None] - at[:, None]
+        r2 = (d * d).sum(-1) + 0.01
+        speed = speed + 0.01 * (d / (n * r2 * np.sqrt(r2))[..., None]).sum(1)
+        at = at + 0.01 * speed
+    return at.ravel()

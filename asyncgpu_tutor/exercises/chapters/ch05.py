@@ -206,6 +206,14 @@ def _relus(size: int, block: int, number: int) -> list[agt.DeviceOp[Any]]:
     return [agt.relu(size, blocks, blocks) for blocks in arrays]
 
 
+def _wide(number: int) -> list[agt.DeviceOp[Any]]:
+    """Jobs with blocks for a third of the device each."""
+    rows, columns = 1400, 600
+    given = [array.sync().share() for array in (agt.ones((rows, columns)), agt.ones(columns))]
+    out = [agt.zeros(rows).sync().partition(1) for _ in range(number)]
+    return [agt.matvec_naive(rows, columns, *given, y) for y in out]
+
+
 def _pieces(steps: Sequence[int], alone: int) -> list[agt.DeviceOp[Any]]:
     """A job that walks in pieces, one after the other, and one in a single piece that is longer than each."""
     *pieces, other = _walks([*steps, alone])
@@ -218,9 +226,11 @@ PROGRAMS: list[tuple[str, str, Callable[[], list[agt.DeviceOp[Any]]]]] = [
     ("uploads", ENGINE, lambda: _copies(4, 0)),
     ("downloads, and one upload", ENGINE, lambda: _copies(1, 3)),
     ("kernels that fill the device", SMS, lambda: _relus(150_000, 1, 4)),
+    ("kernels of which three fill the device", SMS, lambda: _wide(12)),
     ("long and narrow jobs", LONGEST, lambda: _walks([400] * 4)),
     ("one very long job", LONGEST, lambda: _walks([50, 1500, 50, 50])),
     ("jobs, of which one has many pieces", LONGEST, lambda: _pieces([300] * 5, 400)),
+    ("a round trip", LONGEST, lambda: [agt.h2d(agt.pin(np.ones(1_000_000, np.float32))).to_host()]),
 ]
 
 

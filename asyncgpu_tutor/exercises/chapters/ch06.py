@@ -74,9 +74,11 @@ def _prepare(mine: Any, model: Any, number: int) -> None:
             for i in range(1, number):
                 why = "have a batch started, really started, before you prepare the next one"
                 schedule.overlapping(run.trace, f"prepare {i}", why)
+        schedule.as_quick(run.trace, expected)
     in_order("pipeline", run.result, [filled(BATCH, i + 1) for i in range(number)])
 
 
+SWALLOWED = "its error did not come out: let it through, because the caller has to know"
 PERIOD, MOST_BEATS = 50.0, 2000  # us between two beats; how many of them are an endless loop
 NEVER_STOPS = "the heart went on beating after the operation was done: cancel its task, or end it"
 BY_SLEEP = "by `agt.sleep(50)` (`asyncio.sleep` counts on the clock on the wall)"
@@ -107,13 +109,15 @@ def _beating(answer: Any, make: Callable[[], agt.DeviceOp[Any]]) -> Observed:
 
 
 def _failing(answer: Any) -> Observed:
-    """Try an answer on an operation that fails, whose error may come out, alone or in a group."""
+    """Try an answer on an operation that fails, whose error has to come out, alone or in a group."""
 
-    async def caught(op: Any, beat: Any) -> None:
+    async def caught(op: Any, beat: Any) -> bool:
+        came_out = False
         try:
             await answer(op, beat)
         except* agt.DeviceError:
-            pass
+            came_out = True
+        return came_out
 
     return _beating(caught, operations.out_of_bounds)
 
@@ -134,6 +138,7 @@ def check_responsive(mine: Any, model: Any) -> None:
         equal(run.result, filled(size, 3.0))
     with tried(_failing, mine, model) as run:
         _stops(run.trace, "`op` failed, and the heart still beats: stop it in a `finally`")
+        must(run.result, f"`op` failed, and {SWALLOWED}")
 
 
 def _as_due(trace: agt.Trace) -> None:
@@ -199,7 +204,8 @@ ARMS: dict[str, Callable[[], agt.DeviceOp[Any]]] = {
     "device": operations.out_of_bounds,
     "program": lambda: _fails_at_submission(KeyError("scale")),
 }
-OTHERS = (ValueError("a shape"), ZeroDivisionError("a mean of nothing"), RuntimeError("a bug"))
+KINDS = {"device": agt.DeviceError, "program": KeyError}
+OTHERS = (ValueError("a shape"), RuntimeError("a bug"), type("ScaleError", (Exception,), {})("x"))
 
 
 def _three_arms(mine: Any, model: Any, *arms: str) -> None:
@@ -221,8 +227,8 @@ def _three_arms(mine: Any, model: Any, *arms: str) -> None:
         if word == "done":
             equal(what, filled(1_000_000, 5.0))
         else:
-            due = f"a report of {word!r} should have the error, and has {brief(what)}"
-            must(isinstance(what, Exception), due)
+            due = f"a report of {word!r} should have the error that came out, and has {brief(what)}"
+            must(isinstance(what, KINDS[arms[i]]), due)
 
 
 def check_three_arms(mine: Any, model: Any) -> None:
@@ -270,6 +276,21 @@ def _at_most(mine: Any, model: Any, us: int, size: int) -> None:
     must(not left, due + "cancel what you do not want to wait for any longer")
     if in_time:
         equal(result, filled(size, 7.0))
+
+
+def check_at_most(mine: Any, model: Any) -> None:
+    """An operation that is done in time, one that is not, and one that fails in time."""
+    cases(_at_most, TIMES, "at most {} µs for {} elements")(mine, model)
+    with meant_to_fail(agt.DeviceError):
+        failed = observe(_failed, mine).result
+    must(failed, f"`op` failed before the time was up, and {SWALLOWED}")
+
+
+async def _failed(answer: Any) -> bool:
+    (outcome,) = await asyncio.gather(
+        answer(operations.out_of_bounds(), 2000.0), return_exceptions=True
+    )
+    return isinstance(outcome, agt.DeviceError)
 
 
 def _on_time(trace: agt.Trace, expected: agt.Trace, in_time: bool) -> None:
@@ -383,21 +404,21 @@ FED, MOST, PAR = 6, 2, 1500.0
 QUICK, LARGE = 1_000_000, 4_000_000  # elements: the device needs less time than the host, and more
 
 
-def _fed(answer: Any, size: int) -> Observed:
+def _fed(answer: Any, size: int, number: int) -> Observed:
     """Run an answer on batches which take the host some time before and after the device has them."""
-    sizes = own_sizes(FED, size)
+    sizes = own_sizes(number, size)
     used: list[int] = []
 
     def use(result: Any) -> None:
         i = cast(Array, result).size - sizes[0] if isinstance(result, np.ndarray) else -1
-        with case(f"batch {i}" if i in range(FED) else "what `use` got"):
+        with case(f"batch {i}" if i in range(number) else "what `use` got"):
             equal(cast(object, result), filled(sizes[i], i + 1))
         used.append(i)
         agt.work(60, f"use {i}")
 
-    run = observe(answer, FED, *_batches(100, sizes), use)
-    due = f"`use` was called for batches {used}, and each of the {FED} once is right"
-    must(sorted(used) == list(range(FED)), due)
+    run = observe(answer, number, *_batches(100, sizes), use)
+    due = f"`use` was called for batches {used}, and each of the {number} once is right"
+    must(sorted(used) == list(range(number)), due)
     return run
 
 
@@ -406,14 +427,14 @@ def check_feed(mine: Any, model: Any) -> float:
     # Where the device is quick, a program without any limit has few in flight as well.
     words = f"batches of {LARGE:,} elements, for which the device needs longer"
     # On a device of its own, because memory that is there already would shorten the run that is timed.
-    with private_device(), tried(_fed, mine, model, LARGE, words=words) as run:
+    with private_device(), tried(_fed, mine, model, LARGE, FED - 1, words=words) as run:
         schedule.never_blocks(run.trace)
-        sizes = own_sizes(FED, LARGE)
+        sizes = own_sizes(FED - 1, LARGE)
         most = schedule.in_flight(run.trace, sizes)
         due = f"{most} batches were in flight at a time, and there is memory for {MOST}: wait for one "
         copies = schedule.results(run.trace, sizes)[: MOST + 1]
         must(most <= MOST, due + "before you start the next but one", *copies)
-    with tried(_fed, mine, model, QUICK) as run:
+    with tried(_fed, mine, model, QUICK, FED) as run:
         hint = "When does the host wait for the device, and when the device for the host?"
         return schedule.below(PAR, run.trace, hint)
 
@@ -428,8 +449,7 @@ EXERCISES = (
     Exercise("06-spawn-safe", "Weights that outlive their function", "start",
              cases(_spawn_safe, [(64, 3), (100, 2)], WEIGHTS)),
     Exercise("06-three-arms", "Three endings, told apart", "reports", check_three_arms),
-    Exercise("06-cancel", "Wait, but not for ever", "at_most",
-             cases(_at_most, TIMES, "at most {} µs for {} elements")),
+    Exercise("06-cancel", "Wait, but not for ever", "at_most", check_at_most),
     Exercise("06-as-completed", "First come, first served", "as_they_come",
              runs(_coming, _as_they_come, [()], ""), runs(_coming, _first_come, [()], "")),
     Exercise("06-limited", "No more than so many", "run_limited",

@@ -84,7 +84,7 @@ class Device:
         self._streams: weakref.WeakSet[Stream] = weakref.WeakSet()
         self._next_stream = 0
         self._submission: int | None = None
-        self._default_stream = self.create_stream()
+        self.default_stream = self.create_stream()  # which legacy CUDA calls null
 
     def __repr__(self) -> str:
         return f"<{self.name}: {self.description}>"
@@ -160,11 +160,6 @@ class Device:
                 stream.drain()
             self.machine.observe(stream.clock)
         self.machine.engine.raise_failures(lambda queue: queue.device == self.ordinal)
-
-    @property
-    def default_stream(self) -> Stream:
-        """The stream that legacy CUDA calls null."""
-        return self._default_stream
 
     @exclusive
     def create_stream(self) -> Stream:
@@ -256,9 +251,7 @@ class Device:
 
     def variable(self, function: object, name: str, nbytes: int) -> Memory:
         """The memory of a `__constant__` or `__device__` variable of a kernel's file."""
-        if not isinstance(function, Function):
-            raise DeviceMismatchError(f"{function!r} was not compiled for {self.name}")
-        return self.memory_of(function.program.variables[name], 0)
+        return self.memory_of(self._own_function(function).program.variables[name], 0)
 
     def launch(
         self,
@@ -270,12 +263,19 @@ class Device:
         stream: object,
     ) -> None:
         """Enqueue one launch."""
+        self.enqueue(self.launch_of(function, grid, block, args, shared_mem), stream)
+
+    def launch_of(
+        self, function: object, grid: Dim3, block: Dim3, args: Sequence[object], shared_mem: int
+    ) -> Piece:
+        """One launch, to be enqueued once or again and again."""
+        made = KernelLaunch(self, self._own_function(function), grid, block, shared_mem)
+        return made.piece(args)
+
+    def _own_function(self, function: object) -> Function:
         if not isinstance(function, Function):
             raise DeviceMismatchError(f"{function!r} was not compiled for {self.name}")
-        made = KernelLaunch(
-            self.spec, function, grid, block, shared_mem, self.observers, self.heap.find
-        )
-        self.enqueue(made.piece(args), stream)
+        return function
 
     def prepare(self, calls: Sequence[Call]) -> Replay:
         """Make these calls ready."""

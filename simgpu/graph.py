@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, cast
 
 from simgpu import pieces
 from simgpu.common import Call
-from simgpu.launches import KernelLaunch
 from simgpu.machine import exclusive
 from simgpu.pieces import Piece
 from simgpu.stream import Event, Stream
@@ -127,10 +126,7 @@ def _made(device: Device, call: Call) -> tuple[float, Step]:
 def _piece(device: Device, call: Call) -> Piece:
     spec = device.spec
     if call.verb == "launch":
-        function, grid, block, args, shared = call.args
-        told, find = device.observers, device.heap.find
-        made = KernelLaunch(spec, function, grid, block, shared, told, find)
-        return made.piece(args)
+        return device.launch_of(*call.args)
     if call.verb == "copy_from_host_async":
         return pieces.upload(spec, *call.args, pinned=True)
     return _MAKERS[call.verb](spec, *call.args)

@@ -11,10 +11,11 @@ import math
 import signal
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Generator, Hashable, Iterable, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 from zlib import crc32
 
 import numpy as np
@@ -28,8 +29,10 @@ from simgpu.order import Tells
 from simgpu.pieces import Piece
 from simgpu.queues import Work
 from simgpu.sampled_reference import SMALLEST, StandIn, Values, work
-from simgpu.spec import DeviceSpec
 from simgpu.times import KernelTime, kernel_time, resident_blocks
+
+if TYPE_CHECKING:
+    from simgpu.device import Device
 
 Done = tuple[LaunchResult, str | None]  # how its values were computed, if in no usual way
 
@@ -58,9 +61,6 @@ class Launched:
     extrapolated: bool = False
 
 
-Observer = Callable[[Launched], None]
-
-
 @dataclass(frozen=True, eq=False)
 class Function:
     """A kernel that the interpreter has accepted."""
@@ -78,19 +78,14 @@ class Function:
         return self.signature.name
 
     @cached_property
-    def traits(self) -> cuda_c.Traits:
-        """Facts of the kernel that each launch asks of the compiler."""
-        return self.program.traits(self.name)
+    def kernel(self) -> cuda_c.CompiledKernel:
+        """What the compiler has made of it."""
+        return self.program.kernel(self.name)
 
     @cached_property
-    def begin(self) -> Callable[..., cuda_c.Execution]:
-        """Begins a launch."""
-        return self.program.starter(self.name)
-
-    @cached_property
-    def variables(self) -> Sequence[GlobalMemory]:
+    def variables(self) -> Mapping[str, GlobalMemory]:
         """The memory of the `__constant__` and `__device__` variables of its file."""
-        return list(self.program.variables.values())
+        return self.program.variables
 
     @cached_property
     def identity(self) -> Hashable:
@@ -102,23 +97,18 @@ class Function:
 
 @dataclass(eq=False, slots=True)
 class KernelLaunch:
-    """One launch of a kernel; `observers` are told of it when it has been executed.
+    """One launch of a kernel; the device's observers are told of it when it has been executed."""
 
-    `find` says what memory is at an address: a kernel may follow others than those of its arguments.
-    """
-
-    spec: DeviceSpec
+    device: Device
     function: Function
     grid: Dim3
     block: Dim3
     shared_mem: int
-    observers: Sequence[Observer]
-    find: Callable[[int], GlobalMemory | None]
     values: list[GlobalMemory | np.generic | None] = field(init=False)  # of its parameters
 
     def piece(self, args: Sequence[object]) -> Piece:
         """The launch with these arguments."""
-        spec, function, traits = self.spec, self.function, self.function.traits
+        function, kernel = self.function, self.function.kernel
         parameters = function.signature.parameters
         if len(args) != len(parameters):
             raise UsageError(function.signature.miscounted(args))
@@ -128,7 +118,7 @@ class KernelLaunch:
         # The atomics by which it adds to what it writes; "" is none.
         ways: dict[Memory, set[str]] = {}
         for arg, parameter, by, adds in zip(
-            args, parameters, traits.signals, traits.adds, strict=True
+            args, parameters, kernel.signals, kernel.adds, strict=True
         ):
             if not isinstance(arg, Memory):
                 self.values.append(_scalar(arg, parameter))
@@ -139,46 +129,48 @@ class KernelLaunch:
                 written.append(arg)
             if by:
                 told.append(arg)
-        if traits.cooperative:  # refused by the call, as by CUDA's, and not by the run
-            function.program.check_room(function.name, math.prod(self.grid), self._room())
+        if kernel.code.cooperative:  # refused by the call, as by CUDA's, and not by the run
+            kernel.check_room(math.prod(self.grid), self._room())
         read = [memory for memory in ways if memory not in written]
+        cost = self.device.spec.call_launch_us
         detail: dict[str, object] = {"grid": list(self.grid), "block": list(self.block)}
-        tells = Tells(traits.waits, frozenset(map(_place, told)))
+        tells = Tells(kernel.code.watches, frozenset(map(_place, told)))
         adding = ["".join(ways[memory]) if len(ways[memory]) == 1 else "" for memory in written]
-        made = ("kernel", function.name, spec.call_launch_us, self._begin, written, read, detail)
+        made = ("kernel", function.name, cost, self._begin, written, read, detail)
         return Piece(*made, tells=tells, adds=adding)
 
     def _room(self) -> int:
         """Blocks that the device holds at once."""
-        traits, shape = self.function.traits, (self.spec, math.prod(self.block))
-        shared = traits.shared_bytes + self.shared_mem
-        return self.spec.sms * resident_blocks(*shape, shared, traits.registers)
+        kernel, shape = self.function.kernel, (self.device.spec, math.prod(self.block))
+        shared = kernel.code.shared_bytes + self.shared_mem
+        return self.device.spec.sms * resident_blocks(*shape, shared, kernel.costs.registers)
 
     def _started(self) -> cuda_c.Execution:
         shared, limits = self.shared_mem, cuda_c.Limits(resident_blocks=self._room())
-        given = (self.grid, self.block, self.values)
-        return self.function.begin(*given, dynamic_shared=shared, limits=limits, find=self.find)
+        given = (self.function.variables, self.grid, self.block, self.values)
+        find = self.device.heap.find  # it may follow other addresses than those of its arguments
+        return self.function.kernel.begin(*given, dynamic_shared=shared, limits=limits, find=find)
 
     def _execute(self) -> Done:
         stand_in, large = self.function.stand_in, math.prod(self.grid) >= SMALLEST
         with interruptible():
             # What follows addresses may depend on more than its arguments.
-            if stand_in is not None and large and not self.function.traits.follows:
+            if stand_in is not None and large and not self.function.kernel.code.follows:
                 done = stand_in.launch(self.grid, self.block, self.values, self.shared_mem)
                 if done is not None:
                     return done
             return self._started().finish(), None
 
     def _begin(self, found: dict[str, object]) -> Work:
-        function, values = self.function, self.values
-        if function.traits.waits:
+        function, code = self.function, self.function.kernel.code
+        if code.watches:
             # What it does depends on what others do meanwhile, so it is neither sampled nor kept.
-            return _Waiting(self, self._started(), found).go_on(last=False)
-        if function.remembered is None or function.traits.follows:
+            return Waiting(self, self._started(), found).go_on(last=False)
+        if function.remembered is None or code.follows:
             return self.finish(found, *self._execute())
         kind = (function.identity, self.grid, self.block, self.shared_mem)
-        blocks, variables = math.prod(self.grid), function.variables
-        done = function.remembered.run(kind, blocks, values, variables, self._execute)
+        blocks, variables = math.prod(self.grid), function.variables.values()
+        done = function.remembered.run(kind, blocks, self.values, variables, self._execute)
         return self.finish(found, *done)
 
     def finish(
@@ -191,7 +183,7 @@ class KernelLaunch:
         time = self.time(counts)
         found.update(bound=time.bound, fills=round(time.demand, 6))
         shape = (self.function.name, self.function.source, self.grid, self.block)
-        for observe in self.observers:
+        for observe in self.device.observers:
             observe(Launched(*shape, counts, time, extrapolated=computed is not None))
         if result.printed:
             print(result.printed, end="")  # noqa: T201 - what the kernel printed
@@ -200,12 +192,12 @@ class KernelLaunch:
     def time(self, counts: cuda_c.Counts) -> KernelTime:
         """What the model makes of these counts."""
         # Static shared memory limits occupancy as dynamic does; the counts have both.
-        return kernel_time(self.spec, counts, math.prod(self.block), counts.shared_bytes)
+        return kernel_time(self.device.spec, counts, math.prod(self.block), counts.shared_bytes)
 
 
 @dataclass(eq=False)
-class _Waiting:
-    """A launch whose threads may wait for the host, or for another kernel: see `queues.Paused`.
+class Waiting:
+    """A launch whose threads wait for the host, or for another kernel, until these write to memory.
 
     Nothing runs beside Python. The launch is interpreted as far as it comes, and what Python does until the
     engine asks again is what the host does meanwhile.
@@ -219,7 +211,7 @@ class _Waiting:
 
     @property
     def changes(self) -> int:
-        """The number of times that it has changed memory."""
+        """The number of times that it has changed memory itself."""
         return self._execution.changes
 
     def stirred(self) -> bool:
@@ -234,7 +226,7 @@ class _Waiting:
         return total
 
     def go_on(self, *, last: bool) -> Work:
-        """Run on."""
+        """Run on. With `last`, nobody else can write to memory any more: `DeviceError` if it cannot end."""
         with interruptible():
             ended = self._execution.go_on(last=last)
         if ended:
@@ -273,10 +265,7 @@ class _Launch:
 
 
 class Remembered:
-    """The latest launches, as far as there is room.
-
-    Those that failed are not among them: each failure is told anew.
-    """
+    """The latest launches that did not fail, as far as there is room."""
 
     def __init__(self, room: int = ROOM) -> None:
         self.room = room
@@ -320,7 +309,10 @@ class Remembered:
         done = execute()
         counts = done[0].counts
         if work(counts, blocks) < WORTH and counts.warp_instructions < LONG * counts.warps:
-            self._note_small(key)
+            with self._lock:
+                self._small[key] = None
+                if len(self._small) > KINDS:
+                    self._small.popitem(last=False)
         else:
             after = [
                 None if memory.holds(state) else memory.state()
@@ -354,12 +346,6 @@ class Remembered:
                 _, oldest = self._launches.popitem(last=False)
                 self.used -= _nbytes(oldest)
 
-    def _note_small(self, key: Hashable) -> None:
-        with self._lock:
-            self._small[key] = None
-            if len(self._small) > KINDS:
-                self._small.popitem(last=False)
-
 
 LAUNCHES = Remembered()  # of all simulated devices of the process
 
@@ -382,11 +368,9 @@ def _state(memory: GlobalMemory, number: int, known: list[_Launch]) -> MemorySta
 def interruptible() -> Generator[None]:
     """Let Ctrl-C, and a notebook's Stop, end what runs inside at once.
 
-    An event loop takes them as a wish to cancel a task, which it can do only when it gets a turn again; an
-    interpreter of kernels gives it none for as long as a kernel takes. The kernel fails then, and who awaits
-    it gets the error: an interrupt that went through the loop itself would stop all of its tasks.
-
-    Raises `DeviceError` if there was an interrupt that the event loop would have taken.
+    An event loop takes them as a wish to cancel a task, at its next turn, and a kernel gives it none. So the
+    kernel fails with a `DeviceError` for whoever awaits it: an interrupt that went through the loop itself
+    would stop all of its tasks.
     """
     before = None
     if threading.current_thread() is threading.main_thread():

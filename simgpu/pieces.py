@@ -31,9 +31,8 @@ class Piece:
     begin: Callable[[dict[str, object]], Work]
     writes: Sequence[Memory]
     reads: Sequence[Memory] = ()
-    detail: dict[str, object] = field(
-        default_factory=dict[str, object]
-    )  # of its span, from the start
+    # Of its span, from the start.
+    detail: dict[str, object] = field(default_factory=dict[str, object])
     # Takes effect when the work is done: it writes to `fills`.
     at_end: Callable[[], None] | None = None
     fills: HostBuffer | None = None  # bytes of host memory
@@ -41,7 +40,7 @@ class Piece:
     # Bytes of pinned host memory that it reads, and that must not change until it has.
     lent: HostBuffer | None = None
     tells: Tells | None = None  # how a kernel may hear of others while it runs
-    # By what it adds to those of `writes` that it does nothing else with: see `Traits.adds`.
+    # By what it adds to those of `writes` that it does nothing else with: see `CompiledKernel.adds`.
     adds: Sequence[str] = ()
 
 

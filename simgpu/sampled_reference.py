@@ -113,7 +113,7 @@ class StandIn:
         """The reference's outputs, flat, in the types of the kernel's."""
         name = self.signature.name
         given = [
-            _readonly(_view(v, parameter)) if isinstance(v, GlobalMemory) else v and v.item()
+            _view(v, parameter) if isinstance(v, GlobalMemory) else v and v.item()
             for parameter, v in zip(self.signature.parameters, values, strict=True)
         ]
         try:
@@ -181,12 +181,9 @@ def _sample(blocks: int, count: int) -> list[int]:
 
 
 def _view(memory: GlobalMemory, parameter: Parameter) -> NDArray[Any]:
+    """An array of the kernel, flat and read-only."""
     assert parameter.dtype is not None, "launch() has made sure of that"
-    return memory.view(parameter.dtype)
-
-
-def _readonly(array: NDArray[Any]) -> NDArray[Any]:
-    view = array[:]
+    view = memory.view(parameter.dtype)[:]
     view.flags.writeable = False
     return view
 

@@ -42,7 +42,7 @@ KINDS = {
         "what you type": ("__main__",),
         "what a program calls": ("arrays", "device", "graph", "stream", "memory"),
         "what runs when": ("machine", "engine", "queues"),
-        "what goes wrong between streams": ("order", "adversary", "leaks"),
+        "what goes wrong between streams": ("order", "adversary"),
         "what a launch does": ("pieces", "launches", "sampled_reference", "cuda_c"),
         "how long it takes": ("times", "spec", "gpus"),
         "what you see": ("report",),

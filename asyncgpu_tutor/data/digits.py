@@ -22,8 +22,8 @@ SOURCE: Final = (
 )
 LICENCE: Final = "CC BY 4.0, https://creativecommons.org/licenses/by/4.0/"
 
+# A score above it means yes. Not zero: the pipeline adds no bias, and this stands in for one.
 THRESHOLD: Final = 1.0
-"""A score above it means yes. Not zero: the pipeline adds no bias, and this stands in for one."""
 
 _HERE = Path(__file__).parent
 
@@ -52,12 +52,9 @@ class Quality:
     @classmethod
     def of(cls, answers: npt.NDArray[np.bool_], truth: npt.NDArray[np.bool_]) -> Quality:
         """Compare answers with the truth, element by element."""
-        return cls(
-            true_positives=int(np.sum(answers & truth)),
-            false_positives=int(np.sum(answers & ~truth)),
-            false_negatives=int(np.sum(~answers & truth)),
-            true_negatives=int(np.sum(~answers & ~truth)),
-        )
+        yes, no = answers & truth, ~answers & ~truth
+        counted = (yes, answers & ~truth, ~answers & truth, no)
+        return cls(*(int(np.sum(found)) for found in counted))
 
     @property
     def positives(self) -> int:
@@ -118,9 +115,9 @@ class Digits(MlpInputs):
 
     labels: npt.NDArray[np.uint8]
     digit: int
-    threshold: float
-    source: str
-    licence: str
+    threshold: float = THRESHOLD
+    source: str = SOURCE
+    licence: str = LICENCE
 
     def quality(self, scores: npt.NDArray[np.floating]) -> Quality:
         """How good scores of the batches are, by the threshold.
@@ -156,25 +153,15 @@ def load_digits() -> Digits:
     with np.load(_HERE / "weights.npz", allow_pickle=False) as stored:
         w0, w1, digit = stored["w0"], stored["w1"], int(stored["digit"])
     chosen = _dealt(labels)
-    return Digits(
-        w0=w0,
-        w1=w1,
-        batches=(pixels[chosen] / 16).astype(np.float32),
-        labels=labels[chosen],
-        digit=digit,
-        threshold=THRESHOLD,
-        source=SOURCE,
-        licence=LICENCE,
-    )
+    batches = (pixels[chosen] / 16).astype(np.float32)
+    return Digits(w0, w1, batches, labels[chosen], digit)
 
 
 def _dealt(labels: npt.NDArray[np.uint8]) -> npt.NDArray[np.intp]:
     """Deal 256 held-out samples to the batches like cards: each has 6 or 7 of each digit."""
-    wanted = _BATCHES * _BATCH_SIZE
+    each, more = divmod(_BATCHES * _BATCH_SIZE, _CLASSES)
     chosen = [
-        np.flatnonzero(labels[HELD_OUT_STARTS:] == digit)[
-            : wanted // _CLASSES + (digit < wanted % _CLASSES)
-        ]
+        np.flatnonzero(labels[HELD_OUT_STARTS:] == digit)[: each + (digit < more)]
         for digit in range(_CLASSES)
     ]
     # Within a batch they come as they were written, for a batch sorted by digit looks contrived.

@@ -30,16 +30,16 @@ class Moved:
     down: list[Array] = field(default_factory=list[Array])
 
     def by_kernels(self, results: object, *given: object) -> None:
-        """What came out is from kernels, made of what was `given`, and not computed by the host."""
-        parts = [part.astype(np.float32) for part in _arrays(results)]
+        """Refuse numbers that the host computed, and kernels did not make of what was `given`."""
+        parts = [part.astype(np.float32) for part in host_arrays(results)]
         numbers = _bits(parts)
         numbers = numbers[:: SAMPLE if numbers.size > 1e6 else 1]
         due = "what came out, or a part of it, is in no copy from memory that a kernel has written: the host "
         due += f"has computed it. {CURE}"
         must(bool(_among(numbers, self.down).all()), due)
-        known = [np.zeros(1, np.float32), *_arrays(given)]
+        known = [np.zeros(1, np.float32), *host_arrays(given)]
         new = numbers[~_among(numbers, known)]
-        own = [part.tobytes() for part in _arrays(given)]
+        own = [part.tobytes() for part in host_arrays(given)]
         uploads = [part.tobytes() for part in self.up if part.tobytes() not in own]
         copied = any(part.tobytes() in uploads for part in parts)
         due = "the results were on the host first, and were copied to the device from there: the host has "
@@ -48,10 +48,10 @@ class Moved:
         must(bool(few) and not copied, due)
 
 
-def _arrays(things: object) -> list[Array]:
+def host_arrays(things: object) -> list[Array]:
     """The arrays among these things, which may be handles, or lists of others."""
     if isinstance(things, list | tuple):
-        return [array for thing in cast(Sequence[Any], things) for array in _arrays(thing)]
+        return [array for thing in cast(Sequence[Any], things) for array in host_arrays(thing)]
     if isinstance(things, agt.types.HostArray):
         return [things.numpy()]
     return [cast(Array, things)] if isinstance(things, np.ndarray) else []
@@ -77,10 +77,10 @@ class CheckDevice(SimDevice):
         self._home = threading.get_ident()
         super().__init__(machine=Machine(), **options)
 
-    def _host_span(self, kind: Any, name: str, *when: Any, detail: Any = None) -> int | None:
+    def _host_span(self, kind: Any, *what: Any, **more: Any) -> int | None:
         if kind == "wait" and threading.get_ident() != self._home:
-            detail = {**(detail or {}), ASIDE: True}
-        return super()._host_span(kind, name, *when, detail=detail)
+            more["detail"] = {**(more.get("detail") or {}), ASIDE: True}
+        return super()._host_span(kind, *what, **more)
 
     def block(self, *what: Any) -> None:
         """As the simulated device does, whose time goes on; others than this thread have a turn before."""

@@ -20,7 +20,7 @@ from asyncgpu_tutor.devices.simgpu_errors import translated, translation
 from asyncgpu_tutor.devices.simulated.report import Access, Watched, memory_of
 from asyncgpu_tutor.errors import ArrayDTypeError, OutOfBoundsError, UsageError
 from asyncgpu_tutor.kernels import Kernel
-from asyncgpu_tutor.kernels.launching import configuration
+from asyncgpu_tutor.kernels.launching import Size, configuration
 from asyncgpu_tutor.ops.array_operations import d2h
 from asyncgpu_tutor.traces.live import show
 from asyncgpu_tutor.traces.pictures.scene import fitting, text_width
@@ -104,24 +104,21 @@ class Threads:
         return self._framed(ground + self._over(number), height, told)
 
     def _repr_html_(self) -> str:
-        chosen = self._telling()
         fold = f"<details><summary>In words</summary>{escape(self.words)}</details>"
-        return "".join(self.svg(number) for number in chosen or [0]) + fold
+        return "".join(map(self.svg, self._telling())) + fold
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, Any]:
         return show(self._view, html=self._repr_html_(), text=repr(self))
 
     def _telling(self) -> list[int]:
         """The steps of the still: the first of each line and array, and the last if it failed."""
-        if not self.steps:
-            return []
         first: dict[tuple[int, str, bool], int] = {}
         for number, step in enumerate(self.steps):
             first.setdefault((step.line, step.array, step.write), number)
         found = list(first.values())[:_STILLS]
-        if self.watched.fault:
+        if self.watched.fault and found:
             found = [*found[: _STILLS - 1], len(self.steps) - 1]
-        return list(dict.fromkeys(found))
+        return list(dict.fromkeys(found)) or [0]
 
     def _view(self) -> dict[str, Any]:
         ground, height = self._drawn()
@@ -154,11 +151,10 @@ class Threads:
     # ------------------------------------------------------------------ the ground
     def _framed(self, inner: str, height: float, told: str) -> str:
         lines = told.split("\n")
+        looks = (("agt-title agt-code", 18, 17), ("agt-facts", 34, 11.5))
         above = "".join(
-            f'<text class="{css}" x="8" y="{18 + 16 * i}">{escape(fitting(line, _WIDTH - 16, size))}</text>'
-            for i, (line, css, size) in enumerate(
-                zip(lines, ("agt-title agt-code", "agt-facts"), (17, 11.5), strict=False)
-            )
+            f'<text class="{css}" x="8" y="{y}">{escape(fitting(line, _WIDTH - 16, size))}</text>'
+            for line, (css, y, size) in zip(lines, looks, strict=False)
         )
         return framed(above + inner, f"{told} {self.words}".strip(), _WIDTH, height)
 
@@ -254,10 +250,8 @@ class Threads:
         css = "agt-writes" if step.write else "agt-reads"
         grid, array = self._places[""], self._places[step.array]
         cells = np.unique(array.centres(step.elements), axis=0)
-        parts = [
-            _squares(css, grid.centres(step.threads), grid.size),
-            _squares(css, cells, array.size),
-        ]
+        parts = [_squares(css, grid.centres(step.threads), grid.size)]
+        parts.append(_squares(css, cells, array.size))
         ends, (block, own) = self._ends(step), np.divmod(step.threads, self.watched.block_threads)
         # An arrow for each thread; where these are too many for each warp, then for each block.
         for group in (step.threads, block * 32 + own // 32, block):
@@ -360,13 +354,7 @@ def show_threads(
     return Threads(_watch(kernel, args, grid, block, shared_mem))
 
 
-def _watch(
-    kernel: Kernel,
-    args: Sequence[Any],
-    grid: int | tuple[int, ...] | None,
-    block: int | tuple[int, ...] | None,
-    shared_mem: int,
-) -> Watched:
+def _watch(kernel: Kernel, args: Sequence[Any], grid: Size, block: Size, shared: int) -> Watched:
     """See `show_threads`."""
     parameters = kernel._signature.parameters
     if len(args) != len(parameters):
@@ -391,7 +379,7 @@ def _watch(
             )
         seen.shapes[parameter.name], seen.sizes[parameter.name] = array.shape, array.itemsize
         given.append(memory_of(array, parameter.name))
-    translated(seen.run)(given, shared_mem)
+    translated(seen.run)(given, shared)
     seen.fault = seen.fault and translation(seen.fault)
     return seen
 

@@ -25,11 +25,7 @@ class HasNullError(HasOperationError):
 
 
 def array_acceptor(kernel: str, parameter: Parameter) -> Acceptor:
-    """A function that gives an argument the form in which it is passed on; nothing is moved yet.
-
-    It raises `ArrayDTypeError` where the argument is not of the kind or type that the parameter takes,
-    `UsageError` where a shared array is given for writing, and `HasOperationError`.
-    """
+    """A function that gives an argument the form in which it is passed on, or says what is wrong with it."""
     dtype, writes = parameter.dtype, not parameter.const
 
     def accept(given: Any) -> Any:
@@ -130,9 +126,8 @@ def scalar_acceptor(kernel: str, parameter: Parameter) -> Acceptor:
             return _other(wanted, given)
         whole = int(cast(Any, given))
         if not lowest <= whole <= highest:
-            raise ArrayDTypeError(
-                f"{wanted}, and {_spelled(whole)} is outside of {lowest} to {highest}"
-            )
+            told = f"{_spelled(whole)} is outside of {lowest} to {highest}"
+            raise ArrayDTypeError(f"{wanted}, and {told}")
         return whole
 
     return accept_whole

@@ -33,8 +33,6 @@ def include_headers(
 
     These are of this package, or lie beside the file, or in the folders `include`. A header is read once. One
     that is found nowhere stays an `#include`: C's and CUDA's own are not needed.
-
-    Raises `UsageError` if there is no such file, or it is no text.
     """
     folders = [Path(folder) for folder in include]
     if not is_file_name(source):

@@ -106,9 +106,8 @@ class Kernel:
                 )
             self._facts = source
         elif not isinstance(source, str):  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
-            raise UsageError(
-                f"a Kernel is made of CUDA C in a string, and got {type(source).__name__}"
-            )
+            given = type(source).__name__
+            raise UsageError(f"a Kernel is made of CUDA C in a string, and got {given}")
         else:
             self._facts = KernelSource(
                 name or only_kernel(source), source, dict(shapes or {}), reference, contract
@@ -118,7 +117,7 @@ class Kernel:
         read = current_device().signature if isinstance(source, str) else read_signature
         signature = read(facts.source, facts.name)
         _check_shapes(facts, signature)
-        self._take_on(signature, set())
+        self._take_on(signature)
         # The kernel for other arguments: by the places of null pointers, or of arrays.
         self._variants: dict[tuple[str, tuple[int, ...]], Kernel] = {}
         # Where it is loaded, and the function there: one value, as threads may use two devices.
@@ -221,15 +220,13 @@ class Kernel:
                 parameters[place] = replace(parameters[place], **changes)
             other = copy(self)
             other._variants = {}
-            other._take_on(
-                replace(self._signature, parameters=tuple(parameters)),
-                set(places) if kind == "null" else set(),
-            )
+            signature = replace(self._signature, parameters=tuple(parameters))
+            other._take_on(signature, places if kind == "null" else ())
             other._sized = False
             self._variants[key] = other  # whole: another thread may be waiting to use it
         return self._variants[key]
 
-    def _take_on(self, signature: Signature, nulls: set[int]) -> None:
+    def _take_on(self, signature: Signature, nulls: Sequence[int] = ()) -> None:
         """Prepare the checks of a call; `nulls` are pointers that are null."""
         self._signature = signature
         self._sized = any(is_sized(parameter) for parameter in signature.parameters)
@@ -260,9 +257,8 @@ class Kernel:
         """Which of its arrays this parameter is."""
         names = [self._signature.parameters[place].name for place in self._places]
         if name not in names:
-            raise UsageError(
-                f"{self.name}() has no array {name!r}: its arrays are {', '.join(names)}"
-            )
+            told = ", ".join(names)
+            raise UsageError(f"{self.name}() has no array {name!r}: its arrays are {told}")
         return names.index(name)
 
 
@@ -376,9 +372,8 @@ class _Deferred(Launch):
 
     def _enqueue(self, context: ExecutionContext) -> Any:
         kernel = self._kernel
-        accepted_arguments.forbid_rerun(
-            [array for array in self._arrays if array.moved], kernel.name
-        )
+        moved = [array for array in self._arrays if array.moved]
+        accepted_arguments.forbid_rerun(moved, kernel.name)
         args: list[Any] = [
             evaluate(cast("DeviceOp[Any]", arg), context) if isinstance(arg, DeviceOp) else arg
             for arg in self._args

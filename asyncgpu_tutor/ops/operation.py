@@ -459,7 +459,7 @@ def choose(policy: SchedulingPolicy | None) -> tuple[Stream, SchedulingPolicy]:
             f"{policy!r} is not a scheduling policy: use agt.StreamPoolRoundRobin(4), "
             "agt.SingleStream(), or a subclass of agt.SchedulingPolicy"
         )
-    elif not policy.bound:
+    elif policy._device is None:
         policy.bind(current_device())
     return adopt_stream(policy.next_stream(), policy.device), policy
 

@@ -268,7 +268,7 @@ class ExecutionContext:
                 "and unpartition() makes an array of a Partition"
             )
         memory = array._use(self._user, self.device, taken)
-        if array.mode == "borrowed" and self._run.spawned and not array.lent:
+        if array._owner is not None and self._run.spawned:
             raise errors.BorrowedSpawnError(borrowed_message(array.name))
         self._keep.append(array)
         return memory

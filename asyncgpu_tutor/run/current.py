@@ -59,11 +59,6 @@ class SchedulingPolicy(ABC):
             )
         return self._device
 
-    @property
-    def bound(self) -> bool:
-        """True if it has a device."""
-        return self._device is not None
-
     def bind(self, device: Device) -> None:
         """Settle the device.
 
@@ -101,6 +96,7 @@ class SingleStream(SchedulingPolicy):
         """Always the same one."""
         if self._stream is None:
             self._stream = self.device.create_stream()
+            self._streams_in_words = f" of {self._stream!r}"
         return self._stream
 
 

@@ -462,7 +462,7 @@ def blank(shape, dtype):
     return agt.with_context(enqueue)
 
 
-# %% id=03-challenge cause="the results of the run before have changed"
+# %% id=03-challenge cause="with two runs in flight"
 def small_arrays(hosts):
     out = agt.pinned((16, 1000))
 
@@ -492,3 +492,16 @@ def positive(x):
         return agt.zip(launch, agt.value(None)).map(lambda _: np.maximum(x, 0))
 
     return agt.with_context(cook)
+
+
+# %% id=03-challenge cause="with two runs in flight"
+def small_arrays(hosts):
+    together = agt.pinned((len(hosts) * hosts[0].size,))
+
+    def enqueue(context):
+        np.concatenate(hosts, out=together)
+        n = together.size
+        launch = agt.relu(n, agt.h2d(together), agt.zeros(n).partition(256))
+        return launch.output().reshape(len(hosts), hosts[0].size).to_host()
+
+    return agt.with_context(enqueue)

@@ -157,104 +157,6 @@ async def with_heartbeat(op, beat):
     return task
 
 
-# %% id=06-spawn-safe cause="array 'w' was moved into matvec_naive()"
-def start(batches, w):
-    n = w.shape[0]
-
-    def score(x):
-        out = agt.zeros(n).partition(64)
-        y = agt.matvec_naive(n, n, w, agt.h2d(x), out).output()
-        return y.to_host()
-
-    return [agt.spawn(score(x)) for x in batches]
-
-
-# %% id=06-spawn-safe cause="the tasks still relied on the caller's handle"
-def start(batches, w):
-    n = w.shape[0]
-
-    async def score(x):
-        out = agt.zeros(n).partition(64)
-        y = agt.matvec_naive(n, n, w.borrow(), agt.h2d(x), out).output()
-        return await y.to_host()
-
-    async def scored(ops):
-        return await ops
-
-    ops = []
-    for x in batches:
-        out = agt.zeros(n).partition(64)
-        y = agt.matvec_naive(n, n, w.borrow(), agt.h2d(x), out).output()
-        ops.append(y.to_host())
-    return [asyncio.create_task(scored(op)) for op in ops]
-
-
-# %% id=06-spawn-safe cause="the weights were copied 3 times"
-def start(batches, w):
-    n = w.shape[0]
-    w = w.share()
-
-    def score(x):
-        out = agt.zeros(n).partition(64)
-        y = agt.matvec_naive(n, n, agt.dup(w).last(), agt.h2d(x), out).output()
-        return y.to_host()
-
-    return [agt.spawn(score(x)) for x in batches]
-
-
-# %% id=06-spawn-safe cause="should return tasks, and one of them is"
-def start(batches, w):
-    n = w.shape[0]
-    w = w.share()
-
-    def score(x):
-        out = agt.zeros(n).partition(64)
-        y = agt.matvec_naive(n, n, w, agt.h2d(x), out).output()
-        return y.to_host()
-
-    return [score(x).into_future() for x in batches]
-
-
-# %% id=06-spawn-safe cause="the host waited 3 times"
-def start(batches, w):
-    n = w.shape[0]
-    w = w.share()
-
-    def score(x):
-        out = agt.zeros(n).partition(64)
-        y = agt.matvec_naive(n, n, w, agt.h2d(x), out).output()
-        return y.to_host().sync()
-
-    return [agt.spawn(agt.value(score(x))) for x in batches]
-
-
-# %% id=06-spawn-safe cause="`matvec_naive` ran 1 time"
-def start(batches, w):
-    n = w.shape[0]
-    w = w.share()
-
-    def score(x):
-        out = agt.zeros(n).partition(64)
-        y = agt.matvec_naive(n, n, w, agt.h2d(x), out).output()
-        return y.to_host()
-
-    task = agt.spawn(score(batches[0]))
-    return [task for _ in batches]
-
-
-# %% id=06-spawn-safe cause="with result 0, element 0 is"
-def start(batches, w):
-    n = w.shape[0]
-    w = w.share()
-
-    def score(x):
-        out = agt.zeros(n).partition(64)
-        y = agt.matvec_naive(n, n, w, agt.h2d(x), out).output()
-        return y.to_host()
-
-    return [agt.spawn(score(x)) for x in reversed(batches)]
-
-
 # %% id=06-three-arms cause="operation 1 is reported as 'program', and 'device' is right"
 async def reports(ops):
     async def report(op):
@@ -625,32 +527,6 @@ async def with_heartbeat(op, beat):
         agt.work(49, "pause")
         await asyncio.sleep(0)
     return await task
-
-
-# %% id=06-spawn-safe cause="must have shape"
-def start(batches, w):
-    n = 64
-    w = w.share()
-
-    def score(x):
-        out = agt.zeros(n).partition(64)
-        y = agt.matvec_naive(n, n, w, agt.h2d(x), out).output()
-        return y.to_host()
-
-    return [agt.spawn(score(x)) for x in batches]
-
-
-# %% id=06-spawn-safe cause="your code raised IndexError"
-def start(batches, w):
-    n = w.shape[0]
-    w = w.share()
-
-    def score(x):
-        out = agt.zeros(n).partition(64)
-        y = agt.matvec_naive(n, n, w, agt.h2d(x), out).output()
-        return y.to_host()
-
-    return [agt.spawn(score(batches[i])) for i in range(3)]
 
 
 # %% id=06-three-arms cause="came out of your function: your code raised ValueError"

@@ -96,17 +96,6 @@ async def _errors_among_results(ops: Any) -> Any:
     return [told(outcome) for outcome in await asyncio.gather(*ops, return_exceptions=True)]
 
 
-def _taken_over(batches: Any, w: Any) -> Any:
-    taken = w.share()
-
-    async def score(x: Any) -> Any:
-        n = taken.shape[0]
-        out = agt.zeros(n).partition(64)
-        return await agt.matvec_naive(n, n, taken, agt.h2d(x), out).output().to_host()
-
-    return [asyncio.create_task(score(x)) for x in batches]
-
-
 async def _patient(op: Any, us: float) -> Any:
     task, clock = agt.spawn(op), asyncio.create_task(agt.sleep(us))
     done, late = await asyncio.wait({task, clock}, return_when=asyncio.FIRST_COMPLETED)
@@ -116,8 +105,8 @@ async def _patient(op: Any, us: float) -> Any:
 
 
 def _stage(output: Any) -> Any:
-    part = output.partition(32)
-    return agt.relu(output.size, part, part).last().unpartition()
+    blocks = output.partition(32)
+    return agt.relu(output.size, blocks, blocks).last().unpartition()
 
 
 def _lines(hidden: Any, w1: Any, output: Any) -> Any:
@@ -633,7 +622,6 @@ RIGHT: list[tuple[str, Any]] = [
     ("06-prepare", _all_submitted),
     ("06-responsive", _heart_of_its_own),
     ("06-responsive", _heart_in_a_group),
-    ("06-spawn-safe", _taken_over),
     ("06-three-arms", _errors_among_results),
     ("06-cancel", _patient),
     ("06-as-completed", _as_they_come),

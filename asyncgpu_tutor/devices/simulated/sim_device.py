@@ -24,9 +24,9 @@ from asyncgpu_tutor.devices.simgpu_errors import translated, translation
 from asyncgpu_tutor.errors import DeviceMismatchError
 from asyncgpu_tutor.traces.spans import SpanLog
 from asyncgpu_tutor.traces.spans.tag import CURRENT, forbid_nested_wait
-from simgpu import leaks
 from simgpu.cuda_c import GlobalMemory
 from simgpu.machine import Wake, exclusive
+from simgpu.memory import pass_over
 from simgpu.order import Clock
 from simgpu.queues import EngineEvent
 from simgpu.sampled_reference import LARGE
@@ -43,7 +43,7 @@ QUIET_TURNS = 64
 
 LOOK_AGAIN_S = 0.001  # how often the loop is asked while a kernel waits for the host
 
-leaks.pass_over(Path(__file__).resolve().parents[2])  # an array comes from the reader's line
+pass_over(Path(__file__).resolve().parents[2])  # an array comes from the reader's line
 
 
 class Machine(simgpu.machine.Machine):
@@ -209,6 +209,7 @@ class SimDevice(simgpu.Device):
     """
 
     machine: Machine  # pyright: ignore[reportIncompatibleVariableOverride] - as it is given one
+    default_stream: SimStream  # pyright: ignore[reportIncompatibleVariableOverride] - it makes no others
     stream_type = SimStream
     simulated = True
     clock = "simulated"
@@ -248,11 +249,6 @@ class SimDevice(simgpu.Device):
     settle_log = translated(simgpu.Device.settle)
 
     # ------------------------------------------------------------------ streams
-    @property
-    def default_stream(self) -> SimStream:
-        """The stream that legacy CUDA calls null."""
-        return cast(SimStream, super().default_stream)
-
     def create_stream(self) -> SimStream:
         """A new stream, not ordered with any other."""
         return cast(SimStream, super().create_stream())

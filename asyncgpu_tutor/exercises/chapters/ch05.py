@@ -15,7 +15,7 @@ from asyncgpu_tutor.exercises.checks.operations import cuda
 from asyncgpu_tutor.exercises.checks.results import a_number
 from asyncgpu_tutor.exercises.checks.trials import cases, runs
 from asyncgpu_tutor.exercises.exercise import Exercise, case, compared, must
-from asyncgpu_tutor.exercises.internals import count, find_spec, lane_of
+from asyncgpu_tutor.exercises.internals import count, find_spec
 from asyncgpu_tutor.exercises.sandbox import call, observe, private_device
 
 # Each step needs the one before it, so a job takes as long as one likes and still fills one block only.
@@ -161,32 +161,6 @@ def _least_loaded(mine: Any, model: Any, size: int, steps: Sequence[int]) -> Non
         must(got >= CLOSE * right, due + "stream that had more to do than others", last)
 
 
-# ------------------------------------------------------------------ express lanes
-@_slow_memory()
-def _express(mine: Any, model: Any, size: int, limit: int, steps: Sequence[int]) -> None:
-    """Short jobs never stand behind long ones, and take turns on all streams but one."""
-    expected = _run(model(size, float(limit)), steps)
-    trace = _run(_policy(mine, "Express", size, float(limit)), steps)
-    with compared(trace, expected):
-        _at_most(trace, size)
-        times = list(zip(_jobs(trace), steps, strict=True))
-        long = [job for job, us in times if us > limit]
-        short = [job for job, us in times if us <= limit]
-        for job, us in times:
-            for other in long if us <= limit else ():
-                due = f"`{job.name}` takes {us} µs, which is not more than the limit, and shares "
-                due += f"{lane_of(trace, job)} with `{other.name}`, which is long"
-                must(other.stream != job.stream, due, other, job)
-        must(len({job.stream for job in long}) < 2, "the long jobs belong on one stream", *long[:2])
-        turns = size - 1
-        for i in range(len(short) - turns + 1):
-            row = short[i : i + turns]
-            names = ", ".join(f"`{job.name}`" for job in row)
-            due = f"the short jobs should take turns on {count(turns, 'stream')}, and of {names}, "
-            due += "which came one after the other, two went to the same stream"
-            must(len({job.stream for job in row}) == turns, due, *row)
-
-
 # ------------------------------------------------------------------ when it pays
 HOST = "the host's calls are the highest wall"
 ENGINE = "the copy engine of one direction is the highest wall"
@@ -267,12 +241,6 @@ MIXES = [
     (2, [600, 600, 200, 200, 200, 200, 900, 100]),
     (4, [300, 700, 100, 900, 200, 800, 400, 600, 150, 500, 250, 1000]),
 ]
-LANES = [
-    (3, 100, [600, 50, 50, 600, 50, 50, 50, 50, 600]),
-    (2, 100, [50, 700, 50, 50, 700]),
-    (3, 100, [50, 600, 50, 600, 50, 600, 50]),
-    (4, 300, [500, 200, 150, 300, 500, 200, 300]),
-]
 
 EXERCISES = (
     Exercise("05-round-robin", "A policy: round robin", "RoundRobin", check_round_robin),
@@ -280,8 +248,6 @@ EXERCISES = (
              cases(_pool_size, POOLS, "jobs of {} µs, one every {} µs, and room for {}")),
     Exercise("05-least-loaded", "A policy: least loaded", "LeastLoaded", cases(_least_loaded, MIXES,
                    "{1:job} on {0:stream}")),
-    Exercise("05-express", "A policy: express lanes", "Express",
-             cases(_express, LANES, "{2:job} on {0:stream} and a limit of {1} µs")),
     Exercise("05-when-it-pays", "How far down can it go?", "best_possible",
              cases(_bound, PROGRAMS, "a program of {0}")),
     Exercise("05-challenge", "Challenge: close the shop early", "run_jobs",

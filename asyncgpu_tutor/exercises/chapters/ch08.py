@@ -111,7 +111,7 @@ def _named(*words: str) -> list[Case]:
     return [(each, partial(_given, each)) for each in words]
 
 
-def _made_up(*spans: tuple[Any, float, float, int]) -> Trace:
+def _made_up(*spans: tuple[str, float, float, int]) -> Trace:
     """A trace of pieces of work, each with kind and name, start, end and bytes, on streams of their own."""
     made: list[Span] = []
     for i, (what, start, end, size) in enumerate(spans, 1):

@@ -12,15 +12,7 @@ from typing import Literal, cast, get_args
 
 from asyncgpu_tutor.traces.analysis.finding import KNOWN, Finding, advice
 from asyncgpu_tutor.traces.spans import Metrics, Span
-from asyncgpu_tutor.traces.spans.intervals import (
-    Interval,
-    common,
-    gaps,
-    length,
-    minus,
-    union,
-    within,
-)
+from asyncgpu_tutor.traces.spans.intervals import Interval, common, gaps, length, minus, union
 from asyncgpu_tutor.traces.spans.metrics import scope_of
 from asyncgpu_tutor.traces.spans.path import stream_predecessors
 from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY
@@ -194,9 +186,9 @@ class Evidence:
         for pause in self.idle:
             if pause.cause != "host late" or pause.blocker is None:
                 continue
-            thread, stretch = thread_of(pause.blocker), (pause.start, pause.end)
-            waiting = within(lines.get((thread, "wait"), ()), *stretch)
-            calling = minus(within(lines[thread, "call"], *stretch), waiting)
+            thread, stretch = thread_of(pause.blocker), [(pause.start, pause.end)]
+            waiting = common(lines.get((thread, "wait"), ()), stretch)
+            calling = minus(common(lines[thread, "call"], stretch), waiting)
             parts["waiting"].append(length(waiting))
             parts["CUDA call"].append(length(calling))
             parts["own code"].append(pause.duration - length(waiting) - length(calling))
@@ -233,11 +225,8 @@ def idle_of_streams(seen: Evidence) -> list[Idle]:
         found += pauses.before(span, since)
         free[span.stream] = max(since, span.end)
     if seen.trace.windows:
-        found = [
-            replace(idle, start=start, end=end)
-            for idle in found
-            for start, end in within(seen.scope, idle.start, idle.end)
-        ]
+        parts = ((i, *part) for i in found for part in common(seen.scope, [(i.start, i.end)]))
+        found = [replace(idle, start=start, end=end) for idle, start, end in parts]
     return sorted(found, key=attrgetter("start"))
 
 

@@ -51,19 +51,17 @@ def read(path: str | Path, *, within: str | None, limit: int) -> Parts:
     if size > limit:
         raise rows.too_much(file, size, limit)
     if not export.work and not export.calls:
+        inside = f" within ranges called {within!r}" if within is not None else ""
         raise UsageError(
-            f"{file} holds no GPU work"
-            + (f" within ranges called {within!r}" if within is not None else "")
-            + ": was the program run under nsys profile -t cuda,nvtx, and did it use the GPU?"
-            + warnings_of(export.about)
+            f"{file} holds no GPU work{inside}: was the program run under nsys profile -t cuda,nvtx, "
+            f"and did it use the GPU?{warnings_of(export.about)}"
         )
     about = {**export.about, "file": file.name}
     if within is not None:
         about["within"] = within
     if export.windows:
-        about["windows"] = [
-            [(t - export.origin) / 1e3 for t in window] for window in export.windows
-        ]
+        zero = export.origin
+        about["windows"] = [[(t - zero) / 1e3 for t in window] for window in export.windows]
     if not any(r.domain == DOMAIN for r in export.ranges):
         about["foreign"] = True
     return built(export), "Nsight Systems", export.gpu or "unknown GPU", about
@@ -74,14 +72,11 @@ def built(export: rows.Export) -> list[Span]:
     spans = _Builder(export).spans()
     told, there = sum(span.on_device for span in spans), len(export.work)
     if told != there:
-        raise UsageError(
-            f"{there:,} pieces of work were read, and {told:,} spans were made of them"
-        )
+        raise UsageError(f"{there:,} pieces of work were read, and {told:,} spans made of them")
     last = max(spans, key=attrgetter("end"))
     if last.end > LONGEST:
-        raise UsageError(
-            f"this file is damaged: {last.name!r:.60} ends {last.end:.0f} us after the start"
-        )
+        told = f"{last.name!r:.60} ends {last.end:.0f} us after the start"
+        raise UsageError(f"this file is damaged: {told}")
     return spans
 
 
@@ -110,10 +105,9 @@ class _Builder:
         self._ops = {found.id: number for number, found in enumerate(named, 1)}
         self._open: dict[int, list[rows.Range]] = {}
         # Threads are told apart where more than one has something to say.
-        threads = sorted(
-            {c.thread for c in export.calls} | {r.thread for r in export.ranges if r.nested}
-        )
-        self._threads = {t: number for number, t in enumerate(threads)} if len(threads) > 1 else {}
+        threads = {c.thread for c in export.calls} | {r.thread for r in export.ranges if r.nested}
+        several = sorted(threads) if len(threads) > 1 else ()
+        self._threads = {thread: number for number, thread in enumerate(several)}
 
     def spans(self) -> list[Span]:
         for *_, item in sorted(self._items(), key=itemgetter(0, 1, 2)):
@@ -203,9 +197,8 @@ class _Builder:
     ) -> Draft:  # fmt: skip
         op, label = self._around(call.thread, call.start)
         about = {**self._of_thread(call.thread), **detail}
-        draft = self._log(device).draft(
-            kind, name, None, op=op, label=label, waits_for=heads, detail=about
-        )
+        log = self._log(device)
+        draft = log.draft(kind, name, None, op=op, label=label, waits_for=heads, detail=about)
         self._finish(device, draft, call.start, call.end)
         return draft
 
@@ -217,10 +210,8 @@ class _Builder:
         return (self._ops[stack[-1].id], stack[-1].text) if stack else (None, "")
 
     def _nodes(self, made: Sequence[rows.Work], asked: Draft) -> None:
-        """Those of one launch of a graph: all after what its stream held, and before what comes next there.
-
-        Its first node is on the stream of the launch. What else orders them is not in the export.
-        """
+        """The nodes of a launch of a graph: after what its stream held, and before what comes next."""
+        # Its first node is on the stream of the launch. What else orders them is not in the export.
         first = made[0]
         log, root = self._log(first.device), self._stream(first)
         # Nodes on another device are left alone, because the launch does not order them.
@@ -270,11 +261,9 @@ class _Builder:
 
 
 def _asked(line: Sequence[rows.Work], called: Sequence[int | None]) -> list[int]:
-    """When each piece of work of a stream, by start, was asked for; `called` has the starts of calls.
-
-    A stream does its work in order, so what started before another piece was asked for before it: also where
-    a capture began with a full queue, whose calls nobody saw, or where two threads call at once.
-    """
+    """When each piece of work of a stream, by start, was asked for; `called` has the starts of calls."""
+    # A stream does its work in order, so what started before another piece was asked for first: also where
+    # a capture began with a full queue, whose calls nobody saw, or where two threads call at once.
     times: list[int] = []
     following = math.inf
     for work, known in zip(reversed(line), reversed(called), strict=True):

@@ -44,12 +44,8 @@ def read(body: Mapping[str, Any]) -> Parts:
     if body.get("format") != FORMAT:
         raise UsageError(f"this is not a trace: its 'format' is not {FORMAT!r}")
     try:
-        return (
-            _spans(body["spans"]),
-            _text(body["clock"], "clock", 1000),
-            _text(body["device"], "device", 1000),
-            _mapping(body.get("about", {}), "about"),
-        )
+        clock, device = (_text(body[key], key, 1000) for key in ("clock", "device"))
+        return _spans(body["spans"]), clock, device, _mapping(body.get("about", {}), "about")
     except KeyError as error:
         raise UsageError(f"this trace is damaged: it has no {error}") from None
     except ValueError as error:
@@ -60,7 +56,7 @@ def parsed(text: str, kept: Callable[[dict[str, Any]], object] | None = None) ->
     """The object in a JSON text, and of each object in it what is `kept`; a UsageError if there is none."""
     if len(text) > MOST_BYTES:
         raise UsageError(
-            f"this trace has {len(text):,} characters, and is read up to {MOST_BYTES:,}"
+            f"this trace has {len(text):,} characters, and {MOST_BYTES:,} is the limit"
         )
     try:
         body: Any = json.loads(text, parse_constant=_no_constant, object_hook=kept)
@@ -125,10 +121,8 @@ def _span(row: object) -> Span:
     if (stream is None) == (kind in DEVICE_KINDS):
         raise ValueError(f"its stream is {stream}, and it is a {kind}")
     name, device, label = (_text(fields.get(n, ""), n) for n in ("name", "device", "label"))
-    detail = _mapping(fields.get("detail", {}), "detail")
-    return Span(
-        number, cast(SpanKind, kind), name, start, end, device, stream, op, label, before, detail
-    )
+    more = stream, op, label, before, _mapping(fields.get("detail", {}), "detail")
+    return Span(number, cast(SpanKind, kind), name, start, end, device, *more)
 
 
 def _whole(value: object, what: str) -> int:

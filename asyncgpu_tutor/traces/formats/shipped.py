@@ -37,7 +37,6 @@ def _found(what: str, name: str, known: Mapping[str, Path]) -> Path:
     if name not in known:  # so a name with a path in it cannot lead out of the folder
         close = get_close_matches(str(name), known, 1)
         hint = f" Did you mean {close[0]!r}?" if close else ""
-        raise UsageError(
-            f"there is no {what} {name!r}; there are: {', '.join(sorted(known))}.{hint}"
-        )
+        there = ", ".join(sorted(known))
+        raise UsageError(f"there is no {what} {name!r}; there are: {there}.{hint}")
     return known[name]

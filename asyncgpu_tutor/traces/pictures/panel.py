@@ -47,9 +47,8 @@ class Panel:
     @cached_property
     def arrows(self) -> list[Arrow]:
         """Arrows from a stream to one that waits for it; if something stands out, those that join it."""
-        found = self.layout.arrows
-        if self.highlight is not None:
-            out = self.highlight
+        found, out = self.layout.arrows, self.highlight
+        if out is not None:
             found = [a for a in found if {a.before.span.id, a.after.span.id} <= out]
         return found[:MOST_ARROWS]
 
@@ -117,8 +116,7 @@ def tips(panel: Panel) -> Callable[[Bar], str]:
         return f"{by_id[number].name} ({lane})" if lane else by_id[number].name
 
     def tip(bar: Bar) -> str:
-        span = bar.span
-        stream = ""
+        span, stream = bar.span, ""
         if span.stream is not None:
             own = f" (number {span.stream} of {span.device})"
             stream = f", {lane_name(numbers[span.device, span.stream])}{own}"

@@ -12,7 +12,7 @@ from simgpu.cuda_c.compile.conversions import constant, convert, nodes, value
 from simgpu.cuda_c.compile.form import Assign, Exchange, Old, Result, Step, Store, Total, below
 from simgpu.cuda_c.compile.operators import operate
 from simgpu.cuda_c.compile.places import place_of
-from simgpu.cuda_c.compile.storage import after, use, writable, writer
+from simgpu.cuda_c.compile.storage import in_turn, use, writable, writer
 from simgpu.cuda_c.compile.summing import row
 from simgpu.cuda_c.compile.typed import Evaluate, Expr, MemoryPlace, RegisterPlace
 from simgpu.cuda_c.lockstep.masks import Mask
@@ -40,7 +40,7 @@ _SUMMED = (FLOAT, DOUBLE, INT, UINT, LLONG, ULLONG)
 def assign(c: Context, node: ast.Assign, used: bool) -> Expr:
     """Compile `=`, or an operator with `=`."""
     target = place_of(c, node.target)
-    ctype, place = target.type, target.place
+    ctype = target.type
     own = _own_operator(c, node, target)
     if own is not None:
         return own
@@ -60,21 +60,12 @@ def assign(c: Context, node: ast.Assign, used: bool) -> Expr:
                 factors = by.product and (row(by.product[0]), row(by.product[1]))
                 by = replace(by, run=row(by.run), product=factors)
         out = _update(c, target, node, by)
-        out.run, out.total = after(ahead, out.run), total
+        out.run, out.total = in_turn(ahead, out.run), total
         return out
     new = converted(c, node.value, ctype, node.at)
     write = writer(c, target, node.at, new)
-    evaluate, called = new.run, place.before if isinstance(place, RegisterPlace) else None
-
-    def run(t: Team, m: Mask) -> Any:
-        result = evaluate(t, m)  # the right side goes first, as C++17 has it
-        if called is not None:
-            called(t, m)
-        write(t, m, result)
-        return result
-
     done = c.note(Result(nodes([target, new])))
-    return value(c, ctype, run, node.at, [target, new], node=done, origin=new.origin)
+    return value(c, ctype, write, node.at, [target, new], node=done, origin=new.origin)
 
 
 def _writes(steps: Sequence[Step], before: int) -> bool:
@@ -160,13 +151,12 @@ def _update(
 
         read = fetch
     else:
-        write = writer(c, target, at, result)
-    new = result.run
+        assert isinstance(place, RegisterPlace)
+        write = writer(c, replace(target, place=replace(place, before=None)), at, result)
 
     def run(t: Team, m: Mask) -> Any:
         before = t.slots[slot] = read(t, m)
-        after = new(t, m)
-        write(t, m, after)
+        after = write(t, m)
         return before if old_wanted else after
 
     parts = [target, result, by] if isinstance(node, ast.Assign) else [target, result]

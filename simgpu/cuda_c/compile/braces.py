@@ -30,15 +30,11 @@ def braced(c: Context, node: Braces, used: bool) -> Expr:
 
 def listed(c: Context, node: Braces, ctype: CType) -> Expr:
     """`{a, b}` as a value of a struct or number; what is left out is zero."""
-    if isinstance(ctype, Scalar):
+    if isinstance(ctype, Scalar | Pointer):
         if len(node.items) > 1:
             c.fail(node.at, f"too many values for one '{spelled(ctype)}'")
         if not node.items:
-            return constant(ctype, 0, node.at)
-        return convert(c, c.expression(node.items[0]), ctype, node.at)
-    if isinstance(ctype, Pointer) and len(node.items) <= 1:
-        if not node.items:
-            return null(ctype, node.at)
+            return zeros(ctype, node.at)[0]
         return convert(c, c.expression(node.items[0]), ctype, node.at)
     if not isinstance(ctype, Struct):
         c.fail(node.at, f"'{spelled(ctype)}' cannot be made from a list")
@@ -59,9 +55,7 @@ def initialise(c: Context, node: Expression, ctype: CType) -> list[Expr]:
     if isinstance(node, Text) and isinstance(ctype, Array):
         node = Braces(at=node.at, items=node.characters())
     if isinstance(ctype, (Scalar, Pointer)):
-        if isinstance(node, Braces):
-            return [listed(c, node, ctype)]
-        return [convert(c, c.expression(node), ctype, node.at)]
+        return [converted(c, node, ctype, node.at)]
     known = c.class_of(ctype)
     if known is not None and known.takes_over(node):
         return spread(c, converted(c, node, ctype, node.at), ctype)

@@ -94,10 +94,6 @@ def convert(c: Context, expr: Expr, target: CType, at: Position, explicit: bool 
     struct = c.class_of(source) is not None
     if isinstance(source, (Pointer, Array)) or (isinstance(target, Pointer) and not struct):
         return _convert_pointer(c, expr, target, at, explicit)
-    if isinstance(target, Struct) and target.name == "dim3" and isinstance(source, Scalar):
-        x = convert(c, expr, target.fields[0].type, at).run
-        one = np.uint32(1)
-        return value(c, target, lambda t, m: [x(t, m), one, one], at, [expr])
     if c.derives(source, target):
         run, count = expr.run, len(leaves(target))
         return value(c, target, lambda t, m: run(t, m)[:count], at, [expr], origin=expr.origin)

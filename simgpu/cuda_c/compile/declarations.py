@@ -73,11 +73,9 @@ def _declarator(c: Context, item: ast.Declarator, storage: set[str]) -> Evaluate
         c.unsupported(item.at, "static variables in functions are not supported")
     if item.init is None and (item.dims or isinstance(ctype, types.Array)) and c.constructs(ctype):
         item = replace(item, init=ast.Braces(at=item.at, items=[]))
-    if isinstance(ctype, types.Array):  # under a name of its own
-        whole = type_names.array_type(c, ctype, item.dims, const)
+    if item.dims or isinstance(ctype, types.Array):  # under a name of its own
+        whole = type_names.declared_type(c, item, ctype, const)
         return _in_memory(c, item, whole, const, volatile)
-    if item.dims:
-        return _array(c, item, ctype, const, volatile)
     known = c.class_of(ctype)
     direct = item.init is None or isinstance(item.init, ast.Braces)
     if known is not None and known.constructs and direct and known.takes_over(item.init):
@@ -197,19 +195,6 @@ def _reference(
 # -- arrays and other memory
 
 
-def _array(
-    c: Context, item: ast.Declarator, element: types.CType, const: bool, volatile: bool
-) -> Evaluate:
-    dims = list(item.dims)
-    if dims[0] is None:
-        if not isinstance(item.init, ast.Braces) or len(dims) > 1:
-            c.fail(item.at, f"the size of '{item.name}' is missing")
-        ctype: types.CType = types.Array(element, len(item.init.items), const)
-    else:
-        ctype = type_names.array_type(c, element, dims, const)
-    return _in_memory(c, item, ctype, const, volatile)
-
-
 def _in_memory(
     c: Context,
     item: ast.Declarator,
@@ -253,10 +238,9 @@ def shared_variable(
     nbytes = types.size_of(ctype)
     cell = min(map(types.size_of, types.kinds(ctype)), default=4)
     key = (0, None) if dynamic else (id(item), ctype)
-    if not dynamic and key not in c.shared.seen:
-        c.shared.seen.add(key)
-        align = types.align_of(ctype)
-        c.shared.nbytes = -(-c.shared.nbytes // align) * align + nbytes
+    if not dynamic and key not in c.shared:
+        align, end = types.align_of(ctype), max(c.shared.values(), default=0)
+        c.shared[key] = -(-end // align) * align + nbytes
 
     def run(t: Team, m: Mask) -> None:
         region = t.shared.get(key)

@@ -14,7 +14,7 @@ from simgpu.cuda_c.compile.conversions import value
 from simgpu.cuda_c.compile.cuts import branched, done_before, kept
 from simgpu.cuda_c.compile.operators import common_type, operate, operation
 from simgpu.cuda_c.compile.places import address_of, as_base, member_of, place_of
-from simgpu.cuda_c.compile.storage import use
+from simgpu.cuda_c.compile.storage import in_turn, use
 from simgpu.cuda_c.compile.type_names import names_in, resolve
 from simgpu.cuda_c.compile.typed import THIS, Evaluate, Expr, Number
 from simgpu.cuda_c.compile.variables import Origin
@@ -62,12 +62,7 @@ def comma(c: Context, node: ast.Comma, used: bool) -> Expr:
     if len(c.ahead) > mark:
         done_before(c, first.run, first, mark)
         return second
-    a, b = first.run, second.run
-
-    def run(t: Team, m: Mask) -> Any:
-        a(t, m)
-        return b(t, m)
-
+    run = in_turn(first.run, second.run)
     return value(c, second.type, run, node.at, [first, second], origin=second.origin)
 
 

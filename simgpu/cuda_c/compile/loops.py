@@ -35,16 +35,11 @@ def range_for(c: Context, node: ast.RangeFor) -> None:
     kind = ast.TypeName(at=at, base="int")
     start = ast.Declarator(at=at, name=counter.name, type=kind, init=zero)
     item = ast.Declaration(at=at, storage=set(), items=[replace(node.item, init=element)])
-    loop(
-        c,
-        ast.For(
-            at=at,
-            init=ast.Declaration(at=at, storage=set(), items=[start]),
-            test=ast.Binary(at=at, op="<", left=counter, right=last),
-            step=ast.Increment(at=at, op="+", operand=counter, postfix=False),
-            body=ast.Block(at=node.body.at, body=[item, node.body]),
-        ),
-    )
+    init = ast.Declaration(at=at, storage=set(), items=[start])
+    test = ast.Binary(at=at, op="<", left=counter, right=last)
+    step = ast.Increment(at=at, op="+", operand=counter, postfix=False)
+    body = ast.Block(at=node.body.at, body=[item, node.body])
+    loop(c, ast.For(at=at, init=init, test=test, step=step, body=body))
 
 
 def _turns(c: Context, node: ast.For) -> None:

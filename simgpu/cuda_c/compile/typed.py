@@ -204,9 +204,5 @@ class Scope:
 
     def visible(self) -> set[str]:
         """All names that mean something here."""
-        names: set[str] = set()
-        scope: Scope | None = self
-        while scope is not None:
-            names |= scope.names.keys()
-            scope = scope.outer
-        return names
+        outer: set[str] = set() if self.outer is None else self.outer.visible()
+        return outer | self.names.keys()

@@ -91,10 +91,7 @@ class Mask:
         return self._warps
 
     def take(self, value: Any) -> Any:
-        """The elements of a value that belong to the set; a uniform value stays as it is.
-
-        Of a value with a row for each turn of a loop, those of each row.
-        """
+        """The elements of a value that belong to the set, of each row; a uniform value stays as it is."""
         if self.full or not varies(value):
             return value
         if value.ndim > 1:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,10 @@ from simgpu.cuda_c.lockstep.masks import Layout, Mask, varies
 from simgpu.cuda_c.lockstep.meter import Meter, Site
 from simgpu.cuda_c.text.source import Position, Source
 from simgpu.errors import FaultSite, KernelFault, RunawayKernelError
+
+if TYPE_CHECKING:
+    from simgpu.cuda_c.memory.addresses import Addresses
+    from simgpu.cuda_c.memory.messages import Messages
 
 Dim = tuple[int, int, int]
 # What is said of a loop that waits in vain, where its threads cannot be set aside.
@@ -50,22 +54,6 @@ class Limits:
     watcher: Callable[[Team, Mask, Any, int, Site], None] | None = None
 
 
-class AddressSpace(Protocol):
-    """Pointers as numbers (`memory.addresses`)."""
-
-    def number(self, ptr: Any) -> Any:
-        """A pointer as a number."""
-        ...
-
-    def known(self, number: int, step: int) -> Any:
-        """A number that is the same for all threads as a pointer."""
-        ...
-
-    def pointer(self, team: Team, mask: Mask, number: Any, step: int, at: Position) -> Any:
-        """A number as a pointer to elements of `step` bytes."""
-        ...
-
-
 @dataclass
 class Launch:
     """The state that all batches of a launch share."""
@@ -78,8 +66,8 @@ class Launch:
     meter: Meter
     dynamic_shared: int
     # Made when somebody asks for them: see `addresses` and `messages`.
-    made_addresses: Callable[[], AddressSpace]
-    made_messages: Callable[[], Any]
+    made_addresses: Callable[[], Addresses]
+    made_messages: Callable[[], Messages]
     printed: list[str] = field(default_factory=list[str])
     dropped_lines: int = 0
     clock: int = 1
@@ -112,12 +100,12 @@ class Launch:
             sys.stderr.write(f"{self.progress()}. An interrupt (Ctrl-C, or Stop) ends it.\n")
 
     @cached_property
-    def addresses(self) -> AddressSpace:
+    def addresses(self) -> Addresses:
         """Pointers as numbers."""
         return self.made_addresses()
 
     @cached_property
-    def messages(self) -> Any:
+    def messages(self) -> Messages:
         """The knowledge that blocks have of each other (`memory.messages`)."""
         return self.made_messages()
 
@@ -126,15 +114,19 @@ class Launch:
         """Threads of a block."""
         return self.block[0] * self.block[1] * self.block[2]
 
-    def thread_name(self, linear: int) -> Dim:
+    def thread_name(self, number: int) -> Dim:
         """`threadIdx` of the thread of that number in its block."""
-        x, y, _ = self.block
-        return linear % x, linear // x % y, linear // (x * y)
+        return place_in(self.block, number)
 
-    def block_name(self, linear: int) -> Dim:
+    def block_name(self, number: int) -> Dim:
         """`blockIdx` of the block of that number in the grid."""
-        x, y, _ = self.grid
-        return linear % x, linear // x % y, linear // (x * y)
+        return place_in(self.grid, number)
+
+
+def place_in(size: Dim, number: int) -> Dim:
+    """The place of one of so many, counted row by row."""
+    x, y, _ = size
+    return number % x, number // x % y, number // (x * y)
 
 
 class Team:

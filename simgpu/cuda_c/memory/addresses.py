@@ -8,7 +8,7 @@ another one is still known to be of it, and is checked as any other. Null is 0.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from simgpu.cuda_c.lockstep.masks import Mask, varies
 from simgpu.cuda_c.lockstep.team import Team
 from simgpu.cuda_c.lockstep.values import choose
+from simgpu.cuda_c.memory.allocation import GlobalMemory
 from simgpu.cuda_c.memory.mixed_region import MixedRegion, Nowhere
 from simgpu.cuda_c.memory.pointers import Ptr, Region
 from simgpu.cuda_c.text.source import Position
@@ -27,13 +28,6 @@ _MIDDLE = _ROOM >> 1  # where a memory begins in its part
 _OWN = 1 << 20  # the first part; devices give addresses far below
 
 
-class Placed(Protocol):
-    """Memory with an address."""
-
-    address: int
-    nbytes: int
-
-
 class Addresses:
     """The address space of one launch, which begins with the regions of its arguments, by name.
 
@@ -43,8 +37,8 @@ class Addresses:
 
     def __init__(
         self,
-        others: Callable[[int], tuple[Region, Placed] | None],
-        named: Sequence[tuple[Region, str, Placed]],
+        others: Callable[[int], tuple[Region, GlobalMemory] | None],
+        named: Sequence[tuple[Region, str, GlobalMemory]],
     ) -> None:
         self._others = others
         self._known: list[tuple[Region, str]] = []  # by part
@@ -53,7 +47,7 @@ class Addresses:
         for region, name, memory in named:
             self.place(region, name, memory)
 
-    def place(self, region: Region, name: str, memory: Placed | None = None) -> int:
+    def place(self, region: Region, name: str, memory: GlobalMemory | None = None) -> int:
         """The part that a region has; `memory` says where it is on the device, if it is there."""
         found = self._parts.get(id(region))
         if found is None:
@@ -136,5 +130,5 @@ class Addresses:
         if other is None:
             return Nowhere(), "", 0
         region, memory = other
-        name = getattr(memory, "name", "") or "memory"
+        name = memory.name or "memory"
         return region, self._known[self.place(region, name, memory)][1], memory.address

@@ -25,11 +25,10 @@ class GlobalRegion(ByteRegion):
     """
 
     def __init__(self, memory: GlobalMemory, launch: Launch, cell: int, watched: bool) -> None:
-        super().__init__(memory.nbytes, cell, memory.data)
+        super().__init__(memory.nbytes, cell, memory.data, launch.meter)
         self.memory = memory
         self.watched = watched
         self.advice = memory.advice
-        self.meter = launch.meter
         self._touched: list[NDArray[np.uint8] | None] = [None, None]
         self._hull: list[tuple[int, int] | None] = [None, None]
 
@@ -59,11 +58,9 @@ class GlobalRegion(ByteRegion):
             trail.view(UNSIGNED[size])[shift:][part] = WRITTEN[size]
         super().mark(shift, part, size)
 
-    def place(
-        self, team: Team, mask: Mask, shift: int, part: Any, size: int, write: bool
-    ) -> tuple[int, Any]:
+    def place(self, team: Team, mask: Mask, shift: int, part: Any, size: int, write: bool) -> Any:
         self._touch(int(write), mask, shift, part, size)
-        return shift, part
+        return part
 
     def needed(self, way: int) -> int:
         """Different bytes that were loaded (0) or stored (1)."""
@@ -76,9 +73,7 @@ class GlobalRegion(ByteRegion):
             return high - low + outside
         return 0 if touched is None else int(touched.sum())
 
-    def count(
-        self, team: Team, site: Site, mask: Mask, shift: int, part: Any, size: int, wide: int
-    ) -> None:
+    def count(self, site: Site, mask: Mask, shift: int, part: Any, size: int, wide: int) -> None:
         # An allocation begins on a sector, so a shift by whole sectors does not change their number.
         if shift:
             part = part + shift

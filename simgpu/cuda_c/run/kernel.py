@@ -24,16 +24,7 @@ from simgpu.cuda_c.memory.messages import Messages
 from simgpu.cuda_c.memory.pointers import Ptr
 from simgpu.cuda_c.run.blocks import Blocks
 from simgpu.cuda_c.text.source import Source
-from simgpu.cuda_c.types import (
-    Pointer,
-    Scalar,
-    Struct,
-    element_of,
-    kinds,
-    leaves,
-    size_of,
-    spelled,
-)
+from simgpu.cuda_c.types import Pointer, Scalar, Struct, element_of, kinds, leaves, size_of, spelled
 from simgpu.errors import ArrayDTypeError, LaunchConfigError, UsageError
 
 Argument: TypeAlias = GlobalMemory | np.generic | int | float | bool | None
@@ -50,23 +41,6 @@ class LaunchResult:
 
     counts: Counts  # what it did
     printed: str  # what it printed, in the order of its threads
-
-
-@dataclass(frozen=True, slots=True)
-class Traits:
-    """Facts of a kernel that follow from its source."""
-
-    waits: bool  # whether it has a loop that may wait for others
-    signals: Sequence[bool]  # for each parameter, whether it may signal others by it
-    adds: Sequence[str]  # and the atomic by which it only adds to it, or nothing (`added_to`)
-    follows: (
-        bool  # whether it uses addresses as numbers, so that it may reach more than its arguments
-    )
-    cooperative: (
-        bool  # whether it has a barrier of the grid, so that all blocks need a place at once
-    )
-    registers: int  # of a thread
-    shared_bytes: int  # of a block, static
 
 
 @dataclass(eq=False)
@@ -98,10 +72,7 @@ class Execution:
             self._spent = time.monotonic() - self._launch.since
 
     def finish(self) -> LaunchResult:
-        """Run to the end, with nobody else there.
-
-        Raises `KernelFault` if the kernel does what no kernel may do; what it wrote until then stays written.
-        """
+        """Run to the end, with nobody else there; what it wrote until a `KernelFault` stays written."""
         ended = self.go_on()
         while not ended:
             ended = self.go_on(last=True)
@@ -148,6 +119,14 @@ class CompiledKernel:
     code: Code
     costs: Costs
     globals: list[Variable]  # the file's `__constant__` and `__device__` variables
+    # For each parameter, the atomic by which it only adds to it, or nothing (`program`).
+    adds: list[str]
+
+    @cached_property
+    def signals(self) -> list[bool]:
+        """For each parameter, whether it may signal others by it."""
+        given = self.code.parameters
+        return [isinstance(v.type, Pointer) and v.origin.has("signals") for v in given]
 
     def check_room(self, blocks: int, fit: int | None) -> None:
         """Refuse more blocks than fit on the device at once, if all of them meet at a barrier of the grid."""
@@ -185,17 +164,9 @@ class CompiledKernel:
             return region, memory
 
         named: list[tuple[GlobalRegion, str, GlobalMemory]] = []
-        launch = Launch(
-            self.name,
-            self.source,
-            grid,
-            block,
-            limits,
-            tally,
-            dynamic_shared,
-            partial(Addresses, other, named),
-            partial(Messages, blocks),
-        )
+        lazily = partial(Addresses, other, named), partial(Messages, blocks)
+        given = (grid, block, limits, tally, dynamic_shared)
+        launch = Launch(self.name, self.source, *given, *lazily)
         launch.fence_time = np.zeros(blocks, np.int64)
         launch.atomic_time = np.zeros(blocks, np.int64)
         launch.watches = self.code.watches
@@ -294,9 +265,9 @@ class CompiledKernel:
     def _number(self, variable: Variable, given: Argument) -> Any:
         """An argument as a number of its parameter's type."""
         ctype = variable.type
-        if isinstance(given, GlobalMemory) or not isinstance(ctype, Scalar):
-            what = ctype.name if isinstance(ctype, Scalar) else "not a number"
-            self._refuse(variable, what, type(given).__name__)
+        assert isinstance(ctype, Scalar)
+        if isinstance(given, GlobalMemory):
+            self._refuse(variable, ctype.name, type(given).__name__)
         number: Any = given
         if ctype.is_integer and not isinstance(number, (bool, int, np.integer, np.bool_)):
             self._refuse(variable, ctype.name, f"the fraction {given!r}")

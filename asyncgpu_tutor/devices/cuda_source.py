@@ -61,6 +61,23 @@ def with_commas(source: str) -> list[str]:
     return sorted(found)
 
 
+@translated
+def waits_for_others(source: str) -> bool:
+    """Tell whether some threads go round a loop for others: it is in an `if` that asks for `threadIdx`."""
+
+    def has(node: object, kind: type[ast.Node], name: str | None = None) -> bool:
+        found = [part for part in ast.parts_of(node) if isinstance(part, kind)]
+        return any(name in (None, getattr(part, "name", None)) for part in found)
+
+    text = Source(source)
+    tests = ast.parts_of(parse(text, preprocess(text)).functions)
+    return any(
+        has(node.test, ast.Name, "threadIdx") and has(node.then, ast.For)
+        for node in tests
+        if isinstance(node, ast.If)
+    )
+
+
 def _number(node: object) -> int | None:
     return node.value if isinstance(node, ast.Literal) and isinstance(node.value, int) else None
 

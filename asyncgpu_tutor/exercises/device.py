@@ -26,26 +26,37 @@ SAMPLE = 97  # of so many numbers of a result one is looked at, where there are 
 class Moved:
     """The bytes that were copied to a device, and those that came from memory which kernels had written."""
 
-    up: list[Array] = field(default_factory=list[Array])
-    down: list[Array] = field(default_factory=list[Array])
+    # In the order of the copies: true for one to the device.
+    copies: list[tuple[bool, Array]] = field(default_factory=list[tuple[bool, Array]])
 
     def by_kernels(self, results: object, *given: object) -> None:
         """Refuse numbers that the host computed, and kernels did not make of what was `given`."""
         parts = [part.astype(np.float32) for part in host_arrays(results)]
-        numbers = _bits(parts)
-        numbers = numbers[:: SAMPLE if numbers.size > 1e6 else 1]
+        total = _bits(parts)
+        every = SAMPLE if total.size > 1e6 else 1
+        numbers = total[::every]
         due = "what came out, or a part of it, is in no copy from memory that a kernel has written: the host "
         due += f"has computed it. {CURE}"
-        must(bool(_among(numbers, self.down).all()), due)
-        known = [np.zeros(1, np.float32), *host_arrays(given)]
-        new = numbers[~_among(numbers, known)]
-        own = [part.tobytes() for part in host_arrays(given)]
-        uploads = [part.tobytes() for part in self.up if part.tobytes() not in own]
+        must(bool(_among(numbers, [array for up, array in self.copies if not up]).all()), due)
+        known, down, made = (
+            [np.zeros(1, np.float32), *host_arrays(given)],
+            list[Array](),
+            set[int](),
+        )
+        own = [part.tobytes() for part in known]
+        uploads = set[bytes]()
+        for up, array in self.copies:
+            if not up:
+                down.append(array)
+                continue
+            new = _bits([array])[::every]
+            new = new[~_among(new, known)]
+            made |= set((new[~_among(new, down)] if new.size else new).tolist())
+            uploads |= {array.tobytes()} - set(own)
         copied = any(part.tobytes() in uploads for part in parts)
-        due = "the results were on the host first, and were copied to the device from there: the host has "
-        due += f"computed them. {CURE}"
-        few = 2 * np.count_nonzero(_among(new, self.up)) <= new.size  # some are there by chance
-        must(bool(few) and not copied, due)
+        due = "the results, or what they are made of, were on the host first, and were copied to the device "
+        due += f"from there: the host has computed them. {CURE}"
+        must(2 * len(made) <= len(np.unique(numbers)) and not copied, due)
 
 
 def host_arrays(things: object) -> list[Array]:
@@ -110,14 +121,14 @@ def _noted(piece: Any, moved: Moved, computed: bool) -> Any:
     def begin(found: Any) -> Any:
         work = piece.begin(found)
         if piece.kind == "h2d":
-            moved.up.append(piece.writes[0].cells.data[: piece.detail["bytes"]].copy())
+            moved.copies.append((True, piece.writes[0].cells.data[: piece.detail["bytes"]].copy()))
         if piece.kind == "kernel":
-            moved.down.extend(m.cells.data.copy() for m in piece.writes if m.cells.mapped)
+            moved.copies += [(False, m.cells.data.copy()) for m in piece.writes if m.cells.mapped]
         return work
 
     def at_end() -> None:
         piece.at_end()
-        moved.down.append(piece.fills.copy())
+        moved.copies.append((False, piece.fills.copy()))
 
     down = piece.kind == "d2h" and computed
     return replace(piece, begin=begin, at_end=at_end if down else piece.at_end)

@@ -693,3 +693,30 @@ async def at_most(op, us):
         task.cancel()
         return None
     return None if task.exception() else task.result()
+
+
+# %% id=06-three-arms cause="should have the error that came out"
+async def reports(ops):
+    async def report(op):
+        try:
+            return "done", await op
+        except agt.DeviceError as error:
+            return "device", agt.DeviceError(str(error))
+        except Exception as error:
+            return "program", error
+
+    return await asyncio.gather(*[report(op) for op in ops])
+
+
+# %% id=06-limited cause="one of the operations failed, and its error did not come out"
+async def run_limited(ops, limit):
+    gate = asyncio.Semaphore(limit)
+
+    async def run(op):
+        async with gate:
+            try:
+                return await op
+            except Exception:
+                return None
+
+    return await asyncio.gather(*[run(op) for op in ops])

@@ -516,3 +516,16 @@ def talk(models, prompts, steps):
         for answers, place in zip(said, places):
             answers.append(place.copy())
     return said
+
+
+# %% id=09-challenge cause="is in no copy from memory that a kernel has written"
+def talk(models, prompts, steps):
+    said = []
+    for i, prompt in enumerate(prompts):
+        word, words = np.array(prompt), []
+        for _ in range(steps):
+            for _ in range(8):
+                word = np.float32(0.9) * word + np.float32(i - 1.5)
+            words.append(word)
+        said.append(words)
+    return said

@@ -958,3 +958,28 @@ __global__ void pipeline(unsigned long long* mail, unsigned long long* stack, in
     }
 }
 """
+
+
+# %% id=13-bill cause="is 7, and 0 is right"
+BILL = r"""
+#include "hostcall.cuh"
+__global__ void bill(unsigned long long* mail, unsigned long long* stack, int n,
+                     const int* items, const int* amounts, unsigned long long* costs)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    unsigned long long price = 0;
+    hostcall(host, 16, items[blockIdx.x], 0, 0, price);
+    if (price == 0) return;
+    costs[blockIdx.x] = price * amounts[blockIdx.x];
+}
+"""
+
+
+# %% id=13-batch cause="one after the other"
+def price_all(prices):
+    table = list(np.asarray(prices))
+
+    def handler(items, amounts, _):
+        return np.array([table[int(i)] * a for i, a in zip(items, amounts)], np.uint64)
+
+    return handler

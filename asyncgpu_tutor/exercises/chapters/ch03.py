@@ -76,6 +76,8 @@ def _made_by_hand(
             run = observe(op.sync)
         with compared(run.trace, expected):
             schedule.launches(run.trace, kind, 1)
+            for span in [s for s in run.trace.device_spans if s.kind != kind][:1]:
+                must(False, f"`{span.name}` ran as well, and is not needed", span)
         results.append(run.result)
     return results
 

@@ -45,6 +45,12 @@ def fenced(
         must(there, f"there is no `{name}()` between {due}")
 
 
+def all_lanes(steps: Sequence[Step]) -> None:
+    """The lanes of a warp are named, and not asked for."""
+    due = "`__activemask()` names the lanes that happen to be here, and a GPU may have split the warp: "
+    must(all(step.name != "__activemask" for step in steps), due + "name all 32 by `0xffffffff`")
+
+
 def writes(element: int) -> Mark:
     """A mark of the steps that write this element."""
     return lambda step: (step.kind, step.value) == ("write", element)

@@ -3,7 +3,7 @@
 # %% [markdown] id=title
 # # Kernels, one at a time
 #
-# When you multiply an array in NumPy, a loop somewhere walks over its elements, one after the other. A GPU doesn't loop. It starts a thousand threads at once, and every one of them runs the same function with the same arguments.
+# When you multiply an array in NumPy, a loop somewhere walks over its elements, one after the other. A GPU starts a thousand threads at once instead, one for each element, and every one of them runs the same function with the same arguments.
 #
 # **So how does a thread know which element is its own? And what is Python doing in the meantime?**
 #
@@ -12,7 +12,7 @@
 # | | |
 # |---|---|
 # | Time | 75 minutes, with a good place for a break in the middle |
-# | You need | [00_start_here](00_start_here.ipynb), and NumPy. No C: you can see all we need of it in three lines below |
+# | You need | [00_start_here](00_start_here.ipynb), and NumPy. You need no C, because three lines below have all of it that we use |
 
 # %% id=setup
 import numpy as np
@@ -112,7 +112,7 @@ threads_started.reveal(
 )
 
 # %% [markdown] id=blocks-are-equal
-# All blocks of a launch have the same size, because the device can't start half a block. So the last 24 threads have no element to work on, and the line `if (i < n)` makes sure that they do nothing. That line is called the **bounds check**.
+# All blocks of a launch have the same size, because the device can't start half a block. So the last 24 threads have no element, and the line `if (i < n)` makes sure that they do nothing. That line is called the **bounds check**.
 
 # %% id=blocks-are-equal-check tags=asserts
 assert grid[0] * block[0] - 1000 == 24
@@ -442,7 +442,7 @@ x = np.arange(10, dtype=np.float32)
 agt.show_threads(my_reverse, 10, x, np.zeros_like(x), grid=3, block=4)
 
 # %% [markdown] id=puzzle-stride
-# ### Puzzle 6, an encore: every so often
+# ### Puzzle 6: every so often
 #
 # In NumPy, this is `y = x[::stride]`, and `n` is the length of `y`.
 
@@ -495,7 +495,7 @@ assert all(a[i, j] == flat[i * 4 + j] for i in range(3) for j in range(4))
 # %% [markdown] id=row-major-read
 # So `a[row, col]` becomes `a[row * n + col]`, where `n` is the length of a *row*, which is the number of columns. Be careful here: C accepts `a[row, col]` without a word of complaint, and reads `a[col]`.
 #
-# With a matrix it's handy if each thread has a row and a column, too. That's why grids and blocks may have two dimensions. `.partition(16, 16)` cuts an array into squares of 16 rows and 16 columns. A thread finds its row with `threadIdx.y` and its column with `threadIdx.x`, because `x` counts to the right and `y` counts down.
+# With a matrix it's handy if each thread has a row and a column, too. That's why grids and blocks may have two dimensions. `.partition(16, 16)` cuts an array into squares of 16 rows and 16 columns. Then `x` counts to the right and `y` counts down, so a thread finds its column with `blockIdx.x` and `threadIdx.x`, and its row with `blockIdx.y` and `threadIdx.y`.
 
 # %% id=predict-plane
 plane = Prediction(
@@ -539,7 +539,7 @@ assert (wide, tall) == (4, 3)
 assert filled[39, 49] == 3949
 
 # %% [markdown] id=puzzle-broadcast
-# Some blocks stick out on the right, and others at the bottom. So a kernel in two dimensions has to check both numbers.
+# Some blocks stick out on the right, some at the bottom, and the one in the corner on both sides. So a kernel in two dimensions has to check both numbers.
 #
 # ### Puzzle 7: broadcast
 #
@@ -731,23 +731,23 @@ waiting.reveal(truth, f"Python waited for {share:.0%} of the time, in five waits
 #
 # The work goes down a staircase because each `sync` takes the next of four streams. [Chapter 05](05_scheduling.ipynb) explains why.
 #
-# Is it as bad on a real GPU? It's worse. Here's a recording of three kernels on an H200, again with a `sync` after each.
+# Is it like that on a real GPU? Here's a recording of three kernels on an H200, again with a `sync` after each.
 
 # %% id=steps-on-a-gpu
 h200 = agt.Trace.load_recording("01_sync_kernels")
 h200.plot(
     title="Three kernels on an H200, with a sync after each",
     lanes=("host", "streams"),
-    lesson="The device works for 52 µs and is idle for 86, because Python is late with each call.",
+    lesson="The device works for 52 µs and is idle for 86, because each call comes late.",
 )
 
 # %% [markdown] id=steps-on-a-gpu-read
-# A real launch is slower than our simulated one, and so is Python on the way to it. So the device spends more time waiting for Python than Python spends waiting for the device.
+# From its first start to its last end, the device was at work for 52 µs and idle for 86. Python waited for only 46 µs of that. The rest of the time it was busy with its calls and on its way from one to the next, and meanwhile the device had nothing to do.
 
 # %% id=steps-check tags=asserts
 on_gpu = h200.metrics()
 assert (round(on_gpu.device_active), round(on_gpu.device_idle, 1)) == (52, 85.5)
-assert on_gpu.device_idle > on_gpu.host["wait"]
+assert round(on_gpu.host["wait"]) == 46
 assert len([span for span in h200 if span.kind == "wait"]) == 3
 waits = [span for span in stepwise if span.kind == "wait"]
 assert len(waits) == 5
@@ -769,7 +769,7 @@ length = Prediction(
     "The larger kernel takes about four times as long. What about the *call* that launches it?",
     four="about four times as long, too",
     longer="somewhat longer",
-    same="exactly as long",
+    same="as long as the other",
 )
 length
 
@@ -860,7 +860,7 @@ def forward(a, x):
 check("01-one-wait", forward)
 
 # %% [markdown] id=one-wait-read
-# What did that buy us? Here are the five steps from above and the one operation, drawn on the same scale. (`solved` fetches the course's own answer, so this works even if yours isn't ready.)
+# What did that buy us? Here are the five steps from above and the one operation, drawn on the same scale. (`solved` fetches the course's own answer without showing it, so this works even if yours isn't ready.)
 
 # %% id=one-wait-compare
 in_one = solved("01-one-wait")
@@ -887,7 +887,7 @@ if device.simulated:
 #
 # One wait is still a wait, and Python could use that time for something of its own. `op` is an operation, and `job()` keeps the host busy. Get the job done *while* the device works, and return the result of `op`, complete.
 #
-# You've seen all the pieces: `agt.create_stream()`, `async_on` and `synchronize`. What `async_on` returns is a placeholder. You get it immediately, but you may read it only after the wait.
+# You've seen all the pieces: `agt.create_stream()`, `async_on` and `synchronize`. What `async_on` returns is a placeholder for the result. You get it immediately, but you may read it only after the wait.
 
 # %% id=01-meanwhile starter
 def with_a_job(op, job):

@@ -3,7 +3,7 @@
 # %% [markdown] id=title
 # # Streams and events
 #
-# One queue keeps everything in order, so nothing can go wrong. Two queues can be faster, because the device may take from both at once. But which piece of work comes first then? You haven't said, and that's where the trouble starts.
+# With one queue, the device does everything in the order in which you asked for it. Two queues can be faster, because the device may take from both at once. But which piece of work comes first then? You haven't said, and that's where the trouble starts.
 #
 # **What do you give up when you take a second queue, and how do you get it back?**
 #
@@ -553,7 +553,7 @@ if device.simulated:
 #
 # The join is what beginners forget. Without it we'd have the same race as before, because `subtract` reads `much` while the other stream writes it.
 #
-# Does a real GPU do this, too? You've already seen it, on the first page. There, four times, an H200 took an array in, ran a kernel and copied the result back, first on one stream and then on four.
+# So much for the model. What do streams buy you on a real GPU? You've seen these two recordings on the first page. An H200 took an array in, ran a kernel and copied the result back, four times, first on one stream (729 µs) and then on four (501 µs). What overlaps there is not kernels but copies, in opposite directions. The next page is about those.
 
 # %% id=on-a-gpu
 recordings = ("02_one_stream", "02_streams_and_events")
@@ -720,14 +720,14 @@ progress("02")
 # ## Key points
 #
 # - On **one stream**, everything runs in order. **Between streams** there's no order, no matter in which order you made the calls.
-# - If two streams use the same array, one of them writes it, and nothing puts them in order, that's a **race**. A GPU won't tell you. It just gives you whatever is there.
+# - If two streams use the same array, at least one of them writes it, and nothing puts them in order, that's a **race**. A GPU won't tell you, and just gives you whatever is there. The simulated device refuses to run it.
 # - `record` marks a place in one queue, and `wait_event` holds back another queue until the device gets there. Neither makes Python wait.
 # - A **fork** takes one event, and a **join** takes one for each branch. Add an event only where one thing really must wait for another, because some orders follow from others.
 # - However many streams you have, a program takes at least as long as its longest chain of steps that need each other.
 #
 # If a word is new, look in the [glossary](../docs/glossary.md). If something seems wrong, the [misconceptions](../docs/misconceptions.md) page probably has it, and [hazards](../docs/hazards.md) has more races.
 #
-# **Next:** [02b_copies_and_chunks.ipynb](02b_copies_and_chunks.ipynb). So far we've let kernels overlap. But you've seen where the time really goes: into the copies.
+# **Next:** [02b_copies_and_chunks.ipynb](02b_copies_and_chunks.ipynb). So far we've let kernels overlap. But most of the time goes into copies, and they have rules of their own.
 
 # %% [markdown] id=null
 # ## Encore: the null stream

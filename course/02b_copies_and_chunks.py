@@ -46,7 +46,7 @@ readings = agt.pin(rng.uniform(0, 100, 4_000_000).astype(np.float32))
 
 
 def converted(readings):
-    """Describe the whole trip: there, a kernel in place, and back, all on one stream."""
+    """Describe the whole trip, there and back: one operation, so one stream."""
 
     def work(x):
         return celsius(readings.size, x.partition(256)).output()
@@ -87,7 +87,7 @@ if device.simulated:
 # %% [markdown] id=pinned
 # ## Two kinds of memory
 #
-# So far we've passed every array through `agt.pin` before uploading it. What if we forget? An ordinary NumPy array is **pageable**: the operating system may move it elsewhere in memory, or even out of memory, whenever it likes. The device can't fetch data from a place that may move under its feet, so the driver has to copy them to a safe place first. **Pinned** memory stays where it is, and that's why the device can fetch from it without anybody's help.
+# So far we've passed every array through `agt.pin` before uploading it. What if we forget? An ordinary NumPy array is **pageable**: the operating system may move it elsewhere in memory, or even out of memory, whenever it likes. The device can't fetch data from a place that may move, so the driver first has to copy the data to one that doesn't. **Pinned** memory stays where it is, and that's why the device can fetch from it without anybody's help.
 
 # %% id=predict-pinned
 held_up = Prediction(
@@ -138,7 +138,7 @@ held_up.reveal(
 )
 
 # %% [markdown] id=pinned-read
-# The second call is asynchronous in name only, because Python is stuck in it until the data are copied. The course warns you when that happens. The cure is `agt.pin(array)`, which makes a pinned copy, or `agt.pinned(shape)`, which gives you an empty array to fill. Don't pin everything, though. The system can't use pinned memory for anything else, so people pin a few buffers and use them again and again.
+# The second call is asynchronous in name only, because Python is stuck in it until the data are copied. The course warns you when that happens. The cure is `agt.pin(array)`, which makes a pinned copy, or `agt.pinned(shape)`, which gives you an empty array to fill. Don't pin everything, though. Pinned memory is scarce, because the system can't use it for anything else. So people pin a few buffers and use them again and again.
 #
 # How much does it matter on a real GPU? On an H200 we sent four chunks of a million numbers there and back, on four streams. The only difference between the two runs is that one of them forgot `agt.pin`.
 
@@ -158,7 +158,7 @@ agt.compare_timelines(
 )
 
 # %% [markdown] id=pinned-on-a-gpu-read
-# It took 1707 µs instead of 538. In the upper picture Python can't submit chunk 1 before chunk 0 has been copied, so the two directions never overlap. The copies themselves are slower, too: 186 µs each instead of about 80.
+# It took 1707 µs instead of 538. In the upper picture, each upload keeps Python busy for some 240 µs. By the time it gets to the next chunk, the one before is already back, so the two directions never overlap. The uploads themselves are slower, too: 186 µs each instead of about 80.
 
 # %% id=pinned-on-a-gpu-check tags=asserts
 pair = pageable_h200, pinned_h200
@@ -166,6 +166,7 @@ assert [round(trace.metrics().makespan) for trace in pair] == [1707, 538]
 assert pageable_h200.overlap_between("h2d", "d2h") == 0
 assert pinned_h200.overlap_between("h2d", "d2h") > 190
 assert all(180 < span.duration < 190 for span in pageable_h200.find("h2d"))
+assert all(230 < span.duration < 250 for span in pageable_h200.find("enqueue h2d"))
 assert all(77 < span.duration < 83 for span in pinned_h200.find("h2d"))
 
 # %% [markdown] id=pinned-mind
@@ -340,9 +341,9 @@ pays.reveal(
 )
 
 # %% [markdown] id=chunks-read
-# Look at the two engines. Neither copies any faster, but in the lower picture both are busy at the same time, and the idle time is gone.
+# Look at the two engines. Neither copies any faster, but in the lower picture both are busy at the same time, and most of the idle time is gone.
 #
-# Why does it still take more than half as long? All the data still have to come in through one engine, one chunk after the other. **The busiest engine sets a limit that no cutting can beat.** Here each direction has half of the copying, so the limit is one half. Two things keep us from reaching it: at the start there's nothing to take back yet, and at the end there's nothing left to bring in.
+# Why isn't it a quarter, or at least a half? All the data still have to come in through one engine, one chunk after the other. **The busiest engine sets a limit that no cutting can beat.** Here each direction has half of the copying, so the limit is one half. Two things keep us from reaching it: at the start there's nothing to take back yet, and at the end there's nothing left to bring in.
 
 # %% id=chunks-check tags=asserts
 assert np.array_equal(np.concatenate(chunked), result)
@@ -385,7 +386,14 @@ assert max(s.end for s in calls) - min(s.start for s in calls) > max(eight.metri
 # %% [markdown] id=exercise-chunks
 # ### Exercise: a pipeline of chunks
 #
-# In real life, chunks often share something, such as a table of weights. `prepare` is an operation that uploads the table. Run it *once*, on one of the streams. `process(chunk, table)` is the operation for one chunk. It only borrows the table, so all chunks can use the same one. Deal the chunks out to the `streams` in turn, and return the results as NumPy arrays, in the order of the chunks. Python shouldn't wait before everything is on its way. The check also runs your code on a device that picks the unluckiest order it's allowed to.
+# In real life, chunks often share something, such as a table of weights. `prepare` is an operation that uploads the table. `process(chunk, table)` is the operation for one chunk, and it only borrows the table.
+#
+# - Run `prepare` *once*, on one of the `streams`, and use its table for all chunks.
+# - Deal the chunks out to the streams in turn.
+# - Return the results as NumPy arrays, in the order of the chunks.
+# - Python shouldn't wait before everything is on its way.
+#
+# The check also runs your code on a device that picks the unluckiest order it's allowed to.
 
 # %% id=02b-chunked-overlap starter
 def pipeline(prepare, process, chunks, streams):

@@ -13,8 +13,6 @@
 # | You need | [03_lazy_operations](03_lazy_operations.ipynb) |
 
 # %% id=setup
-import asyncio
-
 import numpy as np
 
 import asyncgpu_tutor as agt
@@ -26,7 +24,7 @@ device
 # %% [markdown] id=question
 # ## Who drew the arrows?
 #
-# We copy a large matrix to the device, compute two products with it, and finally add the two. Here are the bricks: two kernels of ours, and one operation for each product. (`agt.matvec_naive(rows, columns, matrix, vector, out)` comes with the package. `partition(128)` cuts `out` into blocks of 128 elements, one for each thread.)
+# We copy a large matrix to the device, compute two products with it, and finally add the two. Here are the bricks: two kernels of ours, and one operation for each product. (`agt.matvec_naive(rows, columns, matrix, vector, out)` comes with the package. `partition(128)` cuts `out` into blocks for 128 threads each. Any size would do here.)
 
 # %% id=bricks
 scale = agt.Kernel(r"""
@@ -111,7 +109,7 @@ if device.simulated:
 # %% [markdown] id=and-then
 # ## And then?
 #
-# `op.and_then(f)` runs `op`, calls `f` with the result, and then runs the operation that `f` returns. Here's a chain of four stages:
+# `op.and_then(f)` runs `op`, calls `f` with the result, and then runs the operation that `f` returns. You may cut a chain anywhere and give a piece of it a name: `op.and_then(f).and_then(g)` does the same as `op.and_then(lambda x: f(x).and_then(g))`. Here's a chain of four stages:
 
 # %% id=and-then-run
 def scaled(array, factor):
@@ -199,6 +197,12 @@ assert chain.runs_before("h2d", "scale")
 assert chain.runs_before("scale", "d2h")
 if device.simulated:
     assert max(span.end for span in chain if span.kind == "call") < copy.end
+made = (
+    lambda: agt.h2d(large).and_then(lambda x: scaled(x, 2)).and_then(agt.d2h),
+    lambda: agt.h2d(large).and_then(lambda x: scaled(x, 2).and_then(agt.d2h)),
+)
+flat, nested = ([(s.kind, s.name) for s in watch(make)] for make in made)
+assert flat == nested
 
 # %% [markdown] id=loop
 # ## Three in a loop
@@ -610,7 +614,6 @@ with agt.record() as once:
     a, b = agt.zip(s, s).sync()
 
 print("written twice:", len(twice.find("h2d")), "copies. Shared:", len(once.find("h2d")))
-print(a)
 
 # %% [markdown] id=shared-read
 # Call `shared()` *once* and keep what it returns. If you write `source.shared()` in two places, you've made two sources again.
@@ -676,7 +679,7 @@ h200.plot(
 )
 
 # %% [markdown] id=on-a-gpu-read
-# The order is as it should be: the copy, the products, and then the sum. But the two products don't overlap. Python needed about 150 µs to submit an arm, and a product takes only about 80, so the left one was over before the right one had been submitted. No combinator can mend that. [Chapter 05](05_scheduling.ipynb) shows how to recognise it, and [chapter 09](09_cuda_graphs.ipynb) what helps.
+# The order is as it should be: the copy, the products, and then the sum. But the two products don't overlap. Python needed about 150 µs to submit an arm, and both the copy and a product take only about 80 here, so the left product was over before the right one had been submitted. No combinator can mend that. [Chapter 05](05_scheduling.ipynb) shows how to recognise it, and [chapter 09](09_cuda_graphs.ipynb) what helps.
 
 # %% id=on-a-gpu-check tags=asserts
 on_left, on_right = h200.find("matvec_naive")
@@ -726,7 +729,7 @@ check("04-challenge", filtered)
 # %% [markdown] id=key-points
 # ## Key points
 #
-# - `and_then` runs the operation that its function returns. `map` takes whatever its function returns as the result. Both functions are called when the work is submitted, and look up their variables only then, so be careful in loops.
+# - `and_then` runs the operation that its function returns. `map` takes whatever its function returns as the result. Both functions are called with handles when the work is submitted, and look up their variables only then, so be careful in loops.
 # - A stage knows only its baton, the result of the stage before. A launch passes on all the arrays that it was given.
 # - Use `zip` when you want several results together, in order, on one stream. Use `overlap` when you want the work to happen at the same time. It gives each arm a stream, and forks and joins them by events.
 # - If an operation appears twice, it runs twice. `shared()` runs it once, and makes readers on other streams wait for it by an event.

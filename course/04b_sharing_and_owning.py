@@ -3,7 +3,7 @@
 # %% [markdown] id=title
 # # Sharing and owning
 #
-# You pass an array to a kernel, and two lines further down you'd like to use it again. In Python that's nothing special. On a GPU somebody has to know when the last kernel has finished with that array, because its memory can be given away only then.
+# You pass an array to a kernel, and two lines further down you'd like to use it again. In Python that's nothing special. On a GPU somebody has to know when the last kernel has finished with that array, because its memory can be used for something else only then.
 #
 # **So whose array is it, and who cleans up?**
 #
@@ -15,8 +15,6 @@
 # | You need | [04_combinators](04_combinators.ipynb) |
 
 # %% id=setup
-import asyncio
-
 import numpy as np
 
 import asyncgpu_tutor as agt
@@ -383,7 +381,7 @@ def cooled(x, step, rounds):
 #
 # `step` gives both of its arrays back. The old temperatures aren't needed any more, so the next step can write its result there.
 #
-# Let the baton be a pair of arrays, the one to read and the one to write. After each step, a `map` swaps them: `lambda both: (both[1], both[0])`.
+# Let the baton be a pair of arrays, the one to read and the one to write: it begins with `agt.zip(agt.h2d(x), agt.zeros(x.size))`. After each step, a `map` swaps them, `lambda both: (both[1], both[0])`, so the newest temperatures come first.
 
 # %% id=04b-challenge explanation
 # One way is to pass a pair as the baton and swap it after each step. You give both arrays away and get both back, so two of them are enough for any number of steps. This is called ping-pong, or double buffering once more.

@@ -43,16 +43,12 @@ class Moved:
             list[Array](),
             set[int](),
         )
-        own = [part.tobytes() for part in known]
-        uploads = set[bytes]()
         for up, array in self.copies:
-            if not up:
-                down.append(array)
-                continue
-            new = _bits([array])[::every]
+            down += [] if up else [array]
+            new = _bits([array] if up else [])[::every]
             new = new[~_among(new, known)]
             made |= set((new[~_among(new, down)] if new.size else new).tolist())
-            uploads |= {array.tobytes()} - set(own)
+            uploads |= ({array.tobytes()} if up else set()) - {part.tobytes() for part in known}
         copied = any(part.tobytes() in uploads for part in parts)
         due = "the results, or what they are made of, were on the host first, and were copied to the device "
         due += f"from there: the host has computed them. {CURE}"

@@ -579,24 +579,6 @@ def pagerank(sources, weight):
     return agt.relu(n, there, agt.zeros(n).partition(256)).output().to_host().sync()
 
 
-# %% id=11-meet cause="and the rest of its block goes on"
-MEET = r"""
-__device__ void meet(unsigned int* arrived, unsigned int goal)
-{
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        __threadfence();
-        atomicAdd(arrived, 1);
-        unsigned int looks = 0;
-        while (atomicAdd(arrived, 0) < goal) {
-            if (++looks > 10000000) __trap();
-        }
-        __threadfence();
-    }
-}
-"""
-
-
 # %% id=11-queue cause="is right"
 QUEUE = r"""
 __device__ float work(unsigned int length)

@@ -251,11 +251,8 @@ def check_at_most(mine: Any, model: Any) -> None:
 
 
 async def _failed(answer: Any, *args: Any) -> bool:
-    try:
-        await answer(*args)
-    except agt.DeviceError:
-        return True
-    return False
+    (outcome,) = await asyncio.gather(answer(*args), return_exceptions=True)
+    return isinstance(outcome, agt.DeviceError)
 
 
 def _on_time(trace: agt.Trace, expected: agt.Trace, in_time: bool) -> None:

@@ -22,7 +22,7 @@ from asyncgpu_tutor.exercises.checks.interleavings import (
 from asyncgpu_tutor.exercises.checks.operations import cuda
 from asyncgpu_tutor.exercises.checks.results import Array, as_kernel, brief, equal
 from asyncgpu_tutor.exercises.checks.trials import cases
-from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, must
+from asyncgpu_tutor.exercises.exercise import Exercise, case, must
 from asyncgpu_tutor.exercises.internals import SimDevice, cuda_source
 from asyncgpu_tutor.exercises.sandbox import call
 
@@ -256,9 +256,7 @@ def _billed(kernel: agt.Kernel, _model: Any, blocks: int, stop_at: int) -> None:
     items, amounts = np.random.default_rng(4).integers(0, 50, (2, blocks)).astype(np.int32)
     items[-1] = 0  # which costs nothing
     right = (10 * items * amounts).astype(np.uint64)
-    costs, asked = agt.pin(np.full(blocks, 7, np.uint64)), list[int]()
-
-    together = list[int]()
+    costs, asked, together = agt.pin(np.full(blocks, 7, np.uint64)), list[int](), list[int]()
 
     def prices(items: Any, *_: Any) -> Any:
         asked.extend(items.tolist())
@@ -342,10 +340,7 @@ def _spied(mine: object, service: str) -> None:
     spied = as_kernel(cuda("13_spy").replace("SERVICE", service) + str(text), "PIPELINE")
 
     def told(cause: str) -> Any:
-        def handler(_: object) -> None:
-            raise Rejected(cause)
-
-        return handler
+        return lambda _: must(False, cause)  # pyright: ignore
 
     async def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
@@ -354,9 +349,7 @@ def _spied(mine: object, service: str) -> None:
             services = {100: told(LATE), 102: told(ALONE)}
             async with agt.hostcalls(services, files=files, nbytes=PIECE, packets=16) as host:
                 args = (*host.arrays, 8, PIECE)
-                with suppress(
-                    agt.errors.AsyncGpuError
-                ):  # what else goes wrong, the other runs tell
+                with suppress(agt.errors.AsyncGpuError):  # other runs tell it
                     await host.run(spied(*args, grid=BLOCKS, block=THREADS))
 
     call(main)

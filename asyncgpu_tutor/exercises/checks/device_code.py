@@ -14,10 +14,7 @@ from asyncgpu_tutor.exercises.internals import cuda_source, include_headers
 T = TypeVar("T")
 Step = cuda_source.Step
 Mark = Callable[[Step], bool]
-FENCES = (
-    "__threadfence_system",
-    "atomic_thread_fence",
-)  # which also do where `__threadfence` would
+FENCES = "__threadfence_system", "atomic_thread_fence"  # which do for `__threadfence`, too
 # A line of the whole text, as messages of kernels and of the compiler name it.
 _PLACE = re.compile(r"\(line (?P<at>\d+) of the kernel\)|kernel\.cu:(?P<line>\d+):(?P<column>\d+)")
 

@@ -173,6 +173,7 @@ class Store(Step):
 
     cell: Node
     value: Node
+    origin: Origin
 
 
 class Assign(Step):

@@ -161,7 +161,7 @@ def writer(c: Context, expr: Expr, at: Position, new: Expr) -> Evaluate:
         place.origin.note("signals")
     c.aims.follows |= has_pointer(ctype)
     place.origin.content().unite(new.origin)
-    c.steps.append(form.Store(expr.node, new.node))
+    c.steps.append(form.Store(expr.node, new.node, place.origin))
     site = c.new_site(at, write=True, volatile=place.volatile)
     pointer = place.accessed
 

@@ -38,11 +38,8 @@ class Moved:
         due = "what came out, or a part of it, is in no copy from memory that a kernel has written: the host "
         due += f"has computed it. {CURE}"
         must(bool(_among(numbers, [array for up, array in self.copies if not up]).all()), due)
-        known, down, made = (
-            [np.zeros(1, np.float32), *host_arrays(given)],
-            list[Array](),
-            set[int](),
-        )
+        known, down = [np.zeros(1, np.float32), *host_arrays(given)], list[Array]()
+        made, uploads = set[int](), set[bytes]()
         for up, array in self.copies:
             down += [] if up else [array]
             new = _bits([array] if up else [])[::every]

@@ -32,9 +32,7 @@ class Step:
 
     kind: str  # "call", "read" or "write"
     name: str  # of the function that is called; else empty
-    value: (
-        int | None
-    )  # the element, or the only argument of the call, where it is a number in the code
+    value: int | None  # the element, or a call's only argument, where it is a number in the code
     depth: int  # the number of loops around it; the test of a loop is in it
 
 
@@ -54,11 +52,9 @@ def steps(source: str, name: str) -> list[Step]:
 def with_commas(source: str) -> list[str]:
     """The pointers, by name, of which an element is asked for as in ``a[i, j]``. In C that is ``a[j]``."""
     text = Source(source)
-    found: set[str] = set()
-    for node in ast.parts_of(parse(text, preprocess(text)).functions):
-        if isinstance(node, ast.Index) and isinstance(node.index, ast.Comma):
-            found |= {n.name for n in (node.base,) if isinstance(n, ast.Name)}
-    return sorted(found)
+    parts = ast.parts_of(parse(text, preprocess(text)).functions)
+    bases = [p.base for p in parts if isinstance(p, ast.Index) and isinstance(p.index, ast.Comma)]
+    return sorted({base.name for base in bases if isinstance(base, ast.Name)})
 
 
 def _number(node: object) -> int | None:

@@ -16,9 +16,7 @@ from asyncgpu_tutor.exercises.exercise import must
 from asyncgpu_tutor.exercises.internals import Machine, SimDevice
 
 Array = npt.NDArray[Any]
-ASIDE = (
-    "aside"  # in the detail of a wait: another thread than the check's waited, and no event loop
-)
+ASIDE = "aside"  # in the detail of a wait for which another thread than the check's waited
 ELSEWHERE_S = 0.02  # for which other threads may go on before one waits
 CURE = "Have kernels do all of the work"
 SAMPLE = 97  # of so many numbers of a result one is looked at, where there are many
@@ -28,24 +26,30 @@ SAMPLE = 97  # of so many numbers of a result one is looked at, where there are 
 class Moved:
     """The bytes that were copied to a device, and those that came from memory which kernels had written."""
 
-    up: list[Array] = field(default_factory=list[Array])
-    down: list[Array] = field(default_factory=list[Array])
+    # In the order of the copies: true for one to the device.
+    copies: list[tuple[bool, Array]] = field(default_factory=list[tuple[bool, Array]])
 
     def by_kernels(self, results: object, *given: object) -> None:
         """Refuse numbers that the host computed, and kernels did not make of what was `given`."""
-        numbers = _bits([part.astype(np.float32) for part in host_arrays(results)])
-        numbers = numbers[:: SAMPLE if numbers.size > 1e6 else 1]
+        parts = [part.astype(np.float32) for part in host_arrays(results)]
+        total = _bits(parts)
+        every = SAMPLE if total.size > 1e6 else 1
+        numbers = total[::every]
         due = "what came out, or a part of it, is in no copy from memory that a kernel has written: the host "
         due += f"has computed it. {CURE}"
-        must(bool(_among(numbers, self.down).all()), due)
-        known = [np.zeros(1, np.float32), *host_arrays(given)]
-        new = numbers[~_among(numbers, known)]
-        due = "the results were on the host first, and were copied to the device from there: the host has "
-        due += f"computed them. {CURE}"
-        few = (
-            2 * np.count_nonzero(_among(new, self.up)) <= new.size
-        )  # small numbers are there by chance
-        must(bool(few), due)
+        must(bool(_among(numbers, [array for up, array in self.copies if not up]).all()), due)
+        known, down = [np.zeros(1, np.float32), *host_arrays(given)], list[Array]()
+        made, uploads = set[int](), set[bytes]()
+        for up, array in self.copies:
+            down += [] if up else [array]
+            new = _bits([array] if up else [])[::every]
+            new = new[~_among(new, known)]
+            made |= set((new[~_among(new, down)] if new.size else new).tolist())
+            uploads |= ({array.tobytes()} if up else set()) - {part.tobytes() for part in known}
+        copied = any(part.tobytes() in uploads for part in parts)
+        due = "the results, or what they are made of, were on the host first, and were copied to the device "
+        due += f"from there: the host has computed them. {CURE}"
+        must(2 * len(made) <= len(np.unique(numbers)) and not copied, due)
 
 
 def host_arrays(things: object) -> list[Array]:
@@ -64,7 +68,7 @@ def _bits(parts: Sequence[Array]) -> npt.NDArray[np.uint32]:
 
 
 def _among(numbers: Array, parts: Sequence[Array]) -> Array:
-    """Tell for each number if it is in one of the parts; `numpy.isin` takes ten times as long."""
+    """For each number whether it is in one of the parts; `numpy.isin` takes ten times as long."""
     found = np.sort(np.append(_bits(parts), np.uint32(0xFFFFFFFF)))  # which no float is
     return found[np.searchsorted(found, numbers)] == numbers
 
@@ -82,14 +86,14 @@ class CheckDevice(SimDevice):
             more["detail"] = {**(more.get("detail") or {}), ASIDE: True}
         return super()._host_span(kind, *what, **more)
 
-    def block(self, *what: Any, **more: Any) -> None:
-        """Wait as the simulated device does, whose time goes on; other threads have a turn before."""
+    def block(self, *what: Any) -> None:
+        """As the simulated device does, whose time goes on; others than this thread have a turn before."""
         if threading.get_ident() != self._home:
             threading.Condition(self.lock).wait(ELSEWHERE_S)
-        super().block(*what, **more)
+        super().block(*what)
 
     def enqueue(self, piece: Any, *where: Any, **how: Any) -> None:
-        """Enqueue as the simulated device does, and note who writes what."""
+        """As the simulated device does; and note who writes what."""
         computed = piece.kind == "kernel" or any(m.computed for m in piece.reads)
         for memory in piece.writes:
             memory.computed = computed
@@ -98,26 +102,26 @@ class CheckDevice(SimDevice):
         super().enqueue(piece, *where, **how)
 
     def memory_of(self, cells: Any, ptr: int) -> Any:
-        """Return memory whose bytes no kernel has written yet."""
+        """Bytes that no kernel has written yet."""
         memory: Any = super().memory_of(cells, ptr)
         memory.computed = False
         return memory
 
 
 def _noted(piece: Any, moved: Moved, computed: bool) -> Any:
-    """Have a piece of work write down what it moves between device and host."""
+    """The piece of work, which writes down what it moves between device and host, when it does."""
 
     def begin(found: Any) -> Any:
         work = piece.begin(found)
         if piece.kind == "h2d":
-            moved.up.append(piece.writes[0].cells.data[: piece.detail["bytes"]].copy())
+            moved.copies.append((True, piece.writes[0].cells.data[: piece.detail["bytes"]].copy()))
         if piece.kind == "kernel":
-            moved.down.extend(m.cells.data.copy() for m in piece.writes if m.cells.mapped)
+            moved.copies += [(False, m.cells.data.copy()) for m in piece.writes if m.cells.mapped]
         return work
 
     def at_end() -> None:
         piece.at_end()
-        moved.down.append(piece.fills.copy())
+        moved.copies.append((False, piece.fills.copy()))
 
     down = piece.kind == "d2h" and computed
     return replace(piece, begin=begin, at_end=at_end if down else piece.at_end)
@@ -125,7 +129,7 @@ def _noted(piece: Any, moved: Moved, computed: bool) -> Any:
 
 @contextmanager
 def moved() -> Generator[Moved]:
-    """Note what is moved between host and device in the block."""
+    """What is moved between host and device in the block."""
     device = cast(CheckDevice, agt.current_device())
     device.moved = Moved()
     try:

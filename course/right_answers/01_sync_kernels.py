@@ -58,3 +58,43 @@ import numpy as np
 
 
 blocks_needed = lambda n, threads: np.int64(-(-n // threads))
+
+
+# %% id=01-transpose
+my_transpose = agt.Kernel(r"""
+extern "C" __global__ void my_transpose(unsigned int m, unsigned int n, const float* a, float* out)
+{
+    __shared__ float tile[32][33];
+    unsigned int row = blockIdx.y * blockDim.y + threadIdx.y;
+    unsigned int col = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row < n && col < m) tile[threadIdx.y][threadIdx.x] = a[col * n + row];
+    __syncthreads();
+    if (row < n && col < m) out[row * m + col] = tile[threadIdx.y][threadIdx.x];
+}
+""")
+
+
+# %% id=01-reverse
+my_reverse = agt.Kernel(r"""
+extern "C" __global__ void my_reverse(unsigned int n, const float* x, float* y)
+{
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x, other = n - 1 - i;
+    if (2 * i >= n) return;
+    float first = x[i];
+    y[i] = x[other];
+    y[other] = first;
+}
+""")
+
+
+# %% id=01-relu
+my_relu = agt.Kernel(r"""
+extern "C" __global__ void my_relu(unsigned int n, const float* x, float* y)
+{
+    __shared__ float own[1024];
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    own[threadIdx.x] = i < n ? x[i] : 0.0f;
+    if (own[threadIdx.x] < 0.0f) own[threadIdx.x] = 0.0f;
+    if (i < n) y[i] = own[threadIdx.x];
+}
+""")

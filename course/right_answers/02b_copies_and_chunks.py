@@ -26,3 +26,26 @@ def there_and_back(process, data):
     for stream in streams:
         stream.synchronize()
     return [result.numpy() for result in results]
+
+
+# %% id=02b-chunked-overlap
+def pipeline(prepare, process, chunks, streams):
+    """Chunks in turn, put into one queue after the other."""
+    table, results = prepare.async_on(streams[0]), {}
+    ready = streams[0].record()
+    for first, stream in enumerate(streams):
+        stream.wait_event(ready)
+        for i in range(first, len(chunks), len(streams)):
+            results[i] = process(chunks[i], table).async_on(stream)
+    for stream in streams:
+        stream.synchronize()
+    return [results[i].numpy() for i in range(len(chunks))]
+
+
+# %% id=02b-challenge
+import asyncio
+
+
+async def there_and_back(process, data):
+    with agt.using(policy=agt.StreamPoolRoundRobin(3)):
+        return list(await asyncio.gather(*[process(part) for part in np.array_split(data, 5)]))

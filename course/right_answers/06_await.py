@@ -122,3 +122,18 @@ def limited(change, take=lambda x: x):
 
 
 run_limited = limited(lambda op: agt.zip(op, agt.value(0)), lambda pair: pair[0])
+
+
+# %% id=06-limited
+import asyncio
+
+
+async def run_limited(ops, limit):
+    results, todo = [None] * len(ops), iter(enumerate(ops))
+
+    async def worker():
+        for i, op in todo:
+            results[i] = await op
+
+    await asyncio.gather(*[worker() for _ in range(limit)])
+    return results

@@ -116,3 +116,20 @@ on_both = two_devices(lambda op: agt.overlap(op, agt.value(0)), lambda pair: pai
 capture = lambda ops, stream: agt.overlap(
     *[op.named("mine").prepare().launch() for op in ops]
 ).graph_on(stream)
+
+
+# %% id=07-softmax
+softmax = agt.Kernel(r"""
+extern "C" __global__ void softmax(unsigned int n, const float* x, float* y)
+{
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    float top = x[0], sum = 0.0f;
+    for (unsigned int j = 0; j < n; j++) {
+        float higher = fmaxf(top, x[j]);
+        sum = sum * expf(top - higher) + expf(x[j] - higher);
+        top = higher;
+    }
+    y[i] = expf(x[i] - top) / sum;
+}
+""")

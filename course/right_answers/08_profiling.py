@@ -1,7 +1,10 @@
 """Right answers to exercises of course/08_profiling.py in other forms than the solution's."""
 
+
 # %% id=08-gap
-largest_gap = lambda trace: [agt.analyse(trace).gaps[0].start, agt.analyse(trace).gaps[0].end]
+def largest_gap(trace):
+    gaps = agt.analyse(trace).gaps
+    return [gaps[0].start, gaps[0].end] if gaps else [0.0, 0.0]
 
 
 # %% id=08-rate

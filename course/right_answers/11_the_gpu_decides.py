@@ -39,3 +39,19 @@ __device__ void meet(unsigned int* arrived, unsigned int goal)
     __syncthreads();
 }
 """
+
+
+# %% id=11-meet
+MEET = r"""
+__device__ void meet(unsigned int* arrived, unsigned int goal)
+{
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0) atomicAdd(arrived, 1);
+    unsigned int looks = 0;
+    while (atomicAdd(arrived, 0) < goal) {
+        if (++looks > 10000000) __trap();
+    }
+    __threadfence();
+}
+"""

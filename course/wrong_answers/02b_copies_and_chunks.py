@@ -336,3 +336,9 @@ def pipeline(prepare, process, chunks, streams):
     for stream in streams:
         stream.synchronize()
     return [result.numpy() for result in results]
+
+
+# %% id=02b-challenge cause="is in no copy from memory that a kernel has written"
+def there_and_back(process, data):
+    process(data[:256]).sync()
+    return [np.where(data > 0, data, np.float32(0.1) * data)]

@@ -439,15 +439,59 @@ def small_arrays(hosts):
 
 # %% id=03-h2d cause="two runs of the operation gave one array"
 def upload(host):
-    made = []
+    arrays = []
 
     def enqueue(context):
-        if not made:
-            made.append(context.empty(host.shape, host.dtype))
-        context.copy_from_host(made[0], host)
-        return agt.value(made[0])
+        if not arrays:
+            arrays.append(context.empty(host.shape, host.dtype))
+        context.copy_from_host(arrays[0], host)
+        return agt.value(arrays[0])
 
     return agt.with_context(enqueue)
+
+
+# %% id=03-zeros cause="two runs of the operation gave one array"
+def blank(shape, dtype):
+    arrays = []
+
+    def enqueue(context):
+        arrays.append(context.empty(shape, dtype))
+        context.memset(arrays[0])
+        return agt.value(arrays[0])
+
+    return agt.with_context(enqueue)
+
+
+# %% id=03-challenge cause="with two runs in flight"
+def small_arrays(hosts):
+    out = agt.pinned((16, 1000))
+
+    def enqueue(context):
+        together = agt.pin(np.concatenate(hosts))
+        launch = agt.relu(together.size, agt.h2d(together), agt.zeros(together.size).partition(256))
+        return launch.output().reshape(16, 1000).and_then(lambda y: agt.d2h(y, out=out))
+
+    return agt.with_context(enqueue)
+
+
+# %% id=03-challenge cause="were on the host first, and were copied to the device"
+def small_arrays(hosts):
+    def enqueue(context):
+        together = agt.pin(np.maximum(np.stack(hosts), 0).ravel())
+        launch = agt.relu(together.size, agt.h2d(together), agt.zeros(together.size).partition(256))
+        return launch.output().reshape(16, 1000).to_host()
+
+    return agt.with_context(enqueue)
+
+
+# %% id=03-recipe-twice cause="is in no copy from memory that a kernel has written"
+def positive(x):
+    def cook(context):
+        there = agt.h2d(x)
+        launch = agt.relu(x.size, there, agt.zeros(x.size).partition(256)).last()
+        return agt.zip(launch, agt.value(None)).map(lambda _: np.maximum(x, 0))
+
+    return agt.with_context(cook)
 
 
 # %% id=03-challenge cause="with two runs in flight"
@@ -459,5 +503,16 @@ def small_arrays(hosts):
         n = together.size
         launch = agt.relu(n, agt.h2d(together), agt.zeros(n).partition(256))
         return launch.output().reshape(len(hosts), hosts[0].size).to_host()
+
+    return agt.with_context(enqueue)
+
+
+# %% id=03-h2d cause="ran as well, and is not needed"
+def upload(host):
+    def enqueue(context):
+        array = context.empty(host.shape, host.dtype)
+        context.memset(array)
+        context.copy_from_host(array, host)
+        return agt.value(array)
 
     return agt.with_context(enqueue)

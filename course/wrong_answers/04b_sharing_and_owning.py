@@ -197,7 +197,7 @@ def jobs(matrix, xs):
     return [agt.zip(one(x), one(x).to_host()).last() for x in xs]
 
 
-# %% id=04b-unzip cause="with f(first), element 0 is"
+# %% id=04b-unzip cause="element 0 is"
 def halves(pair, f, g):
     a, b = pair.unzip(2)
     return agt.zip(f(b), g(a))

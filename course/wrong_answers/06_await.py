@@ -217,7 +217,7 @@ async def reports(ops):
     return await asyncio.gather(*ops, return_exceptions=True)
 
 
-# %% id=06-three-arms cause="should have the error that came out"
+# %% id=06-three-arms cause="should have the error that came out, and has"
 async def reports(ops):
     async def report(op):
         try:
@@ -588,7 +588,7 @@ async def feed(n, prepare, process, use):
         use(await done)
 
 
-# %% id=06-feed cause="was prepared, and of"
+# %% id=06-feed cause="batch 5 was prepared, and of 5 batches the last is 4"
 async def feed(n, prepare, process, use):
     x = prepare(0)
     for i in range(n):
@@ -645,21 +645,7 @@ async def with_heartbeat(op, beat):
     return result
 
 
-# %% id=06-cancel cause="its error did not come out"
-async def at_most(op, us):
-    task = agt.spawn(op)
-    clock = asyncio.create_task(agt.sleep(us))
-    try:
-        await asyncio.wait([task, clock], return_when=asyncio.FIRST_COMPLETED)
-        return task.result() if task.done() else None
-    except agt.DeviceError:
-        return None
-    finally:
-        clock.cancel()
-        task.cancel()
-
-
-# %% id=06-prepare cause="does somebody sleep"
+# %% id=06-prepare cause="are enough: does somebody sleep, or wait, for no reason?"
 async def pipeline(n, prepare, process):
     results = []
     x = prepare(0)
@@ -672,7 +658,7 @@ async def pipeline(n, prepare, process):
     return results
 
 
-# %% id=06-responsive cause="its error did not come out"
+# %% id=06-responsive cause="`op` failed, and its error did not come out"
 async def with_heartbeat(op, beat):
     task = agt.spawn(op)
     while not task.done():
@@ -682,3 +668,55 @@ async def with_heartbeat(op, beat):
         return await task
     except Exception:
         return None
+
+
+# %% id=06-responsive cause="`op` failed, and its error did not come out"
+async def with_heartbeat(op, beat):
+    async def heart():
+        while True:
+            beat()
+            await agt.sleep(50)
+
+    beating = asyncio.create_task(heart())
+    (result,) = await asyncio.gather(op.schedule(), return_exceptions=True)
+    beating.cancel()
+    return result
+
+
+# %% id=06-cancel cause="`op` failed before the time was up, and its error did not come out"
+async def at_most(op, us):
+    task = agt.spawn(op)
+    clock = asyncio.create_task(agt.sleep(us))
+    await asyncio.wait([task, clock], return_when=asyncio.FIRST_COMPLETED)
+    clock.cancel()
+    if not task.done():
+        task.cancel()
+        return None
+    return None if task.exception() else task.result()
+
+
+# %% id=06-three-arms cause="should have the error that came out"
+async def reports(ops):
+    async def report(op):
+        try:
+            return "done", await op
+        except agt.DeviceError as error:
+            return "device", agt.DeviceError(str(error))
+        except Exception as error:
+            return "program", error
+
+    return await asyncio.gather(*[report(op) for op in ops])
+
+
+# %% id=06-limited cause="one of the operations failed, and its error did not come out"
+async def run_limited(ops, limit):
+    gate = asyncio.Semaphore(limit)
+
+    async def run(op):
+        async with gate:
+            try:
+                return await op
+            except Exception:
+                return None
+
+    return await asyncio.gather(*[run(op) for op in ops])

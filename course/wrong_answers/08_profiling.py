@@ -289,7 +289,37 @@ async def serve(requests, score):
         return [await task for task in asyncio.as_completed(tasks)]
 
 
-# %% id=08-annotate cause="its error should come out"
+# %% id=08-kernel cause="with heat_annotated and DeviceReduceSingleTileKernel"
+def longest(trace, name):
+    kernels = [span for span in trace.device_spans if span.kind == "kernel"]
+    span = max(kernels, key=lambda span: span.duration)
+    return span.detail["cuda_stream"], span.duration
+
+
+# %% id=08-kernel cause="with two kernels whose names begin alike"
+def longest(trace, name):
+    spans = [span for span in trace.device_spans if span.name.startswith(name)]
+    span = max(spans, key=lambda span: span.duration)
+    return span.detail["cuda_stream"], span.duration
+
+
+# %% id=08-gap cause="with work without a gap"
+def largest_gap(trace):
+    gap = agt.analyse(trace).gaps[0]
+    return gap.start, gap.end
+
+
+# %% id=08-gap cause="with work without a gap"
+def largest_gap(trace):
+    work = sorted(trace.device_spans, key=lambda span: span.start)
+    done, gaps = work[0].end, []
+    for span in work[1:]:
+        gaps.append((span.start - done, done, span.start))
+        done = max(done, span.end)
+    return max(gaps)[1:]
+
+
+# %% id=08-annotate cause="`process` fails, and its error should come out"
 async def handle(i, prepare, process):
     with agt.ranges.across("request"):
         with agt.ranges.span("prepare"):

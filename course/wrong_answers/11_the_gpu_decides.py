@@ -554,3 +554,62 @@ def settle(round_op, every, stream):
         rounds += every
         if not moved[0]:
             return rounds
+
+
+# %% id=11-challenge cause="is in no copy from memory that a kernel has written"
+def pagerank(sources, weight):
+    agt.full(weight.size, 1.0).sync()
+    agt.relu(1, agt.ones(1), agt.zeros(1).partition(1)).sync()
+    from_pages, weight = agt.zip(agt.d2h(sources), agt.d2h(weight)).sync()
+    n = weight.size
+    rank = np.full(n, 1 / n)
+    for _ in range(100):
+        rank = 0.15 / n + 0.85 * (weight * rank)[from_pages.reshape(n, 8)].sum(axis=1)
+    return rank
+
+
+# %% id=11-challenge cause="were on the host first, and were copied to the device"
+def pagerank(sources, weight):
+    from_pages, weight = agt.zip(agt.d2h(sources), agt.d2h(weight)).sync()
+    n = weight.size
+    rank = np.full(n, 1 / n)
+    for _ in range(100):
+        rank = 0.15 / n + 0.85 * (weight * rank)[from_pages.reshape(n, 8)].sum(axis=1)
+    there = agt.h2d(agt.pin(rank.astype(np.float32)))
+    return agt.relu(n, there, agt.zeros(n).partition(256)).output().to_host().sync()
+
+
+# %% id=11-queue cause="is right"
+QUEUE = r"""
+__device__ float work(unsigned int length)
+{
+    __shared__ float part[64];
+    float sum = 0.0f;
+    for (unsigned int k = threadIdx.x + 1; k <= length; k += blockDim.x) {
+        sum += 1.0f / ((float)k * (float)k);
+    }
+    part[threadIdx.x] = sum;
+    __syncthreads();
+    for (unsigned int half = blockDim.x / 2; half > 0; half /= 2) {
+        if (threadIdx.x < half) part[threadIdx.x] += part[threadIdx.x + half];
+        __syncthreads();
+    }
+    return part[0];
+}
+
+extern "C" __global__ void queue(
+    unsigned int jobs, const unsigned int* lengths, unsigned int* next, float* results)
+{
+    __shared__ unsigned int job;
+    if (threadIdx.x == 0) atomicAdd(next, 1);
+    for (unsigned int mine = blockIdx.x; mine < jobs; mine += gridDim.x) {
+        if (threadIdx.x == 0) {
+            job = mine;
+            atomicAdd(next, 1);
+        }
+        float sum = work(lengths[mine]);
+        if (threadIdx.x == 0) results[mine] = sum;
+        __syncthreads();
+    }
+}
+"""

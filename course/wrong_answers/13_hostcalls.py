@@ -809,27 +809,7 @@ __global__ void pipeline(unsigned long long* mail, unsigned long long* stack, in
 """
 
 
-# %% id=13-ask cause="goes on from question to question"
-ASK = r"""
-__global__ void ask(volatile unsigned* mail, int n, unsigned* out)
-{
-    int turns = 0;
-    for (int k = 0; k < n; ++k) {
-        mail[1] = 100 + k;
-        __threadfence_system();
-        mail[0] = 1;
-        while (mail[0] != 2) {
-            if (++turns > 1000000) return;
-            __nanosleep(100);
-        }
-        __threadfence_system();
-        out[k] = mail[2];
-    }
-}
-"""
-
-
-# %% id=13-ask cause="up to a million turns"
+# %% id=13-ask cause="here the host takes its time, which the kernel should give it: up to a million turns"
 ASK = r"""
 __global__ void ask(volatile unsigned* mail, int n, unsigned* out)
 {
@@ -849,25 +829,89 @@ __global__ void ask(volatile unsigned* mail, int n, unsigned* out)
 """
 
 
-# %% id=13-bill cause="never asked by two blocks at a time"
+# %% id=13-ask cause="here the host takes its time, which the kernel should give it: up to a million turns"
+ASK = r"""
+__global__ void ask(volatile unsigned* mail, int n, unsigned* out)
+{
+    for (int k = 0; k < n; ++k) {
+        mail[1] = 100 + k;
+        __threadfence_system();
+        mail[0] = 1;
+        int turns = 0;
+        while (mail[0] != 2) {
+            if (++turns > 100) return;
+            __nanosleep(100);
+        }
+        __threadfence_system();
+        out[k] = mail[2];
+    }
+}
+"""
+
+
+# %% id=13-ask cause="the count of turns goes on from question to question"
+ASK = r"""
+__global__ void ask(volatile unsigned* mail, int n, unsigned* out)
+{
+    int turns = 0;
+    for (int k = 0; k < n; ++k) {
+        mail[1] = 100 + k;
+        __threadfence_system();
+        mail[0] = 1;
+        while (mail[0] != 2) {
+            if (++turns > 1000000) return;
+            __nanosleep(100);
+        }
+        __threadfence_system();
+        out[k] = mail[2];
+    }
+}
+"""
+
+
+# %% id=13-bill cause="the host was never asked by two blocks at a time"
 BILL = r"""
 #include "hostcall.cuh"
 __global__ void bill(unsigned long long* mail, unsigned long long* stack, int n,
                      const int* items, const int* amounts, unsigned long long* costs)
 {
-    if (blockIdx.x != 0) return;
     Hostcalls host = hostcalls(mail, stack);
-    for (int i = 0; i < gridDim.x; i++) {
+    if (blockIdx.x > 0) return;
+    for (int i = 0; i < n; ++i) {
         unsigned long long price = 0;
-        bool ok = hostcall(host, 16, items[i], 0, 0, price);
-        if (!ok) return;
+        if (!hostcall(host, 16, items[i], 0, 0, price)) return;
         costs[i] = price * amounts[i];
     }
 }
 """
 
 
-# %% id=13-pipeline cause="look at what `hostcall_wait` returns"
+# %% id=13-pipeline cause="a packet is used after `hostcall_end`"
+PIPELINE = r"""
+#include "hostcall.cuh"
+__global__ void pipeline(unsigned long long* mail, unsigned long long* stack, int pieces, int size)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    if (threadIdx.x > 0) return;
+    for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
+        int p = hostcall_begin(host);
+        if (p < 0) return;
+        char* bytes = hostcall_bytes(host, p);
+        hostcall_ask(host, p, HOSTCALL_READ, 0, piece * size, size);
+        bool ok = hostcall_wait(host, p);
+        if (!ok) return;
+        int n = (int)hostcall_answer(host, p);
+        for (int i = 0; i < n; ++i)
+            if (bytes[i] >= 'a' && bytes[i] <= 'z') bytes[i] -= 32;
+        hostcall_end(host, p);
+        hostcall_ask(host, p, HOSTCALL_WRITE, 1, piece * size, n);
+        hostcall_wait(host, p);
+    }
+}
+"""
+
+
+# %% id=13-pipeline cause="look at what `hostcall_wait` returns, each time"
 PIPELINE = r"""
 #include "hostcall.cuh"
 __global__ void pipeline(unsigned long long* mail, unsigned long long* stack, int pieces, int size)
@@ -889,3 +933,53 @@ __global__ void pipeline(unsigned long long* mail, unsigned long long* stack, in
     }
 }
 """
+
+
+# %% id=13-pipeline cause="look at what `hostcall_wait` returns, each time"
+PIPELINE = r"""
+#include "hostcall.cuh"
+__global__ void pipeline(unsigned long long* mail, unsigned long long* stack, int pieces, int size)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    if (threadIdx.x > 0) return;
+    for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
+        int p = hostcall_begin(host);
+        if (p < 0) return;
+        char* bytes = hostcall_bytes(host, p);
+        hostcall_ask(host, p, HOSTCALL_READ, 0, piece * size, size);
+        bool ok = hostcall_wait(host, p);
+        if (!ok) return;
+        int n = (int)hostcall_answer(host, p);
+        for (int i = 0; i < n; ++i)
+            if (bytes[i] >= 'a' && bytes[i] <= 'z') bytes[i] -= 32;
+        hostcall_ask(host, p, HOSTCALL_WRITE, 1, piece * size, n);
+        hostcall_wait(host, p);
+        hostcall_end(host, p);
+    }
+}
+"""
+
+
+# %% id=13-bill cause="is 7, and 0 is right"
+BILL = r"""
+#include "hostcall.cuh"
+__global__ void bill(unsigned long long* mail, unsigned long long* stack, int n,
+                     const int* items, const int* amounts, unsigned long long* costs)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    unsigned long long price = 0;
+    hostcall(host, 16, items[blockIdx.x], 0, 0, price);
+    if (price == 0) return;
+    costs[blockIdx.x] = price * amounts[blockIdx.x];
+}
+"""
+
+
+# %% id=13-batch cause="one after the other"
+def price_all(prices):
+    table = list(np.asarray(prices))
+
+    def handler(items, amounts, _):
+        return np.array([table[int(i)] * a for i, a in zip(items, amounts)], np.uint64)
+
+    return handler

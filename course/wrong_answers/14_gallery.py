@@ -163,3 +163,53 @@ def total(players):
 def total(players):
     counts = agt.overlap(*[player.to_host() for player in players]).sync()
     return sum(count.sum() for count in counts)
+
+
+# %% id=14-challenge cause="is in no copy from memory that a kernel has written"
+def fly(step, at, speed, steps):
+    n = at.size // 2
+    dummy = [agt.zeros(2 * n).sync() for _ in range(2)]
+    step(n, at.borrow(), speed.borrow(), *dummy, grid=1, block=64).sync()
+    at, speed = (agt.d2h(x.borrow()).sync().reshape(-1, 2) for x in (at, speed))
+    for _ in range(steps):
+        d = at[None] - at[:, None]
+        r2 = (d * d).sum(-1) + 0.01
+        speed = speed + 0.01 * (d / (n * r2 * np.sqrt(r2))[..., None]).sum(1)
+        at = at + 0.01 * speed
+    return at.ravel()
+
+
+# %% id=14-grep cause="names the lanes that happen to be here"
+GREP = r"""
+extern "C" __global__ void grep(
+    int n, const unsigned char* text, unsigned char letter, int* places, int* count)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    bool yes = i < n && text[i] == letter;
+    unsigned int votes = __ballot_sync(__activemask(), yes);
+    if (votes == 0) return;
+    int lane = threadIdx.x % 32, first = __ffs(votes) - 1, slot = 0;
+    if (lane == first) slot = atomicAdd(count, __popc(votes));
+    slot = __shfl_sync(0xffffffffu, slot, first);
+    if (yes) places[slot + __popc(votes & ((1u << lane) - 1))] = i;
+}
+"""
+
+
+# %% id=14-challenge cause="were on the host first, and were copied to the device"
+def fly(step, at, speed, steps):
+    n = at.size // 2
+    at, speed = (agt.d2h(x.borrow()).sync().reshape(-1, 2).astype(float) for x in (at, speed))
+    for _ in range(steps):
+        d = at[None] - at[:, None]
+        r2 = (d * d).sum(-1) + 0.01
+        speed = speed + 0.01 * (d / (n * r2 * np.sqrt(r2))[..., None]).sum(1)
+        at = at + 0.01 * speed
+    half = agt.Kernel(r"""
+extern "C" __global__ void half(unsigned int n, const float* x, float* y)
+{
+    if (threadIdx.x < n) y[threadIdx.x] = 0.5f * x[threadIdx.x];
+}
+""")
+    twice = agt.h2d(agt.pin((2 * at).astype(np.float32).ravel()))
+    return half(2 * n, twice, agt.zeros(2 * n).partition(2 * n)).output().to_host().sync()

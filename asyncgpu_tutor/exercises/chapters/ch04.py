@@ -51,8 +51,7 @@ def _residual(mine: Any, model: Any, seed: int, n: int) -> None:
     right = x + np.maximum(x, 0)
     once = ("h2d", "relu", "add", "d2h")
     with run_of("residual", mine, model, x, _pairwise("add", "x[i] + y[i]"))(*once) as run:
-        pass
-    equal(run.result, right)
+        equal(run.result, right)
 
 
 def _loop(mine: Any, model: Any, seed: int, n: int, factors: list[float]) -> None:
@@ -111,7 +110,7 @@ def _side_by_side(mine: Any, model: Any, seed: int, n: int) -> None:
     arms, once = (a(agt.h2d(x)), b(agt.h2d(y))), ("a", "b", "join")
     with run_of("side_by_side", mine, model, *arms, join)(*once) as run:
         schedule.unordered(run.trace, "a", "b")
-    equal(run.result, x.sum(axis=1) - 2 * y.sum(axis=1))
+        equal(run.result, x.sum(axis=1) - 2 * y.sum(axis=1))
 
 
 def _diamond(mine: Any, model: Any, seed: int, n: int) -> None:
@@ -125,7 +124,7 @@ def _diamond(mine: Any, model: Any, seed: int, n: int) -> None:
         due = f"`left` and `right` both ran on {lane}: give each one of its own"
         must(left.stream != right.stream, due, left, right)
         schedule.unordered(run.trace, "left", "right")
-    equal(run.result, x.sum(axis=1))
+        equal(run.result, x.sum(axis=1))
 
 
 # ------------------------------------------------------------------ challenge

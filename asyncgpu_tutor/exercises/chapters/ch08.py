@@ -124,6 +124,7 @@ def _made_up(*spans: tuple[str, float, float, int]) -> Trace:
 COPIES = ("h2d", 0, 100, 4), ("d2h", 110, 120, 4)
 KERNELS = ("kernel", 10, 20, 0), ("kernel", 80, 90, 0)
 ALIKE = ("kernel relu", 0, 5, 0), ("kernel relu_all", 5, 25, 0), ("call launch relu", 0, 40, 0)
+BUSY = ("kernel", 0, 10, 0), ("kernel", 5, 20, 0), ("h2d", 20, 30, 4)
 UNSORTED = ("kernel", 50, 60, 0), ("kernel", 0, 10, 0), ("kernel", 20, 30, 0)
 SIZES = [8_000_000, *[4_000] * 50]  # the small ones carry next to nothing
 MIXED = [("h2d", 300.0 * i, 300.0 * i + 2 + n / 5e4, n) for i, n in enumerate(SIZES)]
@@ -250,7 +251,8 @@ EXERCISES = (
              reads("largest_gap", "(start, end)", lambda: [
                  *_named("exhibit A", "exhibit D", "exhibit A repaired"),
                  ("kernels beside a long copy", lambda: (_made_up(*COPIES, *KERNELS),)),
-                 ("work in another order than its starts", lambda: (_made_up(*UNSORTED),))])),
+                 ("work in another order than its starts", lambda: (_made_up(*UNSORTED),)),
+                 ("work without a gap", lambda: (_made_up(*BUSY),))])),
     Exercise("08-blame", "Whose request ended it", "blame", reads("blame", "(label, cause)",
                    lambda: _named("exhibit A", "exhibit D", "exhibit A repaired"))),
     Exercise("08-typical", "A typical step", "typical", reads("typical", "us", lambda: _named(

@@ -17,6 +17,7 @@ from asyncgpu_tutor.exercises.checks.building import built
 from asyncgpu_tutor.exercises.checks.operations import noise
 from asyncgpu_tutor.exercises.checks.results import Array, a_number, brief, equal, in_order, listed
 from asyncgpu_tutor.exercises.checks.trials import cases, counted, runs
+from asyncgpu_tutor.exercises.device import moved
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, must
 from asyncgpu_tutor.exercises.internals import count
 from asyncgpu_tutor.exercises.sandbox import Observed, observe
@@ -202,7 +203,7 @@ def _each_shape(found: tuple[Observed, list[Array]]) -> None:
 MODELS, LAYERS, TOKENS, GOAL_US = 4, 8, 12, 2000
 
 
-def _talked(answer: Any, tokens: int) -> tuple[Observed, list[list[Array]]]:
+def _talked(answer: Any, tokens: int) -> Observed:
     """Have models talk, each of which adds a number of its own in each layer and shrinks what is there."""
     models: list[tuple[agt.DeviceOp[Any], agt.DeviceArray, agt.DeviceArray]] = []
     prompts = [agt.pin(noise(i, 64)) for i in range(MODELS)]
@@ -219,14 +220,16 @@ def _talked(answer: Any, tokens: int) -> tuple[Observed, list[list[Array]]]:
         for _ in range(tokens * LAYERS):
             words.append(np.float32(0.9) * words[-1] + np.float32(i - 1.5))
         right.append(words[LAYERS::LAYERS])
-    return observe(answer, models, prompts, tokens), right
-
-
-def _said(found: tuple[Observed, list[list[Array]]], tokens: int) -> float | None:
-    """Each token of each model is right; returns the time that all took, the capture included, in us."""
-    run, right = found
+    with moved() as numbers:
+        run = observe(answer, models, prompts, tokens)
     for i, words in enumerate(listed("talk", run.result, MODELS)):
         in_order("talk", words, right[i], f"model {i}, token")
+    numbers.by_kernels(run.result, prompts)
+    return run
+
+
+def _said(run: Observed, tokens: int) -> float | None:
+    """Return the time that all tokens took, the capture included, in us."""
     return schedule.below(GOAL_US, run.trace) if tokens == TOKENS else None
 
 

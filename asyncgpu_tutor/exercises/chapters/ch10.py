@@ -216,10 +216,7 @@ def _round_robin(mine: Any, _model: Any, size: int) -> None:
 
 
 # ------------------------------------------------------------------ future
-TURNS, FEW = (
-    1000,
-    3,
-)  # turns of the neighbour: at most, and too few for a wait that lets others go on
+TURNS, FEW = 1000, 3  # turns of the neighbour: at most, and too few for a polite wait
 LONG = 1_000_000  # elements: the copy of so many goes on long after the host has asked for it
 
 

@@ -121,11 +121,12 @@ def _meet(kernel: agt.Kernel, _model: Any, blocks: int, threads: int) -> None:
     must(arrived[0] == 3 * blocks, f"the counter is at {arrived[0]} in the end: {due}")
 
 
-def _queue(mine: Any, _model: Any, jobs: int, blocks: int) -> None:
+def _queue(mine: Any, _model: Any, jobs: int, blocks: int, begun: int) -> None:
     """Every job is done, and was taken from the counter; with more blocks than jobs, too."""
     lengths = np.random.default_rng(jobs).integers(1, 300, jobs).astype(np.uint32)
     right = np.array([(1 / np.arange(1, n + 1, dtype=float) ** 2).sum() for n in lengths])
-    args = (jobs, lengths, np.zeros(1, np.uint32), np.zeros(jobs, np.float32))
+    right[:begun] = 0  # another launch has taken these
+    args = (jobs, lengths, np.full(1, begun, np.uint32), np.zeros(jobs, np.float32))
     taken, results = left_in((1, 2), as_kernel(mine, "QUEUE"), args, grid=blocks, block=64)
     equal(results, right.astype(np.float32))
     due = f"the counter is at {taken[0]} in the end, and {jobs + blocks} is right: each job is taken once, "
@@ -156,7 +157,7 @@ def _ranked(answer: Any, n: int) -> Observed:
         mine, other = n * got[page], n * right[page]
         due = f"the rank of page {page} is {mine:.3f}/n, and {other:.3f}/n is right"
         must(abs(mine - other) < 0.01, due)  # nan is wrong, too
-    numbers.by_kernels(got)
+    numbers.by_kernels(got, *_links(n)[:2])
     return run
 
 
@@ -172,7 +173,8 @@ EXERCISES = (
              cases(_flood, [(16, 1), (32, 2), (8, 3)], "a maze of {0} by {0}")),
     Exercise("11-meet", "A barrier for the grid", "MEET", check_meet),
     Exercise("11-queue", "Write the queue", "QUEUE",
-             cases(_queue, [(20, 3), (7, 7), (2, 5)], "{} jobs and {} blocks")),
+             cases(_queue, [(20, 3, 0), (7, 7, 0), (2, 5, 0), (20, 3, 4)],
+                   "{} jobs, {} blocks and a counter at {}")),
     Exercise("11-challenge", "Challenge: who is important?", "pagerank",
              runs(_ranked, _ranks, [(600,), (2048,)], "{} pages")),
 )  # fmt: skip

@@ -12,7 +12,7 @@ import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks import device_code, trials
-from asyncgpu_tutor.exercises.checks.device_code import fenced, looks, some_fence
+from asyncgpu_tutor.exercises.checks.device_code import all_lanes, fenced, looks, some_fence
 from asyncgpu_tutor.exercises.checks.operations import cuda
 from asyncgpu_tutor.exercises.checks.results import Array, left_in
 from asyncgpu_tutor.exercises.checks.trials import cases, counted
@@ -94,11 +94,7 @@ def check_warp(mine: Any, model: Any) -> None:
     with case("an empty mailbox, into which `warp_take` looks once"):
         due = "it says READY, and nothing was there: give back what lane 0 learned"
         must(not _out("WARP_TAKE", mine, "warp_empty", mail, out, block=32).any(), due)
-    masks = any(
-        step.name == "__activemask" for step in cuda_source.steps(GIVEN + mine, "warp_take")
-    )
-    due = "`__activemask()` names the lanes that happen to be here, and a GPU may have split the warp: "
-    must(not masks, due + "name all 32 by `0xffffffff`")
+    all_lanes(cuda_source.steps(GIVEN + mine, "warp_take"))
     cases(_warp, [(1,), (2,)], "{:warp}")(mine, model)
 
 

@@ -8,12 +8,13 @@ import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks import schedule
+from asyncgpu_tutor.exercises.checks.device_code import all_lanes
 from asyncgpu_tutor.exercises.checks.operations import cuda
 from asyncgpu_tutor.exercises.checks.results import Array, as_kernel, equal, left_in
 from asyncgpu_tutor.exercises.checks.trials import cases, returned, runs
 from asyncgpu_tutor.exercises.device import moved
 from asyncgpu_tutor.exercises.exercise import Exercise, must
-from asyncgpu_tutor.exercises.internals import count
+from asyncgpu_tutor.exercises.internals import count, cuda_source
 from asyncgpu_tutor.exercises.sandbox import Observed, observe
 
 # A one from each thread, after a while, so that two launches can be seen to overlap.
@@ -51,9 +52,11 @@ def _grep(mine: Any, _model: Any, text: bytes) -> None:
     right = np.flatnonzero(letters == ord("a")).astype(np.int32)
     empty, counter = np.full(len(text), -1, np.int32), np.zeros(1, np.int32)
     args = (len(text), letters, ord("a"), empty, counter)
+    kernel = as_kernel(mine, "GREP")
+    all_lanes(cuda_source.steps(kernel.source, kernel.name))
     with agt.microscope() as seen:
         grid = -(-len(text) // 64)
-        places, total = left_in((1, 2), as_kernel(mine, "GREP"), args, grid=grid, block=64)
+        places, total = left_in((1, 2), kernel, args, grid=grid, block=64)
     due = f"the counter is at {total[0]}, and {len(right)} is right"
     must(total[0] == len(right), due)
     places = places[: len(right)]
@@ -92,7 +95,7 @@ def _flown(answer: Any, n: int, steps: int) -> Observed:
     with moved() as numbers:
         run = observe(answer, agt.Kernel(STEP), *given, steps)
     equal(run.result, _fallen(*_galaxy(n), steps).ravel())
-    numbers.by_kernels(run.result)
+    numbers.by_kernels(run.result, *_galaxy(n))
     return run
 
 

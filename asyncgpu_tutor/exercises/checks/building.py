@@ -38,7 +38,8 @@ def run_of(
     It takes names of pieces that should run once each, and gives a context with the run, whose results have
     to be from kernels. Whatever is rejected there gets the timelines of it and of the solution's.
     """
-    expected = observe(model(*args).sync).trace
+    with moved() as given:  # some of which may be in operations
+        expected = observe(model(*args).sync).trace
     op = built(name, mine, expected, *args, cure=cure)
 
     @contextmanager
@@ -48,6 +49,6 @@ def run_of(
         with compared(run.trace, expected):
             each_once(run.trace, *once)
             yield run
-            numbers.by_kernels(run.result, *args)
+            numbers.by_kernels(run.result, *args, *(part for up, part in given.copies if up))
 
     return run_it

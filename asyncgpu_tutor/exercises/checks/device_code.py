@@ -14,10 +14,7 @@ from asyncgpu_tutor.exercises.internals import cuda_source, include_headers
 T = TypeVar("T")
 Step = cuda_source.Step
 Mark = Callable[[Step], bool]
-FENCES = (
-    "__threadfence_system",
-    "atomic_thread_fence",
-)  # which also do where `__threadfence` would
+FENCES = "__threadfence_system", "atomic_thread_fence"  # which do for `__threadfence`, too
 # A line of the whole text, as messages of kernels and of the compiler name it.
 _PLACE = re.compile(r"\(line (?P<at>\d+) of the kernel\)|kernel\.cu:(?P<line>\d+):(?P<column>\d+)")
 
@@ -43,6 +40,12 @@ def fenced(
         last = max(i for i in range(begun, end) if before(steps[i]))
         there = any(step.name in fences for step in steps[last:end])
         must(there, f"there is no `{name}()` between {due}")
+
+
+def all_lanes(steps: Sequence[Step]) -> None:
+    """The lanes of a warp are named, and not asked for."""
+    due = "`__activemask()` names the lanes that happen to be here, and a GPU may have split the warp: "
+    must(all(step.name != "__activemask" for step in steps), due + "name all 32 by `0xffffffff`")
 
 
 def writes(element: int) -> Mark:

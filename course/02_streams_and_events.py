@@ -676,7 +676,7 @@ check("02-minimum-events", enqueue)
 # | `f` | 3 | `c` |
 # | `g` | 1 | `d`, `e`, `f` |
 #
-# A unit is about 50 µs. As it stands, everything is on one stream and takes 621 µs. Get below 440. A pencil helps.
+# A unit is about 50 µs. As it stands, everything is on one stream and takes 640 µs. Get below 440. A pencil helps.
 
 # %% id=02-challenge starter
 def arrange(ops, one, two):

@@ -3,7 +3,7 @@
 # %% [markdown] id=title
 # # Copies and chunks
 #
-# Sixteen megabytes of data travel to the device, get worked on for a moment, and travel back. That takes 619 µs, and the kernel is at work for just eleven of them. The rest is travelling.
+# Sixteen megabytes of data travel to the device, get worked on for a moment, and travel back. That takes 620 µs, and the kernel is at work for just eleven of them. The rest is travelling.
 #
 # **Nothing can make either copy any faster. Can the whole trip still take much less?**
 #
@@ -81,7 +81,7 @@ whole.plot(
 # %% id=whole-check tags=asserts
 assert np.allclose(result, (readings - 32) / 1.8, atol=1e-4)
 if device.simulated:
-    assert round(whole.metrics().makespan) == 619
+    assert round(whole.metrics().makespan) == 620
     assert round(whole.find("celsius")[0].duration) == 11
 
 # %% [markdown] id=pinned
@@ -430,7 +430,7 @@ check("02b-chunked-overlap", pipeline)
 # %% [markdown] id=challenge
 # ## Challenge: there and back
 #
-# Back to the question from the top. `data` are four million readings in pinned memory. `process(part)` is an operation that takes some of them to the device, works on them and brings them back. Return the results of all parts in a list, in order, as arrays or as handles that are ready. As it stands, this takes 619 µs. Get below 410.
+# Back to the question from the top. `data` are four million readings in pinned memory. `process(part)` is an operation that takes some of them to the device, works on them and brings them back. Return the results of all parts in a list, in order, as arrays or as handles that are ready. As it stands, this takes 620 µs. Get below 410.
 
 # %% id=02b-challenge starter
 def there_and_back(process, data):

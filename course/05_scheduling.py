@@ -760,7 +760,7 @@ check("05-when-it-pays", best_possible)
 # %% [markdown] id=challenge
 # ## Challenge: close the shop early
 #
-# Twelve jobs again, and every fourth is long. With four streams that take turns, it takes 803 µs. Get below 430.
+# Twelve jobs again, and every fourth is long. With four streams that take turns, it takes 812 µs. Get below 430.
 #
 # `jobs` is a list of pairs: an operation, and how many µs it will take. Write `run_jobs(jobs)`, which runs each of them once. Everything else is up to you: what you ask, how many streams you open, and in which order you go.
 

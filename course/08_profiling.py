@@ -862,7 +862,7 @@ assert sum(waited) / 2 < 15
 #
 # Eight requests wait. Each is a matrix, an ordinary NumPy array of 2 MB. It goes to the GPU, `score` works on it with a kernel of a single block, and the scores come back.
 #
-# It takes 6201 µs: get below 1100. (That is on the simulated device, where the check tries it.) More than one thing is wrong, and one of them cannot be seen before the others are gone. So go round the loop.
+# It takes 4731 µs: get below 800. (That is on the simulated device, where the check tries it.) More than one thing is wrong, and one of them cannot be seen before the others are gone. So go round the loop.
 
 
 # %% id=08-challenge starter
@@ -894,7 +894,7 @@ async def serve(requests, score):
 # No `settle()`, `agt.pin(x)` for each request, and a policy with a stream for each: `agt.StreamPoolRoundRobin(len(requests))`.
 
 # %% id=08-challenge explanation
-# Four profiles: 6201 µs, 2667 without the waits, 1199 with pinned memory, 881 with a stream for each request. Nobody could have seen in the first one that there were too few streams; and the allocations that its diagnosis names were only there because each request waited for the one before. (In a server that runs for long, pin a few buffers once and fill them
+# Four profiles: 4731 µs, 2483 without the waits, 832 with pinned memory, 697 with a stream for each request. Nobody could have seen in the first one that there were too few streams; and the allocations that its diagnosis names were only there because each request waited for the one before. (In a server that runs for long, pin a few buffers once and fill them
 # in turn, since pinning takes time.)
 
 # %% id=08-challenge-check

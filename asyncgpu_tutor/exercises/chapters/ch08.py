@@ -202,7 +202,7 @@ def check_suspects(mine: Any, _model: Any) -> None:
 
 # ------------------------------------------------------------------ challenge
 _ROWS, _COLUMNS = 64, 8192
-GOAL_US = 1100.0
+GOAL_US = 800.0
 
 
 def served(program: Callable[..., Any], number: int) -> Observed:

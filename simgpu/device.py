@@ -273,8 +273,9 @@ class Device:
         if not isinstance(function, Function):
             raise DeviceMismatchError(f"{function!r} was not compiled for {self.name}")
         made = commands.KernelLaunch(
-            self.spec, function, grid, block, shared_mem, self.observers, self.heap.find
-        )
+            self.spec, function, grid, block, shared_mem, self.observers, self.heap.find,
+            self.adversary,
+        )  # fmt: skip
         self.enqueue(made.piece(args), stream)
 
     def prepare(self, calls: Sequence[Call]) -> Replay:

@@ -127,8 +127,8 @@ def _piece(device: Device, call: Call) -> Piece:
     spec = device.spec
     if call.verb == "launch":
         function, grid, block, args, shared = call.args
-        told, find = device.observers, device.heap.find
-        made = commands.KernelLaunch(spec, function, grid, block, shared, told, find)
+        told, find, adversary = device.observers, device.heap.find, device.adversary
+        made = commands.KernelLaunch(spec, function, grid, block, shared, told, find, adversary)
         return made.piece(args)
     if call.verb == "copy_from_host_async":
         return commands.upload(spec, *call.args, pinned=True)

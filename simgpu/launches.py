@@ -11,6 +11,7 @@ from typing import Literal
 import numpy as np
 
 from simgpu import cuda_c
+from simgpu.adversary import Adversary
 from simgpu.common import Dim3, HostBuffer
 from simgpu.cuda_c import GlobalMemory, LaunchResult
 from simgpu.errors import DeviceMismatchError, UsageError
@@ -197,6 +198,7 @@ class KernelLaunch:
     shared_mem: int
     observers: Sequence[Observer]
     find: Callable[[int], GlobalMemory | None]
+    adversary: Adversary | None = None
     values: list[GlobalMemory | np.generic | None] = field(init=False)  # of its parameters
 
     def piece(self, args: Sequence[object]) -> Piece:
@@ -237,16 +239,22 @@ class KernelLaunch:
         shared = traits.shared_bytes + self.shared_mem
         return self.spec.sms * resident_blocks(*shape, shared, traits.registers)
 
+    @property
+    def _hostile(self) -> bool:
+        """Tell whether memory is hostile to its threads."""
+        return self.adversary is not None and self.function.traits.talks
+
     def _started(self) -> cuda_c.Execution:
         given = (self.function.name, self.grid, self.block, self.values)
-        limits = cuda_c.Limits(resident_blocks=self._room())
+        hostile = self.adversary.memory() if self.adversary is not None and self._hostile else None
+        limits = cuda_c.Limits(resident_blocks=self._room(), hostile=hostile)
         return self.function.program.begin(
             *given, dynamic_shared=self.shared_mem, limits=limits, find=self.find
         )
 
     @interruptible()
     def _execute(self) -> tuple[LaunchResult, str | None]:
-        stand_in = self.function.stand_in
+        stand_in = None if self._hostile else self.function.stand_in
         # What follows addresses may depend on more than its arguments.
         if stand_in is not None and not self.function.traits.follows:
             done = stand_in.launch(self.grid, self.block, self.values, self.shared_mem)
@@ -262,7 +270,7 @@ class KernelLaunch:
             times = partial(kernel_time, self.spec, threads=math.prod(self.block))
             finish = partial(self._finish, found)
             return Waiting(self._started(), mapped, times, finish).go_on(last=False)
-        if function.remembered is None or function.traits.follows:
+        if function.remembered is None or function.traits.follows or self._hostile:
             return self._finish(found, *self._execute())
         kind = (function.identity, self.grid, self.block, self.shared_mem)
         blocks, variables = math.prod(self.grid), function.program.variables.values()

@@ -19,6 +19,7 @@ from simgpu.cuda_c.memory.access import NULL
 from simgpu.cuda_c.memory.addresses import Addresses
 from simgpu.cuda_c.memory.allocation import GlobalMemory
 from simgpu.cuda_c.memory.global_region import GlobalRegion
+from simgpu.cuda_c.memory.hostile import MOST, Hostile, LateGlobal
 from simgpu.cuda_c.memory.messages import Messages
 from simgpu.cuda_c.memory.pointers import Ptr
 from simgpu.cuda_c.run import parameter_values
@@ -51,6 +52,7 @@ class Traits:
     )
     registers: int  # of a thread
     shared_bytes: int  # of a block, static
+    talks: bool  # whether its threads may tell each other something
 
 
 @dataclass(eq=False)
@@ -145,7 +147,8 @@ class CompiledKernel:
             memory = None if find is None else find(number)
             if memory is None:
                 return None
-            region = regions[id(memory)] = GlobalRegion(memory, launch, 4, True)
+            make = GlobalRegion if launch.hostile is None else LateGlobal
+            region = regions[id(memory)] = make(memory, launch, 4, True)
             return region, memory
 
         addresses = Addresses(other)
@@ -156,6 +159,8 @@ class CompiledKernel:
         launch.atomic_time = np.zeros(blocks, np.int64)
         launch.messages = Messages(blocks)
         launch.watches = self.code.watches
+        if limits.hostile is not None and blocks * launch.threads <= MOST:
+            launch.hostile = Hostile(limits.hostile)
         values = self._bind(variables, args, launch, addresses, regions)
         wanted = np.arange(blocks) if sample is None else np.asarray(sample, np.int64)
         facts = {
@@ -165,6 +170,8 @@ class CompiledKernel:
             "shared_bytes": self.code.shared_bytes + dynamic_shared,
             "registers": self.costs.registers,
         }
+        if launch.hostile is not None and blocks <= (limits.resident_blocks or blocks):
+            launch.hostile.random.shuffle(wanted)
         blocks_of = Blocks(launch, self.code, tally, values, wanted)
         return Execution(launch, blocks_of, tally, regions, facts)
 
@@ -208,7 +215,8 @@ class CompiledKernel:
         for variable, memory in pointers:
             key = id(memory)
             if key not in regions:
-                regions[key] = GlobalRegion(memory, launch, cells[key], key in watched)
+                make = GlobalRegion if launch.hostile is None else LateGlobal
+                regions[key] = make(memory, launch, cells[key], key in watched)
             regions[key].declare(variable.name, variable.type)
             addresses.place(regions[key], variable.name, memory)
             step = size_of(parameter_values.pointee(variable))

@@ -317,6 +317,7 @@ class Program:
                 code.cooperative,
                 kernel.costs.registers,
                 code.shared_bytes,
+                code.cooperative or any(site.volatile or site.scope for site in code.sites),
             )
         return self._traits[name]
 

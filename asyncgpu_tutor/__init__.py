@@ -43,11 +43,20 @@ if TYPE_CHECKING:  # nothing is imported here: this tells type checkers what the
     from asyncgpu_tutor.ops.operation import DeviceOp
     from asyncgpu_tutor.ops.pinned import asarray, mapped, pin, pinned
     from asyncgpu_tutor.ops.spawning import spawn
-    from asyncgpu_tutor.run.current import create_stream, current_device, sleep, use, using, work
+    from asyncgpu_tutor.run.current import (
+        SchedulingPolicy,
+        SingleStream,
+        StreamPoolRoundRobin,
+        create_stream,
+        current_device,
+        sleep,
+        use,
+        using,
+        work,
+    )
     from asyncgpu_tutor.run.future import DeviceFuture, FutureState
     from asyncgpu_tutor.run.recording import record
     from asyncgpu_tutor.run.submission import in_flight, synchronize
-    from asyncgpu_tutor.scheduling import SchedulingPolicy, SingleStream, StreamPoolRoundRobin
     from asyncgpu_tutor.serving import Server, hostcalls
     from asyncgpu_tutor.traces import nvtx as ranges
     from asyncgpu_tutor.traces.analysis import analyse, compare, diagnose
@@ -138,11 +147,11 @@ _HOMES = {
         "ops.operation": "DeviceOp",
         "ops.pinned": "asarray mapped pin pinned",
         "ops.spawning": "spawn",
-        "run.current": "create_stream current_device sleep use using work",
+        "run.current": "SchedulingPolicy SingleStream StreamPoolRoundRobin create_stream current_device "
+        "sleep use using work",
         "run.future": "DeviceFuture FutureState",
         "run.recording": "record",
         "run.submission": "in_flight synchronize",
-        "scheduling": "SchedulingPolicy SingleStream StreamPoolRoundRobin",
         "serving": "Server hostcalls",
         "traces.analysis": "analyse compare diagnose",
         "traces.pictures": "compare_timelines",

@@ -57,6 +57,9 @@ from traceback import extract_tb
 from typing import TYPE_CHECKING, Any, Self, cast
 
 _MOST_MEMBERS = 3  # of a group, in a notebook
+_Cell = Callable[
+    [str], tuple[str, str] | None
+]  # such as ("Cell", "In[3]"), by the name of its code
 
 
 class AsyncGpuError(Exception):
@@ -86,17 +89,12 @@ class AsyncGpuError(Exception):
         return short_traceback(self, shell.compile.format_code_name)
 
 
-def short_traceback(
-    error: AsyncGpuError, cell: Callable[[str], tuple[str, str] | None]
-) -> list[str]:
-    """The message of an error, and the lines of the reader's own that led to it: the first and the last.
-
-    `cell` names a notebook's cell, such as ``("Cell", "In[3]")``, by the name of its code.
-    """
+def short_traceback(error: AsyncGpuError, cell: _Cell) -> list[str]:
+    """The message of an error, and the lines of the reader's own that led to it: the first and the last."""
     return [*_told(error, cell), "(%tb in a cell shows the whole traceback.)"]
 
 
-def _told(error: BaseException, cell: Callable[[str], tuple[str, str] | None]) -> list[str]:
+def _told(error: BaseException, cell: _Cell) -> list[str]:
     lines = [f"{type(error).__name__}: {error}", *getattr(error, "__notes__", [])]
     cause = error.__cause__
     if cause is not None and not isinstance(cause, AsyncGpuError):

@@ -28,7 +28,7 @@ from asyncgpu_tutor.commands.mlp import run_batches, upload
 from asyncgpu_tutor.data import seed_inputs
 from asyncgpu_tutor.devices.simulated import Machine, SimDevice
 from simgpu.engine import Command, Engine, Work
-from simgpu.launch_cache import LAUNCHES
+from simgpu.launches import LAUNCHES
 
 LARGE = Path(__file__).with_name("large.cu")
 STREAMS = 4

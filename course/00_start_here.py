@@ -456,6 +456,7 @@ progress("00")
 # | [02b_copies_and_chunks](02b_copies_and_chunks.ipynb) | copy while you compute, by cutting work into chunks |
 # | [03_lazy_operations](03_lazy_operations.ipynb) | describe work first, and run it in one of four ways |
 # | [04_combinators](04_combinators.ipynb) | build large operations from small ones |
+# | [04b_sharing_and_owning](04b_sharing_and_owning.ipynb) | let several operations use one result, and know whose array it is |
 # | [05_scheduling](05_scheduling.ipynb) | decide which work goes to which stream, and say when it cannot pay |
 # | [06_await](06_await.ipynb) | wait without blocking, fail without harm, stop waiting |
 # | [07_async_mlp](07_async_mlp.ipynb) | build the project: a neural network, four batches in flight |

@@ -3,17 +3,16 @@
 # %% [markdown] id=title
 # # Kernels, one at a time
 #
-# A GPU takes one function of yours and runs it a thousand times at once. Every one of these thousand gets the same code and the same arguments.
+# When you multiply an array in NumPy, a loop somewhere walks over its elements, one after the other. A GPU starts a thousand threads at once instead, one for each element, and every one of them runs the same function with the same arguments.
 #
-# **So how does each of them know what to do? And what does Python do all that time?**
+# **So how does a thread know which element is its own? And what is Python doing in the meantime?**
 #
-# After this page you can write kernels for vectors and matrices that stay within their arrays, read the message when one does not, and see in a
-# timeline how long Python waits.
+# After this page you can write kernels for vectors and matrices that stay inside their arrays, read the error message when one doesn't, and see in a timeline how long Python waits for the device.
 #
 # | | |
 # |---|---|
-# | Time | 65 minutes, with a good place for a break in the middle |
-# | You need | [00_start_here](00_start_here.ipynb), and NumPy. You need no C: what there is of it fits into three lines below |
+# | Time | 75 minutes, with a good place for a break in the middle |
+# | You need | [00_start_here](00_start_here.ipynb), and NumPy. You need no C, because three lines below have all of it that we use |
 
 # %% id=setup
 import numpy as np
@@ -35,8 +34,7 @@ device
 # %% [markdown] id=first-picture
 # ## Twelve threads
 #
-# Here is a kernel, and below it are the twelve threads that ran it. Don't read the code yet. Look at the picture, and step through it if it has buttons: each small square
-# is a thread or an element of an array.
+# Here's a kernel, and below it the twelve threads that ran it. Skip the code for now and look at the picture. Each small square is a thread or an element of an array. If the picture has buttons, step through it.
 
 # %% id=who-kernel
 who = agt.Kernel(r"""
@@ -52,18 +50,17 @@ extern "C" __global__ void who(unsigned int n, unsigned int* out)
 agt.show_threads(who, 12, np.zeros(12, np.uint32), grid=3, block=4)
 
 # %% [markdown] id=who
-# Twelve **threads**, twelve elements, one arrow each. The threads stand in groups of four. Such a group is called a **block**, and all blocks together
-# are the **grid**.
+# There are twelve **threads** and twelve elements, with one arrow for each. The threads come in groups of four. Such a group is called a **block**, and all the blocks together are the **grid**.
 #
-# All threads run the same lines. So the first thing each of them does is to ask who it is. CUDA C has three names for that:
+# Since every thread runs the same lines, the first thing a thread has to find out is who it is. CUDA C has three names for that:
 #
-# | name | means |
+# | name | meaning |
 # |---|---|
-# | `threadIdx.x` | my number within my block, from 0 |
-# | `blockIdx.x` | the number of my block, from 0 |
-# | `blockDim.x` | how many threads a block has |
+# | `threadIdx.x` | my number within my block, counted from 0 |
+# | `blockIdx.x` | the number of my block, counted from 0 |
+# | `blockDim.x` | the number of threads in a block |
 #
-# This kernel has each thread write down its answer, a hundred times its block plus its place in the block. What did they write?
+# In this kernel each thread writes down who it is: a hundred times its block, plus its number within the block. Let's see what they wrote.
 
 # %% id=who-run
 out = agt.zeros(12, np.uint32).partition(4)  # 12 elements, in blocks of 4 threads
@@ -74,32 +71,29 @@ print(numbers)
 assert list(numbers) == [0, 1, 2, 3, 100, 101, 102, 103, 200, 201, 202, 203]
 
 # %% [markdown] id=who-read
-# Block 0 has threads 0 to 3, and so do blocks 1 and 2. The first line of the kernel turns these into numbers in the *whole grid*, from 0 to 11. Nearly
-# every kernel begins with that line. It is the answer to our first question: **same code, same arguments, another `i`.**
+# Threads 0 to 3 occur three times, once in each block. The first line of the kernel turns block and thread into a number `i` that is unique in the *whole grid*, here from 0 to 11. Nearly every kernel begins with that line, and it answers our first question: **the code and the arguments are the same for every thread, but `i` is different.**
 #
-# (`extern "C" __global__` says that this function is a kernel. `sync()` runs an operation and waits for it.)
+# The words `extern "C" __global__` tell the compiler that this function is a kernel. And `sync()` runs an operation and waits for its result.
 
 # %% [markdown] id=c-in-three-lines
 # ## C in three lines
 #
-# - Each variable has a type: `float` is NumPy's `float32`, `unsigned int` is `uint32`. Each statement ends with `;`.
-# - An array arrives as a *pointer*: `const float* x` to read from, `float* y` to write to. `x[i]` works as in NumPy. But a pointer does not know how long its
-#   array is, so the length is an argument of its own.
-# - `if (i < n) { ... }` and `for (unsigned int j = 0; j < n; j++) { ... }` are Python's `if i < n:` and `for j in range(n):`. `and` is `&&`, and a
-#   comment begins with `//`.
+# - Each variable has a type: `float` is NumPy's `float32`, and `unsigned int` is `uint32`. Each statement ends with `;`, and a comment begins with `//`.
+# - An array arrives as a *pointer*: `const float* x` to read from, `float* y` to write to. You write `x[i]` as in NumPy, but a pointer doesn't know how long its array is, so the length is an argument of its own.
+# - `if (i < n) { ... }` and `for (unsigned int j = 0; j < n; j++) { ... }` are Python's `if i < n:` and `for j in range(n):`. Python's `and` is `&&`.
 
 # %% [markdown] id=predict-threads-text
 # ## A thousand elements
 #
-# Twelve is a multiple of four. Most lengths are not a multiple of anything useful. Say an array has 1000 elements and a block has 256 threads.
+# Our twelve elements happened to fill three blocks of four. Real arrays are rarely that polite. Say yours has 1000 elements, and you ask for blocks of 256 threads.
 
 # %% id=predict-threads
 threads_started = Prediction(
     "1000 elements, blocks of 256 threads. How many threads does the device start?",
     **{
         "1000": "one for each element",
-        "1024": "four blocks, and each is full",
-        "768": "three blocks, as 1000 // 256 is 3",
+        "1024": "one for each place in four full blocks",
+        "768": "three blocks, because 1000 // 256 is 3",
     },
 )
 threads_started
@@ -118,7 +112,7 @@ threads_started.reveal(
 )
 
 # %% [markdown] id=blocks-are-equal
-# All blocks of a launch have the same size. So the last 24 threads have no element, and the line `if (i < n)` sends them home. It is called the **bounds check**.
+# All blocks of a launch have the same size, because the device can't start half a block. So the last 24 threads have no element, and the line `if (i < n)` makes sure that they do nothing. That line is called the **bounds check**.
 
 # %% id=blocks-are-equal-check tags=asserts
 assert grid[0] * block[0] - 1000 == 24
@@ -127,8 +121,7 @@ assert (numbers[999], len(numbers)) == (3 * 100 + 231, 1000)
 # %% [markdown] id=exercise-grid
 # ### Exercise: how many blocks?
 #
-# How many blocks do `n` elements need, with `threads` threads in a block? Enough for all, and not one more. The answer is an `int`.
-
+# Return the number of blocks that `n` elements need when a block has `threads` threads: enough for all of them, and not one more. Return an `int`.
 
 # %% id=01-grid starter
 def blocks_needed(n, threads): ...  # your code
@@ -140,15 +133,14 @@ def blocks_needed(n, threads):
 
 
 # %% id=01-grid hints
-# How many blocks for 256 elements and 128 threads? For 257? For 255?
+# How many blocks do you need for 256 elements and 128 threads? For 257? For 255?
 #
-# `n // threads` counts the *full* blocks. What is left over needs one more, if anything is left over.
+# `n // threads` counts the *full* blocks. If some elements are left over, you need one more.
 #
 # Round up instead of down: add `threads - 1` before you divide.
 
 # %% id=01-grid explanation
-# One way to round up is to add `threads - 1` before the division: that carries over to one more block unless `n` is a multiple already.
-# `.partition(threads)` computes the same.
+# One way to round up is to add `threads - 1` before you divide. That carries over into one more block, unless `n` is already a multiple. `.partition(threads)` does the same for you.
 
 # %% id=01-grid-check
 check("01-grid", blocks_needed)
@@ -156,12 +148,11 @@ check("01-grid", blocks_needed)
 # %% [markdown] id=puzzles
 # ## Eight small kernels
 #
-# Now you. These puzzles take about two minutes each, and their first line is nearly always there. The check runs your kernel on arrays of several lengths and compares
-# every element with NumPy's. It always uses a simulated device, so a mistake costs you a message and nothing else.
+# Now it's your turn. Each of these puzzles takes about two minutes. The check runs your kernel on arrays of several lengths and compares every element with NumPy's. It always uses a simulated device, so a mistake costs you nothing but a message.
 #
 # ### Puzzle 1: copy
 #
-# In NumPy: `y[:] = x`.
+# In NumPy, this is `y[:] = x`.
 
 # %% id=01-copy starter
 my_copy = agt.Kernel(r"""
@@ -186,14 +177,14 @@ extern "C" __global__ void my_copy(unsigned int n, const float* x, float* y)
 """)
 
 # %% id=01-copy hints
-# Your thread has a number `i`. Take element `i` of `x`, and put it into element `i` of `y`.
+# Your thread has a number `i`. Take element `i` of `x` and put it into element `i` of `y`.
 #
-# Assignment is `=`, as in Python, and the line ends with `;`.
+# An assignment is `=`, as in Python, and the line ends with `;`.
 #
 # `y[i] = x[i];`
 
 # %% id=01-copy explanation
-# No loop, and yet a thousand elements are copied: a thousand threads ran this one line.
+# There's no loop, and yet a thousand elements were copied, because a thousand threads each ran this one line.
 
 # %% id=01-copy-check
 check("01-copy", my_copy)
@@ -201,7 +192,7 @@ check("01-copy", my_copy)
 # %% [markdown] id=puzzle-add
 # ### Puzzle 2: add
 #
-# In NumPy: `z = x + y`.
+# In NumPy, this is `z = x + y`.
 
 # %% id=01-add starter
 my_add = agt.Kernel(r"""
@@ -231,7 +222,7 @@ extern "C" __global__ void my_add(unsigned int n, const float* x, const float* y
 # `z[i] = x[i] + y[i];`
 
 # %% id=01-add explanation
-# Each thread reads two numbers and writes one. Nobody needs anybody else, so all of them may run at once.
+# Each thread reads two numbers and writes one. No thread needs another's result, so they can all run at once.
 
 # %% id=01-add-check
 check("01-add", my_add)
@@ -239,14 +230,14 @@ check("01-add", my_add)
 # %% [markdown] id=puzzle-scale
 # ### Puzzle 3: scale and shift
 #
-# In NumPy: `y = a * x + b`, for two numbers `a` and `b`. This time the bounds check is yours, too.
+# In NumPy, this is `y = a * x + b`, where `a` and `b` are numbers. This time you write the bounds check as well.
 
 # %% id=01-scale starter
 my_scale = agt.Kernel(r"""
 extern "C" __global__ void my_scale(unsigned int n, float a, float b, const float* x, float* y)
 {
     unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
-    // your lines, and do not forget the bounds check
+    // your lines, and don't forget the bounds check
 }
 """)
 
@@ -262,14 +253,14 @@ extern "C" __global__ void my_scale(unsigned int n, float a, float b, const floa
 """)
 
 # %% id=01-scale hints
-# `a` and `b` are plain numbers and not arrays: every thread gets the same two.
+# `a` and `b` are numbers, not arrays, and every thread gets the same two.
 #
-# First `if (i < n) {`, then one line, then `}`.
+# You need `if (i < n) {`, then one line, then `}`.
 #
 # `if (i < n) { y[i] = a * x[i] + b; }`
 
 # %% id=01-scale explanation
-# Numbers are handed to every thread as they are. Only arrays are pointers.
+# A number is passed by value, so each thread has its own copy. Only arrays arrive as pointers.
 
 # %% id=01-scale-check
 check("01-scale", my_scale)
@@ -277,10 +268,9 @@ check("01-scale", my_scale)
 # %% [markdown] id=exercise-relu
 # ### Puzzle 4: ReLU
 #
-# In NumPy: `y = np.maximum(x, 0)`. Negative numbers become zero, others stay. Neural networks are full of this function, and it is called **ReLU**, *rectified linear unit*.
+# In NumPy, this is `y = np.maximum(x, 0)`: negative numbers become zero, and the others stay. Neural networks are full of this function. It's called **ReLU**, for *rectified linear unit*.
 #
-# `condition ? a : b` is Python's `a if condition else b`, and a `float` constant is written `0.0f`. Now the first line is yours as well. (The check also uses one array as
-# input *and* output, so read your element before you write it.)
+# In C, Python's `a if condition else b` is `condition ? a : b`, and you write a `float` constant as `0.0f`. The first line is yours now, too. One warning: the check also passes the same array as input *and* output, so read your element before you write it.
 
 # %% id=01-relu starter
 my_relu = agt.Kernel(r"""
@@ -304,14 +294,12 @@ extern "C" __global__ void my_relu(unsigned int n, const float* input, float* ou
 # %% id=01-relu hints
 # Two things are missing: which element is mine, and what to do with it.
 #
-# The number of a thread in the whole grid is `blockIdx.x * blockDim.x + threadIdx.x`, and some threads of the last block have a number
-# that is not below `n`.
+# A thread's number in the whole grid is `blockIdx.x * blockDim.x + threadIdx.x`. Some threads of the last block get a number that isn't below `n`.
 #
-# Inside of `if (i < n)`, one line: `output[i] = input[i] > 0.0f ? input[i] : 0.0f;`
+# Inside `if (i < n)`, one line is enough: `output[i] = input[i] > 0.0f ? input[i] : 0.0f;`
 
 # %% id=01-relu explanation
-# Every thread finds its own `i`, steps aside if there is no such element, and writes *something* in either case: what no thread writes
-# keeps what was there before.
+# Each thread works out its `i`, steps aside if there's no such element, and otherwise writes *something*, whatever the sign. That matters, because an element that no thread writes keeps its old value.
 
 # %% id=01-relu-check
 check("01-relu", my_relu)
@@ -319,16 +307,15 @@ check("01-relu", my_relu)
 # %% [markdown] id=bounds-text
 # ## The last block
 #
-# What if somebody forgets the `if`? Here is such a kernel. With 1000 elements and four blocks of 256 threads, some threads of block 3 have nothing to work on, and now
-# nobody tells them.
+# What happens if you forget the `if`? Here's a kernel whose author did. With 1000 elements and four blocks of 256 threads, some threads of block 3 have nothing to work on, and now nothing stops them.
 #
-# (This cell uses the simulated device even if you have a GPU. On a GPU, a mistake like this can end all GPU work of your Python process.)
+# This cell uses the simulated device even if you have a GPU, because on a GPU a mistake like this can put an end to all GPU work in your Python process.
 
 # %% id=predict-bounds
 falls = Prediction(
-    "Which thread of block 3 is the first that reaches beyond the end of the arrays?",
+    "Which thread of block 3 is the first to reach beyond the end of the arrays?",
     **{
-        "24": "thread 24, as there are 24 too many",
+        "24": "thread 24, because there are 24 too many",
         "231": "thread 231",
         "232": "thread 232",
         "256": "thread 256, the last of the block",
@@ -365,12 +352,11 @@ except agt.errors.OutOfBoundsError as error:
 # %% id=reveal-bounds
 falls.reveal(
     str(site.thread[0]),
-    "The message names it: 3 · 256 + 232 is 1000, and the last element has the number 999.",
+    "The message names it. 3 · 256 + 232 is 1000, and the last element is number 999.",
 )
 
 # %% [markdown] id=bounds-read
-# Read such a message from left to right: which kernel, which thread of which block, which array, which element, and how many there are. Here is the same accident, small enough to look at:
-# ten elements, three blocks of four.
+# You can read such a message from left to right: which kernel, which thread of which block, which array, which element, and how many elements there really are. Here's the same accident again, small enough to look at, with ten elements and three blocks of four.
 
 # %% id=bounds-picture
 ten = np.ones(10, np.float32)
@@ -383,9 +369,9 @@ assert (site.index, site.bound) == (1000, 1000)
 # %% [markdown] id=misconception-bounds
 # > **Misconception: the numbers were right, so the kernel is right.**
 # >
-# > - *What you see:* a kernel without a bounds check, and right results, for months.
-# > - *Why:* the length was always a multiple of the block size. And when it is not, a real GPU may say nothing at all, and write over whatever lies behind the array.
-# > - *What helps:* the bounds check, always; and tests with lengths that are *not* multiples of anything.
+# > - *What you see:* a kernel without a bounds check that gives right results for months.
+# > - *Why:* the length always happened to be a multiple of the block size. The first time it isn't, a real GPU may not complain at all, and just overwrite whatever lies behind the array.
+# > - *What helps:* always write the bounds check, and test with lengths that are *not* multiples of anything.
 
 # %% id=misconception-bounds-run
 print("1024 elements:", run_careless(1024)[:4], "... all right")
@@ -394,7 +380,7 @@ for n in (1023, 1025):
     try:
         run_careless(n)
     except agt.errors.OutOfBoundsError as error:
-        print(f"{n} elements: element {error.site.index} of {error.site.bound} was asked for")
+        print(f"{n} elements: element {error.site.index} of {error.site.bound} does not exist")
 
 # %% id=misconception-bounds-check tags=asserts
 assert (run_careless(1024) == 2).all()  # a multiple of 256
@@ -409,11 +395,11 @@ for n in (1023, 1025):
 # %% [markdown] id=puzzle-reverse
 # ## Reading elsewhere
 #
-# So far thread `i` read element `i`. Nothing forces it to.
+# So far thread `i` has read element `i`, but nothing forces it to.
 #
 # ### Puzzle 5: reverse
 #
-# In NumPy: `y = x[::-1]`.
+# In NumPy, this is `y = x[::-1]`.
 
 # %% id=01-reverse starter
 my_reverse = agt.Kernel(r"""
@@ -436,20 +422,20 @@ extern "C" __global__ void my_reverse(unsigned int n, const float* x, float* y)
 """)
 
 # %% id=01-reverse hints
-# Which element of `x` belongs at the front of `y`? It is the last one, and its number is not `n`.
+# Which element of `x` belongs at the front of `y`? It's the last one, and its index isn't `n`.
 #
 # Thread 0 reads element `n - 1`, thread 1 reads `n - 2`, and so on.
 #
 # `if (i < n) { y[i] = x[n - 1 - i]; }`
 
 # %% id=01-reverse explanation
-# The element that a thread *reads* need not be the one that it *writes*. A thread's number is only its starting point.
+# A thread may *read* one element and *write* another. Its number `i` is only a starting point.
 
 # %% id=01-reverse-check
 check("01-reverse", my_reverse)
 
 # %% [markdown] id=reverse-picture-text
-# What did your threads touch? This cell shows *your* kernel, so it is worth another look after each change.
+# Which elements did your threads touch? This cell draws *your* kernel, so run it again whenever you change something.
 
 # %% id=reverse-picture
 x = np.arange(10, dtype=np.float32)
@@ -458,7 +444,7 @@ agt.show_threads(my_reverse, 10, x, np.zeros_like(x), grid=3, block=4)
 # %% [markdown] id=puzzle-stride
 # ### Puzzle 6: every so often
 #
-# In NumPy: `y = x[::stride]`. `n` is the length of `y`.
+# In NumPy, this is `y = x[::stride]`, and `n` is the length of `y`.
 
 # %% id=01-stride starter
 my_stride = agt.Kernel(r"""
@@ -481,12 +467,12 @@ extern "C" __global__ void my_stride(unsigned int n, unsigned int stride, const 
 """)
 
 # %% id=01-stride hints
-# `n` is the length of `y`. Thread 0 reads `x[0]`, thread 1 reads `x[stride]`. And thread 2?
+# `n` is the length of `y`. Thread 0 reads `x[0]`, and thread 1 reads `x[stride]`. What about thread 2?
 #
 # `if (i < n) { y[i] = x[i * stride]; }`
 
 # %% id=01-stride explanation
-# The bounds check is about the array that the threads are counted by, and here that is `y`. `x` is long enough by design.
+# There's one thread for each element of `y`, so that's the array the bounds check is about. The caller made `x` long enough.
 
 # %% id=01-stride-check
 check("01-stride", my_stride)
@@ -494,7 +480,7 @@ check("01-stride", my_stride)
 # %% [markdown] id=matrices
 # ## Rows and columns
 #
-# A kernel has no `a[i, j]`. In memory the rows of a matrix lie one behind the other:
+# A kernel has no `a[i, j]`. A matrix lies in memory row after row, in one long line:
 
 # %% id=row-major
 a = np.arange(12, dtype=np.float32).reshape(3, 4)  # 3 rows, 4 columns
@@ -507,11 +493,9 @@ print("a[2, 1] is", a[2, 1], "and flat[2 * 4 + 1] is", flat[2 * 4 + 1])
 assert all(a[i, j] == flat[i * 4 + j] for i in range(3) for j in range(4))
 
 # %% [markdown] id=row-major-read
-# So `a[row, col]` becomes `a[row * n + col]`, where `n` is the length of a *row*, that is, the number of columns. (Careful: C takes `a[row, col]` without a word of complaint, and reads
-# `a[col]`.)
+# So `a[row, col]` becomes `a[row * n + col]`, where `n` is the length of a *row*, which is the number of columns. Be careful here: C accepts `a[row, col]` without a word of complaint, and reads `a[col]`.
 #
-# For a matrix it is handy if threads have a row and a column as well. So grids and blocks may have two dimensions: `.partition(16, 16)` cuts an array into squares of 16 rows
-# and 16 columns, and a thread finds its place with `threadIdx.y` and `threadIdx.x`. `x` counts columns, and `y` counts rows.
+# With a matrix it's handy if each thread has a row and a column, too. That's why grids and blocks may have two dimensions. `.partition(16, 16)` cuts an array into squares of 16 rows and 16 columns. Then `x` counts to the right and `y` counts down, so a thread finds its column with `blockIdx.x` and `threadIdx.x`, and its row with `blockIdx.y` and `threadIdx.y`.
 
 # %% id=predict-plane
 plane = Prediction(
@@ -555,11 +539,11 @@ assert (wide, tall) == (4, 3)
 assert filled[39, 49] == 3949
 
 # %% [markdown] id=puzzle-broadcast
-# A block sticks out on the right *and* at the bottom. So a kernel in two dimensions checks both numbers.
+# Some blocks stick out on the right, some at the bottom, and the one in the corner on both sides. So a kernel in two dimensions has to check both numbers.
 #
 # ### Puzzle 7: broadcast
 #
-# In NumPy: `out = tall[:, None] + wide[None, :]`. `tall` has `m` elements, `wide` has `n`, and `out` has `m` rows and `n` columns.
+# In NumPy, this is `out = tall[:, None] + wide[None, :]`. `tall` has `m` elements, `wide` has `n`, and `out` has `m` rows and `n` columns.
 
 # %% id=01-broadcast starter
 my_broadcast = agt.Kernel(r"""
@@ -586,14 +570,14 @@ extern "C" __global__ void my_broadcast(unsigned int m, unsigned int n,
 """)
 
 # %% id=01-broadcast hints
-# A thread has a `row` and a `col`. Which element of `tall` does it need, and which of `wide`?
+# Each thread has a `row` and a `col`. Which element of `tall` does it need, and which of `wide`?
 #
-# Both numbers need a bounds check of their own: `if (row < m && col < n)`.
+# Each of the two numbers needs its own bound: `if (row < m && col < n)`.
 #
 # `out[row * n + col] = tall[row] + wide[col];`
 
 # %% id=01-broadcast explanation
-# NumPy calls this broadcasting and has rules for it. Here you say which element you want, and that is all.
+# NumPy calls this broadcasting and has rules for it. In a kernel you need no rules, because you say yourself which element you want.
 
 # %% id=01-broadcast-check
 check("01-broadcast", my_broadcast)
@@ -601,7 +585,7 @@ check("01-broadcast", my_broadcast)
 # %% [markdown] id=exercise-transpose
 # ### Puzzle 8: transpose
 #
-# In NumPy: `out = a.T`. `a` has `m` rows and `n` columns, so `out` has `n` rows and `m` columns. A thread for each element *of `out`*.
+# In NumPy, this is `out = a.T`. `a` has `m` rows and `n` columns, so `out` has `n` rows and `m` columns. There's one thread for each element *of `out`*.
 
 # %% id=01-transpose starter
 my_transpose = agt.Kernel(r"""
@@ -628,13 +612,12 @@ extern "C" __global__ void my_transpose(unsigned int m, unsigned int n, const fl
 # %% id=01-transpose hints
 # `out` has `n` rows of `m` elements. Its element (row, col) is element (col, row) of `a`.
 #
-# Rows of `out` are `m` long, rows of `a` are `n` long: the two indices use different factors.
+# Rows of `out` have `m` elements and rows of `a` have `n`, so the two indices use different factors.
 #
 # `if (row < n && col < m) out[row * m + col] = a[col * n + row];`
 
 # %% id=01-transpose explanation
-# Both indices have a bound of their own, and each array its own length of a row. With square matrices many a mistake would have passed:
-# that is why the check uses wide and tall ones.
+# Both indices have their own bound, and both arrays their own row length. With a square matrix you could have mixed them up and never noticed, which is why the check uses wide and tall ones.
 
 # %% id=01-transpose-check
 check("01-transpose", my_transpose)
@@ -644,8 +627,7 @@ check("01-transpose", my_transpose)
 #
 # ### Exercise: matrix times vector
 #
-# In NumPy: `y = a @ x`, for a matrix `a` of `m` rows and `n` columns. A thread for each element of `y`: it walks along its row of `a`, multiplies with `x` element by
-# element, and adds up.
+# In NumPy, this is `y = a @ x`, for a matrix `a` of `m` rows and `n` columns. There's one thread for each element of `y`. It walks along its row of `a`, multiplies each element by the matching one of `x`, and adds up the products.
 
 # %% id=01-matvec starter
 my_matvec = agt.Kernel(r"""
@@ -674,15 +656,14 @@ extern "C" __global__ void my_matvec(unsigned int m, unsigned int n,
 """)
 
 # %% id=01-matvec hints
-# One thread computes one element of `y`: it needs one row of `a`, and all of `x`.
+# One thread computes one element of `y`, so it needs one row of `a` and all of `x`.
 #
-# Row `row` begins at `a[row * n]`, as every row has `n` elements. There are `m` rows, so `m` is what a thread compares its `row` with.
+# Row `row` begins at `a[row * n]`, because each row has `n` elements. There are `m` rows, so the bounds check compares `row` with `m`.
 #
 # Start with `float sum = 0.0f;`, add `a[row * n + j] * x[j]` for each `j` below `n`, and write `y[row] = sum;` after the loop.
 
 # %% id=01-matvec explanation
-# A loop is left in it, over `j`: it runs inside of *one* thread. The loop over the rows is what became threads. This is
-# `agt.matvec_naive`, in your own words.
+# One loop is left, the one over `j`, and it runs inside *one* thread. The loop over the rows is gone, because each row has a thread of its own. You've just written `agt.matvec_naive` in your own words.
 
 # %% id=01-matvec-check
 check("01-matvec", my_matvec)
@@ -690,12 +671,9 @@ check("01-matvec", my_matvec)
 # %% [markdown] id=time
 # ## And what does Python do?
 #
-# (This is the good place for a break. You can write kernels now.)
+# You can write kernels now, so this is a good place for a break.
 #
-# So far we asked *what* is computed. Now: *when?* Five steps, and a `sync` after each: copy a matrix to the device, copy a vector, multiply, apply ReLU, fetch the
-# result. Most people write it like this at first.
-#
-# (`agt.matvec_naive` and `agt.relu` are the course's own versions of what you have just written.)
+# So far we've asked *what* the device computes. Now we ask *when*. Let's take five steps: copy a matrix to the device, copy a vector, multiply the two, apply ReLU, and fetch the result. Most people's first version looks like this one, with a `sync` after each step. (`agt.matvec_naive` and `agt.relu` are the course's own versions of the kernels you've just written.)
 
 # %% id=steps
 rng = np.random.default_rng(0)
@@ -716,7 +694,7 @@ result = step_by_step(a, x)
 
 # %% id=predict-waiting
 waiting = Prediction(
-    "From start to end of these five steps, how much of the time does Python just wait?",
+    "Over all five steps, how much of the time does Python spend waiting?",
     little="less than 20 %: most of it goes into the calls",
     less="20 to 50 %",
     more="50 to 80 %",
@@ -739,7 +717,7 @@ with agt.record() as stepwise:
 stepwise.plot(
     title="A sync after each step",
     lanes=("host", "streams"),
-    lesson="Host and device take turns: while one works, the other is idle.",
+    lesson="Host and device take turns. While one works, the other is idle.",
 )
 
 # %% id=reveal-waiting
@@ -749,11 +727,28 @@ truth = "little" if share < 0.2 else "less" if share < 0.5 else "more" if share 
 waiting.reveal(truth, f"Python waited for {share:.0%} of the time, in five waits.")
 
 # %% [markdown] id=steps-read
-# Each step tells the same story: a call or two, and then a stretch of waiting while the device works. After each step it is the other way round: the device has
-# nothing to do until Python has come back and made the next call. **They take turns. When one works, the other is idle.** (The work goes down a
-# staircase because each `sync` takes the next of four streams. Never mind for now; [chapter 05](05_scheduling.ipynb) says who chooses them.)
+# Each step tells the same story. Python makes a call or two, and then it waits while the device works. As soon as the device is done, it's the device's turn to wait, because it has nothing to do until Python has come back and made the next call. **Host and device take turns, and while one works, the other is idle.**
+#
+# The work goes down a staircase because each `sync` takes the next of four streams. [Chapter 05](05_scheduling.ipynb) explains why.
+#
+# Is it like that on a real GPU? Here's a recording of three kernels on an H200, again with a `sync` after each.
+
+# %% id=steps-on-a-gpu
+h200 = agt.Trace.load_recording("01_sync_kernels")
+h200.plot(
+    title="Three kernels on an H200, with a sync after each",
+    lanes=("host", "streams"),
+    lesson="The device works for 52 µs and is idle for 86, because each call comes late.",
+)
+
+# %% [markdown] id=steps-on-a-gpu-read
+# From its first start to its last end, the device was at work for 52 µs and idle for 86. Python waited for only 46 µs of that. The rest of the time it was busy with its calls and on its way from one to the next, and meanwhile the device had nothing to do.
 
 # %% id=steps-check tags=asserts
+on_gpu = h200.metrics()
+assert (round(on_gpu.device_active), round(on_gpu.device_idle, 1)) == (52, 85.5)
+assert round(on_gpu.host["wait"]) == 46
+assert len([span for span in h200 if span.kind == "wait"]) == 3
 waits = [span for span in stepwise if span.kind == "wait"]
 assert len(waits) == 5
 assert m_stepwise.overlap < 1
@@ -765,14 +760,13 @@ if device.simulated:
 # %% [markdown] id=launch-returns
 # ## The length of a call
 #
-# Is it the launch that keeps Python waiting? Let us look at one launch alone. `op.async_on(stream)` puts an operation into the queue of a stream of yours, *without*
-# the wait. `stream.synchronize()` is the wait.
+# Is it the launch that keeps Python waiting? To find out, let's look at a single launch. `op.async_on(stream)` puts an operation into a stream's queue and *doesn't* wait, and `stream.synchronize()` is the wait.
 #
-# The two matrices below have 512 and 2048 rows and columns. Each row has a thread of its own, and the threads run side by side. So only the length of a row counts.
+# The matrices below have 512 and 2048 rows and columns. Each row has its own thread, and the threads run side by side, so only the length of a row should matter.
 
 # %% id=predict-call
 length = Prediction(
-    "The larger kernel takes about four times as long as the smaller one. And the *call* that launches it?",
+    "The larger kernel takes about four times as long. What about the *call* that launches it?",
     four="about four times as long, too",
     longer="somewhat longer",
     same="as long as the other",
@@ -800,7 +794,7 @@ for size in (512, 2048):
 trace.plot(
     title="One launch, and the wait for it",
     lanes=("host", "streams"),
-    lesson="The call is over before the kernel has got going. It is the wait that takes the time.",
+    lesson="The call is over before the kernel gets going. The wait is what takes time.",
 )
 
 # %% id=reveal-call
@@ -811,12 +805,12 @@ length.reveal(
 )
 
 # %% [markdown] id=misconception-launch
-# To **launch** means: to put work into a queue. The call comes back as soon as that is done, and the kernel may not even have begun.
+# To **launch** a kernel means to put it into a queue. The call returns as soon as that's done, and by then the kernel may not even have begun.
 #
-# > **Misconception: to know how long a kernel takes, time the line that launches it.**
+# > **Misconception: to find out how long a kernel takes, time the line that launches it.**
 # >
-# > - *What you see:* a kernel that takes the same time whatever its size.
-# > - *Why:* that is the time to put it into the queue. The kernel is still to come.
+# > - *What you see:* a kernel that takes the same time for any size.
+# > - *Why:* you've measured how long it takes to put the kernel into the queue. The kernel itself runs later.
 # > - *What helps:* look at the kernel's own bar in a timeline.
 
 # %% id=launch-check tags=asserts
@@ -828,10 +822,9 @@ if device.simulated:  # on a GPU, host and device have clocks of their own, a fe
 # %% [markdown] id=exercise-one-wait
 # ### Exercise: wait once
 #
-# Here are the five steps once more, as a function. Rewrite it so that it does not wait at all, and *returns an operation* that yields the result. Whoever runs that waits once.
+# Here are the five steps again, as a function. Rewrite it so that it doesn't wait at all and *returns an operation* instead, one that yields the result. Whoever runs that operation then waits only once.
 #
-# Two things help: **a kernel takes operations in place of arrays**, and what an operation yields is copied to the host by `op.to_host()`.
-
+# You need two things for this: **a kernel takes operations instead of arrays**, and `op.to_host()` copies the result of an operation to the host.
 
 # %% id=01-one-wait starter
 def forward(a, x):
@@ -854,22 +847,20 @@ def forward(a, x):
 
 
 # %% id=01-one-wait hints
-# Each `.sync()` is a wait. Which of the four does Python need, to go on?
+# Each `.sync()` is a wait. Which of the four does Python really need before it can go on?
 #
-# A kernel takes operations in place of arrays: `agt.matvec_naive(m, n, agt.h2d(a), ...)`.
+# A kernel takes operations instead of arrays: `agt.matvec_naive(m, n, agt.h2d(a), ...)`.
 #
 # Delete every `.sync()`, and end with `.to_host()` on the operation that yields the array.
 
 # %% id=01-one-wait explanation
-# The steps depend on each other, but it is the *stream* that keeps their order. The host describes all of them, hands them over, and
-# waits once, for the copy at the end.
+# The steps do depend on each other, but Python needn't enforce that, because a *stream* runs its work in order. So the host describes all five steps, hands them over, and waits once, for the copy at the end.
 
 # %% id=01-one-wait-check
 check("01-one-wait", forward)
 
 # %% [markdown] id=one-wait-read
-# What does it buy us? Here are the five steps from above and the one operation, on the same scale. (`solved` fetches the course's own answer without showing it, so
-# yours need not be ready.)
+# What did that buy us? Here are the five steps from above and the one operation, drawn on the same scale. (`solved` fetches the course's own answer without showing it, so this works even if yours isn't ready.)
 
 # %% id=one-wait-compare
 in_one = solved("01-one-wait")
@@ -881,7 +872,7 @@ with agt.record() as together:
 agt.compare_timelines(
     [stepwise, together],
     ["A sync after each step", "One sync"],
-    lesson="With one wait at the end the device has its next piece of work in the queue before it needs it.",
+    lesson="With one wait at the end, the next piece of work is in the queue before the device needs it.",
 )
 
 # %% id=one-wait-claims tags=asserts
@@ -894,11 +885,9 @@ if device.simulated:
 # %% [markdown] id=exercise-meanwhile
 # ### Exercise: a job for the host meanwhile
 #
-# One wait is still a wait. Python could do something of its own in that time. `op` is an operation, and `job()` keeps the host busy. Have the job done *while* the device
-# works, and return the result of `op`, complete.
+# One wait is still a wait, and Python could use that time for something of its own. `op` is an operation, and `job()` keeps the host busy. Get the job done *while* the device works, and return the result of `op`, complete.
 #
-# You have seen all pieces: `agt.create_stream()`, `async_on`, `synchronize`. What `async_on` returns is a placeholder for the result. You get it at once, and read it after the wait.
-
+# You've seen all the pieces: `agt.create_stream()`, `async_on` and `synchronize`. What `async_on` returns is a placeholder for the result. You get it immediately, but you may read it only after the wait.
 
 # %% id=01-meanwhile starter
 def with_a_job(op, job):
@@ -917,28 +906,25 @@ def with_a_job(op, job):
 
 
 # %% id=01-meanwhile hints
-# Three steps: start the operation, do the job, wait. `sync` is the first and the last in one, so it is in the way.
+# There are three steps: start the operation, do the job, wait. `sync` does the first and the last in one go, so it's in the way.
 #
-# `op.async_on(stream)` starts an operation and returns at once. `stream.synchronize()` waits until the stream has done everything.
+# `op.async_on(stream)` starts an operation and returns immediately. `stream.synchronize()` waits until the stream has finished everything.
 #
 # `stream = agt.create_stream()`, `result = op.async_on(stream)`, `job()`, `stream.synchronize()`, `return result`.
 
 # %% id=01-meanwhile explanation
-# One way is `async_on`: it returns as soon as the work is in the queue, so the job and the device share the time. The wait has to be there,
-# too: before it, the result may not be read.
+# One way is `async_on`. It returns as soon as the work is in the queue, so the job runs while the device works. You still need the wait, because you mustn't read the result before it.
 
 # %% id=01-meanwhile-check
 check("01-meanwhile", with_a_job)
 
 # %% [markdown] id=meanwhile-read
-# That is the idea of the whole course in five lines: *start, do something else, wait as late as you can*.
+# That's the idea of the whole course: *start something, do something else, and wait as late as you can*.
 
 # %% [markdown] id=challenge
 # ## Challenge: three rounds
 #
-# `ops` are three operations, each with a copy there, a kernel and a copy back. `jobs` are three jobs for Python, of 60 µs each. Do all six, in any order you like, and return the
-# three results. As it stands, this takes 672 µs: get below 420.
-
+# `ops` are three operations, each with a copy to the device, a kernel, and a copy back. `jobs` are three jobs for Python, 60 µs each. Do all six in any order you like, and return the three results. As it stands, this takes 672 µs. Get below 420.
 
 # %% id=01-challenge starter
 def three_rounds(ops, jobs):
@@ -963,12 +949,12 @@ def three_rounds(ops, jobs):
 # %% id=01-challenge hints
 # Start everything before you wait for anything. Where do the jobs go?
 #
-# All of it on one stream is better, and not good enough. A stream is a queue: what stands in it waits for what is in front.
+# Putting everything on one stream is better, but not good enough. A stream is a queue, so each operation in it waits for the ones in front.
 #
 # Nobody said that you may have only one stream.
 
 # %% id=01-challenge explanation
-# One way: a queue for each operation. Then copies in both directions run at the same time. The next page says what can go wrong with that, and the one after it why it works.
+# One way is to give each operation a stream of its own. Then one operation's copy back can run while another's data is on its way to the device. The next page shows what can go wrong with this, and the one after it shows why it works.
 
 # %% id=01-challenge-check
 check("01-challenge", three_rounds)
@@ -982,13 +968,12 @@ progress("01")
 # %% [markdown] id=key-points
 # ## Key points
 #
-# - All threads run the same code with the same arguments. `blockIdx.x * blockDim.x + threadIdx.x` is what tells them apart.
-# - Blocks are equal, so there are often more threads than elements. The **bounds check** sends the rest home. Without it a kernel may seem right, and not be.
-# - A matrix is stored row by row: `a[row, col]` is `a[row * n + col]`, with `n` columns.
-# - A launch puts work into a queue and returns. It is `sync` that waits.
-# - With a wait after each step, host and device take turns. The stream keeps the order without it.
+# - All threads run the same code with the same arguments. They tell themselves apart by `blockIdx.x * blockDim.x + threadIdx.x`.
+# - All blocks have the same size, so there are often more threads than elements. The **bounds check** keeps the spare ones from doing harm. Without it a kernel can give right results for months and still be wrong.
+# - A matrix is stored row after row, so with `n` columns `a[row, col]` is `a[row * n + col]`.
+# - A launch only puts work into a queue and returns. If Python waits, it's because of `sync`.
+# - If you wait after each step, host and device take turns being idle. You don't have to, because a stream keeps its work in order anyway.
 #
-# What others call these things is in the [glossary](../docs/glossary.md), and common mistakes are in the [misconceptions](../docs/misconceptions.md).
+# If you know these things by other names, look in the [glossary](../docs/glossary.md). If something seems wrong, the [misconceptions](../docs/misconceptions.md) page probably has it.
 #
-# **Next:** [02_streams_and_events.ipynb](02_streams_and_events.ipynb), where one queue becomes two. [07_async_mlp.ipynb](07_async_mlp.ipynb), the project, will put these kernels to work:
-# a small neural network, four batches at a time.
+# **Next:** [02_streams_and_events.ipynb](02_streams_and_events.ipynb), where one queue becomes two. And in [07_async_mlp.ipynb](07_async_mlp.ipynb), the project, these kernels become a small neural network that has four batches in flight.

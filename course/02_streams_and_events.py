@@ -3,14 +3,15 @@
 # %% [markdown] id=title
 # # Streams and events
 #
-# One queue keeps everything in order. Two queues can be faster. **What do you give up when you take the second one, and how do you get it back?**
+# With one queue, the device does everything in the order in which you asked for it. Two queues can be faster, because the device may take from both at once. But which piece of work comes first then? You haven't said, and that's where the trouble starts.
 #
-# After this page you can put work on streams of your own and say what is in order and what is not, find a race, end it with an event instead of a wait, and
-# fork and join work with as few events as possible.
+# **What do you give up when you take a second queue, and how do you get it back?**
+#
+# After this page you can put work on streams of your own and say what's in order and what isn't. You can spot a race and end it with an event instead of a wait, and you can fork and join work with as few events as possible.
 #
 # | | |
 # |---|---|
-# | Time | 55 minutes |
+# | Time | 60 minutes |
 # | You need | [01_sync_kernels](01_sync_kernels.ipynb), above all its last part: `async_on` and `synchronize` |
 
 # %% id=setup
@@ -25,8 +26,7 @@ device
 # %% [markdown] id=what
 # ## Something to do
 #
-# We need work that takes a while. So here are 256 thermometers with 1400 readings each. The readings jitter, and we want them smooth: a running `level` moves a little way towards each new
-# reading. A level needs the one before it, so a thread takes a whole row and walks along it. That makes the kernel *narrow and long*: few threads, each with a long way to go.
+# We need a kernel that takes a while. So imagine 256 thermometers that have taken 1400 readings each. The readings jitter, and we'd like them smooth, so we keep a running `level` that moves a little way towards each new reading. Each level depends on the one before it. That's why one thread takes a whole row and walks along it, and why this kernel is *narrow and long*: it has few threads, and each has a long way to go.
 
 # %% id=kernel
 smooth = agt.Kernel(r"""
@@ -52,9 +52,8 @@ readings = agt.pin((wave + rng.normal(0, 0.3, (rows, n))).astype(np.float32))
 # %% [markdown] id=borrow
 # Two things are new in the next cell.
 #
-# - A thread has more than one element here. So we say ourselves how many blocks and threads we want, with `grid=` and `block=` in place of `.partition`.
-# - `x.borrow()`: if you pass an array to an operation, you give it away, and get it back in the result. Below we write step after step by hand and want to keep our arrays.
-#   So we only *lend* them.
+# - Each thread handles many elements here, so `.partition` can't work out how many threads we want. We say it ourselves, with `grid=` and `block=`.
+# - When you pass an array to an operation, you give it away, and you get it back as the result. On this page we write one step after the other by hand and want to keep our arrays, so we only *lend* them, with `x.borrow()`.
 
 # %% id=smoothing
 def smoothing(x, y, rate=0.05):
@@ -89,8 +88,7 @@ assert np.allclose(agt.d2h(y.borrow()).sync(), in_numpy(readings), atol=1e-4)
 # %% [markdown] id=within
 # ## One queue
 #
-# A **stream** is a queue for the device. `op.async_on(stream)` puts an operation into it and comes back without waiting for the device, with a *handle*: a name for the result, which you can pass on before there is
-# anything in it. Below, `x` is handed to the kernel before its numbers have arrived.
+# A **stream** is a queue for the device. `op.async_on(stream)` puts an operation into it and returns without waiting for the device. What it returns is a *handle*, which is a name for the result. You can pass a handle on before there's anything in it. Below, we give `x` to the kernel before its numbers have arrived.
 
 # %% id=predict-within
 how_far = Prediction(
@@ -98,7 +96,7 @@ how_far = Prediction(
     start="in the first copy",
     kernel="in the fill or the kernel",
     back="in the copy back",
-    done="it has finished: that is why the last call can return",
+    done="it has finished, which is why the last call can return",
 )
 how_far
 
@@ -119,7 +117,7 @@ queued, result = recorded(by_hand)
 queued.plot(
     title="Four operations on one stream",
     lanes=("host", "streams"),
-    lesson="Python has put everything into the queue early on, and then it waits once.",
+    lesson="Python puts everything into the queue early on, and then it waits once.",
 )
 
 # %% id=reveal-within
@@ -129,12 +127,11 @@ finished = [span.name for span in queued.device_spans if span.end <= last_call]
 where = "done" if "d2h" in finished else "back" if "d2h" in begun else "kernel"
 how_far.reveal(
     where if "memset" in begun else "start",
-    f"The last call returns after {last_call:.0f} µs, and all is done after {queued.metrics().makespan:.0f}.",
+    f"The last call returns after {last_call:.0f} of {queued.metrics().makespan:.0f} µs.",
 )
 
 # %% [markdown] id=within-read
-# **On one stream, each piece of work starts when the one before it has ended.** Python need not watch over that. It hands in the work and waits once, at the end. (`there` is a handle, too.
-# After the wait, `there.numpy()` is the array itself.)
+# **On one stream, each piece of work starts when the one before it has ended.** Python doesn't have to watch over that. It hands in all the work and waits once, at the end. (`there` is a handle, too. After the wait, `there.numpy()` is the array.)
 
 # %% id=within-check tags=asserts
 assert np.allclose(result, in_numpy(readings), atol=1e-4)
@@ -148,13 +145,13 @@ assert len([s for s in queued if s.kind == "wait"]) == 1
 # %% [markdown] id=between
 # ## Two queues
 #
-# Now two streams. The long kernel goes on the first: 256 rows of 1400 readings. *Then* a short one goes on the second: 16 rows of 64.
+# Now let's take two streams. We put a long kernel on the first one, with 256 rows of 1400 readings. *After that* we put a short one on the second, with 16 rows of 64.
 
 # %% id=predict-between
 who_is_first = Prediction(
     "When does the short kernel end?",
-    after="after the long one: that was started first, and has the device",
-    together="together with the long one, as they share the device",
+    after="after the long one, which came first and has the device",
+    together="together with the long one, because they share the device",
     before="long before the long one",
 )
 who_is_first
@@ -177,7 +174,7 @@ unordered, _ = recorded(long_then_short)
 unordered.plot(
     title="A long and a short kernel, on two streams",
     lanes=("host", "streams"),
-    lesson="The short kernel came later, on another stream, and is done while the long one is at work.",
+    lesson="The short kernel came later, on another stream, and ends while the long one is still at work.",
 )
 
 # %% id=reveal-between
@@ -186,10 +183,9 @@ truth = "after" if short.start >= long.end else "together" if abs(short.end - lo
 who_is_first.reveal(truth, f"The short one ends at {short.end:.0f} µs, the long one at {long.end:.0f}.")
 
 # %% [markdown] id=between-read
-# **Between two streams there is no order.** Neither call order nor stream number decides. The device takes from the head of each queue whatever it has room for, and both of these kernels are
-# narrow, so there was room for both. (`agt.synchronize()` waits for all streams.)
+# **Between two streams there's no order.** It doesn't matter which call came first, or which stream has the lower number. The device looks at the head of each queue and takes whatever it has room for. Both of these kernels are narrow, so there was room for both. (`agt.synchronize()` waits for all streams.)
 #
-# With a second stream you give up the order.
+# So that's what you give up with a second stream: the order.
 
 # %% id=between-check tags=asserts
 assert (long.stream, short.stream) == (one.number, two.number)
@@ -201,7 +197,7 @@ if device.simulated:
 # %% [markdown] id=race
 # ## One writes, the other reads
 #
-# Often it does no harm. But look at this. Stream one smooths, stream two copies the result to the host:
+# Most of the time you won't miss it. But look at this. Stream one smooths the readings, and stream two copies the result to the host:
 #
 # ```python
 # smoothing(x, y).async_on(one)
@@ -210,9 +206,9 @@ if device.simulated:
 
 # %% id=predict-race
 races = Prediction(
-    "Stream one writes `y`, stream two reads it, and that is all. On a GPU, what comes to the host?",
-    new="the smooth readings: the calls are in the right order",
-    old="what was in `y` before: the copy need not wait, so it comes first",
+    "Stream one writes `y`, stream two reads it, and nothing else happens. What does the host get, on a GPU?",
+    new="the smooth readings, because the calls are in the right order",
+    old="the old `y`, because the copy needn't wait and comes first",
     luck="nobody can know",
 )
 races
@@ -241,10 +237,9 @@ except agt.errors.StreamRaceError as error:
 races.reveal(outcome, "The simulated device refuses such a program, every time.")
 
 # %% [markdown] id=race-read
-# This is a **race**: two pieces of work touch one array, one of them writes, and nothing orders them. A real GPU says nothing and takes what is there: one thing today, another tomorrow. The
-# simulated device keeps a record of what is ordered before what, and refuses. (So this page uses it for every race, even if you have a GPU.)
+# This is a **race**: two pieces of work use the same array, at least one of them writes it, and nothing puts them in order. A real GPU doesn't complain. It copies whatever is there, which may be one thing today and another tomorrow. The simulated device keeps a record of what is ordered before what, so it notices and refuses. That's why this page uses it for every race, even if you have a GPU.
 #
-# Here are the same two calls with an array that nobody writes, so that they are harmless. Look where the copy lies:
+# Would it really have gone wrong? Here are the same two calls, but the copy reads an array that nobody writes, so they do no harm. Look where the copy ends up:
 
 # %% id=race-twin
 other = agt.zeros((rows, n), name="other").sync()
@@ -260,7 +255,7 @@ twin, _ = recorded(harmless_twin)
 twin.plot(
     title="If the copy had read y",
     lanes=("host", "streams"),
-    lesson="The copy runs in the middle of the kernel: it would have read an array that is half written.",
+    lesson="The copy runs in the middle of the kernel. It would have read a half-written array.",
 )
 
 # %% id=race-twin-check tags=asserts
@@ -270,15 +265,14 @@ if device.simulated:
 # %% [markdown] id=event
 # ## A mark in a queue
 #
-# One could call `one.synchronize()` in between. Then Python would wait, and everything that Python wants to do next would wait as well. But only the *second stream* has to wait. For that
-# there are **events**:
+# You could call `one.synchronize()` between the two. But then Python would wait, and everything that Python wants to do next would have to wait, too. It's only the *second stream* that needs to wait, and for that there are **events**:
 #
-# | call | does |
+# | call | what it does |
 # |---|---|
-# | `mark = one.record()` | puts a mark behind all that is on stream one *now* |
-# | `two.wait_event(mark)` | holds back what is put on stream two *from now on*, until the device has passed the mark |
+# | `mark = one.record()` | puts a mark behind everything that is on stream one *now* |
+# | `two.wait_event(mark)` | holds back everything that you put on stream two *from now on*, until the device has passed the mark |
 #
-# Both are entries in a queue, like a kernel or a copy. Neither makes Python wait. (They have nothing to do with `agt.record()`, which makes traces, nor with the event *loop*.)
+# Both of them go into a queue, just like a kernel or a copy, and neither makes Python wait. (Don't confuse them with `agt.record()`, which makes traces, or with the event *loop*. The names were taken before we came.)
 
 # %% id=event-run
 def ordered_by_event():
@@ -294,7 +288,7 @@ ordered, result = recorded(ordered_by_event)
 agt.compare_timelines(
     [twin, ordered],
     ["No order", "Ordered by an event"],
-    lesson="With the event, the copy on stream two starts when the kernel on stream one has ended.",
+    lesson="With the event, the copy on stream two starts after the kernel on stream one has ended.",
 )
 
 # %% id=event-check tags=asserts
@@ -308,14 +302,12 @@ if device.simulated:
     assert copy.start >= kernel.end
 
 # %% [markdown] id=event-read
-# The arrow is the event: from the end of the kernel to the start of the copy. It will be there on every run. You can ask a trace for that:
-# `ordered.happens_before(kernel, copy)` asks what was guaranteed, not what happened this time.
+# The arrow is the event. It leads from the end of the kernel to the start of the copy, and it will be there in every run. You can ask a trace about it: `ordered.happens_before(kernel, copy)` tells you what was *guaranteed*, whatever happened this time.
 
 # %% [markdown] id=exercise-order
 # ### Exercise: order the race
 #
-# Write it for any two operations: `first` on stream `one`, `second` on stream `two`, and `second` starts only when `first` has ended. Python does not wait. Return what `async_on` returns
-# for `second`.
+# Now write this for any two operations. `first` goes on stream `one`, and `second` goes on stream `two` but starts only when `first` has ended. Python doesn't wait. Return whatever `async_on` returns for `second`.
 
 # %% id=02-order-the-race starter
 def in_order(first, second, one, two):
@@ -330,16 +322,14 @@ def in_order(first, second, one, two):
     return second.async_on(two)
 
 # %% id=02-order-the-race hints
-# `second` has to wait for a point on `one`: the one behind `first`.
+# `second` has to wait for a certain point on stream `one`: the point right behind `first`.
 #
-# `one.record()` marks the end of what is on `one` *now*. `two.wait_event(mark)` holds back what is put on `two` *from now on*. So where
-# do these two lines belong?
+# `one.record()` marks the end of what is on `one` *now*, and `two.wait_event(mark)` holds back what you put on `two` *from now on*. So where do these two lines belong?
 #
 # `first.async_on(one)`, then `two.wait_event(one.record())`, then `return second.async_on(two)`.
 
 # %% id=02-order-the-race explanation
-# Record behind the first, wait in front of the second. The host has waited for none of its calls; it is stream `two` that
-# waits.
+# You record behind the first and wait in front of the second. Python never waited. It's stream `two` that waits.
 
 # %% id=02-order-the-race-check
 check("02-order-the-race", in_order)
@@ -359,9 +349,9 @@ check("02-order-the-race", in_order)
 # %% id=predict-early
 early = Prediction(
     "What does the copy on stream two wait for?",
-    kernel="for the kernel: the mark stands for stream one",
+    kernel="for the kernel, because the mark stands for stream one",
     nothing="for nothing",
-    forever="for ever: a mark that is waited for before its work is in can never be passed",
+    forever="forever, because the mark was recorded too early to be passed",
 )
 early
 
@@ -381,7 +371,7 @@ recorded_early, _ = recorded(tidy)
 recorded_early.plot(
     title="Recorded first",
     lanes=("host", "streams"),
-    lesson="The copy does not wait for the kernel, as the mark was set in front of it.",
+    lesson="The copy doesn't wait for the kernel, because the mark stands in front of it.",
 )
 
 # %% id=reveal-early
@@ -389,15 +379,15 @@ recorded_early.plot(
 waits_for_it = recorded_early.happens_before(kernel, copy)
 early.reveal(
     "kernel" if waits_for_it else "nothing",
-    "A mark stands at one place in a queue: behind what was there when it was recorded.",
+    "A mark has a fixed place in its queue, behind whatever was there when you recorded it.",
 )
 
 # %% [markdown] id=misconception-event
-# > **Misconception: an event stands for its stream, so what comes later counts as well.**
+# > **Misconception: an event stands for its stream, so it covers work that comes later, too.**
 # >
-# > - *What you see:* a race, although there are an event and a wait.
-# > - *Why:* what is put into the queue after `record()` is behind the mark.
-# > - *What helps:* record after the work that you mean, every time.
+# > - *What you see:* a race, although there's an event and a wait for it.
+# > - *Why:* a mark covers only what was in the queue at `record()`. Everything that came later stands behind it.
+# > - *What helps:* record right after the work that you mean, every time.
 
 # %% id=misconception-event-check tags=asserts
 with agt.using("sim"):
@@ -422,7 +412,7 @@ with agt.using("sim"):
 # %% [markdown] id=who-waits
 # ## Who waits for what
 #
-# The ways to wait, so far:
+# These are the ways to wait that you've seen so far:
 #
 # | call | who waits | until |
 # |---|---|---|
@@ -430,9 +420,9 @@ with agt.using("sim"):
 # | `mark.synchronize()` | Python | the device has passed the mark |
 # | `one.synchronize()` | Python | stream one has nothing left to do |
 # | `agt.synchronize()` | Python | no stream has anything left to do |
-# | `mark.done`, `one.done` | nobody | they answer at once: true or false |
+# | `mark.done`, `one.done` | nobody | they answer immediately: true or false |
 #
-# The less you wait for, the sooner you go on. Below, there are two kernels on one stream and a mark between them. Python wants what the first one has made, so it waits for the mark.
+# The less you wait for, the sooner you can go on. Below, there are two kernels on one stream, with a mark between them. Python needs the result of the first kernel only, so it waits for the mark and not for the stream.
 
 # %% id=who-waits-run
 half = agt.h2d(agt.pin(readings[:, :900]), "half").sync()
@@ -453,7 +443,7 @@ waiting, _ = recorded(wait_for_the_first)
 waiting.plot(
     title="Two waits",
     lanes=("host", "streams"),
-    lesson="After the mark, Python works beside the second kernel. After the stream, the device is idle.",
+    lesson="After the mark, Python works while the second kernel runs. After the stream, the device is idle.",
 )
 
 # %% id=who-waits-check tags=asserts
@@ -467,8 +457,7 @@ if device.simulated:
 # %% [markdown] id=fork-join
 # ## Out and back in
 #
-# Smooth a signal a little, smooth it a lot, and subtract. What is left is neither the fast jitter nor the slow tide, but what lies in between. The two smoothings need the same upload and
-# do not need each other. So the work **forks** to two streams, and **joins** again:
+# Let's smooth a signal a little, smooth it a lot, and subtract one from the other. That removes the fast jitter and the slow tide, and leaves what lies in between. Both smoothings need the same upload, but they don't need each other. So the work **forks** to two streams and **joins** again:
 #
 # ```text
 #              +--> a little  (one) ---+
@@ -522,7 +511,7 @@ how_much = Prediction(
     "How long does it take on two streams?",
     half="about half as long",
     most="about two thirds as long",
-    same="about as long: it is the same work",
+    same="about as long, because it is the same work",
 )
 how_much
 
@@ -534,7 +523,7 @@ diamond, _ = recorded(on_two_streams)
 agt.compare_timelines(
     [chain, diamond],
     ["One stream", "Fork and join"],
-    lesson="The two long kernels lie side by side. One arrow leads to the second stream, and one leads back.",
+    lesson="The two long kernels run side by side. One arrow leads to the second stream, and one leads back.",
 )
 
 # %% id=reveal-fork
@@ -560,15 +549,30 @@ if device.simulated:
     assert diamond.metrics().makespan < chain.metrics().makespan
 
 # %% [markdown] id=fork-join-read
-# Two arrows: the fork and the join. What is in front of the fork and behind the join cannot overlap with anything, and the second branch starts a little later, as Python makes one call at a time.
+# There are two arrows, one for the fork and one for the join. Why isn't it twice as fast? The work in front of the fork and behind the join has nothing to overlap with. And the second branch starts a little later, because Python makes one call at a time.
 #
-# The join is what beginners forget. Without it there is a race just as before: `subtract` reads `much`, and the other stream writes it.
+# The join is what beginners forget. Without it we'd have the same race as before, because `subtract` reads `much` while the other stream writes it.
+#
+# So much for the model. What do streams buy you on a real GPU? You've seen these two recordings on the first page. An H200 took an array in, ran a kernel and copied the result back, four times, first on one stream (729 µs) and then on four (501 µs). What overlaps there is not kernels but copies, in opposite directions. The next page is about those.
+
+# %% id=on-a-gpu
+recordings = ("02_one_stream", "02_streams_and_events")
+h200 = [agt.Trace.load_recording(name) for name in recordings]
+agt.compare_timelines(
+    h200,
+    ["One stream, H200", "Four streams, H200"],
+    lanes=("streams",),
+    lesson="On one stream the pieces stand in line. On four, copies in both directions overlap.",
+)
+
+# %% id=on-a-gpu-check tags=asserts
+assert [round(trace.metrics().makespan) for trace in h200] == [729, 501]
+assert [trace.metrics().max_concurrency > 1 for trace in h200] == [False, True]
 
 # %% [markdown] id=exercise-fork-join
 # ### Exercise: fork and join
 #
-# Now with any number of branches. Put `prepare` on the stream `main`; then `branches[i]` on `streams[i]`, for each `i`; then `combine` on `main`. The branches need what `prepare` has done, and
-# not each other. `combine` needs all of them. Python does not wait. Return what `async_on` returns for `combine`.
+# Now do it for any number of branches. Put `prepare` on the stream `main`. Then put `branches[i]` on `streams[i]`, for each `i`, and finally `combine` on `main`. Each branch needs the result of `prepare`, but no other branch. `combine` needs all of them. Python doesn't wait. Return whatever `async_on` returns for `combine`.
 
 # %% id=02-fork-join starter
 def fork_join(prepare, branches, combine, main, streams):
@@ -592,17 +596,14 @@ def fork_join(prepare, branches, combine, main, streams):
     return combine.async_on(main)
 
 # %% id=02-fork-join hints
-# One event for the fork, and one for each branch for the join.
+# You need one event for the fork, and for the join one event for each branch.
 #
-# The fork: `ready = main.record()` behind `prepare`; each of the streams waits for it before it gets its branch. One event can be waited
-# for by many.
+# For the fork, put `ready = main.record()` behind `prepare`. Each stream waits for it before it gets its branch, and any number of streams may wait for the same event.
 #
-# In the loop, after the branch was put on its stream: `joins.append(stream.record())`. After the loop `main` waits for all of `joins`,
-# and then gets `combine`.
+# In the loop, after you've put a branch on its stream, add `joins.append(stream.record())`. After the loop, `main` waits for each of the `joins`, and then it gets `combine`.
 
 # %% id=02-fork-join explanation
-# A fork takes one event, however many branches there are. A join takes one for each. Nothing orders the branches among themselves, so they may
-# overlap. (`agt.overlap`, in chapter 04, does just this.)
+# A fork takes one event, no matter how many branches there are. A join takes one for each branch. Nothing orders the branches among themselves, so they may overlap. Chapter 04 has a function that does exactly this, `agt.overlap`.
 
 # %% id=02-fork-join-check
 check("02-fork-join", fork_join)
@@ -610,7 +611,7 @@ check("02-fork-join", fork_join)
 # %% [markdown] id=exercise-fewest
 # ### Exercise: as few events as possible
 #
-# Six pieces of work, on two streams. Each line says where a piece belongs, and what has to be over before it starts:
+# Here are six pieces of work for two streams. Each line says where a piece belongs, and what has to be over before it may start:
 #
 # | piece | stream | needs |
 # |---|---|---|
@@ -621,8 +622,7 @@ check("02-fork-join", fork_join)
 # | `e` | one | `b`, `c` |
 # | `f` | two | `a`, `c`, `d` |
 #
-# `ops["a"].async_on(one)` puts a piece where it belongs. (`sync_on`, below, does the same and has Python wait for it.) Order what needs order and nothing else, with as few calls of `wait_event`
-# as will do. With too few there is a race. Each one too many costs Python a call, or worse, makes work stand still for no reason.
+# `ops["a"].async_on(one)` puts a piece where it belongs. (`sync_on`, which the cell below uses, also makes Python wait for it.) Put things in order where the table demands it and nowhere else, with as few calls of `wait_event` as you can. If there are too few, you have a race. Each one too many costs Python a call, and may even hold up work for no reason.
 
 # %% id=02-minimum-events starter
 def enqueue(ops, one, two):
@@ -649,16 +649,14 @@ def enqueue(ops, one, two):
     ops["f"].async_on(two)
 
 # %% id=02-minimum-events hints
-# Which needs does the order *within* the streams take care of? They cost nothing.
+# Some of these needs are met by the order *within* a stream, which costs nothing. Which ones?
 #
-# `e` needs `b`. But `c` is before `e` on the same stream, and `c` needs `b` as well: what made `c` wait makes `e` wait.
+# `e` needs `b`. But `c` comes before `e` on the same stream, and `c` already waits for `b`. So `e` needs no wait of its own.
 #
-# Three waits: `c` for `b`, `d` for `a`, `f` for `c`. Record each event right behind the work that it is for, before more is put on that
-# stream.
+# Three waits are enough: `c` for `b`, `d` for `a`, and `f` for `c`. Record each event right behind the work it's meant for, before you put anything else on that stream.
 
 # %% id=02-minimum-events explanation
-# An order follows from others: what comes before `c` comes before all that is behind `c`. And an event that is recorded too late orders
-# more than was asked for.
+# Add an event only where one thing really must wait for another. If `c` waits for `b` and `e` comes after `c`, then `e` already waits for `b`, and another event would buy you nothing. And if you record an event too late, it also covers work that you didn't mean.
 
 # %% id=02-minimum-events-check
 check("02-minimum-events", enqueue)
@@ -666,7 +664,7 @@ check("02-minimum-events", enqueue)
 # %% [markdown] id=challenge
 # ## Challenge: seven pieces, two streams
 #
-# Now you choose the streams, too. The pieces take their time:
+# This time you choose the streams as well. The pieces take different times:
 #
 # | piece | units of time | needs |
 # |---|---|---|
@@ -678,7 +676,7 @@ check("02-minimum-events", enqueue)
 # | `f` | 3 | `c` |
 # | `g` | 1 | `d`, `e`, `f` |
 #
-# A unit is about 50 µs. As it stands, everything is on one stream, and it takes 621 µs: get below 440. A pencil helps.
+# A unit is about 50 µs. As it stands, everything is on one stream and takes 621 µs. Get below 440. A pencil helps.
 
 # %% id=02-challenge starter
 def arrange(ops, one, two):
@@ -700,14 +698,14 @@ def arrange(ops, one, two):
     ops["g"].async_on(one)
 
 # %% id=02-challenge hints
-# Look for the longest chain of pieces that need each other. Nothing can be quicker than that chain, so keep it from waiting.
+# Look for the longest chain of pieces in which each needs the one before. The whole program can't be quicker than that chain, so don't let the chain wait for anything.
 #
-# `a`, `c`, `f`, `g` take seven units in a row. Give them a stream to themselves. Everything else has to fit beside them.
+# `a`, `c`, `f` and `g` take seven units in a row. Give them a stream to themselves, and fit everything else beside them.
 #
-# Stream one: `a`, `c`, `f`, `g`. Stream two: `b`, `d`, `e`. Two waits: `d` for `a`, and `g` for what is on stream two.
+# Stream one gets `a`, `c`, `f`, `g`, and stream two gets `b`, `d`, `e`. You need two waits: `d` waits for `a`, and `g` waits for stream two.
 
 # %% id=02-challenge explanation
-# The longest chain of pieces that need each other is the least that any program takes. No number of streams makes it shorter, so it is the first thing to look for.
+# You can have as many streams as you like, and the program still takes at least as long as its longest chain of steps, where each step needs the result of the one before. So look for that chain first.
 
 # %% id=02-challenge-check
 check("02-challenge", arrange)
@@ -721,29 +719,26 @@ progress("02")
 # %% [markdown] id=key-points
 # ## Key points
 #
-# - On **one stream** everything is in order. **Between streams** nothing is, whatever the order of the calls.
-# - Two streams, one array, one of them writes, no order: a **race**. A GPU says nothing, and gives you whatever is there. The simulated device refuses it.
-# - `record` marks a place in a queue, `wait_event` holds back what comes after it in another. Python waits for neither.
-# - A **fork** is one event, a **join** one for each branch. Order what needs it and no more: some orders follow from others.
-# - No program is shorter than the longest chain of pieces that need each other, on however many streams.
+# - On **one stream**, everything runs in order. **Between streams** there's no order, no matter in which order you made the calls.
+# - If two streams use the same array, at least one of them writes it, and nothing puts them in order, that's a **race**. A GPU won't tell you, and just gives you whatever is there. The simulated device refuses to run it.
+# - `record` marks a place in one queue, and `wait_event` holds back another queue until the device gets there. Neither makes Python wait.
+# - A **fork** takes one event, and a **join** takes one for each branch. Add an event only where one thing really must wait for another, because some orders follow from others.
+# - However many streams you have, a program takes at least as long as its longest chain of steps that need each other.
 #
-# What others call these things is in the [glossary](../docs/glossary.md), common mistakes are in the [misconceptions](../docs/misconceptions.md), and more races in the
-# [hazards](../docs/hazards.md).
+# If a word is new, look in the [glossary](../docs/glossary.md). If something seems wrong, the [misconceptions](../docs/misconceptions.md) page probably has it, and [hazards](../docs/hazards.md) has more races.
 #
-# **Next:** [02b_copies_and_chunks.ipynb](02b_copies_and_chunks.ipynb). So far we let kernels overlap. But you have seen where the time really goes.
+# **Next:** [02b_copies_and_chunks.ipynb](02b_copies_and_chunks.ipynb). So far we've let kernels overlap. But most of the time goes into copies, and they have rules of their own.
 
 # %% [markdown] id=null
-# ## Appendix: the null stream
+# ## Encore: the null stream
 #
-# *For those who one day meet a timeline in which streams take turns for no reason.*
+# *For the day on which you meet a timeline whose streams take turns and nobody knows why.*
 #
-# Every device has one stream from the start: number 0, `device.default_stream`. CUDA calls it the **null stream**, and work without a stream goes there. In its traditional form it
-# has a rule of its own: what is put on it waits for everything on the other streams, and they wait for it. One careless call, in your program or in a library, and nothing overlaps any more.
+# Every device has one stream from the start, `device.default_stream`, with the number 0. CUDA calls it the **null stream**, and work without a stream goes there. Traditionally it has a rule of its own: whatever you put on it waits for everything on the other streams, and they wait for it. So one careless call, in your program or in a library you use, is enough to stop all overlap.
 #
-# A stream can be created so that it takes no part in this; CUDA calls it *non-blocking*. All streams of this course are like that. (CuPy's own `Stream()` does take part, unless you say
-# `non_blocking=True`.)
+# A stream can be created in such a way that it takes no part in this, which CUDA calls *non-blocking*. All streams of this course are like that. CuPy's own `Stream()` isn't, unless you say `non_blocking=True`.
 #
-# The rule is nothing but events, so we can play it: two long kernels on two streams, and a small fill on the null stream in between.
+# The rule amounts to a few events, so we can act it out: two long kernels on two streams, and between them a small fill on the null stream.
 
 # %% id=null-run
 null = device.default_stream

@@ -3,16 +3,15 @@
 # %% [markdown] id=title
 # # Copies and chunks
 #
-# Sixteen megabytes of data go to the device, are worked on for a moment, and come back. That takes 619 µs, and for eleven of them the kernel is at work.
+# Sixteen megabytes of data travel to the device, get worked on for a moment, and travel back. That takes 619 µs, and the kernel is at work for just eleven of them. The rest is travelling.
 #
 # **Nothing can make either copy any faster. Can the whole trip still take much less?**
 #
-# After this page you can say what a copy from an ordinary array costs Python, fill one buffer while another is copied, cut a job into chunks so that the whole takes less time, and
-# find out how many chunks are enough.
+# After this page you can say what a copy from an ordinary array costs Python. You can fill one buffer while another is being copied, cut a job into chunks so that the whole takes less time, and find out how many chunks are enough.
 #
 # | | |
 # |---|---|
-# | Time | 40 minutes |
+# | Time | 45 minutes |
 # | You need | [02_streams_and_events](02_streams_and_events.ipynb) |
 
 # %% id=setup
@@ -29,7 +28,7 @@ device
 # %% [markdown] id=whole-text
 # ## All at once
 #
-# Four million readings, and a kernel that converts each from degrees Fahrenheit to degrees Celsius:
+# We have four million readings in degrees Fahrenheit, and a kernel that converts each to degrees Celsius:
 
 # %% id=whole
 celsius = agt.Kernel(r"""
@@ -47,7 +46,7 @@ readings = agt.pin(rng.uniform(0, 100, 4_000_000).astype(np.float32))
 
 
 def converted(readings):
-    """There, a kernel in place, and back: one operation, so one stream."""
+    """Describe the whole trip, there and back: one operation, so one stream."""
 
     def work(x):
         return celsius(readings.size, x.partition(256)).output()
@@ -75,9 +74,9 @@ whole.plot(
 )
 
 # %% [markdown] id=whole-read
-# (`.and_then(work)` continues an operation: as soon as there is an array on the device, `work` says what to do with it. Chapter 03 explains it.)
+# (`.and_then(work)` continues an operation: as soon as the array is on the device, `work` gets it and says what happens next. Chapter 03 explains it.)
 #
-# Look at the sliver. Whoever makes this kernel twice as fast has saved five microseconds. If there is something to win, it is on the way there and the way back. So let us look at copies.
+# Look at the sliver. If you spent a week making this kernel twice as fast, you'd save five microseconds. If there's anything to win here, it's on the way there and the way back, so let's look at copies.
 
 # %% id=whole-check tags=asserts
 assert np.allclose(result, (readings - 32) / 1.8, atol=1e-4)
@@ -88,13 +87,12 @@ if device.simulated:
 # %% [markdown] id=pinned
 # ## Two kinds of memory
 #
-# All uploads so far came from `agt.pin`. What if we forget that? An ordinary NumPy array is **pageable**: the operating system may move it in memory, or even out of memory, whenever it likes.
-# The device cannot fetch from a place that moves. So the driver first copies the data to a place that doesn't. **Pinned** memory stays where it is, and the device fetches from it by itself.
+# So far we've passed every array through `agt.pin` before uploading it. What if we forget? An ordinary NumPy array is **pageable**: the operating system may move it elsewhere in memory, or even out of memory, whenever it likes. The device can't fetch data from a place that may move, so the driver first has to copy the data to one that doesn't. **Pinned** memory stays where it is, and that's why the device can fetch from it without anybody's help.
 
 # %% id=predict-pinned
 held_up = Prediction(
     "4 MB to copy, with `async_on`. How much longer does the *call* take if the array is pageable?",
-    same="not at all: `async_on` comes back at once",
+    same="not at all, because `async_on` doesn't wait",
     bit="two or three times as long",
     ten="about ten times as long",
     lot="more than twenty times as long",
@@ -125,7 +123,7 @@ agt.compare_timelines(
     [from_pinned, from_pageable],
     ["From pinned memory", "From an ordinary array"],
     lanes=("host", "streams"),
-    lesson="From an ordinary array the call itself takes the time: Python copies before the device does.",
+    lesson="From an ordinary array it's the call that takes the time, because Python copies first.",
 )
 
 # %% id=reveal-pinned
@@ -140,17 +138,39 @@ held_up.reveal(
 )
 
 # %% [markdown] id=pinned-read
-# The second call is asynchronous in name only: Python is stuck in it while the data are copied. The course warns you when that happens. The cure is `agt.pin(array)`, which makes a pinned
-# copy, or `agt.pinned(shape)`, an empty one to be filled in place. Pinned memory is scarce, because the system can use it for nothing else. So one pins a few buffers and uses them again and again.
+# The second call is asynchronous in name only, because Python is stuck in it until the data are copied. The course warns you when that happens. The cure is `agt.pin(array)`, which makes a pinned copy, or `agt.pinned(shape)`, which gives you an empty array to fill. Don't pin everything, though. Pinned memory is scarce, because the system can't use it for anything else. So people pin a few buffers and use them again and again.
+#
+# How much does it matter on a real GPU? On an H200 we sent four chunks of a million numbers there and back, on four streams. The only difference between the two runs is that one of them forgot `agt.pin`.
 
 # %% id=pinned-check tags=asserts
 assert (len(quiet), len(warned)) == (0, 1)
 if device.simulated:
     assert times > 20
 
+# %% id=pinned-on-a-gpu
+recordings = ("08_pageable_copy", "08_pageable_copy_repaired")
+pageable_h200, pinned_h200 = (agt.Trace.load_recording(name) for name in recordings)
+agt.compare_timelines(
+    [pageable_h200, pinned_h200],
+    ["Ordinary arrays, H200", "Pinned arrays, H200"],
+    lanes=("host", "engines"),
+    lesson="From ordinary arrays, Python is stuck in each upload, and nothing overlaps.",
+)
+
+# %% [markdown] id=pinned-on-a-gpu-read
+# It took 1707 µs instead of 538. In the upper picture, each upload keeps Python busy for some 240 µs. By the time it gets to the next chunk, the one before is already back, so the two directions never overlap. The uploads themselves are slower, too: 186 µs each instead of about 80.
+
+# %% id=pinned-on-a-gpu-check tags=asserts
+pair = pageable_h200, pinned_h200
+assert [round(trace.metrics().makespan) for trace in pair] == [1707, 538]
+assert pageable_h200.overlap_between("h2d", "d2h") == 0
+assert pinned_h200.overlap_between("h2d", "d2h") > 190
+assert all(180 < span.duration < 190 for span in pageable_h200.find("h2d"))
+assert all(230 < span.duration < 250 for span in pageable_h200.find("enqueue h2d"))
+assert all(77 < span.duration < 83 for span in pinned_h200.find("h2d"))
+
 # %% [markdown] id=pinned-mind
-# There is a catch. **The device reads a pinned array later, by itself.** If you change it too early, you change what is copied. On a GPU that is one more silent race, this time with Python. The
-# simulated device notices:
+# Pinned memory has a catch. **The device reads the array later, on its own.** If you change the array too early, you change the data that it's about to copy. On a GPU that's another silent race, this time against Python. The simulated device notices:
 
 # %% id=pinned-race
 with agt.using("sim"):
@@ -168,13 +188,12 @@ with agt.using("sim"):
 # %% [markdown] id=exercise-buffers
 # ### Exercise: two buffers in turn
 #
-# Data arrive in chunks, from a file, say. `fill(buffer, i)` writes chunk `i` into a host array, and keeps Python busy for a while. There are two pinned `buffers` for `count` chunks. Upload all chunks
-# on `stream`, and return the list of their device arrays. Two things have to hold, on a slow device as well:
+# Data arrive in chunks, say from a file. `fill(buffer, i)` writes chunk `i` into a host array, which keeps Python busy for a while. There are `count` chunks, but only two pinned `buffers`. Upload all chunks on `stream`, and return the list of their device arrays. Two things have to hold, even if the device is slow:
 #
-# - no buffer is filled while it is still being copied;
-# - while the device copies from one buffer, Python fills the other.
+# - You never fill a buffer that is still being copied.
+# - While the device copies from one buffer, Python fills the other.
 #
-# When the function returns, all is done, and the buffers are free. Remember: **`event.synchronize()`** has *Python* wait until the device has passed the event.
+# When the function returns, everything is done and the buffers are free. You'll need **`event.synchronize()`**, which makes *Python* wait until the device has passed the event.
 
 # %% id=02b-two-buffers starter
 def upload_all(fill, count, buffers, stream):
@@ -200,16 +219,14 @@ def upload_all(fill, count, buffers, stream):
     return arrays
 
 # %% id=02b-two-buffers hints
-# Before buffer `i % 2` is filled again, its last copy has to be over: that of chunk `i - 2`.
+# Before you fill buffer `i % 2` again, its previous copy has to be over. That was the copy of chunk `i - 2`.
 #
-# `stream.record()` right behind the copy is an event for this copy. `event.synchronize()` is how the *host* waits for it, and for nothing
-# that comes after.
+# `stream.record()` right behind the copy gives you an event for this copy. With `event.synchronize()` the *host* waits for it, and for nothing that comes after it.
 #
-# Keep the events in a list. At the top of the loop: `if i >= 2: events[i - 2].synchronize()`. And `stream.synchronize()` at the very end.
+# Keep the events in a list. At the top of the loop, write `if i >= 2: events[i - 2].synchronize()`, and at the very end `stream.synchronize()`.
 
 # %% id=02b-two-buffers explanation
-# One way: wait for the event of chunk `i - 2`. That leaves the copy of chunk `i - 1` under way, and it goes on while you fill. This is
-# called double buffering.
+# One way is to wait for the event of chunk `i - 2`. The copy of chunk `i - 1` is then still under way, and it goes on while you fill the buffer. This is called double buffering.
 
 # %% id=02b-two-buffers-check
 check("02b-two-buffers", upload_all)
@@ -217,16 +234,15 @@ check("02b-two-buffers", upload_all)
 # %% [markdown] id=engines
 # ## Copy engines
 #
-# Copies are not done by the part of the GPU that computes. There are **copy engines** for them. So what happens if there are two copies at once, on two streams? Each has
-# 4 MB, and alone it takes about 75 µs.
+# The part of a GPU that computes doesn't do the copying. There are **copy engines** for that. So what happens if you ask for two copies at once, on two streams? Each has 4 MB, which takes about 75 µs if nothing else is going on.
 
 # %% id=predict-engines
 engines = Prediction(
     "Pair A: two uploads on two streams. Pair B: an upload and a download on two streams. How long?",
-    both="A and B about 75 µs: that is what streams are for",
+    both="A and B about 75 µs, because that is what streams are for",
     B="A about 150 µs, and B about 90",
     A="A about 90 µs, and B about 150",
-    neither="A and B about 150 µs: one copy at a time",
+    neither="A and B about 150 µs, because there is one copy at a time",
 )
 engines
 
@@ -268,10 +284,9 @@ engines.reveal(
 )
 
 # %% [markdown] id=engines-read
-# There are two copy engines: one brings data in, the other takes data out. The lower lanes are the engines; `s1` is what came from stream 1. In A there are two streams, and still one copy waits for the other, because both want the same engine. In B each has its own.
-# (On a real GPU a bar begins when its copy is the first in its queue, even if it has to wait for the engine then. So in A the two bars may lie side by side.)
+# There are two copy engines: one brings data in, and the other takes data out. You see them in the lower lanes, where `s1` means that the work came from stream 1. In A there are two streams, but both want the same engine, so one copy has to wait for the other. In B each copy has an engine to itself. (On a real GPU a copy's bar begins when the copy gets to the head of its queue, even if it then has to wait for the engine. So there, the two bars of A may overlap.)
 #
-# So each direction has an engine, and in our first picture one of the two was always idle.
+# In our first picture, then, one of the two engines was always idle.
 
 # %% id=engines-check tags=asserts
 if device.simulated:
@@ -283,13 +298,12 @@ if device.simulated:
 # %% [markdown] id=chunks-text
 # ## Four pieces
 #
-# Who says that *all* readings must be there before the first one can be converted? Cut the array into four chunks, and give each a stream. While chunk 0 comes back, chunk 1 is on its way there. No
-# events are needed, as no chunk needs another.
+# Why should *all* the readings have to arrive before we convert the first one? Let's cut the array into four chunks and give each its own stream. Then chunk 0 can come back while chunk 1 is still on its way there. We don't even need events, because no chunk needs another.
 
 # %% id=predict-chunks
 pays = Prediction(
     f"All at once it took {whole.metrics().makespan:.0f} µs. How long in four chunks, on four streams?",
-    none="about as long: it is the same amount of copying",
+    none="about as long, because it is the same amount of copying",
     two_thirds="about two thirds of that",
     half="about half of that",
     quarter="about a quarter of that",
@@ -316,7 +330,7 @@ agt.compare_timelines(
     [whole, four_chunks],
     ["At once", "In four chunks"],
     lanes=("host", "streams", "engines"),
-    lesson="In four chunks both copy engines are at work at the same time, and only the two ends stick out.",
+    lesson="In four chunks both copy engines work at the same time, and only the two ends stick out.",
 )
 
 # %% id=reveal-chunks
@@ -327,10 +341,9 @@ pays.reveal(
 )
 
 # %% [markdown] id=chunks-read
-# Look at the engines: in the lower picture they are busy at the same time. Nothing got faster. The *gaps* went.
+# Look at the two engines. Neither copies any faster, but in the lower picture both are busy at the same time, and most of the idle time is gone.
 #
-# Why not a quarter? All the data still have to come in, one chunk after the other, through one engine. **The busiest engine is a limit that no cutting can beat.** Here each direction has half of the
-# copying, so the limit is one half. What keeps us from reaching it are the two ends: at the start nothing can go back yet, and at the end nothing is left to come in.
+# Why isn't it a quarter, or at least a half? All the data still have to come in through one engine, one chunk after the other. **The busiest engine sets a limit that no cutting can beat.** Here each direction has half of the copying, so the limit is one half. Two things keep us from reaching it: at the start there's nothing to take back yet, and at the end there's nothing left to bring in.
 
 # %% id=chunks-check tags=asserts
 assert np.array_equal(np.concatenate(chunked), result)
@@ -346,8 +359,7 @@ if device.simulated:
 # %% [markdown] id=explore-text
 # ## How many?
 #
-# Smaller chunks make the two ends shorter. So, cut finer? Below is the same program for several numbers of chunks and streams, on a simulated device. Move the sliders, and watch the ends and the
-# host's lane. Which number is best, and what goes wrong beyond it? (For speed, these are half of the readings.)
+# With smaller chunks, those two ends get shorter. So should we cut finer and finer? Below is the same program with different numbers of chunks and streams, on a simulated device. If there are sliders, move them, and keep an eye on the ends and on the host's lane. Which number of chunks is best, and what goes wrong beyond it? (To save time, this uses only half of the readings.)
 
 # %% id=explore
 fewer = 2_000_000
@@ -369,16 +381,19 @@ calls = [span for span in eight if span.kind == "call"]
 assert max(s.end for s in calls) - min(s.start for s in calls) > max(eight.metrics().engine_busy.values())
 
 # %% [markdown] id=explore-read
-# On one stream there is nothing to win, as a queue does one thing at a time. With two streams or more, a few chunks help. Then it gets *worse*: each chunk has its price, since Python makes the same
-# calls for it whatever its size. With eight chunks the host's lane is full from start to end, and the engines wait for Python. **Cut until the ends are short, and not further.** A chunk is large
-# enough if copying it takes clearly longer than Python needs to submit it.
+# With one stream there's nothing to win, because a queue does one thing at a time. With two streams or more, a few chunks help. After that it gets *worse*, because each chunk costs Python the same calls, no matter how small it is. With eight chunks the host's lane is full from start to end, and the engines wait for Python. **So cut until the ends are short, and then stop.** A chunk is large enough if copying it takes clearly longer than it takes Python to submit it.
 
 # %% [markdown] id=exercise-chunks
 # ### Exercise: a pipeline of chunks
 #
-# One more thing is different in real life: the chunks have something in common, such as a table of weights. `prepare` is an operation that uploads it; run it *once*, on one of the streams.
-# `process(chunk, table)` is the operation for one chunk. It only borrows the table, so one will do for all. Deal the chunks out to the `streams` in turn, and return the results as NumPy arrays, in the
-# order of the chunks. Python waits only when everything is on its way. The check also uses a device that picks the unluckiest legal order.
+# In real life, chunks often share something, such as a table of weights. `prepare` is an operation that uploads the table. `process(chunk, table)` is the operation for one chunk, and it only borrows the table.
+#
+# - Run `prepare` *once*, on one of the `streams`, and use its table for all chunks.
+# - Deal the chunks out to the streams in turn.
+# - Return the results as NumPy arrays, in the order of the chunks.
+# - Python shouldn't wait before everything is on its way.
+#
+# The check also runs your code on a device that picks the unluckiest order it's allowed to.
 
 # %% id=02b-chunked-overlap starter
 def pipeline(prepare, process, chunks, streams):
@@ -402,13 +417,12 @@ def pipeline(prepare, process, chunks, streams):
 # %% id=02b-chunked-overlap hints
 # Chunk `i` goes on `streams[i % len(streams)]`. Keep what `async_on` returns, and wait later.
 #
-# The table is uploaded on one of the streams. The others know nothing of that, unless an event tells them.
+# You upload the table on one of the streams. The other streams don't know about that unless an event tells them.
 #
-# After all chunks: `stream.synchronize()` for each stream, then `[result.numpy() for result in results]`.
+# After the last chunk, call `stream.synchronize()` for each stream, and return `[result.numpy() for result in results]`.
 
 # %% id=02b-chunked-overlap explanation
-# While one stream computes, another copies: each stream is in order, and between them only the table is. The host waits when everything
-# is on its way, and not before.
+# While one stream computes, another one copies. Each stream is in order by itself, and the only thing they share is the table. The host waits once everything is on its way, and not earlier.
 
 # %% id=02b-chunked-overlap-check
 check("02b-chunked-overlap", pipeline)
@@ -416,8 +430,7 @@ check("02b-chunked-overlap", pipeline)
 # %% [markdown] id=challenge
 # ## Challenge: there and back
 #
-# Back to the question from the top. `data` are four million readings in pinned memory, and `process(part)` is an operation that takes a part of them there, works on it, and brings it back. Return the
-# results of all parts in a list, in order: arrays, or handles that are ready. As it stands, this takes 619 µs: get below 410.
+# Back to the question from the top. `data` are four million readings in pinned memory. `process(part)` is an operation that takes some of them to the device, works on them and brings them back. Return the results of all parts in a list, in order, as arrays or as handles that are ready. As it stands, this takes 619 µs. Get below 410.
 
 # %% id=02b-challenge starter
 def there_and_back(process, data):
@@ -433,14 +446,14 @@ def there_and_back(process, data):
     return results
 
 # %% id=02b-challenge hints
-# `np.array_split(data, number)` cuts an array into parts, and copies nothing.
+# `np.array_split(data, number)` cuts an array into parts without copying anything.
 #
-# `in_chunks`, further up, does nearly all of it. What remains is the question how many parts, and on how many streams.
+# `in_chunks`, further up, does nearly all of it. You only have to find out how many parts you want, and on how many streams.
 #
-# Here the parts are twice as large as in the sliders above, so there is more time to submit each. Try four to six parts on three streams.
+# These parts are twice as large as those under the sliders, so Python has more time to submit each. Try four to six parts on three streams.
 
 # %% id=02b-challenge explanation
-# The limit is about 300 µs: that long the engine of each direction is at work. What you have on top of it are the two ends and Python's calls. Parts need not be of equal size, by the way.
+# The limit is about 300 µs, which is how long the engine of each direction is busy. What you see on top of that are the two ends and Python's calls. By the way, nobody said that the parts must have the same size.
 
 # %% id=02b-challenge-check
 check("02b-challenge", there_and_back)
@@ -454,11 +467,11 @@ progress("02b")
 # %% [markdown] id=key-points
 # ## Key points
 #
-# - From **pinned** memory the device copies by itself while Python goes on. Leave the array alone meanwhile. **Pageable** memory holds Python up.
-# - With two buffers, one is filled while the other is copied.
-# - There is one copy engine for each direction. **Chunks** keep both busy at the same time.
-# - The busiest engine is the limit, unless it is the host. Cut until the ends are short, and not further.
+# - The device copies from **pinned** memory on its own while Python goes on, so you have to leave the array alone in the meantime. With **pageable** memory, Python is stuck until the data are copied.
+# - With two buffers you can fill one while the device copies from the other.
+# - There's one copy engine for each direction. If you cut the work into **chunks**, both can be busy at the same time.
+# - The busiest engine sets the limit, unless Python is slower still. So cut until the ends are short, and then stop.
 #
-# What others call these things is in the [glossary](../docs/glossary.md), and common mistakes are in the [misconceptions](../docs/misconceptions.md).
+# If a word is new, look in the [glossary](../docs/glossary.md). If something seems wrong, the [misconceptions](../docs/misconceptions.md) page probably has it.
 #
-# **Next:** [03_lazy_operations.ipynb](03_lazy_operations.ipynb). So far you have placed each event by hand. From now on operations place them for you.
+# **Next:** [03_lazy_operations.ipynb](03_lazy_operations.ipynb). So far you've placed every event by hand. From now on, operations place them for you.

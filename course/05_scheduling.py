@@ -3,14 +3,15 @@
 # %% [markdown] id=title
 # # Scheduling: who goes where
 #
-# Twelve jobs wait for the device, and somebody has to say which queue each of them joins. **How well can that be done, and how would you know?**
+# Twelve jobs are waiting for the device, and somebody has to decide which queue each of them joins. Decide badly, and three queues stand empty while the fourth reaches out of the door.
 #
-# After this page you can write a policy, work out how many streams a program can use, see in a timeline what waits for what for no reason, score a schedule against the best there could be, and say
-# *before* you try whether more streams will pay.
+# **How well can that be done, and how would you know?**
+#
+# After this page you can write a policy, work out how many streams a program can use, spot a job that waits for no good reason, score a schedule against the best there could be, and say *before* you try whether more streams will pay.
 #
 # | | |
 # |---|---|
-# | Time | 70 minutes |
+# | Time | 65 minutes |
 # | You need | [02_streams_and_events](02_streams_and_events.ipynb) and [04_combinators](04_combinators.ipynb) |
 
 # %% id=setup
@@ -25,12 +26,9 @@ device
 # %% [markdown] id=question
 # ## Four checkouts
 #
-# Twelve jobs are waiting for the device, like customers in a supermarket. Most have a bottle of milk. Every fourth has a full trolley. With *one* checkout open, that is with one stream, it takes as long as you would
-# fear. Now we open four. **How much sooner are they all done, and who decides which queue each of them joins?**
+# Our twelve jobs wait like customers in a supermarket. Most of them have a bottle of milk, but every fourth has a full trolley. With *one* checkout open, which means one stream, it takes as long as you'd fear. Now we open four. **How much sooner is everybody done, and who decides which queue each of them joins?**
 #
-# First we need jobs of any length we like, and narrow ones, so that many have room on the device. Ours are treasure hunts: at each place lies a slip of paper with the number of the
-# *next* place. Nobody can hurry that, as each step needs the one before it. A block of 32 threads follows 32 trails.
-# The slips send you all over the place, so each step takes about as long as any other.
+# For this we need jobs of any length we like, and narrow ones, so that the device has room for many at once. Ours are treasure hunts. At each place lies a slip of paper with the number of the *next* place, so nobody can take a step before finishing the one before. A block of 32 threads follows 32 trails. The slips send you all over the place, and each step takes about as long as any other.
 
 # %% id=hunt-kernel
 hunt = agt.Kernel(r"""
@@ -54,11 +52,11 @@ def hunting(i, steps):
 
 
 # %% [markdown] id=run-all
-# This is how a list of jobs is run: ask somebody for a stream, put the job there, go on to the next. `sync`, `await` and `spawn` do just that.
+# This function runs a list of jobs: it asks somebody for a stream, puts the job there, and goes on to the next. `sync`, `await` and `spawn` do just that.
 
 # %% id=run-all-code
 def run_all(ops, policy, lengths=()):
-    """The trace of these operations, each on the stream that the policy chooses."""
+    """Run each operation on the stream that the policy chooses, and return the trace."""
 
     def program():
         for i, op in enumerate(ops):
@@ -76,7 +74,7 @@ def run_all(ops, policy, lengths=()):
 
 
 # %% [markdown] id=pace-text
-# Two measurements, and we can make jobs to order. How long is a step? And what is the **pace** of the host: how long does Python need from one job to the next? (Each program has a pace of its own.)
+# After two measurements we can make jobs to order. How long does a step take? And what is the **pace** of the host, that is, how long does Python need from one job to the next?
 
 # %% id=pace-run
 one_job = run_all([hunting(0, 2000)], agt.SingleStream())
@@ -99,7 +97,7 @@ print(f"all twelve on one stream: {alone:.0f} µs")
 
 # %% id=predict-mixed
 opening = Prediction(
-    f"On one stream the twelve take {alone:.0f} µs. And on four streams, each job on the next one in turn?",
+    f"On one stream the twelve take {alone:.0f} µs. How long on four streams that take turns?",
     quarter=f"about {alone / 4:.0f} µs",
     third=f"about {alone / 3:.0f} µs",
     half=f"about {alone / 2:.0f} µs",
@@ -115,7 +113,7 @@ in_turn = run_all(hunts(mixed), agt.StreamPoolRoundRobin(4))
 in_turn.plot(
     title="Every fourth job is long; four streams, in turn",
     lanes=("host", "streams"),
-    lesson="All three long jobs are on one stream, one after the other. The others are nearly idle.",
+    lesson="All three long jobs are in one queue, one after the other. The other streams are nearly idle.",
 )
 
 # %% id=reveal-mixed
@@ -126,11 +124,11 @@ opening.reveal(
 )
 
 # %% [markdown] id=misconception-round-robin
-# > **Misconception: to take turns is to share out the work.**
+# > **Misconception: if the streams take turns, they share the work evenly.**
 # >
-# > - *What you see:* one stream with nearly all of the work, and the others idle.
-# > - *Why:* taking turns shares out *jobs*. It knows nothing of their lengths. And programs like to repeat themselves: here the program counts to four, and so does the pool.
-# > - *What helps:* that is what the rest of this page is about. The same jobs, on the same device, can be done in about half of that time.
+# > - *What you see:* one stream with nearly all of the work, while the others are idle.
+# > - *Why:* taking turns shares out *jobs*, and doesn't care how long they are. And programs like to repeat themselves. Here the program counts to four, and so does the pool, so every full trolley ends up in the same queue.
+# > - *What helps:* that's what the rest of this page is about. The same jobs can be done in about half the time, on the same device.
 
 # %% id=mixed-check tags=asserts
 assert len({span.stream for span in in_turn.device_spans[::4]}) == 1
@@ -142,10 +140,9 @@ if device.simulated:
 # %% [markdown] id=policy
 # ## Who decides
 #
-# Whoever names no stream leaves the choice to a **policy**. It has one method, `next_stream()`, and each call answers one question: *which stream is next?* Whoever runs an operation begins with that question, before it looks inside. The usual policy is
-# `StreamPoolRoundRobin(4)`: four streams, in turn.
+# If you don't name a stream, a **policy** chooses one for you. It has a single method, `next_stream()`, which answers the question *which stream is next?* Everything that runs an operation asks that question first, before it looks inside the operation. The usual policy is `StreamPoolRoundRobin(4)`: four streams that take turns.
 #
-# To write your own, subclass `agt.SchedulingPolicy` and write that one method. This one has a single stream, and counts how often it is asked.
+# To write your own, subclass `agt.SchedulingPolicy` and write that one method. This one has a single stream and counts how often it's asked.
 
 # %% id=counting
 class Counting(agt.SchedulingPolicy):
@@ -169,10 +166,10 @@ def arm(i):
 decisions = Prediction(
     "`agt.overlap(arm(0), arm(1), arm(2))`: three kernels, three copies. How often is the policy asked?",
     **{
-        "1": "it is one operation",
-        "3": "for each arm",
-        "4": "for the operation, and for each arm",
-        "6": "for each piece of work",
+        "1": "once, because it is one operation",
+        "3": "once for each arm",
+        "4": "once for the operation, and once for each arm",
+        "6": "once for each piece of work",
     },
 )
 decisions
@@ -188,9 +185,9 @@ with agt.using(policy=counting):
 decisions.reveal(str(counting.asked), "The operation asks, and each of its arms.")
 
 # %% [markdown] id=policy-knows
-# A chain stays on the stream that it was given, however long it is; so does a `zip`. Only `overlap` asks for more. Its arms fork from the operation's own stream and join there again. That stream is empty here. In a chain it would carry what comes before and after the `overlap`.
+# A chain stays on the stream it was given, however long it is, and so does a `zip`. Only `overlap` asks for more. Its arms fork from the operation's own stream and join there again. Here that first stream stays empty, but in a chain it would carry whatever comes before and after the `overlap`.
 #
-# And look at what `next_stream` is *not* told: which operation it is, or how long it will take. A policy can remember what it did and look at its streams, and that is all.
+# Note what nobody tells `next_stream`: which operation it is, or how long it will take. A policy can remember what it did and look at its streams, but that's all it has.
 
 # %% id=decisions-check tags=asserts
 assert counting.asked == 4
@@ -202,8 +199,7 @@ assert counting.asked == 1
 # %% [markdown] id=exercise-round-robin
 # ### Exercise: round robin
 #
-# Write `StreamPoolRoundRobin` yourself: `size` streams, each in its turn. A policy often exists before its device is
-# known. So do not make streams in `__init__`. Make each when its turn first comes: in `next_stream` there is `self.device`.
+# Write `StreamPoolRoundRobin` yourself: `size` streams that take turns. A policy is often created before anyone knows which device it's for, so don't make streams in `__init__`. Make each one when its turn first comes, because in `next_stream` you have `self.device`.
 
 # %% id=05-round-robin starter
 class RoundRobin(agt.SchedulingPolicy):
@@ -233,14 +229,12 @@ class RoundRobin(agt.SchedulingPolicy):
 # %% id=05-round-robin hints
 # A policy has to remember two things: its streams, and whose turn it is.
 #
-# In `__init__` there may be no device yet. In `next_stream` there is: `self.device.create_stream()`. Make a stream when its turn first
-# comes.
+# In `__init__` there may be no device yet. In `next_stream` there is one, so call `self.device.create_stream()` there, when a stream's turn first comes.
 #
 # `turn = self.turn % self.size`; if `turn == len(self.streams)`, append a new stream; add 1 to `self.turn`; return `self.streams[turn]`.
 
 # %% id=05-round-robin explanation
-# That is all that `agt.StreamPoolRoundRobin` does, apart from a lock, since several threads may ask it. You have just seen its weakness: it knows nothing about the
-# jobs.
+# `agt.StreamPoolRoundRobin` does just that, plus a lock, because several threads may ask it at once. And you've already seen its weakness: it knows nothing about the jobs.
 
 # %% id=05-round-robin-check
 check("05-round-robin", RoundRobin)
@@ -248,24 +242,24 @@ check("05-round-robin", RoundRobin)
 # %% [markdown] id=five
 # ## One more checkout
 #
-# Counting to four was the trouble, so let us count to five.
+# The trouble was that both count to four. So let's count to five.
 
 # %% id=five-run
 of_five = run_all(hunts(mixed), agt.StreamPoolRoundRobin(5))
 of_five.plot(
     title="The same jobs, five streams in turn",
     lanes=("host", "streams"),
-    lesson="The long jobs are on three streams. Two short jobs stand behind long ones.",
+    lesson="The long jobs are on three streams, and two short jobs wait behind them.",
 )
 
 # %% [markdown] id=five-read
-# Much better. But look at the streams with a long job: a short one stands *behind* it. Its own work takes half a pace, and it waits for several, while other streams have nothing to do. It is called **head-of-line blocking**.
+# That's much better. But look at the streams that have a long job. A short one stands right *behind* it. Its own work takes half a pace, and it waits for several, although other streams have nothing to do. This is called **head-of-line blocking**.
 #
-# How long do the short jobs wait? A span knows what it had to come after (`span.after`), and its own call is part of that.
+# How long do the short jobs wait? A span knows what had to come before it (`span.after`), and the call that launched it is part of that.
 
 # %% id=waited
 def waits_of_short_jobs(trace):
-    """For each short job, for how long it lay in its queue, in µs."""
+    """Return for how long each short job lay in its queue, in µs."""
     handed_over = {span.id: span.end for span in trace if span.kind == "call"}
     waits = []
     for span in trace.device_spans:
@@ -295,7 +289,7 @@ if device.simulated:
 # %% [markdown] id=looking
 # ### A policy that looks
 #
-# A policy can look: `stream.done` says whether a stream has nothing left to do.
+# A policy may look at its streams. `stream.done` says whether a stream has nothing left to do.
 
 # %% id=idle-first
 class IdleFirst(agt.SchedulingPolicy):
@@ -319,7 +313,7 @@ class IdleFirst(agt.SchedulingPolicy):
 sooner = Prediction(
     f"The pool of five, in turn, took {of_five.metrics().makespan:.0f} µs. "
     "What will four streams take, if the policy looks for an idle one?",
-    less="less: nobody stands behind a long job any more",
+    less="less, because nobody stands behind a long job any more",
     same="the same",
     more="more",
 )
@@ -336,7 +330,7 @@ report("idle first", looking)
 looking.plot(
     title="An idle stream first",
     lanes=("host", "streams"),
-    lesson="No job stands behind a long one, but the host needs longer from job to job.",
+    lesson="No job waits behind a long one, but the host takes longer from job to job.",
 )
 
 # %% id=reveal-looking
@@ -347,8 +341,7 @@ sooner.reveal(
 )
 
 # %% [markdown] id=idle-first-read
-# No short job waits any more, and with only four streams. But all in all it takes a little *longer* than the pool of five did. Why? Look at the host. `stream.done` is a question to the device, and a question takes time:
-# this policy asks up to four of them before each job. So each job comes a little later. When was job 8, the last long one, handed over?
+# No short job has to wait any more, and with only four streams. But the whole takes a little *longer* than with the pool of five. Why? Look at the host. `stream.done` is a question to the device, and a question takes time. This policy asks up to four of them before each job, so each job arrives a little later. When did job 8 arrive, the last of the long ones?
 
 # %% id=job-8
 def handed_over(trace, number):
@@ -360,7 +353,7 @@ for name, trace in [("pool of five", of_five), ("idle first", looking)]:
     print(f"{name:12} job 8 comes at {handed_over(trace, 8):.0f} µs, and takes {LONG:.0f} µs")
 
 # %% [markdown] id=job-8-read
-# The program cannot end before that job has come and gone. So the pool of five is already as quick as this program can be, in this order; round robin on five happened to avoid the long job, and the other one avoids it always, but pays for asking. In another order both could be quicker.
+# The program can't end before that job has come and gone. So in this order, the pool of five is already as quick as the program can be. Round robin on five avoided the long job by luck. The policy that looks avoids it always, but it pays for looking.
 
 # %% id=idle-first-check tags=asserts
 if device.simulated:
@@ -373,7 +366,7 @@ if device.simulated:
 # %% [markdown] id=how-many
 # ## How many streams?
 #
-# Now eight jobs that are all alike. Each lasts for three and a half paces: while it runs, Python hands out three and a half more.
+# Now eight jobs that are all alike. Each takes three and a half paces, so while it runs, Python hands out three and a half more.
 
 # %% id=predict-pool
 pool = Prediction(
@@ -404,10 +397,23 @@ agt.compare_timelines(
 )
 
 # %% [markdown] id=pool-read
-# On two streams, a job comes and finds both busy. On four, one has just become free whenever a job comes. On eight the picture is the same staircase, drawn on more lanes: **Python cannot fill more streams than length
-# divided by pace.**
+# With two streams, both are busy whenever a new job arrives. With four, one has always just become free. With eight you get the same staircase again, drawn on more lanes, because **Python can't keep more streams busy than a job's length divided by the pace.**
+#
+# That's the model. Here are four kernels of 139 µs on an H200, on one stream and on four.
+
+# %% id=pool-on-a-gpu
+recordings = ("05_scheduling_single", "05_scheduling")
+h200 = [agt.Trace.load_recording(name) for name in recordings]
+agt.compare_timelines(
+    h200,
+    ["One stream, H200", "Four streams, H200"],
+    lanes=("host", "streams"),
+    lesson="Four kernels in a row take 571 µs. Side by side, they take 230.",
+)
 
 # %% id=pool-check tags=asserts
+assert [round(trace.metrics().makespan) for trace in h200] == [571, 230]
+assert [round(span.duration) for trace in h200 for span in trace.device_spans] == [139, 138, 138, 138] * 2
 for size, trace in by_size.items():
     assert trace.metrics().max_concurrency <= size
 if device.simulated:
@@ -415,43 +421,13 @@ if device.simulated:
     assert by_size[4].metrics().max_concurrency == by_size[8].metrics().max_concurrency == 4
     assert abs(by_size[8].metrics().makespan - by_size[4].metrics().makespan) < 0.02 * least
 
-# %% [markdown] id=explore-text
-# Is that a law? `agt.explore` runs a program for each value of its parameters, on a simulated device. Below are eight jobs again. Each of these needs an array of its own, so the pace of this program is about 40 µs. Move the sliders. For each length, how many streams are enough?
-
-# %% id=explore-run
-STEP = 0.162  # µs, on the simulated H200
-
-
-def eight_jobs(streams, length):
-    pool = [agt.create_stream() for _ in range(streams)]
-    table = agt.h2d(agt.pin(slips)).sync_on(pool[0]).share()
-    for i in range(8):
-        job = hunt(int(length / STEP), table, agt.arange(32, np.uint32), grid=1, block=32)
-        job.async_on(pool[i % streams])
-    agt.synchronize()
-
-
-explored = agt.explore(eight_jobs, streams=(1, 2, 3, 4, 6, 8), length=(30, 70, 130, 270))
-explored
-
-# %% [markdown] id=explore-read
-# Each curve falls until it is flat. For jobs of 30 µs it is flat from the start, for 70 from 2 streams on, for 130 from 4, and for 270 somewhere after 6: always `length / pace`, rounded up. From there on the device has streams to spare, and Python cannot fill them.
-#
-# There is a second limit: *room*. What computes on a GPU are its **SMs**, *streaming multiprocessors*, and each has places for a certain number of blocks. Our hunts have a single block each, so there is room for all of them. A job that fills a third of
-# the device leaves room for two more like it, and no more: a fourth stream would have nowhere to put its job.
-
-# %% id=explore-check tags=asserts
-for length, enough_here in {30: 1, 70: 2, 130: 4, 270: 8}.items():
-    took = {streams: explored.makespans[streams, length] for streams in (1, 2, 3, 4, 6, 8)}
-    assert min(n for n in took if took[n] < 1.02 * min(took.values())) == enough_here
-    begun = [span.start for span in explored[8, length].find("hunt")]
-    assert 38 < (begun[-1] - begun[0]) / 7 < 42
+# %% [markdown] id=room
+# There's a second limit, which is *room*. The parts of a GPU that compute are its **SMs**, short for *streaming multiprocessors*, and each of them holds only so many blocks at once. A hunt is a single block, so there's room for all of them. But a job that fills a third of the device leaves room for only two more like it, and a fourth stream would gain you nothing.
 
 # %% [markdown] id=exercise-pool
 # ### Exercise: how many streams?
 #
-# Write it as a formula. Jobs last `length` µs, Python submits one every `pace` µs, and the device has room for `room` of them at a time. How many streams are enough, so that no job waits for a stream while the device has
-# room? As few as possible, an integer, and at least one.
+# Write it as a formula. A job takes `length` µs, Python submits one every `pace` µs, and the device has room for `room` of them at once. Return the smallest number of streams with which no job waits for a stream while the device has room: an integer, and at least one.
 
 # %% id=05-pool-size starter
 def streams_needed(length, pace, room):
@@ -464,14 +440,14 @@ def streams_needed(length, pace, room):
     return max(1, min(at_work, room))
 
 # %% id=05-pool-size hints
-# Job `i` starts at `i * pace` and ends at `i * pace + length`. Which later job may have its stream?
+# Job `i` starts at `i * pace` and ends at `i * pace + length`. Which later job is the first that may have its stream?
 #
-# So `length / pace` jobs are at work at a time, rounded up, if there is room for so many.
+# So `length / pace` jobs are running at any time, rounded up, if there's room for that many.
 #
-# The smaller of `ceil(length / pace)` and `room`. (`math.ceil(x)` is `-int(-x // 1)`, or `int(np.ceil(x))`.)
+# Take the smaller of `ceil(length / pace)` and `room`. (`math.ceil(x)` is `-int(-x // 1)`, or `int(np.ceil(x))`.)
 
 # %% id=05-pool-size explanation
-# As many streams as there can be jobs at work. Python limits that by its pace, and the device by its room. More streams do no harm, and no good.
+# You need as many streams as there can be jobs at work. Python limits that by its pace, and the device by its room. More streams do no harm, but they don't help either.
 
 # %% id=05-pool-size-check
 check("05-pool-size", streams_needed)
@@ -479,13 +455,12 @@ check("05-pool-size", streams_needed)
 # %% [markdown] id=bound
 # ## How good is good?
 #
-# "Quicker than before" is no measure. What would the best possible schedule take? We can at least say what *no* schedule beats:
+# "Quicker than before" tells you little. How quick could the best schedule be? Trying them all would take forever, but we can name two things that *no* schedule beats:
 #
-# - **the longest chain**: what must be done one after the other takes its time on any number of streams. Our jobs do not need each other, so here it is the longest job;
-# - **the work, shared out**: `size` streams cannot do more than `size` µs of work in a µs.
+# - **The longest chain.** Steps that have to happen one after the other take their time on any number of streams. Our jobs don't need each other, so here that's the longest job.
+# - **The work, shared out.** In one microsecond, `size` streams can do at most `size` microseconds of work.
 #
-# The larger of the two is a **lower bound**. A schedule's **score** is the bound divided by what it took. 1 cannot be beaten, and 0.5 means: twice as long as it might have. (What it took is the `device_makespan`: from the first
-# start on the device to the last end there.)
+# The larger of the two is a **lower bound**. A schedule's **score** is that bound divided by the time it took. A score of 1 can't be beaten, and 0.5 means that it took twice as long as it might have. (The time is `device_makespan`, which runs from the first start on the device to the last end.)
 
 # %% id=score-function
 def scored(trace, lengths, size):
@@ -494,7 +469,7 @@ def scored(trace, lengths, size):
 
 
 # %% [markdown] id=busy-text
-# Three streams, and enough work for all three: every third job has ten paces, the others have two.
+# Let's take three streams, and enough work for all three. Every third job takes ten paces, and the others take two.
 
 # %% id=busy-run
 heavy = [10 * pace if i % 3 == 0 else 2 * pace for i in range(9)]
@@ -510,10 +485,9 @@ worst.plot(
 )
 
 # %% [markdown] id=busy-read
-# What stands out is the chain that the end of *this run* had to wait for, its **critical path**: three long jobs in a row. In the last chapters such chains were made of pieces that need each other. These do not. It was the policy that made a chain of them. **If what is on the path is there only because of a queue, another schedule
-# can do better.** If each piece needs the one before it, none can.
+# The picture highlights the **critical path**, which is the chain of things that the end of *this run* had to wait for. It's three long jobs in a row. In the last chapters, such chains consisted of steps that need each other. These jobs don't, so it was the policy that made a chain of them. **If two jobs are on the critical path only because they share a queue, another schedule can do better.** If each really needs the one before it, none can.
 #
-# `IdleFirst` does better, and is not good: when all streams are busy, it takes turns again. To choose well among busy queues you need to know how *full* the trolleys are.
+# `IdleFirst` does better, but not well. When all streams are busy, it takes turns again. To choose among busy queues, you need to know how *full* the trolleys are.
 
 # %% id=busy-check tags=asserts
 assert len({span.stream for span in worst.device_spans[::3]}) == 1
@@ -525,9 +499,7 @@ if device.simulated:
 # %% [markdown] id=exercise-least
 # ### Exercise: least loaded
 #
-# Now write a policy that is told. Before each job somebody calls `policy.expect(us)`: the next one will take
-# about so long. Send each job to the stream that has been given the least work so far. The check uses several mixes of
-# jobs, and asks for at least nine tenths of the score that is possible with this idea.
+# Now write a policy that gets told. Before each job, somebody calls `policy.expect(us)`, which means that the next job will take about that long. Send each job to the stream that has been given the least work so far. The check tries several mixes of jobs, and wants at least nine tenths of the score that this idea can reach.
 
 # %% id=05-least-loaded starter
 class LeastLoaded(agt.SchedulingPolicy):
@@ -568,21 +540,20 @@ class LeastLoaded(agt.SchedulingPolicy):
         return self.streams[i]
 
 # %% id=05-least-loaded hints
-# Keep a sum for each stream: how much it was given so far, in µs.
+# Keep a sum for each stream: how much work it has been given so far, in µs.
 #
 # The next job goes to the stream with the smallest sum, and adds its own length to it.
 #
-# `i = self.load.index(min(self.load))`, `self.load[i] += self.us`, and return the stream `i`.
+# `i = self.load.index(min(self.load))`, `self.load[i] += self.us`, and return stream `i`.
 
 # %% id=05-least-loaded explanation
-# One way: no job goes behind more work than it must. It is known that this greedy rule takes less than twice the best time, whatever the jobs
-# (Graham, 1966). But somebody has to tell it how long they take.
+# With this rule, no job queues behind more work than it has to. It never takes more than twice the best possible time, whatever the jobs are, as Ronald Graham proved in 1966. But somebody has to tell it how long they take.
 
 # %% id=05-least-loaded-check
 check("05-least-loaded", LeastLoaded)
 
 # %% [markdown] id=board-text
-# How does yours do on the jobs above? It is on the board. (Until you write it, that is the starter.)
+# How does yours do on the jobs above? Here's the board. (Until you've written it, "yours" is the starter.)
 
 # %% id=board
 yours = run_all(hunts(heavy), LeastLoaded(3), heavy)
@@ -593,16 +564,16 @@ for name, trace in [("round robin", worst), ("idle first", better), ("yours", yo
 # %% [markdown] id=order-text
 # ## A decision that no policy makes
 #
-# In which *order* do the jobs come? That is up to your program. Here are the same nine jobs, on the same three streams, with the plain round robin that scored worst. Only now the three long ones come first.
+# No policy decides in which *order* the jobs arrive. Your program does. Here are the same nine jobs on the same three streams, with plain round robin, which scored worst. The only difference is that the three long ones come first.
 
 # %% id=predict-order
 order = Prediction(
-    f"Round robin scored {scored(worst, heavy, 3):.2f} here. And if the long ones come first?",
+    f"Round robin scored {scored(worst, heavy, 3):.2f} here. How much if the long ones come first?",
     **{
-        "0.4": "about 0.4: the short ones have to wait now",
-        "0.5": "about 0.5: it is the same work, and the same policy",
-        "0.6": "about 0.6: a little better",
-        "0.8": "more than 0.7: that changes everything",
+        "0.4": "about 0.4, because now the short ones have to wait",
+        "0.5": "about 0.5, because work and policy are the same",
+        "0.6": "about 0.6",
+        "0.8": "more than 0.7",
     },
 )
 order
@@ -626,87 +597,25 @@ order.reveal(
 )
 
 # %% [markdown] id=order-read
-# Each stream gets one long job, and the short ones fill up the ends. If you know all jobs beforehand, sort them. With the longest first,
-# even the greedy rule of the last exercise never takes more than a third longer than the best schedule there is (Graham, 1969).
+# Each stream gets one long job, and the short ones fill up the ends. So if you know all your jobs in advance, sort them. With the longest first, even the greedy rule of the last exercise never takes more than a third longer than the best possible schedule (Graham, 1969).
 #
-# It has a price: the short ones come last. If each of them is a user who waits, you want something else.
+# That has its price, because now the short jobs come last. If each of them is a user who waits, you want something else: like the supermarket, you'd open an express lane.
 
 # %% id=order-check tags=asserts
 assert len({span.stream for span in longest_first.device_spans[:3]}) == 3
 if device.simulated:
     assert 0.7 < after < 0.95
 
-# %% [markdown] id=exercise-express
-# ### Exercise: express lanes
-#
-# Supermarkets have a checkout for people with few things. Write a policy like that: jobs that are expected to take *more than*
-# `limit` µs all go to one stream; the others take turns on the remaining `size - 1`. Then no short job ever stands
-# behind a long one.
-
-# %% id=05-express starter
-class Express(agt.SchedulingPolicy):
-    def __init__(self, size, limit):
-        super().__init__()
-        self.size = size
-        self.limit = limit
-        self.streams = []
-        self.turn = 0
-        self.us = 0.0
-
-    def expect(self, us):
-        self.us = us
-
-    def next_stream(self):
-        if not self.streams:
-            self.streams = [self.device.create_stream() for _ in range(self.size)]
-        self.turn += 1
-        return self.streams[self.turn % self.size]  # your code
-
-
-# %% id=05-express solution
-class Express(agt.SchedulingPolicy):
-    def __init__(self, size, limit):
-        super().__init__()
-        self.size = size
-        self.limit = limit
-        self.streams = []
-        self.turn = 0
-        self.us = 0.0
-
-    def expect(self, us):
-        self.us = us
-
-    def next_stream(self):
-        if not self.streams:
-            self.streams = [self.device.create_stream() for _ in range(self.size)]
-        if self.us > self.limit:
-            return self.streams[-1]
-        self.turn += 1
-        return self.streams[self.turn % (self.size - 1)]
-
-# %% id=05-express hints
-# Two cases: is `self.us` larger than `self.limit`?
-#
-# One stream, say the last, is for the long ones. The short ones take turns on the others.
-#
-# For a long one: `self.streams[-1]`. For a short one: `self.streams[self.turn % (self.size - 1)]`, and `self.turn += 1`.
-
-# %% id=05-express explanation
-# The long jobs stand one behind the other now, and the last of them ends later. But short jobs never notice. What is best for all together is not best for everybody.
-
-# %% id=05-express-check
-check("05-express", Express)
-
 # %% [markdown] id=cannot
 # ## Four programs
 #
-# Policies can only use what is idle. Here are four programs of eight jobs each.
+# A policy can only use what's idle. Here are four programs of eight jobs each.
 #
 # | program | its jobs |
 # |---|---|
 # | hunts | our narrow jobs, three paces each |
-# | full | `relu` on 80,000 numbers, in blocks of a single thread: silly, but it needs every place on the device |
-# | uploads | 4 MB each, from pinned memory; the device has one copy engine for each direction |
+# | full | `relu` on 80,000 numbers, in blocks of a single thread, which is silly but fills the whole device |
+# | uploads | 4 MB each, from pinned memory, and there's one copy engine for each direction |
 # | tiny | `relu` on 64 numbers |
 
 # %% id=cannot-programs
@@ -762,9 +671,9 @@ who_gains.reveal(
 # %% [markdown] id=misconception-size
 # > **Misconception: on several streams, kernels run at the same time.**
 # >
-# > - *What you see:* bars on four lanes, and still one after the other; only their ends overlap.
-# > - *Why:* a device that is full has no place for a block of another kernel. That kernel waits for room (the thin hatched part), and begins when the last blocks of the one before are under way.
-# > - *What helps:* nothing, and nothing is wrong. The device is busy: that is what you paid for.
+# > - *What you see:* bars on four lanes that still come one after the other, with only their ends overlapping.
+# > - *Why:* a full device has no room for another kernel's blocks. So that kernel waits for room (the hatched part), and begins when the last blocks of the one before are running.
+# > - *What helps:* nothing, and nothing is wrong. The whole device is busy, which is what you paid for.
 
 # %% id=full-picture
 agt.compare_timelines(
@@ -774,7 +683,7 @@ agt.compare_timelines(
 )
 
 # %% [markdown] id=tiny-text
-# The uploads have four streams, and one engine for all of them. And the tiny ones? Look at the host:
+# The uploads have four streams, but only one engine. And what about the tiny ones? Look at the host:
 
 # %% id=tiny-picture
 agt.compare_timelines(
@@ -799,26 +708,23 @@ if device.simulated:
 # %% [markdown] id=walls
 # ### Walls
 #
-# So there are five walls that no number of streams gets through. You can measure all of them in a trace on *one* stream, before you make any effort:
+# So there are five walls, and more streams won't get you through any of them. You can measure all five in a trace of *one* stream, before you change anything:
 #
 # | wall | in the trace |
 # |---|---|
-# | the host | `m.host["call"]`: it has to make all its calls |
-# | each copy engine: two | `m.engine_busy`: a dict with a time for each engine, such as `("sim:0", "h2d")` |
-# | the SMs | for each kernel, its duration times the part of the device that it fills, `span.detail["fills"]`; all added up |
-# | the longest job | for each operation (`span.op` is its number), all its work added up; the largest of these sums |
+# | the host | `m.host["call"]`, because Python has to make all its calls |
+# | each of the two copy engines | `m.engine_busy`, a dict with a time for each engine, such as `("sim:0", "h2d")` |
+# | the SMs | for each kernel, its duration times the part of the device that it fills (`span.detail["fills"]`), all added up |
+# | the longest job | for each operation (`span.op` is its number), all its work added up, and the largest of these sums |
 #
-# (`m` is `trace.metrics()`. It has a third engine, `"compute"`, which is busy as soon as one small kernel runs. That is no wall. Only the simulated device notes what a kernel fills.)
+# (`m` is `trace.metrics()`. The dict also has an engine `"compute"`, which counts as busy as soon as one small kernel runs, so it isn't a wall. Only the simulated device notes what a kernel fills.)
 #
-# Against each wall there is something that helps, and it is never a policy. Against the **host**: fewer and larger operations, or a graph ([chapter 09](09_cuda_graphs.ipynb)). Against an **engine**: copy less, or in both directions at once. Against the
-# **SMs**: a better kernel. Against the **longest job**: cut it. And where no wall is near, there are streams.
+# Something helps against each of them, but it's never a policy. If the **host** is the wall, use fewer and larger operations, or a graph ([chapter 09](09_cuda_graphs.ipynb)). If it's an **engine**, copy less, or in both directions at once. If it's the **SMs**, you need a better kernel, and if it's the **longest job**, cut it into pieces. Only if none of these is near do more streams help.
 
 # %% [markdown] id=exercise-pays
 # ### Exercise: how far down can it go?
 #
-# Given the trace of a program on one stream, return the least time, in µs, that any number of streams could bring it
-# to: the highest of the walls. Take them one by one; the starter has the first. (The check uses a simulated device, also if yours is a GPU. So take the names of the
-# engines from the trace.)
+# You're given the trace of a program on one stream. Return the time, in µs, below which no number of streams could bring it: the highest of the walls. Take them one by one. The starter has the first. (The check uses a simulated device even if you have a GPU, so take the names of the engines from the trace.)
 
 # %% id=05-when-it-pays starter
 def best_possible(trace):
@@ -839,15 +745,14 @@ def best_possible(trace):
     return max(walls + list(jobs.values()))
 
 # %% id=05-when-it-pays hints
-# Five numbers, each a time that more streams cannot shorten. The largest of them wins.
+# You're looking for five numbers, each a time that more streams can't shorten. The largest of them wins.
 #
-# `m = trace.metrics()` has `m.host['call']` and `m.engine_busy`. Kernels side by side share the SMs: each needs `span.duration *
-# span.detail['fills']` of them.
+# `m = trace.metrics()` has `m.host['call']` and `m.engine_busy`. Kernels that run side by side share the SMs, and each needs `span.duration * span.detail['fills']` of them.
 #
-# For the longest job, add up the durations of the device spans of each `span.op`. Then `max(host, up, down, kernels, longest)`.
+# For the longest job, add up the durations of the device spans of each `span.op`. Then take `max(host, up, down, kernels, longest)`.
 
 # %% id=05-when-it-pays explanation
-# Compare this bound with what one stream takes. If they are close, do not bother with streams.
+# Compare this bound with what one stream takes. If they're close, don't bother with streams.
 
 # %% id=05-when-it-pays-check
 check("05-when-it-pays", best_possible)
@@ -855,10 +760,9 @@ check("05-when-it-pays", best_possible)
 # %% [markdown] id=challenge
 # ## Challenge: close the shop early
 #
-# Twelve jobs once more, and every fourth is long. On four streams in turn, this takes 803 µs: get below 430.
+# Twelve jobs again, and every fourth is long. With four streams that take turns, it takes 803 µs. Get below 430.
 #
-# `jobs` is a list of pairs: an operation, and how many µs it will take. Write `run_jobs(jobs)`, which runs each of them once. What you ask, how many streams you open, and in which order you go: all is up to you.
-
+# `jobs` is a list of pairs: an operation, and how many µs it will take. Write `run_jobs(jobs)`, which runs each of them once. Everything else is up to you: what you ask, how many streams you open, and in which order you go.
 
 # %% id=05-challenge starter
 def run_jobs(jobs):
@@ -877,12 +781,12 @@ def run_jobs(jobs):
 # %% id=05-challenge hints
 # Which wall is the highest? Three long jobs on three streams would be over after 258 µs, and Python needs 21 µs for each of the twelve.
 #
-# No policy can help as long as the last long job comes ninth. You are the one who decides on the order.
+# As long as the last long job comes ninth, no policy can help. But you decide on the order.
 #
-# `sorted(jobs, key=lambda job: -job[1])` puts the longest first. Then take turns.
+# `sorted(jobs, key=lambda job: -job[1])` puts the longest first. Then let the streams take turns.
 
 # %% id=05-challenge explanation
-# In the course's answer the longest jobs are the wall: the third of them starts when Python has made three calls, and is over 258 µs later. To get much lower you would have to cut it.
+# In the course's answer, the longest jobs are the wall. The third of them starts when Python has made three calls, and it's over 258 µs later. To get much lower, you'd have to cut it into pieces.
 
 # %% id=05-challenge-check
 check("05-challenge", run_jobs)
@@ -890,20 +794,16 @@ check("05-challenge", run_jobs)
 # %% [markdown] id=key-points
 # ## Key points
 #
-# - A **policy** decides one thing, the stream of the next operation, with `next_stream()`. It is asked once for each
-#   operation, and once for each arm of an `overlap`. It is told nothing.
-# - **Enough streams**: length divided by pace, or as many jobs as the device has room for, whichever is less.
-# - Taking turns shares out jobs, not work. Unequal jobs make **head-of-line blocking**: look at the streams, or tell the policy what to expect. Looking has a price.
-# - Score a schedule against a **lower bound**. If a critical path is made of queues, there is something to gain.
-# - The order is yours. The longest first is good for all together, and an express lane is good for those in a hurry.
-# - Overlap fills what is idle. If the **host**, an **engine** or the **SMs** are busy all the time, there is nothing
-#   to fill, and a trace on one stream tells you so.
+# - A **policy** answers one question: which stream is next? It's asked once for each operation, and once more for each arm of an `overlap`. Nobody tells it what the operation is.
+# - You have **enough streams** when there are as many as a job's length divided by the pace, or as many as the device has room for, whichever is less.
+# - Streams that take turns share out jobs, not work. If jobs differ in length, short ones get stuck behind long ones (**head-of-line blocking**). A policy can avoid that by looking, which takes time, or by being told what to expect.
+# - Score a schedule against a **lower bound**. If jobs are on the critical path only because they share a queue, there's something to gain.
+# - The order of the jobs is yours. The longest first is good for the whole, and bad for the small ones that wait.
+# - Streams fill idle time. If the **host**, an **engine** or the **SMs** are busy all the time, there's nothing to fill, and a trace of one stream already tells you so.
 #
-# What others call these things is in the [glossary](../docs/glossary.md), and what people often believe that is not so
-# in the [misconceptions](../docs/misconceptions.md).
+# If a word is new, look in the [glossary](../docs/glossary.md). If something seems wrong, the [misconceptions](../docs/misconceptions.md) page probably has it.
 #
-# **Next:** [06_await.ipynb](06_await.ipynb). So far Python called `agt.synchronize()` and stood still. There it gets
-# something better to do.
+# **Next:** [06_await.ipynb](06_await.ipynb). So far Python has called `agt.synchronize()` and stood still. There it gets something better to do.
 
 # %% id=score
 score(opening, decisions, sooner, pool, order, who_gains)

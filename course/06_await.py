@@ -3,21 +3,16 @@
 # %% [markdown] id=title
 # # `await`: waiting without standing still
 #
-# Your program has one thread, and a GPU keeps it waiting a lot. What does it do all that time? On this page it learns to do something useful.
+# A GPU program waits a lot. If the only thing your program can do is wait, then nobody gets an answer in the meantime: the server is silent, the window is frozen, and the stop button does nothing.
 #
-# **After this page you can**
+# **How can a program with one thread wait and still react?**
 #
-# - say what the event loop does while a task waits, and who wakes the task;
-# - say from the code when the device starts, and what overlaps;
-# - keep a program responsive while the device works;
-# - hand arrays to tasks safely, tell failures apart, and stop waiting without a mess;
-# - keep a device busy without filling its memory.
+# After this page you can say what the event loop does while a task waits, and who wakes the task. You can tell from the code when the device starts and what overlaps. And you can keep a program responsive, tell failures apart, stop waiting without a mess, and keep a device busy without filling its memory.
 #
 # | | |
 # |---|---|
-# | Time | 80 minutes |
-# | You need | operations from [03](03_lazy_operations.ipynb), streams from [02](02_streams_and_events.ipynb). You need not know `asyncio` |
-# | Device | the first cell of code says which one is in use |
+# | Time | 70 minutes |
+# | You need | operations from [03](03_lazy_operations.ipynb), and streams from [02](02_streams_and_events.ipynb). You don't have to know `asyncio` |
 
 # %% id=setup
 import asyncio
@@ -33,7 +28,7 @@ device
 # %% [markdown] id=batches
 # ## Is anybody there?
 #
-# Here is something to wait for. `batch(i)` copies four million numbers to the device and back. Batch 0 is all ones, batch 1 all twos, and so on, so that we see at once whose result we hold.
+# First we need something to wait for. `batch(i)` copies four million numbers to the device and back. Batch 0 is all ones, batch 1 is all twos, and so on, so we can see at once whose result we're holding.
 
 # %% id=batches-code
 N = 4_000_000
@@ -52,9 +47,7 @@ def long_one():
 await long_one();  # warm-up: a GPU is slow the first time
 
 # %% [markdown] id=heart-text
-# A server has to answer, a window has to react, a notebook has to notice its stop button. Let a *heart* stand for all of them: a piece of code that beats every 100 µs or so, and shows in the trace when it does.
-# Here it beats while `long_one` runs, twice: first Python waits with `sync`, then with `await`. (`agt.sleep` counts microseconds on the device's clock. `asyncio.sleep` counts real time, which means nothing to a simulated device.)
-
+# Let a *heart* stand for everything that should go on in the meantime. It's a piece of code that beats every 100 µs or so, and leaves a mark in the trace each time. We let it beat while `long_one` runs, twice. The first time Python waits with `sync`, and the second time with `await`. (`agt.sleep` counts microseconds on the device's clock. `asyncio.sleep` counts real time, which means nothing to a simulated device.)
 
 # %% id=heart
 async def heart():
@@ -85,13 +78,13 @@ agt.compare_timelines(
     [blocked, awaited],
     ["with sync", "with await"],
     lanes=("host", "streams"),
-    lesson="Above, the heart stands still until the copies are over. Below, it beats all the while.",
+    lesson="Above, the heart stands still until the copies are over. Below, it beats the whole time.",
 )
 
 # %% [markdown] id=heart-read
-# The device takes equally long in both, and in both all of our Python runs in one thread.
+# The device takes equally long both times, and both times all of our Python runs in one thread. With `sync`, the heart stops. With `await`, it beats on.
 #
-# How does one thread wait and beat at the same time?
+# So how does one thread wait and beat at the same time?
 
 # %% id=check-heart tags=asserts
 in_blocked, in_awaited = (len(trace.find("beat")) - 1 for trace in (blocked, awaited))
@@ -105,15 +98,11 @@ if device.simulated:
 # %% [markdown] id=loop
 # ## Coroutines, tasks, and the loop
 #
-# A function that is written with `async def` makes a **coroutine** when it is called: code that has not begun to run, just as an operation is work that has not begun.
-# A **task** is a coroutine that somebody has put on the list of things to run.
-# The **event loop** has that list: it takes the first task that can go on, and runs it until it comes to an `await` at which it has to wait.
-# Then it takes the next one; nobody is ever interrupted in between.
-# A cell that you run runs in a task, too.
-# `asyncio.gather` makes a task of each thing that it is given, and waits for all of them.
+# When you call a function that's written with `async def`, you get a **coroutine**. That's code that hasn't begun to run, just as an operation is work that hasn't begun. A **task** is a coroutine that somebody has put on the list of things to run. The **event loop** keeps that list. It takes the first task that can go on and runs it until it comes to an `await` at which it has to wait. Then it takes the next one. Nobody ever gets interrupted in between.
 #
-# Here are two functions to make coroutines of. Each says three things, and awaits something after each. `asyncio.sleep(0)` waits until the others have had a turn. `nod()` is a coroutine of our own, which returns a number.
-
+# A cell that you run is a task, too. And `asyncio.gather` makes a task out of each thing you give it, and waits for all of them.
+#
+# Here are two functions that make coroutines. Each says three things, and awaits something after each of them. `asyncio.sleep(0)` waits until the others have had a turn. `nod()` is a coroutine of our own that just returns a number.
 
 # %% id=chat
 async def chat(name, log):
@@ -160,9 +149,9 @@ for _ in range(20):
 turns.reveal(logs[0], f"{len(logs)} runs gave {len(set(logs))} order.")
 
 # %% [markdown] id=turns-read
-# `chat` and `polite` look alike, and yet `polite` says all three things in one go. `await` does not mean "now the others". It means "go on with this, and *if it has to wait*, let go". `asyncio.sleep(0)` has to wait for a turn. `nod()` has its result at once, so nobody lets go.
+# `chat` and `polite` look alike, but `polite` says all three things in one go. That's because `await` doesn't mean "now the others". It means "go on with this, and *if it has to wait*, let go". `asyncio.sleep(0)` has to wait for its turn. `nod()` has its result right away, so it never lets go.
 #
-# One task runs at a time, until it lets go. That is good news, because nobody can come between two lines of yours that have no `await` between them, so you need no lock there. (Across an `await` the others have had their turn, and what you read before it may have changed.) It is also bad news: **a task that does not let go keeps everybody waiting.** `sync` does not let go. That is why the heart stood still.
+# Only one task runs at a time, and it runs until it lets go. That's good news, because nobody can interfere between two lines of yours that have no `await` between them, so you need no lock there. (Across an `await`, the others have had their turn, and whatever you read before it may have changed.) It's also bad news, because **a task that doesn't let go keeps everybody waiting.** `sync` doesn't let go, and that's why the heart stopped.
 
 # %% id=turns-check tags=asserts
 assert set(logs) == {"a0 b0 b1 b2 c0 a1 c1 a2 c2"}
@@ -170,14 +159,14 @@ assert set(logs) == {"a0 b0 b1 b2 c0 a1 c1 a2 c2"}
 # %% [markdown] id=life
 # ## The life of a future
 #
-# One run of an operation is a **future**. `op.into_future()` makes one, and the first `await` submits its work:
+# One run of an operation is called a **future**. `op.into_future()` makes one, and the first `await` submits its work:
 #
 # ```text
 #   idle ── first await ──> executing ── the device is done ──> complete
 #                                    └── something went wrong ─> failed
 # ```
 #
-# Let us take the place of the event loop and do an `await` by hand, step by step. `future.__await__()` is what `await` calls. It gives an iterator, and `next` of it is a **poll**: go on, as far as you can. (A real GPU is asked again and again for the first two milliseconds, in case it is done soon, and a poll gives `None` meanwhile: hence the `while`.)
+# Let's take the place of the event loop and do an `await` by hand, step by step. `await` calls `future.__await__()`, which gives it an iterator, and then it calls `next` on that. Each `next` is a **poll**: go on as far as you can. (If you have a real GPU, we ask it again and again for the first two milliseconds, in case it's done soon. During that time, a poll returns `None`, which is what the `while` is for.)
 
 # %% id=poll-first
 future = long_one().into_future()
@@ -197,9 +186,9 @@ await woken.wait()  # anybody else could run now
 print("after the wake:       ", future.state.value)
 
 # %% [markdown] id=poll-read
-# The first poll has submitted the work and has come back without a result. What it gives us is a token, one of asyncio's own futures (which has only the name in common with ours). It means: don't poll again until I am done. The loop leaves a **callback** with the token, which will put the task back on the list, and turns to somebody else.
+# The first poll submitted the work and came back without a result. What it returned is a token, which is one of asyncio's own futures. (It shares only the name with ours.) A token says: don't poll me again until I'm done. So the loop attaches a **callback** to the token, which will put the task back on the list, and turns to somebody else.
 #
-# And who tells the loop? A helper, who waits for the device in its place:
+# And who tells the loop? A helper that waits for the device in the task's place:
 #
 # ```text
 #   the task               the event loop            the helper           the device
@@ -212,7 +201,7 @@ print("after the wake:       ", future.state.value)
 #   goes on     <─ turn ──        ·
 # ```
 #
-# For a GPU the helper is a second thread, which belongs to the package. It sleeps in the driver until the work is over. So after those two milliseconds of asking nothing spins, and your own thread is free. The simulated device is never asked, and needs no thread: when no task wants a turn, it moves its clock to the end of the work.
+# For a GPU, the helper is a second thread that belongs to the package. It sleeps in the driver until the work is over, so your own thread is free. The simulated device needs no helper. When no task wants a turn, it simply moves its clock forward to the end of the work.
 
 # %% id=poll-check tags=asserts
 import threading
@@ -222,7 +211,7 @@ assert bool(helpers) != device.simulated
 assert device.patience_us == (0 if device.simulated else 2000)
 
 # %% [markdown] id=poll-last-text
-# The second poll finds the result, and the iterator ends with it:
+# The second poll finds the result, and with that the iterator ends:
 
 # %% id=poll-last
 try:
@@ -235,12 +224,12 @@ assert [result[0] for result in results[:4]] == [1, 2, 3, 4]
 assert await future is await future  # as often as you like: the work was done once
 
 # %% [markdown] id=life-read
-# Poll, callback, wake, poll: that is all that `await` does. `await op` is short for `await op.into_future()`.
+# Poll, callback, wake, poll. That's all there is to an `await`. And `await op` is short for `await op.into_future()`.
 
 # %% [markdown] id=start
 # ## Who starts what, and when?
 #
-# `agt.spawn(op)` makes a future, and a task that awaits it. It returns at once and hands you the task. As you know from chapter 3, it starts nothing: a task has to have a turn first. So in this program the job begins before any copy does:
+# `agt.spawn(op)` makes a future, and a task that awaits it. It returns right away and gives you the task. As you know from chapter 03, that starts nothing, because a task has to get a turn first. So in this program the job begins before any copy does:
 #
 # ```python
 # task = agt.spawn(batch(0))
@@ -251,7 +240,7 @@ assert await future is await future  # as often as you like: the work was done o
 
 # %% id=predict-start
 begins = Prediction(
-    "And the copies? Batch 0 was spawned first, batch 1 is the first that somebody awaits. "
+    "What about the copies? Batch 0 was spawned first, and batch 1 was awaited first. "
     "Whose copies begin first? Type 0 or 1."
 )
 begins
@@ -269,7 +258,7 @@ with agt.record() as no_turn:
 no_turn.plot(
     title="spawn, job, await another one",
     lanes=("host", "streams"),
-    lesson="The job is first, then batch 1, which was awaited. Batch 0, which was spawned, is the last.",
+    lesson="The job comes first, then batch 1, which was awaited. Batch 0, which was spawned, comes last.",
 )
 
 # %% id=reveal-start
@@ -279,15 +268,15 @@ for span in no_turn:
         begun.setdefault(span.label[-1], span.start)
 begins.reveal(
     min(begun, key=lambda batch: begun[batch]),
-    f"Batch 0 was spawned in the first line, and first heard of after {begun['0']:.0f} µs.",
+    f"Batch 0 was spawned in the first line, but begins only after {begun['0']:.0f} µs.",
 )
 
 # %% [markdown] id=misconception-spawn
-# > **Misconception: what was spawned first, begins first.**
+# > **Misconception: the task that was spawned first begins first.**
 # >
-# > - *What you see:* the device does nothing during the job, and then runs first what you asked for last.
-# > - *Why:* the task gets no turn while *you* have yours. Yours ends in the third line, which submits batch 1 first, and lets go after that.
-# > - *What helps:* let go once: `await asyncio.sleep(0)`. Any other `await` that has to wait does as well.
+# > - *What you see:* the device does nothing during the job, and then begins with what you asked for last.
+# > - *Why:* the task gets no turn as long as *you* have yours. Your turn ends in the third line, which submits batch 1 and only then lets go.
+# > - *What helps:* let go once, with `await asyncio.sleep(0)`. Any other `await` that has to wait will do as well.
 
 # %% id=misconception-spawn-run
 with agt.record() as one_turn:
@@ -318,12 +307,12 @@ if device.simulated:  # how far a GPU gets meanwhile depends on who else is usin
 # %% [markdown] id=ways
 # So these are the ways to run an operation:
 #
-# | | work is submitted | until the result is there |
+# | | when is the work submitted? | who waits for the result? |
 # |---|---|---|
-# | `op.sync()` | at once | the whole program stands still |
-# | `await op` | at once | this task waits, others have turns |
-# | `op.into_future()` | when it is first awaited | whoever awaits it waits, others have turns |
-# | `agt.spawn(op)` | at the task's first turn | nobody waits, until somebody awaits the task |
+# | `op.sync()` | right away | the whole program stands still |
+# | `await op` | right away | this task waits, and others get turns |
+# | `op.into_future()` | when somebody first awaits it | whoever awaits it, and others get turns |
+# | `agt.spawn(op)` | at the task's first turn | nobody, until somebody awaits the task |
 
 # %% id=ways-check tags=asserts
 before = agt.in_flight()
@@ -341,8 +330,7 @@ if device.simulated:  # a GPU may be done with it by the time we look
 # %% [markdown] id=difference
 # ## What does it buy us?
 #
-# Four batches, three programs. All do the same work.
-
+# Here are three programs that all process the same four batches.
 
 # %% id=three-programs
 def each_with_sync():
@@ -393,10 +381,9 @@ quicker.reveal(
 )
 
 # %% [markdown] id=read-difference
-# The second program does not block anybody. But there *is* nobody else: one task, which says four times "I do not go on without this result". (And waking it takes a little time.)
+# The second program doesn't block anybody. But there *is* nobody else. There's just one task, which says four times in a row "I won't go on without this result". (Waking it takes a little time, too, so it's even slower than `sync`.)
 #
-# In the third, all four tasks submit their work before the first batch is done. While one batch is on its way back, the next is on its way there. Why not four times as fast? The device has one **engine** for copies in each direction, so
-# two copies at a time is the most that this work allows. And nothing overlaps the first upload or the last download: eight copies take the time of five.
+# In the third, all four tasks submit their work before the first batch is done. While one batch is on its way back, the next one is on its way there. Why isn't it four times as fast? The device has one copy engine for each direction, so two copies at a time is the most you can get. And the first upload and the last download have nothing to overlap with. So eight copies take the time of five.
 
 # %% id=check-difference tags=asserts
 def submitted_before_done(trace):
@@ -424,14 +411,12 @@ if device.simulated:
 # %% [markdown] id=meanwhile
 # ## Work for the host meanwhile
 #
-# The host has to read, decode and arrange the batches. While the device works on one batch, the host can prepare the next one.
+# Somebody has to read, decode and arrange the batches, and that's usually Python. While the device works on one batch, the host can prepare the next.
 
 # %% [markdown] id=exercise-prepare
 # ### Exercise: one batch ahead
 #
-# `prepare(i)` is an ordinary function that keeps the host busy for a while and returns batch i. `process(x)` makes an operation of a batch. Process
-# `n` batches and return their results in a list. Prepare each batch, from batch 1 on, *while the device works on the one before*. You need no second thread.
-
+# `prepare(i)` is an ordinary function that keeps the host busy for a while and returns batch i. `process(x)` makes an operation out of a batch. Process `n` batches, and return their results in a list. Prepare each batch, from batch 1 on, *while the device works on the one before*. You don't need a second thread.
 
 # %% id=06-prepare starter
 async def pipeline(n, prepare, process):
@@ -455,22 +440,20 @@ async def pipeline(n, prepare, process):
     return results
 
 # %% id=06-prepare hints
-# Prepare batch 0 before the loop. In the loop: start batch i, prepare batch i + 1, wait for batch i.
+# Prepare batch 0 before the loop. In the loop, start batch i, prepare batch i + 1, and wait for batch i.
 #
-# `agt.spawn` makes a task, but the task gets its first turn only when you let go of the event loop: `await asyncio.sleep(0)`.
+# `agt.spawn` makes a task, but the task gets its first turn only when you let go: `await asyncio.sleep(0)`.
 #
-# In the loop: `task = agt.spawn(process(x))`, `await asyncio.sleep(0)`, `x = prepare(i + 1)` unless this was the last one,
-# `results.append(await task)`.
+# In the loop, write `task = agt.spawn(process(x))`, `await asyncio.sleep(0)`, `x = prepare(i + 1)` unless this was the last one, and `results.append(await task)`.
 
 # %% id=06-prepare explanation
-# One way is the *double buffering* of every data loader: the host is one batch ahead of the device. Whatever
-# form yours has, the batch before has to be *submitted*, and not only spawned, when the next preparation begins.
+# One way is the *double buffering* of every data loader, in which the host is one batch ahead of the device. However you do it, the batch before has to be *submitted*, and not only spawned, when the next preparation begins.
 
 # %% id=06-prepare-check
 check("06-prepare", pipeline)
 
 # %% [markdown] id=prepare-text
-# And this is `pipeline` at work on the device of this notebook (yours, once the check has accepted it):
+# Here's `pipeline` at work on the device of this notebook. (It's yours, once the check has accepted it.)
 
 # %% id=prepare-picture
 def prepare(i):
@@ -500,8 +483,7 @@ if device.simulated:
 # %% [markdown] id=responsive
 # ## Who stops the heart?
 #
-# Here are two programs without any `sync`. Both compute for 2 ms, the first in one piece, the second in twenty. The loop goes in rounds, with a turn for each task on its list. It looks for sleepers once a round. So it notices a sleeper one round late, and the sleeper has its turn in the round after that.
-
+# Here are two programs without any `sync`. Both compute for 2 ms, the first in one piece and the second in twenty. You'll need one fact about the loop. It goes in rounds, with a turn for each task on its list, and it looks for tasks whose sleep is over only once per round. A task that's due just after that look has to wait for the next one, and then gets its turn in the round after that.
 
 # %% id=one-piece
 async def in_one_piece():
@@ -554,15 +536,13 @@ beats.reveal(
 )
 
 # %% [markdown] id=misconception-async
-# During one long piece nobody else gets a turn. Between short pieces the heart does, and still comes late. Its time is over after one piece, and two more rounds go by before its turn: a beat after every third piece.
+# During the one long piece, nobody else gets a turn. Between short pieces the heart does get turns, but it's late. Its sleep is over after one piece, and then it takes two more rounds until its turn. So it beats after every third piece.
 #
 # > **Misconception: a function with `async def` runs in the background.**
 # >
-# > - *What you see:* a program that reacts to nothing, although all of it is `async`.
-# > - *Why:* between two `await`s that really wait, a task has the thread to itself. It makes no difference whether
-# >   it waits for the device there, or computes.
-# > - *What helps:* `await` in place of `sync`; long work of the host in pieces, with `await asyncio.sleep(0)` between
-# >   them, or in a thread of its own (`asyncio.to_thread`).
+# > - *What you see:* a program that doesn't react to anything, although it's `async` through and through.
+# > - *Why:* between two `await`s that really wait, a task has the thread to itself. It doesn't matter whether it waits for the device with `sync` or computes.
+# > - *What helps:* use `await` instead of `sync`. Cut long work of the host into pieces, with `await asyncio.sleep(0)` between them, or give it a thread of its own (`asyncio.to_thread`).
 
 # %% id=misconception-async-run tags=asserts
 assert none == 0
@@ -573,8 +553,7 @@ if device.simulated:
 # %% [markdown] id=exercise-responsive
 # ### Exercise: keep the heart beating
 #
-# Write it yourself: run `op` without blocking. Call `beat()` right at the start, and then every 50 µs for as long as `op` is under way. Return the result of `op`, and leave no heart behind that still beats, even if `op` fails: then its error comes out. (`beat` is an ordinary function. Use `agt.sleep`.)
-
+# Now write it yourself: run `op` without blocking. Call `beat()` right at the start, and then every 50 µs for as long as `op` is under way. Return the result of `op`. If `op` fails, let its error out, and in no case leave a heart behind that goes on beating. (`beat` is an ordinary function. Use `agt.sleep`.)
 
 # %% id=06-responsive starter
 async def with_heartbeat(op, beat):
@@ -591,78 +570,24 @@ async def with_heartbeat(op, beat):
     return await task
 
 # %% id=06-responsive hints
-# `sync` is out of the question, and a plain `await op` leaves you no place to beat from.
+# You can't use `sync`, and a plain `await op` leaves you no place to beat from.
 #
-# Make a task of the operation. `task.done()` says whether it has ended, without waiting. `await agt.sleep(50)` lets others run for 50 µs.
+# Make a task out of the operation. `task.done()` tells you whether it has ended, without waiting. `await agt.sleep(50)` lets others run for 50 µs.
 #
 # `task = agt.spawn(op)`, then `while not task.done():` with `beat()` and `await agt.sleep(50)` in it, then `return await task`.
 
 # %% id=06-responsive explanation
-# Each `await` in the loop is a place where others get a turn: the operation's task to notice that its result is there, and whatever else
-# your program has to do. A second task that beats for ever, and is cancelled in a `finally`, does as well.
+# At each `await` in the loop, others get a turn: the operation's task, which notices that its result is there, and whatever else your program has to do. You could also let a second task beat forever, and cancel it in a `finally`.
 
 # %% id=06-responsive-check
 check("06-responsive", with_heartbeat)
 
-# %% [markdown] id=ownership
-# ## Who keeps the array alive?
-#
-# A task may go on long after the function that spawned it has returned. To *borrow* an array is to promise that its owner stays until you are done ([chapter 4](04_combinators.ipynb)), and here nobody can promise that. So `spawn` refuses what is borrowed. It takes what is owned or shared.
-
-# %% [markdown] id=exercise-spawn-safe
-# ### Exercise: weights that outlive their function
-#
-# `start` gets batches and a matrix `w`, which it may keep. It starts a task for each batch, which computes `w @ x`, and
-# **returns the tasks at once**, in a list. The caller may then do with its own handle of `w` whatever it likes, even give it away. There is one copy of `w` on the device, and
-# all tasks use that one. The starter is refused. Mend it. (`start` is not an `async def`, but it is called from one.)
-
-
-# %% id=06-spawn-safe starter
-def start(batches, w):
-    n = w.shape[0]
-
-    def score(x):
-        out = agt.zeros(n).partition(64)
-        y = agt.matvec_naive(n, n, w.borrow(), agt.h2d(x), out).output()
-        return y.to_host()
-
-    return [agt.spawn(score(x)) for x in batches]
-
-
-# %% id=06-spawn-safe solution
-def start(batches, w):
-    n = w.shape[0]
-    w = w.share()
-
-    def score(x):
-        out = agt.zeros(n).partition(64)
-        y = agt.matvec_naive(n, n, w, agt.h2d(x), out).output()
-        return y.to_host()
-
-    return [agt.spawn(score(x)) for x in batches]
-
-# %% id=06-spawn-safe hints
-# Read what the error says: it names what to pass in place of the borrowed array.
-#
-# Each task needs a handle of its own that keeps the array alive: a shared one.
-#
-# One line is enough: `w = w.share()` at the top, and `w` in place of `w.borrow()`.
-
-# %% id=06-spawn-safe explanation
-# `start` returns long before the tasks are done. A shared handle in each of them keeps the weights where they are, whoever else lets go,
-# and the memory is free when the last of them is done.
-
-# %% id=06-spawn-safe-check
-check("06-spawn-safe", start)
-
 # %% [markdown] id=errors
 # ## When something goes wrong
 #
-# An operation can fail in two places. Its *description* can be wrong: a bug in one of your functions, which shows
-# when the work is submitted. That is an ordinary Python exception. Or the *device* fails while it works: a kernel that writes beyond its array, say. That is an
-# `agt.DeviceError`. Either way, whoever awaits the operation gets it.
+# An operation can fail in two ways. Its *description* can be wrong, which means there's a bug in one of your functions. That shows when the work is submitted, and you get an ordinary Python exception. Or the *device* fails while it works, for example because a kernel writes beyond its array. That's an `agt.DeviceError`. Either way, whoever awaits the operation gets the error.
 #
-# This section uses the simulated device, also if you have a GPU.
+# This section uses the simulated device, even if you have a GPU.
 
 # %% id=errors-three
 BEYOND = r"""
@@ -688,11 +613,11 @@ def buggy():
     return agt.ones(32).map(lambda array: settings["scale"]).named("buggy")
 
 # %% [markdown] id=predict-errors-text
-# Three operations run together: a good one, a faulty one, and another good one. `gather` raises the error as soon as it is there, and we note the time.
+# Three operations run together: a good one, a faulty one, and another good one. `gather` raises the error as soon as it arrives, and we note the time.
 
 # %% id=predict-errors
 survivors = Prediction(
-    "Each good one copies its result back to the host. How many such copies does the device make: 0, 1 or 2?"
+    "Each good one copies its result to the host. How many of these copies will the device make: 0, 1 or 2?"
 )
 survivors
 
@@ -723,9 +648,9 @@ with_fault.plot(
 )
 
 # %% [markdown] id=read-errors
-# The faulty one's stream has a fill, and then nothing. A kernel that fails has no bar, since it never came to its end, and the rest of *its* operation is skipped. The other streams
-# did not notice: an error comes to whoever awaits *that* operation, and to nobody else. Here that was `gather`, which had no place for the two results any more. They were computed, and lost. With `return_exceptions=True` it hands over
-# errors like results, and nothing is lost. (A real GPU is less kind, which is why this runs on the simulated one: an illegal access would end all GPU work in this process. What fails for other reasons, such as a wrong shape or too little memory, ends alone there as well.)
+# The stream of the faulty one has a fill and then nothing. A kernel that fails has no bar, because it never reached its end, and the rest of *its* operation is skipped. The other streams didn't notice. So both good results were computed, and then lost, because `gather` had already raised the error and had no place for them any more. With `return_exceptions=True`, it hands over errors just like results, and nothing is lost.
+#
+# (A real GPU is less kind. There, an illegal access would end all GPU work in this process, and that's why we use the simulated one here. Failures for other reasons, such as a wrong shape or too little memory, stay with their own operation there, too.)
 
 # %% id=run-errors-again
 with agt.using("sim"):
@@ -744,7 +669,7 @@ assert (outcomes[0] == 1).all()
 assert (outcomes[2] == 1).all()
 
 # %% [markdown] id=failed-state
-# A future that failed stays failed: whoever awaits it later gets the same error. And a bug in the description? It comes as Python's own exception, with a note that says in which operation it happened:
+# A future that failed stays failed, so whoever awaits it later gets the same error. And a bug in the description? That arrives as Python's own exception, with a note that says in which operation it happened:
 
 # %% id=failed-state-run
 with agt.using("sim"):
@@ -760,25 +685,16 @@ with agt.using("sim"):
         print("KeyError:", error, "-", error.__notes__[0])
 assert future.state is agt.FutureState.FAILED
 
-# %% [markdown] id=group-or-gather
-# | you want | take |
-# |---|---|
-# | all results, or none: if one fails, cancel the others | `asyncio.TaskGroup` |
-# | all results in order; the first error comes to you, the others go on | `asyncio.gather` |
-# | an outcome for each, come what may | `asyncio.gather(..., return_exceptions=True)` |
-# | each as soon as it is there | `asyncio.as_completed` |
-
 # %% [markdown] id=exercise-three-arms
 # ### Exercise: three endings
 #
-# Run a list of operations, all in flight together. Return a list with a report on each, in order, which is a pair:
+# Run a list of operations, all in flight together. Return a list with a report on each, in order. A report is a pair:
 #
 # - `("done", result)`;
-# - `("device", error)`, if the device failed, so that one may try again elsewhere;
-# - `("program", error)`, for any other exception, which somebody has to mend.
+# - `("device", error)` if the device failed, so that somebody may try again elsewhere;
+# - `("program", error)` for any other exception, which somebody has to fix.
 #
-# If somebody cancels *you* while you wait, let that through: it is nobody's error.
-
+# If somebody cancels *you* while you wait, let that through, because it's nobody's error.
 
 # %% id=06-three-arms starter
 async def reports(ops):
@@ -798,24 +714,22 @@ async def reports(ops):
     return await asyncio.gather(*[report(op) for op in ops])
 
 # %% id=06-three-arms hints
-# Write a coroutine for *one* operation, with a `try` in it that has three endings, and `gather` as many of these as there are operations.
+# Write a coroutine for *one* operation, with a `try` in it that has three endings. Then `gather` one of these for each operation.
 #
 # Python takes the first `except` that fits. `agt.DeviceError` is an `Exception`, too, so it has to come first.
 #
-# `try: return "done", await op`, then `except agt.DeviceError as error: return "device", error`, then `except Exception as error: return
-# "program", error`.
+# `try: return "done", await op`, then `except agt.DeviceError as error: return "device", error`, then `except Exception as error: return "program", error`.
 
 # %% id=06-three-arms explanation
-# One way: a `try` within each task. (`return_exceptions=True` is another.) An error then ends this one operation and no other. And
-# `except Exception` is as wide as an `except` should get: a cancellation is a `BaseException`, so that it can pass.
+# One way is a `try` within each task, and `return_exceptions=True` is another. Either way an error ends only its own operation. Don't make the `except` wider than `except Exception`: a cancellation is a `BaseException`, and it has to get through.
 
 # %% id=06-three-arms-check
 check("06-three-arms", reports)
 
 # %% [markdown] id=cancel
-# ## To stop waiting
+# ## How to stop waiting
 #
-# A task can be cancelled: `task.cancel()`. At its next turn an `asyncio.CancelledError` is raised in it, at the `await` at which it waits. What does the device make of that? Here are two programs. `unwanted()` has three pieces of work: a copy within the device, and then a batch there and back.
+# You can cancel a task with `task.cancel()`. At its next turn, an `asyncio.CancelledError` is raised inside it, at the `await` where it's waiting. What does the device make of that? Here are two programs. `unwanted()` has three pieces of work: a copy within the device, and then a batch there and back.
 #
 # ```python
 # task = agt.spawn(unwanted())        # A
@@ -875,10 +789,9 @@ cancelled.plot(
 )
 
 # %% [markdown] id=read-cancel
-# In A the task was cancelled before it had a turn, so nothing was ever submitted. (When that `unwanted` is collected, Python warns that nobody ever ran it.) In B it had a turn, and cancelling stopped the wait, not the work. The device has not noticed: what is in the queue of a stream cannot be taken out again.
+# In A, the task was cancelled before it had a turn, so nothing was ever submitted. (When that operation is thrown away, Python warns you that nobody ever ran it.) In B it had a turn, so cancelling ended the wait, but not the work. The device hasn't noticed a thing. Once something is in a stream's queue, nobody can take it out again.
 #
-# So everything that the work uses has to stay alive until it is done. It does: the operation was still in flight (`agt.in_flight()` counts
-# those), and one of the two handles was its own. When the device is done, it lets go.
+# So everything the work uses has to stay alive until it's done. It does. The operation was still in flight, and `agt.in_flight()` counts those. It held one of the two handles of `shared`, and lets go of it when the device is done.
 
 # %% id=check-cancel tags=asserts
 while agt.in_flight() > before:
@@ -894,12 +807,9 @@ if device.simulated:
     assert over.end < last
 
 # %% [markdown] id=exercise-cancel
-# ### Exercise: wait, but not for ever
+# ### Exercise: wait, but not forever
 #
-# Return the result of `op` as soon as it is there, if that is within `us` microseconds. Otherwise give up when the time is over: return `None`, and leave
-# nobody behind who still waits. Use `agt.sleep` as the clock. (`asyncio.wait([...], return_when=asyncio.FIRST_COMPLETED)` waits until the first of
-# several tasks is done.)
-
+# Return the result of `op` as soon as it's there, if that's within `us` microseconds. Otherwise give up when the time is over, and return `None`. Cancel whatever still waits then, or it will wait forever. The same goes if somebody cancels *you*. Use `agt.sleep` as the clock. (`asyncio.wait([...], return_when=asyncio.FIRST_COMPLETED)` waits until the first of several tasks is done.)
 
 # %% id=06-cancel starter
 async def at_most(op, us):
@@ -918,17 +828,14 @@ async def at_most(op, us):
     return None
 
 # %% id=06-cancel hints
-# You wait for two things here, the operation and the time. Whichever is first decides.
+# You're waiting for two things, the operation and the time. Whichever comes first decides.
 #
-# Two tasks: `agt.spawn(op)` and `asyncio.create_task(agt.sleep(us))`. `asyncio.wait` can return when the first of them is done: see
-# `help(asyncio.wait)`.
+# Make two tasks: `agt.spawn(op)` and `asyncio.create_task(agt.sleep(us))`. `asyncio.wait` can return when the first of them is done. See `help(asyncio.wait)`.
 #
-# `await asyncio.wait([task, clock], return_when=asyncio.FIRST_COMPLETED)`, then `clock.cancel()`. If `task.done()`, return
-# `task.result()`; if not, `task.cancel()`.
+# `await asyncio.wait([task, clock], return_when=asyncio.FIRST_COMPLETED)`, then `clock.cancel()`. If `task.done()`, return `task.result()`, and otherwise `task.cancel()`.
 
 # %% id=06-cancel explanation
-# Cancelling ends the wait, and nothing else: the device finishes what is in its queue, and the arrays live until then. In a program that
-# never uses the simulator, `asyncio.timeout` does this for you, in real time.
+# Cancelling ends the wait and nothing else. The device finishes what's in its queue, and the arrays live until then. If your program never uses the simulated device, `asyncio.timeout` does this for you, in real time.
 
 # %% id=06-cancel-check
 check("06-cancel", at_most)
@@ -936,14 +843,11 @@ check("06-cancel", at_most)
 # %% [markdown] id=exercise-as-completed
 # ## In which order, and how many?
 #
-# `gather` gives you nothing before everything is there. Often you could go on with the first result while the device works on the
-# others, and you cannot know which will be first.
+# `gather` gives you nothing until everything is there. Often you could go on with the first result while the device still works on the others. But which will be the first? You can't know that in advance.
 #
 # ### Exercise: first come, first served
 #
-# Have all operations in flight together, and call `use(result)` for each *as soon
-# as its result is there*. The check also tries it on a device that finishes the work in the most awkward order that the streams allow.
-
+# Put all operations in flight together, and call `use(result)` for each *as soon as its result is there*. The check also tries your code on a device that finishes the work in the most awkward order that the streams allow.
 
 # %% id=06-as-completed starter
 async def as_they_come(ops, use):
@@ -958,15 +862,14 @@ async def as_they_come(ops, use):
         use(await next_one)
 
 # %% id=06-as-completed hints
-# In the starter, where is the host while the device works on the last operation?
+# In the starter, what does the host do while the device works on the last operation?
 #
-# `asyncio.as_completed(tasks)` gives what to await next, in the order in which it is done.
+# `asyncio.as_completed(tasks)` gives you what to await next, in the order in which things get done.
 #
 # `tasks = [agt.spawn(op) for op in ops]`, then `for next_one in asyncio.as_completed(tasks): use(await next_one)`.
 
 # %% id=06-as-completed explanation
-# All are in flight from the start. What is done first is used first, while the device works on the rest: the host's part overlaps the
-# device's.
+# Everything is in flight from the start, and you use each result as it arrives, while the device works on the rest. So the host's part overlaps the device's.
 
 # %% id=06-as-completed-check
 check("06-as-completed", as_they_come)
@@ -995,13 +898,12 @@ if device.simulated:
     assert as_it_comes.overlap_between("use", as_it_comes.device_spans) > 120
 
 # %% [markdown] id=limited-text
-# Each operation in flight holds its input, its output and everything in between. A thousand at a time, and the device is out of memory. To let in only so many at a time is called **back-pressure**.
+# Each operation in flight holds its input, its output and everything in between. If you start a thousand, the device runs out of memory. Letting in only so many at a time is called **back-pressure**.
 
 # %% [markdown] id=exercise-limited
 # ### Exercise: at most `limit` at a time
 #
-# Run a list of operations with at most `limit` of them in flight at any time. As soon as one is done, the next one starts.
-# Return the results in the order of the list. (`help(asyncio.Semaphore)`)
+# Run a list of operations with at most `limit` of them in flight at any time. As soon as one is done, start the next. Return the results in the order of the list. (`help(asyncio.Semaphore)`)
 
 # %% id=06-limited starter
 async def run_limited(ops, limit):
@@ -1019,16 +921,14 @@ async def run_limited(ops, limit):
     return await asyncio.gather(*[run(op) for op in ops])
 
 # %% id=06-limited hints
-# Let each operation have a coroutine of its own, and think of a door that lets so many in at a time.
+# Give each operation a coroutine of its own, and think of a door that lets in only so many at a time.
 #
-# `asyncio.Semaphore(limit)` is that door: `async with gate:` waits in front of it while `limit` others are inside.
+# `asyncio.Semaphore(limit)` is that door. `async with gate:` waits in front of it as long as `limit` others are inside.
 #
-# `async def run(op):` with `async with gate:` and `return await op` in it, and then `return await asyncio.gather(*[run(op) for op in
-# ops])`.
+# `async def run(op):` with `async with gate:` and `return await op` in it, and then `return await asyncio.gather(*[run(op) for op in ops])`.
 
 # %% id=06-limited explanation
-# An operation that nobody has awaited costs nothing. So a thousand of them may wait for their turn, and memory is needed for those
-# under way only.
+# An operation that nobody has awaited yet costs next to nothing. So a thousand of them can wait at the door, and only those inside need memory.
 
 # %% id=06-limited-check
 check("06-limited", run_limited)
@@ -1052,9 +952,7 @@ if device.simulated:
 # %% [markdown] id=challenge
 # ## The challenge
 #
-# Now all of it at once. (*One batch ahead* is a good start.) `prepare(i)` keeps the host busy for 100 µs and returns batch i. `process(x)` makes an operation of a batch. `use(result)` keeps the host busy for 60 µs. There are `n` batches, to be used in any order, each once, and memory for *two* in flight. The plain loop below takes 2099 µs on the simulated
-# device of the check. **Get below 1500.** The course's own answer takes 1362, and your best time is kept in `progress()`.
-
+# Now everything at once. (*One batch ahead* is a good start.) `prepare(i)` keeps the host busy for 100 µs and returns batch i. `process(x)` makes an operation out of a batch. `use(result)` keeps the host busy for 60 µs. There are `n` batches. You may use their results in any order, each once, and there's memory for *two* of them in flight. The plain loop below takes 2099 µs on the simulated device of the check. **Get below 1500.** The course's own answer takes 1362, and `progress()` keeps your best time.
 
 # %% id=06-feed starter
 async def feed(n, prepare, process, use):
@@ -1078,10 +976,10 @@ async def feed(n, prepare, process, use):
 #
 # Start batch i, and only then use the result of batch i - 1. Remember what a spawned task needs before it starts.
 #
-# Keep the task of the round before in a variable: `use(await before)`, then `before = task`. The last one is used after the loop.
+# Keep the task of the previous round in a variable: `use(await before)`, then `before = task`. Use the last one after the loop.
 
 # %% id=06-feed explanation
-# Two batches are in flight at most, one on the device and one on its way, and the host goes on with what is done. Whatever form it has, this is what every data loader and every server does.
+# At most two batches are in flight, one on the device and one on its way, and the host goes on with whatever is done. Every data loader and every server does this, in one form or another.
 
 # %% id=06-feed-check
 check("06-feed", feed)
@@ -1103,23 +1001,21 @@ if device.simulated:
 # %% [markdown] id=script
 # ## In a script
 #
-# A notebook has an event loop running, which is why cells may say `await`. A program starts one: `asyncio.run(main())`, once, at
-# the outermost level. Beside this notebook lies [06_await.py](../notebooks/06_await.py), with programs of this page as a script, which you can also profile: `nsys profile -t cuda,nvtx python 06_await.py`.
+# A notebook has an event loop running already, which is why cells may say `await`. A program has to start one, with `asyncio.run(main())`, once, at the outermost level. Beside this notebook you'll find [06_await.py](../notebooks/06_await.py), a script with programs of this page. You can profile it, too: `nsys profile -t cuda,nvtx python 06_await.py`.
 
 # %% [markdown] id=key-points
 # ## Key points
 #
-# - One task runs at a time, until an `await` at which it has to wait. If it does not let go, everybody waits.
-# - Poll, callback, wake, poll: once a task is put aside, nobody asks the GPU.
-# - A spawned task starts at its first turn, not at once.
-# - To gain time, start everything first and wait later. One `await` after the other gains nothing.
-# - What a spawned operation uses has to be owned or shared. Borrowed is refused.
-# - An error comes to whoever awaits *that* operation. Cancelling stops the waiting, and not the GPU.
-# - Start enough to keep the device busy, and no more than its memory can hold.
+# - One task runs at a time, until it gets to an `await` at which it has to wait. If a task doesn't let go, everybody waits.
+# - An `await` is poll, callback, wake, poll. While a task is put aside, nobody keeps asking the GPU.
+# - A spawned task starts at its first turn, and not right away.
+# - To gain time, start everything first and wait later. If you await one thing after the other, you gain nothing.
+# - An error goes to whoever awaits *that* operation. Cancelling a task stops the waiting, but not the GPU.
+# - Start enough work to keep the device busy, and no more than its memory can hold.
 #
-# Words are in the [glossary](../docs/glossary.md), common mistakes in the [misconceptions](../docs/misconceptions.md).
+# If a word is new, look in the [glossary](../docs/glossary.md). If something seems wrong, the [misconceptions](../docs/misconceptions.md) page probably has it.
 #
-# **Next:** [07_async_mlp.ipynb](07_async_mlp.ipynb), all of it together: a small neural network, four batches at a time.
+# **Next:** [07_async_mlp.ipynb](07_async_mlp.ipynb), where all of this comes together: a small neural network, four batches at a time.
 
 # %% id=score
 score(turns, begins, quicker, beats, survivors, stopped)

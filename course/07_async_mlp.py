@@ -3,19 +3,16 @@
 # %% [markdown] id=title
 # # Project: an asynchronous MLP
 #
-# This is the summit. All that you have learned goes into one program: it reads 256 handwritten digits in four batches, and you will not stop before all four are at work at the same time.
+# This is the summit. Everything you've learned goes into one program, a small neural network that reads 256 handwritten digits in four batches. We won't stop until all four are at work at the same time.
 #
-# **After this page you can**
+# **Four streams are easy to write. So why is it so hard to keep them busy?**
 #
-# - write a neural network as one lazy operation, and run several batches at once on one copy of the weights;
-# - tell from a timeline who keeps them from overlapping: the program, the host or the device;
-# - start it all with one call, as a graph, with a kernel of your own in it.
+# After this page you can write a network as one lazy operation and run several batches at once on one copy of the weights. You can read in a timeline who keeps them from overlapping: the program, the host or the device. You can choose between throughput and latency, and you can start everything with a single call, as a graph.
 #
 # | | |
 # |---|---|
-# | Time | 85 minutes |
-# | You need | kernels from [01](01_sync_kernels.ipynb), operations from [03](03_lazy_operations.ipynb) and [04](04_combinators.ipynb), tasks from [06](06_await.ipynb). You can do without 02b and 05 |
-# | Device | the first cell of code says which one is in use |
+# | Time | 75 minutes, and the encores for another day |
+# | You need | kernels from [01](01_sync_kernels.ipynb), streams from [02](02_streams_and_events.ipynb), operations from [03](03_lazy_operations.ipynb), [04](04_combinators.ipynb) and [04b](04b_sharing_and_owning.ipynb), and tasks from [06](06_await.ipynb) |
 
 # %% id=setup
 import asyncio
@@ -33,7 +30,7 @@ device
 # %% [markdown] id=goal-text
 # ## The end of the story
 #
-# The package has the finished program. Here it runs in two ways: as a plain loop, and as yours will run when you are done.
+# Let's look at the last page first. The package has the finished program, and here it runs in two ways: as a plain loop, and the way yours will run when you're done.
 
 # %% id=goal
 from asyncgpu_tutor.commands.mlp import traced
@@ -51,9 +48,9 @@ goal.plot(
 )
 
 # %% [markdown] id=goal-read
-# Read it from the top. Python makes a single call. Below it are four streams, and each carries a whole batch, in seven pieces of work: a copy in, two fills with zeros, three kernels, a copy out.
+# Read the picture from the top. Python makes a single call. Below it are four streams, and each carries a whole batch in seven pieces of work: a copy in, two fills with zeros, three kernels, and a copy out. The loop does exactly the same work, and takes many times as long.
 #
-# The loop does the same work, and takes many times as long. What lies between the two? We start with nothing and find out.
+# How do you get from the one to the other? We start with nothing and find out.
 
 # %% id=goal-check tags=asserts
 (call,) = [span for span in goal if span.kind == "call"]
@@ -65,7 +62,7 @@ if device.simulated:
 # %% [markdown] id=network
 # ## The network
 #
-# An **MLP**, a multi-layer perceptron, multiplies its input by one matrix of weights after the other. A picture of 8 x 8 pixels is a row of 64 numbers, so a batch of 64 pictures is a 64 x 64 matrix:
+# An **MLP**, short for multi-layer perceptron, multiplies its input by one matrix of weights after another. A picture of 8 x 8 pixels is a row of 64 numbers, so a batch of 64 pictures is a 64 x 64 matrix:
 #
 # ```text
 # x        64 x 64    a picture in each row
@@ -77,11 +74,9 @@ if device.simulated:
 # scores   64
 # ```
 #
-# (A real one has a ReLU between the two products as well. Without it they are strictly one layer, a linear one. We keep both, for the sake of the pipeline.)
+# (A real MLP has a ReLU between the two products as well. Without it, the two layers are strictly speaking just one. We keep both, because we're here for the pipeline.)
 #
-# Three kernels, four batches, four streams, one copy of the weights, and Python never stands and waits.
-#
-# The weights were trained to answer one question: *is it a 3?* A score above the threshold says yes. In NumPy it is one line:
+# The weights were trained to answer a single question: *is it a 3?* If the score is above a threshold, the answer is yes. In NumPy, the network is one line:
 
 # %% id=numpy-version
 expected = np.maximum(digits.batches @ digits.w0 @ digits.w1, 0)
@@ -97,18 +92,15 @@ print("The threshold is", digits.threshold)
 # %% [markdown] id=kernels
 # ## Three stages
 #
-# The line has three steps, and each becomes a kernel. You know two of them from chapter 1. The third one is **GEMM**, *general matrix multiply*,
-# `c = alpha * a @ b + beta * c`:
+# That line has three steps, and each becomes a kernel. You wrote two of them in chapter 01. The third is **GEMM**, short for *general matrix multiply*: `c = alpha * a @ b + beta * c`.
 
 # %% id=kernel-gemm
 print(agt.sgemm_naive.source)
 
 # %% [markdown] id=stage-gemm-text
-# One thread computes one element of `c`: it finds its `row` and its `col` and adds up `k` products. It is called *naive* because it asks the device's memory for every number
-# again and again. You will write a better one.
+# One thread computes one element of `c`. It finds its `row` and its `col`, and adds up `k` products. People call this kernel *naive*, because it asks memory for every number again and again.
 #
-# A **stage** of our network is a function. It gets handles of arrays and returns an operation. Here is the first:
-
+# A **stage** of our network is a function that gets handles of arrays and returns an operation. Here's the first one:
 
 # %% id=stage-gemm
 def gemm(x, w0, hidden):
@@ -117,19 +109,17 @@ def gemm(x, w0, hidden):
     blocks = hidden.partition(16, 16)  # a grid of blocks, with a thread for each element
     return agt.sgemm_naive(m, n, k, 1.0, x, w0, 0.0, blocks).output()
 
-
 # %% [markdown] id=stage-gemm-read
-# A launch yields all its arrays. `.output()` picks the one that the kernel has written, here `hidden`.
+# The launch yields all its arrays, and `.output()` picks the one that the kernel has written, here `hidden`.
 
 # %% [markdown] id=exercise-stages
 # ### Exercise: two stages
 #
-# Write the other two. `matvec` yields `output`, filled with `hidden @ w1`. `relu` sets negative values in `output` to zero, in place.
+# Write the other two. `matvec` yields `output`, filled with `hidden @ w1`. `relu` sets the negative values in `output` to zero, in place.
 #
-# The kernels are `agt.matvec_naive(rows, columns, matrix, vector, result)`, with a thread for each row, and `agt.relu(n, input, output)`. Blocks of 256 threads will do.
+# The kernels are `agt.matvec_naive(rows, columns, matrix, vector, result)`, which needs a thread for each row, and `agt.relu(n, input, output)`. Blocks of 256 threads will do.
 #
-# In place means that `output` is passed twice, to be read and to be written. That is safe, since each thread reads and writes its own element and no other.
-
+# "In place" means that you pass `output` twice, once to be read and once to be written. That's safe here, because each thread reads and writes only its own element.
 
 # %% id=07-stages starter
 def matvec(hidden, w1, output):
@@ -141,7 +131,6 @@ def relu(output):
 
 
 stages = matvec, relu
-
 
 # %% id=07-stages solution
 def matvec(hidden, w1, output):
@@ -157,12 +146,12 @@ def relu(output):
 stages = matvec, relu
 
 # %% id=07-stages hints
-# Both look like `gemm`: sizes first, then a launch with a partitioned output, here `output.partition(256)`, then `.output()`.
+# Both look like `gemm`: first the sizes, then a launch with a partitioned output, here `output.partition(256)`, and then `.output()`.
 #
-# `agt.matvec_naive(rows, columns, hidden, w1, output.partition(256)).output()`. In `relu`, `blocks = output.partition(256)` goes in twice.
+# `agt.matvec_naive(rows, columns, hidden, w1, output.partition(256)).output()`. In `relu`, pass `blocks = output.partition(256)` twice.
 
 # %% id=07-stages explanation
-# Each stage describes one launch and runs nothing. Its arrays are handles: they have a shape, which is all that a stage has to know.
+# Each stage describes one launch and runs nothing. Its arrays are handles. They have a shape, and a stage doesn't need to know more than that.
 
 # %% id=07-stages-check
 check("07-stages", stages)
@@ -170,16 +159,14 @@ check("07-stages", stages)
 # %% [markdown] id=chain-text
 # ## One batch is one operation
 #
-# Now join the stages. A batch needs three arrays: its input, and room for the hidden values and for the output. `agt.zip` makes them in one operation, and `and_then` hands them on.
+# Now we join the stages. A batch needs three arrays: its input, and room for the hidden values and for the output. `agt.zip` makes all three in one operation, and `and_then` hands them on.
 #
-# It is a relay: the array that a stage has filled is the baton. What a later stage needs besides, such as `w1`, it takes from the enclosing function. So write the stages in one function that has all of these names.
+# It's a relay race again, and the baton is the array that a stage has just filled. If a later stage needs something else, such as `w1`, it can take it from the enclosing function. So write the stages inside one function that has all these names.
 
 # %% [markdown] id=exercise-chain
 # ### Exercise: the chain
 #
-# The version below is right, and slow: it waits after each of its steps. Make it *one* lazy operation. Then everything in it goes to one stream, in order, and
-# Python waits once. (The stages are arguments: we are going to swap one of them.)
-
+# The version below is right but slow, because it waits after each step. Make it *one* lazy operation. Then everything in it goes onto one stream, in order, and Python waits only once. (The stages are arguments, so that we can swap one of them later.)
 
 # %% id=07-chain starter
 def chain(x, w0, w1, gemm, matvec, relu):
@@ -189,7 +176,6 @@ def chain(x, w0, w1, gemm, matvec, relu):
     hidden = gemm(x, w0, hidden).sync()
     output = matvec(hidden, w1, output).sync()
     return relu(output).to_host().sync()
-
 
 # %% id=07-chain solution
 def chain(x, w0, w1, gemm, matvec, relu):
@@ -203,21 +189,20 @@ def chain(x, w0, w1, gemm, matvec, relu):
     return room.and_then(stages).to_host()
 
 # %% id=07-chain hints
-# `room.and_then(stages)` calls `stages` with the three arrays as a tuple. It has to return an operation.
+# `room.and_then(stages)` calls `stages` with a tuple of the three arrays. It has to return an operation.
 #
-# Inside of `stages`: `gemm(...)` is an operation. `.and_then(lambda hidden: matvec(hidden, w1, output))` goes on with what it yields. `output` and the weights come along, because a
-# function can see the names around it.
+# Inside `stages`, `gemm(...)` is an operation. `.and_then(lambda hidden: matvec(hidden, w1, output))` goes on with its result. `output` and the weights come along, because a function sees the names around it.
 #
-# Then `.and_then(relu)`. In the end, outside: `return room.and_then(stages).to_host()`.
+# Then add `.and_then(relu)`. At the end, outside, write `return room.and_then(stages).to_host()`.
 
 # %% id=07-chain explanation
-# Three stages, one operation, one wait. The functions in it run while the work is submitted, when nothing has been computed yet. They pass handles on.
+# Three stages, one operation, one wait. The functions in it run while the work is being submitted. At that time nothing has been computed yet, so all they pass on are handles.
 
 # %% id=07-chain-check
 check("07-chain", chain)
 
 # %% [markdown] id=mlp-text
-# From here on the page uses what you have written, as soon as the check has accepted it, and the course's own answer until then.
+# From here on, this page uses what you've written once the check has accepted it, and the course's own answer until then.
 
 # %% id=mlp
 matvec, relu = solved("07-stages", stages)
@@ -227,35 +212,31 @@ chain = solved("07-chain", chain)
 def mlp(x, w0, w1, gemm=gemm):
     return chain(x, w0, w1, gemm, matvec, relu)
 
-
 # %% [markdown] id=weights
 # ## One copy of the weights
 #
-# An owned array goes into the operation that it is passed to. Four batches want the same weights, so these are **shared**: every user holds a handle
-# to one and the same array, which lives as long as there is a handle.
+# If you pass an owned array to an operation, it's gone. But four batches want the same weights, so we **share** them: every batch holds a handle to the same array, which lives as long as there's a handle left.
 
 # %% [markdown] id=exercise-upload
 # ### Exercise: weights for everybody
 #
-# Write `upload(w0, w1)`: one operation that copies both weights to the device and yields two shared arrays. The starter yields owned ones, which only the first batch would get.
-
+# Write `upload(w0, w1)`: one operation that copies both weights to the device and yields two shared arrays. The starter yields owned ones, and the first batch would take them away from the others.
 
 # %% id=07-upload starter
 def upload(w0, w1):
     return agt.zip(agt.h2d(w0, "W0"), agt.h2d(w1, "W1"))
-
 
 # %% id=07-upload solution
 def upload(w0, w1):
     return agt.zip(agt.h2d(w0, "W0").share(), agt.h2d(w1, "W1").share())
 
 # %% id=07-upload hints
-# `share()` makes a shared handle of an array. An operation that yields an array has a `share()` of its own.
+# `share()` makes a shared handle of an array. An operation that yields an array has a `share()`, too.
 #
-# Each of the two copies gets one, inside of the `zip`: `agt.h2d(w0, "W0").share()`.
+# Add one to each of the two copies, inside the `zip`: `agt.h2d(w0, "W0").share()`.
 
 # %% id=07-upload explanation
-# The weights cross the bus once. A batch that uses them takes a handle, not a copy, and gives it back when the device is done with it.
+# The weights cross the bus only once. A batch that uses them takes a handle and not a copy, and gives the handle back when the device is done.
 
 # %% id=07-upload-check
 check("07-upload", upload)
@@ -267,13 +248,10 @@ w0, w1 = await upload(agt.pin(digits.w0), agt.pin(digits.w1))
 print(w0)
 print(w1)
 
-# %% [markdown] id=pinned
-# `shared x1` says that there is one handle: yours. (`agt.pin` copies an array to **pinned** memory, which the system promises not to move. From there the device fetches data by itself.)
-
 # %% [markdown] id=one-batch
-# ## One batch, alone
+# ## One batch on its own
 #
-# Before we start four, how long does one take? And for how much of that time is the device at work? (You have seen its seven pieces of work at the top of the page: a row of the picture is one batch.)
+# Before we start four batches, how long does one take? And for how much of that time is the device really at work? You've seen its seven pieces of work in the picture at the top, where each row is one batch.
 
 # %% id=run-one
 for _ in range(4):
@@ -303,7 +281,7 @@ busy.commit(...)
 alone.plot(
     title="One batch, with sync",
     lanes=("host", "streams"),
-    lesson="The host's lane is full of calls. On the stream are seven short pieces, with long gaps between.",
+    lesson="The host's lane is full. On the stream are seven short pieces, with long gaps between.",
 )
 
 # %% id=reveal-one
@@ -316,13 +294,13 @@ busy.reveal(
 # %% [markdown] id=launch
 # ## Four batches at once
 #
-# `await` in a loop would overlap nothing, as each batch would wait for the one before. So we start all of them first: `asyncio.gather` makes a task of each.
+# If you wrote `await` in a loop, nothing would overlap, because each batch would wait for the one before. So we start all of them first. `asyncio.gather` makes a task out of each. At its first turn, each task submits all its work and is put aside. The default policy deals out streams in turn, so each batch gets one of its own.
 #
-# At its first turn, each submits all its work and is put aside. Nobody stands and waits. The default policy deals out streams in turn, so each batch gets a stream of its own.
+# That should do it. Four batches, four streams, and nobody waits for anybody. Shouldn't it?
 
 # %% id=predict-four
 four = Prediction(
-    f"One batch took {alone.metrics().makespan:.0f} µs. Four at once, on four streams, take ... µs?",
+    f"One batch took {alone.metrics().makespan:.0f} µs. How many µs do four take, on four streams?",
     within=0.25,
 )
 four
@@ -348,7 +326,7 @@ print("done:     ", w0)
 together.plot(
     title="Four batches, four streams, one event loop",
     lanes=("host", "streams"),
-    lesson="A staircase: each batch has its own stream, and starts when the one before is over.",
+    lesson="A staircase: each batch has its own stream, and starts only when the one before is over.",
 )
 
 # %% id=reveal-four
@@ -356,16 +334,11 @@ ratio = together.metrics().makespan / alone.metrics().makespan
 four.reveal(f"{together.metrics().makespan:.0f}", f"That is {ratio:.1f} times as long.")
 
 # %% [markdown] id=read-four
-# (`x5`: one handle is yours, and each of the four batches has one until its task hears that it is done. There is still one array.)
+# All four streams are in use, but hardly two of them at the same time. Nothing in our program makes one batch wait for another. So who's to blame?
 #
-# Four streams are in use, and hardly two of them at the same time. Nothing in the program makes a batch wait for another. So who is to blame?
+# Look at the host's lane, which is full from end to end. The pieces of work are short, and after each of them the device has to wait for Python's next call. By the time Python gets around to batch 1, the device is done with batch 0. **The host is the bottleneck**, and no number of streams helps against that. We've recorded this on an H200, too, with matrices of 256 x 256: the four batches took 1087 µs on one stream, and 1110 on four.
 #
-# Between two of its short pieces of work the device waits for Python's next call, with four batches as with one: the host's lane is full from end to end.
-# By the time Python gets to batch 1, the device is done with batch 0. **The host is the bottleneck**, and no number of streams helps against that.
-#
-# Two numbers decide. The **pace** is the time from the start of one batch to the start of the next, which is what Python needs to submit one. The **length** is what the device needs
-# for a batch, without the gaps. Batches overlap well if they are longer than the pace, and hardly otherwise.
-
+# It comes down to two numbers. The **pace** is how long Python needs to submit a batch, so it's the time from the start of one batch to the start of the next. The **length** is how long the device needs for a batch, without the gaps. Batches overlap if their length is greater than the pace, and hardly otherwise. (In the printed line, `x5` means five handles of the weights: one is yours, and each batch holds one until it's done.)
 
 # %% id=pace-and-length
 def pace_and_length(trace):
@@ -381,6 +354,10 @@ pace, length = pace_and_length(together)
 print(f"pace {pace:.0f} µs, length {length:.0f} µs")
 
 # %% id=check-four tags=asserts
+recordings = ("07_async_mlp_one_stream", "07_async_mlp")
+h200 = [agt.Trace.load_recording(name).metrics() for name in recordings]
+assert [round(metrics.makespan) for metrics in h200] == [1087, 1110]
+assert [metrics.overlap for metrics in h200] == [0, 0]
 m = together.metrics()
 assert np.allclose(scores, expected, atol=1e-3)
 if device.simulated:
@@ -394,7 +371,7 @@ if device.simulated:
 # %% [markdown] id=larger
 # ## A way out: more work for each call
 #
-# Larger matrices take the device longer, and need no more calls. Here is one batch at 1024 x 1024, piece by piece:
+# Larger matrices keep the device busy for longer, and Python doesn't have to make a single call more. Here's one batch at 1024 x 1024, piece by piece:
 
 # %% id=data-of-any-size
 def made_up(dim):
@@ -405,7 +382,7 @@ def made_up(dim):
 
 
 async def quickest(run):
-    """The trace of a run; on a GPU, which others may be using as well, that of the quickest of five."""
+    """Return the trace of a run, or of the quickest of five on a GPU, which others may be using, too."""
     await run()  # warm-up
     traces = []
     for _ in range(1 if device.simulated else 5):
@@ -423,11 +400,11 @@ for span in one_big.device_spans:
 print(f"length {sum(span.duration for span in one_big.device_spans):7.0f} µs")
 
 # %% [markdown] id=larger-read
-# That is many times the pace, so Python is no obstacle any more. Now the device itself may be one: 4096 blocks fill all 132 multiprocessors of an H200. Four blocks occupy four of them at most.
+# That's many times the pace, so Python isn't in the way any more. But now the device itself might be, because 4096 blocks fill all 132 multiprocessors of an H200, while four blocks keep only four of them busy.
 
 # %% id=predict-large
 large = Prediction(
-    "Four such batches at once. On one stream, these pieces of work follow one another, batch by batch. "
+    "Four such batches at once. On one stream, their pieces of work run one after another. "
     "How many times faster are four streams? (1 is no faster.)",
     within=0.15,
 )
@@ -449,7 +426,7 @@ agt.compare_timelines(
     [one_large, four_large],
     ["1024 x 1024, one stream", "1024 x 1024, four streams"],
     lanes=("host", "streams"),
-    lesson="With four streams the run is somewhat shorter. The products still start one after the other.",
+    lesson="With four streams the run is somewhat shorter. The products still start one after another.",
 )
 
 # %% id=reveal-large
@@ -460,47 +437,15 @@ large.reveal(
 )
 
 # %% [markdown] id=read-large
-# Now there is overlap, and Python is done long before the device is. But it is nowhere near four times faster. Look closely at the four long bars. Are they really side by side?
-
-# %% id=queue
-long_ones = sorted(four_large.find("sgemm_naive"), key=lambda span: span.start)
-one_gemm = min(span.duration for span in one_large.find("sgemm_naive"))
-print(f"alone, one GEMM takes {one_gemm:.0f} µs")
-for before, after in pairwise(long_ones):
-    print(f"the next starts {after.start - before.start:4.0f} µs later", end=", ")
-    print(f"{max(0, before.end - after.start):4.0f} µs before this one ends")
-
-vectors = sorted(four_large.find("matvec_naive"), key=lambda span: span.start)
-copies = four_large.find("h2d")
-beside_products = four_large.overlap_between("h2d", "sgemm_naive")
-print(f"h2d: {sum(s.duration for s in copies):.0f} µs of work", end=", ")
-print(f"{beside_products:.0f} µs of it beside a GEMM")
-print(f"matvec_naive: {sum(s.duration for s in vectors):.0f} µs of work", end=", ")
-print(f"{max(s.end for s in vectors) - vectors[0].start:.0f} µs from the first start to the last end")
-
-# %% [markdown] id=queue-read
-# They start about one GEMM apart, because a full device has no room. The next GEMM gets its first place when the last blocks of the one before
-# begin to leave. They overlap at their ends, and otherwise **they queue**. (A dotted line, on the simulated device, is a kernel that waits for room.)
+# So that's it, four streams, and Python has handed out all the work long before the device is done. Still, it's nowhere near four times as fast. Look closely at the four long bars. They start about one GEMM apart, because a full device has no room for another kernel's blocks. The next GEMM gets in only when the last blocks of the one before are leaving. (On the simulated device, a dotted line is a kernel that waits for room.) They overlap at their ends, and otherwise **they queue**.
 #
-# What do the streams gain, then? They fill gaps. Three batches are copied while a GEMM of another one runs. And the `matvec_naive`s, which leave most of the device idle, no longer run one by one: they run next to each other, or next to the end of a GEMM. Add up what the last two lines save: that is most of the time that was won.
-#
-# These runs are always simulated, so that you can have any number of streams at any size:
-
-
-# %% id=explore
-async def four_batches(dim, streams):
-    batches, w0, w1 = made_up(dim)
-    with agt.using(policy=agt.StreamPoolRoundRobin(streams)):
-        await all_at_once(batches, w0, w1)
-
-
-explored = agt.explore(four_batches, dim=(64, 128, 1024), streams=(1, 2, 3, 4))
-explored
-
-# %% [markdown] id=explore-read
-# At 64 and at 128 nothing moves: the host is the limit. At 1024 the second stream helps most, and the next two together help less, since there are only so many gaps to fill. (The stream that uploads the weights comes on top.)
+# Where does the gain come from, then? From the gaps. While one batch computes, the others are copied. And the `matvec_naive`s, which leave most of the device idle, run beside each other or beside the end of a GEMM.
 
 # %% id=check-large tags=asserts
+long_ones = sorted(four_large.find("sgemm_naive"), key=lambda span: span.start)
+one_gemm = min(span.duration for span in one_large.find("sgemm_naive"))
+vectors = sorted(four_large.find("matvec_naive"), key=lambda span: span.start)
+copies, beside_products = four_large.find("h2d"), four_large.overlap_between("h2d", "sgemm_naive")
 starts = [after.start - before.start for before, after in pairwise(long_ones)]
 beside = 0.0
 for one in vectors:
@@ -517,10 +462,6 @@ if device.simulated:
     assert 1.2 < gain < 2
     assert all(span.detail["fills"] == 1 for span in long_ones)
     assert all(before.end - after.start < 0.4 * one_gemm for before, after in pairwise(long_ones))
-makespans = explored.makespans
-for dim in (64, 128):
-    assert abs(makespans[dim, 4] - makespans[dim, 1]) < 0.05 * makespans[dim, 1]
-assert makespans[1024, 1] - makespans[1024, 2] > makespans[1024, 2] - makespans[1024, 4] > 0
 
 
 async def handles_in_flight(weights):
@@ -535,30 +476,63 @@ assert weights[0].share_count == 1
 if device.simulated:  # a GPU may be done with some of them
     assert in_flight == 5
 
+# %% [markdown] id=ready-text
+# Before you celebrate or complain, ask another question. On one stream the first batch came back early, and the last one at the end. What about four streams?
+
+# %% id=predict-ready
+def ready(trace):
+    """Return when each batch is back on the host, in µs from the start of the trace."""
+    return sorted(span.end - trace.spans[0].start for span in trace.find("d2h"))
+
+
+first_ready = Prediction(
+    f"On one stream, the first batch is ready after {ready(one_large)[0]:.0f} µs. When is the first one "
+    "ready on four streams, in µs?",
+    within=0.2,
+)
+first_ready
+
+# %% id=commit-ready
+first_ready.commit(...)
+
+# %% id=run-ready
+for name, trace in [("one stream", one_large), ("four streams", four_large)]:
+    print(f"{name:12}", *(f"{us:6.0f}" for us in ready(trace)), "µs")
+first_ready.reveal(f"{ready(four_large)[0]:.0f}", "The four batches came back almost together.")
+
+# %% [markdown] id=ready-read
+# On one stream, the first batch was ready after a quarter of the time. On four, nobody got anything until nearly the end. All four customers were served at the same moment, which is to say that three of them waited longer than they had to, and the first waited almost three times as long as before.
+#
+# Nothing is broken. You asked the GPU to share itself fairly among four batches, and it did. If you're processing a folder of pictures overnight, that's what you want, because the folder is done sooner. If somebody is staring at a spinner, it isn't. Those are two different goals: **throughput** is how much gets done in a second, and **latency** is how long one request takes. So say which one you mean before you add a stream. For throughput, start everything at once. For latency, let each batch finish before the next one takes the device, as one stream does.
+
+# %% id=check-ready tags=asserts
+if device.simulated:
+    assert 2.5 < ready(four_large)[0] / ready(one_large)[0] < 3.2
+    assert ready(four_large)[0] > 0.9 * ready(four_large)[-1]
+    assert ready(four_large)[-1] < ready(one_large)[-1]
+    assert np.mean(ready(four_large)) > np.mean(ready(one_large))
+
 # %% [markdown] id=graph
 # ## The other way out: fewer calls
 #
-# Our digits stay 64 x 64, so we attack the other number, the pace. Python makes the same calls each time. Why not write
-# them down once? That is a **CUDA graph**: a list of calls that one call starts. [Chapter 9](09_cuda_graphs.ipynb) is all about graphs. Today three calls will do:
+# Our digits stay at 64 x 64, so let's attack the other number, the pace. Python makes the same calls every time. Why not write them down once? That's a **CUDA graph**, a list of calls that a single call can start. [Chapter 09](09_cuda_graphs.ipynb) is all about graphs, but today these three will do:
 #
 # | | |
 # |---|---|
-# | `op.prepare()` | decides everything now, including which memory to use: it allocates once, and each launch uses the same arrays again. (A graph cannot allocate) |
-# | `.launch()` | what was prepared, as an operation |
-# | `op.graph_on(stream)` | writes the calls of `op` down, without running them. The graph has a `launch()` as well |
+# | `op.prepare()` | decides everything in advance, including which memory to use. It allocates once, and every launch uses the same arrays. (A graph can't allocate.) |
+# | `.launch()` | gives you what you prepared, as an operation |
+# | `op.graph_on(stream)` | writes down the calls of `op` without running them. The graph has a `launch()`, too |
 #
-# So `op.prepare().launch().graph_on(stream)` is a graph of one operation. Can you make it one of several?
+# So `op.prepare().launch().graph_on(stream)` is a graph of one operation. Can you make one of several?
 
 # %% [markdown] id=exercise-capture
 # ### Exercise: all of them in one graph
 #
-# Write `capture(ops, stream)`: a graph of all these operations, each on a branch of its own, so that none waits for another. The starter's graph would run them one after the other, and it is refused, because they allocate.
-
+# Write `capture(ops, stream)`: a graph of all these operations, each on a branch of its own, so that none waits for another. The starter is refused, because these operations allocate. And even if they didn't, its graph would run them one after another.
 
 # %% id=07-capture starter
 def capture(ops, stream):
     return agt.zip(*ops).graph_on(stream)
-
 
 # %% id=07-capture solution
 def capture(ops, stream):
@@ -568,18 +542,18 @@ def capture(ops, stream):
 # %% id=07-capture hints
 # Two things are in the way: the operations allocate memory, and `zip` runs its parts one after another.
 #
-# `op.prepare().launch()` is the same operation with its memory made in advance. And which combinator gives each arm a stream of its own?
+# `op.prepare().launch()` is the same operation with its memory made in advance. Which combinator gives each arm a stream of its own?
 #
 # `arms = [op.prepare().launch() for op in ops]`, then `agt.overlap(*arms).graph_on(stream)`.
 
 # %% id=07-capture explanation
-# In a capture, the arms of `overlap` become branches of the graph: `overlap` means in a graph what it means outside.
+# `overlap` means the same in a graph as outside: while the graph is being written down, its arms become branches.
 
 # %% id=07-capture-check
 check("07-capture", capture)
 
 # %% [markdown] id=graph-text
-# Now all of yours together: stages, chain, weights, graph.
+# Now put all your pieces together: stages, chain, weights and graph.
 
 # %% id=graph-run
 capture = solved("07-capture", capture)
@@ -609,7 +583,7 @@ middle = device.now()
 await graph.launch()
 as_tasks, as_one = middle - begin, device.now() - middle
 print(f"With all that Python does, from `await` to the results: {as_tasks:.0f} and {as_one:.0f} µs.")
-print(f"To write the graph down has taken {to_write:.0f} µs, once.")
+print(f"Writing the graph down took {to_write:.0f} µs, once.")
 if device.simulated:
     print(f"One GEMM fills {100 * as_graph.find('sgemm_naive')[0].detail['fills']:.0f} % of the device.")
 as_graph.plot(
@@ -619,14 +593,13 @@ as_graph.plot(
 )
 
 # %% [markdown] id=graph-read
-# There it is, the picture from the top of the page. The trace counts from the first call to the last end. Before that call Python finds a stream and gets ready (the empty stretch at the left), and afterwards it hands over the results: with that, the gain is about half as large.
+# There it is, the picture from the top of the page, and this time it's yours.
 #
-# A GEMM has 16 blocks here, and 132 multiprocessors to put them on. So kernels of different batches truly run at the same time, as soon as somebody hands them out fast enough.
+# The trace counts from the first call to the last end. Python also has to get ready before that call (the empty stretch at the left) and to hand over the results afterwards. If you count that, too, the gain is about half as large.
 #
-# Three things have stood between us and overlap on this page, and there are more of them in [05](05_scheduling.ipynb). The *program* waits for one batch before it starts the next. The *host* cannot hand out work fast enough. The *device* has no room
-# left. More streams help with none of the three: they allow overlap, but do not cause it.
+# A GEMM has only 16 blocks here, and there are 132 multiprocessors to put them on. So the device had room for kernels of all four batches the whole time. All it needed was somebody who hands them out fast enough.
 #
-# (On a GPU, a recording by CUDA events sees a graph as one bar. With `cupti-python` installed you see what is inside.)
+# (On a GPU, CUDA events see a graph as a single bar. Install `cupti-python`, and the recording shows what's inside.)
 
 # %% id=check-graph tags=asserts
 assert np.allclose(scores, expected, atol=1e-3)
@@ -639,219 +612,10 @@ if device.simulated:
     assert len(as_graph.streams) == 4
     assert all(span.detail["fills"] < 0.05 for span in as_graph.find("sgemm_naive"))
 
-# %% [markdown] id=digits
-# ## So, is it a 3?
-#
-# Fast is nice. Is it right? Beware of **accuracy**, the share of right answers: nine digits in ten are not a 3, so somebody who always says *no* is right nine times in ten. So we print that **baseline** beside it, and the
-# **recall**, the share of the threes that were found.
-
-# %% id=digits-score
-quality = digits.quality(scores)
-print(f"accuracy {quality.accuracy:.3f}, where always saying no gives {quality.baseline:.3f}")
-print(f"found {quality.true_positives} of {quality.positives} threes: recall {quality.recall:.3f}")
-print(f"false alarms: {quality.false_positives} in {quality.negatives}")
-assert quality.accuracy > 0.95 > quality.baseline
-
-# %% [markdown] id=tiles
-# ## A kernel of your own
-#
-# What is wrong with the naive GEMM? The **microscope** counts what a kernel does. (It looks at the simulated device, also if you have a GPU.)
-
-
-# %% id=tiles-naive
-def look_at(kernel, launch):
-    with agt.using("sim"), agt.microscope() as seen:
-        a, b, c = agt.ones((64, 64)), agt.ones((64, 64)), agt.zeros((64, 64)).partition(16, 16)
-        launch(a, b, c).sync()
-    return seen[kernel.name]
-
-
-naive = look_at(agt.sgemm_naive, lambda a, b, c: agt.sgemm_naive(64, 64, 64, 1.0, a, b, 0.0, c))
-asked = naive.counts.global_load_requests
-print(f"It needs {naive.bytes_needed:,} bytes, and asks for {naive.bytes_moved:,}.")
-print(f"Its warps ask global memory {asked:,} times.")
-
-# %% [markdown] id=tiles-idea
-# (A **warp** is 32 threads of a block that usually run in step. **Global memory** is the device's memory.) Every number of `a` is
-# needed for a whole row of `c`, so 64 threads fetch it, each for itself.
-#
-# The threads of a block can do better, because they have a small and fast memory in common: an array that is declared `__shared__` exists once for each block. So a block computes its 16 x 16 elements of `c` in steps. For each step,
-#
-# 1. it fetches a **tile** of `a` and a tile of `b`, 16 x 16 numbers each;
-# 2. it waits until all have done so: `__syncthreads()`, a **barrier**;
-# 3. every thread adds up 16 products, and finds all it needs in the two tiles;
-# 4. it waits again, so that nobody overwrites a tile that somebody still reads.
-#
-# ```text
-#      k                     n
-#   +-----------+         +-------+             step t: the tile of a moves to the right,
-#   |   [t ->]  | m       |  [t]  |                     the tile of b moves down
-#   |           |         |   |   | k
-#   +-----------+         |   v   |
-#         a               +-------+
-#                             b
-# ```
-#
-# Every number that is fetched is used 16 times. At step t = 0, 16, 32, ... thread (x, y) of a block loads one number of `a`, from row `row` and column `t + x`, and one of `b`, from row `t + y` and column `col`. Beyond the edge of a matrix it takes 0, which adds nothing. And it goes to the barrier even if it has no element of `c`: the others wait for it.
-
-# %% [markdown] id=exercise-tiled
-# ### Exercise: GEMM with tiles
-#
-# Compute `c = a @ b`, with tiles of 16 x 16 and blocks of 16 x 16 threads. `a` has `m` rows of `k` numbers, `b` has `k` rows of `n`, and sizes need not be multiples of 16. It is the hardest exercise on the page.
-
-# %% id=07-tiled starter
-sgemm_tiled = agt.Kernel(r"""
-extern "C" __global__ void sgemm_tiled(unsigned int m, unsigned int n, unsigned int k,
-                                       const float* a, const float* b, float* c)
-{
-    __shared__ float tile_a[16][16];
-    __shared__ float tile_b[16][16];
-    unsigned int x = threadIdx.x, y = threadIdx.y;
-    unsigned int row = blockIdx.y * 16 + y, col = blockIdx.x * 16 + x;
-    // your code
-}
-""")
-
-# %% id=07-tiled solution
-sgemm_tiled = agt.Kernel(r"""
-extern "C" __global__ void sgemm_tiled(unsigned int m, unsigned int n, unsigned int k,
-                                       const float* a, const float* b, float* c)
-{
-    __shared__ float tile_a[16][16];
-    __shared__ float tile_b[16][16];
-    unsigned int x = threadIdx.x, y = threadIdx.y;
-    unsigned int row = blockIdx.y * 16 + y, col = blockIdx.x * 16 + x;
-    float sum = 0.0f;
-    for (unsigned int t = 0; t < k; t += 16) {
-        tile_a[y][x] = row < m && t + x < k ? a[row * k + t + x] : 0.0f;
-        tile_b[y][x] = t + y < k && col < n ? b[(t + y) * n + col] : 0.0f;
-        __syncthreads();
-        for (unsigned int i = 0; i < 16; i++) {
-            sum += tile_a[y][i] * tile_b[i][x];
-        }
-        __syncthreads();
-    }
-    if (row < m && col < n) {
-        c[row * n + col] = sum;
-    }
-}
-""")
-
-# %% id=07-tiled hints
-# A loop over `t`, and in it: load one element of each tile, *barrier*, add up 16 products from the tiles, *barrier*.
-#
-# The thread loads `a[row * k + t + x]` into `tile_a[y][x]`, if `row < m` and `t + x < k`, and 0 if not. `b[(t + y) * n + col]` goes into `tile_b[y][x]` likewise.
-#
-# Nobody may leave early. Only the last line, which writes, is for threads with an element of `c` alone.
-#
-# `for (unsigned int t = 0; t < k; t += 16)`: load both tiles, `__syncthreads();`, a loop over `i` with `sum += tile_a[y][i] *
-# tile_b[i][x];`, `__syncthreads();`. After it the write.
-
-# %% id=07-tiled explanation
-# What one thread loads, 16 threads of its row or column use. One way has two barriers. The first makes sure that the tiles are full before anybody reads
-# them; the second, that all have read them before anybody overwrites them.
-
-# %% id=07-tiled-check
-check("07-tiled", sgemm_tiled)
-
-# %% [markdown] id=tiles-text
-# How often does yours ask? (`product` says the same in NumPy: of a very large launch, the simulated device interprets a few blocks, and takes the rest from there.)
-
-
-# %% id=tiles-own
-def product(m, n, k, a, b, c):
-    return a.reshape(m, k) @ b.reshape(k, n)
-
-
-own = agt.Kernel(solved("07-tiled", sgemm_tiled).source, reference=product)
-mine = look_at(own, lambda a, b, c: own(64, 64, 64, a, b, c))
-now_asked = mine.counts.global_load_requests
-print(f"{now_asked:,} times in place of {asked:,}: {asked / now_asked:.0f} times less often.")
-
-# %% [markdown] id=tiles-place
-# (That counts all requests, also those that a cache answers quickly.) Now your kernel takes the place of the naive one, in four batches of 1024 x 1024, as a graph.
-
-# %% id=predict-tiles
-tiles = Prediction(
-    "How many times faster is the graph with your tiles than with the naive GEMM?",
-    much="more than 8 times: it makes a sixteenth of the memory requests",
-    some="2 to 8 times",
-    little="less than twice",
-)
-tiles
-
-# %% id=commit-tiles
-tiles.commit(...)
-
-# %% id=run-tiles
-def tiled_gemm(x, w0, hidden):
-    m, k = x.shape
-    n = hidden.shape[1]
-    return own(m, n, k, x, w0, hidden.partition(16, 16)).output()
-
-
-async def before_and_after(batches, w0, w1):
-    ops = [[mlp(x, w0, w1, stage) for x in batches] for stage in (gemm, tiled_gemm)]
-    return [await quickest(capture(each, stream).launch) for each in ops]
-
-
-large_traces = await before_and_after(*big)
-agt.compare_timelines(
-    large_traces,
-    ["1024 x 1024, naive GEMM", "1024 x 1024, your tiles"],
-    lanes=("host", "streams"),
-    lesson="The products fill most of the picture. With tiles they are shorter, and so is the run.",
-)
-
-# %% id=reveal-tiles
-naive_us, tiled_us = (trace.metrics().makespan for trace in large_traces)
-times = naive_us / tiled_us
-tiles.reveal(
-    "much" if times > 8 else "some" if times >= 2 else "little",
-    f"{naive_us:.0f} µs have become {tiled_us:.0f} µs: {times:.1f} times faster.",
-)
-
-# %% [markdown] id=tiles-careful
-# Is it less than you thought? Ask the microscope what else it counted, at 64 x 64. (A **sector** is 32 bytes, the smallest piece that memory hands out.)
-
-# %% id=tiles-counted
-for name, report in (("naive", naive), ("tiles", mine)):
-    n = report.counts
-    print(f"{name}: {n.load_sectors:6,} sectors asked for", end=", ")
-    print(f"{n.fresh_sectors:,} of them new to a block", end="; ")
-    print(f"{n.warp_instructions:,} instructions; {report.us:.1f} µs")
-
-# %% [markdown] id=tiles-small-text
-# Most sectors that the naive kernel asks for, its block has had before, and a **cache** next to it has kept them. What really has to come is about as much as with tiles. What tiles save is instructions: half of them.
-#
-# And our digits? Here are both graphs at 64 x 64:
-
-# %% id=run-tiles-small
-small = await before_and_after(batches, w0, w1)
-small_us = [trace.metrics().makespan for trace in small]
-print(f"{small_us[0]:.0f} µs, and with tiles {small_us[1]:.0f} µs")
-agt.compare_timelines(
-    small,
-    ["digits, naive GEMM", "digits, your tiles"],
-    lanes=("host", "streams"),
-    lesson="The two graphs look alike: the new product is a little shorter, and the run hardly so.",
-)
-
-# %% [markdown] id=tiles-small-read
-# Hardly a difference. The four products run side by side, so all that is won is the two microseconds that the microscope saw. The rest is the host's call, copies, fills and other kernels.
-
-# %% id=check-tiles tags=asserts
-assert naive.bytes_moved > 16 * naive.bytes_needed
-assert naive.counts.fresh_sectors < 0.2 * naive.counts.load_sectors
-assert now_asked < asked
-if device.simulated:
-    assert 0.9 < small_us[1] / small_us[0] <= 1.05
-    assert tiled_us < 0.9 * naive_us
-
 # %% [markdown] id=whole
 # ## The whole program
 #
-# Here is all of yours on one page, as you would put it into a file. (There, the last line is `asyncio.run(program(...))`.)
+# Here's everything on one page, as you'd put it into a file. (There, the last line would be `asyncio.run(program(...))`.)
 
 # %% id=program
 def gemm(x, w0, hidden):
@@ -899,9 +663,9 @@ async def program(inputs):
 results = await program(agt.data.seed_inputs(dim=64, batches=4))
 
 # %% [markdown] id=program-read
-# This time it ran on numbers made by a formula, those of `async_mlp` in the cuda-oxide project, whose pipeline this page rebuilds in Python. That program prints the same numbers, and a few digits more of each.
+# This time it ran on numbers that are made by a formula. They're the ones from `async_mlp` in the cuda-oxide project, a program in Rust whose pipeline this page rebuilds in Python. That program prints the same numbers, with a few more digits each.
 #
-# It is a toy. But each part of it has a counterpart in a server that answers requests:
+# It's a toy, of course. But each part of it has a counterpart in a server that answers requests:
 #
 # | a server | this page |
 # |---|---|
@@ -909,9 +673,9 @@ results = await program(agt.data.seed_inputs(dim=64, batches=4))
 # | has a pipeline for each request | `chain`, a lazy operation |
 # | works on many requests at a time | `gather`, a task for each |
 # | spreads them over the GPU | a policy that deals out streams |
-# | does not pay Python's price for each step | `capture`, a graph |
+# | doesn't pay Python's price for each step | `capture`, a graph |
 #
-# `python -m asyncgpu_tutor mlp` is this program with options: sizes, inputs, devices, and five ways to run the batches.
+# `python -m asyncgpu_tutor mlp` is this program with options for sizes, inputs and devices, and with five ways to run the batches.
 
 # %% id=check-program tags=asserts
 printed = [[0.00208, 0], [0, 0], [0, 0.00108], [0.00244, 0.0025]]
@@ -922,16 +686,26 @@ with contextlib.redirect_stdout(None):  # what it prints of the digits is not on
     scores = await program(digits)
 assert np.allclose(scores, expected, atol=1e-3)
 
+# %% [markdown] id=digits
+# ## So, is it a 3?
+#
+# Fast is nice, but is it right? Be careful with **accuracy**, the share of right answers. Nine digits in ten aren't a 3, so somebody who always says *no* is right nine times in ten. That's why we print this **baseline** beside it, and also the **recall**, which is the share of the threes that were found.
+
+# %% id=digits-score
+quality = digits.quality(scores)
+print(f"accuracy {quality.accuracy:.3f}, where always saying no gives {quality.baseline:.3f}")
+print(f"found {quality.true_positives} of {quality.positives} threes: recall {quality.recall:.3f}")
+print(f"false alarms: {quality.false_positives} in {quality.negatives}")
+assert quality.accuracy > 0.95 > quality.baseline
+
 # %% [markdown] id=challenge
 # ## The challenge
 #
-# Eight batches this time. Run as tasks, they take 1053 µs on the simulated H200 of the check. **Get below 100.**
+# Eight batches this time. As tasks, they take 1053 µs on the simulated H200 of the check. **Get below 100.**
 #
-# `race(mlp, batches, w0, w1)` prepares whatever it likes, and returns an `async def` function `go`. Only `go()` counts, from its first call to its last end, and it returns the eight results in order. Before each run the batches
-# get new numbers, in the same pinned arrays. `mlp(x, w0, w1)` is the operation of this page, and you need not use it: any kernel, any stream and any trick is allowed, as long as the results are right. Your best time is kept in `progress()`.
+# `race(mlp, batches, w0, w1)` prepares whatever it likes and returns an `async def` function `go`. Only `go()` counts, from its first call to its last end, and it returns the eight results in order. Before each run, the batches get new numbers, in the same pinned arrays. `mlp(x, w0, w1)` is the operation of this page, but you don't have to use it. Any kernel, any stream and any trick is allowed, as long as the device does the work and the results are right. `progress()` keeps your best time.
 #
-# The course's own answer takes 51 µs. It is not the best one.
-
+# The course's own answer takes 51 µs. It isn't the best one.
 
 # %% id=07-race starter
 def race(mlp, batches, w0, w1):
@@ -939,7 +713,6 @@ def race(mlp, batches, w0, w1):
         return await asyncio.gather(*[mlp(x, w0, w1) for x in batches])
 
     return go
-
 
 # %% id=07-race solution
 def race(mlp, batches, w0, w1):
@@ -952,12 +725,12 @@ def race(mlp, batches, w0, w1):
     return go
 
 # %% id=07-race hints
-# How many calls does the host make in your `go()`? Preparing may happen outside of it, where nobody looks at the clock. You have written `capture` already.
+# How many calls does the host make in your `go()`? You may prepare things outside of it, where nobody looks at the clock. You've already written `capture`.
 #
-# Below 50: eight copies in, eight copies out, three kernels for each batch. Could some of that be one? And `x @ w0 @ w1` can be computed from either end.
+# To get below 50: there are eight copies in, eight copies out, and three kernels for each batch. Could some of them be one? And you can compute `x @ w0 @ w1` from either end.
 
 # %% id=07-race explanation
-# One way: a graph, which leaves the host with one call. To get further, look at the work itself: fewer and larger pieces, and less to compute.
+# One way is a graph, which leaves only one call to the host. To get further, look at the work itself: make fewer and larger pieces, and compute less.
 
 # %% id=07-race-check
 check("07-race", race)
@@ -965,18 +738,19 @@ check("07-race", race)
 # %% [markdown] id=key-points
 # ## Key points
 #
-# - A pipeline is a chain of `and_then`. One chain runs on one stream, and functions in it pass handles on.
-# - Weights are shared: one copy, many users, and it lives until the last of them is done.
-# - Start all batches before you wait for the first. They overlap if each lasts longer than the host's pace, and if the device has room.
-# - Kernels that fill the device queue, on however many streams. Overlap fills gaps.
-# - Small work wants fewer calls: a graph starts all of it with one.
+# - A pipeline is a chain of `and_then`. It runs on one stream, and its functions pass on handles.
+# - Share the weights. Then there's one copy for all users, and it lives until the last of them is done.
+# - Start all batches before you wait for the first. They overlap if a batch takes the device longer than it takes Python to submit, and if the device has room.
+# - Kernels that fill the device queue up, no matter how many streams you have. There, overlap only fills gaps.
+# - More streams can raise the throughput and still make each single batch come later. Decide which of the two you need.
+# - If the work comes in small pieces, make fewer calls. A graph starts everything with one.
 #
-# Words are in the [glossary](../docs/glossary.md), common mistakes in the [misconceptions](../docs/misconceptions.md).
+# If a word is new, look in the [glossary](../docs/glossary.md). If something seems wrong, the [misconceptions](../docs/misconceptions.md) page probably has it.
 #
-# **Next:** [08_profiling.ipynb](08_profiling.ipynb): programs that are slower than they should be, and how a trace shows why.
+# **Next:** [08_profiling.ipynb](08_profiling.ipynb), about programs that are slower than they should be, and how a trace shows you why.
 
 # %% id=score
-score(four, busy, large, tiles)
+score(busy, four, large, first_ready)
 
 # %% id=progress
 progress("07")
@@ -984,15 +758,205 @@ progress("07")
 # %% [markdown] id=encores
 # ## Encores
 #
-# For another day.
+# These are for another day.
+
+# %% [markdown] id=tiles
+# ### A kernel of your own
+#
+# What's wrong with the naive GEMM? The **microscope** counts what a kernel does. (It looks at the simulated device, even if you have a GPU.)
+
+# %% id=tiles-naive
+def look_at(kernel, launch):
+    with agt.using("sim"), agt.microscope() as seen:
+        a, b, c = agt.ones((64, 64)), agt.ones((64, 64)), agt.zeros((64, 64)).partition(16, 16)
+        launch(a, b, c).sync()
+    return seen[kernel.name]
+
+
+naive = look_at(agt.sgemm_naive, lambda a, b, c: agt.sgemm_naive(64, 64, 64, 1.0, a, b, 0.0, c))
+asked = naive.counts.global_load_requests
+print(f"It needs {naive.bytes_needed:,} bytes, and asks for {naive.bytes_moved:,}.")
+print(f"Its warps ask global memory {asked:,} times.")
+
+# %% [markdown] id=tiles-idea
+# (A **warp** is a group of 32 threads of a block that usually run in step. **Global memory** is the device's main memory.) Each number of `a` is needed for a whole row of `c`, so 64 threads fetch it, each for itself.
+#
+# The threads of a block can do better, because they share a small, fast memory: an array that you declare as `__shared__` exists once for each block. So let a block compute its 16 x 16 elements of `c` in steps. In each step,
+#
+# 1. it fetches a **tile** of `a` and a tile of `b`, 16 x 16 numbers each;
+# 2. it waits until all threads have done so, at a **barrier**: `__syncthreads()`;
+# 3. each thread adds up 16 products, and finds all it needs in the two tiles;
+# 4. it waits again, so that nobody overwrites a tile that somebody else still reads.
+#
+# ```text
+#      k                     n
+#   +-----------+         +-------+             step t: the tile of a moves to the right,
+#   |   [t ->]  | m       |  [t]  |                     the tile of b moves down
+#   |           |         |   |   | k
+#   +-----------+         |   v   |
+#         a               +-------+
+#                             b
+# ```
+#
+# Each number that's fetched gets used 16 times. In step t = 0, 16, 32, ... thread (x, y) of a block loads one number of `a`, from row `row` and column `t + x`, and one of `b`, from row `t + y` and column `col`. Beyond the edge of a matrix it takes 0, which adds nothing. And it goes to the barrier even if it has no element of `c`, because the others wait for it there.
+
+# %% [markdown] id=exercise-tiled
+# ### Exercise: GEMM with tiles
+#
+# Compute `c = a @ b` with tiles of 16 x 16 and blocks of 16 x 16 threads. `a` has `m` rows of `k` numbers, `b` has `k` rows of `n`, and the sizes needn't be multiples of 16. It's the hardest exercise on the page.
+
+# %% id=07-tiled starter
+sgemm_tiled = agt.Kernel(r"""
+extern "C" __global__ void sgemm_tiled(unsigned int m, unsigned int n, unsigned int k,
+                                       const float* a, const float* b, float* c)
+{
+    __shared__ float tile_a[16][16];
+    __shared__ float tile_b[16][16];
+    unsigned int x = threadIdx.x, y = threadIdx.y;
+    unsigned int row = blockIdx.y * 16 + y, col = blockIdx.x * 16 + x;
+    // your code
+}
+""")
+
+# %% id=07-tiled solution
+sgemm_tiled = agt.Kernel(r"""
+extern "C" __global__ void sgemm_tiled(unsigned int m, unsigned int n, unsigned int k,
+                                       const float* a, const float* b, float* c)
+{
+    __shared__ float tile_a[16][16];
+    __shared__ float tile_b[16][16];
+    unsigned int x = threadIdx.x, y = threadIdx.y;
+    unsigned int row = blockIdx.y * 16 + y, col = blockIdx.x * 16 + x;
+    float sum = 0.0f;
+    for (unsigned int t = 0; t < k; t += 16) {
+        tile_a[y][x] = row < m && t + x < k ? a[row * k + t + x] : 0.0f;
+        tile_b[y][x] = t + y < k && col < n ? b[(t + y) * n + col] : 0.0f;
+        __syncthreads();
+        for (unsigned int i = 0; i < 16; i++) {
+            sum += tile_a[y][i] * tile_b[i][x];
+        }
+        __syncthreads();
+    }
+    if (row < m && col < n) {
+        c[row * n + col] = sum;
+    }
+}
+""")
+
+# %% id=07-tiled hints
+# Write a loop over `t`, and in it: load one element of each tile, *barrier*, add up 16 products from the tiles, *barrier*.
+#
+# The thread loads `a[row * k + t + x]` into `tile_a[y][x]` if `row < m` and `t + x < k`, and otherwise 0. `b[(t + y) * n + col]` goes into `tile_b[y][x]` in the same way.
+#
+# Nobody may leave early. Only the last line, which writes, is restricted to threads that have an element of `c`.
+#
+# `for (unsigned int t = 0; t < k; t += 16)`: load both tiles, `__syncthreads();`, a loop over `i` with `sum += tile_a[y][i] * tile_b[i][x];`, `__syncthreads();`. The write comes after the loop.
+
+# %% id=07-tiled explanation
+# A number that one thread loads is used by 16 threads of its row or column. One way has two barriers. The first makes sure that the tiles are full before anybody reads them, and the second that everybody has read them before they're overwritten.
+
+# %% id=07-tiled-check
+check("07-tiled", sgemm_tiled)
+
+# %% [markdown] id=tiles-text
+# How often does yours ask? (`product` does the same in NumPy. In a very large launch, the simulated device interprets only a few blocks, and takes the rest from there.)
+
+# %% id=tiles-own
+def product(m, n, k, a, b, c):
+    return a.reshape(m, k) @ b.reshape(k, n)
+
+
+own = agt.Kernel(solved("07-tiled", sgemm_tiled).source, reference=product)
+mine = look_at(own, lambda a, b, c: own(64, 64, 64, a, b, c))
+now_asked = mine.counts.global_load_requests
+print(f"{now_asked:,} times instead of {asked:,}: {asked / now_asked:.0f} times less often.")
+
+# %% [markdown] id=tiles-place
+# (That counts all requests, including those that a cache answers quickly.) Now your kernel takes the place of the naive one, in four batches of 1024 x 1024, as a graph.
+
+# %% id=predict-tiles
+tiles = Prediction(
+    "How many times faster is the graph with your tiles than with the naive GEMM?",
+    much="more than 8 times, because it makes a sixteenth of the memory requests",
+    some="2 to 8 times",
+    little="less than twice",
+)
+tiles
+
+# %% id=commit-tiles
+tiles.commit(...)
+
+# %% id=run-tiles
+def tiled_gemm(x, w0, hidden):
+    m, k = x.shape
+    n = hidden.shape[1]
+    return own(m, n, k, x, w0, hidden.partition(16, 16)).output()
+
+
+async def before_and_after(batches, w0, w1):
+    ops = [[mlp(x, w0, w1, stage) for x in batches] for stage in (gemm, tiled_gemm)]
+    return [await quickest(capture(each, stream).launch) for each in ops]
+
+
+large_traces = await before_and_after(*big)
+agt.compare_timelines(
+    large_traces,
+    ["1024 x 1024, naive GEMM", "1024 x 1024, your tiles"],
+    lanes=("host", "streams"),
+    lesson="The products fill most of the picture. With tiles they are shorter, and so is the run.",
+)
+
+# %% id=reveal-tiles
+naive_us, tiled_us = (trace.metrics().makespan for trace in large_traces)
+times = naive_us / tiled_us
+tiles.reveal(
+    "much" if times > 8 else "some" if times >= 2 else "little",
+    f"{naive_us:.0f} µs have become {tiled_us:.0f} µs: {times:.1f} times faster.",
+)
+
+# %% [markdown] id=tiles-careful
+# Is that less than you expected? Ask the microscope what else it counted, at 64 x 64. (A **sector** is 32 bytes, the smallest piece that memory hands out.)
+
+# %% id=tiles-counted
+for name, report in (("naive", naive), ("tiles", mine)):
+    n = report.counts
+    print(f"{name}: {n.load_sectors:6,} sectors asked for", end=", ")
+    print(f"{n.fresh_sectors:,} of them new to a block", end="; ")
+    print(f"{n.warp_instructions:,} instructions; {report.us:.1f} µs")
+
+# %% [markdown] id=tiles-small-text
+# The naive kernel reads the same memory again and again, but most of those reads never leave the multiprocessor, because a **cache** there still holds the data from last time. So about the same amount really has to come from memory as with tiles. What tiles save is instructions: about half of them.
+#
+# And what about our digits? Here are both graphs at 64 x 64:
+
+# %% id=run-tiles-small
+small = await before_and_after(batches, w0, w1)
+small_us = [trace.metrics().makespan for trace in small]
+print(f"{small_us[0]:.0f} µs, and with tiles {small_us[1]:.0f} µs")
+agt.compare_timelines(
+    small,
+    ["digits, naive GEMM", "digits, your tiles"],
+    lanes=("host", "streams"),
+    lesson="The two graphs look alike: the new product is a little shorter, and the run hardly so.",
+)
+
+# %% [markdown] id=tiles-small-read
+# There's hardly a difference. The four products run side by side, so all you save is the two microseconds that the microscope saw. The rest is the host's call, copies, fills and the other kernels.
+
+# %% id=check-tiles tags=asserts
+assert naive.bytes_moved > 16 * naive.bytes_needed
+assert naive.counts.fresh_sectors < 0.2 * naive.counts.load_sectors
+assert now_asked < asked
+if device.simulated:
+    assert 0.9 < small_us[1] / small_us[0] <= 1.05
+    assert tiled_us < 0.9 * naive_us
 
 # %% [markdown] id=exercise-softmax
 # ### Exercise: softmax
 #
-# A network that tells ten digits apart ends in **softmax**: it turns numbers into probabilities, which are
-# positive and add up to 1. In NumPy it is `np.exp(x) / np.exp(x).sum()`. Write the kernel, with a thread for each output.
+# A network that tells ten digits apart ends in **softmax**, which turns numbers into probabilities: they're positive and add up to 1. In NumPy it's `np.exp(x) / np.exp(x).sum()`. Write the kernel, with one thread for each output.
 #
-# Beware of large numbers: `expf(100.0f)` overflows. And of small ones: `expf(-200.0f)` is 0, and so is a sum of such.
+# Watch out for large numbers, because `expf(100.0f)` overflows. And watch out for small ones, because `expf(-200.0f)` is 0, and so is a sum of such numbers.
 
 # %% id=07-softmax starter
 softmax = agt.Kernel(r"""
@@ -1023,15 +987,14 @@ extern "C" __global__ void softmax(unsigned int n, const float* x, float* y)
 """)
 
 # %% id=07-softmax hints
-# Each thread computes one output, but needs *all* inputs: two loops, one for the largest, one for the sum.
+# Each thread computes one output, but it needs *all* the inputs. So there are two loops, one for the largest input and one for the sum.
 #
-# `expf(100.0f)` is too large for a `float`. Subtract the largest input from each first: it changes nothing in the result, as numerator
-# and denominator shrink alike.
+# `expf(100.0f)` is too large for a `float`. Subtract the largest input from each one first. That doesn't change the result, because the numerator and the denominator shrink alike.
 #
 # `float top = x[0];`, a loop with `top = fmaxf(top, x[j]);`, a loop with `sum += expf(x[j] - top);`, and `y[i] = expf(x[i] - top) / sum;`
 
 # %% id=07-softmax explanation
-# With the largest input subtracted, the largest power is exp(0) = 1, and nothing can overflow. In the course's answer every thread does the same two loops, which nobody notices for 64 outputs.
+# Once you've subtracted the largest input, the largest power is exp(0) = 1, and nothing can overflow. In the course's answer every thread runs the same two loops, which nobody notices with 64 outputs.
 
 # %% id=07-softmax-check
 check("07-softmax", softmax)
@@ -1039,18 +1002,14 @@ check("07-softmax", softmax)
 # %% [markdown] id=exercise-two-devices
 # ### Exercise: two devices
 #
-# Some machines have two GPUs. `with agt.using(device):` says where what is described and spawned in the block will run, and one event loop
-# waits for both. Each device has a memory of its own, and refuses an array of the other.
+# Some machines have two GPUs. With `with agt.using(device):` you choose where the operations described and spawned in the block will run, and one event loop waits for both devices. Each device has its own memory, and refuses arrays of the other.
 #
-# `recipe(x, w)` makes an operation from a batch (on the host) and weights (on a device). Run it for all batches: batch 0, 2, 4, ... on the first
-# of two devices, the others on the second, all in flight together. `weights` is a host array: copy it once to each device.
-# Return the results in order.
+# `recipe(x, w)` makes an operation from a batch (on the host) and weights (on a device). Run it for all batches: batches 0, 2, 4, ... on the first of two devices and the others on the second, all in flight together. `weights` is a host array. Copy it once to each device. Return the results in order.
 
 # %% id=07-two-devices starter
 async def on_both(recipe, batches, weights, devices):
     w = await agt.h2d(weights).share()
     return await asyncio.gather(*[recipe(x, w) for x in batches])
-
 
 # %% id=07-two-devices solution
 async def on_both(recipe, batches, weights, devices):
@@ -1065,13 +1024,12 @@ async def on_both(recipe, batches, weights, devices):
     return await asyncio.gather(*tasks)
 
 # %% id=07-two-devices hints
-# `with agt.using(device):` makes a device the current one: what is spawned in the block goes there.
+# `with agt.using(device):` makes a device the current one, so whatever you spawn in the block goes there.
 #
-# First a loop over `devices` with `w = await agt.h2d(weights).share()`, each in its `using`. Then a loop over the batches, with
-# `devices[i % 2]` and `agt.spawn`. `gather` in the end.
+# First comes a loop over `devices` with `w = await agt.h2d(weights).share()`, each in its own `using`. Then comes a loop over the batches, with `devices[i % 2]` and `agt.spawn`. At the end, `gather`.
 
 # %% id=07-two-devices explanation
-# Each device has streams, copy engines and SMs of its own, so they share nothing but the host.
+# Each device has its own streams, copy engines and SMs. So they share nothing but the host.
 
 # %% id=07-two-devices-check
 check("07-two-devices", on_both)

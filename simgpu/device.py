@@ -9,18 +9,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from simgpu import launches as commands
+from simgpu import pieces
 from simgpu.adversary import Adversary, Whim
 from simgpu.common import Call, Caller, Dim3, HostBuffer, Kind, Recorder
 from simgpu.cuda_c import GlobalMemory, compile_source
 from simgpu.errors import DeviceError, DeviceMismatchError, StreamRaceError, UpstreamError
 from simgpu.gpus import find_spec
 from simgpu.graph import Replay
-from simgpu.launch_cache import LAUNCHES
-from simgpu.launches import Function, Launched, Piece
+from simgpu.launches import LAUNCHES, Function, KernelLaunch, Launched
 from simgpu.machine import Machine, Wake, exclusive
 from simgpu.memory import Heap, Memory
 from simgpu.order import Access, Clock
+from simgpu.pieces import Piece
 from simgpu.queues import Command, EngineEvent, Work
 from simgpu.sampled_reference import LARGE, Reference, StandIn
 from simgpu.spec import H200, DeviceSpec
@@ -84,7 +84,7 @@ class Device:
         self._streams: weakref.WeakSet[Stream] = weakref.WeakSet()
         self._next_stream = 0
         self._submission: int | None = None
-        self._default_stream = self.create_stream()
+        self.default_stream = self.create_stream()  # which legacy CUDA calls null
 
     def __repr__(self) -> str:
         return f"<{self.name}: {self.description}>"
@@ -161,11 +161,6 @@ class Device:
             self.machine.observe(stream.clock)
         self.machine.engine.raise_failures(lambda queue: queue.device == self.ordinal)
 
-    @property
-    def default_stream(self) -> Stream:
-        """The stream that legacy CUDA calls null."""
-        return self._default_stream
-
     @exclusive
     def create_stream(self) -> Stream:
         """A new stream, not ordered with any other."""
@@ -200,7 +195,7 @@ class Device:
 
     def memset_async(self, memory: object, value: int, nbytes: int, stream: object) -> None:
         """Set the first `nbytes` bytes to `value`."""
-        self.enqueue(commands.memset(self.spec, memory, value, nbytes), stream)
+        self.enqueue(pieces.memset(self.spec, memory, value, nbytes), stream)
 
     def copy_from_host_async(self, memory: object, host: HostBuffer, stream: object) -> None:
         """Copy a C-contiguous host array to the start of `memory`.
@@ -209,14 +204,14 @@ class Device:
         """
         pinned = self.is_pinned(host)
         staging = 0.0 if pinned else staging_time(self.spec, host.nbytes)
-        self.enqueue(commands.upload(self.spec, memory, host, pinned, staging), stream)
+        self.enqueue(pieces.upload(self.spec, memory, host, pinned, staging), stream)
 
     def copy_to_host_async(self, host: HostBuffer, memory: object, stream: object) -> None:
         """Copy the start of `memory` to a C-contiguous host array.
 
         To pageable memory the call returns when the copy is done.
         """
-        piece = commands.download(self.spec, host, memory)
+        piece = pieces.download(self.spec, host, memory)
         pinned = self.is_pinned(host)
         if not pinned:
             piece.detail["pageable"] = True
@@ -230,7 +225,7 @@ class Device:
         self, target: object, source: object, nbytes: int, stream: object
     ) -> None:
         """Copy within the device."""
-        self.enqueue(commands.device_copy(self.spec, target, source, nbytes), stream)
+        self.enqueue(pieces.device_copy(self.spec, target, source, nbytes), stream)
 
     def get_function(
         self, source: str, name: str, reference: Reference | None = None, contract: bool = False
@@ -256,9 +251,7 @@ class Device:
 
     def variable(self, function: object, name: str, nbytes: int) -> Memory:
         """The memory of a `__constant__` or `__device__` variable of a kernel's file."""
-        if not isinstance(function, Function):
-            raise DeviceMismatchError(f"{function!r} was not compiled for {self.name}")
-        return self.memory_of(function.program.variables[name], 0)
+        return self.memory_of(self._own_function(function).program.variables[name], 0)
 
     def launch(
         self,
@@ -270,13 +263,19 @@ class Device:
         stream: object,
     ) -> None:
         """Enqueue one launch."""
+        self.enqueue(self.launch_of(function, grid, block, args, shared_mem), stream)
+
+    def launch_of(
+        self, function: object, grid: Dim3, block: Dim3, args: Sequence[object], shared_mem: int
+    ) -> Piece:
+        """One launch, to be enqueued once or again and again."""
+        made = KernelLaunch(self, self._own_function(function), grid, block, shared_mem)
+        return made.piece(args)
+
+    def _own_function(self, function: object) -> Function:
         if not isinstance(function, Function):
             raise DeviceMismatchError(f"{function!r} was not compiled for {self.name}")
-        made = commands.KernelLaunch(
-            self.spec, function, grid, block, shared_mem, self.observers, self.heap.find,
-            self.adversary,
-        )  # fmt: skip
-        self.enqueue(made.piece(args), stream)
+        return function
 
     def prepare(self, calls: Sequence[Call]) -> Replay:
         """Make these calls ready."""

@@ -18,8 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from simgpu.errors import DeviceError, UpstreamError
-from simgpu.interrupts import given_up
+from simgpu.errors import DeviceError, UpstreamError, given_up
 from simgpu.queues import Command, EngineEvent, Queue, Resource, Work
 
 INFINITY = float("inf")
@@ -70,11 +69,6 @@ class Engine:
         queue = Queue(device, pause, switch)
         self._queues.append(queue)
         return queue
-
-    @staticmethod
-    def orphan(queue: Queue) -> None:
-        """Nobody can reach this queue any more: forget it once it is empty."""
-        queue.orphaned = True
 
     def submit(self, queue: Queue, command: Command) -> None:
         """Append a command. Its `ready` time may not lie before `now`."""
@@ -139,11 +133,8 @@ class Engine:
         return event
 
     def give_up(self) -> bool:
-        """Nobody will write to memory any more: the oldest paused kernel fails, or gives up waiting.
-
-        False if there is none.
-        """
-        for run in self.paused:
+        """Nobody will write any more: the oldest paused kernel fails, or gives up; False if there is none."""
+        for run in self.paused[:1]:
             self._go_on(run, last=True)
             return True
         return False
@@ -260,7 +251,7 @@ class Engine:
         """Start every command that can start now, oldest first. True if one of them took no time."""
         heads = [queue for queue in self._queues if queue.waiting and not queue.running]
         if len(heads) > 1:
-            heads.sort(key=_serial)
+            heads.sort(key=lambda queue: queue.waiting[0].serial)
         again = False
         for queue in heads:
             if self._try_start(queue) and not queue.running:
@@ -292,7 +283,8 @@ class Engine:
             if command.op is None:
                 event.untold = next((error for of, error in self.failures if of is queue), None)
         elif queue.error is not None:
-            self._skip(command, queue.error)
+            if command.skipped is not None:
+                command.skipped(queue.error)
         else:
             self._begin(queue, command)
         return True
@@ -336,10 +328,6 @@ class Engine:
         # What is kept here must not keep alive what the frames of its traceback hold: arrays, above all.
         queue.error, queue.error_op = error.with_traceback(None), command.op
         self.failures.append((queue, error))
-        self._skip(command, error)
-
-    @staticmethod
-    def _skip(command: Command, error: DeviceError) -> None:
         if command.skipped is not None:
             command.skipped(error)
 
@@ -381,11 +369,13 @@ def _divide(runs: list[_Running]) -> None:
         hungry = too_much
 
 
-def _serial(queue: Queue) -> int:
-    return queue.waiting[0].serial
-
-
 def _earliest(queue: Queue) -> float:
     """When the head of a queue may start, for all that its stream and the host know."""
     command = queue.waiting[0]
-    return max(queue.free_for(command.resource, command.gap), command.ready)
+    resource, last, ready = command.resource, queue.last, command.ready
+    if resource == "none" or last == "none":
+        return ready
+    if resource != last:
+        return max(queue.ended + queue.switch, ready)
+    pause = queue.pause if command.gap is None else command.gap
+    return max(queue.ended + (pause if resource == "compute" else 0.0), ready)

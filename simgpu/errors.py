@@ -6,6 +6,7 @@ to do about it.
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 
 
@@ -146,3 +147,13 @@ class DeadlockError(KernelFault):
 
 class RunawayKernelError(KernelFault):
     """A kernel did not end within its step budget."""
+
+
+def given_up(cause: BaseException) -> DeviceError:
+    """The error of work whose simulation ended with an exception and not with a result."""
+    failure = DeviceError(f"the simulation was interrupted by {cause!r}")
+    # A copy, because the cause itself goes on up, and collects the frames of all that it passes, with arrays.
+    failure.__cause__ = copy.copy(cause)
+    for note in getattr(cause, "__notes__", ()):
+        failure.add_note(note)
+    return failure

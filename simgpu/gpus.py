@@ -31,77 +31,48 @@ def derived(name: str, constants: dict[str, Any], sources: dict[str, str]) -> De
 
 
 def _datasheet(
-    name: str,
-    sheet: str,
-    pages: str,
-    *,
-    sms: int,
-    clock_mhz: float,
-    gigabytes: int,
-    l2_mebibytes: int,
-    dram_gb_s: float,
-    bus_gb_s: float,
-    per_sm: tuple[int, int, int, int],
+    name: str, sheet: str, pages: str, bus_gb_s: float, per_sm: tuple[int, ...], **known: float
 ) -> DeviceSpec:
-    """From a data sheet; `pages` give the same numbers to whoever wants to check them.
+    """From a data sheet, with constants that are `known` by it; `pages` give the same numbers.
 
     `bus_gb_s` is for one direction; `per_sm`: threads, blocks, KiB of shared memory, and results in double
     precision of a clock.
     """
     threads, blocks, shared, doubles = per_sm
-    rate = round(BUS * bus_gb_s, 1)
-    told = f"datasheet: {sheet}; compared with {pages}"
-    bus = f"datasheet: {sheet}, the bus; {BUS:.0%} of it, as on the H200"
-    return derived(
-        name,
-        {
-            "memory_bytes": gigabytes * 10**9,
-            "sms": sms,
-            "clock_mhz": clock_mhz,
-            "threads_per_sm": threads,
-            "blocks_per_sm": blocks,
-            "shared_bytes_per_sm": shared * 1024,
-            "registers_per_sm": 64 * 1024,
-            "doubles_per_clock": doubles / 32,
-            "l2_bytes": l2_mebibytes * 2**20,
-            "dram_gb_s": dram_gb_s,
-            "h2d_gb_s": rate,
-            "d2h_gb_s": rate,
-        },
-        {
-            **dict.fromkeys(("memory_bytes", "sms", "clock_mhz", "l2_bytes", "dram_gb_s"), told),
-            **dict.fromkeys(
-                ("threads_per_sm", "blocks_per_sm", "shared_bytes_per_sm", "registers_per_sm"),
-                GUIDE,
-            ),
-            "doubles_per_clock": f"{THROUGHPUT}: {doubles} results a clock, 32 threads a warp",
-            **dict.fromkeys(("h2d_gb_s", "d2h_gb_s"), bus),
-        },
-    )
+    rates = dict.fromkeys(("h2d_gb_s", "d2h_gb_s"), round(BUS * bus_gb_s, 1))
+    guided = {"threads_per_sm": threads, "blocks_per_sm": blocks}
+    guided |= {"shared_bytes_per_sm": shared * 1024, "registers_per_sm": 64 * 1024}
+    sources = {
+        **dict.fromkeys(known, f"datasheet: {sheet}; compared with {pages}"),
+        **dict.fromkeys(guided, GUIDE),
+        "doubles_per_clock": f"{THROUGHPUT}: {doubles} results a clock, 32 threads a warp",
+        **dict.fromkeys(rates, f"datasheet: {sheet}, the bus; {BUS:.0%} of it, as on the H200"),
+    }
+    return derived(name, {**known, **guided, **rates, "doubles_per_clock": doubles / 32}, sources)
 
 
 T4 = _datasheet(
     "T4", "NVIDIA T4, and NVIDIA Turing GPU Architecture (TU104: L2, boost clock)",
     "sysrqmts.com/en/gpus/nvidia/tesla/t4 (2026-11-21)",
-    sms=40, clock_mhz=1590.0, gigabytes=16, l2_mebibytes=4, dram_gb_s=320.0, bus_gb_s=16.0,
+    sms=40, clock_mhz=1590.0, memory_bytes=16 * 10**9, l2_bytes=4 * 2**20, dram_gb_s=320.0, bus_gb_s=16.0,
     per_sm=(1024, 16, 64, 2),
 )  # fmt: skip
 L4 = _datasheet(
     "L4", "NVIDIA L4, and NVIDIA Ada GPU Architecture (AD104: L2)",
     "fpsbench.com/compare/gpu/nvidia-l4-vs-nvidia-tesla-m40 (2026-11-21; its 7,424 cores are 58 SMs)",
-    sms=58, clock_mhz=2040.0, gigabytes=24, l2_mebibytes=48, dram_gb_s=300.0, bus_gb_s=32.0,
+    sms=58, clock_mhz=2040.0, memory_bytes=24 * 10**9, l2_bytes=48 * 2**20, dram_gb_s=300.0, bus_gb_s=32.0,
     per_sm=(1536, 24, 100, 2),
 )  # fmt: skip
 A100 = _datasheet(
     "A100", "NVIDIA A100 Tensor Core GPU Architecture (40 GB)",
     "a deviceQuery of one at upb-pc2.atlassian.net, NVIDIA A100 40GB with NVLINK (2026-11-21)",
-    sms=108, clock_mhz=1410.0, gigabytes=40, l2_mebibytes=40, dram_gb_s=1555.0, bus_gb_s=32.0,
+    sms=108, clock_mhz=1410.0, memory_bytes=40 * 10**9, l2_bytes=40 * 2**20, dram_gb_s=1555.0, bus_gb_s=32.0,
     per_sm=(2048, 32, 164, 32),
 )  # fmt: skip
 RTX4090 = _datasheet(
     "RTX 4090", "NVIDIA Ada GPU Architecture (GeForce RTX 4090)",
     "thefpsreview.com/gpu-family/nvidia-geforce-rtx-4090-gpu-family-specifications (2026-11-21; not the L2)",
-    sms=128, clock_mhz=2520.0, gigabytes=24, l2_mebibytes=72, dram_gb_s=1008.0, bus_gb_s=32.0,
+    sms=128, clock_mhz=2520.0, memory_bytes=24 * 10**9, l2_bytes=72 * 2**20, dram_gb_s=1008.0, bus_gb_s=32.0,
     per_sm=(1536, 24, 100, 2),
 )  # fmt: skip
 
@@ -109,10 +80,7 @@ SPECS: dict[str, DeviceSpec] = {"h200": H200, "t4": T4, "l4": L4, "a100": A100, 
 
 
 def find_spec(name: str) -> DeviceSpec:
-    """By name, or from a file that ends in ``.json``.
-
-    Raises `UsageError` if there is none.
-    """
+    """By name, or from a file that ends in ``.json``; `UsageError` if there is none."""
     if name.lower() in SPECS:
         return SPECS[name.lower()]
     if name.endswith(".json"):
@@ -125,21 +93,12 @@ def find_spec(name: str) -> DeviceSpec:
 
 def save_spec(spec: DeviceSpec, path: Path) -> None:
     """Write a spec as JSON: each constant with its source."""
-    values = dataclasses.asdict(spec)
-    sources = dict(spec.sources)
-    told = {
-        key: {"value": value, "source": sources[key]}
-        for key, value in values.items()
-        if key not in ("name", "sources")
-    }
+    told = {key: {"value": getattr(spec, key), "source": source} for key, source in spec.sources}
     path.write_text(json.dumps({"name": spec.name, "constants": told}, indent=1) + "\n")
 
 
 def load_spec(path: Path) -> DeviceSpec:
-    """Read what `save_spec` wrote.
-
-    Raises `UsageError` if the file cannot be read, or does not hold every constant of a spec.
-    """
+    """Read what `save_spec` wrote; `UsageError` if that is not every constant of a spec."""
     try:
         told = json.loads(path.read_text(encoding="utf-8"))
         rows = told["constants"]

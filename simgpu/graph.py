@@ -8,10 +8,10 @@ from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING, cast
 
-from simgpu import launches as commands
+from simgpu import pieces
 from simgpu.common import Call
-from simgpu.launches import Piece
 from simgpu.machine import exclusive
+from simgpu.pieces import Piece
 from simgpu.stream import Event, Stream
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def _made(device: Device, call: Call) -> tuple[float, Step]:
     piece = _piece(device, call)
     if call.named:
         piece = _with(piece, named=call.named)
-    fresh = [commands.as_memory(memory) for memory in call.fresh]
+    fresh = [pieces.as_memory(memory) for memory in call.fresh]
     again = replace(piece, cost=spec.replay_us, fresh=fresh)
     return piece.cost, (call.stream, again, None, None)
 
@@ -126,17 +126,14 @@ def _made(device: Device, call: Call) -> tuple[float, Step]:
 def _piece(device: Device, call: Call) -> Piece:
     spec = device.spec
     if call.verb == "launch":
-        function, grid, block, args, shared = call.args
-        told, find, adversary = device.observers, device.heap.find, device.adversary
-        made = commands.KernelLaunch(spec, function, grid, block, shared, told, find, adversary)
-        return made.piece(args)
+        return device.launch_of(*call.args)
     if call.verb == "copy_from_host_async":
-        return commands.upload(spec, *call.args, pinned=True)
+        return pieces.upload(spec, *call.args, pinned=True)
     return _MAKERS[call.verb](spec, *call.args)
 
 
 _MAKERS: dict[str, Callable[..., Piece]] = {
-    "memset_async": commands.memset,
-    "copy_to_host_async": commands.download,
-    "copy_from_device_async": commands.device_copy,
+    "memset_async": pieces.memset,
+    "copy_to_host_async": pieces.download,
+    "copy_from_device_async": pieces.device_copy,
 }

@@ -1,31 +1,50 @@
-"""Pieces of work for a simulated device, each ready to be enqueued: once, or again and again."""
+"""Launches of kernels on a simulated device: what they compute, what was computed before, and who waits.
+
+Lessons run a pipeline again and again: on one stream and on four, to warm up and to measure, and each attempt
+at an exercise once more. The same kernel on the same bytes does the same, and to compare bytes takes a
+thousandth of what it takes to interpret what reads them: so launches are kept (`Remembered`).
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Sequence
+import signal
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Generator, Hashable, Iterable, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property, partial
-from typing import Literal
+from functools import cached_property
+from typing import TYPE_CHECKING
+from zlib import crc32
 
 import numpy as np
 
 from simgpu import cuda_c
-from simgpu.adversary import Adversary
-from simgpu.common import Dim3, HostBuffer
-from simgpu.cuda_c import GlobalMemory, LaunchResult
-from simgpu.errors import DeviceMismatchError, UsageError
-from simgpu.interrupts import interruptible
-from simgpu.launch_cache import Remembered
+from simgpu.common import Dim3
+from simgpu.cuda_c import GlobalMemory, LaunchResult, MemoryState
+from simgpu.errors import UsageError, given_up
 from simgpu.memory import Memory
 from simgpu.order import Tells
-from simgpu.paused_kernels import Waiting
+from simgpu.pieces import Piece
 from simgpu.queues import Work
-from simgpu.sampled_reference import StandIn
-from simgpu.spec import DeviceSpec
-from simgpu.times import KernelTime, copy_time, kernel_time, resident_blocks
+from simgpu.sampled_reference import SMALLEST, StandIn, Values, work
+from simgpu.times import KernelTime, kernel_time, resident_blocks
 
-Copying = Literal["memset", "h2d", "d2h", "d2d"]
+if TYPE_CHECKING:
+    from simgpu.device import Device
+
+Done = tuple[LaunchResult, str | None]  # how its values were computed, if in no usual way
+
+ROOM = 128 << 20  # bytes of launches that are kept in all
+LARGEST = 32 << 20  # bytes of the memory that one launch is given
+# What has less work (see `work`) and fewer instructions in a warp is interpreted as fast as it is looked up.
+WORTH = 1 << 20
+LONG = 300
+EACH = 8  # launches of one kind that are kept: each is compared with
+KINDS = 4096  # kinds of launches whose work is kept in mind
+# What a kernel that spins takes from others besides its places: next to nothing, as one that sleeps does.
+_IDLE = 1e-9
 
 
 @dataclass(frozen=True)
@@ -40,9 +59,6 @@ class Launched:
     time: KernelTime  # what the model makes of that
     # Whether only a sample of its blocks was interpreted; see `sampled_reference`.
     extrapolated: bool = False
-
-
-Observer = Callable[[Launched], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,11 +78,16 @@ class Function:
         return self.signature.name
 
     @cached_property
-    def traits(self) -> cuda_c.Traits:
-        """Facts of the kernel that each launch asks of the compiler."""
-        return self.program.traits(self.name)
+    def kernel(self) -> cuda_c.CompiledKernel:
+        """What the compiler has made of it."""
+        return self.program.kernel(self.name)
 
-    @property
+    @cached_property
+    def variables(self) -> Mapping[str, GlobalMemory]:
+        """The memory of the `__constant__` and `__device__` variables of its file."""
+        return self.program.variables
+
+    @cached_property
     def identity(self) -> Hashable:
         """The facts that another kernel has to share with this one to compute the same in the same way."""
         stand_in = self.stand_in
@@ -74,136 +95,20 @@ class Function:
         return self.source, self.signature.name, self.contract, reference
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Piece:
-    """One piece of work, with all that it needs but a stream."""
-
-    kind: Literal["kernel", "memset", "h2d", "d2h", "d2d"]
-    name: str  # as in its span
-    cost: float  # what the host pays for the call, in us
-    # Takes effect when the work starts, and says how long it takes. What it finds out is written into the
-    # dictionary, for the span.
-    begin: Callable[[dict[str, object]], Work]
-    writes: Sequence[Memory]
-    reads: Sequence[Memory] = ()
-    detail: dict[str, object] = field(
-        default_factory=dict[str, object]
-    )  # of its span, from the start
-    # Takes effect when the work is done: it writes to `fills`.
-    at_end: Callable[[], None] | None = None
-    fills: HostBuffer | None = None  # bytes of host memory
-    fresh: Sequence[Memory] = ()  # what counts as just allocated when this begins
-    # Bytes of pinned host memory that it reads, and that must not change until it has.
-    lent: HostBuffer | None = None
-    tells: Tells | None = None  # how a kernel may hear of others while it runs
-    # By what it adds to those of `writes` that it does nothing else with: see `Traits.adds`.
-    adds: Sequence[str] = ()
-
-
-# What is moved within the device needs next to no places where it is little, and yet queues for one behind
-# kernels whose blocks do not all have one: in recordings of an H200 fills wait for as long as kernels do.
-# Where it is much, memory is all that it waits for, so that two at a time get half of that each.
-_FILL = 1e-3  # of the device's places
-
-
-def _copying(
-    spec: DeviceSpec, kind: Copying, nbytes: int, effect: Callable[[], None] | None
-) -> Callable[[dict[str, object]], Work]:
-    def begin(_: dict[str, object]) -> Work:
-        if effect is not None:
-            effect()
-        us = copy_time(spec, kind, nbytes)
-        if kind in ("h2d", "d2h"):
-            return Work(us)
-        moving = 1 - spec.fill_us / us  # the part of its time in which memory is busy with it
-        part = _FILL if moving < 0.5 else moving
-        return Work(us, places=part, demand=part)
-
-    return begin
-
-
-def memset(spec: DeviceSpec, memory: object, value: int, nbytes: int) -> Piece:
-    """Set the first `nbytes` bytes to `value`."""
-    target = as_memory(memory)
-
-    def fill() -> None:
-        target.cells.data[:nbytes] = value
-        _written(target, nbytes)
-
-    begin = _copying(spec, "memset", nbytes, fill)
-    return Piece("memset", "memset", spec.call_memset_us, begin, [target], detail={"bytes": nbytes})
-
-
-def upload(
-    spec: DeviceSpec, memory: object, host: HostBuffer, pinned: bool, staging_us: float = 0.0
-) -> Piece:
-    """Copy a C-contiguous host array to the start of `memory`.
-
-    Pageable memory is read now: the host copies it into a staging buffer, for `staging_us`.
-    """
-    target = as_memory(memory)
-    source = host.reshape(-1).view(np.uint8)
-    if not pinned:
-        source = source.copy()
-
-    def write() -> None:
-        target.cells.data[: source.nbytes] = source
-        _written(target, source.nbytes)
-
-    detail: dict[str, object] = {"bytes": source.nbytes}
-    if not pinned:
-        detail["pageable"] = True
-    cost, begin = spec.call_h2d_us + staging_us, _copying(spec, "h2d", source.nbytes, write)
-    lent = source if pinned else None
-    return Piece("h2d", "h2d", cost, begin, [target], detail=detail, lent=lent)
-
-
-def download(spec: DeviceSpec, host: HostBuffer, memory: object) -> Piece:
-    """Copy the start of `memory` to a C-contiguous host array."""
-    source = as_memory(memory)
-    target = host.reshape(-1).view(np.uint8)
-
-    def write() -> None:
-        target[:] = source.cells.data[: target.nbytes]
-
-    begin, cost = _copying(spec, "d2h", target.nbytes, None), spec.call_d2h_us
-    detail: dict[str, object] = {"bytes": target.nbytes}
-    return Piece("d2h", "d2h", cost, begin, [], [source], detail, at_end=write, fills=target)
-
-
-def device_copy(spec: DeviceSpec, target: object, source: object, nbytes: int) -> Piece:
-    """Copy within the device."""
-    to, origin = as_memory(target), as_memory(source)
-
-    def copy() -> None:
-        _written(to, nbytes)
-        to.cells.take(origin.cells, nbytes)
-
-    begin = _copying(spec, "d2d", nbytes, copy)
-    # The spec has no constant for this call: to the host it is taken to cost what an upload does.
-    return Piece("d2d", "d2d", spec.call_h2d_us, begin, [to], [origin], {"bytes": nbytes})
-
-
 @dataclass(eq=False, slots=True)
 class KernelLaunch:
-    """One launch of a kernel; `observers` are told of it when it has been executed.
+    """One launch of a kernel; the device's observers are told of it when it has been executed."""
 
-    `find` says what memory is at an address: a kernel may follow others than those of its arguments.
-    """
-
-    spec: DeviceSpec
+    device: Device
     function: Function
     grid: Dim3
     block: Dim3
     shared_mem: int
-    observers: Sequence[Observer]
-    find: Callable[[int], GlobalMemory | None]
-    adversary: Adversary | None = None
     values: list[GlobalMemory | np.generic | None] = field(init=False)  # of its parameters
 
     def piece(self, args: Sequence[object]) -> Piece:
         """The launch with these arguments."""
-        spec, function, traits = self.spec, self.function, self.function.traits
+        function, kernel = self.function, self.function.kernel
         parameters = function.signature.parameters
         if len(args) != len(parameters):
             raise UsageError(function.signature.miscounted(args))
@@ -213,7 +118,7 @@ class KernelLaunch:
         # The atomics by which it adds to what it writes; "" is none.
         ways: dict[Memory, set[str]] = {}
         for arg, parameter, by, adds in zip(
-            args, parameters, traits.signals, traits.adds, strict=True
+            args, parameters, kernel.signals, kernel.adds, strict=True
         ):
             if not isinstance(arg, Memory):
                 self.values.append(_scalar(arg, parameter))
@@ -224,81 +129,119 @@ class KernelLaunch:
                 written.append(arg)
             if by:
                 told.append(arg)
-        if traits.cooperative:  # refused by the call, as by CUDA's, and not by the run
-            function.program.check_room(function.name, math.prod(self.grid), self._room())
+        if kernel.code.cooperative:  # refused by the call, as by CUDA's, and not by the run
+            kernel.check_room(math.prod(self.grid), self._room())
         read = [memory for memory in ways if memory not in written]
+        cost = self.device.spec.call_launch_us
         detail: dict[str, object] = {"grid": list(self.grid), "block": list(self.block)}
-        tells = Tells(traits.waits, frozenset(map(_place, told)))
+        tells = Tells(kernel.code.watches, frozenset(map(_place, told)))
         adding = ["".join(ways[memory]) if len(ways[memory]) == 1 else "" for memory in written]
-        made = ("kernel", function.name, spec.call_launch_us, self._begin, written, read, detail)
+        made = ("kernel", function.name, cost, self._begin, written, read, detail)
         return Piece(*made, tells=tells, adds=adding)
 
     def _room(self) -> int:
         """Blocks that the device holds at once."""
-        traits, shape = self.function.traits, (self.spec, math.prod(self.block))
-        shared = traits.shared_bytes + self.shared_mem
-        return self.spec.sms * resident_blocks(*shape, shared, traits.registers)
+        kernel, shape = self.function.kernel, (self.device.spec, math.prod(self.block))
+        shared = kernel.code.shared_bytes + self.shared_mem
+        return self.device.spec.sms * resident_blocks(*shape, shared, kernel.costs.registers)
 
     @property
     def _hostile(self) -> bool:
         """Tell whether memory is hostile to its threads."""
-        return self.adversary is not None and self.function.traits.talks
+        return self.device.adversary is not None and self.function.kernel.code.talks
 
     def _started(self) -> cuda_c.Execution:
-        given = (self.function.name, self.grid, self.block, self.values)
-        hostile = self.adversary.memory() if self.adversary is not None and self._hostile else None
+        shared, adversary = self.shared_mem, self.device.adversary
+        hostile = adversary.memory() if adversary is not None and self._hostile else None
         limits = cuda_c.Limits(resident_blocks=self._room(), hostile=hostile)
-        return self.function.program.begin(
-            *given, dynamic_shared=self.shared_mem, limits=limits, find=self.find
-        )
+        given = (self.function.variables, self.grid, self.block, self.values)
+        find = self.device.heap.find  # it may follow other addresses than those of its arguments
+        return self.function.kernel.begin(*given, dynamic_shared=shared, limits=limits, find=find)
 
-    @interruptible()
-    def _execute(self) -> tuple[LaunchResult, str | None]:
-        stand_in = None if self._hostile else self.function.stand_in
-        # What follows addresses may depend on more than its arguments.
-        if stand_in is not None and not self.function.traits.follows:
-            done = stand_in.launch(self.grid, self.block, self.values, self.shared_mem)
-            if done is not None:
-                return done
-        return self._started().finish(), None
+    def _execute(self) -> Done:
+        stand_in, large = None if self._hostile else self.function.stand_in, math.prod(self.grid) >= SMALLEST
+        with interruptible():
+            # What follows addresses may depend on more than its arguments.
+            if stand_in is not None and large and not self.function.kernel.code.follows:
+                done = stand_in.launch(self.grid, self.block, self.values, self.shared_mem)
+                if done is not None:
+                    return done
+            return self._started().finish(), None
 
     def _begin(self, found: dict[str, object]) -> Work:
-        function, values = self.function, self.values
-        if function.traits.waits:
+        function, code = self.function, self.function.kernel.code
+        if code.watches:
             # What it does depends on what others do meanwhile, so it is neither sampled nor kept.
-            mapped = [v for v in values if isinstance(v, GlobalMemory) and v.mapped]
-            times = partial(kernel_time, self.spec, threads=math.prod(self.block))
-            finish = partial(self._finish, found)
-            return Waiting(self._started(), mapped, times, finish).go_on(last=False)
-        if function.remembered is None or function.traits.follows or self._hostile:
-            return self._finish(found, *self._execute())
+            return Waiting(self, self._started(), found).go_on(last=False)
+        if function.remembered is None or code.follows or self._hostile:
+            return self.finish(found, *self._execute())
         kind = (function.identity, self.grid, self.block, self.shared_mem)
-        blocks, variables = math.prod(self.grid), function.program.variables.values()
-        done = function.remembered.run(kind, blocks, values, variables, self._execute)
-        return self._finish(found, *done)
+        blocks, variables = math.prod(self.grid), function.variables.values()
+        done = function.remembered.run(kind, blocks, self.values, variables, self._execute)
+        return self.finish(found, *done)
 
-    def _finish(
+    def finish(
         self, found: dict[str, object], result: LaunchResult, computed: str | None = None
     ) -> Work:
+        """The launch has been executed: how long that takes."""
         if computed is not None:
             found["computed"] = computed
         counts = result.counts
-        # Static shared memory limits occupancy as dynamic does; the counts have both.
-        time = kernel_time(self.spec, counts, math.prod(self.block), counts.shared_bytes)
+        time = self.time(counts)
         found.update(bound=time.bound, fills=round(time.demand, 6))
         shape = (self.function.name, self.function.source, self.grid, self.block)
-        for observe in self.observers:
+        for observe in self.device.observers:
             observe(Launched(*shape, counts, time, extrapolated=computed is not None))
         if result.printed:
             print(result.printed, end="")  # noqa: T201 - what the kernel printed
         return time.work
 
+    def time(self, counts: cuda_c.Counts) -> KernelTime:
+        """What the model makes of these counts."""
+        # Static shared memory limits occupancy as dynamic does; the counts have both.
+        return kernel_time(self.device.spec, counts, math.prod(self.block), counts.shared_bytes)
 
-def as_memory(memory: object) -> Memory:
-    """`memory`, if it is a simulated device's."""
-    if not isinstance(memory, Memory):
-        raise DeviceMismatchError(f"{memory!r} is not memory of a simulated device")
-    return memory
+
+@dataclass(eq=False)
+class Waiting:
+    """A launch whose threads wait for the host, or for another kernel, until these write to memory.
+
+    Nothing runs beside Python. The launch is interpreted as far as it comes, and what Python does until the
+    engine asks again is what the host does meanwhile.
+    """
+
+    _launch: KernelLaunch
+    _execution: cuda_c.Execution
+    _found: dict[str, object]
+    _seen: int = 0
+    _places: float | None = None
+
+    @property
+    def changes(self) -> int:
+        """The number of times that it has changed memory itself."""
+        return self._execution.changes
+
+    def stirred(self) -> bool:
+        """True if the host has written to memory that it can see since it last looked."""
+        return self._seen != self._sum()
+
+    def _sum(self) -> int:
+        total = 0
+        for memory in self._launch.values:
+            if isinstance(memory, GlobalMemory) and memory.mapped:
+                total = crc32(memory.data.data, total)
+        return total
+
+    def go_on(self, *, last: bool) -> Work:
+        """Run on. With `last`, nobody else can write to memory any more: `DeviceError` if it cannot end."""
+        with interruptible():
+            ended = self._execution.go_on(last=last)
+        if ended:
+            return self._launch.finish(self._found, self._execution.result())
+        self._seen = self._sum()
+        if self._places is None:
+            self._places = self._launch.time(self._execution.result().counts).places
+        return Work(math.inf, self._places, _IDLE, paused=self)
 
 
 def _place(memory: Memory) -> int:
@@ -319,7 +262,134 @@ def _scalar(arg: object, parameter: cuda_c.Parameter) -> np.generic | None:
     return number
 
 
-def _written(memory: Memory, nbytes: int) -> None:
-    memory.cells.mark_written(0, nbytes)
-    if nbytes == memory.nbytes:
-        memory.spoiled = None
+@dataclass(frozen=True, eq=False)
+class _Launch:
+    """The contents of some memories before a launch, and of those that it changed after it."""
+
+    before: list[MemoryState]
+    after: list[MemoryState | None]
+    done: Done
+
+
+class Remembered:
+    """The latest launches that did not fail, as far as there is room."""
+
+    def __init__(self, room: int = ROOM) -> None:
+        self.room = room
+        self.used = 0
+        self._launches: OrderedDict[Hashable, list[_Launch]] = OrderedDict()
+        self._small: OrderedDict[Hashable, None] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def run(
+        self,
+        kind: Hashable,
+        blocks: int,
+        values: Values,
+        variables: Iterable[GlobalMemory],
+        execute: Callable[[], Done],
+    ) -> Done:
+        """The same as `execute`, which is a launch of so many blocks on `values`, its arguments.
+
+        `kind` tells launches apart besides these: the kernel, its shape. `variables` are what else it can
+        read and write.
+        """
+        # The same memory given twice is not the same as two that hold the same.
+        places = {id(v): v for v in (*values, *variables) if isinstance(v, GlobalMemory)}
+        memories = list(places.values())
+        order = {place: number for number, place in enumerate(places)}
+        given: list[Hashable] = [
+            order[id(v)] if isinstance(v, GlobalMemory) else v and (v.dtype.char, v.tobytes())
+            for v in values
+        ]
+        shapes = [(memory.nbytes, memory.readonly) for memory in memories]
+        key = (kind, tuple(given), tuple(shapes))
+        if key in self._small or sum([nbytes for nbytes, _ in shapes]) > LARGEST:
+            return execute()
+        with self._lock:
+            known = list(self._launches.get(key, ()))
+        for launch in known:
+            if all(m.holds(state) for m, state in zip(memories, launch.before, strict=True)):
+                self._apply(key, launch, memories)
+                return launch.done
+        before = [_state(memory, number, known) for number, memory in enumerate(memories)]
+        done = execute()
+        counts = done[0].counts
+        if work(counts, blocks) < WORTH and counts.warp_instructions < LONG * counts.warps:
+            with self._lock:
+                self._small[key] = None
+                if len(self._small) > KINDS:
+                    self._small.popitem(last=False)
+        else:
+            after = [
+                None if memory.holds(state) else memory.state()
+                for memory, state in zip(memories, before, strict=True)
+            ]
+            self._keep(key, _Launch(before, after, done))
+        return done
+
+    def clear(self) -> None:
+        """Forget all of them."""
+        with self._lock:
+            self._launches.clear()
+            self._small.clear()
+            self.used = 0
+
+    def _apply(self, key: Hashable, launch: _Launch, memories: list[GlobalMemory]) -> None:
+        for memory, state in zip(memories, launch.after, strict=True):
+            if state is not None:
+                memory.become(state)
+        with self._lock:
+            if key in self._launches:
+                self._launches.move_to_end(key)
+
+    def _keep(self, key: Hashable, launch: _Launch) -> None:
+        with self._lock:
+            launches = self._launches.pop(key, [])
+            self.used -= _nbytes(launches)
+            launches = self._launches[key] = [*launches[1 - EACH :], launch]
+            self.used += _nbytes(launches)
+            while self.used > self.room:
+                _, oldest = self._launches.popitem(last=False)
+                self.used -= _nbytes(oldest)
+
+
+LAUNCHES = Remembered()  # of all simulated devices of the process
+
+
+def _nbytes(launches: list[_Launch]) -> int:
+    """The arrays that they keep; some keep one together, see `_state`."""
+    states = {id(s): s for launch in launches for s in (*launch.before, *launch.after) if s}
+    return sum(state.nbytes for state in states.values())
+
+
+def _state(memory: GlobalMemory, number: int, known: list[_Launch]) -> MemoryState:
+    """Its contents. If another launch has kept the same, such as weights, that one's copy is shared."""
+    for launch in known:
+        if memory.holds(launch.before[number]):
+            return launch.before[number]
+    return memory.state()
+
+
+@contextmanager
+def interruptible() -> Generator[None]:
+    """Let Ctrl-C, and a notebook's Stop, end what runs inside at once.
+
+    An event loop takes them as a wish to cancel a task, at its next turn, and a kernel gives it none. So the
+    kernel fails with a `DeviceError` for whoever awaits it: an interrupt that went through the loop itself
+    would stop all of its tasks.
+    """
+    before = None
+    if threading.current_thread() is threading.main_thread():
+        before = signal.getsignal(signal.SIGINT)
+    if before in (None, signal.SIG_IGN, signal.default_int_handler):
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    except KeyboardInterrupt as interrupt:
+        failure = given_up(interrupt.with_traceback(None))
+        raise failure from failure.__cause__
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -258,7 +258,7 @@ class Machine:
         event = EngineEvent()
         queue = self.engine.queue(device=-1)
         self.engine.submit(queue, Command("none", self.host + us, records=event))
-        self.engine.orphan(queue)
+        queue.orphaned = True
         return event, queue
 
     @exclusive

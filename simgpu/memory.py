@@ -1,16 +1,30 @@
-"""Allocations of a simulated device, and how much of it they fill."""
+"""Allocations of a simulated device, how much of it they fill, and at exit those that nobody let go of.
+
+An array lives as long as something holds a handle to it. A list that collects results, a global, a future
+that nobody awaits: each keeps device memory, and a GPU has little of it. With ``ASYNCGPU_LEAKS=1`` in the
+environment, the end of the process names what was still alive on its simulated devices, and where it came
+from.
+"""
 
 from __future__ import annotations
 
+import atexit
+import inspect
+import os
+import sys
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from pathlib import Path
 
-from simgpu import leaks
 from simgpu.cuda_c import GlobalMemory
 from simgpu.errors import DeviceError, OutOfMemoryError
 from simgpu.order import History
 
 ALIGNMENT = 256  # cudaMalloc: CUDA C++ Programming Guide, "Device Memory Accesses"
+LEAKS = "ASYNCGPU_LEAKS"
+MOST = 20  # arrays that are named one by one
+# Folders, with the separator, whose code allocates on behalf of whoever called it.
+_PASSED_OVER = [f"{Path(__file__).resolve().parent}{os.sep}"]
 
 
 class Memory:
@@ -37,9 +51,9 @@ class Heap:
         self.live = 0
         self._next = 0x7F00_0000_0000
         self._alive: weakref.WeakSet[Memory] = weakref.WeakSet()
-        self._report_leaks = leaks.wanted()
+        self._report_leaks = os.environ.get(LEAKS, "") not in ("", "0")
         if self._report_leaks:
-            leaks.watch(self)
+            atexit.register(_tell, weakref.ref(self))
 
     def alive(self) -> list[Memory]:
         """All memory that was allocated and not given back, in the order of allocation."""
@@ -48,10 +62,7 @@ class Heap:
     def take(
         self, nbytes: int, name: str, make: Callable[[GlobalMemory, int], Memory] = Memory
     ) -> Memory:
-        """Allocate `nbytes` bytes; `make` says what stands for them.
-
-        Raises `OutOfMemoryError` if they do not fit beside what is allocated already.
-        """
+        """Allocate bytes, for which `make` makes what stands; `OutOfMemoryError` if they do not fit."""
         size = max(-(-nbytes // ALIGNMENT), 1) * ALIGNMENT
         if self.used + size > self.capacity:
             raise OutOfMemoryError(
@@ -74,7 +85,7 @@ class Heap:
         weakref.finalize(memory, self._give_back, size)
         self._alive.add(memory)
         if self._report_leaks:
-            memory.origin = leaks.origin()
+            memory.origin = _origin()
         return memory
 
     def _largest(self) -> str:
@@ -98,3 +109,44 @@ class Heap:
     def _give_back(self, size: int) -> None:
         self.used -= size
         self.live -= 1
+
+
+def pass_over(folder: Path) -> None:
+    """Say of no array that it comes from code in this folder, but from what called that."""
+    _PASSED_OVER.append(f"{folder}{os.sep}")
+
+
+def _origin() -> str:
+    """File and line of the innermost caller outside of this package."""
+    frame = inspect.currentframe()
+    passed = tuple(_PASSED_OVER)
+    while frame is not None and frame.f_code.co_filename.startswith(passed):
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else ""
+
+
+def _tell(reference: weakref.ref[Heap]) -> None:
+    heap = reference()
+    text = report(heap.alive()) if heap is not None else ""
+    if text:
+        print(text, file=sys.stderr)  # noqa: T201 - this is what was asked for
+
+
+def report(alive: Iterable[Memory]) -> str:
+    """The arrays of a `Heap` that are alive, largest first; empty if there are none."""
+    found = sorted(alive, key=lambda a: -a.nbytes)  # stable: equals in the order of allocation
+    if not found:
+        return ""
+    arrays = "1 array was" if len(found) == 1 else f"{len(found):,} arrays were"
+    total = sum(allocation.nbytes for allocation in found)
+    lines = [f"{arrays} still alive on a simulated device at exit, {total:,} bytes:"]
+    for allocation in found[:MOST]:
+        where = f", allocated at {allocation.origin}" if allocation.origin else ""
+        lines.append(f"  {allocation.name!r}, {allocation.nbytes:,} bytes{where}")
+    if len(found) > MOST:
+        lines.append(f"  ... and {len(found) - MOST:,} more")
+    lines.append(
+        "Drop handles that are no longer needed (del, or the end of a function), and wait for every "
+        "operation that was started."
+    )
+    return "\n".join(lines)

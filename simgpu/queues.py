@@ -5,28 +5,14 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal
 
 from simgpu.errors import DeviceError
 
+if TYPE_CHECKING:
+    from simgpu.launches import Waiting
+
 Resource = Literal["compute", "h2d", "d2h", "none"]
-
-
-class Paused(Protocol):
-    """A kernel that has begun, and looks in vain for somebody to write to memory."""
-
-    @property
-    def changes(self) -> int:
-        """The number of times that it has changed memory itself."""
-        ...
-
-    def stirred(self) -> bool:
-        """True if the host has written to memory that it shares with this kernel, since it last looked."""
-        ...
-
-    def go_on(self, *, last: bool) -> Work:
-        """Run on. With `last`, nobody else can write to memory any more: `DeviceError` if it cannot end."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +31,7 @@ class Work:
     # so that one whose loads touch many lines gets more of an SM than its neighbours.
     turn: float = 1.0
     # It is not known yet how long it takes: it holds its places, and waits for others.
-    paused: Paused | None = None
+    paused: Waiting | None = None
 
 
 @dataclass(eq=False, slots=True)
@@ -102,18 +88,9 @@ class Queue:
     running: bool = False
     error: DeviceError | None = None
     error_op: int | None = None
-    orphaned: bool = False
+    orphaned: bool = False  # nobody can reach it any more: it is forgotten once it is empty
     last: Resource = "none"
     ended: float = 0.0
-
-    def free_for(self, resource: Resource, gap: float | None = None) -> float:
-        """When a command may start at the earliest, in us, for all that this stream knows."""
-        if "none" in (resource, self.last):
-            return 0.0
-        if resource != self.last:
-            return self.ended + self.switch
-        pause = self.pause if gap is None else gap
-        return self.ended + (pause if resource == "compute" else 0.0)
 
     @property
     def idle(self) -> bool:

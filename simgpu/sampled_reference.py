@@ -30,6 +30,7 @@ FIXED = 300
 SAMPLED_BLOCKS = 64
 SAMPLED_THREADS = 16384  # which the interpreter runs side by side
 WORTH = 8  # the grid has to have that many times the sample's blocks
+SMALLEST = 2 * WORTH  # blocks: a sample has two at least
 
 # How far a value of the reference may be off, as a part of the largest that was compared, by bytes of a
 # floating-point number. Sums are added up in another order. Integers have to be equal.
@@ -112,7 +113,7 @@ class StandIn:
         """The reference's outputs, flat, in the types of the kernel's."""
         name = self.signature.name
         given = [
-            _readonly(_view(v, parameter)) if isinstance(v, GlobalMemory) else v and v.item()
+            _view(v, parameter) if isinstance(v, GlobalMemory) else v and v.item()
             for parameter, v in zip(self.signature.parameters, values, strict=True)
         ]
         try:
@@ -180,12 +181,9 @@ def _sample(blocks: int, count: int) -> list[int]:
 
 
 def _view(memory: GlobalMemory, parameter: Parameter) -> NDArray[Any]:
+    """An array of the kernel, flat and read-only."""
     assert parameter.dtype is not None, "launch() has made sure of that"
-    return memory.view(parameter.dtype)
-
-
-def _readonly(array: NDArray[Any]) -> NDArray[Any]:
-    view = array[:]
+    view = memory.view(parameter.dtype)[:]
     view.flags.writeable = False
     return view
 

@@ -8,10 +8,6 @@ from typing import Any
 GUIDE = "CUDA C++ Programming Guide, technical specifications per compute capability"
 THROUGHPUT = "CUDA C++ Programming Guide, throughput of native arithmetic instructions"
 DATASHEET = "NVIDIA H200 datasheet"
-LUO = (
-    'Luo et al., "Benchmarking and dissecting the NVIDIA Hopper GPU architecture via '
-    'microbenchmarking", 2024'
-)
 GRAPH = (
     "measured: H200, driver 580.159, CuPy 14.2.0, 2026-11-21, median time a node of a CUDA graph of "
     "twenty equal ones"
@@ -21,7 +17,8 @@ BRANCHES = (
     "measured without a profiler: H200, driver 580.159, CuPy 14.2.0, 2026-11-22, 1 to 8 branches of 1 to 8 "
     "kernels, medians of 50 launches"
 )
-FITTED = "fitted to one half of the kernels in docs/fidelity.md: H200, driver 580.159, 2026-11-21"
+CHAINS = "measured: H200, driver 580.159, 2026-11-23, loops of loads that each need the one before"
+FITTED = "fitted to one half of the kernels in docs/fidelity.md: H200, driver 580.159, 2026-11-23"
 MLP = "fitted to one half of the runs of the MLP in docs/fidelity.md: H200, Python 3.12, 2026-11-22"
 CALLS = (
     "measured by tools/calibrate.py through this package's own calls (H200, Python 3.12, "
@@ -67,14 +64,13 @@ class DeviceSpec:
     start_us: float  # from the host's call to the start of the work on an idle device
     pause_us: float  # on one stream, from the end of a kernel to the start of the next
     switch_us: float  # the same between a copy and a kernel, or copies of both directions
-    # Clocks that a warp which is alone needs for each clock that its instructions keep a unit busy. Where its
-    # results wait for each other longer than that, `Counts.chain_latency` holds.
+    # Clocks that a warp needs for each clock that its instructions keep a unit busy, if its scheduler has so
+    # many warps. Where its results wait for each other longer than that, `Counts.chain_latency` holds.
     unit_clocks: float
     double_clocks: float  # what an instruction in double precision adds to that
     first_load_clocks: float  # until a warp's first load from global memory arrives
-    # What each further round of loads adds where new sectors are needed; a compiler's unrolling hides a part.
-    load_clocks: float
-    hit_clocks: float  # what one adds that waits for another and finds its sector in L1
+    load_clocks: float  # what each further round of loads adds that needs new sectors
+    hit_clocks: float  # what one adds that finds its sectors in L1
     barrier_clocks: float  # what a barrier adds to the longest warp
     shared_atomic_clocks: float  # an atomic in shared memory, for each lane that waits its turn
     atomic_queue_clocks: float  # one in global memory, for each on the same word
@@ -137,26 +133,26 @@ H200 = _with_sources(
     special_per_clock=(0.5, f"{THROUGHPUT}: reciprocal, square root, exponential, sine: 16"),
     doubles_per_clock=(2.0, f"{THROUGHPUT}: 64 results a clock, 32 threads a warp"),
     sectors_per_clock=(4.0, "128 bytes: NVIDIA H100 Tensor Core GPU Architecture, L1 cache"),
-    request_clocks=(0.2815, FITTED),
-    block_clocks=(151.8, FITTED),
+    request_clocks=(0.3392, FITTED),
+    block_clocks=(149.5, FITTED),
     l2_bytes=(60 * 2**20, "reported by the device (cudaDeviceProp.l2CacheSize)"),
     l2_gb_s=(5047, FITTED),
     l2_write_gb_s=(2692, FITTED),
     dram_gb_s=(4800.0, DATASHEET),
-    launch_us=(1.109, FITTED),
+    launch_us=(1.067, FITTED),
     start_us=(2.392, MLP),
     pause_us=(0.86, f"{GRAPH}, and the same kernels on a stream: relu, matvec_naive"),
     switch_us=(4.2, f"{GRAPH}, and the same on a stream: copies and kernels in turns"),
-    unit_clocks=(1.562, FITTED),
-    double_clocks=(2.804, FITTED),
-    first_load_clocks=(146.6, FITTED),
-    load_clocks=(296, FITTED),
-    hit_clocks=(40.0, f"{LUO}, latency of L1"),
-    barrier_clocks=(13.3, FITTED),
-    shared_atomic_clocks=(150.1, FITTED),
-    atomic_queue_clocks=(0.1118, FITTED),
-    atomics_per_clock=(10.75, FITTED),
-    overlap=(2.803, FITTED),
+    unit_clocks=(1.677, FITTED),
+    double_clocks=(2.74, FITTED),
+    first_load_clocks=(211.8, FITTED),
+    load_clocks=(290.0, CHAINS),
+    hit_clocks=(40.0, CHAINS),
+    barrier_clocks=(5.66, FITTED),
+    shared_atomic_clocks=(97.1, FITTED),
+    atomic_queue_clocks=(1.88, FITTED),
+    atomics_per_clock=(11.63, FITTED),
+    overlap=(2.335, FITTED),
     h2d_gb_s=(55.0, f"{MEASURED}: 256 MiB, pinned"),
     d2h_gb_s=(55.0, f"{MEASURED}: 256 MiB, pinned"),
     h2d_us=(2.5, f"{GRAPH}: 4 to 256 KiB"),

@@ -75,7 +75,7 @@ class Stream:
         self.queue = self.machine.engine.queue(
             device.ordinal, device.spec.pause_us, device.spec.switch_us
         )
-        weakref.finalize(self, self.machine.engine.orphan, self.queue)
+        weakref.finalize(self, setattr, self.queue, "orphaned", True)
 
     def __repr__(self) -> str:
         return f"<stream {self.number} of {self.device.name}>"

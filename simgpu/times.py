@@ -20,6 +20,7 @@ from simgpu.spec import DeviceSpec
 
 INLINE = 64 << 10  # bytes
 SECTOR = 32  # bytes
+SCHEDULERS = 4  # of an SM
 # What each SM has for itself.
 PER_SM = ("blocks", "issue", "alu", "special", "doubles", "sectors", "shared")
 
@@ -83,7 +84,8 @@ def kernel_time(spec: DeviceSpec, counts: Counts, threads: int, shared_bytes: in
     # The SM that has most to do.
     most = math.ceil(counts.blocks / spec.sms)
     share = most / max(counts.blocks, 1)
-    chain = _chain(spec, counts)
+    resident = min(most, slots // spec.sms) * -(-threads // 32) / SCHEDULERS
+    chain = _chain(spec, counts, resident)
     clocks = {
         "latency": chain,
         "blocks": max(most * spec.block_clocks, later * chain),
@@ -101,8 +103,10 @@ def kernel_time(spec: DeviceSpec, counts: Counts, threads: int, shared_bytes: in
     # What throughput limits overlaps; the chain of the longest warp does so only in part.
     serial = bounds["latency"] + bounds["blocks"]
     throughput = max([value for name, value in bounds.items() if name not in ("latency", "blocks")])
+    # The longest warp waits for the instructions of others, which its scheduler has besides.
+    others = max(0.0, 1 - 1 / resident) * throughput
     p = spec.overlap
-    us = spec.launch_us + (serial**p + throughput**p) ** (1 / p)
+    us = spec.launch_us + max(throughput, (serial**p + others**p) ** (1 / p))
     busy = max([bounds[name] for name in PER_SM]) / us
     places = min(1.0, counts.blocks / slots)
     demand = max(places, busy * min(spec.sms, counts.blocks) / spec.sms, bounds["memory"] / us)
@@ -113,30 +117,33 @@ def kernel_time(spec: DeviceSpec, counts: Counts, threads: int, shared_bytes: in
     return KernelTime(bounds, us, places, min(1.0, demand), drain, turn)
 
 
-def _chain(spec: DeviceSpec, counts: Counts) -> float:
+def _chain(spec: DeviceSpec, counts: Counts, resident: float) -> float:
     """Clocks that the longest warp needs if nobody else is there."""
     per_warp = 1 / max(counts.warps, 1)
-    rounds = counts.chain_load_rounds
     # What is known of warps on average is more for the longest one.
     longer = counts.longest_chain * counts.warps / max(counts.warp_instructions, 1)
-    # The others find their sector where the last one left it. There are no more new ones than sectors.
-    sectors = math.ceil(counts.load_bytes_needed / SECTOR)
-    fresh = min(counts.chain_fresh_loads * longer, rounds, sectors)
-    if rounds:
-        fresh += counts.chain_leftover_loads * longer * fresh / rounds
-    # Who asks for one sector at a time is taken to find every other one: L2 hands them out in pairs.
-    per_request = counts.load_sectors / max(counts.global_load_requests, 1)
-    waits = min(1.0, per_request / 2)
+    rounds = counts.chain_load_rounds
+    fresh = min(counts.chain_fresh_loads * longer * _new(spec, counts), rounds)
+    part = fresh / rounds if rounds else 0.0
+    lines = max(counts.load_lines / max(counts.global_load_requests, 1) - 1, 0)
+    each = part * (spec.load_clocks + lines) + (1 - part) * spec.hit_clocks
     return (
-        max(counts.chain_busy * spec.unit_clocks, counts.chain_latency)
+        max(counts.chain_busy * max(1.0, min(spec.unit_clocks, resident)), counts.chain_latency)
         + counts.chain_doubles * max(spec.double_clocks, 1 / spec.doubles_per_clock)
         + min(rounds, 1) * spec.first_load_clocks
-        + max(fresh - 1, 0) * waits * spec.load_clocks
-        + max(min(counts.chain_dependent_loads, rounds) - fresh, 0) * spec.hit_clocks
+        + max(rounds - 1, 0) * each
         + counts.shared_atomic_passes * per_warp * spec.shared_atomic_clocks
         + counts.barriers / max(counts.blocks, 1) * spec.barrier_clocks
         + counts.atomic_queue * spec.atomic_queue_clocks
     )
+
+
+def _new(spec: DeviceSpec, counts: Counts) -> float:
+    """The part of the sectors that a block has not had, of those that it had not at the first turns."""
+    sectors = counts.blocks * math.ceil(counts.load_bytes_needed / SECTOR)
+    again = max(0.0, 1 - sectors / max(counts.fresh_sectors, 1))
+    kept = min(1.0, spec.shared_bytes_per_sm / max(counts.load_bytes_needed, 1))
+    return 1 - again * kept
 
 
 def _traffic(spec: DeviceSpec, counts: Counts) -> float:

@@ -56,7 +56,7 @@ class DeviceArray:
     dtype: np.dtype[Any]
     mode: Mode
     _gone: str | None  # where the array went, once it was given away
-    _owner: DeviceArray | None  # whom it is borrowed from
+    _owner: DeviceArray | None  # whom it is borrowed from, if it can end: see `_lend`
     _share: Share | None  # by which a shared handle is counted
 
     def __repr__(self) -> str:
@@ -122,16 +122,6 @@ class DeviceArray:
     def moved(self) -> bool:
         """True if the array was given away."""
         return self._gone is not None
-
-    @property
-    def owner(self) -> DeviceArray | None:
-        """Whom it is borrowed from, if it is."""
-        return self._owner
-
-    @property
-    def lent(self) -> bool:
-        """True if it is borrowed from nobody who could give the array away; see `_lend`."""
-        return self.mode == "borrowed" and self._owner is None
 
     @property
     def gone(self) -> str:
@@ -248,10 +238,7 @@ class DeviceArray:
             raise errors.LaunchConfigError(f"array {self.name!r} {error}") from None
         self._spend("by partition()")
         part = Partition()
-        mode = self.mode
-        part.array = (
-            self if mode == "borrowed" else handle(self._memory, self.shape, self.dtype, mode)
-        )
+        part.array = self._again()
         part.block_shape, part.grid, part.block = blocks
         return part
 
@@ -376,7 +363,7 @@ def borrowed_in(things: Iterable[Any]) -> Iterator[str]:
             yield from borrowed_in(cast(tuple[Any, ...], thing))
             continue
         array: Any = thing.array if isinstance(thing, Partition) else thing
-        if isinstance(array, DeviceArray) and array.mode == "borrowed" and not array.lent:
+        if isinstance(array, DeviceArray) and array._owner is not None:
             yield array.name
 
 

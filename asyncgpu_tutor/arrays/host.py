@@ -152,11 +152,9 @@ def in_containers(function: Callable[[Any], Any], result: Any) -> Any:
 
 def written_by(writer: Writer, result: Any) -> Any:
     """A result with handles of `writer`'s own to what it holds on the host."""
-
-    def other(thing: Any) -> Any:
-        return HostArray(thing.buffer, writer) if type(thing) is HostArray else thing
-
-    return in_containers(other, result)
+    return in_containers(
+        lambda thing: HostArray(thing.buffer, writer) if type(thing) is HostArray else thing, result
+    )
 
 
 def buffers(result: Any) -> Any:

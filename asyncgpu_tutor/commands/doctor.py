@@ -70,14 +70,9 @@ class Report:
 
     @property
     def lacking(self) -> list[str]:
-        """The packages that are not there, and without which the course cannot run."""
+        """The packages that are not there, and without which the course cannot run. It needs no GPU."""
         needed = {name for name, _, _ in NEEDED}
         return [f.name for f in self.findings if f.name in needed and f.status != "ok"]
-
-    @property
-    def can_run(self) -> bool:
-        """True if the course can run. It needs no GPU."""
-        return not self.lacking
 
     def as_text(self) -> str:
         """The report for people: a line for each finding, its advice under it, the verdict last."""
@@ -135,10 +130,9 @@ def ask_libcuda(library: ctypes.CDLL) -> Cuda:
 
     library.cuDeviceGetCount(ctypes.byref(number))
     names: list[str] = []
+    device, name = ctypes.c_int(), ctypes.create_string_buffer(256)
     for index in range(number.value):
-        device = ctypes.c_int()
         library.cuDeviceGet(ctypes.byref(device), index)
-        name = ctypes.create_string_buffer(256)
         library.cuDeviceGetName(name, len(name), device)
         names.append(name.value.decode(errors="replace"))
     return Cuda(version, tuple(names), "" if names else "the driver lists no GPU")
@@ -211,20 +205,15 @@ def _cupy(machine: ThisMachine, cuda: Cuda | None) -> Finding:
         described += f": {last_line}"
         if works:
             return Finding("CuPy", "ok", described)
-        advice = (
-            "No kernel could be compiled and run. The extra has the CuPy and the compiler that fit:"
-        )
+        advice = "No kernel could be compiled and run. The extra has a CuPy and compiler that fit:"
     uninstall = f"python -m pip uninstall -y {' '.join(installed)}"
     return Finding("CuPy", "broken", described, f"{advice}\n{uninstall}\n{install}")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``asyncgpu-tutor doctor``."""
-    parser.add_argument(
-        "--cupy-extra",
-        action="store_true",
-        help="print only the extra with the CuPy for this driver: cuda12, cuda13 or nothing",
-    )
+    told = "print only the extra with the CuPy for this driver: cuda12, cuda13 or nothing"
+    parser.add_argument("--cupy-extra", action="store_true", help=told)
 
 
 def run(args: argparse.Namespace, machine: ThisMachine | None = None) -> int:
@@ -237,7 +226,7 @@ def run(args: argparse.Namespace, machine: ThisMachine | None = None) -> int:
         return 0
     report = examine(machine)
     print(report.as_text())
-    return 0 if report.can_run else 1
+    return 1 if report.lacking else 0
 
 
 if __name__ == "__main__":  # by itself, before anything is installed

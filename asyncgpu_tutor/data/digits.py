@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 
 from asyncgpu_tutor.data.inputs import MlpInputs
-from asyncgpu_tutor.data.quality import Quality
 from asyncgpu_tutor.errors import ArrayShapeError
 
 SOURCE: Final = (
@@ -23,8 +22,8 @@ SOURCE: Final = (
 )
 LICENCE: Final = "CC BY 4.0, https://creativecommons.org/licenses/by/4.0/"
 
+# A score above it means yes. Not zero: the pipeline adds no bias, and this stands in for one.
 THRESHOLD: Final = 1.0
-"""A score above it means yes. Not zero: the pipeline adds no bias, and this stands in for one."""
 
 _HERE = Path(__file__).parent
 
@@ -32,6 +31,70 @@ _HERE = Path(__file__).parent
 HELD_OUT_STARTS = 1415
 
 _BATCHES, _BATCH_SIZE, _CLASSES = 4, 64, 10
+
+
+@dataclass(frozen=True, slots=True)
+class Quality:
+    """Counts of right and wrong answers, and the usual ratios of them.
+
+    Accuracy alone misleads where one answer is rare: of ten digits, nine are not a 3, so who always
+    says no is right nine times in ten. Hence `baseline`, to be read beside `accuracy`, and
+    `balanced_accuracy`, which is 0.5 for whoever always gives the same answer.
+
+    A ratio with nothing to count in it (the precision of no yes at all) is NaN.
+    """
+
+    true_positives: int
+    false_positives: int
+    false_negatives: int
+    true_negatives: int
+
+    @classmethod
+    def of(cls, answers: npt.NDArray[np.bool_], truth: npt.NDArray[np.bool_]) -> Quality:
+        """Compare answers with the truth, element by element."""
+        yes, no = answers & truth, ~answers & ~truth
+        counted = (yes, answers & ~truth, ~answers & truth, no)
+        return cls(*(int(np.sum(found)) for found in counted))
+
+    @property
+    def positives(self) -> int:
+        """How many are truly a yes."""
+        return self.true_positives + self.false_negatives
+
+    @property
+    def negatives(self) -> int:
+        """How many are truly a no."""
+        return self.true_negatives + self.false_positives
+
+    @property
+    def total(self) -> int:
+        """How many there are."""
+        return self.positives + self.negatives
+
+    @property
+    def accuracy(self) -> float:
+        """Share of right answers."""
+        return _ratio(self.true_positives + self.true_negatives, self.total)
+
+    @property
+    def baseline(self) -> float:
+        """Accuracy of always giving the commoner answer."""
+        return _ratio(max(self.positives, self.negatives), self.total)
+
+    @property
+    def precision(self) -> float:
+        """Of those answered with yes, the share that truly is."""
+        return _ratio(self.true_positives, self.true_positives + self.false_positives)
+
+    @property
+    def recall(self) -> float:
+        """Of those that truly are a yes, the share that was found."""
+        return _ratio(self.true_positives, self.positives)
+
+    @property
+    def balanced_accuracy(self) -> float:
+        """Mean of the shares found among the true yes and among the true no."""
+        return (self.recall + _ratio(self.true_negatives, self.negatives)) / 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,9 +115,9 @@ class Digits(MlpInputs):
 
     labels: npt.NDArray[np.uint8]
     digit: int
-    threshold: float
-    source: str
-    licence: str
+    threshold: float = THRESHOLD
+    source: str = SOURCE
+    licence: str = LICENCE
 
     def quality(self, scores: npt.NDArray[np.floating]) -> Quality:
         """How good scores of the batches are, by the threshold.
@@ -90,27 +153,21 @@ def load_digits() -> Digits:
     with np.load(_HERE / "weights.npz", allow_pickle=False) as stored:
         w0, w1, digit = stored["w0"], stored["w1"], int(stored["digit"])
     chosen = _dealt(labels)
-    return Digits(
-        w0=w0,
-        w1=w1,
-        batches=(pixels[chosen] / 16).astype(np.float32),
-        labels=labels[chosen],
-        digit=digit,
-        threshold=THRESHOLD,
-        source=SOURCE,
-        licence=LICENCE,
-    )
+    batches = (pixels[chosen] / 16).astype(np.float32)
+    return Digits(w0, w1, batches, labels[chosen], digit)
 
 
 def _dealt(labels: npt.NDArray[np.uint8]) -> npt.NDArray[np.intp]:
     """Deal 256 held-out samples to the batches like cards: each has 6 or 7 of each digit."""
-    wanted = _BATCHES * _BATCH_SIZE
+    each, more = divmod(_BATCHES * _BATCH_SIZE, _CLASSES)
     chosen = [
-        np.flatnonzero(labels[HELD_OUT_STARTS:] == digit)[
-            : wanted // _CLASSES + (digit < wanted % _CLASSES)
-        ]
+        np.flatnonzero(labels[HELD_OUT_STARTS:] == digit)[: each + (digit < more)]
         for digit in range(_CLASSES)
     ]
     # Within a batch they come as they were written, for a batch sorted by digit looks contrived.
     hands = np.concatenate(chosen).reshape(_BATCH_SIZE, _BATCHES).T
     return HELD_OUT_STARTS + np.sort(hands, axis=1)
+
+
+def _ratio(part: int, whole: int) -> float:
+    return part / whole if whole else float("nan")

@@ -66,11 +66,8 @@ def seed_inputs(dim: int = 64, batches: int = 4) -> MlpInputs:
         )
     i = np.arange(dim * dim)
     b = np.arange(batches)[:, np.newaxis]
-    return MlpInputs(
-        w0=_scaled(i % 7 - 3, 0.01).reshape(dim, dim),
-        w1=_scaled(i[:dim] % 5 - 2, 0.01),
-        batches=_scaled((i + 37 * b) % 13, 0.1).reshape(batches, dim, dim),
-    )
+    w0, w1 = _scaled(i % 7 - 3, 0.01).reshape(dim, dim), _scaled(i[:dim] % 5 - 2, 0.01)
+    return MlpInputs(w0, w1, _scaled((i + 37 * b) % 13, 0.1).reshape(batches, dim, dim))
 
 
 def _scaled(whole: npt.NDArray[Any], by: float) -> npt.NDArray[np.float32]:

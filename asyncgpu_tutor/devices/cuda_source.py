@@ -50,6 +50,17 @@ def steps(source: str, name: str) -> list[Step]:
     return list(_steps(functions[name].body, functions, 0)) if name in functions else []
 
 
+@translated
+def with_commas(source: str) -> list[str]:
+    """The pointers, by name, of which an element is asked for as in ``a[i, j]``. In C that is ``a[j]``."""
+    text = Source(source)
+    found: set[str] = set()
+    for node in ast.parts_of(parse(text, preprocess(text)).functions):
+        if isinstance(node, ast.Index) and isinstance(node.index, ast.Comma):
+            found |= {n.name for n in (node.base,) if isinstance(n, ast.Name)}
+    return sorted(found)
+
+
 def _number(node: object) -> int | None:
     return node.value if isinstance(node, ast.Literal) and isinstance(node.value, int) else None
 

@@ -26,22 +26,13 @@ class _Turns(threading.local):
 _turns = _Turns()
 
 
-def running_loop() -> asyncio.AbstractEventLoop:
-    """The loop that this runs in; `UsageError` where there is none."""
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        raise UsageError(
-            "awaiting an operation needs a running event loop: await it in an async function "
-            "(asyncio.run(main()) in a script, top-level await in a notebook), or call op.sync()"
-        ) from None
+def ready_in(loop: asyncio.AbstractEventLoop) -> Sized:
+    """Return what is ready to run in a loop, and empty while every other task there waits for something.
 
-
-def nothing_ready(loop: asyncio.AbstractEventLoop) -> bool:
-    """Tell whether every other task of the loop waits for something; False where the loop does not say."""
+    Where the loop does not say, it is never empty.
+    """
     # No public way to ask, and loops that are not asyncio's own lack it.
-    ready: Sized | None = getattr(loop, "_ready", None)
-    return ready is not None and len(ready) == 0
+    return getattr(loop, "_ready", (None,))
 
 
 def turn_is_due() -> bool:

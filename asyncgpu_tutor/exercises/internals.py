@@ -11,8 +11,8 @@ from asyncgpu_tutor.ops.array_operations import Make
 from asyncgpu_tutor.ops.leaves import Download
 from asyncgpu_tutor.traces.pictures import Timeline
 from asyncgpu_tutor.traces.pictures import compare_timelines as compare
-from asyncgpu_tutor.traces.spans import happens_before, overlap_between
 from asyncgpu_tutor.traces.spans.lanes import lane_name, lane_of, stream_numbers
+from asyncgpu_tutor.traces.spans.relations import happens_before, overlap_between
 from asyncgpu_tutor.traces.spans.vocabulary import count
 
 __all__ = [

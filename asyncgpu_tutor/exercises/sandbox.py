@@ -10,8 +10,9 @@ from functools import lru_cache
 from typing import Any, TypeVar, cast
 
 import asyncgpu_tutor as agt
+from asyncgpu_tutor.exercises.device import CheckDevice
 from asyncgpu_tutor.exercises.exercise import Rejected, case, compared
-from asyncgpu_tutor.exercises.internals import Machine, SimDevice, completed
+from asyncgpu_tutor.exercises.internals import completed
 
 T = TypeVar("T")
 
@@ -22,7 +23,7 @@ def private_device(**options: Any) -> Generator[agt.types.Device]:
 
     `options` are those of `SimDevice`, such as ``adversary``.
     """
-    with agt.using(SimDevice(machine=Machine(), **options)) as device:
+    with agt.using(CheckDevice(**options)) as device:
         yield device
 
 

@@ -69,13 +69,13 @@ class Report:
         """
         launches = [launch for launch in self._launches if launch.kernel == name]
         sources = list(dict.fromkeys(launch.source for launch in launches))
-        if not launches:
-            raise UsageError(f"no kernel {name!r} ran: there is {self._names()}")
         if len(sources) > 1:
             raise UsageError(
                 f"{len(sources)} kernels of different sources are called {name!r}: look at each in a "
                 "microscope of its own"
             )
+        if not launches:
+            raise UsageError(f"no kernel {name!r} ran: there is {self._names()}")
         return annotate(name, sources[0], len(launches), add_up([x.counts for x in launches]))
 
 

@@ -7,18 +7,21 @@ same steps over the same ground.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from html import escape
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from asyncgpu_tutor.devices.simulated.report import Access, Watched
-from asyncgpu_tutor.errors import OutOfBoundsError
-from asyncgpu_tutor.inspection.accesses import watch
+from asyncgpu_tutor.arrays.handles import DeviceArray, Partition
+from asyncgpu_tutor.devices.simgpu_errors import translated, translation
+from asyncgpu_tutor.devices.simulated.report import Access, Watched, memory_of
+from asyncgpu_tutor.errors import ArrayDTypeError, OutOfBoundsError, UsageError
 from asyncgpu_tutor.kernels import Kernel
+from asyncgpu_tutor.kernels.launching import Size, configuration
+from asyncgpu_tutor.ops.array_operations import d2h
 from asyncgpu_tutor.traces.live import show
 from asyncgpu_tutor.traces.pictures.scene import fitting, text_width
 from asyncgpu_tutor.traces.pictures.svg import framed
@@ -29,6 +32,7 @@ _SIZES = (20, 16, 13, 11, 9, 7, 6, 5, 4, 3)  # of a cell
 _GAP, _LABEL = 8, 16
 _MOST_LINES = 64  # threads, or warps, or blocks, with an arrow each
 _STILLS = 3
+_MOST_THREADS = 4096
 _HEAD = 44  # what is said above
 
 _Points = NDArray[np.float64]  # x and y of the upper left corners of cells
@@ -100,24 +104,21 @@ class Threads:
         return self._framed(ground + self._over(number), height, told)
 
     def _repr_html_(self) -> str:
-        chosen = self._telling()
         fold = f"<details><summary>In words</summary>{escape(self.words)}</details>"
-        return "".join(self.svg(number) for number in chosen or [0]) + fold
+        return "".join(map(self.svg, self._telling())) + fold
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, Any]:
         return show(self._view, html=self._repr_html_(), text=repr(self))
 
     def _telling(self) -> list[int]:
         """The steps of the still: the first of each line and array, and the last if it failed."""
-        if not self.steps:
-            return []
         first: dict[tuple[int, str, bool], int] = {}
         for number, step in enumerate(self.steps):
             first.setdefault((step.line, step.array, step.write), number)
         found = list(first.values())[:_STILLS]
-        if self.watched.fault:
+        if self.watched.fault and found:
             found = [*found[: _STILLS - 1], len(self.steps) - 1]
-        return list(dict.fromkeys(found))
+        return list(dict.fromkeys(found)) or [0]
 
     def _view(self) -> dict[str, Any]:
         ground, height = self._drawn()
@@ -150,11 +151,10 @@ class Threads:
     # ------------------------------------------------------------------ the ground
     def _framed(self, inner: str, height: float, told: str) -> str:
         lines = told.split("\n")
+        looks = (("agt-title agt-code", 18, 17), ("agt-facts", 34, 11.5))
         above = "".join(
-            f'<text class="{css}" x="8" y="{18 + 16 * i}">{escape(fitting(line, _WIDTH - 16, size))}</text>'
-            for i, (line, css, size) in enumerate(
-                zip(lines, ("agt-title agt-code", "agt-facts"), (17, 11.5), strict=False)
-            )
+            f'<text class="{css}" x="8" y="{y}">{escape(fitting(line, _WIDTH - 16, size))}</text>'
+            for line, (css, y, size) in zip(lines, looks, strict=False)
         )
         return framed(above + inner, f"{told} {self.words}".strip(), _WIDTH, height)
 
@@ -250,10 +250,8 @@ class Threads:
         css = "agt-writes" if step.write else "agt-reads"
         grid, array = self._places[""], self._places[step.array]
         cells = np.unique(array.centres(step.elements), axis=0)
-        parts = [
-            _squares(css, grid.centres(step.threads), grid.size),
-            _squares(css, cells, array.size),
-        ]
+        parts = [_squares(css, grid.centres(step.threads), grid.size)]
+        parts.append(_squares(css, cells, array.size))
         ends, (block, own) = self._ends(step), np.divmod(step.threads, self.watched.block_threads)
         # An arrow for each thread; where these are too many for each warp, then for each block.
         for group in (step.threads, block * 32 + own // 32, block):
@@ -353,4 +351,46 @@ def show_threads(
     >>> print(seen.step(0).splitlines()[1])
     40 threads read input, 24 idle
     """
-    return Threads(watch(kernel, args, grid, block, shared_mem))
+    return Threads(_watch(kernel, args, grid, block, shared_mem))
+
+
+def _watch(kernel: Kernel, args: Sequence[Any], grid: Size, block: Size, shared: int) -> Watched:
+    """See `show_threads`."""
+    parameters = kernel._signature.parameters
+    if len(args) != len(parameters):
+        raise UsageError(kernel._signature.miscounted(args))
+    chosen = configuration(kernel.name, args, grid, block)
+    seen = Watched(kernel.name, kernel.source, *chosen)
+    if seen.threads > _MOST_THREADS:
+        raise UsageError(
+            f"show_threads draws every thread, at most {_MOST_THREADS}, and this launch has {seen.threads}: "
+            "show a smaller one. What holds for four blocks holds for a thousand"
+        )
+    given: list[Any] = []
+    for parameter, arg in zip(parameters, args, strict=True):
+        if not parameter.pointer:
+            given.append(arg)
+            continue
+        array = _on_host(kernel.name, parameter.name, arg)
+        if parameter.dtype is not None and array.dtype != parameter.dtype:
+            raise ArrayDTypeError(
+                f"show_threads: '{parameter.name}' of {kernel.name}() is {array.dtype}, and the kernel takes "
+                f"{parameter.dtype}: convert it with astype(np.{parameter.dtype})"
+            )
+        seen.shapes[parameter.name], seen.sizes[parameter.name] = array.shape, array.itemsize
+        given.append(memory_of(array, parameter.name))
+    translated(seen.run)(given, shared)
+    seen.fault = seen.fault and translation(seen.fault)
+    return seen
+
+
+def _on_host(kernel: str, name: str, given: Any) -> NDArray[Any]:
+    array = given.array if isinstance(given, Partition) else given
+    if isinstance(array, DeviceArray):
+        return d2h(array.borrow()).sync()
+    if not isinstance(array, np.ndarray):
+        raise ArrayDTypeError(
+            f"show_threads: the parameter '{name}' of {kernel}() is a pointer: give it a NumPy array or a "
+            f"DeviceArray, not {type(given).__name__}"
+        )
+    return cast("NDArray[Any]", array)

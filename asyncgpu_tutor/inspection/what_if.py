@@ -70,13 +70,12 @@ class Exploration:
 
     def table(self) -> Lines:
         """Makespans as text, in us, a line for each combination; the shortest is marked."""
-        told = [(self._told(v), us, v == self._least) for v, us in self.makespans.items()]
-        wide = max(len(name) for name, _, _ in told)
-        return Lines(
-            "\n".join(
-                f"{name:<{wide}}  {us:10.1f}{'  <-' if low else ''}" for name, us, low in told
-            )
+        wide = max(len(self._told(values)) for values in self.makespans)
+        lines = (
+            f"{self._told(values):<{wide}}  {us:10.1f}{'  <-' * (values == self._least)}"
+            for values, us in self.makespans.items()
         )
+        return Lines("\n".join(lines))
 
     @property
     def _least(self) -> _Values:
@@ -105,13 +104,8 @@ class Exploration:
         for values, us in self.makespans.items():
             name = ", ".join(f"{n} = {v}" for n, v in zip(others, values[1:], strict=True))
             lines.setdefault(name, []).append((self._key(values), us))
-        picture = Curve(
-            "Makespan",
-            first,
-            "\u00b5s, simulated clock: modelled, not measured",
-            [str(value) for value in self.parameters[first]],
-            lines,
-        )
+        up = "\u00b5s, simulated clock: modelled, not measured"
+        picture = Curve("Makespan", first, up, list(map(str, self.parameters[first])), lines)
         return picture.svg(f"Makespan against {self._ranges}. {self!r}")
 
     def _key(self, values: _Values) -> str:
@@ -128,6 +122,7 @@ class Exploration:
         return show(self._view, html=self._repr_html_(), text=repr(self))
 
     def _view(self) -> dict[str, Any]:
+        makespans = self.makespans
         return {
             "view": "explore",
             "sliders": [[n, [str(v) for v in values]] for n, values in self.parameters.items()],
@@ -135,8 +130,7 @@ class Exploration:
             "curve": self._curve(),
             "frames": {self._key(v): self._timelines([v]).view() for v in self.traces},
             "told": {
-                self._key(v): f"{self._told(v)}: {us:.1f} \u00b5s"
-                for v, us in self.makespans.items()
+                self._key(v): f"{self._told(v)}: {makespans[v]:.1f} \u00b5s" for v in self.traces
             },
         }
 
@@ -186,11 +180,11 @@ def explore(function: Callable[..., Any], **parameters: Iterable[Any]) -> Explor
             "explore takes some values for each parameter, such as range(1, 9), and each can be the key of a "
             f"dictionary: tuples and no lists ({error})"
         ) from None
-    if not ranges or not all(ranges.values()):
+    runs = list(itertools.product(*ranges.values()))
+    if not ranges or not runs:
         raise UsageError(
             "explore needs at least one parameter with values, as in explore(program, streams=range(1, 9))"
         )
-    runs = list(itertools.product(*ranges.values()))
     if len(runs) > _MOST:
         raise UsageError(
             f"explore would run the program {len(runs)} times, and at most {_MOST} are useful: give the "

@@ -9,7 +9,6 @@ import numpy as np
 
 from asyncgpu_tutor.arrays.handles import DeviceArray, Partition
 from asyncgpu_tutor.devices.cuda_source import Parameter
-from asyncgpu_tutor.devices.protocol import NULL, NullMemory
 from asyncgpu_tutor.errors import ArrayDTypeError, ArrayShapeError, UsageError, UseAfterMoveError
 from asyncgpu_tutor.ops.operation import DeviceOp
 from asyncgpu_tutor.ops.pinned import asarray, is_foreign
@@ -25,17 +24,8 @@ class HasNullError(HasOperationError):
     """This argument is the null pointer, so the launch has an array less; never seen outside."""
 
 
-def acceptor(kernel: str, parameter: Parameter) -> Acceptor:
-    """Make `array_acceptor` for an array, or `scalar_acceptor` for a number."""
-    return (array_acceptor if parameter.pointer else scalar_acceptor)(kernel, parameter)
-
-
 def array_acceptor(kernel: str, parameter: Parameter) -> Acceptor:
-    """A function that gives an argument the form in which it is passed on; nothing is moved yet.
-
-    It raises `ArrayDTypeError` where the argument is not of the kind or type that the parameter takes,
-    `UsageError` where a shared array is given for writing, and `HasOperationError`.
-    """
+    """A function that gives an argument the form in which it is passed on, or says what is wrong with it."""
     dtype, writes = parameter.dtype, not parameter.const
 
     def accept(given: Any) -> Any:
@@ -80,11 +70,6 @@ def _not_an_array(kernel: str, parameter: Parameter, given: Any) -> str:
             "Take the one that it writes, as in launch.output()"
         )
     return f"{wanted}, and got {given!r} ({type(given).__name__})"
-
-
-def null_acceptor(given: Any) -> NullMemory:
-    """As `array_acceptor`, for a pointer that was found to be null."""
-    return NULL
 
 
 def scalar_acceptor(kernel: str, parameter: Parameter) -> Acceptor:
@@ -141,9 +126,8 @@ def scalar_acceptor(kernel: str, parameter: Parameter) -> Acceptor:
             return _other(wanted, given)
         whole = int(cast(Any, given))
         if not lowest <= whole <= highest:
-            raise ArrayDTypeError(
-                f"{wanted}, and {_spelled(whole)} is outside of {lowest} to {highest}"
-            )
+            told = f"{_spelled(whole)} is outside of {lowest} to {highest}"
+            raise ArrayDTypeError(f"{wanted}, and {told}")
         return whole
 
     return accept_whole

@@ -43,24 +43,11 @@ class Constants:
         return iter(self._variables)
 
     def __repr__(self) -> str:
-        listed = ", ".join(
-            f"{name}: {variable.dtype}{list(variable.shape)}"
-            for name, variable in self._variables.items()
-        )
+        listed = ", ".join(f"{n}: {v.dtype}{list(v.shape)}" for n, v in self._variables.items())
         return f"<constants of {self._kernel}: {listed or 'none'}>"
 
     def __setitem__(self, name: str, value: ArrayLike) -> None:
-        """Copy numbers to a variable.
-
-        Raises
-        ------
-        UsageError
-            If there is no such variable.
-        ArrayShapeError
-            If there are more or fewer numbers than it has room for.
-        ArrayDTypeError
-            If they are not of its type, such as 2.5 for an int.
-        """
+        """Copy numbers to a variable: as many as it has, and of its type, so not 2.5 for an int."""
         variable = self._find(name)
         try:
             given = np.asarray(value, variable.dtype)

@@ -21,11 +21,9 @@ _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^">\n]+)[">][^\n]*', re
 
 def is_file_name(source: object) -> bool:
     """Tell whether this names a file, rather than being the text of one."""
-    if isinstance(source, PathLike):
-        return True
-    return (
-        isinstance(source, str) and "\n" not in source and source.endswith((".cu", ".cuh", ".cuda"))
-    )
+    if isinstance(source, str):
+        return "\n" not in source and source.endswith((".cu", ".cuh", ".cuda"))
+    return isinstance(source, PathLike)
 
 
 def include_headers(
@@ -35,8 +33,6 @@ def include_headers(
 
     These are of this package, or lie beside the file, or in the folders `include`. A header is read once. One
     that is found nowhere stays an `#include`: C's and CUDA's own are not needed.
-
-    Raises `UsageError` if there is no such file, or it is no text.
     """
     folders = [Path(folder) for folder in include]
     if not is_file_name(source):

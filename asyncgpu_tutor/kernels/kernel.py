@@ -16,7 +16,7 @@ import numpy as np
 
 from asyncgpu_tutor.arrays.handles import DeviceArray, Partition, borrowed_in, handle
 from asyncgpu_tutor.devices.cuda_source import Signature, is_sized, read_signature
-from asyncgpu_tutor.devices.protocol import USUAL_LIMITS, Device, Function
+from asyncgpu_tutor.devices.protocol import NULL, USUAL_LIMITS, Device, Function
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.kernels import accepted_arguments
 from asyncgpu_tutor.kernels.constants import Constants
@@ -106,9 +106,8 @@ class Kernel:
                 )
             self._facts = source
         elif not isinstance(source, str):  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
-            raise UsageError(
-                f"a Kernel is made of CUDA C in a string, and got {type(source).__name__}"
-            )
+            given = type(source).__name__
+            raise UsageError(f"a Kernel is made of CUDA C in a string, and got {given}")
         else:
             self._facts = KernelSource(
                 name or only_kernel(source), source, dict(shapes or {}), reference, contract
@@ -118,7 +117,7 @@ class Kernel:
         read = current_device().signature if isinstance(source, str) else read_signature
         signature = read(facts.source, facts.name)
         _check_shapes(facts, signature)
-        self._take_on(signature, set())
+        self._take_on(signature)
         # The kernel for other arguments: by the places of null pointers, or of arrays.
         self._variants: dict[tuple[str, tuple[int, ...]], Kernel] = {}
         # Where it is loaded, and the function there: one value, as threads may use two devices.
@@ -199,30 +198,18 @@ class Kernel:
     def _unusual(self, frame: FrameType, args: tuple[Any, ...], *how: Any) -> Launch:
         """A launch with operations or null pointers among its arguments."""
         nulls = tuple([place for place in self._places if args[place] is None])
-        if nulls:
-            with suppress(accepted_arguments.HasOperationError):
-                return _launch(self._without(nulls), frame, args, *how)
-        return _defer(self._without(nulls), frame, args, *how)
-
-    def _without(self, nulls: tuple[int, ...]) -> Kernel:
-        """The kernel as it is called with null pointers in these places: it has fewer arrays."""
-        return self._variant("null", nulls, pointer=False, dtype=None) if nulls else self
+        kernel = self._variant("null", nulls, pointer=False, dtype=None) if nulls else self
+        with suppress(accepted_arguments.HasOperationError):
+            return _launch(kernel, frame, args, *how)
+        return _defer(kernel, frame, args, *how)
 
     def _with_arrays(self, args: Sequence[Any]) -> Kernel:
         """The kernel as called with these arguments, where only sizes are known: 8 bytes may be an array."""
-        places = [
-            place
-            for place, (parameter, arg) in enumerate(
-                zip(self._signature.parameters, args, strict=False)
-            )
-            if parameter.dtype == _POINTER_SIZED
-            and (
-                arg is None
-                or isinstance(arg, DeviceArray | Partition | DeviceOp)
-                or is_foreign(arg)
-            )
-        ]
-        return self._variant("array", tuple(places), pointer=True, dtype=None, ctype="void")
+        kinds = (DeviceArray, Partition, DeviceOp, type(None))
+        given = [isinstance(arg, kinds) or is_foreign(arg) for arg in args]
+        both = enumerate(zip(self._signature.parameters, given, strict=False))
+        places = tuple([i for i, (p, array) in both if array and p.dtype == _POINTER_SIZED])
+        return self._variant("array", places, pointer=True, dtype=None, ctype="void")
 
     def _variant(self, kind: str, places: tuple[int, ...], **changes: Any) -> Kernel:
         """The kernel with other parameters in these places."""
@@ -233,15 +220,13 @@ class Kernel:
                 parameters[place] = replace(parameters[place], **changes)
             other = copy(self)
             other._variants = {}
-            other._take_on(
-                replace(self._signature, parameters=tuple(parameters)),
-                set(places) if kind == "null" else set(),
-            )
+            signature = replace(self._signature, parameters=tuple(parameters))
+            other._take_on(signature, places if kind == "null" else ())
             other._sized = False
             self._variants[key] = other  # whole: another thread may be waiting to use it
         return self._variants[key]
 
-    def _take_on(self, signature: Signature, nulls: set[int]) -> None:
+    def _take_on(self, signature: Signature, nulls: Sequence[int] = ()) -> None:
         """Prepare the checks of a call; `nulls` are pointers that are null."""
         self._signature = signature
         self._sized = any(is_sized(parameter) for parameter in signature.parameters)
@@ -249,10 +234,10 @@ class Kernel:
         self._places = [i for i, p in enumerate(parameters) if p.pointer]
         written = [n for n, place in enumerate(self._places) if not parameters[place].const]
         self._output = written[0] if len(written) == 1 else None  # which of its arrays that is
-        self._acceptors = [
-            accepted_arguments.null_acceptor if i in nulls else accepted_arguments.acceptor(name, p)
-            for i, p in enumerate(parameters)
-        ]
+        accept = accepted_arguments.scalar_acceptor, accepted_arguments.array_acceptor
+        self._acceptors = [accept[p.pointer](name, p) for p in parameters]
+        for place in nulls:
+            self._acceptors[place] = lambda _: NULL
         shapes = self._facts.shapes
         if nulls:
             here = {parameters[place].name for place in self._places}
@@ -272,9 +257,8 @@ class Kernel:
         """Which of its arrays this parameter is."""
         names = [self._signature.parameters[place].name for place in self._places]
         if name not in names:
-            raise UsageError(
-                f"{self.name}() has no array {name!r}: its arrays are {', '.join(names)}"
-            )
+            told = ", ".join(names)
+            raise UsageError(f"{self.name}() has no array {name!r}: its arrays are {told}")
         return names.index(name)
 
 
@@ -388,9 +372,8 @@ class _Deferred(Launch):
 
     def _enqueue(self, context: ExecutionContext) -> Any:
         kernel = self._kernel
-        accepted_arguments.forbid_rerun(
-            [array for array in self._arrays if array.moved], kernel.name
-        )
+        moved = [array for array in self._arrays if array.moved]
+        accepted_arguments.forbid_rerun(moved, kernel.name)
         args: list[Any] = [
             evaluate(cast("DeviceOp[Any]", arg), context) if isinstance(arg, DeviceOp) else arg
             for arg in self._args
@@ -458,8 +441,7 @@ def _defer(
     return launch
 
 
-def _nowhere() -> None:
-    """In place of a reference to a device."""
+def _nowhere() -> None: ...
 
 
 def _check_shapes(facts: KernelSource, signature: Signature) -> None:

@@ -18,6 +18,9 @@ from asyncgpu_tutor.devices.protocol import USUAL_LIMITS, Dim3, Limits, Share
 from asyncgpu_tutor.errors import LaunchConfigError, UsageError
 from asyncgpu_tutor.kernels.accepted_arguments import Acceptor, shape_check
 
+Size = int | tuple[int, ...] | None  # a grid or a block as it is given, if it is
+Shapes = Mapping[str, tuple[str, ...]]  # of arrays, by the names of scalars
+
 
 class Checked:
     """A launch whose arguments are right."""
@@ -33,23 +36,9 @@ class Checked:
 
 
 class CallChecks:
-    """Checks of the calls of one kernel.
+    """Checks of the calls of one kernel: `acceptors` look closely at an argument, one for each parameter."""
 
-    Parameters
-    ----------
-    signature : Signature
-    shapes : mapping of str to tuple of str
-        For array parameters, the scalar parameters that give their shape.
-    acceptors : sequence of callable
-        For each parameter, what looks closely at an argument; see `accepted_arguments`.
-    """
-
-    def __init__(
-        self,
-        signature: Signature,
-        shapes: Mapping[str, tuple[str, ...]],
-        acceptors: Sequence[Acceptor],
-    ) -> None:
+    def __init__(self, signature: Signature, shapes: Shapes, acceptors: Sequence[Acceptor]) -> None:
         self._signature = signature
         self._where = f"into {signature.name}()"
         rows = list(enumerate(zip(signature.parameters, acceptors, strict=True)))
@@ -69,17 +58,9 @@ class CallChecks:
         self._allowed: tuple[Any, Any] = (None, None)
 
     def check(
-        self,
-        launch: Checked,
-        args: tuple[Any, ...],
-        grid: int | tuple[int, ...] | None,
-        block: int | tuple[int, ...] | None,
-        shared_mem: int,
+        self, launch: Checked, args: tuple[Any, ...], grid: Size, block: Size, shared_mem: int
     ) -> None:
-        """Check a call, fill in its launch, and mark its owned arrays as moved.
-
-        Nothing is taken where it raises.
-        """
+        """Check a call, fill in its launch, and mark its owned arrays as moved; none where it raises."""
         if len(args) != len(self._signature.parameters):
             raise UsageError(self._signature.miscounted(args))
         for place, kind, lowest, highest, look in self._numbers:
@@ -170,16 +151,8 @@ def as_dim3(what: str, given: int | tuple[int, ...]) -> Dim3:
     return (int(x), int(y), int(z))
 
 
-def configuration(
-    name: str,
-    args: Sequence[Any],
-    grid: int | tuple[int, ...] | None,
-    block: int | tuple[int, ...] | None,
-) -> tuple[Dim3, Dim3]:
-    """Grid and block: as given, or from the partitions among the arguments.
-
-    Raises `LaunchConfigError` if they cannot be known.
-    """
+def configuration(name: str, args: Sequence[Any], grid: Size, block: Size) -> tuple[Dim3, Dim3]:
+    """Grid and block, as given or from a partition; `LaunchConfigError` if they cannot be known."""
     if grid is None or block is None:
         found: Partition | None = next((arg for arg in args if type(arg) is Partition), None)
         if found is None:

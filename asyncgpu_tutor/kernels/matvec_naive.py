@@ -30,9 +30,5 @@ def reference(m: int, n: int, mat: Any, vec_in: Any, vec_out: Any) -> tuple[Any,
     return (mat.reshape(m, n) @ vec_in.reshape(n),)
 
 
-MATVEC_NAIVE = KernelSource(
-    name="matvec_naive",
-    source=CUDA_C,
-    shapes={"mat": ("m", "n"), "vec_in": ("n",), "vec_out": ("m",)},
-    reference=reference,
-)
+_SHAPES = {"mat": ("m", "n"), "vec_in": ("n",), "vec_out": ("m",)}
+MATVEC_NAIVE = KernelSource("matvec_naive", CUDA_C, _SHAPES, reference)

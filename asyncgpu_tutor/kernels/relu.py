@@ -27,9 +27,4 @@ def reference(n: int, input: Any, output: Any) -> tuple[Any, ...]:
     return (np.fmax(input, np.float32(0)),)
 
 
-RELU = KernelSource(
-    name="relu",
-    source=CUDA_C,
-    shapes={"input": ("n",), "output": ("n",)},
-    reference=reference,
-)
+RELU = KernelSource("relu", CUDA_C, {"input": ("n",), "output": ("n",)}, reference)

@@ -33,9 +33,5 @@ def reference(
     return (alpha * (a.reshape(m, k) @ b.reshape(k, n)) + beta * c.reshape(m, n),)
 
 
-SGEMM_NAIVE = KernelSource(
-    name="sgemm_naive",
-    source=CUDA_C,
-    shapes={"a": ("m", "k"), "b": ("k", "n"), "c": ("m", "n")},
-    reference=reference,
-)
+_SHAPES = {"a": ("m", "k"), "b": ("k", "n"), "c": ("m", "n")}
+SGEMM_NAIVE = KernelSource("sgemm_naive", CUDA_C, _SHAPES, reference)

@@ -17,10 +17,14 @@ from asyncgpu_tutor.arrays.handles import DeviceArray, Partition, borrowed_in
 from asyncgpu_tutor.devices.protocol import Stream
 from asyncgpu_tutor.errors import NeverRunWarning, NotAnOperationError, NotDataError
 from asyncgpu_tutor.run.context import ExecutionContext, Run
-from asyncgpu_tutor.run.current import adopt_stream, current_device, current_policy
+from asyncgpu_tutor.run.current import (
+    SchedulingPolicy,
+    adopt_stream,
+    current_device,
+    current_policy,
+)
 from asyncgpu_tutor.run.future import DeviceFuture
 from asyncgpu_tutor.run.submission import forsake, submit, wait
-from asyncgpu_tutor.scheduling import SchedulingPolicy
 from asyncgpu_tutor.traces.spans.tag import Name, forbid_nested_wait
 
 if TYPE_CHECKING:
@@ -455,7 +459,7 @@ def choose(policy: SchedulingPolicy | None) -> tuple[Stream, SchedulingPolicy]:
             f"{policy!r} is not a scheduling policy: use agt.StreamPoolRoundRobin(4), "
             "agt.SingleStream(), or a subclass of agt.SchedulingPolicy"
         )
-    elif not policy.bound:
+    elif policy._device is None:
         policy.bind(current_device())
     return adopt_stream(policy.next_stream(), policy.device), policy
 

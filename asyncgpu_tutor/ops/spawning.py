@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 from asyncgpu_tutor.errors import BorrowedSpawnError, NotAnOperationError, UsageError
 from asyncgpu_tutor.ops.operation import DeviceOp, as_op, choose
 from asyncgpu_tutor.run.context import borrowed_message
+from asyncgpu_tutor.run.current import SchedulingPolicy
 from asyncgpu_tutor.run.future import DeviceFuture
-from asyncgpu_tutor.scheduling import SchedulingPolicy
 
 T = TypeVar("T")
 

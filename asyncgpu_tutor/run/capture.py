@@ -258,8 +258,8 @@ class CaptureContext(ExecutionContext):
     def _touch(self, array: DeviceArray, taken: bool = False) -> protocol.Memory:
         """As outside; and whoever it is borrowed from has to keep it from now on."""
         memory = super()._touch(array, taken)
-        if array.owner is not None:
-            self._capture.owners[array.owner] = None
+        if array._owner is not None:
+            self._capture.owners[array._owner] = None
         return memory
 
     def _contiguous(self, host: protocol.HostBuffer) -> protocol.HostBuffer:

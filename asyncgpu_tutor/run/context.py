@@ -15,8 +15,8 @@ from asyncgpu_tutor.arrays.handles import DeviceArray, as_shape, handle
 from asyncgpu_tutor.arrays.host import HostArray, written_by
 from asyncgpu_tutor.devices import protocol
 from asyncgpu_tutor.run import current
+from asyncgpu_tutor.run.current import SchedulingPolicy
 from asyncgpu_tutor.run.pageable import warn_pageable
-from asyncgpu_tutor.scheduling import SchedulingPolicy
 from asyncgpu_tutor.traces.spans.tag import Tag
 
 numbers = itertools.count(1)  # of runs
@@ -268,7 +268,7 @@ class ExecutionContext:
                 "and unpartition() makes an array of a Partition"
             )
         memory = array._use(self._user, self.device, taken)
-        if array.mode == "borrowed" and self._run.spawned and not array.lent:
+        if array._owner is not None and self._run.spawned:
             raise errors.BorrowedSpawnError(borrowed_message(array.name))
         self._keep.append(array)
         return memory

@@ -9,11 +9,11 @@ from collections.abc import Generator
 from enum import Enum
 from typing import Any, Generic, TypeVar
 
-from asyncgpu_tutor.devices.event_loop import nothing_ready, running_loop, turn_given, turn_is_due
+from asyncgpu_tutor.devices.event_loop import ready_in, turn_given, turn_is_due
 from asyncgpu_tutor.devices.protocol import Event, Stream
-from asyncgpu_tutor.errors import DeviceError, NotReadyError
+from asyncgpu_tutor.errors import DeviceError, NotReadyError, UsageError
+from asyncgpu_tutor.run.current import SchedulingPolicy
 from asyncgpu_tutor.run.submission import Body, Submission, lasting, submit
-from asyncgpu_tutor.scheduling import SchedulingPolicy
 from asyncgpu_tutor.traces import nvtx
 from asyncgpu_tutor.traces.spans.tag import current_tag
 
@@ -128,7 +128,13 @@ class DeviceFuture(Generic[T]):
 
     def __await__(self) -> Generator[Any, None, T]:
         if self._state is FutureState.IDLE or self._state is FutureState.EXECUTING:
-            loop = running_loop()
+            try:
+                loop = asyncio.get_running_loop()
+            except RuntimeError:
+                raise UsageError(
+                    "awaiting an operation needs a running event loop: await it in an async function "
+                    "(asyncio.run(main()) in a script, top-level await in a notebook), or call op.sync()"
+                ) from None
             if self._state is FutureState.IDLE:
                 self._start()
             while self._state is FutureState.EXECUTING:
@@ -151,7 +157,8 @@ class DeviceFuture(Generic[T]):
             if body is None:  # another thread has begun
                 return
             self._state = FutureState.EXECUTING
-        self._range = nvtx.start(f"{self._label} in flight") if nvtx.enabled() else None
+        if nvtx.current_domain is not None:
+            self._range = nvtx.start(f"{self._label} in flight")
         try:
             self._submission = submit(
                 body, self.stream, self._policy, self._label, spawned=self._spawned
@@ -176,10 +183,10 @@ class DeviceFuture(Generic[T]):
                 if event is None:  # another thread has just seen the end, and is about to tell
                     return
                 until = time.perf_counter() + self._patience_us * 1e-6
-                over = False
+                over, ready = False, ready_in(loop)
                 while not over:
                     # Where nobody else wants a turn, this one may take as long as another would.
-                    if nothing_ready(loop) and not turn_is_due():
+                    if not ready and not turn_is_due():
                         over = _passes(event, LOOK_US)
                     if not over:
                         if time.perf_counter() > until:

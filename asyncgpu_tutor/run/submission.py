@@ -16,8 +16,7 @@ from asyncgpu_tutor.arrays.host import HostArray, Lent, deliver, written_by
 from asyncgpu_tutor.devices.protocol import Event, Stream
 from asyncgpu_tutor.errors import DeviceError, KernelFault, UpstreamError
 from asyncgpu_tutor.run.context import ExecutionContext, Run, numbers
-from asyncgpu_tutor.run.current import current_device
-from asyncgpu_tutor.scheduling import SchedulingPolicy
+from asyncgpu_tutor.run.current import SchedulingPolicy, current_device
 from asyncgpu_tutor.traces import nvtx
 from asyncgpu_tutor.traces.spans.tag import CURRENT, forbid_nested_wait
 
@@ -168,7 +167,7 @@ def enqueue(
     stream = submission.stream
     device = stream.device
     other = device.activate()
-    ranged = nvtx.push(submission.label)
+    ranged = None if nvtx.current_domain is None else nvtx.push(submission.label)
     token = CURRENT.set(submission)
     try:
         submission.handles = body(context)

@@ -15,7 +15,6 @@ import os
 from collections.abc import Awaitable, Mapping, Sequence
 from functools import partial
 from inspect import isawaitable
-from types import TracebackType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -103,9 +102,7 @@ class Hostcalls:
     def arrays(self) -> tuple[DeviceArray, DeviceArray]:
         """A kernel's parameters ``mail`` and ``stack``: ``kernel(*host.arrays, ...)``."""
         if self._arrays is None:
-            raise UsageError(
-                "hostcalls are open within a block: async with agt.hostcalls() as host"
-            )
+            raise UsageError("calls are open within a block: async with agt.hostcalls() as host")
         mail, stack = self._arrays
         return mail.borrow(), stack.borrow()
 
@@ -152,12 +149,7 @@ class Hostcalls:
         self._server = asyncio.create_task(self._serve(), name="hostcalls")
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, _: object, error: BaseException | None, __: object) -> None:
         assert self._server is not None
         try:
             if self._failure is None:

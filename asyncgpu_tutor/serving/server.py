@@ -228,9 +228,7 @@ class Server(Generic[T]):
     async def _next_lane(self) -> Lane[T]:
         """A lane whose memory nobody uses, when it is this request's turn."""
         if not self._open:
-            raise UsageError(
-                "the server is closed: use it inside of `async with Server(...) as server`"
-            )
+            raise UsageError("the server is closed: use it in `async with Server(...) as server`")
         lane = self._free.pop() if self._free else await self._turn()
         try:
             if not lane.done():  # it may have been for long, and nobody has looked
@@ -273,7 +271,5 @@ class Server(Generic[T]):
             if not turn.done():
                 turn.set_result(lane)
                 return
-        if lane.busy:  # the request was cancelled: others are served sooner by another lane
-            self._free.appendleft(lane)
-        else:
-            self._free.append(lane)
+        # Where the request was cancelled, others are served sooner by another lane.
+        (self._free.appendleft if lane.busy else self._free.append)(lane)

@@ -21,23 +21,13 @@ FIRST_FREE = 16
 
 
 class Call(NamedTuple):
-    """One call of a kernel.
+    """One call of a kernel, with its arguments: `a`, `b` and `c` are 0 to 2**64 - 1."""
 
-    Attributes
-    ----------
-    service : int
-        The number of the service that it asks for.
-    a, b, c : int
-        Its arguments, 0 to 2**64 - 1.
-    data : ndarray of uint8
-        The bytes that go with it, to read and to write.
-    """
-
-    service: int
+    service: int  # the number of the service that it asks for
     a: int
     b: int
     c: int
-    data: npt.NDArray[np.uint8]
+    data: npt.NDArray[np.uint8]  # the bytes that go with it, to read and to write
 
 
 Handler = Callable[[Call], Any]
@@ -53,13 +43,11 @@ class Files:
 
     def read(self, call: Call) -> int:
         """As HOSTCALL_READ in hostcall.cuh."""
-        file = self._at(call, writes=False)
-        return file.readinto(call.data.data[: self._size(call)])
+        return self._at(call, writes=False).readinto(call.data.data[: call.c])
 
     def write(self, call: Call) -> int:
         """As HOSTCALL_WRITE in hostcall.cuh. The rest of the file stays."""
-        file = self._at(call, writes=True)
-        return file.write(call.data.data[: self._size(call)])
+        return self._at(call, writes=True).write(call.data.data[: call.c])
 
     def close(self) -> None:
         """Close all of them."""
@@ -72,6 +60,11 @@ class Files:
                 f"a kernel uses file {call.a}, and there are {len(self._paths)}: "
                 "agt.hostcalls(files=[...]) says which"
             )
+        if call.c > call.data.nbytes:
+            raise UsageError(
+                f"a kernel moves {call.c} bytes of a file at once, and a packet comes with "
+                f"{call.data.nbytes}: agt.hostcalls(nbytes=...) gives it more"
+            )
         key = (call.a, writes)
         if key not in self._open:
             path = self._paths[call.a]
@@ -80,15 +73,6 @@ class Files:
         file = self._open[key]
         file.seek(call.b)
         return file
-
-    @staticmethod
-    def _size(call: Call) -> int:
-        if call.c > call.data.nbytes:
-            raise UsageError(
-                f"a kernel moves {call.c} bytes of a file at once, and a packet comes with "
-                f"{call.data.nbytes}: agt.hostcalls(nbytes=...) gives it more"
-            )
-        return call.c
 
 
 def _print(call: Call) -> None:
@@ -116,10 +100,8 @@ def together(device: Device, own: Mapping[int, BatchHandler]) -> dict[int, Batch
 
 def words(answer: Any) -> Any:
     """An answer, or an array of them, as 64 bits without a sign; of floats these are a double's bits."""
-    if answer is None:
-        return 0
-    if type(answer) is int:
-        return answer & 0xFFFFFFFFFFFFFFFF
+    if answer is None or type(answer) is int:
+        return (answer or 0) & 0xFFFFFFFFFFFFFFFF
     found = np.asarray(answer)
     if found.dtype.kind == "f":
         return found.astype(np.float64).view(np.uint64)

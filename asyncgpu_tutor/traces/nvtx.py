@@ -1,7 +1,7 @@
 """NVTX ranges: our names on the timeline of a profiler, such as Nsight Systems.
 
 They are off until `enable` is called or the environment has ``ASYNCGPU_NVTX=1`` when the first
-operation runs. While they are off, `push` and `start` cost one comparison. They need the package
+operation runs. While they are off, they cost one comparison. They need the package
 ``nvtx``; without a profiler attached, that package does nothing.
 
 What does not await is wrapped by `span`, which a profiler nests by a stack that each thread has. A task that
@@ -32,7 +32,7 @@ _OLDEST = "0.2.12"  # the first nvtx whose domains have push_range and start_ran
 # end_range(number).
 Domain: TypeAlias = Any
 
-_domain: Domain | None = None
+current_domain: Domain | None = None  # where ranges are marked, if they are
 
 
 def enable() -> None:
@@ -43,7 +43,7 @@ def enable() -> None:
     UsageError
         If the package ``nvtx`` is missing or too old.
     """
-    global _domain  # noqa: PLW0603 - the switch is one for the process, as NVTX itself is
+    global current_domain  # noqa: PLW0603 - the switch is one for the process, as NVTX itself is
     try:
         nvtx = importlib.import_module("nvtx")
     except ImportError:
@@ -57,34 +57,34 @@ def enable() -> None:
             "the installed nvtx is too old for NVTX ranges: "
             f"pip install --upgrade 'nvtx>={_OLDEST}'"
         )
-    _domain = domain
+    current_domain = domain
 
 
 def disable() -> None:
     """From now on, mark nothing. Ranges that are open still end."""
-    global _domain  # noqa: PLW0603 - as in `enable`
-    _domain = None
+    global current_domain  # noqa: PLW0603 - as in `enable`
+    current_domain = None
 
 
 def enabled() -> bool:
     """Tell whether ranges are being marked."""
-    return _domain is not None
+    return current_domain is not None
 
 
 @contextmanager
 def into(domain: Domain) -> Generator[None]:
     """Mark ranges in `domain` for a while: a stand-in for a profiler, which can be asked what it saw."""
-    global _domain  # noqa: PLW0603 - as in `enable`
-    before, _domain = _domain, domain
+    global current_domain  # noqa: PLW0603 - as in `enable`
+    before, current_domain = current_domain, domain
     try:
         yield
     finally:
-        _domain = before
+        current_domain = before
 
 
 def push(name: str) -> Domain | None:
     """Open a range on this thread's stack; `pop_range` of what is returned, if anything is, closes it."""
-    domain = _domain
+    domain = current_domain
     if domain is not None:
         domain.push_range(_attributes(domain, name))
     return domain
@@ -120,7 +120,7 @@ class Token(AbstractContextManager[None]):
 
 def start(name: str) -> Token | None:
     """Open a range that any thread or task may `end`, and that need not nest; None while ranges are off."""
-    return None if _domain is None else Token(_domain, name)
+    return None if current_domain is None else Token(current_domain, name)
 
 
 def end(token: Token | None) -> None:

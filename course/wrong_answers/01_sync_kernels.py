@@ -240,7 +240,7 @@ extern "C" __global__ void my_broadcast(unsigned int m, unsigned int n, const fl
 """)
 
 
-# %% id=01-broadcast cause="a comma drops what is before it: write `a[row * n + col]`"
+# %% id=01-broadcast cause="a comma drops what is before it: write `out[i * n + j]`"
 my_broadcast = agt.Kernel(r"""
 extern "C" __global__ void my_broadcast(unsigned int m, unsigned int n, const float* tall, const float* wide, float* out)
 {
@@ -283,7 +283,7 @@ extern "C" __global__ void my_matvec(unsigned int m, unsigned int n, const float
 """)
 
 
-# %% id=01-matvec cause="In C `a[row, j]` is no element of a matrix"
+# %% id=01-matvec cause="In C `a[i, j]` is no element of a matrix"
 my_matvec = agt.Kernel(r"""
 extern "C" __global__ void my_matvec(unsigned int m, unsigned int n, const float* a, const float* x, float* y)
 {
@@ -323,7 +323,7 @@ def forward(a, x):
     return agt.relu(m, product.output(), agt.zeros(m).partition(128)).output().to_host()
 
 
-# %% id=01-one-wait cause="no kernel ran"
+# %% id=01-one-wait cause="is in no copy from memory that a kernel has written"
 def forward(a, x):
     return agt.value(np.maximum(a @ x, 0))
 

@@ -183,108 +183,6 @@ class LeastLoaded(agt.SchedulingPolicy):
         return self.device.create_stream()
 
 
-# %% id=05-express cause="takes 50 µs, which is not more than the limit, and shares stream"
-class Express(agt.SchedulingPolicy):
-    def __init__(self, size, limit):
-        super().__init__()
-        self.size = size
-        self.limit = limit
-        self.streams = []
-        self.turn = 0
-        self.us = 0.0
-
-    def expect(self, us):
-        self.us = us
-
-    def next_stream(self):
-        if not self.streams:
-            self.streams = [self.device.create_stream() for _ in range(self.size)]
-        if self.us > self.limit:
-            return self.streams[-1]
-        self.turn += 1
-        return self.streams[self.turn % self.size]
-
-
-# %% id=05-express cause="the short jobs should take turns on 2 streams"
-class Express(agt.SchedulingPolicy):
-    def __init__(self, size, limit):
-        super().__init__()
-        self.size = size
-        self.limit = limit
-        self.streams = []
-        self.us = 0.0
-
-    def expect(self, us):
-        self.us = us
-
-    def next_stream(self):
-        if not self.streams:
-            self.streams = [self.device.create_stream() for _ in range(self.size)]
-        return self.streams[-1] if self.us > self.limit else self.streams[0]
-
-
-# %% id=05-express cause="the long jobs belong on one stream"
-class Express(agt.SchedulingPolicy):
-    def __init__(self, size, limit):
-        super().__init__()
-        self.size = size
-        self.limit = limit
-        self.streams = []
-        self.turn = 0
-        self.us = 0.0
-
-    def expect(self, us):
-        self.us = us
-
-    def next_stream(self):
-        if not self.streams:
-            self.streams = [self.device.create_stream() for _ in range(self.size)]
-        if self.us < self.limit:
-            return self.streams[-1]
-        self.turn += 1
-        return self.streams[self.turn % (self.size - 1)]
-
-
-# %% id=05-express cause="4 streams were used, and the pool has 3"
-class Express(agt.SchedulingPolicy):
-    def __init__(self, size, limit):
-        super().__init__()
-        self.limit = limit
-        self.short = agt.StreamPoolRoundRobin(size)
-        self.long = agt.SingleStream()
-        self.us = 0.0
-
-    def expect(self, us):
-        self.us = us
-
-    def next_stream(self):
-        policy = self.long if self.us > self.limit else self.short
-        policy.bind(self.device)
-        return policy.next_stream()
-
-
-# %% id=05-express cause="came one after the other, two went to the same stream"
-class Express(agt.SchedulingPolicy):
-    def __init__(self, size, limit):
-        super().__init__()
-        self.size = size
-        self.limit = limit
-        self.streams = []
-        self.turn = 0
-        self.us = 0.0
-
-    def expect(self, us):
-        self.us = us
-
-    def next_stream(self):
-        if not self.streams:
-            self.streams = [self.device.create_stream() for _ in range(self.size)]
-        self.turn += 1  # for a long one, too
-        if self.us > self.limit:
-            return self.streams[-1]
-        return self.streams[self.turn % (self.size - 1)]
-
-
 # %% id=05-when-it-pays cause="with a program of many small kernels"
 def best_possible(trace):
     m = trace.metrics()
@@ -310,7 +208,7 @@ def best_possible(trace):
     return max(m.host["call"], copies, work, *jobs.values())
 
 
-# %% id=05-when-it-pays cause="with a program of long and narrow jobs"
+# %% id=05-when-it-pays cause="the SMs, which the kernels fill"
 def best_possible(trace):
     m = trace.metrics()
     jobs = {}
@@ -374,49 +272,6 @@ class RoundRobin(agt.SchedulingPolicy):
 
 
 RoundRobin = RoundRobin(4)
-
-
-# %% id=05-express cause="a limit of 300 µs, `job1` takes 200 µs, which is not more than the limit"
-class Express(agt.SchedulingPolicy):
-    def __init__(self, size, limit):
-        super().__init__()
-        self.size = size
-        self.streams = []
-        self.turn = 0
-        self.us = 0.0
-
-    def expect(self, us):
-        self.us = us
-
-    def next_stream(self):
-        if not self.streams:
-            self.streams = [self.device.create_stream() for _ in range(self.size)]
-        if self.us > 100:  # the limit that is given does not matter
-            return self.streams[-1]
-        self.turn += 1
-        return self.streams[self.turn % (self.size - 1)]
-
-
-# %% id=05-express cause="takes 300 µs, which is not more than the limit"
-class Express(agt.SchedulingPolicy):
-    def __init__(self, size, limit):
-        super().__init__()
-        self.size = size
-        self.limit = limit
-        self.streams = []
-        self.turn = 0
-        self.us = 0.0
-
-    def expect(self, us):
-        self.us = us
-
-    def next_stream(self):
-        if not self.streams:
-            self.streams = [self.device.create_stream() for _ in range(self.size)]
-        if self.us >= self.limit:
-            return self.streams[-1]
-        self.turn += 1
-        return self.streams[self.turn % (self.size - 1)]
 
 
 # %% id=05-when-it-pays cause="with a program of jobs, of which one has many pieces"

@@ -157,104 +157,6 @@ async def with_heartbeat(op, beat):
     return task
 
 
-# %% id=06-spawn-safe cause="array 'w' was moved into matvec_naive()"
-def start(batches, w):
-    n = w.shape[0]
-
-    def score(x):
-        out = agt.zeros(n).partition(64)
-        y = agt.matvec_naive(n, n, w, agt.h2d(x), out).output()
-        return y.to_host()
-
-    return [agt.spawn(score(x)) for x in batches]
-
-
-# %% id=06-spawn-safe cause="the tasks still relied on the caller's handle"
-def start(batches, w):
-    n = w.shape[0]
-
-    async def score(x):
-        out = agt.zeros(n).partition(64)
-        y = agt.matvec_naive(n, n, w.borrow(), agt.h2d(x), out).output()
-        return await y.to_host()
-
-    async def scored(ops):
-        return await ops
-
-    ops = []
-    for x in batches:
-        out = agt.zeros(n).partition(64)
-        y = agt.matvec_naive(n, n, w.borrow(), agt.h2d(x), out).output()
-        ops.append(y.to_host())
-    return [asyncio.create_task(scored(op)) for op in ops]
-
-
-# %% id=06-spawn-safe cause="the weights were copied 3 times"
-def start(batches, w):
-    n = w.shape[0]
-    w = w.share()
-
-    def score(x):
-        out = agt.zeros(n).partition(64)
-        y = agt.matvec_naive(n, n, agt.dup(w).last(), agt.h2d(x), out).output()
-        return y.to_host()
-
-    return [agt.spawn(score(x)) for x in batches]
-
-
-# %% id=06-spawn-safe cause="should return tasks, and one of them is"
-def start(batches, w):
-    n = w.shape[0]
-    w = w.share()
-
-    def score(x):
-        out = agt.zeros(n).partition(64)
-        y = agt.matvec_naive(n, n, w, agt.h2d(x), out).output()
-        return y.to_host()
-
-    return [score(x).into_future() for x in batches]
-
-
-# %% id=06-spawn-safe cause="the host waited 3 times"
-def start(batches, w):
-    n = w.shape[0]
-    w = w.share()
-
-    def score(x):
-        out = agt.zeros(n).partition(64)
-        y = agt.matvec_naive(n, n, w, agt.h2d(x), out).output()
-        return y.to_host().sync()
-
-    return [agt.spawn(agt.value(score(x))) for x in batches]
-
-
-# %% id=06-spawn-safe cause="`matvec_naive` ran 1 time"
-def start(batches, w):
-    n = w.shape[0]
-    w = w.share()
-
-    def score(x):
-        out = agt.zeros(n).partition(64)
-        y = agt.matvec_naive(n, n, w, agt.h2d(x), out).output()
-        return y.to_host()
-
-    task = agt.spawn(score(batches[0]))
-    return [task for _ in batches]
-
-
-# %% id=06-spawn-safe cause="with result 0, element 0 is"
-def start(batches, w):
-    n = w.shape[0]
-    w = w.share()
-
-    def score(x):
-        out = agt.zeros(n).partition(64)
-        y = agt.matvec_naive(n, n, w, agt.h2d(x), out).output()
-        return y.to_host()
-
-    return [agt.spawn(score(x)) for x in reversed(batches)]
-
-
 # %% id=06-three-arms cause="operation 1 is reported as 'program', and 'device' is right"
 async def reports(ops):
     async def report(op):
@@ -315,7 +217,7 @@ async def reports(ops):
     return await asyncio.gather(*ops, return_exceptions=True)
 
 
-# %% id=06-three-arms cause="should have the error, and has"
+# %% id=06-three-arms cause="should have the error that came out"
 async def reports(ops):
     async def report(op):
         try:
@@ -627,32 +529,6 @@ async def with_heartbeat(op, beat):
     return await task
 
 
-# %% id=06-spawn-safe cause="must have shape"
-def start(batches, w):
-    n = 64
-    w = w.share()
-
-    def score(x):
-        out = agt.zeros(n).partition(64)
-        y = agt.matvec_naive(n, n, w, agt.h2d(x), out).output()
-        return y.to_host()
-
-    return [agt.spawn(score(x)) for x in batches]
-
-
-# %% id=06-spawn-safe cause="your code raised IndexError"
-def start(batches, w):
-    n = w.shape[0]
-    w = w.share()
-
-    def score(x):
-        out = agt.zeros(n).partition(64)
-        y = agt.matvec_naive(n, n, w, agt.h2d(x), out).output()
-        return y.to_host()
-
-    return [agt.spawn(score(batches[i])) for i in range(3)]
-
-
 # %% id=06-three-arms cause="came out of your function: your code raised ValueError"
 async def reports(ops):
     async def report(op):
@@ -712,7 +588,7 @@ async def feed(n, prepare, process, use):
         use(await done)
 
 
-# %% id=06-feed cause="batch 6 was prepared"
+# %% id=06-feed cause="was prepared, and of"
 async def feed(n, prepare, process, use):
     x = prepare(0)
     for i in range(n):
@@ -767,3 +643,42 @@ async def with_heartbeat(op, beat):
     result = await op
     task.cancel()
     return result
+
+
+# %% id=06-cancel cause="its error did not come out"
+async def at_most(op, us):
+    task = agt.spawn(op)
+    clock = asyncio.create_task(agt.sleep(us))
+    try:
+        await asyncio.wait([task, clock], return_when=asyncio.FIRST_COMPLETED)
+        return task.result() if task.done() else None
+    except agt.DeviceError:
+        return None
+    finally:
+        clock.cancel()
+        task.cancel()
+
+
+# %% id=06-prepare cause="does somebody sleep"
+async def pipeline(n, prepare, process):
+    results = []
+    x = prepare(0)
+    for i in range(n):
+        task = agt.spawn(process(x))
+        await agt.sleep(200)
+        if i + 1 < n:
+            x = prepare(i + 1)
+        results.append(await task)
+    return results
+
+
+# %% id=06-responsive cause="its error did not come out"
+async def with_heartbeat(op, beat):
+    task = agt.spawn(op)
+    while not task.done():
+        beat()
+        await agt.sleep(50)
+    try:
+        return await task
+    except Exception:
+        return None

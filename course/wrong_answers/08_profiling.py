@@ -287,3 +287,14 @@ async def serve(requests, score):
         ops = [agt.h2d(agt.pin(x), "request").and_then(score).to_host() for x in requests]
         tasks = [agt.spawn(op) for op in ops]
         return [await task for task in asyncio.as_completed(tasks)]
+
+
+# %% id=08-annotate cause="its error should come out"
+async def handle(i, prepare, process):
+    with agt.ranges.across("request"):
+        with agt.ranges.span("prepare"):
+            x = prepare(i)
+        try:
+            return await process(x)
+        except Exception:
+            return None

@@ -438,7 +438,7 @@ def talk(models, prompts, steps):
     return said
 
 
-# %% id=09-challenge cause="`talk` should return a list of 12"
+# %% id=09-challenge cause="`talk` should return a list of 5"
 def talk(models, prompts, steps):
     said = []
     for (op, x, y), prompt in zip(models, prompts):

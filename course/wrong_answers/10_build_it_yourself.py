@@ -411,3 +411,23 @@ def shared(op):
         context.stream.wait_event(stream.record())
         return result
     return enqueue
+
+
+# %% id=10-overlap cause="with the same operation, run again"
+def overlap(*ops):
+    done = []
+
+    def enqueue(context):
+        if not done:
+            begun = context.stream.record()
+            ends = []
+            for op in ops:
+                arm = context.fork()
+                arm.stream.wait_event(begun)
+                done.append(op(arm))
+                ends.append(arm.stream.record())
+            for end in ends:
+                context.stream.wait_event(end)
+        return tuple(done)
+
+    return enqueue

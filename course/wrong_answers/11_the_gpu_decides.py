@@ -480,7 +480,7 @@ def pagerank(sources, weight):
     return agt.full(weight.size, 1 / weight.size).sync()
 
 
-# %% id=11-challenge cause="no kernel ran"
+# %% id=11-challenge cause="is in no copy from memory that a kernel has written"
 def pagerank(sources, weight):
     from_pages, weight = agt.zip(agt.d2h(sources), agt.d2h(weight)).sync()
     n = weight.size

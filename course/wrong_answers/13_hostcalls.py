@@ -807,3 +807,85 @@ __global__ void pipeline(unsigned long long* mail, unsigned long long* stack, in
     }
 }
 """
+
+
+# %% id=13-ask cause="goes on from question to question"
+ASK = r"""
+__global__ void ask(volatile unsigned* mail, int n, unsigned* out)
+{
+    int turns = 0;
+    for (int k = 0; k < n; ++k) {
+        mail[1] = 100 + k;
+        __threadfence_system();
+        mail[0] = 1;
+        while (mail[0] != 2) {
+            if (++turns > 1000000) return;
+            __nanosleep(100);
+        }
+        __threadfence_system();
+        out[k] = mail[2];
+    }
+}
+"""
+
+
+# %% id=13-ask cause="up to a million turns"
+ASK = r"""
+__global__ void ask(volatile unsigned* mail, int n, unsigned* out)
+{
+    for (int k = 0; k < n; ++k) {
+        mail[1] = 100 + k;
+        __threadfence_system();
+        mail[0] = 1;
+        int turns = 0;
+        while (mail[0] != 2) {
+            if (++turns > 2) return;
+            __nanosleep(100);
+        }
+        __threadfence_system();
+        out[k] = mail[2];
+    }
+}
+"""
+
+
+# %% id=13-bill cause="never asked by two blocks at a time"
+BILL = r"""
+#include "hostcall.cuh"
+__global__ void bill(unsigned long long* mail, unsigned long long* stack, int n,
+                     const int* items, const int* amounts, unsigned long long* costs)
+{
+    if (blockIdx.x != 0) return;
+    Hostcalls host = hostcalls(mail, stack);
+    for (int i = 0; i < gridDim.x; i++) {
+        unsigned long long price = 0;
+        bool ok = hostcall(host, 16, items[i], 0, 0, price);
+        if (!ok) return;
+        costs[i] = price * amounts[i];
+    }
+}
+"""
+
+
+# %% id=13-pipeline cause="look at what `hostcall_wait` returns"
+PIPELINE = r"""
+#include "hostcall.cuh"
+__global__ void pipeline(unsigned long long* mail, unsigned long long* stack, int pieces, int size)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    if (threadIdx.x > 0) return;
+    for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
+        int p = hostcall_begin(host);
+        if (p < 0) return;
+        char* bytes = hostcall_bytes(host, p);
+        hostcall_ask(host, p, HOSTCALL_READ, 0, piece * size, size);
+        hostcall_wait(host, p);
+        int n = (int)hostcall_answer(host, p);
+        for (int i = 0; i < n; ++i)
+            if (bytes[i] >= 'a' && bytes[i] <= 'z') bytes[i] -= 32;
+        hostcall_ask(host, p, HOSTCALL_WRITE, 1, piece * size, n);
+        hostcall_wait(host, p);
+        hostcall_end(host, p);
+    }
+}
+"""

@@ -142,7 +142,7 @@ def fly(step, at, speed, steps):
     return agt.d2h(at.borrow()).sync()
 
 
-# %% id=14-challenge cause="no kernel ran"
+# %% id=14-challenge cause="is in no copy from memory that a kernel has written"
 def fly(step, at, speed, steps):
     at, speed = (agt.d2h(x.borrow()).sync().reshape(-1, 2) for x in (at, speed))
     for _ in range(steps):

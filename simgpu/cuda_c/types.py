@@ -33,7 +33,7 @@ class Scalar:
         """Tell whether it has a fraction."""
         return self.kind == "float"
 
-    @property
+    @cached_property
     def is_integer(self) -> bool:
         """Tell whether it is an integer in C's sense, which `bool` is too."""
         return self.kind != "float"
@@ -192,16 +192,12 @@ def _vectors() -> dict[str, Struct]:
         "long": LONG, "ulong": ULONG, "longlong": LLONG, "ulonglong": ULLONG, "float": FLOAT,
         "double": DOUBLE,
     }  # fmt: skip
+    kinds = [(f"{stem}{n}", base, n, 0) for stem, base in bases.items() for n in (1, 2, 3, 4)]
     out: dict[str, Struct] = {}
-    for stem, base in bases.items():
-        for n in (1, 2, 3, 4):
-            fields = tuple(Field(c, base, i * base.size) for i, c in enumerate("xyzw"[:n]))
-            align = base.size if n in (1, 3) else min(16, n * base.size)
-            out[f"{stem}{n}"] = Struct(f"{stem}{n}", fields, n * base.size, align, vector=True)
-    for name, base in (("dim3", UINT), ("half2", HALF)):
-        parts = "xyz" if name == "dim3" else "xy"
-        fields = tuple(Field(c, base, i * base.size) for i, c in enumerate(parts))
-        out[name] = Struct(name, fields, len(parts) * base.size, 4, vector=True)
+    for name, base, n, wanted in [*kinds, ("dim3", UINT, 3, 4), ("half2", HALF, 2, 4)]:
+        fields = tuple(Field(c, base, i * base.size) for i, c in enumerate("xyzw"[:n]))
+        align = wanted or (base.size if n in (1, 3) else min(16, n * base.size))
+        out[name] = Struct(name, fields, n * base.size, align, vector=True)
     return out
 
 

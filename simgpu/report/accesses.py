@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from simgpu.common import Dim3
 from simgpu.cuda_c import GlobalMemory, Limits, compile_source
+from simgpu.cuda_c.lockstep.team import place_in
 from simgpu.errors import FaultSite, KernelFault
 
 MOST_STEPS = 80
@@ -60,7 +61,7 @@ class Watched:
     def name(self, thread: int) -> str:
         """A thread as CUDA names it."""
         block, own = divmod(thread, self.block_threads)
-        return f"block {_place(block, self.grid)}, thread {_place(own, self.block)}"
+        return f"block {place_in(self.grid, block)}, thread {place_in(self.block, own)}"
 
     @property
     def culprits(self) -> list[int]:
@@ -113,10 +114,6 @@ def memory_of(array: NDArray[Any], name: str) -> GlobalMemory:
     memory.data[:] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
     memory.mark_written()
     return memory
-
-
-def _place(number: int, size: Dim3) -> tuple[int, int, int]:
-    return number % size[0], number // size[0] % size[1], number // (size[0] * size[1])
 
 
 def _number(place: Dim3, size: Dim3) -> int:

@@ -1,13 +1,15 @@
-"""A report as text: a column for each kernel, a row for each number."""
+"""A report as text: a column for each kernel, and a kernel's source, each line with what it did."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from simgpu.cuda_c import Counts, LineCounts
 from simgpu.report.kernel_report import KernelReport, load_store_gb_s, peak_gflops
 from simgpu.spec import DeviceSpec
 
 Cell = Callable[[KernelReport], str]
+_Count = Callable[[LineCounts], str]
 
 
 def render(spec: DeviceSpec, kernels: Sequence[KernelReport], width: int) -> str:
@@ -56,59 +58,44 @@ def _rows(kernels: Sequence[KernelReport]) -> list[tuple[str, Cell]]:
     def each(number: Callable[[KernelReport], float]) -> Cell:
         return lambda k: _short(number(k) / len(k.launches))
 
-    rows: list[tuple[str, Cell]] = [
-        ("", lambda k: k.name),
-        ("launches", lambda k: str(len(k.launches))),
-        ("grid", lambda k: _dim(k.grid)),
-        ("block", lambda k: _dim(k.block)),
-    ]
+    rows: list[tuple[str, Cell]] = []
+
+    def row(name: str, cell: Cell) -> None:
+        rows.append((name, cell))
+
+    row("", lambda k: k.name)
+    row("launches", lambda k: str(len(k.launches)))
+    row("grid", lambda k: _dim(k.grid))
+    row("block", lambda k: _dim(k.block))
     if any(launch.extrapolated for k in kernels for launch in k.launches):
-        rows.append(("counted", _counted))
+        some = "extrapolated from some blocks"
+        row("counted", lambda k: some if any(x.extrapolated for x in k.launches) else "all blocks")
     if any(k.shared_bytes for k in kernels):
-        rows.append(("shared memory of a block, bytes", lambda k: f"{k.shared_bytes:,}"))
-    rows.extend(
-        [
-            ("occupancy", lambda k: f"{k.occupancy:.0%}"),
-            ("  limited by", lambda k: " and ".join(k.occupancy_limits)),
-            ("waves of blocks", lambda k: f"{k.waves:.3g}"),
-            ("one launch:", lambda _: ""),
-            ("  FLOP", each(lambda k: k.flops)),
-            ("  bytes needed", each(lambda k: k.bytes_needed)),
-            ("  bytes moved", each(lambda k: k.bytes_moved)),
-            ("sectors per load", lambda k: _per(k.load_sectors_per_request)),
-            ("sectors per store", lambda k: _per(k.store_sectors_per_request)),
-        ]
-    )
+        row("shared memory of a block, bytes", lambda k: f"{k.shared_bytes:,}")
+    row("occupancy", lambda k: f"{k.occupancy:.0%}")
+    row("  limited by", lambda k: " and ".join(k.occupancy_limits))
+    row("waves of blocks", lambda k: f"{k.waves:.3g}")
+    row("one launch:", lambda _: "")
+    row("  FLOP", each(lambda k: k.flops))
+    row("  bytes needed", each(lambda k: k.bytes_needed))
+    row("  bytes moved", each(lambda k: k.bytes_moved))
+    row("sectors per load", lambda k: _per(k.load_sectors_per_request))
+    row("sectors per store", lambda k: _per(k.store_sectors_per_request))
     if any(k.counts.shared_requests for k in kernels):
-        rows.append(("extra passes per shared access", lambda k: f"{k.conflicts_per_request:.2f}"))
+        row("extra passes per shared access", lambda k: f"{k.conflicts_per_request:.2f}")
     if any(k.counts.atomics for k in kernels):
-        rows.append(("  atomic operations", each(lambda k: k.counts.atomics)))
-    rows.extend(
-        [
-            ("divergent branches", lambda k: f"{k.divergence:.1%}"),
-            ("FLOP per byte needed", lambda k: f"{k.intensity:.3g}"),
-            ("FLOP per byte moved", lambda k: f"{k.intensity_moved:.3g}"),
-            ("modelled time, us", lambda k: f"{k.us:.2f}"),
-            ("  beyond its bound, us", lambda k: f"{k.us - max(k.bounds.values()):.2f}"),
-        ]
-    )
-    rows.extend(
-        (f"  {name}, us", lambda k, name=name: f"{k.bounds[name]:.2f}")
-        for name in kernels[0].bounds
-    )
-    rows.extend(
-        [
-            ("  bound that holds", lambda k: k.bound),
-            ("FLOP/s", lambda k: _short(k.gflops * 1e9)),
-            ("  of the roof", lambda k: f"{k.under_roof:.2%}" if k.flops else "-"),
-        ]
-    )
+        row("  atomic operations", each(lambda k: k.counts.atomics))
+    row("divergent branches", lambda k: f"{k.divergence:.1%}")
+    row("FLOP per byte needed", lambda k: f"{k.intensity:.3g}")
+    row("FLOP per byte moved", lambda k: f"{k.intensity_moved:.3g}")
+    row("modelled time, us", lambda k: f"{k.us:.2f}")
+    row("  beyond its bound, us", lambda k: f"{k.us - max(k.bounds.values()):.2f}")
+    for bound in kernels[0].bounds:
+        row(f"  {bound}, us", lambda k, name=bound: f"{k.bounds[name]:.2f}")
+    row("  bound that holds", lambda k: k.bound)
+    row("FLOP/s", lambda k: _short(k.gflops * 1e9))
+    row("  of the roof", lambda k: f"{k.under_roof:.2%}" if k.flops else "-")
     return rows
-
-
-def _counted(kernel: KernelReport) -> str:
-    some = any(launch.extrapolated for launch in kernel.launches)
-    return "extrapolated from some blocks" if some else "all blocks"
 
 
 def _dim(size: tuple[int, int, int]) -> str:
@@ -128,3 +115,57 @@ def _short(number: float) -> str:
             return f"{number:.3g}{letter}" if letter or number % 1 else f"{number:.0f}"
         number /= 1000
     raise AssertionError(number)
+
+
+def annotate(name: str, source: str, launches: int, counts: Counts) -> str:
+    """The source with numbers in front, summed over `launches`.
+
+    Instructions are those that warps issue, in per cent of all. Requests are accesses of warps to
+    global memory; conflicts are extra passes of accesses to shared memory.
+    """
+    lines = source.split("\n")
+    total = max(counts.warp_instructions, 1)
+    columns: list[tuple[str, _Count]] = [
+        ("instructions", lambda x: f"{n / total:.1%}" if (n := x.warp_instructions) else "")
+    ]
+    if counts.flops:
+        columns.append(("FLOP", _number("flops")))
+    if counts.global_load_requests + counts.global_store_requests:
+        columns += [("requests", _number("global_requests")), ("sectors/request", _sectors)]
+    if counts.shared_requests:
+        columns += [("shared", _number("shared_requests")), ("conflicts", _conflicts)]
+    if counts.divergent_branches:
+        columns.append(("divergent", _number("divergent_branches")))
+    rows = [
+        [cell(counts.lines[n]) if n in counts.lines else "" for _, cell in columns]
+        for n in range(1, len(lines) + 1)
+    ]
+    sizes = [
+        max(len(title), *(len(row[i]) for row in rows)) for i, (title, _) in enumerate(columns)
+    ]
+    number = len(str(len(lines)))
+    times = "1 launch" if launches == 1 else f"{launches} launches"
+    said = [
+        f"{name}, {times}, {counts.warp_instructions:,} warp instructions, {counts.flops:,} FLOP"
+    ]
+    head = "  ".join(title.rjust(size) for (title, _), size in zip(columns, sizes, strict=True))
+    said.append(f"{head}  {'':{number}} |")
+    for n, (row, text) in enumerate(zip(rows, lines, strict=True), start=1):
+        cells = "  ".join(cell.rjust(size) for cell, size in zip(row, sizes, strict=True))
+        said.append(f"{cells}  {n:{number}} | {text}".rstrip())
+    while said[-1].endswith("|"):  # the source ended with empty lines
+        said.pop()
+    return "\n".join(said)
+
+
+def _sectors(line: LineCounts) -> str:
+    return f"{line.global_sectors / line.global_requests:.2f}" if line.global_requests else ""
+
+
+def _conflicts(line: LineCounts) -> str:
+    return f"{line.bank_conflicts:,}" if line.shared_requests else ""
+
+
+def _number(name: str) -> _Count:
+    """A count as it is, and nothing for 0."""
+    return lambda line: f"{n:,}" if (n := getattr(line, name)) else ""

@@ -55,14 +55,9 @@ class KernelReport:
         return self.counts.shared_bytes
 
     @property
-    def registers(self) -> int:
-        """Registers of a thread, estimated from the source; see `Counts`."""
-        return self.counts.registers
-
-    @property
     def blocks_per_sm(self) -> int:
         """How many of its blocks one SM holds at once."""
-        return resident_blocks(self.spec, self.threads, self.shared_bytes, self.registers)
+        return resident_blocks(self.spec, self.threads, self.shared_bytes, self.counts.registers)
 
     @property
     def occupancy(self) -> float:
@@ -72,11 +67,8 @@ class KernelReport:
 
     @property
     def occupancy_limits(self) -> tuple[str, ...]:
-        """The limits that keep another block off an SM.
-
-        Of "threads", "blocks", "shared memory" and "registers" the scarcest.
-        """
-        allowed = block_limits(self.spec, self.threads, self.shared_bytes, self.registers)
+        """Of "threads", "blocks", "shared memory" and "registers", those that an SM has least of."""
+        allowed = block_limits(self.spec, self.threads, self.shared_bytes, self.counts.registers)
         least = min(allowed.values())
         return tuple(name for name, blocks in allowed.items() if blocks == least)
 
@@ -153,18 +145,15 @@ class KernelReport:
         return _ratio(self.flops, self.bytes_moved)
 
     @property
-    def memory_gb_s(self) -> float:
-        """Of the L2 cache, where what one launch needs fits into it, else of device memory; 1e9 bytes/s."""
-        fits = self.bytes_needed <= self.spec.l2_bytes * len(self.launches)
-        return self.spec.l2_gb_s if fits else self.spec.dram_gb_s
-
-    @property
     def roof(self) -> float:
         """The device's limit at `intensity`, in 1e9 floating-point operations a second.
 
+        Memory is the L2 cache, where what one launch needs fits into it, else device memory.
         The roofline: Williams, Waterman, Patterson, CACM 52(4), 2009; with a roof for each memory.
         """
-        return min(peak_gflops(self.spec), self.intensity * self.memory_gb_s)
+        fits = self.bytes_needed <= self.spec.l2_bytes * len(self.launches)
+        memory_gb_s = self.spec.l2_gb_s if fits else self.spec.dram_gb_s
+        return min(peak_gflops(self.spec), self.intensity * memory_gb_s)
 
     @property
     def under_roof(self) -> float:
@@ -190,13 +179,11 @@ def add_up(counts: Sequence[Counts]) -> Counts:
             values = [getattr(c, field.name) for c in counts]
             total[field.name] = max(values) if field.name in NOT_SUMMED else sum(values)
     numbers = sorted({line for c in counts for line in c.lines})
-    lines = {n: _add_lines([c.lines[n] for c in counts if n in c.lines]) for n in numbers}
+    lines: dict[int, LineCounts] = {}
+    for n in numbers:
+        each = [vars(c.lines[n]) for c in counts if n in c.lines]
+        lines[n] = LineCounts(**{name: sum(line[name] for line in each) for name in each[0]})
     return Counts(**total, lines=lines)
-
-
-def _add_lines(lines: Sequence[LineCounts]) -> LineCounts:
-    names = [field.name for field in fields(LineCounts)]
-    return LineCounts(**{name: sum(getattr(line, name) for line in lines) for name in names})
 
 
 def _ratio(part: float, whole: float) -> float:

@@ -45,7 +45,7 @@ def test_a_laptop_without_a_gpu_can_run_the_course() -> None:
     machine = Told()
     report = examine(machine)
 
-    assert report.can_run
+    assert not report.lacking
     assert report.devices == ("sim",)
     assert "The course can run here. Devices: sim." in report.as_text()
     assert {f.status for f in report.findings} == {"ok", "absent"}
@@ -67,7 +67,7 @@ def test_a_needed_package_that_is_missing_stops_the_course(package: str) -> None
     machine = Told({name: COURSE[name] for name in COURSE if name != package})
     report = examine(machine)
 
-    assert not report.can_run
+    assert report.lacking
     assert f"To be repaired: {package}." in report.as_text()
     assert "pip install" in finding(machine, package).advice
 
@@ -121,7 +121,7 @@ def test_each_fault_has_its_cure(machine: Told, name: str, status: str, words: l
 
     assert found.status == status
     assert [word for word in words if word not in f"{found.detail} {found.advice}"] == []
-    assert examine(machine).can_run
+    assert not examine(machine).lacking
     assert examine(machine).devices == ("sim",)
 
 
@@ -136,7 +136,7 @@ def test_an_older_cupy_on_a_newer_driver_is_fine() -> None:
 def test_no_advice_that_cannot_be_followed(system: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor.sys, "platform", system)
     report = examine(Told())
-    assert report.can_run
+    assert not report.lacking
     assert [finding for finding in report.findings if finding.advice] == []
 
 

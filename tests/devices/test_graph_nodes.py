@@ -14,7 +14,8 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor import DeviceOp, Trace
 from asyncgpu_tutor.devices.cuda.graph_nodes import Outline
 from asyncgpu_tutor.devices.protocol import Call, Device
-from asyncgpu_tutor.traces.spans import SpanLog, happens_before
+from asyncgpu_tutor.traces.spans import SpanLog
+from asyncgpu_tutor.traces.spans.relations import happens_before
 from asyncgpu_tutor.types import Span
 from tests.conftest import open_or_skip
 

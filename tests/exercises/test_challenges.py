@@ -19,7 +19,7 @@ from asyncgpu_tutor.exercises.sandbox import private_device
 from tests.tools import tool as load
 
 ROOT = Path(__file__).resolve().parents[2]
-SAID = re.compile(r"takes ([\d,]+) µs: get below ([\d,]+)")
+SAID = re.compile(r"takes? ([\d,]+) µs(?:: get|\. Get) below ([\d,]+)")
 PAGES = {
     name.removesuffix("-check"): page
     for page in sorted((ROOT / "course").glob("*.py"))

@@ -1,7 +1,8 @@
-"""Every exercise: the starter is not accepted, the solution is, each plausible wrong answer is rejected.
+"""Every exercise: the starter is not accepted, the solution is, each plausible wrong answer is rejected,
+and answers that are right in another way than the solution, or faster, are accepted.
 
 Starters and solutions are cells of the sources in ``course/``, and so is the call of `check` that is
-tested here: it is the learner's own. Wrong answers are in ``course/wrong_answers/``.
+tested here: it is the learner's own. Beside them are ``course/wrong_answers/`` and ``right_answers/``.
 """
 
 from __future__ import annotations
@@ -42,6 +43,13 @@ def _chapters() -> Iterator[tuple[str, dict[str, list[Any]], list[Any]]]:
 
 CHAPTERS = {name: cells for name, cells, _ in _chapters()}
 WRONG = {name: wrong for name, _, wrong in _chapters() if wrong}
+RIGHT = [
+    pytest.param(source.name, cell, id=f"{cell.id}-{number}")
+    for source in sorted((ROOT / "course/right_answers").glob("*.py"))
+    for number, cell in enumerate(
+        load("build_notebooks").parse(source.read_text(encoding="utf-8"), source.name)
+    )
+]
 ANSWERS = [
     pytest.param(chapter, cell, id=f"{cell.id}-{cell.only}-{number}")
     for chapter, cells in CHAPTERS.items()
@@ -57,7 +65,7 @@ def checked(chapter: str, answer: Any) -> Outcome:
     names: dict[str, Any] = {}
     with agt.using("sim"):
         exec(cells["setup"][0].text, names)
-        exec(answer.text, names)
+        exec(compile(answer.text, __file__, "exec"), names)  # a test's: it may start what it likes
     (call,) = cells[f"{answer.id}-check"]
     outcome = eval(compile(ast.parse(call.text, mode="eval"), chapter, "eval"), names)
     assert isinstance(outcome, Outcome)
@@ -73,6 +81,17 @@ def test_the_check_knows_right_from_untouched(chapter: str, answer: Any) -> None
     else:
         assert outcome.accepted, outcome.cause
         assert explanation(EXERCISES[answer.id]) in outcome.text
+
+
+@pytest.mark.parametrize(("chapter", "answer"), RIGHT)
+def test_another_right_answer_is_accepted(
+    chapter: str, answer: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Solutions meet all adversaries, above.
+    monkeypatch.setattr("asyncgpu_tutor.exercises.api.ADVERSARIES", (1,))
+    outcome = checked(chapter, answer)
+
+    assert outcome.accepted, outcome.cause
 
 
 @pytest.mark.parametrize("chapter", WRONG)

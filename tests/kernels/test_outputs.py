@@ -173,3 +173,10 @@ def test_an_operation_that_is_thrown_away_shares_no_more(device: Device) -> None
     assert x.share_count == 3
     del op, download
     assert x.share_count == 1
+
+
+def test_a_host_result_that_is_kept_shares_no_more_when_its_run_is_over(device: Device) -> None:
+    x = ready().share()
+    host = agt.d2h(x).async_on(agt.create_stream())
+    agt.synchronize()
+    assert (x.share_count, host.shape) == (1, (N,))

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from simgpu.cuda_c import GlobalMemory, compile_source, read_signature
 from simgpu.errors import DeviceAssertError, UninitialisedReadError
-from simgpu.launch_cache import EACH, LONG, Remembered
-from simgpu.launches import Function
+from simgpu.launches import EACH, LONG, Function, Remembered
 
 # Long enough to be worth it.
 SOURCE = """

@@ -149,7 +149,7 @@ def test_the_real_package_takes_our_calls() -> None:
     ranges.enable()
     with ranges.span("block"), ranges.across("task"):
         ranges.end(ranges.start("range"))
-    assert importlib.import_module("nvtx").get_domain(ranges.DOMAIN) is ranges._domain
+    assert importlib.import_module("nvtx").get_domain(ranges.DOMAIN) is ranges.current_domain
 
 
 def test_a_recording_is_a_range_and_ends_if_it_fails(domain: FakeDomain, sim: object) -> None:

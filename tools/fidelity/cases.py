@@ -132,10 +132,20 @@ def kernel_cases() -> Iterator[KernelCase]:
         yield from cases(n, ("mandelbrot", el, (n // 16, n // 8), (16, 8), turns))
 
     yield from _classes()
+    yield from _latency()
+    yield from _later()
 
 
-# The second kernel of each class in `classes.cu`: no constant may ever be fitted to these.
-UNSEEN = ("tile_distances", "chain_exponential", "newton_root", "scatter_records", "chase")
+# The second kernel of each class in `classes.cu` and `latency.cu`, and all of `later.cu`: no constant may ever
+# be fitted to these.
+UNSEEN = (
+    "tile_distances", "chain_exponential", "newton_root", "scatter_records", "chase",
+    "molecules", "kepler", "clenshaw", "sphere_march", "tree_walk", "biquad_rows", "block_norms",
+    "entropy_row", "cholesky_band", "congruential_walk", "pendulum", "power_iteration", "bisect",
+    "scan_warps", "edit_distance", "black_scholes",
+    "stars", "van_der_pol", "lyapunov", "table_walk", "fir_rows", "warp_dots", "checksum", "simpson",
+    "rays", "powers", "running_means", "block_maxima", "cooling", "rotations",
+)  # fmt: skip
 
 
 def _classes() -> Iterator[KernelCase]:
@@ -160,6 +170,128 @@ def _classes() -> Iterator[KernelCase]:
             "gather", n, lambda r, n=n: [f(r, n), r.integers(0, n, n).astype(I), z(F, n), I(n)]
         )
         yield case("chase", n, lambda r, n=n: [r.permutation(n).astype(I), z(I, n), I(n), I(8)])
+
+
+def _latency() -> Iterator[KernelCase]:
+    """Those of `latency.cu`, two of each class, with the number that tells how long they are."""
+    text = (Path(__file__).parent / "latency.cu").read_text()
+
+    def case(kernel: str, n: int, grid: int, block: int, make: Make) -> KernelCase:
+        return KernelCase(kernel, n, text, (grid,), (block,), make)
+
+    def near_one(r: np.random.Generator, *shape: int) -> Any:
+        return r.uniform(0.5, 1.5, shape).astype(F)
+
+    def seeds(r: np.random.Generator, n: int) -> Any:
+        return r.integers(1, 1 << 32, n, dtype=np.uint32)
+
+    def polynomial(r: np.random.Generator) -> list[Any]:
+        return [r.uniform(-0.9, 0.9, 1024).astype(F), f(r, 20001), z(F, 1024), I(20000)]
+
+    def lists(n: int) -> Make:
+        return lambda r: [r.permutation(n).astype(I), f(r, n), z(F, 1024), I(1000)]
+
+    def tiles(n: int) -> Make:
+        return lambda r: [r.integers(0, 9, 2048 * n).astype(I), z(I, 2048 * n), I(n)]
+
+    rows, systems, many = 1024 * 1000, 1024 * 300, 1 << 20
+    turn = [F(x) for x in (0.2, 0.4, 0.2, -0.4, 0.2)]
+    yield from (
+        case("bodies_direct", 16896, 132, 128, lambda r: [f(r, 16896, 4), z(F, 16896, 4), I(16896)]),
+        case("molecules", 4096, 32, 128, lambda r: [*f(r, 3, 4096), z(F, 4096), I(4096)]),
+        case("newton_cube", 4000, 16, 64, lambda r: [f(r, 1024), z(F, 1024), I(4000)]),
+        case("kepler", 1000, 16, 256, lambda r: [f(r, 4096), z(F, 4096), F(0.3), I(1000)]),
+        case("horner_long", 20000, 8, 128, polynomial),
+        case("clenshaw", 20000, 8, 128, polynomial),
+        case("julia", 10000, 8, 128,
+             lambda r: [*(0.5 * f(r, 2, 1024)), z(I, 1024), F(-0.4), F(0.3), I(10000)]),
+        case("sphere_march", 5000, 8, 64, lambda r: [f(r, 1024), z(F, 512), I(5000)]),
+        case("list_sum", 1 << 18, 16, 64, lists(1 << 18)),
+        case("tree_walk", 50, 8, 128, _tree(1 << 16, 50)),
+        case("smooth_rows", 1000, 8, 128,
+             lambda r: [f(r, rows), z(F, rows), F(0.9), I(1024), I(1000)]),
+        case("biquad_rows", 1000, 8, 128,
+             lambda r: [f(r, rows), z(F, rows), *turn, I(1024), I(1000)]),
+        case("block_sums", 500, 16, 128, lambda r: [f(r, 2048 * 500), z(F, 16 * 500), I(500)]),
+        case("block_norms", 500, 16, 128, lambda r: [f(r, 2048 * 500), z(F, 2048 * 500), I(500)]),
+        case("softmax_row", 32768, 8, 32, lambda r: [f(r, 8, 32768), z(F, 8, 32768), I(32768)]),
+        case("entropy_row", 32768, 8, 32, lambda r: [f(r, 8, 32768), z(F, 8), I(32768)]),
+        case("tridiagonal", 300, 8, 128,
+             lambda r: [f(r, systems), near_one(r, systems) + F(9), f(r, systems), z(F, systems),
+                        f(r, systems), I(1024), I(300)]),
+        case("cholesky_band", 300, 8, 128,
+             lambda r: [near_one(r, systems) + F(4), near_one(r, systems), f(r, systems), z(F, systems),
+                        z(F, systems), z(F, systems), I(1024), I(300)]),
+        case("xorshift_walk", 10000, 8, 128, lambda r: [seeds(r, 1024), z(U, 1024), I(10000)]),
+        case("congruential_walk", 10000, 8, 512, lambda r: [seeds(r, 4096), z(F, 4096), I(10000)]),
+        case("lorenz", 3000, 8, 128, lambda r: [*f(r, 3, 1024), F(0.001), I(3000)]),
+        case("pendulum", 1000, 8, 128, lambda r: [*f(r, 2, 1024), F(0.01), I(1000)]),
+        case("rows_of_matrix", 4096, 8, 128,
+             lambda r: [f(r, 1024, 4096), f(r, 4096), z(F, 1024), I(4096)]),
+        case("power_iteration", 100, 8, 128, lambda r: [f(r, 128, 128), f(r, 1024), I(100)]),
+        case("lower_bounds", 100, 8, 128,
+             lambda r: [np.sort(f(r, 65536)), f(r, 102400), z(I, 1024), I(65536), I(100)]),
+        case("bisect", 5000, 8, 256,
+             lambda r: [r.uniform(2, 2000, 2048).astype(F), z(F, 2048), I(5000)]),
+        case("scan_tiles", 200, 16, 128, tiles(200)),
+        case("scan_warps", 500, 16, 128, tiles(500)),
+        case("shortest_path", 100, 8, 128,
+             lambda r: [near_one(r, 128, 128), near_one(r, 1024), I(100)]),
+        case("edit_distance", 2000, 8, 128,
+             lambda r: [r.integers(0, 4, 1024).astype(I), r.integers(0, 4, 2000).astype(I),
+                        z(I, 1024), I(2000)]),
+        case("compound", many, 4096, 256, lambda r: [f(r, many), z(F, many), I(many), I(200)]),
+        case("black_scholes", many, 4096, 256,
+             lambda r: [*near_one(r, 3, many), z(F, many), I(many)]),
+    )  # fmt: skip
+
+
+def _later() -> Iterator[KernelCase]:
+    """Those of `later.cu`, which were written when the model was done."""
+    text = (Path(__file__).parent / "later.cu").read_text()
+
+    def case(kernel: str, n: int, grid: int, block: int, make: Make) -> KernelCase:
+        return KernelCase(kernel, n, text, (grid,), (block,), make)
+
+    rows = 1024 * 1000
+    taps = [F(x) for x in (0.4, 0.3, 0.2, 0.1)]
+    yield from (
+        case("stars", 4096, 32, 128, lambda r: [f(r, 4096, 4), z(F, 4096, 4), I(4096)]),
+        case("van_der_pol", 3000, 8, 128, lambda r: [*f(r, 2, 1024), F(1), F(0.01), I(3000)]),
+        case("lyapunov", 2000, 8, 128,
+             lambda r: [r.uniform(3.6, 4, 1024).astype(F), z(F, 1024), I(2000)]),
+        case("table_walk", 5000, 8, 128, lambda r: [r.permutation(1024).astype(I), z(I, 1024), I(5000)]),
+        case("fir_rows", 1000, 8, 128, lambda r: [f(r, rows), z(F, rows), *taps, I(1024), I(1000)]),
+        case("warp_dots", 1024, 8, 128,
+             lambda r: [f(r, 1024, 1024), f(r, 1024), z(F, 1024), I(1024), I(1024)]),
+        case("checksum", 1000, 8, 128,
+             lambda r: [r.integers(0, 256, 1024 * 1000).astype(B), z(U, 1024), I(1024), I(1000)]),
+        case("simpson", 2000, 8, 128, lambda r: [f(r, 1024), z(F, 1024), F(0.001), I(2000)]),
+        case("rays", 2000, 8, 128,
+             lambda r: [f(r, 4096) * F(0.1), np.abs(f(r, 1024)), z(F, 1024), I(4096), I(2000)]),
+        case("powers", 1000, 8, 128, lambda r: [np.abs(f(r, 1024)) + F(0.1), z(F, 1024), I(1000)]),
+        case("running_means", 1000, 8, 128,
+             lambda r: [f(r, rows), z(F, 1024), z(F, 1024), I(1024), I(1000)]),
+        case("block_maxima", 300, 8, 256, lambda r: [f(r, 2048 * 300), z(F, 8 * 300), I(300)]),
+        case("cooling", 2000, 8, 128, lambda r: [f(r, 1024), z(F, 1024), I(2000)]),
+        case("rotations", 1000, 8, 128, lambda r: [f(r, 1024), z(F, 1024), z(F, 1024), I(1000)]),
+    )  # fmt: skip
+
+
+def _tree(n: int, queries: int) -> Make:
+    """A search tree of `n` - 1 nodes at random places, and so many searches for each of 1024 threads."""
+
+    def make(rng: np.random.Generator) -> list[Any]:
+        place = np.concatenate(([0], 1 + rng.permutation(n - 2), np.full(n, n - 1)))
+        at = np.arange(n - 1)
+        children, keys = z(I, n - 1, 2), z(F, n - 1)
+        children[place[at]] = np.stack((place[2 * at + 1], place[2 * at + 2]), 1)
+        depth = np.floor(np.log2(at + 1))
+        keys[place[at]] = (2 * (at + 1 - 2**depth) + 1) / 2 ** (depth + 1)
+        wanted = rng.random(1024 * queries, dtype=np.float32)
+        return [children, keys, wanted, z(I, 1024), I(n - 1), I(queries)]
+
+    return make
 
 
 def _sgemm(n: int) -> Make:

@@ -26,8 +26,8 @@ from .report import HERE, calibrated, recording
 
 SPEC = Path(spec_module.__file__)
 KERNELS = [
-    "launch_us", "request_clocks", "block_clocks", "l2_gb_s", "l2_write_gb_s", "unit_clocks",
-    "double_clocks", "first_load_clocks", "load_clocks", "barrier_clocks", "shared_atomic_clocks",
+    "launch_us", "request_clocks", "block_clocks", "unit_clocks", "double_clocks", "first_load_clocks",
+    "barrier_clocks", "shared_atomic_clocks",
     "atomic_queue_clocks", "atomics_per_clock", "overlap",
 ]  # fmt: skip
 MLP = ["calls", "wake_us", "sync_us", "start_us", "pageable_us", "pageable_gb_s"]

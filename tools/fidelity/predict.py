@@ -12,7 +12,7 @@ import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.simulated import DeviceSpec, SimDevice, find_spec
-from simgpu.cuda_c import Counts, LaunchResult, Program, Traits
+from simgpu.cuda_c import CompiledKernel, Counts, LaunchResult
 from simgpu.launches import Function
 from simgpu.times import (
     copy_time,
@@ -43,25 +43,31 @@ class Ended(NamedTuple):
 
 @dataclass(frozen=True)
 class Kept:
-    """A program whose launches do nothing but say what an earlier, equal one did."""
+    """A kernel whose launches do nothing but say what an earlier, equal one did."""
 
-    program: Program
-    name: str
+    kernel: CompiledKernel
     counted: Counted
 
-    def traits(self, name: str) -> Traits:
-        return dataclasses.replace(self.program.traits(name), follows=False)
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.kernel, name)
+
+    @property
+    def code(self) -> Any:
+        return dataclasses.replace(self.kernel.code, follows=False)
 
     def begin(self, *args: Any, **more: Any) -> Ended:
         return Ended(self._launch(*args, **more))
 
-    def _launch(self, name: str, grid: Any, block: Any, values: Any, **more: Any) -> LaunchResult:
+    def _launch(
+        self, variables: Any, grid: Any, block: Any, values: Any, **more: Any
+    ) -> LaunchResult:
+        name = self.kernel.name
         size = int(values[0]) if isinstance(values[0], np.generic) else 0
         if name in ("sgemm_naive", "matvec_naive") and size >= KEPT:
             return LaunchResult(self.counted[f"{name} {size}"], "")
         key = (name, grid, block, *(v.item() for v in values if isinstance(v, np.generic)))
         if key not in LAUNCHED:
-            LAUNCHED[key] = self.program.begin(name, grid, block, values, **more).finish()
+            LAUNCHED[key] = self.kernel.begin(variables, grid, block, values, **more).finish()
         return LAUNCHED[key]
 
 
@@ -74,8 +80,9 @@ class CountedDevice(SimDevice):
         self, source: str, name: str, reference: Any = None, contract: bool = False
     ) -> Function:
         function = super().get_function(source, name, contract=contract)
-        kept: Any = Kept(function.program, name, self.counted)
-        return dataclasses.replace(function, program=kept, stand_in=None, remembered=None)
+        plain = dataclasses.replace(function, stand_in=None, remembered=None)
+        vars(plain)["kernel"] = Kept(function.kernel, self.counted)
+        return plain
 
 
 def kernel_times(spec: DeviceSpec, counted: Counted) -> Iterator[tuple[KernelCase, float]]:

@@ -22,25 +22,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``asyncgpu-tutor mlp``."""
     add = parser.add_argument
     add("--device", default="auto", metavar="NAME", help="auto, sim, sim:N, cuda or cuda:N")
-    add(
-        "--how",
-        choices=[*WAYS, "all"],
-        default="all",
-        help="how the batches are run: each way by itself, or all ways beside each other (all)",
-    )
-    add(
-        "--input",
-        choices=("seed", "digits"),
-        default="seed",
-        help="made-up numbers, or handwritten digits with trained weights",
-    )
+    told = "how the batches are run: each way by itself, or all ways beside each other (all)"
+    add("--how", choices=[*WAYS, "all"], default="all", help=told)
+    told = "made-up numbers, or handwritten digits with trained weights"
+    add("--input", choices=("seed", "digits"), default="seed", help=told)
     add("--dim", type=int, default=64, help="samples in a batch of made-up numbers, features (64)")
-    add(
-        "--plot",
-        type=picture,
-        metavar="FILE",
-        help="draw the first timeline beside the best: .png, .svg or .pdf",
-    )
+    told = "draw the first timeline beside the best: .png, .svg or .pdf"
+    add("--plot", type=picture, metavar="FILE", help=told)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -53,9 +41,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         inputs = load_digits() if args.input == "digits" else seed_inputs(args.dim)
         if inputs.dim != args.dim:
-            raise UsageError(
-                f"--dim {args.dim} was asked for, and the digits are of dim {inputs.dim}"
-            )
+            raise UsageError(f"--dim {args.dim} was asked for, and digits have dim {inputs.dim}")
         with agt.using(None if args.device == "auto" else args.device):
             code = asyncio.run(_program(args, inputs))
     except* DeviceError as group:
@@ -95,10 +81,9 @@ async def _program(args: argparse.Namespace, inputs: MlpInputs) -> int:
     if args.plot is not None:
         best = min(hows, key=lambda how: traces[how].metrics().makespan)
         titles = {how: f"Async MLP: {WAYS[how].name}" for how in (hows[0], best)}
-        if len(titles) == 1:
-            drawn = traces[best].plot(title=titles[best])
-        else:
-            beside = [traces[how] for how in titles]
+        drawn = traces[best].plot(title=titles[best])
+        if len(titles) > 1:
+            beside = (traces[how] for how in titles)
             drawn = agt.compare(*beside, titles=list(titles.values())).plot()
         drawn.save(args.plot, dpi=150)
         print(f"Timeline drawn in {args.plot}")

@@ -36,17 +36,14 @@ TIMEOUT = 600  # seconds
 
 def find() -> Path:
     """The command ``nsys``; a `UsageError` says what to do where it is not there."""
-    named = os.environ.get(VARIABLE)
-    if named:
+    if named := os.environ.get(VARIABLE):
         if not Path(named).is_file():
             raise UsageError(f"{VARIABLE} is {named!r}, and there is no such file")
         return Path(named)
-    on_path = shutil.which("nsys")
-    if on_path:
+    if on_path := shutil.which("nsys"):
         return Path(on_path)
     for pattern in PLACES:
-        found = sorted(Path("/").glob(pattern.lstrip("/")))
-        if found:
+        if found := sorted(Path("/").glob(pattern.lstrip("/"))):
             return found[-1]
     raise UsageError(ADVICE)
 
@@ -55,7 +52,6 @@ def profile(program: Sequence[str], report: Path, *, shown: bool) -> Path:
     """Run a command under the profiler, with NVTX ranges and CUDA events; returns its ``.nsys-rep``.
 
     Your own program is `shown`: you see its output, and there is no limit to its time.
-    Raises `UsageError` if nsys is missing, or fails.
     """
     target = report.with_suffix(".nsys-rep")
     command = [str(find()), "profile", *TRACED, f"--output={target}", *program]
@@ -73,19 +69,12 @@ def export(report: Path) -> Path:
     return target
 
 
-def _run(
-    command: list[str], environment: dict[str, str] | None = None, shown: bool = False
-) -> None:
+def _run(command: list[str], variables: dict[str, str] | None = None, shown: bool = False) -> None:
     try:
         done = subprocess.run(
-            command,
-            check=False,
-            capture_output=not shown,
-            text=True,
-            errors="replace",
-            env=environment,
-            timeout=None if shown else TIMEOUT,
-        )
+            command, check=False, capture_output=not shown, text=True, errors="replace",
+            env=variables, timeout=None if shown else TIMEOUT,
+        )  # fmt: skip
     except OSError as error:
         raise UsageError(f"{command[0]} cannot be run: {error}") from None
     except subprocess.TimeoutExpired:

@@ -18,12 +18,8 @@ MLP = ("mlp", "--how", "streams", "--dim", "256", "--device", "cuda")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``asyncgpu-tutor profile``."""
     add = parser.add_argument
-    add(
-        "command",
-        nargs="*",
-        metavar="-- COMMAND",
-        help="what to profile, such as -- python my.py; without it, the MLP of the course at dim 256",
-    )
+    told = "what to profile, such as -- python my.py; without it, the MLP of the course at dim 256"
+    add("command", nargs="*", metavar="-- COMMAND", help=told)
     add(
         "--from",
         dest="source",
@@ -42,12 +38,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--plot", type=picture, metavar="FILE", help="draw it into this .png, .pdf or .svg as well")
     add("--within", metavar="RANGE", help="only what was asked for within NVTX ranges of this name")
     add("--whole", action="store_true", help="the whole program, its warm-up too")
-    add(
-        "--window",
-        type=_window,
-        metavar="FROM:TO",
-        help="only this stretch of time, in us as the report shows them; either may be left out",
-    )
+    told = "only this stretch of time, in us as the report shows them; either may be left out"
+    add("--window", type=_window, metavar="FROM:TO", help=told)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -101,17 +93,15 @@ def _trace(args: argparse.Namespace) -> Trace:
         print(f"Export: {source}\n")
     with source.open("rb") as file:
         exported = file.read(16) == b"SQLite format 3\0"
-    if not exported:
-        if source.suffix == ".sqlite":
-            raise UsageError(
-                f"{source} is no SQLite file: make it again by nsys export --type sqlite"
-            )
-        if args.within:
-            raise UsageError(
-                f"--within is for exports of Nsight Systems, and {source} is none; try --window"
-            )
-        return Trace.load(source)
-    return _of_export(source, args)
+    if exported:
+        return _of_export(source, args)
+    if source.suffix == ".sqlite":
+        raise UsageError(f"{source} is no SQLite file: make it again by nsys export --type sqlite")
+    if args.within:
+        raise UsageError(
+            f"--within is for exports of Nsight Systems, and {source} is none; try --window"
+        )
+    return Trace.load(source)
 
 
 def _profiled(args: argparse.Namespace) -> Path:

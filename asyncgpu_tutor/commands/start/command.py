@@ -32,20 +32,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"where you want to work: ./{FOLDER} if not given; in a checkout, the checkout itself. Files "
         "that are there already stay as they are",
     )
-    parser.add_argument(
-        "--copy-only", action="store_true", help="bring the files, and open nothing"
-    )
-    parser.add_argument(
-        "--no-browser", action="store_true", help="print the address instead of opening it"
-    )
+    parser.add_argument("--copy-only", action="store_true", help="bring files, and open nothing")
+    parser.add_argument("--no-browser", action="store_true", help="print the address only")
     parser.add_argument("--port", help="of the server, if not the first free one from 8888")
-    parser.add_argument(
-        "--lab",
-        action="append",
-        default=[],
-        metavar="OPTION",
-        help="any option of JupyterLab, as in --lab=--ip=0.0.0.0; may be given again",
-    )
+    told = "any option of JupyterLab, as in --lab=--ip=0.0.0.0; may be given again"
+    parser.add_argument("--lab", action="append", default=[], metavar="OPTION", help=told)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -56,9 +47,7 @@ def run(args: argparse.Namespace) -> int:
         new, kept = bring(pages, folder)
         print(f"The course is in {folder.resolve()}: {len(new)} new files.")
         if kept:
-            print(
-                f"{len(kept)} were there and stay; delete one, and the next start brings it anew."
-            )
+            print(f"{len(kept)} were there and stay; delete one, and the next start brings it.")
     if args.copy_only:
         return 0
     if find_spec("jupyterlab") is None:
@@ -66,21 +55,15 @@ def run(args: argparse.Namespace) -> int:
             f"JupyterLab is not installed here: {how_to_install('lab')}. Or open "
             f"{folder / FIRST_PAGE} in an editor that runs notebooks"
         )
-    browser = ["--no-browser"] if args.no_browser else []
-    port = [] if args.port is None else [f"--port={args.port}"]
-    _open(folder, [*args.lab, *browser, *port])
-    return 0
-
-
-def _open(folder: Path, options: list[str]) -> None:
     paths = [os.environ.get(CONFIG_PATH, ""), str(CONFIG)]
     os.environ[CONFIG_PATH] = os.pathsep.join(filter(None, paths))
-    given = [
-        f"--ServerApp.root_dir={folder.resolve()}",
-        f"--LabApp.default_url=/lab/tree/{FIRST_PAGE}",
-    ]
+    page = f"--LabApp.default_url=/lab/tree/{FIRST_PAGE}"
+    options = [f"--ServerApp.root_dir={folder.resolve()}", page]
     if getattr(os, "geteuid", lambda: 1)() == 0:
-        given.append("--allow-root")  # as in most containers
+        options.append("--allow-root")  # as in most containers
+    options += args.lab + ["--no-browser"] * args.no_browser
+    options += [] if args.port is None else [f"--port={args.port}"]
     # Named like this, for it comes with an extra, and the type checker need not have it.
     lab: Any = import_module("jupyterlab.labapp")
-    lab.LabApp.launch_instance([*given, *options])
+    lab.LabApp.launch_instance(options)
+    return 0

@@ -24,10 +24,7 @@ class Brought(NamedTuple):
 
 
 def course() -> tuple[Path, bool]:
-    """Folder with the course's pages, and whether they are a checkout's, which is worked in where it is.
-
-    Raises `UsageError` if this installation has none.
-    """
+    """Folder with the course's pages, and whether they are a checkout's, which is worked in where it is."""
     checkout, packed = PACKAGE.parent, PACKAGE / "course"
     if (checkout / "pyproject.toml").is_file() and (checkout / FIRST_PAGE).is_file():
         return checkout, True
@@ -40,11 +37,7 @@ def course() -> tuple[Path, bool]:
 
 
 def bring(source: Path, folder: Path) -> Brought:
-    """Copy the pages into `folder`, and change nothing that is there.
-
-    `folder` is made where it does not exist. Raises `UsageError` if `folder` is a file, or lies within the
-    pages themselves.
-    """
+    """Copy the pages into `folder`, which is made where it does not exist, and change nothing in it."""
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder} is a file: name a folder for the course")
     if any(folder.resolve().is_relative_to(source / part) for part in PARTS):

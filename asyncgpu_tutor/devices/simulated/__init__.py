@@ -5,8 +5,13 @@ with submissions, asyncio and this package's errors.
 """
 
 from asyncgpu_tutor.devices.simgpu_errors import translated
-from asyncgpu_tutor.devices.simulated.clock import Machine
-from asyncgpu_tutor.devices.simulated.sim_device import SimDevice, SimEvent, SimMemory, SimStream
+from asyncgpu_tutor.devices.simulated.sim_device import (
+    Machine,
+    SimDevice,
+    SimEvent,
+    SimMemory,
+    SimStream,
+)
 from simgpu import gpus
 from simgpu.gpus import SPECS, derived
 from simgpu.launches import Launched

@@ -1,9 +1,8 @@
 """Reports of what kernels of the simulated device did, for `inspection`; loaded when it asks."""
 
 from simgpu.report.accesses import Access, Watched, memory_of
-from simgpu.report.columns import render
+from simgpu.report.columns import annotate, render
 from simgpu.report.kernel_report import KernelReport, add_up
-from simgpu.report.listing import annotate
 
 __all__ = [
     "Access",

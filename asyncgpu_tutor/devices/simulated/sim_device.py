@@ -1,8 +1,13 @@
-"""The simulated device as `protocol` wants one, and nothing more: what it does is done by `simgpu`."""
+"""The simulated device as `protocol` wants one, and how an event loop of asyncio moves its host's clock.
+
+What it does is done by `simgpu`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import asyncio
+import weakref
+from collections.abc import Callable, Iterator, Sequence, Sized
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
@@ -11,16 +16,19 @@ from typing import Any, cast
 import numpy as np
 
 import simgpu
+import simgpu.machine
 from asyncgpu_tutor.devices import protocol
 from asyncgpu_tutor.devices.cuda_source import Signature, read_signature
+from asyncgpu_tutor.devices.event_loop import ready_in
 from asyncgpu_tutor.devices.simgpu_errors import translated, translation
-from asyncgpu_tutor.devices.simulated.clock import Machine
 from asyncgpu_tutor.errors import DeviceMismatchError
 from asyncgpu_tutor.traces.spans import SpanLog
 from asyncgpu_tutor.traces.spans.tag import CURRENT, forbid_nested_wait
-from simgpu import leaks
 from simgpu.cuda_c import GlobalMemory
-from simgpu.machine import Wake
+from simgpu.machine import Wake, exclusive
+from simgpu.memory import pass_over
+from simgpu.order import Clock
+from simgpu.queues import EngineEvent
 from simgpu.sampled_reference import LARGE
 from simgpu.spec import H200, DeviceSpec
 
@@ -28,7 +36,95 @@ from simgpu.spec import H200, DeviceSpec
 # NumPy, measured on an H200 with CuPy 14.2 (2026-11-21).
 ROUND_US, ANSWER_US = 7.25, 0.145
 
-leaks.pass_over(Path(__file__).resolve().parents[2])  # an array comes from the reader's line
+# Turns of the event loop without a call to any device after which the host counts as idle although
+# something is still ready to run: a task that does nothing but yield, say. A result travels through a few
+# callbacks (future, task, group, parent) before somebody acts on it, so it takes more than one.
+QUIET_TURNS = 64
+
+LOOK_AGAIN_S = 0.001  # how often the loop is asked while a kernel waits for the host
+
+pass_over(Path(__file__).resolve().parents[2])  # an array comes from the reader's line
+
+
+class Machine(simgpu.machine.Machine):
+    """A host and the engine behind it, whose time goes on when an event loop has nothing else to do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._turning: weakref.WeakSet[asyncio.AbstractEventLoop] = weakref.WeakSet()
+        # For each loop that it was ever used in, what is ready to run there.
+        self._ready: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Sized]
+        self._ready = weakref.WeakKeyDictionary()
+
+    @exclusive
+    def watch(
+        self, event: EngineEvent, before: Clock, wake: Wake, delay: float, owner: object = None
+    ) -> None:
+        """Call `wake` once, when `event` has passed and the event loop has had its say."""
+        loop = asyncio.get_running_loop()
+        super().watch(event, before, wake, delay, loop)
+        if loop not in self._ready:
+            self._ready[loop] = ready_in(loop)
+        if loop not in self._turning:
+            self._turning.add(loop)
+            loop.call_soon(self._turn, loop, self.calls, 0)
+
+    def gone(self, owner: object) -> bool:
+        """True if the event loop that a wait belongs to is closed."""
+        return isinstance(owner, asyncio.AbstractEventLoop) and owner.is_closed()
+
+    async def sleep(self, us: float) -> None:
+        """Let other tasks run for `us` microseconds of the host's clock."""
+        event, queue = self.timer(us)
+        try:
+            await self._until(event, 0.0)
+        finally:
+            queue.waiting.clear()  # where the task was cancelled, time need not go there
+
+    async def until_paused(self, delay: float) -> None:
+        """Let other tasks run until a kernel waits for the host, which needs `delay` us to notice."""
+        await self._until(self.engine.when_paused(), delay)
+
+    async def _until(self, event: EngineEvent, delay: float) -> None:
+        loop = asyncio.get_running_loop()
+        woken = loop.create_future()
+
+        def release() -> None:
+            if not woken.done():
+                woken.set_result(None)
+
+        def wake(_: BaseException | None) -> None:
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(release)
+
+        self.watch(event, Clock(), wake, delay)
+        try:
+            await woken
+        except BaseException:
+            self.unwatch(wake)
+            raise
+
+    @exclusive
+    def _turn(self, loop: asyncio.AbstractEventLoop, calls: int, quiet: int) -> None:
+        """Once a turn of the loop: let time pass when nobody has used the device for a while."""
+        quiet = quiet + 1 if calls == self.calls else 0
+        try:
+            if quiet >= QUIET_TURNS or (quiet and not self._ready[loop]):
+                quiet = 0
+                self.advance()
+            else:  # a task that keeps the host busy does not keep others from what is done by now
+                self.wake()
+        except KeyboardInterrupt:
+            # What was interrupted has failed, and tells so who awaits it. Raised from here, a notebook's loop
+            # would end with it.
+            pass
+        finally:  # an interrupt must not stop time for good
+            if not self.waits(loop):
+                self._turning.discard(loop)
+            elif self.patient:
+                loop.call_later(LOOK_AGAIN_S, self._turn, loop, self.calls, quiet)
+            else:
+                loop.call_soon(self._turn, loop, self.calls, quiet)
 
 
 class _Submissions(simgpu.Caller):
@@ -113,6 +209,7 @@ class SimDevice(simgpu.Device):
     """
 
     machine: Machine  # pyright: ignore[reportIncompatibleVariableOverride] - as it is given one
+    default_stream: SimStream  # pyright: ignore[reportIncompatibleVariableOverride] - it makes no others
     stream_type = SimStream
     simulated = True
     clock = "simulated"
@@ -152,11 +249,6 @@ class SimDevice(simgpu.Device):
     settle_log = translated(simgpu.Device.settle)
 
     # ------------------------------------------------------------------ streams
-    @property
-    def default_stream(self) -> SimStream:
-        """The stream that legacy CUDA calls null."""
-        return cast(SimStream, super().default_stream)
-
     def create_stream(self) -> SimStream:
         """A new stream, not ordered with any other."""
         return cast(SimStream, super().create_stream())

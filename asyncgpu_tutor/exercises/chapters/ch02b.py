@@ -14,6 +14,7 @@ from asyncgpu_tutor.exercises.checks.operations import cuda, filled
 from asyncgpu_tutor.exercises.checks.races import observe_events
 from asyncgpu_tutor.exercises.checks.results import Array, equal, in_order
 from asyncgpu_tutor.exercises.checks.trials import runs
+from asyncgpu_tutor.exercises.device import moved
 from asyncgpu_tutor.exercises.exercise import Exercise, case, must
 from asyncgpu_tutor.exercises.internals import happens_before, lane_of
 from asyncgpu_tutor.exercises.sandbox import Observed, call, observe
@@ -127,7 +128,8 @@ BEND = cuda("02b_bend")
 GOAL = 410.0
 
 
-def _there_and_back(answer: Any, readings: int) -> tuple[Observed, Array]:
+def _there_and_back(answer: Any, readings: int) -> Observed:
+    """A run in which all readings came back, in order."""
     bend, random = agt.Kernel(BEND), np.random.default_rng(1)
     data = agt.pin(random.standard_normal(readings, dtype=np.float32))
     right = np.where(data > 0, data, np.float32(0.1) * data)
@@ -144,14 +146,15 @@ def _there_and_back(answer: Any, readings: int) -> tuple[Observed, Array]:
         must(isinstance(parts, list | tuple), due)
         return np.concatenate([np.asarray(part) for part in cast(Sequence[Any], parts)])
 
-    return observe(joined), right
-
-
-def _back(found: tuple[Observed, Array], _readings: int) -> float:
-    """All readings come back, in order, in less than the time to beat."""
-    run, right = found
-    schedule.a_kernel_ran(run.trace)
+    with moved() as numbers:
+        run = observe(joined)
     equal(run.result, right)
+    numbers.by_kernels(run.result, data)
+    return run
+
+
+def _back(run: Observed, _readings: int) -> float:
+    """It took less than the time to beat."""
     return schedule.below(GOAL, run.trace)
 
 

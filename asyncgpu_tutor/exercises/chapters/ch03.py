@@ -15,9 +15,10 @@ from asyncgpu_tutor.exercises.checks.building import built, run_of
 from asyncgpu_tutor.exercises.checks.operations import noise
 from asyncgpu_tutor.exercises.checks.results import Array, equal, in_order, of_dtype
 from asyncgpu_tutor.exercises.checks.trials import cases, runs
+from asyncgpu_tutor.exercises.device import host_arrays
 from asyncgpu_tutor.exercises.exercise import Exercise, case, compared, must
 from asyncgpu_tutor.exercises.internals import Download, Make, lane_of
-from asyncgpu_tutor.exercises.sandbox import Observed, call_plain, neighbour, observe
+from asyncgpu_tutor.exercises.sandbox import Observed, call, call_plain, neighbour, observe
 
 
 # ------------------------------------------------------------------ leaves by hand
@@ -41,10 +42,16 @@ def _by_hand() -> Generator[None]:
     must(not ran, due + "`agt.with_context` and the verbs of the `context`")
 
 
-def _content(result: object) -> Array:
-    due = f"an array on the device should come out, and this did: {type(result).__name__}"
-    must(isinstance(result, agt.DeviceArray), due)
-    return agt.d2h(cast(agt.DeviceArray, result)).sync()
+def _contents(results: list[Any]) -> list[Array]:
+    """What the device arrays hold that two runs of an operation gave."""
+    for result in results:
+        due = f"an array on the device should come out, and this did: {type(result).__name__}"
+        must(isinstance(result, agt.DeviceArray), due)
+    due = (
+        "two runs of the operation gave one array: make a new one at each run, inside of `enqueue`"
+    )
+    must(results[0].memory is not results[1].memory, due)
+    return [agt.d2h(result).sync() for result in results]
 
 
 def _made_by_hand(
@@ -54,20 +61,23 @@ def _made_by_hand(
     kind: str,
     args: Callable[[], tuple[Any, ...]],
     change: Any = None,
-) -> Any:
-    """The result of an operation that runs nothing before it is run, and then has one span of this kind.
+    times: int = 2,
+) -> list[Any]:
+    """The results of an operation that runs nothing before it is run, and then has one span of this kind.
 
-    A `change` to the host's array is made before the run.
+    A `change` to the host's array is made before each run.
     """
     expected = observe(model(*args()).sync).trace
-    op = built(name, mine, expected, *args())
-    if change is not None:
-        change += 1
-    with _by_hand():
-        run = observe(op.sync)
-    with compared(run.trace, expected):
-        schedule.launches(run.trace, kind, 1)
-    return run.result
+    op, results = built(name, mine, expected, *args()), list[Any]()
+    for _ in range(times):
+        if change is not None:
+            change += 1
+        with _by_hand():
+            run = observe(op.sync)
+        with compared(run.trace, expected):
+            schedule.launches(run.trace, kind, 1)
+        results.append(run.result)
+    return results
 
 
 def _host(shape: tuple[int, ...], dtype: str) -> Array:
@@ -76,24 +86,25 @@ def _host(shape: tuple[int, ...], dtype: str) -> Array:
 
 def _upload(mine: Any, model: Any, shape: tuple[int, ...], dtype: str) -> None:
     host = _host(shape, dtype)
-    array = _made_by_hand(mine, model, "upload", "h2d", lambda: (host,), host)
-    content = _content(array)
-    of_dtype(array, host.dtype)
+    arrays = _made_by_hand(mine, model, "upload", "h2d", lambda: (host,), host)
+    _, content = _contents(arrays)
+    of_dtype(arrays[0], host.dtype)
     with case("a host array that changed before the operation was run"):
         equal(content, host)
 
 
 def _blank(mine: Any, model: Any, shape: tuple[int, ...], dtype: str) -> None:
-    array = _made_by_hand(mine, model, "blank", "memset", lambda: (shape, dtype))
-    content = _content(array)
-    of_dtype(array, dtype)
-    equal(content, np.zeros(shape, dtype))
+    arrays = _made_by_hand(mine, model, "blank", "memset", lambda: (shape, dtype))
+    for content in _contents(arrays):
+        of_dtype(arrays[0], dtype)
+        equal(content, np.zeros(shape, dtype))
 
 
 def _download(mine: Any, model: Any, shape: tuple[int, ...], dtype: str) -> None:
     host = _host(shape, dtype)
     # Each time an array of its own, because an answer may use it up.
-    result = _made_by_hand(mine, model, "download", "d2h", lambda: (agt.h2d(host).sync(),))
+    given = (mine, model, "download", "d2h", lambda: (agt.h2d(host).sync(),))
+    (result,) = _made_by_hand(*given, times=1)
     equal(result, host)
     of_dtype(result, host.dtype)
 
@@ -188,20 +199,37 @@ def _is_largest(found: Turns, *_sizes: int) -> None:
 SMALL_ARRAYS_US = 200.0
 
 
+def _refilled(hosts: list[Array], number: int) -> list[Array]:
+    """Fill the arrays with other numbers, and return what should come of these."""
+    for seed, host in enumerate(hosts):
+        host[:] = noise(seed + 100 * number, 1000)
+    return [np.maximum(host, 0) for host in hosts]
+
+
+def _rows(result: Any, right: list[Array]) -> None:
+    in_order("small_arrays", list(result) if np.ndim(result) == 2 else result, right, "array")
+
+
 def check_small_arrays(mine: Any, model: Any) -> float:
     """Each run computes, on the device, with what the arrays hold by then, and takes few calls."""
     hosts = [agt.pin(noise(seed, 1000)) for seed in range(16)]
     run_it = run_of("small_arrays", mine, model, hosts)
     for number in (1, 2):
-        for seed, host in enumerate(hosts):
-            host[:] = noise(seed + 100 * number, 1000)
+        right = _refilled(hosts, number)
         with case(f"what the arrays hold in run {number}"), run_it() as run:
-            result: Any = run.result
-            rows = list(result) if np.ndim(result) == 2 else result
-            in_order("small_arrays", rows, [np.maximum(host, 0) for host in hosts], "array")
+            _rows(run.result, right)
     with run_it() as run:
-        schedule.a_kernel_ran(run.trace)
-        return schedule.below(SMALL_ARRAYS_US, run.trace)
+        took = schedule.below(SMALL_ARRAYS_US, run.trace)
+    with case("two runs in flight, each with numbers of its own"):
+        op, runs = mine(hosts), list[tuple[Any, list[Array]]]()
+        for number in (3, 4):
+            right = _refilled(hosts, number)
+            runs.append((call(op.async_on, agt.create_stream()), right))
+        call(agt.synchronize)
+        for handles, right in runs:
+            found = host_arrays(handles)
+            _rows(found[0] if len(found) == 1 else found, right)
+    return took
 
 
 ARRAYS = [((1000,), "float32"), ((3, 4), "int32"), ((5, 7), "float64")]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,11 +11,11 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks import schedule
 from asyncgpu_tutor.exercises.checks.building import built, run_of
 from asyncgpu_tutor.exercises.checks.operations import cuda, noise
-from asyncgpu_tutor.exercises.checks.results import brief, each_equal, equal, listed
+from asyncgpu_tutor.exercises.checks.results import each_equal, equal
 from asyncgpu_tutor.exercises.checks.trials import cases, tuple_of
-from asyncgpu_tutor.exercises.exercise import Exercise, case, compared, must
+from asyncgpu_tutor.exercises.exercise import Exercise, compared, must
 from asyncgpu_tutor.exercises.internals import lane_of
-from asyncgpu_tutor.exercises.sandbox import Observed, observe, on_fresh_device
+from asyncgpu_tutor.exercises.sandbox import observe, on_fresh_device
 
 BLOCK = 256
 # Each kernel gets a name of its own, so that it can be found in a trace.
@@ -26,7 +25,8 @@ SCALE = cuda("04_scale")
 SAXPY = cuda("04_saxpy")
 
 
-def _random(seed: int, *shape: int) -> Any:
+def random(seed: int, *shape: int) -> Any:
+    """Pinned numbers of a given shape."""
     return agt.pin(noise(seed, *shape))
 
 
@@ -39,14 +39,15 @@ def _into_new(kernel: agt.Kernel, x: Any, y: Any, n: int) -> agt.DeviceOp[agt.De
     return kernel(n, x, y, agt.zeros(n).partition(BLOCK)).output()
 
 
-def _tuple(result: Any, number: int, what: str) -> tuple[Any, ...]:
+def several(result: Any, number: int, what: str) -> tuple[Any, ...]:
+    """The entries of a result that should be a tuple."""
     return tuple_of(result, number, f"a tuple of {number} {what} should come out, and this did: ")
 
 
 # ------------------------------------------------------------------ chains
 def _residual(mine: Any, model: Any, seed: int, n: int) -> None:
     """There is one upload, and each kernel runs once."""
-    x = _random(seed, n)
+    x = random(seed, n)
     right = x + np.maximum(x, 0)
     once = ("h2d", "relu", "add", "d2h")
     with run_of("residual", mine, model, x, _pairwise("add", "x[i] + y[i]"))(*once) as run:
@@ -61,10 +62,10 @@ def _loop(mine: Any, model: Any, seed: int, n: int, factors: list[float]) -> Non
     def scaled(array: agt.DeviceArray, factor: float) -> agt.DeviceOp[agt.DeviceArray]:
         return kernel(array.size, factor, array.partition(BLOCK)).output()
 
-    x = _random(seed, n)
+    x = random(seed, n)
     right = [factor * x for factor in factors]
     with run_of("all_scaled", mine, model, x, factors, scaled)() as run:
-        results = _tuple(run.result, len(factors), "results")
+        results = several(run.result, len(factors), "results")
         due = f"all were scaled by {factors[-1]}, the last factor: your function looks `factor` up when it "
         due += "is called, and by then the loop is over"
         must(not all(np.array_equal(result, right[-1]) for result in results), due)
@@ -74,27 +75,11 @@ def _loop(mine: Any, model: Any, seed: int, n: int, factors: list[float]) -> Non
 
 def _saxpy(mine: Any, model: Any, seed: int, n: int, a: float) -> None:
     """Building runs nothing; the run has two uploads and one launch."""
-    x, y = _random(seed, n), _random(seed + 100, n)
+    x, y = random(seed, n), random(seed + 100, n)
     right = a * x + y
     with run_of("async_saxpy", mine, model, agt.Kernel(SAXPY), a, x, y)("saxpy") as run:
         schedule.launches(run.trace, "h2d", 2)
-    equal(run.result, right)
-
-
-def _halves(mine: Any, model: Any, seed: int, n: int) -> None:
-    """The source runs once, and each entry of the tuple goes its own way."""
-    x, y, saxpy = _random(seed, n), _random(seed + 1, n), agt.Kernel(SAXPY)
-
-    def way(a: float) -> Callable[[agt.DeviceOp[agt.DeviceArray]], agt.DeviceOp[Any]]:
-        return lambda op: saxpy(n, a, op, agt.zeros(n).partition(BLOCK)).output().to_host()
-
-    source = agt.zip(agt.h2d(x), agt.h2d(y)).map(tuple)
-    with run_of("halves", mine, model, source, way(2.0), way(3.0))() as run:
-        schedule.launches(run.trace, "h2d", 2)
-        results = _tuple(run.result, 2, "results")
-    for name, got, right in zip(("f(first)", "g(second)"), results, (2 * x, 3 * y), strict=True):
-        with case(name):
-            equal(got, right)
+        equal(run.result, right)
 
 
 # ------------------------------------------------------------------ side by side
@@ -143,51 +128,6 @@ def _diamond(mine: Any, model: Any, seed: int, n: int) -> None:
     equal(run.result, x.sum(axis=1))
 
 
-# ------------------------------------------------------------------ ownership
-def _products(trace: agt.Trace, number: int) -> None:
-    """There is one product for each vector, and the matrix is not copied."""
-    schedule.launches(trace, agt.matvec_naive.name, number)
-    schedule.launches(trace, "d2d", 0)
-
-
-def _apply_all(mine: Any, model: Any, seed: int, n: int, number: int) -> None:
-    """The operation leaves the matrix to its owner."""
-    m, xs = _random(seed, n, n), [_random(seed + i, n) for i in range(number)]
-    right = [m @ x for x in xs]
-    matrix = agt.h2d(m).sync()
-    with run_of("apply_all", mine, model, matrix, xs)() as run:
-        due = f"the caller's `matrix` was moved {matrix.gone}, and the caller still needs it: lend "
-        must(not matrix.moved, due + "the operations a handle instead")
-        _products(run.trace, number)
-    each_equal(_tuple(run.result, number, "products"), right, "vector")
-    with case("the caller's `matrix`, looked at afterwards"):
-        equal(agt.d2h(matrix.borrow()).sync(), m)
-
-
-def _workers(mine: Any, model: Any, seed: int, n: int, number: int) -> None:
-    """Each operation can be spawned, and none copies the matrix."""
-    m, xs = _random(seed, n, n), [_random(seed + i, n) for i in range(number)]
-    right = [m @ x for x in xs]
-    expected = _spawned(model(agt.h2d(m).sync(), xs))
-    building = observe(mine, agt.h2d(m).sync(), xs)
-    with compared(building.trace, expected.trace):
-        schedule.lazy(building.trace)
-    ops = listed("jobs", building.result, number)
-    due = f"`jobs` should return operations, and the first is {brief(ops[0])}"
-    must(all(isinstance(op, agt.DeviceOp) for op in ops), due)
-    run = _spawned(ops)
-    with compared(run.trace, expected.trace):
-        _products(run.trace, number)
-    each_equal(run.result, right, "vector")
-
-
-def _spawned(ops: Sequence[Any]) -> Observed:
-    async def others() -> Any:
-        return await asyncio.gather(*[agt.spawn(op) for op in ops])
-
-    return observe(others)
-
-
 # ------------------------------------------------------------------ challenge
 FILTERED_US = 330.0
 
@@ -211,7 +151,7 @@ def check_filtered(mine: Any, model: Any) -> float:
 
 
 FACTORS = [(1, 1000, [2.0, 3.0, 5.0]), (2, 300, [-1.0, 0.5])]
-SAXPYS, MATRICES = [(1, 1000, 2.0), (2, 4096, -0.5)], [(1, 64, 3), (2, 48, 2)]
+SAXPYS = [(1, 1000, 2.0), (2, 4096, -0.5)]
 NUMBERS, SQUARE = "{1} elements", "{1} x {1} numbers"
 
 EXERCISES = (
@@ -222,10 +162,7 @@ EXERCISES = (
              cases(_saxpy, SAXPYS, "{1} elements and a={2}")),
     Exercise("04-zip-or-overlap", "zip or overlap?", "side_by_side",
              cases(_side_by_side, [(1, 1024), (2, 700)], SQUARE)),
-    Exercise("04-unzip", "Take it apart", "halves", cases(_halves, [(1, 1000), (2, 300)], NUMBERS)),
     Exercise("04-diamond", "A diamond", "diamond",
              cases(_diamond, [(1, 1536), (2, 300)], SQUARE), cases(_diamond, [(3, 100)], SQUARE)),
-    Exercise("04-lend", "Lend it", "apply_all", cases(_apply_all, MATRICES, SQUARE)),
-    Exercise("04-workers", "For those who stay longer", "jobs", cases(_workers, MATRICES, SQUARE)),
     Exercise("04-challenge", "Challenge: four filters", "filtered", check_filtered),
 )  # fmt: skip

@@ -15,7 +15,7 @@ from asyncgpu_tutor.exercises.checks.operations import cuda
 from asyncgpu_tutor.exercises.checks.results import a_number
 from asyncgpu_tutor.exercises.checks.trials import cases, runs
 from asyncgpu_tutor.exercises.exercise import Exercise, case, compared, must
-from asyncgpu_tutor.exercises.internals import count, find_spec, lane_of
+from asyncgpu_tutor.exercises.internals import count, find_spec
 from asyncgpu_tutor.exercises.sandbox import call, observe, private_device
 
 # Each step needs the one before it, so a job takes as long as one likes and still fills one block only.
@@ -161,32 +161,6 @@ def _least_loaded(mine: Any, model: Any, size: int, steps: Sequence[int]) -> Non
         must(got >= CLOSE * right, due + "stream that had more to do than others", last)
 
 
-# ------------------------------------------------------------------ express lanes
-@_slow_memory()
-def _express(mine: Any, model: Any, size: int, limit: int, steps: Sequence[int]) -> None:
-    """Short jobs never stand behind long ones, and take turns on all streams but one."""
-    expected = _run(model(size, float(limit)), steps)
-    trace = _run(_policy(mine, "Express", size, float(limit)), steps)
-    with compared(trace, expected):
-        _at_most(trace, size)
-        times = list(zip(_jobs(trace), steps, strict=True))
-        long = [job for job, us in times if us > limit]
-        short = [job for job, us in times if us <= limit]
-        for job, us in times:
-            for other in long if us <= limit else ():
-                due = f"`{job.name}` takes {us} µs, which is not more than the limit, and shares "
-                due += f"{lane_of(trace, job)} with `{other.name}`, which is long"
-                must(other.stream != job.stream, due, other, job)
-        must(len({job.stream for job in long}) < 2, "the long jobs belong on one stream", *long[:2])
-        turns = size - 1
-        for i in range(len(short) - turns + 1):
-            row = short[i : i + turns]
-            names = ", ".join(f"`{job.name}`" for job in row)
-            due = f"the short jobs should take turns on {count(turns, 'stream')}, and of {names}, "
-            due += "which came one after the other, two went to the same stream"
-            must(len({job.stream for job in row}) == turns, due, *row)
-
-
 # ------------------------------------------------------------------ when it pays
 HOST = "the host's calls are the highest wall"
 ENGINE = "the copy engine of one direction is the highest wall"
@@ -206,6 +180,14 @@ def _relus(size: int, block: int, number: int) -> list[agt.DeviceOp[Any]]:
     return [agt.relu(size, blocks, blocks) for blocks in arrays]
 
 
+def _wide(number: int) -> list[agt.DeviceOp[Any]]:
+    """Jobs with blocks for a third of the device each."""
+    rows, columns = 1400, 600
+    given = [array.sync().share() for array in (agt.ones((rows, columns)), agt.ones(columns))]
+    out = [agt.zeros(rows).sync().partition(1) for _ in range(number)]
+    return [agt.matvec_naive(rows, columns, *given, y) for y in out]
+
+
 def _pieces(steps: Sequence[int], alone: int) -> list[agt.DeviceOp[Any]]:
     """A job that walks in pieces, one after the other, and one in a single piece that is longer than each."""
     *pieces, other = _walks([*steps, alone])
@@ -218,9 +200,11 @@ PROGRAMS: list[tuple[str, str, Callable[[], list[agt.DeviceOp[Any]]]]] = [
     ("uploads", ENGINE, lambda: _copies(4, 0)),
     ("downloads, and one upload", ENGINE, lambda: _copies(1, 3)),
     ("kernels that fill the device", SMS, lambda: _relus(150_000, 1, 4)),
+    ("kernels of which three fill the device", SMS, lambda: _wide(12)),
     ("long and narrow jobs", LONGEST, lambda: _walks([400] * 4)),
     ("one very long job", LONGEST, lambda: _walks([50, 1500, 50, 50])),
     ("jobs, of which one has many pieces", LONGEST, lambda: _pieces([300] * 5, 400)),
+    ("a round trip", LONGEST, lambda: [agt.h2d(agt.pin(np.ones(1_000_000, np.float32))).to_host()]),
 ]
 
 
@@ -257,12 +241,6 @@ MIXES = [
     (2, [600, 600, 200, 200, 200, 200, 900, 100]),
     (4, [300, 700, 100, 900, 200, 800, 400, 600, 150, 500, 250, 1000]),
 ]
-LANES = [
-    (3, 100, [600, 50, 50, 600, 50, 50, 50, 50, 600]),
-    (2, 100, [50, 700, 50, 50, 700]),
-    (3, 100, [50, 600, 50, 600, 50, 600, 50]),
-    (4, 300, [500, 200, 150, 300, 500, 200, 300]),
-]
 
 EXERCISES = (
     Exercise("05-round-robin", "A policy: round robin", "RoundRobin", check_round_robin),
@@ -270,8 +248,6 @@ EXERCISES = (
              cases(_pool_size, POOLS, "jobs of {} µs, one every {} µs, and room for {}")),
     Exercise("05-least-loaded", "A policy: least loaded", "LeastLoaded", cases(_least_loaded, MIXES,
                    "{1:job} on {0:stream}")),
-    Exercise("05-express", "A policy: express lanes", "Express",
-             cases(_express, LANES, "{2:job} on {0:stream} and a limit of {1} µs")),
     Exercise("05-when-it-pays", "How far down can it go?", "best_possible",
              cases(_bound, PROGRAMS, "a program of {0}")),
     Exercise("05-challenge", "Challenge: close the shop early", "run_jobs",

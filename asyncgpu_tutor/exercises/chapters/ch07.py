@@ -16,6 +16,7 @@ from asyncgpu_tutor.exercises.checks.building import built
 from asyncgpu_tutor.exercises.checks.operations import cuda, filled, noise, own_sizes
 from asyncgpu_tutor.exercises.checks.results import Array, as_kernel, brief, equal, launched
 from asyncgpu_tutor.exercises.checks.trials import cases, runs, tuple_of
+from asyncgpu_tutor.exercises.device import moved
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared, must
 from asyncgpu_tutor.exercises.internals import SimDevice, count
 from asyncgpu_tutor.exercises.sandbox import Observed, call_plain, observe, on_fresh_device
@@ -35,12 +36,15 @@ def _stage(
 ) -> Observed:
     """Describe a stage and run it, with a copy of what it yields to the host behind it."""
     arrays = _on_device(*hosts)
+    place = arrays[-1].memory
     if name == "matvec":
         arrays[1] = arrays[1].share()
 
     def checked(array: object) -> object:
         due = f"`{name}` yields {brief(array)}, not its kernel's output: `.output()` picks that one"
         must(isinstance(array, agt.DeviceArray), due)
+        due = f"`{name}` yields a new array: it should write into `output`, which is there for that"
+        must(cast(agt.DeviceArray, array).memory is place, due)
         return agt.d2h(cast(agt.DeviceArray, array))
 
     op = built(name, answer, expected or agt.Trace(), *arrays)
@@ -86,7 +90,18 @@ CHAIN = ("h2d", "sgemm_naive", "matvec_naive", "relu", "d2h")
 def _chained(
     answer: Any, expected: agt.Trace, x: Array, weights: Sequence[agt.DeviceArray]
 ) -> Observed:
-    return observe(built("chain", answer, expected, x, *weights, _gemm, _matvec, _relu).sync)
+    """Have a chain made of stages that are noted, and run it."""
+    called = set[Any]()
+
+    def noted(stage: Any) -> Any:
+        return lambda *args: (called.add(stage), stage(*args))[1]  # pyright: ignore
+
+    stages = _gemm, _matvec, _relu
+    run = observe(built("chain", answer, expected, x, *weights, *map(noted, stages)).sync)
+    for stage in stages:
+        due = f"`{stage.__name__[1:]}`, which was given, was not used: one of the stages will be another"
+        must(stage in called, due)
+    return run
 
 
 def _chain(mine: Any, model: Any, rows: int, inner: int, outer: int) -> None:
@@ -158,11 +173,13 @@ TILE, WARP = 16, 32
 
 
 def check_softmax(mine: Any, _model: Any) -> None:
-    """The result is right for full blocks and others, also where `expf` of an input overflows or gives 0."""
+    """Right for full blocks and others, wherever the largest is, also where `expf` overflows or gives 0."""
     kernel = as_kernel(mine, "softmax")
     sizes = [(64, 64), (64, 16), (100, 256), (1000, 128)]
-    for (n, threads), (scale, middle) in product(sizes, ((1.0, 0.0), (100.0, 0.0), (1.0, -200.0))):
+    ranges = ((1.0, 0.0, 0), (100.0, 0.0, 0), (1.0, -200.0, 0), (1.0, 0.0, 200))
+    for (n, threads), (scale, middle, peak) in product(sizes, ranges):
         x = noise(n, n) * np.float32(scale) + np.float32(middle)
+        x[0 if n == 100 else -1] += peak
         grown = np.exp(x.astype(np.float64) - x.max())
         with case(f"n={n}, blocks of {threads} and numbers from {x.min():.0f} to {x.max():.0f}"):
             got, right = launched(kernel, [n, x], (n,), (threads,)), grown / grown.sum()
@@ -233,11 +250,12 @@ def _race(answer: Any) -> Observed:
     for numbers in (inputs.batches, inputs.batches[::-1] + np.float32(0.25)):
         for pinned, batch in zip(batches, numbers, strict=True):
             pinned[:] = batch
-        run = observe(once)
+        with moved() as there:
+            run = observe(once)
         schedule.never_blocks(run.trace)
         right = [_forward(batch, inputs.w0, inputs.w1) for batch in numbers]
         results.each_equal(run.result, right, f"{RUNNERS} batches, for batch")
-        schedule.a_kernel_ran(run.trace)
+        there.by_kernels(run.result, numbers)
     return run
 
 

@@ -46,19 +46,22 @@ def _handled(
 
     def process(x: Array) -> agt.DeviceOp[Any]:
         i = int(x[0]) - 1
+        agt.work(5, f"process {i}")
         op = agt.h2d(x).to_host().named(f"copy {i}")
         return op.map(_look_up) if i == failing else op
 
     async def all_of_them() -> list[Any]:
-        tasks = [answer(i, prepare, process) for i in range(number)]
-        return await asyncio.gather(*tasks, return_exceptions=True)
+        tasks = [asyncio.ensure_future(answer(i, prepare, process)) for i in range(number)]
+        await asyncio.gather(*tasks, return_exceptions=True)
+        return tasks
 
     with watched(log) as trace:
-        results = call(all_of_them)
-    for i, result in enumerate(cast(Sequence[Any], results)):
-        if i != failing:
-            with case(f"result {i}"):
-                equal(result, filled(_SIZE + i, i + 1))
+        tasks = call(all_of_them)
+    for i, task in enumerate(cast(Sequence[Any], tasks)):
+        with case(f"request {i}"):
+            if i != failing or task.exception() is None:
+                must(i != failing, "`process` fails, and its error should come out")
+                equal(call(task.result), filled(_SIZE + i, i + 1))
     return trace, log
 
 
@@ -108,19 +111,20 @@ def _named(*words: str) -> list[Case]:
     return [(each, partial(_given, each)) for each in words]
 
 
-def _made_up(*spans: tuple[Any, float, float, int]) -> Trace:
-    """A trace of pieces of work, each with its kind, start, end and bytes, on a stream of its own."""
-    return Trace(
-        [
-            Span(i, kind, "x", start, end, "cuda:0", i, detail={"bytes": size})
-            for i, (kind, start, end, size) in enumerate(spans, 1)
-        ],
-        "made up",
-    )
+def _made_up(*spans: tuple[str, float, float, int]) -> Trace:
+    """A trace of pieces of work, each with kind and name, start, end and bytes, on streams of their own."""
+    made: list[Span] = []
+    for i, (what, start, end, size) in enumerate(spans, 1):
+        kind, _, name = what.partition(" ")
+        detail = {"bytes": size, "cuda_stream": 12 + i}
+        made.append(Span(i, cast(Any, kind), name or "x", start, end, "cuda:0", i, detail=detail))
+    return Trace(made, "made up")
 
 
 COPIES = ("h2d", 0, 100, 4), ("d2h", 110, 120, 4)
 KERNELS = ("kernel", 10, 20, 0), ("kernel", 80, 90, 0)
+ALIKE = ("kernel relu", 0, 5, 0), ("kernel relu_all", 5, 25, 0), ("call launch relu", 0, 40, 0)
+UNSORTED = ("kernel", 50, 60, 0), ("kernel", 0, 10, 0), ("kernel", 20, 30, 0)
 SIZES = [8_000_000, *[4_000] * 50]  # the small ones carry next to nothing
 MIXED = [("h2d", 300.0 * i, 300.0 * i + 2 + n / 5e4, n) for i, n in enumerate(SIZES)]
 
@@ -236,14 +240,17 @@ EXERCISES = (
     Exercise("08-annotate", "Ranges around an `await`", "handle",
              runs(_handled, _annotated, [(3, None), (2, None), (3, 1)], "{} requests")),
     Exercise("08-kernel", "A kernel's stream", "longest",
-             reads("longest", "(CUDA's stream, us)", lambda: _named(
-                 "exhibit A and relu", "exhibit B and matvec_naive",
-                 "exhibit G repaired and sgemm_naive"))),
+             reads("longest", "(CUDA's stream, us)", lambda: [
+                 *_named("exhibit A and relu", "exhibit B and matvec_naive",
+                         "exhibit G repaired and sgemm_naive",
+                         "heat_annotated and DeviceReduceSingleTileKernel"),
+                 ("two kernels whose names begin alike", lambda: (_made_up(*ALIKE), "relu"))])),
     Exercise("08-sql", "One SQL query", "query", check_query),
     Exercise("08-gap", "The largest gap", "largest_gap",
              reads("largest_gap", "(start, end)", lambda: [
                  *_named("exhibit A", "exhibit D", "exhibit A repaired"),
-                 ("kernels beside a long copy", lambda: (_made_up(*COPIES, *KERNELS),))])),
+                 ("kernels beside a long copy", lambda: (_made_up(*COPIES, *KERNELS),)),
+                 ("work in another order than its starts", lambda: (_made_up(*UNSORTED),))])),
     Exercise("08-blame", "Whose request ended it", "blame", reads("blame", "(label, cause)",
                    lambda: _named("exhibit A", "exhibit D", "exhibit A repaired"))),
     Exercise("08-typical", "A typical step", "typical", reads("typical", "us", lambda: _named(

@@ -268,7 +268,13 @@ def _forked(answer: Any, number: int) -> Observed:
         _step("after", 1.0, 1.0, x)(context)
         return results
 
-    return _observed(enqueue, agt.create_stream())
+    stream = agt.create_stream()
+    run = _observed(enqueue, stream)
+    with case("the same operation, run again"):
+        _tuple_of(_observed(op, stream).result, number, "overlap")
+        for i in range(number):
+            schedule.launches(_observed(op, stream).trace, f"arm{i}", 1)
+    return run
 
 
 def _overlapped(run: Observed, number: int) -> float:

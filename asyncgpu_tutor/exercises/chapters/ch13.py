@@ -22,7 +22,7 @@ from asyncgpu_tutor.exercises.checks.interleavings import (
 from asyncgpu_tutor.exercises.checks.operations import cuda
 from asyncgpu_tutor.exercises.checks.results import Array, as_kernel, brief, equal
 from asyncgpu_tutor.exercises.checks.trials import cases
-from asyncgpu_tutor.exercises.exercise import Exercise, case, must
+from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, must
 from asyncgpu_tutor.exercises.internals import SimDevice, cuda_source
 from asyncgpu_tutor.exercises.sandbox import call
 
@@ -30,6 +30,7 @@ from asyncgpu_tutor.exercises.sandbox import call
 LETTERS = cuda("13_letters")
 ANSWERED = 2  # the flag, when the kernel may read
 LOOKS = 2000  # at the mail, of one answer
+LOOKED = 150
 
 
 class _Mail(np.ndarray[Any, np.dtype[np.uint32]]):
@@ -130,6 +131,9 @@ def check_ask(mine: Any, model: Any) -> None:
     must(bool(slept), due)
     _impatient()
     cases(_asked, [(3,), (1,)], "{} questions")(kernel, model)
+    hasty = as_kernel(kernel.source.replace("1000000", f"{2 * LOOKED}"), "ASK")
+    due = "the count of turns goes on from question to question, and should begin anew at each"
+    must(_answered(hasty, 5)[0] == 5, due)
     mail, out = _zeros(3), _zeros(2)
     mail[2] = 77  # from an earlier question
     with case("a host that never answers"):
@@ -137,16 +141,22 @@ def check_ask(mine: Any, model: Any) -> None:
         equal(out, np.zeros(2, np.uint32))
 
 
-def _asked(kernel: agt.Kernel, _model: Any, n: int) -> None:
-    mail, out, asked = _zeros(3), _zeros(n), list[int]()
+def _answered(kernel: agt.Kernel, n: int) -> tuple[int, list[int], Array]:
+    """The number of answers that were given, the questions, and what the kernel wrote down."""
+    mail, out, asked, answers = _zeros(3), _zeros(n), list[int](), 0
 
     async def host() -> None:
+        nonlocal answers
         for _ in range(20_000):
             if mail[0] == 1:
                 asked.append(int(mail[1]))
+                for look in range(LOOKED):  # each change has the kernel look once more
+                    mail[2] = look
+                    await agt.sleep(1)
                 mail[2] = mail[1] + 5
                 mail[0] = 2
-            if len(asked) == n:
+                answers += 1
+            if answers == n:
                 return
             await agt.sleep(1)
 
@@ -158,6 +168,13 @@ def _asked(kernel: agt.Kernel, _model: Any, n: int) -> None:
             answering.cancel()
 
     call(main)
+    return answers, asked, out
+
+
+def _asked(kernel: agt.Kernel, _model: Any, n: int) -> None:
+    answers, asked, out = _answered(kernel, n)
+    due = f"the kernel ended after {answers} of them: here the host takes its time, which the kernel should "
+    must(not asked or answers == n, due + "give it: up to a million turns")
     wanted = [100 + k for k in range(n)]
     must(asked == wanted, f"the host was asked for {asked}, and {wanted} is right")
     equal(out, np.array(wanted, np.uint32) + 5)
@@ -240,15 +257,18 @@ def _billed(kernel: agt.Kernel, _model: Any, blocks: int, stop_at: int) -> None:
     right = ((100 + items) * amounts).astype(np.uint64)
     costs, asked = agt.pin(np.full(blocks, 7, np.uint64)), list[int]()
 
-    def price(it: Any) -> int:
-        asked.append(it.a)
-        if len(asked) == stop_at:
+    together = list[int]()
+
+    def prices(items: Any, *_: Any) -> Any:
+        asked.extend(items.tolist())
+        together.append(len(items))
+        if stop_at and len(asked) >= stop_at:
             raise LookupError("sold out")
-        return 100 + it.a
+        return 100 + items
 
     async def main() -> None:
         given = await agt.zip(agt.h2d(agt.pin(items)), agt.h2d(agt.pin(amounts)))
-        async with agt.hostcalls({16: price}, packets=8) as host:
+        async with agt.hostcalls(batch_handlers={16: prices}, packets=8) as host:
             args = (*host.arrays, blocks, *given, agt.mapped(costs))
             with suppress(LookupError):
                 await host.run(kernel(*args, grid=blocks, block=1))
@@ -261,6 +281,8 @@ def _billed(kernel: agt.Kernel, _model: Any, blocks: int, stop_at: int) -> None:
     due = f"the host was asked {len(asked)} times, for {sorted(set(asked))[:6]}...: each block asks once, "
     must(sorted(asked) == sorted(items.tolist()), due + "for the price of its own item")
     equal(costs, right)
+    due = "the host was never asked by two blocks at a time: let each block ask for its own item, and no "
+    must(max(together) > 1, due + "block for others")
 
 
 class _Prices(np.ndarray[Any, np.dtype[np.uint64]]):
@@ -295,9 +317,47 @@ def check_pipeline(mine: Any, model: Any) -> float:
     """One launch turns a file into another; the score is how long that takes."""
     kernel = as_kernel(mine, "PIPELINE")
     took = cast(float, cases(_piped, [(500,), (1536,)], "a file of {} bytes")(kernel, model))
+    for service in ("HOSTCALL_READ", "HOSTCALL_WRITE"):
+        _spied(mine, service)
     due = f"the file is right, and takes {took:.0f} µs: get below {GOAL_US:.0f}"
     must(took < GOAL_US, due)
     return took
+
+
+LATE = (
+    "a packet is used after `hostcall_end`: by then somebody else may have it. Give it back when the last "
+    "answer is there"
+)
+ALONE = (
+    "a packet is used further although there was no answer: look at what `hostcall_wait` returns, each time, "
+    "and return if it is false"
+)
+
+
+def _spied(mine: object, service: str) -> None:
+    """Packets are used as long as they are one's own, also where one call for this service has no answer."""
+    text = mine.source if isinstance(mine, agt.Kernel) else mine
+    spied = as_kernel(cuda("13_spy").replace("SERVICE", service) + str(text), "PIPELINE")
+
+    def told(cause: str) -> Any:
+        def handler(_: object) -> None:
+            raise Rejected(cause)
+
+        return handler
+
+    async def main() -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            files = [Path(folder) / name for name in ("old", "new")]
+            files[0].write_bytes(b"a" * 500)
+            services = {100: told(LATE), 102: told(ALONE)}
+            async with agt.hostcalls(services, files=files, nbytes=PIECE, packets=16) as host:
+                args = (*host.arrays, 8, PIECE)
+                with suppress(
+                    agt.errors.AsyncGpuError
+                ):  # what else goes wrong, the other runs tell
+                    await host.run(spied(*args, grid=BLOCKS, block=THREADS))
+
+    call(main)
 
 
 def _piped(kernel: agt.Kernel, _model: Any, size: int) -> float:

@@ -11,6 +11,7 @@ from asyncgpu_tutor.exercises.checks import schedule
 from asyncgpu_tutor.exercises.checks.operations import cuda
 from asyncgpu_tutor.exercises.checks.results import Array, as_kernel, equal, left_in
 from asyncgpu_tutor.exercises.checks.trials import cases, returned, runs
+from asyncgpu_tutor.exercises.device import moved
 from asyncgpu_tutor.exercises.exercise import Exercise, must
 from asyncgpu_tutor.exercises.internals import count
 from asyncgpu_tutor.exercises.sandbox import Observed, observe
@@ -86,14 +87,16 @@ def _fallen(at: Array, speed: Array, steps: int) -> Array:
 
 
 def _flown(answer: Any, n: int, steps: int) -> Observed:
+    """A run after which the bodies are where they belong, after an odd or even number of steps."""
     given = [agt.h2d(agt.pin(part.ravel())).sync() for part in _galaxy(n)]
-    return observe(answer, agt.Kernel(STEP), *given, steps)
-
-
-def _fell(run: Observed, n: int, steps: int) -> float:
-    """The bodies are where they belong after an odd or even number of steps; returns the time in us."""
-    schedule.a_kernel_ran(run.trace)
+    with moved() as numbers:
+        run = observe(answer, agt.Kernel(STEP), *given, steps)
     equal(run.result, _fallen(*_galaxy(n), steps).ravel())
+    numbers.by_kernels(run.result)
+    return run
+
+
+def _fell(run: Observed, *_: int) -> float:
     return schedule.below(GOAL_US, run.trace)
 
 

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks.schedule import each_once, lazy
+from asyncgpu_tutor.exercises.device import moved
 from asyncgpu_tutor.exercises.exercise import compared, must
 from asyncgpu_tutor.exercises.sandbox import Observed, observe
 
@@ -34,17 +35,19 @@ def run_of(
 ) -> Callable[..., AbstractContextManager[Observed]]:
     """A function that runs the operation that an answer describes, as often as it is called; see `built`.
 
-    It takes names of pieces that should run once each, and gives a context with the run. Whatever is rejected
-    there gets the timelines of it and of the solution's.
+    It takes names of pieces that should run once each, and gives a context with the run, whose results have
+    to be from kernels. Whatever is rejected there gets the timelines of it and of the solution's.
     """
     expected = observe(model(*args).sync).trace
     op = built(name, mine, expected, *args, cure=cure)
 
     @contextmanager
     def run_it(*once: str) -> Generator[Observed]:
-        run = observe(op.sync)
+        with moved() as numbers:
+            run = observe(op.sync)
         with compared(run.trace, expected):
             each_once(run.trace, *once)
             yield run
+            numbers.by_kernels(run.result, *args)
 
     return run_it

@@ -10,7 +10,7 @@ from asyncgpu_tutor import Trace
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.exercises.checks.results import brief, is_number
 from asyncgpu_tutor.exercises.exercise import Rejected, case, must
-from asyncgpu_tutor.exercises.sandbox import call_plain, one_line
+from asyncgpu_tutor.exercises.sandbox import call, call_plain, one_line
 
 # In words, and what makes the arguments anew: an answer may change what it is given.
 Case = tuple[str, Callable[[], tuple[Any, ...]]]
@@ -29,7 +29,7 @@ def reads(
         for words, make in cases():
             expected = model(*make())
             with case(words):
-                same(f"`{name}`", call_plain(mine, *make()), expected, wanted)
+                same(f"`{name}`", call(call_plain, mine, *make()), expected, wanted)
 
     return check
 

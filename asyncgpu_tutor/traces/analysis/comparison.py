@@ -109,8 +109,8 @@ class Comparison:
 
     def _sentences(self) -> Iterator[str]:
         if self.same_work:
-            order = "in the same order" if self.same_order else "but not in the same order"
-            yield f"The same {len(self.matches)} pieces of device work, {order}."
+            but = "" if self.same_order else "but not "
+            yield f"The same {len(self.matches)} pieces of device work, {but}in the same order."
         for title, spans in zip(self.titles, self.missing, strict=True):
             if spans:
                 told = some(list(dict.fromkeys(cut(_sort_of(s), NAME) for s in spans)), _LISTED)
@@ -151,12 +151,8 @@ def compare(*traces: Trace, titles: Sequence[str] | None = None) -> Comparison:
     if len(traces) < 2:
         raise UsageError(f"compare needs two traces or more, and was given {len(traces)}")
     # A recording says what it was timed by.
-    names = list(
-        titles
-        or (
-            t.clock if t.clock == "simulated" else str(t.about.get("kind", t.clock)) for t in traces
-        )
-    )
+    clocks = (t.clock if t.clock == "simulated" else t.about.get("kind", t.clock) for t in traces)
+    names = [str(name) for name in titles or clocks]
     if len(names) != len(traces):
         raise UsageError(
             f"compare needs one title for each trace: {len(traces)} traces, {len(names)} titles"
@@ -164,14 +160,12 @@ def compare(*traces: Trace, titles: Sequence[str] | None = None) -> Comparison:
     names = [n if names.count(n) == 1 else f"{n} ({i})" for i, n in enumerate(names, 1)]
     labelled = all(span.label for trace in traces for span in trace.device_spans)
     keyed = [_keyed(trace, labelled) for trace in traces]
-    shared = [key for key in keyed[0] if all(key in other for other in keyed[1:])]
-    known = set(shared)
+    known = set(keyed[0]).intersection(*keyed[1:])
     orders = [[key for key in spans if key in known] for spans in keyed]
-    matches = tuple(tuple(spans[key] for spans in keyed) for key in shared)
     return Comparison(
         traces,
         tuple(names),
-        matches,
+        tuple(tuple(spans[key] for spans in keyed) for key in orders[0]),
         tuple(tuple(s for key, s in spans.items() if key not in known) for spans in keyed),
         all(order == orders[0] for order in orders),
         tuple(_differences(traces, tuple(names))),

@@ -66,8 +66,7 @@ def _hidden_synchronisation(seen: Evidence) -> Iterable[Finding]:
     waits += [call for call, span in pairs if call.start < span.end <= call.end]
     waits.sort(key=attrgetter("end"))
     guilty: list[Span] = []
-    pauses: list[Interval] = []
-    saved: list[Interval] = []
+    pauses, saved = list[Interval](), list[Interval]()
     for gap in gaps_of(seen.idle):
         call = seen.calls.get(gap.parts[-1].span.id)
         if call is None:
@@ -125,8 +124,7 @@ def _page_migration(seen: Evidence) -> Iterable[Finding]:
     spans = [span for span in lane if span.detail.get("why") != "prefetched"]
     if not spans:
         return
-    sizes = (span.detail.get("bytes") for span in spans)
-    moved = sum(size for size in sizes if isinstance(size, int))
+    moved = sum(size for s in spans if isinstance(size := s.detail.get("bytes"), int))
     cost = length(union((s.start, s.end) for s in spans))
     yield seen.finding(
         "page migration",
@@ -165,7 +163,7 @@ def _lazy_module_loading(seen: Evidence) -> Iterable[Finding]:
 
 def _allocation_in_the_loop(seen: Evidence) -> Iterable[Finding]:
     """The same array is allocated again and again, each time after the last one was done with."""
-    ends: dict[int, float] = {}
+    ends: dict[int | None, float] = {}
     for span in seen.device:
         if span.op is not None:
             ends[span.op] = max(ends.get(span.op, 0.0), span.end)
@@ -175,11 +173,8 @@ def _allocation_in_the_loop(seen: Evidence) -> Iterable[Finding]:
             made.setdefault(span.name, []).append(span)
     guilty: list[Span] = []
     for spans in made.values():
-        again = [
-            late
-            for early, late in pairwise(spans)
-            if early.op != late.op and early.op in ends and ends[early.op] <= late.start
-        ]
+        pairs = ((a, b) for a, b in pairwise(spans) if a.op != b.op and a.op in ends)
+        again = [late for early, late in pairs if ends[early.op] <= late.start]
         if len(again) >= _LOOP - 1:
             guilty += again
     if guilty:
@@ -280,11 +275,8 @@ def findings(seen: Evidence) -> list[Finding]:
 
 def of_several(found: Mapping[str, Iterable[Finding]]) -> list[Finding]:
     """The findings of several devices, by their names, in one list."""
-    return _ranked(
-        replace(finding, title=f"{name}: {finding.title}")
-        for name, own in found.items()
-        for finding in own
-    )
+    named = ((name, finding) for name, own in found.items() for finding in own)
+    return _ranked(replace(f, title=f"{name}: {f.title}") for name, f in named)
 
 
 def _ranked(found: Iterable[Finding], small: float = 0.0) -> list[Finding]:

@@ -42,7 +42,7 @@ class Finding:
 
 
 # By name: its title, what helps any program, and how to do that in each of these languages.
-_LANGUAGES = ("ours", "CuPy", "PyTorch", "CUDA")
+_LANGUAGES = ("Here", "In CuPy", "In PyTorch", "In CUDA")
 KNOWN: Mapping[str, tuple[str, ...]] = {
     "null stream": ("Work on the null stream", "Give the work a stream of its own",
         "leave the choice to a policy, or call agt.create_stream()", "cupy.cuda.Stream(non_blocking=True)",
@@ -82,8 +82,6 @@ KNOWN: Mapping[str, tuple[str, ...]] = {
 def advice(name: str, language: str) -> str:
     """What to do about it; for a program of this package, also what helps in CuPy."""
     _, general, *told = KNOWN[name]
-    return f"{general}." + "".join(
-        f" {'Here' if known == 'ours' else f'In {known}'}: {way}."
-        for known, way in zip(_LANGUAGES, told, strict=False)
-        if known == language or (known, language) == ("CuPy", "ours")
-    )
+    ways = dict(zip(_LANGUAGES, told, strict=False))
+    wanted = ["Here", "In CuPy"] if language == "ours" else [f"In {language}"]
+    return " ".join([f"{general}.", *(f"{word}: {ways[word]}." for word in wanted if word in ways)])

@@ -12,15 +12,7 @@ from typing import Literal, cast, get_args
 
 from asyncgpu_tutor.traces.analysis.finding import KNOWN, Finding, advice
 from asyncgpu_tutor.traces.spans import Metrics, Span
-from asyncgpu_tutor.traces.spans.intervals import (
-    Interval,
-    common,
-    gaps,
-    length,
-    minus,
-    union,
-    within,
-)
+from asyncgpu_tutor.traces.spans.intervals import Interval, common, gaps, length, minus, union
 from asyncgpu_tutor.traces.spans.metrics import scope_of
 from asyncgpu_tutor.traces.spans.path import stream_predecessors
 from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY
@@ -151,13 +143,7 @@ class Evidence:
         return self.trace.metrics()
 
     def finding(
-        self,
-        name: str,
-        sentence: str,
-        spans: Iterable[Span],
-        cost: float = 0.0,
-        *,
-        limit: bool = False,
+        self, name: str, sentence: str, spans: Iterable[Span], cost: float, *, limit: bool = False
     ) -> Finding:
         """A finding of that name, with its title and the advice that fits this program."""
         ids = tuple(sorted({span.id for span in spans}))
@@ -192,23 +178,20 @@ class Evidence:
     @cached_property
     def host_late(self) -> dict[HostPart, float]:
         """The time for which the host was late, in us, by what the thread did that ended each pause."""
-        spans: dict[int | None, tuple[list[Interval], list[Interval]]] = {}
+        spans: dict[tuple[int | None, str], list[Interval]] = {}
         for span in self.trace:
-            if span.kind in {"wait", "call"}:
-                pair = spans.setdefault(thread_of(span), ([], []))
-                pair[span.kind == "call"].append((span.start, span.end))
-        lines = {thread: (union(waits), union(calls)) for thread, (waits, calls) in spans.items()}
+            spans.setdefault((thread_of(span), span.kind), []).append((span.start, span.end))
+        lines = {key: union(found) for key, found in spans.items() if key[1] in {"wait", "call"}}
         parts: dict[HostPart, list[float]] = {part: [] for part in HOST_PARTS}
         for pause in self.idle:
             if pause.cause != "host late" or pause.blocker is None:
                 continue
-            waits, calls = lines[thread_of(pause.blocker)]
-            waiting = within(waits, pause.start, pause.end)
-            calling = within(calls, pause.start, pause.end)
-            both = length(common(waiting, calling))
+            thread, stretch = thread_of(pause.blocker), [(pause.start, pause.end)]
+            waiting = common(lines.get((thread, "wait"), ()), stretch)
+            calling = minus(common(lines[thread, "call"], stretch), waiting)
             parts["waiting"].append(length(waiting))
-            parts["CUDA call"].append(length(calling) - both)
-            parts["own code"].append(pause.duration - length(waiting) - length(calling) + both)
+            parts["CUDA call"].append(length(calling))
+            parts["own code"].append(pause.duration - length(waiting) - length(calling))
         return {part: math.fsum(values) for part, values in parts.items()}
 
 
@@ -217,13 +200,9 @@ def fill_of(span: Span, trace: Trace) -> float:
     fills = span.detail.get("fills")
     if isinstance(fills, int | float):
         return min(float(fills), 1.0)
-    sizes = [span.detail.get(key) for key in ("grid", "block")]
-    parts = [
-        part
-        for size in sizes
-        if isinstance(size, list | tuple)
-        for part in cast(list[object], size)
-    ]
+    sizes = (span.detail.get(key) for key in ("grid", "block"))
+    lists = (cast(list[object], size) for size in sizes if isinstance(size, list | tuple))
+    parts = [part for size in lists for part in size]
     threads = math.prod(part for part in parts if isinstance(part, int)) if parts else 0
     slots = trace.about.get("threads_at_once")
     return min(threads / (slots if isinstance(slots, int) and slots > 0 else _THREADS), 1.0)
@@ -246,11 +225,8 @@ def idle_of_streams(seen: Evidence) -> list[Idle]:
         found += pauses.before(span, since)
         free[span.stream] = max(since, span.end)
     if seen.trace.windows:
-        found = [
-            replace(idle, start=start, end=end)
-            for idle in found
-            for start, end in within(seen.scope, idle.start, idle.end)
-        ]
+        parts = ((i, *part) for i in found for part in common(seen.scope, [(i.start, i.end)]))
+        found = [replace(idle, start=start, end=end) for idle, start, end in parts]
     return sorted(found, key=attrgetter("start"))
 
 

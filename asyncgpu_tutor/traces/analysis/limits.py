@@ -68,13 +68,12 @@ def _host_bound(seen: Evidence, gaps: list[Gap], explained: float) -> Iterable[F
     """The host cannot ask for work as fast as the device does it."""
     m, parts = seen.metrics, seen.host_late
     late = parts["CUDA call"] + parts["own code"]
-    waits = [
-        g for g in gaps if g.main.cause == "host late" and g.duration < _LONG * m.device_makespan
-    ]
+    of_host = [g for g in gaps if g.main.cause == "host late"]
+    waits = [g for g in of_host if g.duration < _LONG * m.device_makespan]
     if (
         m.device_idle < _IDLE * m.device_makespan
         or late < _LATE * m.device_idle
-        or len([g for g in gaps if g.main.cause == "host late"]) < _MANY
+        or len(of_host) < _MANY
         or math.fsum(g.duration for g in waits) < _SUM * m.device_makespan
         or explained > 0.5 * m.device_idle
     ):
@@ -132,5 +131,6 @@ def _low_utilisation(seen: Evidence) -> Iterable[Finding]:
         "low utilisation",
         f"While it works, the device has threads in {filled:.1%} of its places on average: {told}.",
         small,
+        0.0,
         limit=True,
     )

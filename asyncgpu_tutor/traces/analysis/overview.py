@@ -9,29 +9,14 @@ from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING
 
+from asyncgpu_tutor.traces.analysis import idle as pauses
 from asyncgpu_tutor.traces.analysis.defects import findings, of_several
 from asyncgpu_tutor.traces.analysis.finding import Finding
-from asyncgpu_tutor.traces.analysis.idle import (
-    CAUSE_WORDS,
-    HOST_PARTS,
-    Cause,
-    Evidence,
-    HostPart,
-    Idle,
-    idle_of_streams,
-)
 from asyncgpu_tutor.traces.analysis.limits import Gap, gaps_of
 from asyncgpu_tutor.traces.analysis.sums import Sums, sums
 from asyncgpu_tutor.traces.spans import Metrics
+from asyncgpu_tutor.traces.spans import notebook_output as page
 from asyncgpu_tutor.traces.spans.lanes import lane_name, stream_numbers
-from asyncgpu_tutor.traces.spans.notebook_output import (
-    NAME,
-    NOTHING,
-    Lines,
-    cut,
-    warnings_of,
-    wrapped,
-)
 from asyncgpu_tutor.traces.spans.uncollected import uncollected
 from asyncgpu_tutor.traces.spans.vocabulary import clock_words, count
 from asyncgpu_tutor.traces.trace import Trace
@@ -40,9 +25,9 @@ if TYPE_CHECKING:
     from asyncgpu_tutor.traces.pictures import Timeline
 
 
-def by_cause(idle: Iterable[Idle]) -> dict[Cause, float]:
+def by_cause(idle: Iterable[pauses.Idle]) -> dict[pauses.Cause, float]:
     """Idle time, in us, summed by cause; every cause has an entry."""
-    parts: dict[Cause, list[float]] = {cause: [] for cause in CAUSE_WORDS}
+    parts: dict[pauses.Cause, list[float]] = {cause: [] for cause in pauses.CAUSE_WORDS}
     for stretch in idle:
         parts[stretch.cause].append(stretch.duration)
     return {cause: math.fsum(values) for cause, values in parts.items()}
@@ -71,12 +56,12 @@ class Analysis:
 
     trace: Trace
     metrics: Metrics
-    streams: tuple[Idle, ...]
-    idle: tuple[Idle, ...]
+    streams: tuple[pauses.Idle, ...]
+    idle: tuple[pauses.Idle, ...]
     findings: tuple[Finding, ...]
-    host_late: Mapping[HostPart, float]
+    host_late: Mapping[pauses.HostPart, float]
     devices: Mapping[str, Analysis]
-    _seen: Evidence = field(compare=False)
+    _seen: pauses.Evidence = field(compare=False)
 
     @cached_property
     def sums(self) -> Sums:
@@ -89,13 +74,13 @@ class Analysis:
         return gaps_of(self.idle)
 
     @property
-    def idle_by_cause(self) -> dict[Cause, float]:
+    def idle_by_cause(self) -> dict[pauses.Cause, float]:
         """How long the device stood still for which cause, in us."""
         return by_cause(self.idle)
 
     def __repr__(self) -> str:
         if not self.trace.device_spans:
-            return f"<Analysis: no device work. {NOTHING}>"
+            return f"<Analysis: no device work. {page.NOTHING}>"
         m = self.metrics
         found = ", ".join(finding.name for finding in self.findings) or "none"
         return (
@@ -105,21 +90,25 @@ class Analysis:
 
     def _repr_html_(self) -> str:
         told = (
-            self.table()._repr_html_() if self.trace.device_spans else f"<p>{escape(NOTHING)}</p>"
+            self.table()._repr_html_()
+            if self.trace.device_spans
+            else f"<p>{escape(page.NOTHING)}</p>"
         )
         return told + self.plot()._repr_html_()
 
     @uncollected()
-    def table(self) -> Lines:
+    def table(self) -> page.Lines:
         """All of it as text. Times are in us."""
         if self.devices:
             reports = (f"===== {name}\n{report.table()}" for name, report in self.devices.items())
             told = f"{len(self.devices)} devices worked, so there is a report on each."
-            return Lines("\n\n".join((told, *reports)))
+            return page.Lines("\n\n".join((told, *reports)))
         title = f"Analysis of {self.trace.device or 'trace'} ({clock_words(self.trace.clock)}), us"
         if not self.trace.device_spans:
-            return Lines(f"{title}\nNo device work was recorded.{warnings_of(self.trace.about)}")
-        return Lines("\n\n".join((title, *("\n".join(part) for part in self._parts()))))
+            return page.Lines(
+                f"{title}\nNo device work was recorded.{page.warnings_of(self.trace.about)}"
+            )
+        return page.Lines("\n\n".join((title, *("\n".join(part) for part in self._parts()))))
 
     def plot(self) -> Timeline:
         """The timeline, in which the critical path stands out; its words begin with what was found first."""
@@ -139,21 +128,25 @@ class Analysis:
             causes.append(f"  of the time that the host was late: {told}")
         yield ("Why the device stood still:", *causes)
         if self.gaps:
-            yield ("Longest pauses:", *map(_pause, self.gaps[:_LISTED]))
-        names = {n: lane_name(number) for (_, n), number in stream_numbers(self.trace).items()}
-        streams: list[str] = []
-        for number, name in list(names.items())[:_LANES]:
-            idle = by_cause(idle for idle in self.streams if idle.span.stream == number)
+            longest = (
+                f"  {gap.duration:>12,.1f} us, from {gap.start:,.1f} on, until "
+                f"{page.cut(gap.main.span.title, page.NAME)} began; {gap.main.cause}"
+                for gap in self.gaps[:_LISTED]
+            )
+            yield ("Longest pauses:", *longest)
+        lines = ["Why each stream stood still:"]
+        numbers = stream_numbers(self.trace)
+        for (_, stream), number in list(numbers.items())[:_LANES]:
+            idle = by_cause(idle for idle in self.streams if idle.span.stream == stream)
             told = ", ".join(f"{cause} {us:.1f}" for cause, us in idle.items() if us)
-            streams += wrapped(f"  {name}: {told or 'never'}", 4)
-        more = [f"  and {len(names) - _LANES} more"] if len(names) > _LANES else []
-        yield ("Why each stream stood still:", *streams, *more)
+            lines += page.wrapped(f"  {lane_name(number)}: {told or 'never'}", 4)
+        yield lines + [f"  and {len(numbers) - _LANES} more"] * (len(numbers) > _LANES)
         yield (self.sums.table().rstrip("\n"),)
         if not self.findings:
             yield ("The detective found nothing.",)
         for number, finding in enumerate(self.findings, 1):
-            yield wrapped(f"{number}. {finding.title}: {finding.sentence}", 3)
-            yield wrapped(f"   What to do: {finding.advice}", 3)
+            yield page.wrapped(f"{number}. {finding.title}: {finding.sentence}", 3)
+            yield page.wrapped(f"   What to do: {finding.advice}", 3)
 
     def _whole(self) -> Iterator[str]:
         m, windows = self.metrics, self.trace.windows
@@ -172,18 +165,13 @@ _LISTED = 5  # pauses
 _LANES = 16  # streams
 
 
-def _pause(gap: Gap) -> str:
-    title = cut(gap.main.span.title, NAME)
-    return f"  {gap.duration:>12,.1f} us, from {gap.start:,.1f} on, until {title} began; {gap.main.cause}"
-
-
-def _causes(parts: dict[Cause, float]) -> Iterator[str]:
+def _causes(parts: dict[pauses.Cause, float]) -> Iterator[str]:
     total = math.fsum(parts.values())
     if not total:
         yield "  it did not"
     for cause, us in sorted(parts.items(), key=lambda part: -part[1]):
         if us:
-            yield f"  {cause:<12} {us:>10.1f}  {us / total:>4.0%}  {CAUSE_WORDS[cause]}"
+            yield f"  {cause:<12} {us:>10.1f}  {us / total:>4.0%}  {pauses.CAUSE_WORDS[cause]}"
 
 
 @uncollected()
@@ -212,15 +200,15 @@ def analyse(trace: Trace) -> Analysis:
             tuple(idle for part in parts for idle in part.streams),
             tuple(idle for part in parts for idle in part.idle),
             tuple(of_several({name: part.findings for name, part in devices.items()})),
-            {part: math.fsum(own.host_late[part] for own in parts) for part in HOST_PARTS},
+            {part: math.fsum(own.host_late[part] for own in parts) for part in pauses.HOST_PARTS},
             devices,
-            Evidence(trace),
+            pauses.Evidence(trace),
         )
-    seen = Evidence(trace)
+    seen = pauses.Evidence(trace)
     return Analysis(
         trace,
         seen.metrics,
-        tuple(idle_of_streams(seen)),
+        tuple(pauses.idle_of_streams(seen)),
         tuple(seen.idle),
         tuple(findings(seen)),
         seen.host_late,

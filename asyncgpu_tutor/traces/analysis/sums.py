@@ -92,14 +92,14 @@ def _by_name(spans: Iterable[Span]) -> tuple[Sum, ...]:
     found: dict[str, list[Span]] = {}
     for span in spans:
         found.setdefault(_name(span), []).append(span)
-    totals = {name: math.fsum(s.duration for s in group) for name, group in found.items()}
-    everything = math.fsum(totals.values())
+    everything = math.fsum(s.duration for group in found.values() for s in group) or 1.0
     rows: list[Sum] = []
     for name, group in found.items():
-        times, total, many = [s.duration for s in group], totals[name], len(group)
-        share = total / everything if everything else 0.0
-        sizes = [size for s in group if isinstance(size := s.detail.get("bytes"), int)]
-        rows.append(Sum(name, many, total, total / many, min(times), max(times), share, sum(sizes)))
+        times, many = [s.duration for s in group], len(group)
+        total = math.fsum(times)
+        sizes = sum(size for s in group if isinstance(size := s.detail.get("bytes"), int))
+        facts = total / many, min(times), max(times), total / everything, sizes
+        rows.append(Sum(name, many, total, *facts))
     return tuple(sorted(rows, key=lambda row: -row.total))
 
 

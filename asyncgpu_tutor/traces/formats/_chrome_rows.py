@@ -72,8 +72,8 @@ def collect(events: list[Event], gpus: object) -> Export:
     source = "the file's own clock" if foreign else "PyTorch profiler"
     about: dict[str, object] = {"source": source, "foreign": True}
     gpu = _object(cast(list[object], gpus)[0] if isinstance(gpus, list) and gpus else None)
-    threads_of_sm = _number(gpu.get("maxThreadsPerMultiprocessor"))
-    if at_once := _number(_number(gpu.get("numSms")) * threads_of_sm):
+    sizes = (_number(gpu.get(key)) for key in ("numSms", "maxThreadsPerMultiprocessor"))
+    if at_once := _number(math.prod(sizes)):
         about["threads_at_once"] = at_once
     return Export(work, calls, ranges, frozenset((0, 7)), str(gpu.get("name", ""))[:100], about)
 
@@ -107,11 +107,9 @@ def _times(event: Event) -> tuple[int, int]:
         try:
             us = float(value)
         except (TypeError, ValueError):
-            raise UsageError(
-                f"this trace is damaged: {key} is {value!r:.40}, not a time in us"
-            ) from None
-        if not math.isfinite(us) or abs(us) > 1e18:
-            raise UsageError(f"this trace is damaged: {key} is {us}")
+            us = math.nan
+        if not abs(us) <= 1e18:
+            raise UsageError(f"this trace is damaged: {key} is {value!r:.40}, not a time in us")
         # 1.7e15 us since 1970 and more digits than a float has: the ns are counted apart.
         times.append(round(us * 1000) if not isinstance(value, int) else value * 1000)
     return times[0], times[0] + max(times[1], 0)
@@ -122,9 +120,8 @@ def _work(event: Event, start: int, end: int) -> Work | None:
     if kind is None:
         return None
     args, name = _object(event.get("args")), _name(event)
-    detail: dict[str, object] = {
-        key: value for key in ("grid", "block") if _three(value := args.get(key))
-    }
+    sizes = ((key, args.get(key)) for key in ("grid", "block"))
+    detail: dict[str, object] = {key: size for key, size in sizes if _three(size)}
     if kind == "kernel":
         name, full = kernel_name(name)
         detail |= full
@@ -136,16 +133,10 @@ def _work(event: Event, start: int, end: int) -> Work | None:
     size = args.get("bytes")
     if isinstance(size, int) and 0 <= size < MOST_WHOLE:
         detail["bytes"] = size
-    return Work(
-        kind,
-        name if kind == "kernel" else kind,
-        start,
-        end,
-        _number(args.get("device", event.get("pid"))),
-        _number(args.get("stream", event.get("tid"))),
-        _number(args.get("correlation")),
-        detail,
-    )
+    given = (args.get("device", event.get("pid")), args.get("stream", event.get("tid")))
+    device, stream, call = (_number(number) for number in (*given, args.get("correlation")))
+    name = name if kind == "kernel" else kind
+    return Work(kind, name, start, end, device, stream, call, detail)
 
 
 def _ranges(
@@ -153,8 +144,8 @@ def _ranges(
 ) -> Iterator[Range]:
     """Ranges that the program named, and the outermost operators; those inside would be too many."""
     last: dict[int, int] = {}
-    number = 0
-    for event, start, end in sorted(whole, key=lambda item: (item[1], -item[2])):
+    ordered = sorted(whole, key=lambda item: (item[1], -item[2]))
+    for number, (event, start, end) in enumerate(ordered, 1):
         sort = _category(event)
         if not foreign and sort not in _RANGES:
             continue
@@ -163,7 +154,6 @@ def _ranges(
             if start < last.get(on, start):
                 continue
             last[on] = end
-        number += 1
         yield Range(number, _name(event), "", start, end, on, True)
 
 
@@ -172,9 +162,8 @@ def _category(event: Event) -> str:
 
 
 def _three(value: object) -> bool:
-    return isinstance(value, list) and all(
-        isinstance(part, int) and abs(part) < MOST_WHOLE for part in cast(list[Any], value)
-    )
+    parts = cast(list[Any], value) if isinstance(value, list) else [None]
+    return all(isinstance(part, int) and abs(part) < MOST_WHOLE for part in parts)
 
 
 def _object(value: object) -> Event:

@@ -24,8 +24,9 @@ _MAGIC = b"SQLite format 3\0"
 Value = int | float | str | bytes | None
 
 _READING = frozenset((sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE))
-_FUNCTIONS: frozenset[str | None] = frozenset(("count",))
-_PRAGMAS: frozenset[str | None] = frozenset(("table_info",))
+_Names = Container[str | None]
+_FUNCTIONS: _Names = frozenset(("count",))
+_PRAGMAS: _Names = frozenset(("table_info",))
 
 
 @contextmanager
@@ -35,9 +36,7 @@ def opened(path: Path, what: str) -> Generator[Database]:
     if not stat.S_ISREG(about.st_mode):
         raise UsageError(f"{path} is not a file, so it is not {what}")
     if about.st_size > _MOST_BYTES:
-        raise UsageError(
-            f"{path} has {about.st_size:,} bytes, and at most {_MOST_BYTES:,} are read"
-        )
+        raise UsageError(f"{path} has {about.st_size:,} bytes, and {_MOST_BYTES:,} is the limit")
     with path.open("rb") as file:
         if file.read(len(_MAGIC)) != _MAGIC:
             raise UsageError(f"{path} is not {what}: it is no SQLite database")
@@ -61,7 +60,7 @@ class Database:
         self.path = path
         self._connection = connection
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MOST_TEXT)
-        connection.text_factory = _text
+        connection.text_factory = lambda raw: raw.decode("utf-8", errors="replace")  # pyright: ignore
         connection.execute("PRAGMA trusted_schema = OFF")
         only_reading(connection, _FUNCTIONS, _PRAGMAS)
         found = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'")
@@ -75,15 +74,10 @@ class Database:
         """How many rows a table has; 0 if it is not there."""
         if table not in self.tables:
             return 0
-        number = self._connection.execute(f"SELECT count(*) FROM {_quoted(table)}").fetchone()[0]
-        return int(number)
+        return int(self._connection.execute(f"SELECT count(*) FROM {_quoted(table)}").fetchone()[0])
 
     def rows(
-        self,
-        table: str,
-        needed: Sequence[str],
-        wanted: Sequence[str] = (),
-        order: str | None = None,
+        self, table: str, needed: Sequence[str], wanted: Sequence[str] = (), order: str = ""
     ) -> Iterator[dict[str, Value]]:
         """The rows of a table, if it is there, in `order` of a column; None for what is `wanted` in vain."""
         if table not in self.tables:
@@ -99,7 +93,7 @@ class Database:
         names = [*needed, *wanted]
         found = (_quoted(name) if name in there else "NULL" for name in names)
         query = f"SELECT {', '.join(found)} FROM {_quoted(table)}"
-        if order is not None:
+        if order:
             query += f" ORDER BY {_quoted(order)}"
         for row in self._connection.execute(query):
             yield dict(zip(names, row, strict=True))
@@ -110,21 +104,10 @@ def _quoted(name: str) -> str:
 
 
 def _plain(sql: str) -> bool:
-    words = sql.upper()
-    return (
-        not words.startswith("CREATE VIRTUAL") and "GENERATED" not in words and " AS (" not in words
-    )
+    return not any(words in sql.upper() for words in ("CREATE VIRTUAL", "GENERATED", " AS ("))
 
 
-def _text(raw: bytes) -> str:
-    return raw.decode("utf-8", errors="replace")
-
-
-def only_reading(
-    connection: sqlite3.Connection,
-    functions: Container[str | None] | None,
-    pragmas: Container[str | None],
-) -> None:
+def only_reading(connection: sqlite3.Connection, functions: _Names | None, pragmas: _Names) -> None:
     """Refuse all but reading, and stop a query that would not end. Without `functions`, any may be called."""
     looks = iter(range(_MOST_LOOKS))
 

@@ -132,19 +132,15 @@ class Export:
             return index if index >= 0 and time < asked[index][1] else None
 
         at = {call.key: call.start for call in self.calls}
-        work: list[Work] = []
-        others: list[Work] = []
-        extents: dict[int, tuple[int, int]] = {}
-        for item in self.work:
-            index = window(at.get(item.key, item.start) if item.correlation else item.start)
-            if index is None:
-                others.append(replace(item, detail={**item.detail, "other": True}))
-                continue
-            work.append(item)
-            start, end = extents.get(index, (item.start, item.end))
-            extents[index] = min(start, item.start), max(end, item.end)
-        windows = union(extents.values())
-        work += (w for w in others if within(windows, w.start, w.end))
+        parts: dict[int | None, list[Work]] = {None: []}
+        for w in self.work:
+            index = window(at.get(w.key, w.start) if w.correlation else w.start)
+            parts.setdefault(index, []).append(w)
+        others = parts.pop(None)
+        windows = union((min(w.start for w in p), max(w.end for w in p)) for p in parts.values())
+        meanwhile = (w for w in others if within(windows, w.start, w.end))
+        work = [replace(w, detail={**w.detail, "other": True}) for w in meanwhile]
+        work += (w for part in parts.values() for w in part)
         return replace(
             self,
             work=sorted(work, key=lambda w: (w.start, w.correlation)),
@@ -181,11 +177,10 @@ def collect(database: Database, limit: int) -> Export:
     # Older versions do not tell processes apart in the tables of work.
     mask = -1 if any(w.process for w in work) else 0
     calls = _calls(database, texts, {w.key for w in work}, mask, limit)
-    work, calls = _on_gpus(database, work, calls)
+    _on_gpus(database, work, calls)
     contexts = database.rows("TARGET_INFO_CUDA_CONTEXT_INFO", ("nullStreamId",))
-    null_streams = [_int(row, "nullStreamId") for row in contexts]
+    nulls = frozenset(_int(row, "nullStreamId") for row in contexts) or frozenset({_NULL_STREAM})
     gpu = next((_str(r["name"]) for r in database.rows("TARGET_INFO_GPU", ("name",))), "")
-    nulls = frozenset(null_streams) or frozenset({_NULL_STREAM})
     return Export(work, calls, ranges, nulls, gpu, _about(database))
 
 
@@ -304,25 +299,18 @@ def _calls(
     return [call for call in found if call.kind != "wait" or call.thread in threads or not threads]
 
 
-def _on_gpus(
-    database: Database, work: list[Work], calls: list[Call]
-) -> tuple[list[Work], list[Call]]:
+def _on_gpus(database: Database, work: list[Work], calls: list[Call]) -> None:
     """With the number of the GPU for that of the device, which each process counts for itself."""
     if len({w.process for w in work}) < 2:
-        return work, calls
+        return
     gpus = {
         (_int(row, "pid"), _int(row, "cudaId")): _int(row, "gpuId")
         for row in database.rows("TARGET_INFO_CUDA_DEVICE", ("gpuId", "cudaId"), ("pid",))
         if row["pid"] is not None
     }
 
-    def gpu(process: int, device: int) -> int:
-        return gpus.get((process & 0xFFFFFF, device), device)
-
-    return (
-        [replace(w, device=gpu(w.process, w.device)) for w in work],
-        [replace(c, device=gpu(c.process, c.device)) for c in calls],
-    )
+    for found in (*work, *calls):
+        found.device = gpus.get((found.process & 0xFFFFFF, found.device), found.device)
 
 
 def _place(kind: CallKind, row: Row) -> tuple[int, int | None, int]:
@@ -343,13 +331,14 @@ def _ranges(database: Database, texts: Mapping[int, str]) -> list[Range]:
     last = max((_int(row, "end", _int(row, "start")) for row in rows), default=0)
     found: list[Range] = []
     for number, row in enumerate(rows):
-        if row["eventType"] not in {_PUSH_POP, _START_END}:
-            continue
-        text = _name(row["text"] if row["text"] is not None else row["textId"], texts)
-        start, end = _times(row, text, last)
-        nested = row["eventType"] == _PUSH_POP
-        domain = domains.get(row["domainId"], "")
-        found.append(Range(number, text, domain, start, end, _int(row, "globalTid", 0), nested))
+        if row["eventType"] in {_PUSH_POP, _START_END}:
+            text = _name(row["text"] if row["text"] is not None else row["textId"], texts)
+            about = (
+                *_times(row, text, last),
+                _int(row, "globalTid", 0),
+                row["eventType"] == _PUSH_POP,
+            )
+            found.append(Range(number, text, domains.get(row["domainId"], ""), *about))
     return found
 
 
@@ -362,15 +351,10 @@ def _about(database: Database) -> dict[str, object]:
             about["threads_at_once"] = min(math.prod(_int(row, size) for size in sizes), 2**31)
             break
     tables = ("EXPORT_META_DATA", "META_DATA_EXPORT")  # the older one first
-    facts = {
-        r["name"]: _str(r["value"])[:100]
-        for t in tables
-        for r in database.rows(t, ("name", "value"))
-    }
+    rows = (row for table in tables for row in database.rows(table, ("name", "value")))
+    facts = {row["name"]: _str(row["value"])[:100] for row in rows}
     schema = facts.get("EXPORT_SCHEMA_VERSION", "")
-    older = (
-        f"before 2023.3{f' (schema {schema})' if schema else ''}"  # those do not say which they are
-    )
+    older = f"before 2023.3{f' (schema {schema})' if schema else ''}"  # those do not say which
     about["profiler"] = facts.get("EXPORT_PRODUCT_VERSION") or older
     # What the profiler itself had to say: it knows why it saw nothing.
     said = database.rows("DIAGNOSTIC_EVENT", ("text",), ("severity",))

@@ -33,8 +33,7 @@ def write(
         row = packed(lane.spans) if streams else ranges_above(lane.spans)
         for number, name in enumerate(_names(lane, row), threads + 1):
             events.append(_named("thread_name", number, name))
-            order = {"ph": "M", "name": "thread_sort_index", "pid": _PROCESS, "tid": number}
-            events.append({**order, "args": {"sort_index": number}})
+            events.append(_named("thread_sort_index", number, number, "sort_index"))
         for span, index in zip(lane.spans, row, strict=True):
             place[span.id] = threads + 1 + index
             events.append(_slice(span, place[span.id]))
@@ -58,14 +57,9 @@ def _arrows(spans: Sequence[Span], place: Mapping[int, int]) -> Iterator[Event]:
     """Arrows, forwards from start to start: from a span's call, and from what it waited for elsewhere."""
     # Work of a foreign trace may be on no stream, and so on no thread.
     by_id = {span.id: span for span in spans if span.id in place}
-    ends = [
-        (by_id[before], span)
-        for span in by_id.values()
-        for before in span.after
-        if before in by_id
-        and by_id[before].start <= span.start
-        and (by_id[before].device, by_id[before].stream) != (span.device, span.stream)
-    ]
+    pairs = ((by_id[i], span) for span in by_id.values() for i in span.after if i in by_id)
+    apart = ((a, b) for a, b in pairs if (a.device, a.stream) != (b.device, b.stream))
+    ends = [(before, after) for before, after in apart if before.start <= after.start]
     for number, (before, after) in enumerate(ends, 1):
         arrow: Event = {"name": "dependency", "cat": "dependency", "id": number, "pid": _PROCESS}
         yield {**arrow, "ph": "s", "tid": place[before.id], "ts": before.start}
@@ -84,5 +78,5 @@ def _slice(span: Span, thread: int) -> Event:
     return {"ph": "X", "name": span.name, "pid": _PROCESS, "tid": thread, **times, "args": args}
 
 
-def _named(what: str, thread: int, name: str) -> Event:
-    return {"ph": "M", "name": what, "pid": _PROCESS, "tid": thread, "args": {"name": name}}
+def _named(what: str, thread: int, value: str | int, key: str = "name") -> Event:
+    return {"ph": "M", "name": what, "pid": _PROCESS, "tid": thread, "args": {key: value}}

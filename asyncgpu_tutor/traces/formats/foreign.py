@@ -34,23 +34,19 @@ def read(path: Path) -> Parts:
     if text[:100].lstrip().startswith("["):  # Chrome's events may stand alone
         text = '{"traceEvents": ' + text + "}"
     if '"traceEvents"' not in text:
-        return own_json.read(text)
+        return own_json.read(own_json.parsed(text))
     # Only now, because what an export of Nsight Systems is made of is what this is made of.
     from asyncgpu_tutor.traces.formats import _chrome_rows, nsys
 
     body = own_json.parsed(text, _chrome_rows.kept)
     del text  # it may be larger than all that was kept of it
     if "asyncgpu_tutor" in str(body.get("otherData"))[:100]:
-        raise UsageError(
-            f"{path} was made for Perfetto, and leaves things out: load what `save` wrote"
-        )
+        raise UsageError(f"{path} was made for Perfetto, without all facts: load what `save` wrote")
     found = body.get("traceEvents")
     if not isinstance(found, list):
-        return own_json.read_body(body)
-    events = cast(list[Any], found)
-    export = _chrome_rows.collect(
-        [event for event in events if isinstance(event, dict)], body.get("deviceProperties")
-    )
+        return own_json.read(body)
+    events: list[Any] = [event for event in cast(list[Any], found) if isinstance(event, dict)]
+    export = _chrome_rows.collect(events, body.get("deviceProperties"))
     if not export.work and not export.ranges:
         raise UsageError(
             f"{path} holds neither GPU work nor ranges. PyTorch writes them with "

@@ -15,17 +15,9 @@ from operator import attrgetter, itemgetter
 from pathlib import Path
 
 from asyncgpu_tutor.errors import UsageError
+from asyncgpu_tutor.traces.formats import _nsys_rows as rows
 from asyncgpu_tutor.traces.formats._database import opened
-from asyncgpu_tutor.traces.formats._nsys_rows import (
-    Call,
-    Export,
-    Key,
-    Range,
-    Work,
-    collect,
-    too_much,
-)
-from asyncgpu_tutor.traces.formats.own_json import Parts
+from asyncgpu_tutor.traces.formats.own_json import LONGEST, Parts
 from asyncgpu_tutor.traces.nvtx import DOMAIN
 from asyncgpu_tutor.traces.spans.cuda_calls import wait_name
 from asyncgpu_tutor.traces.spans.log import Draft, SpanLog
@@ -52,57 +44,57 @@ def read(path: str | Path, *, within: str | None, limit: int) -> Parts:
         if not any(table.startswith(_TABLES) for table in database.tables):
             raise UsageError(f"{file} is a SQLite database, but not {_WHAT}")
         # What one range holds may be little of a large file, which is read whole to find it.
-        export = collect(database, limit if within is None else 10 * limit)
+        export = rows.collect(database, limit if within is None else 10 * limit)
     if within is not None:
         export = export.within(within)
     size = len(export.work) + len(export.ranges)
     if size > limit:
-        raise too_much(file, size, limit)
+        raise rows.too_much(file, size, limit)
     if not export.work and not export.calls:
+        inside = f" within ranges called {within!r}" if within is not None else ""
         raise UsageError(
-            f"{file} holds no GPU work"
-            + (f" within ranges called {within!r}" if within is not None else "")
-            + ": was the program run under nsys profile -t cuda,nvtx, and did it use the GPU?"
-            + warnings_of(export.about)
+            f"{file} holds no GPU work{inside}: was the program run under nsys profile -t cuda,nvtx, "
+            f"and did it use the GPU?{warnings_of(export.about)}"
         )
     about = {**export.about, "file": file.name}
     if within is not None:
         about["within"] = within
     if export.windows:
-        about["windows"] = [
-            [(t - export.origin) / 1e3 for t in window] for window in export.windows
-        ]
+        zero = export.origin
+        about["windows"] = [[(t - zero) / 1e3 for t in window] for window in export.windows]
     if not any(r.domain == DOMAIN for r in export.ranges):
         about["foreign"] = True
     return built(export), "Nsight Systems", export.gpu or "unknown GPU", about
 
 
-def built(export: Export) -> list[Span]:
+def built(export: rows.Export) -> list[Span]:
     """The spans of an export: each piece of work is there once, or no sum of the trace would be true."""
     spans = _Builder(export).spans()
     told, there = sum(span.on_device for span in spans), len(export.work)
     if told != there:
-        raise UsageError(
-            f"{there:,} pieces of work were read, and {told:,} spans were made of them"
-        )
+        raise UsageError(f"{there:,} pieces of work were read, and {told:,} spans made of them")
+    last = max(spans, key=attrgetter("end"))
+    if last.end > LONGEST:
+        told = f"{last.name!r:.60} ends {last.end:.0f} us after the start"
+        raise UsageError(f"this file is damaged: {told}")
     return spans
 
 
 class _Builder:
     """Puts together what the export has in separate tables, in the order in which it was asked for."""
 
-    def __init__(self, export: Export) -> None:
+    def __init__(self, export: rows.Export) -> None:
         self.export = export
         self._origin = export.origin
         self.logs: dict[int, SpanLog] = {}
         self.numbers = count()
         self._streams = _stream_numbers(export)
         # By process and number of an event: the device and the spans that its recording came after.
-        self._events: dict[Key, tuple[int, tuple[int, ...]]] = {}
-        self._by_call: dict[Key, list[Work]] = {}
+        self._events: dict[rows.Key, tuple[int, tuple[int, ...]]] = {}
+        self._by_call: dict[rows.Key, list[rows.Work]] = {}
         # Streams whose work is not in the order of its calls, and the calls that asked for it.
         self._apart: set[tuple[int, int, int]] = set()
-        self._asked: dict[Key, Draft] = {}
+        self._asked: dict[rows.Key, Draft] = {}
         for work in export.work:
             if work.correlation:
                 self._by_call.setdefault(work.key, []).append(work)
@@ -111,32 +103,31 @@ class _Builder:
         named = [r for r in export.ranges if r.nested and (not ours or r.domain == DOMAIN)]
         named.sort(key=lambda r: (r.start, -r.end))
         self._ops = {found.id: number for number, found in enumerate(named, 1)}
-        self._open: dict[int, list[Range]] = {}
+        self._open: dict[int, list[rows.Range]] = {}
         # Threads are told apart where more than one has something to say.
-        threads = sorted(
-            {c.thread for c in export.calls} | {r.thread for r in export.ranges if r.nested}
-        )
-        self._threads = {t: number for number, t in enumerate(threads)} if len(threads) > 1 else {}
+        threads = {c.thread for c in export.calls} | {r.thread for r in export.ranges if r.nested}
+        several = sorted(threads) if len(threads) > 1 else ()
+        self._threads = {thread: number for number, thread in enumerate(several)}
 
     def spans(self) -> list[Span]:
         for *_, item in sorted(self._items(), key=itemgetter(0, 1, 2)):
-            if isinstance(item, Range):
+            if isinstance(item, rows.Range):
                 self._range(item)
-            elif isinstance(item, Call):
+            elif isinstance(item, rows.Call):
                 self._call(item)
             else:
                 self._work(item)
         found = [span for log in self.logs.values() for span in log.spans]
         return causal(sorted(found, key=attrgetter("id")))
 
-    def _items(self) -> Iterable[tuple[int, int, int, Range | Call | Work]]:
+    def _items(self) -> Iterable[tuple[int, int, int, rows.Range | rows.Call | rows.Work]]:
         """All that the export has, with times. Work that comes with its call is left out."""
         for span in self.export.ranges:
             yield span.start, 0, -span.end, span
         for call in self.export.calls:
             yield call.start, 1, call.correlation, call
         at = {call.key: call.start for call in self.export.calls}
-        lines: dict[tuple[int, int, int], list[Work]] = {}
+        lines: dict[tuple[int, int, int], list[rows.Work]] = {}
         for work in self.export.work:
             lines.setdefault((work.device, work.process, work.stream), []).append(work)
         graphs = {key for key, made in self._by_call.items() if made[0].node} & at.keys()
@@ -149,20 +140,21 @@ class _Builder:
                     if not work.correlation or work.key not in graphs:
                         yield time, 2, work.start, work
 
-    def _range(self, found: Range) -> None:
-        op = self._ops.get(found.id)
-        label = found.text if op is not None else ""
+    def _range(self, found: rows.Range) -> None:
+        op, label = self._ops.get(found.id), ""
         if op is not None:
+            label = found.text
             self._around(found.thread, found.start)
             self._open.setdefault(found.thread, []).append(found)
         detail: dict[str, object] = {"domain": found.domain} if found.domain else {}
-        detail["nested"] = found.nested
-        if found.nested:
-            detail |= self._of_thread(found.thread)
+        detail |= {
+            "nested": found.nested,
+            **(self._of_thread(found.thread) if found.nested else {}),
+        }
         draft = self._log(0).draft("range", found.text, None, op=op, label=label, detail=detail)
         self._finish(0, draft, found.start, found.end)
 
-    def _call(self, call: Call) -> None:
+    def _call(self, call: rows.Call) -> None:
         made = _as_captured(self._by_call.get(call.key, ()))
         known = self._events.get((call.process, call.event))
         if call.kind == "event":
@@ -184,17 +176,15 @@ class _Builder:
         elif call.kind != "launch":  # of these, nothing ran: zero bytes, or the record lies outside
             self._on_host(call, "call", call.name, call.device)
 
-    def _enqueued(self, call: Call, made: Sequence[Work]) -> None:
+    def _enqueued(self, call: rows.Call, made: Sequence[rows.Work]) -> None:
         """A call, and what it asked for."""
         first = made[0]
         if first.node:
             name = call_name("graph", str(first.detail.get("graph", ""))).rstrip()
-        else:
-            name = call_name(first.kind, first.name)
-        asked = self._on_host(call, "call", name, first.device, api=call.name)
-        if first.node:
-            self._nodes(made, asked)
+            self._nodes(made, self._on_host(call, "call", name, first.device, api=call.name))
             return
+        name = call_name(first.kind, first.name)
+        asked = self._on_host(call, "call", name, first.device, api=call.name)
         for work in made:
             if (work.device, work.process, work.stream) in self._apart:
                 self._asked[call.key] = asked
@@ -202,14 +192,13 @@ class _Builder:
                 self._work(work, asked)
 
     def _on_host(
-        self, call: Call, kind: SpanKind, name: str, device: int,
+        self, call: rows.Call, kind: SpanKind, name: str, device: int,
         heads: tuple[int, ...] = (), **detail: object,
     ) -> Draft:  # fmt: skip
         op, label = self._around(call.thread, call.start)
         about = {**self._of_thread(call.thread), **detail}
-        draft = self._log(device).draft(
-            kind, name, None, op=op, label=label, waits_for=heads, detail=about
-        )
+        log = self._log(device)
+        draft = log.draft(kind, name, None, op=op, label=label, waits_for=heads, detail=about)
         self._finish(device, draft, call.start, call.end)
         return draft
 
@@ -220,11 +209,9 @@ class _Builder:
             stack.pop()
         return (self._ops[stack[-1].id], stack[-1].text) if stack else (None, "")
 
-    def _nodes(self, made: Sequence[Work], asked: Draft) -> None:
-        """Those of one launch of a graph: all after what its stream held, and before what comes next there.
-
-        Its first node is on the stream of the launch. What else orders them is not in the export.
-        """
+    def _nodes(self, made: Sequence[rows.Work], asked: Draft) -> None:
+        """The nodes of a launch of a graph: after what its stream held, and before what comes next."""
+        # Its first node is on the stream of the launch. What else orders them is not in the export.
         first = made[0]
         log, root = self._log(first.device), self._stream(first)
         # Nodes on another device are left alone, because the launch does not order them.
@@ -238,7 +225,7 @@ class _Builder:
         for lane in branches:
             log.wait(root, log.heads(lane))
 
-    def _work(self, work: Work, asked: Draft | None = None) -> None:
+    def _work(self, work: rows.Work, asked: Draft | None = None) -> None:
         asked = asked or (self._asked.get(work.key) if work.correlation else None)
         op, label, call = (asked.op, asked.label, asked.id) if asked else (None, "", None)
         detail = work.detail
@@ -252,14 +239,14 @@ class _Builder:
     def _of_thread(self, thread: int) -> dict[str, object]:
         return {"thread": self._threads[thread]} if thread in self._threads else {}
 
-    def _stream(self, work: Work) -> int:
+    def _stream(self, work: rows.Work) -> int:
         return self._streams[work.device, work.process, work.stream]
 
-    def _stream_of(self, call: Call) -> int | None:
+    def _stream_of(self, call: rows.Call) -> int | None:
         stream = call.stream
         return None if stream is None else self._streams[call.device, call.process, stream]
 
-    def _heads(self, call: Call) -> tuple[int, ...]:
+    def _heads(self, call: rows.Call) -> tuple[int, ...]:
         stream = self._stream_of(call)
         return () if stream is None else self._log(call.device).heads(stream)
 
@@ -273,22 +260,19 @@ class _Builder:
         return self.logs[device]
 
 
-def _asked(line: Sequence[Work], called: Sequence[int | None]) -> list[int]:
-    """When each piece of work of a stream, by start, was asked for; `called` has the starts of calls.
-
-    A stream does its work in order, so what started before another piece was asked for before it: also where
-    a capture began with a full queue, whose calls nobody saw, or where two threads call at once.
-    """
+def _asked(line: Sequence[rows.Work], called: Sequence[int | None]) -> list[int]:
+    """When each piece of work of a stream, by start, was asked for; `called` has the starts of calls."""
+    # A stream does its work in order, so what started before another piece was asked for first: also where
+    # a capture began with a full queue, whose calls nobody saw, or where two threads call at once.
     times: list[int] = []
     following = math.inf
     for work, known in zip(reversed(line), reversed(called), strict=True):
         following = min(work.start, following) if known is None else known
         times.append(int(following))
-    times.reverse()
-    return list(accumulate(times, max))
+    return list(accumulate(reversed(times), max))
 
 
-def _as_captured(made: Sequence[Work]) -> Sequence[Work]:
+def _as_captured(made: Sequence[rows.Work]) -> Sequence[rows.Work]:
     """The nodes of a graph in the order in which they were captured, which is that of their numbers."""
     if not made or not made[0].node:
         return made
@@ -301,7 +285,7 @@ def _as_captured(made: Sequence[Work]) -> Sequence[Work]:
     return nodes
 
 
-def _stream_numbers(export: Export) -> dict[tuple[int, int, int], int]:
+def _stream_numbers(export: rows.Export) -> dict[tuple[int, int, int], int]:
     """Our numbers: the null stream is 0, and the others of a device count in the order of CUDA's own."""
     used = {(work.device, work.process, work.stream) for work in (export.whole or export).work}
     used |= {(c.device, c.process, c.stream) for c in export.calls if c.stream is not None}

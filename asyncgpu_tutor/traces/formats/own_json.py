@@ -27,7 +27,7 @@ MOST_SPANS = 1_000_000
 MOST_WHOLE = 2**63  # more than any count of bytes or blocks, and a float can still hold it
 _MOST_CHARACTERS = 10_000  # of a name
 _MOST_DEPTH = 16  # of what a span's detail holds
-_LONGEST = 1e15  # us: thirty years, and a float still tells one ns from the next
+LONGEST = 1e15  # us: thirty years, and a float still tells one ns from the next
 
 
 def write(spans: Iterable[Span], clock: str, device: str, about: Mapping[str, object]) -> str:
@@ -39,22 +39,13 @@ def write(spans: Iterable[Span], clock: str, device: str, about: Mapping[str, ob
     return json.dumps(body, indent=1, sort_keys=True)
 
 
-def read(text: str) -> Parts:
-    """Spans, clock, device and facts of what `write` wrote. Nothing in the text is run."""
-    return read_body(parsed(text))
-
-
-def read_body(body: Mapping[str, Any]) -> Parts:
-    """The same of JSON that has been parsed."""
+def read(body: Mapping[str, Any]) -> Parts:
+    """Spans, clock, device and facts of what `write` wrote, `parsed`. Nothing in it is run."""
     if body.get("format") != FORMAT:
         raise UsageError(f"this is not a trace: its 'format' is not {FORMAT!r}")
     try:
-        return (
-            _spans(body["spans"]),
-            _text(body["clock"], "clock", 1000),
-            _text(body["device"], "device", 1000),
-            _mapping(body.get("about", {}), "about"),
-        )
+        clock, device = (_text(body[key], key, 1000) for key in ("clock", "device"))
+        return _spans(body["spans"]), clock, device, _mapping(body.get("about", {}), "about")
     except KeyError as error:
         raise UsageError(f"this trace is damaged: it has no {error}") from None
     except ValueError as error:
@@ -65,7 +56,7 @@ def parsed(text: str, kept: Callable[[dict[str, Any]], object] | None = None) ->
     """The object in a JSON text, and of each object in it what is `kept`; a UsageError if there is none."""
     if len(text) > MOST_BYTES:
         raise UsageError(
-            f"this trace has {len(text):,} characters, and is read up to {MOST_BYTES:,}"
+            f"this trace has {len(text):,} characters, and {MOST_BYTES:,} is the limit"
         )
     try:
         body: Any = json.loads(text, parse_constant=_no_constant, object_hook=kept)
@@ -130,27 +121,25 @@ def _span(row: object) -> Span:
     if (stream is None) == (kind in DEVICE_KINDS):
         raise ValueError(f"its stream is {stream}, and it is a {kind}")
     name, device, label = (_text(fields.get(n, ""), n) for n in ("name", "device", "label"))
-    detail = _mapping(fields.get("detail", {}), "detail")
-    return Span(
-        number, cast(SpanKind, kind), name, start, end, device, stream, op, label, before, detail
-    )
+    more = stream, op, label, before, _mapping(fields.get("detail", {}), "detail")
+    return Span(number, cast(SpanKind, kind), name, start, end, device, *more)
 
 
 def _whole(value: object, what: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or abs(value) >= MOST_WHOLE:
-        raise ValueError(f"its {what} is {_short(value)}, not a whole number")
+        raise ValueError(f"its {what} is {value!r:.60}, not a whole number")
     return value
 
 
 def _time(value: object, what: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= _LONGEST:
-        raise ValueError(f"its {what} is {_short(value)}, not a number of us")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= LONGEST:
+        raise ValueError(f"its {what} is {value!r:.60}, not a number of us")
     return float(value)
 
 
 def _text(value: object, what: str, most: int = _MOST_CHARACTERS) -> str:
     if not isinstance(value, str):
-        raise ValueError(f"its {what} is {_short(value)}, not text")
+        raise ValueError(f"its {what} is {value!r:.60}, not text")
     if len(value) > most:
         raise ValueError(f"its {what} has {len(value):,} characters")
     value.encode()  # half of a pair of UTF-16 is no text, and JSON can hold it
@@ -167,14 +156,9 @@ def _plain(value: object, what: str, depth: int) -> None:
     elif isinstance(value, float) and not math.isfinite(value):
         raise ValueError(f"its {what} holds {value}")
     elif isinstance(value, int) and abs(value) >= MOST_WHOLE:
-        raise ValueError(f"its {what} holds {_short(value)}")
+        raise ValueError(f"its {what} holds {value!r:.60}")
     elif isinstance(value, str):
         value.encode()  # as in `_text`
-
-
-def _short(value: object) -> str:
-    told = repr(value)
-    return told if len(told) <= 60 else told[:57] + "..."
 
 
 def _no_constant(name: str) -> NoReturn:

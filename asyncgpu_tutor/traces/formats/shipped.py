@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -17,14 +18,7 @@ def recordings() -> list[str]:
 
 def recording(name: str) -> Path:
     """The file of a recording; see `Trace.load_recording`."""
-    known = recordings()
-    if name not in known:  # so a name with a path in it cannot lead out of the folder
-        close = get_close_matches(str(name), known, 1)
-        hint = f" Did you mean {close[0]!r}?" if close else ""
-        raise UsageError(
-            f"there is no recording {name!r}; there are: {', '.join(known) or 'none'}.{hint}"
-        )
-    return FOLDER / f"{name}.json"
+    return _found("recording", name, {file.stem: file for file in FOLDER.glob("*.json")})
 
 
 def recorded_file(name: str) -> Path:
@@ -35,9 +29,14 @@ def recorded_file(name: str) -> Path:
     name : str
         Such as ``"07_async_mlp.sqlite"``, for `Trace.from_nsys`; a `UsageError` has all names.
     """
-    known = {path.name: path for path in FOLDER.glob("*/*") if path.is_file()}
-    if name not in known:
-        raise UsageError(
-            f"there is no recorded file {name!r}; there are: {', '.join(sorted(known)) or 'none'}"
-        )
+    found = {path.name: path for path in FOLDER.glob("*/*") if path.is_file()}
+    return _found("recorded file", name, found)
+
+
+def _found(what: str, name: str, known: Mapping[str, Path]) -> Path:
+    if name not in known:  # so a name with a path in it cannot lead out of the folder
+        close = get_close_matches(str(name), known, 1)
+        hint = f" Did you mean {close[0]!r}?" if close else ""
+        there = ", ".join(sorted(known))
+        raise UsageError(f"there is no {what} {name!r}; there are: {there}.{hint}")
     return known[name]

@@ -22,7 +22,10 @@ from typing import Any
 def show(view: Callable[[], Mapping[str, Any]], *, html: str, text: str) -> dict[str, Any]:
     """Return a cell's output by MIME type: the live `view`, if there can be one, and a still picture."""
     still = {"text/plain": text, "text/html": html}
-    if os.environ.get("ASYNCGPU_LIVE", "1") == "0" or not _in_notebook():
+    # A notebook's kernel has somebody at its other end; a terminal has none, and neither has a script.
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython else None
+    if os.environ.get("ASYNCGPU_LIVE", "1") == "0" or getattr(shell, "kernel", None) is None:
         return still
     make = _widget()
     if make is None:
@@ -31,13 +34,6 @@ def show(view: Callable[[], Mapping[str, Any]], *, html: str, text: str) -> dict
     # IPython takes data, or data and metadata.
     live: dict[str, Any] = shown[0] if isinstance(shown, tuple) else shown
     return {**(live or {}), **still}
-
-
-def _in_notebook() -> bool:
-    """Tell whether this is a kernel with somebody at its other end, and not a terminal or a script."""
-    ipython = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython else None
-    return getattr(shell, "kernel", None) is not None
 
 
 @cache

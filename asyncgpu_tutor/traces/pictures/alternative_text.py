@@ -34,11 +34,13 @@ def alt_text(trace: Trace, metrics: Metrics | None = None) -> str:
     work = _work(trace)
     if not work:
         return f"{head}{took} of the host, in which the device did nothing."
-    parts = {name: trace.of(name) for name in devices} if len(devices := trace.devices) > 1 else {}
+    parts = [("the device", trace, metrics)]
+    if len(trace.devices) > 1:
+        of = {name: trace.of(name) for name in trace.devices}
+        parts = [(name, part, part.metrics()) for name, part in of.items()]
     busy = [
         f"{name} is busy for {duration(own.device_active)}, and {_together(_work(part), own)}"
-        for name, part in (parts or {"the device": trace}).items()
-        for own in [part.metrics() if parts else metrics]
+        for name, part, own in parts
     ]
     told = "; ".join(_pauses(trace, work))
     return f"{head}in {took} {'; '.join(busy)}. {told[0].upper()}{told[1:]}."
@@ -82,12 +84,8 @@ def _longest_pair(work: Sequence[Span]) -> str:
 def _pauses(trace: Trace, work: Sequence[Span]) -> Iterator[str]:
     """Name the work that waited for another stream, and the longest pause of the device."""
     by_id = {span.id: span for span in work}
-    edges = [
-        (by_id[i], late)
-        for late in work
-        for i in late.after
-        if i in by_id and (by_id[i].device, by_id[i].stream) != (late.device, late.stream)
-    ]
+    pairs = ((by_id[i], late) for late in work for i in late.after if i in by_id)
+    edges = [(a, b) for a, b in pairs if (a.device, a.stream) != (b.device, b.stream)]
     if edges:
         numbers = stream_numbers(work)
         # We tell the wait that most clearly held something up: what it waited for had just ended.

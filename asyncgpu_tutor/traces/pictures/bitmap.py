@@ -42,10 +42,10 @@ def figure(scene: Scene) -> Figure:
 
 def _style(css: str) -> dict[str, str]:
     """The rules of all classes that are named."""
-    names = css.split()
-    rules = {**style.STYLES.get(names[0], {})}
-    for name in names[1:]:
-        rules |= style.STYLES.get(name) or style.STYLES.get(f"{names[0]}.{name}", {})
+    first, *others = css.split()
+    rules = {**style.STYLES.get(first, {})}
+    for name in others:
+        rules |= style.STYLES.get(name) or style.STYLES.get(f"{first}.{name}", {})
     return rules
 
 

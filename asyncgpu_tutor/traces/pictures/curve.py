@@ -42,23 +42,18 @@ class Curve:
         # No two of them may touch.
         every = math.ceil((max(text_width(value, 11) for value in self.values) + 4) / step)
         for i, value in list(enumerate(self.values))[::every]:
-            x = i * step
-            parts.append(
-                f'<text class="agt-tick" x="{x:.1f}" y="{tall + 15}">{escape(value)}</text>'
-            )
+            at = f'x="{i * step:.1f}" y="{tall + 15}"'
+            parts.append(f'<text class="agt-tick" {at}>{escape(value)}</text>')
         parts += self._lines(step, tall, most)
         parts.append(f'<path class="agt-rule" d="M0 {tall}h{inner}"/>')
-        parts.append(
-            f'<text class="agt-axis" x="{inner / 2:.0f}" y="{tall + 34}">{escape(self.across)}</text>'
-        )
-        return framed(
+        at = f'x="{inner / 2:.0f}" y="{tall + 34}"'
+        parts.append(f'<text class="agt-axis" {at}>{escape(self.across)}</text>')
+        inside = (
             f'<text class="agt-title" x="8" y="18">{escape(self.title)}</text>'
             f'<text class="agt-facts" x="8" y="{_TOP - 3}">{escape(self.up)}</text>'
-            f'<g transform="translate({_LEFT} {_TOP + 6})">{"".join(parts)}</g>',
-            words,
-            _WIDTH,
-            _TOP + tall + _BOTTOM,
+            f'<g transform="translate({_LEFT} {_TOP + 6})">{"".join(parts)}</g>'
         )
+        return framed(inside, words, _WIDTH, _TOP + tall + _BOTTOM)
 
     def _lines(self, step: float, tall: float, most: float) -> Iterator[str]:
         names: list[tuple[float, str, str]] = []
@@ -78,10 +73,8 @@ class Curve:
         # Names that would lie on each other go below each other, so each has its line's colour; and there has
         # to be room for those that follow.
         last, x = -20.0, (len(self.values) - 1) * step
-        for following, (y, name, colour) in zip(
-            range(len(names))[::-1], sorted(names), strict=True
-        ):
-            last = max(min(y, tall - _NAME * following), last + _NAME)
+        for number, (y, name, colour) in enumerate(sorted(names), 1):
+            last = max(min(y, tall - _NAME * (len(names) - number)), last + _NAME)
             if name:
                 box = f'<rect x="{x + 10:.1f}" y="{last - 4:.1f}" width="9" height="9" fill="{colour}"/>'
                 told = escape(fitting(name, _RIGHT - 32, 11))
@@ -94,7 +87,6 @@ class Curve:
             here = [(name, *line[i]) for name, line in self.lines.items() if i < len(line)]
             for _, key, y in here:
                 near = [p for p in here if abs(p[2] - y) / most * tall < 2 * _RADIUS]
-                told[key] = "\n".join(
-                    f"{name}: {us:.1f}" if name else f"{us:.1f}" for name, _, us in near
-                )
+                lines = (f"{name}: {us:.1f}".removeprefix(": ") for name, _, us in near)
+                told[key] = "\n".join(lines)
         return told

@@ -46,10 +46,8 @@ class Bar:
     @property
     def waiting(self) -> tuple[float, float] | None:
         """From when to when a kernel waited for its first place, where that is known; not on an engine."""
-        waited = self.span.waited_for_room
-        if self.number > 1 or not waited or self.lane.group != "streams":
-            return None
-        return self.span.start - waited, self.span.start
+        waited = self.number == 1 and self.lane.group == "streams" and self.span.waited_for_room
+        return (self.span.start - waited, self.span.start) if waited else None
 
     @property
     def text(self) -> str:
@@ -124,7 +122,15 @@ def arrange(trace: Trace, groups: Collection[Group], *, columns: int = 1000) -> 
         if several and lane.device and (before is None or lane.device != before.device):
             layout.headers.append((lane.device, layout.height + _HEADER / 2))
             layout.height += _HEADER
-        _place(layout, lane, finest, shaded=number % 2 == 0)
+        in_row: dict[int, list[Span]] = {}
+        for span, index in zip(lane.spans, rows(lane), strict=True):
+            in_row.setdefault(index, []).append(span)
+        total = 1.0 if len(in_row) == 1 else min(len(in_row) * _ROW, _TALLEST)
+        size = total / len(in_row)
+        for index, spans in in_row.items():
+            layout.bars += bars(spans, lane, layout.height + index * size, size, finest)
+        layout.bands.append(Band(lane.name, layout.height, total, number % 2 == 0))
+        layout.height += total
         before = lane
     if layout.bars:
         layout.begin = min(bar.span.start for bar in layout.bars)
@@ -138,25 +144,9 @@ def arrange(trace: Trace, groups: Collection[Group], *, columns: int = 1000) -> 
     return layout
 
 
-def _place(layout: Layout, lane: Lane, finest: float, *, shaded: bool) -> None:
-    row = rows(lane)
-    number = max(row) + 1
-    total = 1.0 if number == 1 else min(number * _ROW, _TALLEST)
-    size = total / number
-    in_row: dict[int, list[Span]] = {}
-    for span, index in zip(lane.spans, row, strict=True):
-        in_row.setdefault(index, []).append(span)
-    for index, spans in in_row.items():
-        layout.bars += bars(spans, lane, layout.height + index * size, size, finest)
-    layout.bands.append(Band(lane.name, layout.height, total, shaded))
-    layout.height += total
-
-
-def bars(
-    spans: Iterable[Span], lane: Lane, y: float, height: float, finest: float
-) -> Iterator[Bar]:
+def bars(spans: Iterable[Span], lane: Lane, y: float, tall: float, finest: float) -> Iterator[Bar]:
     """The bars of one row; those shorter than the `finest` time, in us, are put together."""
-    y, height = y + _MARGIN * height, height * (1 - 2 * _MARGIN)
+    y, height = y + _MARGIN * tall, tall * (1 - 2 * _MARGIN)
     for stretch in merged(spans, finest):
         span = stretch[0]
         if len(stretch) > 1:
@@ -174,9 +164,7 @@ def merged(spans: Iterable[Span], pixel: float) -> Iterator[list[Span]]:
     stretch: list[Span] = []
     end = 0.0
     for span in spans:
-        if stretch and (
-            span.duration >= pixel or end - stretch[0].start >= pixel or span.start - end >= pixel
-        ):
+        if stretch and max(span.duration, end - stretch[0].start, span.start - end) >= pixel:
             yield stretch
             stretch = []
         end = max(end, span.end) if stretch else span.end
@@ -191,12 +179,10 @@ def _arrows(bars: list[Bar]) -> list[Arrow]:
     found: list[Arrow] = []
     waited: dict[tuple[str, str, str, str], int] = {}
     for _, bar in sorted(drawn.items()):
-        for number in sorted(bar.span.after, reverse=True):
-            if number not in drawn or drawn[number].lane is bar.lane:
-                continue
-            before = drawn[number]
-            lanes_of = before.lane.device, before.lane.name, bar.lane.device, bar.lane.name
-            if number > waited.get(lanes_of, -1):
+        for number in sorted(drawn.keys() & set(bar.span.after), reverse=True):
+            one, other = drawn[number].lane, bar.lane
+            lanes_of = one.device, one.name, other.device, other.name
+            if one is not other and number > waited.get(lanes_of, -1):
                 waited[lanes_of] = number
-                found.append(Arrow(before, bar))
+                found.append(Arrow(drawn[number], bar))
     return found

@@ -9,16 +9,9 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from asyncgpu_tutor.traces.pictures.alternative_text import duration
 from asyncgpu_tutor.traces.pictures.layout import Arrow, Bar, Layout, arrange
-from asyncgpu_tutor.traces.spans import Metrics, Span, SpanKind
+from asyncgpu_tutor.traces.spans import Metrics, Span, SpanKind, vocabulary
 from asyncgpu_tutor.traces.spans.lanes import Group, lane_name, stream_numbers
 from asyncgpu_tutor.traces.spans.notebook_output import NOTHING
-from asyncgpu_tutor.traces.spans.vocabulary import (
-    KIND_WORDS,
-    clock_words,
-    count,
-    device_words,
-    some,
-)
 
 if TYPE_CHECKING:
     from asyncgpu_tutor.traces.trace import Trace
@@ -54,9 +47,8 @@ class Panel:
     @cached_property
     def arrows(self) -> list[Arrow]:
         """Arrows from a stream to one that waits for it; if something stands out, those that join it."""
-        found = self.layout.arrows
-        if self.highlight is not None:
-            out = self.highlight
+        found, out = self.layout.arrows, self.highlight
+        if out is not None:
             found = [a for a in found if {a.before.span.id, a.after.span.id} <= out]
         return found[:MOST_ARROWS]
 
@@ -75,9 +67,9 @@ class Panel:
 
     def facts(self) -> list[str]:
         """The line below the title, in parts: the first is the clock, and the last may go."""
-        parts = [clock_words(self.trace.clock)]
+        parts = [vocabulary.clock_words(self.trace.clock)]
         if self.trace.device:
-            parts.append(device_words(self.trace.device))
+            parts.append(vocabulary.device_words(self.trace.device))
         if self.trace.spans:
             parts.append(duration(self.metrics.makespan))
             if len(self.metrics.stream_busy) > 1:
@@ -100,7 +92,7 @@ Mark = SpanKind | Literal["room", "event"]
 def legend_items(panels: Sequence[Panel]) -> Iterator[tuple[Mark, str]]:
     """Items of the legend of some panels, in words: no more than is in the picture."""
     kinds = {bar.span.kind for panel in panels for bar in panel.layout.bars}
-    for kind, words in KIND_WORDS.items():
+    for kind, words in vocabulary.KIND_WORDS.items():
         if kind in kinds:
             yield kind, words
     if any(bar.waiting for panel in panels for bar in panel.layout.bars):
@@ -124,16 +116,15 @@ def tips(panel: Panel) -> Callable[[Bar], str]:
         return f"{by_id[number].name} ({lane})" if lane else by_id[number].name
 
     def tip(bar: Bar) -> str:
-        span = bar.span
-        stream = ""
+        span, stream = bar.span, ""
         if span.stream is not None:
             own = f" (number {span.stream} of {span.device})"
             stream = f", {lane_name(numbers[span.device, span.stream])}{own}"
         when = f"{span.start:.1f} to {span.end:.1f} \u00b5s: {duration(span.duration)}"
         if bar.number > 1:
-            many = f"{count(bar.number, 'span')}, most of it {KIND_WORDS[span.kind]}"
+            many = f"{vocabulary.count(bar.number, 'span')}, most of it {vocabulary.KIND_WORDS[span.kind]}"
             return f"{many}\n{when}\nZoom in to see them."
-        lines = [f"{span.name}: {KIND_WORDS[span.kind]}{stream}", when, *_more(span)]
+        lines = [f"{span.name}: {vocabulary.KIND_WORDS[span.kind]}{stream}", when, *_more(span)]
         if span.waited_for_room:
             lines.append(f"waited {duration(span.waited_for_room)} for room on the device")
         if span.op is not None:
@@ -142,7 +133,7 @@ def tips(panel: Panel) -> Callable[[Bar], str]:
             lines.append(f"operation #{span.op} {span.label}".rstrip() + inside)
         waited = [name(i) for i in span.after if i in by_id]
         if waited:
-            lines.append(f"after {some(waited, _MOST_NAMES)}")
+            lines.append(f"after {vocabulary.some(waited, _MOST_NAMES)}")
         return "\n".join(lines)
 
     return tip

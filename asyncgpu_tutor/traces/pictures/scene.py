@@ -88,11 +88,8 @@ def scene(panels: Sequence[Panel], *, width: int) -> Scene:
 
 def left_of(panels: Sequence[Panel]) -> int:
     """How much room the labels of the lanes need."""
-    wide = [
-        text_width(band.label, 12) + _STEP * (band.depth or 0)
-        for panel in panels
-        for band in panel.layout.bands
-    ]
+    bands = (band for panel in panels for band in panel.layout.bands)
+    wide = [text_width(band.label, 12) + _STEP * (band.depth or 0) for band in bands]
     wide += [text_width(name, 12) for panel in panels for name, _ in panel.layout.headers]
     return round(max(wide, default=20)) + 16
 
@@ -175,15 +172,14 @@ class _Drawing:
         panel, bars = self.panel, self.panel.layout.bars
         alike: dict[tuple[SpanKind, str], list[Bar]] = {}
         for bar in bars:
-            alike.setdefault((bar.span.kind, panel.state(bar)), []).append(bar)
+            css = f"agt-bar {panel.state(bar)}".strip()
+            alike.setdefault((bar.span.kind, css), []).append(bar)
         told: Callable[[Bar], str] = tips(panel) if len(bars) <= _MOST_TIPS else lambda _: ""
         for (kind, css), found in alike.items():
             for bar in found:
                 start, end = self.x(bar.span.start), self.x(bar.span.end)
                 wide, tall = max(end - start, 0.5), bar.height * UNIT
-                yield Box(
-                    f"agt-bar {css}".strip(), start, self.y(bar.y), wide, tall, kind, told(bar)
-                )
+                yield Box(css, start, self.y(bar.y), wide, tall, kind, told(bar))
 
     def _arrows(self, arrows: Sequence[Arrow]) -> Iterator[Line]:
         # All halos are drawn before all lines, because the halo of one arrow would cut the line of another.
@@ -215,18 +211,12 @@ class _Drawing:
 
 
 # ------------------------------------------------------------------ room, by an estimate: fonts differ
+_WIDTHS = dict.fromkeys("iljtfr.,:;'|!() ", 0.36) | dict.fromkeys("mwMW@%\u2026", 0.92)
+
+
 def text_width(text: str, size: float) -> float:
     """About how wide a line is, rather too wide than too narrow, in the unit of the font's size."""
-    return size * sum(
-        0.36
-        if c in "iljtfr.,:;'|!() "
-        else 0.92
-        if c in "mwMW@%\u2026"
-        else 0.68
-        if c.isupper()
-        else 0.6
-        for c in text
-    )
+    return size * sum(_WIDTHS.get(c) or (0.68 if c.isupper() else 0.6) for c in text)
 
 
 def fitting(text: str, room: float, size: float) -> str:
@@ -249,11 +239,9 @@ def ticks(begin: float, end: float, most: float) -> list[float]:
     return [round(i * step, 10) for i in range(first, last + 1)]
 
 
-def _legend(
-    panels: Sequence[Panel], left: int, above: float, width: int
-) -> tuple[list[Shape], float]:
-    """The legend below what is `above`, and where it ends."""
-    x, y = float(left), above + 6
+def _legend(panels: Sequence[Panel], left: int, y: float, width: int) -> tuple[list[Shape], float]:
+    """The legend below what ends at `y`, and where it ends itself."""
+    x, y = float(left), y + 6
     shapes: list[Shape] = []
     for mark, words in legend_items(panels):
         wide = 40 + text_width(words, 11)
@@ -266,4 +254,4 @@ def _legend(
                 shapes.append(Box("agt-bar", x, y, 24, 12, mark))
         shapes.append(Words("agt-words", x + 29, y + 10, words))
         x += wide
-    return shapes, y + _ROW if shapes else above
+    return shapes, y + _ROW if shapes else y - 6

@@ -8,10 +8,7 @@ from dataclasses import dataclass
 from asyncgpu_tutor.traces.spans import SpanKind
 
 INK = "#222222"  # lines, and text that counts
-EVENT = "#B00040"  # the arrow where a stream waits for another: nobody should miss it
 QUIET = "#666666"  # text that need not be seen first
-RULE = "#AAAAAA"  # what separates, and names that are faded
-PAPER = "#F4F4F4"  # behind every other lane
 
 # Okabe and Ito's palette (Color Universal Design, 2008): eight colours that people with any of the
 # common forms of colour-blindness can tell apart.
@@ -69,8 +66,8 @@ def lighter(colour: str) -> str:
 
 # The colours of a page by name, on light paper and on dark.
 LIGHT: Mapping[str, str] = {
-    "ink": INK, "quiet": QUIET, "rule": RULE, "band": PAPER, "paper": "#FFFFFF", "grid": "#DDDDDD",
-    "call": "#D4D4D4", "work": "#A6A6A6", "event": EVENT, "bad": "#B3001B",
+    "ink": INK, "quiet": QUIET, "rule": "#AAAAAA", "band": "#F4F4F4", "paper": "#FFFFFF",
+    "grid": "#DDDDDD", "call": "#D4D4D4", "work": "#A6A6A6", "event": "#B00040", "bad": "#B3001B",
 }  # fmt: skip
 _DARK: Mapping[str, str] = {
     "ink": "#EEEEEE", "quiet": "#B4B4B4", "rule": "#777777", "band": "#1F2329", "paper": "#14171B",

@@ -85,15 +85,10 @@ def _element(shape: scenes.Shape, style: str) -> str:
         case scenes.Words(x=x, y=y, text=text):
             return f'<text {style} x="{x:.1f}" y="{y:.1f}">{escape(text)}</text>'
         case _:
-            box = (
-                f'{style} x="{shape.x:.1f}" y="{shape.y:.1f}" width="{shape.wide:.1f}" '
-                f'height="{shape.tall:.1f}"'
-            ).strip()
-            return (
-                f"<rect {box}><title>{escape(shape.tip)}</title></rect>"
-                if shape.tip
-                else f"<rect {box}/>"
-            )
+            box = f'x="{shape.x:.1f}" y="{shape.y:.1f}" width="{shape.wide:.1f}"'
+            box = f'{style} {box} height="{shape.tall:.1f}"'.strip()
+            tip = f"><title>{escape(shape.tip)}</title></rect>" if shape.tip else "/>"
+            return f"<rect {box}{tip}"
 
 
 def _paints(panels: Sequence[Panel]) -> tuple[_Paints, str]:

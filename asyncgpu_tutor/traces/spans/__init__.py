@@ -2,12 +2,6 @@
 
 from asyncgpu_tutor.traces.spans.log import Draft, SpanLog
 from asyncgpu_tutor.traces.spans.metrics import Metrics, measure
-from asyncgpu_tutor.traces.spans.relations import (
-    Spans,
-    happens_before,
-    overlap_between,
-    runs_before,
-)
 from asyncgpu_tutor.traces.spans.span import DEVICE_KINDS, Span, SpanKind, call_name
 
 __all__ = [
@@ -17,10 +11,6 @@ __all__ = [
     "Span",
     "SpanKind",
     "SpanLog",
-    "Spans",
     "call_name",
-    "happens_before",
     "measure",
-    "overlap_between",
-    "runs_before",
 ]

@@ -27,11 +27,9 @@ def kernel_name(full: str) -> tuple[str, dict[str, object]]:
 
 
 def short_name(full: str) -> str:
-    """A kernel's name without its namespaces, types and parameters, as Nsight Systems shows it.
-
-    The name may be mangled, demangled, or a plain one of C. A template's argument is kept where it has one
-    alone, which is a type: all kernels of CUTLASS are called ``Kernel2`` else. What is not understood stays.
-    """
+    """A kernel's name without its namespaces, types and parameters, as Nsight Systems shows it."""
+    # A template's argument is kept where it has one alone, which is a type: all kernels of CUTLASS are called
+    # ``Kernel2`` else. What is not understood stays.
     return (_of_mangled(full) if full.startswith("_Z") else _of_type(full)) or full
 
 

@@ -86,10 +86,8 @@ def lanes(trace: Iterable[Span], groups: Collection[Group] = GROUPS) -> list[Lan
                     found.append(Lane("streams", device, lane_name(number), mine, stream))
         if "engines" in groups:
             for engine in ENGINES:
-                mine = (s for s in own if ENGINE_OF[s.kind] == engine)
-                found.append(
-                    Lane("engines", device, ENGINE_WORDS[engine], _ordered(mine), None, numbers)
-                )
+                mine = _ordered(s for s in own if ENGINE_OF[s.kind] == engine)
+                found.append(Lane("engines", device, ENGINE_WORDS[engine], mine, None, numbers))
     return [lane for lane in found if lane.spans]
 
 
@@ -118,14 +116,10 @@ def packed(spans: Sequence[Span]) -> list[int]:
     chosen: list[int] = []
     free: list[int] = []
     busy: list[tuple[float, int]] = []
-    total = 0
     for span in spans:
         while busy and busy[0][0] <= span.start:
             heapq.heappush(free, heapq.heappop(busy)[1])
-        if free:
-            row = heapq.heappop(free)
-        else:
-            row, total = total, total + 1
+        row = heapq.heappop(free) if free else len(busy)
         heapq.heappush(busy, (span.end, row))
         chosen.append(row)
     return chosen

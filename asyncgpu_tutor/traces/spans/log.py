@@ -78,8 +78,7 @@ class SpanLog:
     def finish(self, draft: Draft, start: float, end: float, **detail: object) -> Span:
         """The times are known, in us: write the span down."""
         d, facts = draft, {**draft.detail, **detail} if detail else draft.detail
-        span = Span(
-            d.id, d.kind, d.name, start, end, self.device, d.stream, d.op, d.label, d.after, facts
-        )
+        place = self.device, d.stream, d.op, d.label, d.after
+        span = Span(d.id, d.kind, d.name, start, end, *place, facts)
         self.spans.append(span)
         return span

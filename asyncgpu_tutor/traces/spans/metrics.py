@@ -8,15 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import zip_longest
 
-from asyncgpu_tutor.traces.spans.intervals import (
-    Interval,
-    common,
-    gaps,
-    histogram,
-    length,
-    union,
-    within,
-)
+from asyncgpu_tutor.traces.spans.intervals import Interval, common, gaps, histogram, length, union
 from asyncgpu_tutor.traces.spans.path import Step, critical_path
 from asyncgpu_tutor.traces.spans.span import DEVICE_KINDS, Span, SpanKind
 from asyncgpu_tutor.traces.spans.vocabulary import ENGINE_OF, ENGINES, Engine
@@ -116,30 +108,28 @@ def measure(trace: Iterable[Span], windows: Sequence[Interval] = ()) -> Metrics:
     streams: dict[_StreamKey, list[Interval]] = {}
     engines: dict[tuple[str, Engine], list[Interval]] = {}
     host: dict[SpanKind, list[Interval]] = {kind: [] for kind in _HOST_KINDS}
+    work: dict[str, list[Interval]] = {}
     for span in spans:
         interval, kind = (span.start, span.end), span.kind
         if kind in DEVICE_KINDS:
             if span.stream is not None:
                 streams.setdefault((span.device, span.stream), []).append(interval)
             engines.setdefault((span.device, ENGINE_OF[kind]), []).append(interval)
+            work.setdefault(span.device, []).append(interval)
         elif kind in host:
             host[kind].append(interval)
-    work: dict[str, list[Interval]] = {}
-    for (name, _), intervals in sorted(engines.items()):
-        work.setdefault(name, []).extend(intervals)
-    scopes = {name: scope_of(intervals, windows) for name, intervals in work.items()}
+    scopes = {name: scope_of(found, windows) for name, found in sorted(work.items())}
     lanes = {key: common(union(streams[key]), scopes[key[0]]) for key in sorted(streams)}
     parts = [
-        histogram([within(lane, *part) for key, lane in lanes.items() if key[0] == name], *part)
+        histogram([common(lane, [part]) for key, lane in lanes.items() if key[0] == name], *part)
         for name, scope in scopes.items()
         for part in scope
     ]
-    first = min((s.start for s in spans), default=0.0)
-    last = max((s.end for s in spans), default=0.0)
+    makespan = length(union(i for scope in scopes.values() for i in scope))
+    if not windows and spans:
+        makespan = max(s.end for s in spans) - min(s.start for s in spans)
     return Metrics(
-        makespan=length(union(i for scope in scopes.values() for i in scope))
-        if windows
-        else last - first,
+        makespan=makespan,
         device_makespan=math.fsum(map(length, scopes.values())),
         stream_busy={key: length(lane) for key, lane in lanes.items()},
         engine_busy={
@@ -161,5 +151,5 @@ def scope_of(work: Iterable[Interval], windows: Sequence[Interval] = ()) -> list
     if not windows:
         return [(min(lasting)[0], max(end for _, end in lasting))]
     busy = union(lasting)
-    inside = [within(busy, start, end) for start, end in windows]
+    inside = [common(busy, [window]) for window in windows]
     return union((found[0][0], found[-1][1]) for found in inside if found)

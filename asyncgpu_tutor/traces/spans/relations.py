@@ -20,12 +20,8 @@ def causal(spans: list[Span]) -> list[Span]:
     found: list[Span] = []
     for span in spans:
         latest = span.end if span.kind == "wait" else span.start
-        for i in span.after:
-            if starts.get(i, latest) > latest:
-                after = tuple(i for i in span.after if starts.get(i, latest) <= latest)
-                span = replace(span, after=after)  # noqa: PLW2901 - it stands for the one that was read
-                break
-        found.append(span)
+        after = tuple([i for i in span.after if starts.get(i, latest) <= latest])
+        found.append(span if len(after) == len(span.after) else replace(span, after=after))
     return found
 
 
@@ -68,8 +64,7 @@ def happens_before(trace: Iterable[Span], a: Span, b: Span, *, host: bool = Fals
         raise UsageError(f"happens_before: the span {b.name!r} ({b.id}) is not of this trace")
     before = stream_predecessors(trace)
     if host:
-        line = [s for s in trace if not s.on_device and s.kind != "range"]
-        line.sort(key=lambda s: s.id)
+        line = [s for _, s in sorted(by_id.items()) if not s.on_device and s.kind != "range"]
         before |= {late.id: early for early, late in pairwise(line)}
     seen: set[int] = set()
     todo = [b.id]

@@ -17,18 +17,16 @@ from asyncgpu_tutor.traces.spans.lanes import (
 from asyncgpu_tutor.traces.spans.metrics import Metrics, measure
 from asyncgpu_tutor.traces.spans.notebook_output import NAME, NOTHING, PAGE, cut, wrapped
 from asyncgpu_tutor.traces.spans.path import Step
-from asyncgpu_tutor.traces.spans.span import Span
-from asyncgpu_tutor.traces.spans.vocabulary import (
-    ENGINE_WORDS,
-    KIND_LETTERS,
-    KIND_WORDS,
-    clock_words,
-    count,
-)
+from asyncgpu_tutor.traces.spans.span import Span, SpanKind
+from asyncgpu_tutor.traces.spans.vocabulary import ENGINE_WORDS, KIND_WORDS, clock_words, count
 
 _COLUMNS = ("start", "duration", "lane", "kind", "name", "operation")
 _LISTED = 200  # spans
 _LONGEST_PATH = 12  # steps that are named one by one
+_LETTERS: Mapping[SpanKind, str] = {
+    "h2d": "H", "kernel": "K", "d2h": "D", "d2d": "C", "memset": "M", "graph": "G", "call": "c", "wait": "w",
+    "work": "x", "range": "r",
+}  # fmt: skip
 _NO_ROOM = ":"  # where a kernel waits for its first place, which is no work
 
 
@@ -37,8 +35,7 @@ def render(spans: Sequence[Span], *, device: str, clock: str, width: int = 60) -
     parts = [_heading(spans, device, clock)]
     if spans:
         numbers = stream_numbers(spans)
-        metrics = _metrics(spans, clock, numbers)
-        parts += [_spans(spans, numbers), _lanes(spans, width), metrics]
+        parts += [_spans(spans, numbers), _lanes(spans, width), _metrics(spans, clock, numbers)]
     return "\n\n".join(parts)
 
 
@@ -61,9 +58,7 @@ def _counted_otherwise(spans: Sequence[Span]) -> str:
     if all(stream == number for (_, stream), number in numbers.items()):
         return ""
     several = len({device for device, _ in numbers}) > 1
-    told = [
-        f"{n} is {device + ' ' if several else ''}{own}" for (device, own), n in numbers.items()
-    ]
+    told = [f"{n} is {name + ' ' if several else ''}{own}" for (name, own), n in numbers.items()]
     said = f"Streams are numbered by first use; by the device's own numbers {', '.join(told)}."
     return "\n" + "\n".join(wrapped(said, 0))
 
@@ -71,36 +66,26 @@ def _counted_otherwise(spans: Sequence[Span]) -> str:
 # ------------------------------------------------------------------ the spans
 def _spans(spans: Sequence[Span], numbers: Mapping[StreamKey, int]) -> str:
     ordered = sorted(spans, key=lambda s: (s.start, s.end, s.id))
-    shown = ordered[:_LISTED]
-    cells = [_COLUMNS, *(_row(span, numbers) for span in shown)]
+    cells = [_COLUMNS, *(_row(span, numbers) for span in ordered[:_LISTED])]
     widths = [max(len(row[i]) for row in cells) for i in range(len(_COLUMNS))]
     # Names and operations share what the others leave of a page: of the longer one something is left out.
     room = max(PAGE // 3, PAGE - sum(widths[:4]) - 2 * (len(_COLUMNS) - 1))
     widths[5] = min(widths[5], max(room // 3, room - widths[4]))
     widths[4] = min(widths[4], room - widths[5])
     lines: list[str] = []
-    for row in cells:
-        times = [text.rjust(size) for text, size in zip(row[:2], widths, strict=False)]
-        words = [
-            cut(text, size).ljust(size) for text, size in zip(row[2:], widths[2:], strict=True)
-        ]
-        lines.append("  ".join(times + words).rstrip())
+    for start, took, *words in cells:
+        told = [cut(text, size).ljust(size) for text, size in zip(words, widths[2:], strict=True)]
+        lines.append("  ".join((start.rjust(widths[0]), took.rjust(widths[1]), *told)).rstrip())
     lines.insert(1, "  ".join("-" * size for size in widths))
-    if len(shown) < len(ordered):
-        lines.append(f"... and {count(len(ordered) - len(shown), 'more span')}")
+    if len(ordered) > _LISTED:
+        lines.append(f"... and {count(len(ordered) - _LISTED, 'more span')}")
     return "\n".join(lines)
 
 
 def _row(span: Span, numbers: Mapping[StreamKey, int]) -> tuple[str, ...]:
     parts = ([] if span.op is None else [f"#{span.op}"]) + ([span.label] if span.label else [])
-    return (
-        f"{span.start:.2f}",
-        f"{span.duration:.2f}",
-        stream_name(span, numbers),
-        KIND_WORDS[span.kind],
-        span.name,
-        " ".join(parts),
-    )
+    times = f"{span.start:.2f}", f"{span.duration:.2f}"
+    return *times, stream_name(span, numbers), KIND_WORDS[span.kind], span.name, " ".join(parts)
 
 
 # ------------------------------------------------------------------ the lanes
@@ -117,7 +102,7 @@ def _lanes(spans: Sequence[Span], width: int) -> str:
     for name, lane in zip(names, found, strict=True):
         lines.append(f"{name.ljust(size)} |{_strip(lane, begin, column, width)}|")
     kinds = {span.kind for span in spans}
-    key = [f"{KIND_LETTERS[k]} = {words}" for k, words in KIND_WORDS.items() if k in kinds]
+    key = [f"{_LETTERS[k]} = {words}" for k, words in KIND_WORDS.items() if k in kinds]
     if any(span.waited_for_room for span in spans):
         key.append(f"{_NO_ROOM} = no room yet")
     return "\n".join([*lines, *wrapped(f"Key: {', '.join(key)}, 2 = so many at once, . = idle", 5)])
@@ -141,13 +126,11 @@ def _strip(lane: Lane, begin: float, column: float, width: int) -> str:
             left, right = begin + i * column, begin + (i + 1) * column
             part = min(span.end, right) - max(span.start, left)
             if part > most[i]:
-                strip[i], most[i] = KIND_LETTERS[span.kind], part
+                strip[i], most[i] = _LETTERS[span.kind], part
             if span.start <= (left + right) / 2 < span.end:
                 together[i] += 1
-    return "".join(
-        letter if number < 2 else (str(number) if number < 10 else "+")
-        for letter, number in zip(strip, together, strict=True)
-    )
+    told = ("" if number < 2 else "+" if number > 9 else str(number) for number in together)
+    return "".join(crowd or letter for letter, crowd in zip(strip, told, strict=True))
 
 
 # ------------------------------------------------------------------ the metrics

@@ -26,11 +26,6 @@ KIND_WORDS: Mapping[SpanKind, str] = {
     "graph": "CUDA graph", "call": "host call", "wait": "host wait", "work": "host work", "range": "range",
 }  # fmt: skip
 
-KIND_LETTERS: Mapping[SpanKind, str] = {
-    "h2d": "H", "kernel": "K", "d2h": "D", "d2d": "C", "memset": "M", "graph": "G", "call": "c", "wait": "w",
-    "work": "x", "range": "r",
-}  # fmt: skip
-
 
 def clock_words(clock: str) -> str:
     """Say where the times come from, so that nobody takes a model for a measurement."""

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from simgpu.cuda_c.compile.braces import converted, listed
-from simgpu.cuda_c.compile.context import Compile, Context
+from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import constant, convert, nodes, value
 from simgpu.cuda_c.compile.form import Assign, Exchange, Old, Result, Step, Store, Total, below
 from simgpu.cuda_c.compile.operators import operate
 from simgpu.cuda_c.compile.places import place_of
-from simgpu.cuda_c.compile.storage import after, use, writable, writer
+from simgpu.cuda_c.compile.storage import in_turn, use, writable, writer
 from simgpu.cuda_c.compile.summing import row
 from simgpu.cuda_c.compile.typed import Evaluate, Expr, MemoryPlace, RegisterPlace
 from simgpu.cuda_c.lockstep.masks import Mask
 from simgpu.cuda_c.lockstep.team import Team
 from simgpu.cuda_c.memory import access
 from simgpu.cuda_c.syntax import ast
-from simgpu.cuda_c.text.source import Position
 from simgpu.cuda_c.types import (
     BOOL,
     DOUBLE,
@@ -38,9 +37,10 @@ from simgpu.cuda_c.types import (
 _SUMMED = (FLOAT, DOUBLE, INT, UINT, LLONG, ULLONG)
 
 
-def _assign(c: Context, node: ast.Assign, used: bool) -> Expr:
+def assign(c: Context, node: ast.Assign, used: bool) -> Expr:
+    """Compile `=`, or an operator with `=`."""
     target = place_of(c, node.target)
-    ctype, place = target.type, target.place
+    ctype = target.type
     own = _own_operator(c, node, target)
     if own is not None:
         return own
@@ -59,33 +59,13 @@ def _assign(c: Context, node: ast.Assign, used: bool) -> Expr:
             if total is not None and by.constant is None:
                 factors = by.product and (row(by.product[0]), row(by.product[1]))
                 by = replace(by, run=row(by.run), product=factors)
-        out = _update(
-            c, target, lambda old: operate(c, node.op, old, by, node.at), node.at, [by], False
-        )
-        out.run, out.total = after(ahead, out.run), total
+        out = _update(c, target, node, by)
+        out.run, out.total = in_turn(ahead, out.run), total
         return out
     new = converted(c, node.value, ctype, node.at)
     write = writer(c, target, node.at, new)
-    evaluate = new.run
-    if isinstance(place, MemoryPlace):
-        pointer = place.accessed
-
-        def run(t: Team, m: Mask) -> Any:
-            result = evaluate(t, m)  # the right side goes first, as C++17 has it
-            write(t, m, result, pointer(t, m))
-            return result
-    else:
-        called = place.before if isinstance(place, RegisterPlace) else None
-
-        def run(t: Team, m: Mask) -> Any:
-            result = evaluate(t, m)
-            if called is not None:
-                called(t, m)
-            write(t, m, result, None)
-            return result
-
     done = c.note(Result(nodes([target, new])))
-    return value(c, ctype, run, node.at, [target, new], node=done, origin=new.origin)
+    return value(c, ctype, write, node.at, [target, new], node=done, origin=new.origin)
 
 
 def _writes(steps: Sequence[Step], before: int) -> bool:
@@ -132,7 +112,8 @@ def _own_operator(c: Context, node: ast.Assign, target: Expr) -> Expr | None:
     return None if found is None else use(c, found)
 
 
-def _increment(c: Context, node: ast.Increment, used: bool) -> Expr:
+def increment(c: Context, node: ast.Increment, used: bool) -> Expr:
+    """Compile `++` or `--`."""
     target = place_of(c, node.operand)
     if isinstance(target.type, Struct):
         dummy = [constant(INT, 0, node.at)] if node.postfix else []
@@ -145,53 +126,39 @@ def _increment(c: Context, node: ast.Increment, used: bool) -> Expr:
         c.fail(node.at, f"'{node.op}{node.op}' cannot take a '{spelled(kind)}'")
     whole = isinstance(kind, Pointer) or (isinstance(kind, Scalar) and kind.is_integer)
     one = constant(INT if whole else HALF if kind is HALF else FLOAT, 1, node.at)
-    old_wanted = node.postfix and used
-    return _update(
-        c, target, lambda old: operate(c, node.op, old, one, node.at), node.at, [], old_wanted
-    )
+    return _update(c, target, node, one, node.postfix and used)
 
 
 def _update(
-    c: Context,
-    target: Expr,
-    combine: Callable[[Expr], Expr],
-    at: Position,
-    parts: list[Expr],
-    old_wanted: bool,
+    c: Context, target: Expr, node: ast.Assign | ast.Increment, by: Expr, old_wanted: bool = False
 ) -> Expr:
     """Read a place, compute from it, write it back; the address is computed once."""
-    ctype, place = target.type, target.place
-    slot = c.new_slot()
-    use(c, target)
+    ctype, place, slot, at = target.type, target.place, c.new_slot(), node.at
+    read = use(c, target).run
     before = c.note(Old((target.node,)))
     old = Expr(ctype, lambda t, m: t.slots[slot], at, before, origin=target.origin)
-    result = convert(c, combine(old), ctype, at)
-    write = writer(c, target, at, result)
-    new = result.run
+    result = convert(c, operate(c, node.op, old, by, at), ctype, at)
     if isinstance(place, MemoryPlace):
-        pointer = place.accessed
+        room, pointer = c.new_slot(), place.accessed
+        address: Evaluate = lambda t, m: t.slots[room]
+        fixed = replace(place, pointer=address, checked=None)
+        write = writer(c, replace(target, place=fixed), at, result)
         site = c.new_site(at, volatile=place.volatile)
 
-        def run(t: Team, m: Mask) -> Any:
-            ptr = pointer(t, m)
-            before = t.slots[slot] = access.load(t, m, ptr, ctype, site)
-            after = new(t, m)
-            write(t, m, after, ptr)
-            return before if old_wanted else after
+        def fetch(t: Team, m: Mask) -> Any:
+            ptr = t.slots[room] = pointer(t, m)
+            return access.load(t, m, ptr, ctype, site)
+
+        read = fetch
     else:
-        read = target.run
+        assert isinstance(place, RegisterPlace)
+        write = writer(c, replace(target, place=replace(place, before=None)), at, result)
 
-        def run(t: Team, m: Mask) -> Any:
-            before = t.slots[slot] = read(t, m)
-            after = new(t, m)
-            write(t, m, after, None)
-            return before if old_wanted else after
+    def run(t: Team, m: Mask) -> Any:
+        before = t.slots[slot] = read(t, m)
+        after = write(t, m)
+        return before if old_wanted else after
 
-    done = c.note(Result(nodes([target, result, *parts])))
-    return value(c, ctype, run, at, [target, result, *parts], node=done, origin=target.origin)
-
-
-EXPRESSIONS: Mapping[type[ast.Expression], Compile] = {
-    ast.Assign: _assign,
-    ast.Increment: _increment,
-}
+    parts = [target, result, by] if isinstance(node, ast.Assign) else [target, result]
+    done = c.note(Result(nodes(parts)))
+    return value(c, ctype, run, at, parts, node=done, origin=target.origin)

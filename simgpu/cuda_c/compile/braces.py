@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from simgpu.cuda_c.compile.context import Compile, Context
+from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import constant, convert, null, value
 from simgpu.cuda_c.compile.places import place_of
 from simgpu.cuda_c.compile.storage import joined, spread
@@ -23,7 +21,8 @@ def converted(c: Context, node: Expression, ctype: CType, at: Position) -> Expr:
     return convert(c, c.expression(node), ctype, at)
 
 
-def _construct(c: Context, node: Braces, used: bool) -> Expr:
+def braced(c: Context, node: Braces, used: bool) -> Expr:
+    """Compile `T{a, b}`."""
     if node.type is None:
         c.unsupported(node.at, "a list in braces is supported as an initialiser only")
     return listed(c, node, resolve(c, node.type))
@@ -31,15 +30,11 @@ def _construct(c: Context, node: Braces, used: bool) -> Expr:
 
 def listed(c: Context, node: Braces, ctype: CType) -> Expr:
     """`{a, b}` as a value of a struct or number; what is left out is zero."""
-    if isinstance(ctype, Scalar):
+    if isinstance(ctype, Scalar | Pointer):
         if len(node.items) > 1:
             c.fail(node.at, f"too many values for one '{spelled(ctype)}'")
         if not node.items:
-            return constant(ctype, 0, node.at)
-        return convert(c, c.expression(node.items[0]), ctype, node.at)
-    if isinstance(ctype, Pointer) and len(node.items) <= 1:
-        if not node.items:
-            return null(ctype, node.at)
+            return zeros(ctype, node.at)[0]
         return convert(c, c.expression(node.items[0]), ctype, node.at)
     if not isinstance(ctype, Struct):
         c.fail(node.at, f"'{spelled(ctype)}' cannot be made from a list")
@@ -51,9 +46,7 @@ def listed(c: Context, node: Braces, ctype: CType) -> Expr:
     if not isinstance(first, Braces) and c.type_of(first) == ctype:
         return c.expression(first)
     parts = initialise(c, node, ctype)
-    origin = Origin()
-    for part in parts:
-        origin.unite(part.origin)
+    origin = Origin(*[part.origin for part in parts])
     return value(c, ctype, joined(parts), node.at, parts, origin=origin)
 
 
@@ -62,9 +55,7 @@ def initialise(c: Context, node: Expression, ctype: CType) -> list[Expr]:
     if isinstance(node, Text) and isinstance(ctype, Array):
         node = Braces(at=node.at, items=node.characters())
     if isinstance(ctype, (Scalar, Pointer)):
-        if isinstance(node, Braces):
-            return [listed(c, node, ctype)]
-        return [convert(c, c.expression(node), ctype, node.at)]
+        return [converted(c, node, ctype, node.at)]
     known = c.class_of(ctype)
     if known is not None and known.takes_over(node):
         return spread(c, converted(c, node, ctype, node.at), ctype)
@@ -161,6 +152,3 @@ def zeros(ctype: CType, at: Position) -> list[Expr]:
         null(leaf, at) if isinstance(leaf, Pointer) else constant(leaf, 0, at)
         for leaf, _ in leaves(ctype)
     ]
-
-
-EXPRESSIONS: Mapping[type[Expression], Compile] = {Braces: _construct}

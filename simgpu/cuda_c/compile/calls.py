@@ -6,15 +6,14 @@ functions; it makes references and templates simple, and it is why recursion is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import replace
-from typing import NoReturn
 
 from simgpu.cuda_c import types
 from simgpu.cuda_c.compile import builtins, rooms, storage, type_names, typed
 from simgpu.cuda_c.compile.braces import listed
-from simgpu.cuda_c.compile.context import Compile, Context, Frame, ends
+from simgpu.cuda_c.compile.context import Context, Frame, ends
 from simgpu.cuda_c.compile.control import expanded
 from simgpu.cuda_c.compile.conversions import convert, decay, value
 from simgpu.cuda_c.compile.cuts import cut
@@ -84,7 +83,8 @@ def _seen(c: Context, node: ast.Call) -> list[ast.Function]:
     return functions
 
 
-def _value(c: Context, node: ast.Call, used: bool) -> typed.Expr:
+def called(c: Context, node: ast.Call, used: bool) -> typed.Expr:
+    """Compile the value of a call."""
     return storage.use(c, call(c, node, used))
 
 
@@ -147,7 +147,10 @@ def call_with(
     kinds, fixed = [a.type for a in arguments], _fixed(arguments)
     best = choose(c, node, functions, kinds, known, this, fixed)
     if best is None:
-        _no_fit(c, node, functions, kinds)
+        wanted, given = functions[0].params, ", ".join(map(types.spelled, kinds))
+        if len(functions) == 1 and len(kinds) != len(wanted):
+            c.fail(node.at, f"'{node.name}' takes {len(wanted)} arguments, {len(kinds)} given")
+        c.fail(node.at, f"no '{node.name}' takes ({given})")
     function, names = best
     if function.kernel:
         c.unsupported(node.at, "a kernel cannot be called from device code")
@@ -187,17 +190,6 @@ def _arguments(
     return out
 
 
-def _no_fit(
-    c: Context, node: ast.Call, candidates: Sequence[ast.Function], kinds: list[types.CType]
-) -> NoReturn:
-    given = ", ".join(types.spelled(t) for t in kinds)
-    if len(candidates) == 1:
-        wanted = candidates[0].params
-        if len(kinds) != len(wanted):
-            c.fail(node.at, f"'{node.name}' takes {len(wanted)} arguments, {len(kinds)} given")
-    c.fail(node.at, f"no '{node.name}' takes ({given})")
-
-
 # -- expansion
 
 
@@ -217,14 +209,8 @@ def expand(
     bound = [b for b in bound if isinstance(b, typed.TypeBinding) or b.expr.constant is not None]
     passed = [a for a in arguments if isinstance(a.type, types.FunctionPointer) and a.constant]
     # The name goes with the place, since all functions that a macro defines have that of its call.
-    key = (
-        function.name,
-        len(function.params),
-        function.at,
-        id(known),
-        *map(type_names.identity, bound),
-    )
-    key = (*key, *[int(a.constant) for a in passed])
+    told = [*map(type_names.identity, bound), *[int(a.constant) for a in passed]]
+    key = (function.name, len(function.params), function.at, id(known), *told)
     if key in c.calls:
         c.unsupported(node.at, f"'{function.name}' calls itself: recursion is not supported")
     if c.numbers.points > _MOST_POINTS:
@@ -241,10 +227,10 @@ def expand(
         entry += _bind_parameters(c, function, names, node, arguments, addressed)
         auto = function.returns.base == "auto"
         returns = None if auto else type_names.resolve(c, function.returns)
-        frame = Frame(False, returns, addressed=addressed)
-        frame.reference, frame.namespace = function.returns.reference, function.namespace
-        frame.slot, frame.exit = body.slot, body.exit
-        c.frame = frame
+        refers, around = function.returns.reference, function.namespace
+        c.frame = frame = Frame(
+            False, returns, refers, body.slot, body.exit, addressed, namespace=around
+        )
         text = function.body
         # An error in a function of a header is reported where the function is called.
         if function.at.line < 0:
@@ -271,9 +257,7 @@ def _result(
     assert body.call is not None
     at = body.call.at
     parts = frame.returned + [a for a in arguments if not isinstance(a.type, types.Array)]
-    origin = Origin()
-    for result in frame.returned:
-        origin.unite(result.origin)
+    origin = Origin(*[result.origin for result in frame.returned])
     returns = types.VOID if frame.returns is None else frame.returns
     placed = [result.text == ADDRESS for result in frame.returned]
     address = frame.reference and bool(placed) and all(placed)
@@ -328,11 +312,9 @@ def _inside(
             c, typed.THIS, this, known.type, function.const, this.at
         )
         entry.append(fix)
+    base = ast.Name(at=this.at, name=typed.THIS)
     for name in known.type.members():
-        at = this.at
-        scope.names[name] = typed.Shorthand(
-            ast.Member(at=at, base=ast.Name(at=at, name=typed.THIS), name=name)
-        )
+        scope.names[name] = typed.Shorthand(ast.Member(at=this.at, base=base, name=name))
     return scope
 
 
@@ -392,6 +374,3 @@ def _bind_parameters(
         variable = rooms.own_variable(c, param.name, ctype, in_memory, const)
         entry.append(_passed(c, names, param.name, variable, new))
     return entry
-
-
-EXPRESSIONS: Mapping[type[ast.Expression], Compile] = {ast.Call: _value}

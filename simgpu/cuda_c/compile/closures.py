@@ -6,41 +6,36 @@ are expanded where they are called.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from simgpu.cuda_c.compile.context import Compile, Context
+from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import value
 from simgpu.cuda_c.compile.places import place_of
 from simgpu.cuda_c.compile.storage import joined, spread, use
+from simgpu.cuda_c.compile.type_names import Layout
 from simgpu.cuda_c.compile.typed import THIS, Alias, Class, Expr, Scope
 from simgpu.cuda_c.compile.variables import Origin, Variable
 from simgpu.cuda_c.syntax import ast
-from simgpu.cuda_c.types import Array, Field, Struct, align_of, size_of
+from simgpu.cuda_c.types import Array, Struct
 
 
-def _closure(c: Context, node: ast.Lambda, used: bool) -> Expr:
+def closure(c: Context, node: ast.Lambda, used: bool) -> Expr:
+    """Compile a lambda."""
     if c.scope.find(THIS) is not None:
         where = "lambdas in member functions and in lambdas"
         c.unsupported(node.at, f"{where} are not supported: write a struct with an operator()")
-    fields: list[Field] = []
     parts: list[Expr] = []
-    origin = Origin()
-    end, align = 0, 1
+    origin, layout = Origin(), Layout(c)
     for name, given in _kept(c, node):
         kept = use(c, place_of(c, given))
         if isinstance(kept.type, Array):
             text = f"'{name}' is an array, which a lambda does not copy: write [&{name}]"
             c.unsupported(given.at, text)
-        need = align_of(kept.type)
-        offset = -(-end // need) * need
-        fields.append(Field(name, kept.type, offset))
-        end, align = offset + size_of(kept.type), max(align, need)
+        layout.place(name, kept.type, given.at)
         parts += spread(c, kept, kept.type) if isinstance(kept.type, Struct) else [kept]
         origin.unite(kept.origin)
-    size = max(1, -(-end // align) * align)
     name = f"lambda of line {node.at.line}"
     # Each time that it is compiled it is a type of its own: what it refers to may be another variable.
-    ctype = Struct(name, tuple(fields), size, align, key=-1 - c.new_slot())
+    key = -1 - c.new_slot()
+    ctype = Struct(name, tuple(layout.fields), layout.size, layout.align, key=key)
     methods = {"operator()": [node.function]}
     around = Scope(c.scope.outer)
     around.names |= c.scope.names  # but not what is declared below it
@@ -74,6 +69,3 @@ def _kept(c: Context, node: ast.Lambda) -> list[tuple[str, ast.Expression]]:
                 c.fail(part.at, f"this lambda does not capture '{part.name}': write [{part.name}]")
             out[part.name] = ast.Name(at=part.at, name=part.name)
     return list(out.items())
-
-
-EXPRESSIONS: Mapping[type[ast.Expression], Compile] = {ast.Lambda: _closure}

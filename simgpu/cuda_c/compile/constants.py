@@ -31,7 +31,7 @@ class _Unpaid:
         return _nothing
 
 
-def _nothing(*given: object) -> None:
+def _nothing(*given: object) -> Any:
     pass
 
 
@@ -43,7 +43,15 @@ def evaluated(c: Context, expr: Expr, node: ast.Expression) -> Expr:
         return expr
     one = (1, 1, 1)
     launch = Launch(
-        "a constant", c.file.source, one, one, _LIMITS, cast("Any", _Unpaid()), 0, cast("Any", None)
+        "a constant",
+        c.file.source,
+        one,
+        one,
+        _LIMITS,
+        cast("Any", _Unpaid()),
+        0,
+        _nothing,
+        _nothing,
     )
     team = Team(launch, np.zeros(1, np.int64), c.numbers.slots, c.numbers.exits)
     try:

@@ -3,7 +3,7 @@
 The functions for expressions call each other in a circle, as C's grammar does: an operand may be a call, a
 call holds statements, a statement holds expressions. Their modules do not: a function that needs "any
 expression" or "any statement" asks the context, which looks the function up by the node's class, in the
-tables that `rules` puts together from all modules.
+table of `rules`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, Literal, NoReturn, TypeAlias, TypeVar
 
 from simgpu.cuda_c import types
 from simgpu.cuda_c.compile.contraction import Ranks
-from simgpu.cuda_c.compile.form import Access, Meet, Node, Piece, Price, Scoped, Step, Work
+from simgpu.cuda_c.compile.form import Access, Meet, Piece, Price, Scoped, Step, Work
 from simgpu.cuda_c.compile.typed import Class, Expr, Scope, Target
 from simgpu.cuda_c.compile.variables import Origin, Variable
 from simgpu.cuda_c.lockstep.meter import Site
@@ -26,7 +26,7 @@ from simgpu.cuda_c.text.source import Position, Source
 
 Compile: TypeAlias = "Callable[[Context, Any, bool], Expr]"
 CompileStatement: TypeAlias = "Callable[[Context, Any], None]"
-N = TypeVar("N", bound=Node)
+N = TypeVar("N", bound=Step)
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class File:
     contract: bool = False  # whether a product and a sum become one fused operation
     # The functions, and members of any class, that a call by this name may run.
     called: dict[str, list[Function]] = field(default_factory=dict[str, list[Function]])
-    referred: Referred = field(default_factory=dict[str, set[int]])
+    referred: Referred = frozenset()
     # The functions and names of structs that have more than data.
     classes: dict[types.Struct, Class] = field(default_factory=dict[types.Struct, Class])
     # Functions whose address is taken: an address is a number, from 1 on, in this list.
@@ -110,16 +110,6 @@ class Aims:
 
 
 @dataclass
-class Shared:
-    """Static shared memory so far, and the variables in it."""
-
-    nbytes: int = 0
-    seen: set[tuple[int, types.CType | None]] = field(
-        default_factory=set[tuple[int, types.CType | None]]
-    )
-
-
-@dataclass
 class Context:
     """State of the compilation of one kernel."""
 
@@ -130,7 +120,7 @@ class Context:
     cuts: bool = False
     ahead: list[Step] = field(default_factory=list[Step])
     aims: Aims = field(default_factory=Aims)
-    shared: Shared = field(default_factory=Shared)
+    shared: dict[object, int] = field(default_factory=dict[object, int])  # where each variable ends
     frame: Frame = field(default_factory=Frame)
     steps: list[Step] = field(default_factory=list[Step])  # where the form goes on
     # Functions that are being expanded, outermost first, with the arguments of their templates.
@@ -224,7 +214,7 @@ class Context:
     # -- the form
 
     def note(self, node: N) -> N:
-        """Write a value into the form."""
+        """Write a step into the form."""
         self.steps.append(node)
         return node
 
@@ -236,9 +226,7 @@ class Context:
 
     def meet(self, by: Literal["warp", "block", "grid"], at: Position) -> Meet:
         """Note that threads meet here."""
-        meeting = Meet(by, at)
-        self.steps.append(meeting)
-        return meeting
+        return self.note(Meet(by, at))
 
     @contextmanager
     def recording(self, steps: list[Step] | None = None) -> Generator[list[Step]]:

@@ -46,17 +46,12 @@ def contracted(op: str, x: Expr, y: Expr, kind: Scalar) -> Evaluate | None:
         return None
     if op == "+" and y.rank < x.rank:
         x, y = y, x
-    fma = fused(kind)
-    if x.product is not None:
-        a, b = x.product
-        c = y.run
-        if op == "-":
-            return lambda t, m: fma(a(t, m), b(t, m), -c(t, m))
+    factors, c = (y.product, x.run) if x.product is None else (x.product, y.run)
+    if factors is None:
+        return None
+    fma, (a, b) = fused(kind), factors
+    if op == "+":
         return lambda t, m: fma(a(t, m), b(t, m), c(t, m))
-    if y.product is not None:
-        a, b = y.product
-        c = x.run
-        if op == "-":
-            return lambda t, m: fma(-a(t, m), b(t, m), c(t, m))
-        return lambda t, m: fma(a(t, m), b(t, m), c(t, m))
-    return None
+    if x.product is None:
+        return lambda t, m: fma(-a(t, m), b(t, m), c(t, m))
+    return lambda t, m: fma(a(t, m), b(t, m), -c(t, m))

@@ -20,11 +20,7 @@ from simgpu.cuda_c.compile.summing import Summing, side_by_side
 from simgpu.cuda_c.compile.waiting import Parks, Spin
 from simgpu.cuda_c.lockstep.masks import Mask, join, split
 from simgpu.cuda_c.lockstep.team import Team
-from simgpu.cuda_c.lockstep.waiting_threads import (
-    Apart,
-    in_whole_blocks,
-    unchanged,
-)
+from simgpu.cuda_c.lockstep.waiting_threads import Apart, in_whole_blocks, unchanged
 from simgpu.cuda_c.memory import access
 from simgpu.cuda_c.text.source import Position
 from simgpu.errors import UninitialisedReadError
@@ -219,9 +215,8 @@ class Control:
             t.meter.charge(point, m)
             value: Any = evaluate(t, m)
             before = t.left[target]
-            t.slots[slot] = (
-                value if before is None and not t.apart else access.merge(m, value, t.slots[slot])
-            )
+            alone = before is None and not t.apart
+            t.slots[slot] = value if alone else access.merge(m, value, t.slots[slot])
             t.left[target] = join(before, m)
             return None
 
@@ -385,9 +380,9 @@ def end(t: Team, m: Mask, slots: Sequence[int]) -> None:
 def expanded(step: form.Expansion, entry: Sequence[Execute], unset: Any, at: Position) -> Evaluate:
     """A call of a function that is written out: `entry` gives its parameters their values.
 
-    `unset` stands for a result that has no value yet; None if the function returns nothing. Of the step, the
-    closure keeps only what runs.
+    `unset` stands for a result that has no value yet; None if the function returns nothing.
     """
+    # Of the step, the closure keeps only what runs.
     slot, target, name, body = step.slot, step.exit, step.name, step.body
     body.steps = step
 
@@ -399,10 +394,8 @@ def expanded(step: form.Expansion, entry: Sequence[Execute], unset: Any, at: Pos
         begin(t, m, slot, unset)
         if body.run is None:
             assert body.steps is not None
-            body.run, body.steps = (
-                Control().closure([form.Scoped(body.steps.steps, body.steps.ends)]),
-                None,
-            )
+            body.run = Control().closure([form.Scoped(body.steps.steps, body.steps.ends)])
+            body.steps = None
         fell_off = body.run(t, m)
         if fell_off is not None and unset is not None:
             text = f"reaches the end of '{name}', which returns no value there"

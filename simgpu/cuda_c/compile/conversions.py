@@ -57,7 +57,7 @@ def value(
     if node is None:
         node = c.note(Node(nodes(parts)))
     rank = max((part.rank for part in parts), default=-1) + 1
-    return Expr(ctype, run, at, node, origin=origin, rank=rank)
+    return Expr(ctype, run, at, node, origin=origin or Origin(), rank=rank)
 
 
 def constant(ctype: Scalar, number: Any, at: Position) -> Expr:
@@ -68,7 +68,7 @@ def constant(ctype: Scalar, number: Any, at: Position) -> Expr:
 
 def null(ctype: CType, at: Position) -> Expr:
     """The null pointer."""
-    return Expr(ctype, lambda t, m: NULL, at, Node(), constant=np.int32(0), origin=Origin())
+    return Expr(ctype, lambda t, m: NULL, at, Node(), constant=np.int32(0))
 
 
 def fold(expr: Expr, parts: Iterable[Expr]) -> Expr:
@@ -94,10 +94,6 @@ def convert(c: Context, expr: Expr, target: CType, at: Position, explicit: bool 
     struct = c.class_of(source) is not None
     if isinstance(source, (Pointer, Array)) or (isinstance(target, Pointer) and not struct):
         return _convert_pointer(c, expr, target, at, explicit)
-    if isinstance(target, Struct) and target.name == "dim3" and isinstance(source, Scalar):
-        x = convert(c, expr, target.fields[0].type, at).run
-        one = np.uint32(1)
-        return value(c, target, lambda t, m: [x(t, m), one, one], at, [expr])
     if c.derives(source, target):
         run, count = expr.run, len(leaves(target))
         return value(c, target, lambda t, m: run(t, m)[:count], at, [expr], origin=expr.origin)
@@ -186,7 +182,7 @@ def _convert_pointer(c: Context, expr: Expr, target: CType, at: Position, explic
                 at, f"'{spelled(source)}' points to constants, '{wanted}' would let them be changed"
             )
     elif source.const and not target.const:
-        c.aims.recast.append((expr.origin or Origin(), at))
+        c.aims.recast.append((expr.origin, at))
     return Expr(target, expr.run, at, expr.node, constant=expr.constant, origin=expr.origin)
 
 

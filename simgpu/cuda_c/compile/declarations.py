@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from simgpu.cuda_c import types
 from simgpu.cuda_c.compile import rooms, type_names
 from simgpu.cuda_c.compile.braces import converted, initialise
 from simgpu.cuda_c.compile.constants import evaluated
-from simgpu.cuda_c.compile.context import CompileStatement, Context
+from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import convert, decay
 from simgpu.cuda_c.compile.form import Declare, Evaluate
 from simgpu.cuda_c.compile.places import place_of
@@ -32,7 +31,8 @@ def _enter(c: Context, name: str, binding: Binding, at: Position) -> None:
     c.steps.append(Declare(binding if isinstance(binding, Variable) else None))
 
 
-def _declaration(c: Context, node: ast.Declaration) -> None:
+def variables(c: Context, node: ast.Declaration) -> None:
+    """Compile a declaration of variables or names of types."""
     if "typedef" in node.storage:
         for item in node.items:
             whole = type_names.array_type(c, type_names.resolve(c, item.type), item.dims)
@@ -45,12 +45,13 @@ def _declaration(c: Context, node: ast.Declaration) -> None:
             piece.run = _declarator(c, item, node.storage)
 
 
-def _struct(c: Context, node: ast.StructDef) -> None:
+def struct(c: Context, node: ast.StructDef) -> None:
+    """Compile the definition of a type."""
     if node.name in c.scope.names:
         c.fail(node.at, f"'{node.name}' has already been declared in this scope")
     type_names.declare_type(c, node)
     if node.variables is not None:
-        _declaration(c, node.variables)
+        variables(c, node.variables)
 
 
 def _declarator(c: Context, item: ast.Declarator, storage: set[str]) -> Evaluate | None:
@@ -73,11 +74,9 @@ def _declarator(c: Context, item: ast.Declarator, storage: set[str]) -> Evaluate
         c.unsupported(item.at, "static variables in functions are not supported")
     if item.init is None and (item.dims or isinstance(ctype, types.Array)) and c.constructs(ctype):
         item = replace(item, init=ast.Braces(at=item.at, items=[]))
-    if isinstance(ctype, types.Array):  # under a name of its own
-        whole = type_names.array_type(c, ctype, item.dims, const)
+    if item.dims or isinstance(ctype, types.Array):  # under a name of its own
+        whole = type_names.declared_type(c, item, ctype, const)
         return _in_memory(c, item, whole, const, volatile)
-    if item.dims:
-        return _array(c, item, ctype, const, volatile)
     known = c.class_of(ctype)
     direct = item.init is None or isinstance(item.init, ast.Braces)
     if known is not None and known.constructs and direct and known.takes_over(item.init):
@@ -197,19 +196,6 @@ def _reference(
 # -- arrays and other memory
 
 
-def _array(
-    c: Context, item: ast.Declarator, element: types.CType, const: bool, volatile: bool
-) -> Evaluate:
-    dims = list(item.dims)
-    if dims[0] is None:
-        if not isinstance(item.init, ast.Braces) or len(dims) > 1:
-            c.fail(item.at, f"the size of '{item.name}' is missing")
-        ctype: types.CType = types.Array(element, len(item.init.items), const)
-    else:
-        ctype = type_names.array_type(c, element, dims, const)
-    return _in_memory(c, item, ctype, const, volatile)
-
-
 def _in_memory(
     c: Context,
     item: ast.Declarator,
@@ -253,10 +239,9 @@ def shared_variable(
     nbytes = types.size_of(ctype)
     cell = min(map(types.size_of, types.kinds(ctype)), default=4)
     key = (0, None) if dynamic else (id(item), ctype)
-    if not dynamic and key not in c.shared.seen:
-        c.shared.seen.add(key)
-        align = types.align_of(ctype)
-        c.shared.nbytes = -(-c.shared.nbytes // align) * align + nbytes
+    if not dynamic and key not in c.shared:
+        align, end = types.align_of(ctype), max(c.shared.values(), default=0)
+        c.shared[key] = -(-end // align) * align + nbytes
 
     def run(t: Team, m: Mask) -> None:
         region = t.shared.get(key)
@@ -266,13 +251,7 @@ def shared_variable(
             region = t.shared[key] = make(room, t, cell)
         known = t.slots[slot]
         if known is None or known.region is not region:  # else it is declared again, in a loop
-            region.declare(name, ctype)
+            region.types[name] = ctype
             t.slots[slot] = Ptr(region, 0, cell, 0, name)
 
     return run
-
-
-STATEMENTS: Mapping[type[ast.Statement], CompileStatement] = {
-    ast.Declaration: _declaration,
-    ast.StructDef: _struct,
-}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,12 +9,12 @@ import numpy as np
 from simgpu.cuda_c import types
 from simgpu.cuda_c.compile import conversions, form
 from simgpu.cuda_c.compile.braces import listed
-from simgpu.cuda_c.compile.context import Compile, Context
+from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import value
 from simgpu.cuda_c.compile.cuts import branched, done_before, kept
 from simgpu.cuda_c.compile.operators import common_type, operate, operation
 from simgpu.cuda_c.compile.places import address_of, as_base, member_of, place_of
-from simgpu.cuda_c.compile.storage import use
+from simgpu.cuda_c.compile.storage import in_turn, use
 from simgpu.cuda_c.compile.type_names import names_in, resolve
 from simgpu.cuda_c.compile.typed import THIS, Evaluate, Expr, Number
 from simgpu.cuda_c.compile.variables import Origin
@@ -26,7 +25,8 @@ from simgpu.cuda_c.memory.global_region import literal
 from simgpu.cuda_c.syntax import ast
 
 
-def _literal(c: Context, node: ast.Literal, used: bool) -> Expr:
+def number(c: Context, node: ast.Literal, used: bool) -> Expr:
+    """Compile a number, a character, a truth or nullptr."""
     if node.type is not None:
         return conversions.constant(node.type, node.value, node.at)
     out = conversions.null(types.NULLPTR, node.at)
@@ -35,13 +35,15 @@ def _literal(c: Context, node: ast.Literal, used: bool) -> Expr:
     return out
 
 
-def _text(c: Context, node: ast.Text, used: bool) -> Expr:
+def string(c: Context, node: ast.Text, used: bool) -> Expr:
+    """Compile a string literal."""
     text, ctype = node.value, types.Pointer(types.CHAR, True)
     run: Evaluate = lambda t, m: literal(t, text)
     return Expr(ctype, run, node.at, form.Node(), origin=Origin(), text=text)
 
 
-def _sizeof(c: Context, node: ast.SizeOf, used: bool) -> Expr:
+def size_of(c: Context, node: ast.SizeOf, used: bool) -> Expr:
+    """Compile `sizeof` or `alignof`."""
     if isinstance(node.operand, ast.Text):
         return conversions.constant(types.ULONG, len(node.operand.characters()), node.at)
     if isinstance(node.operand, ast.TypeName):
@@ -53,22 +55,19 @@ def _sizeof(c: Context, node: ast.SizeOf, used: bool) -> Expr:
     return conversions.constant(types.ULONG, number, node.at)
 
 
-def _comma(c: Context, node: ast.Comma, used: bool) -> Expr:
+def comma(c: Context, node: ast.Comma, used: bool) -> Expr:
+    """Compile `first, second`."""
     first, mark = c.expression(node.first, used=False), len(c.ahead)
     second = c.expression(node.second, used)
     if len(c.ahead) > mark:
         done_before(c, first.run, first, mark)
         return second
-    a, b = first.run, second.run
-
-    def run(t: Team, m: Mask) -> Any:
-        a(t, m)
-        return b(t, m)
-
+    run = in_turn(first.run, second.run)
     return value(c, second.type, run, node.at, [first, second], origin=second.origin)
 
 
-def _cast(c: Context, node: ast.Cast, used: bool) -> Expr:
+def cast(c: Context, node: ast.Cast, used: bool) -> Expr:
+    """Compile a cast, however it is written."""
     target = resolve(c, node.type)
     if node.type.reference:
         c.unsupported(node.at, "casts to references are not supported")
@@ -86,7 +85,8 @@ def _cast(c: Context, node: ast.Cast, used: bool) -> Expr:
     return conversions.recast(c, out, node.at) if out is operand else out
 
 
-def _unary(c: Context, node: ast.Unary, used: bool) -> Expr:
+def unary(c: Context, node: ast.Unary, used: bool) -> Expr:
+    """Compile a prefix operator."""
     if node.op == "*":
         return use(c, place_of(c, node))
     if node.op == "&":
@@ -120,7 +120,8 @@ def _unary(c: Context, node: ast.Unary, used: bool) -> Expr:
     return conversions.fold(out, [operand])
 
 
-def _binary(c: Context, node: ast.Binary, used: bool) -> Expr:
+def binary(c: Context, node: ast.Binary, used: bool) -> Expr:
+    """Compile an operator with two sides."""
     if node.op in ("&&", "||"):
         return _short_circuit(c, node)
     left, mark = c.expression(node.left), len(c.ahead)
@@ -165,7 +166,8 @@ def _short_circuit(c: Context, node: ast.Binary) -> Expr:
     return value(c, types.BOOL, run, node.at, [left, right])
 
 
-def _conditional(c: Context, node: ast.Conditional, used: bool) -> Expr:
+def conditional(c: Context, node: ast.Conditional, used: bool) -> Expr:
+    """Compile `test ? yes : no`."""
     test = c.expression(node.test)
     decide = conversions.condition(c, test)
     c.work()
@@ -202,13 +204,11 @@ def _conditional(c: Context, node: ast.Conditional, used: bool) -> Expr:
         t.meter.charge(point_no, others)
         return access.merge(taken, run_yes(t, taken), run_no(t, others))
 
-    origin = Origin()
-    origin.unite(yes.origin)
-    origin.unite(no.origin)
+    origin = Origin(yes.origin, no.origin)
     return value(c, ctype, run, node.at, [test, yes, no], origin=origin)
 
 
-def _qualified(c: Context, node: ast.Qualified, used: bool) -> Expr:
+def qualified(c: Context, node: ast.Qualified, used: bool) -> Expr:
     """`Type::name`."""
     ctype = resolve(c, node.owner)
     found = names_in(c, ctype, node.owner).names.get(node.name)
@@ -219,16 +219,3 @@ def _qualified(c: Context, node: ast.Qualified, used: bool) -> Expr:
         c.fail(node.at, f"'{types.spelled(ctype)}' has no constant '{node.name}'")
     known = found.expr
     return Expr(known.type, known.run, node.at, known.node, constant=known.constant)
-
-
-EXPRESSIONS: Mapping[type[ast.Expression], Compile] = {
-    ast.Literal: _literal,
-    ast.Text: _text,
-    ast.SizeOf: _sizeof,
-    ast.Comma: _comma,
-    ast.Cast: _cast,
-    ast.Unary: _unary,
-    ast.Binary: _binary,
-    ast.Conditional: _conditional,
-    ast.Qualified: _qualified,
-}

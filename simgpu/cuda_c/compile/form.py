@@ -41,15 +41,12 @@ class Price(NamedTuple):
 
 @dataclass(frozen=True)
 class Total:
-    """`variable += value`, in a register; `run` computes the value, or `factors` those of a fused product.
-
-    `plain` if that is an addition of two numbers of the variable's type.
-    """
+    """`variable += value`, in a register; `run` computes the value, or `factors` those of a fused product."""
 
     variable: Variable
     value: Node
     minus: bool
-    plain: bool
+    plain: bool  # an addition of two numbers of the variable's type
     run: Evaluate
     factors: tuple[Evaluate, Evaluate] | None = None
 
@@ -129,7 +126,7 @@ class Cell(Node):
 class Load(Node, kw_only=True):
     """Reading a `Cell`, or working atomically on what a pointer points to (`site` is None)."""
 
-    origin: Origin | None
+    origin: Origin
     site: int | None = None
 
 
@@ -176,6 +173,7 @@ class Store(Step):
 
     cell: Node
     value: Node
+    origin: Origin
 
 
 class Assign(Step):
@@ -214,14 +212,11 @@ class Sleep(Step):
 
 
 class Meet(Step):
-    """Threads meet here: those of a warp, a block or the grid.
-
-    `waits` is set by the pass `waiting` where threads that come early can be set aside for the others.
-    """
+    """Threads meet here: those of a warp, a block or the grid."""
 
     by: Literal["warp", "block", "grid"]
     at: Position
-    waits: bool = False
+    waits: bool = False  # those that come early can be set aside for the others, as `waiting` finds
 
 
 # -- control
@@ -255,21 +250,17 @@ class Scoped(Step):
 
 @dataclass
 class Body:
-    """The closure of a function that is written out, and the places in it; `control` fills it in.
-
-    Until then it has its steps, because a constant is computed while the kernel is compiled.
-    """
+    """The closure of a function that is written out, and the places in it; `control` fills it in."""
 
     run: Execute | None = None
     places: range = range(0)
-    steps: Scoped | None = None
+    steps: Scoped | None = (
+        None  # until then, since a constant is computed while the kernel is compiled
+    )
 
 
 class Expansion(Scoped):
-    """The body of a function, written out where it is called.
-
-    Its result is in `slot`, and `return` is the way out `exit`.
-    """
+    """The body of a function, written out at its call; its result is in `slot`, its `return` is `exit`."""
 
     name: str = ""
     call: ast.Call | None = None
@@ -302,15 +293,12 @@ class Choice(Step):
 
 
 class Selection(Step):
-    """A branch into one of several cases, in the order of the source; `break` is the way out `exit`.
-
-    `values` are those of the cases, None for the default.
-    """
+    """A branch into one of several cases, in the order of the source; `break` is the way out `exit`."""
 
     head: Piece
     subject: Node
     exit: int
-    values: list[int | None]
+    values: list[int | None]  # of the cases, None for the default
     cases: list[list[Step]]
 
 

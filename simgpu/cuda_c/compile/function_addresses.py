@@ -12,11 +12,11 @@ from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import constant
 from simgpu.cuda_c.compile.form import Node
 from simgpu.cuda_c.compile.templates import bind_template, specialised
-from simgpu.cuda_c.compile.type_names import identity, param_type, pointer_type
+from simgpu.cuda_c.compile.type_names import identity, pointer_type, resolve
 from simgpu.cuda_c.compile.typed import Expr, Number, Scope, Target, TypeBinding
 from simgpu.cuda_c.syntax.ast import Function, Name
 from simgpu.cuda_c.text.source import Position
-from simgpu.cuda_c.types import CType, FunctionPointer, function_pointer, overloaded_function
+from simgpu.cuda_c.types import CType, FunctionPointer, overloaded_function
 from simgpu.errors import KernelCompileError
 
 
@@ -73,12 +73,11 @@ def address_as(c: Context, source: CType, target: FunctionPointer, at: Position)
     if len(found) != 1:
         return None
     _, function, names = found[0]
-    if known is not None:
-        return _address(c, function, names, target, at, source)
-    function = specialised(c, function, names, functions, at)
+    if known is None:
+        function = specialised(c, function, names, functions, at)
     if function.refusal is not None:
         raise function.refusal
-    return _address(c, function, names, target, at)
+    return _address(c, function, names, target, at, None if known is None else source)
 
 
 def _address(
@@ -107,20 +106,14 @@ def _type_of(
 ) -> FunctionPointer:
     """The type of a function's address; `automatic` is what one returns that does not say it."""
     with c.seen_from(names):
-        if function.returns.base == "auto" and automatic is not None:
-            types = tuple(param_type(c, param) for param in function.params)
-            return function_pointer(
-                automatic, types, tuple(param.type.reference for param in function.params)
-            )
-        return pointer_type(c, function.returns, function.params)
+        returns = automatic if function.returns.base == "auto" else None
+        return pointer_type(c, returns or resolve(c, function.returns), function.params)
 
 
 def take_addresses(c: Context, names: list[Name]) -> None:
-    """Give numbers to the functions of the file that are named somewhere without being called.
-
-    So a call by an address that is not known knows all functions that it may reach, also those whose address
-    is taken behind it. Templates are left to the place that names them.
-    """
+    """Give numbers to the functions of the file that are named somewhere without being called."""
+    # So a call by an address that is not known knows all functions that it may reach, also those whose
+    # address is taken behind it. Templates are left to the place that names them.
     for name in {node.name: node for node in names if node.templates is None}.values():
         for function in c.file.functions.get(name.name, []):
             usable = function.body is not None and function.refusal is None and not function.kernel

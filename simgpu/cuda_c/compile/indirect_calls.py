@@ -16,7 +16,7 @@ from simgpu.cuda_c.compile.calls import argument, expand
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import convert, decay, value
 from simgpu.cuda_c.compile.form import Bind, Choice, Piece
-from simgpu.cuda_c.compile.storage import assigned, begin, read_variable, use
+from simgpu.cuda_c.compile.storage import assigned, put, read_variable, use
 from simgpu.cuda_c.compile.typed import Evaluate, Expr, Target
 from simgpu.cuda_c.compile.variables import Origin, Variable
 from simgpu.cuda_c.lockstep.masks import Mask, split
@@ -48,20 +48,20 @@ def call_by_address(c: Context, node: Call, address: Expr) -> Expr:
         return _expanded(c, c.file.targets[int(address.constant) - 1], node, arguments)
     if "&" in ctype.name:
         c.unsupported(node.at, "calls by an address whose function takes or returns references")
-    slots: list[tuple[int, Evaluate]] = []
+    entry: list[Evaluate] = []
     given: list[Expr] = []
     for k, (argued, wanted) in enumerate(zip(arguments, ctype.params, strict=True)):
         new = convert(c, decay(use(c, argued)), wanted, argued.at)
         variable = Variable(f"argument {k}", wanted, c.new_slot(), const=True)
         assigned(variable, new)
         c.steps.append(Bind(variable, new.node))
-        slots.append((variable.slot, new.run))
+        entry.append(put(variable.slot, new.run))
         given.append(read_variable(c, variable, argued.at))
     c.work(_INSTRUCTIONS)
     which = use(c, address)
     bodies: dict[int, tuple[int, Evaluate]] = {}
     pieces: list[Piece] = []
-    parts, origin = [which, *given], Origin()
+    results: list[Expr] = []
     for number, target in enumerate(list(c.file.targets), 1):
         known = target.function.refusal is None and target.kernel in (None, c)
         if known and target.type == ctype:
@@ -70,16 +70,16 @@ def call_by_address(c: Context, node: Call, address: Expr) -> Expr:
                 result = _expanded(c, target, inner, given)
             pieces.append(piece)
             bodies[number] = piece.point, result.run
-            parts.append(result)
-            origin.unite(result.origin)
+            results.append(result)
     c.steps.append(Choice(which.node, tuple(pieces)))
-    run = _calling(which.run, slots, bodies, ctype, node.at)
-    return value(c, ctype.returns, run, node.at, parts, origin=origin)
+    run = _calling(which.run, entry, bodies, ctype, node.at)
+    origin = Origin(*[result.origin for result in results])
+    return value(c, ctype.returns, run, node.at, [which, *given, *results], origin=origin)
 
 
 def _calling(
     which: Evaluate,
-    slots: list[tuple[int, Evaluate]],
+    entry: list[Evaluate],
     bodies: dict[int, tuple[int, Evaluate]],
     ctype: FunctionPointer,
     at: Position,
@@ -89,8 +89,8 @@ def _calling(
 
     def run(t: Team, m: Mask) -> Any:
         numbers = which(t, m)
-        for slot, evaluate in slots:
-            begin(t, m, slot, evaluate(t, m))
+        for give in entry:
+            give(t, m)
         out: Any = None
         left: Mask | None = m
         for number in np.unique(m.take(numbers)) if varies(numbers) else [numbers]:

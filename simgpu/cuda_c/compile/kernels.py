@@ -41,14 +41,16 @@ class Code:
     # Its blocks meet at a barrier of the grid, so that all of them must fit on the device.
     cooperative: bool
 
+    @property
+    def talks(self) -> bool:
+        """Tell whether its threads may tell each other something."""
+        return self.cooperative or any(site.volatile or site.scope for site in self.sites)
+
 
 def lower(
     c: Context, function: Function, scope: Scope, shared: list[tuple[Declarator, set[str]]]
 ) -> Form:
-    """Write the form of a kernel, in whose `scope` its template is known.
-
-    `shared` are the file's shared variables.
-    """
+    """Write the form of a kernel, whose template `scope` knows; `shared` are variables of the file."""
     if function.refusal is not None:
         raise function.refusal
     entry = [
@@ -84,8 +86,9 @@ def finish(c: Context, form: Form) -> Code:
     places = parks(form.steps, form.sites, c.file.source)
     body = Control(places, summing(form.steps)).closure(form.steps)
     meets = any(isinstance(step, Meet) and step.by == "grid" for step in below(form.steps))
+    shared_bytes = max(c.shared.values(), default=0)
     return Code(
-        form.parameters, form.entry, body, c.numbers.slots, c.numbers.exits, form.sites, c.shared.nbytes,
+        form.parameters, form.entry, body, c.numbers.slots, c.numbers.exits, form.sites, shared_bytes,
         places.watches or meets, c.aims.follows, meets,
     )  # fmt: skip
 

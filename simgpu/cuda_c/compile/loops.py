@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
-from simgpu.cuda_c.compile.context import CompileStatement, Context
+from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.cuts import tested_inside
 from simgpu.cuda_c.compile.form import Loop, Node
 from simgpu.cuda_c.compile.places import place_of
@@ -15,14 +14,15 @@ from simgpu.cuda_c.syntax import ast
 from simgpu.cuda_c.types import INT, Array, spelled
 
 
-def _for(c: Context, node: ast.For) -> None:
+def loop(c: Context, node: ast.For) -> None:
+    """Compile `for`, `while` or `do`."""
     with c.scoped():
         if node.init is not None:
             c.statement(node.init)
         _turns(c, node)
 
 
-def _range_for(c: Context, node: ast.RangeFor) -> None:
+def range_for(c: Context, node: ast.RangeFor) -> None:
     """`for (item : array)`, as a loop over the indices."""
     with c.recording():  # the steps are dropped, because nothing of this is computed
         array = place_of(c, node.array).type
@@ -35,16 +35,11 @@ def _range_for(c: Context, node: ast.RangeFor) -> None:
     kind = ast.TypeName(at=at, base="int")
     start = ast.Declarator(at=at, name=counter.name, type=kind, init=zero)
     item = ast.Declaration(at=at, storage=set(), items=[replace(node.item, init=element)])
-    _for(
-        c,
-        ast.For(
-            at=at,
-            init=ast.Declaration(at=at, storage=set(), items=[start]),
-            test=ast.Binary(at=at, op="<", left=counter, right=last),
-            step=ast.Increment(at=at, op="+", operand=counter, postfix=False),
-            body=ast.Block(at=node.body.at, body=[item, node.body]),
-        ),
-    )
+    init = ast.Declaration(at=at, storage=set(), items=[start])
+    test = ast.Binary(at=at, op="<", left=counter, right=last)
+    step = ast.Increment(at=at, op="+", operand=counter, postfix=False)
+    body = ast.Block(at=node.body.at, body=[item, node.body])
+    loop(c, ast.For(at=at, init=init, test=test, step=step, body=body))
 
 
 def _turns(c: Context, node: ast.For) -> None:
@@ -87,9 +82,3 @@ def _turns(c: Context, node: ast.For) -> None:
             again=again,
         )
     )
-
-
-STATEMENTS: Mapping[type[ast.Statement], CompileStatement] = {
-    ast.For: _for,
-    ast.RangeFor: _range_for,
-}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 from simgpu.cuda_c.compile.braces import zeros
 from simgpu.cuda_c.compile.calls import call_with, expand
@@ -14,10 +13,8 @@ from simgpu.cuda_c.compile.form import Declare
 from simgpu.cuda_c.compile.overloads import choose, conversion
 from simgpu.cuda_c.compile.places import as_base
 from simgpu.cuda_c.compile.rooms import local_memory, own_variable, zero_of
-from simgpu.cuda_c.compile.storage import put, read_variable, use
+from simgpu.cuda_c.compile.storage import in_turn, put, read_variable, use
 from simgpu.cuda_c.compile.typed import THIS, Alias, Class, Expr, Scope
-from simgpu.cuda_c.lockstep.masks import Mask
-from simgpu.cuda_c.lockstep.team import Team
 from simgpu.cuda_c.syntax import ast
 from simgpu.cuda_c.text.source import Position
 from simgpu.cuda_c.types import INT, Array, CType, spelled
@@ -63,13 +60,7 @@ def construct(
         begin = put(variable.slot, lambda t, m: zero)
     making = _made(c, known, arguments, at, read_variable(c, variable, at)).run
     whole = use(c, read_variable(c, variable, at))
-    read = whole.run
-
-    def run(t: Team, m: Mask) -> Any:
-        begin(t, m)
-        making(t, m)
-        return read(t, m)
-
+    run = in_turn(begin, making, whole.run)
     return value(c, known.type, run, at, [whole], origin=variable.origin)
 
 

@@ -115,10 +115,18 @@ def _number(c: Context, op: str, side: Expr, at: Position) -> Scalar:
 
 
 def _compare(c: Context, op: str, x: Expr, y: Expr, kind: Scalar, at: Position) -> Expr:
-    function = comparison(op)
-    a, b = x.run, y.run
-    run: Evaluate = lambda t, m: function(a(t, m), b(t, m))
+    run = _both(comparison(op), x, y)
     return fold(operation(c, op, kind, BOOL, run, at, [x, y]), [x, y])
+
+
+def _both(function: Binary, x: Expr, y: Expr) -> Evaluate:
+    """A function of two operands, of which one that is a constant is not computed each time."""
+    a, b, left, right = x.run, y.run, x.constant, y.constant
+    if right is not None:
+        return lambda t, m: function(a(t, m), right)
+    if left is not None:
+        return lambda t, m: function(left, b(t, m))
+    return lambda t, m: function(a(t, m), b(t, m))
 
 
 def _shift(c: Context, op: str, x: Expr, y: Expr, kind: Scalar, at: Position) -> Expr:
@@ -145,12 +153,11 @@ def _arithmetic(c: Context, op: str, x: Expr, y: Expr, kind: Scalar, at: Positio
         if run is not None:
             return operation(c, "fused", kind, kind, run, at, [x, y])
     function = arithmetic(op, kind)
-    if op in "/%" and kind.is_integer:
+    if op in "/%" and kind.is_integer and not y.constant:
         return _divide(c, op, function, x, y, kind, at)
-    a, b = x.run, y.run
-    out = operation(c, op, kind, kind, lambda t, m: function(a(t, m), b(t, m)), at, [x, y])
+    out = operation(c, op, kind, kind, _both(function, x, y), at, [x, y])
     if op == "*":
-        out.product = (a, b)
+        out.product = x.run, y.run
     return fold(out, [x, y])
 
 
@@ -158,9 +165,6 @@ def _divide(
     c: Context, op: str, function: Binary, x: Expr, y: Expr, kind: Scalar, at: Position
 ) -> Expr:
     a, b = x.run, y.run
-    if y.constant is not None and y.constant != 0:
-        plain: Evaluate = lambda t, m: function(a(t, m), b(t, m))
-        return fold(operation(c, op, kind, kind, plain, at, [x, y]), [x, y])
 
     def run(t: Team, m: Mask) -> Any:
         divisor = b(t, m)
@@ -218,9 +222,9 @@ def _pointer_operation(c: Context, op: str, left: Expr, right: Expr, at: Positio
     assert isinstance(pointer.type, Pointer)
     number = index_value(c, number, at)
     step = size_of(pointer.type.target)
-    start, offset = pointer.run, number.run
-    if op == "-":
-        offset = _negated(offset)
+    start, forward = pointer.run, number.run
+    backward: Evaluate = lambda t, m: -np.asarray(forward(t, m), np.int64)[()]
+    offset = backward if op == "-" else forward
 
     def run(t: Team, m: Mask) -> Ptr:
         return start(t, m).plus(offset(t, m), step)
@@ -272,13 +276,3 @@ def _compare_pointers(c: Context, op: str, left: Expr, right: Expr, at: Position
         return out if varies(out) else np.bool_(out)
 
     return value(c, BOOL, run, at, [left, right])
-
-
-def _negated(run: Evaluate) -> Evaluate:
-    def negative(t: Team, m: Mask) -> Any:
-        value = run(t, m)
-        if varies(value):
-            return -value.astype(np.int64)
-        return -int(value)
-
-    return negative

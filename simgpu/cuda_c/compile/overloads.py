@@ -24,10 +24,7 @@ def choose(
     this: Expr | None = None,
     fixed: Sequence[bool] = (),
 ) -> tuple[ast.Function, Scope] | None:
-    """The function whose parameters are nearest to arguments of these types; None if none fits.
-
-    `fixed` tells which of the arguments cannot change: of two references the one that says so is nearer.
-    """
+    """The function nearest to arguments of these types, of which some cannot change; None if none fits."""
     bodies = [f for f in functions if f.body is not None]
     if any(f.template is not None and not f.template.params for f in bodies):
         # A template may be no more than declared, with a body for some arguments each.
@@ -131,8 +128,7 @@ def _converts(c: Context, source: types.CType, target: types.CType) -> bool:
         len(f.params) >= 1 and sum(p.default is None for p in f.params) <= 1
         for f in into.constructors
     )
-    vector = target == types.VECTORS["dim3"] and isinstance(source, types.Scalar)
-    return made or vector or conversion(c, source, target) is not None
+    return made or conversion(c, source, target) is not None
 
 
 def conversion(c: Context, source: types.CType, target: types.CType | None) -> str | None:

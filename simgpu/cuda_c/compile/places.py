@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from difflib import get_close_matches
 from operator import attrgetter
@@ -12,15 +12,15 @@ import numpy as np
 
 from simgpu.cuda_c import types
 from simgpu.cuda_c.compile import builtins, storage, typed
-from simgpu.cuda_c.compile.context import Compile, Context
+from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import convert, decay, value
 from simgpu.cuda_c.compile.form import Coordinate, Element, Followed, Node, Part
 from simgpu.cuda_c.compile.function_addresses import function_address
-from simgpu.cuda_c.compile.variables import Origin, Variable
+from simgpu.cuda_c.compile.variables import Variable
 from simgpu.cuda_c.lockstep.masks import Mask
 from simgpu.cuda_c.lockstep.team import Team
 from simgpu.cuda_c.lockstep.values import varies
-from simgpu.cuda_c.memory.faults import report_row
+from simgpu.cuda_c.memory.names import report_row
 from simgpu.cuda_c.memory.pointers import Ptr
 from simgpu.cuda_c.memory.regions import inside
 from simgpu.cuda_c.syntax import ast
@@ -68,7 +68,8 @@ def by_address(node: ast.Conditional) -> ast.Expression:
     return ast.Unary(at=node.at, op="*", operand=replace(node, yes=yes, no=no))
 
 
-def _value(c: Context, node: ast.Expression, used: bool) -> typed.Expr:
+def content(c: Context, node: ast.Expression, used: bool) -> typed.Expr:
+    """Compile the value of what has a place."""
     return storage.use(c, place_of(c, node))
 
 
@@ -171,16 +172,11 @@ def _part(c: Context, base: typed.Expr, field: types.Field, at: Position) -> typ
     """A member of a struct, as a place if the struct has one."""
     place, offset = base.place, field.offset
     if isinstance(place, typed.MemoryPlace):
-        pointer = place.pointer
-        inner = typed.MemoryPlace(
-            lambda t, m: pointer(t, m).moved(offset),
-            c.note(Part((base.node,))),
-            place.origin,
-            place.const,
-            place.volatile or field.volatile,
-        )
-        if place.checked is not None:
-            checked = place.checked
+        pointer, checked = place.pointer, place.checked
+        address, volatile = c.note(Part((base.node,))), place.volatile or field.volatile
+        moved: typed.Evaluate = lambda t, m: pointer(t, m).moved(offset)
+        inner = typed.MemoryPlace(moved, address, place.origin, place.const, volatile)
+        if checked is not None:
             inner.checked = lambda t, m: checked(t, m).moved(offset)
         return storage.read_memory(c, inner, field.type, at)
     first = sum(1 for _, o in types.leaves(base.type) if o < offset)
@@ -272,22 +268,18 @@ def _element(
         def pointer(t: Team, m: Mask) -> Ptr:
             return start(t, m).plus(offset(t, m), step)
 
-    const, volatile = ctype.const, ctype.volatile
-    if isinstance(base.place, typed.MemoryPlace) and isinstance(ctype, types.Array):
-        const = const or base.place.const
-        volatile = volatile or base.place.volatile
+    length = ctype.length if isinstance(ctype, types.Array) else None
+    array = base.place if isinstance(base.place, typed.MemoryPlace) and length is not None else None
+    const = ctype.const or (array is not None and array.const)
+    volatile = ctype.volatile or (array is not None and array.volatile)
     parts = (base.node, index.node)
-    address = c.note(Element(parts, array=isinstance(ctype, types.Array), volatile=volatile))
-    place = typed.MemoryPlace(pointer, address, base.origin or Origin(), const, volatile)
-    if (
-        isinstance(base.place, typed.MemoryPlace)
-        and isinstance(ctype, types.Array)
-        and ctype.length
-    ):
-        outer = base.place.checked
-        known = index.constant is not None and 0 <= int(index.constant) < ctype.length
+    address = c.note(Element(parts, array=length is not None, volatile=volatile))
+    place = typed.MemoryPlace(pointer, address, base.origin, const, volatile)
+    if array is not None and length:
+        outer = array.checked
+        known = index.constant is not None and 0 <= int(index.constant) < length
         if outer is not None or (part and not known):
-            place.checked = _row(outer or start, offset, ctype.length, step, at)
+            place.checked = _row(outer or start, offset, length, step, at)
     return storage.read_memory(c, place, target, at)
 
 
@@ -323,9 +315,7 @@ def _dereference(c: Context, node: ast.Unary) -> typed.Expr:
     if not isinstance(base.type, types.Pointer):
         c.fail(node.at, f"a value of type '{types.spelled(base.type)}' cannot be dereferenced")
     address = c.note(Followed((base.node,)))
-    place = typed.MemoryPlace(
-        base.run, address, base.origin or Origin(), base.type.const, base.type.volatile
-    )
+    place = typed.MemoryPlace(base.run, address, base.origin, base.type.const, base.type.volatile)
     return storage.read_memory(c, place, base.type.target, node.at)
 
 
@@ -342,8 +332,3 @@ def address_of(c: Context, node: ast.Unary) -> typed.Expr:
     ctype = types.Pointer(base.type, place.const, place.volatile)
     address = c.note(Followed((base.node,)))
     return typed.Expr(ctype, place.pointer, node.at, address, origin=place.origin)
-
-
-EXPRESSIONS: Mapping[type[ast.Expression], Compile] = dict.fromkeys(
-    (ast.Name, ast.Member, ast.Index), _value
-)

@@ -12,10 +12,7 @@ _WIDTH = 68  # of the column in front of the lines of the source
 
 
 def printed(kernel: form.Form, notes: Mapping[Step, str]) -> str:
-    """Print a kernel; `notes` stand at the end of the lines of their steps.
-
-    A value is `%7`, and a variable has its name. The number behind `@` is a line of the source.
-    """
+    """Print a kernel, with `notes` behind their steps; `%7` is a value, and `@7` a line of the source."""
     given = ", ".join(f"{spelled(v.type)} {v.name}" for v in kernel.parameters)
     return "\n".join([f"kernel {kernel.name}({given})", *_Printer(notes).steps(kernel.steps, 1)])
 
@@ -34,21 +31,19 @@ class _Printer:
             case form.Access() | form.Constant() | form.Declare() | form.Work():
                 return []
             case form.Piece():
-                inside = self.steps(step.steps, depth + 1)
-                return [self._line(depth, f"piece {step.point}", step, step.at.line), *inside]
+                head = self._line(depth, f"piece {step.point}", step, step.at.line)
+                return [head, *self.steps(step.steps, depth + 1)]
             case form.Expansion():
-                call = self._line(depth, f"call {step.name}", step)
-                return [call, *self.steps(step.steps, depth + 1)]
+                head = self._line(depth, f"call {step.name}", step)
+                return [head, *self.steps(step.steps, depth + 1)]
             case form.Scoped():
                 return self.steps(step.steps, depth)
             case form.Branch():
-                head = self._step(step.head, depth)
-                head.append(self._line(depth, f"if {self._value(step.test)}", step))
-                then = self.steps(step.then, depth + 1)
-                if step.otherwise is None:
-                    return [*head, *then]
-                other = self.steps(step.otherwise, depth + 1)
-                return [*head, *then, self._line(depth, "else"), *other]
+                out = self._step(step.head, depth)
+                out.append(self._line(depth, f"if {self._value(step.test)}", step))
+                out += self.steps(step.then, depth + 1)
+                other = self.steps(step.otherwise or [], depth + 1)
+                return out if step.otherwise is None else [*out, self._line(depth, "else"), *other]
             case form.Selection():
                 out = self._step(step.head, depth)
                 out.append(self._line(depth, f"switch {self._value(step.subject)}", step))
@@ -71,11 +66,8 @@ class _Printer:
                 piece = [] if step.piece is None else self._step(step.piece, depth)
                 word = "end of the thread" if step.exit is None else f"leave {step.exit}"
                 return [*piece, self._line(depth, word, step)]
-            case Node():
-                word = f"%{self._number(step)} = {self._words(step)}"
-                return [self._line(depth, word, step)]
             case _:
-                return [self._line(depth, self._effect(step), step)]
+                return [self._line(depth, self._words(step), step)]
 
     def _line(self, depth: int, text: str, step: Step | None = None, at: int = 0) -> str:
         out = "  " * depth + text
@@ -90,34 +82,31 @@ class _Printer:
     def _value(self, node: Node) -> str:
         return str(node.value) if isinstance(node, form.Constant) else f"%{self._number(node)}"
 
-    def _words(self, node: Node) -> str:
-        parts = ", ".join(map(self._value, node.parts))
-        match node:
-            case form.Read():
-                return f"get {node.variable.name}"
-            case form.Address():
-                return f"address {node.variable.name}"
-            case form.Coordinate():
-                return node.name if node.name == "warpSize" else f"{node.name}.{'xyz'[node.axis]}"
-            case form.Operation():
-                return f"{node.op} {parts} : {spelled(node.type)}"
-            case form.Convert():
-                return f"convert {parts} : {node.target.name}"
-            case form.Function():
-                return f"{node.name} {parts} : {spelled(node.type)}"
-            case _:
-                name = "value" if type(node) is Node else type(node).__name__.lower()
-                return f"{name} {parts}".rstrip()
-
-    def _effect(self, step: Step) -> str:
+    def _words(self, step: Step) -> str:
+        name = "value" if type(step) is Node else type(step).__name__.lower()
+        parts = step.parts if isinstance(step, Node) else ()
+        given = ", ".join(map(self._value, parts))
         match step:
+            case form.Read():
+                name = f"get {step.variable.name}"
+            case form.Address():
+                name = f"address {step.variable.name}"
+            case form.Coordinate():
+                name = step.name if step.name == "warpSize" else f"{step.name}.{'xyz'[step.axis]}"
+            case form.Operation():
+                name, given = step.op, f"{given} : {spelled(step.type)}"
+            case form.Convert():
+                given = f"{given} : {step.target.name}"
+            case form.Function():
+                name, given = step.name, f"{given} : {spelled(step.type)}"
             case form.Store():
-                return f"store {self._value(step.cell)}, {self._value(step.value)}"
-            case form.Assign():
-                return f"set {step.variable.name}, {self._value(step.value)}"
-            case form.Bind():
-                return f"set new {step.variable.name}, {self._value(step.value)}"
+                given = f"{self._value(step.cell)}, {self._value(step.value)}"
+            case form.Assign() | form.Bind():
+                name = "set new" if isinstance(step, form.Bind) else "set"
+                given = f"{step.variable.name}, {self._value(step.value)}"
             case form.Meet():
-                return f"meet the {step.by}"
+                given = f"the {step.by}"
             case _:
-                return type(step).__name__.lower()
+                pass
+        number = f"%{self._number(step)} = " if isinstance(step, Node) else ""
+        return f"{number}{name} {given}".rstrip()

@@ -10,7 +10,7 @@ from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import convert
 from simgpu.cuda_c.compile.form import Bind, Followed
 from simgpu.cuda_c.compile.places import as_base
-from simgpu.cuda_c.compile.storage import LOST, assigned, begin, leaves_of, put, use
+from simgpu.cuda_c.compile.storage import LOST, assigned, leaves_of, put, use
 from simgpu.cuda_c.compile.typed import Alias, Evaluate, Expr, MemoryPlace
 from simgpu.cuda_c.compile.variables import Variable
 from simgpu.cuda_c.lockstep.masks import Mask
@@ -110,19 +110,12 @@ def bind_reference(
         place = replace(place, const=place.const or const, before=None)
         return Alias(Expr(ctype, target.run, at, target.node, place=place)), entry
     slot, pointer = c.new_slot(), place.pointer
-    fixed = MemoryPlace(
-        lambda t, m: t.slots[slot],
-        c.note(Followed((target.node,), known=True)),
-        place.origin,
-        place.const or const,
-        place.volatile or volatile,
-    )
-
-    def run(t: Team, m: Mask) -> None:
-        begin(t, m, slot, pointer(t, m))
-
+    address = c.note(Followed((target.node,), known=True))
+    const, volatile = place.const or const, place.volatile or volatile
+    kept: Evaluate = lambda t, m: t.slots[slot]
+    fixed = MemoryPlace(kept, address, place.origin, const, volatile)
     alias = Expr(ctype, target.run, at, target.node, place=fixed, origin=target.origin)
-    return Alias(alias), run
+    return Alias(alias), put(slot, pointer)
 
 
 def _bare(ctype: types.CType) -> types.CType:

@@ -1,4 +1,4 @@
-"""The tables that say which function compiles which node of the syntax tree."""
+"""The table that says which function compiles which node of the syntax tree."""
 
 from __future__ import annotations
 
@@ -17,17 +17,40 @@ from simgpu.cuda_c.compile import (
     statements,
 )
 from simgpu.cuda_c.compile.context import Rules
+from simgpu.cuda_c.syntax import ast
 
 RULES = Rules(
     expressions={
-        **expressions.EXPRESSIONS,
-        **places.EXPRESSIONS,
-        **braces.EXPRESSIONS,
-        **assignments.EXPRESSIONS,
-        **calls.EXPRESSIONS,
-        **closures.EXPRESSIONS,
+        ast.Literal: expressions.number,
+        ast.Text: expressions.string,
+        ast.SizeOf: expressions.size_of,
+        ast.Comma: expressions.comma,
+        ast.Cast: expressions.cast,
+        ast.Unary: expressions.unary,
+        ast.Binary: expressions.binary,
+        ast.Conditional: expressions.conditional,
+        ast.Qualified: expressions.qualified,
+        ast.Name: places.content,
+        ast.Member: places.content,
+        ast.Index: places.content,
+        ast.Braces: braces.braced,
+        ast.Assign: assignments.assign,
+        ast.Increment: assignments.increment,
+        ast.Call: calls.called,
+        ast.Lambda: closures.closure,
     },
-    statements={**statements.STATEMENTS, **declarations.STATEMENTS, **loops.STATEMENTS},
+    statements={
+        ast.Block: statements.block,
+        ast.ExpressionStatement: statements.effect,
+        ast.If: statements.branch,
+        ast.Switch: statements.switch,
+        ast.Jump: statements.jump,
+        ast.Return: statements.leave,
+        ast.Declaration: declarations.variables,
+        ast.StructDef: declarations.struct,
+        ast.For: loops.loop,
+        ast.RangeFor: loops.range_for,
+    },
     call=calls.call,
     overloaded=objects.overloaded,
     construct=objects.construct,

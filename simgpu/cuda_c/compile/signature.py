@@ -16,6 +16,7 @@ from simgpu.cuda_c.compile.rules import RULES
 from simgpu.cuda_c.compile.templates import template_defaults
 from simgpu.cuda_c.syntax import ast
 from simgpu.cuda_c.syntax.expressions import ExpressionParser
+from simgpu.cuda_c.syntax.names import grown
 from simgpu.cuda_c.syntax.parser import parse
 from simgpu.cuda_c.text.lexer import tokenise
 from simgpu.cuda_c.text.preprocessor import preprocess
@@ -230,9 +231,7 @@ def _declare_types(unit: ast.Unit, c: Context, scope: typed.Scope) -> tuple[Glob
 
 def declared_variable(c: Context, item: ast.Declarator, storage: set[str]) -> Global | None:
     """The variable that a declaration at the top level makes."""
-    ctype = type_names.array_type(c, type_names.resolve(c, item.type), item.dims)
-    if item.dims and item.dims[0] is None and isinstance(item.init, ast.Braces):
-        ctype = Array(type_names.resolve(c, item.type), len(item.init.items))
+    ctype = type_names.declared_type(c, item, type_names.resolve(c, item.type))
     return variable_of(item.name, ctype, "__constant__" in storage)
 
 
@@ -258,15 +257,12 @@ def is_cooperative(source: str, name: str) -> bool:
     if "this_grid" not in source:
         return False
     _, c, function, *_ = _find(source, name, heads_only=False)
-    todo, reached = [function], [function]
-    while todo:
-        calls = [item for item in ast.parts_of(todo.pop()) if isinstance(item, ast.Call)]
-        if any(item.name == "this_grid" for item in calls):
-            return True
-        new = [f for item in calls for f in c.file.functions.get(item.name, []) if f not in reached]
-        reached += new
-        todo += new
-    return False
+
+    def called(names: set[str]) -> set[str]:
+        functions = [c.file.functions.get(name, []) for name in names]
+        return {item.name for item in ast.parts_of(functions) if isinstance(item, ast.Call)}
+
+    return "this_grid" in grown({function.name}, called)
 
 
 def _find(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from simgpu.cuda_c.compile.braces import converted
-from simgpu.cuda_c.compile.context import CompileStatement, Context
+from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import condition, decay
 from simgpu.cuda_c.compile.form import Branch, Followed, Leave, Selection, Step
 from simgpu.cuda_c.compile.places import by_address, place_of
@@ -31,7 +31,8 @@ def block_of(c: Context, *statements: ast.Statement) -> list[Step]:
     return steps
 
 
-def _block(c: Context, node: ast.Block) -> None:
+def block(c: Context, node: ast.Block) -> None:
+    """Compile `{ ... }`."""
     with c.scoped():
         sequence(c, node.body)
 
@@ -43,7 +44,8 @@ def call_of(expression: ast.Expression | None) -> ast.Call | None:
     return expression if isinstance(expression, ast.Call) else None
 
 
-def _expression_statement(c: Context, node: ast.ExpressionStatement) -> None:
+def effect(c: Context, node: ast.ExpressionStatement) -> None:
+    """Compile an expression for its effect."""
     with c.piece(node.at) as piece:
         expr = c.expression(node.expression, used=False)
     piece.run, piece.call, piece.total = expr.run, call_of(node.expression), expr.total
@@ -59,7 +61,8 @@ def tested(c: Context, node: ast.Expression) -> tuple[Expr, Evaluate]:
     return expr, condition(c, expr)
 
 
-def _if(c: Context, node: ast.If) -> None:
+def branch(c: Context, node: ast.If) -> None:
+    """Compile `if`."""
     with c.detached(node.at) as head:
         expr, head.run = tested(c, node.test)
     if node.constexpr:
@@ -75,7 +78,8 @@ def _if(c: Context, node: ast.If) -> None:
     c.steps += [*head.ahead, Branch(head, expr.node, then, otherwise)]
 
 
-def _switch(c: Context, node: ast.Switch) -> None:
+def switch(c: Context, node: ast.Switch) -> None:
+    """Compile `switch`."""
     with c.detached(node.at) as head:
         subject = c.expression(node.subject)
         values = _labels(c, node, subject)
@@ -111,12 +115,14 @@ def _labels(c: Context, node: ast.Switch, subject: Expr) -> list[int | None]:
 # -- leaving
 
 
-def _jump(c: Context, node: ast.Jump) -> None:
+def jump(c: Context, node: ast.Jump) -> None:
+    """Compile `break` or `continue`."""
     ways_out = c.frame.breaks if node.word == "break" else c.frame.continues
     c.steps.append(Leave(ways_out[-1]))
 
 
-def _return(c: Context, node: ast.Return) -> None:
+def leave(c: Context, node: ast.Return) -> None:
+    """Compile `return`."""
     frame = c.frame
     if frame.kernel:
         if node.value is not None:
@@ -163,13 +169,3 @@ def _referred(c: Context, node: ast.Expression, wanted: CType) -> Expr:
         return use(c, target)
     address = c.note(Followed((target.node,)))
     return Expr(Pointer(wanted), place.pointer, node.at, address, origin=place.origin, text=ADDRESS)
-
-
-STATEMENTS: Mapping[type[ast.Statement], CompileStatement] = {
-    ast.Block: _block,
-    ast.ExpressionStatement: _expression_statement,
-    ast.If: _if,
-    ast.Switch: _switch,
-    ast.Jump: _jump,
-    ast.Return: _return,
-}

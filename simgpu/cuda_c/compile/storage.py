@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -16,15 +15,11 @@ from simgpu.cuda_c.compile.variables import Origin, Variable
 from simgpu.cuda_c.lockstep.masks import Mask
 from simgpu.cuda_c.lockstep.team import Team
 from simgpu.cuda_c.memory import access
-from simgpu.cuda_c.memory.pointers import Ptr
 from simgpu.cuda_c.text.source import Position
 from simgpu.errors import UninitialisedReadError
 
 # Of a value that is a copy, though a reference to one of several variables in registers is meant.
 LOST = "changing one of several variables by a reference is not supported: take a pointer"
-
-# Assigns a value; the pointer is given for memory only.
-Writer: TypeAlias = Callable[[Team, Mask, Any, "Ptr | None"], None]
 
 
 # -- reading
@@ -50,32 +45,22 @@ def read_member(c: Context, place: RegisterPlace, ctype: types.CType, at: Positi
     variable, first = place.variable, place.first
     count = len(types.leaves(ctype))
     reader = _register_reader(variable, at, first, count)
-    run = after(place.before, pick_leaves(reader, ctype, first, count))
+    run = in_turn(place.before, pick_leaves(reader, ctype, first, count))
     node = c.note(form.Read(variable=variable, whole=False))
     rank = variable.rank + first / 64
     return Expr(ctype, run, at, node, place=place, origin=variable.origin, rank=rank)
 
 
-def after(before: Evaluate | None, run: Evaluate) -> Evaluate:
-    """Compute something once something else has been done."""
-    if before is None:
-        return run
+def in_turn(*parts: Evaluate | None) -> Evaluate:
+    """Do several things one after the other, and give what the last one gives."""
+    *first, last = [part for part in parts if part is not None]
 
-    def both(t: Team, m: Mask) -> Any:
-        before(t, m)
-        return run(t, m)
-
-    return both
-
-
-def in_turn(*parts: Evaluate) -> Evaluate:
-    """Do several things, one after the other."""
-
-    def run(t: Team, m: Mask) -> None:
-        for part in parts:
+    def run(t: Team, m: Mask) -> Any:
+        for part in first:
             part(t, m)
+        return last(t, m)
 
-    return run
+    return run if first else last
 
 
 def reread(c: Context, expr: Expr, at: Position) -> Expr:
@@ -121,7 +106,7 @@ def use(c: Context, expr: Expr) -> Expr:
     return expr
 
 
-def load(c: Context, address: Expr, origin: Origin | None, site: int | None = None) -> form.Load:
+def load(c: Context, address: Expr, origin: Origin, site: int | None = None) -> form.Load:
     """Write into the form that a value is fetched."""
     address.rank = c.numbers.ranks.load()
     return c.note(form.Load((address.node,), origin=origin, site=site))
@@ -164,26 +149,26 @@ def writable(c: Context, expr: Expr, at: Position) -> Place:
     return place
 
 
-def writer(c: Context, expr: Expr, at: Position, new: Expr) -> Writer:
-    """Make the function that assigns `new` to the place of an expression."""
-    place = writable(c, expr, at)
-    ctype = expr.type
+def writer(c: Context, expr: Expr, at: Position, new: Expr) -> Evaluate:
+    """Make the function that computes `new`, assigns it to the place of an expression, and returns it."""
+    place, ctype, evaluate = writable(c, expr, at), expr.type, new.run
     if isinstance(place, RegisterPlace):
         assigned(place.variable, new)
         c.steps.append(form.Assign(place.variable, new.node))
-        return _register_writer(place, ctype)
+        return _register_writer(place, ctype, evaluate)
     place.origin.note("written")
     if place.volatile:
         place.origin.note("signals")
     c.aims.follows |= has_pointer(ctype)
-    if new.origin is not None:
-        place.origin.content().unite(new.origin)
-    c.steps.append(form.Store(expr.node, new.node))
+    place.origin.content().unite(new.origin)
+    c.steps.append(form.Store(expr.node, new.node, place.origin))
     site = c.new_site(at, write=True, volatile=place.volatile)
+    pointer = place.accessed
 
-    def store(t: Team, m: Mask, new: Any, ptr: Ptr | None) -> None:
-        assert ptr is not None
-        access.store(t, m, ptr, ctype, new, site)
+    def store(t: Team, m: Mask) -> Any:
+        value = evaluate(t, m)  # the right side goes first, as C++17 has it
+        access.store(t, m, pointer(t, m), ctype, value, site)
+        return value
 
     return store
 
@@ -191,9 +176,8 @@ def writer(c: Context, expr: Expr, at: Position, new: Expr) -> Writer:
 def assigned(variable: Variable, new: Expr) -> None:
     """Remember what a variable depends on."""
     variable.rank = new.rank
-    if new.origin is not None:
-        origin = variable.origin.content() if variable.memory else variable.origin
-        origin.unite(new.origin)
+    origin = variable.origin.content() if variable.memory else variable.origin
+    origin.unite(new.origin)
 
 
 def begin(t: Team, m: Mask, slot: int, first: Any) -> None:
@@ -224,13 +208,16 @@ def put(slot: int, evaluate: Evaluate) -> Evaluate:
     return run
 
 
-def _register_writer(place: RegisterPlace, ctype: types.CType) -> Writer:
+def _register_writer(place: RegisterPlace, ctype: types.CType, evaluate: Evaluate) -> Evaluate:
     slot, first, count = place.variable.slot, place.first, place.count
-    unset = place.variable.unset
+    unset, called = place.variable.unset, place.before
     single = isinstance(ctype, (types.Scalar, types.Pointer))
     struct = isinstance(place.variable.type, types.Struct)
 
-    def write(t: Team, m: Mask, new: Any, ptr: Ptr | None) -> None:
+    def write(t: Team, m: Mask) -> Any:
+        new = evaluate(t, m)
+        if called is not None:
+            called(t, m)
         if unset and t.defined[slot] is not True:
             if not struct:
                 t.defined[slot] = _united(t, m, slot, t.defined[slot])
@@ -251,6 +238,7 @@ def _register_writer(place: RegisterPlace, ctype: types.CType) -> Writer:
             t.slots[slot] = new
         else:
             t.slots[slot] = access.merge(m, new, old)
+        return new
 
     return write
 

@@ -120,15 +120,17 @@ def row(run: Evaluate) -> Evaluate:
             return run(t, m)
         rows = t.rows.get(read)
         if rows is None:
-            value: Any = run(t, m)
-            if np.ndim(value) < 2:
-                rows = [value] * t.turns
-            else:
-                rows = value if value.shape[1] > 1 else value[:, 0]
-            t.rows[read] = rows
+            rows = t.rows[read] = _rows(run(t, m), t.turns)
         return rows[t.turn]
 
     return read
+
+
+def _rows(value: Any, turns: int) -> Any:
+    """The value of each turn, of one that may have a row for each."""
+    if np.ndim(value) < 2:
+        return [value] * turns
+    return value if value.shape[1] > 1 else value[:, 0]
 
 
 def side_by_side(
@@ -138,7 +140,7 @@ def side_by_side(
     slot = loop.counter.slot
     kept = [slot, *(total.variable.slot for _, total in loop.totals)]
     ((point, only), *more) = loop.totals
-    alone = only.plain and not more
+    alone, place = only.plain and not more, only.variable.slot
 
     def run(t: Team, m: Mask) -> None:
         # A watcher wants to be told of each access in its turn, so turns go one by one.
@@ -153,8 +155,10 @@ def side_by_side(
             before = [(s, t.slots[s], t.defined[s]) for s in kept]
             t.slots[slot], t.turns, t.rows = turns.rows, number, {}
             try:
-                if alone and t.defined[only.variable.slot] is True:
-                    _add(t, m)
+                if alone and t.defined[place] is True:  # no closure is run for each turn
+                    new, whole = _after(only, t, m), m.full or t.born[place] is m
+                    t.slots[place] = new if whole else access.merge(m, new, t.slots[place])
+                    t.meter.charge(point, m, number)
                 else:
                     for k in range(number):
                         t.turn = k
@@ -166,19 +170,11 @@ def side_by_side(
             finally:
                 t.turns, t.rows = 0, {}
             t.steps += number - 1
-            for point in points:
-                t.meter.charge(point, m, number)
+            for passed in points:
+                t.meter.charge(passed, m, number)
             t.slots[slot] = turns.after
             if not turns.more:
                 return  # because the next turn is not one for all lanes
-
-    def _add(t: Team, m: Mask) -> None:
-        """Add up without a closure for each turn."""
-        place = only.variable.slot
-        new = _after(only, t, m)
-        whole = m.full or t.born[place] is m
-        t.slots[place] = new if whole else access.merge(m, new, t.slots[place])
-        t.meter.charge(point, m, t.turns)
 
     return run
 
@@ -196,21 +192,15 @@ def _after(added: Total, t: Team, m: Mask) -> Any:
         terms = np.multiply(first, second, dtype=np.float64)
     if added.minus:
         terms = np.negative(terms)
-    if np.ndim(terms) < 2:
-        rows = [terms] * t.turns
-    else:
-        rows = terms if terms.shape[1] > 1 else terms[:, 0]
-    for row in rows:
+    for row in _rows(terms, t.turns):
         total = total + row if added.factors is None else (row + total).astype(np.float32)
     return total
 
 
 def _in_order(added: Total, total: Any, rows: NDArray[Any]) -> Any:
-    """`total` and then row after row, as a loop adds them; the first row is used up.
-
-    NumPy sums in pairs only along the axis that is contiguous in memory (its notes on `numpy.sum`).
-    Along the first axis it adds row to row, for all columns side by side; a test compares the bits.
-    """
+    """`total` and then row after row, as a loop adds them; the first row is used up."""
+    # NumPy sums in pairs only along the axis that is contiguous in memory (its notes on `numpy.sum`).
+    # Along the first one it adds row to row, for all columns side by side; a test compares the bits.
     add = np.subtract if added.minus else np.add
     add(total, rows[0], out=rows[0])
     return add.reduce(rows, axis=0, dtype=rows.dtype)

@@ -72,7 +72,8 @@ def specialised(
     """The definition that is meant for just these template arguments, or the template's own."""
     if function.template is None:
         return function
-    bound = [names.names[p.name] for p in function.template.params]
+    params = function.template.params
+    bound = [names.names[p.name] for p in params]
     arguments = [b for b in bound if isinstance(b, TypeBinding | Number)]
     for other in others:
         whole = other.body is not None and len(other.params) == len(function.params)
@@ -80,24 +81,16 @@ def specialised(
             continue
         given = other.specialises
         if given is None:  # template <> float f(float): the arguments are told by the parameters
-            found = Scope(c.file.scope)
-            unknown = {p.name for p in function.template.params}
+            found, unknown = Scope(c.file.scope), {p.name for p in params}
             with c.seen_from(c.file.scope):
                 pairs = zip(function.params, other.params, strict=True)
                 types = [(mine, TypeBinding(param_type(c, theirs))) for mine, theirs in pairs]
                 fits = all(deduced(c, mine.type, kind, unknown, found) for mine, kind in types)
-            keys = [found.names.get(p.name) for p in function.template.params]
-            fits = fits and all(
-                isinstance(k, TypeBinding | Number) and identity(k) == identity(a)
-                for k, a in zip(keys, arguments, strict=True)
-            )
+            theirs = [found.names.get(p.name) for p in params]
         else:
-            kinds = [p.type for p in function.template.params]
-            theirs = [
-                template_argument(c, kind, g, at, names)
-                for kind, g in zip(kinds, given, strict=False)
-            ]
-            fits = [identity(t) for t in theirs] == [identity(a) for a in arguments[: len(theirs)]]
-        if fits:
+            pairs = zip(params, given, strict=False)
+            theirs, fits = [template_argument(c, p.type, g, at, names) for p, g in pairs], True
+        keys = [identity(t) for t in theirs if isinstance(t, TypeBinding | Number)]
+        if fits and keys == [identity(a) for a in arguments[: len(theirs)]]:
             return other
     return function

@@ -36,7 +36,7 @@ def resolve(c: Context, name: ast.TypeName) -> types.CType:
             c.unsupported(name.at, "decltype of a place, which is a reference: write the type")
         ctype = of.type
     elif name.function is not None:
-        ctype = pointer_type(c, name.function.returns, name.function.params)
+        ctype = pointer_type(c, resolve(c, name.function.returns), name.function.params)
     elif name.array is not None:
         element = resolve(c, name.array.element)
         ctype = array_type(c, element, name.array.dims, name.const)
@@ -60,12 +60,12 @@ def resolve(c: Context, name: ast.TypeName) -> types.CType:
 
 
 def pointer_type(
-    c: Context, returns: ast.TypeName, params: Sequence[ast.Param]
+    c: Context, returns: types.CType, params: Sequence[ast.Param]
 ) -> types.FunctionPointer:
     """The type of the address of a function."""
     kinds = tuple(param_type(c, param) for param in params)
     references = tuple(param.type.reference for param in params)
-    return types.function_pointer(resolve(c, returns), kinds, references)
+    return types.function_pointer(returns, kinds, references)
 
 
 def _found(c: Context, name: ast.TypeName) -> types.CType:
@@ -153,17 +153,22 @@ def _declared(node: ast.StructDef, name: str) -> types.Struct:
 
 
 @dataclass
-class _Layout:
+class Layout:
     """The members of a struct so far, and where they end."""
 
     _c: Context
-    _union: bool
+    _union: bool = False
     fields: list[types.Field] = field(default_factory=list[types.Field])
     initial: list[tuple[str, ast.Expression]] = field(
         default_factory=list[tuple[str, ast.Expression]]
     )
     end: int = 0
     align: int = 1
+
+    @property
+    def size(self) -> int:
+        """Bytes of all of it."""
+        return max(1, -(-self.end // self.align) * self.align)
 
     def place(self, name: str, ctype: types.CType, at: Position, volatile: bool = False) -> None:
         """Give a member the next place."""
@@ -175,15 +180,12 @@ class _Layout:
         need = types.align_of(ctype)
         offset = 0 if self._union else -(-self.end // need) * need
         self.fields.append(types.Field(name, ctype, offset, volatile))
-        self.end, self.align = (
-            max(self.end, offset + types.size_of(ctype)),
-            max(self.align, need),
-        )
+        self.end, self.align = max(self.end, offset + types.size_of(ctype)), max(self.align, need)
 
 
 def define_struct(c: Context, node: ast.StructDef, out: types.Struct | None = None) -> types.Struct:
     """Lay out a struct as a C compiler does, in `out` if it was declared before."""
-    layout = _Layout(c, node.union)
+    layout = Layout(c, node.union)
     out = out or _declared(node, node.name)
     inside = typed.Scope(c.scope)
     if node.name:
@@ -201,16 +203,14 @@ def define_struct(c: Context, node: ast.StructDef, out: types.Struct | None = No
     with c.seen_from(inside):
         for member in node.members:
             _member(c, member, layout, inside)
-    align = layout.align
     if node.align is not None:
         wanted = integer_constant(c, node.align, "an alignment")
         if wanted < 1 or wanted & (wanted - 1):
             c.fail(node.align.at, f"an alignment of {wanted} bytes is no power of two")
-        if wanted < align:
-            c.unsupported(node.align.at, f"an alignment below that of the members ({align})")
-        align = wanted
-    size = max(1, -(-layout.end // align) * align)
-    out.complete(tuple(layout.fields), size, align)
+        if wanted < layout.align:
+            c.unsupported(node.align.at, f"an alignment below that of the members ({layout.align})")
+        layout.align = wanted
+    out.complete(tuple(layout.fields), layout.size, layout.align)
     methods: dict[str, list[ast.Function]] = {}
     for method in node.methods:
         methods.setdefault(method.name, []).append(method)
@@ -220,7 +220,7 @@ def define_struct(c: Context, node: ast.StructDef, out: types.Struct | None = No
 
 
 def _member(
-    c: Context, member: ast.StructDef | ast.Declaration, layout: _Layout, inside: typed.Scope
+    c: Context, member: ast.StructDef | ast.Declaration, layout: Layout, inside: typed.Scope
 ) -> None:
     """Enter a member of a struct: data into its layout, types and constants into its names."""
     if isinstance(member, ast.StructDef):
@@ -418,6 +418,17 @@ def array_type(
             c.fail(dim.at, f"an array of {length} elements is not possible")
         element = types.Array(element, length, const)
     return element
+
+
+def declared_type(
+    c: Context, item: ast.Declarator, element: types.CType, const: bool = False
+) -> types.CType:
+    """The type of a name with what stands behind it; a size that is missing is that of its list."""
+    if item.dims[:1] != [None]:
+        return array_type(c, element, item.dims, const)
+    if not isinstance(item.init, ast.Braces) or len(item.dims) > 1:
+        c.fail(item.at, f"the size of '{item.name}' is missing")
+    return types.Array(element, len(item.init.items), const)
 
 
 def integer_constant(c: Context, node: ast.Expression, what: str) -> int:

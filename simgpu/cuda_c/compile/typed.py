@@ -62,7 +62,7 @@ class Expr:
     node: Node  # its name in the form
     constant: Any = None  # its value as a NumPy scalar, if that is known now
     place: Place | None = None  # where it is, if it may stand on the left of an assignment
-    origin: Origin | None = None  # of a pointer
+    origin: Origin = field(default_factory=Origin)  # of a pointer
     site: Site | None = None  # where it loads, if it does
     text: str | None = None  # of a string literal
     # The factors, if it is a floating-point product that an addition may swallow.
@@ -204,9 +204,5 @@ class Scope:
 
     def visible(self) -> set[str]:
         """All names that mean something here."""
-        names: set[str] = set()
-        scope: Scope | None = self
-        while scope is not None:
-            names |= scope.names.keys()
-            scope = scope.outer
-        return names
+        outer: set[str] = set() if self.outer is None else self.outer.visible()
+        return outer | self.names.keys()

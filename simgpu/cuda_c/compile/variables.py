@@ -20,10 +20,12 @@ class Origin:
     what the kernel does through any of its pointers, and which memories are in it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *parts: Origin) -> None:
         self._parent: Origin | None = None
         self._facts: set[Fact] = set()
         self._content: Origin | None = None
+        for part in parts:
+            self.unite(part)
 
     def root(self) -> Origin:
         """The set that this one has become part of."""
@@ -32,10 +34,8 @@ class Origin:
             node = node._parent
         return node
 
-    def unite(self, other: Origin | None) -> None:
+    def unite(self, other: Origin) -> None:
         """Note that a pointer of one set may hold what a pointer of the other holds."""
-        if other is None:
-            return
         a, b = self.root(), other.root()
         if a is not b:
             b._parent = a

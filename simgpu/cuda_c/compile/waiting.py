@@ -64,10 +64,7 @@ class Parks:
 
 
 def parks(steps: Sequence[Step], sites: Sequence[Site], source: Source) -> Parks:
-    """Number the places of a kernel whose threads may wait for each other, or only find what may spin.
-
-    A barrier of the grid is refused where no thread can be set aside.
-    """
+    """Number the places of a kernel whose threads may wait for each other, or only find what may spin."""
     waits = may_wait(steps, sites)
     found = _Pass(waits)
     found.steps(steps, waits)
@@ -79,11 +76,9 @@ def parks(steps: Sequence[Step], sites: Sequence[Site], source: Source) -> Parks
 
 
 def may_wait(steps: Sequence[Step], sites: Sequence[Site]) -> bool:
-    """Tell whether threads of a kernel may wait for others.
-
-    They do at a barrier of the grid, where some of a block come to one barrier and others to another, and in
-    a loop that may spin and looks at memory by an atomic or a volatile load.
-    """
+    """Tell whether threads of a kernel may wait for others."""
+    # At a barrier of the grid; where some of a block come to one barrier and others to another; and in a loop
+    # that may spin and looks at memory by an atomic or a volatile load.
     return any(
         (isinstance(step, form.Meet) and step.by == "grid")
         or (isinstance(step, Loop) and _may_spin(step) and _looks(step, sites))
@@ -156,14 +151,9 @@ class _Pass:
                 inside = self._head(step, waits)
             case form.Scoped():
                 inside = self.steps(step.steps, waits)
-            case form.Branch():
-                head = self._head(step.head, waits)
-                sides = [self.steps(side, waits) for side in (step.then, step.otherwise or [])]
-                inside = head or any(sides)
-            case form.Selection():
-                head = self._head(step.head, waits)
-                cases = [self.steps(case, waits) for case in step.cases]
-                inside = head or any(cases)
+            case form.Branch() | form.Selection():
+                head, (_, *sides) = self._head(step.head, waits), form.inner(step)
+                inside = any([head, *[self.steps(side, waits) for side in sides]])
             case form.Leave():
                 inside = step.piece is not None and self._head(step.piece, waits)
             case form.Loop():
@@ -237,11 +227,9 @@ def _leaves(branch: form.Branch) -> bool:
 
 
 def _patience(loop: Loop) -> dict[Variable, int]:
-    """The integers that do nothing in a loop but count its turns to a bound, up (1) or down (-1) to 0.
-
-    They are for giving up. A thread that does nothing but count has not got on. So it waits, as one without a
-    counter would, and its counter leaps when nobody else can go on.
-    """
+    """The integers that do nothing in a loop but count its turns to a bound, up (1) or down (-1) to 0."""
+    # They are for giving up. A thread that only counts has not got on, so it waits, as one without a counter
+    # would, and its counter leaps when nobody else can go on.
     steps = list(form.below(loop.parts))
     counted = {found[0]: found[1] for found in map(_counted, steps) if found is not None}
     falling = {variable for variable, way in counted.items() if way < 0}

@@ -12,8 +12,8 @@ from simgpu.cuda_c.compile.variables import Variable
 
 # For counts of the longest warp, the fields of a `Charge` that are added up for each warp, a row for each.
 ADDED = {
-    "longest_chain": "instructions", "chain_load_rounds": "rounds", "chain_dependent_loads": "dependent",
-    "chain_doubles": "doubles", "chain_latency": "latency", "chain_busy": "busy",
+    "longest_chain": "instructions", "chain_load_rounds": "rounds", "chain_doubles": "doubles",
+    "chain_latency": "latency", "chain_busy": "busy",
 }  # fmt: skip
 
 
@@ -24,7 +24,7 @@ class Charge:
     line: int = 0
     instructions: int = 0
     rounds: float = 0  # global loads that follow each other
-    dependent: int = 0  # those of them that wait for a value loaded before
+    near: float = 0  # loads of shared memory that do
     flops: int = 0
     special: int = 0
     doubles: int = 0
@@ -33,25 +33,21 @@ class Charge:
     carried: bool = False  # an address comes from a load of an earlier turn: turns do not overlap
     issued: float = 0.0  # instructions as a compiler makes them
     alu: float = 0.0  # those of them that compare, shift or work on bits
-    busy: float = 0.0  # clocks for which they keep the units of one warp scheduler (`units`)
+    busy: float = 0.0  # clocks for which they keep the units of one warp scheduler (`state`)
     # Clocks by which it makes the longest chain of dependent results longer (`path`). In the walk, slack is
     # the part for which no turn of a loop has to wait for the one before. In the end latency has all.
     latency: float = 0.0
     slack: float = 0.0
     whole: int = 1  # turns of the loops around it that are unrolled whole
-    # Of a loop around it that is unrolled in part: the points of its test and its step, and how many turns
-    # are done at once at most.
-    turns: tuple[int, int, int] | None = None
     branch: bool = False  # whether it ends with a branch
     loop: bool = False  # whether it ends the turn of a loop
 
 
 @dataclass(eq=False)
 class SiteCost:
-    """The cost of a load or store: its piece, turns that go together, whether it is free, and its pointer."""
+    """The cost of a load or store: its piece, whether it is free, and its pointer."""
 
     charge: Charge | None = None
-    overlap: int = 1
     free: bool = False
     base: Variable | None = None
 
@@ -70,9 +66,3 @@ class Costs:
         return [
             np.array([(float(getattr(c, name)),) for name in ADDED.values()]) for c in self.charges
         ]
-
-    @cached_property
-    def shared_bases(self) -> set[Variable]:
-        """The pointers by which several accesses reach memory."""
-        bases = [site.base for site in self.sites if site.base is not None and not site.free]
-        return {base for base in bases if bases.count(base) > 1}

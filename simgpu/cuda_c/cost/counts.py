@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 # These fields of `Counts` are of the longest warp, of one word, or of each block or thread, so that more
 # blocks and more launches do not add to them.
 NOT_SUMMED = frozenset((
-    "longest_chain", "chain_load_rounds", "chain_dependent_loads", "chain_doubles", "chain_fresh_loads",
-    "chain_latency", "chain_busy", "chain_leftover_loads",
+    "longest_chain", "chain_load_rounds", "chain_doubles", "chain_fresh_loads",
+    "chain_latency", "chain_busy",
     "atomic_queue", "shared_bytes", "registers",
 ))  # fmt: skip
 
@@ -36,14 +36,14 @@ class Counts:
     address arithmetic counts 1, a multiplication whose result is added counts 1 together with the
     addition; an integer division counts 16, a floating-point division, square root or
     transcendental function 8. A branch that splits a warp is charged on both sides. A loop of up to 32
-    turns with constant bounds counts as unrolled: its counter, comparison and branch are free, so are
-    indices that are made of nothing else, and an array of one thread with such indices is in
+    turns, or 128 short ones, with constant bounds counts as unrolled: its counter, comparison and branch
+    are free, so are indices that are made of nothing else, and an array of one thread with such indices is in
     registers. What does not change in a loop is computed in front of it, and not counted. A value that has
     been loaded is not loaded again, and not counted again, before something is stored or assigned.
 
     Exact are all numbers but those marked *sampled*. These are measured on up to 8 warps of each
-    batch of blocks, evenly spread, on the first 16 executions of each access in the source and on
-    each 13th one behind them, and scaled, for each access, by its exact number of requests.
+    batch of blocks, evenly spread, on the first 16 executions of each access in the source, 16 from
+    each power of 4 on, and each 13th one, and scaled, for each access, by its exact number of requests.
     """
 
     # Of the launch. The last warp of a block may have fewer than 32 threads.
@@ -54,24 +54,17 @@ class Counts:
     longest_chain: int = 0  # instructions of the warp that issues the most
     # On that warp's path: global loads that follow each other, where the loads of one statement whose
     # addresses do not depend on each other count as one round, and so do those of all turns of an unrolled
-    # loop. An innermost loop with constant steps and one exit is unrolled four times.
+    # loop. An innermost loop with constant steps and one exit is unrolled up to sixteen times.
     chain_load_rounds: int = 0
-    # Those of these rounds whose address, or the branch that led to them, depends on a value loaded before:
-    # the ones that a compiler or a warp cannot overlap.
-    chain_dependent_loads: int = 0
     chain_doubles: int = 0  # instructions on that warp's path that compute in double precision
-    # Loads of a warp, on average, for which its block needs a sector that the same load has not asked for
-    # before. Loads that go together count as one, as in `chain_load_rounds`. *Sampled*, on the first 16
-    # executions of each load.
+    # Loads of a warp, on average, for which its block needs a sector that the same pointer has not led to
+    # before. Loads that go together count as one, as in `chain_load_rounds`. *Sampled*.
     chain_fresh_loads: int = 0
     # Clocks of that warp if no other is there, for its own arithmetic and shared memory: how long results
     # wait for each other. Turns of unrolled loops overlap, but for what one turn hands to the next.
     chain_latency: int = 0
     # Clocks for which its instructions, as a compiler makes them, keep the units of its scheduler busy.
     chain_busy: int = 0
-    # Rounds of loads that come to these for a warp, on average, because the last turns of a loop that is
-    # unrolled four times go one by one. Below 0 where a compiler unrolls it more often.
-    chain_leftover_loads: int = 0
     loop_iterations: int = 0  # loop bodies entered, over all warps
     # Floating-point additions, subtractions, multiplications, divisions and calls of mathematical functions
     # by active lanes; a fused multiply-add is 2.
@@ -89,8 +82,7 @@ class Counts:
     # 32-byte sectors that these requests touch. *Sampled.*
     load_sectors: int = 0
     store_sectors: int = 0
-    # Of those that loads touch, such as their block has not had by the same load before. *Sampled*, on the
-    # first 16 executions of each load.
+    # Of those that loads touch, such as their block has not had by the same pointer before. *Sampled*.
     fresh_sectors: int = 0
     # 128-byte lines that they touch. *Sampled.*
     load_lines: int = 0

@@ -1,74 +1,43 @@
-"""Which loads must wait for others: those whose address comes, by way of variables, from a load."""
+"""Which loads must wait for those of an earlier turn: their address comes from a load, by variables."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections import defaultdict
 
 from simgpu.cuda_c.compile.variables import Variable
 from simgpu.cuda_c.cost.charges import Charge
-
-
-@dataclass
-class _History:
-    """All that was ever assigned to a variable: other variables, and loads, so many loops deep."""
-
-    sources: set[Variable] = field(default_factory=set[Variable])
-    loaded: bool = False
-    loaded_depth: int = -1
 
 
 class DependentLoads:
     """Collects assignments and loads, and finds out at the end who waits for whom."""
 
     def __init__(self) -> None:
-        self._histories: dict[Variable, _History] = {}
-        self._loads: dict[Charge, list[frozenset[Variable]]] = {}
+        # All variables that were ever assigned to one; and how many loops deep it is given what was loaded.
+        self._sources = defaultdict[Variable, set[Variable]](set)
+        self._depths: dict[Variable, int] = {}
+        self._loads = defaultdict[Charge, set[Variable]](set)
 
     def assign(
         self, variable: Variable, reads: frozenset[Variable], loaded: bool, nesting: int
     ) -> None:
         """A variable gets a value that depends on these; `loaded` if it comes from memory itself."""
-        history = self._histories.setdefault(variable, _History())
-        history.sources |= reads
+        self._sources[variable] |= reads
         if loaded:
-            history.loaded = True
-            history.loaded_depth = max(history.loaded_depth, nesting)
+            self._depths[variable] = max(self._depths.get(variable, 0), nesting)
 
-    def load(self, charge: Charge, reads: frozenset[Variable], rounds: int) -> None:
+    def load(self, charge: Charge, reads: frozenset[Variable]) -> None:
         """A load in a piece of code, whose address or branch depends on these variables."""
-        charge.rounds = max(charge.rounds, rounds)
-        self._loads.setdefault(charge, []).append(reads)
+        self._loads[charge] |= reads
 
     def finish(self) -> None:
         """Complete the charges of all pieces with loads."""
-        depths = self._tainted()
-        for charge, loads in self._loads.items():
-            reads = frozenset[Variable]().union(*loads)
-            deepest = max((depths[v] for v in reads if v in depths), default=-1)
-            charge.dependent = int(charge.rounds) - 1 + int(deepest >= 0)
-            charge.carried = deepest >= charge.nesting > 0
-            if not charge.carried:
-                charge.rounds /= charge.overlap  # because the turns of an unrolled loop go together
-
-    def _tainted(self) -> dict[Variable, int]:
-        """The variables that depend on a load, and how many loops deep they get it."""
-        every = {v for loads in self._loads.values() for reads in loads for v in reads}
-        todo = list(every)
-        while todo:
-            history = self._histories.get(todo.pop(), _History())
-            todo += history.sources - every
-            every |= history.sources
-        tainted: dict[Variable, int] = {}
-        grew = True
+        depths, grew = self._depths, True
         while grew:
             grew = False
-            for v in every:
-                history = self._histories.get(v, _History())
-                if not history.loaded and history.sources.isdisjoint(tainted):
-                    continue
-                depth = max((tainted[s] for s in history.sources if s in tainted), default=-1)
-                depth = max(depth, history.loaded_depth, 0)
-                if tainted.get(v, -1) < depth:
-                    tainted[v] = depth
-                    grew = True
-        return tainted
+            for variable, sources in self._sources.items():
+                depth = max((depths[v] for v in sources if v in depths), default=-1)
+                if depth > depths.get(variable, -1):
+                    depths[variable], grew = depth, True
+        for charge, reads in self._loads.items():
+            deepest = max((depths[v] for v in reads if v in depths), default=-1)
+            charge.carried = deepest >= charge.nesting > 0

@@ -11,7 +11,9 @@ from collections.abc import Callable
 
 from simgpu.cuda_c.compile import form
 
-UNROLLED = 32  # turns up to which a loop with known bounds counts as unrolled
+UNROLLED = 32  # turns up to which a loop with known bounds counts as unrolled ...
+SHORTLY = 128  # ... and those if it is short ...
+LONGEST = 900  # ... so that it has no more operations
 MOST = 16  # turns that nvcc 13.0 does at once where a signed counter goes up one by one, as its listings show
 PARTLY = 4  # turns that are done at once where their number is not known: LLVM's choice
 
@@ -43,7 +45,9 @@ def unrolled_turns(loop: form.Loop, first: form.Node | None) -> int | None:
         return None
     if holds is None or value is None or limit is None or by is None:
         return None
-    for turns in range(UNROLLED + 1):
+    works = form.Operation | form.Load | form.Function
+    work = sum(isinstance(step, works) for step in form.below(loop.body))
+    for turns in range(max(UNROLLED, min(SHORTLY, LONGEST // max(work, 1))) + 1):
         if not holds(value, limit):
             return turns
         value = _STEPS[op](value, by)
@@ -73,12 +77,3 @@ def partly_unrolled(
     counting = form.counting(loop.step)
     steady = counting is not None and counting[1] in ("+", "-") and known(counting[2])
     return steady and not leaves and not (loops and not nested) and not loop.after
-
-
-def rounds_of(turns: float, most: int) -> float:
-    """How many pieces of a loop follow each other that does up to `most` turns at once, then fewer."""
-    rounds = 0.0
-    while most >= PARTLY:
-        rounds += turns // most
-        turns, most = turns % most, most // 2
-    return rounds + turns

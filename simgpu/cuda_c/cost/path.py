@@ -4,23 +4,42 @@ A warp issues in order, and a result can be used a few clocks later. What does n
 meanwhile, so that code costs its longest chain and not the sum of its latencies. Turns of an unrolled loop go
 side by side but for what one turn hands to the next, such as a sum.
 
-Latencies are in clocks. Arithmetic: Jia et al., "Dissecting the NVIDIA Volta GPU architecture via
-microbenchmarking", 2018. Shared memory: Luo et al., "Benchmarking and dissecting the NVIDIA Hopper GPU
-architecture via microbenchmarking", 2024.
+Latencies are in clocks, measured on an H200 (driver 580.159, 2026-11-23) in loops of turns that need each the
+one before: see docs/fidelity.md.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 
 from simgpu.cuda_c.compile.variables import Variable
 
 ARITHMETIC = 4.0
+ALU = 4.6  # comparisons of which the greater is taken, shifts and bits
+TEST = 13.0  # from a comparison to what it decides on
 SHARED = 29.0
-BRANCH = 12.0  # from a condition to what depends on it; as `collatz` shows in docs/fidelity.md
-# A function is a piece of code of its own, in which most instructions wait for the one before.
+EXCHANGE = 24.0  # with other lanes of the warp
+BRANCH = (
+    7.0  # besides the instruction: from a condition to what depends on it, and from turn to turn
+)
+# A function that is not in the table is a piece of code in which most instructions wait for the one before.
 OF_FUNCTION = 3.0
 SHORT = 3  # instructions up to which it is none
+LATENCY = {
+    **dict.fromkeys(("<", "<=", ">", ">=", "==", "!="), TEST),
+    **dict.fromkeys(("&", "|", "^", "<<", ">>"), ALU),
+    "/": 57.0, "sqrt": 56.0, "rsqrt": 39.0, "cbrt": 78.0, "exp": 42.0, "exp2": 39.0, "expm1": 97.0,
+    "log": 85.0, "log2": 93.0, "log1p": 90.0, "sin": 108.0, "cos": 114.0, "tan": 123.0, "tanh": 63.0,
+    "asin": 93.0, "atan": 76.0, "atan2": 133.0, "sinh": 106.0, "erf": 69.0, "erfc": 123.0, "pow": 257.0,
+    "hypot": 110.0, "fmod": 176.0, "__exp": 43.0, "__log": 44.0, "__sin": 21.0, "__fdividef": 41.0,
+    "__frcp_rn": 77.0, "floor": 18.0, "fmax": ALU, "fmin": ALU, "max": ALU, "min": ALU,
+}  # fmt: skip
+AGAIN = 74.0  # the cosine of a number of which there is the sine
+# Those of them with a branch for numbers that need more care. No compiler mixes turns across it.
+BRANCHING = {"/", "sqrt", "sin", "cos", "tan", "fmod", "__frcp_rn"}
+# What these take behind their branch.
+TAIL = {"sin": 45.0, "cos": 45.0, "tan": 45.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,25 +47,36 @@ class When:
     """When a value is there, in clocks.
 
     `ready` counts from the begin of straight code; `carried` from what the turn before has handed over, and
-    is negative if the value does not depend on that.
+    is negative if the value does not depend on that. `loads` of global memory have come one after another,
+    and `near` ones of shared memory.
     """
 
     ready: float = 0.0
     carried: float = -1.0
+    loads: int = 0
+    near: int = 0
 
-    def later(self, clocks: float) -> When:
+    def later(self, clocks: float, loads: int = 0, near: int = 0) -> When:
         """The same, so much later."""
-        return When(self.ready + clocks, self.carried + clocks if self.carried >= 0 else -1.0)
+        carried = self.carried + clocks if self.carried >= 0 else -1.0
+        return When(self.ready + clocks, carried, self.loads + loads, self.near + near)
+
+
+def last(whens: Iterable[When]) -> When:
+    """When all of these are there."""
+    given = [START, *whens]
+    return When(*(max(getattr(when, name) for when in given) for name in When.__slots__))
 
 
 START = When()
 HANDED = When(0.0, 0.0)
 
 
-def latency(instructions: float) -> float:
-    """Of an operation that takes so many instructions; none if it is computed elsewhere."""
-    if instructions <= SHORT:
-        return ARITHMETIC * min(instructions, 1)
+def latency(instructions: float, name: str = "") -> float:
+    """Of an operation or a function that takes so many instructions; none if it is computed elsewhere."""
+    known = LATENCY.get(name, LATENCY.get(name.removesuffix("f")))
+    if instructions <= SHORT or known is not None:
+        return (known or ARITHMETIC) * min(instructions, 1)
     return OF_FUNCTION * instructions
 
 
@@ -54,17 +84,17 @@ def latency(instructions: float) -> float:
 class Path:
     """The longest chain of the straight code that the walk is in, and of all before."""
 
-    changed: frozenset[Variable] = (
-        frozenset()
-    )  # what turns of the innermost loop hand to each other
+    # What turns of the innermost loop hand to each other.
+    changed: frozenset[Variable] = frozenset()
     # Those of them by which the next turn waits for this one.
     rings: set[Variable] = field(default_factory=set[Variable])
     # The condition of the branch that the walk is in, if a compiler makes a selection of it.
     test: When | None = None
+    base: When = START  # what comes now does not begin before this
     _known: dict[Variable, When] = field(default_factory=dict[Variable, When])
-    _longest: float = 0.0
+    _last: When = START
     _carried: float = 0.0
-    _charged: tuple[float, float] = (0.0, 0.0)
+    _charged: tuple[float, float, int, int] = (0.0, 0.0, 0, 0)
 
     def read(self, variable: Variable) -> When:
         """When a variable can be used."""
@@ -72,32 +102,38 @@ class Path:
 
     def use(self, when: When) -> None:
         """A value has been made."""
-        self._longest = max(self._longest, when.ready)
+        self._last = last((self._last, when))
 
     def assign(self, variable: Variable, when: When) -> None:
         """A variable gets a value, or keeps its own, if that depends on a test."""
         if self.test is not None:
-            given = (self.test, when, self.read(variable))
-            ready, carried = max(w.ready for w in given), max(w.carried for w in given)
-            when = When(ready, carried).later(ARITHMETIC)
+            when = last((self.test, when, self.read(variable))).later(ARITHMETIC)
             self.use(when)
         self._known[variable] = when
         if variable in self.changed and when.carried >= 0:
             self.rings.add(variable)
             self._carried = max(self._carried, when.carried)
 
-    def wait(self, clocks: float) -> None:
-        """All that has been made is waited for, and so much longer, as a branch does."""
-        self._longest += clocks
+    def wait(self, clocks: float, all_of_it: bool) -> None:
+        """All that was made is waited for, and so much longer; with `all_of_it` by what follows, too."""
+        self._last = self._last.later(clocks)
+        if all_of_it:
+            self.base = replace(self.base, ready=self._last.ready)
+
+    def store(self, when: When) -> None:
+        """Nothing is loaded before this has been stored, because it may be the same place."""
+        self.base = last((self.base, replace(when, carried=-1.0)))
 
     def begin(self) -> None:
         """Straight code begins: what is known has come."""
         self._known.clear()
-        self._longest = self._carried = 0.0
-        self._charged = (0.0, 0.0)
+        self._carried = 0.0
+        self._last = self.base = START
+        self._charged = (0.0, 0.0, 0, 0)
 
-    def passed(self) -> tuple[float, float]:
-        """Return what was added since the last call: the part handed from turn to turn, and the rest."""
-        now = self._carried, max(0.0, self._longest - self._carried)
+    def passed(self) -> tuple[float, float, int, int]:
+        """Return what was added since the last call: handed from turn to turn, the rest, and loads."""
+        longest = self._last.ready
+        now = self._carried, max(0.0, longest - self._carried), self._last.loads, self._last.near
         before, self._charged = self._charged, now
-        return now[0] - before[0], now[1] - before[1]
+        return now[0] - before[0], now[1] - before[1], now[2] - before[2], now[3] - before[3]

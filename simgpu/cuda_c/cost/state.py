@@ -11,10 +11,15 @@ from simgpu.cuda_c.compile.variables import Variable
 from simgpu.cuda_c.cost.charges import Charge, SiteCost
 from simgpu.cuda_c.cost.dependent_loads import DependentLoads
 from simgpu.cuda_c.cost.path import START, Path, When
-from simgpu.cuda_c.cost.units import INTEGERS
 
 ANYWHERE = 1 << 30  # the depth of what may change at any time, such as a load
 KNOWN = -1  # the depth of what a compiler knows
+# For how many clocks a warp's instruction keeps its unit busy: by the results a clock of an SM, which has
+# four schedulers (CUDA C++ Programming Guide, throughput of native arithmetic instructions). In listings of
+# nvcc 13.0 (`nvdisasm -hex`) instructions of one kind wait so long for each other.
+FLOATS = 1.0  # 128 results a clock
+INTEGERS = 2.0  # 64: also comparisons, shifts, addresses, conversions and double precision
+MEMORY = 4.0  # 32 load-store units
 
 
 @dataclass(slots=True)
@@ -22,7 +27,6 @@ class Facts:
     """The facts about one value that decide on later charges."""
 
     reads: frozenset[Variable] = frozenset()  # variables that it depends on
-    rounds: int = 0  # length of the longest chain of global loads that it waits for
     depth: int = ANYWHERE  # how many loops deep it changes
     key: Any = None  # equal for equal values, while no variable is assigned to
     register: bool = False  # the address of something that a compiler keeps in a register
@@ -31,16 +35,13 @@ class Facts:
 
 @dataclass
 class Surroundings:
-    """The loops around a step: all of them, those that are not unrolled, and turns done at once.
+    """The loops around a step: all of them, and those that are not unrolled.
 
-    `turns` is that of a `Charge`. `whole` and `moving` are the turns of the loops around that are unrolled
-    whole, and what changes in them.
+    `whole` and `moving` are the turns of those that are unrolled whole, and what changes in them.
     """
 
     nesting: int = 0
     depth: int = 0
-    overlap: int = 1
-    turns: tuple[int, int, int] | None = None
     whole: int = 1
     moving: frozenset[Variable] = frozenset()
 
@@ -60,6 +61,9 @@ class State:
         self.control: list[frozenset[Variable]] = []  # what each branch around depends on
         self.loads = DependentLoads()
         self.path = Path()
+        self.serial = False  # something in this loop keeps its turns apart
+        self.loaded = 0  # words that a turn of this loop loads from global memory
+        self.meets = 0.0  # clocks that lanes take to exchange something
         self.rolled: list[bool] = []
         self.passed: list[Charge] = []
         self.words = 0  # registers of the variables in scope

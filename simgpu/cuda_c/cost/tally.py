@@ -11,31 +11,69 @@ charges gather on the mask first (`Mask.pending`), and its warps are credited wi
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simgpu.cuda_c.compile.variables import Variable
-from simgpu.cuda_c.cost.charges import ADDED, Costs
+from simgpu.cuda_c.cost.charges import ADDED, Charge, Costs
 from simgpu.cuda_c.cost.counts import Counts, LineCounts
-from simgpu.cuda_c.cost.loops import PARTLY, rounds_of
-from simgpu.cuda_c.cost.sites import ALWAYS, EVERY, Had, SiteTally, scaled
-from simgpu.cuda_c.lockstep.masks import WARP, Layout, Mask
+from simgpu.cuda_c.lockstep.masks import WARP, Layout, Mask, varies
 from simgpu.cuda_c.lockstep.meter import ByTurn, Site
-from simgpu.cuda_c.lockstep.values import varies
 
 SECTOR = 32  # bytes; the unit in which L2 and DRAM move data (CUDA C++ Best Practices Guide)
 ROWS = len(ADDED)
 LATENCY = list(ADDED).index("chain_latency")
 NOTHING: NDArray[np.float64] = np.zeros((ROWS, 1))
+NONE: NDArray[np.int64] = np.zeros(0, np.int64)
 LINE = 128  # bytes; the unit in which L1 is looked up, four sectors
 BANKS = 32  # of shared memory, each 4 bytes wide
 _SAMPLED_WARPS = 8  # of a batch, evenly spread
 _FEW_LANES = 1024
 _PATTERNS = 512
 _EXACT_LANES = 1 << 23  # lane accesses of a launch whose addresses are noted one by one
+ALWAYS = 16  # executions of one access that are all sampled ...
+EVERY = 13  # ... and behind them one in so many; a prime, so as not to beat with powers of two
+
+
+def weight(execution: int) -> int:
+    """How many executions this one stands for, of those that are followed to see what is new; else 0.
+
+    So many in a row as `ALWAYS`, at the begin and from each power of 4 on, since a loop comes back later.
+    """
+    power = 1 << (execution.bit_length() - 1 & ~1) if execution >= 4 * ALWAYS else 0
+    return (3 * power // ALWAYS or 4) if execution - power < ALWAYS else 0
+
+
+@dataclass(slots=True)
+class SiteTally:
+    """The counts of one load or store."""
+
+    executions: int = 0
+    fresh: int = 0
+    fresh_sectors: int = 0
+    followed: int = 0
+    followed_warps: int = 0
+    global_requests: int = 0
+    global_lane_bytes: int = 0
+    sampled: int = 0
+    sectors: int = 0
+    lines: int = 0
+    shared_requests: int = 0
+    shared_sampled: int = 0
+    shared_conflicts: int = 0
+
+    def due(self) -> bool:
+        self.executions += 1
+        return bool(weight(self.executions - 1)) or self.executions % EVERY == 0
+
+    def fresh_rounds(self, charge: Charge | None) -> float:
+        """Executions, over all warps, with new sectors; those of turns that overlap go together."""
+        overlap = 1 if charge is None or charge.carried else charge.overlap
+        return self.global_requests * min(1 / overlap, self.fresh / max(self.followed, 1))
 
 
 class Tally:
@@ -45,7 +83,6 @@ class Tally:
         self.charges = costs.charges
         self.site_costs = costs.sites
         self._columns = costs.columns
-        self._shared_bases = costs.shared_bases
         self.sites = sites
         self.by_site = [SiteTally() for _ in sites]
         self.warps = [0] * len(self.charges)
@@ -58,7 +95,7 @@ class Tally:
         self.longest = (0,) * ROWS
         self.shared_atomic_passes = 0
         self.global_atomics = 0
-        self._had: dict[Variable, Had] = {}
+        self._had: dict[Variable | None, tuple[Layout, NDArray[np.int64]]] = {}
         self._patterns: dict[tuple[object, ...], tuple[int, ...]] = {}
         self._queues: dict[int, NDArray[np.int64]] = {}
         self._charged: list[Mask] = []
@@ -140,7 +177,7 @@ class Tally:
         tally.global_lane_bytes += mask.n * size
         if tally.due():
             requests, sectors, lines = self._sectors(mask, element, size)
-            if tally.executions <= ALWAYS and not site.write:
+            if not site.write:
                 self._follow(tally, self.site_costs[site.index].base, mask, element, size)
             tally.sampled += requests
             tally.sectors += sectors
@@ -150,20 +187,22 @@ class Tally:
         self, tally: SiteTally, base: Variable | None, mask: Mask, element: Any, size: int
     ) -> None:
         """Note whether the first block asks for a sector that it has not had."""
-        layout = mask.layout
+        layout, counted = mask.layout, weight(tally.executions - 1)
         lanes = layout.threads if mask.full else int(np.searchsorted(mask.index, layout.threads))
         if not lanes:
             return
         part = element[:lanes] if varies(element) else np.full(lanes, element)
         sector = part.astype(np.int64) * size // SECTOR
-        new = tally.had.add(layout, sector)
-        tally.followed += 1
+        of, had = self._had.get(base, (layout, NONE))
+        new = np.setdiff1d(sector, had if of is layout else NONE)
+        self._had[base] = layout, np.union1d(had if of is layout else NONE, new)
+        if not counted or (tally.executions > 1 and not weight(tally.executions - 2)):
+            return  # and so where what was loaded right before was not followed
+        tally.followed += counted
         warps = layout.linear[:lanes] if mask.full else layout.linear[mask.index[:lanes]]
-        tally.followed_warps += _distinct(warps // WARP)
-        tally.fresh += len(new) > 0
-        if base in self._shared_bases:
-            new = self._had.setdefault(base, Had()).add(layout, new)
-        tally.fresh_sectors += len(new)
+        tally.followed_warps += _distinct(warps // WARP) * counted
+        tally.fresh += counted * (len(new) > 0)
+        tally.fresh_sectors += counted * len(new)
 
     def shared_access(self, site: Site, mask: Mask, element: Any, size: int) -> None:
         """Note an access to shared memory; `element` counts units of `size` bytes in the block."""
@@ -188,9 +227,7 @@ class Tally:
             return
         tally = self.by_site[site.index]
         first = tally.executions
-        due: Sequence[int] = range(-(first + 1) % EVERY, count, EVERY)
-        if first < ALWAYS:
-            due = [k for k in range(count) if first + k < ALWAYS or (first + k + 1) % EVERY == 0]
+        due = [k for k in range(count) if weight(first + k) or (first + k + 1) % EVERY == 0]
         for k in due:
             tally.executions = first + k
             access(k)
@@ -294,21 +331,6 @@ class Tally:
         least = -(-deepest.sum(axis=1) // bank_groups)
         return requests, int((deepest.max(axis=1) - least).clip(0).sum())
 
-    def _leftover_loads(self) -> float:
-        """Rounds of loads, over all warps, in the last turns of loops that are unrolled in part."""
-        found = 0.0
-        for charge, warps in zip(self.charges, self.warps, strict=True):
-            if charge.turns is None or not charge.rounds:
-                continue
-            test, step, most = charge.turns
-            turns = self.warps[step]
-            entered = self.warps[test] - turns
-            if entered > 0 and turns and not charge.carried:
-                # So far each turn was charged a part of a round.
-                more = rounds_of(turns / entered, most) * PARTLY * entered / turns - 1
-                found += charge.rounds * more * warps
-        return found
-
     # -- the result
 
     def counts(self, layout_facts: dict[str, int], needed: tuple[int, int]) -> Counts:
@@ -335,7 +357,7 @@ class Tally:
         for site, cost, tally in zip(self.sites, self.site_costs, self.by_site, strict=True):
             if not tally.executions:
                 continue
-            fresh += tally.fresh_rounds(cost.overlap)
+            fresh += tally.fresh_rounds(cost.charge)
             way = "store" if site.write else "load"
             requests, sampled = tally.global_requests, tally.sampled
             sectors = scaled(requests, tally.sectors, sampled)
@@ -358,7 +380,6 @@ class Tally:
             **total,
             **layout_facts,
             **dict(zip(ADDED, self.longest, strict=True)),
-            chain_leftover_loads=round(self._leftover_loads() / warps),
             chain_fresh_loads=round(fresh / warps),
             global_atomics=self.global_atomics,
             shared_atomic_passes=self.shared_atomic_passes,
@@ -374,3 +395,8 @@ class Tally:
 
 def _distinct(ordered: NDArray[np.int64]) -> int:
     return int(np.count_nonzero(np.diff(ordered))) + 1 if len(ordered) else 0
+
+
+def scaled(requests: int, found: int, sampled: int) -> int:
+    """Scale what was found in a sample to all requests."""
+    return round(requests * found / sampled) if sampled else 0

@@ -6,15 +6,19 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from simgpu.cuda_c.compile import form
+from simgpu.cuda_c.compile.issued import ISSUED
 from simgpu.cuda_c.compile.variables import Origin, Variable
-from simgpu.cuda_c.cost.operator_prices import price_of
-from simgpu.cuda_c.cost.state import ANYWHERE, KNOWN, Facts, State
-from simgpu.cuda_c.cost.units import FLOATS, INTEGERS, MEMORY
+from simgpu.cuda_c.cost.state import ANYWHERE, FLOATS, INTEGERS, KNOWN, MEMORY, Facts, State
 from simgpu.cuda_c.types import DOUBLE, Scalar
 
-# Operators whose results are the same if their operands are.
 WIDE = 4  # words of 4 bytes that a thread loads at once
 _ALU = {"<", "<=", ">", ">=", "==", "!=", "&", "|", "^", "<<", ">>"}
+_INTEGER_DIVISION = 16
+_DIVISION_BY_CONSTANT = 4  # a multiplication by the reciprocal, and what corrects it
+_DIVISION_BY_POWER_OF_TWO = 2  # shifts
+_SLOW_FLOAT = 8
+_ARITHMETIC = {"+", "-", "*", "/"}
+# Operators whose results are the same if their operands are.
 _KEYED = {"+", "-", "*", "&", "|", "^"}
 
 
@@ -24,7 +28,6 @@ def _made(s: State, node: form.Node) -> Facts:
     for part in node.parts:
         facts = s.of(part)
         out.reads |= facts.reads
-        out.rounds = max(out.rounds, facts.rounds)
         out.register = facts.register
     return out
 
@@ -53,6 +56,9 @@ def _element(s: State, node: form.Element) -> Facts:
     # A known index costs no instruction, because loads and stores take an offset to their address.
     if index.depth > KNOWN:
         s.pay(form.Price(), node.parts)
+        if _wraps(s, node):
+            s.charge.issued += 2
+            s.charge.busy += 2 * INTEGERS
     out = _made(s, node)
     if not node.volatile and base.key is not None and index.key is not None:
         out.key = ("element", base.key, index.key)
@@ -61,17 +67,24 @@ def _element(s: State, node: form.Element) -> Facts:
     return out
 
 
+def _wraps(s: State, node: form.Element) -> bool:
+    """Tell if an unrolled loop has to compute this address in each turn: unsigned sums may wrap."""
+    index = form.bare(node.parts[1])
+    kind = index.type if isinstance(index, form.Operation) and not node.array else None
+    unsigned = isinstance(kind, Scalar) and kind.kind == "uint"
+    return unsigned and not s.of(index).reads.isdisjoint(s.around.moving)
+
+
 def _followed(s: State, node: form.Followed) -> Facts:
     out = _made(s, node)
     out.depth = ANYWHERE
-    out.rounds = 0 if node.known else out.rounds
     out.register = node.known and out.register
     return out
 
 
 def _cell(s: State, node: form.Cell) -> Facts:
     at = s.of(node.parts[0])
-    return Facts(at.reads, at.rounds, ANYWHERE, at.key, at.register)
+    return Facts(at.reads, ANYWHERE, at.key, at.register)
 
 
 def _load(s: State, node: form.Load) -> Facts:
@@ -79,18 +92,18 @@ def _load(s: State, node: form.Load) -> Facts:
     if node.site is not None:
         s.sites[node.site].base = _base(node)
     issued, busy = s.charge.issued, s.charge.busy
-    rounds = at.rounds + _wait(s, at, node.origin, node.site)
+    _charge_load(s, at, node.origin, node.site)
     if _is_wide(s, node):
         s.charge.issued = issued + (s.charge.issued - issued) / WIDE
         s.charge.busy = busy + (s.charge.busy - busy) / WIDE
-    return Facts(at.reads, rounds, at.depth, at.key, at.register)
+    return Facts(at.reads, at.depth, at.key, at.register)
 
 
 def _is_wide(s: State, load: form.Load) -> bool:
     """Tell whether a compiler loads neighbours with it: from shared memory, along an unrolled loop."""
     (cell,) = load.parts
     element = cell.parts[0] if cell.parts else cell
-    if not isinstance(element, form.Element) or load.origin is None or not load.origin.near:
+    if not isinstance(element, form.Element) or not load.origin.near:
         return False
     index = element.parts[1]
     return not isinstance(index, form.Constant) and s.of(index).depth == KNOWN
@@ -103,27 +116,18 @@ def _base(node: form.Node) -> Variable | None:
     return node.variable if isinstance(node, form.Read) else None
 
 
-def _wait(s: State, at: Facts, origin: Origin | None, site: int | None) -> int:
-    """Charge a load; 1 if it is a round of its own, which a load from nearby memory is not."""
+def _charge_load(s: State, at: Facts, origin: Origin, site: int | None) -> None:
     if at.register:
-        return 0
+        return
     if at.key is not None:
         if at.key in s.at_hand and site is not None:
             s.sites[site].free = True
-            return 0
+            return
         s.at_hand.add(at.key)
     s.pay(form.Price(), unit=MEMORY)
-    if origin is not None and origin.near:
-        return 0
-    reads = at.reads.union(*s.control) if s.control else at.reads
-    s.loads.load(s.charge, reads, at.rounds + 1)
-    return 1
-
-
-def _exchange(s: State, node: form.Exchange) -> Facts:
-    out = _made(s, node)
-    out.rounds = 0 if node.load is None else s.of(node.load).rounds
-    return out
+    if not origin.near:
+        s.loads.load(s.charge, at.reads.union(*s.control))
+        s.loaded += 1
 
 
 def _operation(s: State, node: form.Operation) -> Facts:
@@ -162,12 +166,34 @@ def _convert(s: State, node: form.Convert) -> Facts:
     key = None if isinstance(node.parts[0], form.Constant) else given.key
     if key is not None and source.dtype != target.dtype:
         key = (target, key)
-    return Facts(given.reads, given.rounds, given.depth, key)
+    return Facts(given.reads, given.depth, key)
 
 
 def _function(s: State, node: form.Function) -> Facts:
     s.pay(node.price, node.parts, node.type is DOUBLE)
     return _made(s, node)
+
+
+def price_of(operation: form.Operation) -> form.Price:
+    """The price of one of C's operators, where it is done at all."""
+    op, kind = operation.op, operation.type
+    if op == "fused":
+        return form.Price(0, flops=1)  # its product has been paid for
+    if isinstance(kind, Scalar) and kind.is_float and op in _ARITHMETIC:
+        if op != "/":
+            return form.Price(1, flops=1)
+        return form.Price(_SLOW_FLOAT, flops=1, special=1, issued=ISSUED["/"])
+    if op in ("/", "%"):
+        price = _division(operation.parts[1])
+        return form.Price(price, issued=ISSUED["%"] if price == _INTEGER_DIVISION else price)
+    return form.Price()
+
+
+def _division(divisor: object) -> int:
+    if not isinstance(divisor, form.Constant):
+        return _INTEGER_DIVISION
+    power_of_two = int(divisor.value).bit_count() == 1 and divisor.value > 0
+    return _DIVISION_BY_POWER_OF_TWO if power_of_two else _DIVISION_BY_CONSTANT
 
 
 VALUES: Mapping[type[form.Node], Callable[[State, Any], Facts]] = {
@@ -182,7 +208,7 @@ VALUES: Mapping[type[form.Node], Callable[[State, Any], Facts]] = {
     form.Result: _made,
     form.Cell: _cell,
     form.Load: _load,
-    form.Exchange: _exchange,
+    form.Exchange: _made,
     form.Operation: _operation,
     form.Convert: _convert,
     form.Function: _function,

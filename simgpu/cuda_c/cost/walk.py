@@ -8,8 +8,8 @@ what decides on later charges:
   and is free inside; an index made of constants and of counters of unrolled loops is part of an instruction;
 - a *key*, the same for expressions of the same value: a place that has been loaded is *at hand*, and is not
   loaded again, until something is stored or assigned, or warps part or meet;
-- its *rounds*, the longest chain of global loads that it waits for, and the variables that it *reads*: a load
-  whose address comes out of another load, directly or by way of a variable, has to wait for it.
+- *when* it can be used, behind how many loads, and the variables that it *reads*: a load whose address comes
+  out of another load, directly or by way of a variable, has to wait for it.
 
 Whether a variable holds what was loaded is known only when all its assignments have been seen, so this
 last question is answered at the end.
@@ -24,13 +24,31 @@ from simgpu.cuda_c.compile import form
 from simgpu.cuda_c.compile.variables import Variable
 from simgpu.cuda_c.cost.charges import Charge, Costs
 from simgpu.cuda_c.cost.loops import MOST, PARTLY, partly_unrolled, unrolled_turns
-from simgpu.cuda_c.cost.path import BRANCH, SHARED, When, latency
-from simgpu.cuda_c.cost.state import KNOWN, State, Surroundings
-from simgpu.cuda_c.cost.units import MEMORY
+from simgpu.cuda_c.cost.path import (
+    AGAIN,
+    ARITHMETIC,
+    BRANCH,
+    BRANCHING,
+    EXCHANGE,
+    SHARED,
+    TAIL,
+    When,
+    last,
+    latency,
+)
+from simgpu.cuda_c.cost.state import KNOWN, MEMORY, State, Surroundings
 from simgpu.cuda_c.cost.values import VALUES
 from simgpu.cuda_c.types import Scalar, size_of
 
 _IN_REGISTERS = 128  # bytes; larger arrays of a thread are in local memory
+SHORT, SHORTEST, LONG = (
+    12,
+    5,
+    50,
+)  # instructions of loops that have other numbers of turns done at once
+_OF_PATH = ("latency", "slack", "rounds", "near")
+FEW = 4  # instructions that are done on a condition, and not behind a branch
+FREELY = 32  # registers
 WINDOW = 32  # instructions of turns that are mixed; as `nbody_forces` shows in docs/fidelity.md
 _TEMPORARIES = 8  # registers that a kernel needs besides its variables
 _MOST_REGISTERS = 255  # of a thread: CUDA C++ Programming Guide, technical specifications
@@ -42,10 +60,9 @@ def walk(kernel: form.Form) -> Costs:
     _steps(s, kernel.steps)
     s.loads.finish()
     for charge in s.charges:
-        charge.latency += charge.slack
-    for site in s.sites:
-        if site.charge is not None and not site.charge.carried:
-            site.overlap = site.charge.overlap
+        charge.latency += charge.slack + SHARED * charge.near / charge.overlap
+        if not charge.carried:
+            charge.rounds /= charge.overlap  # because the turns of an unrolled loop go together
     return Costs(s.charges, s.sites, min(_TEMPORARIES + s.most_words, _MOST_REGISTERS))
 
 
@@ -64,30 +81,51 @@ def _when(s: State, node: form.Node, issued: float) -> When:
     """When a value can be used that so many instructions have been issued for."""
     if isinstance(node, form.Read):
         return s.path.read(node.variable)
-    given = [s.of(part).when for part in node.parts]
-    when = When(
-        max((w.ready for w in given), default=0.0), max((w.carried for w in given), default=-1.0)
-    )
+    when = last((s.path.base, *(s.of(part).when for part in node.parts)))
     if isinstance(node, form.Load):
         # Loads of global memory are waited for in rounds.
-        near = node.origin is not None and node.origin.near
-        return when.later(SHARED) if issued and near else when
-    divided = node.type if isinstance(node, form.Operation) and node.op == "/" else None
-    if issued and isinstance(divided, Scalar) and divided.is_float:
-        return when.later(latency(issued) + BRANCH)  # it ends with one, for what needs more care
-    return when.later(latency(issued))
+        near = node.origin.near
+        chase = near and when.carried >= 0  # turns wait for each other
+        return when.later(SHARED * chase, not near, near and not chase) if issued else when
+    name = ""
+    if isinstance(node, form.Function):
+        name = node.name
+        if name.removesuffix("f") in ("sin", "cos") and issued:
+            key = "reduced", *(s.of(part).key for part in node.parts)
+            if None not in key and key in s.at_hand:
+                return when.later(AGAIN)
+            s.at_hand.add(key)
+    elif isinstance(node, form.Operation) and isinstance(node.type, Scalar):
+        name = node.op if node.type.is_float or node.op != "/" else ""
+        one = node.parts[0]
+        if name == "/" and isinstance(one, form.Constant) and one.value == 1:
+            name = "__frcp_rn"
+    when = when.later(latency(issued, name))
+    if issued and name.removesuffix("f") in BRANCHING:
+        s.serial = True
+        s.path.store(when.later(-TAIL.get(name.removesuffix("f"), 0.0)))
+    return when
 
 
 def _work(s: State, step: form.Work) -> None:
     s.pay(step.price)
     issued = step.price.instructions if step.price.issued is None else step.price.issued
-    s.path.wait(latency(issued))
+    s.path.wait(latency(issued) + s.meets, all_of_it=bool(s.meets))
+    s.meets = 0.0
+
+
+def _meet(s: State, step: form.Meet) -> None:
+    """Lanes exchange something: the work that follows takes longer."""
+    s.meets = EXCHANGE - ARITHMETIC if step.by == "warp" else 0.0
 
 
 def _store(s: State, step: form.Store) -> None:
     s.at_hand.clear()
     if not s.of(step.cell).register:
         s.pay(form.Price(), unit=MEMORY)
+        if not step.origin.near:
+            s.serial = True
+            s.path.store(s.of(step.value).when)
 
 
 def _assign(s: State, step: form.Assign) -> None:
@@ -104,8 +142,10 @@ def _bind(s: State, step: form.Bind) -> None:
 
 def _note(s: State, step: form.Assign | form.Bind) -> None:
     value = s.of(step.value)
+    if isinstance(step.value, form.Load):
+        s.loaded += size_of(step.variable.type) // 4 - 1
     s.path.assign(step.variable, value.when)
-    s.loads.assign(step.variable, value.reads, value.rounds > 0, s.around.nesting)
+    s.loads.assign(step.variable, value.reads, value.when.loads > 0, s.around.nesting)
 
 
 def _declare(s: State, step: form.Declare) -> None:
@@ -123,23 +163,23 @@ def _access(s: State, step: form.Access) -> None:
 
 def _fence(s: State, step: form.Fence) -> None:
     s.at_hand = set()
+    s.serial = True
     _wait(s)
     s.path.begin()
 
 
 def _wait(s: State) -> None:
     """Charge what makes the longest chain of results longer."""
-    carried, besides = s.path.passed()
-    s.charge.latency += carried
-    s.charge.slack += besides
+    for name, more in zip(_OF_PATH, s.path.passed(), strict=True):
+        setattr(s.charge, name, getattr(s.charge, name) + more)
 
 
 def _piece(s: State, piece: form.Piece) -> None:
+    _wait(s)  # this piece may be part of another one
     outer, s.charge = s.charge, s.charges[piece.point]
     s.passed.append(s.charge)
     s.charge.line = piece.at.line
-    s.charge.overlap, s.charge.nesting = s.around.overlap, s.around.nesting
-    s.charge.turns, s.charge.whole = s.around.turns, s.around.whole
+    s.charge.nesting, s.charge.whole = s.around.nesting, s.around.whole
     _steps(s, piece.steps)
     _wait(s)
     if piece.declares and not s.charge.instructions:
@@ -175,23 +215,31 @@ def _branch(s: State, step: form.Branch) -> None:
         _steps(s, step.otherwise)
     if selected:
         s.path.test = None
-        for charge in s.passed[since:]:  # whoever takes this side, all warps wait for the selection
-            s.charges[point].latency += charge.latency
-            s.charges[point].slack += charge.slack
-            charge.latency = charge.slack = 0.0
+        _move(s.passed[since:], s.charges[point])
     else:
         s.path.begin()
     s.at_hand = set()
     s.control.pop()
 
 
-def _is_selection(step: form.Branch) -> bool:
-    """Tell whether both sides of a branch only choose between values that are there already.
+def _move(sides: Sequence[Charge], to: Charge) -> None:
+    """Whoever takes this side, all warps wait for the selection."""
+    for name in _OF_PATH:
+        setattr(to, name, getattr(to, name) + sum(getattr(side, name) for side in sides))
+        for side in sides:
+            setattr(side, name, 0.0)
 
-    For these nvcc 13.0 emits no branch, but `FSEL` or `SEL`, with the test as an operand.
+
+def _is_selection(step: form.Branch) -> bool:
+    """Tell whether both sides of a branch only compute few numbers and choose between them.
+
+    For these nvcc 13.0 emits no branch, but `FSEL` or `SEL`, with the test as an operand, or a predicate.
     """
-    found = [type(part) for side in (step.then, step.otherwise or []) for part in _flat(side)]
-    return form.Assign in found and _AT_HAND.issuperset(found)
+    steps = [part for side in (step.then, step.otherwise or []) for part in _flat(side)]
+    work = [part for part in steps if isinstance(part, form.Operation)]
+    found = {type(part) for part in steps}
+    short = len(work) <= FEW and not any(part.op in ("/", "%") for part in work)
+    return form.Assign in found and short and found <= _AT_HAND
 
 
 def _flat(steps: Sequence[form.Step]) -> Iterator[form.Step]:
@@ -206,18 +254,25 @@ def _flat(steps: Sequence[form.Step]) -> Iterator[form.Step]:
 
 def _short_circuit(s: State, step: form.ShortCircuit) -> None:
     s.control.append(s.of(step.test).reads)
-    before = set(s.at_hand)
+    before, base, test = set(s.at_hand), s.path.base, s.of(step.test).when
+    if test.loads + test.near > base.loads + base.near:
+        s.path.store(test)
     _piece(s, step.rest)
+    s.path.base = base
     s.at_hand &= before
     s.control.pop()
 
 
 def _choice(s: State, step: form.Choice) -> None:
     s.control.append(s.of(step.test).reads)
-    before = set(s.at_hand)
+    before, base = set(s.at_hand), s.path.base
+    if any(isinstance(part, form.Load) for part in form.below(step.sides)):
+        s.path.store(s.of(step.test).when)
     for side in step.sides:
         s.at_hand = set(before)
         _piece(s, side)
+        _move([s.charges[side.point]], s.charge)
+    s.path.base = base
     s.at_hand = set()
     s.control.pop()
 
@@ -242,21 +297,20 @@ def _loop(s: State, loop: form.Loop) -> None:
     partly, mark, since = False, len(s.rolled), len(s.passed)
     s.at_hand = set()
     if turns is not None:
-        inner = Surroundings(
-            outer.nesting + 1, outer.depth, outer.overlap * max(1, turns), None,
-            outer.whole * max(1, turns), outer.moving | set(loop.changed),
-        )  # fmt: skip
+        whole, moving = outer.whole * max(1, turns), outer.moving | set(loop.changed)
+        inner = Surroundings(outer.nesting + 1, outer.depth, whole, moving)
         changed = {loop.counter: KNOWN} if loop.counter is not None else {}
     else:
         partly = _in_parts(s, loop)
-        overlap = outer.overlap * (PARTLY if partly else 1)
-        points = (loop.test.point, loop.step.point, _at_once(loop)) if partly else None
-        inner = Surroundings(outer.nesting + 1, outer.depth + 1, overlap, points)
+        inner = Surroundings(outer.nesting + 1, outer.depth + 1)
         changed = dict.fromkeys(loop.changed, inner.depth)
     before = {variable: s.depths.get(variable, 0) for variable in changed}
     s.depths |= changed
     s.around = inner
     handed, s.path.changed = s.path.changed, _handed_over(loop)
+    serial, s.serial = s.serial, False
+    most_words, s.most_words = s.most_words, s.words
+    s.loaded = 0
     rings, s.path.rings = s.path.rings, set()
     s.path.begin()
     _piece(s, loop.test)
@@ -267,6 +321,8 @@ def _loop(s: State, loop: form.Loop) -> None:
     s.control.pop()
     test, step = s.charges[loop.test.point], s.charges[loop.step.point]
     test.branch, step.loop = not loop.endless, True
+    if loop.condition is None or s.of(loop.condition).when.carried < 0:
+        test.slack = 0.0  # a counter is ready early
     test.slack += BRANCH
     if turns is not None:
         test.instructions = step.instructions = 0
@@ -280,6 +336,13 @@ def _loop(s: State, loop: form.Loop) -> None:
             test.slack /= PARTLY
         s.rolled.append(True)
     _interleave(s, s.passed[since:], PARTLY if turns is None and partly else turns or 1)
+    if (turns or partly) and not s.serial:
+        room = (FREELY - _TEMPORARIES - s.most_words) / max(s.loaded, 1)
+        most = max(1, min(turns or _at_once(loop, s.passed[since:]), int(1 + room)))
+        for charge in s.passed[since:]:
+            charge.overlap *= most
+    s.serial |= serial
+    s.most_words = max(s.most_words, most_words)
     if s.path.rings.isdisjoint(handed):
         # Nothing of it is handed on to the next turn of the outer loop.
         for charge in s.passed[since:]:
@@ -304,17 +367,19 @@ def _nothing(s: State, step: form.Step) -> None:
 def _interleave(s: State, body: Sequence[Charge], turns: int) -> None:
     """Have a compiler mix so many turns of a loop, or as many as it has registers for."""
     issued = sum(charge.issued * charge.whole for charge in body) / s.around.whole
-    abreast = min(turns, max(1.0, WINDOW / max(issued, 1.0)))
+    abreast = 1.0 if s.serial else min(turns, max(1.0, WINDOW / max(issued, 1.0)))
     for charge in body:
         charge.slack /= abreast
 
 
-def _at_once(loop: form.Loop) -> int:
-    """How many turns nvcc does at once at most: more where a signed counter goes up one by one."""
+def _at_once(loop: form.Loop, body: Sequence[Charge]) -> int:
+    """How many turns nvcc does at once at most: more the shorter they are, and of loads most."""
+    size = sum(charge.issued for charge in body)
     kind = loop.counter.type if loop.counter is not None else None
     signed = isinstance(kind, Scalar) and kind.kind == "int"
-    _, _, by = form.counting(loop.step) or (None, "", None)
-    return MOST if signed and isinstance(by, form.Constant) and by.value == 1 else PARTLY
+    if signed and size <= (SHORT if any(charge.rounds for charge in body) else SHORTEST):
+        return MOST
+    return PARTLY if size <= LONG else 2 if size <= 2 * LONG else 1
 
 
 def _in_parts(s: State, loop: form.Loop, nested: bool = False) -> bool:
@@ -350,15 +415,9 @@ def _words(variable: Variable) -> int:
 
 
 _AT_HAND = {
-    form.Node,
-    form.Part,
-    form.Old,
-    form.Result,
-    form.Read,
-    form.Constant,
-    form.Coordinate,
-    form.Assign,
-}
+    form.Node, form.Part, form.Old, form.Result, form.Read, form.Constant, form.Coordinate, form.Assign,
+    form.Operation, form.Convert,
+}  # fmt: skip
 
 _EFFECTS: Mapping[type[form.Step], Callable[[State, Any], None]] = {
     form.Work: _work,
@@ -368,7 +427,7 @@ _EFFECTS: Mapping[type[form.Step], Callable[[State, Any], None]] = {
     form.Declare: _declare,
     form.Access: _access,
     form.Fence: _fence,
-    form.Meet: _nothing,
+    form.Meet: _meet,
     form.Sleep: _nothing,
     form.Piece: _piece,
     form.Scoped: _scoped,

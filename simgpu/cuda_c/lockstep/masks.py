@@ -9,14 +9,17 @@ where their ways meet again.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
-from simgpu.cuda_c.lockstep.values import varies
-
 WARP = 32
+
+
+def varies(value: Any) -> TypeGuard[NDArray[Any]]:
+    """Tell whether a value has one element for each thread, rather than one for all."""
+    return isinstance(value, np.ndarray)
 
 
 class Layout:
@@ -88,10 +91,7 @@ class Mask:
         return self._warps
 
     def take(self, value: Any) -> Any:
-        """The elements of a value that belong to the set; a uniform value stays as it is.
-
-        Of a value with a row for each turn of a loop, those of each row.
-        """
+        """The elements of a value that belong to the set, of each row; a uniform value stays as it is."""
         if self.full or not varies(value):
             return value
         if value.ndim > 1:

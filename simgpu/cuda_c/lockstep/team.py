@@ -7,17 +7,20 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simgpu.cuda_c.lockstep import waiting_threads
-from simgpu.cuda_c.lockstep.masks import Layout, Mask
+from simgpu.cuda_c.lockstep.masks import Layout, Mask, varies
 from simgpu.cuda_c.lockstep.meter import Meter, Site
-from simgpu.cuda_c.lockstep.values import varies
 from simgpu.cuda_c.text.source import Position, Source
 from simgpu.errors import FaultSite, KernelFault, RunawayKernelError
+
+if TYPE_CHECKING:
+    from simgpu.cuda_c.memory.addresses import Addresses
+    from simgpu.cuda_c.memory.messages import Messages
 
 Dim = tuple[int, int, int]
 # What is said of a loop that waits in vain, where its threads cannot be set aside.
@@ -53,18 +56,6 @@ class Limits:
     watcher: Callable[[Team, Mask, Any, int, Site], None] | None = None
 
 
-class AddressSpace(Protocol):
-    """Pointers as numbers (`memory.addresses`)."""
-
-    def number(self, ptr: Any) -> Any:
-        """A pointer as a number."""
-        ...
-
-    def pointer(self, team: Team, mask: Mask, number: Any, step: int, at: Position) -> Any:
-        """A number as a pointer to elements of `step` bytes."""
-        ...
-
-
 @dataclass
 class Launch:
     """The state that all batches of a launch share."""
@@ -76,7 +67,9 @@ class Launch:
     limits: Limits
     meter: Meter
     dynamic_shared: int
-    addresses: AddressSpace
+    # Made when somebody asks for them: see `addresses` and `messages`.
+    made_addresses: Callable[[], Addresses]
+    made_messages: Callable[[], Messages]
     printed: list[str] = field(default_factory=list[str])
     dropped_lines: int = 0
     clock: int = 1
@@ -87,9 +80,7 @@ class Launch:
     # order what two blocks do, see `races`.
     fence_time: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     atomic_time: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
-    messages: Any = None  # what blocks know of each other (`memory.messages`)
     hostile: Any = None  # the memory, if it is a hostile one (`memory.hostile`)
-
     begun: int = 0  # blocks
     since: float = field(default_factory=time.monotonic)
     literals: dict[str, Any] = field(default_factory=dict[str, Any])  # pointers to them, by text
@@ -112,19 +103,33 @@ class Launch:
             sys.stderr.write(f"{self.progress()}. An interrupt (Ctrl-C, or Stop) ends it.\n")
 
     @cached_property
+    def addresses(self) -> Addresses:
+        """Pointers as numbers."""
+        return self.made_addresses()
+
+    @cached_property
+    def messages(self) -> Messages:
+        """The knowledge that blocks have of each other (`memory.messages`)."""
+        return self.made_messages()
+
+    @cached_property
     def threads(self) -> int:
         """Threads of a block."""
         return self.block[0] * self.block[1] * self.block[2]
 
-    def thread_name(self, linear: int) -> Dim:
+    def thread_name(self, number: int) -> Dim:
         """`threadIdx` of the thread of that number in its block."""
-        x, y, _ = self.block
-        return linear % x, linear // x % y, linear // (x * y)
+        return place_in(self.block, number)
 
-    def block_name(self, linear: int) -> Dim:
+    def block_name(self, number: int) -> Dim:
         """`blockIdx` of the block of that number in the grid."""
-        x, y, _ = self.grid
-        return linear % x, linear // x % y, linear // (x * y)
+        return place_in(self.grid, number)
+
+
+def place_in(size: Dim, number: int) -> Dim:
+    """The place of one of so many, counted row by row."""
+    x, y, _ = size
+    return number % x, number // x % y, number // (x * y)
 
 
 class Team:
@@ -152,7 +157,7 @@ class Team:
         # When each lane last passed a barrier of its block, or of its warp.
         self.block_time: Any = 0
         self.warp_time: Any = 0
-        self.waiters = waiting_threads.Waiters(layout)
+        self.apart = False  # whether lanes were set aside: variables hold values of these as well
         # The place at which lanes go on for which the kernel is entered again, or -1.
         self.resume = -1
         # Nobody else will come to that place; all blocks have come to the barrier of the grid; the loop that
@@ -189,16 +194,16 @@ class Team:
             base = self._scaled_blocks[stride] = self.layout.block * stride
         return base
 
-    @property
-    def apart(self) -> bool:
-        """Tell whether lanes were set aside: then variables hold values of these as well."""
-        return self.waiters.count > 0
+    @cached_property
+    def waiters(self) -> waiting_threads.Waiters:
+        """Those of its lanes who wait."""
+        return waiting_threads.Waiters(self.layout)
 
     def part(
         self, place: int, mask: Mask, at: Position, apart: waiting_threads.Apart
     ) -> Mask | None:
         """Set lanes of `mask` aside, to meet others at a place; the rest goes on."""
-        bits = apart.bits & mask.bits
+        bits, self.apart = apart.bits & mask.bits, True
         self.waiters.park(waiting_threads.Group(place, bits, at, apart, self.launch.changes))
         return waiting_threads.some(self.layout, mask.bits & ~bits)
 
@@ -210,6 +215,7 @@ class Team:
             return mask
         if place in _STUCK:
             self.fault(RunawayKernelError, at, int(stuck.argmax()), _STUCK[place])
+        self.apart = True
         self.waiters.park(
             waiting_threads.Group(place, stuck, at, None, self.launch.changes, patient)
         )

@@ -10,11 +10,11 @@ where it is not. Arrays are never changed in place, so that one may stand for se
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias, TypeGuard
+from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from simgpu.cuda_c.lockstep.masks import varies
 from simgpu.cuda_c.types import BOOL, FLOAT, HALF, INT, UINT, Scalar
 
 Value: TypeAlias = Any
@@ -22,11 +22,6 @@ Binary: TypeAlias = Callable[[Value, Value], Value]
 
 # NumPy's own annotations leave the element type of the result unknown.
 _where: Callable[[Any, Any, Any], Any] = np.where
-
-
-def varies(value: Any) -> TypeGuard[NDArray[Any]]:
-    """Tell whether a value has one element for each thread, rather than one for all."""
-    return isinstance(value, np.ndarray)
 
 
 def choose(condition: Any, yes: Any, no: Any) -> Any:

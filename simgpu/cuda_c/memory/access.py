@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simgpu.cuda_c import types
-from simgpu.cuda_c.lockstep.masks import Mask
+from simgpu.cuda_c.lockstep.masks import Mask, varies
 from simgpu.cuda_c.lockstep.meter import Site
 from simgpu.cuda_c.lockstep.team import Team
-from simgpu.cuda_c.lockstep.values import choose, varies
-from simgpu.cuda_c.memory.faults import report_misaligned
+from simgpu.cuda_c.lockstep.values import choose
 from simgpu.cuda_c.memory.mixed_region import MixedRegion, region_of
+from simgpu.cuda_c.memory.names import report_misaligned
 from simgpu.cuda_c.memory.pointers import Ptr, Region
 
 NULL = Ptr(None, 0, 1, 0, "nullptr")

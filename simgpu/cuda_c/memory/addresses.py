@@ -7,15 +7,16 @@ another one is still known to be of it, and is checked as any other. Null is 0.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from simgpu.cuda_c.lockstep.masks import Mask
+from simgpu.cuda_c.lockstep.masks import Mask, varies
 from simgpu.cuda_c.lockstep.team import Team
-from simgpu.cuda_c.lockstep.values import choose, varies
+from simgpu.cuda_c.lockstep.values import choose
+from simgpu.cuda_c.memory.allocation import GlobalMemory
 from simgpu.cuda_c.memory.mixed_region import MixedRegion, Nowhere
 from simgpu.cuda_c.memory.pointers import Ptr, Region
 from simgpu.cuda_c.text.source import Position
@@ -27,27 +28,26 @@ _MIDDLE = _ROOM >> 1  # where a memory begins in its part
 _OWN = 1 << 20  # the first part; devices give addresses far below
 
 
-class Placed(Protocol):
-    """Memory with an address."""
-
-    address: int
-    nbytes: int
-
-
 class Addresses:
-    """The address space of one launch.
+    """The address space of one launch, which begins with the regions of its arguments, by name.
 
     `others` finds the memory that has an address which is of none of the launch's own, as a region, or
     None.
     """
 
-    def __init__(self, others: Callable[[int], tuple[Region, Placed] | None] | None = None) -> None:
+    def __init__(
+        self,
+        others: Callable[[int], tuple[Region, GlobalMemory] | None],
+        named: Sequence[tuple[Region, str, GlobalMemory]],
+    ) -> None:
         self._others = others
         self._known: list[tuple[Region, str]] = []  # by part
         self._parts: dict[int, int] = {}  # by identity of the region
         self._placed: list[tuple[int, int, int]] = []  # address, bytes and part
+        for region, name, memory in named:
+            self.place(region, name, memory)
 
-    def place(self, region: Region, name: str, memory: Placed | None = None) -> int:
+    def place(self, region: Region, name: str, memory: GlobalMemory | None = None) -> int:
         """The part that a region has; `memory` says where it is on the device, if it is there."""
         found = self._parts.get(id(region))
         if found is None:
@@ -126,9 +126,9 @@ class Addresses:
                 return *self._known[placed], start
         if not number:
             return None, "nullptr", 0
-        other = self._others(number) if self._others is not None else None
+        other = self._others(number)
         if other is None:
             return Nowhere(), "", 0
         region, memory = other
-        name = getattr(memory, "name", "") or "memory"
+        name = memory.name or "memory"
         return region, self._known[self.place(region, name, memory)][1], memory.address

@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simgpu.cuda_c.lockstep.masks import Mask
+from simgpu.cuda_c.lockstep.masks import Mask, varies
 from simgpu.cuda_c.lockstep.meter import Site
 from simgpu.cuda_c.lockstep.team import Launch, Team
-from simgpu.cuda_c.lockstep.values import varies
 from simgpu.cuda_c.memory.allocation import GlobalMemory
 from simgpu.cuda_c.memory.pointers import Ptr, Words
 from simgpu.cuda_c.memory.regions import UNSIGNED, WRITTEN, ByteRegion
@@ -26,11 +25,10 @@ class GlobalRegion(ByteRegion):
     """
 
     def __init__(self, memory: GlobalMemory, launch: Launch, cell: int, watched: bool) -> None:
-        super().__init__(memory.nbytes, cell, memory.data)
+        super().__init__(memory.nbytes, cell, memory.data, launch.meter)
         self.memory = memory
         self.watched = watched
         self.advice = memory.advice
-        self.meter = launch.meter
         self._touched: list[NDArray[np.uint8] | None] = [None, None]
         self._hull: list[tuple[int, int] | None] = [None, None]
 
@@ -60,11 +58,9 @@ class GlobalRegion(ByteRegion):
             trail.view(UNSIGNED[size])[shift:][part] = WRITTEN[size]
         super().mark(shift, part, size)
 
-    def place(
-        self, team: Team, mask: Mask, shift: int, part: Any, size: int, write: bool
-    ) -> tuple[int, Any]:
+    def place(self, team: Team, mask: Mask, shift: int, part: Any, size: int, write: bool) -> Any:
         self._touch(int(write), mask, shift, part, size)
-        return shift, part
+        return part
 
     def needed(self, way: int) -> int:
         """Different bytes that were loaded (0) or stored (1)."""
@@ -77,9 +73,7 @@ class GlobalRegion(ByteRegion):
             return high - low + outside
         return 0 if touched is None else int(touched.sum())
 
-    def count(
-        self, team: Team, site: Site, mask: Mask, shift: int, part: Any, size: int, wide: int
-    ) -> None:
+    def count(self, site: Site, mask: Mask, shift: int, part: Any, size: int, wide: int) -> None:
         # An allocation begins on a sector, so a shift by whole sectors does not change their number.
         if shift:
             part = part + shift
@@ -116,6 +110,6 @@ def literal(team: Team, text: str) -> Ptr:
         memory.mark_written()
         memory.readonly = True
         region = GlobalRegion(memory, team.launch, 1, False)
-        region.declare(name, Array(CHAR, len(content), True))
+        region.types[name] = Array(CHAR, len(content), True)
         known = team.launch.literals[text] = Ptr(region, 0, 1, 0, name)
     return known

@@ -7,13 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simgpu.cuda_c.lockstep.masks import Mask
+from simgpu.cuda_c.lockstep.masks import Mask, varies
 from simgpu.cuda_c.lockstep.meter import Site
 from simgpu.cuda_c.lockstep.team import Team
-from simgpu.cuda_c.lockstep.values import varies
-from simgpu.cuda_c.memory.faults import report_bounds
 from simgpu.cuda_c.memory.loads_in_summing_loops import one_by_one
-from simgpu.cuda_c.memory.names import Named
+from simgpu.cuda_c.memory.names import Named, report_bounds
 from simgpu.cuda_c.memory.pointers import Ptr, Words
 from simgpu.cuda_c.memory.regions import UNSIGNED, inside
 from simgpu.cuda_c.types import CType, Scalar, size_of
@@ -32,8 +30,7 @@ class LocalRegion(Named):
     """
 
     def __init__(self, name: str, ctype: CType, unit: int, team: Team) -> None:
-        super().__init__(size_of(ctype))
-        self.declare(name, ctype)
+        self.nbytes, self.types = size_of(ctype), {name: ctype}
         self.ended: NDArray[np.bool_] | None = None
         self.unit = unit
         self.lanes = team.layout.lanes
@@ -146,38 +143,31 @@ class LocalRegion(Named):
             self._unwritten(team, int(mask.index[k]), int(part[k]), ptr, site)
 
     def _load_other(self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, site: Site) -> Any:
-        self._split(scalar.size)
-        ratio = scalar.size // self.unit
-        raw = Scalar("word", np.dtype(UNSIGNED[self.unit]), "uint", 0)
-        words = [
-            team.array(self.load(team, mask, ptr.moved(k * self.unit), raw, site, 0))
-            for k in range(ratio)
-        ]
+        raw, ratio = self._split(scalar.size)
+        parts = [ptr.moved(k * self.unit) for k in range(ratio)]
+        words = [team.array(self.load(team, mask, part, raw, site, 0)) for part in parts]
         return np.stack(words, axis=-1).reshape(-1).view(scalar.dtype)
 
     def _store_other(
         self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, value: Any, site: Site
     ) -> None:
-        self._split(scalar.size)
-        ratio = scalar.size // self.unit
-        raw = Scalar("word", np.dtype(UNSIGNED[self.unit]), "uint", 0)
+        raw, ratio = self._split(scalar.size)
         whole = np.ascontiguousarray(team.array(value))
         words = whole.view(raw.dtype).reshape(-1, ratio)
         for k in range(ratio):
             part = np.ascontiguousarray(words[:, k])
             self.store(team, mask, ptr.moved(k * self.unit), raw, part, site, 0)
 
-    def _split(self, size: int) -> None:
-        """Go over to smaller words, so that a pointer to smaller elements can be followed."""
-        if size >= self.unit:
-            return
-        self._to_matrix()
-        ratio = self.unit // size
-        fine = np.ascontiguousarray(self.matrix.T).view(UNSIGNED[size])
-        self.matrix = np.ascontiguousarray(fine.T)
-        if self.written is not None:
-            self.written = np.repeat(self.written, ratio, axis=0)
-        self.unit = size
+    def _split(self, size: int) -> tuple[Scalar, int]:
+        """Go over to words that are no larger than an element; their type, and how many it has."""
+        if size < self.unit:
+            self._to_matrix()
+            fine = np.ascontiguousarray(self.matrix.T).view(UNSIGNED[size])
+            self.matrix = np.ascontiguousarray(fine.T)
+            if self.written is not None:
+                self.written = np.repeat(self.written, self.unit // size, axis=0)
+            self.unit = size
+        return Scalar("word", np.dtype(UNSIGNED[self.unit]), "uint", 0), size // self.unit
 
     def end(self, mask: Mask) -> None:
         """The block that declares it is over for these lanes."""

@@ -1,23 +1,35 @@
-"""Names of the elements of a memory for messages, as in the source: `tile[1][7]` or `p[16].w`."""
+"""Names of elements for messages, as in the source: `tile[1][7]` or `p[16].w`; and addresses that none has.
+
+Each function raises for the first lane that has such an address, or does nothing.
+"""
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simgpu.cuda_c.lockstep.masks import Mask
+from simgpu.cuda_c.lockstep.meter import Site
+from simgpu.cuda_c.lockstep.team import Team
+from simgpu.cuda_c.memory.pointers import Ptr
+from simgpu.cuda_c.text.source import Position
 from simgpu.cuda_c.types import Array, CType, Pointer, Scalar, Struct, size_of
+from simgpu.errors import KernelFault, MisalignedError, OutOfBoundsError
 
 
 class Named:
     """A memory that knows how its variables were declared."""
 
-    def __init__(self, nbytes: int) -> None:
-        self.nbytes = nbytes  # that a pointer may reach; of one block, if shared
-        # The type of what each name stands for; a pointer stands for an array of its targets.
-        self.types: dict[str, CType] = {}
+    nbytes: int  # that a pointer may reach; of one block, if shared
+    # The type of the variable or parameter of each name by which it is known.
+    types: dict[str, CType]
 
-    def declare(self, name: str, ctype: CType) -> None:
-        """Note the type of a variable or parameter by which this memory is known."""
-        if isinstance(ctype, Pointer):
-            ctype = Array(ctype.target, 0)
-        self.types[name] = ctype
+    def _type(self, name: str) -> CType | None:
+        """The type of what a name stands for; a pointer stands for an array of its targets."""
+        ctype = self.types.get(name)
+        return Array(ctype.target, 0) if isinstance(ctype, Pointer) else ctype
 
     def spelled(self, name: str, byte: int, size: int) -> str:
         """An element of `size` bytes; by its number alone if the type has no such element there."""
@@ -33,7 +45,7 @@ class Named:
 
     def _follow(self, name: str, byte: int, least: int) -> tuple[str, CType | None, int]:
         """Find the outermost part at a byte that is not larger than `least`, and the bytes before it."""
-        ctype, at, text = self.types.get(name), byte, f"'{name}'"
+        ctype, at, text = self._type(name), byte, f"'{name}'"
         while isinstance(ctype, Array | Struct):
             if least and isinstance(ctype, Array) and size_of(ctype) == least:
                 break
@@ -47,7 +59,7 @@ class Named:
 
     def extent(self, name: str, size: int) -> str:
         """How far it goes: `it has 8 elements, valid are 0 to 7`."""
-        ctype = self.types.get(name)
+        ctype = self._type(name)
         if isinstance(ctype, Array) and isinstance(ctype.element, Array):
             dims = ""
             while isinstance(ctype, Array):
@@ -58,3 +70,60 @@ class Named:
         bound = self.nbytes // size
         valid = f"valid are 0 to {bound - 1}" if bound > 0 else "it is empty"
         return f"it has {bound} element{'s' if bound != 1 else ''}, {valid}"
+
+
+def report_bounds(region: Named, team: Team, mask: Mask, ptr: Ptr, size: int, site: Site) -> None:
+    """The address is not within the region."""
+    nbytes = region.nbytes
+    where = _by_lane(mask, mask.take(ptr.address()))
+    bad = np.flatnonzero((where < 0) | (where + size > nbytes))
+    if not len(bad):
+        return
+    lane = int(mask.index[bad[0]])
+    index = int(where[bad[0]]) // size
+    bound = nbytes // size
+    more = f" (and so do {len(bad) - 1} more threads)" if len(bad) > 1 else ""
+    verb = "writes" if site.write else "reads"
+    text = (
+        f"{verb} {region.spelled(ptr.name, int(where[bad[0]]), size)}, which is out of bounds: "
+        f"{region.extent(ptr.name, size)}{more}"
+    )
+    team.fault(OutOfBoundsError, site.at, lane, text, array=ptr.name, index=index, bound=bound)
+
+
+def report_row(
+    team: Team, mask: Mask, row: Ptr, index: Any, length: int, step: int, at: Position
+) -> None:
+    """The index is none of its row of an array."""
+    if team.turns:  # of which it is not known which one fails first
+        team.fault(KernelFault, at, None, "leaves a row in one of several turns")
+    part = _by_lane(mask, mask.take(index))
+    k = int(((part < 0) | (part >= length)).argmax())
+    number = int(part[k])
+    byte = int(_by_lane(mask, mask.take(row.address()))[k])
+    known = row.region.row(row.name, byte, length * step) if isinstance(row.region, Named) else ""
+    text = (
+        f"uses {known or repr(row.name)}[{number}], which leaves its row: that has {length} elements, "
+        f"valid are 0 to {length - 1}"
+    )
+    more = {"array": row.name, "index": number, "bound": length}
+    team.fault(OutOfBoundsError, at, int(mask.index[k]), text, **more)
+
+
+def report_misaligned(
+    team: Team, mask: Mask, ptr: Ptr, where: Any, align: int, what: str, site: Site
+) -> None:
+    """The address `where` of a thing of type `what` is no multiple of `align`."""
+    where = _by_lane(mask, where)
+    wrong = np.flatnonzero(where % align)
+    if not len(wrong):
+        return
+    byte = int(where[wrong[0]])
+    verb = "writes" if site.write else "reads"
+    lane, wanted = int(mask.index[wrong[0]]), f"its address must be a multiple of {align}"
+    text = f"{verb} a {what} at byte {byte} of '{ptr.name}': {wanted}"
+    team.fault(MisalignedError, site.at, lane, text, array=ptr.name, index=byte)
+
+
+def _by_lane(mask: Mask, value: Any) -> NDArray[Any]:
+    return np.broadcast_to(np.asarray(value), (mask.n,))

@@ -12,13 +12,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simgpu.cuda_c.lockstep.meter import Site
 from simgpu.errors import RaceError
+
+if TYPE_CHECKING:
+    from simgpu.cuda_c.memory.regions import ByteRegion
 
 Cells = NDArray[np.int64]
 Threads = NDArray[np.int64]
@@ -27,21 +30,11 @@ _NOBODY = -1
 _ONE, _WARP, _BLOCK, _MANY = 1, 2, 3, 4  # how many have read an element in this interval
 
 
-class Watched(Protocol):
-    """The memory whose cells are watched."""
-
-    shared: bool
-
-    def element(self, name: str, cell: int, size: int) -> tuple[str, int, int]:
-        """The name of the element of `size` bytes that a cell is in; its number; of how many."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Access:
     """An access by the lanes of a mask: each to the element `shift + part` of a memory."""
 
-    memory: Watched
+    memory: ByteRegion
     name: str  # by which the source calls the memory
     team: Any  # a `Team` and a `Mask`, or lanes in several turns of a loop at once
     mask: Any

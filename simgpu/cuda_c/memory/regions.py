@@ -8,13 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simgpu.cuda_c.lockstep.masks import Mask
-from simgpu.cuda_c.lockstep.meter import Site
+from simgpu.cuda_c.lockstep.masks import Mask, varies
+from simgpu.cuda_c.lockstep.meter import Meter, Site
 from simgpu.cuda_c.lockstep.team import Team
-from simgpu.cuda_c.lockstep.values import varies
-from simgpu.cuda_c.memory.faults import report_bounds, report_misaligned
 from simgpu.cuda_c.memory.loads_in_summing_loops import Together, one_by_one
-from simgpu.cuda_c.memory.names import Named
+from simgpu.cuda_c.memory.names import Named, report_bounds, report_misaligned
 from simgpu.cuda_c.memory.pointers import Ptr, Words, row_of
 from simgpu.cuda_c.memory.races import Access, Changes, Shadow
 from simgpu.cuda_c.types import Scalar
@@ -42,8 +40,9 @@ class ByteRegion(Named):
     shared = False
     blocks = 1
 
-    def __init__(self, nbytes: int, cell: int, data: NDArray[np.uint8]) -> None:
-        super().__init__(nbytes)
+    def __init__(self, nbytes: int, cell: int, data: NDArray[np.uint8], meter: Meter) -> None:
+        self.nbytes, self.types = nbytes, {}
+        self.meter = meter
         self.cell = cell
         self.data = data
         self._shadow: Shadow | None = None
@@ -55,16 +54,12 @@ class ByteRegion(Named):
         """One byte for each byte, 1 where something was written; None if it was everywhere."""
         raise NotImplementedError
 
-    def count(
-        self, team: Team, site: Site, mask: Mask, shift: int, part: Any, size: int, wide: int
-    ) -> None:
+    def count(self, site: Site, mask: Mask, shift: int, part: Any, size: int, wide: int) -> None:
         """Report an access to the meter."""
         raise NotImplementedError
 
-    def place(
-        self, team: Team, mask: Mask, shift: int, part: Any, size: int, write: bool
-    ) -> tuple[int, Any]:
-        """Element of the flat view, of an element of the block."""
+    def place(self, team: Team, mask: Mask, shift: int, part: Any, size: int, write: bool) -> Any:
+        """Element of the flat view, of an element of the block, both behind `shift`."""
         raise NotImplementedError
 
     def note_read(self, access: Access, within: Any) -> None:
@@ -105,9 +100,8 @@ class ByteRegion(Named):
             return self._load_turns(team, mask, ptr, scalar, site, wide)
         shift, part = self.locate(team, mask, ptr, scalar, site)
         if wide:
-            self.count(team, site, mask, shift, part, size, wide)
-        within = part
-        shift, part = self.place(team, mask, shift, part, size, False)
+            self.count(site, mask, shift, part, size, wide)
+        within, part = part, self.place(team, mask, shift, part, size, False)
         access = Access(self, ptr.name, team, mask, shift, part, size, site)
         self._require_written(access)
         if self.watched and not site.relaxed and not (site.volatile and team.launch.watches):
@@ -129,10 +123,10 @@ class ByteRegion(Named):
         if wide:
 
             def access(turn: int) -> None:
-                self.count(team, site, mask, shift, row_of(part, turn), size, wide)
+                self.count(site, mask, shift, row_of(part, turn), size, wide)
 
             team.meter.turns(site, mask, turns, wide, self.shared, access)
-        shift, placed = self.place(team, mask, shift, part, size, False)
+        placed = self.place(team, mask, shift, part, size, False)
         if not self._all_written(shift, placed, size):
             return one_by_one(self, team, mask, ptr, scalar, site, wide)
         if self.watched and not site.relaxed and not (site.volatile and team.launch.watches):
@@ -168,9 +162,8 @@ class ByteRegion(Named):
         size = scalar.size
         shift, part = self.locate(team, mask, ptr, scalar, site)
         if wide:
-            self.count(team, site, mask, shift, part, size, wide)
-        within = part
-        shift, part = self.place(team, mask, shift, part, size, True)
+            self.count(site, mask, shift, part, size, wide)
+        within, part = part, self.place(team, mask, shift, part, size, True)
         view = self.flat(scalar)[shift:]
         value = mask.take(value)
         team.clock += 1
@@ -195,13 +188,12 @@ class ByteRegion(Named):
     def cells(self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, site: Site) -> Words:
         size = scalar.size
         shift, part = self.locate(team, mask, ptr, scalar, site)
-        within, begins = part, shift
-        shift, part = self.place(team, mask, shift, part, size, True)
+        within, part = part, self.place(team, mask, shift, part, size, True)
         index = np.broadcast_to(np.asarray(part, np.int64), (mask.n,)) + shift
         access = Access(self, ptr.name, team, mask, 0, index, size, site)
         self._require_written(access)
         team.clock += 1
-        self.note_write(access, within + begins, None, True)
+        self.note_write(access, within + shift, None, True)
         return self.flat(scalar), index
 
     def locate(

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simgpu.cuda_c.lockstep.masks import Mask
+from simgpu.cuda_c.lockstep.masks import Mask, varies
 from simgpu.cuda_c.lockstep.meter import Site
 from simgpu.cuda_c.lockstep.team import Team
-from simgpu.cuda_c.lockstep.values import varies
 from simgpu.cuda_c.memory.races import Access, Changes
 from simgpu.cuda_c.memory.regions import ByteRegion
 
@@ -55,7 +54,8 @@ class SharedRegion(ByteRegion):
     def __init__(self, nbytes: int, team: Team, cell: int) -> None:
         self.room = max(16, -(-nbytes // 16) * 16)
         self.blocks = team.layout.blocks
-        super().__init__(nbytes, cell, np.zeros(self.room * self.blocks, np.uint8))
+        data = np.zeros(self.room * self.blocks, np.uint8)
+        super().__init__(nbytes, cell, data, team.meter)
         self.written: NDArray[np.uint8] | None = np.zeros_like(self.data)
         self.dirty = 0  # the parts that have been written in this interval (`_parts`)
         self.log: list[_Read] = []
@@ -65,12 +65,8 @@ class SharedRegion(ByteRegion):
     def unwritten(self) -> NDArray[np.uint8] | None:
         return self.written
 
-    def place(
-        self, team: Team, mask: Mask, shift: int, part: Any, size: int, write: bool
-    ) -> tuple[int, Any]:
-        if self.blocks == 1:
-            return shift, part
-        return shift, mask.take(team.block_base(self.room // size)) + part
+    def place(self, team: Team, mask: Mask, shift: int, part: Any, size: int, write: bool) -> Any:
+        return part if self.blocks == 1 else mask.take(team.block_base(self.room // size)) + part
 
     def synchronised(self) -> None:
         """Every thread of every block has passed a barrier: nothing of before can race."""
@@ -81,14 +77,12 @@ class SharedRegion(ByteRegion):
             if marks.all():
                 self.written = None
 
-    def count(
-        self, team: Team, site: Site, mask: Mask, shift: int, part: Any, size: int, wide: int
-    ) -> None:
+    def count(self, site: Site, mask: Mask, shift: int, part: Any, size: int, wide: int) -> None:
         if (shift * size) % 128:
             part = part + shift
         if wide != size:
             part = part // (wide // size)
-        team.meter.shared_access(site, mask, part, wide)
+        self.meter.shared_access(site, mask, part, wide)
 
     def note_read(self, access: Access, within: Any) -> None:
         a = access
@@ -118,9 +112,9 @@ class SharedRegion(ByteRegion):
             if not a.parts & parts:
                 self.log.append(a)
                 continue
-            shift, part = self.place(team, a.mask, a.shift, a.part, a.size, False)
+            part = self.place(team, a.mask, a.shift, a.part, a.size, False)
             team.clock = a.time
-            read = Access(self, a.name, team, a.mask, shift, part, a.size, a.site)
+            read = Access(self, a.name, team, a.mask, a.shift, part, a.size, a.site)
             super().note_read(read, a.part)
         self.logged = 0 if parts < 0 else self.logged
         team.clock = now

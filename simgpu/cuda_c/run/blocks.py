@@ -98,7 +98,7 @@ class Blocks:
         team.clock = self._launch.clock
         team.exited = join(self._code.body(team, mask), team.exited)
         self._launch.clock = team.clock
-        if not team.waiters.groups:
+        if not team.apart or not team.waiters.groups:
             self._tally.end_batch(team.layout)
             self._waiting = [other for other in self._waiting if other is not team]
         elif team not in self._waiting:

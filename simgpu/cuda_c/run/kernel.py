@@ -1,11 +1,12 @@
-"""A kernel that is compiled, and what a launch of it does."""
+"""A kernel that is compiled, what a launch of it does, and its arguments as values of its parameters."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property, partial
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
@@ -22,11 +23,17 @@ from simgpu.cuda_c.memory.global_region import GlobalRegion
 from simgpu.cuda_c.memory.hostile import MOST, Hostile, LateGlobal
 from simgpu.cuda_c.memory.messages import Messages
 from simgpu.cuda_c.memory.pointers import Ptr
-from simgpu.cuda_c.run import parameter_values
 from simgpu.cuda_c.run.blocks import Blocks
 from simgpu.cuda_c.text.source import Source
-from simgpu.cuda_c.types import Pointer, Scalar, Struct, kinds, size_of
-from simgpu.errors import LaunchConfigError, UsageError
+from simgpu.cuda_c.types import Pointer, Scalar, Struct, element_of, kinds, leaves, size_of, spelled
+from simgpu.errors import ArrayDTypeError, LaunchConfigError, UsageError
+
+Argument: TypeAlias = GlobalMemory | np.generic | int | float | bool | None
+
+# CUDA C++ Programming Guide, "Technical Specifications per Compute Capability".
+_MAX_BLOCK = (1024, 1024, 64)
+_MAX_THREADS = 1024
+_MAX_GRID = (2**31 - 1, 65535, 65535)
 
 
 @dataclass(frozen=True)
@@ -35,24 +42,6 @@ class LaunchResult:
 
     counts: Counts  # what it did
     printed: str  # what it printed, in the order of its threads
-
-
-@dataclass(frozen=True, slots=True)
-class Traits:
-    """Facts of a kernel that follow from its source."""
-
-    waits: bool  # whether it has a loop that may wait for others
-    signals: Sequence[bool]  # for each parameter, whether it may signal others by it
-    adds: Sequence[str]  # and the atomic by which it only adds to it, or nothing (`added_to`)
-    follows: (
-        bool  # whether it uses addresses as numbers, so that it may reach more than its arguments
-    )
-    cooperative: (
-        bool  # whether it has a barrier of the grid, so that all blocks need a place at once
-    )
-    registers: int  # of a thread
-    shared_bytes: int  # of a block, static
-    talks: bool  # whether its threads may tell each other something
 
 
 @dataclass(eq=False)
@@ -84,10 +73,7 @@ class Execution:
             self._spent = time.monotonic() - self._launch.since
 
     def finish(self) -> LaunchResult:
-        """Run to the end, with nobody else there.
-
-        Raises `KernelFault` if the kernel does what no kernel may do; what it wrote until then stays written.
-        """
+        """Run to the end, with nobody else there; what it wrote until a `KernelFault` stays written."""
         ended = self.go_on()
         while not ended:
             ended = self.go_on(last=True)
@@ -97,7 +83,8 @@ class Execution:
         """The outcome so far."""
         loaded = stored = 0
         for region in self._regions.values():
-            region.memory.settle()
+            if not region.memory.fully_initialised:
+                region.memory.settle()
             loaded += region.needed(0)
             stored += region.needed(1)
         launch = self._launch
@@ -105,6 +92,23 @@ class Execution:
         if launch.dropped_lines:
             printed += f"... and {launch.dropped_lines} more calls of printf\n"
         return LaunchResult(self._tally.counts(self._facts, (loaded, stored)), printed)
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """The memory that a pointer is given, as the kernel sees it."""
+
+    step: int  # bytes of an element
+    cell: int  # of its smallest part, but at most 8
+    watched: bool  # whether the kernel may write there
+
+    @classmethod
+    def of(cls, variable: Variable, follows: bool) -> _Target:
+        """That of a pointer or array; what is followed may lead to any."""
+        ctype = variable.type
+        element = element_of(ctype.target if isinstance(ctype, Pointer) else ctype)
+        sizes = [kind.size for kind in kinds(element) if isinstance(kind, Scalar)]
+        return cls(size_of(element), min([8, *sizes]), variable.origin.has("written") or follows)
 
 
 @dataclass
@@ -116,6 +120,14 @@ class CompiledKernel:
     code: Code
     costs: Costs
     globals: list[Variable]  # the file's `__constant__` and `__device__` variables
+    # For each parameter, the atomic by which it only adds to it, or nothing (`program`).
+    adds: list[str]
+
+    @cached_property
+    def signals(self) -> list[bool]:
+        """For each parameter, whether it may signal others by it."""
+        given = self.code.parameters
+        return [isinstance(v.type, Pointer) and v.origin.has("signals") for v in given]
 
     def check_room(self, blocks: int, fit: int | None) -> None:
         """Refuse more blocks than fit on the device at once, if all of them meet at a barrier of the grid."""
@@ -130,14 +142,16 @@ class CompiledKernel:
         variables: Mapping[str, GlobalMemory],
         grid: Dim,
         block: Dim,
-        args: Sequence[parameter_values.Argument],
-        dynamic_shared: int,
-        limits: Limits,
-        sample: Sequence[int] | None,
-        find: Callable[[int], GlobalMemory | None] | None,
+        args: Sequence[Argument],
+        *,
+        dynamic_shared: int = 0,
+        limits: Limits | None = None,
+        sample: Sequence[int] | None = None,
+        find: Callable[[int], GlobalMemory | None] | None = None,
     ) -> Execution:
         """Begin a launch, as `Program.begin`; `variables` is the memory of `globals`, by name."""
-        parameter_values.check_shape(self.name, grid, block)
+        check_shape(self.name, grid, block)
+        limits = limits or Limits()
         blocks = grid[0] * grid[1] * grid[2]
         self.check_room(blocks, limits.resident_blocks)
         tally = Tally(self.costs, self.code.sites)
@@ -151,17 +165,16 @@ class CompiledKernel:
             region = regions[id(memory)] = make(memory, launch, 4, True)
             return region, memory
 
-        addresses = Addresses(other)
-        launch = Launch(
-            self.name, self.source, grid, block, limits, tally, dynamic_shared, addresses
-        )
+        named: list[tuple[GlobalRegion, str, GlobalMemory]] = []
+        lazily = partial(Addresses, other, named), partial(Messages, blocks)
+        given = (grid, block, limits, tally, dynamic_shared)
+        launch = Launch(self.name, self.source, *given, *lazily)
         launch.fence_time = np.zeros(blocks, np.int64)
         launch.atomic_time = np.zeros(blocks, np.int64)
-        launch.messages = Messages(blocks)
         launch.watches = self.code.watches
         if limits.hostile is not None and blocks * launch.threads <= MOST:
             launch.hostile = Hostile(limits.hostile)
-        values = self._bind(variables, args, launch, addresses, regions)
+        values = self._bind(variables, args, launch, regions, named)
         wanted = np.arange(blocks) if sample is None else np.asarray(sample, np.int64)
         facts = {
             "threads": len(wanted) * launch.threads,
@@ -175,50 +188,115 @@ class CompiledKernel:
         blocks_of = Blocks(launch, self.code, tally, values, wanted)
         return Execution(launch, blocks_of, tally, regions, facts)
 
+    @cached_property
+    def _targets(self) -> list[_Target | None]:
+        """For each parameter, and each variable of the file, its target if it is a pointer or an array."""
+        given = [v if isinstance(v.type, Pointer) else None for v in self.code.parameters]
+        return [v and _Target.of(v, self.code.follows) for v in (*given, *self.globals)]
+
     def _bind(
         self,
         variables: Mapping[str, GlobalMemory],
-        args: Sequence[parameter_values.Argument],
+        args: Sequence[Argument],
         launch: Launch,
-        addresses: Addresses,
         regions: dict[int, GlobalRegion],
+        named: list[tuple[GlobalRegion, str, GlobalMemory]],
     ) -> dict[int, Any]:
-        if len(args) != len(self.code.parameters):
+        """The values of the parameters, by slot; `named` gets the regions that they point into."""
+        parameters = self.code.parameters
+        if len(args) != len(parameters):
             raise UsageError(
-                f"kernel '{self.name}' takes {len(self.code.parameters)} arguments, {len(args)} given"
+                f"kernel '{self.name}' takes {len(parameters)} arguments, {len(args)} given"
             )
-        pointers: list[tuple[Variable, GlobalMemory]] = []
+        pointers: list[tuple[Variable, _Target, GlobalMemory]] = []
+        records: list[tuple[Variable, Argument]] = []
         values: dict[int, Any] = {}
-        for variable, given in zip(self.code.parameters, args, strict=True):
-            if isinstance(variable.type, Pointer) and given is None:
+        own = [variables[v.name] for v in self.globals]
+        for variable, target, given in zip(
+            (*parameters, *self.globals), self._targets, (*args, *own), strict=True
+        ):
+            ctype = variable.type
+            if target is not None and isinstance(given, GlobalMemory):
+                pointers.append((variable, target, given))
+            elif target is not None and given is None:
                 values[variable.slot] = NULL
-            elif isinstance(variable.type, Struct):
-                values[variable.slot] = parameter_values.record_for(
-                    self.name, variable, given, addresses
-                )
-            elif isinstance(variable.type, Pointer):
-                pointers.append((variable, parameter_values.memory_for(self.name, variable, given)))
+            elif target is not None:
+                self._refuse(variable, "a pointer", f"{type(given).__name__} {given!r}")
+            elif isinstance(ctype, Struct):
+                records.append((variable, given))
+            elif isinstance(ctype, Scalar) and type(given) is ctype.make:
+                values[variable.slot] = given
             else:
-                values[variable.slot] = parameter_values.number_for(self.name, variable, given)
-        pointers += [(v, variables[v.name]) for v in self.globals]
+                values[variable.slot] = self._number(variable, given)
         # Parameters that point into one memory share its region, so that it sees all their accesses.
         cells: dict[int, int] = {}
         watched: set[int] = set()
-        for variable, memory in pointers:
-            parts = kinds(parameter_values.pointee(variable))
-            sizes = [kind.size for kind in parts if isinstance(kind, Scalar)]
-            cells[id(memory)] = min([cells.get(id(memory), 8), *sizes])
-            if (
-                variable.origin.has("written") or self.code.follows
-            ):  # what is followed may lead here
+        for _, target, memory in pointers:
+            cells[id(memory)] = min(cells.get(id(memory), 8), target.cell)
+            if target.watched:
                 watched.add(id(memory))
-        for variable, memory in pointers:
+        for variable, target, memory in pointers:
             key = id(memory)
             if key not in regions:
                 make = GlobalRegion if launch.hostile is None else LateGlobal
                 regions[key] = make(memory, launch, cells[key], key in watched)
-            regions[key].declare(variable.name, variable.type)
-            addresses.place(regions[key], variable.name, memory)
-            step = size_of(parameter_values.pointee(variable))
-            values[variable.slot] = Ptr(regions[key], 0, step, 0, variable.name)
+            regions[key].types[variable.name] = variable.type
+            named.append((regions[key], variable.name, memory))
+            values[variable.slot] = Ptr(regions[key], 0, target.step, 0, variable.name)
+        for variable, given in records:
+            values[variable.slot] = self._record(variable, given, launch)
         return values
+
+    def _refuse(self, variable: Variable, wanted: str, given: str) -> NoReturn:
+        raise ArrayDTypeError(
+            f"kernel '{self.name}': the parameter '{variable.name}' is {wanted}, {given} was given"
+        )
+
+    def _record(self, variable: Variable, given: Argument, launch: Launch) -> list[Any]:
+        """An argument as a struct of its parameter's type: the values of its leaves."""
+        ctype = variable.type
+        size = size_of(ctype)
+        if not isinstance(given, np.void) or given.nbytes != size:
+            wanted = f"a {spelled(ctype)}, of {size} bytes"
+            self._refuse(variable, wanted, type(given).__name__)
+        raw = given.tobytes()
+        out: list[Any] = []
+        for leaf, offset in leaves(ctype):
+            if isinstance(leaf, Scalar):
+                out.append(np.frombuffer(raw, leaf.dtype, 1, offset)[0])
+            else:
+                number = int(np.frombuffer(raw, np.uint64, 1, offset)[0])
+                out.append(launch.addresses.known(number, size_of(leaf.target)))
+        return out
+
+    def _number(self, variable: Variable, given: Argument) -> Any:
+        """An argument as a number of its parameter's type."""
+        ctype = variable.type
+        assert isinstance(ctype, Scalar)
+        if isinstance(given, GlobalMemory):
+            self._refuse(variable, ctype.name, type(given).__name__)
+        number: Any = given
+        if ctype.is_integer and not isinstance(number, (bool, int, np.integer, np.bool_)):
+            self._refuse(variable, ctype.name, f"the fraction {given!r}")
+        if ctype.is_integer and not ctype.lowest <= int(np.asarray(given)) <= ctype.highest:
+            raise ArrayDTypeError(
+                f"kernel '{self.name}': {given} does not fit the parameter '{variable.name}', which is "
+                f"{ctype.name}"
+            )
+        return np.asarray(given).astype(ctype.dtype)[()]
+
+
+def check_shape(name: str, grid: Dim, block: Dim) -> None:
+    """Refuse a grid or block that no GPU takes."""
+    text = ""
+    for what, dim, most in (("grid", grid, _MAX_GRID), ("block", block, _MAX_BLOCK)):
+        if len(dim) != 3 or min(dim) < 1:
+            text = f"a {what} of {dim} is not possible: it has one to three lengths above 0"
+        elif dim[0] > most[0] or dim[1] > most[1] or dim[2] > most[2]:
+            text = f"a {what} of {dim} is too large: at most {most}"
+        if text:
+            raise LaunchConfigError(f"kernel '{name}': {text}")
+    threads = block[0] * block[1] * block[2]
+    if threads > _MAX_THREADS:
+        text = f"a block of {block} has {threads} threads; at most {_MAX_THREADS} are possible"
+        raise LaunchConfigError(f"kernel '{name}': {text}")

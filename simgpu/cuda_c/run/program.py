@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,25 +18,26 @@ from simgpu.cuda_c.compile.braces import initialise
 from simgpu.cuda_c.compile.constants import evaluated
 from simgpu.cuda_c.compile.context import Context, File, Numbers
 from simgpu.cuda_c.compile.conversions import convert
-from simgpu.cuda_c.compile.form import Form
+from simgpu.cuda_c.compile.form import Form, Piece, Step, below
 from simgpu.cuda_c.compile.function_addresses import take_addresses
 from simgpu.cuda_c.compile.kernels import finish, lower, needs_cuts
+from simgpu.cuda_c.compile.printed import printed
 from simgpu.cuda_c.compile.rules import RULES
 from simgpu.cuda_c.compile.signature import Global, Signature
+from simgpu.cuda_c.compile.summing import summing
 from simgpu.cuda_c.compile.variables import Variable
+from simgpu.cuda_c.compile.waiting import parks
+from simgpu.cuda_c.cost.charges import Costs
 from simgpu.cuda_c.cost.walk import walk
-from simgpu.cuda_c.lockstep.team import Dim, Limits
+from simgpu.cuda_c.lockstep.team import Dim
 from simgpu.cuda_c.memory.allocation import GlobalMemory
-from simgpu.cuda_c.run.commuting import added_to
-from simgpu.cuda_c.run.kernel import CompiledKernel, Execution, Traits
-from simgpu.cuda_c.run.parameter_values import Argument
-from simgpu.cuda_c.run.passes import told
+from simgpu.cuda_c.run.kernel import Argument, CompiledKernel, Execution
 from simgpu.cuda_c.syntax import ast
 from simgpu.cuda_c.syntax.names import addressed_by_reference
 from simgpu.cuda_c.syntax.parser import parse
 from simgpu.cuda_c.text.preprocessor import Preprocessed, preprocess
 from simgpu.cuda_c.text.source import Position, Source
-from simgpu.cuda_c.types import Array, Pointer, Scalar, Void, leaves, size_of
+from simgpu.cuda_c.types import Scalar, Void, leaves, size_of
 from simgpu.errors import KernelCompileError, UnsupportedFeatureError
 
 
@@ -54,6 +57,9 @@ _DEEP = (
     "brackets or branches within each other"
 )
 
+# Atomics that commute with themselves, on whole numbers: the rounding of sums of floats depends on order.
+_COMMUTE = {f"atomic{name}" for name in ("Add", "Sub", "Min", "Max", "And", "Or", "Xor")}
+
 # Of a block: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability".
 STATIC_SHARED = 48 * 1024
 
@@ -71,7 +77,6 @@ class Program:
         self._shared: list[tuple[ast.Declarator, set[str]]] = []
         self._compiled: dict[str, CompiledKernel] = {}
         self._signatures: dict[str, Signature] = {}
-        self._traits: dict[str, Traits] = {}
         self._refused: dict[str, KernelCompileError] = {}
         functions = [function.refusal for function in unit.functions]
         self._unread = [*functions, *[n.error for n in unit.order if isinstance(n, ast.Refused)]]
@@ -99,7 +104,7 @@ class Program:
     def _compile_early(self, function: ast.Function) -> None:
         """Compile a kernel; if it uses what cannot be read, or what only a GPU runs, say so on demand."""
         try:
-            self._find(function.name)
+            self.kernel(function.name)
         except KernelCompileError as error:
             if not isinstance(error, UnsupportedFeatureError) and error not in self._unread:
                 raise
@@ -127,16 +132,12 @@ class Program:
 
         Raises `KernelCompileError` if there is no such kernel, or the instance cannot be compiled.
         """
-        return self._signatures[self._find(name).name]
-
-    def check_room(self, name: str, blocks: int, fit: int) -> None:
-        """`LaunchConfigError` if a kernel's blocks meet at a barrier of the grid, and only `fit` fit."""
-        self._find(name).check_room(blocks, fit)
+        return self._signatures[self.kernel(name).name]
 
     def passes(self, name: str) -> str:
         """Print the form of a kernel: a line an operation, and beside it what the passes found."""
         _, form, _ = self._lower(name)
-        return told(form, walk(form), self._file.source)
+        return _told(form, walk(form), self._file.source)
 
     def _context(self, cuts: bool = False) -> Context:
         """The state with which the compilation of one kernel, or of one item of the file, begins."""
@@ -191,9 +192,7 @@ class Program:
                 self._file.source.unsupported(item.at, "a constant must be known at compile time")
             self._file.scope.names[item.name] = typed.Number(value)
             return
-        whole = type_names.array_type(c, ctype, item.dims, const)
-        if item.dims and item.dims[0] is None and isinstance(item.init, ast.Braces):
-            whole = Array(ctype, len(item.init.items), const)
+        whole = type_names.declared_type(c, item, ctype, const)
         readonly = "__constant__" in storage or const or not placed
         # To C++ a `__constant__` variable is no const one: who writes to it is told when the kernel runs.
         unchanging = const or not placed
@@ -234,7 +233,8 @@ class Program:
             memory.readonly = item.readonly
         return placed
 
-    def _find(self, name: str) -> CompiledKernel:
+    def kernel(self, name: str) -> CompiledKernel:
+        """A kernel, or an instance of a template, which is compiled when first asked for."""
         kernel = self._compiled.get(name)
         if kernel is None:
             function, _, canonical = self._instance(self._context(), name)
@@ -269,57 +269,86 @@ class Program:
                 f"{STATIC_SHARED:,} are allowed: make the arrays smaller, or take extern __shared__ memory, "
                 "whose size the launch says",
             )
-        variables = [g.variable for g in self._globals]
+        variables, file = [g.variable for g in self._globals], self._file.functions
+        of_name = file.get(name, [])  # no instances of templates
+        own = any(word.startswith("atomic") for word in file)
+        added = _added_to(function) if len(of_name) == 1 and not own else {}
+        adds = [
+            added.get(p.name, "") if p.dtype is not None and p.dtype.kind in "iu" else ""
+            for p in signature.parameters
+        ]
         name = signature.name
-        kernel = CompiledKernel(name, self._file.source, code, walk(form), variables)
+        kernel = CompiledKernel(name, self._file.source, code, walk(form), variables, adds)
         self._compiled[name] = kernel
         self._signatures[name] = signature
         return kernel
 
     def begin(
-        self,
-        name: str,
-        grid: Dim,
-        block: Dim,
-        args: Sequence[Argument],
-        *,
-        dynamic_shared: int = 0,
-        limits: Limits | None = None,
-        sample: Sequence[int] | None = None,
-        find: Callable[[int], GlobalMemory | None] | None = None,
+        self, name: str, grid: Dim, block: Dim, args: Sequence[Argument], **more: Any
     ) -> Execution:
         """Begin a launch of a kernel, or of an instance of a template; `finish` runs it to its end.
 
-        `args` has memory for each pointer and a number for each number. Of `sample`, only the blocks with
-        these numbers run and are counted. `find` says what memory of the device is at an address that is of
-        none of the arguments. Raises `LaunchConfigError`, `UsageError` or `ArrayDTypeError`.
+        `args` has memory for each pointer and a number for each number. Of `more`, `dynamic_shared` are bytes
+        for each block, and `limits` say how far it may go; of `sample`, only the blocks with these numbers
+        run and are counted; `find` says what memory of the device is at an address that is of none of the
+        arguments. Raises `LaunchConfigError`, `UsageError` or `ArrayDTypeError`.
         """
-        return self._find(name).begin(
-            self._memory, grid, block, args, dynamic_shared, limits or Limits(), sample, find
-        )
+        return self.kernel(name).begin(self._memory, grid, block, args, **more)
 
-    def traits(self, name: str) -> Traits:
-        """Facts of a kernel that follow from its source."""
-        if name not in self._traits:
-            kernel = self._find(name)
-            code, file = kernel.code, self._file.functions
-            of_name = file.get(name, [])  # no instances of templates
-            own = any(word.startswith("atomic") for word in file)
-            added = added_to(of_name[0]) if len(of_name) == 1 and not own else {}
-            self._traits[name] = Traits(
-                code.watches,
-                [isinstance(p.type, Pointer) and p.origin.has("signals") for p in code.parameters],
-                [
-                    added.get(p.name, "") if p.dtype is not None and p.dtype.kind in "iu" else ""
-                    for p in self._signatures[kernel.name].parameters
-                ],
-                code.follows,
-                code.cooperative,
-                kernel.costs.registers,
-                code.shared_bytes,
-                code.cooperative or any(site.volatile or site.scope for site in code.sites),
-            )
-        return self._traits[name]
+
+def _told(form: Form, costs: Costs, source: Source) -> str:
+    """Print the form of a kernel, with the findings of `waiting`, `summing` and `cost` beside it."""
+    notes = defaultdict[Step, list[str]](list)
+    for step in below(form.steps):
+        number = costs.charges[step.point].instructions if isinstance(step, Piece) else 0
+        if number:
+            notes[step].append(f"{number} instruction{'s' * (number > 1)}")
+    places = parks(form.steps, form.sites, source)
+    for step, span in places.spans.items():
+        last = "" if len(span) == 1 else f" to {span.stop - 1}"
+        notes[step].append(f"lanes may wait at place {span.start}{last}")
+    for loop, spin in places.spins.items():
+        if spin.often:
+            notes[loop].append("may spin")
+    for loop, found in summing(form.steps).items():
+        names = ", ".join(total.variable.name for _, total in found.totals)
+        notes[loop].append(f"sums up {names} over {found.counter.name}")
+    return printed(form, {step: "; ".join(words) for step, words in notes.items()})
+
+
+def _added_to(kernel: ast.Function) -> dict[str, str]:
+    """For each parameter that is only changed by statements such as `atomicAdd(&a[i], 1)`, that atomic.
+
+    Several kernels may do so at once, and the same comes out in any order.
+    """
+    mentions: dict[str, int] = {}
+    added: dict[str, list[str]] = {}
+    for node in ast.parts_of([kernel.params, kernel.body]):
+        if isinstance(node, ast.Declarator | ast.Param) and node.name in _COMMUTE:
+            return {}  # what is called by this name is something of the kernel's own
+        if isinstance(node, ast.Name):
+            mentions[node.name] = mentions.get(node.name, 0) + 1
+        elif isinstance(node, ast.ExpressionStatement) and isinstance(node.expression, ast.Call):
+            call = node.expression
+            free = call.object is None and call.owner is None and not call.namespace
+            if call.name in _COMMUTE and free and call.arguments:
+                added.setdefault(_array_of(call.arguments[0]), []).append(call.name)
+    return {
+        param.name: added[param.name][0]
+        for param in kernel.params
+        if param.name in added
+        and len(added[param.name]) == mentions[param.name]
+        and len(set(added[param.name])) == 1
+    }
+
+
+def _array_of(place: ast.Expression) -> str:
+    """The array that an address is in: of ``&array[i]``, of ``array + i`` and of ``array``; else none."""
+    if isinstance(place, ast.Unary) and place.op == "&" and isinstance(place.operand, ast.Index):
+        place = place.operand.base
+    elif isinstance(place, ast.Binary) and place.op == "+":
+        place = place.left
+    return place.name if isinstance(place, ast.Name) else ""
 
 
 @lru_cache(maxsize=256)

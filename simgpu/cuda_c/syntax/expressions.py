@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any, TypeAlias
+
 from simgpu.cuda_c.syntax import ast
 from simgpu.cuda_c.syntax.ast import CONVERSION
 from simgpu.cuda_c.syntax.tokens_and_types import TypeParser
-from simgpu.cuda_c.text.lexer import Token
-from simgpu.cuda_c.text.literals import parse_char, parse_number, parse_string
+from simgpu.cuda_c.text.lexer import Token, parse_char, parse_number, parse_string
 from simgpu.cuda_c.types import BOOL, CHAR
+
+Templates: TypeAlias = list[ast.TypeName | ast.Expression] | None
 
 # Modules that people who know Python reach for, and what a message tells them to write instead.
 PYTHON = dict.fromkeys(
@@ -144,14 +147,10 @@ class ExpressionParser(TypeParser):
                 if self.at("(") and isinstance(left, ast.Name) and left.name in PYTHON:
                     self.fail(f"there is no '{left.name}' in CUDA C: {PYTHON[left.name]}", left.at)
                 templates = self.explicit_arguments(name.text)
-                if not self.at("("):
+                if self.at("("):
+                    left = self._call(name, templates, object=base, owner=owner)
+                else:
                     left = ast.Member(at=name.at, base=base, name=name.text)
-                    continue
-                given = self.call_arguments()
-                left = ast.Call(
-                    at=name.at, name=name.text, arguments=given, templates=templates, object=base,
-                    owner=owner,
-                )  # fmt: skip
             elif self.at("("):
                 given = self.call_arguments()
                 left = ast.Call(at=token.at, name="operator()", arguments=given, object=left)
@@ -163,13 +162,11 @@ class ExpressionParser(TypeParser):
 
     def primary(self) -> ast.Expression:
         token = self.token
-        if token.kind == "number":
+        if token.kind in ("number", "char"):
             self.advance()
-            value, kind = parse_number(self.source, token)
+            number = token.kind == "number"
+            value, kind = parse_number(self.source, token) if number else (parse_char(token), CHAR)
             return ast.Literal(at=token.at, value=value, type=kind)
-        if token.kind == "char":
-            self.advance()
-            return ast.Literal(at=token.at, value=parse_char(token), type=CHAR)
         if token.kind == "string":
             text = ""
             while self.token.kind == "string":
@@ -210,7 +207,8 @@ class ExpressionParser(TypeParser):
         self.refuse_gpu_only(token)
         namespace = self.namespace_here() or self.using.get(name, "")
         sign = self.operator_name()
-        name = (sign or self.identifier("an expression")).text
+        word = sign or self.identifier("an expression")
+        name = word.text
         if self.at("::"):
             self.fail(f"'{name}' is neither a type nor a namespace of this file", token.at)
         templates = self.explicit_arguments(name)
@@ -218,11 +216,12 @@ class ExpressionParser(TypeParser):
         if templates is None and self.at("<") and name in ("max", "min") and self.at_type(1):
             templates = self.template_arguments()
         if self.at("("):
-            given = self.call_arguments()
-            return ast.Call(
-                at=token.at, name=name, arguments=given, templates=templates, namespace=namespace
-            )
+            return self._call(word, templates, namespace=namespace)
         return ast.Name(at=token.at, name=name, templates=templates)
+
+    def _call(self, name: Token, templates: Templates, **of: Any) -> ast.Call:
+        given = self.call_arguments()
+        return ast.Call(at=name.at, name=name.text, arguments=given, templates=templates, **of)
 
     def _construct(self, token: Token) -> ast.Expression:
         _, wanted = self.specifiers()
@@ -247,10 +246,7 @@ class ExpressionParser(TypeParser):
         templates = self.explicit_arguments(name.text)
         if not self.at("("):
             return ast.Qualified(at=name.at, owner=owner, name=name.text)
-        given = self.call_arguments()
-        return ast.Call(
-            at=name.at, name=name.text, arguments=given, templates=templates, owner=owner
-        )
+        return self._call(name, templates, owner=owner)
 
     def operator_name(self) -> Token | None:
         """`operator+` and its like, as one word; `CONVERSION` in front of a type."""

@@ -2,76 +2,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import TypeAlias, TypeVar
 
 from simgpu.cuda_c.syntax import ast
 
 T = TypeVar("T")
-Referred: TypeAlias = Mapping[
-    str, set[int]
-]  # by the name of a function: see `addressed_by_reference`
+Referred: TypeAlias = Set[tuple[str, int]]  # see `addressed_by_reference`
 
 
 def assigned_names(node: object) -> set[str]:
     """Variables that something below a node may change; arguments of calls are among them."""
-    found: set[str] = set()
+    targets: list[ast.Expression | None] = []
     for item in ast.parts_of(node):
-        targets: list[ast.Expression] = []
         if isinstance(item, ast.Assign):
-            targets = [item.target]
+            targets.append(item.target)
         elif isinstance(item, ast.Increment):
-            targets = [item.operand]
+            targets.append(item.operand)
         elif isinstance(item, ast.Call):
-            targets = [*item.arguments, *([item.object] if item.object else [])]
-        for target in targets:
-            inner = target
-            while isinstance(inner, (ast.Member, ast.Index)):
-                inner = inner.base
-            if isinstance(inner, ast.Name):
-                found.add(inner.name)
-    return found
+            targets += [*item.arguments, item.object]
+    return _variables(targets, (ast.Member, ast.Index))
 
 
 def addressed_names(node: object, referred: Referred) -> set[str]:
     """Names of the variables whose address is taken somewhere below a node, or in what it calls."""
-    found: set[str] = set()
+    taken: list[ast.Expression] = []
     for item in ast.parts_of(node):
-        taken: list[ast.Expression] = []
         if isinstance(item, ast.Unary) and item.op == "&":
-            taken = [item.operand]
-        elif isinstance(item, ast.Call) and item.name in referred:
-            taken = [a for k, a in enumerate(item.arguments) if k in referred[item.name]]
-        for place in taken:
-            inner = place
-            # An index needs nothing, since an array is in memory anyway.
-            while isinstance(inner, ast.Member):
-                inner = inner.base
-            if isinstance(inner, ast.Name):
-                found.add(inner.name)
+            taken.append(item.operand)
+        elif isinstance(item, ast.Call):
+            taken += [a for k, a in enumerate(item.arguments) if (item.name, k) in referred]
+    # An index needs nothing, since an array is in memory anyway.
+    return _variables(taken, (ast.Member,))
+
+
+def _variables(
+    places: Iterable[ast.Expression | None], within: tuple[type[ast.Member | ast.Index], ...]
+) -> set[str]:
+    """The names of the variables that these places are, or lie `within`."""
+    found: set[str] = set()
+    for place in places:
+        whole = place
+        while isinstance(whole, within):
+            whole = whole.base
+        if isinstance(whole, ast.Name):
+            found.add(whole.name)
     return found
 
 
 def addressed_by_reference(functions: Mapping[str, Sequence[ast.Function]]) -> Referred:
-    """The parameters, by their numbers, that are references and whose address a function takes."""
-    referred: dict[str, set[int]] = {}
+    """The parameters that are references and whose address a function takes, by its name and number."""
     candidates = [
-        function
+        (function, [(k, p.name) for k, p in enumerate(function.params) if p.type.reference])
         for several in functions.values()
         for function in several
-        if any(param.type.reference for param in function.params)
     ]
-    more = True
-    while more:
-        more = False
-        for function in candidates:
-            names = addressed_names(function.body, referred)
-            for number, param in enumerate(function.params):
-                known = referred.get(function.name, set())
-                if param.type.reference and param.name in names and number not in known:
-                    referred[function.name] = known | {number}
-                    more = True
-    return referred
+
+    def more(known: set[tuple[str, int]]) -> set[tuple[str, int]]:
+        taken = [(f.name, p, addressed_names(f.body, known)) for f, p in candidates if p]
+        return {(name, k) for name, params, names in taken for k, p in params if p in names}
+
+    return grown(set[tuple[str, int]](), more)
 
 
 def grown(names: set[T], more: Callable[[set[T]], set[T]]) -> set[T]:

@@ -85,8 +85,6 @@ class _Parser(StructParser):
             self._item(template)
             self.specialising = False
             del self.type_names[scopes:]
-        elif self.at("static_assert"):
-            self._skip_item()
         elif self.at("typedef", "using"):
             self.result.order.append(self.alias())
         else:
@@ -176,8 +174,8 @@ class _Parser(StructParser):
         storage, base = self.specifiers()
         wanted = self.pointers(base)
         if self.at_brackets():
-            wanted, name, dims = self.in_brackets(wanted)
-            self._variable(storage, base, start, self.declarator(wanted, name, dims))
+            first = self.declarator(wanted)
+            self.result.order.append(self.declaration(storage, base, start, first))
             return
         if self.at("::") or (self.is_type_name(self.token.text) and self._is_owner()):
             self._method(storage, wanted)
@@ -193,7 +191,8 @@ class _Parser(StructParser):
             item = ast.Declarator(at=name.at, name="value", type=wanted, dims=[], init=value)
             self._shorthand(template, name, "static", item)
             return
-        self._variable(storage, base, start, self.declarator(wanted, name))
+        first = self.declarator(wanted, name)
+        self.result.order.append(self.declaration(storage, base, start, first))
 
     def _alias_template(self, template: ast.Template) -> None:
         """`template <...> using name = type;`, behind its template."""
@@ -216,16 +215,6 @@ class _Parser(StructParser):
         node = ast.StructDef(at=name.at, name=name.text, members=[member], template=template)
         self.result.order.append(node)
 
-    def _variable(
-        self, storage: set[str], base: ast.TypeName, start: Token, first: ast.Declarator
-    ) -> None:
-        item = self.declaration(storage, base, start, first)
-        placed = storage & {"__constant__", "__device__", "__shared__", "__managed__"}
-        if not placed and not all(d.type.const for d in item.items):
-            what = f"'{item.items[0].name}' is a host variable, which device code cannot use"
-            self.fail(f"{what}: write __device__, __constant__ or const", start.at)
-        self.result.order.append(item)
-
     def _function(
         self, storage: set[str], returns: ast.TypeName, name: Token, template: ast.Template | None
     ) -> None:
@@ -234,9 +223,6 @@ class _Parser(StructParser):
         function = self.function(storage, returns, name, template)
         if function.kernel and (returns.base != "void" or returns.pointers):
             self.fail("a __global__ function must return void", returns.at)
-        if not storage & {"__global__", "__device__", "constexpr"}:
-            cure = "write __global__ for a kernel, __device__ for what a kernel calls"
-            self.fail(f"'{name.text}' is a host function: {cure}", name.at)
         if function.body is not None or not self.heads_only:
             self.result.functions.append(function)
 

@@ -98,10 +98,9 @@ class StatementParser(DeclaratorParser):
         self.need(";", " at the end of this declaration")
         return ast.Declaration(at=token.at, storage=words, items=items)
 
-    def declarator(
-        self, wanted: ast.TypeName, name: Token | None = None, dims: list[ast.Dim] | None = None
-    ) -> ast.Declarator:
-        """A name with its brackets and its value; `name` and `dims` as far as they were read already."""
+    def declarator(self, wanted: ast.TypeName, name: Token | None = None) -> ast.Declarator:
+        """A name with its brackets and its value; `name` if it was read already."""
+        dims: list[ast.Dim] = []
         if name is None and self.at_brackets():
             wanted, name, dims = self.in_brackets(wanted)
         if name is None and self._in_plain_brackets():  # `int (a) = 1;`

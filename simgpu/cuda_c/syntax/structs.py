@@ -224,7 +224,7 @@ class StructParser(StatementParser):
         if typedef:
             out.variables = self._other_names(out)
         elif self.token.kind == "name" or self.at("*"):
-            out.name = out.name or f"struct of line {out.at.line}, column {out.at.column}"
+            out.name = out.name or _unnamed(out)
             self.name_type(out.name)
             base = ast.TypeName(at=out.at, base=out.name)
             out.variables = self.declaration(set(), base, self.token)
@@ -237,9 +237,7 @@ class StructParser(StatementParser):
     def _other_names(self, out: ast.StructDef) -> ast.Declaration | None:
         """The names that a typedef gives a struct; one that has no name gets the first of them."""
         items: list[ast.Declarator] = []
-        if not out.name and self.token.kind == "name":
-            out.name = self.token.text
-        out.name = out.name or f"struct of line {out.at.line}, column {out.at.column}"
+        out.name = out.name or (self.token.text if self.token.kind == "name" else _unnamed(out))
         while True:
             wanted = self.pointers(ast.TypeName(at=out.at, base=out.name))
             name = self.identifier("the name of this type")
@@ -322,14 +320,9 @@ class StructParser(StatementParser):
         storage |= more
         base.const |= "constexpr" in storage
         wanted = self.pointers(base)
-        if self.at_brackets():
-            wanted, name, dims = self.in_brackets(wanted)
-            first = self.declarator(wanted, name, dims)
-            out.members.append(self.declaration(storage, base, token, first))
-            return
         self._whole()
-        name = self.operator_name() or self.identifier()
-        if self.at("("):
+        name = None if self.at_brackets() else self.operator_name() or self.identifier()
+        if name is not None and self.at("("):
             if template is not None:
                 self.function_templates.add(name.text)
             out.methods.append(self.function(storage, wanted, name, template, out.name))
@@ -416,6 +409,10 @@ class StructParser(StatementParser):
         values = ast.Declaration(at=start.at, storage=storage, items=items)
         out = ast.StructDef(at=start.at, name=name, enumerators=values)
         return self._ended(out, typedef)
+
+
+def _unnamed(struct: ast.StructDef) -> str:
+    return f"struct of line {struct.at.line}, column {struct.at.column}"
 
 
 def _void(name: Token) -> ast.TypeName:

@@ -40,24 +40,16 @@ _BEGIN_TYPES = (
 )
 # Namespaces whose names are known by themselves, and those that only a GPU has.
 _OPEN_NAMESPACES = {"std", "cooperative_groups"}
-GPU_ONLY = {
-    "wmma": "tensor cores (wmma) are",
-    "nvcuda": "tensor cores (wmma) are",
-    "cub": "CUB is",
-    "thrust": "Thrust is",
-    "cuda": "libcu++ is",
-    "nvstd": "nvstd::function is",
-    "cute": "CuTe is",
-    "cutlass": "CUTLASS is",
-}
-_INSTEAD = dict.fromkeys(
-    ("wmma", "nvcuda", "cute", "cutlass"), "multiply with ordinary instructions"
-) | {
-    "cub": "write the reduction or scan with __shfl_down_sync() or shared memory",
-    "thrust": "write the loop as a kernel",
-    "cuda": "copy with ordinary loads and stores, and __syncthreads() behind them",
-    "cuda::atomic": "write #include <cuda/atomic> first",
-    "nvstd": "take a pointer to a function, or a template's parameter",
+_MULTIPLY, _WMMA = "multiply with ordinary instructions", "tensor cores (wmma) are"
+_GPU_ONLY = {
+    "wmma": (_WMMA, _MULTIPLY),
+    "nvcuda": (_WMMA, _MULTIPLY),
+    "cub": ("CUB is", "write the reduction or scan with __shfl_down_sync() or shared memory"),
+    "thrust": ("Thrust is", "write the loop as a kernel"),
+    "cuda": ("libcu++ is", "copy with ordinary loads and stores, and __syncthreads() behind them"),
+    "nvstd": ("nvstd::function is", "take a pointer to a function, or a template's parameter"),
+    "cute": ("CuTe is", _MULTIPLY),
+    "cutlass": ("CUTLASS is", _MULTIPLY),
 }
 # Of namespace cuda, where a header has opened it.
 _NOT_IN_CUDA = {
@@ -309,10 +301,11 @@ class TypeParser(ABC):
     def refuse_gpu_only(self, token: Token) -> None:
         """`UnsupportedFeatureError`, if this is a type or namespace of a library that only a GPU has."""
         name = token.text
-        if name in GPU_ONLY and self.ahead().is_("::"):
-            inside = self.ahead(2).text.partition("_")[0]
-            instead = _INSTEAD.get(f"{name}::{inside}", _INSTEAD[name])
-            self.unsupported(f"{GPU_ONLY[name]} not supported: {instead}", token.at)
+        if name in _GPU_ONLY and self.ahead().is_("::"):
+            what, instead = _GPU_ONLY[name]
+            if name == "cuda" and self.ahead(2).text.startswith("atomic"):
+                instead = "write #include <cuda/atomic> first"
+            self.unsupported(f"{what} not supported: {instead}", token.at)
         if name == "texture" and self.ahead().is_("<"):
             cure = "pass the array as a pointer, and read its elements with ordinary loads"
             self.fail(f"texture references are gone since CUDA 12: {cure}", token.at)

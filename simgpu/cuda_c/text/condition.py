@@ -5,23 +5,19 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 
-from simgpu.cuda_c.text.lexer import Token
-from simgpu.cuda_c.text.literals import parse_number
+from simgpu.cuda_c.text.lexer import Token, parse_number
 from simgpu.cuda_c.text.source import Position, Source
 
-_LEVELS: list[tuple[str, ...]] = [
-    ("||",), ("&&",), ("|",), ("^",), ("&",), ("==", "!="), ("<", ">", "<=", ">="),
-    ("<<", ">>"), ("+", "-"), ("*", "/", "%"),
-]  # fmt: skip
-_OPERATIONS: dict[str, Callable[[int, int], int]] = {
-    "||": lambda a, b: bool(a or b), "&&": lambda a, b: bool(a and b),
-    "|": lambda a, b: a | b, "^": lambda a, b: a ^ b, "&": lambda a, b: a & b,
-    "<<": lambda a, b: a << b, ">>": lambda a, b: a >> b,
-    "+": operator.add, "-": operator.sub, "*": operator.mul, "==": operator.eq, "!=": operator.ne,
-    "<": operator.lt, ">": operator.gt, "<=": operator.le, ">=": operator.ge,
-    # C rounds towards zero.
-    "/": lambda a, b: abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1),
-    "%": lambda a, b: abs(a) % abs(b) * (-1 if a < 0 else 1),
+# For each operator, how tightly it binds, and what it computes; C rounds towards zero.
+_OPERATIONS: dict[str, tuple[int, Callable[[int, int], int]]] = {
+    "||": (1, lambda a, b: bool(a or b)), "&&": (2, lambda a, b: bool(a and b)),
+    "|": (3, lambda a, b: a | b), "^": (4, lambda a, b: a ^ b), "&": (5, lambda a, b: a & b),
+    "==": (6, operator.eq), "!=": (6, operator.ne), "<": (7, operator.lt), ">": (7, operator.gt),
+    "<=": (7, operator.le), ">=": (7, operator.ge),
+    "<<": (8, lambda a, b: a << b), ">>": (8, lambda a, b: a >> b),
+    "+": (9, operator.add), "-": (9, operator.sub), "*": (10, operator.mul),
+    "/": (10, lambda a, b: abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)),
+    "%": (10, lambda a, b: abs(a) % abs(b) * (-1 if a < 0 else 1)),
 }  # fmt: skip
 _SIGNS: dict[str, Callable[[int], int]] = {
     "!": operator.not_, "-": operator.neg, "+": operator.pos, "~": operator.invert,
@@ -51,7 +47,7 @@ class _Reader:
             self.source.fail(self.at, f"expected '{text}' in this condition")
 
     def ternary(self) -> int:
-        value = self.binary(0)
+        value = self.binary(1)
         if self.accept("?"):
             yes = self.ternary()
             self.need(":")
@@ -60,14 +56,14 @@ class _Reader:
         return value
 
     def binary(self, level: int) -> int:
-        if level == len(_LEVELS):
-            return self.unary()
-        left = self.binary(level + 1)
-        while op := self.accept(*_LEVELS[level]):
-            right = self.binary(level + 1)
+        left = self.unary()
+        while self.rest and _OPERATIONS.get(self.rest[0].text, (0,))[0] >= level:
+            op = self.rest.pop(0).text
+            strength, compute = _OPERATIONS[op]
+            right = self.binary(strength + 1)
             if op in ("/", "%") and right == 0:
                 self.source.fail(self.at, "division by zero in this condition")
-            left = int(_OPERATIONS[op](left, right))
+            left = int(compute(left, right))
         return left
 
     def unary(self) -> int:

@@ -1,4 +1,7 @@
-"""CUDA C text to tokens. Comments go; newlines stay, for the preprocessor."""
+"""CUDA C text to tokens, and the values and types of those that are numbers, characters or strings.
+
+Comments go; newlines stay, for the preprocessor.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import re
 from dataclasses import dataclass, replace
 
 from simgpu.cuda_c.text.source import Position, Source
+from simgpu.cuda_c.types import DOUBLE, FLOAT, INT, LLONG, LONG, UINT, ULLONG, ULONG, Scalar
 
 PATTERN = re.compile(
     r"""
@@ -34,6 +38,14 @@ _SPELLINGS = {
     "and": "&&", "or": "||", "not": "!", "not_eq": "!=", "bitand": "&", "bitor": "|", "xor": "^",
     "compl": "~", "and_eq": "&=", "or_eq": "|=", "xor_eq": "^=",
 }  # fmt: skip
+_UNCLOSED = {
+    '"': "this string is never closed",
+    "'": "this character constant is not closed, or holds more than one character",
+}
+# The types of integers by their suffix, signed and unsigned in turns: the first that fits is taken.
+_KINDS = {"": (INT, UINT, LONG, ULONG), "l": (LONG, ULONG), "ll": (LLONG, ULLONG)}
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
+_ESCAPE = re.compile(r"\\(x[0-9a-fA-F]+|[0-7]{1,3}|.)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +84,7 @@ def tokenise(source: Source) -> list[Token]:
         kind, word = match.lastgroup or "bad", match.group()
         at = Position(line, pos - line_start + 1)
         if kind == "bad":
-            _refuse(source, at, word)
+            source.fail(at, _UNCLOSED.get(word, f"unexpected character {word!r}"))
         if text.startswith("/*", pos) and kind != "comment":
             source.fail(at, "this comment is never closed: '*/' is missing")
         pos = match.end()
@@ -92,9 +104,52 @@ def tokenise(source: Source) -> list[Token]:
     return tokens
 
 
-def _refuse(source: Source, at: Position, word: str) -> None:
-    if word == '"':
-        source.fail(at, "this string is never closed")
-    if word == "'":
-        source.fail(at, "this character constant is not closed, or holds more than one character")
-    source.fail(at, f"unexpected character {word!r}")
+def parse_number(source: Source, token: Token) -> tuple[int | float, Scalar]:
+    """Value and type of a number token (C++17, clause lex.literal)."""
+    text = token.text.replace("'", "").lower()
+    prefixed = text.startswith(("0x", "0b"))
+    if text.startswith("0x") and "p" in text:
+        return float.fromhex(text.rstrip("fl")), FLOAT if text.endswith("f") else DOUBLE
+    if not prefixed and ("." in text or "e" in text):
+        if text.endswith("f"):
+            return float(text[:-1]), FLOAT
+        return float(text.rstrip("l")), DOUBLE
+    digits = text.rstrip("ul")
+    suffix = text[len(digits) :]
+    kinds = _KINDS.get(suffix.replace("u", "", 1))
+    if kinds is None or "lul" in suffix:
+        source.fail(token.at, f"'{token.text}' has an invalid suffix")
+    octal = len(digits) > 1 and digits[0] == "0" and not prefixed
+    try:
+        value = int(digits, 8) if octal else int(digits, 0)
+    except ValueError:
+        source.fail(token.at, f"'{token.text}' is not a number that C knows")
+    if value >= 1 << 64:
+        source.fail(token.at, f"'{token.text}' does not fit 64 bits")
+    if "u" in suffix:
+        kinds = kinds[1::2]
+    elif not (octal or prefixed):
+        kinds = kinds[::2]
+    return value, next((kind for kind in kinds if value <= kind.highest), ULONG)
+
+
+def parse_char(token: Token) -> int:
+    """Value of a character constant."""
+    return ord(_unescape(token.text[1:-1]))
+
+
+def parse_string(token: Token) -> str:
+    """Text of a string literal; a line that ends in a backslash goes on in the next one."""
+    return _unescape(re.sub(r"\\\r?\n", "", token.text[1:-1]))
+
+
+def _unescape(text: str) -> str:
+    def one(match: re.Match[str]) -> str:
+        code = match.group(1)
+        if code[0] == "x":
+            return chr(int(code[1:], 16))
+        if code[0].isdigit():
+            return chr(int(code, 8))
+        return _ESCAPES.get(code, code)
+
+    return _ESCAPE.sub(one, text)

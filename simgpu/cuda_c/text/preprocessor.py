@@ -14,9 +14,6 @@ from simgpu.cuda_c.text.lexer import Token, tokenise
 from simgpu.cuda_c.text.published import device_code
 from simgpu.cuda_c.text.source import Position, Source
 
-_PREDEFINED = dict.fromkeys(("__CUDACC__", "__CUDACC_RTC__", "__NVCC__"), "1") | {
-    "__CUDA_ARCH__": "900", "__cplusplus": "201703L",
-}  # fmt: skip
 # Headers of NVIDIA's, by the word by which an #include asks for each, and the file that stands for it.
 _HEADERS = {
     name: f"{name.replace('/', '_')}.h"
@@ -34,7 +31,6 @@ _MAX_EXPANSIONS = 200_000
 class _Macro:
     body: list[Token]
     parameters: list[str] | None = None  # None: used without parentheses
-    variadic: bool = False
 
 
 @dataclass(frozen=True)
@@ -71,25 +67,23 @@ class _Prelude(NamedTuple):
 @cache
 def prelude(chooses: bool) -> _Prelude:
     """Read what stands in front of every source; see `Preprocessed.chooses`."""
-    own = ("standard_names.h", "namespace_std.h", "c_functions.h")
-    text = "".join(map(text_of, own))
-    reader = _Preprocessor(Source(text, "prelude"), {})
-    for name, value in _PREDEFINED.items():
-        reader.define_text(name, value)
-    if not chooses:
-        reader.define_text(_WITHOUT, "1")
-    tokens = reader.run(text)
-    reader.macros.pop(_WITHOUT, None)
-    return _Prelude(tokens, reader.macros)
+    text = "".join(map(text_of, ("standard_names.h", "namespace_std.h", "c_functions.h")))
+    known = _read("prelude", text if chooses else f"#define {_WITHOUT} 1\n{text}")
+    known.macros.pop(_WITHOUT, None)
+    return known
 
 
 @cache
 def _of_header(name: str) -> _Prelude:
-    """Read a header of NVIDIA's; lines below 0 are none of the file's."""
-    source = Source(text_of(_HEADERS[name]), name)
-    reader = _Preprocessor(source, {})
-    tokens = reader.run(source.text)[:-1]
-    tokens = [replace(t, at=Position(-t.at.line, t.at.column)) for t in tokens]
+    """Read a header of NVIDIA's."""
+    tokens, macros = _read(name, text_of(_HEADERS[name]))
+    return _Prelude(tokens[:-1], macros)
+
+
+def _read(name: str, text: str) -> _Prelude:
+    """Read a text that stands in front of a file; lines below 0 are none of the file's."""
+    reader = _Preprocessor(Source(text, name), {})
+    tokens = [replace(t, at=Position(-t.at.line, t.at.column)) for t in reader.run(text)]
     return _Prelude(tokens, reader.macros)
 
 
@@ -101,10 +95,6 @@ class _Preprocessor:
         self.joined: set[str] = set()  # headers that have been included
         # For each open #if: is its text taken, and was one of its branches taken already?
         self.conditions: list[tuple[bool, bool, Token]] = []
-
-    def define_text(self, name: str, value: str) -> None:
-        body = tokenise(Source(value, f"definition of {name}"))[:-1]
-        self.macros[name] = _Macro(body)
 
     @property
     def live(self) -> bool:
@@ -201,11 +191,9 @@ class _Preprocessor:
             self.macros[name] = _Macro(rest[1:])
             return
         parameters: list[str] = []
-        variadic = False
         i = 2
         while i < len(rest) and not rest[i].is_(")"):
             if rest[i].is_("..."):
-                variadic = True
                 parameters.append("__VA_ARGS__")
             elif rest[i].kind == "name":
                 parameters.append(rest[i].text)
@@ -214,7 +202,7 @@ class _Preprocessor:
             i += 1
         if i == len(rest):
             self.source.fail(rest[0].at, f"the parameters of macro '{name}' are never closed")
-        self.macros[name] = _Macro(rest[i + 1 :], parameters, variadic)
+        self.macros[name] = _Macro(rest[i + 1 :], parameters)
 
     def _include(self, rest: list[Token]) -> list[Token]:
         header = "".join(t.text for t in rest)
@@ -256,6 +244,7 @@ class _Preprocessor:
         arguments: list[list[Token]] = [[]]
         depth = 1
         expected = macro.parameters or []
+        variadic = expected[-1:] == ["__VA_ARGS__"]
         while depth:
             if not todo:
                 self.source.fail(name.at, f"the call of macro '{name.text}' is never closed")
@@ -266,14 +255,14 @@ class _Preprocessor:
                 depth -= 1
                 if not depth:
                     break
-            in_rest = macro.variadic and len(arguments) >= len(expected)
+            in_rest = variadic and len(arguments) >= len(expected)
             if token.is_(",") and depth == 1 and not in_rest:
                 arguments.append([])
             else:
                 arguments[-1].append(token)
         if not expected and arguments == [[]]:
             arguments = []
-        if macro.variadic and len(arguments) == len(expected) - 1:
+        if variadic and len(arguments) == len(expected) - 1:
             arguments.append([])
         if len(arguments) != len(expected):
             text = f"macro '{name.text}' takes {len(expected)} arguments, {len(arguments)} given"

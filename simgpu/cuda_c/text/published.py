@@ -135,10 +135,7 @@ class _Reader:
         return DeviceCode(text, self.aside, tuple(missing), tuple(self.kernels))
 
     def _brought(self, mentioned: set[str]) -> dict[int, str]:
-        """Headers that come with those of the host's libraries, each by the line that is to ask for it.
-
-        These are lines of the host's own headers, which are blank otherwise, since a line has one directive.
-        """
+        """Headers that the host's libraries bring, each by the line of a host's header, blank otherwise."""
         names = [(header.strip('<>"'), start) for header, start, _ in self.includes]
         if not any(name.startswith(_BRINGING) for name, _ in names):
             return {}

@@ -29,17 +29,11 @@ class Source:
         return lines[number - 1] if 0 < number <= len(lines) else ""
 
     def fail(self, at: Position, message: str) -> NoReturn:
-        """Refuse what a CUDA compiler refuses too.
-
-        Raises `KernelCompileError`, always; with line, column, the line itself and a caret.
-        """
+        """Refuse what a CUDA compiler refuses too: `KernelCompileError`, with the line and a caret."""
         raise KernelCompileError(self._render(at, message), line=at.line, column=at.column)
 
     def unsupported(self, at: Position, message: str) -> NoReturn:
-        """Refuse what a GPU would run, and this interpreter would not run rightly.
-
-        Raises `UnsupportedFeatureError`, always.
-        """
+        """Refuse what a GPU runs, and this interpreter would not rightly: `UnsupportedFeatureError`."""
         text = self._render(at, f"{message} (a GPU runs this; the simulated device does not)")
         raise UnsupportedFeatureError(text, line=at.line, column=at.column)
 

@@ -8,7 +8,7 @@ import pytest
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.simulated import SimDevice
-from simgpu.leaks import MOST, report
+from simgpu.memory import MOST, report
 from tests.tools import python
 
 HEAD = "import asyncgpu_tutor as agt\nagt.use('sim')\n"

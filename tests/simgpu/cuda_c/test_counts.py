@@ -94,14 +94,18 @@ FOUND: list[tuple[str, dict[str, int]]] = [
      {"load_bytes": 40 * N, "load_bytes_needed": 40, "store_bytes": 4 * N, "store_bytes_needed": 4 * N}),
     # Two loads of one statement go together; a chain of addresses does not.
     *(
-        (text, {"chain_load_rounds": rounds, "chain_dependent_loads": dependent})
-        for text, rounds, dependent in [
-            ("o[i] = x[i] + x[i + 1] > 0;", 1, 0),
-            ("int p = i; for (int j = 0; j < 5; j++) p = o[p]; x[i] = p;", 5, 5),
-            ("float s = 0; for (int j = 0; j < n; j++) s += x[i + j]; o[i] = s;", 8, 0),  # four at a time
-            (TURNS.format("i + j"), 32, 0),
-            ("float s = 0; for (int j = 0; j < 5; j++) s += x[i + j]; o[i] = s;", 1, 0),  # unrolled
-            ("x[i] = x[2048 + o[i]];", 2, 1),
+        (text, {"chain_load_rounds": rounds})
+        for text, rounds in [
+            ("o[i] = x[i] + x[i + 1] > 0;", 1),
+            ("int p = i; for (int j = 0; j < 5; j++) p = o[p]; x[i] = p;", 5),
+            # Sixteen turns at a time, and as many as there are of few; but one, where one stores.
+            ("float s = 0; for (int j = 0; j < n; j++) s += x[i + j]; o[i] = s;", 2),
+            ("float s = 0; for (int j = 0; j < 5; j++) s += x[i + j]; o[i] = s;", 1),
+            ("float s = 0; for (int j = 0; j < n; j++) { s += x[i + j]; o[i + j] = s; }", 32),
+            ("float s = 0; for (int j = 0; j < n; j++) s += sqrtf(x[i + j]); o[i] = s;", 32),
+            (TURNS.format("i + j"), 32),
+            ("x[i] = x[2048 + o[i]];", 2),
+            ("x[i] = x[i] > 1 ? x[i + 1024] : x[i + 2048];", 2),
         ]
     ),
     # Rounds are of global loads only.
@@ -152,7 +156,7 @@ MORE = [
     (counts, "if (i / 1 % 2) o[i] = 1; else o[i] = 2;", "if (i / 32 % 2) o[i] = 1; else o[i] = 2;", "warp_instructions", 1, None),
     # Short loops with known bounds are unrolled: a turn is a load and an addition, and the counter is free.
     (counts, ADDS.format(14), ADDS.format(4), "longest_chain", 10 * 2, 10 * 2),
-    (counts, ADDS.format(110), ADDS.format(100), "longest_chain", 10 * 4 + 1, None),
+    (counts, ADDS.format(410), ADDS.format(400), "longest_chain", 10 * 4 + 1, None),
     # An array of a thread's own is in registers where its indices are known.
     (counts, "float a[4]; for (int j = 0; j < n / 8; j++) a[j] = 1.0f; x[i] = a[i & 3];",
      "float a[4]; for (int j = 0; j < 4; j++) a[j] = 1.0f; x[i] = a[0] + a[1] + a[2] + a[3];", "longest_chain", 2 * 7 + 1, None),
@@ -178,12 +182,14 @@ MORE = [
     (lone, "b *= c; b += n;", "b += n;", "chain_busy", 1, 1),
     (lone, "n ^= 5; b += n;", "b += n;", "chain_busy", 2, 2),
     (lone, "tile[threadIdx.x] = c; b += n;", "b += n;", "chain_busy", 2 + 4, 2 + 4),
-    # What only selects is no branch.
-    (lone, "if (n > 3) a = b * c;", "if (n > 3) a = b;", "chain_latency", 9, None),
+    # What computes little, and selects, is no branch.
+    (lone, "if (n > 3) a = sqrtf(b);", "if (n > 3) a = b * c;", "chain_latency", 50, None),
+    (lone, "if (n > 3) a = b * c;", "if (n > 3) a = b;", "chain_latency", 0, 4),
     # The smaller of two numbers, turn by turn: each waits for the one before, whoever takes it.
     (lone, SMALLEST % "a", SMALLEST % "b", "chain_latency", 1, None),
-    # A division ends with a branch.
-    (lone, "a = a / b;", "a = sqrtf(a);", "chain_latency", 9, None),
+    # A division ends with a branch, and what comes next waits for it.
+    (lone, "a = a / b; c = c / d;", "a = a / b; c = c * d;", "chain_latency", 50, None),
+    (lone, "a = rsqrtf(a); c = rsqrtf(c);", "a = rsqrtf(a); c = c * d;", "chain_latency", 0, 9),
 ]  # fmt: skip
 
 

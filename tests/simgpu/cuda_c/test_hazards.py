@@ -33,6 +33,7 @@ MISTAKES: list[tuple[type[errors.KernelFault], str, dict[str, object], str]] = [
     (BOUNDS, "o[i + 16] = 1;", {}, "so do 15 more threads"),
     (BOUNDS, "__shared__ float s[16]; s[i] = 1;", {"array": "s"}, ""),
     (BOUNDS, "int a[4]; a[i] = 1;", {"array": "a"}, ""),
+    (BOUNDS, "memcpy(x + i + 99, o, 4);", {"array": "x"}, "; memcpy(x + i + 99, o, 4);"),  # not a line of memcpy
     (BOUNDS, "extern __shared__ int d[]; d[i + 1] = 1;", {"array": "d"}, ""),
     (BOUNDS, "float* p = nullptr; x[i] = *p;", {}, "null"),
     (BOUNDS, TILE + "x[i] = tile[i / 8][i % 8 + (i == 15)];", {}, "'tile'[1][8]"),

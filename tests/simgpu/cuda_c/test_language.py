@@ -212,6 +212,10 @@ STATEMENTS: list[tuple[str, str, Any]] = [
         ('const char* s = i % 2 ? "odd" : "even"; int k = 0; while (s[k]) k++; o[i] = k;', [4, 3]),
         ('const char* s = "xyz"; s++; o[i] = *s;', b"y"), ("o[i] = message[i % 3];", b"ok\0"),
         ('o[i] = i < 0 || "text";', [1]))),
+    # Written in CUDA C (`c_functions.h`).
+    ("", "__stcs(o + i, 7); o[i] += __ldcg(&o[i]);", 14),
+    ("", "int all; unsigned m = __match_all_sync(~0u, n, &all); o[i] = (m == ~0u) + 2 * all;", 3),
+    ("", "int all; unsigned m = __match_all_sync(~0u, i, &all); o[i] = m + all;", 0),
 ]  # fmt: skip
 
 

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from asyncgpu_tutor.errors import UsageError
-from asyncgpu_tutor.traces.spans import Span, SpanLog, happens_before, overlap_between, runs_before
+from asyncgpu_tutor.traces.spans import Span, SpanLog
+from asyncgpu_tutor.traces.spans.relations import happens_before, overlap_between, runs_before
 from asyncgpu_tutor.traces.trace import Trace
 
 

@@ -34,8 +34,6 @@ _REFUSED = {
     "free": "free in device code is not supported",
     "cudaDeviceSynchronize": "device code cannot call the CUDA runtime here",
     "__cvta_generic_to_shared": "addresses as numbers are not supported",
-}
-_REFUSED_KINDS = {
     r"curand\w*": (
         "of cuRAND the generators XORWOW and Philox4_32_10 are there, with their uniform, normal and "
         "log-normal numbers, and this is not supported: pass random numbers as an array"
@@ -89,9 +87,7 @@ def refused(name: str) -> str | None:
     """Say why a function that a GPU has is not supported; None if a GPU does not have it either."""
     if _CURAND.fullmatch(name):
         return None  # the header that has it is missing, and a GPU's compiler asks for it, too
-    return _REFUSED.get(name) or next(
-        (why for pattern, why in _REFUSED_KINDS.items() if re.fullmatch(pattern, name)), None
-    )
+    return next((why for kind, why in _REFUSED.items() if re.fullmatch(kind, name)), None)
 
 
 def advice(name: str, own: set[str]) -> str:

@@ -20,7 +20,6 @@ from simgpu.cuda_c.compile.conversions import convert, nodes, value
 from simgpu.cuda_c.compile.form import Exchange
 from simgpu.cuda_c.compile.storage import load
 from simgpu.cuda_c.compile.typed import Evaluate, Expr
-from simgpu.cuda_c.compile.variables import Origin
 from simgpu.cuda_c.lockstep.masks import Mask
 from simgpu.cuda_c.lockstep.meter import Site
 from simgpu.cuda_c.lockstep.team import Team
@@ -63,8 +62,7 @@ def _address(
     if not isinstance(target, types.Scalar) or target not in kinds:
         have = ", ".join(t.name for t in kinds)
         c.fail(node.at, f"{node.name}() has no form for '{types.spelled(target)}'; it takes {have}")
-    origin = pointer.origin or Origin()
-    origin.note("written", "signals")
+    pointer.origin.note("written", "signals")
     return target
 
 
@@ -94,8 +92,7 @@ def _simple(name: str) -> Handler:
 def _compare_and_swap(c: Context, node: Call, used: bool) -> Expr:
     args = arguments(c, node, 3)
     kind = _address(c, node, (types.INT, types.UINT, types.ULLONG, types.USHORT), args)
-    if args[0].origin is not None:
-        args[0].origin.note("compared")
+    args[0].origin.note("compared")
     expected = convert(c, args[1], kind, args[1].at).run
     desired = convert(c, args[2], kind, args[2].at).run
     c.work()

@@ -13,7 +13,7 @@ from simgpu.cuda_c.compile.conversions import convert
 from simgpu.cuda_c.compile.typed import Expr
 from simgpu.cuda_c.lockstep.values import choose
 from simgpu.cuda_c.syntax.ast import Call
-from simgpu.cuda_c.types import DOUBLE, FLOAT, INT, LLONG, UINT, ULLONG, VECTORS
+from simgpu.cuda_c.types import DOUBLE, FLOAT, INT, LLONG, UINT, ULLONG, VECTORS, Scalar
 
 
 def _popc(x: Any) -> Any:
@@ -135,8 +135,8 @@ def _as(dtype: Any) -> Callable[[Any], Any]:
     return lambda x: x.view(dtype)
 
 
-def _to(dtype: Any) -> Callable[[Any], Any]:
-    return lambda x: x.astype(dtype)
+def _to(kind: Scalar) -> Callable[[Any], Any]:
+    return lambda x: x.astype(kind.dtype)
 
 
 TABLE: dict[str, Handler] = {
@@ -165,13 +165,10 @@ TABLE: dict[str, Handler] = {
     "__double2hiint": by_thread([DOUBLE], INT, _upper, instructions=0),
     "__double2loint": by_thread([DOUBLE], INT, _lower, instructions=0),
     "__dp4a": _dot_of_bytes,
-    "__int2float_rn": by_thread([INT], FLOAT, _to(np.float32)),
-    "__uint2float_rn": by_thread([UINT], FLOAT, _to(np.float32)),
-    "__ll2float_rn": by_thread([LLONG], FLOAT, _to(np.float32)),
-    "__ull2float_rn": by_thread([ULLONG], FLOAT, _to(np.float32)),
-    "__ll2double_rn": by_thread([LLONG], DOUBLE, _to(np.float64)),
-    "__ull2double_rn": by_thread([ULLONG], DOUBLE, _to(np.float64)),
-    "__int2double_rn": by_thread([INT], DOUBLE, _to(np.float64)),
-    "__uint2double_rn": by_thread([UINT], DOUBLE, _to(np.float64)),
-    "__double2float_rn": by_thread([DOUBLE], FLOAT, _to(np.float32)),
+    "__double2float_rn": by_thread([DOUBLE], FLOAT, _to(FLOAT)),
+    **{
+        f"__{word}2{target.name}_rn": by_thread([kind], target, _to(target))
+        for word, kind in (("int", INT), ("uint", UINT), ("ll", LLONG), ("ull", ULLONG))
+        for target in (FLOAT, DOUBLE)
+    },
 }

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -143,18 +144,15 @@ _FAST: dict[str, str] = {
 
 
 def _function(
-    function: Function, count: int, slow: bool, single: bool | None, issued: int | None = None
-) -> common.Handler:
-    """`single`: True takes and gives float; None chooses by the arguments, as C++ does."""
-
-    def handle(c: Context, node: Call, used: bool) -> Expr:
-        args, kind = _of_one_kind(c, node, count, FLOAT if single else None)
-        return common.elementwise(
-            c, node, args, kind, function, instructions=SLOW if slow else 1, flops=1, special=int(slow),
-            issued=issued if kind is FLOAT else None,
-        )  # fmt: skip
-
-    return handle
+    function: Function, count: int, slow: bool, single: Scalar | None, issued: int | None,
+    c: Context, node: Call, used: bool,
+) -> Expr:  # fmt: skip
+    """A function of numbers of the kind `single`; without one, the arguments choose it, as in C++."""
+    args, kind = _of_one_kind(c, node, count, single)
+    return common.elementwise(
+        c, node, args, kind, function, instructions=SLOW if slow else 1, flops=1, special=int(slow),
+        issued=issued if kind is FLOAT else None,
+    )  # fmt: skip
 
 
 def _of_one_kind(
@@ -185,46 +183,34 @@ def _abs(c: Context, node: Call, used: bool) -> Expr:
 _PAIRS = [{INT, UINT}, {LONG, ULONG}, {LLONG, ULLONG}, {FLOAT, DOUBLE}]
 
 
-def _extreme(whole: Function, fraction: Function, only: Scalar | None = None) -> common.Handler:
-    def handle(c: Context, node: Call, used: bool) -> Expr:
-        given = common.arguments(c, node, 2)
-        if only is not None:
-            args = [convert(c, e, only, e.at) for e in given]
-            return common.elementwise(c, node, args, only, whole)
-        if node.templates and isinstance(node.templates[0], TypeName):
-            kind = resolve(c, node.templates[0])
-            given = [convert(c, e, kind, e.at) for e in given]
-        a, b = (common.number(c, node, e) for e in given)
-        if a is HALF and b is HALF:
-            c.fail(node.at, f"{node.name}() has no form for half: use __hmax or __hmin")
-        a, b = promoted(a), promoted(b)
-        if a != b and {a, b} not in _PAIRS:
-            text = f"{node.name}({spelled(a)}, {spelled(b)}) is ambiguous: cast one of the two"
-            c.fail(node.at, text)
-        kind = a if a.rank >= b.rank else b
-        args = [convert(c, e, kind, e.at) for e in given]
-        function = fraction if kind.is_float else whole
-        return common.elementwise(c, node, args, kind, function, flops=int(kind.is_float))
-
-    return handle
+def _extreme(whole: Function, fraction: Function, c: Context, node: Call, used: bool) -> Expr:
+    given = common.arguments(c, node, 2)
+    if node.templates and isinstance(node.templates[0], TypeName):
+        kind = resolve(c, node.templates[0])
+        given = [convert(c, e, kind, e.at) for e in given]
+    a, b = (common.number(c, node, e) for e in given)
+    if a is HALF and b is HALF:
+        c.fail(node.at, f"{node.name}() has no form for half: use __hmax or __hmin")
+    a, b = promoted(a), promoted(b)
+    if a != b and {a, b} not in _PAIRS:
+        text = f"{node.name}({spelled(a)}, {spelled(b)}) is ambiguous: cast one of the two"
+        c.fail(node.at, text)
+    kind = a if a.rank >= b.rank else b
+    args = [convert(c, e, kind, e.at) for e in given]
+    function = fraction if kind.is_float else whole
+    return common.elementwise(c, node, args, kind, function, flops=int(kind.is_float))
 
 
-def _test(function: Function) -> common.Handler:
-    def handle(c: Context, node: Call, used: bool) -> Expr:
-        (x,) = common.arguments(c, node, 1)
-        kind = common.number(c, node, x)
-        x = x if kind.is_float else convert(c, x, DOUBLE, x.at)
-        return common.elementwise(c, node, [x], BOOL, function)
-
-    return handle
+def _test(function: Function, c: Context, node: Call, used: bool) -> Expr:
+    (x,) = common.arguments(c, node, 1)
+    kind = common.number(c, node, x)
+    x = x if kind.is_float else convert(c, x, DOUBLE, x.at)
+    return common.elementwise(c, node, [x], BOOL, function)
 
 
-def _fma(kind: Scalar | None) -> common.Handler:
-    def handle(c: Context, node: Call, used: bool) -> Expr:
-        args, chosen = _of_one_kind(c, node, 3, kind)
-        return common.elementwise(c, node, args, chosen, fused(chosen), flops=2)
-
-    return handle
+def _fma(kind: Scalar | None, c: Context, node: Call, used: bool) -> Expr:
+    args, chosen = _of_one_kind(c, node, 3, kind)
+    return common.elementwise(c, node, args, chosen, fused(chosen), flops=2)
 
 
 def _plain(op: str, kind: Scalar) -> common.Handler:
@@ -234,15 +220,12 @@ def _plain(op: str, kind: Scalar) -> common.Handler:
     return common.by_thread([kind, kind], kind, arithmetic(op, kind), **price)
 
 
-def _whole(function: Function, result: Scalar, single: bool | None) -> common.Handler:
+def _whole(
+    function: Function, result: Scalar, single: Scalar | None, c: Context, node: Call, used: bool
+) -> Expr:
     """Rounding to an integer type."""
-
-    def handle(c: Context, node: Call, used: bool) -> Expr:
-        args, kind = _of_one_kind(c, node, 1, FLOAT if single else None)
-        rounded = common.elementwise(c, node, args, kind, function)
-        return convert(c, rounded, result, node.at)
-
-    return handle
+    args, kind = _of_one_kind(c, node, 1, single)
+    return convert(c, common.elementwise(c, node, args, kind, function), result, node.at)
 
 
 def _ldexp(c: Context, node: Call, used: bool) -> Expr:
@@ -258,22 +241,20 @@ def _build() -> dict[str, common.Handler]:
     for functions, count, slow in kinds:
         for name, function in functions.items():
             issued = ISSUED.get(name)
-            table[name] = _function(function, count, slow, None, issued)
-            table[name + "f"] = _function(function, count, slow, True, issued)
+            table[name] = partial(_function, function, count, slow, None, issued)
+            table[name + "f"] = partial(_function, function, count, slow, FLOAT, issued)
     for name, plain in _FAST.items():
-        table[name] = _function(_SLOW_1[plain], 1, True, True, FAST)
-    table["__powf"] = _function(np.power, 2, True, True, FAST)
-    table["abs"] = _abs
-    table["labs"] = table["llabs"] = _abs
-    table["max"] = _extreme(np.maximum, _greater)
-    table["min"] = _extreme(np.minimum, _lesser)
-    for prefix, kind in (("u", UINT), ("ll", LLONG), ("ull", ULLONG)):
-        table[f"{prefix}max"] = _extreme(np.maximum, _greater, kind)
-        table[f"{prefix}min"] = _extreme(np.minimum, _lesser, kind)
+        table[name] = partial(_function, _SLOW_1[plain], 1, True, FLOAT, FAST)
+    table["__powf"] = partial(_function, np.power, 2, True, FLOAT, FAST)
+    table["abs"] = table["labs"] = table["llabs"] = _abs
+    for name, whole, fraction in (("max", np.maximum, _greater), ("min", np.minimum, _lesser)):
+        table[name] = partial(_extreme, whole, fraction)
+        for prefix, kind in (("u", UINT), ("ll", LLONG), ("ull", ULLONG)):
+            table[prefix + name] = common.by_thread([kind, kind], kind, whole)
     for name in ("isnan", "isinf", "isfinite", "signbit"):
-        table[name] = _test(getattr(np, name))
-    table["fma"], table["fmaf"], table["__fmaf_rn"] = _fma(None), _fma(FLOAT), _fma(FLOAT)
-    table["__fma_rn"] = _fma(DOUBLE)
+        table[name] = partial(_test, getattr(np, name))
+    for name, kind in (("fma", None), ("fmaf", FLOAT), ("__fmaf_rn", FLOAT), ("__fma_rn", DOUBLE)):
+        table[name] = partial(_fma, kind)
     for word, op in (("add", "+"), ("sub", "-"), ("mul", "*"), ("div", "/")):
         table[f"__f{word}_rn"] = _plain(op, FLOAT)
         table[f"__d{word}_rn"] = _plain(op, DOUBLE)
@@ -287,13 +268,13 @@ def _build() -> dict[str, common.Handler]:
     table["ldexp"] = table["ldexpf"] = _ldexp
     for name, function in (("lround", _round), ("lrint", np.rint)):
         for prefix, kind in (("", LONG), ("l", LLONG)):
-            table[prefix + name] = _whole(function, kind, None)
-            table[f"{prefix}{name}f"] = _whole(function, kind, True)
+            table[prefix + name] = partial(_whole, function, kind, None)
+            table[f"{prefix}{name}f"] = partial(_whole, function, kind, FLOAT)
     rounding = {"rn": np.rint, "rz": np.trunc, "ru": np.ceil, "rd": np.floor}
     for way, function in rounding.items():
         for target, kind in (("int", INT), ("uint", UINT), ("ll", LLONG), ("ull", ULLONG)):
-            table[f"__float2{target}_{way}"] = _whole(function, kind, True)
-            table[f"__double2{target}_{way}"] = _whole(function, kind, None)
+            table[f"__float2{target}_{way}"] = partial(_whole, function, kind, FLOAT)
+            table[f"__double2{target}_{way}"] = partial(_whole, function, kind, None)
     return table
 
 

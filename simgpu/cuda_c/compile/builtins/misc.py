@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,6 @@ from simgpu.cuda_c.compile.form import Followed, Sleep
 from simgpu.cuda_c.compile.storage import read_memory, use
 from simgpu.cuda_c.compile.type_names import integer_constant
 from simgpu.cuda_c.compile.typed import Evaluate, Expr, MemoryPlace
-from simgpu.cuda_c.compile.variables import Origin
 from simgpu.cuda_c.lockstep.masks import Mask, split
 from simgpu.cuda_c.lockstep.meter import Site
 from simgpu.cuda_c.lockstep.team import Team
@@ -32,28 +32,10 @@ def _load(c: Context, node: Call, used: bool) -> Expr:
     if not isinstance(pointer.type, types.Pointer):
         c.fail(node.at, f"{node.name}() needs an address, not a '{types.spelled(pointer.type)}'")
     address, volatile = c.note(Followed((pointer.node,))), node.name in ("__ldcg", "__ldcv")
-    place = MemoryPlace(pointer.run, address, pointer.origin or Origin(), True, volatile)
+    place = MemoryPlace(pointer.run, address, pointer.origin, True, volatile)
     out = use(c, read_memory(c, place, pointer.type.target, node.at))
     out.place = None
     return out
-
-
-def _store(c: Context, node: Call, used: bool) -> Expr:
-    pointer, given = arguments(c, node, 2)
-    if not isinstance(pointer.type, types.Pointer) or pointer.type.const:
-        c.fail(node.at, f"{node.name}() needs an address that may be written to")
-    ctype = pointer.type.target
-    new = convert(c, given, ctype, given.at).run
-    if pointer.origin is not None:
-        pointer.origin.note("written")
-    c.work()
-    site = c.new_site(node.at, write=True)
-    where = pointer.run
-
-    def run(t: Team, m: Mask) -> None:
-        access.store(t, m, where(t, m), ctype, new(t, m), site)
-
-    return value(c, types.VOID, run, node.at, [pointer, given])
 
 
 _CONVERSION = re.compile(r"%([-+ #0]*)(\*|\d*)((?:\.\d*)?)(hh|h|ll|l|z|t|j)?([diuoxXeEfFgGaAcsp%])")
@@ -185,20 +167,16 @@ def _trap(c: Context, node: Call, used: bool) -> Expr:
     return value(c, types.VOID, run, at)
 
 
-def _clock(result: types.Scalar) -> Handler:
+def _clock(result: types.Scalar, c: Context, node: Call, used: bool) -> Expr:
     """A warp's clock goes on with the instructions that it has issued."""
+    need_count(c, node, 0)
+    c.work()
 
-    def handle(c: Context, node: Call, used: bool) -> Expr:
-        need_count(c, node, 0)
-        c.work()
+    def run(t: Team, m: Mask) -> Any:
+        t.launch.changes += 1  # since time goes on, a loop that looks at it does not spin
+        return t.meter.clocks().astype(result.dtype)[t.layout.warp]
 
-        def run(t: Team, m: Mask) -> Any:
-            t.launch.changes += 1  # since time goes on, a loop that looks at it does not spin
-            return t.meter.clocks().astype(result.dtype)[t.layout.warp]
-
-        return value(c, result, run, node.at)
-
-    return handle
+    return value(c, result, run, node.at)
 
 
 def _hint(c: Context, node: Call, used: bool) -> Expr:
@@ -209,27 +187,23 @@ def _hint(c: Context, node: Call, used: bool) -> Expr:
     return value(c, types.VOID, lambda t, m: None, node.at)
 
 
-def _sincos(kind: types.Scalar) -> Handler:
-    def handle(c: Context, node: Call, used: bool) -> Expr:
-        args = arguments(c, node, 3)
-        x = convert(c, args[0], kind, args[0].at).run
-        for pointer in args[1:]:
-            if pointer.type != types.Pointer(kind):
-                c.fail(pointer.at, f"{node.name}() needs a {kind.name}* here")
-            if pointer.origin is not None:
-                pointer.origin.note("written")
-        sine, cosine = args[1].run, args[2].run
-        c.work(16, flops=2, special=2)
-        site = c.new_site(node.at, write=True)
+def _sincos(kind: types.Scalar, c: Context, node: Call, used: bool) -> Expr:
+    args = arguments(c, node, 3)
+    x = convert(c, args[0], kind, args[0].at).run
+    for pointer in args[1:]:
+        if pointer.type != types.Pointer(kind):
+            c.fail(pointer.at, f"{node.name}() needs a {kind.name}* here")
+        pointer.origin.note("written")
+    sine, cosine = args[1].run, args[2].run
+    c.work(16, flops=2, special=2)
+    site = c.new_site(node.at, write=True)
 
-        def run(t: Team, m: Mask) -> None:
-            value = x(t, m)
-            access.store(t, m, sine(t, m), kind, np.sin(value), site)
-            access.store(t, m, cosine(t, m), kind, np.cos(value), site)
+    def run(t: Team, m: Mask) -> None:
+        value = x(t, m)
+        access.store(t, m, sine(t, m), kind, np.sin(value), site)
+        access.store(t, m, cosine(t, m), kind, np.cos(value), site)
 
-        return value(c, types.VOID, run, node.at, args)
-
-    return handle
+    return value(c, types.VOID, run, node.at, args)
 
 
 def _static_assert(c: Context, node: Call, used: bool) -> Expr:
@@ -249,16 +223,14 @@ TABLE: dict[str, Handler] = {
     "assert": _assert,
     "static_assert": _static_assert,
     "__trap": _trap,
-    "clock": _clock(types.LONG),
-    "clock64": _clock(types.LLONG),
-    "sincosf": _sincos(types.FLOAT),
-    "__sincosf": _sincos(types.FLOAT),
-    "sincos": _sincos(types.DOUBLE),
+    "clock": partial(_clock, types.LONG),
+    "clock64": partial(_clock, types.LLONG),
+    "sincosf": partial(_sincos, types.FLOAT),
+    "__sincosf": partial(_sincos, types.FLOAT),
+    "sincos": partial(_sincos, types.DOUBLE),
 }
 for _name in ("__ldg", "__ldcg", "__ldca", "__ldcs", "__ldlu", "__ldcv"):
     TABLE[_name] = _load
-for _name in ("__stwb", "__stcg", "__stcs", "__stwt"):
-    TABLE[_name] = _store
 for _name in ("__builtin_assume", "__nanosleep", "__prof_trigger"):
     TABLE[_name] = _hint
 for _name, _type in types.VECTORS.items():

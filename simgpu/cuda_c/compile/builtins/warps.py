@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -13,26 +14,15 @@ from simgpu.cuda_c.compile.builtins import common
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import convert, value
 from simgpu.cuda_c.compile.storage import require_defined
-from simgpu.cuda_c.compile.typed import Expr, RegisterPlace
+from simgpu.cuda_c.compile.typed import Evaluate, Expr, RegisterPlace
 from simgpu.cuda_c.compile.variables import Variable
 from simgpu.cuda_c.lockstep.masks import WARP, Mask
 from simgpu.cuda_c.lockstep.team import Team
 from simgpu.cuda_c.lockstep.values import choose, varies
 from simgpu.cuda_c.lockstep.waiting_threads import Apart
-from simgpu.cuda_c.memory import access
 from simgpu.cuda_c.syntax.ast import Call
 from simgpu.cuda_c.text.source import Position
-from simgpu.cuda_c.types import (
-    BOOL,
-    HALF,
-    INT,
-    UINT,
-    Pointer,
-    Scalar,
-    Struct,
-    promoted,
-    spelled,
-)
+from simgpu.cuda_c.types import BOOL, HALF, INT, UINT, Scalar, Struct, promoted
 from simgpu.errors import WarpError
 
 # Structs of 16 bits each, which cuda_fp16.h and cuda_bf16.h can shuffle.
@@ -40,11 +30,7 @@ _PAIRS = {"half2", "__nv_bfloat16", "__nv_bfloat162"}
 
 
 def named(t: Team, m: Mask, names: Any, at: Position, what: str, waits: bool) -> None:
-    """Each lane that calls must be named in the mask that it gives, and each that is named must call.
-
-    Raises `Apart` if one may do so later: where threads wait for each other; `WarpError` if one is not, or
-    does not.
-    """
+    """Refuse a call by a lane that its mask does not name, or without one that it names; or wait for it."""
     everyone = not varies(names) and int(names) == 0xFFFFFFFF
     if everyone and (m.full or (t.layout.even and m.n == WARP * m.n_warps)):
         return
@@ -74,56 +60,48 @@ def named(t: Team, m: Mask, names: Any, at: Position, what: str, waits: bool) ->
         t.fault(WarpError, at, lane, text)
 
 
-def _shuffle(way: str, structs: bool = False) -> common.Handler:
+def _shuffle(way: str, structs: bool, c: Context, node: Call, used: bool) -> Expr:
     """`structs` is for the groups of a warp, whose functions move any value that is small."""
+    args = common.arguments(c, node, 3, 4)
+    whole = args[1].type
+    if isinstance(whole, Struct) and (structs or whole.name in _PAIRS):
+        kind: Scalar | Struct = whole
+    else:
+        kind = common.number(c, node, args[1])
+        kind = kind if kind is HALF else promoted(kind)
+    callers = _callers(c, node, args[0])
+    offering, given_by = _unread(args[1])
+    offered = convert(c, offering, kind, args[1].at).run
+    distance = convert(c, args[2], INT, args[2].at).run
+    width = convert(c, args[3], INT, args[3].at) if len(args) == 4 else None
+    known = 32 if width is None or width.constant is None else int(width.constant)
+    if known not in (1, 2, 4, 8, 16, 32):
+        c.fail(args[3].at, "the width of a shuffle must be a power of two up to 32")
+    group = width.run if width is not None else None
+    c.work(kind.size // 4 if kind.size > 4 else 1)
+    at, name = node.at, node.name
 
-    def handle(c: Context, node: Call, used: bool) -> Expr:
-        args = common.arguments(c, node, 3, 4)
-        whole = args[1].type
-        if isinstance(whole, Struct) and (structs or whole.name in _PAIRS):
-            kind: Scalar | Struct = whole
-        else:
-            kind = common.number(c, node, args[1])
-            kind = kind if kind is HALF else promoted(kind)
-        callers = _callers(c, node, args[0])
-        offering, given_by = _unread(args[1])
-        offered = convert(c, offering, kind, args[1].at).run
-        distance = convert(c, args[2], INT, args[2].at).run
-        width = convert(c, args[3], INT, args[3].at) if len(args) == 4 else None
-        known = 32 if width is None or width.constant is None else int(width.constant)
-        if known not in (1, 2, 4, 8, 16, 32):
-            c.fail(args[3].at, "the width of a shuffle must be a power of two up to 32")
-        group = width.run if width is not None else None
-        c.work(kind.size // 4 if kind.size > 4 else 1)
-        at, name = node.at, node.name
+    def run(t: Team, m: Mask) -> Any:
+        callers(t, m)
+        given = offered(t, m)
+        size = np.int64(32) if group is None else np.asarray(group(t, m), np.int64)
+        source = _source(way, t.layout.lane, np.asarray(distance(t, m), np.int64), size)
+        target = t.layout.index - t.layout.lane + source
+        _present(t, m, source, target, at, name)
+        if given_by is not None and t.defined[given_by.slot] is not True:
+            asked = np.zeros(t.layout.lanes, np.bool_)
+            asked[target[m.index]] = True
+            require_defined(t, asked, given_by, args[1].at)
+        here = np.minimum(target, t.layout.lanes - 1)
+        if isinstance(given, list):
+            return [x.take(here) if varies(x) else x for x in cast("list[Any]", given)]
+        return given.take(here) if varies(given) else given
 
-        def run(t: Team, m: Mask) -> Any:
-            callers(t, m)
-            given = offered(t, m)
-            size = np.int64(32) if group is None else np.asarray(group(t, m), np.int64)
-            source = _source(way, t.layout.lane, np.asarray(distance(t, m), np.int64), size)
-            target = t.layout.index - t.layout.lane + source
-            _present(t, m, source, target, at, name)
-            if given_by is not None and t.defined[given_by.slot] is not True:
-                asked = np.zeros(t.layout.lanes, np.bool_)
-                asked[target[m.index]] = True
-                require_defined(t, asked, given_by, args[1].at)
-            here = np.minimum(target, t.layout.lanes - 1)
-            if isinstance(given, list):
-                return [x.take(here) if varies(x) else x for x in cast("list[Any]", given)]
-            return given.take(here) if varies(given) else given
-
-        return value(c, kind, run, at, args)
-
-    return handle
+    return value(c, kind, run, at, args)
 
 
 def _unread(offered: Expr) -> tuple[Expr, Variable | None]:
-    """Compile the value that is offered to a shuffle, without a check that every lane has set it.
-
-    One lane often does an atomic for its warp and sets a variable, from which a shuffle tells the others.
-    So only the lanes that are asked for a value need to have one.
-    """
+    """What is offered to a shuffle: a variable that only the lanes need to have set that are asked for it."""
     place = offered.place
     if not isinstance(place, RegisterPlace) or place.count or not place.variable.unset:
         return offered, None
@@ -181,22 +159,21 @@ def _callers(c: Context, node: Call, mask: Expr) -> Callable[[Team, Mask], Any]:
     return run
 
 
-def _vote(result: Scalar, finish: Callable[[Any, Any], Any]) -> common.Handler:
-    def handle(c: Context, node: Call, used: bool) -> Expr:
-        args = common.arguments(c, node, 2)
-        callers = _callers(c, node, args[0])
-        test = convert(c, args[1], BOOL, args[1].at).run
-        c.work()
+def _vote(
+    result: Scalar, finish: Callable[[Any, Any], Any], c: Context, node: Call, used: bool
+) -> Expr:
+    args = common.arguments(c, node, 2)
+    callers = _callers(c, node, args[0])
+    test = convert(c, args[1], BOOL, args[1].at).run
+    c.work()
 
-        def run(t: Team, m: Mask) -> Any:
-            those = callers(t, m)
-            yes = _by_warp(t, m.bits & t.array(test(t, m))) & those
-            here = _by_warp(t, m.bits) & those
-            return finish(yes, here).astype(result.dtype)
+    def run(t: Team, m: Mask) -> Any:
+        those = callers(t, m)
+        yes = _by_warp(t, m.bits & t.array(test(t, m))) & those
+        here = _by_warp(t, m.bits) & those
+        return finish(yes, here).astype(result.dtype)
 
-        return value(c, result, run, node.at, args)
-
-    return handle
+    return value(c, result, run, node.at, args)
 
 
 def _activemask(c: Context, node: Call, used: bool) -> Expr:
@@ -218,76 +195,55 @@ def _groups(t: Team, m: Mask, value: Any) -> NDArray[np.uint32]:
 
 
 def _match(c: Context, node: Call, used: bool) -> Expr:
-    """`__match_any_sync`, or with a pointer at the end `__match_all_sync`."""
-    every = node.name == "__match_all_sync"
-    args = common.arguments(c, node, 2 + every)
+    """`__match_any_sync`."""
+    args = common.arguments(c, node, 2)
     common.number(c, node, args[1])
     callers, offered = _callers(c, node, args[0]), args[1].run
-    if every and args[2].type != Pointer(INT):
-        c.fail(args[2].at, f"{node.name}() needs an int* last, not a '{spelled(args[2].type)}'")
     c.work(2)
-    if not every:
-        return value(
-            c, UINT, lambda t, m: callers(t, m) & _groups(t, m, offered(t, m)), node.at, args
-        )
-    if args[2].origin is not None:
-        args[2].origin.note("written")
-    pointer, site = args[2].run, c.new_site(node.at, write=True)
-
-    def run(t: Team, m: Mask) -> Any:
-        those = callers(t, m)
-        here = _by_warp(t, m.bits) & those
-        same = _groups(t, m, offered(t, m)) & those == here
-        access.store(t, m, pointer(t, m), INT, same.astype(np.int32), site)
-        return np.where(same, here, np.uint32(0))
-
+    run: Evaluate = lambda t, m: callers(t, m) & _groups(t, m, offered(t, m))
     return value(c, UINT, run, node.at, args)
 
 
-def _reduce(ufunc: Any, types: tuple[Scalar, ...]) -> common.Handler:
-    def handle(c: Context, node: Call, used: bool) -> Expr:
-        args = common.arguments(c, node, 2)
-        kind = common.number(c, node, args[1])
-        if kind not in types:
-            c.fail(node.at, f"{node.name}() has no form for '{kind.name}'")
-        callers = _callers(c, node, args[0])
-        offered = args[1].run
-        c.work(2)
+def _reduce(ufunc: Any, types: tuple[Scalar, ...], c: Context, node: Call, used: bool) -> Expr:
+    args = common.arguments(c, node, 2)
+    kind = common.number(c, node, args[1])
+    if kind not in types:
+        c.fail(node.at, f"{node.name}() has no form for '{kind.name}'")
+    callers = _callers(c, node, args[0])
+    offered = args[1].run
+    c.work(2)
 
-        def run(t: Team, m: Mask) -> Any:
-            those = callers(t, m)
-            # Lanes of a warp that name the same ones are a group.
-            key = t.layout.warp[m.index] << 32 | t.array(those)[m.index].astype(np.int64)
-            order = np.argsort(key, kind="stable")
-            ordered = key[order]
-            first = np.concatenate(([True], ordered[1:] != ordered[:-1]))
-            totals = ufunc.reduceat(t.array(offered(t, m))[m.index][order], np.flatnonzero(first))
-            out = np.zeros(m.n, kind.dtype)
-            out[order] = totals[np.cumsum(first) - 1]
-            return m.spread(out)
+    def run(t: Team, m: Mask) -> Any:
+        those = callers(t, m)
+        # Lanes of a warp that name the same ones are a group.
+        key = t.layout.warp[m.index] << 32 | t.array(those)[m.index].astype(np.int64)
+        order = np.argsort(key, kind="stable")
+        ordered = key[order]
+        first = np.concatenate(([True], ordered[1:] != ordered[:-1]))
+        totals = ufunc.reduceat(t.array(offered(t, m))[m.index][order], np.flatnonzero(first))
+        out = np.zeros(m.n, kind.dtype)
+        out[order] = totals[np.cumsum(first) - 1]
+        return m.spread(out)
 
-        return value(c, kind, run, node.at, args)
-
-    return handle
+    return value(c, kind, run, node.at, args)
 
 
 TABLE: dict[str, common.Handler] = {
     **{
-        f"{start}shfl_{word}sync": common.fenced(_shuffle(way, start == "_"), behind=False)
+        f"{start}shfl_{word}sync": common.fenced(partial(_shuffle, way, start == "_"), behind=False)
         for start in ("__", "_")
         for word, way in (("", "idx"), ("up_", "up"), ("down_", "down"), ("xor_", "xor"))
     },
-    "__ballot_sync": _vote(UINT, lambda yes, here: yes),
-    "__any_sync": _vote(INT, lambda yes, here: yes != 0),
-    "__all_sync": _vote(INT, lambda yes, here: yes == here),
-    "__uni_sync": _vote(INT, lambda yes, here: (yes == here) | (yes == 0)),
+    "__ballot_sync": partial(_vote, UINT, lambda yes, here: yes),
+    "__any_sync": partial(_vote, INT, lambda yes, here: yes != 0),
+    "__all_sync": partial(_vote, INT, lambda yes, here: yes == here),
+    "__uni_sync": partial(_vote, INT, lambda yes, here: (yes == here) | (yes == 0)),
     "__activemask": _activemask,
     "__match_any_sync": _match,
-    "__match_all_sync": _match,
-    "__reduce_add_sync": _reduce(np.add, (INT, UINT)),
-    "__reduce_min_sync": _reduce(np.minimum, (INT, UINT)),
-    "__reduce_max_sync": _reduce(np.maximum, (INT, UINT)),
-    "__reduce_and_sync": _reduce(np.bitwise_and, (UINT,)),
-    "__reduce_or_sync": _reduce(np.bitwise_or, (UINT,)),
-    "__reduce_xor_sync": _reduce(np.bitwise_xor, (UINT,)),
+    "__reduce_add_sync": partial(_reduce, np.add, (INT, UINT)),
+    "__reduce_min_sync": partial(_reduce, np.minimum, (INT, UINT)),
+    "__reduce_max_sync": partial(_reduce, np.maximum, (INT, UINT)),
+    "__reduce_and_sync": partial(_reduce, np.bitwise_and, (UINT,)),
+    "__reduce_or_sync": partial(_reduce, np.bitwise_or, (UINT,)),
+    "__reduce_xor_sync": partial(_reduce, np.bitwise_xor, (UINT,)),
 }

@@ -83,8 +83,7 @@ def _jump(c: Context, node: Call, used: bool) -> Expr:
     count, _, words = arguments(c, node, 3)
     unit = integer_constant(c, node.arguments[1], "the unit of a jump")
     assert words.type == Pointer(UINT)
-    if words.origin is not None:
-        words.origin.note("written")
+    words.origin.note("written")
     c.work(_INSTRUCTIONS)
     read, write = c.new_site(node.at), c.new_site(node.at, write=True)
     number, where = convert(c, count, ULLONG, node.at).run, words.run

@@ -1,5 +1,17 @@
-// Functions that a GPU's compiler knows by itself, in terms of others.
+// Names that a GPU's compiler knows by itself, the functions in terms of others.
+#define __CUDACC__ 1
+#define __CUDACC_RTC__ 1
+#define __NVCC__ 1
+#define __CUDA_ARCH__ 900
+#define __cplusplus 201703L
 #define __builtin_assume_aligned(pointer, ...) (pointer)
+// Stores that name a cache.
+#define ASYNCGPU_STORE(name) template <typename T> __device__ inline void name(T* to, T value) { *to = value; }
+ASYNCGPU_STORE(__stwb) ASYNCGPU_STORE(__stcg) ASYNCGPU_STORE(__stcs) ASYNCGPU_STORE(__stwt)
+#undef ASYNCGPU_STORE
+template <typename T> __device__ inline unsigned __match_all_sync(unsigned names, T value, int* all) {
+    *all = __match_any_sync(names, value) == names;
+    return *all ? names : 0; }
 __device__ inline void* memcpy(void* to, const void* from, size_t count) {
     char* a = (char*)to;
     const char* b = (const char*)from;

@@ -1,0 +1,134 @@
+"""The device on which answers are tried: it knows who waited, and who made the numbers that came back."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor.exercises.exercise import must
+from asyncgpu_tutor.exercises.internals import Machine, SimDevice
+
+Array = npt.NDArray[Any]
+ASIDE = (
+    "aside"  # in the detail of a wait: another thread than the check's waited, and no event loop
+)
+ELSEWHERE_S = 0.02  # for which other threads may go on before one waits
+CURE = "Have kernels do all of the work"
+SAMPLE = 97  # of so many numbers of a result one is looked at, where there are many
+
+
+@dataclass
+class Moved:
+    """The bytes that were copied to a device, and those that came from memory which kernels had written."""
+
+    up: list[Array] = field(default_factory=list[Array])
+    down: list[Array] = field(default_factory=list[Array])
+
+    def by_kernels(self, results: object, *given: object) -> None:
+        """Refuse numbers that the host computed, and kernels did not make of what was `given`."""
+        numbers = _bits([part.astype(np.float32) for part in host_arrays(results)])
+        numbers = numbers[:: SAMPLE if numbers.size > 1e6 else 1]
+        due = "what came out, or a part of it, is in no copy from memory that a kernel has written: the host "
+        due += f"has computed it. {CURE}"
+        must(bool(_among(numbers, self.down).all()), due)
+        known = [np.zeros(1, np.float32), *host_arrays(given)]
+        new = numbers[~_among(numbers, known)]
+        due = "the results were on the host first, and were copied to the device from there: the host has "
+        due += f"computed them. {CURE}"
+        few = (
+            2 * np.count_nonzero(_among(new, self.up)) <= new.size
+        )  # small numbers are there by chance
+        must(bool(few), due)
+
+
+def host_arrays(things: object) -> list[Array]:
+    """The arrays among these things, which may be handles, or lists of others."""
+    if isinstance(things, list | tuple):
+        return [array for thing in cast(Sequence[Any], things) for array in host_arrays(thing)]
+    if isinstance(things, agt.types.HostArray):
+        return [things.numpy()]
+    return [cast(Array, things)] if isinstance(things, np.ndarray) else []
+
+
+def _bits(parts: Sequence[Array]) -> npt.NDArray[np.uint32]:
+    flat = [np.ascontiguousarray(part).view(np.uint8).ravel() for part in parts]
+    words = [part[: part.size // 4 * 4].view(np.uint32) for part in flat]
+    return np.concatenate([np.zeros(0, np.uint32), *words])
+
+
+def _among(numbers: Array, parts: Sequence[Array]) -> Array:
+    """Tell for each number if it is in one of the parts; `numpy.isin` takes ten times as long."""
+    found = np.sort(np.append(_bits(parts), np.uint32(0xFFFFFFFF)))  # which no float is
+    return found[np.searchsorted(found, numbers)] == numbers
+
+
+class CheckDevice(SimDevice):
+    """A simulated device on a machine of its own."""
+
+    def __init__(self, **options: Any) -> None:
+        self.moved: Moved | None = None  # while somebody wants to know
+        self._home = threading.get_ident()
+        super().__init__(machine=Machine(), **options)
+
+    def _host_span(self, kind: Any, *what: Any, **more: Any) -> int | None:
+        if kind == "wait" and threading.get_ident() != self._home:
+            more["detail"] = {**(more.get("detail") or {}), ASIDE: True}
+        return super()._host_span(kind, *what, **more)
+
+    def block(self, *what: Any, **more: Any) -> None:
+        """Wait as the simulated device does, whose time goes on; other threads have a turn before."""
+        if threading.get_ident() != self._home:
+            threading.Condition(self.lock).wait(ELSEWHERE_S)
+        super().block(*what, **more)
+
+    def enqueue(self, piece: Any, *where: Any, **how: Any) -> None:
+        """Enqueue as the simulated device does, and note who writes what."""
+        computed = piece.kind == "kernel" or any(m.computed for m in piece.reads)
+        for memory in piece.writes:
+            memory.computed = computed
+        if self.moved is not None:
+            piece = _noted(piece, self.moved, computed)
+        super().enqueue(piece, *where, **how)
+
+    def memory_of(self, cells: Any, ptr: int) -> Any:
+        """Return memory whose bytes no kernel has written yet."""
+        memory: Any = super().memory_of(cells, ptr)
+        memory.computed = False
+        return memory
+
+
+def _noted(piece: Any, moved: Moved, computed: bool) -> Any:
+    """Have a piece of work write down what it moves between device and host."""
+
+    def begin(found: Any) -> Any:
+        work = piece.begin(found)
+        if piece.kind == "h2d":
+            moved.up.append(piece.writes[0].cells.data[: piece.detail["bytes"]].copy())
+        if piece.kind == "kernel":
+            moved.down.extend(m.cells.data.copy() for m in piece.writes if m.cells.mapped)
+        return work
+
+    def at_end() -> None:
+        piece.at_end()
+        moved.down.append(piece.fills.copy())
+
+    down = piece.kind == "d2h" and computed
+    return replace(piece, begin=begin, at_end=at_end if down else piece.at_end)
+
+
+@contextmanager
+def moved() -> Generator[Moved]:
+    """Note what is moved between host and device in the block."""
+    device = cast(CheckDevice, agt.current_device())
+    device.moved = Moved()
+    try:
+        yield device.moved
+    finally:
+        device.moved = None

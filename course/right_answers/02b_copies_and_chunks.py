@@ -1,0 +1,28 @@
+"""Right answers to exercises of course/02b_copies_and_chunks.py in other forms than the solution's."""
+
+
+# %% id=02b-chunked-overlap
+def pipeline(prepare, process, chunks, streams):
+    table, results, marks = prepare.async_on(streams[0]), [], []
+    ready = streams[0].record()
+    for i, chunk in enumerate(chunks):
+        stream = streams[i % len(streams)]
+        stream.wait_event(ready)
+        results.append(process(chunk, table).async_on(stream))
+        marks.append(stream.record())
+    for mark in marks:
+        mark.synchronize()
+    return [result.numpy() for result in results]
+
+
+# %% id=02b-challenge
+import numpy as np
+
+
+def there_and_back(process, data):
+    streams = [agt.create_stream() for _ in range(6)]
+    parts = np.split(data, [700_000, 1_500_000, 2_300_000, 3_200_000])
+    results = [process(part).async_on(stream) for part, stream in zip(parts, streams, strict=False)]
+    for stream in streams:
+        stream.synchronize()
+    return [result.numpy() for result in results]

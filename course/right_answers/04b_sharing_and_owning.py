@@ -1,0 +1,18 @@
+"""Right answers to exercises of course/04b_sharing_and_owning.py in other forms than the solution's."""
+
+
+# %% id=04b-unzip
+def halves(pair, f, g):
+    s = pair.shared()
+    return agt.overlap(f(s.map(lambda p: p[0])), g(s.map(lambda p: p[1])))
+
+
+# %% id=04b-workers
+def jobs(matrix, xs):
+    n = xs[0].size
+    weights = agt.value(matrix).share().shared()
+
+    def one(x):
+        return agt.matvec_naive(n, n, weights, agt.h2d(x), agt.zeros(n).partition(16)).output()
+
+    return tuple(one(x).to_host().named("mine") for x in xs)

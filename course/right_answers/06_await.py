@@ -1,0 +1,124 @@
+"""Right answers to exercises of course/06_await.py in other forms than the solution's."""
+
+# %% id=06-prepare
+import asyncio
+
+
+async def pipeline(n, prepare, process):
+    tasks = []
+    for i in range(n):
+        tasks.append(agt.spawn(process(prepare(i))))
+        await asyncio.sleep(0)
+    return await asyncio.gather(*tasks)
+
+
+# %% id=06-responsive
+import asyncio
+
+
+async def with_heartbeat(op, beat):
+    async def heart():
+        while True:
+            beat()
+            await agt.sleep(50)
+
+    beating = asyncio.create_task(heart())
+    try:
+        return await op
+    finally:
+        beating.cancel()
+
+
+# %% id=06-responsive
+import asyncio
+
+
+async def with_heartbeat(op, beat):
+    """An error of the operation cancels the heart, and comes out in a group."""
+
+    async def heart():
+        while True:
+            beat()
+            await agt.sleep(50)
+
+    async with asyncio.TaskGroup() as group:
+        beating = group.create_task(heart())
+        result = await op
+        beating.cancel()
+    return result
+
+
+# %% id=06-three-arms
+import asyncio
+
+
+async def reports(ops):
+    """No `try` at all."""
+
+    def told(outcome):
+        if isinstance(outcome, agt.DeviceError):
+            return "device", outcome
+        return ("program" if isinstance(outcome, Exception) else "done"), outcome
+
+    return [told(outcome) for outcome in await asyncio.gather(*ops, return_exceptions=True)]
+
+
+# %% id=06-cancel
+import asyncio
+
+
+async def at_most(op, us):
+    task, clock = agt.spawn(op), asyncio.create_task(agt.sleep(us))
+    done, late = await asyncio.wait({task, clock}, return_when=asyncio.FIRST_COMPLETED)
+    for other in late:
+        other.cancel()
+    return task.result() if task in done else None
+
+
+# %% id=06-as-completed
+import asyncio
+
+
+async def as_they_come(ops, use):
+    for done in asyncio.as_completed([agt.spawn(op.named("mine")) for op in ops]):
+        use(await done)
+
+
+# %% id=06-limited
+import asyncio
+
+
+def limited(change, take=lambda x: x):
+    async def run_limited(ops, limit):
+        gate = asyncio.Semaphore(limit)
+
+        async def run(op):
+            async with gate:
+                return take(await change(op))
+
+        return await asyncio.gather(*[run(op) for op in ops])
+
+    return run_limited
+
+
+run_limited = limited(lambda op: op.named("mine"))
+
+
+# %% id=06-limited
+import asyncio
+
+
+def limited(change, take=lambda x: x):
+    async def run_limited(ops, limit):
+        gate = asyncio.Semaphore(limit)
+
+        async def run(op):
+            async with gate:
+                return take(await change(op))
+
+        return await asyncio.gather(*[run(op) for op in ops])
+
+    return run_limited
+
+
+run_limited = limited(lambda op: agt.zip(op, agt.value(0)), lambda pair: pair[0])

@@ -1,0 +1,118 @@
+"""Right answers to exercises of course/07_async_mlp.py in other forms than the solution's."""
+
+
+# %% id=07-stages
+def stage(output):
+    blocks = output.partition(32)
+    return agt.relu(output.size, blocks, blocks).last().unpartition()
+
+
+def lines(hidden, w1, output):
+    rows, columns = hidden.shape
+    return (
+        agt.matvec_naive(rows, columns, hidden, w1, output, grid=rows, block=1).last().named("mine")
+    )
+
+
+stages = (lines, stage)
+
+
+# %% id=07-chain
+def chain(x, w0, w1, gemm, matvec, relu):
+    """Room is made stage by stage, and not in advance."""
+    rows, columns = len(x), w0.shape[1]
+
+    def hidden(x):
+        return agt.zeros((rows, columns)).and_then(lambda room: gemm(x, w0, room))
+
+    def output(hidden):
+        return agt.zeros(rows).and_then(lambda room: matvec(hidden, w1, room))
+
+    return agt.h2d(x).and_then(hidden).and_then(output).and_then(relu).and_then(agt.d2h)
+
+
+# %% id=07-race
+def race(mlp, batches, w0, w1):
+    """One copy there and one back, and the weights multiplied first."""
+    inputs, outputs = agt.pinned((8, 64, 64)), agt.pinned(512)
+    places = [agt.zeros(inputs.shape).sync(), agt.zeros(512).sync()]
+    kernel = agt.Kernel(ONE_KERNEL)
+    steps = agt.zip(
+        agt.memcpy(places[0].borrow(), inputs),
+        kernel(places[0].borrow(), w0, w1, places[1].borrow().partition(64)),
+        agt.d2h(places[1].borrow(), out=outputs),
+    )
+    graph = steps.graph_on(agt.create_stream())
+
+    async def go():
+        for there, batch in zip(inputs, batches, strict=True):
+            there[:] = batch
+        await graph.launch()
+        return list(outputs.reshape(8, 64))
+
+    return go
+
+
+ONE_KERNEL = r"""
+extern "C" __global__ void fused(const float* x, const float* w0, const float* w1, float* y)
+{
+    __shared__ float v[64];
+    unsigned int t = threadIdx.x, row = blockIdx.x * 64 + t;
+    float sum = 0.0f, score = 0.0f;
+    for (unsigned int j = 0; j < 64; j++) sum += w0[t * 64 + j] * w1[j];
+    v[t] = sum;
+    __syncthreads();
+    for (unsigned int j = 0; j < 64; j++) score += x[row * 64 + j] * v[j];
+    y[row] = score > 0.0f ? score : 0.0f;
+}
+"""
+
+
+# %% id=07-two-devices
+import asyncio
+
+
+def two_devices(change, take=lambda x: x):
+    async def on_both(recipe, batches, weights, devices):
+        copies = []
+        for device in devices:
+            with agt.using(device):
+                copies.append(await agt.h2d(weights).share())
+        tasks = []
+        for i, x in enumerate(batches):
+            with agt.using(devices[i % 2]):
+                tasks.append(agt.spawn(change(recipe(x, copies[i % 2]))))
+        return [take(result) for result in await asyncio.gather(*tasks)]
+
+    return on_both
+
+
+on_both = two_devices(lambda op: op.named("mine"))
+
+
+# %% id=07-two-devices
+import asyncio
+
+
+def two_devices(change, take=lambda x: x):
+    async def on_both(recipe, batches, weights, devices):
+        copies = []
+        for device in devices:
+            with agt.using(device):
+                copies.append(await agt.h2d(weights).share())
+        tasks = []
+        for i, x in enumerate(batches):
+            with agt.using(devices[i % 2]):
+                tasks.append(agt.spawn(change(recipe(x, copies[i % 2]))))
+        return [take(result) for result in await asyncio.gather(*tasks)]
+
+    return on_both
+
+
+on_both = two_devices(lambda op: agt.overlap(op, agt.value(0)), lambda pair: pair[0])
+
+
+# %% id=07-capture
+capture = lambda ops, stream: agt.overlap(
+    *[op.named("mine").prepare().launch() for op in ops]
+).graph_on(stream)

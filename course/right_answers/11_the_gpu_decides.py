@@ -1,0 +1,41 @@
+"""Right answers to exercises of course/11_the_gpu_decides.py in other forms than the solution's."""
+
+# %% id=11-meet
+MEET = r"""
+__device__ void meet(unsigned int* arrived, unsigned int goal)
+{
+    __threadfence();  // each thread for itself
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        atomicAdd(arrived, 1);
+        unsigned int looks = 0;
+        while (atomicAdd(&arrived[0], 0u) < goal) {
+            if (++looks > 10000000) __trap();
+        }
+    }
+    __syncthreads();
+    __threadfence_system ( );
+}
+"""
+
+
+# %% id=11-meet
+MEET = r"""
+__device__ bool all_here(unsigned int* arrived, unsigned int goal)
+{
+    bool here = atomicAdd(arrived, 0) >= goal;
+    __threadfence();
+    return here;
+}
+
+__device__ void meet(unsigned int* arrived, unsigned int goal)
+{
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        __threadfence();
+        atomicAdd(arrived, 1);
+        while (!all_here(arrived, goal)) { }
+    }
+    __syncthreads();
+}
+"""

@@ -1,0 +1,94 @@
+"""Right answers to exercises of course/12_async_inside_a_kernel.py in other forms than the solution's."""
+
+# %% id=12-oneshot
+# To PTX a volatile access is a relaxed one at system scope, so with fences it passes on a message.
+ONESHOT = r"""
+__device__ void send(unsigned int* cell, unsigned int x)
+{
+    volatile unsigned int* flag = cell;
+    cell[1] = x;
+    __threadfence();
+    flag[0] = 1;
+}
+
+__device__ Poll poll(unsigned int* cell, unsigned int& x)
+{
+    volatile unsigned int* flag = cell;
+    if (flag[0] == 0) return PENDING;
+    __threadfence();
+    x = cell[1];
+    return READY;
+}
+"""
+
+
+# %% id=12-oneshot
+ONESHOT = r"""
+__device__ Poll poll(unsigned int* cell, unsigned int& x)
+{
+    if (atomicCAS(cell, 1u, 1u)) {  /* cell[1] is full */
+        __threadfence();
+        x = *(cell + 1);
+        return READY;
+    }
+    return PENDING;
+}
+
+__device__ void send(unsigned int* cell, unsigned int x)
+{
+    *(cell + 1) = x; __threadfence(); atomicAdd(cell, 1u);
+}
+"""
+
+
+# %% id=12-oneshot
+ONESHOT = r"""
+__device__ bool raised(unsigned int* flag)
+{
+    bool up = atomicAdd(flag, 0u) != 0;
+    __threadfence();
+    return up;
+}
+
+__device__ void send(unsigned int* cell, unsigned int x)
+{
+    cell[1] = x;
+    __threadfence();
+    atomicExch(&cell[0], 1u);
+}
+
+__device__ Poll poll(unsigned int* cell, unsigned int& x)
+{
+    if (!raised(cell)) return PENDING;
+    x = cell[1];
+    return READY;
+}
+"""
+
+
+# %% id=12-oneshot
+ONESHOT_IN_PARTS = r"""
+__device__ bool raised(unsigned int* flag)
+{
+    bool up = atomicAdd(flag, 0u) != 0;
+    __threadfence();
+    return up;
+}
+
+__device__ void send(unsigned int* cell, unsigned int x)
+{
+    cell[1] = x;
+    __threadfence();
+    atomicExch(&cell[0], 1u);
+}
+
+__device__ Poll poll(unsigned int* cell, unsigned int& x)
+{
+    if (!raised(cell)) return PENDING;
+    x = cell[1];
+    return READY;
+}
+"""
+
+
+ONESHOT = ONESHOT_IN_PARTS.replace("raised(cell)", "raised(&cell[0])")

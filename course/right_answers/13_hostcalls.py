@@ -1,0 +1,158 @@
+"""Right answers to exercises of course/13_hostcalls.py in other forms than the solution's."""
+
+
+# %% id=13-answer
+async def answer(mail, rounds):
+    box = mail[2:]  # what is written through it, the check does not see
+    for _ in range(rounds):
+        while mail[0] != 1:
+            await agt.sleep(1)
+        box[0] = mail[1] + mail[1]
+        mail[0] += 1
+
+
+# %% id=13-answer
+async def answer(mail, rounds):
+    while True:
+        if mail[0] == 1:
+            mail[2] = 0
+            mail[2] += 2 * mail[1]
+            mail[0] = 2
+            rounds -= 1
+            if rounds == 0:
+                return
+        await agt.sleep(2)
+
+
+# %% id=13-ask
+ASK = r"""
+__global__ void ask(volatile unsigned* mail, int n, unsigned* out)
+{
+    for (int k = 0; k < n; ++k) {
+        mail [1]=100+k; __threadfence_system ();
+        mail[ 0 ]=1;
+        int turns = 0;
+        do {
+            __nanosleep(100);
+            if (++turns > 1000000) return;
+        } while (mail[0]!=2);  // mail[2] comes next
+        __threadfence_system();
+        unsigned answer = mail[2];
+        out[k] = answer;
+    }
+}
+"""
+
+
+# %% id=13-ask
+ASK = r"""
+__global__ void ask(volatile unsigned* box, int n, unsigned* out)
+{
+    for (int k = 0; k < n; ++k) {
+        box[1] = 100 + k;
+        __threadfence_system();
+        *box = 1;
+        int turns = 0;
+        while (*box != 2) {
+            if (++turns > 1000000) return;
+            __nanosleep(100);
+        }
+        __threadfence_system();
+        out[k] = box[2];
+    }
+}
+"""
+
+
+# %% id=13-ask
+ASK = r"""
+__device__ bool answered(volatile unsigned* mail)
+{
+    int turns = 0;
+    while (mail[0] != 2) {
+        if (++turns > 1000000) return false;
+        __nanosleep(100);
+    }
+    __threadfence_system();
+    return true;
+}
+
+__global__ void ask(volatile unsigned* mail, int n, unsigned* out)
+{
+    for (int k = 0; k < n; ++k) {
+        mail[1] = 100 + k;
+        __threadfence_system();
+        mail[0] = 1;
+        if (!answered(mail)) return;
+        out[k] = mail[2];
+    }
+}
+"""
+
+
+# %% id=13-stack
+class FreeStack:
+    """A stack whose top counts who takes. To come back, a packet has to be taken, so that is enough."""
+
+    start = (0, 0)
+    pushed = 0
+
+    @staticmethod
+    def pop():
+        while True:
+            top = yield "load", "top"
+            if top[0] is None:
+                return None
+            below = yield "load", ("next", top[0])
+            if (yield "cas", "top", top, (below, top[1] + 1)):
+                return top[0]
+
+    @classmethod
+    def push(cls, packet):
+        while True:
+            top = yield "load", "top"
+            yield "store", ("next", packet), top[0]
+            if (yield "cas", "top", top, (packet, top[1] + cls.pushed)):
+                return
+
+
+# %% id=13-stack
+class TagOfPops:
+    """A stack whose top counts who takes. To come back, a packet has to be taken, so that is enough."""
+
+    start = (0, 0)
+    pushed = 0
+
+    @staticmethod
+    def pop():
+        while True:
+            top = yield "load", "top"
+            if top[0] is None:
+                return None
+            below = yield "load", ("next", top[0])
+            if (yield "cas", "top", top, (below, top[1] + 1)):
+                return top[0]
+
+    @classmethod
+    def push(cls, packet):
+        while True:
+            top = yield "load", "top"
+            yield "store", ("next", packet), top[0]
+            if (yield "cas", "top", top, (packet, top[1] + cls.pushed)):
+                return
+
+
+class FreeStack(TagOfPops):
+    """A stack whose top counts who puts back. To come back, a packet has to be put back."""
+
+    pushed = 1
+
+    @staticmethod
+    def pop():
+        while True:
+            top = yield "load", "top"
+            if top[0] is None:
+                return None
+            below = yield "load", ("next", top[0])
+            if (yield "cas", "top", top, (below, top[1])):
+                return top[0]

@@ -1,0 +1,227 @@
+"""Plausible wrong answers to the exercises of course/04b_sharing_and_owning.py; see tools/build_notebooks.py."""
+
+
+# %% id=04b-unzip cause="`h2d` ran 4 times"
+def halves(pair, f, g):
+    a, _ = pair.unzip(2)
+    _, b = pair.unzip(2)
+    return agt.zip(f(a), g(b))
+
+
+# %% id=04b-unzip cause="is not known before it runs: say unzip(2)"
+def halves(pair, f, g):
+    a, b = pair.unzip()
+    return agt.zip(f(a), g(b))
+
+
+# %% id=04b-unzip cause="element"
+def halves(pair, f, g):
+    a, b = pair.unzip(2)
+    return agt.zip(g(a), f(b))
+
+
+# %% id=04b-unzip cause="building the operation already ran something"
+def halves(pair, f, g):
+    a, b = pair.sync()
+    return agt.zip(f(agt.value(a)), g(agt.value(b)))
+
+
+# %% id=04b-unzip cause="a tuple of 2 results should come out, and this did: array("
+def halves(pair, f, g):
+    a, b = pair.unzip(2)
+    return f(a).and_then(lambda _: g(b))
+
+
+# %% id=04b-unzip cause="the source of"
+def halves(pair, f, g):
+    a, b = pair.unzip(2)
+    return agt.zip(f(a), g(a))
+
+
+# %% id=04b-lend cause="the caller's `matrix` was moved by share()"
+def apply_all(matrix, xs):
+    n = xs[0].size
+    weights = matrix.share()
+    products = [agt.matvec_naive(n, n, weights, agt.h2d(x), agt.zeros(n).partition(32)) for x in xs]
+    return agt.zip(*[launch.output().to_host() for launch in products])
+
+
+# %% id=04b-lend cause="was moved into matvec_naive()"
+def apply_all(matrix, xs):
+    n = xs[0].size
+    lent = matrix.borrow()
+    first = agt.matvec_naive(n, n, matrix, agt.h2d(xs[0]), agt.zeros(n).partition(32))
+    products = [
+        agt.matvec_naive(n, n, lent, agt.h2d(x), agt.zeros(n).partition(32)) for x in xs[1:]
+    ]
+    return agt.zip(*[launch.output().to_host() for launch in (first, *products)])
+
+
+# %% id=04b-lend cause="`d2d` ran 3 times, and 0 times is right"
+def apply_all(matrix, xs):
+    n = xs[0].size
+    copies = [agt.dup(matrix.borrow()).last() for _ in xs]
+    products = [
+        agt.matvec_naive(n, n, copy, agt.h2d(x), agt.zeros(n).partition(32))
+        for copy, x in zip(copies, xs, strict=True)
+    ]
+    return agt.zip(*[launch.output().to_host() for launch in products])
+
+
+# %% id=04b-lend cause="should return an operation, and returned list"
+def apply_all(matrix, xs):
+    n = xs[0].size
+    products = [
+        agt.matvec_naive(n, n, matrix.borrow(), agt.h2d(x), agt.zeros(n).partition(32)) for x in xs
+    ]
+    return [launch.output().to_host() for launch in products]
+
+
+# %% id=04b-lend cause="`matvec_naive` ran 1 time"
+def apply_all(matrix, xs):
+    n = xs[0].size
+    for x in xs:
+        launch = agt.matvec_naive(n, n, matrix.borrow(), agt.h2d(x), agt.zeros(n).partition(32))
+        return agt.zip(launch.output().to_host())
+
+
+# %% id=04b-lend cause="with vector 0, element 0 is"
+def apply_all(matrix, xs):
+    n = xs[0].size
+    products = [
+        agt.matvec_naive(n, n, matrix.borrow(), agt.h2d(x), agt.zeros(n).partition(32))
+        for x in reversed(xs)
+    ]
+    return agt.zip(*[launch.output().to_host() for launch in products])
+
+
+# %% id=04b-lend cause="building the operation already ran something"
+def apply_all(matrix, xs):
+    n = xs[0].size
+    results = []
+    for x in xs:
+        launch = agt.matvec_naive(n, n, matrix.borrow(), agt.h2d(x), agt.zeros(n).partition(32))
+        results.append(launch.output().to_host().sync())
+    return agt.value(tuple(results))
+
+
+# %% id=04b-lend cause="with the caller's `matrix`, looked at afterwards, element (0, 0) is 0"
+def apply_all(matrix, xs):
+    n = xs[0].size
+    products = [
+        agt.matvec_naive(n, n, matrix.borrow(), agt.h2d(x), agt.zeros(n).partition(32)) for x in xs
+    ]
+
+    def tidy(context):
+        context.memset(matrix)
+        return agt.value(None)
+
+    results = [launch.output().to_host() for launch in products]
+    return agt.zip(*results, agt.with_context(tidy)).map(lambda found: found[:-1])
+
+
+# %% id=04b-workers cause="is borrowed, and a spawned operation may outlive its owner"
+def jobs(matrix, xs):
+    n = xs[0].size
+    lent = matrix.borrow()
+    products = [agt.matvec_naive(n, n, lent, agt.h2d(x), agt.zeros(n).partition(32)) for x in xs]
+    return [launch.output().to_host() for launch in products]
+
+
+# %% id=04b-workers cause="was moved into matvec_naive()"
+def jobs(matrix, xs):
+    n = xs[0].size
+    products = [agt.matvec_naive(n, n, matrix, agt.h2d(x), agt.zeros(n).partition(32)) for x in xs]
+    return [launch.output().to_host() for launch in products]
+
+
+# %% id=04b-workers cause="`d2d` ran 3 times, and 0 times is right"
+def jobs(matrix, xs):
+    n = xs[0].size
+    weights = matrix.share()
+    return [
+        agt.dup(weights)
+        .and_then(lambda pair, x=x: agt.matvec_naive(n, n, pair[1], agt.h2d(x), agt.zeros(n).partition(32)).output())
+        .to_host()
+        for x in xs
+    ]
+
+
+# %% id=04b-workers cause="with vector 0, element 0 is"
+def jobs(matrix, xs):
+    n = xs[0].size
+    weights = matrix.share()
+    ops = []
+    for x in xs:
+        ops.append(
+            agt.value(weights)
+            .and_then(lambda w: agt.matvec_naive(n, n, w, agt.h2d(x), agt.zeros(n).partition(32)).output())
+            .to_host()
+        )
+    return ops
+
+
+# %% id=04b-workers cause="should return a list of 3, one for each in order"
+def jobs(matrix, xs):
+    n = xs[0].size
+    weights = matrix.share()
+    products = [agt.matvec_naive(n, n, weights, agt.h2d(x), agt.zeros(n).partition(32)) for x in xs]
+    return agt.zip(*[launch.output().to_host() for launch in products])
+
+
+# %% id=04b-workers cause="building the operation already ran something"
+def jobs(matrix, xs):
+    n = xs[0].size
+    weights = matrix.share()
+    products = [agt.matvec_naive(n, n, weights, agt.h2d(x), agt.zeros(n).partition(32)) for x in xs]
+    return [agt.value(launch.output().to_host().sync()) for launch in products]
+
+
+# %% id=04b-workers cause="`jobs` should return operations, and the first is"
+def jobs(matrix, xs):
+    n = xs[0].size
+    weights = matrix.share()
+    return [
+        lambda: agt.matvec_naive(n, n, weights, agt.h2d(x), agt.zeros(n).partition(32)) for x in xs
+    ]
+
+
+# %% id=04b-workers cause="`matvec_naive` ran 6 times, and 3 times is right"
+def jobs(matrix, xs):
+    n = xs[0].size
+    weights = matrix.share()
+
+    def one(x):
+        return agt.matvec_naive(n, n, weights, agt.h2d(x), agt.zeros(n).partition(32)).output()
+
+    return [agt.zip(one(x), one(x).to_host()).last() for x in xs]
+
+
+# %% id=04b-unzip cause="with f(first), element 0 is"
+def halves(pair, f, g):
+    a, b = pair.unzip(2)
+    return agt.zip(f(b), g(a))
+
+
+# %% id=04b-challenge cause="µs"
+def cooled(x, step, rounds):
+    op = agt.h2d(x)
+    for _ in range(rounds):
+        op = op.and_then(lambda old: step(old, agt.zeros(x.size))).last()
+    return op.to_host()
+
+
+# %% id=04b-challenge cause="element"
+def cooled(x, step, rounds):
+    pair = agt.zip(agt.h2d(x), agt.zeros(x.size))
+    for _ in range(rounds):
+        pair = pair.and_then(lambda both: step(*both))
+    return pair.last().to_host()
+
+
+# %% id=04b-challenge cause="element"
+def cooled(x, step, rounds):
+    pair = agt.zip(agt.h2d(x), agt.zeros(x.size))
+    for _ in range(rounds):
+        pair = pair.and_then(lambda both: step(*both)).map(lambda both: (both[1], both[0]))
+    return pair.last().to_host()

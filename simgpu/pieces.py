@@ -1,0 +1,141 @@
+"""Pieces of work for a simulated device, each ready to be enqueued: once, or again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from simgpu.common import HostBuffer
+from simgpu.errors import DeviceMismatchError
+from simgpu.memory import Memory
+from simgpu.order import Tells
+from simgpu.queues import Work
+from simgpu.spec import DeviceSpec
+from simgpu.times import copy_time
+
+Copying = Literal["memset", "h2d", "d2h", "d2d"]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Piece:
+    """One piece of work, with all that it needs but a stream."""
+
+    kind: Literal["kernel", "memset", "h2d", "d2h", "d2d"]
+    name: str  # as in its span
+    cost: float  # what the host pays for the call, in us
+    # Takes effect when the work starts, and says how long it takes. What it finds out is written into the
+    # dictionary, for the span.
+    begin: Callable[[dict[str, object]], Work]
+    writes: Sequence[Memory]
+    reads: Sequence[Memory] = ()
+    # Of its span, from the start.
+    detail: dict[str, object] = field(default_factory=dict[str, object])
+    # Takes effect when the work is done: it writes to `fills`.
+    at_end: Callable[[], None] | None = None
+    fills: HostBuffer | None = None  # bytes of host memory
+    fresh: Sequence[Memory] = ()  # what counts as just allocated when this begins
+    # Bytes of pinned host memory that it reads, and that must not change until it has.
+    lent: HostBuffer | None = None
+    tells: Tells | None = None  # how a kernel may hear of others while it runs
+    # By what it adds to those of `writes` that it does nothing else with: see `CompiledKernel.adds`.
+    adds: Sequence[str] = ()
+
+
+# What is moved within the device needs next to no places where it is little, and yet queues for one behind
+# kernels whose blocks do not all have one: in recordings of an H200 fills wait for as long as kernels do.
+# Where it is much, memory is all that it waits for, so that two at a time get half of that each.
+_FILL = 1e-3  # of the device's places
+
+
+def _copying(
+    spec: DeviceSpec, kind: Copying, nbytes: int, effect: Callable[[], None] | None
+) -> Callable[[dict[str, object]], Work]:
+    def begin(_: dict[str, object]) -> Work:
+        if effect is not None:
+            effect()
+        us = copy_time(spec, kind, nbytes)
+        if kind in ("h2d", "d2h"):
+            return Work(us)
+        moving = 1 - spec.fill_us / us  # the part of its time in which memory is busy with it
+        part = _FILL if moving < 0.5 else moving
+        return Work(us, places=part, demand=part)
+
+    return begin
+
+
+def memset(spec: DeviceSpec, memory: object, value: int, nbytes: int) -> Piece:
+    """Set the first `nbytes` bytes to `value`."""
+    target = as_memory(memory)
+
+    def fill() -> None:
+        target.cells.data[:nbytes] = value
+        _written(target, nbytes)
+
+    begin = _copying(spec, "memset", nbytes, fill)
+    return Piece("memset", "memset", spec.call_memset_us, begin, [target], detail={"bytes": nbytes})
+
+
+def upload(
+    spec: DeviceSpec, memory: object, host: HostBuffer, pinned: bool, staging_us: float = 0.0
+) -> Piece:
+    """Copy a C-contiguous host array to the start of `memory`.
+
+    Pageable memory is read now: the host copies it into a staging buffer, for `staging_us`.
+    """
+    target = as_memory(memory)
+    source = host.reshape(-1).view(np.uint8)
+    if not pinned:
+        source = source.copy()
+
+    def write() -> None:
+        target.cells.data[: source.nbytes] = source
+        _written(target, source.nbytes)
+
+    detail: dict[str, object] = {"bytes": source.nbytes}
+    if not pinned:
+        detail["pageable"] = True
+    cost, begin = spec.call_h2d_us + staging_us, _copying(spec, "h2d", source.nbytes, write)
+    lent = source if pinned else None
+    return Piece("h2d", "h2d", cost, begin, [target], detail=detail, lent=lent)
+
+
+def download(spec: DeviceSpec, host: HostBuffer, memory: object) -> Piece:
+    """Copy the start of `memory` to a C-contiguous host array."""
+    source = as_memory(memory)
+    target = host.reshape(-1).view(np.uint8)
+
+    def write() -> None:
+        target[:] = source.cells.data[: target.nbytes]
+
+    begin, cost = _copying(spec, "d2h", target.nbytes, None), spec.call_d2h_us
+    detail: dict[str, object] = {"bytes": target.nbytes}
+    return Piece("d2h", "d2h", cost, begin, [], [source], detail, at_end=write, fills=target)
+
+
+def device_copy(spec: DeviceSpec, target: object, source: object, nbytes: int) -> Piece:
+    """Copy within the device."""
+    to, origin = as_memory(target), as_memory(source)
+
+    def copy() -> None:
+        _written(to, nbytes)
+        to.cells.take(origin.cells, nbytes)
+
+    begin = _copying(spec, "d2d", nbytes, copy)
+    # The spec has no constant for this call: to the host it is taken to cost what an upload does.
+    return Piece("d2d", "d2d", spec.call_h2d_us, begin, [to], [origin], {"bytes": nbytes})
+
+
+def as_memory(memory: object) -> Memory:
+    """`memory`, if it is a simulated device's."""
+    if not isinstance(memory, Memory):
+        raise DeviceMismatchError(f"{memory!r} is not memory of a simulated device")
+    return memory
+
+
+def _written(memory: Memory, nbytes: int) -> None:
+    memory.cells.mark_written(0, nbytes)
+    if nbytes == memory.nbytes:
+        memory.spoiled = None

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from simgpu.cuda_c.lockstep.masks import Mask
 from simgpu.cuda_c.lockstep.meter import Site
-from simgpu.cuda_c.lockstep.team import Team
+from simgpu.cuda_c.lockstep.team import Launch, Team
 from simgpu.cuda_c.memory.global_region import GlobalRegion
 from simgpu.cuda_c.memory.loads_in_summing_loops import one_by_one
 from simgpu.cuda_c.memory.pointers import Ptr
@@ -41,6 +41,7 @@ _PATIENCE = 3_000_000  # accesses, and entries of views, after which memory gets
 
 View: TypeAlias = dict[int, int]  # word: the time of the write that has been seen
 Views: TypeAlias = dict[int, View]
+Numbers: TypeAlias = NDArray[np.int64]
 # Who has released what: for threads of the own block, and for all.
 Heads: TypeAlias = dict[int, tuple[View, View]]
 
@@ -64,9 +65,8 @@ class _Thread:
     lent: bool = False  # whether somebody else holds the view, so that it must not be changed
     near: Views = field(default_factory=Views)  # found: any fence takes these over,
     far: Views = field(default_factory=Views)  # and only one of the device those
-    released: tuple[View, View] = field(
-        default_factory=lambda: ({}, {})
-    )  # by any, and of the device
+    # By its last fence, and by that of the device.
+    released: tuple[View, View] = field(default_factory=lambda: ({}, {}))
 
 
 _FOUND = attrgetter("near"), attrgetter("far")
@@ -80,7 +80,8 @@ def _within(scope: int, thread: int, other: int) -> bool:
 class Hostile:
     """The memory of one launch."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, launch: Launch, seed: int) -> None:
+        self._launch = launch
         self.random = random.Random(seed)
         self._left = _PATIENCE
         self.forget()
@@ -98,7 +99,7 @@ class Hostile:
 
     # -- what threads do
 
-    def fence(self, numbers: NDArray[np.int64], scope: int) -> None:
+    def fence(self, numbers: Numbers, scope: int) -> None:
         """Threads fence, for their block (1) or the device (2)."""
         for number in numbers.tolist():
             me, wide = self._threads[number], scope > 1
@@ -114,7 +115,7 @@ class Hostile:
                 _join(order, {word: me.view[word] for word in self._signals if word in me.view})
             me.lent, me.released = True, (me.view, me.view if wide else me.released[1])
 
-    def meet(self, numbers: NDArray[np.int64]) -> None:
+    def meet(self, numbers: Numbers) -> None:
         """Threads pass a barrier together: each knows, and has released, what any of them had."""
         threads = [self._threads[number] for number in numbers.tolist()]
         view, near, far = (
@@ -134,78 +135,58 @@ class Hostile:
         return out
 
     def read(
-        self,
-        t: Team,
-        m: Mask,
-        first: int,
-        cells: NDArray[Any],
-        index: NDArray[np.int64],
-        scope: int,
+        self, numbers: Numbers, cells: NDArray[Any], index: Numbers, scope: int
     ) -> NDArray[Any] | None:
-        """Return the values that lanes get from cells at an address, or None if they are what is there."""
-        out = None
-        for k, (number, i) in enumerate(
-            zip(t.thread_id[m.index].tolist(), index.tolist(), strict=True)
-        ):
-            me, word = self._threads[number], first + i * cells.itemsize
+        """Return the values that threads get from cells, or None if they are what is there."""
+        out, first = None, _address(cells)
+        for k, (number, i) in enumerate(zip(numbers.tolist(), index.tolist(), strict=True)):
+            word = first + i * cells.itemsize
             log = self._log(word, int(cells[i]))
             if log is None:
                 continue
-            chosen = self._pick(t, me, number, word, log)
+            chosen = self._pick(number, word, log)
             if chosen is not log[-1]:
                 out = cells[index] if out is None else out
                 out[k] = chosen.value
-            self._take(me, number, word, chosen, scope)
+            self._take(number, word, chosen, scope)
         return out
 
     def wrote(
-        self,
-        t: Team,
-        m: Mask,
-        cells: NDArray[Any],
-        index: NDArray[np.int64],
-        before: Any,
-        scope: int,
+        self, numbers: Numbers, cells: NDArray[Any], index: Numbers, before: Any, scope: int
     ) -> None:
-        """Lanes have stored to cells."""
+        """Threads have stored to cells."""
         first = self._hold(cells)
-        for number, i, old in zip(
-            t.thread_id[m.index].tolist(), index.tolist(), before.tolist(), strict=True
-        ):
-            word = first + i * cells.itemsize
-            self._write(number, word, old, int(cells[i]), scope)
+        stored = zip(numbers.tolist(), index.tolist(), before.tolist(), strict=True)
+        for number, i, old in stored:
+            self._write(number, first + i * cells.itemsize, old, int(cells[i]), scope)
 
     def exchanging(
-        self, t: Team, m: Mask, site: Site, used: bool, change: Callable[..., Any]
+        self, threads: Numbers, scope: int, used: bool, change: Callable[..., Any]
     ) -> Callable[..., Any]:
         """Make an atomic operation on all lanes one that goes lane by lane."""
 
-        def one_by_one(view: NDArray[Any], index: NDArray[np.int64], *parts: Any) -> NDArray[Any]:
+        def one_by_one(view: NDArray[Any], index: Numbers, *parts: Any) -> NDArray[Any]:
             cells, out = view.view(UNSIGNED[view.itemsize]), np.empty(len(index), view.dtype)
-            first, numbers = self._hold(cells), t.thread_id[m.index].tolist()
-            for k, (number, i) in enumerate(zip(numbers, index.tolist(), strict=True)):
-                me, word, here = self._threads[number], first + i * cells.itemsize, slice(k, k + 1)
-                last, given = int(cells[i]), [part[here] for part in parts]
-                log = self._log(word, last)
-                seen = None if log is None else self._pick(t, me, number, word, log)
-                cells[i] = old = last if seen is None else seen.value
-                got = change(view, index[here], *given)
-                if log is not None and seen is not log[-1]:
-                    if int(cells[i]) == old:  # as if it had come so much earlier
-                        cells[i] = last
-                    elif self._strong(
-                        site.scope, number, log[-1]
-                    ):  # what changes follows the last one
-                        seen, cells[i] = log[-1], last
-                        old, got = last, change(view, index[here], *given)
-                if seen is not None and used:
-                    self._take(me, number, word, seen, site.scope)
+            first = self._hold(cells)
+            for k, (number, i) in enumerate(zip(threads.tolist(), index.tolist(), strict=True)):
+                word, given = first + i * cells.itemsize, [part[k : k + 1] for part in parts]
+                last = int(cells[i])
+                log = self._log(word, last) or [_Write(0, last, -1, 2, {})]
+                seen = self._pick(number, word, log)
+                cells[i] = seen.value
+                got = change(view, index[k : k + 1], *given)
+                if int(cells[i]) == seen.value:  # as if it had come so much earlier
+                    cells[i] = last
+                elif seen is not log[-1] and self._strong(scope, number, log[-1]):
+                    seen, cells[i] = log[-1], last  # a change follows the last one
+                    got = change(view, index[k : k + 1], *given)
+                if used:
+                    self._take(number, word, seen, scope)
                 if got is not None:
                     out[k] = got[0]
                 if int(cells[i]) != last:
-                    follows = seen is not None and self._strong(site.scope, number, seen)
-                    heads = seen.heads if follows and seen is not None else {}
-                    self._write(number, word, last, int(cells[i]), site.scope, heads)
+                    heads = seen.heads if self._strong(scope, number, seen) else {}
+                    self._write(number, word, last, int(cells[i]), scope, heads)
             return out
 
         return one_by_one
@@ -234,15 +215,15 @@ class Hostile:
             return None
         return log
 
-    def _pick(self, t: Team, me: _Thread, number: int, word: int, log: list[_Write]) -> _Write:
+    def _pick(self, number: int, word: int, log: list[_Write]) -> _Write:
         """A write that a thread may read."""
-        seen = me.view.get(word, 0)
+        seen = self._threads[number].view.get(word, 0)
         old = [write for write in log[:-1] if write.time >= seen]
         looks = self._old.pop((number, word), 0)
         if not old or looks == _LOOKS or self.random.random() < 0.5:
             return log[-1]
         self._old[number, word] = looks + 1
-        t.launch.changes += 1  # so that whoever waits looks once more
+        self._launch.changes += 1  # so that whoever waits looks once more
         return self.random.choice(old)
 
     def _strong(self, scope: int, number: int, write: _Write) -> bool:
@@ -251,10 +232,11 @@ class Hostile:
         both = bool(scope and write.scope) and _within(scope, number, other)
         return both and _within(write.scope, other, number)
 
-    def _take(self, me: _Thread, number: int, word: int, write: _Write, scope: int) -> None:
+    def _take(self, number: int, word: int, write: _Write, scope: int) -> None:
         """A thread has read what was written."""
         if not self._strong(scope, number, write):
             return  # a plain load promises nothing of the next one either
+        me = self._threads[number]
         if write.time > me.view.get(word, 0):
             self._own(me)
             me.view[word] = write.time
@@ -284,9 +266,14 @@ class Hostile:
 
     def _hold(self, cells: NDArray[Any]) -> int:
         """The address of a memory that is kept from now on."""
-        first: int = cells.__array_interface__["data"][0]
+        first = _address(cells)
         self._held.setdefault(first, cells)
         return first
+
+
+def _address(cells: NDArray[Any]) -> int:
+    first: int = cells.__array_interface__["data"][0]
+    return first
 
 
 def _join(into: View, more: View) -> None:
@@ -311,8 +298,8 @@ class _Late(ByteRegion):
             return one_by_one(self, team, mask, ptr, scalar, site, wide)
         value = super().load(team, mask, ptr, scalar, site, wide)
         cells, index = self._cells(team, mask, ptr, scalar, site)
-        first: int = cells.__array_interface__["data"][0]
-        got = team.launch.hostile.read(team, mask, first, cells, index, 2 * site.volatile)
+        numbers = team.thread_id[mask.index]
+        got = team.launch.hostile.read(numbers, cells, index, 2 * site.volatile)
         return value if got is None else mask.spread(got.view(scalar.dtype))
 
     def store(
@@ -321,7 +308,8 @@ class _Late(ByteRegion):
         cells, index = self._cells(team, mask, ptr, scalar, site)
         before = cells[index]
         super().store(team, mask, ptr, scalar, value, site, wide)
-        team.launch.hostile.wrote(team, mask, cells, index, before, 2 * site.volatile)
+        numbers = team.thread_id[mask.index]
+        team.launch.hostile.wrote(numbers, cells, index, before, 2 * site.volatile)
 
     def _cells(
         self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, site: Site

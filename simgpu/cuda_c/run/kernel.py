@@ -173,7 +173,7 @@ class CompiledKernel:
         launch.atomic_time = np.zeros(blocks, np.int64)
         launch.watches = self.code.watches
         if limits.hostile is not None and blocks * launch.threads <= MOST:
-            launch.hostile = Hostile(limits.hostile)
+            launch.hostile = Hostile(launch, limits.hostile)
         values = self._bind(variables, args, launch, regions, named)
         wanted = np.arange(blocks) if sample is None else np.asarray(sample, np.int64)
         facts = {

@@ -122,8 +122,9 @@ def _changing(
         parts = [np.broadcast_to(np.asarray(m.take(value)), (m.n,)) for value in given]
         messages = t.launch.messages
         before = view[index] if t.launch.watches or messages.active else None
-        hostile = t.launch.hostile
-        does = change if hostile is None else hostile.exchanging(t, m, site, used, change)
+        does, hostile = change, t.launch.hostile
+        if hostile is not None:
+            does = hostile.exchanging(t.thread_id[m.index], site.scope, used, change)
         out = does(view, index, *parts)
         if before is not None:  # note whether it changed anything, and that these threads looked
             changed = before != view[index]

@@ -34,7 +34,8 @@ from simgpu.cuda_c.memory.regions import UNSIGNED, ByteRegion
 from simgpu.cuda_c.memory.shared_region import SharedRegion
 from simgpu.cuda_c.types import Scalar
 
-MOST = 4096  # threads of a launch
+MOST = 4096  # threads of a launch,
+MOST_BLOCKS = 32  # and its blocks, which are interpreted one by one
 _DEPTH = 8  # writes of a word that are remembered
 _LOOKS = 3  # old values that a thread gets from one word before a new one
 _PATIENCE = 3_000_000  # accesses, and entries of views, after which memory gets kind

@@ -20,7 +20,7 @@ from simgpu.cuda_c.memory.access import NULL
 from simgpu.cuda_c.memory.addresses import Addresses
 from simgpu.cuda_c.memory.allocation import GlobalMemory
 from simgpu.cuda_c.memory.global_region import GlobalRegion
-from simgpu.cuda_c.memory.hostile import MOST, Hostile, LateGlobal
+from simgpu.cuda_c.memory.hostile import MOST, MOST_BLOCKS, Hostile, LateGlobal
 from simgpu.cuda_c.memory.messages import Messages
 from simgpu.cuda_c.memory.pointers import Ptr
 from simgpu.cuda_c.run.blocks import Blocks
@@ -172,7 +172,8 @@ class CompiledKernel:
         launch.fence_time = np.zeros(blocks, np.int64)
         launch.atomic_time = np.zeros(blocks, np.int64)
         launch.watches = self.code.watches
-        if limits.hostile is not None and blocks * launch.threads <= MOST:
+        few = blocks <= MOST_BLOCKS and blocks * launch.threads <= MOST
+        if limits.hostile is not None and few:
             launch.hostile = Hostile(launch, limits.hostile)
         values = self._bind(variables, args, launch, regions, named)
         wanted = np.arange(blocks) if sample is None else np.asarray(sample, np.int64)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # nothing is imported here: this tells type checkers what the
     from asyncgpu_tutor.arrays.handles import DeviceArray
     from asyncgpu_tutor.devices.simulated import SimDevice
     from asyncgpu_tutor.errors import DeviceError, UsageError
-    from asyncgpu_tutor.inspection import explore, microscope, show_threads
+    from asyncgpu_tutor.inspection import explore, litmus, microscope, show_threads
     from asyncgpu_tutor.kernels import Kernel, matvec_naive, relu, sgemm_naive
     from asyncgpu_tutor.ops.array_operations import (
         arange,
@@ -97,6 +97,7 @@ __all__ = [
     "h2d",
     "hostcalls",
     "in_flight",
+    "litmus",
     "mapped",
     "matvec_naive",
     "memcpy",
@@ -137,7 +138,7 @@ _HOMES = {
         "arrays.handles": "DeviceArray",
         "devices.simulated": "SimDevice",
         "errors": "DeviceError UsageError",
-        "inspection": "explore microscope show_threads",
+        "inspection": "explore litmus microscope show_threads",
         "kernels": "Kernel matvec_naive relu sgemm_naive",
         "ops.array_operations": "arange d2h dup full h2d memcpy ones randn zeros",
         "ops.graphs": "CudaGraph",

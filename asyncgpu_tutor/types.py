@@ -6,7 +6,7 @@ The classes that a program does make (`Kernel`, `Trace`, `CudaGraph`, policies) 
 from asyncgpu_tutor.arrays.handles import Partition
 from asyncgpu_tutor.arrays.host import HostArray
 from asyncgpu_tutor.devices.protocol import Device, Event, Stream
-from asyncgpu_tutor.inspection import Exploration, KernelReport, Report, Threads
+from asyncgpu_tutor.inspection import Exploration, KernelReport, Litmus, Report, Threads
 from asyncgpu_tutor.ops.graphs import GraphScope
 from asyncgpu_tutor.ops.prepared import Prepared
 from asyncgpu_tutor.ops.shared import SharedOp
@@ -26,6 +26,7 @@ __all__ = [
     "GraphScope",
     "HostArray",
     "KernelReport",
+    "Litmus",
     "Metrics",
     "Partition",
     "Prepared",

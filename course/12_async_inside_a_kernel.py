@@ -720,10 +720,50 @@ __device__ Poll poll(unsigned int* cell, unsigned int& x)
 # `send`: box, `__threadfence()`, flag. `poll`: look, and if it is raised, `__threadfence()`, box.
 
 # %% id=12-oneshot explanation
-# It is the last chapter's barrier, for two blocks. (The fence in `poll` is looked for in your text: the simulated device would not miss it.) You will find the same pair, a write and then a flag behind a fence, below nearly everything that is lock-free.
+# It is the last chapter's barrier, for two blocks. The check also ran your text in memory that is as late as CUDA allows, which comes next. You will find the same pair, a write and then a flag behind a fence, below nearly everything that is lock-free.
 
 # %% id=12-oneshot-check
 check("12-oneshot", ONESHOT)
+
+# %% [markdown] id=litmus-text
+# ## Memory on a bad day
+#
+# You may wonder whether those fences are superstition. Leave them out, run the kernel a thousand times on a real GPU, and the letter is probably right a thousand times. The trouble is the day when it isn't, so we asked the simulated device to make every day a bad one: there, other
+# threads see a write as late as CUDA's memory model allows, and a run that went wrong goes wrong again.
+#
+# People who design memory models use tiny programs to find out what can happen, and they call them **litmus tests**. Ours is the letter itself: one thread writes `x`, then `y`; another reads `y`, then `x`. Reading `1 0` means that the flag arrived and the letter didn't.
+
+# %% id=predict-litmus
+late = Prediction(
+    "The two threads are in two blocks, and both use `__threadfence_block()` between their accesses. Can the "
+    "reader get the flag without the letter?",
+    no="no: a fence is a fence",
+    yes="yes: this fence only reaches its own block",
+)
+late
+
+# %% id=commit-litmus
+late.commit(...)
+
+# %% id=run-litmus
+# Or "store buffering", "load buffering", "independent reads"; "none", "device"; "plain", "atomic"; False.
+test = agt.litmus("message passing", fence="block", kind="volatile", blocks=True)
+test
+
+# %% id=litmus-check tags=asserts
+assert set(test.seen) <= set(test.allowed)
+assert (1, 0) not in agt.litmus("message passing", fence="device", runs=50).seen
+assert (1, 0) not in agt.litmus("message passing", fence="block", blocks=False, runs=50).seen
+
+# %% id=reveal-litmus
+late.reveal(
+    "yes" if (1, 0) in test.seen else "no",
+    "A fence of a block orders your writes for the threads of that block, and for nobody else.",
+)
+
+# %% [markdown] id=litmus-read
+# Change the choices and run the cell again: `print(test.source)` shows the kernel. Two things are worth trying. With `blocks=False` the narrow fence is enough, because both threads are in its scope. And `"plain"` accesses allow everything whatever the fence, because unordered plain accesses are a race, and CUDA
+# promises nothing about a race. (In `"load buffering"` a read would have to see the future. The model allows that, too, but the simulated device never does it.)
 
 # %% [markdown] id=channel-text
 # ## Many letters
@@ -1044,7 +1084,7 @@ check("12-challenge", PICK)
 # The words are in the [glossary](../docs/glossary.md). **Next:** in [13_hostcalls](13_hostcalls.ipynb) the other side of the channel is Python.
 
 # %% id=score
-score(turns, loser, takers, order)
+score(turns, loser, takers, late, order)
 
 # %% id=progress
 progress("12")

@@ -31,9 +31,15 @@ class Adversary:
     def __init__(self, seed: int) -> None:
         self.seed = seed
         self._random = random.Random(seed)
+        self._memories = 0
 
     def whim(self) -> Whim:
         """For the next piece of work."""
         draw = self._random.random
         late, how_late, stretch = draw(), draw(), draw()
         return Whim(10 ** (5 * how_late) if late < 0.5 else 0.0, 2 ** (12 * stretch - 2))
+
+    def memory(self) -> int:
+        """The seed of the next launch whose threads tell each other something (`cuda_c.memory.hostile`)."""
+        self._memories += 1
+        return self.seed << 20 | self._memories

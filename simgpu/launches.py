@@ -145,14 +145,24 @@ class KernelLaunch:
         shared = kernel.code.shared_bytes + self.shared_mem
         return self.device.spec.sms * resident_blocks(*shape, shared, kernel.costs.registers)
 
+    @property
+    def _hostile(self) -> bool:
+        """Tell whether memory is hostile to its threads."""
+        return self.device.adversary is not None and self.function.kernel.code.talks
+
     def _started(self) -> cuda_c.Execution:
-        shared, limits = self.shared_mem, cuda_c.Limits(resident_blocks=self._room())
+        shared, adversary = self.shared_mem, self.device.adversary
+        hostile = adversary.memory() if adversary is not None and self._hostile else None
+        limits = cuda_c.Limits(resident_blocks=self._room(), hostile=hostile)
         given = (self.function.variables, self.grid, self.block, self.values)
         find = self.device.heap.find  # it may follow other addresses than those of its arguments
         return self.function.kernel.begin(*given, dynamic_shared=shared, limits=limits, find=find)
 
     def _execute(self) -> Done:
-        stand_in, large = self.function.stand_in, math.prod(self.grid) >= SMALLEST
+        stand_in, large = (
+            None if self._hostile else self.function.stand_in,
+            math.prod(self.grid) >= SMALLEST,
+        )
         with interruptible():
             # What follows addresses may depend on more than its arguments.
             if stand_in is not None and large and not self.function.kernel.code.follows:
@@ -166,7 +176,7 @@ class KernelLaunch:
         if code.watches:
             # What it does depends on what others do meanwhile, so it is neither sampled nor kept.
             return Waiting(self, self._started(), found).go_on(last=False)
-        if function.remembered is None or code.follows:
+        if function.remembered is None or code.follows or self._hostile:
             return self.finish(found, *self._execute())
         kind = (function.identity, self.grid, self.block, self.shared_mem)
         blocks, variables = math.prod(self.grid), function.variables.values()

@@ -86,14 +86,14 @@ class CheckDevice(SimDevice):
             more["detail"] = {**(more.get("detail") or {}), ASIDE: True}
         return super()._host_span(kind, *what, **more)
 
-    def block(self, *what: Any) -> None:
-        """As the simulated device does, whose time goes on; others than this thread have a turn before."""
+    def block(self, *what: Any, **more: Any) -> None:
+        """Wait as the simulated device does, whose time goes on; other threads have a turn before."""
         if threading.get_ident() != self._home:
             threading.Condition(self.lock).wait(ELSEWHERE_S)
-        super().block(*what)
+        super().block(*what, **more)
 
     def enqueue(self, piece: Any, *where: Any, **how: Any) -> None:
-        """As the simulated device does; and note who writes what."""
+        """Enqueue as the simulated device does, and note who writes what."""
         computed = piece.kind == "kernel" or any(m.computed for m in piece.reads)
         for memory in piece.writes:
             memory.computed = computed
@@ -102,14 +102,14 @@ class CheckDevice(SimDevice):
         super().enqueue(piece, *where, **how)
 
     def memory_of(self, cells: Any, ptr: int) -> Any:
-        """Bytes that no kernel has written yet."""
+        """Return memory whose bytes no kernel has written yet."""
         memory: Any = super().memory_of(cells, ptr)
         memory.computed = False
         return memory
 
 
 def _noted(piece: Any, moved: Moved, computed: bool) -> Any:
-    """The piece of work, which writes down what it moves between device and host, when it does."""
+    """Have a piece of work write down what it moves between device and host."""
 
     def begin(found: Any) -> Any:
         work = piece.begin(found)
@@ -129,7 +129,7 @@ def _noted(piece: Any, moved: Moved, computed: bool) -> Any:
 
 @contextmanager
 def moved() -> Generator[Moved]:
-    """What is moved between host and device in the block."""
+    """Note what is moved between host and device in the block."""
     device = cast(CheckDevice, agt.current_device())
     device.moved = Moved()
     try:

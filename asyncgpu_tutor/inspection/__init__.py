@@ -4,6 +4,7 @@ The counts are the interpreter's, the times the model's, so it looks at simulate
 """
 
 from asyncgpu_tutor.devices.simulated.report import KernelReport
+from asyncgpu_tutor.inspection.litmus import Litmus, litmus
 from asyncgpu_tutor.inspection.scope import Report, microscope
 from asyncgpu_tutor.inspection.threads import Threads, show_threads
 from asyncgpu_tutor.inspection.what_if import Exploration, explore
@@ -11,9 +12,11 @@ from asyncgpu_tutor.inspection.what_if import Exploration, explore
 __all__ = [
     "Exploration",
     "KernelReport",
+    "Litmus",
     "Report",
     "Threads",
     "explore",
+    "litmus",
     "microscope",
     "show_threads",
 ]

@@ -201,6 +201,22 @@ __device__ void meet(unsigned int* arrived, unsigned int goal)
 }
 """
 
+# %% id=11-meet cause="a fence is missing, too narrow, or on the wrong side"
+MEET = r"""
+__device__ void meet(unsigned int* arrived, unsigned int goal)
+{
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        __threadfence();
+        bool waited = false;
+        atomicAdd(arrived, 1);
+        while (atomicAdd(arrived, 0) < goal) waited = true;
+        if (waited) __threadfence();            // who comes last needs it, too
+    }
+    __syncthreads();
+}
+"""
+
 # %% id=11-meet cause="should be the text of a function"
 MEET = agt.Kernel(r"""
 extern "C" __global__ void meet(unsigned int* arrived, unsigned int goal)

@@ -136,8 +136,8 @@ def kernel_cases() -> Iterator[KernelCase]:
     yield from _later()
 
 
-# The second kernel of each class in `classes.cu` and `latency.cu`, and all of `later.cu`: no constant may ever
-# be fitted to these.
+# The second kernel of each class in `classes.cu` and `latency.cu`, and all of `later.cu`: no constant may
+# ever be fitted to these.
 UNSEEN = (
     "tile_distances", "chain_exponential", "newton_root", "scatter_records", "chase",
     "molecules", "kepler", "clenshaw", "sphere_march", "tree_walk", "biquad_rows", "block_norms",

@@ -212,7 +212,7 @@ async def _cancelled_while_waiting(answer: Any) -> None:
     task = asyncio.create_task(answer([round_trip(1_000_000, 1.0), round_trip(1_000_000, 2.0)]))
     await agt.sleep(150)
     task.cancel()
-    (outcome,) = await asyncio.gather(task, return_exceptions=True)
+    outcome: Any = (await asyncio.gather(task, return_exceptions=True))[0]
     due = "somebody cancelled `reports`, and it went on as if nothing had happened: `except Exception` "
     due += "lets a cancellation through, and `except BaseException` does not"
     must(isinstance(outcome, asyncio.CancelledError), due)

@@ -15,7 +15,7 @@ from asyncgpu_tutor.exercises.checks import schedule
 from asyncgpu_tutor.exercises.checks.device_code import fenced, looks, own_lines, some_fence
 from asyncgpu_tutor.exercises.checks.operations import cuda
 from asyncgpu_tutor.exercises.checks.results import Array, as_kernel, brief, equal, left_in
-from asyncgpu_tutor.exercises.checks.trials import cases, returned, runs, text_of
+from asyncgpu_tutor.exercises.checks.trials import cases, in_late_memory, returned, runs, text_of
 from asyncgpu_tutor.exercises.device import moved
 from asyncgpu_tutor.exercises.exercise import Exercise, must
 from asyncgpu_tutor.exercises.internals import count, cuda_source
@@ -121,6 +121,17 @@ def _meet(kernel: agt.Kernel, _model: Any, blocks: int, threads: int) -> None:
     must(arrived[0] == 3 * blocks, f"the counter is at {arrived[0]} in the end: {due}")
 
 
+def _late_meet(mine: str, _model: Any, blocks: int, threads: int) -> None:
+    """Each round reads what the one before wrote."""
+    x, y = np.ones(blocks * threads, np.float32), np.zeros(blocks * threads, np.float32)
+    args = (x.size, x, y, np.zeros(1, np.uint32), np.zeros(blocks, np.uint32))
+    kernel = call(agt.Kernel, mine + STENCIL, "smooth")
+    (got,) = left_in((1,), kernel, args, grid=blocks, block=threads)
+    for _ in range(3):
+        x = np.convolve(x, np.array([1, 0, 1], np.float32), "same")
+    equal(got, x)
+
+
 def _queue(mine: Any, _model: Any, jobs: int, blocks: int, begun: int) -> None:
     """Every job is done, and was taken from the counter; with more blocks than jobs, too."""
     lengths = np.random.default_rng(jobs).integers(1, 300, jobs).astype(np.uint32)
@@ -171,7 +182,8 @@ EXERCISES = (
              runs(_settled, _rounds, [(100.0, 4, 2)], "")),
     Exercise("11-flood", "Let the block decide", "FLOOD",
              cases(_flood, [(16, 1), (32, 2), (8, 3)], "a maze of {0} by {0}")),
-    Exercise("11-meet", "A barrier for the grid", "MEET", check_meet),
+    Exercise("11-meet", "A barrier for the grid", "MEET", check_meet,
+             in_late_memory(_late_meet, 3, 32)),
     Exercise("11-queue", "Write the queue", "QUEUE",
              cases(_queue, [(20, 3, 0), (7, 7, 0), (2, 5, 0), (20, 3, 4)],
                    "{} jobs, {} blocks and a counter at {}")),

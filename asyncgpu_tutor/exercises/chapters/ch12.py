@@ -15,7 +15,7 @@ from asyncgpu_tutor.exercises.checks import device_code, trials
 from asyncgpu_tutor.exercises.checks.device_code import all_lanes, fenced, looks, some_fence
 from asyncgpu_tutor.exercises.checks.operations import cuda
 from asyncgpu_tutor.exercises.checks.results import Array, left_in
-from asyncgpu_tutor.exercises.checks.trials import cases, counted
+from asyncgpu_tutor.exercises.checks.trials import cases, counted, in_late_memory
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, must
 from asyncgpu_tutor.exercises.internals import count, cuda_source
 from asyncgpu_tutor.exercises.sandbox import call
@@ -180,9 +180,12 @@ EXERCISES = (
              of_numbers("RUN_ALL", "run_all", _executor, FUTURES, "{n:future}")),
     Exercise("12-join", "Join", "JOIN", of_numbers("JOIN", "join", _join, PAIRS, TWO)),
     Exercise("12-select", "Select", "SELECT", of_numbers("SELECT", "select", _select, PAIRS, TWO)),
-    Exercise("12-warp", "The warp learns", "WARP_TAKE", check_warp),
-    Exercise("12-oneshot", "Oneshot", "ONESHOT", check_oneshot),
-    Exercise("12-channel", "Send to a channel", "SEND", cases(_channel, [(1,), (4,)], "{:sender}")),
+    Exercise("12-warp", "The warp learns", "WARP_TAKE", check_warp,
+             in_late_memory(_warp, 2)),
+    Exercise("12-oneshot", "Oneshot", "ONESHOT", check_oneshot,
+             in_late_memory(_oneshot, 3)),
+    Exercise("12-channel", "Send to a channel", "SEND", cases(_channel, [(1,), (4,)], "{:sender}"),
+             in_late_memory(_channel, 4)),
     Exercise("12-challenge", "Challenge: one kettle", "PICK",
              of_numbers("PICK", "kettle", _kettle, KITCHENS, "{:cup}")),
 )  # fmt: skip

@@ -74,6 +74,17 @@ def cases(judge: Judge, rows: Rows, words: str) -> Check:
     return check
 
 
+def in_late_memory(judge: Judge, *row: Any) -> Check:
+    """A hostile check of a row, in memory that tells other threads of a write as late as CUDA allows."""
+
+    def check(mine: Any, model: Any) -> float | None:
+        late = "memory that is as late as CUDA allows (so a fence is missing, too narrow, or on the wrong "
+        with case(late + "side of a flag)"):
+            return judge(mine, model, *row)
+
+    return check
+
+
 def runs(run: Callable[..., Any], judge: Judge, rows: Rows, words: str) -> Check:
     """A check that calls `run` with the answer and each row, as `tried` does. The last row has the score.
 

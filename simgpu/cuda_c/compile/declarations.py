@@ -17,6 +17,7 @@ from simgpu.cuda_c.compile.typed import Binding, Class, Expr, Number, TypeBindin
 from simgpu.cuda_c.compile.variables import Variable
 from simgpu.cuda_c.lockstep.masks import Mask
 from simgpu.cuda_c.lockstep.team import Team
+from simgpu.cuda_c.memory.hostile import LateShared
 from simgpu.cuda_c.memory.pointers import Ptr
 from simgpu.cuda_c.memory.shared_region import SharedRegion
 from simgpu.cuda_c.syntax import ast
@@ -246,7 +247,8 @@ def shared_variable(
         region = t.shared.get(key)
         if not isinstance(region, SharedRegion):
             room = t.launch.dynamic_shared if dynamic else nbytes
-            region = t.shared[key] = SharedRegion(room, t, cell)
+            make = SharedRegion if t.launch.hostile is None else LateShared
+            region = t.shared[key] = make(room, t, cell)
         known = t.slots[slot]
         if known is None or known.region is not region:  # else it is declared again, in a loop
             region.types[name] = ctype

@@ -41,6 +41,11 @@ class Code:
     # Its blocks meet at a barrier of the grid, so that all of them must fit on the device.
     cooperative: bool
 
+    @property
+    def talks(self) -> bool:
+        """Tell whether its threads may tell each other something."""
+        return self.cooperative or any(site.volatile or site.scope for site in self.sites)
+
 
 def lower(
     c: Context, function: Function, scope: Scope, shared: list[tuple[Declarator, set[str]]]

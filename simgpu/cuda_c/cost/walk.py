@@ -337,10 +337,7 @@ def _loop(s: State, loop: form.Loop) -> None:
         s.rolled.append(True)
     _interleave(s, s.passed[since:], PARTLY if turns is None and partly else turns or 1)
     if (turns or partly) and not s.serial:
-        room = (FREELY - _TEMPORARIES - s.most_words) / max(s.loaded, 1)
-        most = max(1, min(turns or _at_once(loop, s.passed[since:]), int(1 + room)))
-        for charge in s.passed[since:]:
-            charge.overlap *= most
+        _side_by_side(s, s.passed[since:], turns or _at_once(loop, s.passed[since:]))
     s.serial |= serial
     s.most_words = max(s.most_words, most_words)
     if s.path.rings.isdisjoint(handed):
@@ -353,6 +350,13 @@ def _loop(s: State, loop: form.Loop) -> None:
     s.around = outer
     s.depths |= before
     s.at_hand = set()
+
+
+def _side_by_side(s: State, body: Sequence[Charge], turns: int) -> None:
+    """Let loads of so many turns be under way at once, or of as many as there are registers for."""
+    room = (FREELY - _TEMPORARIES - s.most_words) / max(s.loaded, 1)
+    for charge in body:
+        charge.overlap *= max(1, min(turns, int(1 + room)))
 
 
 def _leave(s: State, step: form.Leave) -> None:

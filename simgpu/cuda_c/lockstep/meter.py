@@ -20,8 +20,8 @@ class Site:
     """One load or store in the source: where messages point, and under what number it is counted.
 
     `volatile` and `relaxed` reads are checked less for races: the first are in the warp-synchronous
-    style of old samples, the second in a compare-and-swap loop. A `narrow` atomic is for the threads of its
-    block alone.
+    style of old samples, the second in a compare-and-swap loop. The `scope` of an atomic is 1 for its
+    block alone, or 2 for the device.
     """
 
     index: int
@@ -29,7 +29,7 @@ class Site:
     write: bool = False
     volatile: bool = False
     relaxed: bool = False
-    narrow: bool = False
+    scope: int = 0
 
 
 class Meter(Protocol):

@@ -48,6 +48,8 @@ class Limits:
     printed_lines: int = 10_000  # calls of printf that are kept; the ones beyond are counted only
     # Blocks that fit on the device at once; matters where blocks wait for each other.
     resident_blocks: int | None = None
+    # Of memory that is as late as CUDA allows (`memory.hostile`). Blocks then begin one by one.
+    hostile: int | None = None
     patience: float = 2.0  # seconds until a line on stderr says that this takes long
     # Told of each access to global or shared memory before it is made, so also of one that fails: team,
     # mask, pointer, bytes, and where in the source it is.
@@ -78,6 +80,7 @@ class Launch:
     # order what two blocks do, see `races`.
     fence_time: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     atomic_time: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    hostile: Any = None  # the memory, if it is a hostile one (`memory.hostile`)
     begun: int = 0  # blocks
     since: float = field(default_factory=time.monotonic)
     literals: dict[str, Any] = field(default_factory=dict[str, Any])  # pointers to them, by text

@@ -138,7 +138,7 @@ class Shadow:
         self._writer[cells] = me
         self._write_time[cells] = a.team.clock
         self._by_atomic[cells] = (
-            1 if atomic and a.site.narrow else 2 if atomic or _signals(a) else 0
+            1 if atomic and a.site.scope == 1 else 2 if atomic or _signals(a) else 0
         )
 
     # -- the checks; they are slow, and run only where two threads met
@@ -156,7 +156,7 @@ class Shadow:
         other = self._writer.take(cells)
         when = self._write_time.take(cells)
         scope = self._by_atomic.take(cells)
-        by_atomic = (scope > 0) & ((me >> 10 == other >> 10) | ((scope > 1) & (not a.site.narrow)))
+        by_atomic = (scope > 0) & ((me >> 10 == other >> 10) | ((scope > 1) & (a.site.scope != 1)))
         bad = (other >= 0) & (other != me) & ~_ordered(a, me, other, when)
         if atomic or _signals(a):
             bad &= ~by_atomic

@@ -55,7 +55,8 @@ class Blocks:
 
     def _run(self) -> bool:
         limits = self._launch.limits
-        most = max(1, limits.batch_lanes // self._launch.threads)
+        hostile = self._launch.hostile is not None
+        most = 1 if hostile else max(1, limits.batch_lanes // self._launch.threads)
         self._go_on()
         while self._first < len(self._wanted):
             first = self._first
@@ -105,7 +106,13 @@ class Blocks:
 
     def _go_on(self) -> None:
         """Run whoever need not wait any more, until there is none."""
+        hostile = self._launch.hostile
+        more = self._first < len(self._wanted) and self._free() > 0
+        if hostile is not None and more and hostile.random.random() < 0.5:
+            return  # others begin first
         while True:
+            if hostile is not None:
+                hostile.random.shuffle(self._waiting)
             for team in self._waiting:
                 found = team.waiters.ready(self._launch.changes, team.exited)
                 if found is not None:
@@ -133,6 +140,8 @@ class Blocks:
         launch.clock += 1
         launch.fence_time[:] = launch.atomic_time[:] = launch.clock
         launch.messages.meet(launch.clock)
+        if launch.hostile is not None:
+            launch.hostile.forget()
         for team, group in zip(list(self._waiting), here, strict=True):
             team.block_time = team.warp_time = launch.clock
             team.resume, team.grid_met = group.place, True

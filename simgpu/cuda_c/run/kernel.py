@@ -20,6 +20,7 @@ from simgpu.cuda_c.memory.access import NULL
 from simgpu.cuda_c.memory.addresses import Addresses
 from simgpu.cuda_c.memory.allocation import GlobalMemory
 from simgpu.cuda_c.memory.global_region import GlobalRegion
+from simgpu.cuda_c.memory.hostile import MOST, MOST_BLOCKS, Hostile, LateGlobal
 from simgpu.cuda_c.memory.messages import Messages
 from simgpu.cuda_c.memory.pointers import Ptr
 from simgpu.cuda_c.run.blocks import Blocks
@@ -160,7 +161,8 @@ class CompiledKernel:
             memory = None if find is None else find(number)
             if memory is None:
                 return None
-            region = regions[id(memory)] = GlobalRegion(memory, launch, 4, True)
+            make = GlobalRegion if launch.hostile is None else LateGlobal
+            region = regions[id(memory)] = make(memory, launch, 4, True)
             return region, memory
 
         named: list[tuple[GlobalRegion, str, GlobalMemory]] = []
@@ -170,6 +172,9 @@ class CompiledKernel:
         launch.fence_time = np.zeros(blocks, np.int64)
         launch.atomic_time = np.zeros(blocks, np.int64)
         launch.watches = self.code.watches
+        few = blocks <= MOST_BLOCKS and blocks * launch.threads <= MOST
+        if limits.hostile is not None and few:
+            launch.hostile = Hostile(launch, limits.hostile)
         values = self._bind(variables, args, launch, regions, named)
         wanted = np.arange(blocks) if sample is None else np.asarray(sample, np.int64)
         facts = {
@@ -179,6 +184,8 @@ class CompiledKernel:
             "shared_bytes": self.code.shared_bytes + dynamic_shared,
             "registers": self.costs.registers,
         }
+        if launch.hostile is not None and blocks <= (limits.resident_blocks or blocks):
+            launch.hostile.random.shuffle(wanted)
         blocks_of = Blocks(launch, self.code, tally, values, wanted)
         return Execution(launch, blocks_of, tally, regions, facts)
 
@@ -232,7 +239,8 @@ class CompiledKernel:
         for variable, target, memory in pointers:
             key = id(memory)
             if key not in regions:
-                regions[key] = GlobalRegion(memory, launch, cells[key], key in watched)
+                make = GlobalRegion if launch.hostile is None else LateGlobal
+                regions[key] = make(memory, launch, cells[key], key in watched)
             regions[key].types[variable.name] = variable.type
             named.append((regions[key], variable.name, memory))
             values[variable.slot] = Ptr(regions[key], 0, target.step, 0, variable.name)

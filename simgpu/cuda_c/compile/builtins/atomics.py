@@ -75,7 +75,7 @@ def _simple(name: str) -> Handler:
         c.work(1, flops=int(kind.is_float))
         pointer, operand = args[0].run, convert(c, args[1], kind, args[1].at).run
         site = c.new_site(node.at, write=True)
-        site.narrow = node.name.endswith("_block")
+        site.scope = 1 if node.name.endswith("_block") else 2
 
         def change(view: NDArray[Any], index: NDArray[np.int64], part: Any) -> Any:
             if used or not isinstance(operation, np.ufunc):
@@ -97,7 +97,7 @@ def _compare_and_swap(c: Context, node: Call, used: bool) -> Expr:
     desired = convert(c, args[2], kind, args[2].at).run
     c.work()
     site = c.new_site(node.at, write=True)
-    site.narrow = node.name.endswith("_block")
+    site.scope = 1 if node.name.endswith("_block") else 2
     run = _changing(args[0].run, kind, site, [expected, desired], _swap_in_turn)
     return _exchange(c, kind, run, node, args, True)
 
@@ -122,13 +122,16 @@ def _changing(
         parts = [np.broadcast_to(np.asarray(m.take(value)), (m.n,)) for value in given]
         messages = t.launch.messages
         before = view[index] if t.launch.watches or messages.active else None
-        out = change(view, index, *parts)
+        does, hostile = change, t.launch.hostile
+        if hostile is not None:
+            does = hostile.exchanging(t.thread_id[m.index], site.scope, used, change)
+        out = does(view, index, *parts)
         if before is not None:  # note whether it changed anything, and that these threads looked
             changed = before != view[index]
             t.launch.changes += int(np.any(changed))
             if t.launch.watches:
                 fetch(t, m)
-            if messages.active and not site.narrow and not isinstance(region, SharedRegion):
+            if messages.active and site.scope > 1 and not isinstance(region, SharedRegion):
                 messages.exchange(*words_of(t, m, ptr), changed, used)
         if isinstance(region, (GlobalRegion, SharedRegion)):
             region.mark(0, index, kind.size)

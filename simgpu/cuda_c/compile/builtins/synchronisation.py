@@ -29,6 +29,8 @@ def barrier(t: Team, m: Mask, at: Position, waits: bool = False, alone: bool = F
     if m.n + gone == layout.lanes:
         t.meter.barriers += layout.blocks
         t.block_time = t.clock
+        if t.launch.hostile is not None:
+            t.launch.hostile.meet(t.thread_id[m.index])
         for region in t.shared.values():
             if isinstance(region, SharedRegion):
                 region.synchronised()
@@ -49,6 +51,8 @@ def barrier(t: Team, m: Mask, at: Position, waits: bool = False, alone: bool = F
     times = np.array(np.broadcast_to(np.asarray(t.block_time), (layout.lanes,)))
     times[m.index] = t.clock
     t.block_time = times
+    if t.launch.hostile is not None:
+        t.launch.hostile.meet(t.thread_id[m.index])
 
 
 def _pass(t: Team, m: Mask) -> None:
@@ -61,6 +65,8 @@ def _pass(t: Team, m: Mask) -> None:
         times[together] = t.clock
         t.block_time = times
         t.meter.barriers += len(blocks)
+        if t.launch.hostile is not None:
+            t.launch.hostile.meet(t.thread_id[together])
         waiters.passed |= together
     waiters.met[m.index] = waiters.passed[m.index] = False
 
@@ -120,6 +126,9 @@ def _syncwarp(c: Context, node: Call, used: bool) -> Expr:
 
     def run(t: Team, m: Mask) -> None:
         named(t, m, names(t, m), at, name, meet.waits)
+        if t.launch.hostile is not None:
+            for warp in np.unique(t.layout.warp[m.index]):
+                t.launch.hostile.meet(t.thread_id[m.bits & (t.layout.warp == warp)])
         if m.full:
             t.warp_time = t.clock
             return
@@ -138,13 +147,15 @@ def _fence(c: Context, node: Call, used: bool) -> Expr:
         blocks = t.layout.numbers[np.unique(t.layout.block[m.index])]
         t.launch.fence_time[blocks] = t.clock
         t.launch.messages.fence(blocks, t.clock)
-        publish(t, m)
+        publish(t, m, 2)
 
     return value(c, VOID, run, node.at)
 
 
-def publish(t: Team, m: Mask) -> None:
+def publish(t: Team, m: Mask, scope: int = 1) -> None:
     """Note that what these threads did is seen by whoever fetches it."""
+    if t.launch.hostile is not None:
+        t.launch.hostile.fence(t.thread_id[m.index], scope)
     if t.launch.watches:
         if t.fenced is None:
             t.fenced = np.zeros(t.layout.lanes, np.int64)

@@ -1,0 +1,329 @@
+"""Memory as hostile as CUDA allows: others see what a thread wrote as late as the memory model lets them.
+
+A store is in memory at once, and leaves the value that was there before in a short history of its word. A
+load may get any of these, unless its thread's *view* has put it behind: the view says which write of each
+word a thread must at least have seen. A fence puts the view into what the thread writes next, by an atomic or
+a volatile store; whoever looks at that, and fences, takes it over (PTX ISA, "Memory Consistency Model":
+release and acquire patterns, release sequences, Fence-SC order, coherence). So a fence that is missing
+gives a wrong value, in a schedule that its seed gives again. The order of fences that nobody has heard of is
+chance: it is taken to tell of atomics and volatile stores alone, which may need it.
+
+Loads are not made ahead of time, so load buffering, which PTX allows, is never seen.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from operator import attrgetter
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simgpu.cuda_c.lockstep.masks import Mask
+from simgpu.cuda_c.lockstep.meter import Site
+from simgpu.cuda_c.lockstep.team import Launch, Team
+from simgpu.cuda_c.memory.global_region import GlobalRegion
+from simgpu.cuda_c.memory.loads_in_summing_loops import one_by_one
+from simgpu.cuda_c.memory.pointers import Ptr
+from simgpu.cuda_c.memory.races import Access, Changes
+from simgpu.cuda_c.memory.regions import UNSIGNED, ByteRegion
+from simgpu.cuda_c.memory.shared_region import SharedRegion
+from simgpu.cuda_c.types import Scalar
+
+MOST = 4096  # threads of a launch,
+MOST_BLOCKS = 32  # and its blocks, which are interpreted one by one
+_DEPTH = 8  # writes of a word that are remembered
+_LOOKS = 3  # old values that a thread gets from one word before a new one
+_PATIENCE = 3_000_000  # accesses, and entries of views, after which memory gets kind
+
+View: TypeAlias = dict[int, int]  # word: the time of the write that has been seen
+Views: TypeAlias = dict[int, View]
+Numbers: TypeAlias = NDArray[np.int64]
+# Who has released what: for threads of the own block, and for all.
+Heads: TypeAlias = dict[int, tuple[View, View]]
+
+
+@dataclass(slots=True)
+class _Write:
+    """A write to a word. `scope` is 0 for a plain one, 1 for the block, 2 for the device."""
+
+    time: int
+    value: int
+    thread: int
+    scope: int
+    heads: Heads
+
+
+@dataclass(slots=True)
+class _Thread:
+    """The knowledge of a thread: its view, what it has found and not fenced, and what it released last."""
+
+    view: View = field(default_factory=View)
+    lent: bool = False  # whether somebody else holds the view, so that it must not be changed
+    near: Views = field(default_factory=Views)  # found: any fence takes these over,
+    far: Views = field(default_factory=Views)  # and only one of the device those
+    # By its last fence, and by that of the device.
+    released: tuple[View, View] = field(default_factory=lambda: ({}, {}))
+
+
+_FOUND = attrgetter("near"), attrgetter("far")
+
+
+def _within(scope: int, thread: int, other: int) -> bool:
+    """Tell whether a scope of a thread holds another; -1 is the host, before the launch."""
+    return scope > 1 or other < 0 or thread >> 10 == other >> 10
+
+
+class Hostile:
+    """The memory of one launch."""
+
+    def __init__(self, launch: Launch, seed: int) -> None:
+        self._launch = launch
+        self.random = random.Random(seed)
+        self._left = _PATIENCE
+        self.forget()
+
+    def forget(self) -> None:
+        """All threads have seen everything."""
+        self._now = 0
+        self._words: dict[int, list[_Write]] = {}
+        self._threads: defaultdict[int, _Thread] = defaultdict(_Thread)
+        self._signals: set[int] = set()  # words that were written by atomics or volatile stores
+        # These, as far as fences have told of them: of each block, and of the device (-1).
+        self._fenced: defaultdict[int, View] = defaultdict(View)
+        self._old: dict[tuple[int, int], int] = {}  # old values in a row, by thread and word
+        self._held: dict[int, NDArray[Any]] = {}  # so that no other memory gets the same address
+
+    # -- what threads do
+
+    def fence(self, numbers: Numbers, scope: int) -> None:
+        """Threads fence, for their block (1) or the device (2)."""
+        for number in numbers.tolist():
+            me, wide = self._threads[number], scope > 1
+            for found in (me.near, me.far)[: 1 + wide]:
+                for view in found.values():
+                    self._see(me, view)
+                found.clear()
+            orders = [self._fenced[k] for k in (number >> 10, -1)[: 1 + wide]]
+            for order in orders:
+                self._see(me, order)
+            for order in orders:
+                self._left -= len(self._signals)
+                _join(order, {word: me.view[word] for word in self._signals if word in me.view})
+            me.lent, me.released = True, (me.view, me.view if wide else me.released[1])
+
+    def meet(self, numbers: Numbers) -> None:
+        """Threads pass a barrier together: each knows, and has released, what any of them had."""
+        threads = [self._threads[number] for number in numbers.tolist()]
+        view, near, far = (
+            self._united(views)
+            for views in zip(*[(me.view, *me.released) for me in threads], strict=True)
+        )
+        found, others = ({k: v for me in threads for k, v in of(me).items()} for of in _FOUND)
+        for me in threads:
+            me.view, me.lent, me.released = view, True, (near, far)
+            me.near, me.far = dict(found), dict(others)
+
+    def _united(self, views: Iterable[View]) -> View:
+        out: View = {}
+        for view in {id(view): view for view in views}.values():
+            self._left -= len(view)
+            _join(out, view)
+        return out
+
+    def read(
+        self, numbers: Numbers, cells: NDArray[Any], index: Numbers, scope: int
+    ) -> NDArray[Any] | None:
+        """Return the values that threads get from cells, or None if they are what is there."""
+        out, first = None, _address(cells)
+        for k, (number, i) in enumerate(zip(numbers.tolist(), index.tolist(), strict=True)):
+            word = first + i * cells.itemsize
+            log = self._log(word, int(cells[i]))
+            if log is None:
+                continue
+            chosen = self._pick(number, word, log)
+            if chosen is not log[-1]:
+                out = cells[index] if out is None else out
+                out[k] = chosen.value
+            self._take(number, word, chosen, scope)
+        return out
+
+    def wrote(
+        self, numbers: Numbers, cells: NDArray[Any], index: Numbers, before: Any, scope: int
+    ) -> None:
+        """Threads have stored to cells."""
+        first = self._hold(cells)
+        stored = zip(numbers.tolist(), index.tolist(), before.tolist(), strict=True)
+        for number, i, old in stored:
+            self._write(number, first + i * cells.itemsize, old, int(cells[i]), scope)
+
+    def exchanging(
+        self, threads: Numbers, scope: int, used: bool, change: Callable[..., Any]
+    ) -> Callable[..., Any]:
+        """Make an atomic operation on all lanes one that goes lane by lane."""
+
+        def one_by_one(view: NDArray[Any], index: Numbers, *parts: Any) -> NDArray[Any]:
+            cells, out = view.view(UNSIGNED[view.itemsize]), np.empty(len(index), view.dtype)
+            first = self._hold(cells)
+            for k, (number, i) in enumerate(zip(threads.tolist(), index.tolist(), strict=True)):
+                word, given = first + i * cells.itemsize, [part[k : k + 1] for part in parts]
+                last = int(cells[i])
+                log = self._log(word, last) or [_Write(0, last, -1, 2, {})]
+                seen = self._pick(number, word, log)
+                cells[i] = seen.value
+                got = change(view, index[k : k + 1], *given)
+                if int(cells[i]) == seen.value:  # as if it had come so much earlier
+                    cells[i] = last
+                elif seen is not log[-1] and self._strong(scope, number, log[-1]):
+                    seen, cells[i] = log[-1], last  # a change follows the last one
+                    got = change(view, index[k : k + 1], *given)
+                if used:
+                    self._take(number, word, seen, scope)
+                if got is not None:
+                    out[k] = got[0]
+                if int(cells[i]) != last:
+                    heads = seen.heads if self._strong(scope, number, seen) else {}
+                    self._write(number, word, last, int(cells[i]), scope, heads)
+            return out
+
+        return one_by_one
+
+    # -- the model
+
+    def _see(self, me: _Thread, view: View) -> None:
+        """Take over a view."""
+        self._left -= len(view)
+        if any(time > me.view.get(word, 0) for word, time in view.items()):
+            self._own(me)
+            _join(me.view, view)
+
+    def _own(self, me: _Thread) -> None:
+        """Make a thread's view one that may be changed."""
+        if me.lent:
+            self._left -= len(me.view)
+            me.view, me.lent = dict(me.view), False
+
+    def _log(self, word: int, value: int) -> list[_Write] | None:
+        """The writes of a word that ends with this value; none if somebody else has written to it."""
+        self._left -= 1
+        log = self._words.get(word)
+        if log is not None and (log[-1].value != value or self._left < 0):
+            del self._words[word]
+            return None
+        return log
+
+    def _pick(self, number: int, word: int, log: list[_Write]) -> _Write:
+        """A write that a thread may read."""
+        seen = self._threads[number].view.get(word, 0)
+        old = [write for write in log[:-1] if write.time >= seen]
+        looks = self._old.pop((number, word), 0)
+        if not old or looks == _LOOKS or self.random.random() < 0.5:
+            return log[-1]
+        self._old[number, word] = looks + 1
+        self._launch.changes += 1  # so that whoever waits looks once more
+        return self.random.choice(old)
+
+    def _strong(self, scope: int, number: int, write: _Write) -> bool:
+        """Tell whether an access and a write are morally strong."""
+        other = write.thread
+        both = bool(scope and write.scope) and _within(scope, number, other)
+        return both and _within(write.scope, other, number)
+
+    def _take(self, number: int, word: int, write: _Write, scope: int) -> None:
+        """A thread has read what was written."""
+        if not self._strong(scope, number, write):
+            return  # a plain load promises nothing of the next one either
+        me = self._threads[number]
+        if write.time > me.view.get(word, 0):
+            self._own(me)
+            me.view[word] = write.time
+        for other, (near, far) in write.heads.items():
+            same = other >> 10 == number >> 10
+            view, found = (near, me.near) if same else (far, me.far)
+            if view:
+                found[id(view)] = view
+
+    def _write(
+        self, number: int, word: int, old: int, new: int, scope: int, heads: Heads | None = None
+    ) -> None:
+        me = self._threads[number]
+        log = self._words.setdefault(word, [_Write(0, old, -1, 2, {})])
+        self._now += 1
+        heads = dict(heads or ())
+        self._left -= 1 + len(heads)
+        if scope:
+            self._signals.add(word)
+        if scope and any(me.released):
+            near, far = me.released
+            heads[number] = near, far if scope > 1 else {}
+        log.append(_Write(self._now, new, number, scope, heads))
+        del log[:-_DEPTH]
+        self._own(me)
+        me.view[word] = self._now
+
+    def _hold(self, cells: NDArray[Any]) -> int:
+        """The address of a memory that is kept from now on."""
+        first = _address(cells)
+        self._held.setdefault(first, cells)
+        return first
+
+
+def _address(cells: NDArray[Any]) -> int:
+    first: int = cells.__array_interface__["data"][0]
+    return first
+
+
+def _join(into: View, more: View) -> None:
+    for word, time in more.items():
+        if time > into.get(word, 0):
+            into[word] = time
+
+
+class _Late(ByteRegion):
+    """Memory whose loads and stores go by `Launch.hostile`, and in which no race is looked for."""
+
+    def note_read(self, access: Access, within: Any) -> None:
+        pass
+
+    def note_write(
+        self, access: Access, within: Any, changes: Changes, atomic: bool = False
+    ) -> None:
+        pass
+
+    def load(self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, site: Site, wide: int) -> Any:
+        if team.turns:
+            return one_by_one(self, team, mask, ptr, scalar, site, wide)
+        value = super().load(team, mask, ptr, scalar, site, wide)
+        cells, index = self._cells(team, mask, ptr, scalar, site)
+        numbers = team.thread_id[mask.index]
+        got = team.launch.hostile.read(numbers, cells, index, 2 * site.volatile)
+        return value if got is None else mask.spread(got.view(scalar.dtype))
+
+    def store(
+        self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, value: Any, site: Site, wide: int
+    ) -> None:
+        cells, index = self._cells(team, mask, ptr, scalar, site)
+        before = cells[index]
+        super().store(team, mask, ptr, scalar, value, site, wide)
+        numbers = team.thread_id[mask.index]
+        team.launch.hostile.wrote(numbers, cells, index, before, 2 * site.volatile)
+
+    def _cells(
+        self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, site: Site
+    ) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        shift, part = self.locate(team, mask, ptr, scalar, site)
+        index = np.broadcast_to(np.asarray(part, np.int64), (mask.n,)) + shift
+        whole = self.data.size // scalar.size * scalar.size
+        return self.data[:whole].view(UNSIGNED[scalar.size]), index
+
+
+class LateGlobal(_Late, GlobalRegion):
+    """An allocation of hostile global memory."""
+
+
+class LateShared(_Late, SharedRegion):
+    """A variable in hostile shared memory, of one block."""

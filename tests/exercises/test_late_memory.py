@@ -1,0 +1,37 @@
+"""Exercises about fences: without any one of them an answer gives a wrong value, and is told why."""
+
+from __future__ import annotations
+
+import pytest
+
+from asyncgpu_tutor.exercises import answers
+from asyncgpu_tutor.exercises.api import ADVERSARIES
+from asyncgpu_tutor.exercises.chapters import EXERCISES
+from asyncgpu_tutor.exercises.exercise import Rejected
+from asyncgpu_tutor.exercises.sandbox import private_device
+
+FENCE = "__threadfence();"
+
+
+def refused(name: str, answer: str) -> list[str]:
+    """The causes for which seeds refuse an answer, by value alone."""
+    exercise, causes = EXERCISES[name], []
+    assert exercise.hostile is not None
+    for seed in ADVERSARIES:
+        try:
+            with private_device(adversary=seed):
+                exercise.hostile(answer, answers.model(exercise))
+        except Rejected as rejected:
+            causes.append(rejected.cause)
+    return causes
+
+
+@pytest.mark.parametrize("name", ["11-meet", "12-oneshot", "12-channel"])
+def test_each_fence_matters_by_value(name: str) -> None:
+    model = str(answers.model(EXERCISES[name]))
+    assert not refused(name, model)
+    parts = model.split(FENCE)
+    for k in range(1, len(parts)):
+        without = FENCE.join(parts[:k]) + FENCE.join(parts[k:])
+        (cause, *_) = refused(name, without)
+        assert "a fence is missing, too narrow, or on the wrong side" in cause

@@ -3,7 +3,7 @@
 # %% [markdown] id=title
 # # Scheduling: who goes where
 #
-# Twelve jobs are waiting for the device, and somebody has to decide which queue each of them joins. Decide badly, and three queues stand empty while the fourth reaches out of the door.
+# Twelve jobs are waiting for the device, and somebody has to decide which queue each of them joins. Decide badly, and some of the queues reach out of the door while others stand empty.
 #
 # **How well can that be done, and how would you know?**
 #
@@ -74,7 +74,7 @@ def run_all(ops, policy, lengths=()):
 
 
 # %% [markdown] id=pace-text
-# After two measurements we can make jobs to order. How long does a step take? And what is the **pace** of the host, that is, how long does Python need from one job to the next?
+# After two measurements we can make jobs to order. How long does a step take? And what is the **pace** of the host, that is, how long does Python need from one job to the next? (Each program has a pace of its own.)
 
 # %% id=pace-run
 one_job = run_all([hunting(0, 2000)], agt.SingleStream())
@@ -397,9 +397,9 @@ agt.compare_timelines(
 )
 
 # %% [markdown] id=pool-read
-# With two streams, both are busy whenever a new job arrives. With four, one has always just become free. With eight you get the same staircase again, drawn on more lanes, because **Python can't keep more streams busy than a job's length divided by the pace.**
+# With two streams, both are soon busy whenever a new job arrives. With four, one has always just become free. With eight you get the same staircase again, drawn on more lanes, because **Python can't keep more streams busy than a job's length divided by the pace.**
 #
-# That's the model. Here are four kernels of 139 µs on an H200, on one stream and on four.
+# That's the model. Here are four kernels of 139 µs on an H200, on one stream and on four. Python needed about 30 µs from one to the next there, so a kernel lasts for more than four paces, and all four can be under way at once.
 
 # %% id=pool-on-a-gpu
 recordings = ("05_scheduling_single", "05_scheduling")
@@ -414,6 +414,8 @@ agt.compare_timelines(
 # %% id=pool-check tags=asserts
 assert [round(trace.metrics().makespan) for trace in h200] == [571, 230]
 assert [round(span.duration) for trace in h200 for span in trace.device_spans] == [139, 138, 138, 138] * 2
+begun = [span.start for span in h200[1].device_spans]
+assert 25 < (begun[-1] - begun[0]) / 3 < 35
 for size, trace in by_size.items():
     assert trace.metrics().max_concurrency <= size
 if device.simulated:
@@ -455,7 +457,7 @@ check("05-pool-size", streams_needed)
 # %% [markdown] id=bound
 # ## How good is good?
 #
-# "Quicker than before" tells you little. How quick could the best schedule be? Trying them all would take forever, but we can name two things that *no* schedule beats:
+# "Quicker than before" tells you little. How quick could the best schedule be? There are far too many to try them all, but we can name two things that *no* schedule beats:
 #
 # - **The longest chain.** Steps that have to happen one after the other take their time on any number of streams. Our jobs don't need each other, so here that's the longest job.
 # - **The work, shared out.** In one microsecond, `size` streams can do at most `size` microseconds of work.
@@ -485,7 +487,7 @@ worst.plot(
 )
 
 # %% [markdown] id=busy-read
-# The picture highlights the **critical path**, which is the chain of things that the end of *this run* had to wait for. It's three long jobs in a row. In the last chapters, such chains consisted of steps that need each other. These jobs don't, so it was the policy that made a chain of them. **If two jobs are on the critical path only because they share a queue, another schedule can do better.** If each really needs the one before it, none can.
+# The picture highlights the **critical path**, which is the chain of things that the end of *this run* had to wait for. It's three long jobs in a row. In the last chapters, such chains consisted of steps that need each other. These jobs don't, so it was the policy that made a chain of them. **If two jobs are on the critical path only because they share a queue, another schedule may do better.** If each really needs the one before it, none can.
 #
 # `IdleFirst` does better, but not well. When all streams are busy, it takes turns again. To choose among busy queues, you need to know how *full* the trolleys are.
 

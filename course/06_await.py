@@ -312,7 +312,7 @@ if device.simulated:  # how far a GPU gets meanwhile depends on who else is usin
 # | `op.sync()` | right away | the whole program stands still |
 # | `await op` | right away | this task waits, and others get turns |
 # | `op.into_future()` | when somebody first awaits it | whoever awaits it, and others get turns |
-# | `agt.spawn(op)` | at the task's first turn | nobody, until somebody awaits the task |
+# | `agt.spawn(op)` | at the task's first turn | the new task, and you only if you await it |
 
 # %% id=ways-check tags=asserts
 before = agt.in_flight()
@@ -381,7 +381,7 @@ quicker.reveal(
 )
 
 # %% [markdown] id=read-difference
-# The second program doesn't block anybody. But there *is* nobody else. There's just one task, which says four times in a row "I won't go on without this result". (Waking it takes a little time, too, so it's even slower than `sync`.)
+# The second program doesn't block anybody. But there *is* nobody else. There's just one task, which says four times in a row "I won't go on without this result". (And waking it takes a little time, too.)
 #
 # In the third, all four tasks submit their work before the first batch is done. While one batch is on its way back, the next one is on its way there. Why isn't it four times as fast? The device has one copy engine for each direction, so two copies at a time is the most you can get. And the first upload and the last download have nothing to overlap with. So eight copies take the time of five.
 
@@ -669,6 +669,8 @@ assert (outcomes[0] == 1).all()
 assert (outcomes[2] == 1).all()
 
 # %% [markdown] id=failed-state
+# If you want all results or none, use `asyncio.TaskGroup`, which cancels the others when one fails.
+#
 # A future that failed stays failed, so whoever awaits it later gets the same error. And a bug in the description? That arrives as Python's own exception, with a note that says in which operation it happened:
 
 # %% id=failed-state-run
@@ -809,7 +811,7 @@ if device.simulated:
 # %% [markdown] id=exercise-cancel
 # ### Exercise: wait, but not forever
 #
-# Return the result of `op` as soon as it's there, if that's within `us` microseconds. Otherwise give up when the time is over, and return `None`. Cancel whatever still waits then, or it will wait forever. The same goes if somebody cancels *you*. Use `agt.sleep` as the clock. (`asyncio.wait([...], return_when=asyncio.FIRST_COMPLETED)` waits until the first of several tasks is done.)
+# Return the result of `op` as soon as it's there, if that's within `us` microseconds. Otherwise give up when the time is over, and return `None`. Cancel whatever still waits then, or it will wait forever. Use `agt.sleep` as the clock. (`asyncio.wait([...], return_when=asyncio.FIRST_COMPLETED)` waits until the first of several tasks is done.)
 
 # %% id=06-cancel starter
 async def at_most(op, us):
@@ -1007,7 +1009,7 @@ if device.simulated:
 # ## Key points
 #
 # - One task runs at a time, until it gets to an `await` at which it has to wait. If a task doesn't let go, everybody waits.
-# - An `await` is poll, callback, wake, poll. While a task is put aside, nobody keeps asking the GPU.
+# - An `await` is poll, callback, wake, poll. Once a task is put aside, nothing spins, because a helper sleeps in the driver until the work is done.
 # - A spawned task starts at its first turn, and not right away.
 # - To gain time, start everything first and wait later. If you await one thing after the other, you gain nothing.
 # - An error goes to whoever awaits *that* operation. Cancelling a task stops the waiting, but not the GPU.

@@ -92,7 +92,7 @@ print("The threshold is", digits.threshold)
 # %% [markdown] id=kernels
 # ## Three stages
 #
-# That line has three steps, and each becomes a kernel. You wrote two of them in chapter 01. The third is **GEMM**, short for *general matrix multiply*: `c = alpha * a @ b + beta * c`.
+# That line has three steps, and each becomes a kernel. You know two of them from chapter 01. The third is **GEMM**, short for *general matrix multiply*: `c = alpha * a @ b + beta * c`.
 
 # %% id=kernel-gemm
 print(agt.sgemm_naive.source)
@@ -338,7 +338,9 @@ four.reveal(f"{together.metrics().makespan:.0f}", f"That is {ratio:.1f} times as
 #
 # Look at the host's lane, which is full from end to end. The pieces of work are short, and after each of them the device has to wait for Python's next call. By the time Python gets around to batch 1, the device is done with batch 0. **The host is the bottleneck**, and no number of streams helps against that. We've recorded this on an H200, too, with matrices of 256 x 256: the four batches took 1087 µs on one stream, and 1110 on four.
 #
-# It comes down to two numbers. The **pace** is how long Python needs to submit a batch, so it's the time from the start of one batch to the start of the next. The **length** is how long the device needs for a batch, without the gaps. Batches overlap if their length is greater than the pace, and hardly otherwise. (In the printed line, `x5` means five handles of the weights: one is yours, and each batch holds one until it's done.)
+# It comes down to two numbers. The **pace** is how long Python needs to submit a batch, so it's the time from the start of one batch to the start of the next. The **length** is how long the device needs for a batch, without the gaps. Batches can overlap if their length is greater than the pace and the device has room, and hardly otherwise.
+#
+# By the way, `x5` in the line above the picture means five handles of the weights: one is yours, and each batch holds one until it's done.
 
 # %% id=pace-and-length
 def pace_and_length(trace):
@@ -501,15 +503,18 @@ for name, trace in [("one stream", one_large), ("four streams", four_large)]:
 first_ready.reveal(f"{ready(four_large)[0]:.0f}", "The four batches came back almost together.")
 
 # %% [markdown] id=ready-read
-# On one stream, the first batch was ready after a quarter of the time. On four, nobody got anything until nearly the end. All four customers were served at the same moment, which is to say that three of them waited longer than they had to, and the first waited almost three times as long as before.
+# On one stream, a batch was ready after each quarter of the time. On four, nobody got anything until nearly the end. The last two batches came a little sooner than before, the second one later, and the first one almost three times as late.
 #
-# Nothing is broken. You asked the GPU to share itself fairly among four batches, and it did. If you're processing a folder of pictures overnight, that's what you want, because the folder is done sooner. If somebody is staring at a spinner, it isn't. Those are two different goals: **throughput** is how much gets done in a second, and **latency** is how long one request takes. So say which one you mean before you add a stream. For throughput, start everything at once. For latency, let each batch finish before the next one takes the device, as one stream does.
+# How come? A batch isn't ready when its GEMM is done. Next comes its `matvec`, which needs only four places, but by then the next batch's GEMM has taken them all, and another GEMM is waiting behind that. So the `matvec` waits for room until the last GEMM is nearly over. You'll find the long dotted line in the picture.
+#
+# Nothing is broken. You handed the GPU all the work at once, and it got through it sooner. If you're processing a folder of pictures overnight, that's what you want, because the folder is done sooner. If somebody is staring at a spinner, it isn't. Those are two different goals: **throughput** is how much gets done in a second, and **latency** is how long one request takes. So say which one you mean before you add a stream. For throughput, start everything at once. For latency, let each batch finish before the next one takes the device, as one stream does.
 
 # %% id=check-ready tags=asserts
 if device.simulated:
     assert 2.5 < ready(four_large)[0] / ready(one_large)[0] < 3.2
     assert ready(four_large)[0] > 0.9 * ready(four_large)[-1]
-    assert ready(four_large)[-1] < ready(one_large)[-1]
+    assert [a > b for a, b in zip(ready(four_large), ready(one_large))] == [True, True, False, False]
+    assert vectors[0].waited_for_room > 2 * one_gemm
     assert np.mean(ready(four_large)) > np.mean(ready(one_large))
 
 # %% [markdown] id=graph
@@ -598,6 +603,8 @@ as_graph.plot(
 # The trace counts from the first call to the last end. Python also has to get ready before that call (the empty stretch at the left) and to hand over the results afterwards. If you count that, too, the gain is about half as large.
 #
 # A GEMM has only 16 blocks here, and there are 132 multiprocessors to put them on. So the device had room for kernels of all four batches the whole time. All it needed was somebody who hands them out fast enough.
+#
+# So three things stood between us and overlap. The *program* can wait for one batch before it starts the next. The *host* may be too slow to hand out the work. And the *device* may have no room left. More streams help with none of the three. They allow overlap, but they don't cause it.
 #
 # (On a GPU, CUDA events see a graph as a single bar. Install `cupti-python`, and the recording shows what's inside.)
 

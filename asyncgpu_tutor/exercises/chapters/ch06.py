@@ -251,8 +251,8 @@ def check_at_most(mine: Any, model: Any) -> None:
 
 
 async def _failed(answer: Any, *args: Any) -> bool:
-    (outcome,) = await asyncio.gather(answer(*args), return_exceptions=True)
-    return isinstance(outcome, agt.DeviceError)
+    found = cast(list[Any], await asyncio.gather(answer(*args), return_exceptions=True))
+    return isinstance(found[0], agt.DeviceError)
 
 
 def _on_time(trace: agt.Trace, expected: agt.Trace, in_time: bool) -> None:

@@ -159,10 +159,8 @@ class KernelLaunch:
         return self.function.kernel.begin(*given, dynamic_shared=shared, limits=limits, find=find)
 
     def _execute(self) -> Done:
-        stand_in, large = (
-            None if self._hostile else self.function.stand_in,
-            math.prod(self.grid) >= SMALLEST,
-        )
+        stand_in = None if self._hostile else self.function.stand_in
+        large = math.prod(self.grid) >= SMALLEST
         with interruptible():
             # What follows addresses may depend on more than its arguments.
             if stand_in is not None and large and not self.function.kernel.code.follows:
@@ -176,7 +174,8 @@ class KernelLaunch:
         if code.watches:
             # What it does depends on what others do meanwhile, so it is neither sampled nor kept.
             return Waiting(self, self._started(), found).go_on(last=False)
-        if function.remembered is None or code.follows or self._hostile:
+        late = self.device.adversary is not None and code.talks
+        if function.remembered is None or code.follows or late:
             return self.finish(found, *self._execute())
         kind = (function.identity, self.grid, self.block, self.shared_mem)
         blocks, variables = math.prod(self.grid), function.variables.values()

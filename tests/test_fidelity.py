@@ -29,8 +29,8 @@ PRESENT = {
     (report.BY_CALIBRATE, True): (6.0, 33.0),
     (report.BY_CALIBRATE, False): (7.3, 30.0),
     ("kernels", True): (6.0, 26.9),
-    ("kernels", False): (7.2, 26.0),
-    (report.NO_FIT, False): (7.2, 24.2),
+    ("kernels", False): (7.3, 164.0),
+    (report.NO_FIT, False): (7.3, 164.0),  # of one that nobody had seen: the page says which
     ("copies", True): (6.7, 112.0),
     ("copies", False): (6.4, 115.9),
 }

@@ -78,7 +78,7 @@ async def test_other_tasks_run_while_one_awaits(sim: SimDevice) -> None:
     async def heartbeat() -> None:
         nonlocal ticks
         while True:
-            await agt.sleep(5.0)
+            await agt.sleep(2.0)
             ticks += 1
 
     heart = asyncio.create_task(heartbeat())

@@ -103,7 +103,9 @@ def test_counts_are_extrapolated_to_those_of_all_blocks() -> None:
     for name in whole.counts.__dataclass_fields__:
         if name != "lines":
             expected = getattr(whole.counts, name)
-            assert getattr(sampled.counts, name) == pytest.approx(expected, rel=0.01), name
+            # How often a warp meets new sectors is an average over the blocks that were looked at.
+            near = 0.05 if name == "chain_fresh_loads" else 0.01
+            assert getattr(sampled.counts, name) == pytest.approx(expected, rel=near), name
     assert sampled.time.us == pytest.approx(whole.time.us, rel=0.01)
     line = max(whole.counts.lines, key=lambda number: whole.counts.lines[number].warp_instructions)
     assert sampled.counts.lines[line] == whole.counts.lines[line]

@@ -103,10 +103,10 @@ def test_counts_are_extrapolated_to_those_of_all_blocks() -> None:
     for name in whole.counts.__dataclass_fields__:
         if name != "lines":
             expected = getattr(whole.counts, name)
-            # How often a warp meets new sectors is an average over the blocks that were looked at.
-            near = 0.05 if name == "chain_fresh_loads" else 0.01
+            # New sectors are followed at some turns only, and at others where fewer blocks run.
+            near = 0.06 if "fresh" in name else 0.01
             assert getattr(sampled.counts, name) == pytest.approx(expected, rel=near), name
-    assert sampled.time.us == pytest.approx(whole.time.us, rel=0.01)
+    assert sampled.time.us == pytest.approx(whole.time.us, rel=0.03)
     line = max(whole.counts.lines, key=lambda number: whole.counts.lines[number].warp_instructions)
     assert sampled.counts.lines[line] == whole.counts.lines[line]
 

@@ -1,0 +1,84 @@
+"""Seeded bugs and correct programs that look dangerous: what the simulated device says of each.
+
+    python -m benchmarks.hazards [CATEGORY ...]
+
+Runs every program in `bugs` and `sound`, prints per category how many bugs were found, with a marked line
+and with their cause, and how many correct programs were accused. A run of all of them writes
+benchmarks/results/hazards.json.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from pathlib import Path
+
+from benchmarks.hazards.case import Case, Finding, cases_of
+
+FOLDER = Path(__file__).parent
+RESULTS = FOLDER.parent / "results" / "hazards.json"
+
+
+def categories(kind: str) -> dict[str, list[Case]]:
+    """The programs of "bugs" or "sound", by category."""
+    files = sorted((FOLDER / kind).glob("[a-z]*.py"))
+    return {
+        file.stem: cases_of(importlib.import_module(f"benchmarks.hazards.{kind}.{file.stem}"))
+        for file in files
+    }
+
+
+def row(case: Case, finding: Finding) -> dict[str, object]:
+    """What the file of results says of a program."""
+    verdict: dict[str, object] = {"found": finding.kind}
+    if case.finds:
+        verdict |= {
+            "right": case.is_found(finding),
+            "line": case.names_line(finding),
+            "cause": case.tells_cause(finding),
+        }
+    else:
+        verdict |= {"right": not finding.kind}
+    said = finding.message.split("\n")[0]
+    return {"name": case.name, **verdict, "said": said, "seconds": round(finding.seconds, 3)}
+
+
+def main(wanted: list[str]) -> None:
+    """Run the categories that are wanted, or all."""
+    results: dict[str, dict[str, list[dict[str, object]]]] = {}
+    totals = dict.fromkeys(("bugs", "found", "line", "cause", "sound", "alarms"), 0)
+    print(f"{'':12}{'bugs':>6}{'found':>7}{'line':>6}{'cause':>7}{'sound':>7}{'false alarms':>14}")
+    bugs, sound = categories("bugs"), categories("sound")
+    for category in sorted(bugs.keys() | sound.keys()):
+        if wanted and category not in wanted:
+            continue
+        seeded = [row(case, case.check()) for case in bugs.get(category, [])]
+        fine = [row(case, case.check()) for case in sound.get(category, [])]
+        results[category] = {"bugs": seeded, "sound": fine}
+        found = [one for one in seeded if one["right"]]
+        counts = {
+            "bugs": len(seeded),
+            "found": len(found),
+            "line": sum(bool(one["line"]) for one in found),
+            "cause": sum(bool(one["line"]) and bool(one["cause"]) for one in found),
+            "sound": len(fine),
+            "alarms": sum(not one["right"] for one in fine),
+        }
+        totals = {key: totals[key] + count for key, count in counts.items()}
+        _print(category, counts)
+        for one in seeded + fine:
+            if not (one["right"] and one.get("line", True) and one.get("cause", True)):
+                print(f"    {one['name']}: {one['found'] or 'nothing'}: {one['said']}")
+    _print("all", totals)
+    if not wanted:
+        RESULTS.write_text(json.dumps(results, indent=1) + "\n", "utf-8")
+
+
+def _print(category: str, counts: dict[str, int]) -> None:
+    numbers = zip(counts.values(), (6, 7, 6, 7, 7, 14), strict=True)
+    print(f"{category:12}" + "".join(f"{count:>{width}}" for count, width in numbers))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

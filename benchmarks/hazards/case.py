@@ -1,0 +1,246 @@
+"""One small program of the bench: a kernel and its launch, or a program of the host, and its mistake.
+
+`bug(...)` and `sound(...)` make one from CUDA C, `bug_on_the_host` and `sound_on_the_host` decorate a
+Python function. In a bug, `// <- bug` (in Python `# <- bug`) marks each line that a finding may name: for
+a race, both of its sides.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from traceback import extract_tb
+
+import numpy as np
+
+import simgpu
+
+MARK = "<- bug"
+_KERNEL = re.compile(r"__global__\s+void\s+(?:__launch_bounds__\([^)]*\)\s*)?(\w+)\s*\(")
+_EXCERPT = re.compile(r"^ *line \d+: .*$", re.MULTILINE)  # of the source, in a message
+_LINE = re.compile(r"\bline (\d+)|\.py:(\d+)")
+Shape = int | tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What the device said of a program."""
+
+    kind: str  # the error's class, without "Error"; "" where there was none
+    message: str = ""
+    lines: tuple[int, ...] = ()  # that it names, in the source or in the file of the program
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Case:
+    """A program, and what is to be found in it: nothing if `finds` is empty."""
+
+    name: str
+    source: str  # what the line numbers of findings count in
+    run: Callable[[], object] = field(repr=False)
+    finds: tuple[str, ...] = ()  # kinds of findings that are right, such as "Race"
+    about: str = ""  # words that a message about the cause has: "tile fence|release"
+    why: str = ""  # a bug's cause, or why the program is right
+    first_line: int = 1  # the number of the source's first line
+
+    @property
+    def marked(self) -> set[int]:
+        """The numbers of the lines that a finding may name."""
+        lines = enumerate(self.source.split("\n"), self.first_line)
+        return {number for number, line in lines if MARK in line}
+
+    def check(self) -> Finding:
+        """Run it, and tell what was found."""
+        began = time.perf_counter()
+        try:
+            self.run()
+        except Exception as error:  # noqa: BLE001 - whatever is said about a program is a finding
+            first = _first(error)
+            spent = time.perf_counter() - began
+            kind = type(first).__name__.removesuffix("Error")
+            return Finding(kind, str(first), tuple(_lines(first, self.run)), spent)
+        return Finding("", seconds=time.perf_counter() - began)
+
+    def is_found(self, finding: Finding) -> bool:
+        """Whether a finding is of a kind that is expected here."""
+        return finding.kind in self.finds
+
+    def names_line(self, finding: Finding) -> bool:
+        """Whether it names a marked line."""
+        return not self.marked.isdisjoint(finding.lines)
+
+    def tells_cause(self, finding: Finding) -> bool:
+        """Whether its message has each of the words in `about`; ``a|b`` is either of two."""
+        said = _EXCERPT.sub("", finding.message).lower()
+        words = self.about.lower().split()
+        return all(any(one in said for one in word.split("|")) for word in words)
+
+
+@dataclass(frozen=True)
+class Empty:
+    """An array that nobody has written."""
+
+    size: int
+    dtype: str = "float32"
+
+
+@dataclass(frozen=True)
+class Freed:
+    """The address of an array that was freed, as an entry of a `Table`."""
+
+    size: int
+    dtype: str = "float32"
+
+
+@dataclass(frozen=True)
+class Table:
+    """An array of addresses of arrays, as a parameter ``float**`` takes it."""
+
+    entries: tuple[np.ndarray | Empty | Freed | None, ...]
+
+
+def ints(size: int, value: int | None = None) -> np.ndarray:
+    """An array of int with this value, or with 0, 1, 2, ..."""
+    return np.full(size, value, np.int32) if value is not None else np.arange(size, dtype=np.int32)
+
+
+def floats(size: int, value: float | None = None) -> np.ndarray:
+    """An array of float with this value, or with 0, 1, 2, ..."""
+    return ints(size).astype(np.float32) if value is None else np.full(size, value, np.float32)
+
+
+def raw(size: int) -> np.ndarray:
+    """Some bytes, all of them 1."""
+    return np.ones(size, np.uint8)
+
+
+def bug(
+    name: str,
+    source: str,
+    *,
+    grid: Shape,
+    block: Shape,
+    args: Sequence[object],
+    finds: str,
+    why: str,
+    about: str = "",
+    shared: int = 0,
+) -> Case:
+    """A program in CUDA C with a mistake. Its kernels are launched in their order, with the same arguments.
+
+    `finds` are the kinds of error, any of which is right, with spaces between them.
+    """
+    source = source.strip("\n")
+    case = Case(
+        name, source, _launches(source, grid, block, args, shared), tuple(finds.split()), about, why
+    )
+    assert case.marked, f"{name!r} marks no line"
+    return case
+
+
+def sound(
+    name: str,
+    source: str,
+    *,
+    grid: Shape,
+    block: Shape,
+    args: Sequence[object],
+    why: str,
+    shared: int = 0,
+) -> Case:
+    """A program in CUDA C that is right, and looks as if it were not."""
+    source = source.strip("\n")
+    assert MARK not in source
+    return Case(name, source, _launches(source, grid, block, args, shared), why=why)
+
+
+def bug_on_the_host(
+    *, finds: str, why: str, about: str = ""
+) -> Callable[[Callable[[], object]], Case]:
+    """Make a case of a Python function that has a mistake; its name is the function's."""
+
+    def decorate(run: Callable[[], object]) -> Case:
+        lines, first = inspect.getsourcelines(run)
+        name = run.__name__.replace("_", " ")
+        case = Case(name, "".join(lines), run, tuple(finds.split()), about, why, first)
+        assert case.marked, f"{name!r} marks no line"
+        return case
+
+    return decorate
+
+
+def sound_on_the_host(*, why: str) -> Callable[[Callable[[], object]], Case]:
+    """Make a case of a Python function that is right, and looks as if it were not."""
+
+    def decorate(run: Callable[[], object]) -> Case:
+        lines, first = inspect.getsourcelines(run)
+        return Case(run.__name__.replace("_", " "), "".join(lines), run, why=why, first_line=first)
+
+    return decorate
+
+
+def cases_of(module: object) -> list[Case]:
+    """The programs of a file: those in its list `CASES`, and its decorated functions."""
+    listed: list[Case] = getattr(module, "CASES", [])
+    return listed + [value for value in vars(module).values() if isinstance(value, Case)]
+
+
+def _launches(
+    source: str, grid: Shape, block: Shape, args: Sequence[object], shared: int
+) -> Callable[[], None]:
+    def run() -> None:
+        device = simgpu.Device()
+        kept: list[object] = []
+        passed = [_argument(arg, device, kept) for arg in args]
+        for name in _KERNEL.findall(source):
+            kernel = simgpu.RawKernel(source, name)
+            kernel(grid, block, passed, shared_mem=shared, stream=device.default_stream)
+        device.synchronize()
+
+    return run
+
+
+def _argument(arg: object, device: simgpu.Device, kept: list[object]) -> object:
+    """The argument on a device; what it refers to by address is kept in a list."""
+    match arg:
+        case np.ndarray():
+            return simgpu.asarray(arg, device)
+        case Empty(size, dtype):
+            return simgpu.empty(size, dtype, device)
+        case Freed(size, dtype):
+            freed = simgpu.asarray(np.zeros(size, dtype), device)
+            device.synchronize()
+            return freed.memory.ptr  # nobody keeps the array
+        case Table(entries):
+            inner = [_argument(entry, device, kept) for entry in entries]
+            kept.append(inner)
+            found = [one.memory.ptr if isinstance(one, simgpu.Array) else one or 0 for one in inner]
+            return simgpu.asarray(np.array(found, np.uint64), device)
+        case _:
+            return arg
+
+
+def _first(error: BaseException) -> BaseException:
+    """What went wrong first: an error's cause if that is one of ours, and the first of a group."""
+    if isinstance(error, BaseExceptionGroup):
+        return _first(error.exceptions[0])
+    if type(error).__name__ == "UpstreamError" and error.__cause__ is not None:
+        return _first(error.__cause__)
+    return error
+
+
+def _lines(error: BaseException, run: Callable[[], object]) -> list[int]:
+    """Lines that an error names: of its site, in its message, and of the program that it came through."""
+    site = getattr(error, "site", None)
+    named = [site.line] if site is not None and site.line else []
+    named += [int(a or b) for a, b in _LINE.findall(str(error))]
+    file = run.__code__.co_filename
+    if file != __file__:
+        named += [
+            frame.lineno or 0 for frame in extract_tb(error.__traceback__) if frame.filename == file
+        ]
+    return list(dict.fromkeys(named))

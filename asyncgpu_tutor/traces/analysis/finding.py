@@ -76,6 +76,15 @@ KNOWN: Mapping[str, tuple[str, ...]] = {
     "low utilisation": ("Busy, and mostly empty", "Give each launch more blocks, or run several side by side",
         "agt.overlap, StreamPoolRoundRobin, larger batches", "batch arrays along a new axis, or more streams",
         "larger batches", "larger grids, or more streams"),
+    "exposed copies": ("Copies with no kernel beside them",
+        "Copy less, or cut the work into parts, so that one part is copied while another is computed",
+        "operations on several streams", "Stream(non_blocking=True) for each part, and pinned memory",
+        "x.to(device, non_blocking=True) of pinned memory, a batch ahead",
+        "cudaMemcpyAsync on a second stream"),
+    "exposed communication": ("Collectives with no computing beside them",
+        "Begin a collective as soon as its data is there, and compute what does not need it meanwhile",
+        "a stream of its own for the collective", "NCCL on a second stream",
+        "buckets of DistributedDataParallel, or async_op=True", "ncclAllReduce on a second stream"),
 }  # fmt: skip
 
 

@@ -9,8 +9,9 @@ from statistics import median
 
 from asyncgpu_tutor.traces.analysis.finding import Finding
 from asyncgpu_tutor.traces.analysis.idle import Evidence, Idle
-from asyncgpu_tutor.traces.spans.intervals import common, length, union
+from asyncgpu_tutor.traces.spans.intervals import common, length, minus, union
 from asyncgpu_tutor.traces.spans.notebook_output import NAME, cut
+from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY
 from asyncgpu_tutor.traces.spans.vocabulary import count, some
 
 _IDLE = 0.5  # of the device's time: less than that is idle for other reasons than a host that cannot keep up
@@ -20,6 +21,7 @@ _LONG = 0.1  # of the device's time: a pause as long as this is a gap of its own
 _SUM = 0.25  # of the device's time: less than that in long pauses is not worth a finding
 _LISTED = 12  # kernels that leave it empty
 _FEW = 0.25  # of the device's threads: fewer leave most of it empty
+_EXPOSED = 0.25  # of the device's time: copies or communication with no computing beside them
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,7 @@ def limits(seen: Evidence) -> Iterable[Finding]:
     explained = length(pauses) - length(common(pauses, seen.unclaimed))
     yield from list(_host_bound(seen, gaps, explained)) or _gaps(seen, gaps, explained)
     yield from _low_utilisation(seen)
+    yield from _exposed(seen)
 
 
 def _host_bound(seen: Evidence, gaps: list[Gap], explained: float) -> Iterable[Finding]:
@@ -134,3 +137,28 @@ def _low_utilisation(seen: Evidence) -> Iterable[Finding]:
         0.0,
         limit=True,
     )
+
+
+def _exposed(seen: Evidence) -> Iterable[Finding]:
+    """Copies, or the collectives of NCCL, run for long while nothing computes."""
+    talk = [s for s in seen.device if s.kind == "kernel" and s.name.startswith("nccl")]
+    known = {s.id for s in talk}
+    others = union(
+        (s.start, s.end) for s in seen.device if s.kind in {"kernel", "graph"} and s.id not in known
+    )
+    copies = [s for s in seen.device if s.kind in {"h2d", "d2h"} and s.stream != UNIFIED_MEMORY]
+    for name, spans, what in (
+        ("exposed copies", copies, "copied between host and device"),
+        ("exposed communication", talk, "exchanged data with other devices"),
+    ):
+        alone = minus(union((s.start, s.end) for s in spans), others)
+        if (cost := length(alone)) >= _EXPOSED * seen.metrics.device_makespan > 0.0:
+            guilty = [s for s in spans if common(alone, [(s.start, s.end)])]
+            yield seen.finding(
+                name,
+                f"For {cost:.1f} of {seen.metrics.device_makespan:.1f} us the device {what} "
+                f"({count(len(guilty), 'piece')} of work), and no other kernel ran.",
+                guilty,
+                cost,
+                limit=True,
+            )

@@ -11,6 +11,7 @@ import pytest
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import Trace
 from asyncgpu_tutor.devices.protocol import Device
+from asyncgpu_tutor.traces.spans.span import SpanKind
 from asyncgpu_tutor.types import Finding, Span
 from tests.tools import tool
 
@@ -92,10 +93,33 @@ def asked_twice(start: float, end: float, *, pageable: bool = False) -> Trace:
 def test_a_wait_for_a_device_that_is_done_holds_nobody_up() -> None:
     """It returns at once: as after `await`, which asks for the error of what is already over."""
     assert finding(asked_twice(15, 22), "hidden synchronisation").cost == 7
-    assert agt.diagnose(asked_twice(30, 32)) == []
+    assert [f for f in agt.diagnose(asked_twice(30, 32)) if not f.limit] == []
     # `float(array)` in CuPy: the driver waits in the call, and the wait after it returns at once.
     found = finding(asked_twice(26, 28, pageable=True), "hidden synchronisation")
     assert found.spans == (0,)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "found"),
+    [
+        ("h2d", "x", "exposed copies"),
+        ("kernel", "ncclDevKernel_AllReduce", "exposed communication"),
+    ],
+)
+def test_what_moves_data_costs_the_time_in_which_nothing_computes(
+    kind: SpanKind, name: str, found: str
+) -> None:
+    def moved(computing: float) -> list[Finding]:
+        times = [(kind, name, 0, 60, 1), ("kernel", "gemm", 60 - computing, 100, 2)]
+        spans = [
+            Span(i, k, n, start, end, "cuda:0", stream)
+            for i, (k, n, start, end, stream) in enumerate(times)
+        ]
+        return [f for f in agt.diagnose(Trace(spans)) if f.name == found]
+
+    assert moved(computing=60) == []
+    (exposed,) = moved(computing=20)
+    assert (exposed.cost, exposed.spans, exposed.limit) == (40.0, (0,), True)
 
 
 @pytest.mark.parametrize(("fills", "foreign"), [(0.1, False), (1.0, False), (0.1, True)])

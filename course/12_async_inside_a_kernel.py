@@ -5,7 +5,7 @@
 #
 # In chapter 6 a single thread of Python waited for many things at once. It had an event loop, tasks and `await`. **What if you have none of these, because you are inside a kernel?** Then you build them, and find out what they are made of.
 #
-# After this page you can write a future for the GPU, turn a function with several waits into a state machine, as a compiler does with `async def`, write an executor, a join and a select in CUDA C, let a warp wait without falling apart, and send messages between blocks.
+# After this page you can write a future for the GPU, turn a function with several waits into a state machine, as Rust's compiler does with `async fn`, write an executor, a join and a select in CUDA C, let a warp wait without falling apart, and send messages between blocks.
 #
 # | | |
 # |---|---|
@@ -183,7 +183,7 @@ turns.reveal(
 # A struct with such a function is called a **future**. A `Timer` is the simplest one: it is `PENDING` so many times, and then `READY`. (It stands in for what really takes time. In this kitchen, a clock goes on only when somebody looks at it.)
 #
 # `Tea` consists of two timers and a number, `step`. As `poll` comes back in the middle of things, it has to remember where it was. That is all that `step` is for. A function that is cut into pieces at its waits, with a number for the piece
-# that comes next, is a **state machine**. And this is exactly what Python makes of `async def`, and Rust of `async fn`:
+# that comes next, is a **state machine**. Rust's compiler makes exactly this of an `async fn`. Python does it another way, with the same effect: it keeps the whole frame of the paused function, with its variables and the place where it stopped. Side by side:
 #
 # ```text
 #   async def tea(boil, steep):             step 0:  poll boil.   PENDING? come back
@@ -330,7 +330,7 @@ __device__ int run_all(Future* futures, int n)
 # In the inner loop: if `k` is open, poll it; if it says `READY`, it is no longer open. After the inner loop, `rounds++`.
 
 # %% id=12-executor explanation
-# Ten lines, and they are an event loop. It polls everybody in each round, which is called *busy polling*. Python's loop asks the system to be woken up. Between blocks of a GPU nobody wakes you. (Within a block newer GPUs can: look up `mbarrier`.)
+# Ten lines, and they are an event loop. It polls everybody in each round, which is called *busy polling*. Python's loop asks the system to be woken up. Between blocks of a GPU nobody wakes you: CUDA has no way to sleep until a word of global memory changes. (Within a block there are ways. A warp that waits at `__syncthreads()` is not run, and since Hopper `mbarrier.try_wait` can put a thread to sleep until a barrier in shared memory moves on, or some time has passed.)
 
 # %% id=12-executor-check
 check("12-executor", RUN_ALL)
@@ -505,7 +505,7 @@ loser.reveal(
 # %% [markdown] id=warp-text
 # ## Thirty-two at once
 #
-# So far a single thread did everything. But threads come in warps of 32. Within a warp, each is called a **lane** (it has nothing to do with the lanes of a timeline). Lanes usually go in step, but since Volta (2017) no GPU promises it: only a function with `_sync` in its name makes sure. Its first argument, the **mask**, has a bit for each lane that has to come; `0xffffffff` is all 32.
+# So far a single thread did everything. But threads come in warps of 32. Within a warp, each is called a **lane** (it has nothing to do with the lanes of a timeline). Lanes usually go in step, but since Volta (2017) no GPU promises it. Only a function with `_sync` in its name brings them together, for that one line. Its first argument, the **mask**, has a bit for each lane that has to come; `0xffffffff` is all 32.
 #
 # What if all 32 run an executor? Suppose that each lane polls a timer of its own, and leaves the loop when that is ready. If the loop contains anything that the warp does *together*, such as a
 # **shuffle**, in which every lane gets a value from another, the first who left is missing:
@@ -533,7 +533,7 @@ with agt.using("sim"):
         raise AssertionError("the missing lane was not seen")
 
 # %% [markdown] id=agree-text
-# So the rule is: **a warp waits together.** All lanes take the same way around the loop, and leave it in the same round. There are two ways to get there:
+# So where a loop has anything that the warp does together, the rule is: **a warp waits together.** All lanes take the same way around the loop, and leave it in the same round. There are two ways to get there:
 #
 # - **vote**: `__all_sync(mask, state == READY)`. It is over when it is over for all. That is a join of 32 futures.
 # - **one looks, all learn**: lane 0 polls, and `__shfl_sync(mask, state, 0)` gives every lane what lane 0 has.
@@ -720,7 +720,7 @@ __device__ Poll poll(unsigned int* cell, unsigned int& x)
 # `send`: box, `__threadfence()`, flag. `poll`: look, and if it is raised, `__threadfence()`, box.
 
 # %% id=12-oneshot explanation
-# It is the last chapter's barrier, for two blocks. The check also ran your text in memory that is as late as CUDA allows, which comes next. You will find the same pair, a write and then a flag behind a fence, below nearly everything that is lock-free.
+# It is the last chapter's barrier, for two blocks. A flag that is `volatile` on both sides would do as well. The check also ran your text in memory that is as late as CUDA allows, which comes next. You will find the same pair, a write and then a flag behind a fence, below nearly everything that is lock-free.
 
 # %% id=12-oneshot-check
 check("12-oneshot", ONESHOT)
@@ -728,8 +728,8 @@ check("12-oneshot", ONESHOT)
 # %% [markdown] id=litmus-text
 # ## Memory on a bad day
 #
-# You may wonder whether those fences are superstition. Leave them out, run the kernel a thousand times on a real GPU, and the letter is probably right a thousand times. The trouble is the day when it isn't, so we asked the simulated device to make every day a bad one: there, other
-# threads see a write as late as CUDA's memory model allows, and a run that went wrong goes wrong again.
+# You may wonder whether those fences are superstition. Leave them out, and on an H200 the letter was wrong once in a million runs. The trouble is that one run, so we asked the simulated device to make every day a bad one: there, other
+# threads may see a write as late as CUDA's memory model allows, and a run that went wrong goes wrong again.
 #
 # People who design memory models use tiny programs to find out what can happen, and they call them **litmus tests**. Ours is the letter itself: one thread writes `x`, then `y`; another reads `y`, then `x`. Reading `1 0` means that the flag arrived and the letter didn't.
 
@@ -758,7 +758,8 @@ assert (1, 0) not in agt.litmus("message passing", fence="block", blocks=False, 
 # %% id=reveal-litmus
 late.reveal(
     "yes" if (1, 0) in test.seen else "no",
-    "A fence of a block orders your writes for the threads of that block, and for nobody else.",
+    "A fence of a block orders your writes for the threads of that block, and for nobody else. (The H200 didn't "
+    "do it in a million runs here. It may, and in another test of ours it did, 36 times in two million.)",
 )
 
 # %% [markdown] id=litmus-read
@@ -828,7 +829,7 @@ text = header.read_text(encoding="utf-8")
 print(text[text.index("// READY when both are.") : text.index("// ---- executors")])
 
 # %% [markdown] id=header-read
-# Its `Channel` is a ring: places are used again, so a channel of four can carry any number of messages. Each place has a *turn*, which says whose it is. Here message 0 has been read, and 1 and 2 lie there:
+# Its `Channel` is a ring: places are used again, so a channel of four can carry any number of messages. (The number of places has to be a power of two, since the counters of messages start again at 0 after $2^{32}$.) Each place has a *turn*, which says whose it is. Here message 0 has been read, and 1 and 2 lie there:
 #
 # ```text
 #   place     0              1           2           3
@@ -839,7 +840,7 @@ print(text[text.index("// READY when both are.") : text.index("// ---- executors
 # So *sending* may have to wait as well: `poll_send` says `PENDING` while there is no room. That is the back-pressure of chapter 6.
 #
 # Here is a program. Block 0 receives. Eight other blocks look for long journeys (take a number; halve it if it is even, else triple it and add one; how many steps until it is 1?), each among forty numbers, and report whenever they find a longer one than before. At the end each sends
-# a zero. Block 0 has each result at once, while the others go on searching. A message is one number: 10,000 times the block, plus the steps. (Blocks that wait for each other need a place at the same time. On an empty GPU these nine have one; CUDA promises it to a cooperative launch alone.)
+# a zero. Block 0 has each result at once, while the others go on searching. A message is one number: 10,000 times the block, plus the steps. (Blocks that wait for each other need a place at the same time. On an empty GPU these nine have one, but CUDA promises it to cooperative launches only.)
 
 # %% id=together
 SEARCHERS = 8
@@ -1022,7 +1023,7 @@ if device.simulated:
 # %% [markdown] id=honest
 # ## What it costs
 #
-# A poll is a look at memory, some hundred nanoseconds on a GPU, and an executor that has nothing to do goes on looking. It keeps its place, like any kernel that stays. So this is not how you add two vectors. It pays where a thread would otherwise sit and wait *and somebody
+# A poll of a message is a look at memory, past the cache next to the SM and so hundreds of clocks long, and an executor that has nothing to do goes on looking. It keeps its place, like any kernel that stays. So this is not how you add two vectors. It pays where a thread would otherwise sit and wait *and somebody
 # else needs what it knows meanwhile*: pipelines between blocks, results that are wanted early, and talk with the host while a kernel runs.
 
 # %% [markdown] id=challenge

@@ -57,7 +57,7 @@ PIECE = 256
 print(log.read_text()[:96], "...", log.stat().st_size, "bytes, or", log.stat().st_size // PIECE, "pieces")
 
 # %% [markdown] id=question-2
-# But a kernel cannot open a file. It cannot read the clock on the wall, print to your screen at once, or ask Python for anything. It can only finish. So the program goes to and fro: Python reads a piece, launches,
+# But a kernel cannot open a file. It cannot print to your screen at once (what `printf` writes appears when the host next waits), or ask Python for anything. It can only finish. So the program goes to and fro: Python reads a piece, launches,
 # waits, writes, and reads the next piece.
 
 # %% id=relaunch
@@ -129,7 +129,7 @@ assert host.tobytes() == b"QUIET PLEASE, THIS IS A LIBRARY. "
 assert not [span for span in no_copies if span.kind in ("h2d", "d2h")]
 
 # %% [markdown] id=mapped-read
-# `agt.mapped(host)` is a device array that *is* the host's array. Nothing was copied, and there was nothing to bring back. (Is it free? No. Every access crosses the bus, and takes about a microsecond. It is a mailbox,
+# `agt.mapped(host)` is a device array that *is* the host's array. Nothing was copied, and there was nothing to bring back. (Is it free? No. A read has to cross the bus and come back, which takes about a microsecond on an H200. It is a mailbox,
 # not a warehouse.)
 #
 # Now the kernel writes a letter and **waits for the answer**, while it runs. American mailboxes have a small red flag on the side: up means that there is a letter. So does ours:
@@ -165,10 +165,10 @@ letters = agt.Kernel(LETTERS)
 # %% [markdown] id=letters-read
 # Four things in there are new:
 #
-# - **`volatile`**: look at the memory each time. Without it, a compiler may read the flag once, keep it in a register, and look at the register for ever. (Chapter 11 looked by an atomic. Not every bus can do one, and only one side at a time writes here.)
-# - **`__threadfence_system()`**: a fence that holds for the host as well. The first keeps the flag from overtaking the letter. The second keeps us from reading the answer before we have seen the flag.
-# - **`__nanosleep(100)`**: between two looks, doze for a tenth of a microsecond, and leave the bus to others. In a loop that counts, the simulated device knows by it that somebody is waiting.
-# - **the counter**: a kernel that waits holds its place on the GPU, and nobody can stop it. If the host has gone home, it must give up by itself. A million turns are about a second or two.
+# - **`volatile`**: look at the memory each time. Without it, a compiler may read the flag once, keep it in a register, and look at the register for ever. (Chapter 11 looked by an atomic. Over a PCIe bus an atomic of the GPU is no atomic for the CPU, and none is needed: at any time only one side may write each word.)
+# - **`__threadfence_system()`**: a fence that reaches the host as well. (`__threadfence()` ends at the GPU.) The first keeps the flag from overtaking the letter. The second keeps us from reading the answer before we have seen the flag.
+# - **`__nanosleep(100)`**: between two looks, doze for about a tenth of a microsecond (at most twice that), and leave the bus to others. In a loop that counts, the simulated device knows by it that somebody is waiting.
+# - **the counter**: a kernel that waits holds its place on the GPU, and nobody can stop it. If the host has gone home, it must give up by itself. A million looks over the bus are a second or more.
 #
 # The host's side is yours. Python has no fence, and on an x86 it needs none: that keeps the order of its reads, and of its writes. An Arm (GH200, Jetson) does not: with the GPU of such a machine, neither this mailbox nor `agt.hostcalls` is safe.
 
@@ -270,7 +270,7 @@ __global__ void ask(volatile unsigned* mail, int n, unsigned* out)
 # `LETTERS` above has all the lines that you need, with other numbers in them.
 
 # %% id=13-ask explanation
-# This is called *publishing*: write, fence, flag. And the other way round: flag, fence, read. You will find the pair wherever two processors talk without a lock. (The check looks for your fences in the text. The simulated device takes each thread's steps in order, so it cannot show you what happens without one.)
+# This is called *publishing*: write, fence, flag. And the other way round: flag, fence, read. You will find the pair wherever two processors talk without a lock. (The check looks for your fences in the text. Memory as late as CUDA allows is simulated for threads of a GPU, and not for the host, so it cannot show you what happens without one.)
 
 # %% id=13-ask-check
 check("13-ask", ASK)
@@ -441,7 +441,7 @@ class FreeStack:
 # There are two swaps. In each, the second value is the new pair.
 
 # %% id=13-stack explanation
-# Two `+ 1`, and a bug is gone that could have cost you a week. (Either one alone would do: before an old top comes back, somebody has to take it *and* put it back. With both, the tag simply counts every change.) In CUDA C the pair is one 64-bit word: the packet's number in the lower half, the tag in the upper one.
+# Two `+ 1`, and a bug is gone that could have cost you a week. (Either one alone would do: before an old top comes back, somebody has to take it *and* put it back. With both, the tag simply counts every change. It has 32 bits, so the old 0 looks like the new one again only after exactly four billion changes.) In CUDA C the pair is one 64-bit word: the packet's number in the lower half, the tag in the upper one.
 
 # %% id=13-stack-check
 check("13-stack", FreeStack)
@@ -545,7 +545,7 @@ check("13-bill", BILL)
 # %% [markdown] id=wrong
 # ## When the host is in trouble
 #
-# **The handler fails.** On the host there is a person who reads error messages, so that is where the exception goes: to the `await` of the operation whose kernel has asked. The kernel is told that there are no more answers, and ends.
+# **The handler fails.** On the host there is a person who reads error messages, so that is where the exception goes: to the `await` of the operation whose kernel asked. The kernel is told that there are no more answers, and ends.
 
 
 # %% id=fails
@@ -564,7 +564,7 @@ else:
     raise AssertionError("the exception was lost")
 
 # %% [markdown] id=away
-# **The host is not there.** Here Python makes the worst mistake of this page: it blocks. `sync` waits for the kernel, the kernel waits for Python, and neither can go first. On a GPU the kernel would give up after some seconds. The simulated
+# **The host is not there.** Here Python makes the worst mistake of this page: it blocks. `sync` waits for the kernel, the kernel waits for Python, and neither can go first. On a GPU the kernel would give up, after four million looks over the bus. The simulated
 # device sees at once that nobody is left who could answer:
 
 # %% id=away-code
@@ -655,7 +655,7 @@ pressure.reveal(
 # %% [markdown] id=batch-text
 # ## A hundred answers for the price of one
 #
-# The host finds the packets that wait with one comparison of NumPy, over all flags at once. But then it calls a function like `roll` for each of them, and that is some microseconds a call. If your answer can be
+# The host finds the packets that wait with one comparison of NumPy, over all flags at once. But then it calls a function like `roll` for each of them, and that is Python's time for each call. If your answer can be
 # computed by NumPy, do it for all of them. That is what `together` did just now: a **batch handler** gets three arrays, and returns one.
 
 # %% [markdown] id=exercise-batch
@@ -719,13 +719,13 @@ if device.simulated:
     assert crowd / 132 < alone / 10
 
 # %% [markdown] id=pays-read
-# For **one** question at a time there is not much to gain. The simulated device makes it look better than it is: on an H200, through `agt.hostcalls`, a call takes 10 to 13 µs, and a launch with its wait 16. Nobody should rewrite a program for that.
+# For **one** question at a time there is not much to gain. The simulated device makes it look better than it is: on an H200, through `agt.hostcalls`, a call took 9 to 13 µs, and a launch with its wait 14. Nobody should rewrite a program for that.
 #
 # What changes everything is the crowd. When every block asks for itself, at its own time, the questions travel together, and a call costs a fraction of a microsecond. With launches, all blocks would have to stop so that one of them can ask. And a kernel that
 # keeps its state (a half-built tree, a queue, registers full of numbers) does not have to save it and load it again.
 #
-# In our first version of `hostcall.cuh`, all blocks looked at one and the same word while they waited: has the host stopped? On an H200 a call from 132 blocks then took 2.4 µs. Blocks that read the same word of the host's memory take
-# turns at it, and each turn is a trip over the bus, about 1 µs. Now every packet has its own word, beside its flag, and a call takes 0.3 to 0.4 µs.
+# In our first version of `hostcall.cuh`, all blocks looked at one and the same word while they waited: has the host stopped? On an H200 a call from 132 blocks then took 2.1 µs. Blocks that read the same word of the host's memory take
+# turns at it, and each turn is a trip over the bus, about 1 µs. Now every packet has its own word, beside its flag, and through `agt.hostcalls` a call takes 0.3 to 0.4 µs.
 #
 # | a call pays when | a launch is as good when |
 # |---|---|
@@ -875,9 +875,9 @@ assert [len(h200[0].find("shout")), len(h200[1].find("pipeline"))] == [6, 1]
 # ## Key points
 #
 # - Pinned memory can be mapped: a kernel and Python then see the same bytes, while the kernel runs. `agt.mapped(host)`.
-# - Publish in this order: write, fence, flag. Read in this order: flag, fence, read. A flag is `volatile`.
+# - Publish in this order: write, fence, flag. Read in this order: flag, fence, read. A flag is `volatile`, and a fence that should reach the host is `__threadfence_system()`.
 # - Every wait in a kernel counts its turns, and gives up. Nobody else can end it.
-# - A compare-and-swap sees whether a value *is* the same, not whether it *stayed* the same (ABA). A tag tells the difference.
+# - A compare-and-swap sees whether a value *is* the same, not whether it *stayed* the same (ABA). A tag that counts the changes tells the difference.
 # - Back-pressure: who finds no packet waits. Nothing is lost.
 # - `agt.hostcalls` answers kernels on the event loop. So await, and do not block.
 # - A single call costs nearly as much as a launch. It pays when many blocks ask, and when the kernel would have to save its state to end.

@@ -39,7 +39,7 @@ _ASKED = bytes([ASKED])  # a byte that no other of these words has
 
 _CALLED = "while the host answered a kernel's call for service {}"
 
-# A kernel gives up after so many turns: some seconds, since each reads the host's memory over the bus.
+# A kernel gives up after so many turns, each of which reads the host's memory over the bus: seconds at the least.
 TURNS = 4_000_000
 
 

@@ -107,8 +107,8 @@ def check_meet(mine: Any, model: Any) -> None:
         due = "the work and the counting: others may see that a block has come, and not yet what it wrote"
         some_fence(steps, due)
         cases(_meet, MEETINGS, "{} blocks of {} threads, and three meetings")(kernel, model)
-    # The simulated device has no cache that could hold old numbers, so only the order of the calls tells.
-    due = "the last look at the counter and what comes next: a GPU may go on with old numbers from a cache"
+    # Late memory refuses a missing one by value; the order of the calls says which one it is.
+    due = "the last look at the counter and what comes next: a GPU may go on with numbers from before it"
     fenced(steps, looks(0), lambda step: step is steps[-1], due)
 
 

@@ -131,7 +131,8 @@ struct Oneshot {
     }
 };
 
-// Many senders, one receiver, in a ring of `capacity` places, at least 2: multi-producer, single-consumer.
+// Many senders, one receiver, in a ring of `capacity` places: multi-producer, single-consumer. The capacity is a
+// power of two and at least 2, so that places still follow each other when the numbers start again behind 2^32.
 //
 // `words` has 2 + 2 * capacity of them: the next place to be written, the next to be read, a turn for each place,
 // and the values. The host makes the turns 0, 1, 2, ... and the rest 0. A place whose turn is p may be written by

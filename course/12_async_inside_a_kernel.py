@@ -758,8 +758,8 @@ assert (1, 0) not in agt.litmus("message passing", fence="block", blocks=False, 
 # %% id=reveal-litmus
 late.reveal(
     "yes" if (1, 0) in test.seen else "no",
-    "A fence of a block orders your writes for the threads of that block, and for nobody else. (The H200 didn't "
-    "do it in a million runs here. It may, and in another test of ours it did, 36 times in two million.)",
+    "A fence of a block orders your writes for the threads of that block, and for nobody else. (The H200 "
+    "didn't do it in a million runs here. It may, and in another test it did, 36 times in two million.)",
 )
 
 # %% [markdown] id=litmus-read

@@ -729,8 +729,8 @@ factor = larger_rounds[0] / rounds_needed[0]
 print(f"256 pages: {rounds_needed[0]} rounds. 1,024 pages: {larger_rounds[0]} rounds.")
 longer.reveal(
     "same" if factor < 1.25 else "half" if factor < 1.75 else "double",
-    "In each round the changes of all pages together shrink to 0.85 of themselves at most, however many pages "
-    "there are. How much faster they really shrink depends on the links, and these two villages are linked alike.",
+    "In each round the changes of all pages together shrink to 0.85 of themselves at most, however many "
+    "pages there are. How much faster they really shrink depends on the links, and these are alike.",
 )
 
 # %% [markdown] id=ranks-how

@@ -39,7 +39,7 @@ _ASKED = bytes([ASKED])  # a byte that no other of these words has
 
 _CALLED = "while the host answered a kernel's call for service {}"
 
-# A kernel gives up after so many turns, each of which reads the host's memory over the bus: seconds at the least.
+# A kernel gives up after so many turns: seconds at the least, since each reads host memory over the bus.
 TURNS = 4_000_000
 
 

@@ -28,7 +28,6 @@ SECTOR = 32  # bytes; the unit in which L2 and DRAM move data (CUDA C++ Best Pra
 ROWS = len(ADDED)
 LATENCY = list(ADDED).index("chain_latency")
 NOTHING: NDArray[np.float64] = np.zeros((ROWS, 1))
-NONE: NDArray[np.int64] = np.zeros(0, np.int64)
 LINE = 128  # bytes; the unit in which L1 is looked up, four sectors
 BANKS = 32  # of shared memory, each 4 bytes wide
 _SAMPLED_WARPS = 8  # of a batch, evenly spread
@@ -95,7 +94,7 @@ class Tally:
         self.longest = (0,) * ROWS
         self.shared_atomic_passes = 0
         self.global_atomics = 0
-        self._had: dict[Variable | None, tuple[Layout, NDArray[np.int64]]] = {}
+        self._had: dict[Variable | None, tuple[Layout, set[int]]] = {}
         self._patterns: dict[tuple[object, ...], tuple[int, ...]] = {}
         self._queues: dict[int, NDArray[np.int64]] = {}
         self._charged: list[Mask] = []
@@ -193,9 +192,13 @@ class Tally:
             return
         part = element[:lanes] if varies(element) else np.full(lanes, element)
         sector = part.astype(np.int64) * size // SECTOR
-        of, had = self._had.get(base, (layout, NONE))
-        new = np.setdiff1d(sector, had if of is layout else NONE)
-        self._had[base] = layout, np.union1d(had if of is layout else NONE, new)
+        of, had = self._had.get(base, (layout, set[int]()))
+        if of is not layout:
+            had = set[int]()
+        # Neighbours mostly share a sector.
+        new = {*sector[np.diff(sector, prepend=-1) != 0].tolist()} - had
+        had |= new
+        self._had[base] = layout, had
         if not counted or (tally.executions > 1 and not weight(tally.executions - 2)):
             return  # and so where what was loaded right before was not followed
         tally.followed += counted

@@ -27,11 +27,11 @@ CUPY_EXTRA_HERE := $(PY) -P asyncgpu_tutor/commands/doctor.py --cupy-extra
 PIP := $(PY) -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help lab site deck bundle venv test test-full test-lab quick lint format notebooks notebooks-build nbgrader doctor profile wheel clean
+.PHONY: help lab update site deck bundle venv test test-full test-lab quick lint format notebooks notebooks-build nbgrader doctor profile wheel clean
 
 help:
 	@sed -n '/^#/!q; s/^# \{0,1\}//p' Makefile
-	@echo "Also: make lint, make format, make quick (tests without the slow ones), make notebooks,"
+	@echo "Also: make update (the newest course; your work is kept), make lint, make format, make quick (tests without the slow ones), make notebooks,"
 	@echo "make test-full (also what rests on files that did not change), make test-lab (the course in a browser), make notebooks-build (from course/), make nbgrader (for instructors),"
 	@echo "make site (build/site), make deck, make bundle, make venv, make doctor, make profile (Nsight Systems), make wheel, make clean."
 	@echo "PYTHON=/path/to/python picks the interpreter, CUPY_EXTRA=cuda12, cuda13 or none the CuPy."
@@ -44,13 +44,13 @@ $(VENV_STAMP):
 	@touch $@
 
 $(TEST_STAMP): $(VENV_STAMP) pyproject.toml
-	@extra="$$($(CUPY_EXTRA_HERE))"; \
+	@extra="$$($(CUPY_EXTRA_HERE))" || exit 1; \
 	echo "Installing the package and its test tools ($(VENV), extras: test$${extra:+,$$extra}) ..."; \
 	$(PIP) install --editable ".[test$${extra:+,$$extra}]"
 	@touch $@
 
 $(LAB_STAMP): $(VENV_STAMP) pyproject.toml
-	@extra="$$($(CUPY_EXTRA_HERE))"; \
+	@extra="$$($(CUPY_EXTRA_HERE))" || exit 1; \
 	echo "Installing the course ($(VENV), extras: lab$${extra:+,$$extra}): some 44 MB, a minute or two in silence ..."; \
 	$(PIP) install --editable ".[lab$${extra:+,$$extra}]"
 	@touch $@
@@ -73,6 +73,10 @@ venv: $(TEST_STAMP)
 
 lab: $(LAB_STAMP)
 	$(PY) -m asyncgpu_tutor start $(if $(PORT),--port=$(PORT)) $(ARGS)
+
+# The newest course. Pages that somebody has worked in are kept in my-work, as they are.
+update: $(LAB_STAMP)
+	$(PY) -m asyncgpu_tutor start --update $(ARGS)
 
 lint: $(TEST_STAMP)
 	$(BIN)/ruff check .

@@ -59,6 +59,7 @@ CALLS: list[tuple[Callable[[], object], type[Exception], str]] = [
     (lambda: scale_with(8, 10**400, ones(), out()),
      ArrayDTypeError, r"a float as 'by', and got an integer of 1329 bits.*is 3.4.*pass float\('inf'\)"),
     (lambda: scale_with(8, "two", ones(), out()), ArrayDTypeError, "takes a float as 'by', and got str"),
+    (lambda: scale_with("8", 2.0, ones(), out()), ArrayDTypeError, "takes an unsigned int as 'n'"),
     (lambda: scale_with(8, 2.0, ones(), agt.zeros((8,)).sync()),
      LaunchConfigError, r"does not know how many threads.*out.partition\(256\)"),
     (lambda: scale_with(8, 2.0, ones(), out(), grid=0, block=8),
@@ -183,8 +184,9 @@ OTHERS: list[tuple[Callable[[], object], type[Exception], str]] = [
     (lambda: agt.Kernel(SCALE.source, "nothing"), agt.errors.KernelCompileError, r"nothing"),
     (lambda: agt.Kernel(SCALE.source + SCALE.source.replace("scale", "scale2")),
      UsageError, r"has 2 kernels \(scale, scale2\).*Kernel\(source, name\)"),
+    (lambda: agt.Trace().plot().save("a.xyz"), UsageError, r"a.xyz: a picture's name ends in .svg, .png or"),
     # No fallback.
-    (lambda: agt.use("cuda:99"), DeviceUnavailableError, r"cuda:99 is not available: .*agt.use\('sim'\)"),
+    (lambda: agt.use("cuda:99"), DeviceUnavailableError, r"cuda:99 is .*doctor .*--device sim on the comm"),
     *((partial(resolve, name), UsageError, r"is not a device: say 'auto', 'sim'")
       for name in ("gpu", "sim:x", "cuda:-1", "auto:1", "", "sim:", 0)),
 ]  # fmt: skip

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 OLDEST_CUDA = (12, 0)
+EXTRAS = ("cuda12", "cuda13")
 CUPY_WHEELS = ("cupy-cuda13x", "cupy-cuda12x", "cupy-cuda11x", "cupy")
 
 # Compiles and runs one kernel: the wheel can be imported even where its compiler is missing.
@@ -222,8 +223,11 @@ def run(args: argparse.Namespace, machine: ThisMachine | None = None) -> int:
     if args.cupy_extra:
         # CUPY_EXTRA overrides what was found; "none" means no CuPy.
         chosen = os.environ.get("CUPY_EXTRA") or cupy_extra(machine.cuda()) or ""
-        print("" if chosen == "none" else chosen)
-        return 0
+        print(chosen if chosen in EXTRAS else "")
+        if chosen in (*EXTRAS, "none", ""):
+            return 0
+        print(f"CUPY_EXTRA={chosen}: it can be {', '.join(EXTRAS)} or none", file=sys.stderr)
+        return 2
     report = examine(machine)
     print(report.as_text())
     return 1 if report.lacking else 0

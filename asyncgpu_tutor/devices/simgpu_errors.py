@@ -54,6 +54,7 @@ def translated(function: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        __tracebackhide__ = True
         try:
             return function(*args, **kwargs)
         except SimGpuError as error:

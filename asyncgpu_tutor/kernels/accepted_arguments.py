@@ -74,7 +74,8 @@ def _not_an_array(kernel: str, parameter: Parameter, given: Any) -> str:
 
 def scalar_acceptor(kernel: str, parameter: Parameter) -> Acceptor:
     """As `array_acceptor`, for a number."""
-    wanted = f"{kernel}() takes a {parameter.ctype} as {parameter.name!r}"
+    article = "an" if parameter.ctype.startswith(("int", "unsigned")) else "a"
+    wanted = f"{kernel}() takes {article} {parameter.ctype} as {parameter.name!r}"
     record = parameter.record
     if record is not None:
 

@@ -263,6 +263,7 @@ class DeviceOp(Generic[T]):
         NestedSyncError
             If called while an operation is being submitted.
         """
+        __tracebackhide__ = True
         forbid_nested_wait("sync()")
         stream, policy = choose(policy)
         return wait(submit(self._run, stream, policy, self._label, "sync()", True))

@@ -204,6 +204,7 @@ def wait(submission: Submission[T]) -> T:
 
     Raises `DeviceError` if the device failed in it.
     """
+    __tracebackhide__ = True  # a test of somebody's kernel shows their lines, not ours
     event = submission.event
     # While the device works the host has time: what can be done before the end is done now.
     submission.operations.clear()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -10,8 +12,9 @@ from types import ModuleType
 import pytest
 
 import asyncgpu_tutor as agt
+from asyncgpu_tutor.__main__ import main
 from asyncgpu_tutor.commands.start import FIRST_PAGE, PARTS, bring, course, pages
-from tests.tools import ROOT, Command
+from tests.tools import ROOT, Command, tool
 
 
 @pytest.fixture
@@ -70,6 +73,70 @@ def test_the_pages_are_not_copied_into_themselves(tmp_path: Path, inside: str) -
 def test_a_file_is_no_folder(tmp_path: Path, command: Command) -> None:
     (tmp_path / "taken").write_text("")
     assert "is a file" in command("start", tmp_path / "taken", "--copy-only", code=2).err
+
+
+@pytest.mark.parametrize("port", ["99999", "0", "x"])
+def test_a_port_is_one_that_there_is(port: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["start", f"--port={port}"])
+    assert "from 1 to 65535" in capsys.readouterr().err
+
+
+def test_an_update_keeps_work_aside_and_takes_what_nobody_touched(
+    tmp_path: Path, command: Command
+) -> None:
+    newer, mine = tmp_path / "newer", tmp_path / "mine"
+    bring(ROOT, mine)
+    bring(ROOT, newer)
+    worked, read = Path(FIRST_PAGE), Path("docs/glossary.md")
+    (mine / worked).write_text("my answer")
+    (mine / "notebooks/progress.json").write_text("{}")
+    for page in (worked, read):
+        (newer / page).write_text("new")
+
+    brought = bring(newer, mine, update=True)
+
+    assert brought.new == [read, worked]
+    assert [path.read_text() for path in brought.aside] == ["my answer"]
+    assert brought.aside[0].is_relative_to(mine / pages.MY_WORK)
+    assert {(mine / page).read_text() for page in (worked, read)} == {"new"}
+    assert (mine / "notebooks/progress.json").read_text() == "{}"
+    (mine / worked).write_text("more")
+    assert "my-work" in command("start", mine, "--update").out
+    assert command("start", mine, "--update").out.endswith("0 new files.\n")
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+def test_a_checkout_that_was_worked_in_is_updated_without_a_conflict(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def git(folder: Path, *words: str) -> None:
+        subprocess.run(
+            ["git", "-C", folder, "-c", "user.name=a", "-c", "user.email=b", *words], check=True
+        )
+
+    origin, mine, page = tmp_path / "origin", tmp_path / "mine", "notebooks/a.ipynb"
+    (origin / "notebooks").mkdir(parents=True)
+    git(origin, "init", "-q")
+    for text in ("old", "new"):
+        (origin / page).write_text(text)
+        git(origin, "add", ".")
+        git(origin, "commit", "-q", "-m", text)
+        if text == "old":
+            git(tmp_path, "clone", "-q", origin, mine)
+            (mine / page).write_text("my answer")
+
+    update = tool("update_checkout").main
+    assert update(mine) == 0
+    assert (mine / page).read_text() == "new"
+    (kept,) = mine.glob(f"my-work/*/{page}")
+    assert kept.read_text() == "my answer"
+    assert str(kept) in capsys.readouterr().out
+    (mine / page).write_text("more")
+    shutil.rmtree(origin)
+    assert update(mine) == 1
+    assert "git fetch failed" in capsys.readouterr().err
+    assert (mine / page).read_text() == "more"
 
 
 def test_a_full_disk_leaves_no_half_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

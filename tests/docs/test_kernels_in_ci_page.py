@@ -49,6 +49,7 @@ def test_without_its_barrier_it_fails_in_the_words_of_the_page(tmp_path: Path) -
     assert "4 failed" in ran.stdout
     for line in shown("text").splitlines():
         assert line.strip() in ran.stdout
+    assert "asyncgpu_tutor/" not in ran.stdout  # the report has their lines and none of ours
 
 
 def test_the_workflow_runs_what_the_page_runs() -> None:

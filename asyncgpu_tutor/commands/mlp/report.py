@@ -39,7 +39,12 @@ def table_lines(traces: Mapping[str, Trace]) -> Iterator[str]:
     """Each way's makespan, overlap in us and of the device's busy time, and speed-up over the first."""
     measured = {how: trace.metrics() for how, trace in traces.items()}
     first = next(iter(measured))
+    best = min(measured, key=lambda how: measured[how].makespan)
     yield f"Timeline ({clock_words(traces[first].clock)}):"
+    if best != first:
+        quick, slow = measured[best].makespan, measured[first].makespan
+        told = f"{WAYS[best].name}, {quick:.1f} us instead of {slow:.1f}"
+        yield f"  The same work, {slow / quick:.1f} times as fast: {told}"
     yield f"  {'':21} {'makespan':>13} {'device busy':>12} {'overlap':>17} {'speed-up':>9}"
     blind = False
     for how, m in measured.items():
@@ -53,7 +58,7 @@ def table_lines(traces: Mapping[str, Trace]) -> Iterator[str]:
     if blind:
         yield "  (CUDA events see a graph as one bar: pip install 'asyncgpu_tutor[trace]' to look inside.)"
     if any(m.device_active < BUSY * m.makespan for m in measured.values()):
-        yield "  Where the device is busy for less than half of the time, the host is the bottleneck."
+        yield "  A device that is busy for less than half of the time waits for Python: no stream helps."
 
 
 def rounding_bound(inputs: MlpInputs) -> np.ndarray:

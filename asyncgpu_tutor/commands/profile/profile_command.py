@@ -20,21 +20,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     told = "what to profile, such as -- python my.py; without it, the MLP of the course at dim 256"
     add("command", nargs="*", metavar="-- COMMAND", help=told)
-    add(
-        "--from",
-        dest="source",
-        type=Path,
-        metavar="FILE",
-        help="profile nothing: read an export (.sqlite), a report (.nsys-rep), a trace of PyTorch's "
-        "profiler or of Chrome (.json, .json.gz), or one of this package (.json)",
+    told = (
+        "profile nothing: read an export (.sqlite), a report (.nsys-rep), or a trace of PyTorch's "
     )
-    add(
-        "--out",
-        type=Path,
-        metavar="FOLDER",
-        help="write the trace here, as trace.json and for https://ui.perfetto.dev (profile/, where a "
-        "program is run; nothing, where a file is read)",
-    )
+    told += "profiler, of Chrome (.json, .json.gz) or of this package (.json)"
+    add("--from", dest="source", type=Path, metavar="FILE", help=told)
+    told = "write the trace here, as trace.json and for https://ui.perfetto.dev (without it: into profile/ "
+    told += "where a program is run, nowhere where a file is read)"
+    add("--out", type=Path, metavar="FOLDER", help=told)
     add("--plot", type=picture, metavar="FILE", help="draw it into this .png, .pdf or .svg as well")
     add("--within", metavar="RANGE", help="only what was asked for within NVTX ranges of this name")
     add("--whole", action="store_true", help="the whole program, its warm-up too")

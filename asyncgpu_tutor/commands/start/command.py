@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import argparse
 import os
+import subprocess
+import sys
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from asyncgpu_tutor.commands.doctor import how_to_install
+from asyncgpu_tutor.commands.options import port
 from asyncgpu_tutor.commands.start.pages import FIRST_PAGE, bring, course
 from asyncgpu_tutor.errors import UsageError
 
@@ -32,9 +35,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"where you want to work: ./{FOLDER} if not given; in a checkout, the checkout itself. Files "
         "that are there already stay as they are",
     )
+    told = "get the newest course; pages that you have worked in are kept in my-work, as they are"
+    parser.add_argument("--update", action="store_true", help=told)
     parser.add_argument("--copy-only", action="store_true", help="bring files, and open nothing")
     parser.add_argument("--no-browser", action="store_true", help="print the address only")
-    parser.add_argument("--port", help="of the server, if not the first free one from 8888")
+    parser.add_argument(
+        "--port", type=port, help="of the server, if not the first free one from 8888"
+    )
     told = "any option of JupyterLab, as in --lab=--ip=0.0.0.0; may be given again"
     parser.add_argument("--lab", action="append", default=[], metavar="OPTION", help=told)
 
@@ -42,13 +49,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Bring the course and open it; the exit code of JupyterLab's end, 0."""
     folder, is_checkout = course()
+    aside: list[Path] = []
     if not is_checkout or args.folder is not None:
         pages, folder = folder, args.folder or FOLDER
-        new, kept = bring(pages, folder)
+        new, kept, aside = bring(pages, folder, update=args.update)
         print(f"The course is in {folder.resolve()}: {len(new)} new files.")
-        if kept:
-            print(f"{len(kept)} were there and stay; delete one, and the next start brings it.")
-    if args.copy_only:
+        if kept and not args.update:
+            print(f"{len(kept)} were there and stay. start --update brings newer ones.")
+    elif args.update:
+        return subprocess.run(
+            [sys.executable, folder / "tools/update_checkout.py"], check=False
+        ).returncode
+    if aside:
+        print("These pages are as you left them. Take over what you like; your progress counts on:")
+        print(*(f"  {page}" for page in aside), sep="\n")
+    if args.copy_only or args.update:
         return 0
     if find_spec("jupyterlab") is None:
         raise UsageError(

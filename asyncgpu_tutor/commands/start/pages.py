@@ -1,8 +1,14 @@
-"""The course's pages: where they come from, and how they get into a learner's folder."""
+"""The course's pages: where they come from, and how they get into a learner's folder, and get newer there."""
 
 from __future__ import annotations
 
+import json
 import shutil
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from fnmatch import fnmatch
+from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,16 +17,21 @@ from asyncgpu_tutor.errors import UsageError
 PARTS = ("notebooks", "solutions", "docs")
 FIRST_PAGE = "notebooks/00_start_here.ipynb"
 # A learner's work leaves these behind where somebody has worked in the pages themselves.
-NOT_OURS = shutil.ignore_patterns("progress*.json", ".*", "__pycache__")
+NOT_OURS = ("progress*.json", ".*", "__pycache__")
+AS_BROUGHT = (
+    ".course-as-brought.json"  # by page its digest, which tells work from a page of last year
+)
+MY_WORK = "my-work"
 
 PACKAGE = Path(__file__).resolve().parents[2]
 
 
 class Brought(NamedTuple):
-    """The files that `bring` has copied into the folder, and those that it has left as they were."""
+    """The pages that are new, those that were there and stay, and those that are in `MY_WORK` now."""
 
     new: list[Path]
     kept: list[Path]
+    aside: list[Path]
 
 
 def course() -> tuple[Path, bool]:
@@ -36,32 +47,57 @@ def course() -> tuple[Path, bool]:
     )
 
 
-def bring(source: Path, folder: Path) -> Brought:
-    """Copy the pages into `folder`, which is made where it does not exist, and change nothing in it."""
+def bring(source: Path, folder: Path, *, update: bool = False) -> Brought:
+    """Copy the pages into `folder`, which is made where it does not exist.
+
+    A page that is there stays. With `update` it gives way to a newer one, and moves aside if it was changed.
+    """
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder} is a file: name a folder for the course")
     if any(folder.resolve().is_relative_to(source / part) for part in PARTS):
         raise UsageError(f"{folder} is a part of the course's own pages: name a folder elsewhere")
-    found = Brought([], [])
-    for part in PARTS:
-        _bring(source / part, folder / part, folder, found)
+    found, away = Brought([], [], []), aside(folder)
+    digests: dict[str, str] = {}
+    with suppress(OSError, ValueError):
+        digests = json.loads((folder / AS_BROUGHT).read_bytes())
+    for page in _pages(source):
+        there, brought = folder / page, _digest(source / page)
+        here = _digest(there) if there.exists() else ""
+        if here and (not update or here == brought):
+            found.kept.append(page)
+            continue
+        if here and here != digests.get(str(page)):
+            copy(there, away / page)
+            found.aside.append(away / page)
+        copy(source / page, there)
+        found.new.append(page)
+        digests[str(page)] = brought
+    (folder / AS_BROUGHT).write_text(json.dumps(digests, indent=1), encoding="utf-8")
     return found
 
 
-def _bring(source: Path, target: Path, folder: Path, found: Brought) -> None:
-    names = {path.name for path in source.iterdir()}
-    target.mkdir(parents=True, exist_ok=True)
-    for name in sorted(names - set(NOT_OURS(str(source), sorted(names)))):
-        here, there = source / name, target / name
-        if here.is_dir():
-            _bring(here, there, folder, found)
-        elif there.exists():
-            found.kept.append(there.relative_to(folder))
-        else:
-            half = there.with_name(f".{name}.part")  # what a full disk cuts off is no page
-            try:
-                shutil.copyfile(here, half)
-                half.replace(there)
-            finally:
-                half.unlink(missing_ok=True)
-            found.new.append(there.relative_to(folder))
+def aside(folder: Path) -> Path:
+    """Where pages go, as they are, that an update takes from their places."""
+    return folder / MY_WORK / time.strftime("%Y-%m-%d_%H%M%S")
+
+
+def _pages(source: Path) -> Iterator[Path]:
+    for path in sorted(path for part in PARTS for path in (source / part).rglob("*")):
+        page = path.relative_to(source)
+        if path.is_file() and not any(fnmatch(n, left) for n in page.parts for left in NOT_OURS):
+            yield page
+
+
+def _digest(path: Path) -> str:
+    return sha256(path.read_bytes()).hexdigest()
+
+
+def copy(here: Path, there: Path) -> None:
+    """Copy a file whole, or not at all."""
+    there.parent.mkdir(parents=True, exist_ok=True)
+    half = there.with_name(f".{there.name}.part")  # a full disk cuts it off, and that is no page
+    try:
+        shutil.copyfile(here, half)
+        half.replace(there)
+    finally:
+        half.unlink(missing_ok=True)

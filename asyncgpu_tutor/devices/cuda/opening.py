@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from asyncgpu_tutor.devices.cuda.device import CupyDevice
 
 ADVICE = (
-    "The simulated device needs no GPU: agt.use('sim'), or --device sim for a command. For a GPU, see what "
-    "asyncgpu-tutor doctor says."
+    "asyncgpu-tutor doctor says whether this machine has an NVIDIA GPU, and what to install for it. Without "
+    "one, take the simulated device: agt.use('sim') in Python, --device sim on the command line."
 )
 
 
@@ -21,7 +21,7 @@ def open_device(ordinal: int) -> CupyDevice:
         import cupy
     except ImportError as error:
         raise DeviceUnavailableError(
-            f"cuda:{ordinal} is not available: CuPy is not installed ({error}). {ADVICE}"
+            f"cuda:{ordinal} is not available: no GPU can be used without CuPy ({error}). {ADVICE}"
         ) from error
     try:
         count = int(cupy.cuda.runtime.getDeviceCount())

@@ -42,7 +42,8 @@ def write(spans: Iterable[Span], clock: str, device: str, about: Mapping[str, ob
 def read(body: Mapping[str, Any]) -> Parts:
     """Spans, clock, device and facts of what `write` wrote, `parsed`. Nothing in it is run."""
     if body.get("format") != FORMAT:
-        raise UsageError(f"this is not a trace: its 'format' is not {FORMAT!r}")
+        told = "'traceEvents', as traces of PyTorch and Chrome have"
+        raise UsageError(f"this is not a trace: it has neither {told}, nor the 'format' {FORMAT!r}")
     try:
         clock, device = (_text(body[key], key, 1000) for key in ("clock", "device"))
         return _spans(body["spans"]), clock, device, _mapping(body.get("about", {}), "about")

@@ -35,8 +35,7 @@ def recorded_file(name: str) -> Path:
 
 def _found(what: str, name: str, known: Mapping[str, Path]) -> Path:
     if name not in known:  # so a name with a path in it cannot lead out of the folder
-        close = get_close_matches(str(name), known, 1)
-        hint = f" Did you mean {close[0]!r}?" if close else ""
-        there = ", ".join(sorted(known))
-        raise UsageError(f"there is no {what} {name!r}; there are: {there}.{hint}")
+        near = " or ".join(map(repr, get_close_matches(str(name), known)))
+        cure = f"did you mean {near}?" if near else f"all of them are in {FOLDER}"
+        raise UsageError(f"there is no {what} {name!r}; {cure}")
     return known[name]

@@ -457,6 +457,7 @@ const VIEWS = {
     button("◀", "Step back", () => go(now - 1));
     const slider = made(bar, "input", { type: "range", min: 0, max: Math.max(data.steps.length - 1, 0), value: 0, "aria-label": "step" });
     button("▶", "Step", () => go(now + 1));
+    if (data.steps.length < 2) for (const control of bar.children) control.hidden = true; // one step leads nowhere
     made(bar, "label", {}, "thread ");
     const field = made(bar, "input", { type: "text", value: "", "aria-label": "thread, by number", placeholder: "all" });
     const said = made(root, "div", { class: "agt-status", "aria-live": "polite" });

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from asyncgpu_tutor.traces.spans import SpanKind
 
@@ -64,71 +66,25 @@ def lighter(colour: str) -> str:
     return "#" + "".join(f"{round(channel + 0.65 * (255 - channel)):02X}" for channel in channels)
 
 
-# The colours of a page by name, on light paper and on dark.
-LIGHT: Mapping[str, str] = {
-    "ink": INK, "quiet": QUIET, "rule": "#AAAAAA", "band": "#F4F4F4", "paper": "#FFFFFF",
-    "grid": "#DDDDDD", "call": "#D4D4D4", "work": "#A6A6A6", "event": "#B00040", "bad": "#B3001B",
-}  # fmt: skip
-_DARK: Mapping[str, str] = {
-    "ink": "#EEEEEE", "quiet": "#B4B4B4", "rule": "#777777", "band": "#1F2329", "paper": "#14171B",
-    "grid": "#33383F", "call": "#4A4F57", "work": "#5C626B", "event": "#FF8FAE", "bad": "#FF6B7D",
-}  # fmt: skip
-
-# How the parts of a timeline look, by the names that `scene` gives them. A page reads this as CSS, and
-# `bitmap` reads it here, so both show the same.
-STYLES: Mapping[str, Mapping[str, str]] = {
-    "agt-paper": {"fill": "var(--agt-paper)"},
-    "agt-band": {"fill": "var(--agt-band)"},
-    "agt-title": {"font-size": "14px", "font-weight": "600"},
-    "agt-facts": {"font-size": "11.5px", "fill": "var(--agt-quiet)"},
-    "agt-lane": {"font-size": "12px", "text-anchor": "end"},
-    "agt-step": {"font-size": "12px"},
-    "agt-device": {"font-weight": "600"},
-    "agt-tick": {"text-anchor": "middle", "fill": "var(--agt-quiet)"},
-    "agt-axis": {"text-anchor": "middle", "fill": "var(--agt-quiet)"},
-    "agt-end": {"text-anchor": "end"},
-    "agt-name": {"text-anchor": "middle", "pointer-events": "none"},
-    "agt-rule": {"stroke": "var(--agt-rule)", "fill": "none"},
-    "agt-grid": {"stroke": "var(--agt-grid)", "fill": "none"},
-    "agt-bar": {"stroke-width": ".8"},
-    "agt-bar.faded": {"fill-opacity": ".28", "stroke-opacity": ".4"},
-    "agt-bar.out": {"stroke-width": "2", "stroke": "var(--agt-ink)!important"},
-    "agt-arrow": {"fill": "none", "stroke": "var(--agt-event)", "stroke-width": "2.2"},
-    "agt-halo": {"fill": "none", "stroke": "var(--agt-paper)", "stroke-width": "5"},
-    "agt-room": {
-        "fill": "none", "stroke": "var(--agt-quiet)", "stroke-width": "5", "stroke-dasharray": "1.5 2.5"
-    },
-    "agt-tip": {"fill": "var(--agt-event)"},
-}  # fmt: skip
-
-
-def _css(rules: Mapping[str, str]) -> str:
-    return ";".join(f"{name}:{value}" for name, value in rules.items())
-
-
-def _rule(name: str) -> str:
-    text = "font-size" in STYLES[name] or "text-anchor" in STYLES[name] or name == "agt-device"
-    return f"{'.agt ' if text else ''}.{name}{{{_css(STYLES[name])}}}"
-
-
-_ON_LIGHT, _ON_DARK = (
-    _css({f"--agt-{name}": colour for name, colour in page.items()}) for page in (LIGHT, _DARK)
+_, _ON_LIGHT, _ON_DARK, *_RULES = (
+    Path(__file__).with_name("style.css").read_text(encoding="utf-8").splitlines()
 )
+
+# How the parts of a timeline look, by the names that `scene` gives them: for `bitmap`, which knows no CSS.
+STYLES: Mapping[str, Mapping[str, str]] = {
+    found[1]: dict(re.findall(r"([\w-]+):([^;]+)", found[2]))
+    for rule in _RULES
+    if (found := re.fullmatch(r"(?:\.agt )?\.([\w.-]+)\{(.*)\}", rule))
+}
+
+
+# The colours of a page on light paper, by name.
+LIGHT: Mapping[str, str] = dict(re.findall(r"--agt-(\w+):([^;}]+)", _ON_LIGHT))
 
 # The page decides: the system's preference, unless JupyterLab, VS Code or a site says something else.
 THEME = (
-    f".agt{{{_ON_LIGHT}}}@media(prefers-color-scheme:dark){{.agt{{{_ON_DARK}}}}}"
-    f"[data-jp-theme-light=true] .agt,.vscode-light .agt,[data-theme=light] .agt{{{_ON_LIGHT}}}"
-    f"[data-jp-theme-light=false] .agt,.vscode-dark .agt,[data-theme=dark] .agt{{{_ON_DARK}}}"
-    ".agt{font-family:system-ui,-apple-system,'Segoe UI','DejaVu Sans',sans-serif}"
-    ".agt text{fill:var(--agt-ink);font-size:11px}"
-    + "".join(map(_rule, STYLES))
-    + ".agt-point.now{stroke:var(--agt-ink)!important;stroke-width:4}"
-    ".agt-cell{fill:var(--agt-paper);stroke:var(--agt-rule);stroke-width:.6}"
-    ".agt-reads{fill:#56B4E9;stroke:none}.agt-writes{fill:#E69F00;stroke:none}"
-    ".agt-link{fill:none;stroke:var(--agt-quiet);stroke-width:1;stroke-opacity:.75}"
-    ".agt-picked{fill:none;stroke:var(--agt-ink);stroke-width:2.5}"
-    ".agt-wrong{fill:var(--agt-bad);stroke:var(--agt-bad)}"
-    ".agt-wrong-link{fill:none;stroke:var(--agt-bad);stroke-width:2.4}"
-    ".agt .agt-bad{fill:var(--agt-bad);font-weight:600}.agt-code{font-family:monospace}"
+    f"{_ON_LIGHT}@media(prefers-color-scheme:dark){{{_ON_DARK}}}"
+    f"[data-jp-theme-light=true] .agt,.vscode-light .agt,[data-theme=light] {_ON_LIGHT}"
+    f"[data-jp-theme-light=false] .agt,.vscode-dark .agt,[data-theme=dark] {_ON_DARK}"
+    + "".join(_RULES)
 )

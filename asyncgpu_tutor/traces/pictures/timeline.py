@@ -68,7 +68,13 @@ class Timeline:
         if path.suffix == ".svg":
             path.write_text(f"{_XML}{self.svg()}\n", encoding="utf-8")
             return
-        self.figure().savefig(path, **options)  # pyright: ignore[reportUnknownMemberType] - matplotlib's own
+        figure = self.figure()
+        known = figure.canvas.get_supported_filetypes()
+        if "format" not in options and path.suffix[1:].lower() not in known:
+            raise UsageError(
+                f"{path}: a picture's name ends in .svg, .png or .pdf, and says what it is"
+            )
+        figure.savefig(path, **options)  # pyright: ignore[reportUnknownMemberType] - matplotlib's own
 
     def _repr_html_(self) -> str:
         fold = f"<details><summary>In words</summary>{escape(self.words)}</details>"

@@ -142,11 +142,16 @@ def test_a_window_of_time(command: Command) -> None:
         (["--from", "x.sqlite", "--", "python"], "choose one"),
         (["--from", "nowhere.sqlite"], "there is no file nowhere.sqlite"),
         (["--from", "bad.sqlite"], "is no SQLite file"),
+        (
+            ["--from", "foreign.json"],
+            "neither 'traceEvents', as traces of PyTorch and Chrome have, nor",
+        ),
         (["--from", str(EXPORT), "--within", "nothing"], "there is no NVTX range 'nothing'"),
     ],
 )
 def test_what_cannot_work(folder: Path, words: list[str], says: str, command: Command) -> None:
     (folder / "bad.sqlite").write_text("cut off")
+    (folder / "foreign.json").write_text('{"a": 1}')
     assert says in command("profile", *words, code=2).err
 
 

@@ -1,0 +1,584 @@
+"""Bugs of barriers: missing, misplaced, too small, or not reached by everybody."""
+
+from benchmarks.hazards.case import Empty, bug, floats, ints
+
+CASES = [
+    bug(
+        "tile reversed without a barrier",
+        r"""
+__global__ void reverse(const float* x, float* y) {
+    __shared__ float tile[64];
+    int t = threadIdx.x, base = blockIdx.x * 64;
+    tile[t] = x[base + t];  // <- bug
+    y[base + t] = tile[63 - t];  // <- bug
+}
+""",
+        grid=2,
+        block=64,
+        args=(floats(128), Empty(128)),
+        finds="Race UninitialisedRead",
+        about="tile",
+        why="a thread reads what another one may not have written yet",
+    ),
+    bug(
+        "reduction whose barrier is behind the loop",
+        r"""
+__global__ void block_sum(const float* x, float* y) {
+    __shared__ float part[128];
+    int t = threadIdx.x;
+    part[t] = x[t];
+    __syncthreads();
+    for (int half = 64; half > 0; half /= 2) {
+        if (t < half) part[t] += part[t + half];  // <- bug
+    }
+    __syncthreads();
+    if (t == 0) *y = part[0];
+}
+""",
+        grid=1,
+        block=128,
+        args=(floats(128), Empty(1)),
+        finds="Race",
+        about="part",
+        why="each step reads what the step before wrote",
+    ),
+    bug(
+        "reduction whose barrier is inside of the if",
+        r"""
+__global__ void block_sum(const float* x, float* y) {
+    __shared__ float part[64];
+    int t = threadIdx.x;
+    part[t] = x[t];
+    __syncthreads();
+    for (int half = 32; half > 0; half /= 2) {
+        if (t < half) {
+            part[t] += part[t + half];
+            __syncthreads();  // <- bug
+        }
+    }
+    if (t == 0) *y = part[0];
+}
+""",
+        grid=1,
+        block=64,
+        args=(floats(64), Empty(1)),
+        finds="Barrier",
+        about="syncthreads|barrier",
+        why="only some threads of a warp reach it",
+    ),
+    bug(
+        "barrier for half of a warp",
+        r"""
+__global__ void fold(const float* x, float* y) {
+    __shared__ float s[32];
+    int t = threadIdx.x;
+    s[t] = x[t];
+    if (t < 16) {
+        __syncthreads();  // <- bug
+        s[t] += s[t + 16];
+    }
+    __syncthreads();
+    y[t] = s[t % 16];
+}
+""",
+        grid=1,
+        block=32,
+        args=(floats(32), Empty(32)),
+        finds="Barrier",
+        about="syncthreads|barrier",
+        why="lanes 16 to 31 never come to the first barrier",
+    ),
+    bug(
+        "odd and even threads at different barriers",
+        r"""
+__global__ void exchange(const float* x, float* y) {
+    __shared__ float s[64];
+    int t = threadIdx.x;
+    if (t % 2 == 0) {
+        s[t] = x[t];
+        __syncthreads();  // <- bug
+        y[t] = s[t + 1];
+    } else {
+        s[t] = -x[t];
+        __syncthreads();  // <- bug
+        y[t] = s[t - 1];
+    }
+}
+""",
+        grid=1,
+        block=64,
+        args=(floats(64), Empty(64)),
+        finds="Barrier",
+        about="syncthreads|barrier",
+        why="__syncthreads() stands where lanes of one warp part: all have to come to the same one",
+    ),
+    bug(
+        "threads beyond n return, and owe the tile an element",
+        r"""
+__global__ void mirror(const float* x, float* y, int n) {
+    __shared__ float tile[64];
+    int t = threadIdx.x, i = blockIdx.x * blockDim.x + t;
+    if (i >= n) return;  // <- bug
+    tile[t] = x[i];
+    __syncthreads();  // <- bug
+    y[i] = tile[63 - t];  // <- bug
+}
+""",
+        grid=2,
+        block=64,
+        args=(floats(100), Empty(100), 100),
+        finds="Barrier UninitialisedRead",
+        about="tile|syncthreads|barrier",
+        why="whoever returns never loads its element nor comes to the barrier",
+    ),
+    bug(
+        "loop that some threads leave before others",
+        r"""
+__global__ void rounds(const float* x, float* y, int n) {
+    __shared__ float s[64];
+    int t = threadIdx.x;
+    float sum = 0.0f;
+    for (int k = t; k < n; k += blockDim.x) {
+        s[t] = x[k];
+        __syncthreads();  // <- bug
+        sum += s[63 - t];
+    }
+    __syncthreads();
+    y[t] = sum + s[0];
+}
+""",
+        grid=1,
+        block=64,
+        args=(floats(100), Empty(64), 100),
+        finds="Barrier",
+        about="syncthreads|barrier",
+        why="36 threads go round twice, the others once",
+    ),
+    bug(
+        "break before the barrier",
+        r"""
+__global__ void relax(const float* x, float* y, int steps) {
+    __shared__ float s[32];
+    int t = threadIdx.x;
+    s[t] = x[t];
+    __syncthreads();
+    for (int step = 0; step < steps; step++) {
+        float next = 0.5f * (s[t] + s[(t + 1) % 32]);
+        if (fabsf(next - s[t]) < 1.0f) break;
+        __syncthreads();  // <- bug
+        s[t] = next;
+        __syncthreads();
+    }
+    y[t] = s[t];
+}
+""",
+        grid=1,
+        block=32,
+        args=(floats(32), Empty(32), 4),
+        finds="Barrier",
+        about="syncthreads|barrier",
+        why="each thread decides for itself when to leave",
+    ),
+    bug(
+        "tiles of a product, overwritten too early",
+        r"""
+__global__ void matmul(const float* a, const float* b, float* c, int n) {
+    __shared__ float ta[8][8], tb[8][8];
+    int x = threadIdx.x, y = threadIdx.y;
+    float sum = 0.0f;
+    for (int k = 0; k < n; k += 8) {
+        ta[y][x] = a[y * n + k + x];  // <- bug
+        tb[y][x] = b[(k + y) * 8 + x];  // <- bug
+        __syncthreads();
+        for (int j = 0; j < 8; j++) sum += ta[y][j] * tb[j][x];  // <- bug
+    }
+    c[y * 8 + x] = sum;
+}
+""",
+        grid=1,
+        block=(8, 8),
+        args=(floats(128), floats(128), Empty(64), 16),
+        finds="Race",
+        about="ta|tb",
+        why="without a second barrier fast threads load the next tile while slow ones read this one",
+    ),
+    bug(
+        "tiles of a product, read too early",
+        r"""
+__global__ void matmul(const float* a, const float* b, float* c, int n) {
+    __shared__ float ta[8][8], tb[8][8];
+    int x = threadIdx.x, y = threadIdx.y;
+    float sum = 0.0f;
+    for (int k = 0; k < n; k += 8) {
+        ta[y][x] = a[y * n + k + x];  // <- bug
+        tb[y][x] = b[(k + y) * 8 + x];  // <- bug
+        for (int j = 0; j < 8; j++) sum += ta[y][j] * tb[j][x];  // <- bug
+        __syncthreads();
+    }
+    c[y * 8 + x] = sum;
+}
+""",
+        grid=1,
+        block=(8, 8),
+        args=(floats(128), floats(128), Empty(64), 16),
+        finds="Race UninitialisedRead",
+        about="ta|tb",
+        why="the barrier between loading and reading is missing",
+    ),
+    bug(
+        "value of thread 0 without a barrier",
+        r"""
+__global__ void add_offset(const float* offsets, float* y) {
+    __shared__ float offset;
+    if (threadIdx.x == 0) offset = offsets[blockIdx.x];  // <- bug
+    y[blockIdx.x * blockDim.x + threadIdx.x] = offset;  // <- bug
+}
+""",
+        grid=2,
+        block=64,
+        args=(floats(2), Empty(128)),
+        finds="Race UninitialisedRead",
+        about="offset",
+        why="nothing makes the others wait for thread 0",
+    ),
+    bug(
+        "barrier of a warp for a block of two",
+        r"""
+__global__ void reverse(const float* x, float* y) {
+    __shared__ float tile[64];
+    int t = threadIdx.x;
+    tile[t] = x[t];  // <- bug
+    __syncwarp();
+    y[t] = tile[63 - t];  // <- bug
+}
+""",
+        grid=1,
+        block=64,
+        args=(floats(64), Empty(64)),
+        finds="Race UninitialisedRead",
+        about="tile",
+        why="__syncwarp() knows nothing of the other warp",
+    ),
+    bug(
+        "scan in place with one barrier a step",
+        r"""
+__global__ void scan(const float* x, float* y) {
+    __shared__ float s[64];
+    int t = threadIdx.x;
+    s[t] = x[t];
+    __syncthreads();
+    for (int by = 1; by < 64; by *= 2) {
+        if (t >= by) s[t] += s[t - by];  // <- bug
+        __syncthreads();
+    }
+    y[t] = s[t];
+}
+""",
+        grid=1,
+        block=64,
+        args=(floats(64), Empty(64)),
+        finds="Race",
+        about="s",
+        why="reading s[t - by] and writing s[t] need a barrier between them",
+    ),
+    bug(
+        "scan with two buffers and no barrier",
+        r"""
+__global__ void scan(const float* x, float* y) {
+    __shared__ float s[2][64];
+    int t = threadIdx.x, from = 0;
+    s[0][t] = x[t];
+    __syncthreads();
+    for (int by = 1; by < 64; by *= 2) {
+        s[1 - from][t] = t >= by ? s[from][t] + s[from][t - by] : s[from][t];  // <- bug
+        from = 1 - from;
+    }
+    y[t] = s[from][t];
+}
+""",
+        grid=1,
+        block=64,
+        args=(floats(64), Empty(64)),
+        finds="Race UninitialisedRead",
+        about="s",
+        why="two buffers save one of two barriers, not both",
+    ),
+    bug(
+        "fence where a barrier is needed",
+        r"""
+__global__ void reverse(const float* x, float* y) {
+    __shared__ float tile[64];
+    int t = threadIdx.x;
+    tile[t] = x[t];  // <- bug
+    __threadfence_block();
+    y[t] = tile[63 - t];  // <- bug
+}
+""",
+        grid=1,
+        block=64,
+        args=(floats(64), Empty(64)),
+        finds="Race UninitialisedRead",
+        about="tile",
+        why="a fence orders one thread's accesses, and waits for nobody",
+    ),
+    bug(
+        "counter reset while others still read it",
+        r"""
+__global__ void count_rounds(const int* x, int* y, int rounds) {
+    __shared__ int count;
+    int total = 0;
+    for (int r = 0; r < rounds; r++) {
+        if (threadIdx.x == 0) count = 0;  // <- bug
+        __syncthreads();
+        if (x[r * blockDim.x + threadIdx.x] % 2) atomicAdd(&count, 1);
+        __syncthreads();
+        total += count;  // <- bug
+    }
+    y[threadIdx.x] = total;
+}
+""",
+        grid=1,
+        block=64,
+        args=(ints(128), Empty(64, "int32"), 2),
+        finds="Race",
+        about="count",
+        why="between reading the count and its reset there is no barrier",
+    ),
+    bug(
+        "continue past the barrier",
+        r"""
+__global__ void steps(const float* x, float* y, int n) {
+    __shared__ float s[32];
+    int t = threadIdx.x;
+    float sum = 0.0f;
+    for (int k = 0; k < n; k++) {
+        float v = x[k * 32 + t];
+        s[t] = v;
+        if (v < 5.0f) continue;
+        __syncthreads();  // <- bug
+        sum += s[31 - t];
+        __syncthreads();
+    }
+    y[t] = sum;
+}
+""",
+        grid=1,
+        block=32,
+        args=(floats(64), Empty(32), 2),
+        finds="Barrier",
+        about="syncthreads|barrier",
+        why="lanes with small values go on without the others",
+    ),
+    bug(
+        "count of the block inside of an if",
+        r"""
+__global__ void count(const float* x, int* y, int n) {
+    int i = threadIdx.x, positive = 0;
+    if (i < n) {
+        positive = __syncthreads_count(x[i] > 0.0f);  // <- bug
+    }
+    __syncthreads();
+    y[i] = positive;
+}
+""",
+        grid=1,
+        block=64,
+        args=(floats(50), Empty(64, "int32"), 50),
+        finds="Barrier",
+        about="syncthreads|barrier",
+        why="__syncthreads_count() is a barrier, and 14 threads don't come",
+    ),
+    bug(
+        "barrier of a block between blocks",
+        r"""
+__global__ void two_steps(const float* x, float* a, float* y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    a[i] = 2.0f * x[i];  // <- bug
+    __syncthreads();
+    y[i] = a[n - 1 - i];  // <- bug
+}
+""",
+        grid=2,
+        block=32,
+        args=(floats(64), Empty(64), Empty(64), 64),
+        finds="Race UninitialisedRead",
+        about="a",
+        why="__syncthreads() doesn't wait for other blocks; it takes a second kernel or a grid's barrier",
+    ),
+    bug(
+        "odd-even sort without the inner barrier",
+        r"""
+__global__ void sort(int* x, int n) {
+    __shared__ int s[64];
+    int t = threadIdx.x;
+    s[t] = x[t];
+    __syncthreads();
+    for (int phase = 0; phase < n; phase++) {
+        int left = 2 * t + phase % 2;
+        if (left + 1 < n && s[left] > s[left + 1]) {  // <- bug
+            int swap = s[left];
+            s[left] = s[left + 1];  // <- bug
+            s[left + 1] = swap;  // <- bug
+        }
+    }
+    __syncthreads();
+    x[t] = s[t];
+}
+""",
+        grid=1,
+        block=64,
+        args=(ints(64)[::-1].copy(), 64),
+        finds="Race",
+        about="s",
+        why="each phase compares what its neighbours of the last one swapped",
+    ),
+    bug(
+        "group of a tile in place of the block",
+        r"""
+#include <cooperative_groups.h>
+namespace cg = cooperative_groups;
+__global__ void reverse(const float* x, float* y) {
+    __shared__ float tile[64];
+    auto group = cg::tiled_partition<32>(cg::this_thread_block());
+    int t = threadIdx.x;
+    tile[t] = x[t];  // <- bug
+    group.sync();
+    y[t] = tile[63 - t];  // <- bug
+}
+""",
+        grid=1,
+        block=64,
+        args=(floats(64), Empty(64)),
+        finds="Race UninitialisedRead",
+        about="tile",
+        why="`group` is a warp's 32 threads",
+    ),
+    bug(
+        "vote of the block behind &&",
+        r"""
+__global__ void any_large(const float* x, int* y) {
+    int t = threadIdx.x, found = 0;
+    if (x[t] > 10.0f && __syncthreads_or(x[t] > 50.0f)) {  // <- bug
+        found = 1;
+    }
+    __syncthreads();
+    y[t] = found;
+}
+""",
+        grid=1,
+        block=64,
+        args=(floats(64), Empty(64, "int32")),
+        finds="Barrier",
+        about="syncthreads|barrier",
+        why="&& spares the threads with small values the barrier",
+    ),
+    bug(
+        "warp 0 goes through one barrier more",
+        r"""
+__global__ void two_stages(const float* x, float* y) {
+    __shared__ float a[64], b[64];
+    int t = threadIdx.x;
+    a[t] = x[t];
+    if (t < 32) {
+        __syncthreads();  // <- bug
+        b[t] = a[t + 32];  // <- bug
+        b[t + 32] = a[t];  // <- bug
+    }
+    __syncthreads();  // <- bug
+    y[t] = b[t];  // <- bug
+}
+""",
+        grid=1,
+        block=64,
+        args=(floats(64), Empty(64)),
+        finds="Barrier Race UninitialisedRead",
+        about="b|syncthreads|barrier",
+        why="the second warp's only barrier meets the first one of warp 0",
+    ),
+    bug(
+        "result handed round without a barrier",
+        r"""
+__global__ void normalise(float* x) {
+    __shared__ float part[64];
+    int t = threadIdx.x;
+    part[t] = x[t];
+    __syncthreads();
+    if (t == 0) {
+        float sum = 0.0f;
+        for (int k = 0; k < 64; k++) sum += part[k];
+        part[0] = sum;  // <- bug
+    }
+    x[t] /= part[0];  // <- bug
+}
+""",
+        grid=1,
+        block=64,
+        args=(floats(64, 1),),
+        finds="Race",
+        about="part",
+        why="the others divide by what thread 0 may not have stored yet",
+    ),
+    bug(
+        "shared memory used again as another type",
+        r"""
+__global__ void phases(const float* x, int* y) {
+    extern __shared__ float room[];
+    int t = threadIdx.x;
+    room[t] = x[t];
+    __syncthreads();
+    float right = room[(t + 1) % 64];  // <- bug
+    int* order = (int*)room;
+    order[63 - t] = right > 5.0f;  // <- bug
+    __syncthreads();
+    y[t] = order[t];
+}
+""",
+        grid=1,
+        block=64,
+        args=(floats(64), Empty(64, "int32")),
+        shared=256,
+        finds="Race",
+        about="room",
+        why="the second phase overwrites what others still read",
+    ),
+    bug(
+        "barrier above the store that it is for",
+        r"""
+__global__ void transpose(const float* in, float* out) {
+    __shared__ float tile[16][17];
+    int x = threadIdx.x, y = threadIdx.y;
+    float v = in[y * 16 + x];
+    __syncthreads();
+    tile[y][x] = v;  // <- bug
+    out[y * 16 + x] = tile[x][y];  // <- bug
+}
+""",
+        grid=1,
+        block=(16, 16),
+        args=(floats(256), Empty(256)),
+        finds="Race UninitialisedRead",
+        about="tile",
+        why="the barrier stands before the store and not between it and the read",
+    ),
+    bug(
+        "barrier of the grid that one block calls",
+        r"""
+#include <cooperative_groups.h>
+namespace cg = cooperative_groups;
+__global__ void step(float* x) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    x[i] += 1.0f;
+    if (blockIdx.x == 0) {
+        cg::this_grid().sync();  // <- bug
+        x[i] += x[i + blockDim.x];
+    }
+}
+""",
+        grid=2,
+        block=32,
+        args=(floats(64),),
+        finds="Deadlock Barrier",
+        about="grid|block|wait",
+        why="the other block never comes",
+    ),
+]

@@ -1,0 +1,526 @@
+"""Correct uses of barriers that look as if they were not."""
+
+from benchmarks.hazards.case import Empty, floats, ints, sound
+
+CASES = [
+    sound(
+        "barrier that some blocks skip",
+        r"""
+__global__ void some_blocks(const float* x, float* y) {
+    __shared__ float s[64];
+    int t = threadIdx.x, i = blockIdx.x * 64 + t;
+    y[i] = x[i];
+    if (blockIdx.x % 2 == 0) {
+        s[t] = x[i];
+        __syncthreads();
+        y[i] = s[63 - t];
+    }
+}
+""",
+        grid=3,
+        block=64,
+        args=(floats(192), Empty(192)),
+        why="all threads of a block decide alike",
+    ),
+    sound(
+        "barrier under an argument",
+        r"""
+__global__ void maybe(const float* x, float* y, int mirrored) {
+    __shared__ float s[64];
+    int t = threadIdx.x;
+    s[t] = x[t];
+    if (mirrored) __syncthreads();
+    y[t] = mirrored ? s[63 - t] : s[t];
+}
+""",
+        grid=1,
+        block=64,
+        args=(floats(64), Empty(64), 1),
+        why="an argument is the same for all threads",
+    ),
+    sound(
+        "whole blocks return",
+        r"""
+__global__ void active(const int* on, const float* x, float* y) {
+    __shared__ float s[32];
+    if (!on[blockIdx.x]) return;
+    int t = threadIdx.x, i = blockIdx.x * 32 + t;
+    s[t] = x[i];
+    __syncthreads();
+    y[i] = s[31 - t];
+}
+""",
+        grid=4,
+        block=32,
+        args=(ints(4), floats(128), Empty(128)),
+        why="on[blockIdx.x] is one value for the block",
+    ),
+    sound(
+        "number of rounds that depends on the block",
+        r"""
+__global__ void rounds(const float* x, float* y) {
+    __shared__ float s[32];
+    int t = threadIdx.x;
+    s[t] = x[t];
+    __syncthreads();
+    for (int r = 0; r <= blockIdx.x; r++) {
+        float v = s[(t + 1) % 32];
+        __syncthreads();
+        s[t] = v;
+        __syncthreads();
+    }
+    y[blockIdx.x * 32 + t] = s[t];
+}
+""",
+        grid=3,
+        block=32,
+        args=(floats(32), Empty(96)),
+        why="within a block all go round equally often",
+    ),
+    sound(
+        "threads beyond n load zero",
+        r"""
+__global__ void mirror(const float* x, float* y, int n) {
+    __shared__ float tile[64];
+    int t = threadIdx.x, i = blockIdx.x * 64 + t;
+    tile[t] = i < n ? x[i] : 0.0f;
+    __syncthreads();
+    if (i < n) y[i] = tile[63 - t];
+}
+""",
+        grid=2,
+        block=64,
+        args=(floats(100), Empty(100), 100),
+        why="nobody returns before the barrier",
+    ),
+    sound(
+        "two tiles in turns, one barrier a round",
+        r"""
+__global__ void rounds(const float* x, float* y, int n) {
+    __shared__ float tile[2][32];
+    int t = threadIdx.x;
+    float sum = 0.0f;
+    for (int k = 0; k < n; k++) {
+        tile[k % 2][t] = x[k * 32 + t];
+        __syncthreads();
+        sum += tile[k % 2][31 - t];
+    }
+    y[t] = sum;
+}
+""",
+        grid=1,
+        block=32,
+        args=(floats(160), Empty(32), 5),
+        why="a tile is written again two rounds later, and there is a barrier in between",
+    ),
+    sound(
+        "scan with two buffers",
+        r"""
+__global__ void scan(const float* x, float* y) {
+    __shared__ float s[2][64];
+    int t = threadIdx.x, from = 0;
+    s[0][t] = x[t];
+    for (int by = 1; by < 64; by *= 2) {
+        __syncthreads();
+        s[1 - from][t] = s[from][t] + (t >= by ? s[from][t - by] : 0.0f);
+        from = 1 - from;
+    }
+    y[t] = s[from][t];
+}
+""",
+        grid=1,
+        block=64,
+        args=(floats(64), Empty(64)),
+        why="one barrier a step is enough, since reads and writes go to different buffers",
+    ),
+    sound(
+        "loop until nobody changes anything",
+        r"""
+__global__ void spread(const int* x, int* y) {
+    __shared__ int s[64];
+    int t = threadIdx.x, changed;
+    s[t] = x[t];
+    __syncthreads();
+    do {
+        int largest = max(s[t], s[max(t - 1, 0)]);
+        __syncthreads();
+        changed = largest != s[t];
+        s[t] = largest;
+    } while (__syncthreads_or(changed));
+    y[t] = s[t];
+}
+""",
+        grid=1,
+        block=64,
+        args=(ints(64)[::-1].copy(), Empty(64, "int32")),
+        why="__syncthreads_or() is a barrier, and tells all threads the same",
+    ),
+    sound(
+        "vote that stands for a barrier",
+        r"""
+__global__ void count_and_mirror(const float* x, float* y) {
+    __shared__ float s[64];
+    int t = threadIdx.x;
+    s[t] = x[t];
+    int positive = __syncthreads_count(x[t] > 0.0f);
+    y[t] = s[63 - t] / positive;
+}
+""",
+        grid=1,
+        block=64,
+        args=(floats(64), Empty(64)),
+        why="__syncthreads_count() orders memory as __syncthreads() does",
+    ),
+    sound(
+        "reduction that ends in one warp",
+        r"""
+__global__ void block_sum(const float* x, float* y) {
+    __shared__ float part[128];
+    int t = threadIdx.x;
+    part[t] = x[t];
+    __syncthreads();
+    if (t < 64) part[t] += part[t + 64];
+    __syncthreads();
+    if (t < 32) {
+        float v = part[t] + part[t + 32];
+        for (int by = 16; by > 0; by /= 2) v += __shfl_down_sync(0xffffffff, v, by);
+        if (t == 0) *y = v;
+    }
+}
+""",
+        grid=1,
+        block=128,
+        args=(floats(128), Empty(1)),
+        why="the last warp works in registers, and needs no barrier",
+    ),
+    sound(
+        "last warp in shared memory with its own barrier",
+        r"""
+__global__ void block_sum(const float* x, float* y) {
+    __shared__ float part[64];
+    int t = threadIdx.x;
+    part[t] = x[t];
+    __syncthreads();
+    if (t < 32) {
+        for (int by = 32; by > 0; by /= 2) {
+            float v = part[t + by];
+            __syncwarp();
+            if (t < by) part[t] += v;
+            __syncwarp();
+        }
+        if (t == 0) *y = part[0];
+    }
+}
+""",
+        grid=1,
+        block=64,
+        args=(floats(64), Empty(1)),
+        why="a whole warp is in the branch, and __syncwarp() is enough for it",
+    ),
+    sound(
+        "barrier in a helper",
+        r"""
+__device__ float of_thread_0(float v, float* slot) {
+    if (threadIdx.x == 0) *slot = v;
+    __syncthreads();
+    float all = *slot;
+    __syncthreads();
+    return all;
+}
+__global__ void twice(const float* x, float* y) {
+    __shared__ float slot;
+    float a = of_thread_0(x[threadIdx.x] + 1.0f, &slot);
+    float b = of_thread_0(x[threadIdx.x] + 2.0f, &slot);
+    y[threadIdx.x] = a * b;
+}
+""",
+        grid=1,
+        block=64,
+        args=(floats(64), Empty(64)),
+        why="the second barrier keeps the slot until all have read it",
+    ),
+    sound(
+        "barrier after threads took different ways",
+        r"""
+__global__ void meet(const float* x, float* y) {
+    __shared__ float s[64];
+    int t = threadIdx.x;
+    if (t % 3 == 0) {
+        s[t] = x[t];
+    } else {
+        float v = 0.0f;
+        for (int k = 0; k < t; k++) v += x[k];
+        s[t] = v;
+    }
+    __syncthreads();
+    y[t] = s[63 - t];
+}
+""",
+        grid=1,
+        block=64,
+        args=(floats(64), Empty(64)),
+        why="the barrier is behind both branches",
+    ),
+    sound(
+        "reduction of a number that is no power of two",
+        r"""
+__global__ void block_sum(const float* x, float* y) {
+    __shared__ float part[96];
+    int t = threadIdx.x;
+    part[t] = x[t];
+    for (int n = 96; n > 1;) {
+        int half = (n + 1) / 2;
+        __syncthreads();
+        if (t < n / 2) part[t] += part[t + half];
+        n = half;
+    }
+    if (t == 0) *y = part[0];
+}
+""",
+        grid=1,
+        block=96,
+        args=(floats(96), Empty(1)),
+        why="the middle element waits for the next step; thread 0 reads what it wrote itself",
+    ),
+    sound(
+        "own places of shared memory",
+        r"""
+__global__ void powers(const float* x, float* y) {
+    __shared__ float s[4][64];
+    int t = threadIdx.x;
+    s[0][t] = x[t];
+    for (int k = 1; k < 4; k++) s[k][t] = s[k - 1][t] * x[t];
+    y[t] = s[3][t];
+}
+""",
+        grid=1,
+        block=64,
+        args=(floats(64), Empty(64)),
+        why="no thread reads another one's column",
+    ),
+    sound(
+        "global memory within a block",
+        r"""
+__global__ void two_steps(const float* x, float* a, float* y) {
+    int base = blockIdx.x * 64, t = threadIdx.x;
+    a[base + t] = 2.0f * x[base + t];
+    __syncthreads();
+    y[base + t] = a[base + 63 - t];
+}
+""",
+        grid=2,
+        block=64,
+        args=(floats(128), Empty(128), Empty(128)),
+        why="a barrier orders global memory, too, for the threads of the block",
+    ),
+    sound(
+        "loop that all leave by one shared value",
+        r"""
+__global__ void halve(const float* x, float* y) {
+    __shared__ float level;
+    int t = threadIdx.x;
+    if (t == 0) level = x[63];
+    __syncthreads();
+    while (level > 1.0f) {
+        float now = level;
+        __syncthreads();
+        if (t == 0) level = now / 2.0f;
+        __syncthreads();
+    }
+    y[t] = level;
+}
+""",
+        grid=1,
+        block=64,
+        args=(floats(64), Empty(64)),
+        why="between each reading of `level` and its next change there is a barrier",
+    ),
+    sound(
+        "groups and __syncthreads mixed",
+        r"""
+#include <cooperative_groups.h>
+namespace cg = cooperative_groups;
+__global__ void mixed(const float* x, float* y) {
+    __shared__ float s[64];
+    cg::thread_block block = cg::this_thread_block();
+    int t = block.thread_rank();
+    s[t] = x[t];
+    block.sync();
+    float v = s[63 - t];
+    __syncthreads();
+    s[t] = v;
+    cg::sync(block);
+    y[t] = s[(t + 1) % 64];
+}
+""",
+        grid=1,
+        block=64,
+        args=(floats(64), Empty(64)),
+        why="all three are the block's barrier",
+    ),
+    sound(
+        "barrier of the grid",
+        r"""
+#include <cooperative_groups.h>
+namespace cg = cooperative_groups;
+__global__ void two_steps(const float* x, float* a, float* y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    a[i] = 2.0f * x[i];
+    cg::this_grid().sync();
+    y[i] = a[n - 1 - i];
+}
+""",
+        grid=2,
+        block=32,
+        args=(floats(64), Empty(64), Empty(64), 64),
+        why="this barrier waits for all blocks, and orders what they wrote",
+    ),
+    sound(
+        "barrier in a switch over blocks",
+        r"""
+__global__ void kinds(const float* x, float* y) {
+    __shared__ float s[32];
+    int t = threadIdx.x, i = blockIdx.x * 32 + t;
+    s[t] = x[i];
+    switch (blockIdx.x) {
+        case 0:
+            __syncthreads();
+            y[i] = s[31 - t];
+            break;
+        case 1:
+            y[i] = s[t];
+            break;
+        default:
+            __syncthreads();
+            y[i] = s[0];
+    }
+}
+""",
+        grid=3,
+        block=32,
+        args=(floats(96), Empty(96)),
+        why="a block is in one case",
+    ),
+    sound(
+        "same value read by all, one barrier",
+        r"""
+__global__ void scale(const float* x, float* y) {
+    __shared__ float factor;
+    if (threadIdx.x == blockDim.x - 1) factor = x[blockIdx.x];
+    __syncthreads();
+    y[blockIdx.x * blockDim.x + threadIdx.x] = factor * threadIdx.x;
+}
+""",
+        grid=2,
+        block=48,
+        args=(floats(2), Empty(96)),
+        why="one writes, and all read behind the barrier",
+    ),
+    sound(
+        "sort with a barrier a phase",
+        r"""
+__global__ void sort(int* x, int n) {
+    __shared__ int s[64];
+    int t = threadIdx.x;
+    s[t] = x[t];
+    for (int phase = 0; phase < n; phase++) {
+        __syncthreads();
+        int left = 2 * t + phase % 2;
+        if (left + 1 < n && s[left] > s[left + 1]) {
+            int swap = s[left];
+            s[left] = s[left + 1];
+            s[left + 1] = swap;
+        }
+    }
+    __syncthreads();
+    x[t] = s[t];
+}
+""",
+        grid=1,
+        block=64,
+        args=(ints(64)[::-1].copy(), 64),
+        why="within a phase each pair has one thread",
+    ),
+    sound(
+        "loader and users take turns",
+        r"""
+__global__ void chunks(const float* x, float* y, int n) {
+    __shared__ float chunk[32];
+    int t = threadIdx.x;
+    float sum = 0.0f;
+    for (int k = 0; k < n; k += 32) {
+        if (t < 32) chunk[t] = x[k + t];
+        __syncthreads();
+        for (int j = 0; j < 32; j++) sum += chunk[(j + t) % 32];
+        __syncthreads();
+    }
+    y[t] = sum;
+}
+""",
+        grid=1,
+        block=96,
+        args=(floats(64), Empty(96), 64),
+        why="one warp loads, all come to both barriers",
+    ),
+    sound(
+        "result that thread 0 stores without a last barrier",
+        r"""
+__global__ void block_max(const float* x, float* y) {
+    __shared__ float part[64];
+    int t = threadIdx.x;
+    part[t] = x[blockIdx.x * 64 + t];
+    __syncthreads();
+    for (int half = 32; half > 0; half /= 2) {
+        if (t < half) part[t] = fmaxf(part[t], part[t + half]);
+        if (half > 1) __syncthreads();
+    }
+    if (t == 0) y[blockIdx.x] = part[0];
+}
+""",
+        grid=2,
+        block=64,
+        args=(floats(128), Empty(2)),
+        why="`half` is the same for all, and thread 0 wrote part[0] itself",
+    ),
+    sound(
+        "barrier in a lambda and a template",
+        r"""
+template <int N> __device__ float mirrored(float* room, float v) {
+    auto meet = []() { __syncthreads(); };
+    room[threadIdx.x] = v;
+    meet();
+    return room[N - 1 - threadIdx.x];
+}
+__global__ void use(const float* x, float* y) {
+    __shared__ float room[64];
+    y[threadIdx.x] = mirrored<64>(room, x[threadIdx.x]);
+}
+""",
+        grid=1,
+        block=64,
+        args=(floats(64), Empty(64)),
+        why="all threads call it",
+    ),
+    sound(
+        "as many rounds as the slowest needs",
+        r"""
+__global__ void padded(const float* x, float* y, int n) {
+    __shared__ float s[64];
+    int t = threadIdx.x, rounds = (n + blockDim.x - 1) / blockDim.x;
+    float sum = 0.0f;
+    for (int r = 0; r < rounds; r++) {
+        int k = r * blockDim.x + t;
+        s[t] = k < n ? x[k] : 0.0f;
+        __syncthreads();
+        sum += s[63 - t];
+        __syncthreads();
+    }
+    y[t] = sum;
+}
+""",
+        grid=1,
+        block=64,
+        args=(floats(100), Empty(64), 100),
+        why="the number of rounds is made of n and the block, not of the thread",
+    ),
+]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import json
 import re
 from types import ModuleType
 
@@ -92,3 +93,18 @@ def test_one_call_stays_on_its_way() -> None:
     assert len(found) == 2
     assert all(int(calls) <= 400 and int(files) <= 34 for calls, files in found)
     assert all(int(calls) <= 70 for calls in re.findall(r"asyncgpu_tutor (\d+)", told))
+
+
+def test_some_seeded_bugs_and_right_programs_are_judged_as_the_results_say(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.syspath_prepend(str(ROOT))
+    bench = importlib.import_module("benchmarks.hazards.__main__")
+    results = json.loads(bench.RESULTS.read_text("utf-8"))
+    for kind in ("bugs", "sound"):
+        for category, cases in bench.categories(kind).items():
+            told = {row["name"]: row for row in results.get(category, {}).get(kind, [])}
+            for case in [case for case in cases if case.name in told][::6]:
+                row = bench.row(case, case.check())
+                assert row["found"] == told[case.name]["found"], case.name
+                assert row["right"] == told[case.name]["right"], case.name

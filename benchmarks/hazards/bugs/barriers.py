@@ -131,6 +131,7 @@ __global__ void mirror(const float* x, float* y, int n) {
         about="tile|syncthreads|barrier",
         why="whoever returns never loads its element nor comes to the barrier",
     ),
+    # The first version had one barrier in its loop and was a race as well, which was found first, and rightly.
     bug(
         "loop that some threads leave before others",
         r"""
@@ -142,6 +143,7 @@ __global__ void rounds(const float* x, float* y, int n) {
         s[t] = x[k];
         __syncthreads();  // <- bug
         sum += s[63 - t];
+        __syncthreads();  // <- bug
     }
     __syncthreads();
     y[t] = sum + s[0];

@@ -1,53 +1,141 @@
-"""The picture in README.md: its own first program, and the same with `zip` in place of `overlap`.
+"""The moving picture in README.md: two recordings of an H200 that did the same work, on one clock.
 
-``python tools/readme_picture.py`` writes docs/overlap.png, on the simulated device: the same everywhere,
-but for the fonts.
+``python tools/readme_picture.py`` writes docs/overlap.svg. A veil draws back from both timelines as the clock
+passes. Where nothing moves (a picture viewer, a reader who asked for less motion) the whole is to be seen.
+The letters are large, because a phone shows 800 pixels as 340.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
-import io
-import re
+from itertools import count
 from pathlib import Path
-from typing import Any
 
-import asyncgpu_tutor as agt
+from asyncgpu_tutor.traces.pictures.style import KIND_LOOKS, darker
+from asyncgpu_tutor.traces.spans import SpanKind
 from asyncgpu_tutor.traces.trace import Trace
 
 ROOT = Path(__file__).resolve().parents[1]
-PICTURE = ROOT / "docs/overlap.png"
+PICTURE = ROOT / "docs/overlap.svg"
+RUNS = (("02_one_stream", "One queue"), ("02_streams_and_events", "Four queues"))
+
+WIDTH, LEFT, RIGHT = 800, 108, 22
+LANE, BAR, TITLE = 30, 22, 52
+SLOWER, PAUSE = 9000, 3.0  # times as slow as the GPU was; seconds that the whole stands
+NAMES: dict[SpanKind, str] = {
+    "call": "Python asks",
+    "wait": "Python waits",
+    "h2d": "copy in",
+    "kernel": "compute",
+    "d2h": "copy back",
+}
+
+# An image on GitHub has no page around it whose colours it could take: it brings paper for both.
+STYLE = """
+text{font:18px system-ui,-apple-system,'Segoe UI','DejaVu Sans',sans-serif;fill:#222}
+.head{font-size:25px;font-weight:600}.lane,.small{fill:#555}.lane{text-anchor:end}
+.paper{fill:#fff}.band{fill:#f3f4f6}.edge{fill:none;stroke:#ccd}.clock{stroke:#b00040;stroke-width:2}
+.gain{fill:#b00040;font-weight:600}.wait{fill:#fff;stroke:#999}.call{fill:#b9bec6;stroke:#777}
+@media(prefers-color-scheme:dark){text{fill:#eee}.lane,.small{fill:#b4b4b4}.paper{fill:#14171b}
+.band{fill:#1f2329}.edge{stroke:#444}.wait{fill:#14171b;stroke:#888}.call{fill:#5c626b;stroke:#999}
+.gain{fill:#ff8fae}.clock{stroke:#ff8fae}}
+"""
 
 
-def traces(readme: str) -> tuple[Trace, Trace]:
-    """The traces of the program with `zip`, and as it is."""
-    (program,) = re.findall(r"(?ms)^```python\n(.*?)^```", readme)
-    zipped = program.replace("agt.overlap(", "agt.zip(")
-    assert zipped != program
-    return _recorded(zipped), _recorded(program)
+def traces() -> list[Trace]:
+    """What is drawn: both recordings, the slower one first."""
+    return [Trace.load_recording(name) for name, _ in RUNS]
 
 
-def _recorded(program: str) -> Trace:
-    names: dict[str, Any] = {}
-    with agt.using("sim"), contextlib.redirect_stdout(io.StringIO()):
-        exec(program, names)
-    return names["trace"]
+def makespans() -> list[int]:
+    """How long each took, in microseconds."""
+    return [round(trace.metrics().makespan) for trace in traces()]
+
+
+def words() -> str:
+    """The picture for those who do not see it."""
+    slow, quick = makespans()
+    return (
+        f"Two timelines of the same work on the same GPU, an NVIDIA H200. With one queue the pieces run "
+        f"one after the other and take {slow} microseconds. With four queues, copies in both directions run "
+        f"at the same time, and everything is done after {quick} microseconds."
+    )
+
+
+def svg() -> str:
+    """The whole picture."""
+    slow, quick = makespans()
+    scale = (WIDTH - LEFT - RIGHT) / slow
+    lasts = slow * SLOWER / 1e6 + PAUSE
+    body: list[str] = []
+    below = 8
+    for (_, title), trace, took in zip(RUNS, traces(), (slow, quick), strict=True):
+        top = below + TITLE
+        begin = min(span.start for span in trace)
+        lanes: list[int | None] = [None, *trace.streams]
+        bands: list[str] = []
+        tall = LANE * len(lanes)
+        body.append(f'<text class="head" x="14" y="{top - 14}">{title}: {took} µs</text>')
+        for number, lane in enumerate(lanes):
+            y = top + LANE * number
+            name = "Python" if lane is None else f"queue {lane}"
+            bands.append(
+                f'<rect class="band" {_where(LEFT - 1, y, WIDTH - LEFT - RIGHT + 3, LANE - 2)}/>'
+            )
+            body.append(bands[-1])
+            body.append(f'<text class="lane" x="{LEFT - 9}" y="{y + 20}">{name}</text>')
+            for span in trace:
+                if span.stream == lane:
+                    x = LEFT + (span.start - begin) * scale
+                    body.append(_bar(span.kind, x, y + 3, max(span.duration * scale, 1.5)))
+        end = LEFT + took * scale
+        if took < slow:
+            said = f"done {slow - took} µs sooner"
+            body.append(f'<path class="clock" d="M{end:.1f} {top}v{tall}"/>')
+            body.append(f'<text class="gain" x="{end + 8:.1f}" y="{top + 20}">{said}</text>')
+        body += [band.replace("band", "band veil") for band in bands]
+        body.append(f'<path class="clock hand" d="M{LEFT} {top}v{tall}"/>')
+        below = top + tall
+    for at, kind in zip(count(14, 155), NAMES, strict=False):
+        body.append(_bar(kind, at, below + 19, 24))
+        body.append(f'<text class="small" x="{at + 31}" y="{below + 36}">{NAMES[kind]}</text>')
+    height = below + 58
+    opened = 100 * (1 - PAUSE / lasts)
+    loop, far = f"{lasts:.1f}s linear infinite", f"translateX({slow * scale:.1f}px)"
+    moving = (
+        f".veil{{transform:scaleX(0);transform-box:fill-box;transform-origin:right;animation:open {loop}}}"
+        f"@keyframes open{{0%{{transform:scaleX(1)}}{opened:.1f}%,100%{{transform:scaleX(0)}}}}"
+        f".hand{{opacity:0;animation:go {loop}}}"
+        f"@keyframes go{{0%{{opacity:1;transform:none}}{opened:.1f}%{{opacity:1;transform:{far}}}"
+        f"{opened + 0.1:.1f}%,100%{{opacity:0;transform:{far}}}}}"
+        "@media(prefers-reduced-motion:reduce){.veil,.hand{animation:none}}"
+    )
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:.0f}" width="{WIDTH}" '
+        f'height="{height:.0f}" role="img"><title>{words()}</title><style>{STYLE.strip()}{moving}</style>'
+        f'<rect class="paper" width="100%" height="100%" rx="8"/>'
+        f'<rect class="edge" x=".5" y=".5" width="{WIDTH - 1}" height="{height - 1:.0f}" rx="8"/>'
+        f"{''.join(body)}</svg>\n"
+    )
+
+
+def _where(x: float, y: float, wide: float, tall: float) -> str:
+    return f'x="{x:.1f}" y="{y:.0f}" width="{wide:.1f}" height="{tall}"'
+
+
+def _bar(kind: SpanKind, x: float, y: float, wide: float) -> str:
+    where = _where(x, y, wide, BAR)
+    if kind in ("call", "wait"):
+        return f'<rect class="{kind}" {where}/>'
+    colour = KIND_LOOKS[kind].colour
+    return f'<rect {where} fill="{colour}" stroke="{darker(colour)}"/>'
 
 
 def main() -> int:
     """Write the picture, and say in words what it shows."""
-    argparse.ArgumentParser(description="Draw docs/overlap.png.").parse_args()
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    from asyncgpu_tutor.traces.pictures import alt_text, compare_timelines
-
-    both = traces((ROOT / "README.md").read_text(encoding="utf-8"))
-    picture = compare_timelines(list(both), ["zip: one stream", "overlap: four streams"], width=9)
-    picture.save(PICTURE, dpi=110, metadata={"Software": None})
-    for trace in both:
-        print(alt_text(trace))
+    argparse.ArgumentParser(description="Draw docs/overlap.svg.").parse_args()
+    PICTURE.write_text(svg(), encoding="utf-8")
+    print(words())
     return 0
 
 

@@ -35,7 +35,7 @@ def test_links_of_the_readme_are_absolute_on_an_index() -> None:
         text = re.sub(rule["pattern"], rule["replacement"], text)
     links = re.findall(r"\]\(([^)\s]+)\)", text)
     assert [link for link in links if not link.startswith(("https://", "#"))] == []
-    assert f"{ADDRESS}/raw/main/docs/overlap.png" in links
+    assert f"{ADDRESS}/raw/main/docs/overlap.svg" in links
     assert f"{ADDRESS}/blob/main/ARCHITECTURE.md" in links
 
 

@@ -26,6 +26,14 @@ INSTALL = {
     "outputs": [],
     "source": "%pip install --quiet asyncgpu-tutor",
 }
+PATIENCE = {
+    "cell_type": "markdown",
+    "id": "patience-in-the-browser",
+    "metadata": {},
+    "source": "*Python runs in this page. The first cell fetches it from cdn.jsdelivr.net, once, which takes "
+    "half a minute or so. If it still shows `[*]` after two minutes, your network can't reach that address, "
+    "and then no cell will ever run here: install the course, or take Colab or Binder.*",
+}
 KERNEL = {"name": "python", "display_name": "Python (Pyodide)", "language": "python"}
 PAGE: dict[str, Any] = {
     "jupyter-lite-schema-version": 0,
@@ -59,7 +67,7 @@ def lay_out() -> None:
         )
     for path in (SOURCE / "files").glob("*/*.ipynb"):
         notebook = json.loads(path.read_text("utf-8"))
-        notebook["cells"].insert(1, INSTALL)
+        notebook["cells"][1:1] = [PATIENCE, INSTALL]
         notebook["metadata"]["kernelspec"] = KERNEL
         path.write_text(json.dumps(notebook, indent=1) + "\n", "utf-8")
     (SOURCE / "jupyter-lite.json").write_text(json.dumps(PAGE, indent=2) + "\n", "utf-8")

@@ -21,6 +21,8 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import readme_picture
+
 import asyncgpu_tutor as agt
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -62,6 +64,8 @@ PROJECT = (
 )
 
 LINK = re.compile(r"(?<=\]\()(?!\w+:|#)([^)\s#]+)(#[^)\s]*)?(?=\))")
+PICTURE = re.compile(r'<svg xmlns="http://www.w3.org/2000/svg" class="agt".*?</svg>', re.DOTALL)
+EMPTY_HEAD = re.compile(r"<th( [^>]*)?>(?:<p>)?\s*(?:</p>)?</th>")
 BLOCK = re.compile(r"(```.*?```)", re.DOTALL)
 
 
@@ -78,11 +82,16 @@ def main() -> int:
     if given.colab:
         return write_for_colab(given.colab)
     lay_out()
+    # A kernel warns of TCP without encryption, and nobody listens to those that run the chapters.
+    quiet = ROOT / "build/site-ipython/profile_default/ipython_kernel_config.py"
+    quiet.parent.mkdir(parents=True, exist_ok=True)
+    quiet.write_text("get_config().Application.log_level = 40\n", "utf-8")
     environment = {
         **os.environ,
         "ASYNCGPU_CHECKOUT": str(ROOT),
         "ASYNCGPU_DEVICE": "sim",
-        "ASYNCGPU_LIVE": "0",
+        "ASYNCGPU_LIVE": "page",
+        "IPYTHONDIR": str(quiet.parents[1]),
         "SITE_EXECUTION": "off" if given.no_run else "cache",
         "PYDEVD_DISABLE_FILE_VALIDATION": "1",
     }
@@ -102,7 +111,14 @@ def main() -> int:
         for part in ("deck", "lite"):
             build = [sys.executable, ROOT / f"tools/build_{part}.py", SITE / part]
             subprocess.run(build, env=environment, check=True)
-        print(f"The site is in {SITE}: open {SITE / 'index.html'}")
+        polish()
+        print(f"The site is in {SITE.relative_to(ROOT)}. To look at it:")
+        print(
+            f"  {Path(sys.executable).name} -m http.server --directory {SITE.relative_to(ROOT)} 8000"
+        )
+        print(
+            "and open http://localhost:8000 (from a file, a browser runs neither timelines nor notebooks)"
+        )
     return done.returncode
 
 
@@ -119,7 +135,9 @@ def lay_out() -> None:
         (SOURCE / page).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / page, SOURCE / page)
     shutil.copytree(ROOT / "benchmarks/results", SOURCE / "benchmarks/results")
-    (SOURCE / "index.md").write_text((ROOT / "README.md").read_text("utf-8") + contents(), "utf-8")
+    (SOURCE / "index.md").write_text(
+        cards((ROOT / "README.md").read_text("utf-8")) + contents(), "utf-8"
+    )
     (SOURCE / "api.rst").write_text(interface(), "utf-8")
     for page in SOURCE.rglob("*.md"):
         page.write_text(outward(page.read_text("utf-8"), page), "utf-8")
@@ -132,6 +150,49 @@ def lay_out() -> None:
                 cell["metadata"]["tags"].append("hide-input")  # folded, as in JupyterLab
         notebook["cells"].insert(1, buttons(page.name))
         page.write_text(json.dumps(notebook, indent=1), "utf-8")
+
+
+BOOKS = {
+    "00": "One GPU, driven from Python",
+    "08": "Where the time goes",
+    "11": "The GPU decides",
+}
+ROW = re.compile(r"^\| \[(.+?)\]\(notebooks/(\w+)\.ipynb\) \| (.+) \|$", re.MULTILINE)
+
+
+def cards(readme: str) -> str:
+    """The README, its table of chapters as cards; `polish` takes their pictures from the pages."""
+    rows = list(ROW.finditer(readme))
+    parts: list[str] = []
+    for title, name, learn in (row.groups() for row in rows):
+        if book := BOOKS.get(name[:2] if name[2] == "_" else ""):
+            parts += ["</div>"] * bool(parts) + [
+                f'<h3 class="book">{book}</h3>',
+                '<div class="cards">',
+            ]
+        parts.append(
+            f'<a class="card" href="notebooks/{name}.html"><img src="_static/cards/{name}.svg" alt="" '
+            f'loading="lazy"><b>{title}</b><span>{learn}</span></a>'
+        )
+    table = readme.rindex("\n| chapter", 0, rows[0].start())
+    made = "\n".join(["", "```{raw} html", *parts, "</div>", "```"])
+    return readme[:table] + made + readme[rows[-1].end() :]
+
+
+def polish() -> None:
+    """What no setting of the theme does: pictures of the cards, and what a screen reader stumbles on."""
+    folder = SITE / "_static/cards"
+    folder.mkdir(exist_ok=True)
+    for page in SITE.rglob("*.html"):
+        if page.is_relative_to(SITE / "lite") or page.is_relative_to(SITE / "deck"):
+            continue
+        text = page.read_text("utf-8")
+        if page.parent.name == "notebooks" and (found := PICTURE.search(text)):
+            (folder / f"{page.stem}.svg").write_text(found[0], "utf-8")
+        text = text.replace('role="heading"><span', 'role="heading" aria-level="2"><span')
+        text = EMPTY_HEAD.sub(r"<td\1></td>", text)
+        page.write_text(text, "utf-8")
+    readme_picture.card(SITE / "_static/card.png")
 
 
 def outward(text: str, page: Path) -> str:

@@ -5,11 +5,16 @@ passes. Where nothing moves (a picture viewer, a reader who asked for less motio
 The letters are large, because a phone shows 800 pixels as 340.
 """
 
+# The types of matplotlib leave **kwargs without one: each of its methods is "partially unknown".
+# pyright: reportUnknownMemberType=false
+
 from __future__ import annotations
 
 import argparse
 from itertools import count
 from pathlib import Path
+
+from matplotlib.figure import Figure
 
 from asyncgpu_tutor.traces.pictures.style import KIND_LOOKS, darker
 from asyncgpu_tutor.traces.spans import SpanKind
@@ -129,6 +134,30 @@ def _bar(kind: SpanKind, x: float, y: float, wide: float) -> str:
         return f'<rect class="{kind}" {where}/>'
     colour = KIND_LOOKS[kind].colour
     return f'<rect {where} fill="{colour}" stroke="{darker(colour)}"/>'
+
+
+def card(path: Path) -> None:
+    """Draw the same as a bitmap of 1200 by 630, which is what a chat shows of a link to the site."""
+    made = Figure(figsize=(12, 6.3))
+    slow, _ = makespans()
+    told = "Same GPU, same work. Where did the time go?"
+    made.text(0.05, 0.88, told, fontsize=30, fontweight="bold")
+    made.text(
+        0.05, 0.06, "asyncgpu_tutor: asynchronous GPU programming in Python, taught", fontsize=20
+    )
+    for (_, title), trace, bottom in zip(RUNS, traces(), (0.56, 0.17), strict=True):
+        ax = made.add_axes(
+            (0.05, bottom, 0.9, 0.2), xlim=(0, slow), ylim=(max(trace.streams) + 0.5, 0.5)
+        )
+        ax.set_axis_off()
+        ax.set_title(f"{title}: {round(trace.metrics().makespan)} µs", loc="left", fontsize=24)
+        begin = min(span.start for span in trace)
+        for span in trace.device_spans:
+            look, place = KIND_LOOKS[span.kind].colour, [(span.start - begin, span.duration)]
+            ax.broken_barh(
+                place, ((span.stream or 1) - 0.4, 0.8), facecolor=look, edgecolor=darker(look)
+            )
+    made.savefig(path, dpi=100)
 
 
 def main() -> int:

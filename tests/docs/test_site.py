@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -70,9 +71,21 @@ def test_every_chapter_runs_in_the_browser_with_our_wheel() -> None:
     assert (lite / "lab/index.html").is_file()
     for notebook in (ROOT / "notebooks").glob("*.ipynb"):
         found = json.loads((lite / "files/notebooks" / notebook.name).read_text("utf-8"))
-        assert found["cells"][1]["source"].endswith("install --quiet asyncgpu-tutor")
+        assert found["cells"][2]["source"].endswith("install --quiet asyncgpu-tutor")
     (index,) = lite.glob("pypi/all.json")
     assert agt.__version__ in json.loads(index.read_text("utf-8"))["asyncgpu-tutor"]["releases"]
+
+
+def test_a_card_has_its_picture_and_a_link_to_a_page_says_what_is_there() -> None:
+    index = (SITE / "index.html").read_text("utf-8")
+    pictures = re.findall(r'<img src="(_static/cards/\w+\.svg)"', index)
+    assert len(pictures) == len(list((ROOT / "notebooks").glob("*.ipynb")))
+    assert all((SITE / picture).is_file() for picture in [*pictures, "_static/card.png"])
+    for name in ("index", "notebooks/07_async_mlp", "docs/hazards", "api"):
+        text = (SITE / f"{name}.html").read_text("utf-8")
+        assert len(re.findall(r'<meta name="description" content="[^"]{40,}"', text)) == 1
+        assert len(re.findall(r'property="og:image" content="http', text)) == 1
+        assert ("agt-on-page" in text) == name.startswith("notebooks")
 
 
 def test_every_doc_is_there(pages: dict[Path, Links]) -> None:

@@ -52,7 +52,17 @@ def test_what_is_for_colab_installs_the_course_first(tmp_path: Path) -> None:
 @pytest.mark.parametrize("path", sorted((ROOT / ".github").rglob("*.yml")), ids=lambda p: p.name)
 def test_what_github_reads_is_yaml(path: Path) -> None:
     found = yaml.safe_load(path.read_text("utf-8"))
-    assert "jobs" in found or {item["type"] for item in found["body"]} <= {"input", "textarea"}
+    if "body" in found:
+        assert {item["type"] for item in found["body"]} <= {"input", "textarea"}
+    uses = [
+        step["uses"]
+        for job in found.get("jobs", {}).values()
+        for step in job["steps"]
+        if "uses" in step
+    ]
+    assert all(re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", action) for action in uses), (
+        "a tag can be moved"
+    )
 
 
 def test_the_citation_has_the_version() -> None:

@@ -1,7 +1,9 @@
 """Live views in a notebook: one widget for all of them, on anywidget, without a network.
 
 A view is a dictionary of JSON values; its entry ``"view"`` says which class of `live.js` draws it. A still
-picture stands where no widget can be: without anywidget, on a page that was exported, in a terminal.
+picture stands where no widget can be: without anywidget, on a page that was exported, in a terminal. With
+``ASYNCGPU_LIVE=page`` the data stand beside the still picture, for a site whose own script draws them; with 0
+nothing is live.
 """
 
 # anywidget is an extra: where it is not installed, its types are not known.
@@ -11,12 +13,15 @@ picture stands where no widget can be: without anywidget, on a page that was exp
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+_MOST_ON_A_PAGE = 250_000  # characters of one view's data
 
 
 def show(view: Callable[[], Mapping[str, Any]], *, html: str, text: str) -> dict[str, Any]:
@@ -25,7 +30,14 @@ def show(view: Callable[[], Mapping[str, Any]], *, html: str, text: str) -> dict
     # A notebook's kernel has somebody at its other end; a terminal has none, and neither has a script.
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython else None
-    if os.environ.get("ASYNCGPU_LIVE", "1") == "0" or getattr(shell, "kernel", None) is None:
+    wanted = os.environ.get("ASYNCGPU_LIVE", "1")
+    if (
+        wanted == "page"
+        and len(data := json.dumps(view()).replace("<", "\\u003c")) < _MOST_ON_A_PAGE
+    ):
+        data = f'<script type="application/json">{data}</script>'
+        return {**still, "text/html": f'<div class="agt-on-page">{html}{data}</div>'}
+    if wanted != "1" or getattr(shell, "kernel", None) is None:
         return still
     make = _widget()
     if make is None:

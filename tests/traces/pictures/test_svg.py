@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from xml.etree import ElementTree as ET
@@ -43,6 +44,15 @@ def test_it_is_one_element_that_needs_nothing_and_has_its_words(mlp: Trace) -> N
     assert f"<details><summary>In words</summary>{picture.words}" in picture._repr_html_()
     two = compare_timelines([mlp, mlp], ["A", "B"], lesson="Twice the same.")
     assert two.words.startswith("Twice the same. A: Timeline of")
+
+
+def test_a_site_gets_the_data_of_the_live_picture_beside_it(
+    mlp: Trace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ASYNCGPU_LIVE", "page")
+    html = plot(mlp)._repr_mimebundle_()["text/html"]
+    (data,) = re.findall(r'<script type="application/json">([^<]*)</script>', html)
+    assert json.loads(data) == json.loads(json.dumps(plot(mlp).view()))
 
 
 def test_every_span_is_a_bar_that_says_more_when_one_points_at_it(mlp: Trace) -> None:

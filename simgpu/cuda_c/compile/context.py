@@ -99,9 +99,10 @@ class Numbers:
 
 @dataclass
 class Aims:
-    """What is known of the kernel's pointers besides the memories that each may point into."""
+    """What is known of the kernel besides the memories that each of its pointers may point into."""
 
     follows: bool = False  # whether the kernel has to do with addresses as numbers
+    fences: bool = False  # whether it has a fence, so that its threads tell each other something
     cast: Origin = field(default_factory=Origin)  # the memories of addresses that became integers
     # Pointers to constants that were cast to pointers to what may change, and where.
     recast: list[tuple[Origin, Position]] = field(default_factory=list[tuple[Origin, Position]])

@@ -35,7 +35,7 @@ class Code:
     exits: int
     sites: list[Site]  # the loads and stores that are counted
     shared_bytes: int  # static shared memory of a block
-    watches: bool  # whether it has a loop that may spin
+    watches: bool  # whether it has a loop that may spin, or a fence
     # It stores, loads or computes addresses, so that it may reach more than its arguments.
     follows: bool
     # Its blocks meet at a barrier of the grid, so that all of them must fit on the device.
@@ -89,7 +89,7 @@ def finish(c: Context, form: Form) -> Code:
     shared_bytes = max(c.shared.values(), default=0)
     return Code(
         form.parameters, form.entry, body, c.numbers.slots, c.numbers.exits, form.sites, shared_bytes,
-        places.watches or meets, c.aims.follows, meets,
+        places.watches or meets or c.aims.fences, c.aims.follows, meets,
     )  # fmt: skip
 
 

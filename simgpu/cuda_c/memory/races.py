@@ -36,8 +36,8 @@ class Access:
 
     memory: ByteRegion
     name: str  # by which the source calls the memory
-    team: Any  # a `Team` and a `Mask`, or lanes in several turns of a loop at once
-    mask: Any
+    team: Any  # a `Team`
+    mask: Any  # a `Mask`, or lanes in several turns of a loop at once
     shift: int
     part: Any
     size: int  # of an element, in bytes
@@ -136,6 +136,11 @@ class Shadow:
             if ((reader >= 0) & ((reader != me) | (self._readers.take(cells) > _ONE))).any():
                 self._check_readers(a, cells)
         self._writer[cells] = me
+        if atomic and a.site.scope == 1:
+            last = self._writer.take(cells)
+            apart = last >> 10 != me >> 10
+            if apart.any():
+                _report(a, apart, cells, last, True, "updates atomically")
         self._write_time[cells] = a.team.clock
         self._by_atomic[cells] = (
             1 if atomic and a.site.scope == 1 else 2 if atomic or _signals(a) else 0
@@ -274,8 +279,11 @@ def _report(
             cure = (
                 "and nothing orders two blocks of one launch but a message: this one has seen nothing that "
                 "the other has written behind a __threadfence() after that. First the data, then "
-                "__threadfence(), then the flag, by an atomic that is not for its block alone"
+                "__threadfence(), then the flag, by an atomic that is not for its block alone; and who reads "
+                "looks at the flag, then __threadfence(), then the data"
             )
+        if a.site.scope == 1:
+            cure = "and an atomic for one block does not reach another: take one of the device"
     verb = "writes" if writes else "reads"
     space = "shared memory" if a.memory.shared else "global memory"
     text = f"{verb} {text} in {space}, which {who} {did}, {cure}"

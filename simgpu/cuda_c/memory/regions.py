@@ -67,9 +67,8 @@ class ByteRegion(Named):
         a = access
         if np.ndim(a.part) == 2:
             turns = len(a.part)
-            lanes: Any = Together(a.team, a.mask, turns)
             part = np.broadcast_to(a.part, (turns, a.mask.n)).reshape(-1)
-            a = replace(a, team=lanes, mask=lanes, part=part)
+            a = replace(a, mask=Together(a.mask, turns), part=part)
         for cells in self._race_cells(a):
             self._watch().read(a, cells)
 

@@ -406,6 +406,33 @@ def test_a_fence_in_the_wrong_place_or_of_the_wrong_scope_is_a_race(send: str, l
         handed_over(send, look)
 
 
+def test_atomics_of_a_block_race_with_those_of_another_one() -> None:
+    count = "__global__ void k(int* n) { atomicAdd_block(n, 1); }"
+    launch(count, "k", 1, 32, np.zeros(1, np.int32))
+    with pytest.raises(errors.RaceError, match="does not reach another: take one of the device"):
+        launch(count, "k", 2, 32, np.zeros(1, np.int32))
+
+
+def test_volatile_words_with_fences_do_not_race_where_nobody_waits() -> None:
+    source = (
+        "__global__ void k(volatile int* a, int* o) { int b = blockIdx.x; a[b] = 1; __threadfence(); "
+        "o[b] = a[1 - b]; }"
+    )
+    seen = np.zeros(2, np.int32)
+    launch(source, "k", 2, 1, np.zeros(2, np.int32), seen)
+    assert seen.any()
+
+
+def test_a_sum_over_what_nobody_has_announced_is_a_race() -> None:
+    source = (
+        "__global__ void k(int* x, int* n, int* o) { x[threadIdx.x] = 1; "
+        "if (threadIdx.x == 0) { __threadfence(); atomicAdd(n, 1); "
+        "int s = 0; for (int k = 0; k < 64; k++) s += x[k]; *o = s; } }"
+    )
+    with pytest.raises(errors.RaceError, match="'x'"):
+        launch(source, "k", 1, 64, np.zeros(64, np.int32), *np.zeros((2, 1), np.int32))
+
+
 MEETING = (
     "__global__ void k(int* n, int* x, int* o) {{ int b = blockIdx.x; x[b] = b + 1; {count} "
     "while (atomicAdd(n, 0) < gridDim.x); __threadfence(); o[b] = x[(b + 1) % gridDim.x]; }}"

@@ -142,6 +142,7 @@ def _syncwarp(c: Context, node: Call, used: bool) -> Expr:
 def _fence(c: Context, node: Call, used: bool) -> Expr:
     need_count(c, node, 0)
     c.work()
+    c.aims.fences = True
 
     def run(t: Team, m: Mask) -> None:
         blocks = t.layout.numbers[np.unique(t.layout.block[m.index])]
@@ -165,6 +166,7 @@ def publish(t: Team, m: Mask, scope: int = 1) -> None:
 def _block_fence(c: Context, node: Call, used: bool) -> Expr:
     need_count(c, node, 0)
     c.work()
+    c.aims.fences = True
     return value(c, VOID, publish, node.at)
 
 

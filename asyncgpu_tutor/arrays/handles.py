@@ -152,7 +152,8 @@ class DeviceArray:
     def _take(self, where: str) -> DeviceArray:
         """The handle that an operation keeps; a later use of this one is told `where` it went."""
         self._spend(where)
-        return self._again()
+        mode = self.mode
+        return self if mode == "borrowed" else handle(self._memory, self.shape, self.dtype, mode)
 
     def _again(self) -> DeviceArray:
         """A good handle, of what has taken this one. A borrowed one is good as it is."""
@@ -236,10 +237,9 @@ class DeviceArray:
             blocks = _plan(self.shape, *as_shape(sizes))
         except errors.LaunchConfigError as error:
             raise errors.LaunchConfigError(f"array {self.name!r} {error}") from None
-        self._spend("by partition()")
         part = Partition()
-        part.array = self._again()
-        part.block_shape, part.grid, part.block = blocks
+        part.array = self._take("by partition()")
+        part.block_shape, part.how = blocks
         return part
 
     # ------------------------------------------------------------------ other libraries
@@ -308,21 +308,30 @@ class Partition:
         Number of blocks, and shape of a block, (x, y, z): x is the last dimension of the array.
     """
 
-    __slots__ = ("array", "block", "block_shape", "grid")
+    __slots__ = ("array", "block_shape", "how")
 
     array: DeviceArray
     block_shape: tuple[int, ...]
-    grid: Dim3
-    block: Dim3
+    how: tuple[Dim3, Dim3]  # grid and block, as a launch takes them
 
     def __repr__(self) -> str:
         return f"<Partition of {self.array!r} into blocks of {self.block_shape}>"
+
+    @property
+    def grid(self) -> Dim3:
+        """Number of blocks."""
+        return self.how[0]
+
+    @property
+    def block(self) -> Dim3:
+        """Shape of a block, as threads."""
+        return self.how[1]
 
     def _of(self, array: DeviceArray) -> Partition:
         """Another handle to the same array, in the same blocks."""
         part = Partition()
         part.array = array
-        part.block_shape, part.grid, part.block = self.block_shape, self.grid, self.block
+        part.block_shape, part.how = self.block_shape, self.how
         return part
 
     def _again(self) -> Partition:
@@ -382,7 +391,7 @@ def noting_moves(moved: list[DeviceArray]) -> Generator[None]:
 
 
 @lru_cache(1024, typed=True)  # the same come again and again
-def _plan(shape: tuple[int, ...], *sizes: int) -> tuple[tuple[int, ...], Dim3, Dim3]:
+def _plan(shape: tuple[int, ...], *sizes: int) -> tuple[tuple[int, ...], tuple[Dim3, Dim3]]:
     """Of an array of this shape in blocks of these sizes: shape of a block; grid and block of a launch."""
     block = as_shape(sizes)
     if len(block) != len(shape) or not 1 <= len(block) <= 3 or 0 in block:
@@ -391,7 +400,7 @@ def _plan(shape: tuple[int, ...], *sizes: int) -> tuple[tuple[int, ...], Dim3, D
             "for each dimension of the array"
         )
     grid = _dim3([-(-n // b) for n, b in zip(shape, block, strict=True)])
-    return block, grid, _dim3(block)
+    return block, (grid, _dim3(block))
 
 
 def _dim3(row_major: Sequence[int]) -> Dim3:

@@ -44,9 +44,11 @@ class CallChecks:
         rows = list(enumerate(zip(signature.parameters, acceptors, strict=True)))
         # Each number has a row: its place, the type of Python's numbers that fit, their limits, its acceptor.
         self._numbers = [(i, *_fitting(p), look) for i, (p, look) in rows if not p.pointer]
+        self._pick = _picker([row[0] for row in self._numbers])
+        self._kinds = [row[1] for row in self._numbers]
         places = {parameter.name: index for index, (parameter, _) in rows}
-        # Each array has one: its place, its dtype, whether it is written, its acceptor; and what picks its
-        # shape from the arguments, if they have it, and complains of another.
+        # Each array has one: its place, its dtype, whether it is written, its acceptor; what picks its shape
+        # from the arguments, if they have it, and what complains of another.
         self._arrays: list[tuple[Any, ...]] = []
         for i, (p, look) in rows:
             if p.pointer:
@@ -54,7 +56,9 @@ class CallChecks:
                 sizes = None if names is None else _picker([places[size] for size in names])
                 complain = shape_check(signature.name, p.name, names or ())
                 self._arrays.append((i, p.dtype, not p.const, look, sizes, complain))
-        # Grid, block and shared memory that were found to be allowed last: in a loop they stay the same.
+        # In a loop much stays the same. The numbers that were found to be right last, and the rows of the
+        # arrays with the shapes that follow from them; grid, block and shared memory that were allowed.
+        self._seen: tuple[Any, list[tuple[Any, ...]]] = (None, [])
         self._allowed: tuple[Any, Any] = (None, None)
 
     def check(
@@ -63,21 +67,21 @@ class CallChecks:
         """Check a call, fill in its launch, and mark its owned arrays as moved; none where it raises."""
         if len(args) != len(self._signature.parameters):
             raise UsageError(self._signature.miscounted(args))
-        for place, kind, lowest, highest, look in self._numbers:
-            number = args[place]
-            if type(number) is not kind or not lowest <= number <= highest:
-                args = (*args[:place], look(number), *args[place + 1 :])
-        passed = list(args)
+        numbers = self._pick(args)
+        seen, rows = self._seen
+        if [*map(type, numbers)] != self._kinds or numbers != seen:
+            args, rows = self._look_at_numbers(args)
+        passed = [*args]
         part: Partition | None = None  # the first one; where there are more, they have to agree
         arrays: list[DeviceArray] = []
-        owned: list[DeviceArray] = []
-        shares: list[Share | None] = []
-        for place, dtype, writes, look, sizes, complain in self._arrays:
+        owned = False  # whether there are any
+        shares: tuple[Share | None, ...] = ()
+        for place, dtype, writes, look, shape, complain in rows:
             array = args[place]
             if type(array) is Partition:
                 if part is None:
                     part = array
-                elif part is not array and part.grid != array.grid and None in (grid, block):
+                elif part.how[0] != array.how[0] and None in (grid, block):
                     raise LaunchConfigError(
                         f"{self._signature.name}() got partitions with different numbers of blocks "
                         f"({part.grid}, {array.grid}): make them agree, or pass grid= and block="
@@ -94,30 +98,50 @@ class CallChecks:
                 or (writes and mode == "shared")
             ):
                 look(array)  # says what is wrong, if anything
-            if sizes is not None and array.shape != sizes(args):
-                complain(array, *sizes(args))
+            if shape is not None and array.shape != shape:
+                complain(array, *shape)
             if mode == "owned":
-                owned.append(array)
+                owned = True
             elif mode == "shared":
-                shares.append(array._share)
+                shares += (array._share,)
             arrays.append(array)
             passed[place] = array._memory
         if part is not None and grid is None and block is None:
-            how = part.grid, part.block
+            how = part.how
         else:
             how = configuration(self._signature.name, args, grid, block)
-        if how != self._allowed[0] or shared_mem is not self._allowed[1]:
+        allowed = self._allowed
+        if how != allowed[0] or shared_mem is not allowed[1]:
             check_limits(self._signature.name, *how, shared_mem, USUAL_LIMITS)
             shared_mem = int(shared_mem)  # a narrow NumPy integer would overflow in sums
             self._allowed = (how, shared_mem)
         launch._how, launch._shared_mem = how, shared_mem
         launch._given, launch._args = args, passed
         launch._arrays, launch._shares = arrays, shares
-        for array in owned:
-            array._gone = self._where
-        if noted_moves:
-            for array in owned:
-                array._note()
+        if owned:
+            for array in arrays:
+                if array.mode == "owned":
+                    array._gone = self._where
+                    if noted_moves:
+                        array._note()
+
+
+    def _look_at_numbers(
+        self, args: tuple[Any, ...]
+    ) -> tuple[tuple[Any, ...], list[tuple[Any, ...]]]:
+        """Return the arguments with their numbers as they are passed on, and the rows of the arrays."""
+        given = args
+        for place, kind, lowest, highest, look in self._numbers:
+            number = args[place]
+            if type(number) is not kind or not lowest <= number <= highest:
+                args = (*args[:place], look(number), *args[place + 1 :])
+        rows = [
+            (*row, None if sizes is None else sizes(args), complain)
+            for *row, sizes, complain in self._arrays
+        ]
+        if args is given:  # none was converted
+            self._seen = self._pick(args), rows
+        return args, rows
 
 
 def _picker(places: Sequence[int]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:

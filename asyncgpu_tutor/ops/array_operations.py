@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 import sys
-from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from types import FrameType
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +20,6 @@ from asyncgpu_tutor.ops.leaves import Download
 from asyncgpu_tutor.ops.operation import DeviceOp
 from asyncgpu_tutor.run.context import ExecutionContext, check_out, check_same
 
-M = TypeVar("M", bound="Make")
 Shape = int | tuple[int, ...]
 BLOCK = 256
 # One integer type for each width: a fill copies bits, so it works for every dtype of that width.
@@ -49,70 +47,70 @@ def _plan(
 class Make(DeviceOp[DeviceArray]):
     """Allocates an array and enqueues what fills it."""
 
-    __slots__ = ("_dtype", "_name", "_nbytes", "_shape")
+    __slots__ = ("_dtype", "_fill", "_name", "_nbytes", "_shape", "_what")
 
     _shape: tuple[int, ...]
     _dtype: np.dtype[Any]
     _nbytes: int
     _name: str
+    # Enqueues what writes to the memory, which is new and not empty, and what it takes for that. One class for
+    # all, and not one for each: Python is quick where it meets the same class again.
+    _fill: Callable[[ExecutionContext, Memory, int, Any], None]
+    _what: Any
 
     def _yields(self) -> str:
         return f"{self._shape} {self._dtype}"
 
     def _enqueue(self, context: ExecutionContext) -> DeviceArray:
+        nbytes = self._nbytes
         try:
-            memory = context._allocate(self._nbytes, self._name)
+            memory = context._allocate(nbytes, self._name)
         except errors.CaptureError as error:
             raise errors.CaptureError(f"{self._label}(): {error}") from None
-        if self._nbytes:
-            self._fill(context, memory)
+        if nbytes:
+            self._fill(context, memory, nbytes, self._what)
         return handle(memory, self._shape, self._dtype)
 
-    @abstractmethod
-    def _fill(self, context: ExecutionContext, memory: Memory) -> None:
-        """Enqueue what writes to the memory, which is new and not empty."""
+
+def _by_memset(context: ExecutionContext, memory: Memory, nbytes: int, value: int) -> None:
+    context._work.memset_async(memory, value, nbytes, context.stream)
 
 
-class Zeros(Make):
-    """Filled by a memset."""
-
-    __slots__ = ()
-
-    def _fill(self, context: ExecutionContext, memory: Memory) -> None:
-        context._work.memset_async(memory, 0, self._nbytes, context.stream)
+def _by_copy(
+    context: ExecutionContext, memory: Memory, nbytes: int, host: npt.NDArray[Any]
+) -> None:
+    context._upload(memory, host)
 
 
-class Upload(Make):
-    """Filled by a copy of a host array."""
+class Filling(NamedTuple):
+    """A kernel that fills an array."""
 
-    __slots__ = ("_host",)
-
-    _host: npt.NDArray[Any]
-
-    def _fill(self, context: ExecutionContext, memory: Memory) -> None:
-        context._upload(memory, self._host)
+    kernel: FillKernel
+    scalars: tuple[Any, ...]  # what it takes between the number of elements and the array
+    itemsize: int
+    each: int = 1  # how many elements a thread writes
 
 
-class Fill(Make):
-    """Filled by a kernel."""
-
-    __slots__ = ("_each", "_kernel", "_scalars")
-
-    _kernel: FillKernel
-    _scalars: tuple[Any, ...]  # what it takes between the number of elements and the array
-    _each: int  # how many elements a thread writes
-
-    def _fill(self, context: ExecutionContext, memory: Memory) -> None:
-        function = context.device.get_function(self._kernel.source, self._kernel.name)
-        size = self._nbytes // self._dtype.itemsize
-        grid = (-(-size // (BLOCK * self._each)), 1, 1)
-        context.launch(function, grid, (BLOCK, 1, 1), (np.uint64(size), *self._scalars, memory))
+def _by_kernel(context: ExecutionContext, memory: Memory, nbytes: int, filling: Filling) -> None:
+    kernel, scalars, itemsize, each = filling
+    function = context.device.get_function(kernel.source, kernel.name)
+    size = nbytes // itemsize
+    grid = (-(-size // (BLOCK * each)), 1, 1)
+    context.launch(function, grid, (BLOCK, 1, 1), (np.uint64(size), *scalars, memory))
 
 
 def _make(
-    op: M, label: str, shape: Shape, dtype: npt.DTypeLike, name: str | None, frame: FrameType
-) -> M:
-    """Fill in a new operation."""
+    fill: Callable[[ExecutionContext, Memory, int, Any], None],
+    what: Any,
+    label: str,
+    shape: Shape,
+    dtype: npt.DTypeLike,
+    name: str | None,
+    frame: FrameType,
+) -> Make:
+    """A new operation."""
+    op = Make()
+    op._fill, op._what = fill, what
     sizes = shape if type(shape) is tuple else as_shape(shape)
     kind: Any = dtype
     try:
@@ -176,21 +174,6 @@ class Take(DeviceOp[tuple[Any, ...]]):
             raise
 
 
-def _fill(
-    label: str,
-    shape: Shape,
-    dtype: npt.DTypeLike,
-    name: str | None,
-    frame: FrameType,
-    kernel: FillKernel,
-    scalars: tuple[Any, ...],
-    each: int = 1,
-) -> Fill:
-    op = Fill()
-    op._kernel, op._scalars, op._each = kernel, scalars, each
-    return _make(op, label, shape, dtype, name, frame)
-
-
 def h2d(host: npt.ArrayLike, name: str | None = None) -> DeviceOp[DeviceArray]:
     """Copy a host array to a new device array.
 
@@ -205,14 +188,8 @@ def h2d(host: npt.ArrayLike, name: str | None = None) -> DeviceOp[DeviceArray]:
     name : str, optional
         For messages and traces.
     """
-    return upload(np.asarray(host), name, sys._getframe(1))
-
-
-def upload(host: npt.NDArray[Any], name: str | None, frame: FrameType) -> Upload:
-    """As `h2d`, built by the code of `frame`."""
-    op = Upload()
-    op._host = host
-    return _make(op, "h2d", host.shape, host.dtype, name, frame)
+    array = np.asarray(host)
+    return _make(_by_copy, array, "h2d", array.shape, array.dtype, name, sys._getframe(1))
 
 
 def d2h(array: DeviceArray, out: npt.NDArray[Any] | None = None) -> DeviceOp[npt.NDArray[Any]]:
@@ -250,7 +227,7 @@ def zeros(
     shape: Shape, dtype: npt.DTypeLike = np.float32, name: str | None = None
 ) -> DeviceOp[DeviceArray]:
     """A new array of zeros, by a memset."""
-    return _make(Zeros(), "zeros", shape, dtype, name, sys._getframe(1))
+    return _make(_by_memset, 0, "zeros", shape, dtype, name, sys._getframe(1))
 
 
 def full(
@@ -277,7 +254,8 @@ def _full(
 ) -> DeviceOp[DeviceArray]:
     kind = _element(label, dtype)
     bits: Any = _number(label, fill_value, kind).view(f"u{kind.itemsize}")[()]
-    return _fill(label, shape, kind, name, frame, fill_source(BITS[kind.itemsize]), (bits,))
+    filling = Filling(fill_source(BITS[kind.itemsize]), (bits,), kind.itemsize)
+    return _make(_by_kernel, filling, label, shape, kind, name, frame)
 
 
 def arange(
@@ -302,8 +280,8 @@ def arange(
         raise errors.ArrayDTypeError(f"arange makes {', '.join(COUNTING)}, and got {kind}")
 
     scalars = (_number("arange", start, kind)[()], _number("arange", step, kind)[()])
-    frame = sys._getframe(1)
-    return _fill("arange", stop, kind, name, frame, arange_source(COUNTING[kind.name]), scalars)
+    filling = Filling(arange_source(COUNTING[kind.name]), scalars, kind.itemsize)
+    return _make(_by_kernel, filling, "arange", stop, kind, name, sys._getframe(1))
 
 
 def randn(
@@ -327,9 +305,8 @@ def randn(
         )
     single = np.dtype(np.float32)
     around, spread = _number("randn", mean, single)[()], _number("randn", std, single)[()]
-    scalars = (np.uint64(seed), around, spread)
-    frame = sys._getframe(1)
-    return _fill("randn", shape, np.float32, name, frame, RANDN, scalars, each=4)
+    filling = Filling(RANDN, (np.uint64(seed), around, spread), single.itemsize, each=4)
+    return _make(_by_kernel, filling, "randn", shape, single, name, sys._getframe(1))
 
 
 def memcpy(

@@ -14,7 +14,7 @@ from typing import Any
 
 import cupy
 import numpy as np
-from cupy.cuda import PinnedMemoryPointer, runtime
+from cupy.cuda import PinnedMemoryPointer, alloc_pinned_memory, runtime
 
 from asyncgpu_tutor.devices.cuda.compile import compile_function, sized_signature
 from asyncgpu_tutor.devices.cuda.graph_nodes import span_facts
@@ -270,10 +270,13 @@ class CupyDevice:
 
     def pinned(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> HostBuffer:
         """A host array in page-locked memory."""
-        journal = self.journal
+        journal, nbytes = self.journal, max(math.prod(shape) * dtype.itemsize, 1)
         try:
-            with nullcontext() if journal is None else journal.own():
-                memory = cupy.cuda.alloc_pinned_memory(max(math.prod(shape) * dtype.itemsize, 1))
+            if journal is None:
+                memory = alloc_pinned_memory(nbytes)
+            else:
+                with journal.own():
+                    memory = alloc_pinned_memory(nbytes)
         except CUDA_ERRORS as error:
             raise translated(error, "allocating pinned host memory") from error
         return np.ndarray(shape, dtype, buffer=memory)

@@ -51,9 +51,19 @@ class Packer:
         self._rooms: list[Room] = []
 
     def pack(self, args: Sequence[Any]) -> Room:
-        """Write arguments, memory and numbers, one for each parameter, to a room of their own."""
-        room = self._another()
-        self._write(room[0], 0, *self._values(args))
+        """Write arguments, memory and numbers, one for each parameter, to a room that nobody else has."""
+        values = [*args]
+        if len(values) != self._count:
+            raise UsageError(self.signature.miscounted(args))
+        for place in self._pointers:
+            values[place] = values[place].ptr
+        for place in self._bytes:
+            values[place] = _bytes_of(values[place])
+        try:
+            room = self._rooms.pop()
+        except IndexError:
+            room = self._another()
+        self._write(room[0], 0, *values)
         return room
 
     def launch(
@@ -63,25 +73,10 @@ class Packer:
 
         `shared_mem` is the dynamic shared memory of a block, in bytes; `stream` a ``cudaStream_t``.
         """
-        try:
-            room = self._rooms.pop()
-        except IndexError:
-            room = self._another()
-        self._write(room[0], 0, *self._values(args))
+        room = self.pack(args)
         (gx, gy, gz), (bx, by, bz) = grid, block
         self.call(self.pointer, gx, gy, gz, bx, by, bz, shared_mem, stream, room[1], 0)
         self._rooms.append(room)
-
-    def _values(self, args: Sequence[Any]) -> list[Any]:
-        """The arguments as they are written: an address in place of memory."""
-        values = [*args]
-        if len(values) != self._count:
-            raise UsageError(self.signature.miscounted(args))
-        for place in self._pointers:
-            values[place] = values[place].ptr
-        for place in self._bytes:
-            values[place] = _bytes_of(values[place])
-        return values
 
     def _another(self) -> Room:
         letters = self._letters

@@ -60,8 +60,8 @@ def forbid_nested_wait(what: str) -> None:
 
     A wait there would block on work that has not been handed over yet, or block the event loop.
     """
-    tag = current_tag()
-    if tag is None:
+    tag = CURRENT.get()
+    if tag is None or tag.over:
         return
     if tag.captures:
         raise NestedSyncError(

@@ -239,7 +239,7 @@ class DeviceArray:
             raise errors.LaunchConfigError(f"array {self.name!r} {error}") from None
         part = Partition()
         part.array = self._take("by partition()")
-        part.block_shape, part.how = blocks
+        part.block_shape, part._how = blocks
         return part
 
     # ------------------------------------------------------------------ other libraries
@@ -308,11 +308,11 @@ class Partition:
         Number of blocks, and shape of a block, (x, y, z): x is the last dimension of the array.
     """
 
-    __slots__ = ("array", "block_shape", "how")
+    __slots__ = ("_how", "array", "block_shape")
 
     array: DeviceArray
     block_shape: tuple[int, ...]
-    how: tuple[Dim3, Dim3]  # grid and block, as a launch takes them
+    _how: tuple[Dim3, Dim3]  # grid and block, as a launch takes them
 
     def __repr__(self) -> str:
         return f"<Partition of {self.array!r} into blocks of {self.block_shape}>"
@@ -320,18 +320,18 @@ class Partition:
     @property
     def grid(self) -> Dim3:
         """Number of blocks."""
-        return self.how[0]
+        return self._how[0]
 
     @property
     def block(self) -> Dim3:
         """Shape of a block, as threads."""
-        return self.how[1]
+        return self._how[1]
 
     def _of(self, array: DeviceArray) -> Partition:
         """Another handle to the same array, in the same blocks."""
         part = Partition()
         part.array = array
-        part.block_shape, part.how = self.block_shape, self.how
+        part.block_shape, part._how = self.block_shape, self._how
         return part
 
     def _again(self) -> Partition:

@@ -81,7 +81,7 @@ class CallChecks:
             if type(array) is Partition:
                 if part is None:
                     part = array
-                elif part.how[0] != array.how[0] and None in (grid, block):
+                elif part._how[0] != array._how[0] and None in (grid, block):
                     raise LaunchConfigError(
                         f"{self._signature.name}() got partitions with different numbers of blocks "
                         f"({part.grid}, {array.grid}): make them agree, or pass grid= and block="
@@ -107,28 +107,23 @@ class CallChecks:
             arrays.append(array)
             passed[place] = array._memory
         if part is not None and grid is None and block is None:
-            how = part.how
+            how = part._how
         else:
             how = configuration(self._signature.name, args, grid, block)
-        allowed = self._allowed
-        if how != allowed[0] or shared_mem is not allowed[1]:
+        if how != self._allowed[0] or shared_mem is not self._allowed[1]:
             check_limits(self._signature.name, *how, shared_mem, USUAL_LIMITS)
             shared_mem = int(shared_mem)  # a narrow NumPy integer would overflow in sums
             self._allowed = (how, shared_mem)
         launch._how, launch._shared_mem = how, shared_mem
         launch._given, launch._args = args, passed
         launch._arrays, launch._shares = arrays, shares
-        if owned:
-            for array in arrays:
-                if array.mode == "owned":
-                    array._gone = self._where
-                    if noted_moves:
-                        array._note()
+        for array in arrays if owned else ():
+            if array.mode == "owned":
+                array._gone = self._where
+                if noted_moves:
+                    array._note()
 
-
-    def _look_at_numbers(
-        self, args: tuple[Any, ...]
-    ) -> tuple[tuple[Any, ...], list[tuple[Any, ...]]]:
+    def _look_at_numbers(self, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], list[Any]]:
         """Return the arguments with their numbers as they are passed on, and the rows of the arrays."""
         given = args
         for place, kind, lowest, highest, look in self._numbers:

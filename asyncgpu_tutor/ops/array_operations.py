@@ -53,8 +53,8 @@ class Make(DeviceOp[DeviceArray]):
     _dtype: np.dtype[Any]
     _nbytes: int
     _name: str
-    # Enqueues what writes to the memory, which is new and not empty, and what it takes for that. One class for
-    # all, and not one for each: Python is quick where it meets the same class again.
+    # Enqueues what writes to the new memory, and what it takes for that. One class for all of them: Python is
+    # quick where it meets the same class again.
     _fill: Callable[[ExecutionContext, Memory, int, Any], None]
     _what: Any
 
@@ -70,16 +70,6 @@ class Make(DeviceOp[DeviceArray]):
         if nbytes:
             self._fill(context, memory, nbytes, self._what)
         return handle(memory, self._shape, self._dtype)
-
-
-def _by_memset(context: ExecutionContext, memory: Memory, nbytes: int, value: int) -> None:
-    context._work.memset_async(memory, value, nbytes, context.stream)
-
-
-def _by_copy(
-    context: ExecutionContext, memory: Memory, nbytes: int, host: npt.NDArray[Any]
-) -> None:
-    context._upload(memory, host)
 
 
 class Filling(NamedTuple):
@@ -189,7 +179,9 @@ def h2d(host: npt.ArrayLike, name: str | None = None) -> DeviceOp[DeviceArray]:
         For messages and traces.
     """
     array = np.asarray(host)
-    return _make(_by_copy, array, "h2d", array.shape, array.dtype, name, sys._getframe(1))
+    return _make(
+        ExecutionContext._upload, array, "h2d", array.shape, array.dtype, name, sys._getframe(1)
+    )
 
 
 def d2h(array: DeviceArray, out: npt.NDArray[Any] | None = None) -> DeviceOp[npt.NDArray[Any]]:
@@ -227,7 +219,7 @@ def zeros(
     shape: Shape, dtype: npt.DTypeLike = np.float32, name: str | None = None
 ) -> DeviceOp[DeviceArray]:
     """A new array of zeros, by a memset."""
-    return _make(_by_memset, 0, "zeros", shape, dtype, name, sys._getframe(1))
+    return _make(ExecutionContext._clear, 0, "zeros", shape, dtype, name, sys._getframe(1))
 
 
 def full(

@@ -161,14 +161,18 @@ class ExecutionContext:
                 "np.asarray makes one"
             )
         check_same(array, host.shape, host.dtype, "the host array")
-        self._upload(array._memory, host)
+        self._upload(array._memory, array.nbytes, host)
 
-    def _upload(self, memory: protocol.Memory, host: npt.NDArray[Any]) -> None:
+    def _clear(self, memory: protocol.Memory, nbytes: int, value: int) -> None:
+        """As `memset`, of new memory."""
+        self._work.memset_async(memory, value, nbytes, self.stream)
+
+    def _upload(self, memory: protocol.Memory, nbytes: int, host: npt.NDArray[Any]) -> None:
         """As `copy_from_host`, where they are known to fit."""
         source = self._contiguous(host)
         self._keep.append(source)
         if not self._run.blocking and not self._work.is_pinned(source):
-            warn_pageable(memory.name, source.nbytes)
+            warn_pageable(memory.name, nbytes)
         self._work.copy_from_host_async(memory, source, self.stream)
 
     def copy_to_host(self, array: DeviceArray, out: npt.NDArray[Any] | None = None) -> HostArray:

@@ -162,6 +162,7 @@ ROW = re.compile(r"^\| \[(.+?)\]\(notebooks/(\w+)\.ipynb\) \| (.+) \|$", re.MULT
 
 def cards(readme: str) -> str:
     """The README, its table of chapters as cards; `polish` takes their pictures from the pages."""
+    readme = re.sub(r" GitHub shows\s.*?has them run\.", "", readme, flags=re.DOTALL)
     rows = list(ROW.finditer(readme))
     parts: list[str] = []
     for title, name, learn in (row.groups() for row in rows):
@@ -190,6 +191,10 @@ def polish() -> None:
         if page.parent.name == "notebooks" and (found := PICTURE.search(text)):
             (folder / f"{page.stem}.svg").write_text(found[0], "utf-8")
         text = text.replace('role="heading"><span', 'role="heading" aria-level="2"><span')
+        text = text.replace(
+            '<aside class="sidebar-drawer">', '<aside class="sidebar-drawer" aria-label="Pages">'
+        )
+        text = text.replace('<summary aria-label="Toggle hidden content">', "<summary>")
         text = EMPTY_HEAD.sub(r"<td\1></td>", text)
         page.write_text(text, "utf-8")
     readme_picture.card(SITE / "_static/card.png")

@@ -96,7 +96,8 @@ def svg() -> str:
         end = LEFT + took * scale
         if took < slow:
             said = f"done {slow - took} µs sooner"
-            body.append(f'<path class="clock" d="M{end:.1f} {top}v{tall}"/>')
+            ends = "".join(f"M{end:.1f} {top + LANE * n}v{LANE - 2}" for n in range(len(lanes)))
+            body.append(f'<path class="clock" d="{ends}"/>')
             body.append(f'<text class="gain" x="{end + 8:.1f}" y="{top + 20}">{said}</text>')
         body += [band.replace("band", "band veil") for band in bands]
         body.append(f'<path class="clock hand" d="M{LEFT} {top}v{tall}"/>')
@@ -141,13 +142,14 @@ def card(path: Path) -> None:
     made = Figure(figsize=(12, 6.3))
     slow, _ = makespans()
     told = "Same GPU, same work. Where did the time go?"
-    made.text(0.05, 0.88, told, fontsize=30, fontweight="bold")
+    made.text(0.05, 0.88, told, fontsize=28, fontweight="bold")
     made.text(
         0.05, 0.06, "asyncgpu_tutor: asynchronous GPU programming in Python, taught", fontsize=20
     )
-    for (_, title), trace, bottom in zip(RUNS, traces(), (0.56, 0.17), strict=True):
+    for (_, title), trace, bottom in zip(RUNS, traces(), (0.66, 0.19), strict=True):
+        tall = 0.075 * len(trace.streams)
         ax = made.add_axes(
-            (0.05, bottom, 0.9, 0.2), xlim=(0, slow), ylim=(max(trace.streams) + 0.5, 0.5)
+            (0.05, bottom, 0.9, tall), xlim=(0, slow), ylim=(max(trace.streams) + 0.5, 0.5)
         )
         ax.set_axis_off()
         ax.set_title(f"{title}: {round(trace.metrics().makespan)} µs", loc="left", fontsize=24)

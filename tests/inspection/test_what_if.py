@@ -74,7 +74,7 @@ def test_the_still_has_the_curve_and_some_timelines_on_one_scale() -> None:
 def test_a_program_that_does_nothing_is_an_empty_picture() -> None:
     found = agt.explore(lambda n: None, n=[1, 2])
     assert found.makespans == {(1,): 0.0, (2,): 0.0}
-    assert "Nothing was recorded" in found._repr_html_()
+    assert "Nothing was recorded" in found._repr_mimebundle_()["text/html"]
 
 
 def test_a_point_names_those_that_it_covers() -> None:

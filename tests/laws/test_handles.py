@@ -118,6 +118,8 @@ def test_the_handle_from_before_share_says_to_keep_the_new_one(device: Device) -
     handle = x.share()
     with pytest.raises(UseAfterMoveError, match=r"'x' was moved by share\(\).*x = x\.share\(\)"):
         x.share()
+    with pytest.raises(UseAfterMoveError, match=r"'x' was moved by share\(\)"):
+        x.borrow()
     assert agt.d2h(handle.share()).sync().tolist() == [1.0] * 8
 
 

@@ -96,6 +96,14 @@ async def test_a_poll_sees_the_end_whoever_waits(sim: Device, leave: bool, fails
         assert future.result()[0] == 256.0
 
 
+async def test_a_poll_in_a_submission_leaves_a_failure_for_later(sim: Device) -> None:
+    future, _ = await started(faulty().into_future(), leave=True)
+    agt.work(1e6)  # until it has failed
+    assert agt.value(future).map(lambda it: it.poll()).sync() is False
+    assert future.poll()
+    assert future.state is agt.FutureState.FAILED
+
+
 @pytest.mark.parametrize("first", ["waits", "leaves", "fails"])
 def test_two_threads_that_await_one_future_start_it_once(device: Device, first: str) -> None:
     begun = threading.Event()

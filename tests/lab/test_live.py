@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -100,6 +101,26 @@ def test_a_timeline_answers_to_the_mouse(page: Page, lab: str, course: Path, alb
     assert "in the chain" in live.locator(".agt-status").inner_text()
     assert live.locator("svg .agt-bar.faded").count()
     page.screenshot(path=album / "live_chain.png")
+
+    status, svg = live.locator(".agt-status"), live.locator("svg.agt").first
+    page.keyboard.press("Escape")
+    live.get_by_label("Show the chain of the selected bar").click()  # none is: the critical path
+    assert "in the chain: report (host)" in status.inner_text()
+    live.get_by_label("Drag to select a range").click()
+    box = svg.bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + 150, box["y"] + 60)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 450, box["y"] + 60, steps=4)
+    page.mouse.up()
+    assert re.search(r"µs\n.*host \d+\.\d \(\d+ %\)", status.inner_text())
+    page.screenshot(path=album / "live_range.png")
+    live.get_by_label("find spans by name").fill("batch 1")
+    assert re.match(r"[1-9]\d* of \d+ spans", status.inner_text())
+    page.screenshot(path=album / "live_found.png")
+    with page.expect_download() as saved:
+        live.get_by_label("Save as a picture").click()
+    assert "var(--agt-paper)" in saved.value.path().read_text("utf-8")
 
 
 def test_a_timeline_answers_to_keys(page: Page, lab: str, course: Path, album: Path) -> None:

@@ -5,7 +5,7 @@ const SVG = "http://www.w3.org/2000/svg";
 const ABOVE = 48, AXIS = 40, ROW = 20, RIGHT = 14; // pixels, as in the still
 const SWEEP = 6000; // ms in which the clock passes what is in view
 const REACH = 12; // pixels from a point of a curve at which a click still means it
-const KEYS = "← → along a lane, ↑ ↓ between lanes, Enter: chain, Space: play, + −: zoom, 0: all, Shift with ← →: move";
+const KEYS = "← → along a lane, ↑ ↓ between lanes, Enter: chain, Space: play, + −: zoom, 0: all, Shift with ← →: move, [ and ]: a range begins and ends at the clock or the selected bar, Escape: choose nothing";
 
 const escaped = text => String(text).replace(/[&<>"]/g, c => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]);
 const clamp = (x, low, high) => Math.min(Math.max(x, low), high);
@@ -72,12 +72,17 @@ class Timeline {
     this.button(bar, "−", "Zoom out", () => this.zoom(2));
     this.button(bar, "+", "Zoom in", () => this.zoom(0.5));
     this.button(bar, "All", "Show all", () => this.all());
-    this.button(bar, "Chain", "Show the chain of the selected bar", () => this.toggleChain());
+    this.button(bar, "Chain", "Show the chain of the selected bar, or of the last one", () => this.toggleChain());
+    this.ranging = this.button(bar, "Range", "Drag to select a range, and see its sums", () => this.toggleRange());
+    this.button(bar, "Save", "Save as a picture", () => this.save());
+    const find = made(bar, "input", { type: "search", placeholder: "find", "aria-label": "find spans by name" });
+    find.addEventListener("input", () => this.find(find.value));
+    find.addEventListener("keydown", event => { if (event.key === "Enter") this.next(); });
     this.status = made(this.root, "div", { class: "agt-status", "aria-live": "polite" });
     const more = made(this.root, "details");
     made(more, "summary", {}, "In words, and keys");
     this.words = made(more, "p");
-    made(more, "p", {}, KEYS + ". With the mouse: drag to move, Ctrl and the wheel to zoom.");
+    made(more, "p", {}, KEYS + ". With the mouse: drag to move, Shift and drag for a range, Ctrl and the wheel to zoom.");
     this.listen();
     this.observer = new ResizeObserver(() => this.draw());
     this.observer.observe(this.root);
@@ -93,7 +98,8 @@ class Timeline {
   show(data) {
     this.stop();
     this.data = data;
-    this.selected = this.chain = null;
+    this.selected = this.chain = this.range = null;
+    this.sought = "";
     this.t = null;
     this.byId = data.panels.map(panel => new Map(panel.bars.map((bar, i) => [bar[0], i]).reverse()));
     this.svg.setAttribute("aria-label", data.words);
@@ -187,7 +193,7 @@ class Timeline {
       const from = this.x(start), to = this.x(end), key = y * 100 + look;
       const own = this.chain?.panel === number || this.selected?.[0] === number;
       const chosen = this.selected?.[0] === number && panel.bars[this.selected[1]][0] === id;
-      const css = this.chain && own ? (this.chain.ids.has(id) ? "out" : "faded") : state;
+      const css = this.chain && own ? (this.chain.ids.has(id) ? "out" : "faded") : this.sought && !this.matches(panel, i) ? "faded" : state;
       if (to - from < 0.5 && to - (last.get(key) ?? -9) < 0.5 && !chosen) return;
       last.set(key, to);
       const paint = looks[look], tall = height * unit;
@@ -201,6 +207,10 @@ class Timeline {
       if (patch) names += `<rect class="agt-patch" x="${middle - room / 2}" y="${at - 0.6 * size}" width="${room}" height="${1.2 * size}" style="fill:${patch}"/>`;
       names += `<text class="agt-name" x="${middle}" y="${at + 0.35 * size}" style="fill:${faded ? "var(--agt-ink)" : paint.ink};font-size:${size}px">${escaped(said)}</text>`;
     });
+    if (this.range) {
+      const [from, to] = this.range.map(time => this.x(time));
+      names += `<rect class="agt-range" x="${Math.min(from, to)}" width="${Math.abs(to - from)}" y="0" height="100%"/>`;
+    }
     return out + this.arrows(panel, number) + names + `<rect class="agt-veil" y="0" height="100%" width="0"/><path class="agt-clock"/>`;
   }
 
@@ -300,8 +310,9 @@ class Timeline {
 
   // From the chosen bar back: at each the one, of those it had to wait for, that ended last.
   toggleChain() {
-    if (!this.selected) { this.status.textContent = "Select a bar first: click it, or use the arrow keys."; return; }
     if (this.chain) { this.chain = null; this.draw(); return; }
+    if (!this.selected) this.selectLast();
+    if (!this.selected) return;
     const [number, index] = this.selected, panel = this.data.panels[number], known = this.byId[number];
     const path = [index], ids = new Set([panel.bars[index][0]]), links = [];
     for (;;) {
@@ -319,6 +330,81 @@ class Timeline {
     const told = path.slice(0, 12).map(i => `${panel.bars[i][6]} (${panel.bars[i][8]})`);
     this.status.textContent = `${path.length} in the chain: ${told.join(" ← ")}${path.length > 12 ? " ← …" : ""}`;
     this.draw();
+  }
+
+  // Nothing is later than the end, so the chain of the last bar is the critical path.
+  selectLast() {
+    const all = this.data.panels.flatMap((panel, p) => panel.bars.map((bar, i) => [p, i]));
+    if (all.length) this.select(all.reduce((one, other) => (this.bar(other)[2] > this.bar(one)[2] ? other : one)));
+  }
+
+  // ---------------------------------------------------------------- a range, and its sums
+  toggleRange(on = this.ranging.getAttribute("aria-pressed") !== "true") {
+    this.ranging.setAttribute("aria-pressed", on);
+    if (!on) this.setRange(null);
+    else if (!this.range) this.status.textContent = "Drag over the timeline; by keyboard, [ and ] at the clock or at the selected bar.";
+  }
+
+  setRange(range) {
+    this.range = range;
+    this.draw();
+    if (range) this.status.textContent = this.sums(Math.min(...range), Math.max(...range));
+  }
+
+  edge(which) {
+    const bar = this.selected && this.bar(this.selected), at = this.t ?? (bar ? bar[which + 1] : [this.a, this.b][which]);
+    const range = this.range ? [...this.range] : [this.a, this.b];
+    range[which] = at;
+    this.setRange(range);
+  }
+
+  // By lane how long it was busy: bars of one lane may overlap. By name the sum of the parts within the range.
+  sums(from, to) {
+    const lines = [`${from.toFixed(1)} to ${to.toFixed(1)} µs: ${(to - from).toFixed(1)} µs`];
+    for (const panel of this.data.panels) {
+      const lanes = new Map(), names = new Map();
+      for (const [, start, end, , , , name, , lane] of [...panel.bars].sort((one, other) => one[1] - other[1])) {
+        const begin = Math.max(start, from), until = Math.min(end, to);
+        if (until <= begin || lane.startsWith("co")) continue;
+        const [busy, last] = lanes.get(lane) ?? [0, from];
+        lanes.set(lane, [busy + Math.max(until - Math.max(begin, last), 0), Math.max(last, until)]);
+        names.set(name, (names.get(name) ?? 0) + until - begin);
+      }
+      const told = [...lanes].map(([lane, [busy]]) => `${lane} ${busy.toFixed(1)} (${((100 * busy) / (to - from)).toFixed(0)} %)`);
+      const most = [...names].sort((one, other) => other[1] - one[1]).slice(0, 6).map(([name, sum]) => `${name} ${sum.toFixed(1)}`);
+      lines.push(`${this.data.panels.length > 1 ? `${panel.title}: ` : ""}${told.join(", ") || "nothing runs"}`, ...(most.length ? [`  ${most.join(", ")}`] : []));
+    }
+    return lines.join("\n");
+  }
+
+  // ---------------------------------------------------------------- finding, and saving
+  matches(panel, i) { return `${panel.bars[i][6]} ${panel.tips[i].split("\n")[0]}`.toLowerCase().includes(this.sought); }
+
+  find(text) {
+    this.sought = text.trim().toLowerCase();
+    this.draw();
+    const all = this.data.panels.flatMap((panel, p) => panel.bars.map((bar, i) => [p, i]));
+    this.found = this.sought ? all.filter(([p, i]) => this.matches(this.data.panels[p], i)) : [];
+    this.status.textContent = this.sought ? `${this.found.length} of ${all.length} spans. Enter: go to the next one` : "";
+  }
+
+  next() {
+    if (!this.found?.length) return;
+    const now = this.found.findIndex(([p, i]) => p === this.selected?.[0] && i === this.selected?.[1]);
+    this.select(this.found[(now + 1) % this.found.length]);
+  }
+
+  // As it is to be seen now, in the page's colours, which a file by itself could not know.
+  save() {
+    const copy = this.svg.cloneNode(true), colours = getComputedStyle(this.svg);
+    copy.querySelectorAll(".agt-veil, .agt-clock, .agt-range").forEach(node => node.remove());
+    for (const name of new Set(this.data.style.match(/--agt-\w+/g))) copy.style.setProperty(name, colours.getPropertyValue(name));
+    const file = new Blob([new XMLSerializer().serializeToString(copy)], { type: "image/svg+xml" });
+    const link = made(this.root, "a", { href: URL.createObjectURL(file), download: "timeline.svg", hidden: "" });
+    link.click();
+    link.remove();
+    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+    this.status.textContent = "Saved as timeline.svg";
   }
 
   neighbour(along, across) {
@@ -341,11 +427,15 @@ class Timeline {
     const at = event => event.target.closest?.("[data-bar]")?.dataset.bar?.split(".").map(Number);
     const time = event => this.a + ((event.clientX - this.svg.getBoundingClientRect().left - this.data.left) / this.inner) * (this.b - this.a);
     let grip = null;
-    this.svg.addEventListener("pointerdown", event => { grip = { x: event.clientX, a: this.a, moved: false }; });
+    this.svg.addEventListener("pointerdown", event => {
+      const ranging = event.shiftKey || this.ranging.getAttribute("aria-pressed") === "true";
+      grip = { x: event.clientX, a: this.a, moved: false, from: ranging ? time(event) : null };
+    });
     this.svg.addEventListener("pointermove", event => {
       if (grip && event.buttons === 1 && (grip.moved || Math.abs(event.clientX - grip.x) > 3)) {
         grip.moved = true;
         this.tip.hidden = true;
+        if (grip.from !== null) { this.setRange([grip.from, time(event)]); return; }
         this.move(grip.a - ((event.clientX - grip.x) / this.inner) * (this.b - this.a));
         return;
       }
@@ -367,6 +457,9 @@ class Timeline {
       event.preventDefault();
       this.zoom(event.deltaY > 0 ? 1.25 : 0.8, time(event));
     }, { passive: false });
+    this.root.addEventListener("keydown", event => { // also from a button: whatever was chosen, nothing is now
+      if (event.key === "Escape") { this.toggleRange(false); this.select(null); }
+    });
     this.svg.addEventListener("keydown", event => {
       const quarter = (this.b - this.a) / 4;
       const act = {
@@ -375,7 +468,7 @@ class Timeline {
         ArrowUp: () => this.neighbour(0, -1), ArrowDown: () => this.neighbour(0, 1),
         "+": () => this.zoom(0.5), "=": () => this.zoom(0.5), "-": () => this.zoom(2), 0: () => this.all(),
         " ": () => this.toggle(), Enter: () => this.toggleChain(), c: () => this.toggleChain(),
-        Escape: () => this.select(null),
+        "[": () => this.edge(0), "]": () => this.edge(1),
       }[event.key];
       if (!act || event.ctrlKey || event.metaKey || event.altKey) return;
       event.preventDefault();
@@ -461,7 +554,7 @@ const VIEWS = {
     made(bar, "label", {}, "thread ");
     const field = made(bar, "input", { type: "text", value: "", "aria-label": "thread, by number", placeholder: "all" });
     const said = made(root, "div", { class: "agt-status", "aria-live": "polite" });
-    const code = made(root, "pre", { class: "agt-source", tabindex: 0, role: "group", "aria-label": "source" });
+    const code = made(root, "pre", { class: "agt-source", tabindex: 0, role: "region", "aria-label": "source" });
     const lines = data.source.map((line, i) => made(code, "div", {}, `${String(i + 1).padStart(3)} ${line}`));
     let now = 0, picked = null, timer = null;
     const place = (i, [x, y]) => `(${i % x}, ${Math.floor(i / x) % y}, ${Math.floor(i / (x * y))})`;

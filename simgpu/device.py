@@ -12,7 +12,7 @@ import numpy as np
 from simgpu import pieces
 from simgpu.adversary import Adversary, Whim
 from simgpu.common import Call, Caller, Dim3, HostBuffer, Kind, Recorder
-from simgpu.cuda_c import GlobalMemory, compile_source
+from simgpu.cuda_c import GlobalMemory, Limits, compile_source
 from simgpu.errors import DeviceError, DeviceMismatchError, StreamRaceError, UpstreamError
 from simgpu.gpus import find_spec
 from simgpu.graph import Replay
@@ -57,6 +57,7 @@ class Device:
     """
 
     stream_type: ClassVar[type[Stream]] = Stream
+    step_budget: ClassVar[int] = Limits.step_budget  # of a batch of blocks; a loop beyond it never ends
 
     def __init__(
         self,

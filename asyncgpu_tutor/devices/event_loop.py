@@ -83,7 +83,8 @@ class _Loop(asyncio.BaseEventLoop):
         """Called once a turn; `timeout` in seconds is None where no timer is set."""
         if timeout is not None:
             self._idle_since = None
-            time.sleep(min(max(timeout, 0.0), LOOK_S))
+            if timeout > 0:  # a sleep of 0 s takes 90 us, and some programs look 60,000 times
+                time.sleep(min(timeout, LOOK_S))
             return []
         idle_since = self._idle_since = self._idle_since or time.perf_counter()
         if (

@@ -19,6 +19,7 @@ Array = npt.NDArray[Any]
 ASIDE = "aside"  # in the detail of a wait for which another thread than the check's waited
 ELSEWHERE_S = 0.02  # for which other threads may go on before one waits
 CURE = "Have kernels do all of the work"
+STEPS = 20_000  # loop iterations; right answers need 6,000, and an endless loop is told in seconds
 SAMPLE = 97  # of so many numbers of a result one is looked at, where there are many
 
 
@@ -75,6 +76,8 @@ def _among(numbers: Array, parts: Sequence[Array]) -> Array:
 
 class CheckDevice(SimDevice):
     """A simulated device on a machine of its own."""
+
+    step_budget = STEPS
 
     def __init__(self, **options: Any) -> None:
         self.moved: Moved | None = None  # while somebody wants to know

@@ -307,7 +307,7 @@ def load_and_fetch(load, fetch, job, stream):
     return result
 
 
-# %% id=03-which-way cause="with a device that takes its time"
+# %% id=03-which-way cause="the host was busy until the device was done"
 def load_and_fetch(load, fetch, job, stream):
     load.async_on(stream)
     job()
@@ -516,3 +516,13 @@ def upload(host):
         return agt.value(array)
 
     return agt.with_context(enqueue)
+
+
+# %% id=03-which-way cause="the host was busy until the device was done"
+def load_and_fetch(load, fetch, job, stream):
+    load.async_on(stream)
+    numbers = fetch.async_on(stream)
+    job()
+    while not stream.done:
+        agt.work(1)
+    return numbers

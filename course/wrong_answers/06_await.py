@@ -720,3 +720,21 @@ async def run_limited(ops, limit):
                 return None
 
     return await asyncio.gather(*[run(op) for op in ops])
+
+
+# %% id=06-responsive cause="while the operation was under way: one every 50 µs is right"
+async def with_heartbeat(op, beat):
+    task = agt.spawn(op)
+    while not task.done():
+        beat()
+        await agt.sleep(25)
+    return await task
+
+
+# %% id=06-responsive cause="and one beat every 50 µs is right, all the while"
+async def with_heartbeat(op, beat):
+    task = agt.spawn(op)
+    while not task.done():
+        beat()
+        await agt.sleep(80)
+    return await task

@@ -751,3 +751,9 @@ def race(mlp, batches, w0, w1):
         return [np.maximum(x @ a @ b, 0) for x in batches]
 
     return go
+
+
+# %% id=07-capture cause="captured on another stream than the given one"
+def capture(ops, stream):
+    arms = [op.prepare().launch() for op in ops]
+    return agt.overlap(*arms).graph_on(agt.create_stream())

@@ -178,7 +178,7 @@ def round_robin(size):
         yield from streams
 
 
-# %% id=10-round-robin cause="9 different streams came in 9 turns, and 3 is right"
+# %% id=10-round-robin cause="36 different streams came in 36 turns, and 3 is right"
 def round_robin(size):
     return lambda: agt.create_stream()
 
@@ -214,7 +214,7 @@ def round_robin(size, pools={}):
     return next_stream
 
 
-# %% id=10-round-robin cause="2 different streams came in 9 turns, and 3 is right"
+# %% id=10-round-robin cause="2 different streams came in 36 turns, and 3 is right"
 def round_robin(size):
     streams = [agt.create_stream() for _ in range(size)]
     asked = []
@@ -433,3 +433,20 @@ def overlap(*ops):
         return known[0]
 
     return enqueue
+
+
+# %% id=10-zip cause="yields a tuple of 7, and this came: one of 3"
+def zip_ops(*ops):
+    return lambda context: tuple(op(context) for op in ops[:3])
+
+
+# %% id=10-round-robin cause="6 different streams came in 360 turns"
+def round_robin(size):
+    streams, turn = [agt.create_stream() for _ in range(size)], 0
+
+    def next_stream():
+        nonlocal turn
+        turn += 5
+        return streams[turn % size]
+
+    return next_stream

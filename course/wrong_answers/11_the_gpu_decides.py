@@ -134,7 +134,7 @@ extern "C" __global__ void flood(int width, const unsigned char* open, int* dept
 }
 """
 
-# %% id=11-meet cause="no `__threadfence()` between the work and the counting"
+# %% id=11-meet cause="put a __threadfence() between it and an atomic flag"
 MEET = r"""
 __device__ void meet(unsigned int* arrived, unsigned int goal)
 {
@@ -625,6 +625,36 @@ extern "C" __global__ void queue(
         }
         float sum = work(lengths[mine]);
         if (threadIdx.x == 0) results[mine] = sum;
+        __syncthreads();
+    }
+}
+"""
+
+# %% id=11-meet cause="left a meeting before all blocks had come"
+MEET = r"""
+__device__ void meet(unsigned int* arrived, unsigned int goal)
+{
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        __threadfence();
+        atomicAdd(arrived, 1);
+        while (atomicAdd(arrived, 0) < goal) { }
+        __threadfence();
+    }
+}
+"""
+
+# %% id=11-queue cause="does not end"
+QUEUE = r"""
+extern "C" __global__ void queue(int jobs, const unsigned int* length, unsigned int* next, float* result)
+{
+    __shared__ int job;
+    if (threadIdx.x == 0) job = atomicAdd(next, 1);
+    __syncthreads();
+    while (job < jobs) {
+        float sum = 0.0f;
+        for (unsigned int k = 1; k <= length[job]; k++) sum += 1.0f / ((float)k * (float)k);
+        if (threadIdx.x == 0) result[job] = sum;
         __syncthreads();
     }
 }

@@ -155,6 +155,10 @@ def _which_way(found: Way, *_sizes: float) -> None:
     schedule.overlapping(run.trace, JOB, "start both, do the job, and only then wait")
     why = "the stream keeps `fetch` behind `load`, so wait once, at the end"
     schedule.waits(run.trace, 1, why)
+    due = "the host was busy until the device was done, asking again and again, or with a pause: wait once, "
+    end = max(span.end for span in run.trace.device_spans)
+    slept = any(span.kind == "wait" and span.start < end for span in run.trace)
+    must(slept, due + "by `synchronize` or a `sync`")
     _complete(found)
 
 

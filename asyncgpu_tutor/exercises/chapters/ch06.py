@@ -155,10 +155,10 @@ def _as_due(trace: agt.Trace) -> None:
     for i, (early, late) in enumerate(pairwise(times)):
         due = f"between beat {i + 1} and what came next were {late - early:.0f} µs, and one beat every "
         due += f"{PERIOD:.0f} µs is right, all the while: {BY_SLEEP}"
-        must(late - early <= 2 * PERIOD, due, beats[i], returned)
+        must(late - early <= 1.5 * PERIOD, due, beats[i], returned)
     due = f"`beat` was called {count(len(beats), 'time')} while the operation was under way: one every "
     due += f"{PERIOD:.0f} µs is right, {BY_SLEEP}"
-    must(len(beats) <= 2 * (end.end - beats[0].start) / PERIOD + 2, due, *beats[:2])
+    must(len(beats) <= 1.25 * (end.end - beats[0].start) / PERIOD + 2, due, *beats[:2])
 
 
 # ------------------------------------------------------------------ errors and cancelling

@@ -154,6 +154,8 @@ def _capture(mine: Any, model: Any, number: int) -> None:
     graph, stream, hosts = _captured(mine, number)
     due = f"`capture` should return a graph, and returned {brief(graph)}: `graph_on(stream)` makes one"
     must(isinstance(graph, agt.CudaGraph), due)
+    due = "the graph was captured on another stream than the given one, where its updates would run, too: "
+    must(graph.stream == stream, due + "`graph_on(stream)`")
     for launch in (1, 2):
         right = [filled(host.size, 10 * launch + i) for i, host in enumerate(hosts)]
         for host, numbers in zip(hosts, right, strict=True):

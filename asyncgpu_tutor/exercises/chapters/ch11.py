@@ -12,7 +12,7 @@ import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks import schedule
-from asyncgpu_tutor.exercises.checks.device_code import fenced, looks, own_lines, some_fence
+from asyncgpu_tutor.exercises.checks.device_code import fenced, looks, own_lines
 from asyncgpu_tutor.exercises.checks.operations import cuda
 from asyncgpu_tutor.exercises.checks.results import Array, as_kernel, brief, equal, left_in
 from asyncgpu_tutor.exercises.checks.trials import cases, in_late_memory, returned, runs, text_of
@@ -104,8 +104,6 @@ def check_meet(mine: Any, model: Any) -> None:
     with own_lines(text, after=STENCIL):
         kernel = call(agt.Kernel, text + STENCIL, "smooth")
         steps = [*cuda_source.steps(text, "meet"), cuda_source.Step("call", "", None, 0)]
-        due = "the work and the counting: others may see that a block has come, and not yet what it wrote"
-        some_fence(steps, due)
         cases(_meet, MEETINGS, "{} blocks of {} threads, and three meetings")(kernel, model)
     # Late memory refuses a missing one by value; the order of the calls says which one it is.
     due = "the last look at the counter and what comes next: a GPU may go on with numbers from before it"
@@ -113,23 +111,22 @@ def check_meet(mine: Any, model: Any) -> None:
 
 
 def _meet(kernel: agt.Kernel, _model: Any, blocks: int, threads: int) -> None:
-    n = blocks * threads
-    x, y = np.ones(n, np.float32), np.zeros(n, np.float32)
-    args = (n, x, y, np.zeros(1, np.uint32), np.zeros(blocks, np.uint32))
-    (arrived,) = left_in((2,), kernel, args, grid=blocks, block=threads)
+    """Each block comes to each meeting, no thread leaves one too early, and each round reads the one before."""
+    x = np.ones(blocks * threads, np.float32)
+    args = (x.size, x, 0 * x, np.zeros(1, np.uint32), np.zeros(blocks, np.uint32), np.zeros(1, np.int32))
+    got, arrived, early = left_in((1, 2, 4), kernel, args, grid=blocks, block=threads)
     due = f"each of {count(blocks, 'block')} should add one at each of three meetings"
     must(arrived[0] == 3 * blocks, f"the counter is at {arrived[0]} in the end: {due}")
-
-
-def _late_meet(mine: str, _model: Any, blocks: int, threads: int) -> None:
-    """Each round reads what the one before wrote."""
-    x, y = np.ones(blocks * threads, np.float32), np.zeros(blocks * threads, np.float32)
-    args = (x.size, x, y, np.zeros(1, np.uint32), np.zeros(blocks, np.uint32))
-    kernel = call(agt.Kernel, mine + STENCIL, "smooth")
-    (got,) = left_in((1,), kernel, args, grid=blocks, block=threads)
+    block, thread = divmod(early[0] - 1, threads)
+    due = f"thread {thread} of block {block} left a meeting before all blocks had come: have every thread wait "
+    must(not early[0], due + "for the one that looks at the counter (`__syncthreads()`)")
     for _ in range(3):
         x = np.convolve(x, np.array([1, 0, 1], np.float32), "same")
     equal(got, x)
+
+
+def _late_meet(mine: str, model: Any, blocks: int, threads: int) -> None:
+    _meet(call(agt.Kernel, mine + STENCIL, "smooth"), model, blocks, threads)
 
 
 def _queue(mine: Any, _model: Any, jobs: int, blocks: int, begun: int) -> None:

@@ -19,12 +19,6 @@ FENCES = "__threadfence_system", "atomic_thread_fence"  # which do for `__thread
 _PLACE = re.compile(r"\(line (?P<at>\d+) of the kernel\)|kernel\.cu:(?P<line>\d+):(?P<column>\d+)")
 
 
-def some_fence(steps: Sequence[Step], due: str) -> None:
-    """There is a fence at all."""
-    there = any(step.name in ("__threadfence", *FENCES) for step in steps)
-    must(there, f"there is no `__threadfence()` between {due}")
-
-
 def fenced(
     steps: Sequence[Step], before: Mark, after: Mark, due: str, *, system: bool = False
 ) -> None:

@@ -79,7 +79,7 @@ def in_late_memory(judge: Judge, *row: Any) -> Check:
 
     def check(mine: Any, model: Any) -> float | None:
         late = "memory that is as late as CUDA allows (so a fence is missing, too narrow, or on the wrong "
-        with case(late + "side of a flag)"):
+        with case(late + "side of a flag, or a barrier is missing)"):
             return judge(mine, model, *row)
 
     return check

@@ -57,7 +57,7 @@ class Device:
     """
 
     stream_type: ClassVar[type[Stream]] = Stream
-    step_budget: ClassVar[int] = Limits.step_budget  # of a batch of blocks; a loop beyond it never ends
+    step_budget: ClassVar[int] = Limits.step_budget  # a loop with more turns never ends
 
     def __init__(
         self,

@@ -96,3 +96,17 @@ async def everything(trips, job):
     await asyncio.sleep(0)
     job()
     return [await task for task in tasks]
+
+
+# %% id=00-both cause="`d2h` ran 4 times, and 2 times is right"
+async def both(first, second):
+    await asyncio.gather(agt.spawn(first), agt.spawn(second))
+    return await first, await second
+
+
+# %% id=00-challenge cause="`d2h` ran 4 times, and 3 times is right"
+async def everything(trips, job):
+    tasks = [agt.spawn(trip) for trip in [*trips, trips[0]]]
+    await asyncio.sleep(0)
+    job()
+    return [await task for task in tasks][:3]

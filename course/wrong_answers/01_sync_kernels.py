@@ -698,3 +698,13 @@ async def with_a_job(op, job):
 # %% id=01-meanwhile cause="`job` ran 0 times"
 def with_a_job(op, job):
     return op.sync()
+
+
+# %% id=01-relu cause="is 6, and"
+my_relu = agt.Kernel(r"""
+extern "C" __global__ void my_relu(unsigned int n, const float* input, float* output)
+{
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) output[i] = fminf(fmaxf(input[i], 0.0f), 6.0f);
+}
+""")

@@ -278,7 +278,7 @@ def enqueue(ops, one, two):
     ops["e"].async_on(one)
 
 
-# %% id=02-order-the-race cause="Python came back only when `d2h` was done"
+# %% id=02-order-the-race cause="Python came back only when `write` was done"
 def in_order(first, second, one, two):
     first.async_on(one)
     two.wait_event(one.record())
@@ -492,3 +492,13 @@ def fork_join(prepare, branches, combine, main, streams):
         while not join.done:
             agt.work(1)
     return combine.async_on(main)
+
+
+# %% id=02-order-the-race cause="Python came back only when `write` was done"
+def in_order(first, second, one, two):
+    first.async_on(one)
+    written = one.record()
+    while not written.done:
+        agt.work(1)
+    two.wait_event(written)
+    return second.async_on(two)

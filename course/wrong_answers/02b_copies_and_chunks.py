@@ -109,7 +109,7 @@ def upload_all(fill, count, buffers, stream):
     return arrays
 
 
-# %% id=02b-chunked-overlap cause="deal it out to all of them"
+# %% id=02b-chunked-overlap cause="deal them out to all 3 in turn"
 def pipeline(prepare, process, chunks, streams):
     table = prepare.async_on(streams[0])
     results = [process(chunk, table).async_on(streams[0]) for chunk in chunks]
@@ -296,7 +296,7 @@ def upload_all(fill, count, buffers, stream):
     return arrays
 
 
-# %% id=02b-chunked-overlap cause="only 2 of 3 streams had work"
+# %% id=02b-chunked-overlap cause="deal them out to all"
 def pipeline(prepare, process, chunks, streams):
     table = prepare.async_on(streams[0])
     ready = streams[0].record()
@@ -324,7 +324,7 @@ def pipeline(prepare, process, chunks, streams):
     return [result.numpy() for result in results]
 
 
-# %% id=02b-chunked-overlap cause="a stream has got two more than another"
+# %% id=02b-chunked-overlap cause="deal them out to all"
 def pipeline(prepare, process, chunks, streams):
     table = prepare.async_on(streams[0])
     ready = streams[0].record()
@@ -342,3 +342,25 @@ def pipeline(prepare, process, chunks, streams):
 def there_and_back(process, data):
     process(data[:256]).sync()
     return [np.where(data > 0, data, np.float32(0.1) * data)]
+
+
+# %% id=02b-chunked-overlap cause="deal them out to all"
+def pipeline(prepare, process, chunks, streams):
+    table = prepare.async_on(streams[0])
+    ready = streams[0].record()
+    for stream in streams[1:]:
+        stream.wait_event(ready)
+    share = -(-len(chunks) // len(streams))
+    results = [process(x, table).async_on(streams[i // share]) for i, x in enumerate(chunks)]
+    for stream in streams:
+        stream.synchronize()
+    return [result.numpy() for result in results]
+
+
+# %% id=02b-challenge cause="with a device that takes its time"
+def there_and_back(process, data):
+    streams = [agt.create_stream() for _ in range(3)]
+    parts = np.array_split(data, 5)
+    results = [process(part).async_on(streams[i % 3]) for i, part in enumerate(parts)]
+    streams[1].synchronize()  # which has the last part
+    return results

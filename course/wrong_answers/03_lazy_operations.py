@@ -526,3 +526,20 @@ def load_and_fetch(load, fetch, job, stream):
     while not stream.done:
         agt.work(1)
     return numbers
+
+
+# %% id=03-recipe-twice cause="your code raised IndexError: pop from empty list"
+def positive(x):
+    def launch():
+        return agt.relu(x.size, agt.h2d(x), agt.zeros(x.size).partition(256)).output().to_host()
+
+    ops = [launch() for _ in range(3)]
+    return agt.with_context(lambda context: ops.pop())
+
+
+# %% id=03-which-way cause="`d2h` ran 2 times, and 1 time is right"
+def load_and_fetch(load, fetch, job, stream):
+    load.async_on(stream)
+    fetch.async_on(stream)
+    job()
+    return fetch.sync_on(stream)

@@ -266,3 +266,11 @@ def filtered(picture, filters, join):
     return arms.and_then(lambda r: join(join(r[0], r[1]), join(r[2], r[3]))).to_host()
 
 
+
+
+# %% id=04-loop cause="with factor 0, element 0 is"
+def all_scaled(x, factors, scaled):
+    def one(factor):
+        return agt.h2d(x).and_then(lambda array: scaled(array, factor)).to_host()
+
+    return agt.zip(*[one(factor) for factor in sorted(factors)])

@@ -68,6 +68,7 @@ def _free(run: Observed, *sizes: int) -> None:
     one, other = schedule.results(run.trace, sizes)
     why = "`sync` keeps Python waiting, so nothing else can be started meanwhile"
     schedule.waits(run.trace, 0, why)
+    schedule.launches(run.trace, "d2h", len(sizes))
     schedule.all_in_flight(run.trace, sizes, 2)
     lane = lane_of(run.trace, other)
     for early, late in ((one, other), (other, one)):
@@ -89,6 +90,7 @@ def _everything(answer: Callable[..., Any], *sizes: int) -> Observed:
 def _all_done(run: Observed, *sizes: int) -> float:
     """Each is done once, and in less than the time to beat."""
     schedule.results(run.trace, sizes)
+    schedule.launches(run.trace, "d2h", len(sizes))
     schedule.launches(run.trace, JOB, 1)
     _right("everything", run.result, sizes)
     return schedule.below(GOAL, run.trace)

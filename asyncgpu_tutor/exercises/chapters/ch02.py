@@ -51,7 +51,7 @@ def _ordered(found: Two, n: int) -> None:
     schedule.on_stream(run.trace, "write", one.number)
     schedule.on_stream(run.trace, "d2h", two.number)
     schedule.ordered(run.trace, "write", "d2h")
-    schedule.went_on(run.trace, run.returned, NO_WAIT)
+    schedule.went_on(run.trace, run.returned, NO_WAIT, "write")
     call(agt.synchronize)
     equal(_read(run.result, "the result of `second`"), filled(n, 7))
 

@@ -213,8 +213,8 @@ def _round_robin(mine: Any, _model: Any, size: int) -> None:
     came = count(len(set(numbers)), "different stream")
     must(len(set(numbers)) == size, f"{came} came in {len(numbers)} turns, and {size} is right")
     for turn, (number, right) in enumerate(zip(numbers, LAPS * numbers[:size], strict=True)):
-        due = f"turn {turn} was stream {number}, and stream {right} was due: each should have one turn before "
-        must(number == right, due + "any has a second, and then the same order comes again")
+        due = f"turn {turn} was stream {number}, and stream {right} was due: each should have one turn "
+        must(number == right, due + "before any has a second, and always in the same order")
     due = "two policies share a stream: make the streams in `round_robin`, anew at each call"
     must(sandbox.call(_plain(mine, size)).number not in numbers, due)
 

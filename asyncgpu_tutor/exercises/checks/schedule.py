@@ -75,15 +75,6 @@ def only_on(trace: agt.Trace, *given: agt.types.Stream) -> None:
         must(span.stream in numbers, due, span)
 
 
-def all_used(trace: agt.Trace, *given: agt.types.Stream) -> None:
-    """Each of the given streams had work."""
-    used = len({span.stream for span in trace.device_spans})
-    must(
-        used >= len(given),
-        f"only {used} of {len(given)} streams had work: deal it out to all of them",
-    )
-
-
 def ordered(trace: agt.Trace, *names: str) -> None:
     """Each span is bound to end before the next starts, whatever the device is busy with."""
     for early, late in pairwise(names):
@@ -177,9 +168,9 @@ def waits(trace: agt.Trace, most: int, why: str) -> None:
     must(len(found) <= most, f"{waited}: {why}", *found[: most + 1])
 
 
-def went_on(trace: agt.Trace, returned: float, why: str) -> None:
-    """Python came back while the device was still at work: it did not wait in a loop of its own, either."""
-    last = max(trace.device_spans, key=lambda span: span.end)
+def went_on(trace: agt.Trace, returned: float, why: str, name: str = "") -> None:
+    """Python came back before `name`, or all, was done: it did not wait in a loop of its own, either."""
+    last = _first(trace, name) if name else max(trace.device_spans, key=lambda span: span.end)
     must(returned < last.end, f"Python came back only when `{last.name}` was done: {why}", last)
 
 

@@ -274,8 +274,8 @@ def _report(
             )
     else:
         who = f"thread {thread} of block {team.launch.block_name(theirs >> 10)}"
-        cure = "and nothing orders two blocks of one launch: use an atomic for it, put a __threadfence() between "
-        cure += "it and an atomic flag that the other block looks at, or use two launches"
+        cure = "and nothing orders two blocks of one launch: use an atomic for it, put a __threadfence() "
+        cure += "between it and an atomic flag that the other block looks at, or use two launches"
         if team.launch.fence_time[theirs >> 10]:
             cure = (
                 "and nothing orders two blocks of one launch but a message: this one has seen nothing that "

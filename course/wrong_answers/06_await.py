@@ -738,3 +738,53 @@ async def with_heartbeat(op, beat):
         beat()
         await agt.sleep(80)
     return await task
+
+
+# %% id=06-responsive cause="the heart went on beating after the operation was done"
+async def with_heartbeat(op, beat):
+    task = agt.spawn(op)
+    for _ in range(6):
+        beat()
+        await agt.sleep(50)
+    return await task
+
+
+# %% id=06-three-arms cause="the operation that fails ran 2 times"
+async def reports(ops):
+    async def report(op, tries=2):
+        try:
+            return "done", await op
+        except agt.DeviceError as error:
+            return await report(op, tries - 1) if tries > 1 else ("device", error)
+        except Exception as error:
+            return "program", error
+
+    return await asyncio.gather(*[report(op) for op in ops])
+
+
+# %% id=06-cancel cause="wait for whichever is first"
+async def at_most(op, us):
+    task, passed = agt.spawn(op), 0
+    while passed < us and not task.done():
+        await agt.sleep(100)
+        passed += 100
+    if task.done():
+        return task.result()
+    task.cancel()
+    return None
+
+
+# %% id=06-feed cause="no other task had a turn"
+async def feed(n, prepare, process, use):
+    streams, before = [agt.create_stream(), agt.create_stream()], None
+    for i in range(n):
+        stream = streams[i % 2]
+        result = process(prepare(i)).async_on(stream)
+        if before is not None:
+            while not before[1].done:
+                pass
+            use(before[0].numpy())
+        before = result, stream
+    while not before[1].done:
+        pass
+    use(before[0].numpy())

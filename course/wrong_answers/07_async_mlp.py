@@ -757,3 +757,14 @@ def race(mlp, batches, w0, w1):
 def capture(ops, stream):
     arms = [op.prepare().launch() for op in ops]
     return agt.overlap(*arms).graph_on(agt.create_stream())
+
+
+# %% id=07-capture cause="one behind the other"
+def capture(ops, stream):
+    arms = [op.prepare().launch() for op in ops]
+    half = len(arms) // 2
+
+    def rest(first):
+        return agt.overlap(*arms[half:]).map(lambda second: (*first, *second))
+
+    return agt.overlap(*arms[:half]).and_then(rest).graph_on(stream)

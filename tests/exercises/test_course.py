@@ -79,6 +79,9 @@ def _reasons(chapter: str) -> list[tuple[str, range]]:
     return found
 
 
+REASON_LINES = {name: _reasons(name) for name in WRONG}
+
+
 def checked(chapter: str, answer: Any) -> Outcome:
     """The outcome of an answer, in a notebook where only the setup has run."""
     cells = CHAPTERS[chapter]
@@ -119,7 +122,7 @@ def test_each_wrong_answer_is_rejected_and_each_reason_is_given_to_some(
     chapter: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A check that no wrong answer fails is none: in the chapter's module, each can be seen to fail."""
-    reasons = _reasons(chapter)
+    reasons = REASON_LINES[chapter]
     reached: set[tuple[str, int]] = set()
     plain = Rejected.__init__
 

@@ -25,7 +25,7 @@ from asyncgpu_tutor.exercises.exercise import (
     must,
 )
 from asyncgpu_tutor.exercises.internals import count
-from asyncgpu_tutor.exercises.sandbox import Observed, observe, private_device, tried
+from asyncgpu_tutor.exercises.sandbox import Observed, neighbour, observe, private_device, tried
 
 
 def _fails_at_submission(error: Exception) -> agt.DeviceOp[Any]:
@@ -151,11 +151,13 @@ def _as_due(trace: agt.Trace) -> None:
     begun = max(s.end for s in trace if s.kind == "call" and s.start < end.start)
     due = "there was no beat at the start: call `beat` once as soon as the operation is under way, and "
     must(bool(beats) and beats[0].start <= begun + PERIOD / 5, due + "then wait", *beats[:1])
+    longer = [span for span in trace.find("beat") if span.start > end.end + 1.5 * PERIOD]
+    must(not longer, NEVER_STOPS, end, *longer[:1])
     times = [*(beat.start for beat in beats), end.end]
     for i, (early, late) in enumerate(pairwise(times)):
         due = f"between beat {i + 1} and what came next were {late - early:.0f} µs, and one beat every "
         due += f"{PERIOD:.0f} µs is right, all the while: {BY_SLEEP}"
-        must(late - early <= 1.5 * PERIOD, due, beats[i], returned)
+        must(late - early <= 1.15 * PERIOD, due, beats[i], returned)
     due = f"`beat` was called {count(len(beats), 'time')} while the operation was under way: one every "
     due += f"{PERIOD:.0f} µs is right, {BY_SLEEP}"
     must(len(beats) <= 1.25 * (end.end - beats[0].start) / PERIOD + 2, due, *beats[:2])
@@ -179,6 +181,9 @@ def _three_arms(mine: Any, model: Any, *arms: str) -> None:
     with meant_to_fail(agt.DeviceError, KeyError):
         run = observe(mine, ops)
     with compared(run.trace, expected):
+        ran, once = len(run.trace.find("launch beyond")), arms.count("device")
+        due = f"the operation that fails ran {count(ran, 'time')}: report it, and let others try again"
+        must(ran == once, due)
         if expected.metrics().overlap:
             cure = "have all in flight, each in a task with a `try` of its own"
             schedule.side_by_side(run.trace, cure)
@@ -255,12 +260,15 @@ async def _failed(answer: Any, *args: Any) -> bool:
     return isinstance(found[0], agt.DeviceError)
 
 
+SOON = 25  # us
+
+
 def _on_time(trace: agt.Trace, expected: agt.Trace, in_time: bool) -> None:
     """The answer came neither late nor before the time was over."""
     (answered,), end = trace.find("answered"), _device_end(trace)
     late = answered.start - expected.find("answered")[0].start
     due = "the operation was done long before, and you waited for the end of the time all the "
-    must(not in_time or late <= 100, due + "same: wait for whichever is first", end, answered)
+    must(not in_time or late <= SOON, due + "same: wait for whichever is first", end, answered)
     due = "you gave up before the time was over: `agt.sleep(us)` is the clock here (what asyncio has of "
     must(in_time or late >= -100, due + "its own counts on the clock on the wall)", answered)
     due = "you waited until the device was done, although the time was up long before"
@@ -385,7 +393,12 @@ def _fed(answer: Any, size: int, number: int) -> Observed:
         used.append(i)
         agt.work(60, f"use {i}")
 
-    run = observe(answer, number, *_batches(100, sizes), use)
+    async def beside(*given: Any) -> int:
+        async with neighbour(9) as turns:
+            await answer(*given)
+            return turns()
+
+    run = observe(beside if size == LARGE else answer, number, *_batches(100, sizes), use)
     due = f"`use` was called for batches {used}, and each of the {number} once is right"
     must(sorted(used) == list(range(number)), due)
     return run
@@ -398,6 +411,8 @@ def check_feed(mine: Any, model: Any) -> float:
     # On a device of its own, because memory that is there already would shorten the run that is timed.
     with private_device(), tried(_fed, mine, model, LARGE, FED - 1, words=words) as run:
         schedule.never_blocks(run.trace)
+        due = "no other task had a turn: a loop that asks again and again blocks them, too"
+        must(run.result > 0, due)
         sizes = own_sizes(FED - 1, LARGE)
         most = schedule.in_flight(run.trace, sizes)
         due = f"{most} batches were in flight at a time, and there is memory for {MOST}: wait for one "

@@ -554,7 +554,7 @@ const VIEWS = {
     made(bar, "label", {}, "thread ");
     const field = made(bar, "input", { type: "text", value: "", "aria-label": "thread, by number", placeholder: "all" });
     const said = made(root, "div", { class: "agt-status", "aria-live": "polite" });
-    const code = made(root, "pre", { class: "agt-source", tabindex: 0, role: "region", "aria-label": "source" });
+    const code = made(root, "pre", { class: "agt-source", tabindex: 0 });
     const lines = data.source.map((line, i) => made(code, "div", {}, `${String(i + 1).padStart(3)} ${line}`));
     let now = 0, picked = null, timer = null;
     const place = (i, [x, y]) => `(${i % x}, ${Math.floor(i / x) % y}, ${Math.floor(i / (x * y))})`;

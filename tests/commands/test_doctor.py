@@ -199,6 +199,7 @@ def test_the_exit_code_says_whether_the_course_can_run(capsys: pytest.CaptureFix
     assert "The course can run here" in capsys.readouterr().out
     assert doctor.run(options(), Told(packages={})) == 1
     assert "cannot run here yet" in capsys.readouterr().out
+    assert "sim" in examine(Told(packages={})).devices  # all that page 00 asks, in marimo too
 
 
 def test_the_makefile_gets_one_word(

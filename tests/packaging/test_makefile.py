@@ -74,6 +74,8 @@ def test_make_lab_installs_once_and_opens_the_first_page(checkout: Checkout) -> 
     assert calls[-1] == f"{OPEN_FIRST_PAGE} --port=9999 --no-browser"
     checkout.make("lab")
     assert checkout.calls() == [OPEN_FIRST_PAGE]
+    checkout.make("update")
+    assert checkout.calls() == [f"{OPEN_FIRST_PAGE} --update"]
 
 
 def test_a_change_of_pyproject_installs_again_and_keeps_the_environment(checkout: Checkout) -> None:

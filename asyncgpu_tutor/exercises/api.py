@@ -15,6 +15,7 @@ from asyncgpu_tutor.exercises.chapters import EXERCISES
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case
 from asyncgpu_tutor.exercises.names_of_other_cells import strays
 from asyncgpu_tutor.exercises.outcome import Outcome, Words, rejection
+from asyncgpu_tutor.exercises.patience import not_for_ever
 from asyncgpu_tutor.exercises.sandbox import one_line, private_device
 
 ADVERSARIES = (1, 2, 3, 4, 5)
@@ -172,7 +173,7 @@ def forget(name: str | None = None) -> Words:
 def _try(exercise: Exercise, answer: object) -> float | None:
     """Hold an answer against everything that its exercise checks; `Rejected`. Returns its score, if any."""
     model = answers.model(exercise)
-    with private_device(), _no_surprise():
+    with private_device(), _no_surprise(), not_for_ever():
         score = exercise.check(answer, model)
     if exercise.hostile is not None:
         for seed in ADVERSARIES:
@@ -180,6 +181,7 @@ def _try(exercise: Exercise, answer: object) -> float | None:
                 private_device(adversary=seed),
                 case(f"a device that takes its time (adversary {seed})"),
                 _no_surprise(),
+                not_for_ever(),
             ):
                 exercise.hostile(answer, model)
     return score

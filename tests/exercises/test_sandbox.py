@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.exercises import Rejected
+from asyncgpu_tutor.exercises import Rejected, patience
 from asyncgpu_tutor.exercises.checks.results import equal, launched
 from asyncgpu_tutor.exercises.sandbox import call, call_plain, observe, private_device
 
@@ -146,3 +146,18 @@ def test_what_no_thread_wrote_is_told_from_a_wrong_number() -> None:
     with pytest.raises(Rejected, match=r"a NumPy array should come out, and this did: None"):
         equal(None, np.ones(3))
     equal(np.ones(3) + 1e-7, np.ones(3))
+
+
+def test_an_endless_loop_of_python_is_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patience, "SECONDS", 0.2)
+
+    async def answer() -> None:
+        task = agt.spawn(agt.ones(8))
+        while not task.done():
+            pass
+
+    with pytest.raises(Rejected) as caught, private_device(), patience.not_for_ever():
+        observe(answer)
+    assert "was interrupted" in caught.value.cause
+    with private_device():
+        assert observe(lambda: 7).result == 7

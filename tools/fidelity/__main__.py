@@ -10,7 +10,7 @@ import importlib
 import sys
 from pathlib import Path
 
-STEPS = ("record", "bars", "counting", "fit", "report", "refresh")
+STEPS = ("record", "chains", "bars", "counting", "fit", "report", "refresh")
 
 if __name__ == "__main__":
     if len(sys.argv) < 2 or sys.argv[1] not in STEPS:

@@ -134,10 +134,11 @@ def kernel_cases() -> Iterator[KernelCase]:
     yield from _classes()
     yield from _latency()
     yield from _later()
+    yield from _newer()
 
 
-# The second kernel of each class in `classes.cu` and `latency.cu`, and all of `later.cu`: no constant may
-# ever be fitted to these.
+# The second kernel of each class in `classes.cu` and `latency.cu`, and all of `later.cu` and `newer.cu`: no
+# constant may ever be fitted to these.
 UNSEEN = (
     "tile_distances", "chain_exponential", "newton_root", "scatter_records", "chase",
     "molecules", "kepler", "clenshaw", "sphere_march", "tree_walk", "biquad_rows", "block_norms",
@@ -145,6 +146,9 @@ UNSEEN = (
     "scan_warps", "edit_distance", "black_scholes",
     "stars", "van_der_pol", "lyapunov", "table_walk", "fir_rows", "warp_dots", "checksum", "simpson",
     "rays", "powers", "running_means", "block_maxima", "cooling", "rotations",
+    "hash_walk", "sip_rounds", "rational_map", "halley_steps", "state_machine", "divisors", "lane_ring",
+    "softmax_block", "double_orbit", "double_fraction", "soft_sine", "tree_scan", "viterbi", "bit_walk",
+    "nearest_sphere",
 )  # fmt: skip
 
 
@@ -275,6 +279,41 @@ def _later() -> Iterator[KernelCase]:
         case("block_maxima", 300, 8, 256, lambda r: [f(r, 2048 * 300), z(F, 8 * 300), I(300)]),
         case("cooling", 2000, 8, 128, lambda r: [f(r, 1024), z(F, 1024), I(2000)]),
         case("rotations", 1000, 8, 128, lambda r: [f(r, 1024), z(F, 1024), z(F, 1024), I(1000)]),
+    )  # fmt: skip
+
+
+def _newer() -> Iterator[KernelCase]:
+    """Those of `newer.cu`."""
+    text = (Path(__file__).parent / "newer.cu").read_text()
+
+    def case(kernel: str, n: int, make: Make, block: int = 128) -> KernelCase:
+        return KernelCase(kernel, n, text, (8,), (block,), make)
+
+    def words(r: np.random.Generator, n: int = 1024) -> Any:
+        return r.integers(1, 1 << 32, n, dtype=np.uint32)
+
+    def near_one(r: np.random.Generator, *shape: int) -> Any:
+        return r.uniform(0.5, 1.5, shape).astype(F)
+
+    yield from (
+        case("hash_walk", 5000, lambda r: [words(r), z(U, 1024), I(5000)]),
+        case("sip_rounds", 2000, lambda r: [words(r).astype(L), z(L, 1024), I(2000)]),
+        case("rational_map", 2000, lambda r: [near_one(r, 1024), z(F, 1024), I(2000)]),
+        case("halley_steps", 2000, lambda r: [near_one(r, 1024), z(F, 1024), I(2000)], 64),
+        case("state_machine", 4000,
+             lambda r: [r.integers(0, 256, (512, 2)).astype(I), r.integers(0, 2, 4000).astype(B),
+                        z(I, 1024), I(4000)]),
+        case("divisors", 40, lambda r: [words(r), words(r), z(U, 1024), I(40)]),
+        case("lane_ring", 2000, lambda r: [f(r, 1024), z(F, 1024), I(2000)]),
+        case("softmax_block", 300, lambda r: [f(r, 2048 * 300), z(F, 2048 * 300), I(300)], 256),
+        case("double_orbit", 3000, lambda r: [r.random(1024), z(D, 1024), I(3000)]),
+        case("double_fraction", 1000, lambda r: [r.random(1024), z(D, 1024), I(1000)]),
+        case("soft_sine", 1000, lambda r: [f(r, 1024), z(F, 1024), I(1000)]),
+        case("tree_scan", 150, lambda r: [f(r, 2048 * 150), z(F, 2048 * 150), I(150)], 256),
+        case("viterbi", 1000, lambda r: [f(r, 128000), near_one(r, 384), z(F, 1024), I(1000)]),
+        case("bit_walk", 3000, lambda r: [words(r), z(I, 1024), I(3000)]),
+        case("nearest_sphere", 100,
+             lambda r: [f(r, 32, 4) + F(1), f(r, 1024), z(F, 1024), I(32), I(100)]),
     )  # fmt: skip
 
 

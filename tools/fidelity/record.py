@@ -1,6 +1,8 @@
 """Measure every case on an NVIDIA GPU and write it down.
 
-python tools/fidelity record FILE
+python tools/fidelity record FILE [--new]
+
+`--new` measures the kernels only that are not in the recording yet: what it writes is added to it by hand.
 """
 
 from __future__ import annotations
@@ -136,9 +138,24 @@ def driver() -> str:
     return subprocess.run(query, capture_output=True, text=True, check=True).stdout.split()[0]
 
 
+def kernels(device: Any, cases: list[KernelCase]) -> dict[str, dict[str, float]]:
+    """Registers and times."""
+    return {
+        "registers": {
+            c.kernel: measure.registers(device.get_function(c.source, c.kernel)) for c in cases
+        },
+        "kernels": {c.name: round(kernel_time(device, c), 3) for c in cases},
+    }
+
+
 def main() -> None:
     """Measure everything and write the file."""
     device: Any = agt.use("cuda")
+    if "--new" in sys.argv:
+        known = json.loads((Path(__file__).parent / "recordings" / "h200.json").read_text())
+        cases = [c for c in kernel_cases() if c.name not in known["kernels"]]
+        Path(sys.argv[1]).write_text(json.dumps(kernels(device, cases), indent=1) + "\n")
+        return
     result: dict[str, Any] = {
         "machine": {
             **measure.versions(device),
@@ -156,10 +173,7 @@ def main() -> None:
     waited = result["pauses"]["matvec in a graph"]
     assert calibrate.WAITED == 256, "which is the size of that kernel"
     result["host"] = calibrate.host_costs(device, waited, SPECS["h200"].start_us)
-    result["registers"] = {
-        c.kernel: measure.registers(device.get_function(c.source, c.kernel)) for c in kernel_cases()
-    }
-    result["kernels"] = {c.name: kernel_time(device, c) for c in kernel_cases()}
+    result |= kernels(device, list(kernel_cases()))
     result["copies"] = copy_times(device)
     runs = {True: (60, 101), False: (4, 11)}
     result["mlp"] = {

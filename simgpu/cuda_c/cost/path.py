@@ -10,7 +10,7 @@ one before: see docs/fidelity.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from simgpu.cuda_c.compile.variables import Variable
@@ -35,6 +35,7 @@ LATENCY = {
     "hypot": 110.0, "fmod": 176.0, "__exp": 43.0, "__log": 44.0, "__sin": 21.0, "__fdividef": 41.0,
     "__frcp_rn": 77.0, "floor": 18.0, "fmax": ALU, "fmin": ALU, "max": ALU, "min": ALU,
 }  # fmt: skip
+MANY = 32  # turns of a loop
 AGAIN = 74.0  # the cosine of a number of which there is the sine
 # Those of them with a branch for numbers that need more care. No compiler mixes turns across it.
 BRANCHING = {"/", "sqrt", "sin", "cos", "tan", "fmod", "__frcp_rn"}
@@ -46,30 +47,38 @@ TAIL = {"sin": 45.0, "cos": 45.0, "tan": 45.0}
 class When:
     """When a value is there, in clocks.
 
-    `ready` counts from the begin of straight code; `carried` from what the turn before has handed over, and
-    is negative if the value does not depend on that. `loads` of global memory have come one after another,
-    and `near` ones of shared memory.
+    `ready` counts from the begin of straight code; `since` from each variable that the turn before has handed
+    over and that the value depends on. `loads` of global memory have come one after another, and `near` ones of
+    shared memory.
     """
 
     ready: float = 0.0
-    carried: float = -1.0
+    since: Mapping[Variable, float] = field(default_factory=dict[Variable, float])
     loads: int = 0
     near: int = 0
 
+    @property
+    def carried(self) -> float:
+        """Clocks from what the turn before has handed over; negative if nothing of it is needed."""
+        return max(self.since.values(), default=-1.0)
+
     def later(self, clocks: float, loads: int = 0, near: int = 0) -> When:
         """The same, so much later."""
-        carried = self.carried + clocks if self.carried >= 0 else -1.0
-        return When(self.ready + clocks, carried, self.loads + loads, self.near + near)
+        since = {variable: passed + clocks for variable, passed in self.since.items()}
+        return When(self.ready + clocks, since, self.loads + loads, self.near + near)
 
 
 def last(whens: Iterable[When]) -> When:
     """When all of these are there."""
-    given = [START, *whens]
-    return When(*(max(getattr(when, name) for when in given) for name in When.__slots__))
+    ready, since, loads, near = 0.0, dict[Variable, float](), 0, 0
+    for when in whens:
+        ready, loads, near = max(ready, when.ready), max(loads, when.loads), max(near, when.near)
+        for variable, passed in when.since.items():
+            since[variable] = max(since.get(variable, 0.0), passed)
+    return When(ready, since, loads, near)
 
 
 START = When()
-HANDED = When(0.0, 0.0)
 
 
 def latency(instructions: float, name: str = "") -> float:
@@ -91,6 +100,12 @@ class Path:
     # The condition of the branch that the walk is in, if a compiler makes a selection of it.
     test: When | None = None
     base: When = START  # what comes now does not begin before this
+    # For each variable that a turn hands on, how long after what it was given the next one has it; and whether
+    # that is all, because a turn has no branch.
+    handed: dict[Variable, Mapping[Variable, float]] = field(
+        default_factory=dict[Variable, "Mapping[Variable, float]"]
+    )
+    straight: bool = True
     _known: dict[Variable, When] = field(default_factory=dict[Variable, When])
     _last: When = START
     _carried: float = 0.0
@@ -98,7 +113,10 @@ class Path:
 
     def read(self, variable: Variable) -> When:
         """When a variable can be used."""
-        return self._known.get(variable, HANDED if variable in self.changed else START)
+        known = self._known.get(variable)
+        if known is None:
+            known = When(since={variable: 0.0}) if variable in self.changed else START
+        return known
 
     def use(self, when: When) -> None:
         """A value has been made."""
@@ -110,7 +128,9 @@ class Path:
             when = last((self.test, when, self.read(variable))).later(ARITHMETIC)
             self.use(when)
         self._known[variable] = when
-        if variable in self.changed and when.carried >= 0:
+        if variable in self.changed:
+            self.handed[variable] = when.since
+        if variable in self.changed and when.since:
             self.rings.add(variable)
             self._carried = max(self._carried, when.carried)
 
@@ -122,14 +142,30 @@ class Path:
 
     def store(self, when: When) -> None:
         """Nothing is loaded before this has been stored, because it may be the same place."""
-        self.base = last((self.base, replace(when, carried=-1.0)))
+        self.base = last((self.base, replace(when, since={})))
 
     def begin(self) -> None:
         """Straight code begins: what is known has come."""
+        self.straight = False
         self._known.clear()
         self._carried = 0.0
         self._last = self.base = START
         self._charged = (0.0, 0.0, 0, 0)
+
+    def each_turn(self) -> float:
+        """Clocks by which many turns take longer for one more: what circles, and not what only comes out.
+
+        `x = f(x); sum += g(x)` waits for `f` from turn to turn, and for no `g`.
+        """
+        at = dict.fromkeys(self.handed, 0.0)
+        half = 0.0
+        for turn in range(2 * MANY):
+            half = max(at.values(), default=0.0) if turn == MANY else half
+            at = {
+                variable: max((at.get(v, 0.0) + clocks for v, clocks in since.items()), default=0.0)
+                for variable, since in self.handed.items()
+            }
+        return (max(at.values(), default=0.0) - half) / MANY
 
     def passed(self) -> tuple[float, float, int, int]:
         """Return what was added since the last call: handed from turn to turn, the rest, and loads."""

@@ -8,7 +8,17 @@ from typing import Any
 from simgpu.cuda_c.compile import form
 from simgpu.cuda_c.compile.issued import ISSUED
 from simgpu.cuda_c.compile.variables import Origin, Variable
-from simgpu.cuda_c.cost.state import ANYWHERE, FLOATS, INTEGERS, KNOWN, MEMORY, Facts, State
+from simgpu.cuda_c.cost.state import (
+    ANYWHERE,
+    FLOATS,
+    FUNCTIONS,
+    INTEGERS,
+    KNOWN,
+    MEMORY,
+    SPECIAL,
+    Facts,
+    State,
+)
 from simgpu.cuda_c.types import DOUBLE, Scalar
 
 WIDE = 4  # words of 4 bytes that a thread loads at once
@@ -142,8 +152,10 @@ def _operation(s: State, node: form.Operation) -> Facts:
         s.pay(price_of(node))
     elif not (whole and node.op == "+" and any(_is_product(s, p) for p in parts)):
         before = s.charge.issued
-        unit = FLOATS if kind.is_float and kind is not DOUBLE and node.op not in _ALU else INTEGERS
-        s.pay(price_of(node), parts, kind is DOUBLE and node.op != "negate", unit)
+        price = price_of(node)
+        plain = kind.is_float and kind is not DOUBLE and node.op not in _ALU and not price.special
+        unit = FLOATS if plain else unit_of(price)
+        s.pay(price, parts, kind is DOUBLE and node.op != "negate", unit)
         if node.op in _ALU:
             s.charge.alu += s.charge.issued - before
     if whole and node.op in _KEYED:
@@ -170,8 +182,14 @@ def _convert(s: State, node: form.Convert) -> Facts:
 
 
 def _function(s: State, node: form.Function) -> Facts:
-    s.pay(node.price, node.parts, node.type is DOUBLE)
+    s.pay(node.price, node.parts, node.type is DOUBLE, unit_of(node.price))
     return _made(s, node)
+
+
+def unit_of(price: form.Price) -> float:
+    """For how many clocks each instruction of a function keeps its unit busy."""
+    issued = price.instructions if price.issued is None else price.issued
+    return max(FUNCTIONS, SPECIAL / issued) if price.special else INTEGERS
 
 
 def price_of(operation: form.Operation) -> form.Price:

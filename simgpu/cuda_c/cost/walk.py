@@ -49,7 +49,7 @@ SHORT, SHORTEST, LONG = (
 _OF_PATH = ("latency", "slack", "rounds", "near")
 FEW = 4  # instructions that are done on a condition, and not behind a branch
 FREELY = 32  # registers
-WINDOW = 32  # instructions of turns that are mixed; as `nbody_forces` shows in docs/fidelity.md
+_OF_TURN = 2  # registers that a turn needs besides its variables
 _TEMPORARIES = 8  # registers that a kernel needs besides its variables
 _MOST_REGISTERS = 255  # of a thread: CUDA C++ Programming Guide, technical specifications
 
@@ -308,6 +308,7 @@ def _loop(s: State, loop: form.Loop) -> None:
     s.depths |= changed
     s.around = inner
     handed, s.path.changed = s.path.changed, _handed_over(loop)
+    outer_handed, s.path.handed = s.path.handed, {}
     serial, s.serial = s.serial, False
     most_words, s.most_words = s.most_words, s.words
     s.loaded = 0
@@ -315,10 +316,14 @@ def _loop(s: State, loop: form.Loop) -> None:
     s.path.begin()
     _piece(s, loop.test)
     s.path.begin()
+    s.path.straight = True
     s.control.append(s.of(loop.condition).reads if loop.condition else frozenset())
     _steps(s, loop.body)
     _piece(s, loop.step)
     s.control.pop()
+    if s.path.straight:
+        _circle(s.passed[since:], s.path.each_turn())
+    s.path.handed = outer_handed
     test, step = s.charges[loop.test.point], s.charges[loop.step.point]
     test.branch, step.loop = not loop.endless, True
     if loop.condition is None or s.of(loop.condition).when.carried < 0:
@@ -335,7 +340,7 @@ def _loop(s: State, loop: form.Loop) -> None:
                 charge.issued, charge.busy = charge.issued / PARTLY, charge.busy / PARTLY
             test.slack /= PARTLY
         s.rolled.append(True)
-    _interleave(s, s.passed[since:], PARTLY if turns is None and partly else turns or 1)
+    _interleave(s, s.passed[since:], PARTLY if turns is None and partly else turns or 1, s.words)
     if (turns or partly) and not s.serial:
         _side_by_side(s, s.passed[since:], turns or _at_once(loop, s.passed[since:]))
     s.serial |= serial
@@ -350,6 +355,14 @@ def _loop(s: State, loop: form.Loop) -> None:
     s.around = outer
     s.depths |= before
     s.at_hand = set()
+
+
+def _circle(body: Sequence[Charge], clocks: float) -> None:
+    """Have the turns of a loop wait for each other only so long."""
+    waited = sum(charge.latency for charge in body)
+    for charge in body:
+        less = charge.latency * max(0.0, 1 - clocks / waited) if waited else 0.0
+        charge.latency, charge.slack = charge.latency - less, charge.slack + less
 
 
 def _side_by_side(s: State, body: Sequence[Charge], turns: int) -> None:
@@ -368,10 +381,13 @@ def _nothing(s: State, step: form.Step) -> None:
     """Leave out what costs nothing by itself."""
 
 
-def _interleave(s: State, body: Sequence[Charge], turns: int) -> None:
-    """Have a compiler mix so many turns of a loop, or as many as it has registers for."""
-    issued = sum(charge.issued * charge.whole for charge in body) / s.around.whole
-    abreast = 1.0 if s.serial else min(turns, max(1.0, WINDOW / max(issued, 1.0)))
+def _interleave(s: State, body: Sequence[Charge], turns: int, outside: int) -> None:
+    """Have a compiler mix so many turns of a loop, or as many as have registers, whose own variables take some.
+
+    Listings of nvcc 13.0 have four turns of `lyapunov` abreast, and two of `nbody_forces` (docs/fidelity.md).
+    """
+    room = (FREELY - _TEMPORARIES - outside) / (s.most_words - outside + _OF_TURN)
+    abreast = 1.0 if s.serial else min(turns, max(1.0, room))
     for charge in body:
         charge.slack /= abreast
 

@@ -67,7 +67,6 @@ class DeviceSpec:
     # Clocks that a warp needs for each clock that its instructions keep a unit busy, if its scheduler has so
     # many warps. Where its results wait for each other longer than that, `Counts.chain_latency` holds.
     unit_clocks: float
-    double_clocks: float  # what an instruction in double precision adds to that
     first_load_clocks: float  # until a warp's first load from global memory arrives
     load_clocks: float  # what each further round of loads adds that needs new sectors
     hit_clocks: float  # what one adds that finds its sectors in L1
@@ -144,7 +143,6 @@ H200 = _with_sources(
     pause_us=(0.86, f"{GRAPH}, and the same kernels on a stream: relu, matvec_naive"),
     switch_us=(4.2, f"{GRAPH}, and the same on a stream: copies and kernels in turns"),
     unit_clocks=(1.677, FITTED),
-    double_clocks=(2.74, FITTED),
     first_load_clocks=(211.8, FITTED),
     load_clocks=(290.0, CHAINS),
     hit_clocks=(40.0, CHAINS),

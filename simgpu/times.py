@@ -129,7 +129,6 @@ def _chain(spec: DeviceSpec, counts: Counts, resident: float) -> float:
     each = part * (spec.load_clocks + lines) + (1 - part) * spec.hit_clocks
     return (
         max(counts.chain_busy * max(1.0, min(spec.unit_clocks, resident)), counts.chain_latency)
-        + counts.chain_doubles * max(spec.double_clocks, 1 / spec.doubles_per_clock)
         + min(rounds, 1) * spec.first_load_clocks
         + max(rounds - 1, 0) * each
         + counts.shared_atomic_passes * per_warp * spec.shared_atomic_clocks

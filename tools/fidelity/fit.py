@@ -26,7 +26,7 @@ from .report import HERE, calibrated, recording
 
 SPEC = Path(spec_module.__file__)
 KERNELS = [
-    "launch_us", "request_clocks", "block_clocks", "unit_clocks", "double_clocks", "first_load_clocks",
+    "launch_us", "request_clocks", "block_clocks", "unit_clocks", "first_load_clocks",
     "barrier_clocks", "shared_atomic_clocks",
     "atomic_queue_clocks", "atomics_per_clock", "overlap",
 ]  # fmt: skip

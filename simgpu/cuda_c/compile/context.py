@@ -225,9 +225,9 @@ class Context:
         """Write into the form that something is done here each time."""
         self.steps.append(Work(Price(instructions, flops, special, issued)))
 
-    def meet(self, by: Literal["warp", "block", "grid"], at: Position) -> Meet:
+    def meet(self, by: Literal["warp", "block", "grid"], at: Position, what: str = "") -> Meet:
         """Note that threads meet here."""
-        return self.note(Meet(by, at))
+        return self.note(Meet(by, at, what))
 
     @contextmanager
     def recording(self, steps: list[Step] | None = None) -> Generator[list[Step]]:

@@ -204,7 +204,9 @@ class Access(Step):
 
 
 class Fence(Step):
-    """Behind this, memory may hold what other threads wrote."""
+    """Behind this, memory may hold what other threads wrote; with `all_threads` those wait here for each other."""
+
+    all_threads: bool = True
 
 
 class Sleep(Step):
@@ -216,6 +218,7 @@ class Meet(Step):
 
     by: Literal["warp", "block", "grid"]
     at: Position
+    what: str = ""  # the function by which they do
     waits: bool = False  # those that come early can be set aside for the others, as `waiting` finds
 
 

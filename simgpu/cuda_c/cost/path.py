@@ -19,26 +19,42 @@ ARITHMETIC = 4.0
 ALU = 4.6  # comparisons of which the greater is taken, shifts and bits
 TEST = 13.0  # from a comparison to what it decides on
 SHARED = 29.0
-EXCHANGE = 24.0  # with other lanes of the warp
+EXCHANGE = 25.5  # with other lanes of the warp
 BRANCH = (
     7.0  # besides the instruction: from a condition to what depends on it, and from turn to turn
 )
 # A function that is not in the table is a piece of code in which most instructions wait for the one before.
 OF_FUNCTION = 3.0
 SHORT = 3  # instructions up to which it is none
+SELECT = 4.6  # between two numbers at hand, of which a comparison is an operand: no TEST, but as much again
+BOTH = 6.0  # a comparison that takes the result of another
+TO_INTEGER = 18.0  # from a float
+TO_FLOAT = 6.0
+TO_DOUBLE = 19.5  # and from there
+VOTE = 14.0  # of `__ballot_sync` and its like
+REDUCE = 42.0  # `__reduce_add_sync`
+ENTRY = 25.0  # a branch in front of or behind a loop of which many turns are done at once
 LATENCY = {
     **dict.fromkeys(("<", "<=", ">", ">=", "==", "!="), TEST),
     **dict.fromkeys(("&", "|", "^", "<<", ">>"), ALU),
-    "/": 57.0, "sqrt": 56.0, "rsqrt": 39.0, "cbrt": 78.0, "exp": 42.0, "exp2": 39.0, "expm1": 97.0,
+    "/": 57.0, "sqrt": 56.0, "rsqrt": 39.0, "cbrt": 78.0, "exp": 42.0, "exp2": 28.0, "expm1": 97.0,
     "log": 85.0, "log2": 93.0, "log1p": 90.0, "sin": 108.0, "cos": 114.0, "tan": 123.0, "tanh": 63.0,
-    "asin": 93.0, "atan": 76.0, "atan2": 133.0, "sinh": 106.0, "erf": 69.0, "erfc": 123.0, "pow": 257.0,
+    "asin": 93.0, "atan": 76.0, "atan2": 133.0, "sinh": 106.0, "erf": 69.0, "erfc": 123.0, "pow": 232.0,
     "hypot": 110.0, "fmod": 176.0, "__exp": 43.0, "__log": 44.0, "__sin": 21.0, "__fdividef": 41.0,
     "__frcp_rn": 77.0, "floor": 18.0, "fmax": ALU, "fmin": ALU, "max": ALU, "min": ALU,
+    # Of integers: by a number that no turn changes, so that its reciprocal is known; by a constant; of 64 bits.
+    "int /": 126.0, "int / same": 59.0, "int / known": 18.0, "long /": 175.0, "long *": 17.0,
+    "__popc": 19.0, "__clz": 19.0, "__brev": 19.0, "__ffs": 36.0, "__umul64hi": 36.0,
+}  # fmt: skip
+DOUBLE_ARITHMETIC = 8.2
+DOUBLES = {
+    "/": 125.0, "__frcp_rn": 75.0, "sqrt": 91.0, "rsqrt": 66.0, "exp": 153.0, "log": 289.0, "sin": 235.0,
+    "cos": 237.0, "tanh": 288.0, "pow": 755.0, "fmax": 20.0, "fmin": 20.0,
 }  # fmt: skip
 MANY = 32  # turns of a loop
 AGAIN = 74.0  # the cosine of a number of which there is the sine
 # Those of them with a branch for numbers that need more care. No compiler mixes turns across it.
-BRANCHING = {"/", "sqrt", "sin", "cos", "tan", "fmod", "__frcp_rn"}
+BRANCHING = {"/", "sqrt", "sin", "cos", "tan", "fmod", "pow", "__frcp_rn"}
 # What these take behind their branch.
 TAIL = {"sin": 45.0, "cos": 45.0, "tan": 45.0}
 
@@ -81,11 +97,12 @@ def last(whens: Iterable[When]) -> When:
 START = When()
 
 
-def latency(instructions: float, name: str = "") -> float:
+def latency(instructions: float, name: str = "", double: bool = False) -> float:
     """Of an operation or a function that takes so many instructions; none if it is computed elsewhere."""
     known = LATENCY.get(name, LATENCY.get(name.removesuffix("f")))
+    known = DOUBLES.get(name, known) if double else known
     if instructions <= SHORT or known is not None:
-        return (known or ARITHMETIC) * min(instructions, 1)
+        return (known or (DOUBLE_ARITHMETIC if double else ARITHMETIC)) * min(instructions, 1)
     return OF_FUNCTION * instructions
 
 
@@ -97,8 +114,6 @@ class Path:
     changed: frozenset[Variable] = frozenset()
     # Those of them by which the next turn waits for this one.
     rings: set[Variable] = field(default_factory=set[Variable])
-    # The condition of the branch that the walk is in, if a compiler makes a selection of it.
-    test: When | None = None
     base: When = START  # what comes now does not begin before this
     # For each variable that a turn hands on, how long after what it was given the next one has it; and whether
     # that is all, because a turn has no branch.
@@ -123,10 +138,7 @@ class Path:
         self._last = last((self._last, when))
 
     def assign(self, variable: Variable, when: When) -> None:
-        """A variable gets a value, or keeps its own, if that depends on a test."""
-        if self.test is not None:
-            when = last((self.test, when, self.read(variable))).later(ARITHMETIC)
-            self.use(when)
+        """A variable gets a value."""
         self._known[variable] = when
         if variable in self.changed:
             self.handed[variable] = when.since
@@ -134,11 +146,27 @@ class Path:
             self.rings.add(variable)
             self._carried = max(self._carried, when.carried)
 
-    def wait(self, clocks: float, all_of_it: bool) -> None:
-        """All that was made is waited for, and so much longer; with `all_of_it` by what follows, too."""
+    def sides(self) -> dict[Variable, When]:
+        """What is known where a selection begins."""
+        return dict(self._known)
+
+    def other(self, before: dict[Variable, When]) -> dict[Variable, When]:
+        """Go to the other side of a selection: return what this one has assigned."""
+        mine = {v: when for v, when in self._known.items() if before.get(v) is not when}
+        self._known = dict(before)
+        return mine
+
+    def select(self, test: When, *sides: dict[Variable, When]) -> None:
+        """Each variable has the value of one side, or its own."""
+        for variable in dict.fromkeys(v for side in sides for v in side):
+            given = [side.get(variable) or self.read(variable) for side in sides]
+            when = last((test.later(SELECT), *given))
+            self.use(when)
+            self.assign(variable, when)
+
+    def wait(self, clocks: float) -> None:
+        """All that was made is waited for, and so much longer."""
         self._last = self._last.later(clocks)
-        if all_of_it:
-            self.base = replace(self.base, ready=self._last.ready)
 
     def store(self, when: When) -> None:
         """Nothing is loaded before this has been stored, because it may be the same place."""

@@ -67,7 +67,9 @@ class State:
         self.path = Path()
         self.serial = False  # something in this loop keeps its turns apart
         self.loaded = 0  # words that a turn of this loop loads from global memory
+        self.wraps = False  # the address of a load in this loop is made of unsigned numbers
         self.meets = 0.0  # clocks that lanes take to exchange something
+        self.chosen: dict[Node, When] = {}  # by the test of a choice, when it is known
         self.rolled: list[bool] = []
         self.passed: list[Charge] = []
         self.words = 0  # registers of the variables in scope

@@ -52,7 +52,7 @@ class SiteTally:
     """The counts of one load or store."""
 
     executions: int = 0
-    fresh: int = 0
+    fresh: float = 0
     fresh_sectors: int = 0
     followed: int = 0
     followed_warps: int = 0
@@ -202,9 +202,11 @@ class Tally:
         if not counted or (tally.executions > 1 and not weight(tally.executions - 2)):
             return  # and so where what was loaded right before was not followed
         tally.followed += counted
-        warps = layout.linear[:lanes] if mask.full else layout.linear[mask.index[:lanes]]
-        tally.followed_warps += _distinct(warps // WARP) * counted
-        tally.fresh += counted * (len(new) > 0)
+        warps = (layout.linear[:lanes] if mask.full else layout.linear[mask.index[:lanes]]) // WARP
+        count = _distinct(warps)
+        tally.followed_warps += count * counted
+        if len(new):  # the warps that ask for it, each of which waits
+            tally.fresh += counted * _distinct(warps[np.isin(sector, new)]) / count
         tally.fresh_sectors += counted * len(new)
 
     def shared_access(self, site: Site, mask: Mask, element: Any, size: int) -> None:

@@ -22,7 +22,8 @@ from simgpu.cuda_c.cost.state import (
 from simgpu.cuda_c.types import DOUBLE, Scalar
 
 WIDE = 4  # words of 4 bytes that a thread loads at once
-_ALU = {"<", "<=", ">", ">=", "==", "!=", "&", "|", "^", "<<", ">>"}
+TESTS = {"<", "<=", ">", ">=", "==", "!="}
+_ALU = TESTS | {"&", "|", "^", "<<", ">>"}
 _INTEGER_DIVISION = 16
 _DIVISION_BY_CONSTANT = 4  # a multiplication by the reciprocal, and what corrects it
 _DIVISION_BY_POWER_OF_TWO = 2  # shifts
@@ -66,6 +67,7 @@ def _element(s: State, node: form.Element) -> Facts:
     # A known index costs no instruction, because loads and stores take an offset to their address.
     if index.depth > KNOWN:
         s.pay(form.Price(), node.parts)
+        s.wraps |= _is_unsigned(node) and index.depth >= s.around.depth > 0
         if _wraps(s, node):
             s.charge.issued += 2
             s.charge.busy += 2 * INTEGERS
@@ -79,10 +81,13 @@ def _element(s: State, node: form.Element) -> Facts:
 
 def _wraps(s: State, node: form.Element) -> bool:
     """Tell if an unrolled loop has to compute this address in each turn: unsigned sums may wrap."""
+    return _is_unsigned(node) and not s.of(node.parts[1]).reads.isdisjoint(s.around.moving)
+
+
+def _is_unsigned(node: form.Element) -> bool:
     index = form.bare(node.parts[1])
     kind = index.type if isinstance(index, form.Operation) and not node.array else None
-    unsigned = isinstance(kind, Scalar) and kind.kind == "uint"
-    return unsigned and not s.of(index).reads.isdisjoint(s.around.moving)
+    return isinstance(kind, Scalar) and kind.kind == "uint"
 
 
 def _followed(s: State, node: form.Followed) -> Facts:
@@ -153,16 +158,62 @@ def _operation(s: State, node: form.Operation) -> Facts:
     elif not (whole and node.op == "+" and any(_is_product(s, p) for p in parts)):
         before = s.charge.issued
         price = price_of(node)
+        if price.issued == ISSUED["%"] or kind.size == 8 > price.instructions:
+            price = price._replace(issued=_whole(s, node, kind)) if whole else price
         plain = kind.is_float and kind is not DOUBLE and node.op not in _ALU and not price.special
         unit = FLOATS if plain else unit_of(price)
         s.pay(price, parts, kind is DOUBLE and node.op != "negate", unit)
-        if node.op in _ALU:
+        if is_rotation(s, node):  # one instruction for all three
+            less = (s.charge.issued - before) * 2
+            s.charge.issued -= less
+            s.charge.busy -= less * INTEGERS
+        elif node.op in _ALU:
             s.charge.alu += s.charge.issued - before
     if whole and node.op in _KEYED:
         x, y = (s.of(part).key for part in parts)
         if x is not None and y is not None:
             out.key = (node.op, x, y)
     return out
+
+
+def is_rotation(s: State, node: form.Operation) -> bool:
+    """Tell whether it is the last operation of `x << n | x >> 32 - n`."""
+    parts = [form.bare(part) for part in node.parts]
+    if node.op not in ("|", "^", "+") or not all(isinstance(p, form.Operation) for p in parts):
+        return False
+    shifts = sorted((p for p in parts if isinstance(p, form.Operation)), key=lambda p: p.op)
+    if [shift.op for shift in shifts] != ["<<", ">>"]:
+        return False
+    keys = {s.of(shift.parts[0]).key for shift in shifts}
+    return len(keys) == 1 and None not in keys and _fills(*(form.bare(p.parts[1]) for p in shifts))
+
+
+def _fills(left: form.Node, right: form.Node) -> bool:
+    """Tell whether two shifts together move by a whole word, by numbers that are known or as `n` and `32 - n`."""
+    if isinstance(left, form.Constant) and isinstance(right, form.Constant):
+        return left.value + right.value in (32, 64)
+    rest = right if isinstance(right, form.Operation) else left
+    whole = rest.parts[0] if isinstance(rest, form.Operation) and rest.op == "-" else None
+    return isinstance(whole, form.Constant) and whole.value in (32, 64)
+
+
+def _whole(s: State, node: form.Operation, kind: Scalar) -> int:
+    """The instructions of a division by a number that varies, or of numbers of 64 bits, which take two registers."""
+    return {"int /": 23, "int / same": 11, "long /": 70, "long *": 4}.get(integer_name(s, node), 2)
+
+
+def integer_name(s: State, node: form.Operation) -> str:
+    """The name by which the latency of an operation on integers is known."""
+    assert isinstance(node.type, Scalar)
+    long = node.type.size == 8
+    if node.op not in ("/", "%"):
+        return "long *" if long and node.op == "*" else node.op
+    price = _division(node.parts[1])
+    if price < _INTEGER_DIVISION:
+        return "int / known" if price == _DIVISION_BY_CONSTANT else ">>"
+    if long:
+        return "long /"
+    return "int /" if s.repeated(node.parts[1:]) or not s.around.depth else "int / same"
 
 
 def _is_product(s: State, node: form.Node) -> bool:
@@ -189,7 +240,7 @@ def _function(s: State, node: form.Function) -> Facts:
 def unit_of(price: form.Price) -> float:
     """For how many clocks each instruction of a function keeps its unit busy."""
     issued = price.instructions if price.issued is None else price.issued
-    return max(FUNCTIONS, SPECIAL / issued) if price.special else INTEGERS
+    return max(FUNCTIONS, SPECIAL / issued) if price.special and issued else INTEGERS
 
 
 def price_of(operation: form.Operation) -> form.Price:
@@ -197,6 +248,8 @@ def price_of(operation: form.Operation) -> form.Price:
     op, kind = operation.op, operation.type
     if op == "fused":
         return form.Price(0, flops=1)  # its product has been paid for
+    if op == "negate" and isinstance(kind, Scalar) and kind.is_float:
+        return form.Price(issued=0)  # whoever takes it takes it with the other sign
     if isinstance(kind, Scalar) and kind.is_float and op in _ARITHMETIC:
         if op != "/":
             return form.Price(1, flops=1)

@@ -27,18 +27,27 @@ from simgpu.cuda_c.cost.loops import MOST, PARTLY, partly_unrolled, unrolled_tur
 from simgpu.cuda_c.cost.path import (
     AGAIN,
     ARITHMETIC,
+    BOTH,
     BRANCH,
     BRANCHING,
     EXCHANGE,
+    ENTRY,
+    REDUCE,
+    SELECT,
     SHARED,
     TAIL,
+    TEST,
+    TO_DOUBLE,
+    TO_FLOAT,
+    TO_INTEGER,
+    VOTE,
     When,
     last,
     latency,
 )
 from simgpu.cuda_c.cost.state import KNOWN, MEMORY, State, Surroundings
-from simgpu.cuda_c.cost.values import VALUES
-from simgpu.cuda_c.types import Scalar, size_of
+from simgpu.cuda_c.cost.values import TESTS, VALUES, integer_name, is_rotation
+from simgpu.cuda_c.types import DOUBLE, Scalar, size_of
 
 _IN_REGISTERS = 128  # bytes; larger arrays of a thread are in local memory
 SHORT, SHORTEST, LONG = (
@@ -49,7 +58,9 @@ SHORT, SHORTEST, LONG = (
 _OF_PATH = ("latency", "slack", "rounds", "near")
 FEW = 4  # instructions that are done on a condition, and not behind a branch
 FREELY = 32  # registers
+WINDOW = 32  # instructions that are mixed in any case
 _OF_TURN = 2  # registers that a turn needs besides its variables
+_KEPT = 9  # registers for an inner loop of which 16 turns are done at once: as the listing of `warp_dots` has them
 _TEMPORARIES = 8  # registers that a kernel needs besides its variables
 _MOST_REGISTERS = 255  # of a thread: CUDA C++ Programming Guide, technical specifications
 
@@ -82,12 +93,21 @@ def _when(s: State, node: form.Node, issued: float) -> When:
     if isinstance(node, form.Read):
         return s.path.read(node.variable)
     when = last((s.path.base, *(s.of(part).when for part in node.parts)))
+    if type(node) is form.Node:
+        if node.parts and node.parts[0] in s.chosen:
+            return last((when, s.chosen.pop(node.parts[0]).later(SELECT)))
+        if len(node.parts) == 2 and all(map(_is_test, node.parts)):
+            return when.later(BOTH)
+        meets, s.meets = s.meets, 0.0
+        return when.later(meets) if node.parts else when
     if isinstance(node, form.Load):
         # Loads of global memory are waited for in rounds.
         near = node.origin.near
         chase = near and when.carried >= 0  # turns wait for each other
         return when.later(SHARED * chase, not near, near and not chase) if issued else when
-    name = ""
+    name, double = "", isinstance(node, form.Function | form.Operation) and node.type is DOUBLE
+    if isinstance(node, form.Convert):
+        return when.later(_converted(node) if issued else 0.0)
     if isinstance(node, form.Function):
         name = node.name
         if name.removesuffix("f") in ("sin", "cos") and issued:
@@ -96,27 +116,43 @@ def _when(s: State, node: form.Node, issued: float) -> When:
                 return when.later(AGAIN)
             s.at_hand.add(key)
     elif isinstance(node, form.Operation) and isinstance(node.type, Scalar):
-        name = node.op if node.type.is_float or node.op != "/" else ""
+        if is_rotation(s, node):
+            return last(s.of(part).when for part in node.parts)  # with the shifts
+        name = node.op if node.type.is_float else integer_name(s, node)
         one = node.parts[0]
         if name == "/" and isinstance(one, form.Constant) and one.value == 1:
             name = "__frcp_rn"
-    when = when.later(latency(issued, name))
+    when = when.later(latency(issued, name, double))
     if issued and name.removesuffix("f") in BRANCHING:
         s.serial = True
         s.path.store(when.later(-TAIL.get(name.removesuffix("f"), 0.0)))
     return when
 
 
+def _converted(node: form.Convert) -> float:
+    """How long a number takes to one of another kind."""
+    source, target = node.source, node.target
+    if DOUBLE in (source, target):
+        return TO_DOUBLE
+    if source.is_float and not target.is_float:
+        return TO_INTEGER
+    if target.is_float and not source.is_float:
+        return TO_FLOAT
+    return 0.0 if source.size == target.size else ARITHMETIC
+
+
 def _work(s: State, step: form.Work) -> None:
     s.pay(step.price)
     issued = step.price.instructions if step.price.issued is None else step.price.issued
-    s.path.wait(latency(issued) + s.meets, all_of_it=bool(s.meets))
-    s.meets = 0.0
+    if not s.meets:
+        s.path.wait(latency(issued))
 
 
 def _meet(s: State, step: form.Meet) -> None:
-    """Lanes exchange something: the work that follows takes longer."""
-    s.meets = EXCHANGE - ARITHMETIC if step.by == "warp" else 0.0
+    """Lanes exchange something: what comes back takes longer."""
+    s.meets = 0.0
+    if step.by == "warp":
+        s.meets = EXCHANGE if "shfl" in step.what else REDUCE if "reduce" in step.what else VOTE
 
 
 def _store(s: State, step: form.Store) -> None:
@@ -163,9 +199,10 @@ def _access(s: State, step: form.Access) -> None:
 
 def _fence(s: State, step: form.Fence) -> None:
     s.at_hand = set()
-    s.serial = True
-    _wait(s)
-    s.path.begin()
+    if step.all_threads:
+        s.serial = True
+        _wait(s)
+        s.path.begin()
 
 
 def _wait(s: State) -> None:
@@ -202,24 +239,46 @@ def _branch(s: State, step: form.Branch) -> None:
     s.control.append(s.of(step.test).reads)
     before = set(s.at_hand)
     selected, since = _is_selection(step), len(s.passed)
-    if selected:
-        s.path.test = s.of(step.test).when
-    else:
-        s.charges[point].slack += BRANCH
+    known = s.path.sides()
+    if not selected:
+        s.charges[point].slack += BRANCH + (0.0 if _is_test(step.test) else TEST)
         s.path.begin()
     _steps(s, step.then)
+    yes = s.path.other(known) if selected else {}
     if step.otherwise is not None:
         s.at_hand = before
         if not selected:
             s.path.begin()
         _steps(s, step.otherwise)
     if selected:
-        s.path.test = None
+        sides = step.then, step.otherwise or []
+        s.path.select(_decided(s, step.test, sides), yes, s.path.other(known))
+        outer, s.charge = s.charge, s.charges[point]
+        _wait(s)
+        s.charge = outer
         _move(s.passed[since:], s.charges[point])
     else:
+        s.serial |= not _is_short(step)  # no compiler mixes turns across a branch
         s.path.begin()
     s.at_hand = set()
     s.control.pop()
+
+
+def _is_test(node: form.Node) -> bool:
+    """Tell whether a condition comes out of a comparison, or of several."""
+    node = form.bare(node)
+    return type(node) is form.Node or (isinstance(node, form.Operation) and node.op in TESTS)
+
+
+def _decided(s: State, test: form.Node, sides: Sequence[Sequence[form.Step]]) -> When:
+    """When a condition has come to where it chooses: a selection of numbers at hand takes it as an operand.
+
+    An instruction that is only done where it holds waits longer for it.
+    """
+    when = s.of(test).when
+    when = when if _is_test(test) else when.later(TEST)
+    work = any(isinstance(part, form.Operation) for side in sides for part in _flat(side))
+    return when if work else when.later(SELECT - TEST)
 
 
 def _move(sides: Sequence[Charge], to: Charge) -> None:
@@ -235,11 +294,17 @@ def _is_selection(step: form.Branch) -> bool:
 
     For these nvcc 13.0 emits no branch, but `FSEL` or `SEL`, with the test as an operand, or a predicate.
     """
+    found = {type(part) for side in (step.then, step.otherwise or []) for part in _flat(side)}
+    return form.Assign in found and _is_short(step) and found <= _AT_HAND
+
+
+def _is_short(step: form.Branch) -> bool:
+    """Tell whether both sides of a branch are few instructions, each of which can be done on a condition."""
     steps = [part for side in (step.then, step.otherwise or []) for part in _flat(side)]
     work = [part for part in steps if isinstance(part, form.Operation)]
     found = {type(part) for part in steps}
-    short = len(work) <= FEW and not any(part.op in ("/", "%") for part in work)
-    return form.Assign in found and short and found <= _AT_HAND
+    few = len(work) <= FEW and not any(part.op in ("/", "%") for part in work)
+    return few and found.isdisjoint((form.Function, form.Loop, form.Branch, form.Leave, form.Expansion))
 
 
 def _flat(steps: Sequence[form.Step]) -> Iterator[form.Step]:
@@ -273,6 +338,7 @@ def _choice(s: State, step: form.Choice) -> None:
         _piece(s, side)
         _move([s.charges[side.point]], s.charge)
     s.path.base = base
+    s.chosen[step.test] = _decided(s, step.test, [side.steps for side in step.sides])
     s.at_hand = set()
     s.control.pop()
 
@@ -311,7 +377,8 @@ def _loop(s: State, loop: form.Loop) -> None:
     outer_handed, s.path.handed = s.path.handed, {}
     serial, s.serial = s.serial, False
     most_words, s.most_words = s.most_words, s.words
-    s.loaded = 0
+    loaded, s.loaded = s.loaded, 0
+    wraps, s.wraps = s.wraps, False
     rings, s.path.rings = s.path.rings, set()
     s.path.begin()
     _piece(s, loop.test)
@@ -329,6 +396,9 @@ def _loop(s: State, loop: form.Loop) -> None:
     if loop.condition is None or s.of(loop.condition).when.carried < 0:
         test.slack = 0.0  # a counter is ready early
     test.slack += BRANCH
+    if partly and outer.depth and loop.counter is not None:
+        ahead, branches = s.passed[since - 1], 6 if _at_once(s, loop, s.passed[since:]) == MOST else 3
+        ahead.latency += ENTRY * branches
     if turns is not None:
         test.instructions = step.instructions = 0
         test.issued = step.issued = test.alu = test.slack = test.busy = step.busy = 0
@@ -342,8 +412,11 @@ def _loop(s: State, loop: form.Loop) -> None:
         s.rolled.append(True)
     _interleave(s, s.passed[since:], PARTLY if turns is None and partly else turns or 1, s.words)
     if (turns or partly) and not s.serial:
-        _side_by_side(s, s.passed[since:], turns or _at_once(loop, s.passed[since:]))
+        at_once = turns or _at_once(s, loop, s.passed[since:])
+        _side_by_side(s, s.passed[since:], at_once, outer.depth > 0 and turns is None)
     s.serial |= serial
+    s.wraps |= wraps
+    s.loaded += loaded
     s.most_words = max(s.most_words, most_words)
     if s.path.rings.isdisjoint(handed):
         # Nothing of it is handed on to the next turn of the outer loop.
@@ -365,9 +438,13 @@ def _circle(body: Sequence[Charge], clocks: float) -> None:
         charge.latency, charge.slack = charge.latency - less, charge.slack + less
 
 
-def _side_by_side(s: State, body: Sequence[Charge], turns: int) -> None:
-    """Let loads of so many turns be under way at once, or of as many as there are registers for."""
-    room = (FREELY - _TEMPORARIES - s.most_words) / max(s.loaded, 1)
+def _side_by_side(s: State, body: Sequence[Charge], turns: int, inner: bool) -> None:
+    """Let loads of so many turns be under way at once, or of as many as there are registers for.
+
+    Of an inner loop bounds and addresses are kept, which are computed in front of the outer one.
+    """
+    kept = _KEPT if inner and turns == MOST else 0
+    room = (FREELY - _TEMPORARIES - kept - s.most_words) / max(s.loaded, 1)
     for charge in body:
         charge.overlap *= max(1, min(turns, int(1 + room)))
 
@@ -387,16 +464,22 @@ def _interleave(s: State, body: Sequence[Charge], turns: int, outside: int) -> N
     Listings of nvcc 13.0 have four turns of `lyapunov` abreast, and two of `nbody_forces` (docs/fidelity.md).
     """
     room = (FREELY - _TEMPORARIES - outside) / (s.most_words - outside + _OF_TURN)
-    abreast = 1.0 if s.serial else min(turns, max(1.0, room))
+    near = WINDOW / max(_issued(s, body), 1.0)
+    abreast = 1.0 if s.serial else min(turns, max(1.0, room, near))
     for charge in body:
         charge.slack /= abreast
 
 
-def _at_once(loop: form.Loop, body: Sequence[Charge]) -> int:
+def _issued(s: State, body: Sequence[Charge]) -> float:
+    """The instructions of one turn."""
+    return sum(charge.issued * charge.whole for charge in body) / s.around.whole
+
+
+def _at_once(s: State, loop: form.Loop, body: Sequence[Charge]) -> int:
     """How many turns nvcc does at once at most: more the shorter they are, and of loads most."""
-    size = sum(charge.issued for charge in body)
+    size = _issued(s, body)
     kind = loop.counter.type if loop.counter is not None else None
-    signed = isinstance(kind, Scalar) and kind.kind == "int"
+    signed = isinstance(kind, Scalar) and kind.kind == "int" and not s.wraps
     if signed and size <= (SHORT if any(charge.rounds for charge in body) else SHORTEST):
         return MOST
     return PARTLY if size <= LONG else 2 if size <= 2 * LONG else 1

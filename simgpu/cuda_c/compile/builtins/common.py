@@ -24,7 +24,7 @@ def fenced(handler: Handler, *, behind: bool = True) -> Handler:
     """Make a meeting of threads: what was loaded before it is loaded again, with `behind` behind it too."""
 
     def handle(c: Context, node: Call, used: bool) -> Expr:
-        c.steps.append(Fence())
+        c.steps.append(Fence(all_threads=behind))
         out = handler(c, node, used)
         if behind:
             c.steps.append(Fence())

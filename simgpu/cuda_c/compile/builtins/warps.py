@@ -149,7 +149,7 @@ def _by_warp(t: Team, bits: NDArray[np.bool_]) -> NDArray[np.uint32]:
 def _callers(c: Context, node: Call, mask: Expr) -> Callable[[Team, Mask], Any]:
     """Computes the mask of a call, and sees that the lanes in it are those that make the call."""
     names = convert(c, mask, UINT, mask.at).run
-    at, name, meet = node.at, node.name, c.meet("warp", node.at)
+    at, name, meet = node.at, node.name, c.meet("warp", node.at, node.name)
 
     def run(t: Team, m: Mask) -> Any:
         those = names(t, m)

@@ -135,10 +135,11 @@ def kernel_cases() -> Iterator[KernelCase]:
     yield from _latency()
     yield from _later()
     yield from _newer()
+    yield from _last()
 
 
-# The second kernel of each class in `classes.cu` and `latency.cu`, and all of `later.cu` and `newer.cu`: no
-# constant may ever be fitted to these.
+# The second kernel of each class in `classes.cu` and `latency.cu`, and all of `later.cu`, `newer.cu`
+# and `last.cu`: no constant may ever be fitted to these.
 UNSEEN = (
     "tile_distances", "chain_exponential", "newton_root", "scatter_records", "chase",
     "molecules", "kepler", "clenshaw", "sphere_march", "tree_walk", "biquad_rows", "block_norms",
@@ -149,6 +150,8 @@ UNSEEN = (
     "hash_walk", "sip_rounds", "rational_map", "halley_steps", "state_machine", "divisors", "lane_ring",
     "softmax_block", "double_orbit", "double_fraction", "soft_sine", "tree_scan", "viterbi", "bit_walk",
     "nearest_sphere",
+    "adler_rows", "permuted_walk", "recurrent_cell", "attitudes", "warp_scans", "block_argmin",
+    "double_logs", "hares_and_foxes", "odd_even_sort", "hilbert_places", "polar_steps",
 )  # fmt: skip
 
 
@@ -314,6 +317,36 @@ def _newer() -> Iterator[KernelCase]:
         case("bit_walk", 3000, lambda r: [words(r), z(I, 1024), I(3000)]),
         case("nearest_sphere", 100,
              lambda r: [f(r, 32, 4) + F(1), f(r, 1024), z(F, 1024), I(32), I(100)]),
+    )  # fmt: skip
+
+
+def _last() -> Iterator[KernelCase]:
+    """Those of `last.cu`."""
+    text = (Path(__file__).parent / "last.cu").read_text()
+
+    def case(kernel: str, n: int, make: Make, block: int = 128) -> KernelCase:
+        return KernelCase(kernel, n, text, (8,), (block,), make)
+
+    def words(r: np.random.Generator, kind: Any = U) -> Any:
+        return r.integers(1, 1 << 32, 1024, dtype=np.uint32).astype(kind)
+
+    rows = 1024 * 1000
+    yield from (
+        case("adler_rows", 1000,
+             lambda r: [r.integers(0, 256, rows).astype(B), z(U, 1024), I(1024), I(1000)]),
+        case("permuted_walk", 3000, lambda r: [words(r, L), z(F, 1024), I(3000)]),
+        case("recurrent_cell", 1000,
+             lambda r: [f(r, rows), z(F, 1024), F(0.7), F(0.5), I(1024), I(1000)]),
+        case("attitudes", 1000,
+             lambda r: [f(r, 1024, 4) + F(2), f(r, 1024, 4), z(F, 1024, 4), F(0.01), I(1000)]),
+        case("warp_scans", 500, lambda r: [f(r, 1024 * 500), z(F, 1024 * 500), I(500)]),
+        case("block_argmin", 200, lambda r: [f(r, 1024), z(I, 8 * 200), I(200)]),
+        case("double_logs", 500, lambda r: [r.uniform(1, 9, 1024), z(D, 1024), I(500)]),
+        case("hares_and_foxes", 2000,
+             lambda r: [r.uniform(1, 3, 1024).astype(F), r.uniform(1, 3, 1024).astype(F), F(0.01), I(2000)]),
+        case("odd_even_sort", 256, lambda r: [r.integers(0, 1 << 30, 2048).astype(I), z(I, 2048)]),
+        case("hilbert_places", 200, lambda r: [words(r), z(U, 1024), I(200)]),
+        case("polar_steps", 500, lambda r: [*f(r, 2, 1024), I(500)]),
     )  # fmt: skip
 
 

@@ -57,6 +57,8 @@ AGAIN = 74.0  # the cosine of a number of which there is the sine
 BRANCHING = {"/", "sqrt", "sin", "cos", "tan", "fmod", "pow", "__frcp_rn"}
 # What these take behind their branch.
 TAIL = {"sin": 45.0, "cos": 45.0, "tan": 45.0}
+# What is left of them when their branch is issued.
+BEHIND = {**TAIL, "sqrt": 30.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +124,7 @@ class Path:
     )
     straight: bool = True
     _known: dict[Variable, When] = field(default_factory=dict[Variable, When])
-    _last: When = START
+    made: When = START  # all that was computed so far
     _carried: float = 0.0
     _charged: tuple[float, float, int, int] = (0.0, 0.0, 0, 0)
 
@@ -135,7 +137,7 @@ class Path:
 
     def use(self, when: When) -> None:
         """A value has been made."""
-        self._last = last((self._last, when))
+        self.made = last((self.made, when))
 
     def assign(self, variable: Variable, when: When) -> None:
         """A variable gets a value."""
@@ -166,7 +168,7 @@ class Path:
 
     def wait(self, clocks: float) -> None:
         """All that was made is waited for, and so much longer."""
-        self._last = self._last.later(clocks)
+        self.made = self.made.later(clocks)
 
     def store(self, when: When) -> None:
         """Nothing is loaded before this has been stored, because it may be the same place."""
@@ -177,7 +179,7 @@ class Path:
         self.straight = False
         self._known.clear()
         self._carried = 0.0
-        self._last = self.base = START
+        self.made = self.base = START
         self._charged = (0.0, 0.0, 0, 0)
 
     def each_turn(self) -> float:
@@ -197,7 +199,7 @@ class Path:
 
     def passed(self) -> tuple[float, float, int, int]:
         """Return what was added since the last call: handed from turn to turn, the rest, and loads."""
-        longest = self._last.ready
-        now = self._carried, max(0.0, longest - self._carried), self._last.loads, self._last.near
+        longest = self.made.ready
+        now = self._carried, max(0.0, longest - self._carried), self.made.loads, self.made.near
         before, self._charged = self._charged, now
         return now[0] - before[0], now[1] - before[1], now[2] - before[2], now[3] - before[3]

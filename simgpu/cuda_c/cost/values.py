@@ -24,6 +24,7 @@ from simgpu.cuda_c.types import DOUBLE, Scalar
 WIDE = 4  # words of 4 bytes that a thread loads at once
 TESTS = {"<", "<=", ">", ">=", "==", "!="}
 _ALU = TESTS | {"&", "|", "^", "<<", ">>"}
+_BITS = {"__popc", "__clz", "__ffs", "__brev"}  # which the unit for special functions does
 _INTEGER_DIVISION = 16
 _DIVISION_BY_CONSTANT = 4  # a multiplication by the reciprocal, and what corrects it
 _DIVISION_BY_POWER_OF_TWO = 2  # shifts
@@ -163,10 +164,12 @@ def _operation(s: State, node: form.Operation) -> Facts:
         plain = kind.is_float and kind is not DOUBLE and node.op not in _ALU and not price.special
         unit = FLOATS if plain else unit_of(price)
         s.pay(price, parts, kind is DOUBLE and node.op != "negate", unit)
-        if is_rotation(s, node):  # one instruction for all three
-            less = (s.charge.issued - before) * 2
-            s.charge.issued -= less
-            s.charge.busy -= less * INTEGERS
+        if is_rotation(s, node):  # one instruction for all three; and none that exchanges two registers
+            each = s.charge.issued - before
+            free = _number(s, form.bare(parts[0]).parts[1]) == 32 < kind.size * 8
+            s.charge.issued -= each * (2 + free)
+            s.charge.busy -= each * (2 + free) * INTEGERS
+            s.charge.alu -= each * (1 + free)
         elif node.op in _ALU:
             s.charge.alu += s.charge.issued - before
     if whole and node.op in _KEYED:
@@ -185,16 +188,23 @@ def is_rotation(s: State, node: form.Operation) -> bool:
     if [shift.op for shift in shifts] != ["<<", ">>"]:
         return False
     keys = {s.of(shift.parts[0]).key for shift in shifts}
-    return len(keys) == 1 and None not in keys and _fills(*(form.bare(p.parts[1]) for p in shifts))
+    amounts = [_number(s, shift.parts[1]) for shift in shifts]
+    whole = sum(amount or 0 for amount in amounts) in (32, 64)
+    return len(keys) == 1 and None not in (*keys, *amounts) and whole
 
 
-def _fills(left: form.Node, right: form.Node) -> bool:
-    """Tell whether two shifts together move by a whole word, by numbers that are known or as `n` and `32 - n`."""
-    if isinstance(left, form.Constant) and isinstance(right, form.Constant):
-        return left.value + right.value in (32, 64)
-    rest = right if isinstance(right, form.Operation) else left
-    whole = rest.parts[0] if isinstance(rest, form.Operation) and rest.op == "-" else None
-    return isinstance(whole, form.Constant) and whole.value in (32, 64)
+def _number(s: State, node: form.Node) -> float | None:
+    """The value of what a compiler knows: a constant, a variable that stays what it began with, a difference."""
+    node = form.bare(node)
+    if isinstance(node, form.Constant):
+        return float(node.value)
+    if isinstance(node, form.Read) and node.variable not in s.assigned:
+        first = s.first.get(node.variable)
+        return None if first is None else _number(s, first)
+    if isinstance(node, form.Operation) and node.op == "-":
+        one, other = (_number(s, part) for part in node.parts)
+        return None if one is None or other is None else one - other
+    return None
 
 
 def _whole(s: State, node: form.Operation, kind: Scalar) -> int:
@@ -233,7 +243,8 @@ def _convert(s: State, node: form.Convert) -> Facts:
 
 
 def _function(s: State, node: form.Function) -> Facts:
-    s.pay(node.price, node.parts, node.type is DOUBLE, unit_of(node.price))
+    unit = SPECIAL if node.name in _BITS else unit_of(node.price)
+    s.pay(node.price, node.parts, node.type is DOUBLE, unit)
     return _made(s, node)
 
 

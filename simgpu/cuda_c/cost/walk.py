@@ -27,6 +27,7 @@ from simgpu.cuda_c.cost.loops import MOST, PARTLY, partly_unrolled, unrolled_tur
 from simgpu.cuda_c.cost.path import (
     AGAIN,
     ARITHMETIC,
+    BEHIND,
     BOTH,
     BRANCH,
     BRANCHING,
@@ -68,6 +69,7 @@ _MOST_REGISTERS = 255  # of a thread: CUDA C++ Programming Guide, technical spec
 def walk(kernel: form.Form) -> Costs:
     """Charge the pieces and accesses of a kernel."""
     s = State(kernel.points, len(kernel.sites))
+    s.assigned = {step.variable for step in form.below(kernel.steps) if isinstance(step, form.Assign)}
     _steps(s, kernel.steps)
     s.loads.finish()
     for charge in s.charges:
@@ -113,7 +115,7 @@ def _when(s: State, node: form.Node, issued: float) -> When:
         if name.removesuffix("f") in ("sin", "cos") and issued:
             key = "reduced", *(s.of(part).key for part in node.parts)
             if None not in key and key in s.at_hand:
-                return when.later(AGAIN)
+                return s.path.made.later(AGAIN)
             s.at_hand.add(key)
     elif isinstance(node, form.Operation) and isinstance(node.type, Scalar):
         if is_rotation(s, node):
@@ -123,9 +125,12 @@ def _when(s: State, node: form.Node, issued: float) -> When:
         if name == "/" and isinstance(one, form.Constant) and one.value == 1:
             name = "__frcp_rn"
     when = when.later(latency(issued, name, double))
-    if issued and name.removesuffix("f") in BRANCHING:
+    plain = name.removesuffix("f")
+    if issued and plain in BRANCHING:
+        # Its branch is issued when all before it has been.
+        when = last((when, s.path.made.later(BEHIND.get(plain, 0.0))))
         s.serial = True
-        s.path.store(when.later(-TAIL.get(name.removesuffix("f"), 0.0)))
+        s.path.store(when.later(-TAIL.get(plain, 0.0)))
     return when
 
 
@@ -170,7 +175,8 @@ def _assign(s: State, step: form.Assign) -> None:
 
 
 def _bind(s: State, step: form.Bind) -> None:
-    s.depths[step.variable] = s.around.depth
+    known = s.of(step.value).depth == KNOWN and step.variable not in s.assigned
+    s.depths[step.variable] = KNOWN if known else s.around.depth
     s.first[step.variable] = step.value
     s.around.moving |= {step.variable}
     _note(s, step)
@@ -393,11 +399,12 @@ def _loop(s: State, loop: form.Loop) -> None:
     s.path.handed = outer_handed
     test, step = s.charges[loop.test.point], s.charges[loop.step.point]
     test.branch, step.loop = not loop.endless, True
-    if loop.condition is None or s.of(loop.condition).when.carried < 0:
-        test.slack = 0.0  # a counter is ready early
+    early = loop.condition is None or s.of(loop.condition).when.carried < 0
+    if early and not _leaves_early(loop.body):
+        test.slack = 0.0  # a counter is ready early, but not behind a branch
     test.slack += BRANCH
     if partly and outer.depth and loop.counter is not None:
-        ahead, branches = s.passed[since - 1], 6 if _at_once(s, loop, s.passed[since:]) == MOST else 3
+        ahead, branches = s.passed[since - 1], 6 if _at_once(s, loop, s.passed[since:]) == MOST else 2
         ahead.latency += ENTRY * branches
     if turns is not None:
         test.instructions = step.instructions = 0
@@ -428,6 +435,13 @@ def _loop(s: State, loop: form.Loop) -> None:
     s.around = outer
     s.depths |= before
     s.at_hand = set()
+
+
+def _leaves_early(body: Sequence[form.Step]) -> bool:
+    """Tell whether a turn goes on behind a branch that leaves the loop."""
+    while len(body) == 1 and isinstance(body[0], form.Scoped):
+        body = body[0].steps
+    return any(isinstance(part, form.Leave) for part in form.below(body[:-1]))
 
 
 def _circle(body: Sequence[Charge], clocks: float) -> None:

@@ -136,10 +136,11 @@ def kernel_cases() -> Iterator[KernelCase]:
     yield from _later()
     yield from _newer()
     yield from _last()
+    yield from _held()
 
 
-# The second kernel of each class in `classes.cu` and `latency.cu`, and all of `later.cu`, `newer.cu`
-# and `last.cu`: no constant may ever be fitted to these.
+# The second kernel of each class in `classes.cu` and `latency.cu`, and all of `later.cu`, `newer.cu`,
+# `last.cu` and `held.cu`: no constant may ever be fitted to these.
 UNSEEN = (
     "tile_distances", "chain_exponential", "newton_root", "scatter_records", "chase",
     "molecules", "kepler", "clenshaw", "sphere_march", "tree_walk", "biquad_rows", "block_norms",
@@ -152,6 +153,8 @@ UNSEEN = (
     "nearest_sphere",
     "adler_rows", "permuted_walk", "recurrent_cell", "attitudes", "warp_scans", "block_argmin",
     "double_logs", "hares_and_foxes", "odd_even_sort", "hilbert_places", "polar_steps",
+    "integer_roots", "wave_area", "double_horner", "short_lists", "row_spreads", "secants", "byte_hashes",
+    "shift_rotations", "running_softmax", "substitutions",
 )  # fmt: skip
 
 
@@ -348,6 +351,42 @@ def _last() -> Iterator[KernelCase]:
         case("hilbert_places", 200, lambda r: [words(r), z(U, 1024), I(200)]),
         case("polar_steps", 500, lambda r: [*f(r, 2, 1024), I(500)]),
     )  # fmt: skip
+
+
+def _held() -> Iterator[KernelCase]:
+    """Those of `held.cu`."""
+    text = (Path(__file__).parent / "held.cu").read_text()
+
+    def case(kernel: str, n: int, make: Make, block: int = 128) -> KernelCase:
+        return KernelCase(kernel, n, text, (8,), (block,), make)
+
+    def triangle(r: np.random.Generator) -> Any:
+        return f(r, 64, 64) * F(0.1) + np.eye(64, dtype=F)
+
+    rows = 1024 * 1000
+    yield from (
+        case("integer_roots", 200,
+             lambda r: [r.integers(1, 1 << 32, 1024, dtype=np.uint32), z(U, 1024), I(200)]),
+        case("wave_area", 2000, lambda r: [f(r, 1024), z(F, 1024), F(0.001), I(2000)]),
+        case("double_horner", 5000,
+             lambda r: [r.uniform(-0.9, 0.9, 1024), r.random(5000), z(D, 1024), I(5000)]),
+        case("short_lists", 100, _lists),
+        case("row_spreads", 400, lambda r: [f(r, 2048 * 400), z(F, 3200), I(400)], 256),
+        case("secants", 1000, lambda r: [r.uniform(2, 20, 1024).astype(F), z(F, 1024), I(1000)]),
+        case("byte_hashes", 1000,
+             lambda r: [r.integers(0, 256, rows).astype(B), z(U, 1024), I(1024), I(1000)]),
+        case("shift_rotations", 200,
+             lambda r: [r.integers(0, 102943, 1024).astype(I), z(I, 1024), I(200)]),
+        case("running_softmax", 1000, lambda r: [f(r, rows), z(F, 1024), I(1024), I(1000)]),
+        case("substitutions", 64, lambda r: [triangle(r), f(r, 32, 64), z(F, 32, 64), I(64)]),
+    )  # fmt: skip
+
+
+def _lists(rng: np.random.Generator) -> list[Any]:
+    """Lists that end after about twenty steps, each at a higher place."""
+    links = np.arange(512) + rng.integers(1, 26, 512)
+    links[links > 511] = -1
+    return [links.astype(I), f(rng, 512), z(F, 1024), I(100)]
 
 
 def _tree(n: int, queries: int) -> Make:

@@ -10,9 +10,9 @@ charges gather on the mask first (`Mask.pending`), and its warps are credited wi
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -52,7 +52,7 @@ class SiteTally:
     """The counts of one load or store."""
 
     executions: int = 0
-    fresh: float = 0
+    fresh: Counter[int] = field(default_factory=Counter[int])  # by warp of the first block
     fresh_sectors: int = 0
     followed: int = 0
     followed_warps: int = 0
@@ -72,7 +72,7 @@ class SiteTally:
     def fresh_rounds(self, charge: Charge | None) -> float:
         """Executions, over all warps, with new sectors; those of turns that overlap go together."""
         overlap = 1 if charge is None or charge.carried else charge.overlap
-        return self.global_requests * min(1 / overlap, self.fresh / max(self.followed, 1))
+        return self.global_requests * min(1 / overlap, max(self.fresh.values(), default=0) / max(self.followed, 1))
 
 
 class Tally:
@@ -203,10 +203,9 @@ class Tally:
             return  # and so where what was loaded right before was not followed
         tally.followed += counted
         warps = (layout.linear[:lanes] if mask.full else layout.linear[mask.index[:lanes]]) // WARP
-        count = _distinct(warps)
-        tally.followed_warps += count * counted
-        if len(new):  # the warps that ask for it, each of which waits
-            tally.fresh += counted * _distinct(warps[np.isin(sector, new)]) / count
+        tally.followed_warps += _distinct(warps) * counted
+        for warp in np.unique(warps[np.isin(sector, new)]).tolist():
+            tally.fresh[warp] += counted  # it waits
         tally.fresh_sectors += counted * len(new)
 
     def shared_access(self, site: Site, mask: Mask, element: Any, size: int) -> None:

@@ -319,6 +319,8 @@ def _flat(steps: Sequence[form.Step]) -> Iterator[form.Step]:
             yield from _flat(step.steps)
         elif isinstance(step, form.Leave):
             yield from _flat([] if step.piece is None else step.piece.steps)
+        elif isinstance(step, form.Branch):
+            yield from _flat([step.head, *step.then, *(step.otherwise or [])])
         else:
             yield step
 
@@ -533,7 +535,7 @@ def _words(variable: Variable) -> int:
 
 _AT_HAND = {
     form.Node, form.Part, form.Old, form.Result, form.Read, form.Constant, form.Coordinate, form.Assign,
-    form.Operation, form.Convert,
+    form.Operation, form.Convert, form.Bind, form.Declare,
 }  # fmt: skip
 
 _EFFECTS: Mapping[type[form.Step], Callable[[State, Any], None]] = {

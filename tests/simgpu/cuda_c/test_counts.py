@@ -182,9 +182,9 @@ MORE = [
     (lone, "b *= c; b += n;", "b += n;", "chain_busy", 1, 1),
     (lone, "n ^= 5; b += n;", "b += n;", "chain_busy", 2, 2),
     (lone, "tile[threadIdx.x] = c; b += n;", "b += n;", "chain_busy", 2 + 4, 2 + 4),
-    # What computes little, and selects, is no branch.
+    # What computes little, and selects, is no branch. A choice of two numbers waits less for its test.
     (lone, "if (n > 3) a = sqrtf(b);", "if (n > 3) a = b * c;", "chain_latency", 50, None),
-    (lone, "if (n > 3) a = b * c;", "if (n > 3) a = b;", "chain_latency", 0, 4),
+    (lone, "if (n > 3) a = b * c;", "if (n > 3) a = b;", "chain_latency", 5, 9),
     # The smaller of two numbers, turn by turn: each waits for the one before, whoever takes it.
     (lone, SMALLEST % "a", SMALLEST % "b", "chain_latency", 1, None),
     # A division ends with a branch, and what comes next waits for it.

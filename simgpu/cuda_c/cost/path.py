@@ -39,11 +39,13 @@ LATENCY = {
     **dict.fromkeys(("&", "|", "^", "<<", ">>"), ALU),
     "/": 57.0, "sqrt": 56.0, "rsqrt": 39.0, "cbrt": 78.0, "exp": 42.0, "exp2": 28.0, "expm1": 97.0,
     "log": 85.0, "log2": 93.0, "log1p": 90.0, "sin": 108.0, "cos": 114.0, "tan": 123.0, "tanh": 63.0,
-    "asin": 93.0, "atan": 76.0, "atan2": 133.0, "sinh": 106.0, "erf": 69.0, "erfc": 123.0, "pow": 232.0,
+    "asin": 93.0, "acos": 99.0, "atan": 76.0, "atan2": 133.0, "sinh": 106.0, "erf": 69.0, "erfc": 123.0, "pow": 232.0,
     "hypot": 110.0, "fmod": 176.0, "__exp": 43.0, "__log": 44.0, "__sin": 21.0, "__fdividef": 41.0,
     "__frcp_rn": 77.0, "floor": 18.0, "fmax": ALU, "fmin": ALU, "max": ALU, "min": ALU,
-    # Of integers: by a number that no turn changes, so that its reciprocal is known; by a constant; of 64 bits.
-    "int /": 126.0, "int / same": 59.0, "int / known": 18.0, "long /": 175.0, "long *": 17.0,
+    # Of integers: by a number that no turn changes, so that its reciprocal is known; by a constant, or what is left; of 64 bits,
+    # or of 32 to 64.
+    "int /": 126.0, "int / same": 59.0, "int / known": 10.0, "int % known": 20.0, "long /": 175.0,
+    "long *": 17.0, "wide *": 6.0,
     "__popc": 19.0, "__clz": 19.0, "__brev": 19.0, "__ffs": 36.0, "__umul64hi": 36.0,
 }  # fmt: skip
 DOUBLE_ARITHMETIC = 8.2

@@ -72,7 +72,9 @@ class SiteTally:
     def fresh_rounds(self, charge: Charge | None) -> float:
         """Executions, over all warps, with new sectors; those of turns that overlap go together."""
         overlap = 1 if charge is None or charge.carried else charge.overlap
-        return self.global_requests * min(1 / overlap, max(self.fresh.values(), default=0) / max(self.followed, 1))
+        return self.global_requests * min(
+            1 / overlap, max(self.fresh.values(), default=0) / max(self.followed, 1)
+        )
 
 
 class Tally:

@@ -164,7 +164,9 @@ def _operation(s: State, node: form.Operation) -> Facts:
         plain = kind.is_float and kind is not DOUBLE and node.op not in _ALU and not price.special
         unit = FLOATS if plain else unit_of(price)
         s.pay(price, parts, kind is DOUBLE and node.op != "negate", unit)
-        if is_rotation(s, node):  # one instruction for all three; and none that exchanges two registers
+        if is_rotation(
+            s, node
+        ):  # one instruction for all three; and none that exchanges two registers
             each = s.charge.issued - before
             free = _number(s, form.bare(parts[0]).parts[1]) == 32 < kind.size * 8
             s.charge.issued -= each * (2 + free)
@@ -189,8 +191,25 @@ def is_rotation(s: State, node: form.Operation) -> bool:
         return False
     keys = {s.of(shift.parts[0]).key for shift in shifts}
     amounts = [_number(s, shift.parts[1]) for shift in shifts]
-    whole = sum(amount or 0 for amount in amounts) in (32, 64)
-    return len(keys) == 1 and None not in (*keys, *amounts) and whole
+    known = None not in amounts and sum(amount or 0 for amount in amounts) in (32, 64)
+    left, right = (shift.parts[1] for shift in shifts)
+    varies = _is_rest(s, left, right) or _is_rest(s, right, left)
+    return len(keys) == 1 and None not in keys and (known or varies)
+
+
+def _is_rest(s: State, rest: form.Node, of: form.Node) -> bool:
+    """Tell whether it is `32 - of`, or `-of & 31`, which is the same to a shift."""
+    rest, key = form.bare(rest), s.of(form.bare(of)).key
+    if not isinstance(rest, form.Operation) or key is None:
+        return False
+    if rest.op == "&":
+        turned = form.bare(rest.parts[0])
+        return isinstance(turned, form.Operation) and s.of(form.bare(turned.parts[0])).key == key
+    return (
+        rest.op == "-"
+        and _number(s, rest.parts[0]) in (32, 64)
+        and s.of(form.bare(rest.parts[1])).key == key
+    )
 
 
 def _number(s: State, node: form.Node) -> float | None:
@@ -209,7 +228,9 @@ def _number(s: State, node: form.Node) -> float | None:
 
 def _whole(s: State, node: form.Operation, kind: Scalar) -> int:
     """The instructions of a division by a number that varies, or of numbers of 64 bits, which take two registers."""
-    return {"int /": 23, "int / same": 11, "long /": 70, "long *": 4}.get(integer_name(s, node), 2)
+    return {"int /": 23, "int / same": 11, "long /": 70, "long *": 3, "wide *": 1}.get(
+        integer_name(s, node), 2
+    )
 
 
 def integer_name(s: State, node: form.Operation) -> str:
@@ -217,13 +238,21 @@ def integer_name(s: State, node: form.Operation) -> str:
     assert isinstance(node.type, Scalar)
     long = node.type.size == 8
     if node.op not in ("/", "%"):
-        return "long *" if long and node.op == "*" else node.op
+        if not long or node.op != "*":
+            return node.op
+        return "wide *" if all(map(_is_widened, node.parts)) else "long *"
     price = _division(node.parts[1])
     if price < _INTEGER_DIVISION:
-        return "int / known" if price == _DIVISION_BY_CONSTANT else ">>"
+        return f"int {node.op} known" if price == _DIVISION_BY_CONSTANT else ">>"
     if long:
         return "long /"
     return "int /" if s.repeated(node.parts[1:]) or not s.around.depth else "int / same"
+
+
+def _is_widened(node: form.Node) -> bool:
+    """Tell whether a factor of 64 bits has 32, as hardware can multiply them."""
+    narrow = isinstance(node, form.Convert) and node.source.size <= 4
+    return narrow or (isinstance(node, form.Constant) and abs(node.value) < 1 << 31)
 
 
 def _is_product(s: State, node: form.Node) -> bool:
@@ -234,6 +263,12 @@ def _is_product(s: State, node: form.Node) -> bool:
 def _convert(s: State, node: form.Convert) -> Facts:
     source, target = node.source, node.target
     (given,) = (s.of(part) for part in node.parts)
+    part = form.bare(node.parts[0])
+    halved = source.is_integer and source.size == 8 > target.size == 4 and target.is_integer
+    if halved and isinstance(part, form.Operation) and s.repeated(part.parts):
+        s.charge.issued -= 1  # the other half is never computed
+        s.charge.busy -= INTEGERS
+        return Facts(given.reads, given.depth)
     if not node.free:
         s.pay(form.Price(), node.parts, DOUBLE in (source, target))
     key = None if isinstance(node.parts[0], form.Constant) else given.key

@@ -69,7 +69,9 @@ _MOST_REGISTERS = 255  # of a thread: CUDA C++ Programming Guide, technical spec
 def walk(kernel: form.Form) -> Costs:
     """Charge the pieces and accesses of a kernel."""
     s = State(kernel.points, len(kernel.sites))
-    s.assigned = {step.variable for step in form.below(kernel.steps) if isinstance(step, form.Assign)}
+    s.assigned = {
+        step.variable for step in form.below(kernel.steps) if isinstance(step, form.Assign)
+    }
     _steps(s, kernel.steps)
     s.loads.finish()
     for charge in s.charges:
@@ -310,7 +312,9 @@ def _is_short(step: form.Branch) -> bool:
     work = [part for part in steps if isinstance(part, form.Operation)]
     found = {type(part) for part in steps}
     few = len(work) <= FEW and not any(part.op in ("/", "%") for part in work)
-    return few and found.isdisjoint((form.Function, form.Loop, form.Branch, form.Leave, form.Expansion))
+    return few and found.isdisjoint(
+        (form.Function, form.Loop, form.Branch, form.Leave, form.Expansion)
+    )
 
 
 def _flat(steps: Sequence[form.Step]) -> Iterator[form.Step]:
@@ -327,12 +331,11 @@ def _flat(steps: Sequence[form.Step]) -> Iterator[form.Step]:
 
 def _short_circuit(s: State, step: form.ShortCircuit) -> None:
     s.control.append(s.of(step.test).reads)
-    before, base, test = set(s.at_hand), s.path.base, s.of(step.test).when
+    base, test = s.path.base, s.of(step.test).when
     if test.loads + test.near > base.loads + base.near:
         s.path.store(test)
     _piece(s, step.rest)
     s.path.base = base
-    s.at_hand &= before
     s.control.pop()
 
 
@@ -406,7 +409,10 @@ def _loop(s: State, loop: form.Loop) -> None:
         test.slack = 0.0  # a counter is ready early, but not behind a branch
     test.slack += BRANCH
     if partly and outer.depth and loop.counter is not None:
-        ahead, branches = s.passed[since - 1], 6 if _at_once(s, loop, s.passed[since:]) == MOST else 2
+        ahead, branches = (
+            s.passed[since - 1],
+            6 if _at_once(s, loop, s.passed[since:]) == MOST else 2,
+        )
         ahead.latency += ENTRY * branches
     if turns is not None:
         test.instructions = step.instructions = 0

@@ -12,11 +12,11 @@ from simgpu.cuda_c.compile.context import Context
 
 ROOT = Path(__file__).resolve().parents[2]
 # Lines of Python, as `wc -l` counts them, blank ones and docstrings too. A ceiling may come down. 25,000 and
-# 21,500 were reached; then the two packages got 200 and 290 for hostile memory and its litmus tests, and the
-# tutor 39 for findings about copies and communication.
+# 21,500 were reached; then both got 200 and 290 for hostile memory and its litmus tests, the tutor 39 for
+# findings about copies and communication, and `simgpu` 320 for what a warp waits for that is alone.
 CEILINGS = {
     "asyncgpu_tutor": 25_240,
-    "simgpu": 21_790,
+    "simgpu": 22_110,
     "tests": 24_000,
 }
 

@@ -17,6 +17,7 @@ from asyncgpu_tutor.devices.simulated import SPECS
 
 from .bars import compared
 from .cases import COPIES, COPY_BYTES, DIMS, UNSEEN, VARIANTS, MlpCase, kernel_cases
+from .chains import FILE, modelled
 from .counting import load
 
 HERE = Path(__file__).parent
@@ -156,6 +157,20 @@ def _lines(predicted: dict[str, dict[str, float]], measured: dict[str, Any]) -> 
     sizes = {case.kernel: case.name for case in kernel_cases()}
     for kernel, real in measured["registers"].items():
         yield f"| {kernel} | {real} | {counted[sizes[kernel]].registers} |"
+    yield ""
+    yield from _chains()
+
+
+def _chains() -> Iterator[str]:
+    yield "## Chains of single operations"
+    yield ""
+    yield "Clocks of a turn for one warp (`python tools/fidelity chains record FILE`, 2026-11-24)."
+    yield ""
+    yield "| chain | measured | predicted | error |"
+    yield "|---|---|---|---|"
+    real = json.loads(FILE.read_text())
+    for name, clocks in modelled().items():
+        yield f"| {name} | {real[name]:.1f} | {clocks:.1f} | {clocks / real[name] - 1:+.0%} |"
 
 
 def _bars() -> Iterator[str]:

@@ -204,7 +204,7 @@ class Access(Step):
 
 
 class Fence(Step):
-    """Behind this, memory may hold what other threads wrote; with `all_threads` those wait here for each other."""
+    """Behind this, memory may hold what other threads wrote; `all_threads` if these wait for each other."""
 
     all_threads: bool = True
 

@@ -57,8 +57,8 @@ class Counts:
     # loop. An innermost loop with constant steps and one exit is unrolled up to sixteen times.
     chain_load_rounds: int = 0
     chain_doubles: int = 0  # instructions on that warp's path that compute in double precision
-    # Loads for which a warp needs a sector that the same pointer has led none of its block to before, of the warp
-    # that has most of them. Loads that go together count as one, as in `chain_load_rounds`. *Sampled*.
+    # Loads for which a warp needs a sector that the same pointer has led none of its block to before: of the
+    # warp that has most of them. Loads that go together count as one, as in `chain_load_rounds`. *Sampled*.
     chain_fresh_loads: int = 0
     # Clocks of that warp if no other is there, for its own arithmetic and shared memory: how long results
     # wait for each other. Turns of unrolled loops overlap, but for what one turn hands to the next.

@@ -4,8 +4,8 @@ A warp issues in order, and a result can be used a few clocks later. What does n
 meanwhile, so that code costs its longest chain and not the sum of its latencies. Turns of an unrolled loop go
 side by side but for what one turn hands to the next, such as a sum.
 
-Latencies are in clocks, measured on an H200 (driver 580.159, 2026-11-23) in loops of turns that need each the
-one before: see docs/fidelity.md.
+Latencies are in clocks, measured on an H200 (driver 580.159, 2026-11-23 and 24) in loops of turns that need
+each the one before, by `python tools/fidelity chains record FILE`: docs/fidelity.md has them all.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ ALU = 4.6  # comparisons of which the greater is taken, shifts and bits
 TEST = 13.0  # from a comparison to what it decides on
 SHARED = 29.0
 EXCHANGE = 25.5  # with other lanes of the warp
-BRANCH = (
-    7.0  # besides the instruction: from a condition to what depends on it, and from turn to turn
-)
+# Besides the instruction: from a condition to what depends on it, and from turn to turn.
+BRANCH = 7.0
 # A function that is not in the table is a piece of code in which most instructions wait for the one before.
 OF_FUNCTION = 3.0
 SHORT = 3  # instructions up to which it is none
-SELECT = 4.6  # between two numbers at hand, of which a comparison is an operand: no TEST, but as much again
+# Between two numbers at hand, of which a comparison is an operand: no TEST, but as much again.
+SELECT = 4.6
 BOTH = 6.0  # a comparison that takes the result of another
 TO_INTEGER = 18.0  # from a float
 TO_FLOAT = 6.0
@@ -39,11 +39,12 @@ LATENCY = {
     **dict.fromkeys(("&", "|", "^", "<<", ">>"), ALU),
     "/": 57.0, "sqrt": 56.0, "rsqrt": 39.0, "cbrt": 78.0, "exp": 42.0, "exp2": 28.0, "expm1": 97.0,
     "log": 85.0, "log2": 93.0, "log1p": 90.0, "sin": 108.0, "cos": 114.0, "tan": 123.0, "tanh": 63.0,
-    "asin": 93.0, "acos": 99.0, "atan": 76.0, "atan2": 133.0, "sinh": 106.0, "erf": 69.0, "erfc": 123.0, "pow": 232.0,
-    "hypot": 110.0, "fmod": 176.0, "__exp": 43.0, "__log": 44.0, "__sin": 21.0, "__fdividef": 41.0,
+    "asin": 93.0, "acos": 99.0, "atan": 76.0, "atan2": 133.0, "sinh": 106.0, "erf": 69.0,
+    "erfc": 123.0, "pow": 232.0, "hypot": 110.0, "fmod": 176.0, "__exp": 43.0,
+    "__log": 44.0, "__sin": 21.0, "__fdividef": 41.0,
     "__frcp_rn": 77.0, "floor": 18.0, "fmax": ALU, "fmin": ALU, "max": ALU, "min": ALU,
-    # Of integers: by a number that no turn changes, so that its reciprocal is known; by a constant, or what is left; of 64 bits,
-    # or of 32 to 64.
+    # Of integers: by a number that no turn changes, so that its reciprocal is known; by a constant, and what
+    # that leaves; of 64 bits, or of 32 to 64.
     "int /": 126.0, "int / same": 59.0, "int / known": 10.0, "int % known": 20.0, "long /": 175.0,
     "long *": 17.0, "wide *": 6.0,
     "__popc": 19.0, "__clz": 19.0, "__brev": 19.0, "__ffs": 36.0, "__umul64hi": 36.0,
@@ -68,8 +69,8 @@ class When:
     """When a value is there, in clocks.
 
     `ready` counts from the begin of straight code; `since` from each variable that the turn before has handed
-    over and that the value depends on. `loads` of global memory have come one after another, and `near` ones of
-    shared memory.
+    over and that the value depends on. `loads` of global memory have come one after another, and `near` ones
+    of shared memory.
     """
 
     ready: float = 0.0
@@ -119,8 +120,8 @@ class Path:
     # Those of them by which the next turn waits for this one.
     rings: set[Variable] = field(default_factory=set[Variable])
     base: When = START  # what comes now does not begin before this
-    # For each variable that a turn hands on, how long after what it was given the next one has it; and whether
-    # that is all, because a turn has no branch.
+    # For each variable that a turn hands on, how long after what it was given the next one has it; and
+    # whether that is all, because a turn has no branch.
     handed: dict[Variable, Mapping[Variable, float]] = field(
         default_factory=dict[Variable, "Mapping[Variable, float]"]
     )

@@ -21,8 +21,9 @@ FLOATS = 1.0  # 128 results a clock
 INTEGERS = 2.0  # 64: also comparisons, shifts, addresses, conversions and double precision
 MEMORY = 4.0  # 32 load-store units
 SPECIAL = 8.0  # 16: at least one instruction of a special function is for this unit
-# Of the others most are float, one in four is not: a single warp that sums up `logf` of its own numbers takes 28
-# clocks for each one's 27, and 37 for the 29 of `erff` (`python tools/fidelity chains`, one H200).
+# Of the others most are float, one in four is not: a warp that sums up `logf` of its own numbers takes 28
+# clocks for each one's 27, and 37 for the 29 of `erff` (`python tools/fidelity chains record FILE`, H200,
+# 2026-11-24).
 FUNCTIONS = 1.25
 
 

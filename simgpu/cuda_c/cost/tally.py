@@ -206,7 +206,7 @@ class Tally:
         tally.followed += counted
         warps = (layout.linear[:lanes] if mask.full else layout.linear[mask.index[:lanes]]) // WARP
         tally.followed_warps += _distinct(warps) * counted
-        for warp in np.unique(warps[np.isin(sector, new)]).tolist():
+        for warp in np.unique(warps[np.isin(sector, [*new])]).tolist():
             tally.fresh[warp] += counted  # it waits
         tally.fresh_sectors += counted * len(new)
 

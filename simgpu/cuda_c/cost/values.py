@@ -213,7 +213,7 @@ def _is_rest(s: State, rest: form.Node, of: form.Node) -> bool:
 
 
 def _number(s: State, node: form.Node) -> float | None:
-    """The value of what a compiler knows: a constant, a variable that stays what it began with, a difference."""
+    """The value of what a compiler knows: a constant, a variable that stays as it is, a difference."""
     node = form.bare(node)
     if isinstance(node, form.Constant):
         return float(node.value)
@@ -227,7 +227,7 @@ def _number(s: State, node: form.Node) -> float | None:
 
 
 def _whole(s: State, node: form.Operation, kind: Scalar) -> int:
-    """The instructions of a division by a number that varies, or of numbers of 64 bits, which take two registers."""
+    """The instructions of a division by a number that varies, or of numbers of 64 bits."""
     return {"int /": 23, "int / same": 11, "long /": 70, "long *": 3, "wide *": 1}.get(
         integer_name(s, node), 2
     )

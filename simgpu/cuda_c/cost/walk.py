@@ -22,46 +22,23 @@ from typing import Any
 
 from simgpu.cuda_c.compile import form
 from simgpu.cuda_c.compile.variables import Variable
+from simgpu.cuda_c.cost import path
 from simgpu.cuda_c.cost.charges import Charge, Costs
 from simgpu.cuda_c.cost.loops import MOST, PARTLY, partly_unrolled, unrolled_turns
-from simgpu.cuda_c.cost.path import (
-    AGAIN,
-    ARITHMETIC,
-    BEHIND,
-    BOTH,
-    BRANCH,
-    BRANCHING,
-    EXCHANGE,
-    ENTRY,
-    REDUCE,
-    SELECT,
-    SHARED,
-    TAIL,
-    TEST,
-    TO_DOUBLE,
-    TO_FLOAT,
-    TO_INTEGER,
-    VOTE,
-    When,
-    last,
-    latency,
-)
+from simgpu.cuda_c.cost.path import When, last, latency
 from simgpu.cuda_c.cost.state import KNOWN, MEMORY, State, Surroundings
 from simgpu.cuda_c.cost.values import TESTS, VALUES, integer_name, is_rotation
 from simgpu.cuda_c.types import DOUBLE, Scalar, size_of
 
 _IN_REGISTERS = 128  # bytes; larger arrays of a thread are in local memory
-SHORT, SHORTEST, LONG = (
-    12,
-    5,
-    50,
-)  # instructions of loops that have other numbers of turns done at once
+# Instructions of loops that have other numbers of turns done at once.
+SHORT, SHORTEST, LONG = 12, 5, 50
 _OF_PATH = ("latency", "slack", "rounds", "near")
 FEW = 4  # instructions that are done on a condition, and not behind a branch
 FREELY = 32  # registers
 WINDOW = 32  # instructions that are mixed in any case
 _OF_TURN = 2  # registers that a turn needs besides its variables
-_KEPT = 9  # registers for an inner loop of which 16 turns are done at once: as the listing of `warp_dots` has them
+_KEPT = 9  # registers for an inner loop of which 16 turns are done at once, in the listing of `warp_dots`
 _TEMPORARIES = 8  # registers that a kernel needs besides its variables
 _MOST_REGISTERS = 255  # of a thread: CUDA C++ Programming Guide, technical specifications
 
@@ -75,7 +52,7 @@ def walk(kernel: form.Form) -> Costs:
     _steps(s, kernel.steps)
     s.loads.finish()
     for charge in s.charges:
-        charge.latency += charge.slack + SHARED * charge.near / charge.overlap
+        charge.latency += charge.slack + path.SHARED * charge.near / charge.overlap
         if not charge.carried:
             charge.rounds /= charge.overlap  # because the turns of an unrolled loop go together
     return Costs(s.charges, s.sites, min(_TEMPORARIES + s.most_words, _MOST_REGISTERS))
@@ -99,16 +76,16 @@ def _when(s: State, node: form.Node, issued: float) -> When:
     when = last((s.path.base, *(s.of(part).when for part in node.parts)))
     if type(node) is form.Node:
         if node.parts and node.parts[0] in s.chosen:
-            return last((when, s.chosen.pop(node.parts[0]).later(SELECT)))
+            return last((when, s.chosen.pop(node.parts[0]).later(path.SELECT)))
         if len(node.parts) == 2 and all(map(_is_test, node.parts)):
-            return when.later(BOTH)
+            return when.later(path.BOTH)
         meets, s.meets = s.meets, 0.0
         return when.later(meets) if node.parts else when
     if isinstance(node, form.Load):
         # Loads of global memory are waited for in rounds.
         near = node.origin.near
         chase = near and when.carried >= 0  # turns wait for each other
-        return when.later(SHARED * chase, not near, near and not chase) if issued else when
+        return when.later(path.SHARED * chase, not near, near and not chase) if issued else when
     name, double = "", isinstance(node, form.Function | form.Operation) and node.type is DOUBLE
     if isinstance(node, form.Convert):
         return when.later(_converted(node) if issued else 0.0)
@@ -117,7 +94,7 @@ def _when(s: State, node: form.Node, issued: float) -> When:
         if name.removesuffix("f") in ("sin", "cos") and issued:
             key = "reduced", *(s.of(part).key for part in node.parts)
             if None not in key and key in s.at_hand:
-                return s.path.made.later(AGAIN)
+                return s.path.made.later(path.AGAIN)
             s.at_hand.add(key)
     elif isinstance(node, form.Operation) and isinstance(node.type, Scalar):
         if is_rotation(s, node):
@@ -128,11 +105,11 @@ def _when(s: State, node: form.Node, issued: float) -> When:
             name = "__frcp_rn"
     when = when.later(latency(issued, name, double))
     plain = name.removesuffix("f")
-    if issued and plain in BRANCHING:
+    if issued and plain in path.BRANCHING:
         # Its branch is issued when all before it has been.
-        when = last((when, s.path.made.later(BEHIND.get(plain, 0.0))))
+        when = last((when, s.path.made.later(path.BEHIND.get(plain, 0.0))))
         s.serial = True
-        s.path.store(when.later(-TAIL.get(plain, 0.0)))
+        s.path.store(when.later(-path.TAIL.get(plain, 0.0)))
     return when
 
 
@@ -140,12 +117,12 @@ def _converted(node: form.Convert) -> float:
     """How long a number takes to one of another kind."""
     source, target = node.source, node.target
     if DOUBLE in (source, target):
-        return TO_DOUBLE
+        return path.TO_DOUBLE
     if source.is_float and not target.is_float:
-        return TO_INTEGER
+        return path.TO_INTEGER
     if target.is_float and not source.is_float:
-        return TO_FLOAT
-    return 0.0 if source.size == target.size else ARITHMETIC
+        return path.TO_FLOAT
+    return 0.0 if source.size == target.size else path.ARITHMETIC
 
 
 def _work(s: State, step: form.Work) -> None:
@@ -159,7 +136,13 @@ def _meet(s: State, step: form.Meet) -> None:
     """Lanes exchange something: what comes back takes longer."""
     s.meets = 0.0
     if step.by == "warp":
-        s.meets = EXCHANGE if "shfl" in step.what else REDUCE if "reduce" in step.what else VOTE
+        s.meets = (
+            path.EXCHANGE
+            if "shfl" in step.what
+            else path.REDUCE
+            if "reduce" in step.what
+            else path.VOTE
+        )
 
 
 def _store(s: State, step: form.Store) -> None:
@@ -249,7 +232,7 @@ def _branch(s: State, step: form.Branch) -> None:
     selected, since = _is_selection(step), len(s.passed)
     known = s.path.sides()
     if not selected:
-        s.charges[point].slack += BRANCH + (0.0 if _is_test(step.test) else TEST)
+        s.charges[point].slack += path.BRANCH + (0.0 if _is_test(step.test) else path.TEST)
         s.path.begin()
     _steps(s, step.then)
     yes = s.path.other(known) if selected else {}
@@ -284,9 +267,9 @@ def _decided(s: State, test: form.Node, sides: Sequence[Sequence[form.Step]]) ->
     An instruction that is only done where it holds waits longer for it.
     """
     when = s.of(test).when
-    when = when if _is_test(test) else when.later(TEST)
+    when = when if _is_test(test) else when.later(path.TEST)
     work = any(isinstance(part, form.Operation) for side in sides for part in _flat(side))
-    return when if work else when.later(SELECT - TEST)
+    return when if work else when.later(path.SELECT - path.TEST)
 
 
 def _move(sides: Sequence[Charge], to: Charge) -> None:
@@ -385,46 +368,16 @@ def _loop(s: State, loop: form.Loop) -> None:
     s.depths |= changed
     s.around = inner
     handed, s.path.changed = s.path.changed, _handed_over(loop)
-    outer_handed, s.path.handed = s.path.handed, {}
     serial, s.serial = s.serial, False
     most_words, s.most_words = s.most_words, s.words
     loaded, s.loaded = s.loaded, 0
     wraps, s.wraps = s.wraps, False
     rings, s.path.rings = s.path.rings, set()
-    s.path.begin()
-    _piece(s, loop.test)
-    s.path.begin()
-    s.path.straight = True
-    s.control.append(s.of(loop.condition).reads if loop.condition else frozenset())
-    _steps(s, loop.body)
-    _piece(s, loop.step)
-    s.control.pop()
-    if s.path.straight:
-        _circle(s.passed[since:], s.path.each_turn())
-    s.path.handed = outer_handed
-    test, step = s.charges[loop.test.point], s.charges[loop.step.point]
-    test.branch, step.loop = not loop.endless, True
-    early = loop.condition is None or s.of(loop.condition).when.carried < 0
-    if early and not _leaves_early(loop.body):
-        test.slack = 0.0  # a counter is ready early, but not behind a branch
-    test.slack += BRANCH
+    _turn(s, loop)
     if partly and outer.depth and loop.counter is not None:
-        ahead, branches = (
-            s.passed[since - 1],
-            6 if _at_once(s, loop, s.passed[since:]) == MOST else 2,
-        )
-        ahead.latency += ENTRY * branches
-    if turns is not None:
-        test.instructions = step.instructions = 0
-        test.issued = step.issued = test.alu = test.slack = test.busy = step.busy = 0
-    else:
-        if not any(s.rolled[mark:]):
-            partly = partly or _in_parts(s, loop, nested=True)
-        if partly:
-            for charge in (test, step):
-                charge.issued, charge.busy = charge.issued / PARTLY, charge.busy / PARTLY
-            test.slack /= PARTLY
-        s.rolled.append(True)
+        branches = 6 if _at_once(s, loop, s.passed[since:]) == MOST else 2
+        s.passed[since - 1].latency += path.ENTRY * branches
+    partly = _count(s, loop, turns, partly, any(s.rolled[mark:]))
     _interleave(s, s.passed[since:], PARTLY if turns is None and partly else turns or 1, s.words)
     if (turns or partly) and not s.serial:
         at_once = turns or _at_once(s, loop, s.passed[since:])
@@ -443,6 +396,44 @@ def _loop(s: State, loop: form.Loop) -> None:
     s.around = outer
     s.depths |= before
     s.at_hand = set()
+
+
+def _count(s: State, loop: form.Loop, turns: int | None, partly: bool, rolled: bool) -> bool:
+    """Charge the counter of a loop, and tell whether some turns are done at once; `rolled`: loops inside."""
+    test, step = s.charges[loop.test.point], s.charges[loop.step.point]
+    test.branch, step.loop = not loop.endless, True
+    early = loop.condition is None or s.of(loop.condition).when.carried < 0
+    if early and not _leaves_early(loop.body):
+        test.slack = 0.0  # a counter is ready early, but not behind a branch
+    test.slack += path.BRANCH
+    if turns is not None:
+        test.instructions = step.instructions = 0
+        test.issued = step.issued = test.alu = test.slack = test.busy = step.busy = 0
+    else:
+        if not rolled:
+            partly = partly or _in_parts(s, loop, nested=True)
+        if partly:
+            for charge in (test, step):
+                charge.issued, charge.busy = charge.issued / PARTLY, charge.busy / PARTLY
+            test.slack /= PARTLY
+        s.rolled.append(True)
+    return partly
+
+
+def _turn(s: State, loop: form.Loop) -> None:
+    """Walk over one turn, and find how long each waits for the one before."""
+    since, handed, s.path.handed = len(s.passed), s.path.handed, {}
+    s.path.begin()
+    _piece(s, loop.test)
+    s.path.begin()
+    s.path.straight = True
+    s.control.append(s.of(loop.condition).reads if loop.condition else frozenset())
+    _steps(s, loop.body)
+    _piece(s, loop.step)
+    s.control.pop()
+    if s.path.straight:
+        _circle(s.passed[since:], s.path.each_turn())
+    s.path.handed = handed
 
 
 def _leaves_early(body: Sequence[form.Step]) -> bool:
@@ -481,7 +472,7 @@ def _nothing(s: State, step: form.Step) -> None:
 
 
 def _interleave(s: State, body: Sequence[Charge], turns: int, outside: int) -> None:
-    """Have a compiler mix so many turns of a loop, or as many as have registers, whose own variables take some.
+    """Have a compiler mix so many turns of a loop, or as many as there are registers for.
 
     Listings of nvcc 13.0 have four turns of `lyapunov` abreast, and two of `nbody_forces` (docs/fidelity.md).
     """

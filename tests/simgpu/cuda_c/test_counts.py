@@ -166,7 +166,6 @@ MORE = [
     (counts, CASTS.format("i * j + 3"), CASTS.format("i * n + 3"), "longest_chain", 33, None),
     # A chain of products, and four that do not need each other.
     (lone, "a = a * b; a = a * c; a = a * d; a = a * b;", "a = a * a; b = b * b; c = c * c; d = d * d;", "chain_latency", 1, None),
-    (lone, "a = a * b; a = a * c; a = a * d; a = a * b;", "a = a * a; b = b * b; c = c * c; d = d * d;", "warp_instructions", 0, 0),
     # Eight shared loads one after the other, and eight whose sum is a chain of eight additions.
     (lone, "int at = n; for (int k = 0; k < 8; ++k) at = (int)tile[at]; a += at;", "for (int k = 0; k < 8; ++k) a += tile[k];",
      "chain_latency", 150, None),
@@ -187,6 +186,13 @@ MORE = [
     (lone, "if (n > 3) a = b * c;", "if (n > 3) a = b;", "chain_latency", 5, 9),
     # The smaller of two numbers, turn by turn: each waits for the one before, whoever takes it.
     (lone, SMALLEST % "a", SMALLEST % "b", "chain_latency", 1, None),
+    # Turns wait for what goes round, and not for what is only summed up.
+    (lone, "for (int k = 0; k < n; ++k) { a = a * b; c += logf(a); }", "for (int k = 0; k < n; ++k) { a = logf(a * b); c += a; }",
+     "chain_latency", -3000, -1000),
+    (lone, "n = n & 1 ? n >> 1 ^ 77 : n >> 1; a += n;", "n = n >> 1 ^ 77; a += n;", "chain_latency", 10, None),
+    (lone, "a = 7 % (n + (int)threadIdx.x);", "a = 7 % 5;", "chain_latency", 100, None),
+    (lone, "for (int k = 0; k < n; ++k) { a += __shfl_xor_sync(~0u, c + k, 1); }",
+     "for (int k = 0; k < n; ++k) { a = __shfl_xor_sync(~0u, a + k, 1); }", "chain_latency", -2000, -500),
     # A division ends with a branch, and what comes next waits for it.
     (lone, "a = a / b; c = c / d;", "a = a / b; c = c * d;", "chain_latency", 50, None),
     (lone, "a = rsqrtf(a); c = rsqrtf(c);", "a = rsqrtf(a); c = c * d;", "chain_latency", 0, 9),

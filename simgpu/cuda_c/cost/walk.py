@@ -402,7 +402,10 @@ def _count(s: State, loop: form.Loop, turns: int | None, partly: bool, rolled: b
     """Charge the counter of a loop, and tell whether some turns are done at once; `rolled`: loops inside."""
     test, step = s.charges[loop.test.point], s.charges[loop.step.point]
     test.branch, step.loop = not loop.endless, True
-    early = loop.condition is None or s.of(loop.condition).when.carried < 0
+    condition = s.of(loop.condition) if loop.condition is not None else None
+    early = condition is None or (
+        condition.when.carried < 0 and not condition.reads.isdisjoint(loop.changed)
+    )
     if early and not _leaves_early(loop.body):
         test.slack = 0.0  # a counter is ready early, but not behind a branch
     test.slack += path.BRANCH

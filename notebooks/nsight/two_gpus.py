@@ -44,7 +44,7 @@ class Rank:
         """Move each weight against its slope, which is by now that of all rows."""
         with cp.cuda.Device(self.number), self.stream:
             for w, slope in zip(self.layers, self.slopes, strict=True):
-                w -= RATE * slope
+                cp.subtract(w, RATE * slope, out=w)
 
 
 def step(ranks: list[Rank], links: list[nccl.NcclCommunicator]) -> None:

@@ -30,7 +30,7 @@ CAUSE_WORDS: Mapping[Cause, str] = {
     "occupancy": "other kernels filled the SMs",
     "page": "pages of unified memory move when they are touched, and nobody touched one",
     "start-up": "nothing was in its way: what it takes to start",
-    "unknown": "no call for it was recorded, so nobody knows when it was asked for",
+    "unknown": "nothing that was recorded says what it waited for",
 }
 
 # What the host did when it was late.
@@ -40,10 +40,13 @@ HOST_PARTS: tuple[HostPart, ...] = get_args(HostPart)
 # A pause shorter than this, in us, is not put down to other kernels, because a launch takes as long without
 # them: the H200 of this project's recordings starts work 2 to 6 us after the call.
 _START = 10.0
+# And none takes longer than this, in us, to start: what waits longer waits for something that is not in the
+# file, such as an event of another stream, or a collective of another process.
+_STARTED = 200.0
 
 # Of an H200: 132 SMs with 2048 threads each (CUDA C++ Programming Guide, "Technical specifications per
 # compute capability"). Taken where a trace does not say how many threads its device runs at once.
-_THREADS = 132 * 2048
+THREADS = 132 * 2048
 
 # What is in the names of their kernels.
 _LIBRARIES = {"at::": "PyTorch", "cupy_": "CuPy"}
@@ -79,8 +82,10 @@ class Evidence:
     Each stretch of the device's idle time may be claimed by one suspect.
     """
 
-    def __init__(self, trace: Trace) -> None:
+    def __init__(self, trace: Trace, waited: Iterable[tuple[Span, Span]] = ()) -> None:
         self.trace = trace
+        self.waited = list(waited)  # collectives, each with the one that came last; see `ranks`
+        self.after_waits: list[Interval] = []  # pauses that a wait of the host began, whole
 
     @cached_property
     def work(self) -> list[Span]:
@@ -205,7 +210,7 @@ def fill_of(span: Span, trace: Trace) -> float:
     parts = [part for size in lists for part in size]
     threads = math.prod(part for part in parts if isinstance(part, int)) if parts else 0
     slots = trace.about.get("threads_at_once")
-    return min(threads / (slots if isinstance(slots, int) and slots > 0 else _THREADS), 1.0)
+    return min(threads / (slots if isinstance(slots, int) and slots > 0 else THREADS), 1.0)
 
 
 def idle_of_streams(seen: Evidence) -> list[Idle]:
@@ -272,7 +277,8 @@ class _Pauses:
         for begin, end in union((s.start, s.end) for s in rivals):
             yield from until(begin, "start-up")
             yield from until(end, "engine busy" if copies else "occupancy", blocker)
-        yield from until(span.start, "start-up")
+        yield from until(span.start if span.start - now < _STARTED else now + _START, "start-up")
+        yield from until(span.start, "unknown")
 
     def _rivals(self, span: Span, since: float) -> list[Span]:
         """Spans that other streams had on the span's engine, at any time from `since` to its start."""

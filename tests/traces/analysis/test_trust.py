@@ -98,7 +98,7 @@ def test_advice_is_in_the_words_of_the_program(
     kernels: str, clock: str, words: str, never: tuple[str, ...]
 ) -> None:
     trace = Trace(host_bound(kernels).spans, clock, "GPU", {"foreign": True})
-    assert {f.name for f in agt.diagnose(trace)} == {"host-bound", "null stream"}
+    assert {f.name for f in agt.diagnose(trace)} == {"host-bound", "small kernels", "null stream"}
     assert words in finding(trace, "host-bound").advice
     assert not [word for word in never for f in agt.diagnose(trace) if word in str(f)]
     assert "op.graph_on" in finding(host_bound(), "host-bound").advice

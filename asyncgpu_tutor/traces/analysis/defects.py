@@ -278,7 +278,7 @@ def findings(seen: Evidence) -> list[Finding]:
     whole = seen.metrics.device_makespan
     if not {"one big kernel", "low utilisation"}.intersection(one.name for one in found):
         most = max((one.cost for one in found if one.name != "start of CUDA"), default=0.0)
-        found += (one for one in kernel_bound(seen) if one.cost > most)
+        found += kernel_bound(seen, most)
     return _ranked(found, whole)
 
 

@@ -130,8 +130,14 @@ class Evidence:
     @cached_property
     def fills(self) -> dict[int, float]:
         """For each kernel, by id, which part of the device it fills; see `fill_of`."""
-        kernels = (span for span in self.device if span.kind == "kernel")
-        return {span.id: fill_of(span, self.trace) for span in kernels}
+        found: dict[int, float] = {}
+        known: dict[str, float] = {}  # a large trace has few sorts of launches
+        for span in (span for span in self.device if span.kind == "kernel"):
+            sort = repr([span.detail.get(key) for key in ("fills", "grid", "block")])
+            if sort not in known:
+                known[sort] = fill_of(span, self.trace)
+            found[span.id] = known[sort]
+        return found
 
     @cached_property
     def language(self) -> str:
@@ -173,12 +179,16 @@ class Evidence:
     @cached_property
     def idle(self) -> list[Idle]:
         """The idle time of the device: pauses in which no stream worked, by the cause of what ended them."""
-        pauses = _Pauses(self)
         found: list[Idle] = []
         for start, end in common(gaps(self.busy), self.scope):
             first = bisect_left(self.line, end, key=attrgetter("start"))
-            found += pauses.before(self.line[first], start)
+            found += self.pauses.before(self.line[first], start)
         return found
+
+    @cached_property
+    def pauses(self) -> Pauses:
+        """What splits pauses."""
+        return Pauses(self)
 
     @cached_property
     def host_late(self) -> dict[HostPart, float]:
@@ -222,12 +232,11 @@ def idle_of_streams(seen: Evidence) -> list[Idle]:
     kernels ran, ``"occupancy"``; the rest, ``"start-up"``. Where no call is known, all but the dependency is
     ``"unknown"``; before pages of unified memory, all of it is ``"page"``.
     """
-    pauses = _Pauses(seen)
     found: list[Idle] = []
     free: dict[int | None, float] = {}  # since when each stream has nothing to do
     for span in (span for span in seen.line if span.duration):  # a moment ends no pause
         since = free.get(span.stream, seen.busy[0][0])
-        found += pauses.before(span, since)
+        found += seen.pauses.before(span, since)
         free[span.stream] = max(since, span.end)
     if seen.trace.windows:
         parts = ((i, *part) for i in found for part in common(seen.scope, [(i.start, i.end)]))
@@ -235,7 +244,7 @@ def idle_of_streams(seen: Evidence) -> list[Idle]:
     return sorted(found, key=attrgetter("start"))
 
 
-class _Pauses:
+class Pauses:
     """Splits the pause before a piece of work by cause."""
 
     def __init__(self, seen: Evidence) -> None:
@@ -274,7 +283,7 @@ class _Pauses:
         contended = copies or span.waited_for_room or span.start - now > _START
         rivals = self._rivals(span, now) if contended and now < span.start else []
         blocker = max(rivals, key=attrgetter("end")) if copies and rivals else None
-        for begin, end in union((s.start, s.end) for s in rivals):
+        for begin, end in union((s.start, s.end) for s in rivals) if rivals else ():
             yield from until(begin, "start-up")
             yield from until(end, "engine busy" if copies else "occupancy", blocker)
         yield from until(span.start if span.start - now < _STARTED else now + _START, "start-up")

@@ -29,9 +29,8 @@ _FEW = 0.25  # of the device's threads: fewer leave most of it empty
 _EXPOSED = 0.1  # of the device's time: what costs less than that limits no program
 _SHORT = 10.0  # us: a kernel that a launch takes as long as
 _RUN = 10  # of these, one after the other, that nobody waits for: worth a graph
-_NODE = (
-    1.0  # us between two nodes of a graph: an H200 took 0.9 for a step of a graph of 200 tiny ones
-)
+_NODE = 1.0  # us between two nodes of a graph: an H200 took 0.9 for a step of a graph of 200
+_CALL = 100.0  # us: in a longer pause the host does more than to launch
 _BLOCKS = 2048  # threads of a multiprocessor, at most: so many of a device's places are of one block or more
 _WAKING = 10_000.0  # us: CUDA's start takes longer
 
@@ -158,7 +157,8 @@ def _small_kernels(seen: Evidence) -> Iterable[Finding]:
         runs[-1].append(span)
     runs = [run for run in runs if len(run) >= _RUN]
     gathered = [span for run in runs for span in run[1:]]
-    cost = math.fsum(max(0.0, pauses.get(span.id, 0.0) - _NODE) for span in gathered)
+    late = (us for span in gathered if (us := pauses.get(span.id, 0.0)) < _CALL)
+    cost = math.fsum(max(0.0, us - _NODE) for us in late)
     if gathered and cost >= _EXPOSED * seen.metrics.device_makespan:
         usual = median(span.duration for span in gathered)
         yield seen.finding(
@@ -180,10 +180,12 @@ def _low_utilisation(seen: Evidence) -> Iterable[Finding]:
     if not busy or busy < 0.5 * m.device_active or m.device_active < _IDLE * m.device_makespan:
         return
     # Kernels that run together fill the device together.
+    filled = math.fsum(seen.fills[s.id] * s.duration for s in kernels) / m.device_active
+    if filled >= _FEW:
+        return
     whole = min(math.fsum(_filled(s, seen) * s.duration for s in kernels) / m.device_active, 1.0)
     if whole >= _FEW:
         return
-    filled = math.fsum(seen.fills[s.id] * s.duration for s in kernels) / m.device_active
     small = sorted(kernels, key=lambda s: -s.duration)[:_LISTED]
     grids = {s.name: f"{cut(s.name, NAME)} has a grid of {s.detail['grid']}" for s in small[::-1]}
     told = some(list(grids.values())[::-1], 2)
@@ -282,22 +284,25 @@ def _start_of_cuda(seen: Evidence) -> Iterable[Finding]:
         )
 
 
-def kernel_bound(seen: Evidence) -> Iterable[Finding]:
-    """The device is busy with kernels, of which one name takes longer than anything else costs."""
-    names: dict[str, list[Span]] = {}
-    for span in seen.device:
-        if span.kind == "kernel" and not _collective(span):
-            names.setdefault(span.name, []).append(span)
-    ran = length(union((s.start, s.end) for spans in names.values() for s in spans))
-    if names and ran >= 0.5 * seen.metrics.device_makespan > 0.0:
-        costs = {name: math.fsum(s.duration for s in spans) for name, spans in names.items()}
-        top = max(costs, key=lambda name: costs[name])
-        cost = length(union((s.start, s.end) for s in names[top]))
+def kernel_bound(seen: Evidence, most: float) -> Iterable[Finding]:
+    """The kernels of one name take longer than `most`, which is what anything else costs at most."""
+    kernels = [s for s in seen.line if s.kind == "kernel" and not _collective(s)]
+    sums: dict[str, float] = {}
+    for span in kernels:
+        sums[span.name] = sums.get(span.name, 0.0) + span.end - span.start
+    top = max(sums, key=lambda name: sums[name], default="")
+    if sums.get(top, 0.0) <= most:
+        return
+    ran, own = (
+        union((s.start, s.end) for s in kernels if s.name in names) for names in (sums, {top})
+    )
+    if length(own) > most and length(ran) >= 0.5 * seen.metrics.device_makespan:
+        spans = [span for span in kernels if span.name == top]
         yield seen.finding(
             "kernel-bound",
-            f"Kernels ran for {ran:.1f} of {seen.metrics.device_makespan:.1f} us. Most of it is "
-            f"{cut(top, NAME)}: {cost:.1f} us in {count(len(names[top]), 'piece')}.",
-            names[top][:_LISTED],
-            cost,
+            f"Kernels ran for {length(ran):.1f} of {seen.metrics.device_makespan:.1f} us. Most of it is "
+            f"{cut(top, NAME)}: {length(own):.1f} us in {count(len(spans), 'piece')}.",
+            spans[:_LISTED],
+            length(own),
             limit=True,
         )

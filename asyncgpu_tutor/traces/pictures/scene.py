@@ -22,6 +22,7 @@ _DOT = "  \u00b7  "
 _TITLE = 17.0  # its font has 14, and is bold
 _MOST_TIPS = 600  # bars that a still says more of when one points at them
 LINES = {"room": "agt-room", "event": "agt-arrow"}  # how the lines of a legend look
+_BORDERED = 6.0  # pixels: a bar that stands out by its border is as wide as this
 _HEAD = 5.0  # half the width of an arrow's head
 
 
@@ -172,7 +173,10 @@ class _Drawing:
         panel, bars = self.panel, self.panel.layout.bars
         alike: dict[tuple[SpanKind, str], list[Bar]] = {}
         for bar in bars:
-            css = f"agt-bar {panel.state(bar)}".strip()
+            state = panel.state(bar)
+            # The borders of many thin bars side by side would hide them.
+            thin = state == "out" and self.x(bar.span.end) - self.x(bar.span.start) < _BORDERED
+            css = f"agt-bar {'' if thin else state}".strip()
             alike.setdefault((bar.span.kind, css), []).append(bar)
         told: Callable[[Bar], str] = tips(panel) if len(bars) <= _MOST_TIPS else lambda _: ""
         for (kind, css), found in alike.items():

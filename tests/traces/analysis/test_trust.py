@@ -118,8 +118,9 @@ def test_what_two_gpus_do_at_once_is_no_overlap_of_streams() -> None:
     assert trace.metrics().overlap == 0
     assert "no overlap" in trace.plot().panels[0].facts()
     told = agt.compare(trace, trace)
-    assert told["overlap of streams"].values == (0, 0)
-    assert told["device idle"].values == (11, 11)
+    assert told["GPU 1: overlap of streams"].values == (0, 0)
+    assert told["GPU 1: device idle"].values == (6, 6)
+    assert told["GPU 0: kernel k"].values == (7.5, 7.5)
     assert told["makespan"].values == (20, 20)
     assert trace.table().count("device busy") == 2
     words = trace.plot().words

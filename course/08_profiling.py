@@ -10,7 +10,7 @@
 # | | |
 # |---|---|
 # | Time | 60 minutes, and the encores for another day |
-# | You need | [05_scheduling](05_scheduling.ipynb) and [06_await](06_await.ipynb). No GPU and no profiler: the reports come with the course |
+# | You need | [05_scheduling](05_scheduling.ipynb) and [06_await](06_await.ipynb). No GPU: the reports come with the course |
 
 # %% id=setup
 import asyncio
@@ -44,7 +44,7 @@ device
 #     print(f"last change {change:.4f}, mean {float(u.mean()):.4f}")
 # ```
 #
-# (The file is `notebooks/nsight/heat.py`.) Most people would begin with `new`, because that's where the arithmetic is. Would you?
+# (The file is `notebooks/nsight/heat.py`.) Most people would begin with `new`, since that's where the arithmetic is. Would you?
 
 # %% id=predict-share
 share = Prediction(
@@ -106,7 +106,7 @@ assert sorted(span.duration for span in two_steps.device_spans)[10] < 1.7
 # nsys export --type=sqlite -o heat.sqlite heat.nsys-rep
 # ```
 #
-# While the program runs, `nsys` writes down each call into CUDA and each piece of the GPU's work, with its start and its end. The two options in the middle leave out what else the CPU does, because with that a small report of ours grew to half a gigabyte. The second command makes a database of the report, and `agt.Trace.from_nsys` a trace. You can ask it questions in SQL:
+# While the program runs, `nsys` writes down each call into CUDA and each piece of the GPU's work, with its start and its end. The two options in the middle leave out what else the CPU does, which made half a gigabyte of a small report. The second command makes a database of the report, and `agt.Trace.from_nsys` a trace. You can ask it questions in SQL:
 
 # %% id=sql-look
 heat.sql("select kind, count(*), sum(duration) from spans where stream is not null group by kind")
@@ -122,7 +122,7 @@ assert abs(sum(s.duration for s in heat.find("cupy_add__float32_float32_float32"
 # %% [markdown] id=read
 # ## Five questions
 #
-# Let's leave the plate for a while. You get **exhibits**: reports of small programs, each with one thing wrong, and a note from its author. This is A:
+# Let's leave the plate for a while. You get **exhibits**: reports of small programs, each with one thing wrong and a note from its author. This is A:
 #
 # *"Four chunks, four streams. Each chunk is copied to the GPU, worked on and copied back. Why do they take turns?"*
 
@@ -135,7 +135,7 @@ a.plot(
 )
 
 # %% [markdown] id=five
-# You could stare at that for a while. It's quicker to ask five questions, in this order:
+# You could stare at that for a while. It's quicker to ask five questions:
 #
 # 1. **Is the GPU busy?** If it is, go on with question 3.
 # 2. **Why does it stand still?** Some work ends each pause. What had it been waiting for?
@@ -318,10 +318,17 @@ show("G", "One kernel takes more than half of the time. Nothing runs beside it."
 # %% [markdown] id=exercise-suspects
 # ### Exercise: name them
 #
-# Write a dict with a name from the table for each of the letters A, B, C, D, E and G.
+# Put a name from the table behind each letter.
 
 # %% id=08-suspects starter
-suspects = ...
+suspects = {
+    "A": ...,
+    "B": ...,
+    "C": ...,
+    "D": ...,
+    "E": ...,
+    "G": ...,
+}
 
 # %% id=08-suspects solution
 suspects = {
@@ -509,7 +516,7 @@ late
 late.commit(...)
 
 # %% id=gpus-picture
-begin, end = (span.start for span in two.of("cuda:0").find("ncclDevKernel_AllReduce_Sum_f32_RING_LL")[2:9:6])
+begin, end = (span.start for span in two.of("cuda:0").find("ncclDevKernel_AllReduce_Sum_f32_RING_LL")[2:6:3])
 two.between(begin, end + 1_000).plot(
     title="A step on two GPUs",
     lanes=("streams",),
@@ -602,7 +609,7 @@ print(f"\nlast against last {first[-1] / then[-1]:.1f}, mean {np.mean(first) / n
 print(f"quickest {min(first) / min(then):.1f} times as fast")
 
 # %% [markdown] id=worth-rounds-read
-# Slower, a little faster, or much faster: take your pick. What disturbs a run makes it longer, so the **quickest** round was disturbed least and tells you what the code can do. The median tells you what's usual. And four rounds are few: leave one out, and 1.6 may become 1.3. So record more before you tell anybody. For a server, record thousands, and compare the slowest in a hundred.
+# Slower, a little faster, or much faster: take your pick. What disturbs a run makes it longer, so the **quickest** round was disturbed least and tells you what the code can do. The median tells you what's usual. And four rounds are few: leave one out, and 1.6 may become 1.3. So record more before you tell anybody.
 
 # %% id=worth-check tags=asserts
 assert 0.75 < first[-1] / then[-1] < 0.85
@@ -672,14 +679,6 @@ factor = old / new
 whole.reveal(
     round(factor, 2),
     f"{old / 1000:.0f} ms became {new / 1000:.0f} ms.",
-)
-
-# %% id=whole-picture
-agt.compare_timelines(
-    [annotated, fused],
-    ["as it was", "and one kernel a step"],
-    lanes=("host", "streams"),
-    lesson="Setting up, the first step and the first look fill both runs. All other steps are a sliver.",
 )
 
 # %% [markdown] id=whole-read

@@ -147,7 +147,7 @@ def shares(trace, name):  # of the time in which the GPU works
     return 100 * own / everything, 100 * own / trace.metrics().device_active
 
 
-# %% id=08-stats cause="with exhibit G"
+# %% id=08-stats cause="with heat and cupy_add"
 def shares(trace, name):  # of the whole program
     kernels = [span for span in trace.device_spans if span.kind == "kernel"]
     own = sum(span.duration for span in kernels if span.name == name)
@@ -193,7 +193,7 @@ def waited(trace):  # all of the time in the kernels
     )
 
 
-# %% id=08-waited cause="with each late once"
+# %% id=08-waited cause="with two_gpus_even"
 def waited(trace):  # the sum of the differences, of which some are negative
     zero, one = (
         [span.start for span in trace.of(name).device_spans if span.name.startswith("nccl")]

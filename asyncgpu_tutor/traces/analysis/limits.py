@@ -28,6 +28,7 @@ _LISTED = 12  # kernels that leave it empty
 _FEW = 0.25  # of the device's threads: fewer leave most of it empty
 _EXPOSED = 0.1  # of the device's time: what costs less than that limits no program
 _SHORT = 10.0  # us: a kernel that a launch takes as long as
+_GATHERED = frozenset(("kernel", "d2d", "memset"))
 _RUN = 10  # of these, one after the other, that nobody waits for: worth a graph
 _NODE = 1.0  # us between two nodes of a graph: an H200 took 0.9 for a step of a graph of 200
 _CALL = 100.0  # us: in a longer pause the host does more than to launch
@@ -145,16 +146,17 @@ def _small_kernels(seen: Evidence) -> Iterable[Finding]:
     ends = sorted(span.end for span in seen.trace if span.kind == "wait")
     runs, passed = list[list[Span]](), -1
     for span in seen.line:
-        call = seen.calls.get(span.id)
-        fits = span.kind in {"kernel", "d2d", "memset"} and span.duration <= _SHORT
-        if call is None or not fits or "node" in span.detail:
-            passed = -1
-            continue
-        waited = bisect_right(ends, call.start)
-        if waited != passed:
-            runs.append([])
-        passed = waited
-        runs[-1].append(span)
+        call, passing = seen.calls.get(span.id), -1
+        if (
+            call
+            and span.duration <= _SHORT
+            and span.kind in _GATHERED
+            and "node" not in span.detail
+        ):
+            passing = bisect_right(ends, call.start)
+            runs += [[]] if passing != passed else []
+            runs[-1].append(span)
+        passed = passing
     runs = [run for run in runs if len(run) >= _RUN]
     gathered = [span for run in runs for span in run[1:]]
     late = (us for span in gathered if (us := pauses.get(span.id, 0.0)) < _CALL)
@@ -293,11 +295,9 @@ def kernel_bound(seen: Evidence, most: float) -> Iterable[Finding]:
     top = max(sums, key=lambda name: sums[name], default="")
     if sums.get(top, 0.0) <= most:
         return
-    ran, own = (
-        union((s.start, s.end) for s in kernels if s.name in names) for names in (sums, {top})
-    )
+    spans = [span for span in kernels if span.name == top]
+    ran, own = (union((s.start, s.end) for s in these) for these in (kernels, spans))
     if length(own) > most and length(ran) >= 0.5 * seen.metrics.device_makespan:
-        spans = [span for span in kernels if span.name == top]
         yield seen.finding(
             "kernel-bound",
             f"Kernels ran for {length(ran):.1f} of {seen.metrics.device_makespan:.1f} us. Most of it is "

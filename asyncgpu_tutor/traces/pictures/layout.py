@@ -69,9 +69,6 @@ class Band:
     y: float
     height: float
     shaded: bool
-    # How far the label is indented, where labels are a tree; and whether it is a heading in it.
-    depth: int | None = None
-    heading: bool = False
 
 
 @dataclass(frozen=True)
@@ -147,8 +144,8 @@ def arrange(
     if layout.bars:
         layout.begin = min(bar.span.start for bar in layout.bars)
         layout.end = max(bar.span.end for bar in layout.bars)
-        # The axis begins at 0, where the recording began, unless that would be half of the picture.
-        if 0 < layout.begin < layout.end - layout.begin:
+        # The axis begins at 0, where the recording began, unless that would be a fifth of the picture.
+        if 0 < layout.begin < (layout.end - layout.begin) / 4:
             layout.begin = 0.0
         layout.begin = begin if late else layout.begin
         if layout.end - layout.begin < _SHORTEST:

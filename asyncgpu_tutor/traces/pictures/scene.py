@@ -16,7 +16,6 @@ UNIT = 26  # the height of a lane
 _ABOVE, _AXIS, _ROW = 48, 40, 20  # title and facts; ticks and the axis' name; a row of the legend
 _RIGHT = 14
 _LEAST = 80  # of the time axis
-_STEP = 14  # by which the label of a row is indented
 _NAME = 11.0  # the largest font of a name in a bar
 _DOT = "  \u00b7  "
 _TITLE = 17.0  # its font has 14, and is bold
@@ -90,20 +89,15 @@ def scene(panels: Sequence[Panel], *, width: int) -> Scene:
 def left_of(panels: Sequence[Panel]) -> int:
     """How much room the labels of the lanes need."""
     bands = (band for panel in panels for band in panel.layout.bands)
-    wide = [text_width(band.label, 12) + _STEP * (band.depth or 0) for band in bands]
+    wide = [text_width(band.label, 12) for band in bands]
     wide += [text_width(name, 12) for panel in panels for name, _ in panel.layout.headers]
     return round(max(wide, default=20)) + 16
 
 
-def labels(panel: Panel, left: int) -> Iterator[tuple[str, float, float, str]]:
+def labels(panel: Panel) -> Iterator[tuple[str, float, float, str]]:
     """The names beside the lanes: their style, where they begin or end, and the text."""
     for band in panel.layout.bands:
-        y = (band.y + band.height / 2) * UNIT + 4
-        if band.depth is None:
-            yield "agt-lane", -8, y, band.label
-        else:
-            css = "agt-step agt-device" if band.heading else "agt-step"
-            yield css, 8 - left + _STEP * band.depth, y, band.label
+        yield "agt-lane", -8, (band.y + band.height / 2) * UNIT + 4, band.label
     for name, y in panel.layout.headers:
         yield "agt-lane agt-device", -8, y * UNIT + 4, name
 
@@ -146,7 +140,7 @@ class _Drawing:
         for band in layout.bands:
             if band.shaded:
                 yield Box("agt-band", left, self.y(band.y), inner, band.height * UNIT)
-        for css, x, y, text in labels(panel, left):
+        for css, x, y, text in labels(panel):
             yield Words(css, left + x, self.top + y, text)
         for y in layout.separators:
             yield self._across("agt-rule", self.y(y))

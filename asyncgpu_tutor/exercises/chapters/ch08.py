@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
@@ -155,21 +154,19 @@ def _by_device(*kernels: tuple[int, str, float, float]) -> Trace:
     return Trace(made, "made up")
 
 
+# Durations by name: only `early` grows, and `rare` has too few to tell.
+ROUNDS = {"early": range(10, 40), "late": [20] * 29 + [5_000], "rare": [1, 50, 100]}
+
+
 def _growing() -> Trace:
-    """Thirty rounds: `early` grows threefold, `late` has one odd value at its end, `rare` has few ranges."""
-    lengths = {
-        "early": [10 + i for i in range(30)],
-        "late": [20] * 29 + [5_000],
-        "first": [9_000] + [15] * 29,
-        "rare": [1, 50, 100],
-    }
-    spans = [
-        Span(3 * i, "range", name, 10_000.0 * i, 10_000.0 * i + us, "cuda:0")
-        for name, found in lengths.items()
-        for i, us in enumerate(found)
+    places = [
+        (name, 10_000.0 * i, us) for name, found in ROUNDS.items() for i, us in enumerate(found)
     ]
-    spans += [Span(0, "kernel", "late", us, us + 10 * us, "cuda:0", 1) for us in range(1, 30)]
-    return Trace([replace(s, id=i) for i, s in enumerate(spans)], "made up")
+    made = [
+        Span(i, "range", name, start, start + us, "cuda:0")
+        for i, (name, start, us) in enumerate(places)
+    ]
+    return Trace(made, "made up")
 
 
 # How each defect could be recognised. An answer that suspects the wrong one is told that one's mark.

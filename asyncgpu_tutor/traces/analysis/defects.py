@@ -24,6 +24,7 @@ _LOADING = 50.0  # us; a launch that takes longer has loaded something
 # us: a wait may return before the end of its work, as the clock of the device has it: by 5 us in our
 # recordings.
 _CLOCK = 10.0
+_WAKING = 50_000.0  # us: no first launch takes as long that only loads its kernel
 _SMALL = 0.01  # of the time: what costs no more comes last
 _LOOP = 5  # allocations of one name that make a loop
 
@@ -139,6 +140,7 @@ def _lazy_module_loading(seen: Evidence) -> Iterable[Finding]:
     """The first launch of a kernel takes far longer than those after it."""
     calls = [span for span in seen.trace if span.kind == "call"]
     loads = [span for span in calls if span.name.startswith("load ")]
+    begun = min(calls, key=attrgetter("start"), default=None)
     by_name: dict[str, list[Span]] = {}
     for span in calls:
         # Launches of graphs are left out: their kernels were loaded at the capture, and their length is that
@@ -148,6 +150,8 @@ def _lazy_module_loading(seen: Evidence) -> Iterable[Finding]:
     usual = median([s.duration for spans in by_name.values() for s in spans[1:]] or [0.0])
     for spans in by_name.values():
         rest = median([s.duration for s in spans[1:]] or [usual])
+        if spans[0] is begun and spans[0].duration > _WAKING:
+            continue  # it has started CUDA
         if spans[0].duration > max(_LOADING, 8 * rest) and spans[0].duration - rest > _LOADING:
             loads.append(spans[0])
     cost = seen.claim((span.start, span.end) for span in loads)

@@ -33,7 +33,7 @@ _RUN = 10  # of these, one after the other, that nobody waits for: worth a graph
 _NODE = 1.0  # us between two nodes of a graph: an H200 took 0.9 for a step of a graph of 200
 _CALL = 100.0  # us: in a longer pause the host does more than to launch
 _BLOCKS = 2048  # threads of a multiprocessor, at most: so many of a device's places are of one block or more
-_WAKING = 10_000.0  # us: CUDA's start takes longer
+_WAKING = 10_000.0  # us: a start of CUDA takes longer
 
 
 @dataclass(frozen=True)
@@ -123,15 +123,12 @@ def _gaps(seen: Evidence, gaps: list[Gap]) -> Iterable[Finding]:
     total = math.fsum(us for _, us in rest)
     if len(rest) < _MANY or total < _EXPOSED * m.device_makespan:
         return
-    worst, causes = rest[0][0], dict[str, float]()
-    for gap, us in rest:
-        causes[gap.main.cause] = causes.get(gap.main.cause, 0.0) + us
-    main = max(causes, key=lambda cause: causes[cause])
+    worst, main = rest[0][0], rest[0][0].main
     yield seen.finding(
         "gaps",
-        f"{count(len(rest), 'pause')} of {total:.1f} us in all, of {m.device_makespan:.1f}; the main cause: "
-        f"{main} ({CAUSE_WORDS[main]}). The longest, {worst.duration:.1f} us, ended at {worst.end:.1f} us "
-        f"with {cut(worst.main.span.name, NAME)}.",
+        f"{count(len(rest), 'pause')} of {total:.1f} us in all, of {m.device_makespan:.1f}. The longest, "
+        f"{worst.duration:.1f} us, ended at {worst.end:.1f} us with {cut(main.span.name, NAME)}; its main "
+        f"cause: {main.cause} ({CAUSE_WORDS[main.cause]}).",
         [gap.main.span for gap, _ in rest[:_LISTED]],
         total,
         limit=True,
@@ -287,22 +284,22 @@ def _start_of_cuda(seen: Evidence) -> Iterable[Finding]:
 
 
 def kernel_bound(seen: Evidence, most: float) -> Iterable[Finding]:
-    """The kernels of one name take longer than `most`, which is what anything else costs at most."""
+    """Kernels take longer than `most`, which is what anything else costs at most."""
     kernels = [s for s in seen.line if s.kind == "kernel" and not _collective(s)]
+    ran = length(union((s.start, s.end) for s in kernels))
+    if ran <= most or ran < 0.5 * seen.metrics.device_makespan:
+        return
     sums: dict[str, float] = {}
     for span in kernels:
         sums[span.name] = sums.get(span.name, 0.0) + span.end - span.start
-    top = max(sums, key=lambda name: sums[name], default="")
-    if sums.get(top, 0.0) <= most:
-        return
+    top = max(sums, key=lambda name: sums[name])
     spans = [span for span in kernels if span.name == top]
-    ran, own = (union((s.start, s.end) for s in these) for these in (kernels, spans))
-    if length(own) > most and length(ran) >= 0.5 * seen.metrics.device_makespan:
-        yield seen.finding(
-            "kernel-bound",
-            f"Kernels ran for {length(ran):.1f} of {seen.metrics.device_makespan:.1f} us. Most of it is "
-            f"{cut(top, NAME)}: {length(own):.1f} us in {count(len(spans), 'piece')}.",
-            spans[:_LISTED],
-            length(own),
-            limit=True,
-        )
+    own = length(union((s.start, s.end) for s in spans))
+    yield seen.finding(
+        "kernel-bound",
+        f"Kernels ran for {ran:.1f} of {seen.metrics.device_makespan:.1f} us. Most of it is "
+        f"{cut(top, NAME)}: {own:.1f} us in {count(len(spans), 'piece')}.",
+        spans[:_LISTED],
+        own,
+        limit=True,
+    )

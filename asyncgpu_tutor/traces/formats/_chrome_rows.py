@@ -41,12 +41,10 @@ def kept(found: Event) -> Event | None:
     if found.get("ph") not in ("X", "B", "E") or found.get("cat") in _NOISE:
         return None
     args = _object(found.get("args"))
-    event = {key: _once(found[key]) for key in _FIELDS if key in found}
-    return {**event, "args": {key: args[key] for key in _FACTS if key in args}}
-
-
-def _once(value: object) -> object:
-    return sys.intern(value) if isinstance(value, str) else value
+    kept = {
+        k: sys.intern(v) if isinstance(v := found[k], str) else v for k in _FIELDS if k in found
+    }
+    return {**kept, "args": {key: args[key] for key in _FACTS if key in args}}
 
 
 def collect(events: list[Event], gpus: object) -> Export:

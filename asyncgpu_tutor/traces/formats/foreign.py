@@ -18,7 +18,7 @@ from asyncgpu_tutor.traces.spans.uncollected import uncollected
 
 _EVENTS = re.compile(r'\A\s*\[|"traceEvents"\s*:\s*\[')  # they may stand alone
 _BETWEEN = re.compile(r"[\s,]*")
-_PIECE = 2**20  # characters that are read at once
+_PIECE = 2**17  # characters that are read at once
 _DECODER = json.JSONDecoder(parse_constant=own_json.no_constant)
 
 
@@ -75,9 +75,9 @@ def _without_events(
             "shorter stretch of the program"
         )
     packed = head[:2] == b"\x1f\x8b"
-    opened = gzip.open if packed else open
+    errors = "replace" if packed else None
     try:
-        with opened(path, "rt", encoding="utf-8", errors="replace" if packed else None) as file:
+        with (gzip.open if packed else open)(path, "rt", encoding="utf-8", errors=errors) as file:
             text, left = "", own_json.MOST_BYTES
             while (begin := _EVENTS.search(text)) is None:
                 piece = file.read(_PIECE)

@@ -44,7 +44,8 @@ def kept(found: Event) -> Event | None:
     kept = {
         k: sys.intern(v) if isinstance(v := found[k], str) else v for k in _FIELDS if k in found
     }
-    return {**kept, "args": {key: args[key] for key in _FACTS if key in args}}
+    facts = {key: args[key] for key in _FACTS if key in args}
+    return {**kept, "args": facts} if facts else kept
 
 
 def collect(events: list[Event], gpus: object) -> Export:

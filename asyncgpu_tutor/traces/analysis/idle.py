@@ -282,9 +282,10 @@ class Pauses:
         copies = ENGINE_OF[span.kind] != "compute"
         contended = copies or span.waited_for_room or span.start - now > _START
         rivals = self._rivals(span, now) if contended and now < span.start else []
-        blocker = max(rivals, key=attrgetter("end")) if copies and rivals else None
         for begin, end in union((s.start, s.end) for s in rivals) if rivals else ():
             yield from until(begin, "start-up")
+            began = (s for s in rivals if s.start < end)
+            blocker = max(began, key=attrgetter("end")) if copies else None
             yield from until(end, "engine busy" if copies else "occupancy", blocker)
         yield from until(span.start if span.start - now < _STARTED else now + _START, "start-up")
         yield from until(span.start, "unknown")

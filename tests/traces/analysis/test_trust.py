@@ -104,6 +104,14 @@ def test_advice_is_in_the_words_of_the_program(
     assert "op.graph_on" in finding(host_bound(), "host-bound").advice
 
 
+def test_each_of_two_copies_holds_the_engine_for_its_own_time() -> None:
+    times = [(1, 0, 10, 1), (2, 20, 30, 2), (3, 40, 50, 3)]
+    copies = [replace(kernel(i, a, b, 0, stream=s), kind="h2d") for i, a, b, s in times]
+    found = idle_of_streams(Evidence(Trace([call(0, 0, 0), *copies])))
+    held = [(i.start, i.blocker.id) for i in found if i.cause == "engine busy" and i.blocker]
+    assert held == [(0, 1), (0, 1), (20, 2)]
+
+
 def test_nobody_knows_why_work_without_a_call_came_late() -> None:
     trace = Trace([kernel(0, 0, 5), kernel(1, 20, 30)])
     assert [(i.cause, i.duration) for i in Evidence(trace).idle] == [("unknown", 15)]

@@ -47,7 +47,7 @@ class Analysis:
     idle : tuple of Idle
         The pauses of the device: no stream worked.
     findings : tuple of Finding
-        What is wrong, worst first, and then what limits the program.
+        What is wrong, and what limits the program; what costs most comes first.
     host_late : mapping of part to float
         The time that the host was late, in us, by what it did.
     devices : mapping of str to Analysis

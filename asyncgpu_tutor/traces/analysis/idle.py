@@ -40,8 +40,7 @@ HOST_PARTS: tuple[HostPart, ...] = get_args(HostPart)
 # A pause shorter than this, in us, is not put down to other kernels, because a launch takes as long without
 # them: the H200 of this project's recordings starts work 2 to 6 us after the call.
 _START = 10.0
-# And none takes longer than this, in us, to start: what waits longer waits for something that is not in the
-# file, such as an event of another stream, or a collective of another process.
+# What takes longer, in us, waits for something that is not in the file, such as another process's collective.
 _STARTED = 200.0
 
 # Of an H200: 132 SMs with 2048 threads each (CUDA C++ Programming Guide, "Technical specifications per

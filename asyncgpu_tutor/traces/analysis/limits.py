@@ -75,8 +75,9 @@ def limits(seen: Evidence) -> Iterable[Finding]:
     pauses = union((g.start, g.end) for g in gaps)
     after = union(seen.after_waits)  # whose cause is the wait, for a host that cannot keep up
     explained = length(pauses) - length(common(pauses, minus(seen.unclaimed, after)))
-    yield from list(_host_bound(seen, gaps, explained)) or _gaps(seen, gaps)
-    yield from _small_kernels(seen)
+    if seen.metrics.device_idle >= _EXPOSED * seen.metrics.device_makespan > 0.0:
+        yield from list(_host_bound(seen, gaps, explained)) or _gaps(seen, gaps)
+        yield from _small_kernels(seen)
     yield from _low_utilisation(seen)
     yield from _exposed(seen)
     yield from _start_of_cuda(seen)
@@ -211,11 +212,11 @@ def _filled(kernel: Span, seen: Evidence) -> float:
 def _exposed(seen: Evidence) -> Iterable[Finding]:
     """Copies, or the collectives of NCCL, run for long while nothing computes."""
     talk = [s for s in seen.device if _collective(s)]
-    known = {s.id for s in talk}
-    others = union(
-        (s.start, s.end) for s in seen.device if s.kind in {"kernel", "graph"} and s.id not in known
-    )
     copies = [s for s in seen.device if s.kind in {"h2d", "d2h"} and s.stream != UNIFIED_MEMORY]
+    if not talk and not copies:
+        return
+    computing = (s for s in seen.device if s.kind in {"kernel", "graph"} and not _collective(s))
+    others = union((s.start, s.end) for s in computing)
     late = {last.device for _, last in seen.waited}
     waited = union((s.start, min(s.end, last.start)) for s, last in seen.waited)
     enough = _EXPOSED * seen.metrics.device_makespan
@@ -268,7 +269,8 @@ def ranks(trace: Trace) -> dict[str, list[tuple[Span, Span]]]:
 def _start_of_cuda(seen: Evidence) -> Iterable[Finding]:
     """The calls before the first work take longer than the device works, as in a program that does little."""
     began = seen.busy[0][0] if seen.busy else 0.0
-    first = [s for s in seen.trace if s.kind == "call" and s.start < began]
+    late = began > seen.metrics.device_makespan
+    first = [s for s in seen.trace if s.kind == "call" and s.start < began] if late else []
     cost = length(common(union((s.start, s.end) for s in first), [(-math.inf, began)]))
     if cost > max(_WAKING, seen.metrics.device_makespan):
         longest = max(first, key=attrgetter("duration"))
@@ -286,7 +288,8 @@ def _start_of_cuda(seen: Evidence) -> Iterable[Finding]:
 def kernel_bound(seen: Evidence, most: float) -> Iterable[Finding]:
     """Kernels take longer than `most`, which is what anything else costs at most."""
     kernels = [s for s in seen.line if s.kind == "kernel" and not _collective(s)]
-    ran = length(union((s.start, s.end) for s in kernels))
+    alone = len(kernels) == len(seen.line)
+    ran = length(seen.busy if alone else union((s.start, s.end) for s in kernels))
     if ran <= most or ran < 0.5 * seen.metrics.device_makespan:
         return
     sums: dict[str, float] = {}

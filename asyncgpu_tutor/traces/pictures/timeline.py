@@ -190,5 +190,4 @@ def _panel(
         path = highlight == "critical path"
         chosen = metrics.critical_spans if path else select(trace, highlight)
         out = frozenset(span.id for span in chosen)
-    layout = arrange(trace, lanes, whole=whole)
-    return Panel(trace, layout, title, out, metrics, tuple(lanes))
+    return Panel(trace, arrange(trace, lanes, whole=whole), title, out, metrics, tuple(lanes))

@@ -37,6 +37,7 @@ _HOMES = {
         "inspection": "explore litmus microscope show_threads",
         "kernels": "Kernel matvec_naive relu sgemm_naive",
         "ops.array_operations": "arange d2h dup full h2d memcpy ones randn zeros",
+        "ops.collectives": "group",
         "ops.graphs": "CudaGraph",
         "ops.group": "overlap zip",
         "ops.leaves": "value with_context",

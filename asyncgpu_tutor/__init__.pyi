@@ -17,6 +17,7 @@ from asyncgpu_tutor.ops.array_operations import (
     randn,
     zeros,
 )
+from asyncgpu_tutor.ops.collectives import group
 from asyncgpu_tutor.ops.graphs import CudaGraph
 from asyncgpu_tutor.ops.group import overlap, zip
 from asyncgpu_tutor.ops.leaves import value, with_context
@@ -74,6 +75,7 @@ __all__ = [
     "errors",
     "explore",
     "full",
+    "group",
     "h2d",
     "hostcalls",
     "in_flight",

@@ -22,6 +22,7 @@
      └─ DeviceError                 a device failed while it worked
          ├─ OutOfMemoryError
          ├─ HostcallError           a kernel gave up waiting for the host
+         ├─ CollectiveError         ranks of a group disagree, or one of them did not come
          ├─ UpstreamError           an operation that this one waited for had failed
          ├─ StreamRaceError         two operations touch one array, and nothing orders them
          ├─ HostBufferError         a host array was changed while a copy was reading it
@@ -228,6 +229,10 @@ class OutOfMemoryError(DeviceError):
 
 class HostcallError(DeviceError):
     """A kernel called the host, and gave up waiting for an answer."""
+
+
+class CollectiveError(DeviceError):
+    """Ranks of a group called different collectives, or one of them did not come to its own."""
 
 
 class UpstreamError(DeviceError):

@@ -7,6 +7,7 @@ from asyncgpu_tutor.arrays.handles import Partition
 from asyncgpu_tutor.arrays.host import HostArray
 from asyncgpu_tutor.devices.protocol import Device, Event, Stream
 from asyncgpu_tutor.inspection import Exploration, KernelReport, Litmus, Report, Threads
+from asyncgpu_tutor.ops.collectives import Group
 from asyncgpu_tutor.ops.graphs import GraphScope
 from asyncgpu_tutor.ops.prepared import Prepared
 from asyncgpu_tutor.ops.shared import SharedOp
@@ -24,6 +25,7 @@ __all__ = [
     "Exploration",
     "Finding",
     "GraphScope",
+    "Group",
     "HostArray",
     "KernelReport",
     "Litmus",

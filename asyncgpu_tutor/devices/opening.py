@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
-from asyncgpu_tutor.devices.protocol import Device
-from asyncgpu_tutor.devices.simulated import Machine, SimDevice, SimStream
+from asyncgpu_tutor.devices.protocol import Communicator, Device
+from asyncgpu_tutor.devices.simulated import Machine, SimCommunicator, SimDevice, SimStream
+from asyncgpu_tutor.errors import DeviceMismatchError
 
 SPEC_VARIABLE = "ASYNCGPU_SPEC"
 # Classes of the streams that are ours: such a stream is taken as it is, and any other is asked about.
@@ -22,3 +24,16 @@ def open_device(kind: str, ordinal: int) -> Device:
     device = cuda.open_device(ordinal)
     own_streams.add(type(device.default_stream))
     return device
+
+
+def open_group(devices: Sequence[Device]) -> Communicator:
+    """A communicator of these devices, all of this process; `DeviceMismatchError` if they are of two kinds."""
+    simulated = [device for device in devices if isinstance(device, SimDevice)]
+    if len(simulated) == len(devices):
+        return SimCommunicator(simulated)
+    if simulated:
+        names = ", ".join(device.name for device in devices)
+        raise DeviceMismatchError(f"the ranks of a group are devices of one kind, and not {names}")
+    from asyncgpu_tutor.devices import cuda
+
+    return cuda.open_group(devices)

@@ -144,7 +144,8 @@ class _Session:
         kind = cupti.ActivityKind
         # Ids of ours are reported for calls of which there are records, and for no others.
         calls = (kind.RUNTIME, kind.DRIVER)
-        work = (kind.CONCURRENT_KERNEL, kind.MEMCPY, kind.MEMSET)
+        # The second kind of copies are those between devices.
+        work = (kind.CONCURRENT_KERNEL, kind.MEMCPY, kind.MEMCPY2, kind.MEMSET)
         for wanted in (*work, kind.EXTERNAL_CORRELATION, *calls):
             cupti.activity_enable(wanted)
             self._on.append(wanted)
@@ -177,6 +178,7 @@ class _Session:
             int(kind.CONCURRENT_KERNEL): "kernel",
             int(kind.MEMSET): "memset",
             int(kind.MEMCPY): None,
+            int(kind.MEMCPY2): "peer",
         }
         external, apis = int(kind.EXTERNAL_CORRELATION), {number for number, _ in self._names}
         for activity in activities:

@@ -290,6 +290,21 @@ class SimDevice(simgpu.Device):
             "op.to_host() to get a NumPy array."
         )
 
+    @translated
+    def copy_to_peer_async(
+        self, target: protocol.Memory, source: protocol.Memory, nbytes: int, stream: object
+    ) -> None:
+        """Copy to another simulated device, or from there."""
+        ends: list[SimDevice] = []
+        for memory in (source, target):
+            if not isinstance(memory.device, SimDevice):
+                raise DeviceMismatchError(
+                    f"array {memory.name!r} is on {memory.device.name}, and {self.name} is simulated: copy "
+                    "it through the host (d2h, then h2d)"
+                )
+            ends.append(memory.device)
+        super().enqueue_peer_copy(target, source, nbytes, (ends[0], ends[1]), stream)
+
     # ------------------------------------------------------------------ kernels
     def activate(self) -> int | None:
         """A simulated host needs no current device."""

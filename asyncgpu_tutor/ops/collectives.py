@@ -1,0 +1,324 @@
+"""Collectives: what the ranks of a group do together, each as an operation on a stream of its own.
+
+Ranks have to call the same things in the same order, or they wait for each other for ever. So each call is
+held against those of the other ranks of this process before it is enqueued: the first one that does not fit
+raises, and names both.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Any, cast
+
+from asyncgpu_tutor import errors
+from asyncgpu_tutor.arrays.handles import DeviceArray, handle
+from asyncgpu_tutor.devices.opening import open_group
+from asyncgpu_tutor.devices.protocol import Collective, Communicator, Device, Event, Memory, Stream
+from asyncgpu_tutor.ops.array_operations import Take, TakeOne
+from asyncgpu_tutor.ops.operation import DeviceOp
+from asyncgpu_tutor.run.context import ExecutionContext, check_same
+from asyncgpu_tutor.run.current import resolve
+from asyncgpu_tutor.run.last_use import UsedMemory, come_after
+
+REDUCTIONS = ("sum", "prod", "max", "min")
+Array = DeviceArray | DeviceOp[DeviceArray]
+Key = tuple[tuple[int, int] | None, int]
+
+
+class Ledger:
+    """The calls of all ranks of this process, in order, as far as others have not come to them."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._numbers: Counter[tuple[int, tuple[int, int] | None]] = Counter()
+        self._open: dict[Key, list[Collective]] = {}
+        self._lock = threading.Lock()
+
+    def enter(self, call: Collective) -> str:
+        """Note a call; what is wrong with it, next to those of other ranks."""
+        with self._lock:
+            ends = call.ends
+            number = self._numbers[call.rank, ends]
+            self._numbers[call.rank, ends] += 1
+            others = self._open.setdefault((ends, number), [])
+            others.append(call)
+            if len(others) == (self._size if ends is None else 2):
+                del self._open[ends, number]
+            return next((_disagreement(other, call) for other in others[:1]), "")
+
+
+def _disagreement(first: Collective, call: Collective) -> str:
+    facts = [(c.what, c.count, c.dtype, c.reduce, c.root) for c in (first, call)]
+    if call.ends is not None:
+        facts = [fact[1:] for fact in facts]
+    if facts[0] == facts[1]:
+        return ""
+    return (
+        f"ranks disagree: rank {first.rank} calls {first}, and rank {call.rank} calls {call}. All ranks "
+        "of a group have to call the same collectives, of one size and dtype, in one order"
+    )
+
+
+class Group:
+    """Ranks that compute together: one device each.
+
+    Made by `group`, or by a cluster's `group`. Its operations can be a part of any other. Run on the devices of
+    a group, one recipe does the same on each; or give one call the arrays of all ranks, in their order.
+
+    Attributes
+    ----------
+    devices : tuple of Device
+        By rank. Those of other processes are not among them.
+    """
+
+    def __init__(self, devices: Sequence[Device], communicator: Communicator) -> None:
+        self.devices = tuple(devices)
+        self.size = len(devices)
+        self._communicator = communicator
+        self._ledger = Ledger(self.size)
+        self._last = [UsedMemory() for _ in devices]
+        self._broken = ""
+
+    def __repr__(self) -> str:
+        return f"<group of {self.size} ranks: {', '.join(d.name for d in self.devices)}>"
+
+    def rank(self, on: ExecutionContext | Device) -> int:
+        """The rank of a device, or of the one on which a context's operation runs."""
+        device: Device = on.device if isinstance(on, ExecutionContext) else on
+        for rank, mine in enumerate(self.devices):
+            if mine is device:
+                return rank
+        raise errors.DeviceMismatchError(f"{device.name} is no rank of {self!r}")
+
+    # ------------------------------------------------------------------ operations
+    def all_reduce(self, x: Array | Sequence[DeviceArray], reduce: str = "sum") -> DeviceOp[Any]:
+        """Add up the arrays of all ranks, element by element, in place: afterwards each has the sums.
+
+        Parameters
+        ----------
+        x : DeviceArray or DeviceOp, or a sequence of arrays
+            This rank's array, or those of all ranks.
+        reduce : {"sum", "prod", "max", "min"}
+            What becomes of the elements.
+        """
+
+        def part(array: DeviceArray, context: ExecutionContext) -> _Part:
+            memory = _written(array, context, "all_reduce")
+            return {"source": memory, "target": memory}, array.size, array
+
+        return self._op("all_reduce", x, part, sys._getframe(1), reduce=_known(reduce))
+
+    def all_gather(self, x: Array | Sequence[DeviceArray]) -> DeviceOp[Any]:
+        """Give each rank a new array of shape ``(ranks, *x.shape)`` with the arrays of all, by rank."""
+
+        def part(array: DeviceArray, context: ExecutionContext) -> _Part:
+            source = context._touch(array)
+            target = context.empty(
+                (self.size, *array.shape), array.dtype, f"{array.name} of all ranks"
+            )
+            return {"source": source, "target": target.memory}, array.size, target
+
+        return self._op("all_gather", x, part, sys._getframe(1))
+
+    def reduce_scatter(
+        self, x: Array | Sequence[DeviceArray], reduce: str = "sum"
+    ) -> DeviceOp[Any]:
+        """Reduce as `all_reduce` does, and give each rank its part of the rows, in a new array."""
+
+        def part(array: DeviceArray, context: ExecutionContext) -> _Part:
+            rows = array.shape[0] if array.shape else 1
+            if rows % self.size:
+                raise errors.ArrayShapeError(
+                    f"reduce_scatter gives each of {self.size} ranks as many rows, and array "
+                    f"{array.name!r} of shape {array.shape} has {rows}"
+                )
+            source = context._touch(array)
+            shape = (rows // self.size, *array.shape[1:])
+            target = context.empty(shape, array.dtype, f"part of {array.name}")
+            return {"source": source, "target": target.memory}, array.size, target
+
+        return self._op("reduce_scatter", x, part, sys._getframe(1), reduce=_known(reduce))
+
+    def broadcast(self, x: Array | Sequence[DeviceArray], root: int = 0) -> DeviceOp[Any]:
+        """Copy the root's array into those of all other ranks."""
+
+        def part(array: DeviceArray, context: ExecutionContext) -> _Part:
+            memory = _written(array, context, "broadcast")
+            return {"source": memory, "target": memory}, array.size, array
+
+        return self._op("broadcast", x, part, sys._getframe(1), root=self._one(root))
+
+    def send(self, x: Array, to: int) -> DeviceOp[DeviceArray]:
+        """Send an array to another rank, which has to call `recv`; yields it again."""
+
+        def part(array: DeviceArray, context: ExecutionContext) -> _Part:
+            return {"source": context._touch(array)}, array.size, array
+
+        return self._op("send", x, part, sys._getframe(1), to=self._one(to))
+
+    def recv(self, into: Array, source: int) -> DeviceOp[DeviceArray]:
+        """Fill an array with what another rank sends, and yield it."""
+
+        def part(array: DeviceArray, context: ExecutionContext) -> _Part:
+            return {"target": _written(array, context, "recv")}, array.size, array
+
+        return self._op("recv", into, part, sys._getframe(1), origin=self._one(source))
+
+    def exchange(
+        self, x: DeviceArray, to: int | None, into: DeviceArray, source: int | None
+    ) -> DeviceOp[tuple[DeviceArray, DeviceArray]]:
+        """Send one array and receive another at the same time; yields both.
+
+        All ranks call it. A `send` ends when the other rank receives, so that two ranks which both send first
+        wait for ever; this is the way around. None is for nobody, as at the edge of a grid.
+        """
+        check_same(into, x.shape, x.dtype, f"array {x.name!r}")
+        where, ends = _line(sys._getframe(1)), (to, source)
+        to, origin = (end if end is None else self._one(end) for end in ends)
+
+        def act(
+            context: ExecutionContext, arrays: tuple[DeviceArray, ...]
+        ) -> tuple[DeviceArray, ...]:
+            given, got = arrays
+            memory = context._touch(given), _written(got, context, "exchange")
+            rank, options = self.rank(context), {"to": to, "origin": origin, "where": where}
+            call = Collective("exchange", rank, given.size, given.dtype, *memory, **options)
+            self._enqueue([(call, context)])
+            return arrays
+
+        return cast(Any, Take("exchange", (x, into), act))
+
+    # ------------------------------------------------------------------ how
+    def _op(
+        self,
+        what: str,
+        x: Any,
+        part: Callable[[DeviceArray, ExecutionContext], _Part],
+        frame: FrameType,
+        **options: Any,
+    ) -> DeviceOp[Any]:
+        if isinstance(x, DeviceOp):
+            follow = x.and_then(lambda array: self._op(what, array, part, frame, **options))  # pyright: ignore[reportUnknownLambdaType, reportUnknownVariableType, reportUnknownArgumentType, reportUnknownMemberType]
+            return follow
+        where, several = _line(frame), not isinstance(x, DeviceArray)
+        given = tuple(cast("Sequence[DeviceArray]", x)) if several else (cast(DeviceArray, x),)
+        if several and len(given) != self.size:
+            raise errors.UsageError(
+                f"{what} takes the array of this rank, or one for each of {self.size} ranks, and got "
+                f"{len(given)}"
+            )
+
+        def act(
+            context: ExecutionContext, arrays: tuple[DeviceArray, ...]
+        ) -> tuple[DeviceArray, ...]:
+            branches = self._branches(context) if several else [context]
+            calls: list[tuple[Collective, ExecutionContext]] = []
+            results: list[DeviceArray] = []
+            for branch, array in zip(branches, arrays, strict=True):
+                memory, count, result = part(array, branch)
+                rank = self.rank(branch)
+                call = Collective(what, rank, count, array.dtype, **memory, **options, where=where)
+                calls.append((call, branch))
+                results.append(result)
+            try:
+                self._enqueue(calls)
+            finally:
+                _join(context, branches)
+            return tuple(results)
+
+        return Take(what, given, act) if several else TakeOne(what, given, act)
+
+    def _one(self, rank: int) -> int:
+        if rank not in range(self.size):
+            raise errors.UsageError(f"rank {rank!r} is not in {self!r}: ranks count from 0")
+        return rank
+
+    def _branches(self, context: ExecutionContext) -> list[ExecutionContext]:
+        """A context for each rank, whose stream goes on from here."""
+        fork = context.stream.record()
+        branches = [
+            context if device is context.device else context.elsewhere(device)
+            for device in self.devices
+        ]
+        for branch in branches:
+            if branch is not context:
+                branch.stream.wait_event(fork)
+        return branches
+
+    def _enqueue(self, calls: Sequence[tuple[Collective, ExecutionContext]]) -> None:
+        for call, context in calls:
+            if context._run.captures:
+                raise errors.CaptureError(
+                    f"{call.what} is not captured: NCCL hangs where two ranks of one process are captured. "
+                    "Capture what comes before and after"
+                )
+            if self._broken:
+                raise errors.CollectiveError(
+                    f"{self._broken}. This group is of no more use: make one anew"
+                )
+            self._broken = self._ledger.enter(call)
+            if self._broken:
+                self._communicator.fail(self._broken)
+                raise errors.CollectiveError(self._broken)
+            come_after(context.stream, [self._last[call.rank]])
+            context._run.kernels.append(call.what)
+        ends = calls[0][0].ends
+        parts = [(call, context.stream) for call, context in calls]
+        self._communicator.enqueue(parts, self.size if ends is None else 2)
+
+
+_Part = tuple[dict[str, Memory], int, DeviceArray]  # what a rank gives and gets, and what it yields
+
+
+def _join(context: ExecutionContext, branches: Sequence[ExecutionContext]) -> None:
+    joins: list[tuple[Stream, Event]] = []
+    for branch in branches:
+        if branch is not context:
+            joins.append((branch.stream, branch.stream.record()))
+    for stream, join in joins:
+        context.stream.wait_event(join)
+        stream.reuse(join)
+
+
+def _written(array: DeviceArray, context: ExecutionContext, what: str) -> Memory:
+    if array.mode == "shared":
+        raise errors.UsageError(
+            f"{what} writes to array {array.name!r}, which is shared: shared arrays are for reading. Lend it, "
+            "as in x.borrow(), or use agt.dup(x) for a copy"
+        )
+    return context._touch(array)
+
+
+def _known(reduce: str) -> str:
+    if reduce not in REDUCTIONS:
+        raise errors.UsageError(f"{reduce!r} is no reduction: say one of {', '.join(REDUCTIONS)}")
+    return reduce
+
+
+def _line(frame: FrameType) -> str:
+    return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
+
+
+def group(*devices: str | Device) -> Group:
+    """Make a group of ranks of devices of this process, one rank for each, in this order.
+
+    Examples
+    --------
+    >>> import asyncgpu_tutor as agt
+    >>> ranks = agt.group("sim:0", "sim:1")
+    >>> arrays = [agt.full(2, rank + 1.0).on(d).sync() for rank, d in enumerate(ranks.devices)]
+    >>> sums = ranks.all_reduce(arrays).sync()
+    >>> sums[1].to("sim:0").to_host().sync().tolist()
+    [3.0, 3.0]
+    """
+    resolved = [resolve(device) for device in devices]
+    if not resolved or len(set(resolved)) < len(resolved):
+        raise errors.UsageError(
+            "a group has at least one device, and each once: agt.group('cuda:0', 'cuda:1')"
+        )
+    return Group(resolved, open_group(resolved))

@@ -32,6 +32,7 @@ _HOMES = {
     name: room
     for room, names in {
         "arrays.handles": "DeviceArray",
+        "clusters": "cluster",
         "devices.simulated": "SimDevice",
         "errors": "DeviceError UsageError",
         "inspection": "explore litmus microscope show_threads",

@@ -2,6 +2,7 @@
 
 from asyncgpu_tutor import data, errors, types
 from asyncgpu_tutor.arrays.handles import DeviceArray
+from asyncgpu_tutor.clusters import cluster
 from asyncgpu_tutor.devices.simulated import SimDevice
 from asyncgpu_tutor.errors import DeviceError, UsageError
 from asyncgpu_tutor.inspection import explore, litmus, microscope, show_threads
@@ -64,6 +65,7 @@ __all__ = [
     "analyse",
     "arange",
     "asarray",
+    "cluster",
     "compare",
     "compare_timelines",
     "create_stream",

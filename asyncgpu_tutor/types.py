@@ -5,6 +5,7 @@ The classes that a program does make (`Kernel`, `Trace`, `CudaGraph`, policies) 
 
 from asyncgpu_tutor.arrays.handles import Partition
 from asyncgpu_tutor.arrays.host import HostArray
+from asyncgpu_tutor.clusters import Cluster, Gpu, RemoteArray
 from asyncgpu_tutor.devices.protocol import Device, Event, Stream
 from asyncgpu_tutor.inspection import Exploration, KernelReport, Litmus, Report, Threads
 from asyncgpu_tutor.ops.collectives import Group
@@ -18,12 +19,14 @@ from asyncgpu_tutor.traces.spans import Metrics, Span
 
 __all__ = [
     "Analysis",
+    "Cluster",
     "Comparison",
     "Device",
     "Event",
     "ExecutionContext",
     "Exploration",
     "Finding",
+    "Gpu",
     "GraphScope",
     "Group",
     "HostArray",
@@ -32,6 +35,7 @@ __all__ = [
     "Metrics",
     "Partition",
     "Prepared",
+    "RemoteArray",
     "Report",
     "SharedOp",
     "Span",

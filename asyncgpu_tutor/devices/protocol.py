@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ from asyncgpu_tutor.devices.cuda_source import Signature
 from asyncgpu_tutor.traces.spans import SpanLog
 
 HostBuffer = npt.NDArray[Any]
+T = TypeVar("T")
 Dim3 = tuple[int, int, int]
 
 
@@ -407,6 +408,10 @@ class Device(Enqueuer, Protocol):
 
     def work(self, us: float, name: str) -> None:
         """Keep the host busy for `us` microseconds of its clock."""
+
+    async def apart(self, act: Callable[[], T]) -> T:
+        """Call `act`, which may have to wait for ranks on other devices; on a thread where it has to."""
+        ...
 
     async def sleep(self, us: float) -> None:
         """Let other tasks run for `us` microseconds of the host's clock."""

@@ -374,10 +374,10 @@ class TakeOne(Take):
 
 def to(array: DeviceArray, device: str | Device) -> DeviceOp[DeviceArray]:
     """Copy an array to another device; see `DeviceArray.to`."""
-    target = resolve(device)
+    resolve(device)  # one that is not there is told of here, not where it runs
 
     def act(context: ExecutionContext, arrays: tuple[DeviceArray, ...]) -> tuple[DeviceArray, ...]:
-        (source,) = arrays
+        (source,), target = arrays, resolve(device)
         return (source if source.device is target else context.copy_to(source, target),)
 
     return cast(DeviceOp[DeviceArray], TakeOne("to", (array,), act))

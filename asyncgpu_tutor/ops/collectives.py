@@ -10,15 +10,15 @@ from __future__ import annotations
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any, cast
 
 from asyncgpu_tutor import errors
-from asyncgpu_tutor.arrays.handles import DeviceArray, handle
+from asyncgpu_tutor.arrays.handles import DeviceArray
 from asyncgpu_tutor.devices.opening import open_group
-from asyncgpu_tutor.devices.protocol import Collective, Communicator, Device, Event, Memory, Stream
+from asyncgpu_tutor.devices.protocol import Collective, Communicator, Device, Memory
 from asyncgpu_tutor.ops.array_operations import Take, TakeOne
 from asyncgpu_tutor.ops.operation import DeviceOp
 from asyncgpu_tutor.run.context import ExecutionContext, check_same
@@ -67,33 +67,48 @@ def _disagreement(first: Collective, call: Collective) -> str:
 class Group:
     """Ranks that compute together: one device each.
 
-    Made by `group`, or by a cluster's `group`. Its operations can be a part of any other. Run on the devices of
-    a group, one recipe does the same on each; or give one call the arrays of all ranks, in their order.
+    Made by `group`, or by the `group` of a cluster. Its operations can be a part of any other. Run on the
+    devices of a group, one recipe does the same on each; or give one call the arrays of all ranks, by rank.
 
     Attributes
     ----------
+    size : int
+        How many ranks there are.
     devices : tuple of Device
-        By rank. Those of other processes are not among them.
+        Those of this process, by rank.
     """
 
-    def __init__(self, devices: Sequence[Device], communicator: Communicator) -> None:
-        self.devices = tuple(devices)
-        self.size = len(devices)
+    def __init__(
+        self, size: int, devices: Mapping[int, Device], communicator: Communicator | None
+    ) -> None:
+        self.size = size
+        self.devices = tuple(devices.values())
+        self._ranks = {id(device): rank for rank, device in devices.items()}
         self._communicator = communicator
-        self._ledger = Ledger(self.size)
-        self._last = [UsedMemory() for _ in devices]
+        self._ledger = Ledger(size) if len(devices) == size else None  # it takes all ranks
+        self._last = {rank: UsedMemory() for rank in devices}
         self._broken = ""
+        self.name = ""  # by which other processes know it
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # In another process it is what is called so there: the same ranks, seen from one of them.
+        if not self.name:
+            raise errors.CannotTravelError(
+                f"{self!r} is of this process alone: the group() of a cluster makes one that its workers know"
+            )
+        return named_group, (self.name,)
 
     def __repr__(self) -> str:
-        return f"<group of {self.size} ranks: {', '.join(d.name for d in self.devices)}>"
+        here = ", ".join(device.name for device in self.devices) or "none of them here"
+        return f"<group of {self.size} ranks: {here}>"
 
     def rank(self, on: ExecutionContext | Device) -> int:
         """The rank of a device, or of the one on which a context's operation runs."""
         device: Device = on.device if isinstance(on, ExecutionContext) else on
-        for rank, mine in enumerate(self.devices):
-            if mine is device:
-                return rank
-        raise errors.DeviceMismatchError(f"{device.name} is no rank of {self!r}")
+        rank = self._ranks.get(id(device))
+        if rank is None:
+            raise errors.DeviceMismatchError(f"{device.name} is no rank of {self!r}")
+        return rank
 
     # ------------------------------------------------------------------ operations
     def all_reduce(self, x: Array | Sequence[DeviceArray], reduce: str = "sum") -> DeviceOp[Any]:
@@ -186,8 +201,17 @@ class Group:
         ) -> tuple[DeviceArray, ...]:
             given, got = arrays
             memory = context._touch(given), _written(got, context, "exchange")
-            rank, options = self.rank(context), {"to": to, "origin": origin, "where": where}
-            call = Collective("exchange", rank, given.size, given.dtype, *memory, **options)
+            rank = self.rank(context)
+            call = Collective(
+                "exchange",
+                rank,
+                given.size,
+                given.dtype,
+                *memory,
+                to=to,
+                origin=origin,
+                where=where,
+            )
             self._enqueue([(call, context)])
             return arrays
 
@@ -203,8 +227,8 @@ class Group:
         **options: Any,
     ) -> DeviceOp[Any]:
         if isinstance(x, DeviceOp):
-            follow = x.and_then(lambda array: self._op(what, array, part, frame, **options))  # pyright: ignore[reportUnknownLambdaType, reportUnknownVariableType, reportUnknownArgumentType, reportUnknownMemberType]
-            return follow
+            made = cast("DeviceOp[DeviceArray]", x)
+            return made.and_then(lambda array: self._op(what, array, part, frame, **options))
         where, several = _line(frame), not isinstance(x, DeviceArray)
         given = tuple(cast("Sequence[DeviceArray]", x)) if several else (cast(DeviceArray, x),)
         if several and len(given) != self.size:
@@ -251,6 +275,9 @@ class Group:
         return branches
 
     def _enqueue(self, calls: Sequence[tuple[Collective, ExecutionContext]]) -> None:
+        communicator = self._communicator
+        if communicator is None:  # `rank` has refused it before
+            raise errors.UsageError(f"{self!r} has no rank in this process")
         for call, context in calls:
             if context._run.captures:
                 raise errors.CaptureError(
@@ -261,26 +288,24 @@ class Group:
                 raise errors.CollectiveError(
                     f"{self._broken}. This group is of no more use: make one anew"
                 )
-            self._broken = self._ledger.enter(call)
+            self._broken = "" if self._ledger is None else self._ledger.enter(call)
             if self._broken:
-                self._communicator.fail(self._broken)
+                communicator.fail(self._broken)
                 raise errors.CollectiveError(self._broken)
             come_after(context.stream, [self._last[call.rank]])
             context._run.kernels.append(call.what)
+            context._run.checks.append(communicator.check)
         ends = calls[0][0].ends
         parts = [(call, context.stream) for call, context in calls]
-        self._communicator.enqueue(parts, self.size if ends is None else 2)
+        communicator.enqueue(parts, self.size if ends is None else 2)
 
 
 _Part = tuple[dict[str, Memory], int, DeviceArray]  # what a rank gives and gets, and what it yields
 
 
 def _join(context: ExecutionContext, branches: Sequence[ExecutionContext]) -> None:
-    joins: list[tuple[Stream, Event]] = []
-    for branch in branches:
-        if branch is not context:
-            joins.append((branch.stream, branch.stream.record()))
-    for stream, join in joins:
+    for stream in [branch.stream for branch in branches if branch is not context]:
+        join = stream.record()
         context.stream.wait_event(join)
         stream.reuse(join)
 
@@ -288,8 +313,8 @@ def _join(context: ExecutionContext, branches: Sequence[ExecutionContext]) -> No
 def _written(array: DeviceArray, context: ExecutionContext, what: str) -> Memory:
     if array.mode == "shared":
         raise errors.UsageError(
-            f"{what} writes to array {array.name!r}, which is shared: shared arrays are for reading. Lend it, "
-            "as in x.borrow(), or use agt.dup(x) for a copy"
+            f"{what} writes to array {array.name!r}, which is shared: shared arrays are for reading. Lend "
+            "it, as in x.borrow(), or use agt.dup(x) for a copy"
         )
     return context._touch(array)
 
@@ -302,6 +327,30 @@ def _known(reduce: str) -> str:
 
 def _line(frame: FrameType) -> str:
     return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
+
+
+_named: dict[str, Group] = {}
+
+
+def name_group(group: Group, name: str) -> Group:
+    """Have recipes that come from other processes find a group."""
+    group.name = name
+    _named[name] = group
+    return group
+
+
+def forget_group(name: str) -> None:
+    """A group that is of no more use."""
+    _named.pop(name, None)
+
+
+def named_group(name: str) -> Group:
+    """The group of that name, as it is in this process."""
+    if name not in _named:
+        raise errors.UsageError(
+            f"there is no group {name!r} here: its cluster is closed, or another one"
+        )
+    return _named[name]
 
 
 def group(*devices: str | Device) -> Group:
@@ -321,4 +370,4 @@ def group(*devices: str | Device) -> Group:
         raise errors.UsageError(
             "a group has at least one device, and each once: agt.group('cuda:0', 'cuda:1')"
         )
-    return Group(resolved, open_group(resolved))
+    return Group(len(resolved), dict(enumerate(resolved)), open_group(resolved))

@@ -71,13 +71,18 @@ class Overlap(_Group):
 class On(DeviceOp[A]):
     """On a stream of another device: fork and join by events, too."""
 
-    __slots__ = ("_device", "_op")
+    __slots__ = ("_name", "_op")
 
     def __init__(self, op: DeviceOp[A], device: str | Device, frame: FrameType) -> None:
-        self._device = resolve(device)
+        resolve(device)  # one that is not there is told of here, not where it runs
+        self._name = device
         self._op = op
         op._used = True
         self._built(op._label, frame)
+
+    @property
+    def _device(self) -> Device:
+        return resolve(self._name)
 
     def _parts(self) -> tuple[DeviceOp[Any], ...]:
         return (self._op,)

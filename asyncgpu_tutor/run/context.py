@@ -47,6 +47,9 @@ class Run(Tag):
         # Those that took arrays: they count shared ones until it has completed, or somebody waits for that.
         self.operations: list[object] = []
         self.kernels: list[str] = []  # names of the kernels that it launched, in order
+        self.checks: list[
+            Callable[[], None]
+        ] = []  # asked when it is over: they raise what no event tells
 
     def describe(self) -> str:
         """For messages."""

@@ -194,7 +194,7 @@ def test_ranks_that_disagree_are_told_both_calls_and_their_lines(four: Any, name
 def test_a_blocking_wait_for_ranks_that_never_come_ends_at_once(four: Any) -> None:
     with pytest.raises(CollectiveError, match="rank 3 does not come"):
         four.all_reduce(agt.ones(4)).sync()
-    with pytest.raises(CollectiveError, match="make it anew|does not come"):
+    with pytest.raises(CollectiveError, match="does not come"):
         four.all_reduce(agt.ones(4)).sync()
 
 

@@ -329,7 +329,8 @@ class CuptiRecorder:
             found = {}
             for record in list(_session.records):
                 number = _session.ours.get(record.correlation)
-                if number in self._drafts:
+                # A call for several devices has one number, and each device is recorded by itself.
+                if number in self._drafts and record.device == self._ordinal:
                     found.setdefault(number, []).append(record)
             if self._everything:  # nobody knows how many will come
                 continue

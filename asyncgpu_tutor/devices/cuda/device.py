@@ -8,9 +8,12 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext, suppress
+from contextvars import copy_context
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import cupy
 import numpy as np
@@ -41,6 +44,8 @@ from asyncgpu_tutor.devices.protocol import (
 from asyncgpu_tutor.errors import DeviceMismatchError, KernelCompileError, UsageError
 from asyncgpu_tutor.traces.spans import SpanKind, SpanLog
 from asyncgpu_tutor.traces.spans.tag import forbid_nested_wait
+
+T = TypeVar("T")
 
 # While kernels may call the host, the event loop has a turn so often: it costs each call some 0.5 us, and is
 # how late others, such as who awaits the kernel, notice anything.
@@ -131,6 +136,7 @@ class CupyDevice:
         self._reached: set[int] = set()  # devices that were asked for a direct way
         self._functions: dict[tuple[str, str, bool], CupyFunction] = {}
         self._lock = threading.Lock()
+        self._thread: ThreadPoolExecutor | None = None  # see `apart`
         self._numbers = 0
         self.default_stream = self._stream(cupy.cuda.Stream.null)
         # Kept, so that a stream keeps its number.
@@ -150,6 +156,14 @@ class CupyDevice:
         while (time.perf_counter() - start) * 1e6 < us:
             pass
         self.note("work", name, start)
+
+    async def apart(self, act: Callable[[], T]) -> T:
+        """Call it on a thread of this device's own: ranks of one process meet on the host."""
+        with self._lock:
+            if self._thread is None:
+                self._thread = ThreadPoolExecutor(1, f"asyncgpu {self.name}")
+        run = partial(copy_context().run, act)
+        return await asyncio.get_running_loop().run_in_executor(self._thread, run)
 
     async def sleep(self, us: float) -> None:
         """Let other tasks run for `us` microseconds."""

@@ -16,6 +16,7 @@ from asyncgpu_tutor.devices.simulated.sim_device import (
 from simgpu import gpus
 from simgpu.gpus import SPECS, derived
 from simgpu.launches import Launched
+from simgpu.links import Wiring
 from simgpu.spec import DeviceSpec
 
 find_spec = translated(gpus.find_spec)
@@ -31,6 +32,7 @@ __all__ = [
     "SimEvent",
     "SimMemory",
     "SimStream",
+    "Wiring",
     "derived",
     "find_spec",
     "save_spec",

@@ -46,22 +46,21 @@ _NAMES = {  # of NCCL, by NumPy's
 
 def load() -> Any:
     """CuPy's NCCL; `DeviceUnavailableError` says how to get the library."""
+    from cupy.cuda import nccl
+
+    if nccl.available:
+        return nccl
     found = importlib.util.find_spec("nvidia")
     for folder in (found.submodule_search_locations or ()) if found else ():
         for library in Path(folder).glob("nccl/lib/libnccl.so*"):  # where pip puts it
             ctypes.CDLL(str(library), ctypes.RTLD_GLOBAL)
     try:
-        from cupy.cuda import nccl
-
-        if nccl.available:
-            return nccl
-        reason = "CuPy was built without it"
+        return importlib.import_module("cupy_backends.cuda.libs.nccl")
     except ImportError as error:
-        reason = str(error)
-    raise DeviceUnavailableError(
-        f"a group of GPUs needs NCCL, and it cannot be loaded ({reason}): pip install nvidia-nccl-cu12, or "
-        "nvidia-nccl-cu13 for CUDA 13"
-    )
+        raise DeviceUnavailableError(
+            f"a group of GPUs needs NCCL, and it cannot be loaded ({error}): pip install nvidia-nccl-cu12, "
+            "or nvidia-nccl-cu13 for CUDA 13"
+        ) from error
 
 
 class NcclCommunicator:

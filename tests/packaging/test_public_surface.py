@@ -97,7 +97,7 @@ def test_completion_shows_what_stands_in_the_glossary(sim: Device) -> None:
 
 
 OWNERS = {
-    "op": agt.DeviceOp, "x": agt.DeviceArray, "stream": agt.types.Stream, "graph": agt.CudaGraph,
+    "op": agt.DeviceOp, "group": agt.types.Group, "x": agt.DeviceArray, "stream": agt.types.Stream, "graph": agt.CudaGraph,
     "ranges": agt.ranges, "types": agt.types,
 }  # fmt: skip
 

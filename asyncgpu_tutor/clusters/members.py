@@ -70,6 +70,7 @@ class Gpu(ABC):
         op = value(np.asarray(host)).and_then(
             partial(_upload, name)
         )  # it is pinned where it is copied from
+        op._used = True
         return self._received(await self._run(op))
 
     def _check(self) -> None:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.errors import CollectiveError, UpstreamError, UsageError
@@ -25,10 +29,20 @@ def ranks(request: pytest.FixtureRequest) -> Iterator[Any]:
         yield agt.group(*devices)
 
 
+@contextmanager
+def four_ranks() -> Iterator[Any]:
+    """A group of four simulated GPUs, whose host is given little time to bring a rank that is missing."""
+    with agt.using("sim:0") as device:
+        machine: Any = device.machine  # type: ignore[attr-defined]
+        before, machine.patience_s = machine.patience_s, 0.02
+        yield agt.group(*(f"sim:{number}" for number in range(4)))
+        machine.patience_s = before
+
+
 @pytest.fixture
 def four() -> Iterator[Any]:
-    with agt.using("sim:0"):
-        yield agt.group(*(f"sim:{number}" for number in range(4)))
+    with four_ranks() as group:
+        yield group
 
 
 def on_each(ranks: Any, values: Callable[[int], Any]) -> list[agt.DeviceArray]:
@@ -246,3 +260,37 @@ def test_the_same_program_has_the_same_times(four: Any) -> None:
 
     times()  # from now on each call comes after an earlier one of its rank
     assert times() == times()
+
+
+CALLS = st.lists(
+    st.tuples(st.sampled_from(["all_reduce", "broadcast", "all_gather"]), st.integers(1, 3)),
+    min_size=2,
+    max_size=4,
+)
+
+
+@settings(max_examples=30)
+@given(calls=CALLS, wrong=st.integers(0, 3), place=st.integers(0, 3), how=st.integers(0, 2))
+def test_any_program_in_which_one_rank_differs_ends_with_both_lines(
+    calls: list[tuple[str, int]], wrong: int, place: int, how: int
+) -> None:
+    with four_ranks() as group:
+
+        def recipe(rank: int) -> agt.DeviceOp[Any]:
+            mine = list(calls)
+            at = place % len(mine)
+            what, size = mine[at]
+            if rank == wrong and how == 0:
+                mine[at] = what, size + 1
+            elif rank == wrong and how == 1:
+                mine[at] = "reduce_scatter", 4 * size
+            elif rank == wrong:
+                del mine[at:]
+            steps = [getattr(group, what)(agt.ones(size)) for what, size in mine]
+            return agt.zip(*steps, agt.zeros(1))
+
+        found = one_on_each(group, recipe)
+        texts = [str(error) for error in found if isinstance(error, CollectiveError)]
+        assert texts
+        lines = re.findall(r"test_collectives\.py:\d+", texts[0])
+        assert len(lines) == (1 if "called nothing" in texts[0] else 2)

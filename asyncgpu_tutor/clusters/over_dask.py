@@ -96,9 +96,10 @@ class DaskGpu(Gpu):
         self._going: set[asyncio.Task[Any]] = set()  # what nobody awaits, until it is done
 
     async def _run(self, op: DeviceOp[Any]) -> Any:
-        call = self._start(self.ask("run", packed(op)))
+        self._check_alive()
+        call = self._start(self._call("run", packed(op)))
         try:
-            return await asyncio.shield(call)
+            return await self._end(call)
         except asyncio.CancelledError:
             # The recipe goes on there. What it yields has no handle, so it goes when it comes.
             call.add_done_callback(self._forget)
@@ -107,7 +108,9 @@ class DaskGpu(Gpu):
     async def ask(self, method: str, *args: Any) -> Any:
         """Call a method of the actor; `WorkerLostError` if it is gone, or goes meanwhile."""
         self._check_alive()
-        call = self._start(self._call(method, *args))
+        return await self._end(self._start(self._call(method, *args)))
+
+    async def _end(self, call: asyncio.Task[Any]) -> Any:
         await asyncio.wait({call, self._lost}, return_when=asyncio.FIRST_COMPLETED)
         if not call.done():
             call.cancel()
@@ -120,7 +123,10 @@ class DaskGpu(Gpu):
 
     async def _call(self, method: str, *args: Any) -> Any:
         with self._client.as_current():  # an actor looks for its client when it is first asked
-            answer = getattr(self._actor, method)(*args)
+            try:
+                answer = getattr(self._actor, method)(*args)
+            except RuntimeError as error:  # Dask knows already that it is gone
+                raise ConnectionError(str(error)) from error
         return await answer
 
     def lose(self, why: str) -> None:

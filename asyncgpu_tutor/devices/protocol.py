@@ -214,6 +214,7 @@ class Collective:
             "broadcast": f" from rank {self.root}",
             "send": f" to rank {self.to}",
             "recv": f" from rank {self.origin}",
+            "exchange": f" to rank {self.to}, from rank {self.origin}",
         }.get(self.what, "")
         return f"{self.what} of {self.count:,} {self.dtype}{more} at {self.where}"
 
@@ -237,7 +238,7 @@ class Communicator(Protocol):
         """The ranks disagree: whoever waits for others gets a `CollectiveError`, and so do later calls."""
 
     def check(self) -> None:
-        """Raise `CollectiveError` if something failed since."""
+        """Raise `CollectiveError` if parts that were enqueued have been aborted since."""
 
 
 class Enqueuer(Protocol):

@@ -49,14 +49,19 @@ class Ledger:
             others.append(call)
             if len(others) == (self._size if ends is None else 2):
                 del self._open[ends, number]
-            return next((_disagreement(other, call) for other in others[:1]), "")
+            told = (_disagreement(other, call) for other in others[:-1])
+            return next((words for words in told if words), "")
 
 
 def _disagreement(first: Collective, call: Collective) -> str:
     facts = [(c.what, c.count, c.dtype, c.reduce, c.root) for c in (first, call)]
     if call.ends is not None:
         facts = [fact[1:] for fact in facts]
-    if facts[0] == facts[1]:
+    crossed = call.what == "exchange" and any(
+        (one.to == other.rank) != (other.origin == one.rank)
+        for one, other in ((first, call), (call, first))
+    )
+    if facts[0] == facts[1] and not crossed:
         return ""
     return (
         f"ranks disagree: rank {first.rank} calls {first}, and rank {call.rank} calls {call}. All ranks "
@@ -126,7 +131,7 @@ class Group:
             memory = _written(array, context, "all_reduce")
             return {"source": memory, "target": memory}, array.size, array
 
-        return self._op("all_reduce", x, part, sys._getframe(1), reduce=_known(reduce))
+        return self._op("all_reduce", x, part, _line(sys._getframe(1)), reduce=_known(reduce))
 
     def all_gather(self, x: Array | Sequence[DeviceArray]) -> DeviceOp[Any]:
         """Give each rank a new array of shape ``(ranks, *x.shape)`` with the arrays of all, by rank."""
@@ -138,7 +143,7 @@ class Group:
             )
             return {"source": source, "target": target.memory}, array.size, target
 
-        return self._op("all_gather", x, part, sys._getframe(1))
+        return self._op("all_gather", x, part, _line(sys._getframe(1)))
 
     def reduce_scatter(
         self, x: Array | Sequence[DeviceArray], reduce: str = "sum"
@@ -157,7 +162,7 @@ class Group:
             target = context.empty(shape, array.dtype, f"part of {array.name}")
             return {"source": source, "target": target.memory}, array.size, target
 
-        return self._op("reduce_scatter", x, part, sys._getframe(1), reduce=_known(reduce))
+        return self._op("reduce_scatter", x, part, _line(sys._getframe(1)), reduce=_known(reduce))
 
     def broadcast(self, x: Array | Sequence[DeviceArray], root: int = 0) -> DeviceOp[Any]:
         """Copy the root's array into those of all other ranks."""
@@ -166,7 +171,7 @@ class Group:
             memory = _written(array, context, "broadcast")
             return {"source": memory, "target": memory}, array.size, array
 
-        return self._op("broadcast", x, part, sys._getframe(1), root=self._one(root))
+        return self._op("broadcast", x, part, _line(sys._getframe(1)), root=self._one(root))
 
     def send(self, x: Array, to: int) -> DeviceOp[DeviceArray]:
         """Send an array to another rank, which has to call `recv`; yields it again."""
@@ -174,7 +179,7 @@ class Group:
         def part(array: DeviceArray, context: ExecutionContext) -> _Part:
             return {"source": context._touch(array)}, array.size, array
 
-        return self._op("send", x, part, sys._getframe(1), to=self._one(to))
+        return self._op("send", x, part, _line(sys._getframe(1)), to=self._one(to))
 
     def recv(self, into: Array, source: int) -> DeviceOp[DeviceArray]:
         """Fill an array with what another rank sends, and yield it."""
@@ -182,7 +187,7 @@ class Group:
         def part(array: DeviceArray, context: ExecutionContext) -> _Part:
             return {"target": _written(array, context, "recv")}, array.size, array
 
-        return self._op("recv", into, part, sys._getframe(1), origin=self._one(source))
+        return self._op("recv", into, part, _line(sys._getframe(1)), origin=self._one(source))
 
     def exchange(
         self, x: DeviceArray, to: int | None, into: DeviceArray, source: int | None
@@ -223,14 +228,14 @@ class Group:
         what: str,
         x: Any,
         part: Callable[[DeviceArray, ExecutionContext], _Part],
-        frame: FrameType,
+        where: str,
         **options: Any,
     ) -> DeviceOp[Any]:
         if isinstance(x, DeviceOp):
             made = cast("DeviceOp[DeviceArray]", x)
-            return made.and_then(lambda array: self._op(what, array, part, frame, **options))
-        where, several = _line(frame), not isinstance(x, DeviceArray)
-        given = tuple(cast("Sequence[DeviceArray]", x)) if several else (cast(DeviceArray, x),)
+            return made.and_then(lambda array: self._op(what, array, part, where, **options))
+        several = not isinstance(x, DeviceArray)
+        given = tuple(cast("Sequence[DeviceArray]", x)) if several else (x,)
         if several and len(given) != self.size:
             raise errors.UsageError(
                 f"{what} takes the array of this rank, or one for each of {self.size} ranks, and got "

@@ -69,7 +69,7 @@ class NcclCommunicator:
     def __init__(self, nccl: Any, ranks: dict[int, Any], size: int) -> None:
         self._nccl, self._size = nccl, size
         self._ranks = ranks  # NCCL's communicators of this process
-        self._broken = ""
+        self._broken = self._aborted = ""
         self._changed = threading.Condition()
         self._joined: Counter[tuple[int, tuple[int, int] | None]] = Counter()
         self._meetings: dict[tuple[tuple[int, int] | None, int], _Meeting] = {}
@@ -78,7 +78,8 @@ class NcclCommunicator:
 
     def enqueue(self, parts: Sequence[Part], ranks: int) -> None:
         """Enqueue the parts of these ranks; where others of this process are missing, when they are there."""
-        self.check()
+        if self._broken:
+            raise CollectiveError(self._broken)
         if len(parts) == ranks:
             self._call(parts)
         elif len(self._ranks) == 1:
@@ -94,14 +95,9 @@ class NcclCommunicator:
             self._changed.notify_all()
 
     def check(self) -> None:
-        """Raise what went wrong."""
-        if self._broken:
-            raise CollectiveError(self._broken)
-
-    def abort(self) -> None:
-        """End whatever waits on a GPU."""
-        for communicator in self._ranks.values():
-            communicator.abort()
+        """Raise what a GPU gave up waiting for."""
+        if self._aborted:
+            raise CollectiveError(self._aborted)
 
     # ------------------------------------------------------------------ ranks of one process
     def _meet(self, part: Part, ranks: int) -> None:
@@ -200,11 +196,12 @@ class NcclCommunicator:
             if event.done:
                 self._watched.pop(0)
             elif time.monotonic() > until:
-                self.fail(
+                self._aborted = (
                     f"rank {call.rank} waited {PATIENCE_S:.0f} s in {call} for ranks of other processes: "
                     "they called something else, or nothing"
                 )
-                self.abort()
+                self.fail(self._aborted)
+                self._ranks[call.rank].abort()  # whatever waits on the GPU ends
             else:
                 time.sleep(_LOOK_S)
 

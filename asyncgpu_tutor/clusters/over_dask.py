@@ -12,7 +12,7 @@ import asyncio
 import importlib
 import os
 import platform
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self
@@ -22,8 +22,14 @@ from asyncgpu_tutor.clusters.members import Cluster, Gpu, numbers
 from asyncgpu_tutor.clusters.recipes import packed, unpacked
 from asyncgpu_tutor.clusters.worker import Worker
 from asyncgpu_tutor.devices.opening import new_group_id, open_rank
-from asyncgpu_tutor.errors import ClusterError, DeviceUnavailableError, WorkerLostError
-from asyncgpu_tutor.ops.collectives import Group, forget_group, name_group
+from asyncgpu_tutor.devices.protocol import Collective
+from asyncgpu_tutor.errors import (
+    ClusterError,
+    CollectiveError,
+    DeviceUnavailableError,
+    WorkerLostError,
+)
+from asyncgpu_tutor.ops.collectives import Group, Ledger, forget_group, name_group
 from asyncgpu_tutor.ops.operation import DeviceOp
 from asyncgpu_tutor.run.current import resolve
 
@@ -46,15 +52,19 @@ class Actor:
         else:
             device = resolve("sim:0" if kind == "sim" else f"cuda:{ordinal}")
         self._worker = Worker(name, device)
-        self._groups: list[str] = []
+        self._groups: dict[str, Group] = {}
 
     async def facts(self) -> dict[str, str]:
         """What has to be the same everywhere; and the device."""
         return {**versions(), "device": self._worker.device.name}
 
     async def run(self, payload: bytes) -> Any:
-        """Run a recipe; the result as it travels."""
-        return await self._worker.run(unpacked(payload))
+        """Run a recipe; the result as it travels, and the collectives that were called here since."""
+        result = await self._worker.run(unpacked(payload))
+        calls = {name: group.log.copy() for name, group in self._groups.items()}
+        for group in self._groups.values():
+            group.log.clear()
+        return result, calls
 
     async def drop(self, numbers: list[int]) -> None:
         """Nobody has a handle to these arrays any more."""
@@ -68,8 +78,7 @@ class Actor:
         """Become a rank of a group; returns when all are there."""
         device = self._worker.device
         made = await device.apart(lambda: open_rank(device, rank, size, found_by))
-        name_group(Group(size, {rank: device}, made), name)
-        self._groups.append(name)
+        self._groups[name] = name_group(Group(size, {rank: device}, made), name)
 
     async def close(self) -> None:
         """Let go of everything."""
@@ -87,10 +96,12 @@ def versions() -> dict[str, str]:
 class DaskGpu(Gpu):
     """A worker of Dask."""
 
-    def __init__(self, rank: int, address: str, actor: Any, client: Any) -> None:
+    def __init__(
+        self, rank: int, address: str, actor: Any, client: Any, ledgers: Mapping[str, Ledger]
+    ) -> None:
         super().__init__(rank, f"gpu {rank} ({address})")
         self.address = address
-        self._actor, self._client = actor, client
+        self._actor, self._client, self._ledgers = actor, client, ledgers
         self._loop = asyncio.get_running_loop()
         self._lost: asyncio.Future[str] = self._loop.create_future()
         self._going: set[asyncio.Task[Any]] = set()  # what nobody awaits, until it is done
@@ -99,11 +110,21 @@ class DaskGpu(Gpu):
         self._check_alive()
         call = self._start(self._call("run", packed(op)))
         try:
-            return await self._end(call)
+            result, calls = await self._end(call)
         except asyncio.CancelledError:
             # The recipe goes on there. What it yields has no handle, so it goes when it comes.
             call.add_done_callback(self._forget)
             raise
+        wrong = self._compared(calls)
+        if wrong:
+            self._received(result)  # nobody gets it, so it goes
+            raise CollectiveError(f"{wrong}. What they have computed is worth nothing")
+        return result
+
+    def _compared(self, calls: Mapping[str, Sequence[Collective]]) -> str:
+        """What is wrong with the collectives of its recipes, next to those of other ranks."""
+        told = [self._ledgers[n].enter(c) for n in calls if n in self._ledgers for c in calls[n]]
+        return next((words for words in told if words), "")
 
     async def ask(self, method: str, *args: Any) -> Any:
         """Call a method of the actor; `WorkerLostError` if it is gone, or goes meanwhile."""
@@ -157,7 +178,9 @@ class DaskGpu(Gpu):
 
     def _forget(self, task: asyncio.Task[Any]) -> None:
         if not task.cancelled() and task.exception() is None:
-            self._received(task.result())
+            result, calls = task.result()
+            self._received(result)
+            self._compared(calls)
 
     def _drop(self, number: int) -> None:
         with suppress(RuntimeError):  # the loop is closed, and the worker's arrays are gone
@@ -184,7 +207,7 @@ class DaskCluster(Cluster):
         self._address, self._count, self._kind = address, gpus, device
         self._client: Any = None
         self._watch: asyncio.Task[None] | None = None
-        self._made: list[str] = []
+        self._ledgers: dict[str, Ledger] = {}  # of its groups: what their ranks have called
         self._actors: list[Any] = []  # Dask's futures: they keep the actors
 
     async def __aenter__(self) -> Self:
@@ -206,7 +229,7 @@ class DaskCluster(Cluster):
         if self._watch is not None:
             self._watch.cancel()
         await asyncio.gather(*(gpu.close() for gpu in self._gpus))
-        for name in self._made:
+        for name in self._ledgers:
             forget_group(name)
         self._actors.clear()
         await self._client.close()
@@ -219,7 +242,7 @@ class DaskCluster(Cluster):
         await asyncio.gather(
             *(gpu.ask("join", name, rank, size, found_by) for rank, gpu in enumerate(self._gpus))
         )
-        self._made.append(name)
+        self._ledgers[name] = Ledger(size)
         return name_group(Group(size, {}, None), name)
 
     async def _connect(self) -> Any:
@@ -263,7 +286,7 @@ class DaskCluster(Cluster):
             try:
                 with self._client.as_current():
                     actor = await future
-                gpu = DaskGpu(rank, address, actor, self._client)
+                gpu = DaskGpu(rank, address, actor, self._client, self._ledgers)
                 facts = await gpu.ask("facts")
             except (ImportError, AttributeError) as error:
                 raise ClusterError(

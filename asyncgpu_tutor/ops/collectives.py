@@ -11,6 +11,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import Any, cast
@@ -94,6 +95,7 @@ class Group:
         self._last = {rank: UsedMemory() for rank in devices}
         self._broken = ""
         self.name = ""  # by which other processes know it
+        self.log: list[Collective] = []  # for whoever compares the calls of several processes
 
     def __reduce__(self) -> tuple[Any, ...]:
         # In another process it is what is called so there: the same ranks, seen from one of them.
@@ -293,7 +295,10 @@ class Group:
                 raise errors.CollectiveError(
                     f"{self._broken}. This group is of no more use: make one anew"
                 )
-            self._broken = "" if self._ledger is None else self._ledger.enter(call)
+            if self._ledger is None:
+                self.log.append(replace(call, source=None, target=None))
+            else:
+                self._broken = self._ledger.enter(call)
             if self._broken:
                 communicator.fail(self._broken)
                 raise errors.CollectiveError(self._broken)

@@ -26,7 +26,7 @@ NUMBERS = np.arange(8, dtype=np.float32)
 def address() -> Iterator[str]:
     """Of a scheduler with two workers."""
     with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50
+        n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=50
     ) as local:
         yield local.scheduler_address
 

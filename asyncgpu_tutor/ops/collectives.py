@@ -19,7 +19,7 @@ from typing import Any, cast
 from asyncgpu_tutor import errors
 from asyncgpu_tutor.arrays.handles import DeviceArray
 from asyncgpu_tutor.devices.opening import open_group
-from asyncgpu_tutor.devices.protocol import Collective, Communicator, Device, Memory
+from asyncgpu_tutor.devices.protocol import Collective, Communicator, Device, Memory, Stream
 from asyncgpu_tutor.ops.array_operations import Take, TakeOne
 from asyncgpu_tutor.ops.operation import DeviceOp
 from asyncgpu_tutor.run.context import ExecutionContext, check_same
@@ -93,6 +93,7 @@ class Group:
         self._communicator = communicator
         self._ledger = Ledger(size) if len(devices) == size else None  # it takes all ranks
         self._last = {rank: UsedMemory() for rank in devices}
+        self._streams: dict[Device, Stream] = {}  # where one call does the part of each rank
         self._broken = ""
         self.name = ""  # by which other processes know it
         self.log: list[Collective] = []  # for whoever compares the calls of several processes
@@ -270,12 +271,17 @@ class Group:
         return rank
 
     def _branches(self, context: ExecutionContext) -> list[ExecutionContext]:
-        """A context for each rank, whose stream goes on from here."""
+        """A context for each rank, whose stream goes on from here; elsewhere always the same one.
+
+        A rank does one collective after the other in any case, so more streams would only cost events.
+        """
         fork = context.stream.record()
-        branches = [
-            context if device is context.device else context.elsewhere(device)
-            for device in self.devices
-        ]
+        branches: list[ExecutionContext] = []
+        for device in self.devices:
+            if device is not context.device and device not in self._streams:
+                self._streams[device] = device.create_stream()
+            mine = device is context.device
+            branches.append(context if mine else context.elsewhere(device, self._streams[device]))
         for branch in branches:
             if branch is not context:
                 branch.stream.wait_event(fork)

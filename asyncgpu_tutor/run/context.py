@@ -107,17 +107,19 @@ class ExecutionContext:
         home = self.device if self._policy.home else None
         return self.on(current.adopt_stream(self._policy.next_stream(), home))
 
-    def elsewhere(self, device: protocol.Device) -> ExecutionContext:
-        """The same run, on a stream of another device, which that device's policy chooses."""
+    def elsewhere(
+        self, device: protocol.Device, stream: protocol.Stream | None = None
+    ) -> ExecutionContext:
+        """The same run, on a stream of another device: this one, or what that device's policy chooses."""
         if self._run.captures:
             raise errors.CaptureError(
                 f"{self._run.label!r} goes to {device.name} here, and what is captured stays on one device: "
                 f"capture a part for each, in a block of agt.using({device.name!r})"
             )
         policy = current.policy_for(device).at(device)
-        return ExecutionContext(
-            current.adopt_stream(policy.next_stream(), device), policy, self._run
-        )
+        if stream is None:
+            stream = current.adopt_stream(policy.next_stream(), device)
+        return ExecutionContext(stream, policy, self._run)
 
     def keep(self, *things: object) -> None:
         """Keep these alive until the operation has completed."""

@@ -1,4 +1,4 @@
-"""`docs/cluster.md`: its program runs on simulated GPUs."""
+"""`docs/cluster.md`: its programs run on simulated GPUs."""
 
 from __future__ import annotations
 
@@ -7,15 +7,20 @@ import re
 from typing import Any
 
 import numpy as np
+import pytest
 
+import asyncgpu_tutor as agt
 from tests.tools import page
 
 TEXT = page("docs/cluster.md")
 
 
-def test_the_program_runs() -> None:
-    (program,) = re.findall(r"(?s)```python\n(.*?)```", TEXT)
+def test_the_programs_run(capsys: pytest.CaptureFixture[str]) -> None:
+    program, snippet = re.findall(r"(?s)```python\n(.*?)```", TEXT)
     names: dict[str, Any] = {"__name__": "page"}
-    exec(compile(program, "docs/cluster.md", "exec"), names)  # what a reader would paste
-    first, second = asyncio.run(names["main"]("sim"))
+    with agt.using("sim"):
+        exec(compile(program, "docs/cluster.md", "exec"), names)  # what a reader would paste
+        first, second = asyncio.run(names["main"]("sim"))
+        exec(snippet, names)
     assert np.concatenate([first, second]).tolist() == np.arange(2000).tolist()
+    assert capsys.readouterr().out == "[2. 2. 2. 2.]\n"

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator
 from functools import partial
 from itertools import count
 from types import TracebackType
-from typing import Any, Self, TypeVar, overload
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -94,7 +94,7 @@ class Gpu(ABC):
         """Nobody has a handle to this array any more."""
 
 
-class Cluster(Sequence[Gpu]):
+class Cluster:
     """The GPUs of a cluster, by rank; made by `cluster`, in whose block they can be used."""
 
     def __init__(self, name: str) -> None:
@@ -102,14 +102,13 @@ class Cluster(Sequence[Gpu]):
         self._gpus: list[Any] = []
         self._groups = count(1)
 
-    @overload
-    def __getitem__(self, index: int) -> Gpu: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Gpu]: ...
-    def __getitem__(self, index: int | slice) -> Gpu | Sequence[Gpu]:
+    def __getitem__(self, index: int) -> Gpu:
         if not self._gpus:
             raise UsageError("a cluster has GPUs in its block: async with agt.cluster(...) as gpus")
         return self._gpus[index]
+
+    def __iter__(self) -> Iterator[Gpu]:
+        return iter(self._gpus)
 
     def __len__(self) -> int:
         return len(self._gpus)

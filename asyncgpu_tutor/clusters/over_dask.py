@@ -34,6 +34,7 @@ from asyncgpu_tutor.ops.operation import DeviceOp
 from asyncgpu_tutor.run.current import resolve
 
 CONNECT_S = 5.0  # for how long a scheduler may take to answer, and its workers to be there
+START_S = 60.0  # for how long a worker may take to load this package and open its device
 LOOK_S = 0.5  # how often the scheduler is asked who is alive
 SILENT_S = 4.0  # a scheduler that says nothing for so long is gone
 
@@ -59,8 +60,14 @@ class Actor:
         return {**versions(), "device": self._worker.device.name}
 
     async def run(self, payload: bytes) -> Any:
-        """Run a recipe; the result as it travels, and the collectives that were called here since."""
-        result = await self._worker.run(unpacked(payload))
+        """Run a recipe; the result as it travels, or the error, and the collectives that were called since.
+
+        An error is returned and not raised, so that an `OSError` of a recipe is not taken for a lost worker.
+        """
+        try:
+            result = await self._worker.run(unpacked(payload))
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is the caller's
+            result = error
         calls = {name: group.log.copy() for name, group in self._groups.items()}
         for group in self._groups.values():
             group.log.clear()
@@ -116,6 +123,9 @@ class DaskGpu(Gpu):
             call.add_done_callback(self._forget)
             raise
         wrong = self._compared(calls)
+        if isinstance(result, Exception):
+            result.add_note(f"on {self.name}")
+            raise result
         if wrong:
             self._received(result)  # nobody gets it, so it goes
             raise CollectiveError(f"{wrong}. What they have computed is worth nothing")
@@ -138,7 +148,7 @@ class DaskGpu(Gpu):
             self._check_alive()
         try:
             return call.result()
-        except OSError as error:  # a connection that broke; errors of the recipe are of other kinds
+        except OSError as error:  # a connection that broke
             self.lose(str(error))
             raise WorkerLostError(self._words()) from error
 
@@ -285,12 +295,12 @@ class DaskCluster(Cluster):
         for rank, (address, future) in enumerate(zip(addresses, self._actors, strict=True)):
             try:
                 with self._client.as_current():
-                    actor = await future
+                    actor = await asyncio.wait_for(future, START_S)
                 gpu = DaskGpu(rank, address, actor, self._client, self._ledgers)
                 facts = await gpu.ask("facts")
-            except (ImportError, AttributeError) as error:
+            except (ImportError, AttributeError, TimeoutError) as error:
                 raise ClusterError(
-                    f"gpu {rank} ({address}) cannot load asyncgpu_tutor ({error}): install this version there"
+                    f"gpu {rank} ({address}) cannot load asyncgpu_tutor: {error!r}. Install it there"
                 ) from error
             for what, mine in versions().items():
                 if facts[what] != mine:

@@ -39,25 +39,25 @@ def open_group(devices: Sequence[Device]) -> Communicator:
     if simulated:
         names = ", ".join(device.name for device in devices)
         raise DeviceMismatchError(f"the ranks of a group are devices of one kind, and not {names}")
-    from asyncgpu_tutor.devices import cuda
+    from asyncgpu_tutor.devices.cuda import nccl
 
-    return cuda.open_group(devices)
+    return nccl.open_group(devices)
 
 
 def new_group_id(device: Device) -> Any:
     """What the ranks of a group of several processes find each other by; one of them makes it."""
     if device.simulated:
         raise DeviceUnavailableError(_ONE_PROCESS)
-    from asyncgpu_tutor.devices import cuda
+    from asyncgpu_tutor.devices.cuda import nccl
 
-    return cuda.new_group_id()
+    return nccl.new_id()
 
 
 def open_rank(device: Device, rank: int, size: int, found_by: Any) -> Communicator:
     """A communicator of several processes, of which this one has one rank; returns when all are there."""
-    from asyncgpu_tutor.devices import cuda
+    from asyncgpu_tutor.devices.cuda import nccl
 
-    return cuda.open_rank(device, rank, size, found_by)
+    return nccl.open_rank(device, rank, size, found_by)
 
 
 def wire(gpus_per_machine: int | None) -> Callable[[], None]:

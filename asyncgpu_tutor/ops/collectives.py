@@ -32,7 +32,7 @@ Key = tuple[tuple[int, int] | None, int]
 
 
 class Ledger:
-    """The calls of all ranks of this process, in order, as far as others have not come to them."""
+    """The calls of all ranks, in order, as long as others have not come to them."""
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -209,17 +209,8 @@ class Group:
         ) -> tuple[DeviceArray, ...]:
             given, got = arrays
             memory = context._touch(given), _written(got, context, "exchange")
-            rank = self.rank(context)
-            call = Collective(
-                "exchange",
-                rank,
-                given.size,
-                given.dtype,
-                *memory,
-                to=to,
-                origin=origin,
-                where=where,
-            )
+            facts = "exchange", self.rank(context), given.size, given.dtype
+            call = Collective(*facts, *memory, to=to, origin=origin, where=where)
             self._enqueue([(call, context)])
             return arrays
 

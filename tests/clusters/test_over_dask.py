@@ -64,20 +64,15 @@ def test_recipes_run_there_and_arrays_stay(address: str) -> None:
     assert (x.tolist(), z.tolist()) == (NUMBERS.tolist(), (2 * NUMBERS).tolist())
 
 
-def test_recipes_of_one_worker_run_side_by_side(address: str) -> None:
-    async def act(gpus: Any) -> Any:
-        recipes = [agt.ones(1 << 16).and_then(agt.d2h).map(lambda _, n=n: n) for n in range(4)]
-        return await asyncio.gather(*(gpus[0](recipe) for recipe in recipes))
-
-    assert inside(address, act) == [0, 1, 2, 3]
-
-
 def test_a_failure_there_is_an_error_here(address: str) -> None:
     async def act(gpus: Any) -> Any:
         kernel = agt.Kernel("__global__ void bad(float* x) { x[99] = 1; }")
         with pytest.raises(OutOfBoundsError, match="bad") as caught:
             await gpus[0](kernel(agt.zeros(4), grid=1, block=1))
         assert caught.value.site.index == 99
+        with pytest.raises(FileNotFoundError) as missing:
+            await gpus[0](agt.value("no such file").map(open))
+        assert "on gpu 0" in missing.value.__notes__[-1]
         return await gpus[0](agt.ones(1).to_host())
 
     assert inside(address, act).tolist() == [1.0]

@@ -1,5 +1,5 @@
 """The CUDA device. Importing this package does not import CuPy; opening a device does."""
 
-from asyncgpu_tutor.devices.cuda.opening import new_group_id, open_device, open_group, open_rank
+from asyncgpu_tutor.devices.cuda.opening import open_device
 
-__all__ = ["new_group_id", "open_device", "open_group", "open_rank"]
+__all__ = ["open_device"]

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from asyncgpu_tutor.devices.protocol import Communicator, Device
 from asyncgpu_tutor.errors import DeviceUnavailableError
 
 if TYPE_CHECKING:
@@ -39,24 +37,3 @@ def open_device(ordinal: int) -> CupyDevice:
     from asyncgpu_tutor.devices.cuda.device import CupyDevice
 
     return CupyDevice(ordinal)
-
-
-def open_group(devices: Sequence[Device]) -> Communicator:
-    """A communicator of GPUs of this process; see `nccl`."""
-    from asyncgpu_tutor.devices.cuda import nccl
-
-    return nccl.open_group(devices)
-
-
-def new_group_id() -> Any:
-    """What the ranks of several processes find each other by."""
-    from asyncgpu_tutor.devices.cuda import nccl
-
-    return nccl.new_id()
-
-
-def open_rank(device: Device, rank: int, size: int, name: Any) -> Communicator:
-    """One rank of a communicator of several processes; returns when all are there."""
-    from asyncgpu_tutor.devices.cuda import nccl
-
-    return nccl.open_rank(device, rank, size, name)

@@ -31,6 +31,7 @@ SOCKETS = (
     f"{PEERS}, NCCL 2.28.9 over sockets of one host, which stand for a network: 4 KB 44, 1 MB 396 us, 64 MB "
     "17.2 ms"
 )
+H100S = "16 MB 77 to 80 us: two H100 on NVLink, on the GPU, 2026-11-27"
 TUNING = "NCCL's own model of its latencies: NVIDIA/nccl, src/graph/tuning.cc"
 MEASURED = "measured: H200, driver 580.159, CuPy 14.2.0, Python 3.12, 2026-11-20, medians"
 
@@ -137,7 +138,7 @@ class LinkSpec:
     # A copy by an engine: its fixed time in us, and 1e9 bytes a second. None where there is no such copy.
     copy_us: float | None
     copy_gb_s: float
-    # For collectives: one for little data, which sends flags with it, and one for much. The quicker one runs.
+    # For collectives: for little data, which flags go with, for more, and for much. The quickest one runs.
     protocols: tuple[ProtocolSpec, ...]
     sms: int  # that a collective holds while it runs
     sources: tuple[tuple[str, str], ...]
@@ -210,12 +211,16 @@ NVLINK = LinkSpec(
     "NVLink",
     copy_us=5.0,
     copy_gb_s=398.0,
-    protocols=(ProtocolSpec(15.2, 0.6, 140.0), ProtocolSpec(33.5, 3.4, 310.0)),
+    protocols=(
+        ProtocolSpec(15.2, 0.6, 140.0),
+        ProtocolSpec(16.1, 1.9, 275.0),
+        ProtocolSpec(33.5, 3.4, 310.0),
+    ),
     sms=16,
     sources=(
         ("copy_us", f"{PEERS}: memcpyPeerAsync, 4 KB 5.1 us, 1 MB 7.6 us"),
         ("copy_gb_s", f"{PEERS}: 16 MB 48.5 us, 256 MB 682 us, 1 GB 397 GB/s"),
-        ("protocols", f"{NCCL}; 256 MB 919 us in one process; the steps: {TUNING}, ring on NVLink"),
+        ("protocols", f"{NCCL}; {H100S}; the steps: {TUNING}, ring on NVLink"),
         ("sms", _CHANNELS),
     ),
 )

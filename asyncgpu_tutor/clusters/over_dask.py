@@ -123,12 +123,15 @@ class DaskGpu(Gpu):
             call.add_done_callback(self._forget)
             raise
         wrong = self._compared(calls)
-        if isinstance(result, Exception):
+        failed = isinstance(result, Exception)
+        if wrong:
+            if not failed:
+                self._received(result)  # nobody gets it, so it goes
+            cause = result if failed else None
+            raise CollectiveError(f"{wrong}. What they computed is worth nothing") from cause
+        if failed:
             result.add_note(f"on {self.name}")
             raise result
-        if wrong:
-            self._received(result)  # nobody gets it, so it goes
-            raise CollectiveError(f"{wrong}. What they have computed is worth nothing")
         return result
 
     def _compared(self, calls: Mapping[str, Sequence[Collective]]) -> str:

@@ -9,7 +9,7 @@ from simgpu.spec import H200, NVLINK, PCIE
 
 # In us, two H200 on NVLink, and NCCL over sockets of one host; "measured" in the spec says how.
 COPIES = {1 << 12: 5.1, 1 << 20: 7.6, 1 << 24: 48.5, 1 << 28: 682.0}
-REDUCES = {1 << 12: 16.4, 1 << 20: 23.9, 1 << 26: 257.0}
+REDUCES = {1 << 12: 16.4, 1 << 20: 23.9, 1 << 24: 79.0, 1 << 26: 257.0}
 OVER_SOCKETS = {1 << 12: 44.0, 1 << 20: 396.0, 1 << 26: 17_200.0}
 
 

@@ -58,6 +58,8 @@ CALLS = frozenset(
     {
         "cudaMemcpyAsync_v3020",
         "cudaMemcpy3DAsync_v3020",
+        "cudaMemcpyPeerAsync_v4000",
+        "cuMemcpyPeerAsync",
         "cudaMemsetAsync_v3020",
         "cudaLaunchKernel_v7000",
         "cudaGraphLaunch_v10000",
@@ -329,8 +331,10 @@ class CuptiRecorder:
             found = {}
             for record in list(_session.records):
                 number = _session.ours.get(record.correlation)
-                # A call for several devices has one number, and each device is recorded by itself.
-                if number in self._drafts and record.device == self._ordinal:
+                # A call for several devices has one number, and each device is recorded by itself. A copy
+                # between two has one call, whichever of them it is said to be on.
+                here = record.device == self._ordinal or record.kind == "peer"
+                if number in self._drafts and here:
                     found.setdefault(number, []).append(record)
             if self._everything:  # nobody knows how many will come
                 continue

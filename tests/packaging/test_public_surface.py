@@ -97,8 +97,8 @@ def test_completion_shows_what_stands_in_the_glossary(sim: Device) -> None:
 
 
 OWNERS = {
-    "op": agt.DeviceOp, "group": agt.types.Group, "x": agt.DeviceArray, "stream": agt.types.Stream, "graph": agt.CudaGraph,
-    "ranges": agt.ranges, "types": agt.types,
+    "op": agt.DeviceOp, "x": agt.DeviceArray, "stream": agt.types.Stream, "graph": agt.CudaGraph,
+    "ranges": agt.ranges, "types": agt.types, "group": agt.types.Group,
 }  # fmt: skip
 
 

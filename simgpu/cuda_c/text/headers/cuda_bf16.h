@@ -35,6 +35,10 @@ __device__ inline __nv_bfloat16 operator sign(const __nv_bfloat16& a, const __nv
 __device__ inline __nv_bfloat16 name(__nv_bfloat16 a, __nv_bfloat16 b) { return a sign b; } \
 __device__ inline __nv_bfloat162 name##2(__nv_bfloat162 a, __nv_bfloat162 b) { \
     return __nv_bfloat162(a.x sign b.x, a.y sign b.y); } \
+__device__ inline __nv_bfloat162 operator sign(const __nv_bfloat162& a, const __nv_bfloat162& b) { \
+    return name##2(a, b); } \
+__device__ inline __nv_bfloat162& operator sign##=(__nv_bfloat162& a, const __nv_bfloat162& b) { \
+    a = a sign b; return a; } \
 __device__ inline __nv_bfloat16& operator sign##=(__nv_bfloat16& a, const __nv_bfloat16& b) { \
     a = a sign b; return a; }
 ARITHMETIC(__hadd, +)

@@ -124,11 +124,17 @@ def _score(c: Context, function: ast.Function, kinds: list[types.CType]) -> int:
 def _converts(c: Context, source: types.CType, target: types.CType) -> bool:
     """Tell whether a struct is converted from or to another type without a cast."""
     into = c.class_of(target)
-    made = into is not None and any(
-        len(f.params) >= 1 and sum(p.default is None for p in f.params) <= 1
-        for f in into.constructors
-    )
-    return made or conversion(c, source, target) is not None
+    for function in [] if into is None else into.constructors:
+        if not function.params or sum(p.default is None for p in function.params) > 1:
+            continue
+        # A conversion of the source's own would be a second one.
+        if not isinstance(source, types.Struct) or function.template is not None:
+            return True
+        with c.seen_from(into.scope):
+            wanted = param_type(c, function.params[0])
+        if wanted == source or c.derives(source, wanted):
+            return True
+    return conversion(c, source, target) is not None
 
 
 def conversion(c: Context, source: types.CType, target: types.CType | None) -> str | None:

@@ -90,7 +90,13 @@ class Program:
         for function in unit.functions:
             self._file.functions.setdefault(function.name, []).append(function)
         for node in unit.order:
-            self._define(node, unit.namespaces.get(id(node), ()))
+            try:
+                self._define(node, unit.namespaces.get(id(node), ()))
+            except UnsupportedFeatureError as error:
+                for item in (
+                    [node] if isinstance(node, ast.StructDef) else getattr(node, "items", ())
+                ):
+                    self._file.scope.names[item.name] = typed.Refused(error)
         self._file.referred = addressed_by_reference(self._file.called)
         take_addresses(self._context(), named)
         self._memory = self._place_globals()

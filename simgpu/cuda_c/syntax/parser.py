@@ -74,6 +74,8 @@ class _Parser(StructParser):
             self.open_braces.append("")
         elif self.at("namespace") or (self.at("inline") and self.ahead().is_("namespace")):
             self._namespace()
+        elif self.at("template") and not self.ahead().is_("<"):
+            self._skip_item()  # an instance that the host asks for
         elif self.at("template"):
             start, scopes = self.position, len(self.type_names)
             try:

@@ -23,7 +23,8 @@ _HEADERS = {
 }  # fmt: skip
 # A source that means namespace std by these names. In any other they may be functions of its own.
 _CHOOSES = re.compile(
-    r"\bstd\s*::\s*(enable_if|conditional|remove_\w+?|decay)(_t)?\b|\busing\s+namespace\s+std\b"
+    r"\bstd\s*::\s*(enable_if|conditional|remove_\w+?|decay|aligned_storage)(_t)?\b|"
+    r"\busing\s+namespace\s+std\b"
 )
 _WITHOUT = "ASYNCGPU_NO_CHOICE_OF_TYPES"
 _MAX_EXPANSIONS = 200_000

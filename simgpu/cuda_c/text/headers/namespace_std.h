@@ -36,6 +36,7 @@ template <bool B, typename T = void> struct enable_if { using type = T; };
 template <typename T> struct enable_if<false, T> {};
 template <bool B, typename T, typename U> struct conditional { using type = T; };
 template <typename T, typename U> struct conditional<false, T, U> { using type = U; };
+template <size_t N, size_t A> struct aligned_storage { struct alignas(A) type { unsigned char data[N]; }; };
 template <typename T> struct remove_reference { using type = T; };
 template <typename T> struct remove_reference<T&> { using type = T; };
 template <typename T> struct remove_const { using type = T; };

@@ -51,9 +51,7 @@ def call(c: Context, node: ast.Call, used: bool = True) -> typed.Expr:
         functions = _seen(c, node)
         arguments = _arguments(c, node, functions, c.file.scope)
         # The file may have more forms of a function that is built in, as of make_float4.
-        if builtins.find(node.name) is None or choose(
-            c, node, functions, [a.type for a in arguments], fixed=_fixed(arguments)
-        ):
+        if builtins.find(node.name) is None or _fits_as_it_is(c, node, functions, arguments):
             return call_with(c, node, functions, arguments)
     elif found is not None:
         c.fail(node.at, f"'{node.name}' is not a function")
@@ -68,6 +66,21 @@ def call(c: Context, node: ast.Call, used: bool = True) -> typed.Expr:
             advice = f"{c.elsewhere(node.name)}: {cure}"
         c.fail(node.at, f"there is no function '{node.name}'{advice}")
     return builtin(c, node, used)
+
+
+def _fits_as_it_is(
+    c: Context, node: ast.Call, functions: Sequence[ast.Function], given: list[typed.Expr]
+) -> bool:
+    """Tell whether one of the file's functions takes these, and no half as a struct."""
+    found = choose(c, node, functions, [a.type for a in given], fixed=_fixed(given))
+    halves = [
+        p
+        for p, a in zip(found[0].params if found else [], given, strict=False)
+        if a.type is types.HALF
+    ]
+    with c.seen_from(found[1] if found else c.scope):
+        made = [isinstance(type_names.param_type(c, p), types.Struct) for p in halves]
+    return found is not None and not any(made)
 
 
 def _seen(c: Context, node: ast.Call) -> list[ast.Function]:

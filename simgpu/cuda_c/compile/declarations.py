@@ -108,7 +108,7 @@ def _declarator(c: Context, item: ast.Declarator, storage: set[str]) -> Evaluate
         if "constexpr" in storage:
             new = evaluated(c, new, item.init)
         return _bind(c, item, ctype, new, const)
-    if const:
+    if const and not (isinstance(ctype, types.Struct) and not ctype.fields):
         c.fail(item.at, f"'{item.name}' is const and needs a value")
     return _unset(c, item, ctype)
 

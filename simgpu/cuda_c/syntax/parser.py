@@ -163,9 +163,10 @@ class _Parser(StructParser):
         names = [t for t in words if t.text not in ("__launch_bounds__", "__align__")]
         marks = here[: here.index(names[0])] if names else []
         kernel = any(t.is_("__global__") for t in marks)
-        known = kernel or any(t.is_("__device__", "__forceinline__", "constexpr") for t in marks)
+        known = any(t.is_("__device__", "__forceinline__", "constexpr") for t in marks)
         # What nobody could name is refused at once, and so is a kernel that no GPU takes.
-        if not known or (kernel and not isinstance(error, UnsupportedFeatureError)):
+        gpu_takes_it = isinstance(error, UnsupportedFeatureError)
+        if not names or not (gpu_takes_it or known) or (kernel and not gpu_takes_it):
             raise error
         if here[0].is_("template"):
             self.function_templates.add(names[0].text)

@@ -60,6 +60,17 @@ def _as_half(x: Any) -> Any:
     return np.asarray(x).astype(np.float16)[()]
 
 
+def _rounded(bound: float) -> Callable[[Any], Any]:
+    """Round to the half that is nearest on the side of this bound."""
+
+    def run(x: Any) -> Any:
+        near, to = np.asarray(x).astype(np.float16), np.float16(bound)
+        beyond = np.abs(near) > np.abs(x) if bound == 0 else near < x if bound > 0 else near > x
+        return np.where(beyond, np.nextafter(near, to), near)[()]
+
+    return run
+
+
 def _as_float(x: Any) -> Any:
     return np.asarray(x).astype(np.float32)[()]
 
@@ -74,11 +85,6 @@ def _build() -> dict[str, Handler]:
         "__float2half_rn": _convert(types.FLOAT, types.HALF),
         "__double2half": _convert(types.DOUBLE, types.HALF),
         "__half2float": _convert(types.HALF, types.FLOAT),
-        "__int2half_rn": _convert(types.INT, types.HALF),
-        "__uint2half_rn": _convert(types.UINT, types.HALF),
-        "__short2half_rn": _convert(types.SHORT, types.HALF),
-        "__half2int_rz": _convert(types.HALF, types.INT, np.trunc),
-        "__half2int_rn": _convert(types.HALF, types.INT, np.rint),
         "__hfma": _numbers(3, types.HALF, fused(types.HALF), 2),
         "__hneg": _numbers(1, types.HALF, np.negative, 0),
         "__habs": _numbers(1, types.HALF, np.abs, 0),
@@ -104,6 +110,13 @@ def _build() -> dict[str, Handler]:
         "__high2float": _from(HALF2, types.FLOAT, lambda p: _as_float(p[1])),
         "__lowhigh2highlow": _from(HALF2, HALF2, lambda p: [p[1], p[0]]),
     }
+    for word, kind in (("int", types.INT), ("uint", types.UINT), ("short", types.SHORT),
+                       ("ushort", types.USHORT), ("ll", types.LLONG), ("ull", types.ULLONG)):  # fmt: skip
+        table[f"__{word}2half_rn"] = _convert(kind, types.HALF)
+        for end, whole in (("rn", np.rint), ("rz", np.trunc), ("rd", np.floor), ("ru", np.ceil)):
+            table[f"__half2{word}_{end}"] = _convert(types.HALF, kind, whole)
+    for end, bound in (("rz", 0), ("rd", -np.inf), ("ru", np.inf)):
+        table[f"__float2half_{end}"] = by_thread([types.FLOAT], types.HALF, _rounded(bound))
     for word, op in (("add", "+"), ("sub", "-"), ("mul", "*"), ("div", "/")):
         table[f"__h{word}"] = _numbers(2, types.HALF, arithmetic(op, types.HALF), 1)
         table[f"__h{word}2"] = _pairs(2, arithmetic(op, types.HALF), 2)

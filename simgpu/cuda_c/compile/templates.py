@@ -6,7 +6,13 @@ from collections.abc import Sequence
 
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import constant
-from simgpu.cuda_c.compile.type_names import deduced, identity, param_type, template_argument
+from simgpu.cuda_c.compile.type_names import (
+    deduced,
+    identity,
+    param_type,
+    resolve,
+    template_argument,
+)
 from simgpu.cuda_c.compile.typed import Given, Number, Scope, TypeBinding
 from simgpu.cuda_c.syntax.ast import Expression, Function, Name, Param, TypeName
 from simgpu.cuda_c.text.source import Position
@@ -85,8 +91,12 @@ def specialised(
             found, unknown = Scope(c.file.scope), {p.name for p in params}
             with c.seen_from(c.file.scope):
                 pairs = zip(function.params, other.params, strict=True)
-                types = [(mine, TypeBinding(param_type(c, theirs))) for mine, theirs in pairs]
-                fits = all(deduced(c, mine.type, kind, unknown, found) for mine, kind in types)
+                types = [(mine.type, param_type(c, theirs)) for mine, theirs in pairs]
+                types += [(function.returns, resolve(c, other.returns))]
+                fits = all(
+                    m.nested or deduced(c, m, TypeBinding(kind), unknown, found)
+                    for m, kind in types
+                )
             theirs = [found.names.get(p.name) for p in params]
         else:
             pairs = zip(params, given, strict=False)

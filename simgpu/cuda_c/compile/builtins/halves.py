@@ -9,6 +9,7 @@ import numpy as np
 
 from simgpu.cuda_c import types
 from simgpu.cuda_c.compile.builtins.common import Handler, by_thread, by_value
+from simgpu.cuda_c.compile.builtins.mathematics import greater, lesser
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.typed import Expr
 from simgpu.cuda_c.lockstep.values import arithmetic, comparison, converter, fused
@@ -88,13 +89,13 @@ def _build() -> dict[str, Handler]:
         "__hfma": _numbers(3, types.HALF, fused(types.HALF), 2),
         "__hneg": _numbers(1, types.HALF, np.negative, 0),
         "__habs": _numbers(1, types.HALF, np.abs, 0),
-        "__hmax": _numbers(2, types.HALF, np.fmax, 1),
-        "__hmin": _numbers(2, types.HALF, np.fmin, 1),
+        "__hmax": _numbers(2, types.HALF, greater, 1),
+        "__hmin": _numbers(2, types.HALF, lesser, 1),
         "__hisnan": _numbers(1, types.BOOL, np.isnan, 0),
         "__hfma2": _pairs(3, fused(types.HALF), 4),
         "__hneg2": _pairs(1, np.negative, 0),
-        "__hmax2": _pairs(2, np.fmax, 2),
-        "__hmin2": _pairs(2, np.fmin, 2),
+        "__hmax2": _pairs(2, greater, 2),
+        "__hmin2": _pairs(2, lesser, 2),
         "__half_as_ushort": _from(types.HALF, types.USHORT, lambda x: x.view(np.uint16)),
         "__ushort_as_half": _from(types.USHORT, types.HALF, lambda x: x.view(np.float16)),
         "make_half2": _from_two(types.HALF, HALF2, lambda a, b: [a, b]),

@@ -221,9 +221,10 @@ def expand(
     bound = [b for b in names.names.values() if isinstance(b, typed.Given)]
     bound = [b for b in bound if not isinstance(b, typed.Number) or b.expr.constant is not None]
     passed = [a for a in arguments if isinstance(a.type, types.FunctionPointer) and a.constant]
-    # The name goes with the place, since all functions that a macro defines have that of its call.
+    # Name and types go with the place, since all functions that a macro defines have that of its call.
     told = [*map(type_names.identity, bound), *[int(a.constant) for a in passed]]
-    key = (function.name, len(function.params), function.at, id(known), *told)
+    takes = tuple(param.type.base for param in function.params)
+    key = (function.name, takes, function.at, id(known), *told)
     if key in c.calls:
         c.unsupported(node.at, f"'{function.name}' calls itself: recursion is not supported")
     if c.numbers.points > _MOST_POINTS:

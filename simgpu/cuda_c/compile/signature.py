@@ -167,7 +167,7 @@ def instance_of(
     found = [b for b in bound if b[0].body is not None] or bound[:1]
     if params is None and len(found) == 1:
         function, scope, arguments = found[0]
-        return function, scope, stem + arguments
+        return function, scope, "::".join((*around, stem)) + arguments
     return _told_apart(c, source, found, params)
 
 

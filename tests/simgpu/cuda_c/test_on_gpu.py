@@ -98,6 +98,15 @@ UNARY = [
     "__int2half_rn(__half2int_rn(a))", "__int2half_rn(__half2int_rz(a))", "__short2half_rn((short)i)",
     "__uint2half_rn(i * 3u)", "__int2half_rn((int)i * 77 - 99999)", "__float2half((float)i * 1.7e-9f)",
 ]  # fmt: skip
+ROUNDED = [
+    f"__float2half_{r}(__half2float(a) * 1.0003f + __half2float(tiny) * 0.3f)"
+    for r in ("rz", "rd", "ru")
+]
+ROUNDED += [
+    f"__{kind}2half_rn(__half2{kind}_{r}(a))"
+    for kind in ("int", "uint", "short", "ushort", "ll", "ull")
+    for r in ("rn", "rz", "rd", "ru")
+]
 BINARY = [
     "__hadd(a, b)", "__hsub(a, b)", "__hmul(a, b)", "__hdiv(a, b)", "a + b", "a - b", "a * b", "a / b",
     "__hmax(a, b)", "__hmin(a, b)", "__hfma(a, b, a)", "__hfma(a, b, b)", "__hfma(a, b, tiny)", "__hfma(a, b, -tiny)", "__hisnan(a) ? b : a",
@@ -110,7 +119,7 @@ BINARY = [
 @pytest.mark.parametrize("kind", ["half", "__nv_bfloat16"])
 def test_all_numbers_of_16_bits(cupy: Any, kind: str) -> None:
     """Each of the 65,536 with 16 others: the same bits, one NaN for all."""
-    expressions = UNARY + BINARY
+    expressions = UNARY + BINARY + (ROUNDED if kind == "half" else [])
     if kind == "__nv_bfloat16":
         names = {
             "2half_rn": "2bfloat16_rn",
@@ -131,6 +140,7 @@ def test_all_numbers_of_16_bits(cupy: Any, kind: str) -> None:
         "#include <cuda_fp16.h>\n#include <cuda_bf16.h>\n"
         'extern "C" __global__ void k(unsigned int n, unsigned short* o) {'
         "unsigned int t = blockIdx.x * 256 + threadIdx.x, i = t & 0xffff, j = (t * 40503u + 977u * (t >> 16)) & 0xffff;\n"
+        "if (t >> 16 == 15) j = i ^ 0x8000;\n"  # two zeros, among others
         f"{kind} a = {from_bits}((unsigned short)i), b = {from_bits}((unsigned short)j), tiny = {from_bits}(1);\n{lines} }}"
     )
     count = 16 * 65536

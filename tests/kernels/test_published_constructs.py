@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -133,55 +134,6 @@ GIVE: dict[str, tuple[str, str, Any]] = {
         t = cg::reduce(warp, t, Both()); x[i] = t.most + t.sum;""",
         COUNT * 0 + 63,
     ),
-    "a template of structs as a parameter of a template": (
-        """template <typename T> struct Sum { __device__ T operator()(T a, T b) const { return a + b; } };
-        template <template <typename> class Op, typename T> __device__ T fold(T a)
-        { return Op<T>()(a, T(2)); }""",
-        "x[i] = fold<Sum>(x[i]) + fold<Sum, int>(3);",
-        COUNT + 2 + 5,
-    ),
-    "a union without a name in a function": (
-        "",
-        "union { float f; unsigned u; unsigned char b[4]; }; f = x[i]; x[i] = (u >> 23) + b[3];",
-        (COUNT.view(np.uint32) >> 23) + (COUNT.view(np.uint32) >> 24),
-    ),
-    "atomic sums of numbers of 16 bits, alone and in pairs": (
-        "#include <cuda_fp16.h>\n#include <cuda_bf16.h>",
-        """__shared__ half2 h; __shared__ __nv_bfloat162 b; __shared__ __nv_bfloat16 c;
-        if (i == 0) { h = __floats2half2_rn(0, 0); b = __floats2bfloat162_rn(0, 0); c = 1.0f; }
-        __syncthreads(); atomicAdd(&h, __floats2half2_rn(1, 2)); atomicAdd(&b, __floats2bfloat162_rn(4, 0));
-        atomicAdd(&c, __float2bfloat16(1.0f)); __syncthreads(); __nv_bfloat162 d = b; d += d;
-        x[i] = __low2float(h) + __high2float(h) + __low2float(d) + __bfloat162float(c);""",
-        COUNT * 0 + 32 * (1 + 2 + 8 + 1) + 1,
-    ),
-    "a half that a number is added to": (
-        "#include <cuda_fp16.h>",
-        "half h = x[i]; h += 1; h *= 0.5f; x[i] = (float)h;",
-        (COUNT + 1) / 2,
-    ),
-    "types without their qualifiers, and constants that a function of the standard gives": (
-        """#include <limits>
-        constexpr long long most = std::numeric_limits<int>::max();
-        template <typename T> __device__ std::decay_t<T> next(T a) { return a + 1; }""",
-        "const float y = x[i]; x[i] = next(y) + most % 1000 + std::is_same_v<std::decay_t<float&>, float>;",
-        COUNT + 1 + 647 + 1,
-    ),
-    "a class that becomes a number beside an operator of another one": (
-        """struct P { int a; __device__ operator int() const { return a; } };
-        struct V { float x; __device__ V(float x) : x(x) {} };
-        __device__ V operator*(V a, float b) { return V(a.x * b + 1); }""",
-        "P p{i}; V v(x[i]); x[i] = p * 10 + (v * 2).x;",
-        COUNT * 12 + 1,
-    ),
-    "functions for some types, told by what they take or return": (
-        """template <typename T> __device__ T one(); template <> __device__ float one() { return 1; }
-        template <> __device__ int one<int>() { return 2; }
-        #define INSTANCE(T) template __device__ T three<T>(T);
-        template <typename T> __device__ T three(T a) { return a * 3; }
-        INSTANCE(float)""",
-        "x[i] = three(x[i]) + one<float>() + one<int>();",
-        COUNT * 3 + 3,
-    ),
     "complex numbers": (
         "#include <cuComplex.h>",
         """cuFloatComplex z = make_cuFloatComplex(x[i], 1); z = cuCmulf(z, z);
@@ -204,17 +156,20 @@ def test_it_gives_what_it_says(device: Device, construct: str) -> None:
     np.testing.assert_allclose(found, expected, rtol=4e-3 if "bfloat16 that" in construct else 0)
 
 
-SEVERAL = """template <typename T> __global__ void k(T* x) { x[0] = 1; }
-template <> __global__ void k<int>(int* x) { x[0] = 2; }
-template <> __global__ void k(double* x) { x[0] = 3; }
-__global__ void two(float* x) { x[0] = 4; }
-__global__ void two(int* x) { x[0] = 5; }
-template <int N> __global__ void three(float* x) { x[0] = N; }
-template <int N> __global__ void three(int* x) { x[0] = N + 1; }
-namespace a { __global__ void k2(int* x) { x[0] = 8; } }
-namespace b { __global__ void k2(int* x) { x[0] = 9; } }
-template <typename T> __global__ void odd(T* x) { x[0] = not_there }
-"""
+FILE = Path(__file__).with_name("constructs.cu")
+EXPECTED = {
+    "template_as_parameter": COUNT + 7, "half_and_number": (COUNT + 1) / 2,
+    "specialised_functions": COUNT * 3 + 3, "atomic_sums_of_16_bits": COUNT * 0 + 385,
+    "types_and_constants_of_std": COUNT + 649,
+    "one_conversion_and_not_two": COUNT * 12 + 1, "padding_that_is_copied": COUNT + 1,
+    "union_without_a_name": (COUNT.view(np.uint32) >> 23) + (COUNT.view(np.uint32) >> 24),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_kernels_of_a_file(device: Device, name: str) -> None:
+    op = agt.Kernel(FILE, name)(agt.h2d(COUNT).sync(), grid=1, block=32)
+    np.testing.assert_array_equal(op.output().to_host().sync(), EXPECTED[name])
 
 
 @pytest.mark.parametrize(
@@ -225,23 +180,9 @@ template <typename T> __global__ void odd(T* x) { x[0] = not_there }
         ("a::k2", "i4", 8), ("b::k2", "i4", 9),
     ],
 )  # fmt: skip
-def test_a_kernel_is_meant_by_its_arguments_parameters_or_namespace(
-    device: Device, name: str, dtype: str, value: int
-) -> None:
-    op = agt.Kernel(SEVERAL, name)(agt.zeros(1, dtype), grid=1, block=1)
+def test_which_kernel_is_meant(device: Device, name: str, dtype: str, value: int) -> None:
+    op = agt.Kernel(FILE, name)(agt.zeros(1, dtype), grid=1, block=1)
     assert op.output().to_host().sync().tolist() == [value]
-
-
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("two", r"say which, as in 'two\(float\*\)'"), ("k2", r"say which, as in 'a::k2\(int\*\)'"),
-        ("two(double*)", "none of them takes these parameters"), ("odd<int>", "expected ';'"),
-    ],
-)  # fmt: skip
-def test_a_kernel_that_is_not_told_apart_is_refused(name: str, message: str) -> None:
-    with pytest.raises(KernelCompileError, match=message), agt.using("sim"):
-        agt.Kernel(SEVERAL, name)
 
 
 def exact(name: str, values: list[Any], kind: str = "float", result: str = "float") -> Any:

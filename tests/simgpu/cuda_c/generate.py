@@ -41,16 +41,13 @@ _WAYS = {
         "(H + H)", "(H - H)", "(H * H)", "(H / H)", "__float2half(F)", "__float2half_rz(F)", "(B ? H : H)", "__hmax(H, H)", "__hmin(H, H)",
         "(-H)", "__habs(H)", "__int2half_rn(I)", "hsqrt(__habs(H))", "hfloor(H)", "__hadd(H, H)", "__hmul(H, H)",
     ],
-    "E": [
-        "(E + E)", "(E - E)", "(E * E)", "(E / E)", "__float2bfloat16(F)", "(B ? E : E)", "__hmax(E, E)", "__hmin(E, E)",
-        "(-E)", "__habs(E)", "hsqrt(__habs(E))", "hfloor(E)", "__hadd(E, E)", "__hmul(E, E)",
-    ],
-    "C": [
-        "cuCaddf(C, C)", "cuCsubf(C, C)", "cuCmulf(C, C)", "cuCdivf(C, C)", "cuConjf(C)", "make_cuFloatComplex(F, F)",
-    ],
+    "C": ["cuCaddf(C, C)", "cuCsubf(C, C)", "cuCmulf(C, C)", "cuCdivf(C, C)", "cuConjf(C)", "make_cuFloatComplex(F, F)"],
     "D": ["(D + F)", "(D * 0.5)", "(D - I)", "(D / (fabs(D) + 1.0))", "((double)F)", "sqrt(fabs(D))"],
     "B": ["(B && B)", "(B || B)", "(!B)", "(Vec(F) < w)"],
 }  # fmt: skip
+_WAYS["E"] = [
+    w.replace("H", "E").replace("half", "bfloat16") for w in _WAYS["H"] if "half_r" not in w
+]
 _NAMES = {"I": "int", "U": "unsigned", "F": "float", "L": "long long", "D": "double", "H": "half"}
 _NAMES |= {"E": "__nv_bfloat16", "C": "cuFloatComplex"}
 
@@ -98,9 +95,8 @@ class _Writer:
             load = f"x[(i + {rng.randint(0, 9)}) % n]"
             return rng.choice([known, known, f"({rng.randint(-9, 9)}.5f)", load, "v.y", "v.w"])
         load = f"x[(i + {rng.randint(0, 9)}) % n]"
-        other = {"L": "(long long)i", "D": "0.1", "H": f"__float2half({load})"}
-        other |= {"E": f"__float2bfloat16({load})", "C": f"make_cuFloatComplex({load}, 0.5f)"}
-        return rng.choice([known, other[kind]])
+        other = {"L": "(long long)i", "D": "0.1", "C": f"make_cuFloatComplex({load}, 0.5f)"}
+        return rng.choice([known, other.get(kind, f"{_NAMES[kind]}({load})")])
 
     def block(self, loop: bool, depth: int) -> str:
         saved = {k: list(v) for k, v in self.variables.items()}
@@ -182,8 +178,7 @@ class _Writer:
         if rng.random() < 0.15 and kind in "IU":
             return rng.choice([f"{target}++;", f"--{target};"])
         operators = ["=", "=", "+=", "-="] + ([] if kind in "FDHE" else ["*=", "^=", "|="])
-        if kind == "C":
-            operators = ["="]
+        operators = ["="] if kind == "C" else operators
         value = self.expression(kind)
         if kind in "FD":
             value = f"({value}) * 0.5f"  # so that numbers stay finite more often

@@ -70,10 +70,8 @@ def compiled(source: str, given: list[list[Any]], folder: Path) -> None:
 
     In a process of its own, since compiled code can take Python down with it: `INT_MIN / -1` does.
     """
-    text = source.replace('extern "C"', "").replace(
-        "#include <cuComplex.h>", text_of("cuComplex.h")
-    )
-    text = re.sub(r"#include <cuda_.*", "", text)
+    text = source.replace("#include <cuComplex.h>", text_of("cuComplex.h"))
+    text = re.sub(r'#include <cuda_.*|extern "C"', "", text)
     kernels = ", ".join(re.findall(r"void (k\d+)\(", source))
     sizes = f"enum {{ N = {N}, BLOCKS = {BLOCKS}, THREADS = {THREADS}, T = BLOCKS * THREADS }};"
     table = f"static void (*kernels[])(const int*, const float*, int*, unsigned*, float*, int*, int) = {{{kernels}}};"

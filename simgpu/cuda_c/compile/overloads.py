@@ -124,7 +124,8 @@ def _score(c: Context, function: ast.Function, kinds: list[types.CType]) -> int:
 def _converts(c: Context, source: types.CType, target: types.CType) -> bool:
     """Tell whether a struct is converted from or to another type without a cast."""
     into = c.class_of(target)
-    for function in [] if into is None else into.constructors:
+    for function in into.constructors if into is not None else []:
+        assert into is not None
         if not function.params or sum(p.default is None for p in function.params) > 1:
             continue
         # A conversion of the source's own would be a second one.

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import lru_cache
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
@@ -27,6 +27,8 @@ from simgpu.errors import KernelCompileError, UnsupportedFeatureError
 
 PLACED = {"__constant__", "__device__", "__managed__"}
 # The namespaces and the name of a kernel, in front of template arguments and parameters.
+_Found: TypeAlias = tuple[ast.Function, typed.Scope, str]  # a kernel, its scope, and its name
+_Given: TypeAlias = ast.TypeName | ast.Expression
 _HEAD = re.compile(r"\s*((?:\w+\s*::\s*)*)(\w+)\s*")
 
 
@@ -134,7 +136,7 @@ def _dtype(ctype: CType) -> np.dtype[Any] | None:
 
 def instance_of(
     source: Source, functions: Mapping[str, list[ast.Function]], c: Context, name: str
-) -> tuple[ast.Function, typed.Scope, str]:
+) -> _Found:
     """Find the kernel that a name expression means, the scope of its template, and its proper name."""
     head = _HEAD.match(name)
     stem, rest = (name, "") if head is None else (head[2], name[head.end() :])
@@ -149,19 +151,18 @@ def instance_of(
     given, params = _arguments(c, functions, text)
     plain = [f for f in kernels if f.template is None or f.template.params]
     fitting = [f for f in plain if (f.template is None) == (given is None)]
-    if not fitting and given is not None:
-        raise KernelCompileError(f"kernel '{stem}' is not a template: call it '{stem}'")
     if not fitting:
-        template = (plain or kernels)[0].template
-        wanted = ", ".join(p.name for p in template.params) if template else ""
-        raise KernelCompileError(
-            f"kernel '{stem}' is a template of {wanted}: name an instance, such as '{stem}<...>'"
-        )
-    bound: list[tuple[ast.Function, typed.Scope, str]] = []
+        first = next((f for f in kernels if f.refusal is not None), (plain or kernels)[0])
+        wanted = ", ".join(p.name for p in first.template.params) if first.template else ""
+        cure = f"is a template of {wanted}: name an instance, such as '{stem}<...>'"
+        cure = cure if wanted else f"is not a template: call it '{stem}'"
+        raise first.refusal or KernelCompileError(f"kernel '{stem}' {cure}")
+    bound: list[_Found] = []
     for function in fitting:
         try:
             bound.append(_bound(c, text, function, given, kernels))
         except KernelCompileError:
+            c.file.source = source
             if function is fitting[-1] and not bound:
                 raise
     found = [b for b in bound if b[0].body is not None] or bound[:1]
@@ -173,7 +174,7 @@ def instance_of(
 
 def _arguments(
     c: Context, functions: Mapping[str, list[ast.Function]], text: Source
-) -> tuple[list[ast.TypeName | ast.Expression] | None, list[ast.Param] | None]:
+) -> tuple[list[_Given] | None, list[ast.Param] | None]:
     """What stands behind a kernel's name: the arguments of its template, and its parameters."""
     parser = DeclaratorParser(text, tokenise(text), frozenset({"cuda_fp16.h"}))
     for word in c.file.scope.visible():
@@ -192,9 +193,9 @@ def _bound(
     c: Context,
     text: Source,
     function: ast.Function,
-    given: Sequence[ast.TypeName | ast.Expression] | None,
+    given: Sequence[_Given] | None,
     kernels: Sequence[ast.Function],
-) -> tuple[ast.Function, typed.Scope, str]:
+) -> _Found:
     """A kernel, or what it is for just these arguments of its template; its scope; and the arguments."""
     if function.template is None or given is None:
         return function, c.file.scope, ""
@@ -202,16 +203,14 @@ def _bound(
     scope = typed.Scope(c.file.scope)
     params = function.template.params
     at = Position(1, 1)
-    try:
-        if len(given) > len(params):
-            what = f"'{function.name}' has {len(params)} template parameters"
-            text.fail(at, f"{what}, {len(given)} given")
-        for param, argument in zip(params, given, strict=False):
-            kind = type_names.template_argument(c, param.type, argument, at, scope)
-            scope.names[param.name] = kind
-        template_defaults(c, function, scope, at)
-    finally:
-        c.file.source = source
+    if len(given) > len(params):
+        text.fail(
+            at, f"'{function.name}' has {len(params)} template parameters, {len(given)} given"
+        )
+    for param, argument in zip(params, given, strict=False):
+        scope.names[param.name] = type_names.template_argument(c, param.type, argument, at, scope)
+    template_defaults(c, function, scope, at)
+    c.file.source = source
     bound = map(scope.names.get, [p.name for p in params])
     arguments = [b for b in bound if isinstance(b, typed.Given)]
     chosen = specialised(c, function, scope, kernels, at)
@@ -219,11 +218,8 @@ def _bound(
 
 
 def _told_apart(
-    c: Context,
-    source: Source,
-    found: Sequence[tuple[ast.Function, typed.Scope, str]],
-    params: Sequence[ast.Param] | None,
-) -> tuple[ast.Function, typed.Scope, str]:
+    c: Context, source: Source, found: Sequence[_Found], params: Sequence[ast.Param] | None
+) -> _Found:
     """The one of several kernels of a name with these parameters."""
     wanted = None if params is None else [type_names.param_type(c, p) for p in params]
     forms: dict[str, tuple[ast.Function, typed.Scope]] = {}
@@ -237,11 +233,7 @@ def _told_apart(
         name, (function, scope) = forms.popitem()
         return function, scope, name
     lines = ", ".join(str(f.at.line) for f, *_ in found)
-    which = (
-        f"say which, as in '{next(iter(forms))}'"
-        if forms
-        else "none of them takes these parameters"
-    )
+    which = f"say which, as in '{next(iter(forms))}'" if forms else "none takes these parameters"
     raise UnsupportedFeatureError(
         f"{source.filename} has several kernels '{found[0][0].name}' (lines {lines}): {which}"
     )

@@ -281,7 +281,7 @@ class Program:
             )
         variables, file = [g.variable for g in self._globals], self._file.functions
         of_name = file.get(name, [])  # no instances of templates
-        own = any(word.startswith("atomic") for word in file)
+        own = any(word.startswith("atomic") and file[word][0].at.line > 0 for word in file)
         added = _added_to(function) if len(of_name) == 1 and not own else {}
         adds = [
             added.get(p.name, "") if p.dtype is not None and p.dtype.kind in "iu" else ""

@@ -357,8 +357,12 @@ class StructParser(StatementParser):
     def _template_param(self) -> ast.TemplateParam:
         at = self.token.at
         default: ast.TypeName | ast.Expression | None = None
-        if self.at("template"):
-            return self._template_of_templates()
+        kind: ast.TypeName | None = None
+        if self.at(
+            "template"
+        ):  # `template <typename> class Op`, which stands for a struct template
+            kind = ast.TypeName(at=self.template_head().at, base="template")
+            self.type_names.pop()
         names_type = self.at("typename") and self.ahead(2).is_("<", "::")  # of what is a value
         if not names_type and self.accept("typename", "class"):
             if self.at("..."):
@@ -366,9 +370,10 @@ class StructParser(StatementParser):
             name = "" if self.at(",", ">", "=") else self.identifier("a template parameter").text
             if name:
                 self.name_type(name)
+                self.struct_templates |= {name} if kind is not None else set()
             if self.accept("="):
                 default = self.abstract_type()
-            return ast.TemplateParam(at=at, name=name, type=None, default=default)
+            return ast.TemplateParam(at=at, name=name, type=kind, default=default)
         wanted, token = self.packless_type(), None
         if self.at_brackets():
             wanted, token, _ = self.in_brackets(wanted)
@@ -378,19 +383,6 @@ class StructParser(StatementParser):
         if self.accept("="):
             default = self.template_value()
         return ast.TemplateParam(at=at, name=name, type=wanted, default=default)
-
-    def _template_of_templates(self) -> ast.TemplateParam:
-        """`template <typename> class Op`, which stands for a struct template."""
-        at = self.template_head().at
-        self.type_names.pop()
-        if not self.accept("class", "typename"):
-            self.need("class")
-        name = "" if self.at(",", ">", "=") else self.identifier("a template parameter").text
-        self.name_type(name)
-        self.struct_templates.add(name)
-        default = self.abstract_type() if self.accept("=") else None
-        kind = ast.TypeName(at=at, base="template")
-        return ast.TemplateParam(at=at, name=name, type=kind, default=default)
 
     def _enum(self, start: Token, typedef: bool) -> ast.StructDef:
         """An enumeration: a struct of constants. Those of a plain one are known without its name, too."""

@@ -18,7 +18,8 @@ from simgpu.cuda_c.text.source import Position, Source
 _HEADERS = {
     name: f"{name.replace('/', '_')}.h"
     for name in (
-        "cooperative_groups", "cuComplex", "cuda/atomic", "cuda_bf16", "curand_kernel", "math_constants",
+        "cooperative_groups", "cuComplex", "cuda/atomic", "cuda_bf16", "cuda_fp16", "curand_kernel",
+        "math_constants",
     )
 }  # fmt: skip
 # A source that means namespace std by these names. In any other they may be functions of its own.

@@ -34,21 +34,6 @@ Ints = (types.INT, types.UINT, types.ULLONG)
 _ONE = np.uint32(1)
 
 
-# For each name, the types that NVRTC 12.9 takes, and the operation.
-_OPERATIONS: dict[str, tuple[tuple[types.Scalar, ...], Operation]] = {
-    "atomicAdd": ((*Ints, types.FLOAT, types.DOUBLE, types.HALF), np.add),
-    "atomicSub": ((types.INT, types.UINT), np.subtract),
-    "atomicMin": ((types.INT, types.UINT, types.LLONG, types.ULLONG), np.minimum),
-    "atomicMax": ((types.INT, types.UINT, types.LLONG, types.ULLONG), np.maximum),
-    "atomicAnd": (Ints, np.bitwise_and),
-    "atomicOr": (Ints, np.bitwise_or),
-    "atomicXor": (Ints, np.bitwise_xor),
-    "atomicExch": ((*Ints, types.FLOAT), lambda old, new: new),
-    "atomicInc": ((types.UINT,), lambda x, top: choose(x >= top, np.uint32(0), x + _ONE)),
-    "atomicDec": ((types.UINT,), lambda x, top: choose((x == 0) | (x > top), top, x - _ONE)),
-}
-
-
 def _add_bfloats(a: Any, b: Any) -> Any:
     """The bits of a sum of two bfloat16, of which the bits are given."""
     wide = [np.asarray(x, np.uint32) << 16 for x in (a, b)]
@@ -59,11 +44,19 @@ def _add_bfloats(a: Any, b: Any) -> Any:
     return np.where(np.isnan(total), 0x7FFF, bits).astype(np.uint16)
 
 
-# What atomicAdd adds part by part, of two bytes each.
-_IN_PARTS: dict[str, tuple[types.Scalar, Operation]] = {
-    "half2": (types.HALF, np.add),
-    "__nv_bfloat16": (types.USHORT, _add_bfloats),
-    "__nv_bfloat162": (types.USHORT, _add_bfloats),
+# For each name, the types that NVRTC 12.9 takes, and the operation.
+_OPERATIONS: dict[str, tuple[tuple[types.Scalar, ...], Operation]] = {
+    "atomicAdd": ((*Ints, types.FLOAT, types.DOUBLE, types.HALF), np.add),
+    "_atomicAddBfloat": ((types.USHORT,), _add_bfloats),  # for the header
+    "atomicSub": ((types.INT, types.UINT), np.subtract),
+    "atomicMin": ((types.INT, types.UINT, types.LLONG, types.ULLONG), np.minimum),
+    "atomicMax": ((types.INT, types.UINT, types.LLONG, types.ULLONG), np.maximum),
+    "atomicAnd": (Ints, np.bitwise_and),
+    "atomicOr": (Ints, np.bitwise_or),
+    "atomicXor": (Ints, np.bitwise_xor),
+    "atomicExch": ((*Ints, types.FLOAT), lambda old, new: new),
+    "atomicInc": ((types.UINT,), lambda x, top: choose(x >= top, np.uint32(0), x + _ONE)),
+    "atomicDec": ((types.UINT,), lambda x, top: choose((x == 0) | (x > top), top, x - _ONE)),
 }
 
 
@@ -89,9 +82,6 @@ def _simple(name: str) -> Handler:
 
     def handle(c: Context, node: Call, used: bool) -> Expr:
         args = arguments(c, node, 2)
-        target = args[0].type.target if isinstance(args[0].type, types.Pointer) else None
-        if name == "atomicAdd" and isinstance(target, types.Struct) and target.name in _IN_PARTS:
-            return _add_in_parts(c, node, args, target, used)
         kind = _address(c, node, kinds, args)
         c.work(1, flops=int(kind.is_float))
         pointer, operand = args[0].run, convert(c, args[1], kind, args[1].at).run
@@ -108,31 +98,6 @@ def _simple(name: str) -> Handler:
         return _exchange(c, kind, run, node, args, used)
 
     return handle
-
-
-def _add_in_parts(
-    c: Context, node: Call, args: list[Expr], target: types.Struct, used: bool
-) -> Expr:
-    """Add a pair, each of its numbers by itself: CUDA promises no more of it."""
-    kind, operation = _IN_PARTS[target.name]
-    args[0].origin.note("written", "signals")
-    c.work(1, flops=target.size // kind.size)
-    pointer, operand = args[0].run, convert(c, args[1], target, args[1].at).run
-    site = c.new_site(node.at, write=True)
-    site.scope = 1 if node.name.endswith("_block") else 2
-
-    def change(view: NDArray[Any], index: NDArray[np.int64], part: Any) -> Any:
-        return _in_turn(view, index, part, operation)
-
-    def run(t: Team, m: Mask) -> Any:
-        first, old = pointer(t, m), list[Any]()
-        for k, part in enumerate(operand(t, m)):
-            here, given = first.moved(k * kind.size), part
-            one = _changing(lambda *_: here, kind, site, [lambda *_: given], change, used)  # noqa: B023 - called at once
-            old.append(one(t, m))
-        return old
-
-    return _exchange(c, target, run, node, args, used)
 
 
 def _compare_and_swap(c: Context, node: Call, used: bool) -> Expr:
@@ -187,7 +152,7 @@ def _changing(
 
 
 def _exchange(
-    c: Context, kind: types.CType, run: Evaluate, node: Call, args: list[Expr], used: bool
+    c: Context, kind: types.Scalar, run: Evaluate, node: Call, args: list[Expr], used: bool
 ) -> Expr:
     """The old value: it comes from memory, but no warp waits for it unless it is used."""
     waited = load(c, args[0], args[0].origin) if used else None

@@ -111,6 +111,11 @@ __device__ inline float __high2float(__nv_bfloat162 a) { return a.y.value(); }
 __device__ inline __nv_bfloat16 __low2bfloat16(__nv_bfloat162 a) { return a.x; }
 __device__ inline __nv_bfloat16 __high2bfloat16(__nv_bfloat162 a) { return a.y; }
 
+__device__ inline __nv_bfloat16 atomicAdd(__nv_bfloat16* at, __nv_bfloat16 v) {
+    return __ushort_as_bfloat16(_atomicAddBfloat(&at->bits, v.bits)); }
+__device__ inline __nv_bfloat162 atomicAdd(__nv_bfloat162* at, __nv_bfloat162 v) {
+    return __nv_bfloat162(atomicAdd(&at->x, v.x), atomicAdd(&at->y, v.y)); }
+
 #undef ARITHMETIC
 #undef COMPARISON
 #undef ROUNDED

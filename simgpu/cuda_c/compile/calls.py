@@ -71,16 +71,18 @@ def call(c: Context, node: ast.Call, used: bool = True) -> typed.Expr:
 def _fits_as_it_is(
     c: Context, node: ast.Call, functions: Sequence[ast.Function], given: list[typed.Expr]
 ) -> bool:
-    """Tell whether one of the file's functions takes these, and no half as a struct."""
+    """Tell whether one of the file's functions takes these, no half as a struct, no pointer as another."""
     found = choose(c, node, functions, [a.type for a in given], fixed=_fixed(given))
-    halves = [
-        p
-        for p, a in zip(found[0].params if found else [], given, strict=False)
-        if a.type is types.HALF
-    ]
     with c.seen_from(found[1] if found else c.scope):
-        made = [isinstance(type_names.param_type(c, p), types.Struct) for p in halves]
-    return found is not None and not any(made)
+        kinds = [type_names.param_type(c, p) for p in found[0].params] if found else []
+    for kind, argument in zip(kinds, given, strict=False):
+        mine = decay(argument).type
+        both = isinstance(kind, types.Pointer) and isinstance(mine, types.Pointer)
+        if both and kind.target != mine.target:
+            return False
+        if mine is types.HALF and isinstance(kind, types.Struct):
+            return False
+    return found is not None
 
 
 def _seen(c: Context, node: ast.Call) -> list[ast.Function]:

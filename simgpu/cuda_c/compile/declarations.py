@@ -59,17 +59,15 @@ def struct(c: Context, node: ast.StructDef) -> None:
 
 def _unnamed(c: Context, node: ast.StructDef) -> None:
     """A union without a name, whose members are known by theirs."""
-    hidden = f"union of line {node.at.line}, column {node.at.column}"
-    node = replace(node, name=hidden)
+    node = replace(node, name=f"union of line {node.at.line}, column {node.at.column}")
     type_names.declare_type(c, node)
-    base, name = ast.TypeName(at=node.at, base=hidden), f"*{hidden}"
-    item = ast.Declarator(at=node.at, name=name, type=base, dims=[])
+    base, hidden = ast.TypeName(at=node.at, base=node.name), f"*{node.name}"
+    item = ast.Declarator(at=node.at, name=hidden, type=base, dims=[])
     variables(c, ast.Declaration(at=node.at, storage=set(), items=[item]))
-    object_ = ast.Name(at=node.at, name=name)
-    union = type_names.resolve(c, base)
-    for member in union.members() if isinstance(union, types.Struct) else ():
-        shorthand = Shorthand(ast.Member(at=node.at, base=object_, name=member))
-        _enter(c, member, shorthand, node.at)
+    union, whole = type_names.resolve(c, base), ast.Name(at=node.at, name=hidden)
+    for name in union.members() if isinstance(union, types.Struct) else ():
+        member = ast.Member(at=node.at, base=whole, name=name)
+        _enter(c, name, Shorthand(member), node.at)
 
 
 def _declarator(c: Context, item: ast.Declarator, storage: set[str]) -> Evaluate | None:

@@ -91,12 +91,9 @@ def specialised(
             found, unknown = Scope(c.file.scope), {p.name for p in params}
             with c.seen_from(c.file.scope):
                 pairs = zip(function.params, other.params, strict=True)
-                types = [(mine.type, param_type(c, theirs)) for mine, theirs in pairs]
-                types += [(function.returns, resolve(c, other.returns))]
-                fits = all(
-                    m.nested or deduced(c, m, TypeBinding(kind), unknown, found)
-                    for m, kind in types
-                )
+                types = [(mine.type, TypeBinding(param_type(c, theirs))) for mine, theirs in pairs]
+                types += [(function.returns, TypeBinding(resolve(c, other.returns)))]
+                fits = all(m.nested or deduced(c, m, kind, unknown, found) for m, kind in types)
             theirs = [found.names.get(p.name) for p in params]
         else:
             pairs = zip(params, given, strict=False)

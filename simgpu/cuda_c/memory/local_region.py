@@ -15,7 +15,7 @@ from simgpu.cuda_c.memory.loads_in_summing_loops import one_by_one
 from simgpu.cuda_c.memory.names import Named, report_bounds
 from simgpu.cuda_c.memory.pointers import Ptr, Words
 from simgpu.cuda_c.memory.regions import UNSIGNED, inside
-from simgpu.cuda_c.types import Array, CType, Scalar, Struct, leaves, size_of
+from simgpu.cuda_c.types import CType, Scalar, leaves, size_of
 from simgpu.errors import KernelFault, OutOfBoundsError, UninitialisedReadError
 
 
@@ -201,14 +201,9 @@ class LocalRegion(Named):
 
 @lru_cache(maxsize=256)
 def _between_members(ctype: CType, unit: int) -> tuple[int, ...]:
-    """The words of a struct, or an array of some, in which no member lies."""
-    plain = ctype
-    while isinstance(plain, Array):
-        plain = plain.element
-    if not isinstance(plain, Struct) or size_of(ctype) > 4096:
-        return ()
-    words = set(range(size_of(ctype) // unit))
-    for leaf, offset in leaves(ctype):
+    """The words in which no member of a struct lies."""
+    words = set(range(size_of(ctype) // unit if size_of(ctype) <= 4096 else 0))
+    for leaf, offset in leaves(ctype) if words else ():
         words.difference_update(range(offset // unit, -(-(offset + size_of(leaf)) // unit)))
     return tuple(words)
 

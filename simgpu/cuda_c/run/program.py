@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -101,12 +101,10 @@ class Program:
         take_addresses(self._context(), named)
         self._memory = self._place_globals()
         self._known = tuple(g.known for g in self._globals if g.known is not None)
-        whole = [
-            f for f in unit.functions if f.kernel and f.template is None and f.body is not None
-        ]
-        names = Counter(function.name for function in whole)
-        for function in whole:
-            if names[function.name] == 1:
+        for function in unit.functions:
+            known = self._file.functions[function.name]
+            plain = [f for f in known if f.template is None and f.body is not None]
+            if function.kernel and function in plain and len(plain) == 1:
                 self._compile_early(function)
         if len(self._refused) == 1 and not self._compiled:
             raise next(iter(self._refused.values()))

@@ -36,12 +36,10 @@ _ONE = np.uint32(1)
 
 def _add_bfloats(a: Any, b: Any) -> Any:
     """The bits of a sum of two bfloat16, of which the bits are given."""
-    wide = [np.asarray(x, np.uint32) << 16 for x in (a, b)]
-    with np.errstate(all="ignore"):
-        total = np.add(*[x.view(np.float32) for x in wide])
+    total = np.add(*[(np.asarray(x, np.uint32) << 16).view(np.float32) for x in (a, b)])
     bits = total.view(np.uint32)
-    bits = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
-    return np.where(np.isnan(total), 0x7FFF, bits).astype(np.uint16)
+    rounded = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
+    return np.where(np.isnan(total), 0x7FFF, rounded).astype(np.uint16)
 
 
 # For each name, the types that NVRTC 12.9 takes, and the operation.

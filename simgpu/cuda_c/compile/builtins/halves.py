@@ -61,17 +61,6 @@ def _as_half(x: Any) -> Any:
     return np.asarray(x).astype(np.float16)[()]
 
 
-def _rounded(bound: float) -> Callable[[Any], Any]:
-    """Round to the half that is nearest on the side of this bound."""
-
-    def run(x: Any) -> Any:
-        near, to = np.asarray(x).astype(np.float16), np.float16(bound)
-        beyond = np.abs(near) > np.abs(x) if bound == 0 else near < x if bound > 0 else near > x
-        return np.where(beyond, np.nextafter(near, to), near)[()]
-
-    return run
-
-
 def _as_float(x: Any) -> Any:
     return np.asarray(x).astype(np.float32)[()]
 
@@ -116,8 +105,6 @@ def _build() -> dict[str, Handler]:
         table[f"__{word}2half_rn"] = _convert(kind, types.HALF)
         for end, whole in (("rn", np.rint), ("rz", np.trunc), ("rd", np.floor), ("ru", np.ceil)):
             table[f"__half2{word}_{end}"] = _convert(types.HALF, kind, whole)
-    for end, bound in (("rz", 0), ("rd", -np.inf), ("ru", np.inf)):
-        table[f"__float2half_{end}"] = by_thread([types.FLOAT], types.HALF, _rounded(bound))
     for word, op in (("add", "+"), ("sub", "-"), ("mul", "*"), ("div", "/")):
         table[f"__h{word}"] = _numbers(2, types.HALF, arithmetic(op, types.HALF), 1)
         table[f"__h{word}2"] = _pairs(2, arithmetic(op, types.HALF), 2)

@@ -175,9 +175,8 @@ def test_kernels_of_a_file(device: Device, name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "dtype", "value"),
     [
-        ("k<float>", "f4", 1), ("k<int>", "i4", 2), ("k<double>", "f8", 3), ("two(float*)", "f4", 4),
-        ("two(int *)", "i4", 5), ("three<6>(float*)", "f4", 6), ("three<6>(int*)", "i4", 7),
-        ("a::k2", "i4", 8), ("b::k2", "i4", 9),
+        ("k<float>", "f4", 1), ("k<int>", "i4", 2), ("k<double>", "f8", 3), ("two(int *)", "i4", 5),
+        ("three<6>(float*)", "f4", 6), ("three<6>(int*)", "i4", 7), ("a::k2", "i4", 8), ("b::k2", "i4", 9),
     ],
 )  # fmt: skip
 def test_which_kernel_is_meant(device: Device, name: str, dtype: str, value: int) -> None:

@@ -76,11 +76,10 @@ def _fits_as_it_is(
     with c.seen_from(found[1] if found else c.scope):
         kinds = [type_names.param_type(c, p) for p in found[0].params] if found else []
     for kind, argument in zip(kinds, given, strict=False):
-        mine = decay(argument).type
-        both = isinstance(kind, types.Pointer) and isinstance(mine, types.Pointer)
-        if both and kind.target != mine.target:
-            return False
-        if mine is types.HALF and isinstance(kind, types.Struct):
+        mine, wrong = decay(argument).type, isinstance(kind, types.Struct)
+        if isinstance(kind, types.Pointer) and isinstance(mine, types.Pointer):
+            wrong = kind.target != mine.target
+        if wrong and (mine is types.HALF or not isinstance(kind, types.Struct)):
             return False
     return found is not None
 

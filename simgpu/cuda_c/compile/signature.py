@@ -29,7 +29,7 @@ PLACED = {"__constant__", "__device__", "__managed__"}
 # The namespaces and the name of a kernel, in front of template arguments and parameters.
 _Found: TypeAlias = tuple[ast.Function, typed.Scope, str]  # a kernel, its scope, and its name
 _Given: TypeAlias = ast.TypeName | ast.Expression
-_HEAD = re.compile(r"\s*((?:\w+\s*::\s*)*)(\w+)\s*")
+_HEAD = re.compile(r"\s*((?:\w+\s*::\s*)*)(\w*)\s*")
 
 
 @dataclass(frozen=True)
@@ -139,8 +139,10 @@ def instance_of(
 ) -> _Found:
     """Find the kernel that a name expression means, the scope of its template, and its proper name."""
     head = _HEAD.match(name)
-    stem, rest = (name, "") if head is None else (head[2], name[head.end() :])
-    around = () if head is None else tuple(re.findall(r"\w+", head[1]))
+    assert head is not None  # it takes an empty name
+    stem, rest, around = head[2], name[head.end() :], tuple(re.findall(r"\w+", head[1]))
+    if rest[:1] not in ("", "<", "("):
+        _no_kernel(source, functions, name)
     kernels = [
         f for f in functions.get(stem, [])
         if f.kernel and f.namespace[len(f.namespace) - len(around) :] == around
@@ -167,8 +169,7 @@ def instance_of(
                 raise
     found = [b for b in bound if b[0].body is not None] or bound[:1]
     if params is None and len(found) == 1:
-        function, scope, arguments = found[0]
-        return function, scope, "::".join((*around, stem)) + arguments
+        return (*found[0][:2], "::".join((*around, stem)) + found[0][2])
     return _told_apart(c, source, found, params)
 
 
@@ -201,12 +202,10 @@ def _bound(
         return function, c.file.scope, ""
     source, c.file.source = c.file.source, text
     scope = typed.Scope(c.file.scope)
-    params = function.template.params
-    at = Position(1, 1)
+    params, at = function.template.params, Position(1, 1)
     if len(given) > len(params):
-        text.fail(
-            at, f"'{function.name}' has {len(params)} template parameters, {len(given)} given"
-        )
+        what = f"'{function.name}' has {len(params)} template parameters, {len(given)} given"
+        text.fail(at, what)
     for param, argument in zip(params, given, strict=False):
         scope.names[param.name] = type_names.template_argument(c, param.type, argument, at, scope)
     template_defaults(c, function, scope, at)

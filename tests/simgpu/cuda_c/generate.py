@@ -91,10 +91,9 @@ class _Writer:
             return f"({rng.choice([known, known, str(rng.randint(-20, 20)), load, 'local[p & 3]', 'local[2]'])})"
         if kind == "U":
             return rng.choice([known, f"{rng.randint(0, 99)}u", "threadIdx.x", "blockIdx.x"])
-        if kind == "F":
-            load = f"x[(i + {rng.randint(0, 9)}) % n]"
-            return rng.choice([known, known, f"({rng.randint(-9, 9)}.5f)", load, "v.y", "v.w"])
         load = f"x[(i + {rng.randint(0, 9)}) % n]"
+        if kind == "F":
+            return rng.choice([known, known, f"({rng.randint(-9, 9)}.5f)", load, "v.y", "v.w"])
         other = {"L": "(long long)i", "D": "0.1", "C": f"make_cuFloatComplex({load}, 0.5f)"}
         return rng.choice([known, other.get(kind, f"{_NAMES[kind]}({load})")])
 

@@ -56,7 +56,7 @@ class Prediction:
     >>> guess.commit("no")
     Committed: `no`, they do not.
     >>> guess.reveal("no", "One stream was used.")
-    **Right.** You said `no`, and so says the trace: they do not. One stream was used.
+    **Right.** You said `no`, and so it was: they do not. One stream was used.
     >>> typed = Prediction("How many copies are in the trace?")
     >>> typed.commit(4)
     Committed: `4`.
@@ -128,7 +128,7 @@ class Prediction:
         if self._by_default:
             said = f"**The answer is `{true}`{meaning[0]}**{meaning[1:]}"
         elif right:
-            so = "so says the trace" if self.options else f"it is `{true}`"
+            so = "so it was" if self.options else f"it is `{true}`"
             said = f"**Right.** You said `{self.answer}`, and {so}{meaning}"
         else:
             said = f"**Not this time.** You said `{self.answer}`; it is `{true}`{meaning}"

@@ -27,7 +27,7 @@ device
 # %% [markdown] id=question
 # ## Same list, less time
 #
-# Here's a list of three round trips. Each copies four megabytes to the device and back. We run the list on one stream, and then we run *the same list* on three.
+# Here's a list of three round trips, each with four megabytes to the device and back. We run it on one stream, and then *the same list* on three.
 
 # %% id=question-run
 x = agt.pin(np.random.default_rng(0).standard_normal(1_000_000, dtype=np.float32))
@@ -331,7 +331,7 @@ else:
     raise AssertionError("the second run should have been refused")
 
 # %% [markdown] id=twice-read
-# What went wrong? A launch yields all the arrays that you gave it, and `.last()` picks the last of them. To have something to pick from, `.last()` runs the launch *once* and keeps what came out. The first run took the array away, so the second finds nothing. (`.output()` keeps nothing, so each run is a launch of its own.)
+# What went wrong? A launch yields all the arrays that you gave it, and `.last()` picks the last of them. To have something to pick from, `.last()` runs the launch *once* and keeps what came out. The first run took the array away, so the second finds nothing.
 #
 # You could build the operation again for each run, which costs next to nothing. But you already know how to make *one* operation that builds everything afresh each time it runs.
 
@@ -643,7 +643,7 @@ for size in (1, 3):
 # %% [markdown] id=challenge
 # ## Challenge: sixteen small arrays
 #
-# Sixteen small arrays of 1000 numbers each have to go to the device, through `agt.relu`, and back. The program below is right, but the device is idle nearly all the time while Python makes one call after the other. As it stands, this takes 737 µs: get below 200. `watch(lambda: small_arrays(hosts).sync()).plot()` draws its timeline.
+# Sixteen small arrays of 1000 numbers each have to go to the device, through `agt.relu`, and back. The program below gets it right, but the device is idle nearly all the time. As it stands, this takes 737 µs: get below 200. `watch(lambda: small_arrays(hosts).sync()).plot()` draws its timeline.
 #
 # `small_arrays(hosts)` returns one operation. Its result has sixteen rows, in order, and may be a list, a tuple or an array. The operation can run any number of times, and each run takes what the arrays hold *by then*. Two tools may help: `agt.zip` makes one operation of several, and `op.reshape(rows, columns)` reshapes what an operation yields.
 

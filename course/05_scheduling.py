@@ -130,6 +130,8 @@ opening.reveal(
 assert len({span.stream for span in in_turn.device_spans[::4]}) == 1
 busy = sorted(in_turn.metrics().stream_busy.values())
 if device.simulated:
+    best = run_all(hunts(sorted(mixed, reverse=True)), agt.StreamPoolRoundRobin(4))
+    assert 0.4 < best.metrics().makespan / in_turn.metrics().makespan < 0.55  # about half the time
     assert busy[-1] > 5 * busy[-2]
     assert 0.75 < ratio < 0.95
 

@@ -9,7 +9,7 @@
 #
 # | | |
 # |---|---|
-# | Time | 60 minutes, and 10 for the encore |
+# | Time | 55 minutes, and 10 for the encore |
 # | You need | [03_lazy_operations](03_lazy_operations.ipynb) |
 
 # %% id=setup

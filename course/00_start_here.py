@@ -42,7 +42,7 @@ agt.compare_timelines(
     [slow, quick],
     ["729 µs", "501 µs"],
     lanes=("host", "streams"),
-    lesson="The same twelve pieces of work, twice: on one stream they stand in a row, on four they overlap.",
+    lesson="The same twelve pieces of work for the GPU, twice: on one stream, and on four.",
 )
 
 # %% id=two-runs-check tags=asserts

@@ -3,7 +3,7 @@
 # %% [markdown] id=title
 # # Copies and chunks
 #
-# Sixteen megabytes of data travel to the device, get worked on for a moment, and travel back. That takes 620 µs, and the kernel is at work for just eleven of them. The rest is commuting.
+# Sixteen megabytes of data travel to the device, get worked on for a moment, and travel back. That takes 620 µs, and the kernel is at work for just eleven of them. It's like driving to work and back for an hour in order to spend one minute at the desk.
 #
 # **You can't make either copy any faster. Can the whole trip still take much less?**
 #
@@ -28,7 +28,7 @@ device
 # %% [markdown] id=whole-text
 # ## All at once
 #
-# Four million readings have come in, in degrees Fahrenheit, and a kernel converts each of them to Celsius:
+# Here's the commuter. Four million readings have come in, in degrees Fahrenheit, and a kernel converts them to Celsius:
 
 # %% id=whole
 celsius = agt.Kernel(r"""
@@ -76,20 +76,21 @@ whole.plot(
 # %% [markdown] id=whole-read
 # (`.and_then(work)` continues an operation: as soon as the array has a place on the device, `work` gets it and says what happens next. Chapter 04 explains it.)
 #
-# Look at the sliver. If you spent a week making this kernel twice as fast, you'd save five microseconds. So whatever there is to win, it's on the way there and the way back, and we'd better have a look at copies.
+# Look at the sliver. You could spend a week making this kernel twice as fast, and you'd save five microseconds. Whatever there is to win here, it's on the road. So before we do anything clever, let's find out how the copies work, and who has to wait for them.
 
 # %% id=whole-check tags=asserts
 assert np.allclose(result, (readings - 32) / 1.8, atol=1e-4)
 if device.simulated:
     assert round(whole.metrics().makespan) == 620
     assert round(whole.find("celsius")[0].duration) == 11
+    assert 50 < whole.metrics().makespan / whole.find("celsius")[0].duration < 65  # an hour, a minute
 
 # %% [markdown] id=pinned
 # ## Two kinds of memory
 #
-# So far we've passed every array through `agt.pin` before uploading it. What if we forget?
+# So far we've passed every array through `agt.pin` before uploading it, without saying why. What if we forget?
 #
-# An ordinary NumPy array is **pageable**: the operating system may move it to another place in memory, or out of memory altogether, whenever it likes. The device can't fetch data from a place that may move, so the driver first has to copy the data to one that doesn't. **Pinned** memory stays where it is, and that's why the device can fetch from it without anybody's help.
+# An ordinary NumPy array is **pageable**. That means that the operating system may move it to another place in memory, or out of memory altogether, whenever it likes. The device can't fetch data from a place that may move, so the driver first has to copy the data to one that doesn't. **Pinned** memory stays put, and that's why the device can fetch from it without anybody's help.
 
 # %% id=predict-pinned
 held_up = Prediction(
@@ -140,7 +141,9 @@ held_up.reveal(
 )
 
 # %% [markdown] id=pinned-read
-# The second call is asynchronous in name only, because Python is stuck in it until the data are copied. The course warns you when that happens. The cure is `agt.pin(array)`, which makes a pinned copy, or `agt.pinned(shape)`, which gives you an empty array to fill. But don't pin everything. Pinned memory is scarce, because the system can't use it for anything else. So people pin a few buffers and use them again and again.
+# The second call is asynchronous in name only. It returns when the data have been copied, and Python is stuck in it until then. The course warns you when that happens.
+#
+# The cure is `agt.pin(array)`, which makes a pinned copy, or `agt.pinned(shape)`, which gives you an empty array to fill. But don't pin everything you own. The system can't use pinned memory for anything else, so it's scarce, and people pin a few buffers and use them again and again.
 #
 # How much does it matter on a real GPU? On an H200 we sent four chunks of a million numbers there and back, on four streams. The only difference between the two runs is that one of them forgot `agt.pin`.
 
@@ -160,7 +163,7 @@ agt.compare_timelines(
 )
 
 # %% [markdown] id=pinned-on-a-gpu-read
-# It took 1707 µs instead of 538. In the upper picture, each upload keeps Python busy for some 240 µs. By the time Python gets to the next chunk, the one before is already back, so the two directions never overlap. The uploads themselves are slower, too: 186 µs each instead of about 80.
+# That was an expensive thing to forget: 1707 µs instead of 538. In the upper picture, each upload keeps Python busy for some 240 µs. By the time Python gets to the next chunk, the one before is already back, so the two directions never overlap. The uploads themselves are slower, too: 186 µs each instead of about 80.
 
 # %% id=pinned-on-a-gpu-check tags=asserts
 pair = pageable_h200, pinned_h200
@@ -172,7 +175,7 @@ assert all(230 < span.duration < 250 for span in pageable_h200.find("enqueue h2d
 assert all(77 < span.duration < 83 for span in pinned_h200.find("h2d"))
 
 # %% [markdown] id=pinned-mind
-# Pinned memory has a catch. **The device reads the array later, on its own.** If you change the array too early, you change the data that the device is about to copy. On a GPU that's another silent race, this time against Python itself. The simulated device notices:
+# Pinned memory has a catch, though, and it follows from the very thing that makes it good. **The device reads the array later, on its own.** If you change the array too early, you change the data that the device is about to copy. On a GPU that's another silent race, this time against Python itself. The simulated device notices:
 
 # %% id=pinned-race
 with agt.using("sim"):
@@ -236,7 +239,7 @@ check("02b-two-buffers", upload_all)
 # %% [markdown] id=engines
 # ## Copy engines
 #
-# The part of a GPU that computes doesn't do the copying. For that there are **copy engines**. So what happens if you ask for two copies at once, on two streams? Each has 4 MB, which takes about 75 µs if nothing else is going on.
+# Now for the road itself. The part of a GPU that computes doesn't do the copying. For that there are **copy engines**. So what happens if you ask for two copies at once, on two streams? Each has 4 MB, which takes about 75 µs if nothing else is going on.
 
 # %% id=predict-engines
 engines = Prediction(
@@ -286,9 +289,9 @@ engines.reveal(
 )
 
 # %% [markdown] id=engines-read
-# There are two copy engines. One brings data in, and the other takes data out. You see them in the lower lanes, where `s1` means that the work came from stream 1. In A there are two streams, but both want the same engine, so one copy has to wait for the other. In B each copy has an engine to itself. (On a real GPU a copy's bar begins when the copy gets to the head of its queue, even if it still has to wait for the engine. So there, the two bars of A may overlap.)
+# There are two copy engines, like a road with one lane in each direction. In the lower lanes you see which engine does what, and `s1` means that the work came from stream 1. In A there are two streams, but both copies go the same way, so one has to wait behind the other. In B each copy has a lane to itself. (On a real GPU a copy's bar begins when the copy gets to the head of its queue, even if it still has to wait for the engine. So there, the two bars of A may overlap.)
 #
-# Now think of our first picture. One of the two engines was always idle.
+# Now think of our first picture. While all the data were on their way in, the lane out was empty, and then the other way round. That's the waste we were looking for.
 
 # %% id=engines-check tags=asserts
 if device.simulated:
@@ -340,7 +343,7 @@ pays.reveal(f"{four_chunks.metrics().makespan:.0f}", f"That's {part:.0%} of the 
 # %% [markdown] id=chunks-read
 # Look at the two engines. Neither copies any faster, but in the lower picture both are busy at the same time, and most of the idle time is gone.
 #
-# Why isn't it half the time, or a quarter? All the data still have to come in through one engine, one chunk after the other. **The busiest engine sets a limit that no cutting can beat.** Here each direction has half of the copying, so the limit is one half. And we don't quite get there, because at the start there's nothing to take back yet, and at the end there's nothing left to bring in.
+# So why isn't it a quarter of the time, or at least a half? Because all the data still have to come in through one engine, one chunk after the other. **The busiest engine sets a limit that no cutting can beat.** Here each direction has half of the copying, so the limit is one half. And we don't quite get there, because at the start there's nothing to take back yet, and at the end there's nothing left to bring in.
 
 # %% id=chunks-check tags=asserts
 assert np.array_equal(np.concatenate(chunked), result)
@@ -378,7 +381,7 @@ calls = [span for span in eight if span.kind == "call"]
 assert max(s.end for s in calls) - min(s.start for s in calls) > max(eight.metrics().engine_busy.values())
 
 # %% [markdown] id=explore-read
-# With one stream there's nothing to win, because a queue does one thing at a time. With two streams or more, a few chunks help. After that it gets *worse*, because each chunk costs Python the same calls, no matter how small it is. With eight chunks the host's lane is full from start to end, and the engines wait for Python. **So cut until the ends are short, and then stop.** A chunk is large enough if copying it takes clearly longer than submitting it.
+# With one stream there's nothing to win, because a queue does one thing at a time. With two streams or more, a few chunks help. But after that it gets *worse*. Every chunk costs Python the same calls, no matter how small it is, so with eight chunks the host's lane is full from start to end, and now the engines wait for Python. **Cut until the ends are short, and then stop.** A chunk is large enough if copying it takes clearly longer than submitting it.
 
 # %% [markdown] id=exercise-chunks
 # ### Exercise: a pipeline of chunks
@@ -467,7 +470,7 @@ progress("02b")
 # - The device copies from **pinned** memory on its own while Python goes on, so you have to leave the array alone in the meantime. With **pageable** memory, Python is stuck until the data are copied.
 # - With two buffers you can fill one while the device copies from the other.
 # - There's one copy engine for each direction. If you cut the work into **chunks**, both can be busy at the same time.
-# - The busiest engine sets the limit, unless Python is slower still. So cut until the ends are short, and then stop.
+# - The busiest engine sets a limit, and with many small chunks it's Python that is busiest. So cut until the ends are short, and then stop.
 #
 # If a word is new, look in the [glossary](../docs/glossary.md). If something seems wrong, the [misconceptions](../docs/misconceptions.md) page probably has it.
 #

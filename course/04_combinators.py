@@ -24,7 +24,7 @@ device
 # %% [markdown] id=question
 # ## Who drew the arrows?
 #
-# We copy a large matrix to the device, compute two products with it, halve the second one, and add the two. Here are the bricks, an operation for each step. (`agt.matvec_naive(rows, columns, matrix, vector, out)` comes with the package. `partition(128)` cuts `out` into blocks for 128 threads each. Any size would do here.)
+# We copy a large matrix to the device, compute two products with it, halve the second one, and add the two. Here are the bricks, an operation for each step. (`agt.matvec_naive(rows, columns, matrix, vector, out)` comes with the package. `partition(128)` cuts `out` into blocks for 128 threads each.)
 
 # %% id=bricks
 scale = agt.Kernel(r"""
@@ -605,7 +605,7 @@ def diamond(source, left, right, join):
 check("04-diamond", diamond)
 
 # %% [markdown] id=on-a-gpu
-# Is it like this on a real GPU? Here is a diamond on an H200.
+# So who drew the arrows? `shared` and `overlap` did, because you told them whose result each step needs. Is it like this on a real GPU? Here is a diamond on an H200.
 
 # %% id=on-a-gpu-picture
 h200 = agt.Trace.load_recording("04_combinators")
@@ -616,7 +616,7 @@ h200.plot(
 )
 
 # %% [markdown] id=on-a-gpu-read
-# The order is as it should be: the copy, the products, and then the sum. But the two products don't overlap. Python needed about 150 µs to submit an arm, and both the copy and a product take only about 80 here, so the left product was over before the right one had been submitted. No combinator can mend that. [Chapter 05](05_scheduling.ipynb) shows how to recognise it, and [chapter 09](09_cuda_graphs.ipynb) what helps.
+# The order is right, but the two products don't overlap. Python needed about 150 µs to submit an arm, and both the copy and a product take only about 80 here, so the left product was over before the right one had been submitted. No combinator can mend that. [Chapter 05](05_scheduling.ipynb) shows how to recognise it, and [chapter 09](09_cuda_graphs.ipynb) what helps.
 
 # %% id=on-a-gpu-check tags=asserts
 on_left, on_right = h200.find("matvec_naive")

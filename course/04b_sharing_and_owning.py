@@ -181,7 +181,7 @@ except agt.errors.UseAfterMoveError as error:
     print(error)
 
 # %% id=reveal-owned
-owner.reveal(found, "`mine` was given away to `scaled`, and `doubled` is what came back.")
+owner.reveal(found, "You gave `mine` away to `scaled`, and got `doubled` back.")
 
 # %% [markdown] id=ownership-table
 # The rule is this: **an array has one owner, and when you pass it to an operation, you give it away.** In return you own whatever the operation yields. It's the baton again, which is in one hand at a time. The error says where the array went: into `partition()`, which `scaled` calls. And because ownership is checked while you *build*, the error comes from the very line that uses the array once too often, before anything has run.
@@ -335,6 +335,13 @@ def jobs(matrix, xs):
 # %% id=04b-workers-check
 check("04b-workers", jobs)
 
+
+# %% [markdown] id=answer
+# ## The printout once more
+#
+# So who walks to the printer? Whoever is submitted first, and if that's somebody with a long errand on the way, everybody else waits. And who throws the printout away? Nobody has to remember it. If one owner has it, it goes when the owner is done with it. If many share it, it goes with the last handle. And if you lent it out, it's still yours, and so is the cleaning up.
+#
+# One question is left, and it's about using the same two sheets of paper again and again.
 
 # %% [markdown] id=challenge
 # ## Challenge: two arrays are enough

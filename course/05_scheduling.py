@@ -303,7 +303,7 @@ for size in (1, 2, 3, 4, 5, 8):
 # %% id=reveal-pool
 least = min(trace.metrics().makespan for trace in by_size.values())
 enough = min(n for n, trace in by_size.items() if trace.metrics().makespan < 1.05 * least)
-pool.reveal(enough, f"Within 5 percent of the best with {enough} streams.")
+pool.reveal(enough, f"With {enough} streams it takes at most 5 % longer than with the best number.")
 
 # %% id=pool-picture
 agt.compare_timelines(
@@ -616,7 +616,7 @@ if device.simulated:
 # %% [markdown] id=walls
 # ### Walls
 #
-# So there are five walls, and more streams won't get you through any of them. You can measure all five in a trace of *one* stream, before you change anything:
+# So there are five walls, and more streams won't get you through any of them. That's how you'd know: measure all five in a trace of *one* stream, before you change anything.
 #
 # | wall | in the trace |
 # |---|---|

@@ -77,7 +77,7 @@ class Prediction:
     def __repr__(self) -> str:
         lines = [f"- `{name}`: {meaning}" for name, meaning in self.options.items()]
         if self.within:
-            lines = [f"(A number is right if it is off by {self.within:.0%} or less.)"]
+            lines = [f"(You're right if you are off by {self.within:.0%} or less.)"]
         return "\n".join([f"**Predict.** {self.question}", "", *lines]).rstrip()
 
     _repr_markdown_ = __repr__

@@ -23,10 +23,33 @@ from asyncgpu_tutor.exercises import Prediction, check, hint, progress, score, s
 device = agt.use("auto")
 device
 
+# %% [markdown] id=four-queues
+# ## One queue, four queues
+#
+# You know these two recordings from the first page. An H200 takes an array in, runs a kernel and copies the result back, four times over, first on one stream and then on four.
+
+# %% id=on-a-gpu
+recordings = ("02_one_stream", "02_streams_and_events")
+h200 = [agt.Trace.load_recording(name) for name in recordings]
+agt.compare_timelines(
+    h200,
+    ["One stream, H200", "Four streams, H200"],
+    lanes=("streams",),
+    lesson="On one stream the pieces stand in line. On four, copies in both directions overlap.",
+)
+
+# %% id=on-a-gpu-check tags=asserts
+assert [round(trace.metrics().makespan) for trace in h200] == [729, 501]
+assert h200[1].overlap_between("h2d", "d2h") > 200
+assert [trace.metrics().max_concurrency > 1 for trace in h200] == [False, True]
+
+# %% [markdown] id=four-queues-read
+# Four streams win by 228 µs, because copies in opposite directions overlap. (The next page is about those.) But look at the lower picture again. Which of its pieces were *bound* to come before which others, and which just happened to? With one queue you never have to ask. With four, your program is right only if you know.
+
 # %% [markdown] id=what
 # ## Something to do
 #
-# We need a kernel that takes a while. Imagine 256 nervous thermometers that have taken 1400 readings each. To calm them down, we keep a running `level` for each thermometer, which moves a little way towards every new reading. Each level depends on the one before, so one thread takes a whole row and walks along it. That makes this kernel *narrow and long*: it has few threads, and each has a long way to go.
+# To find out, we need a kernel that takes a while. Imagine 256 nervous thermometers that have taken 1400 readings each. To calm them down, we keep a running `level` for each thermometer, which moves a little way towards every new reading. Each level depends on the one before, so one thread takes a whole row and walks along it. That makes this kernel *narrow and long*: it has few threads, and each has a long way to go.
 
 # %% id=kernel
 smooth = agt.Kernel(r"""
@@ -559,22 +582,6 @@ if device.simulated:
 # There are two arrows, one for the fork and one for the join. But why isn't it twice as fast? The upload before the fork and the subtraction after the join have nothing to overlap with. And the second branch starts a little later, because Python makes one call at a time.
 #
 # Beginners remember the fork and forget the join. Without it we'd have the same race as before, because `subtract` reads `much` while the other stream writes it.
-#
-# So much for the model. What do streams buy you on a real GPU? You've seen these two recordings on the first page. An H200 took an array in, ran a kernel and copied the result back, four times, first on one stream (729 µs) and then on four (501 µs). There, it's not the kernels that overlap but copies, in opposite directions. The next page is about those.
-
-# %% id=on-a-gpu
-recordings = ("02_one_stream", "02_streams_and_events")
-h200 = [agt.Trace.load_recording(name) for name in recordings]
-agt.compare_timelines(
-    h200,
-    ["One stream, H200", "Four streams, H200"],
-    lanes=("streams",),
-    lesson="On one stream the pieces stand in line. On four, copies in both directions overlap.",
-)
-
-# %% id=on-a-gpu-check tags=asserts
-assert [round(trace.metrics().makespan) for trace in h200] == [729, 501]
-assert [trace.metrics().max_concurrency > 1 for trace in h200] == [False, True]
 
 # %% [markdown] id=exercise-fork-join
 # ### Exercise: fork and join

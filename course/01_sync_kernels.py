@@ -385,7 +385,7 @@ for n in (1023, 1025):
 # %% [markdown] id=matrices
 # ## A loop after all
 #
-# A kernel has no `a[i, j]`. A matrix lies in memory row after row, in one long line:
+# Not every loop disappears. The next kernel keeps one, and it needs a matrix. But a kernel has no `a[i, j]`: a matrix lies in memory row after row, in one long line.
 
 # %% id=row-major
 a = np.arange(12, dtype=np.float32).reshape(3, 4)  # 3 rows, 4 columns

@@ -178,7 +178,7 @@ with agt.using(policy=counting):
 decisions.reveal(counting.asked, "The operation asks once, and so does each of its arms.")
 
 # %% [markdown] id=policy-knows
-# An operation asks before anybody looks inside it, so a chain stays on the stream it was given, however long it is, and so does a `zip`. Only `overlap` asks for more: its arms fork from the operation's own stream and join there again.
+# An operation asks before anybody looks inside it, so a chain stays on the stream it was given, and so does a `zip`. Only `overlap` asks for more: its arms fork from the operation's own stream and join there again.
 #
 # And nobody tells `next_stream` which operation it's for, or how long that will take. A policy can remember what it did and look at its streams, and that's all it has to go by.
 
@@ -373,7 +373,7 @@ check("05-pool-size", streams_needed)
 # %% [markdown] id=bound
 # ## How good is good?
 #
-# "Quicker than before" tells you little. How quick could the best schedule be? There are far too many to try them all, but two things *no* schedule can beat:
+# "Quicker than before" tells you little. How quick could the best schedule be? Two things *no* schedule can beat:
 #
 # - **The longest chain.** Steps that have to happen one after the other take their time on any number of streams. Our jobs don't need each other, so here that's the longest job.
 # - **The work, shared out.** In one microsecond, `size` streams can do at most `size` microseconds of work.
@@ -401,7 +401,7 @@ worst.plot(
 )
 
 # %% [markdown] id=busy-read
-# The picture highlights the **critical path**, the chain of things that the end of *this run* had to wait for. It's three long jobs in a row. In the last chapters, such chains consisted of steps that need each other. These jobs don't, so it was the policy that made a chain of them. **If two jobs are on the critical path only because they share a queue, another schedule may do better.**
+# The picture highlights the **critical path**, the chain of things that the end of *this run* had to wait for. It's three long jobs in a row. In the last chapters, such chains consisted of steps that need each other. These jobs don't, so it was the policy that made a chain of them. **If two jobs are on the critical path only because they share a queue, another schedule may do better.** If each really needs the one before it, none can.
 #
 # To choose among busy queues, a policy would have to know how *full* the trolleys are.
 
@@ -627,12 +627,12 @@ if device.simulated:
 #
 # (`m` is `trace.metrics()`. The engine `"compute"` isn't a wall, because it counts as busy as soon as one small kernel runs. Only the simulated device notes what a kernel fills.)
 #
-# Something helps against each of them, but it's never a policy. If the **host** is the wall, use fewer and larger operations, or a graph ([chapter 09](09_cuda_graphs.ipynb)). If it's an **engine**, copy less, or in both directions at once. If it's the **SMs**, you need a better kernel, and if it's the **longest job**, cut it into pieces.
+# Something helps against each of them, but it's never a policy. If the **host** is the wall, use fewer and larger operations, or a graph ([chapter 09](09_cuda_graphs.ipynb)). If it's an **engine**, copy less, or in both directions at once. If it's the **SMs**, you need a better kernel, and if it's the **longest job**, cut it into pieces. Only if none of them is near do more streams help.
 
 # %% [markdown] id=exercise-pays
 # ### Exercise: how far down can it go?
 #
-# You're given the trace of a program on one stream. Return the time, in µs, below which no number of streams could bring it: the highest of the walls. Take them one by one. The starter has the first. (The check uses a simulated device even if you have a GPU, so take the names of the engines from the trace.)
+# You're given the trace of a program on one stream. Return the time, in µs, below which no number of streams could bring it: the highest of the walls. The starter has the first. (The check uses a simulated device even if you have a GPU, so take the names of the engines from the trace.)
 
 # %% id=05-when-it-pays starter
 def best_possible(trace):

@@ -215,7 +215,7 @@ try:
 except agt.UsageError as error:
     print(error)
 else:
-    raise AssertionError("to write to a shared array should have been refused")
+    raise AssertionError("writing to a shared array should have been refused")
 
 # %% [markdown] id=handles-text
 # A shared array counts its handles, in `x.share_count`. Here's a matrix with one handle, ours, and three operations that read it. You can run them again, as you can with most operations.

@@ -57,7 +57,7 @@ def apply_all(matrix, xs):
     return agt.zip(*[launch.output().to_host() for launch in (first, *products)])
 
 
-# %% id=04b-lend cause="`d2d` ran 5 times, and should run not at all"
+# %% id=04b-lend cause="`d2d` ran 5 times, and shouldn't run at all"
 def apply_all(matrix, xs):
     n = xs[0].size
     copies = [agt.dup(matrix.borrow()).last() for _ in xs]
@@ -135,7 +135,7 @@ def jobs(matrix, xs):
     return [launch.output().to_host() for launch in products]
 
 
-# %% id=04b-workers cause="`d2d` ran 5 times, and should run not at all"
+# %% id=04b-workers cause="`d2d` ran 5 times, and shouldn't run at all"
 def jobs(matrix, xs):
     n = xs[0].size
     weights = matrix.share()

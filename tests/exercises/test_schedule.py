@@ -55,7 +55,7 @@ REJECTED: list[tuple[Callable[[], None], str, tuple[Span, ...]]] = [
     (lambda: ordered(APART, "a", "c"), r"`c` never happened\. This did: `a`, `b`", ()),
     (lambda: overlapping(Trace([A, B, LATE]), "job", "wait later"),
      "the device did nothing during `job`: wait later", (LATE, B)),
-    (lambda: waits(RUN, 0, "why"), "the host waited 1 time, and should wait not at all: why", (WAIT,)),
+    (lambda: waits(RUN, 0, "why"), "the host waited 1 time, and shouldn't wait at all: why", (WAIT,)),
     (lambda: side_by_side(APART, "start both"),
      "no two operations were at work at the same time: start both", ()),
 ]  # fmt: skip

@@ -204,7 +204,7 @@ def _done_meanwhile(run: Observed, seed: int, n: int, _us: float) -> None:
     schedule.each_once(run.trace, "relu", JOB)
     why = "start the operation, do the job, and only then wait for the result"
     schedule.overlapping(run.trace, JOB, why)
-    schedule.waits(run.trace, 1, "wait once, at the end")
+    schedule.waits(run.trace, 1, "at the end, behind the job")
     equal(run.result, np.maximum(noise(seed, n), 0))
 
 

@@ -20,7 +20,7 @@ from asyncgpu_tutor.exercises.internals import (
     stream_numbers,
 )
 
-OFTEN = {0: "not at all", 1: "once"}
+DUE = {0: "shouldn't {} at all", 1: "should {} once"}
 
 
 def lazy(building: agt.Trace) -> None:
@@ -40,8 +40,8 @@ def lazy(building: agt.Trace) -> None:
 def launches(trace: agt.Trace, name: str, times: int) -> None:
     """Exactly `times` pieces of work of the device, or of the host, have this name."""
     found = [span for span in trace.find(name) if span.on_device or span.kind == "work"]
-    due = OFTEN.get(times, count(times, "time"))
-    cause = f"`{name}` ran {count(len(found), 'time')}, and should run {due}"
+    due = DUE.get(times, f"should {{}} {count(times, 'time')}").format("run")
+    cause = f"`{name}` ran {count(len(found), 'time')}, and {due}"
     must(len(found) == times, cause, *found)
 
 
@@ -167,8 +167,8 @@ def as_quick(trace: agt.Trace, expected: agt.Trace) -> None:
 def waits(trace: agt.Trace, most: int, why: str) -> None:
     """The host waited `most` times at most."""
     found = [span for span in trace if span.kind == "wait" and ASIDE not in span.detail]
-    due = OFTEN.get(most, count(most, "time"))
-    waited = f"the host waited {count(len(found), 'time')}, and should wait {due}"
+    due = DUE.get(most, f"should {{}} {count(most, 'time')}").format("wait")
+    waited = f"the host waited {count(len(found), 'time')}, and {due}"
     must(len(found) <= most, f"{waited}: {why}", *found[: most + 1])
 
 

@@ -46,7 +46,7 @@ async def pipeline(n, prepare, process):
     return results
 
 
-# %% id=06-prepare cause="ran 5 times, and 4 times is right"
+# %% id=06-prepare cause="ran 5 times, and should run 4 times"
 async def pipeline(n, prepare, process):
     results = []
     x = prepare(0)
@@ -246,7 +246,7 @@ async def reports(ops):
     return found
 
 
-# %% id=06-three-arms cause="a NumPy array should come out, and this did"
+# %% id=06-three-arms cause="a NumPy array should come out, and not"
 async def reports(ops):
     async def report(op):
         try:
@@ -399,7 +399,7 @@ async def with_heartbeat(op, beat):
     pass
 
 
-# %% id=06-as-completed cause="with the result of 4,000,000 elements, element 0 is 0, and 1 is right"
+# %% id=06-as-completed cause="with the result of 4,000,000 elements, element 0 is 0, and should be 1"
 async def as_they_come(ops, use):
     use(np.zeros(4_000_000, np.float32))
     use(np.zeros(512, np.float32))
@@ -471,7 +471,7 @@ async def run_limited(ops, limit):
     return results
 
 
-# %% id=06-limited cause="`d2h` ran 2 times, and 5 times is right"
+# %% id=06-limited cause="`d2h` ran 2 times, and should run 5 times"
 async def run_limited(ops, limit):
     return await asyncio.gather(*ops[:limit])
 

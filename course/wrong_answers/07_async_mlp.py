@@ -55,7 +55,7 @@ extern "C" __global__ void softmax(unsigned int n, const float* x, float* y)
 """)
 
 
-# %% id=07-softmax cause="is right"
+# %% id=07-softmax cause="and should be"
 softmax = agt.Kernel(r"""
 extern "C" __global__ void softmax(unsigned int n, const float* x, float* y)
 {
@@ -216,7 +216,7 @@ extern "C" __global__ void sgemm_tiled(unsigned int m, unsigned int n, unsigned 
 """)
 
 
-# %% id=07-tiled cause="is right"
+# %% id=07-tiled cause="and should be"
 sgemm_tiled = agt.Kernel(r"""
 extern "C" __global__ void sgemm_tiled(unsigned int m, unsigned int n, unsigned int k,
                                        const float* a, const float* b, float* c)
@@ -320,7 +320,7 @@ async def on_both(recipe, batches, weights, devices):
     return await asyncio.gather(*tasks)
 
 
-# %% id=07-two-devices cause="`relu` ran 2 times, and 4 times is right"
+# %% id=07-two-devices cause="`relu` ran 2 times, and should run 4 times"
 async def on_both(recipe, batches, weights, devices):
     tasks = []
     for device, x in zip(devices, batches):
@@ -539,7 +539,7 @@ def upload(w0, w1):
     return agt.value((agt.h2d(w0).sync().share(), agt.h2d(w1).sync().share()))
 
 
-# %% id=07-upload cause="`h2d` ran 4 times, and 2 times is right"
+# %% id=07-upload cause="`h2d` ran 4 times, and should run 2 times"
 def upload(w0, w1):
     first = agt.zip(agt.h2d(w0).share(), agt.h2d(w1).share())
     return agt.zip(first, agt.h2d(w0).share(), agt.h2d(w1).share()).map(lambda all: all[1:])
@@ -725,7 +725,7 @@ def chain(x, w0, w1, gemm, matvec, relu):
     return room.and_then(stages).to_host()
 
 
-# %% id=07-softmax cause="is right"
+# %% id=07-softmax cause="and should be"
 softmax = agt.Kernel(r"""
 extern "C" __global__ void softmax(unsigned int n, const float* x, float* y)
 {

@@ -787,7 +787,7 @@ trace.plot(
 score(when, twice, order)
 
 # %% id=progress
-progress()
+progress("10")
 # %% [markdown] id=who-knows-text
 # ## Encore: other places to run
 #

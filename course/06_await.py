@@ -220,7 +220,7 @@ assert [result[0] for result in results[:4]] == [1, 2, 3, 4]
 assert await future is await future  # as often as you like: the work was done once
 
 # %% [markdown] id=life-read
-# Poll, callback, wake, poll. That's all there is to an `await`, and `await op` is short for `await op.into_future()`.
+# Poll, callback, wake, poll. That's all there is to `await`, and `await op` is short for `await op.into_future()`.
 
 # %% [markdown] id=start
 # ## Who starts what, and when?

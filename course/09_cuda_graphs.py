@@ -79,7 +79,7 @@ extern "C" __global__ void layer(unsigned int n, const float* w, const float* x,
 """)
 
 # %% [markdown] id=network-code-text
-# We allocate everything up front. The layers borrow their arrays, and `agt.zip` puts the layers in order on one stream. Keep an eye on two of the arrays: `x`, which the first layer reads, and `y`, which the last one writes.
+# We allocate everything up front. The layers borrow their arrays, and `agt.zip` puts the layers in order on one stream. Keep an eye on two arrays: `x`, which the first layer reads, and `y`, which the last one writes.
 
 
 # %% id=network
@@ -169,7 +169,7 @@ if device.simulated:
 #
 # What does Python do for a layer? It finds the kernel, works out the grid, packs the arguments and calls the driver. Then, for the next token, it does all of that again, with the same kernels, grids and addresses.
 #
-# If you had to phone the shop for every single egg, you'd soon send a shopping list instead. A **CUDA graph** is that list, and writing one takes a line:
+# If you had to phone the shop for every single egg, you'd soon send a shopping list. A **CUDA graph** is that list, and writing one takes a line:
 #
 # ```python
 # graph = op.graph_on(stream)
@@ -305,7 +305,7 @@ check("09-first-graph", replay)
 # %% [markdown] id=fixed
 # ## What does the list say?
 #
-# If nothing could change between two launches, you'd get the same word forever. So what can? Here's about the smallest graph that has an input: a number goes up, is multiplied, and comes back.
+# If nothing could change between two launches, you'd get the same word forever. So what can? Here's the smallest graph that has an input: a number goes up, is multiplied, and comes back.
 
 # %% id=tiny-graph
 times = agt.Kernel(r"""
@@ -542,7 +542,7 @@ check("09-token-loop", run_tokens)
 # %% [markdown] id=branches
 # ## Four at a time
 #
-# Even without gaps, a small model leaves most of the GPU idle, because one of our layers is a single block of 64 threads. So here are four models, with weights and arrays of their own. They have nothing to do with each other:
+# Even without gaps, a small model leaves most of the GPU idle, because one of our layers is a single block of 64 threads. So here are four models, each with its own arrays. They have nothing to do with each other:
 
 # %% id=four-networks
 nets = [make_network(layers=8, seed=i) for i in range(4)]

@@ -92,7 +92,7 @@ if device.simulated:
     assert theirs.metrics().overlap > 0
 
 # %% [markdown] id=goal-read
-# Each of the four streams gets a copy, a hunt and a copy back. The hunts overlap, and Python has handed out all the work long before the device is done with it.
+# Each of the four streams gets a copy, a hunt and a copy back. The hunts overlap, and Python has handed out all the work long before the device is done.
 #
 # You'll build the machine behind this picture: it describes work, chains it, shares it, picks streams and awaits results. How many lines of Python will that take? Write your guess down somewhere, preferably in ink. We'll count at the end.
 
@@ -701,7 +701,7 @@ else:
 assert (answer.numpy() != in_numpy(STEPS)).any()
 
 # %% [markdown] id=adds-table
-# Your machine was content, and wrong. The library had *moved* the explorers into the first hunt, so it could refuse the second.
+# Your machine was content and wrong. The library had *moved* the explorers into the first hunt, so it could refuse the second.
 #
 # One more thing has been there all along, and you never noticed. The context keeps alive whatever its verbs touch until the work is over. Otherwise memory could be given away while a copy still writes to it, and you'd find out on a Friday evening.
 
@@ -777,7 +777,7 @@ trace.plot(
 # - A function in a chain runs while the work is being enqueued. So it gets handles, and no numbers.
 # - To share a result, remember it together with an event, because the next reader may be on another stream.
 # - A policy is a function that names a stream, and a future is a loop with a `yield` in it.
-# - Most of a library isn't there to do things. It's there to stop you from doing them by mistake.
+# - Most of a library isn't there to do things, but to stop you from doing them by mistake.
 #
 # You could have built this. In fact, you just did. The [glossary](../docs/glossary.md) tells you what others call these things.
 #

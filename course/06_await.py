@@ -100,7 +100,7 @@ if device.simulated:
 #
 # The cell you run is a task, too. And `asyncio.gather` makes a task of each thing you give it, and waits for all of them.
 #
-# Here are two functions that make coroutines. Each says three things, and awaits something after each of them. `asyncio.sleep(0)` waits until the others have had a turn. `nod()` just returns a number.
+# Here are two such functions. Each says three things, and awaits something after each of them. `asyncio.sleep(0)` waits until the others have had a turn. `nod()` just returns a number.
 
 # %% id=chat
 async def chat(name, log):
@@ -619,9 +619,9 @@ with_fault.plot(
 )
 
 # %% [markdown] id=read-errors
-# The faulty stream has a fill and then nothing. A kernel that fails never reaches its end, so it gets no bar, and the rest of *its* operation is skipped. The other streams didn't notice. They computed both good results for nobody, because `gather` had already raised the error. With `return_exceptions=True`, it hands over errors just like results, and nothing is lost.
+# The faulty stream has a fill and then nothing. A kernel that fails never reaches its end, so it gets no bar, and the rest of *its* operation is skipped. The other streams didn't notice. Both good results arrived, but `gather` had already raised the error, and nobody was there to take them. With `return_exceptions=True`, it hands over errors just like results, and nothing is lost.
 #
-# A real GPU is less kind: there, an illegal access ends all GPU work in the process.
+# A real GPU is less kind: an illegal access ends all GPU work in the process.
 
 # %% id=run-errors-again
 with agt.using("sim"):

@@ -305,7 +305,7 @@ check("09-first-graph", replay)
 # %% [markdown] id=fixed
 # ## What does the list say?
 #
-# If nothing could change between two launches, you'd get the same word forever. So what can? Here's the smallest graph that has an input: a number goes up, is multiplied, and comes back.
+# If nothing could change between two launches, you'd get the same word forever. So what can? Here's a tiny graph with an input: a number goes up, is multiplied, and comes back.
 
 # %% id=tiny-graph
 times = agt.Kernel(r"""
@@ -876,7 +876,7 @@ check("09-challenge", talk)
 # - The list says *where* things are, so new input has to go to the old place. Write it into a pinned slot, or copy it there with `graph.update`.
 # - You may use a result until the next launch, and two launches of one graph never overlap.
 # - A graph keeps the order of its capture. If some arms may go side by side, say so with `overlap`, and they become branches.
-# - A graph can't allocate, wait, or read pageable memory. If your pipeline allocates, `op.prepare()` in the encores is for you.
+# - Operations that allocate, wait, or read pageable memory are refused. If your pipeline allocates, `op.prepare()` in the encores is for you.
 #
 # There's a [glossary](../docs/glossary.md) for new words, and a page of [misconceptions](../docs/misconceptions.md).
 #

@@ -309,7 +309,7 @@ if seen[-1] == "busy":
 answer
 
 # %% [markdown] id=when-read
-# Python calls `f` while it's *enqueuing*, and it has enqueued everything long before the device has done it. So a function in a chain can decide what comes next by the *size* of an array, but not by the *numbers* in it, because they don't exist yet. `agt` has the same rule and calls it "handles, not data". You didn't have to enforce it. It follows from three calls.
+# Python calls `spy` while it's *enqueuing*, and it has enqueued everything long before the device has done it. So a function in a chain can decide what comes next by the *size* of an array, but not by the *numbers* in it, because they don't exist yet. `agt` has the same rule and calls it "handles, not data". You didn't have to enforce it. It follows from three calls.
 
 # %% [markdown] id=zip-text
 # ## Several results

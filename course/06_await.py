@@ -3,7 +3,7 @@
 # %% [markdown] id=title
 # # `await`: waiting without standing still
 #
-# A GPU program waits a lot. If waiting is all it can do, nobody gets an answer in the meantime: the server is silent, the window is frozen, and the stop button does nothing.
+# A GPU program waits a lot. If waiting is all it can do, nobody gets an answer meanwhile: the server is silent, the window is frozen, and the stop button does nothing.
 #
 # **How can a program with one thread wait and still react?**
 #

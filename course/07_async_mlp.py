@@ -11,7 +11,7 @@
 #
 # | | |
 # |---|---|
-# | Time | 50 minutes, and 30 more for the encores |
+# | Time | 50 minutes, and 35 more for the encores |
 # | You need | [01](01_sync_kernels.ipynb), [02](02_streams_and_events.ipynb), [03](03_lazy_operations.ipynb), [04](04_combinators.ipynb), [04b](04b_sharing_and_owning.ipynb) and [06](06_await.ipynb) |
 
 # %% id=setup

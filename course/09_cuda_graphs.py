@@ -9,7 +9,7 @@
 #
 # | | |
 # |---|---|
-# | Time | 60 minutes, and 30 more for the encores |
+# | Time | 60 minutes, and 20 more for the encores |
 # | You need | [04_combinators](04_combinators.ipynb), [06_await](06_await.ipynb), [07_async_mlp](07_async_mlp.ipynb) and [08_profiling](08_profiling.ipynb) |
 
 # %% id=setup

@@ -9,7 +9,7 @@
 #
 # | | |
 # |---|---|
-# | Time | 60 minutes, and 10 more for the encore |
+# | Time | 60 minutes, and 5 more for the encore |
 # | You need | [04_combinators](04_combinators.ipynb), [05_scheduling](05_scheduling.ipynb) and [06_await](06_await.ipynb), but no GPU |
 
 # %% id=setup

@@ -313,7 +313,7 @@ await all_at_once(batches, w0, w1)  # warm-up
 with agt.record() as together:
     running = all_at_once(batches, w0, w1)
     await asyncio.sleep(0)  # each task has had its first turn
-    in_flight = repr(w0)
+    in_flight = repr(w0)  # x5: one handle is yours, and each batch holds one
     scores = await running
 
 print("in flight:", in_flight)

@@ -320,7 +320,7 @@ def break_even(make, stream):
     return int((captured - start) / saved) + 1
 
 
-# %% id=09-break-even cause="with 8 small copies, the answer is 2, not 1"
+# %% id=09-break-even cause="with 8 small copies, the answer is 2, and not 1"
 def break_even(make, stream):
     clock = agt.current_device().now
     start = clock()
@@ -334,7 +334,7 @@ def break_even(make, stream):
     return int((captured - start) / saved)
 
 
-# %% id=09-break-even cause="with 8 small copies, the answer is 2, not"
+# %% id=09-break-even cause="with 8 small copies, the answer is 2, and not"
 def break_even(make, stream):
     clock = agt.current_device().now
     start = clock()

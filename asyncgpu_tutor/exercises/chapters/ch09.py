@@ -140,7 +140,7 @@ def _break_even(mine: Any, model: Any, number: int, size: int, _words: str) -> N
     got = _even(mine, number, size)
     a_number(got, "a number of runs", whole=True)
     close = abs(got - right) <= right // 6  # people measure a little differently
-    due = f"the answer is {right}, not {got}: does each of your three times include what it should"
+    due = f"the answer is {right}, and not {got}: does each of your three times include what it should"
     must(close, f"{due}, and end when the device is done?")
 
 

@@ -454,7 +454,7 @@ if device.simulated:
 # %% [markdown] id=responsive
 # ## Who stops the heart?
 #
-# Here are two programs without any `sync`. Both compute for 2 ms, the first in one piece and the second in twenty. You'll need one fact about the loop. It goes in rounds, with a turn for each task on its list, and it looks for tasks whose sleep is over only once per round. A task that's due just after that look has to wait for the next one, and then gets its turn in the round after that.
+# Here are two programs without any `sync`. Both compute for 2 ms, the first in one piece and the second in twenty. You'll need one fact about the loop. It goes in rounds, with a turn for each task on its list, and it checks the sleeping tasks only once per round. A task that's due just after that check has to wait for the next one, and gets its turn in the round after that.
 
 # %% id=one-piece
 async def in_one_piece():

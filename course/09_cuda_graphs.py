@@ -121,7 +121,7 @@ print(first_answer[:3])
 # %% [markdown] id=memcpy-text
 # `agt.memcpy(target, source)` copies *into* an array that exists already, where `h2d` would make a new one.
 #
-# The next cell has two helpers for measuring.
+# You can skim the next cell, which only has helpers for measuring.
 
 
 # %% id=helpers
@@ -175,7 +175,7 @@ if device.simulated:
 # graph = op.graph_on(stream)
 # ```
 #
-# Right now `y` holds the answer to token 0. We put token 1 into `x`, write the list, and look into `y`.
+# `y` holds the answer to token 0. We put token 1 into `x`, write the list, and look into `y`.
 
 # %% id=predict-capture
 written = Prediction(
@@ -675,7 +675,7 @@ if device.simulated:
 #
 # - **Making an array.** The list needs addresses, and an array that's made anew for each run has none to write down. (CUDA does have nodes that allocate, from a pool you don't see. We'd rather you saw it.)
 # - **Reading pageable memory.** During a call, the driver first copies pageable numbers into a buffer of its own. At a launch, nobody is there to do that.
-# - **Waiting.** Nothing runs during a capture, so you'd wait for a very long time.
+# - **Waiting.** Nothing runs during a capture, so you'd wait for a long time.
 #
 # What's left is kernels, copies and fills.
 

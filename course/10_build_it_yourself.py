@@ -298,9 +298,7 @@ run(spied, stream)
 print("the spy saw a stream that was", seen[-1])
 
 # %% id=reveal-when
-answer = (
-    "Your `and_then` still waits for each link. Solve the exercise above, and come back to this."
-)
+answer = "Your `and_then` still waits for each link. Solve the exercise above, and come back to this."
 if seen[-1] == "busy":
     answer = when.reveal(
         "under_way",
@@ -625,7 +623,7 @@ def overlapping(trace):
     return min(a.end, b.end) > max(a.start, b.start)
 
 
-answer = "Yours do not, so far. Solve the exercises above, all of them, and come back to this."
+answer = "Yours don't, so far. Solve the exercises above, all of them, and come back to this."
 if overlapping(eagerly):
     answer = order.reveal("both" if overlapping(lazily) else "mine", "Look at the second stream.")
 answer
@@ -880,9 +878,7 @@ async def four_of_cupy():
 
 
 if device.simulated:
-    print(
-        "There is no NVIDIA GPU here, so this cell only says what it would do: the four jobs, on CuPy."
-    )
+    print("There's no NVIDIA GPU here, so this cell only says what it would do: the four jobs, on CuPy.")
 elif seen[-1] != "busy":
     print("Your `and_then` still waits for each link. Solve its exercise, and come back to this.")
 else:

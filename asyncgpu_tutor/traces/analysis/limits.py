@@ -212,7 +212,8 @@ def _filled(kernel: Span, seen: Evidence) -> float:
 def _exposed(seen: Evidence) -> Iterable[Finding]:
     """Copies, or the collectives of NCCL, run for long while nothing computes."""
     talk = [s for s in seen.device if _collective(s)]
-    copies = [s for s in seen.device if s.kind in {"h2d", "d2h"} and s.stream != UNIFIED_MEMORY]
+    moves = (s for s in seen.device if s.kind in {"h2d", "d2h", "peer"})
+    copies = [s for s in moves if s.stream != UNIFIED_MEMORY]
     if not talk and not copies:
         return
     computing = (s for s in seen.device if s.kind in {"kernel", "graph"} and not _collective(s))
@@ -240,7 +241,7 @@ def _exposed(seen: Evidence) -> Iterable[Finding]:
 
 
 def _collective(span: Span) -> bool:
-    return span.kind == "kernel" and span.name.startswith("nccl")
+    return span.kind == "kernel" and (span.name[:4] == "nccl" or "ranks" in span.detail)
 
 
 def ranks(trace: Trace) -> dict[str, list[tuple[Span, Span]]]:

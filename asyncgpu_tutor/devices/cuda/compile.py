@@ -25,7 +25,7 @@ from asyncgpu_tutor.devices.cuda_source import Parameter, Signature, for_compile
 # defaults, but said.
 IEEE = ("--ftz=false", "--prec-div=true", "--prec-sqrt=true")
 STANDARD = "--std=c++20"
-# A kernel's name and its parameters, by which C++ chooses where an address is cast to that of such a function.
+# A kernel's name and its parameters, by which C++ chooses where an address is cast to such a function's.
 _PARAMETERS = re.compile(r"^(.*?[\w>])\s*(\((?:[^()]|\([^()]*\))*\))$", re.DOTALL)
 # Cooperative groups include <nv/target>, which pip's toolkit leaves to a package of its own; CuPy brings it.
 TARGETS = Path(cupy.__file__).with_name("_core") / "include/cupy/_cccl/libcudacxx"

@@ -811,7 +811,7 @@ if device.simulated:
 # %% [markdown] id=exercise-cancel
 # ### Exercise: wait, but not forever
 #
-# Return the result of `op` as soon as it's there, if that's within `us` microseconds. Otherwise give up when the time is over, and return `None`. Cancel whatever still waits then, or it will wait forever. Use `agt.sleep` as the clock. (`asyncio.wait([...], return_when=asyncio.FIRST_COMPLETED)` waits until the first of several tasks is done.)
+# Return the result of `op` as soon as it's there, if that's within `us` microseconds. Otherwise give up when the time is over, and return `None`. Cancel whatever still waits then, or it will wait forever, and do the same if somebody cancels *you*. Use `agt.sleep` as the clock. (`asyncio.wait([...], return_when=asyncio.FIRST_COMPLETED)` waits until the first of several tasks is done.)
 
 # %% id=06-cancel starter
 async def at_most(op, us):
@@ -822,19 +822,19 @@ async def at_most(op, us):
 async def at_most(op, us):
     task = agt.spawn(op)
     clock = asyncio.create_task(agt.sleep(us))
-    await asyncio.wait([task, clock], return_when=asyncio.FIRST_COMPLETED)
-    clock.cancel()
-    if task.done():
-        return task.result()
-    task.cancel()
-    return None
+    try:
+        await asyncio.wait([task, clock], return_when=asyncio.FIRST_COMPLETED)
+        return task.result() if task.done() else None
+    finally:
+        task.cancel()
+        clock.cancel()
 
 # %% id=06-cancel hints
 # You're waiting for two things, the operation and the time. Whichever comes first decides.
 #
 # Make two tasks: `agt.spawn(op)` and `asyncio.create_task(agt.sleep(us))`. `asyncio.wait` can return when the first of them is done. See `help(asyncio.wait)`.
 #
-# `await asyncio.wait([task, clock], return_when=asyncio.FIRST_COMPLETED)`, then `clock.cancel()`. If `task.done()`, return `task.result()`, and otherwise `task.cancel()`.
+# In a `try`, `await asyncio.wait([task, clock], return_when=asyncio.FIRST_COMPLETED)`, and return `task.result()` if `task.done()`. In its `finally`, cancel both, because that runs whatever happens. A task that's done doesn't mind.
 
 # %% id=06-cancel explanation
 # Cancelling ends the wait and nothing else. The device finishes what's in its queue, and the arrays live until then. If your program never uses the simulated device, `asyncio.timeout` does this for you, in real time.

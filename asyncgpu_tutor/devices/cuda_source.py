@@ -36,6 +36,9 @@ class Step:
     depth: int  # the number of loops around it; the test of a loop is in it
 
 
+ATOMICS = "load", "store", "exchange", "fetch_", "compare_"  # methods of `cuda::atomic_ref`
+
+
 @translated
 def steps(source: str, name: str) -> list[Step]:
     """Calls and accesses of a function and of those that it calls, each loop going round once.
@@ -104,6 +107,10 @@ def _steps(node: object, known: dict[str, ast.Function], depth: int) -> Iterator
         yield from below(node.object, node.arguments)
         alone = node.arguments[0] if len(node.arguments) == 1 else None
         yield Step("call", node.name, _number(alone), depth)
+        order = [a.name for a in node.arguments if isinstance(a, ast.Name)]
+        relaxed = "memory_order_relaxed" in order
+        if node.object is not None and node.name.startswith(ATOMICS) and not relaxed:
+            yield Step("call", "atomic_thread_fence", None, depth)  # as good as one
         others = {name: function for name, function in known.items() if name != node.name}
         if len(others) < len(known):
             yield from _steps(known[node.name].body, others, depth)

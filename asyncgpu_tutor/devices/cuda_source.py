@@ -106,11 +106,10 @@ def _steps(node: object, known: dict[str, ast.Function], depth: int) -> Iterator
     elif isinstance(node, ast.Call):
         yield from below(node.object, node.arguments)
         alone = node.arguments[0] if len(node.arguments) == 1 else None
-        yield Step("call", node.name, _number(alone), depth)
-        order = [a.name for a in node.arguments if isinstance(a, ast.Name)]
-        relaxed = "memory_order_relaxed" in order
-        if node.object is not None and node.name.startswith(ATOMICS) and not relaxed:
-            yield Step("call", "atomic_thread_fence", None, depth)  # as good as one
+        relaxed = any(getattr(a, "name", "") == "memory_order_relaxed" for a in node.arguments)
+        ordered = node.object is not None and node.name.startswith(ATOMICS) and not relaxed
+        fence = [Step("call", "atomic_thread_fence", None, depth)] * ordered  # as good as one
+        yield from (*fence, Step("call", node.name, _number(alone), depth), *fence)
         others = {name: function for name, function in known.items() if name != node.name}
         if len(others) < len(known):
             yield from _steps(known[node.name].body, others, depth)

@@ -605,3 +605,17 @@ __device__ int pick(int n, const int* boil, const int* steep, const bool* begun)
     return -1;
 }
 """
+
+
+# %% id=12-warp cause="And its message is 0"
+WARP_TAKE = r"""
+__device__ Poll warp_take(unsigned int* mail, unsigned int& message)
+{
+    unsigned int found = 0;
+    int state = PENDING;
+    if (threadIdx.x % 32 == 0) state = take(mail, found);
+    state = __any_sync(0xffffffff, found != 0) ? READY : PENDING;
+    message = __shfl_sync(0xffffffff, found, 0);
+    return (Poll)state;
+}
+"""

@@ -1064,3 +1064,54 @@ __global__ void pipeline(unsigned long long* mail, unsigned long long* stack, in
     }
 }
 """
+
+
+# %% id=13-ask cause="no `__threadfence_system()` between the question and the flag"
+ASK = r"""
+__global__ void ask(volatile unsigned* mail, int n, unsigned* out)
+{
+    for (int k = 0; k < n; ++k) {
+        mail[1] = 100 + k;
+        __threadfence();
+        atomicExch((unsigned*)mail, 1u);
+        int turns = 0;
+        while (mail[0] != 2) {
+            if (++turns > 1000000) return;
+            __nanosleep(100);
+        }
+        __threadfence_system();
+        out[k] = mail[2];
+    }
+}
+"""
+
+
+# %% id=13-pipeline cause="a packet is used after `hostcall_end`"
+PIPELINE = r"""
+#include "hostcall.cuh"
+__global__ void pipeline(unsigned long long* mail, unsigned long long* stack, int pieces, int size)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    if (threadIdx.x > 0) return;
+    for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
+        int p = hostcall_begin(host);
+        if (p < 0) return;
+        char* bytes = hostcall_bytes(host, p);
+        hostcall_ask(host, p, HOSTCALL_READ, 0, piece * size, size);
+        bool ok = hostcall_wait(host, p);
+        if (!ok) return;
+        int n = (int)hostcall_answer(host, p);
+        for (int i = 0; i < n; ++i)
+            if (bytes[i] >= 'a' && bytes[i] <= 'z') bytes[i] -= 32;
+        hostcall_end(host, p);
+        int q = hostcall_begin(host);
+        if (q < 0) return;
+        char* out = hostcall_bytes(host, q);
+        for (int i = 0; i < n; ++i) out[i] = bytes[i];
+        hostcall_ask(host, q, HOSTCALL_WRITE, 1, piece * size, n);
+        ok = hostcall_wait(host, q);
+        if (!ok) return;
+        hostcall_end(host, q);
+    }
+}
+"""

@@ -85,9 +85,7 @@ def _annotated(run: tuple[Trace, RangeLog], number: int, failing: int | None) ->
     mixed = any(one.mixed for one in log.closed if one.name == "request")
     due = "a range `request` was opened by one task and closed by another: "
     must(not mixed, due + "`span` keeps a stack, and tasks that await share it", *requests[:2])
-    schedule.each_once(
-        trace, *[f"{what} {i}" for what in ("prepare", "process") for i in range(number)]
-    )
+    schedule.each_once(trace, *[f"process {i}" for i in range(number)])
     jobs = [job for i in range(number) for job in trace.find(f"prepare {i}")]
     for i in range(number):
         size = 4 * (_SIZE + i)

@@ -101,12 +101,12 @@ def check_warp(mine: Any, model: Any) -> None:
 def _warp(mine: Any, _model: Any, warps: int) -> None:
     """All lanes of each warp get the one message that is in their mailbox."""
     mails, out = np.zeros(2 * warps, np.uint32), np.zeros(32 * warps, np.int32)
-    right = np.repeat(40 + 32 * np.arange(warps), 32)
+    right = np.repeat(40 - 40 * np.arange(warps), 32)
     try:
         got = _out("WARP_TAKE", mine, "warp", mails, out, grid=2, block=32 * warps)
     except Rejected as rejected:
         if warps > 1 and isinstance(rejected.__cause__, agt.errors.DeadlockError):
-            rejected.cause += ". One warp did well: which lane of warp 1 looks?"
+            rejected.cause += ". One warp did well: which lane of warp 1 looks? And its message is 0"
         raise
     for i, (message, sent) in enumerate(zip(got, right, strict=True)):
         must(message == sent, f"thread {i ^ 1} got the message {message}, and {sent} was sent")

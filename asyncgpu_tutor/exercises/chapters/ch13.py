@@ -116,15 +116,19 @@ def _answer(mine: Any, _model: Any, rounds: int) -> None:
 
 
 # ------------------------------------------------------------------ the kernel's side
+def _raises(step: cuda_source.Step) -> bool:
+    return writes(0)(step) or step.name.startswith(("atomicE", "store"))
+
+
 def check_ask(mine: Any, model: Any) -> None:
     """Questions are published before the flag; the wait has an end, with a host and without."""
     kernel = as_kernel(mine, "ASK")
     steps = cuda_source.steps(kernel.source, kernel.name)
     due = "the question and the flag: on a GPU the host may see the flag first, and read an old letter"
-    fenced(steps, writes(1), writes(0), due, system=True)
+    fenced(steps, writes(1), _raises, due, system=True)
     due = "the last look at the flag and the answer: a GPU may read an old answer"
     fenced(steps, looks(0), lambda step: (step.kind, step.value) == ("read", 2), due, system=True)
-    flags, letters = [[i for i, s in enumerate(steps) if writes(k)(s)] for k in (0, 1)]
+    flags, letters = [[i for i, s in enumerate(steps) if m(s)] for m in (_raises, writes(1))]
     due = "the flag is up before the question is in `mail[1]`, and a quick host reads an old one there: "
     right = not (flags and letters) or flags[-1] > letters[-1]
     must(right, due + "first the question, then the flag")
@@ -321,7 +325,7 @@ def check_pipeline(mine: Any, model: Any) -> float:
     """One launch turns a file into another; the score is how long that takes."""
     kernel = as_kernel(mine, "PIPELINE")
     took = cast(float, cases(_piped, [(500,), (1536,)], "a file of {} bytes")(kernel, model))
-    for service in ("HOSTCALL_READ", "HOSTCALL_WRITE", "0"):
+    for service in ("HOSTCALL_READ", "HOSTCALL_WRITE", NO_PACKET, ALL_ANSWERED):
         _spied(mine, service)
     due = f"the file is right, and takes {took:.0f} µs: get below {GOAL_US:.0f}"
     must(took < GOAL_US, due)
@@ -338,14 +342,12 @@ ALONE = (
 )
 
 
+NO_PACKET, ALL_ANSWERED = "0", "99"
 NONE = "`hostcall_begin` gives -1 where the host has stopped, and that is no packet: return then"
 
 
 def _spied(mine: object, service: str) -> None:
-    """Packets are used as long as they are one's own, also where one call for this service has no answer.
-
-    Without a service, one block gets no packet.
-    """
+    """Packets are used while they are one's own, also where one call for this service has no answer."""
     text = mine.source if isinstance(mine, agt.Kernel) else mine
     spied = as_kernel(cuda("13_spy").replace("SERVICE", service) + str(text), "PIPELINE")
 
@@ -361,6 +363,7 @@ def _spied(mine: object, service: str) -> None:
                 args = (*host.arrays, 8, PIECE)
                 with suppress(agt.errors.AsyncGpuError):  # other runs tell it
                     await host.run(spied(*args, grid=BLOCKS, block=THREADS))
+            must(service != ALL_ANSWERED or files[1].read_bytes() == b"A" * 500, LATE)
 
     call(main)
 

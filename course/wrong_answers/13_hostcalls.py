@@ -1115,3 +1115,37 @@ __global__ void pipeline(unsigned long long* mail, unsigned long long* stack, in
     }
 }
 """
+
+
+# %% id=13-pipeline cause="the file was right by luck"
+PIPELINE = r"""
+#include "hostcall.cuh"
+__global__ void pipeline(unsigned long long* mail, unsigned long long* stack, int pieces, int size)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    __shared__ int p, n;
+    for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            n = -1;
+            p = hostcall_begin(host);
+            if (p >= 0) {
+                hostcall_ask(host, p, HOSTCALL_READ, 0, piece * size, size);
+                if (hostcall_wait(host, p)) n = (int)hostcall_answer(host, p);
+            }
+        }
+        __syncthreads();
+        if (n < 0) return;
+        char* bytes = hostcall_bytes(host, p);
+        for (int i = threadIdx.x; i < n; i += blockDim.x)
+            if (bytes[i] >= 'a' && bytes[i] <= 'z') bytes[i] -= 32;
+        if (threadIdx.x == 0) {
+            hostcall_ask(host, p, HOSTCALL_WRITE, 1, piece * size, n);
+            if (hostcall_wait(host, p)) hostcall_end(host, p);
+            else n = -1;
+        }
+        __syncthreads();
+        if (n < 0) return;
+    }
+}
+"""

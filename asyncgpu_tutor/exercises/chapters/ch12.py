@@ -106,7 +106,7 @@ def _warp(mine: Any, _model: Any, warps: int) -> None:
         got = _out("WARP_TAKE", mine, "warp", mails, out, grid=2, block=32 * warps)
     except Rejected as rejected:
         if warps > 1 and isinstance(rejected.__cause__, agt.errors.DeadlockError):
-            rejected.cause += ". One warp did well: which lane of warp 1 looks? And its message is 0"
+            rejected.cause += ". One warp did well: which lane of warp 1 looks? Its message is 0"
         raise
     for i, (message, sent) in enumerate(zip(got, right, strict=True)):
         must(message == sent, f"thread {i ^ 1} got the message {message}, and {sent} was sent")

@@ -333,15 +333,11 @@ def check_pipeline(mine: Any, model: Any) -> float:
 
 
 LATE = (
-    "a packet is used after `hostcall_end`: by then somebody else may have it. Give it back when the last "
-    "answer is there"
+    "a packet is used after `hostcall_end`, and may be somebody else's by then: give it back last"
 )
-ALONE = (
-    "a packet is used further although there was no answer: look at what `hostcall_wait` returns, each time, "
-    "and return if it is false"
-)
-
-
+ALONE = "there was no answer, and a packet is used: look at what `hostcall_wait` returns, each time"
+TURNS = "the file was right by luck: when threads take other turns, it is not. Is there a barrier between "
+TURNS += "the lanes that change the bytes and the one that asks?"
 NO_PACKET, ALL_ANSWERED = "0", "99"
 NONE = "`hostcall_begin` gives -1 where the host has stopped, and that is no packet: return then"
 
@@ -363,7 +359,9 @@ def _spied(mine: object, service: str) -> None:
                 args = (*host.arrays, 8, PIECE)
                 with suppress(agt.errors.AsyncGpuError):  # other runs tell it
                     await host.run(spied(*args, grid=BLOCKS, block=THREADS))
-            must(service != ALL_ANSWERED or files[1].read_bytes() == b"A" * 500, LATE)
+            got = files[1].read_bytes() if service == ALL_ANSWERED else b"A" * 500
+            must(b"?" not in got, LATE)
+            must(got == b"A" * 500, TURNS)
 
     call(main)
 

@@ -336,8 +336,10 @@ LATE = (
     "a packet is used after `hostcall_end`, and may be somebody else's by then: give it back last"
 )
 ALONE = "there was no answer, and a packet is used: look at what `hostcall_wait` returns, each time"
-TURNS = "the file was right by luck: when threads take other turns, it is not. Is there a barrier between "
-TURNS += "the lanes that change the bytes and the one that asks?"
+TURNS = (
+    "the file was right by luck: when threads take other turns, it is not. Is there a barrier between the "
+    "lanes that change the bytes and the one that asks?"
+)
 NO_PACKET, ALL_ANSWERED = "0", "99"
 NONE = "`hostcall_begin` gives -1 where the host has stopped, and that is no packet: return then"
 

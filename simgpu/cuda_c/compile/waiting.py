@@ -250,7 +250,7 @@ def _patience(loop: Loop) -> dict[Variable, int]:
             used += [p for p in node.parts if not down or _variable(p) not in falling]
     used += [s.value for s in steps if isinstance(s, form.Assign | form.Bind | form.Store)]
     other = {_variable(node) for node in used}
-    ways = {v: (bounds.get(v) or LONG) if way > 0 else way for v, way in counted.items()}
+    ways = {v: min(bounds.get(v) or LONG, LONG) if way > 0 else way for v, way in counted.items()}
     return {variable: way for variable, way in ways.items() if variable not in other}
 
 

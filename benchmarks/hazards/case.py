@@ -1,21 +1,24 @@
 """One small program of the bench: a kernel and its launch, or a program of the host, and its mistake.
 
 `bug(...)` and `sound(...)` make one from CUDA C, `bug_on_the_host` and `sound_on_the_host` decorate a
-Python function. In a bug, `// <- bug` (in Python `# <- bug`) marks each line that a finding may name: for
+Python function, or an ``async def``, which finds a simulated device of its own in `agt`. In a bug, `// <- bug` (in Python `# <- bug`) marks each line that a finding may name: for
 a race, both of its sides.
 """
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import re
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from traceback import extract_tb
 
 import numpy as np
 
+import asyncgpu_tutor as agt
 import simgpu
 
 MARK = "<- bug"
@@ -57,7 +60,12 @@ class Case:
         """Run it, and tell what was found."""
         began = time.perf_counter()
         try:
-            self.run()
+            with agt.using(agt.SimDevice()), warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # a program that failed leaves operations that never ran
+                found = self.run()
+                if inspect.iscoroutine(found):
+                    asyncio.run(found)
+                agt.synchronize()
         except Exception as error:  # noqa: BLE001 - whatever is said about a program is a finding
             first = _first(error)
             spent = time.perf_counter() - began

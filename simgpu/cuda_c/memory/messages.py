@@ -1,97 +1,224 @@
-"""The knowledge that blocks have of each other: up to when each has been told of what another did.
+"""The knowledge that threads have of each other: up to when each has been told of what another did.
 
-A block publishes by a fence, and then a write that others can look at: an atomic, or a volatile store. Such
-a word carries a message, namely what its writer knew at its last fence; a block that looks at the word knows
-it, too. Atomics on one word carry on what they found. (PTX ISA, "Memory Consistency Model": release and
-acquire patterns, release sequences. Clocks are by block, so a barrier is taken to have told the other threads
-of one; and that a fence follows the look is not asked for.)
+A thread publishes by a fence, and then a write that others can look at: an atomic, or a volatile store. Such
+a word carries a message, namely what its writer knew; a thread that looks at the word, and then executes a
+fence, knows it, too. So do its siblings behind the next barrier. Atomics on one word carry on what they found.
+A fence of block scope tells, and learns from, threads of the block only. (PTX ISA, "Memory Consistency Model":
+release and acquire patterns, release sequences, morally strong.)
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-MOST = 1024  # blocks of a launch: each knows something of each
+if TYPE_CHECKING:
+    from simgpu.cuda_c.lockstep.team import Team
+
+MOST = 4096  # columns of a row; of more blocks, some share one
+_ALL = -1
+_SETTLED = 2048  # of so many exceptions in a message, those of a block become one time of that block
+
+
+class Known:
+    """A time for each block, and later ones for single threads and, by -1 minus the number, warps. Never changed."""
+
+    __slots__ = ("later", "row")
+
+    def __init__(self, row: NDArray[np.int64], later: dict[int, int]) -> None:
+        self.row, self.later = row, later
+
+    def join(self, other: Known | None) -> Known:
+        """What both know."""
+        if other is None or other is self:
+            return self
+        row, later = np.maximum(self.row, other.row), self.later | other.later
+        for key in self.later.keys() & other.later.keys():
+            later[key] = max(self.later[key], other.later[key])
+        columns = len(row)
+        kept = {key: t for key, t in later.items() if t > row[_block(key) % columns]}
+        if len(kept) > _SETTLED:
+            for key, time in kept.items():
+                row[_block(key) % columns] = max(row[_block(key) % columns], time)
+            kept = {}
+        return Known(row, kept)
+
+    def tells(self, threads: NDArray[np.int64], when: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Whether what these threads did at these times is known."""
+        out = self.row[(threads >> 10) % len(self.row)] >= when
+        for k in np.flatnonzero(~out).tolist() if self.later else ():
+            who = int(threads[k])
+            out[k] = max(self.later.get(who, 0), self.later.get(-1 - (who >> 5), 0)) >= when[k]
+        return out
+
+
+class Lanes:
+    """What each thread of a batch knows; has looked at since its last fence; and when that was.
+
+    The latter two for fences of a block (0) and of the device (1).
+    """
+
+    def __init__(self, lanes: int) -> None:
+        self.known = np.full(lanes, None, object)
+        self.seen = np.full((2, lanes), None, object)
+        self.fenced = np.zeros((2, lanes), np.int64)
+        self.learnt: set[int] = set()  # blocks of the batch of which not all threads know the same
+
+    @staticmethod
+    def add(to: NDArray[Any], lanes: Iterable[int], news: Any) -> None:
+        """Join something to what is there, for some lanes: one thing for all, or one for each."""
+        made: dict[tuple[int, int], Known] = {}
+        for lane in lanes:
+            old, new = to[lane], news if isinstance(news, Known) else news[lane]
+            if old is None or new is None:
+                to[lane] = new if old is None else old
+                continue
+            key = id(old), id(new)
+            if key not in made:
+                made[key] = old.join(new)
+            to[lane] = made[key]
 
 
 class Messages:
-    """The knowledge of the blocks of one launch, and the words that carry it."""
+    """The words that carry knowledge from one thread of a launch to others."""
 
     def __init__(self, blocks: int) -> None:
-        self.counts = blocks <= MOST  # else nothing is known, and `Shadow` asks for less
         self.active = False  # whether anybody has published yet
-        self._blocks = blocks
-        self._words: dict[int, NDArray[np.int64]] = {}
-        # What each block would write now: words that carry the same share one row, which nobody changes.
-        self._rows: dict[int, NDArray[np.int64]] = {}
-        # A row for each block: up to when it knows of each; and the same at its last fence.
-        self._known = self._fenced = np.zeros((0, 0), np.int64)
+        self._columns = min(blocks, MOST)
+        # For each word, by the block that may learn it by a fence of the block, or `_ALL`.
+        self._words: dict[int, dict[int, Known]] = {}
+        # When each block last fenced for the device, and wrote to a word at which others may look.
+        self.fences: dict[int, int] = {}
+        self.signals: dict[int, int] = {}
 
-    def fence(self, blocks: NDArray[np.int64], clock: int) -> None:
-        """These blocks execute a fence."""
-        if self._begun():
-            self._fenced[blocks] = self._known[blocks]
-            self._fenced[blocks, blocks] = clock
-            for block in blocks.tolist():
-                self._rows.pop(block, None)
+    def fence(self, t: Team, lanes: NDArray[np.int64], scope: int) -> None:
+        """These lanes execute a fence: of a block (1), or of the device (2)."""
+        self.active = True
+        mine = _of(t)
+        for way in range(scope):
+            mine.fenced[way, lanes] = t.clock
+            news = lanes[mine.seen[way, lanes].astype(bool)]
+            if len(news):
+                Lanes.add(mine.known, news.tolist(), mine.seen[way])
+                mine.seen[way, news] = None
+                mine.learnt.update(t.layout.block[news].tolist())
+        if scope > 1:
+            for block in np.unique(t.layout.block[lanes]).tolist():
+                self.fences[int(t.layout.numbers[block])] = t.clock
 
-    def meet(self, clock: int) -> None:
+    def barrier(self, t: Team, lanes: NDArray[np.int64], warps: bool = False) -> None:
+        """These lanes meet, by blocks or by warps: each now knows what one of them knew."""
+        mine = t.lanes
+        for block in sorted(mine.learnt) if mine is not None else ():
+            here = lanes[t.layout.block[lanes] == block]
+            groups = t.layout.warp[here] if warps else np.zeros(len(here), np.int64)
+            for group in np.unique(groups):
+                same = here[groups == group]
+                found = {id(known): known for known in mine.known[same] if known is not None}
+                all_of_it: Known | None = None
+                for known in found.values():
+                    all_of_it = known.join(all_of_it)
+                mine.known[same] = all_of_it
+            if len(here) and not warps:
+                mine.learnt.discard(block)
+
+    def meet(self, teams: Iterable[Team], clock: int) -> None:
         """All blocks pass a barrier of the grid."""
-        if self._begun():
-            self._known[:] = self._fenced[:] = clock
-            self._rows.clear()
+        self.active = True
+        for team in teams:
+            _of(team).known[:] = Known(np.full(self._columns, clock), {})
 
-    def _begun(self) -> bool:
-        if self.counts and not self.active:
-            self.active = True
-            self._known = np.zeros((self._blocks, self._blocks), np.int64)
-            self._fenced = self._known.copy()
-        return self.active
+    def exchange(self, t: Team, lanes: Any, words: Any, scope: int, changed: Any, looks: bool) -> None:
+        """Lanes work on words by atomics of a scope, in this order, and some have changed them."""
+        for (word, block), those in _by_word(t, lanes, words).items():
+            new = [lane for k, lane in those if np.ndim(changed) == 0 or changed[k]]
+            if new and np.any(changed):
+                self._tell(t, word, block, new, scope, self._words.get(word, {}))
+            if looks:
+                self._look(t, word, block, [lane for _, lane in those], scope)
 
-    def exchange(
-        self, words: Any, blocks: NDArray[np.int64], changed: Any, looks: bool = True
-    ) -> None:
-        """Lanes of these blocks work on words by atomics, in this order, and some have changed them."""
-        if not self.active:
-            return
-        pairs = np.stack(np.broadcast_arrays(words, blocks, changed)).astype(np.int64)
-        _, first = np.unique(pairs, axis=1, return_index=True)
-        for k in sorted(first.tolist()):
-            word, block, new = pairs[:, k].tolist()
-            message = self._words.get(word)
-            if message is not None and looks:
-                np.maximum(self._known[block], message, out=self._known[block])
-            if new:
-                row = self._row(block)
-                if message is None:
-                    self._words[word] = row
-                elif message is not row and (row > message).any():
-                    self._words[word] = np.maximum(message, row)
-
-    def look(self, words: Any, blocks: NDArray[np.int64]) -> None:
-        """Lanes of these blocks read words that others may be writing to."""
+    def look(self, t: Team, lanes: Any, words: Any) -> None:
+        """Lanes read words that others may be writing to."""
         if self._words:
-            self.exchange(words, blocks, False)
+            self.exchange(t, lanes, words, 2, False, True)
 
-    def write(self, words: Any, blocks: NDArray[np.int64]) -> None:
-        """Lanes of these blocks write to words at which others may look: what these carried is gone."""
-        if self.active:
-            for word, block in zip(
-                *map(np.ndarray.tolist, np.broadcast_arrays(words, blocks)), strict=True
-            ):
-                self._words[word] = self._row(block)
+    def write(self, t: Team, lanes: Any, words: Any) -> None:
+        """Lanes write to words at which others may look: what these carried is gone."""
+        for (word, block), those in _by_word(t, lanes, words).items():
+            self._tell(t, word, block, [those[-1][1]], 2, {})
 
-    def _row(self, block: int) -> NDArray[np.int64]:
-        row = self._rows.get(block)
-        if row is None:
-            row = self._rows[block] = self._fenced[block].copy()
-        return row
+    def _look(self, t: Team, word: int, block: int, lanes: list[int], scope: int) -> None:
+        message = self._words.get(word, {})
+        for way, key in enumerate((block, _ALL)[:scope]):
+            if key in message:
+                Lanes.add(_of(t).seen[way], lanes, message[key])
 
-    def told(self, mine: Any, theirs: Any, when: Any) -> NDArray[np.bool_]:
-        """Tell whether blocks know of what others did at a time."""
-        if not self.active:
-            return np.zeros(len(mine), np.bool_)
-        return self._known[mine, theirs] >= when
+    def _tell(
+        self, t: Team, word: int, block: int, lanes: list[int], scope: int, found: dict[int, Known]
+    ) -> None:
+        self.signals[block] = t.clock
+        message, mine = dict(found), _of(t)
+        for way, key in enumerate((block, _ALL)[:scope]):
+            told = message.get(key)
+            for lane in lanes:
+                fence = int(mine.fenced[way, lane])
+                if fence:
+                    told = self._released(t, lane, fence).join(told)
+            if told is not None:
+                message[key] = told
+        self._words[word] = message
+
+    def _released(self, t: Team, lane: int, fence: int) -> Known:
+        """What a thread published by a fence: its own doings, its siblings' before a barrier, and what it knew."""
+        met, with_warp = (
+            int(np.broadcast_to(time, t.layout.lanes)[lane]) for time in (t.block_time, t.warp_time)
+        )
+        thread, known = int(t.thread_id[lane]), _of(t).known[lane]
+        row = np.zeros(self._columns, np.int64)
+        row[(thread >> 10) % self._columns] = min(fence, met)
+        later = {thread: fence} if fence > met else {}
+        if with_warp > met:
+            later[-1 - (thread >> 5)] = min(fence, with_warp)
+        return Known(row, later).join(known)
+
+    def told(self, t: Team, lanes: Any, theirs: Any, when: Any, seen: bool = False) -> NDArray[np.bool_]:
+        """Tell whether these lanes know of what others did at a time; or have `seen`, and would by a fence."""
+        out = np.zeros(len(lanes), np.bool_)
+        for known in (t.lanes.seen if seen else (t.lanes.known,)) if t.lanes is not None else ():
+            of = known[lanes]
+            each = {id(one): one for one in of if one is not None}
+            ids = np.fromiter(map(id, of), np.int64, len(of)) if each else out
+            for number, one in each.items():
+                at = np.flatnonzero(ids == number)
+                out[at] |= one.tells(theirs[at], when[at])
+        return out
+
+    def told_of_any(self, t: Team, lanes: Any, when: Any) -> NDArray[np.bool_]:
+        """Tell whether these lanes know of something that another did since a time."""
+        of = t.lanes.known[lanes] if t.lanes is not None else np.full(len(lanes), None, object)
+        last = [0 if one is None else max(one.row.max(), *one.later.values(), 0) for one in of]
+        return np.array(last, np.int64) >= when
+
+
+def _of(t: Team) -> Lanes:
+    if t.lanes is None:
+        t.lanes = Lanes(t.layout.lanes)
+    return t.lanes
+
+
+def _by_word(t: Team, lanes: Any, words: Any) -> dict[tuple[int, int], list[tuple[int, int]]]:
+    """The lanes of each word and block, with their places in what was given, in its order."""
+    out: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    blocks = t.layout.numbers[t.layout.block[lanes]]
+    each = zip(*(x.tolist() for x in np.broadcast_arrays(words, blocks, lanes)), strict=True)
+    for k, (word, block, lane) in enumerate(each):
+        out.setdefault((word, block), []).append((k, lane))
+    return out
+
+
+def _block(key: int) -> int:
+    """The block of a thread, or of a warp by -1 minus its number."""
+    return key >> 10 if key >= 0 else (-1 - key) >> 5

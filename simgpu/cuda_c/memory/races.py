@@ -190,8 +190,8 @@ class Shadow:
             if launch.watches and not a.memory.shared:
                 # Several blocks have read it. This one has met others since, by a fence and an atomic, and
                 # the check trusts the kernel that it met all of them.
-                fence, atomic = launch.fence_time, launch.atomic_time
-                handed |= (kinds == _MANY) & (fence[me >> 10] >= when) & (atomic[me >> 10] >= when)
+                told = launch.messages.told_of_any(a.team, a.mask.index, when)
+                handed |= (kinds == _MANY) & told
             bad &= ~handed
         if bad.any():
             by_warp = bool((kinds[bad] <= _WARP).all())
@@ -200,29 +200,17 @@ class Shadow:
     def _handed_over(
         self, a: Access, me: Any, other: Any, when: Any, by_atomic: Any
     ) -> NDArray[np.bool_]:
-        """Tell whether the other thread published what it did by a fence, and this one fetched it.
+        """Tell whether the other thread published what it did, and this one has fetched it.
 
         The pattern is: write, `__threadfence()`, atomic; and in the reading thread an atomic, or a volatile
-        load, of the same word: see `messages`. The check trusts the kernel to look at what it has found.
-        Between two blocks one thread of each is enough, since a barrier tells the others.
+        load, of the same word, and then a `__threadfence()`: see `messages`. What was written by an atomic
+        is there for a thread that has looked since. The check trusts the kernel to use what it has found.
         """
-        team, launch = a.team, a.team.launch
-        mine, theirs = me >> 10, other >> 10
-        near = np.zeros(len(me), np.bool_)
-        if team.fenced is not None and team.fetched is not None:
-            lanes = a.mask.index
-            lane = np.where(mine == theirs, lanes - (me & 1023) + (other & 1023), 0)
-            fenced = team.fenced[lane]
-            near = (mine == theirs) & (fenced >= when) & (team.fetched[lanes] >= fenced)
-        if a.memory.shared:
-            return near
-        fence, atomic = launch.fence_time, launch.atomic_time
-        if launch.messages.counts:
-            published = launch.messages.told(mine, theirs, when)
-        else:
-            published = (fence[theirs] >= when) & (atomic[mine] >= fence[theirs])
-        counted = by_atomic & (fence[mine] > 0) & (atomic[mine] >= when)
-        return near | ((mine != theirs) & (published | counted))
+        team, lanes = a.team, a.mask.index
+        told = team.launch.messages.told(team, lanes, other, when)
+        if team.fetched is not None:
+            told |= by_atomic & (team.fetched[lanes] >= when)
+        return told
 
 
 def _signals(a: Access) -> bool:
@@ -276,7 +264,7 @@ def _report(
         who = f"thread {thread} of block {team.launch.block_name(theirs >> 10)}"
         cure = "and nothing orders two blocks of one launch: use an atomic for it, put a __threadfence() "
         cure += "between it and an atomic flag that the other block looks at, or use two launches"
-        if team.launch.fence_time[theirs >> 10]:
+        if team.launch.messages.active:
             cure = (
                 "and nothing orders two blocks of one launch but a message: this one has seen nothing that "
                 "the other has written behind a __threadfence() after that. First the data, then "

@@ -54,10 +54,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Litmus tests of CUDA's memory on a GPU.")
     parser.add_argument("--runs", type=int, default=1 << 20, help="of each test")
     parser.add_argument("--out", type=Path, default=OUT)
+    parser.add_argument(
+        "--only", default="", help="tests with this in their names; others stay as they are"
+    )
     given = parser.parse_args()
-    began, tests, forbidden = time.monotonic(), dict[str, dict[str, int]](), 0
+    began, forbidden = time.monotonic(), 0
+    tests: dict[str, dict[str, int]] = (
+        json.loads(OUT.read_text("utf-8"))["tests"] if given.only else {}
+    )
     for shape, fence, kind, blocks in product(SHAPES, FENCES, KINDS, (False, True)):
         name = f"{shape}, {fence}, {kind}, {'blocks' if blocks else 'one block'}"
+        if given.only not in name:
+            continue
         tests[name] = counted(shape, fence, kind, blocks, given.runs)
         may = {"".join(map(str, outcome)) for outcome in allowed(shape, fence, kind, blocks)}
         wrong = set(tests[name]) - may

@@ -20,6 +20,7 @@ from asyncgpu_tutor.run.current import using
 
 Outcome = tuple[int, ...]
 FENCES = {"none": "", "block": "__threadfence_block();", "device": "__threadfence();"}
+FENCES |= {f"device, {side} thread only": FENCES["device"] for side in ("first", "last")}
 # How a word is written, and how it is read.
 KINDS = {
     "plain": ("{} = 1u;", "{}"),
@@ -51,13 +52,15 @@ def source(shape: str, fence: str, kind: str, blocks: bool) -> str:
     """The kernel of a test, in CUDA C: its threads are of as many blocks, or warps of one block."""
     threads, (write, read), count, text = SHAPES[shape][0], KINDS[kind], 0, ""
     weak = SHAPES[shape][1]
+    fenced = [role for role, steps in enumerate(threads) if "F" in steps]
+    fenced = fenced[:1] if "first" in fence else fenced[1:] if "last" in fence else fenced
     for role, steps in enumerate(threads):
         text += f"        if (role == {role}) {{\n"
         kept = ""
         for step in steps.split():
             place = f"{step[-1]}[at]"
             if step == "F":
-                text += f"            {FENCES[fence]}\n" if FENCES[fence] else ""
+                text += f"            {FENCES[fence]}\n" if FENCES[fence] and role in fenced else ""
             elif step[0] == "W":
                 text += f"            {write.format(place)}\n"
             else:
@@ -134,7 +137,8 @@ def litmus(
     shape : str
         ``"message passing"``, ``"store buffering"``, ``"load buffering"`` or ``"independent reads"``.
     fence : str, optional
-        Between the two accesses of a thread: ``"none"``, ``"block"`` or ``"device"``.
+        Between the two accesses of a thread: ``"none"``, ``"block"`` or ``"device"``; or, of those threads that
+        could have one, in the first or the last only: ``"device, first thread only"``.
     kind : str, optional
         How memory is accessed: ``"plain"``, ``"volatile"`` or ``"atomic"``.
     blocks : bool, optional

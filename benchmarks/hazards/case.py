@@ -49,6 +49,7 @@ class Case:
     about: str = ""  # words that a message about the cause has: "tile fence|release"
     why: str = ""  # a bug's cause, or why the program is right
     first_line: int = 1  # the number of the source's first line
+    launch: tuple[Shape, Shape, Sequence[object], int] | None = None  # grid, block, args, shared
 
     @property
     def marked(self) -> set[int]:
@@ -61,7 +62,9 @@ class Case:
         began = time.perf_counter()
         try:
             with agt.using(agt.SimDevice()), warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # a program that failed leaves operations that never ran
+                warnings.simplefilter(
+                    "ignore"
+                )  # a program that failed leaves operations that never ran
                 found = self.run()
                 if inspect.iscoroutine(found):
                     asyncio.run(found)
@@ -143,8 +146,9 @@ def bug(
     `finds` are the kinds of error, any of which is right, with spaces between them.
     """
     source = source.strip("\n")
+    launch = (grid, block, args, shared)
     case = Case(
-        name, source, _launches(source, grid, block, args, shared), tuple(finds.split()), about, why
+        name, source, _launches(source, *launch), tuple(finds.split()), about, why, launch=launch
     )
     assert case.marked, f"{name!r} marks no line"
     return case
@@ -163,7 +167,8 @@ def sound(
     """A program in CUDA C that is right, and looks as if it were not."""
     source = source.strip("\n")
     assert MARK not in source
-    return Case(name, source, _launches(source, grid, block, args, shared), why=why)
+    launch = (grid, block, args, shared)
+    return Case(name, source, _launches(source, *launch), why=why, launch=launch)
 
 
 def bug_on_the_host(
@@ -189,6 +194,11 @@ def sound_on_the_host(*, why: str) -> Callable[[Callable[[], object]], Case]:
         return Case(run.__name__.replace("_", " "), "".join(lines), run, why=why, first_line=first)
 
     return decorate
+
+
+def kernels_of(source: str) -> list[str]:
+    """The names of its kernels, in their order."""
+    return _KERNEL.findall(source)
 
 
 def cases_of(module: object) -> list[Case]:

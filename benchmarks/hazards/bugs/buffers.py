@@ -166,7 +166,9 @@ def array_written_while_a_download_writes_it():
 
 
 @bug_on_the_host(
-    finds="StreamRace HostBuffer", about="order", why="two downloads into one host array, on two streams"
+    finds="StreamRace HostBuffer",
+    about="order",
+    why="two downloads into one host array, on two streams",
 )
 def two_downloads_into_one_array():
     device, one, two = gpu()

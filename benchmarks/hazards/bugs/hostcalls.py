@@ -246,7 +246,9 @@ CASES = [
 ]
 
 
-@bug_on_the_host(finds="Deadlock Hostcall", about="host", why="the host is blocked, and can't answer")
+@bug_on_the_host(
+    finds="Deadlock Hostcall", about="host", why="the host is blocked, and can't answer"
+)
 async def host_that_waits_for_the_kernel_that_waits_for_it():
     source = """#include "hostcall.cuh"
 __global__ void ask(unsigned long long* mail, unsigned long long* stack) {
@@ -265,7 +267,9 @@ async def arrays_of_a_host_that_is_gone():
     op("twice", full(), *host.arrays[:1])  # <- bug
 
 
-@bug_on_the_host(finds="ZeroDivision", about="zero", why="a handler failed, and whoever awaits is told")
+@bug_on_the_host(
+    finds="ZeroDivision", about="zero", why="a handler failed, and whoever awaits is told"
+)
 async def handler_that_fails():
     source = """#include "hostcall.cuh"
 __global__ void ask(unsigned long long* mail, unsigned long long* stack) {

@@ -80,7 +80,9 @@ def buffer_used_again_before_it_was_read():
     device.synchronize()
 
 
-@race("two buffers, three rounds: the third one writes what the first one's consumer may still read")
+@race(
+    "two buffers, three rounds: the third one writes what the first one's consumer may still read"
+)
 def double_buffer_without_the_way_back():
     device, one, two = gpu()
     buffers, y = [array(device), array(device)], array(device)
@@ -219,7 +221,9 @@ def two_streams_add_to_one_array():
     device.synchronize()
 
 
-@race("the ring of three streams is not closed: a stream's next turn doesn't wait for the last one's")
+@race(
+    "the ring of three streams is not closed: a stream's next turn doesn't wait for the last one's"
+)
 def ring_of_streams_that_is_open():
     device, *streams = gpu(3)
     x, before = array(device), None

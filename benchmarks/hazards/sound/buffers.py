@@ -47,7 +47,9 @@ def slot_filled_after_the_wait():
         one.synchronize()
 
 
-@sound_on_the_host(why="the copy's event has been waited for, though the kernel behind it still runs")
+@sound_on_the_host(
+    why="the copy's event has been waited for, though the kernel behind it still runs"
+)
 def slot_filled_while_the_kernel_runs():
     device, one = gpu(1)
     x, y, host = array(device), array(device), pinned(device, 1.0)

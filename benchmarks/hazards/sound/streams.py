@@ -104,7 +104,9 @@ def two_streams_write_two_halves():
     device.synchronize()
 
 
-@sound_on_the_host(why="atomics of two kernels on one counter don't race: their scope is the device")
+@sound_on_the_host(
+    why="atomics of two kernels on one counter don't race: their scope is the device"
+)
 def two_streams_count_by_atomics():
     device, one, two = gpu()
     x, y, total = array(device, 1.0), array(device, 1.0), array(device, 0, "int32")

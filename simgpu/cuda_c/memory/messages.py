@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 MOST = 4096  # columns of a row; of more blocks, some share one
 _ALL = -1
-_SETTLED = 2048  # of so many exceptions in a message, those of a block become one time of that block
+_SETTLED = (
+    2048  # of so many exceptions in a message, those of a block become one time of that block
+)
 
 
 class Known:
@@ -131,7 +133,9 @@ class Messages:
         for team in teams:
             _of(team).known[:] = Known(np.full(self._columns, clock), {})
 
-    def exchange(self, t: Team, lanes: Any, words: Any, scope: int, changed: Any, looks: bool) -> None:
+    def exchange(
+        self, t: Team, lanes: Any, words: Any, scope: int, changed: Any, looks: bool
+    ) -> None:
         """Lanes work on words by atomics of a scope, in this order, and some have changed them."""
         for (word, block), those in _by_word(t, lanes, words).items():
             new = [lane for k, lane in those if np.ndim(changed) == 0 or changed[k]]
@@ -184,7 +188,9 @@ class Messages:
             later[-1 - (thread >> 5)] = min(fence, with_warp)
         return Known(row, later).join(known)
 
-    def told(self, t: Team, lanes: Any, theirs: Any, when: Any, seen: bool = False) -> NDArray[np.bool_]:
+    def told(
+        self, t: Team, lanes: Any, theirs: Any, when: Any, seen: bool = False
+    ) -> NDArray[np.bool_]:
         """Tell whether these lanes know of what others did at a time; or have `seen`, and would by a fence."""
         out = np.zeros(len(lanes), np.bool_)
         for known in (t.lanes.seen if seen else (t.lanes.known,)) if t.lanes is not None else ():

@@ -163,16 +163,16 @@ def litmus(
             words = [h2d(np.zeros(size, np.uint32)) for size in (STEP, STEP, 1, width)]
             out = kernel(*words, 1, grid=grid, block=block).last().to_host().sync()
             seen[tuple(int(value) for value in out)] += 1
-    where, recorded = _recorded()
-    known = recorded.get(f"{shape}, {fence}, {kind}, {'blocks' if blocks else 'one block'}")
+    name = f"{shape}, {fence}, {kind}, {'blocks' if blocks else 'one block'}"
+    where, known = next(
+        ((at, tests[name]) for at, tests in _recorded() if name in tests), ("", None)
+    )
     counts = None if known is None else {tuple(map(int, key)): n for key, n in known.items()}
     return Litmus(text, allowed(shape, fence, kind, blocks), seen, counts, where)
 
 
 @cache
-def _recorded() -> tuple[str, Mapping[str, Mapping[str, int]]]:
-    """The GPU on which tests were recorded, and how often each had each outcome."""
-    if not _RECORDED.exists():
-        return "", {}
+def _recorded() -> list[tuple[str, Mapping[str, Mapping[str, int]]]]:
+    """For each GPU on which tests were recorded, its name, and how often each test had each outcome."""
     found = json.loads(_RECORDED.read_text(encoding="utf-8"))
-    return found["device"], found["tests"]
+    return [(one["device"], one["tests"]) for one in found]

@@ -136,7 +136,7 @@ def by_letter(
     grid: int = 1,
     block: int = 1,
 ) -> Case:
-    """A kernel that asks the host by words that both see: mail[1] asks, mail[2] answers, mail[0] is whose turn it is."""
+    """A kernel that asks the host by words that both see: a flag, a question and its answer."""
     source = f"""__global__ void ask({mail}, unsigned* out) {{
     {body.strip()}
 }}"""

@@ -1,10 +1,10 @@
 """What compute-sanitizer's four tools say of every third seeded bug of a kernel, on a GPU.
 
-    python -m benchmarks.hazards.sanitizer           all of the sample; writes benchmarks/results/sanitizer.json
+    python -m benchmarks.hazards.sanitizer           all of the sample; writes results/sanitizer.json
     python -m benchmarks.hazards.sanitizer NAME      runs one program with CuPy, and nothing else
 
-Needs CuPy, a GPU and compute-sanitizer, which comes with CUDA's toolkit; takes about two minutes. Programs that
-never end are left out.
+Needs CuPy, a GPU and compute-sanitizer, which comes with CUDA's toolkit; takes about two minutes. Programs
+that never end are left out.
 """
 
 from __future__ import annotations
@@ -93,8 +93,8 @@ def told(job: tuple[str, str | None]) -> dict[str, object]:
     output = done.stdout + done.stderr
     ended = done.returncode not in (124, 137)
     if tool is None:
-        last = output.strip().splitlines()[-1:] if done.returncode else [""]
-        return {"ended": ended, "error": last[0][:200]}
+        last = (output.strip().splitlines() or [""])[-1] if done.returncode else ""
+        return {"ended": ended, "error": last[:200]}
     found = [re.sub(r"\+0x[0-9a-f]+", "", line) for line in _FINDING.findall(output)]
     return {"ended": ended, "says": {finding: found.count(finding) for finding in found}}
 
@@ -103,16 +103,12 @@ def main() -> None:
     """Run the sample under all tools."""
     jobs = [(name, tool) for name in sample() for tool in (None, *TOOLS)]
     results: dict[str, dict[str, object]] = {}
-    with ThreadPoolExecutor(10) as pool:
+    with ThreadPoolExecutor(12) as pool:
         for (name, tool), what in zip(jobs, pool.map(told, jobs), strict=True):
             results.setdefault(name, {})[tool or "alone"] = what
-    for name, each in results.items():
-        print(
-            name,
-            "|",
-            {tool: what for tool, what in each.items() if what != {"ended": True, "says": {}}},
-        )
-    OUT.write_text(json.dumps(results, indent=1) + "\n", "utf-8")
+            if what != {"ended": True, "says": {}}:
+                print(name, "|", tool or "alone", "|", what, flush=True)
+            OUT.write_text(json.dumps(results, indent=1) + "\n", "utf-8")
 
 
 if __name__ == "__main__":

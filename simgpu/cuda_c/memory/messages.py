@@ -112,18 +112,18 @@ class Messages:
                 self.fences[int(t.layout.numbers[block])] = t.clock
 
     def barrier(self, t: Team, lanes: NDArray[np.int64], warps: bool = False) -> None:
-        """These lanes meet, by blocks or by warps: each now knows what one of them knew."""
+        """These lanes meet, by blocks or by warps: each now knows, and has seen, what one of them had."""
         mine = t.lanes
         for block in sorted(mine.learnt) if mine is not None else ():
             here = lanes[t.layout.block[lanes] == block]
             groups = t.layout.warp[here] if warps else np.zeros(len(here), np.int64)
             for group in np.unique(groups):
                 same = here[groups == group]
-                found = {id(known): known for known in mine.known[same] if known is not None}
-                all_of_it: Known | None = None
-                for known in found.values():
-                    all_of_it = known.join(all_of_it)
-                mine.known[same] = all_of_it
+                for kept in (mine.known, *mine.seen):
+                    all_of_it: Known | None = None
+                    for one in {id(one): one for one in kept[same] if one is not None}.values():
+                        all_of_it = one.join(all_of_it)
+                    kept[same] = all_of_it
             if len(here) and not warps:
                 mine.learnt.discard(block)
 
@@ -159,6 +159,7 @@ class Messages:
         for way, key in enumerate((block, _ALL)[:scope]):
             if key in message:
                 Lanes.add(_of(t).seen[way], lanes, message[key])
+                _of(t).learnt.add(int(t.layout.block[lanes[0]]))
 
     def _tell(
         self, t: Team, word: int, block: int, lanes: list[int], scope: int, found: dict[int, Known]
@@ -168,25 +169,28 @@ class Messages:
         for way, key in enumerate((block, _ALL)[:scope]):
             told = message.get(key)
             for lane in lanes:
-                fence = int(mine.fenced[way, lane])
-                if fence:
-                    told = self._released(t, lane, fence).join(told)
+                if mine.fenced[way, lane]:
+                    told = self._released(t, lane, way).join(told)
             if told is not None:
                 message[key] = told
         self._words[word] = message
 
-    def _released(self, t: Team, lane: int, fence: int) -> Known:
+    def _released(self, t: Team, lane: int, way: int) -> Known:
         """What a thread published by a fence: its own doings, its siblings' before a barrier, and what it knew."""
         met, with_warp = (
             int(np.broadcast_to(time, t.layout.lanes)[lane]) for time in (t.block_time, t.warp_time)
         )
-        thread, known = int(t.thread_id[lane]), _of(t).known[lane]
+        thread, fence = int(t.thread_id[lane]), int(_of(t).fenced[way, lane])
         row = np.zeros(self._columns, np.int64)
-        row[(thread >> 10) % self._columns] = min(fence, met)
+        # Siblings have fenced for themselves, or this thread for them, behind the barrier.
+        threads = t.layout.threads
+        first = lane // threads * threads
+        last = int(_of(t).fenced[way, first : first + threads].max())
+        row[(thread >> 10) % self._columns] = min(last, met)
         later = {thread: fence} if fence > met else {}
         if with_warp > met:
             later[-1 - (thread >> 5)] = min(fence, with_warp)
-        return Known(row, later).join(known)
+        return Known(row, later).join(_of(t).known[lane])
 
     def told(
         self, t: Team, lanes: Any, theirs: Any, when: Any, seen: bool = False

@@ -27,6 +27,7 @@ Cells = NDArray[np.int64]
 Threads = NDArray[np.int64]
 Changes: TypeAlias = Callable[[], NDArray[np.bool_]] | None
 _NOBODY = -1
+_NARROW = "updates by an atomic for its block"
 _ONE, _WARP, _BLOCK, _MANY = 1, 2, 3, 4  # how many have read an element in this interval
 
 
@@ -140,7 +141,7 @@ class Shadow:
             last = self._writer.take(cells)
             apart = last >> 10 != me >> 10
             if apart.any():
-                _report(a, apart, cells, last, True, "updates atomically")
+                _report(a, apart, cells, last, last, True, "updates atomically")
         self._write_time[cells] = a.team.clock
         self._by_atomic[cells] = (
             1 if atomic and a.site.scope == 1 else 2 if atomic or _signals(a) else 0
@@ -170,8 +171,9 @@ class Shadow:
         if bad.any():
             bad &= ~self._handed_over(a, me, other, when, by_atomic)
         if bad.any():
-            did = "updates atomically" if by_atomic[int(bad.argmax())] else "writes"
-            _report(a, bad, cells, other, writes, did)
+            k = int(bad.argmax())
+            did = "updates atomically" if by_atomic[k] else _NARROW if scope[k] == 1 else "writes"
+            _report(a, bad, cells, other, when, writes, did)
 
     def _check_readers(self, a: Access, cells: Cells) -> None:
         assert self._reader is not None
@@ -195,7 +197,7 @@ class Shadow:
             bad &= ~handed
         if bad.any():
             by_warp = bool((kinds[bad] <= _WARP).all())
-            _report(a, bad, cells, other, True, "reads", by_warp)
+            _report(a, bad, cells, other, when, True, "reads", by_warp)
 
     def _handed_over(
         self, a: Access, me: Any, other: Any, when: Any, by_atomic: Any
@@ -233,6 +235,7 @@ def _report(
     bad: NDArray[np.bool_],
     cells: Cells,
     other: Threads,
+    when: Any,
     writes: bool,
     did: str,
     by_warp: bool = True,
@@ -262,21 +265,40 @@ def _report(
             )
     else:
         who = f"thread {thread} of block {team.launch.block_name(theirs >> 10)}"
-        cure = "and nothing orders two blocks of one launch: use an atomic for it, put a __threadfence() "
-        cure += "between it and an atomic flag that the other block looks at, or use two launches"
-        if team.launch.messages.active:
-            cure = (
-                "and nothing orders two blocks of one launch but a message: this one has seen nothing that "
-                "the other has written behind a __threadfence() after that. First the data, then "
-                "__threadfence(), then the flag, by an atomic that is not for its block alone; and who reads "
-                "looks at the flag, then __threadfence(), then the data"
-            )
-        if a.site.scope == 1:
+        cure = "and nothing orders two blocks of one launch"
+        if team.launch.watches or team.launch.messages.active:
+            flag = f"a reader who sees the flag need not see {text}"
+            cure += f" but a message: {_missing(a, lane, theirs, when[k : k + 1])}: {flag}. First the data, "
+            cure += "then __threadfence(), then the flag; and who reads: the flag, __threadfence(), the data"
+        else:
+            cure += ": use an atomic for it, put a __threadfence() between it and an atomic flag that the "
+            cure += "other block looks at, or use two launches"
+        if a.site.scope == 1 or did == _NARROW:
             cure = "and an atomic for one block does not reach another: take one of the device"
     verb = "writes" if writes else "reads"
     space = "shared memory" if a.memory.shared else "global memory"
     text = f"{verb} {text} in {space}, which {who} {did}, {cure}"
     team.fault(RaceError, a.site.at, lane, text, array=a.name, index=index, bound=bound)
+
+
+def _missing(a: Access, lane: int, theirs: int, when: NDArray[np.int64]) -> str:
+    """Name the edge between what another block did at a time and this lane that is not there."""
+    team, messages = a.team, a.team.launch.messages
+    block = theirs >> 10
+    whole = np.flatnonzero(team.layout.block == team.layout.block[lane])
+    other = np.full(len(whole), theirs)
+    fence, signal = messages.fences.get(block, 0), messages.signals.get(block, 0)
+    if messages.told(team, whole[:1] * 0 + lane, other[:1], when, seen=True)[0]:
+        return "this thread has no __threadfence() between its look at the flag and this access"
+    if messages.told(team, whole, other, when).any():
+        return "another thread of its block has been told, and no barrier stands between that and this access"
+    if not fence:
+        return "the other block has no __threadfence() between that access and a flag"
+    if when[0] <= fence and signal < fence:
+        return "the __threadfence() of the other block stands behind the flag"
+    if when[0] > fence:
+        return "the __threadfence() of the other block stands before that access, and not between it and the flag"
+    return "this thread has seen no flag that the other block has set behind a __threadfence() after that access"
 
 
 def _relation(me: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.uint8]:

@@ -137,8 +137,8 @@ def litmus(
     shape : str
         ``"message passing"``, ``"store buffering"``, ``"load buffering"`` or ``"independent reads"``.
     fence : str, optional
-        Between the two accesses of a thread: ``"none"``, ``"block"`` or ``"device"``; or, of those threads that
-        could have one, in the first or the last only: ``"device, first thread only"``.
+        Between the two accesses of a thread: ``"none"``, ``"block"`` or ``"device"``; or in one of the two
+        threads, ``"device, first thread only"`` or ``"device, last thread only"``.
     kind : str, optional
         How memory is accessed: ``"plain"``, ``"volatile"`` or ``"atomic"``.
     blocks : bool, optional

@@ -1,8 +1,8 @@
 """One small program of the bench: a kernel and its launch, or a program of the host, and its mistake.
 
 `bug(...)` and `sound(...)` make one from CUDA C, `bug_on_the_host` and `sound_on_the_host` decorate a
-Python function, or an ``async def``, which finds a simulated device of its own in `agt`. In a bug, `// <- bug` (in Python `# <- bug`) marks each line that a finding may name: for
-a race, both of its sides.
+Python function, or an ``async def``, for which a fresh simulated device is current in `agt`. In a bug,
+`// <- bug` (in Python `# <- bug`) marks each line that a finding may name: for a race, both of its sides.
 """
 
 from __future__ import annotations

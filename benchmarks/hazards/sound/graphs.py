@@ -1,6 +1,7 @@
 """Correct uses of graphs that look as if they were not."""
 
 import asyncio
+import contextlib
 
 import asyncgpu_tutor as agt
 from benchmarks.hazards.case import sound_on_the_host
@@ -127,10 +128,8 @@ def slot_read_and_written_in_one_graph():
 @sound_on_the_host(why="what a refused capture leaves is a stream as before")
 def stream_used_after_a_refused_capture():
     x, y, stream = full(1.0), full(), agt.create_stream()
-    try:
+    with contextlib.suppress(agt.errors.CaptureError):
         agt.zeros(SIZE).graph_on(stream)
-    except agt.errors.CaptureError:
-        pass
     op("twice", y, x).graph_on(stream).launch().sync_on(stream)
 
 

@@ -159,7 +159,7 @@ class Team:
         # Nobody else will come to that place; all blocks have come to the barrier of the grid; the loop that
         # is entered again counts its turns, and has counted for very long.
         self.forced = self.grid_met = self.hurried = False
-        # When each lane last looked at what others may have written; and, once somebody fences, what it knows.
+        # When each lane last looked at what others may have written; once somebody fences, what it knows.
         self.fetched: NDArray[np.int64] | None = None
         self.lanes: Lanes | None = None
         self.shared: dict[Any, object] = {}  # the memories that threads of a block have in common

@@ -1,10 +1,11 @@
 """The knowledge that threads have of each other: up to when each has been told of what another did.
 
-A thread publishes by a fence, and then a write that others can look at: an atomic, or a volatile store. Such
-a word carries a message, namely what its writer knew; a thread that looks at the word, and then executes a
-fence, knows it, too. So do its siblings behind the next barrier. Atomics on one word carry on what they found.
-A fence of block scope tells, and learns from, threads of the block only. (PTX ISA, "Memory Consistency Model":
-release and acquire patterns, release sequences, morally strong.)
+A thread publishes by a fence, and then a write that others can look at: an atomic, or a volatile store.
+Such a word carries a message, namely what its writer knew; a thread that looks at the word, and then
+executes a fence, knows it, too. So do its siblings behind the next barrier. Atomics on one word carry on
+what they found. A fence of block scope tells, and learns from, threads of the block only. (PTX ISA, "Memory
+Consistency Model": release and acquire patterns, observation order, morally strong. A barrier may come
+between look and fence, or fence and write: then Fence-SC order leaves no other way.)
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _SETTLED = (
 
 
 class Known:
-    """A time for each block, and later ones for single threads and, by -1 minus the number, warps. Never changed."""
+    """A time for each block, and later ones for threads and, by -1 minus their number, warps."""
 
     __slots__ = ("later", "row")
 
@@ -176,7 +177,7 @@ class Messages:
         self._words[word] = message
 
     def _released(self, t: Team, lane: int, way: int) -> Known:
-        """What a thread published by a fence: its own doings, its siblings' before a barrier, and what it knew."""
+        """What a thread published by a fence: what it did, and its siblings before a barrier, and knew."""
         met, with_warp = (
             int(np.broadcast_to(time, t.layout.lanes)[lane]) for time in (t.block_time, t.warp_time)
         )
@@ -195,7 +196,7 @@ class Messages:
     def told(
         self, t: Team, lanes: Any, theirs: Any, when: Any, seen: bool = False
     ) -> NDArray[np.bool_]:
-        """Tell whether these lanes know of what others did at a time; or have `seen`, and would by a fence."""
+        """Tell whether these lanes know of what others did at a time; or, if `seen`, would by a fence."""
         out = np.zeros(len(lanes), np.bool_)
         for known in (t.lanes.seen if seen else (t.lanes.known,)) if t.lanes is not None else ():
             of = known[lanes]

@@ -297,8 +297,8 @@ def _missing(a: Access, lane: int, theirs: int, when: NDArray[np.int64]) -> str:
     if when[0] <= fence and signal < fence:
         return "the __threadfence() of the other block stands behind the flag"
     if when[0] > fence:
-        return "the __threadfence() of the other block stands before that access, and not between it and the flag"
-    return "this thread has seen no flag that the other block has set behind a __threadfence() after that access"
+        return "the __threadfence() of the other block stands before that access, not behind it"
+    return "this thread has seen no flag that the other block set behind a __threadfence() after it"
 
 
 def _relation(me: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.uint8]:

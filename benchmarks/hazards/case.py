@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import re
+import signal
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -22,6 +23,7 @@ import asyncgpu_tutor as agt
 import simgpu
 
 MARK = "<- bug"
+_PATIENCE = 10  # s for one program
 _KERNEL = re.compile(r"__global__\s+void\s+(?:__launch_bounds__\([^)]*\)\s*)?(\w+)\s*\(")
 _EXCERPT = re.compile(r"^ *line \d+: .*$", re.MULTILINE)  # of the source, in a message
 _LINE = re.compile(r"\bline (\d+)|\.py:(\d+)")
@@ -60,6 +62,8 @@ class Case:
     def check(self) -> Finding:
         """Run it, and tell what was found."""
         began = time.perf_counter()
+        signal.signal(signal.SIGALRM, signal.default_int_handler)
+        signal.alarm(_PATIENCE)
         try:
             with agt.using(agt.SimDevice()), warnings.catch_warnings():
                 warnings.simplefilter(
@@ -74,6 +78,10 @@ class Case:
             spent = time.perf_counter() - began
             kind = type(first).__name__.removesuffix("Error")
             return Finding(kind, str(first), tuple(_lines(first, self.run)), spent)
+        except KeyboardInterrupt:
+            return Finding("", f"nothing in {_PATIENCE} s", seconds=time.perf_counter() - began)
+        finally:
+            signal.alarm(0)
         return Finding("", seconds=time.perf_counter() - began)
 
     def is_found(self, finding: Finding) -> bool:

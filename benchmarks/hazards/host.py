@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,8 @@ import numpy as np
 
 import asyncgpu_tutor as agt
 import simgpu
+from asyncgpu_tutor.kernels.files import include_headers
+import asyncgpu_tutor.serving.hostcalls  # noqa: F401 - for its patience
 from benchmarks.hazards.case import Case
 
 SIZE = 64  # elements of each array
@@ -116,7 +119,10 @@ __global__ void ask(unsigned long long* mail, unsigned long long* stack, unsigne
     {body.strip()}
 }}"""
 
+    source = include_headers(source)  # lines count in what is compiled
+
     async def call_the_host() -> None:
+        sys.modules["asyncgpu_tutor.serving.hostcalls"].TURNS = 2_000  # type: ignore[attr-defined]  # a kernel gives up after so many turns: minutes, else
         out = agt.zeros(SIZE, np.uint64, "out").sync()
         async with agt.hostcalls({16: answer}, packets=packets) as host:
             await host.run(agt.Kernel(source)(*host.arrays, out.borrow(), grid=grid, block=block))

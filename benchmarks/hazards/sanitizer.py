@@ -101,6 +101,8 @@ def told(job: tuple[str, str | None]) -> dict[str, object]:
 
 def main() -> None:
     """Run the sample under all tools."""
+    asked = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
+    record = {"gpu": subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()}
     jobs = [(name, tool) for name in sample() for tool in (None, *TOOLS)]
     results: dict[str, dict[str, object]] = {}
     with ThreadPoolExecutor(12) as pool:
@@ -108,7 +110,7 @@ def main() -> None:
             results.setdefault(name, {})[tool or "alone"] = what
             if what != {"ended": True, "says": {}}:
                 print(name, "|", tool or "alone", "|", what, flush=True)
-            OUT.write_text(json.dumps(results, indent=1) + "\n", "utf-8")
+            OUT.write_text(json.dumps(record | {"programs": results}, indent=1) + "\n", "utf-8")
 
 
 if __name__ == "__main__":

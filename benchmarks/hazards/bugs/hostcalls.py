@@ -51,7 +51,7 @@ CASES = [
         if (!hostcall_wait(host, p)) return;
         out[me] = hostcall_answer(host, p);
     }""",
-        finds="Deadlock Hostcall Runaway",
+        finds="Deadlock Hostcall RunawayKernel",
         about="",
         why="after as many calls as there are packets nobody gets one",
     ),
@@ -216,7 +216,7 @@ CASES = [
     while (mail[0] != 2) {}  // <- bug
     out[0] = mail[2];""",
         mail="unsigned* mail",
-        finds="Race Deadlock Runaway Hang",
+        finds="Race Deadlock RunawayKernel",
         about="",
         why="a compiler may read the flag once and never again",
     ),

@@ -10,7 +10,7 @@ between look and fence, or fence and write: then Fence-SC order leaves no other 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 MOST = 4096  # columns of a row; of more blocks, some share one
 _ALL = -1
+_MANY = 64  # that publish in one instruction
 _SETTLED = (
     2048  # of so many exceptions in a message, those of a block become one time of that block
 )
@@ -38,6 +39,11 @@ class Known:
         """What both know."""
         if other is None or other is self:
             return self
+        if not self.later and not other.later:
+            if (self.row >= other.row).all():
+                return self
+            row = np.maximum(self.row, other.row)
+            return other if (row == other.row).all() else Known(row, {})
         row, later = np.maximum(self.row, other.row), self.later | other.later
         for key in self.later.keys() & other.later.keys():
             later[key] = max(self.later[key], other.later[key])
@@ -49,8 +55,12 @@ class Known:
             kept = {}
         return Known(row, kept)
 
-    def tells(self, threads: NDArray[np.int64], when: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Whether what these threads did at these times is known."""
+    def tells(
+        self, threads: NDArray[np.int64] | None, when: NDArray[np.int64]
+    ) -> NDArray[np.bool_]:
+        """Whether what these threads did at these times is known; or that of anybody."""
+        if threads is None:
+            return max(int(self.row.max()), *self.later.values(), 0) >= when
         out = self.row[(threads >> 10) % len(self.row)] >= when
         for k in np.flatnonzero(~out).tolist() if self.later else ():
             who = int(threads[k])
@@ -76,6 +86,8 @@ class Lanes:
         made: dict[tuple[int, int], Known] = {}
         for lane in lanes:
             old, new = to[lane], news if isinstance(news, Known) else news[lane]
+            if old is new:
+                continue
             if old is None or new is None:
                 to[lane] = new if old is None else old
                 continue
@@ -116,7 +128,9 @@ class Messages:
         """These lanes meet, by blocks or by warps: each now knows, and has seen, what one of them had."""
         mine = t.lanes
         for block in sorted(mine.learnt) if mine is not None else ():
-            here = lanes[t.layout.block[lanes] == block]
+            threads = t.layout.threads
+            begin, end = np.searchsorted(lanes, (block * threads, (block + 1) * threads))
+            here = lanes[begin:end]
             groups = t.layout.warp[here] if warps else np.zeros(len(here), np.int64)
             for group in np.unique(groups):
                 same = here[groups == group]
@@ -138,11 +152,13 @@ class Messages:
         self, t: Team, lanes: Any, words: Any, scope: int, changed: Any, looks: bool
     ) -> None:
         """Lanes work on words by atomics of a scope, in this order, and some have changed them."""
+        changed = np.broadcast_to(changed, len(lanes))
+        release = self._releases(t, lanes[changed])
         for (word, block), those in _by_word(t, lanes, words).items():
-            new = [lane for k, lane in those if np.ndim(changed) == 0 or changed[k]]
-            if new and np.any(changed):
-                self._tell(t, word, block, new, scope, self._words.get(word, {}))
-            if looks:
+            new = [lane for k, lane in those if changed[k]]
+            if new:
+                self._tell(t, word, block, new, release, scope, self._words.get(word, {}))
+            if looks and self._words:
                 self._look(t, word, block, [lane for _, lane in those], scope)
 
     def look(self, t: Team, lanes: Any, words: Any) -> None:
@@ -152,8 +168,9 @@ class Messages:
 
     def write(self, t: Team, lanes: Any, words: Any) -> None:
         """Lanes write to words at which others may look: what these carried is gone."""
+        release = self._releases(t, lanes)
         for (word, block), those in _by_word(t, lanes, words).items():
-            self._tell(t, word, block, [those[-1][1]], 2, {})
+            self._tell(t, word, block, [those[-1][1]], release, 2, {})
 
     def _look(self, t: Team, word: int, block: int, lanes: list[int], scope: int) -> None:
         message = self._words.get(word, {})
@@ -163,55 +180,68 @@ class Messages:
                 _of(t).learnt.add(int(t.layout.block[lanes[0]]))
 
     def _tell(
-        self, t: Team, word: int, block: int, lanes: list[int], scope: int, found: dict[int, Known]
+        self,
+        t: Team,
+        word: int,
+        block: int,
+        lanes: list[int],
+        release: Callable[[int, int], Known | None],
+        scope: int,
+        found: dict[int, Known],
     ) -> None:
         self.signals[block] = t.clock
-        message, mine = dict(found), _of(t)
+        message = dict(found)
         for way, key in enumerate((block, _ALL)[:scope]):
             told = message.get(key)
-            for lane in lanes:
-                if mine.fenced[way, lane]:
-                    told = self._released(t, lane, way).join(told)
+            for new in {id(new): new for new in (release(lane, way) for lane in lanes)}.values():
+                told = told if new is None else new.join(told)
             if told is not None:
                 message[key] = told
         self._words[word] = message
 
-    def _released(self, t: Team, lane: int, way: int) -> Known:
-        """What a thread published by a fence: what it did, and its siblings before a barrier, and knew."""
-        met, with_warp = (
-            int(np.broadcast_to(time, t.layout.lanes)[lane]) for time in (t.block_time, t.warp_time)
-        )
-        thread, fence = int(t.thread_id[lane]), int(_of(t).fenced[way, lane])
-        row = np.zeros(self._columns, np.int64)
+    def _releases(self, t: Team, lanes: Any) -> Callable[[int, int], Known | None]:
+        """What each thread published by a fence: what it did, and its siblings before a barrier; and knew.
+
+        Where many publish at once, what a thread did since the barrier is taken to be known of its block.
+        """
+        mine, threads, many = _of(t), t.layout.threads, len(lanes) > _MANY
+        met, with_warp = (np.broadcast_to(x, t.layout.lanes) for x in (t.block_time, t.warp_time))
         # Siblings have fenced for themselves, or this thread for them, behind the barrier.
-        threads = t.layout.threads
-        first = lane // threads * threads
-        last = int(_of(t).fenced[way, first : first + threads].max())
-        row[(thread >> 10) % self._columns] = min(last, met)
-        later = {thread: fence} if fence > met else {}
-        if with_warp > met:
-            later[-1 - (thread >> 5)] = min(fence, with_warp)
-        return Known(row, later).join(_of(t).known[lane])
+        last = mine.fenced.reshape(2, -1, threads).max(axis=2)
+        made: dict[tuple[int, ...], Known] = {}
+
+        def release(lane: int, way: int) -> Known | None:
+            fence, known, block = int(mine.fenced[way, lane]), mine.known[lane], lane // threads
+            if not fence:
+                return None
+            alone = not many and fence > met[lane]
+            key = (way, block, fence, id(known), int(met[lane]), lane if alone else -1)
+            if key not in made:
+                thread = int(t.thread_id[lane])
+                row = np.zeros(self._columns, np.int64)
+                time = fence if many else min(int(last[way, block]), int(met[lane]))
+                row[(thread >> 10) % self._columns] = time
+                later = {thread: fence} if alone else {}
+                if alone and with_warp[lane] > met[lane]:
+                    later[-1 - (thread >> 5)] = min(fence, int(with_warp[lane]))
+                made[key] = Known(row, later).join(known)
+            return made[key]
+
+        return release
 
     def told(
         self, t: Team, lanes: Any, theirs: Any, when: Any, seen: bool = False
     ) -> NDArray[np.bool_]:
-        """Tell whether these lanes know of what others did at a time; or, if `seen`, would by a fence."""
+        """Tell whether these lanes know of what others (None: anybody) did at a time; or would by a fence."""
         out = np.zeros(len(lanes), np.bool_)
-        for known in (t.lanes.seen if seen else (t.lanes.known,)) if t.lanes is not None else ():
+        for known in _of(t).seen if seen else (_of(t).known,):
             of = known[lanes]
-            each = {id(one): one for one in of if one is not None}
-            ids = np.fromiter(map(id, of), np.int64, len(of)) if each else out
-            for number, one in each.items():
-                at = np.flatnonzero(ids == number)
-                out[at] |= one.tells(theirs[at], when[at])
+            ids = np.fromiter(map(id, of), np.int64, len(of))
+            for number, first in zip(*np.unique(ids, return_index=True), strict=True):
+                if of[first] is not None:
+                    at = np.flatnonzero(ids == number)
+                    out[at] |= of[first].tells(None if theirs is None else theirs[at], when[at])
         return out
-
-    def told_of_any(self, t: Team, lanes: Any, when: Any) -> NDArray[np.bool_]:
-        """Tell whether these lanes know of something that another did since a time."""
-        of = t.lanes.known[lanes] if t.lanes is not None else np.full(len(lanes), None, object)
-        last = [0 if one is None else max(one.row.max(), *one.later.values(), 0) for one in of]
-        return np.array(last, np.int64) >= when
 
 
 def _of(t: Team) -> Lanes:

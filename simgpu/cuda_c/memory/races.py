@@ -111,7 +111,8 @@ class Shadow:
         # so its mark may replace theirs.
         settled = (kinds != _MANY) & (before >> 10 == me >> 10) & (when <= a.after_block_barrier)
         settled |= (kinds <= _WARP) & (before >> 5 == me >> 5) & (when <= a.after_warp_barrier)
-        settled |= (kinds <= _ONE) & self._handed_over(a, me, before, when, False)
+        alone = ~settled & (kinds <= _ONE) & (before != me) & (before >= 0)
+        settled |= self._handed_over(a, alone, before, when)
         fresh = (before == _NOBODY) | settled
         same = (before == me) & (kinds <= _ONE)
         grown = np.maximum(kinds, _relation(me, before))
@@ -169,7 +170,11 @@ class Shadow:
         elif writes and changes is not None and bad.any():
             bad &= changes() | by_atomic
         if bad.any():
-            bad &= ~self._handed_over(a, me, other, when, by_atomic)
+            bad &= ~self._handed_over(a, bad, other, when)
+        if (
+            bad.any() and a.team.fetched is not None
+        ):  # what atomics have left is there for who has looked since
+            bad &= ~(by_atomic & (a.team.fetched[a.mask.index] >= when))
         if bad.any():
             k = int(bad.argmax())
             did = "updates atomically" if by_atomic[k] else _NARROW if scope[k] == 1 else "writes"
@@ -177,7 +182,7 @@ class Shadow:
 
     def _check_readers(self, a: Access, cells: Cells) -> None:
         assert self._reader is not None
-        me, launch = a.threads, a.team.launch
+        me = a.threads
         other = self._reader.take(cells)
         when = self._read_time.take(cells)
         kinds = self._readers.take(cells)
@@ -188,31 +193,30 @@ class Shadow:
         ordered &= (kinds != _MANY) & ((kinds != _BLOCK) | (when <= a.after_block_barrier))
         bad = (other >= 0) & ~alone & ~ordered
         if bad.any():
-            handed = self._handed_over(a, me, other, when, False)
-            if launch.watches and not a.memory.shared:
-                # Several blocks have read it. This one has met others since, by a fence and an atomic, and
-                # the check trusts the kernel that it met all of them.
-                told = launch.messages.told_of_any(a.team, a.mask.index, when)
-                handed |= (kinds == _MANY) & told
-            bad &= ~handed
+            bad &= ~self._handed_over(a, bad, other, when)
+        if bad.any() and a.team.launch.watches and not a.memory.shared:
+            # Several blocks have read it. This thread has been told of one since, and the check trusts the
+            # kernel that it has heard of all of them.
+            bad &= ~self._handed_over(a, bad & (kinds == _MANY), None, when)
         if bad.any():
             by_warp = bool((kinds[bad] <= _WARP).all())
             _report(a, bad, cells, other, when, True, "reads", by_warp)
 
     def _handed_over(
-        self, a: Access, me: Any, other: Any, when: Any, by_atomic: Any
+        self, a: Access, asked: NDArray[np.bool_], other: Any, when: Any
     ) -> NDArray[np.bool_]:
-        """Tell whether the other thread published what it did, and this one has fetched it.
+        """Tell for those lanes that are asked whether they know of what another thread (None: any) did.
 
         The pattern is: write, `__threadfence()`, atomic; and in the reading thread an atomic, or a volatile
-        load, of the same word, and then a `__threadfence()`: see `messages`. What was written by an atomic
-        is there for a thread that has looked since. The check trusts the kernel to use what it has found.
+        load, of the same word, and then a `__threadfence()`: see `messages`. The check trusts the kernel to
+        use what it has found.
         """
-        team, lanes = a.team, a.mask.index
-        told = team.launch.messages.told(team, lanes, other, when)
-        if team.fetched is not None:
-            told |= by_atomic & (team.fetched[lanes] >= when)
-        return told
+        out = np.zeros(len(asked), np.bool_)
+        at = np.flatnonzero(asked) if a.team.lanes is not None else out.nonzero()[0]
+        if len(at):
+            theirs = None if other is None else other[at]
+            out[at] = a.team.launch.messages.told(a.team, a.mask.index[at], theirs, when[at])
+        return out
 
 
 def _signals(a: Access) -> bool:

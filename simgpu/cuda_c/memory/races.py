@@ -28,6 +28,7 @@ Threads = NDArray[np.int64]
 Changes: TypeAlias = Callable[[], NDArray[np.bool_]] | None
 _NOBODY = -1
 _NARROW = "updates by an atomic for its block"
+_UNFENCED = "this thread has no __threadfence() between its look at the flag and this access"
 _ONE, _WARP, _BLOCK, _MANY = 1, 2, 3, 4  # how many have read an element in this interval
 
 
@@ -267,6 +268,8 @@ def _report(
                 "without a __syncthreads() between them (these two are in one warp, for which "
                 "__syncwarp() is enough)"
             )
+        if team.lanes is not None and (why := _missing(a, lane, theirs, when[k : k + 1])) == _UNFENCED:
+            cure = f"and {why}"
     else:
         who = f"thread {thread} of block {team.launch.block_name(theirs >> 10)}"
         cure = "and nothing orders two blocks of one launch"
@@ -293,7 +296,7 @@ def _missing(a: Access, lane: int, theirs: int, when: NDArray[np.int64]) -> str:
     other = np.full(len(whole), theirs)
     fence, signal = messages.fences.get(block, 0), messages.signals.get(block, 0)
     if messages.told(team, whole[:1] * 0 + lane, other[:1], when, seen=True)[0]:
-        return "this thread has no __threadfence() between its look at the flag and this access"
+        return _UNFENCED
     if messages.told(team, whole, other, when).any():
         return "another thread of its block has been told, and no barrier stands between that and this access"
     if not fence:

@@ -19,8 +19,9 @@ from asyncgpu_tutor.ops.array_operations import h2d
 from asyncgpu_tutor.run.current import using
 
 Outcome = tuple[int, ...]
-FENCES = {"none": "", "block": "__threadfence_block();", "device": "__threadfence();"}
-FENCES |= {f"device, {side} thread only": FENCES["device"] for side in ("first", "last")}
+FENCES = {"none": "", "block": "__threadfence_block();", "device": "__threadfence();"} | {
+    f"device, {side} thread only": "__threadfence();" for side in ("first", "last")
+}
 # How a word is written, and how it is read.
 KINDS = {
     "plain": ("{} = 1u;", "{}"),

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 import asyncgpu_tutor as agt
+import asyncgpu_tutor.serving.hostcalls
 import simgpu
 from asyncgpu_tutor.kernels.files import include_headers
-import asyncgpu_tutor.serving.hostcalls  # noqa: F401 - for its patience
 from benchmarks.hazards.case import Case
 
 SIZE = 64  # elements of each array

@@ -102,7 +102,9 @@ def told(job: tuple[str, str | None]) -> dict[str, object]:
 def main() -> None:
     """Run the sample under all tools."""
     asked = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
-    record = {"gpu": subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()}
+    record = {
+        "gpu": subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
+    }
     jobs = [(name, tool) for name in sample() for tool in (None, *TOOLS)]
     results: dict[str, dict[str, object]] = {}
     with ThreadPoolExecutor(12) as pool:

@@ -126,8 +126,8 @@ class Messages:
 
     def barrier(self, t: Team, lanes: NDArray[np.int64], warps: bool = False) -> None:
         """These lanes meet, by blocks or by warps: each now knows, and has seen, what one of them had."""
-        mine = t.lanes
-        for block in sorted(mine.learnt) if mine is not None else ():
+        mine = _of(t)
+        for block in sorted(mine.learnt):
             threads = t.layout.threads
             begin, end = np.searchsorted(lanes, (block * threads, (block + 1) * threads))
             here = lanes[begin:end]
@@ -235,12 +235,13 @@ class Messages:
         """Tell whether these lanes know of what others (None: anybody) did at a time; or would by a fence."""
         out = np.zeros(len(lanes), np.bool_)
         for known in _of(t).seen if seen else (_of(t).known,):
-            of = known[lanes]
+            of: list[Known | None] = known[lanes].tolist()
             ids = np.fromiter(map(id, of), np.int64, len(of))
-            for number, first in zip(*np.unique(ids, return_index=True), strict=True):
-                if of[first] is not None:
-                    at = np.flatnonzero(ids == number)
-                    out[at] |= of[first].tells(None if theirs is None else theirs[at], when[at])
+            for first in np.unique(ids, return_index=True)[1].tolist():
+                one = of[first]
+                if one is not None:
+                    at = np.flatnonzero(ids == ids[first])
+                    out[at] |= one.tells(None if theirs is None else theirs[at], when[at])
         return out
 
 

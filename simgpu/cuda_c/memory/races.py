@@ -268,7 +268,10 @@ def _report(
                 "without a __syncthreads() between them (these two are in one warp, for which "
                 "__syncwarp() is enough)"
             )
-        if team.lanes is not None and (why := _missing(a, lane, theirs, when[k : k + 1])) == _UNFENCED:
+        if (
+            team.lanes is not None
+            and (why := _missing(a, lane, theirs, when[k : k + 1])) == _UNFENCED
+        ):
             cure = f"and {why}"
     else:
         who = f"thread {thread} of block {team.launch.block_name(theirs >> 10)}"

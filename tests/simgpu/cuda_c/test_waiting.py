@@ -459,8 +459,13 @@ def test_the_last_of_many_blocks_knows_what_all_others_did() -> None:
     n, x, o = np.zeros(1, np.uint32), np.zeros(5000, np.int32), np.zeros(1, np.int32)
     launch(source, "k", 5000, 1, n, x, o)
     assert o[0] == 4999 * 2500
-    for wrong in (source.replace("{ __threadfence();", "{"), source.replace("b; __threadfence();", "b;")):
-        with pytest.raises(errors.RaceError, match=r"no __threadfence\(\)|stands before that access"):
+    for wrong in (
+        source.replace("{ __threadfence();", "{"),
+        source.replace("b; __threadfence();", "b;"),
+    ):
+        with pytest.raises(
+            errors.RaceError, match=r"no __threadfence\(\)|stands before that access"
+        ):
             launch(wrong, "k", 5000, 1, n * 0, x, o)
 
 

@@ -11,7 +11,7 @@ between look and fence, or fence and write: then Fence-SC order leaves no other 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -235,10 +235,10 @@ class Messages:
         """Tell whether these lanes know of what others (None: anybody) did at a time; or would by a fence."""
         out = np.zeros(len(lanes), np.bool_)
         for known in _of(t).seen if seen else (_of(t).known,):
-            of: list[Known | None] = known[lanes].tolist()
+            of = cast("list[Known | None]", known[lanes].tolist())
             ids = np.fromiter(map(id, of), np.int64, len(of))
             for first in np.unique(ids, return_index=True)[1].tolist():
-                one = of[first]
+                one: Known | None = of[int(first)]
                 if one is not None:
                     at = np.flatnonzero(ids == ids[first])
                     out[at] |= one.tells(None if theirs is None else theirs[at], when[at])

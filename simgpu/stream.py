@@ -37,12 +37,6 @@ class Event:
         return self.state.passed
 
     @property
-    @exclusive
-    def known(self) -> bool:
-        """True once the host has learnt that it has passed, by a wait or a query; this is none."""
-        return self.machine.seen.includes(self.before)
-
-    @property
     def succeeded(self) -> bool:
         """As `done`, unless work before it failed."""
         return self.done and self._failure is None

@@ -95,11 +95,6 @@ class Event(Protocol):
         ...
 
     @property
-    def known(self) -> bool:
-        """As `done`; where the device can tell, only if the host has waited for it or asked before."""
-        ...
-
-    @property
     def succeeded(self) -> bool:
         """True if the device passed it and did not fail. Never blocks; for polling."""
         ...

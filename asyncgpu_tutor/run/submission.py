@@ -61,7 +61,7 @@ class Submission(Run, Generic[T]):
     def completed(self) -> bool:
         """Tell whether the device is done with it. Never blocks."""
         event = self.event
-        return self.settled or (event is not None and event.known)
+        return self.settled or (event is not None and event.done)
 
     def settle(self, asked: bool = False) -> None:
         """It has completed. Nobody needs its event any more, unless it may still be asked how it went."""

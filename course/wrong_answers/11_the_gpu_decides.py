@@ -548,7 +548,7 @@ __device__ void meet(unsigned int* arrived, unsigned int goal)
 """
 
 
-# %% id=11-ask-less cause="a result was read before the device was done with it"
+# %% id=11-ask-less cause="with a device that takes its time"
 def settle(round_op, every, stream):
     rounds = 0
     while True:
@@ -631,7 +631,7 @@ extern "C" __global__ void queue(
 }
 """
 
-# %% id=11-meet cause="left a meeting before all blocks had come"
+# %% id=11-meet cause="another thread of its block has been told, and no barrier stands between"
 MEET = r"""
 __device__ void meet(unsigned int* arrived, unsigned int goal)
 {

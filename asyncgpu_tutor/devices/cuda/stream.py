@@ -47,8 +47,6 @@ class CupyEvent:
         status: int = runtime.eventQuery(self.ptr)
         return status != NOT_READY
 
-    known = done
-
     @property
     def succeeded(self) -> bool:
         """True if the device passed it and did not fail."""

@@ -631,7 +631,7 @@ extern "C" __global__ void queue(
 }
 """
 
-# %% id=11-meet cause="another thread of its block has been told, and no barrier stands between"
+# %% id=11-meet cause="nothing orders two blocks of one launch but a message"
 MEET = r"""
 __device__ void meet(unsigned int* arrived, unsigned int goal)
 {

@@ -233,7 +233,7 @@ class Messages:
         self, t: Team, lanes: Any, theirs: Any, when: Any, seen: bool = False
     ) -> NDArray[np.bool_]:
         """Tell whether these lanes know of what others (None: anybody) did at a time; or would by a fence."""
-        out = np.zeros(len(lanes), np.bool_)
+        out, when = np.zeros(len(lanes), np.bool_), np.broadcast_to(when, len(lanes))
         for known in _of(t).seen if seen else (_of(t).known,):
             of = cast("list[Known | None]", known[lanes].tolist())
             ids = np.fromiter(map(id, of), np.int64, len(of))

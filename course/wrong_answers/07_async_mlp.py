@@ -268,7 +268,7 @@ extern "C" __global__ void sgemm_tiled(unsigned int m, unsigned int n, unsigned 
 """)
 
 
-# %% id=07-two-devices cause="batch 1 ran on device sim:0, and belongs on sim:1"
+# %% id=07-two-devices cause="batch 1 ran on device sim:0, but belongs on sim:1"
 async def on_both(recipe, batches, weights, devices):
     w = await agt.h2d(weights).share()
     return await asyncio.gather(*[agt.spawn(recipe(x, w)) for x in batches])
@@ -460,7 +460,7 @@ def chain(x, w0, w1, gemm, matvec, relu):
     )
 
 
-# %% id=07-chain cause="`gemm`, which was given, was not used"
+# %% id=07-chain cause="didn't call the `gemm` it was given"
 def chain(x, w0, w1, gemm, matvec, relu):
     n = len(x)
     room = agt.zip(agt.h2d(x, "x"), agt.zeros((n, w0.shape[1])), agt.zeros(n))
@@ -524,12 +524,12 @@ def chain(x, w0, w1, gemm, matvec, relu):
     return room.and_then(stages).and_then(lambda result: agt.zip(agt.d2h(result)))
 
 
-# %% id=07-upload cause="a shared array should come out"
+# %% id=07-upload cause="`upload` should yield shared arrays"
 def upload(w0, w1):
     return agt.zip(agt.h2d(w0, "W0").share(), agt.h2d(w1, "W1"))
 
 
-# %% id=07-upload cause="both weights should come out"
+# %% id=07-upload cause="should yield both weights"
 def upload(w0, w1):
     return agt.h2d(w0, "W0").share()
 
@@ -550,7 +550,7 @@ def upload(w0, w1):
     return agt.zip(agt.h2d(w1, "W1").share(), agt.h2d(w0, "W0").share())
 
 
-# %% id=07-capture cause="`zip` is order"
+# %% id=07-capture cause="`zip` keeps an order"
 def capture(ops, stream):
     return agt.zip(*[op.prepare().launch() for op in ops]).graph_on(stream)
 
@@ -576,7 +576,7 @@ def capture(ops, stream):
     return agt.overlap(*arms[::-1]).graph_on(stream)
 
 
-# %% id=07-capture cause="one behind the other"
+# %% id=07-capture cause="in a row"
 def capture(ops, stream):
     arms = [op.prepare().launch() for op in ops]
     both = agt.overlap(agt.zip(*arms[::2]), agt.zip(*arms[1::2]))
@@ -686,7 +686,7 @@ def race(mlp, batches, w0, w1):
     return go
 
 
-# %% id=07-stages cause="`relu` yields a new array: it should write into `output`"
+# %% id=07-stages cause="`relu` yields a new array: write into `output`"
 def matvec(hidden, w1, output):
     rows, columns = hidden.shape
     return agt.matvec_naive(rows, columns, hidden, w1, output.partition(256)).output()
@@ -700,7 +700,7 @@ def relu(output):
 stages = matvec, relu
 
 
-# %% id=07-chain cause="`gemm`, which was given, was not used"
+# %% id=07-chain cause="didn't call the `gemm` it was given"
 def chain(x, w0, w1, gemm, matvec, relu):
     m, (k, n) = len(x), w0.shape
     room = agt.zip(agt.h2d(x, "x"), agt.zeros((m, n)), agt.zeros(m))
@@ -759,7 +759,7 @@ def capture(ops, stream):
     return agt.overlap(*arms).graph_on(agt.create_stream())
 
 
-# %% id=07-capture cause="one behind the other"
+# %% id=07-capture cause="in a row"
 def capture(ops, stream):
     arms = [op.prepare().launch() for op in ops]
     half = len(arms) // 2

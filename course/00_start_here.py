@@ -32,7 +32,7 @@ device
 # %% [markdown] id=two-runs
 # ## Two runs
 #
-# Here are the two programs, recorded on an NVIDIA H200 and drawn on the same scale. Time runs from left to right.
+# Here are the two programs, recorded on an NVIDIA H200 and drawn on the same scale.
 
 # %% id=two-runs-picture
 slow = agt.Trace.load_recording("02_one_stream")

@@ -11,7 +11,7 @@
 #
 # | | |
 # |---|---|
-# | Time | 60 minutes, with a good place for a break; and 15 for the encore |
+# | Time | 60 minutes, with a good place for a break; and 20 for the encore |
 # | You need | [00_start_here](00_start_here.ipynb), and NumPy. You need no C: three lines below have all of it |
 
 # %% id=setup

@@ -139,7 +139,7 @@ opening.reveal(
 # >
 # > - *What you see:* one stream with nearly all of the work, while the others are idle.
 # > - *Why:* taking turns shares out *jobs*, and doesn't care how long they are. And programs like to repeat themselves. Here the program counts to four, and so does the pool, so every full trolley ends up in the same queue.
-# > - *What helps:* the rest of this page. The same jobs can be done in about half the time, on the same device.
+# > - *What helps:* the rest of this page. The same jobs can be done in about half the time.
 
 # %% id=mixed-check tags=asserts
 assert len({span.stream for span in in_turn.device_spans[::4]}) == 1
@@ -596,7 +596,7 @@ agt.compare_timelines(
 )
 
 # %% [markdown] id=tiny-text
-# The uploads have four streams, but only one engine. And what about the tiny ones? Look at the host:
+# The uploads have four streams, but only one engine. And the tiny ones? Look at the host:
 
 # %% id=tiny-picture
 agt.compare_timelines(
@@ -637,7 +637,7 @@ if device.simulated:
 # %% [markdown] id=exercise-pays
 # ### Exercise: how far down can it go?
 #
-# You're given the trace of a program on one stream. Return the time, in µs, below which no number of streams could bring it: the highest of the walls. The starter has the first. (The check uses a simulated device even if you have a GPU, so take the names of the engines from the trace.)
+# You're given the trace of a program on one stream. Return the time, in µs, below which no number of streams could bring it: the highest of the walls. (The check uses a simulated device even if you have a GPU, so take the names of the engines from the trace.)
 
 # %% id=05-when-it-pays starter
 def best_possible(trace):

@@ -119,10 +119,7 @@ def test_a_wrong_answer_is_told_of_a_name_of_python_that_the_notebook_hides() ->
 
     said = check("01-grid", written(text, max=3, sum=sum)).text
 
-    assert (
-        "In your notebook, `max` is no longer Python's own: `del max` brings it back."
-        in said
-    )
+    assert "In your notebook, `max` is no longer Python's own: `del max` brings it back." in said
     assert "sum" not in said
 
 

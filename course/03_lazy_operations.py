@@ -331,9 +331,9 @@ else:
     raise AssertionError("the second run should have been refused")
 
 # %% [markdown] id=twice-read
-# What went wrong? A launch yields all the arrays that you gave it, and `.last()` picks the last of them. To have something to pick from, `.last()` runs the launch *once* and keeps what came out. The first run took the array away, so the second finds nothing.
+# What went wrong? A launch yields all the arrays that you gave it, and `.last()` picks the last of them. To have something to pick from, `.last()` runs the launch *once* and keeps what came out. The first run took the array away, so the second finds nothing. (`.output()` keeps nothing, so each run is a launch of its own.)
 #
-# You could build the operation again for each run, which costs next to nothing. But you already know how to make *one* operation that builds everything afresh each time it runs.
+# You could build the operation again for each run. But you already know how to make *one* operation that builds everything afresh each time.
 
 # %% [markdown] id=exercise-twice
 # ### Exercise: good for any number of runs
@@ -465,7 +465,7 @@ h200.plot(
 # %% [markdown] id=on-a-gpu-read
 # The first two times, Python waits for more than 100 µs before it begins its job. The third time it waits for 17 µs, at the very end, and the fourth time not at all.
 #
-# So which one do you take? `sync` is for trying things out. `async_on` and `sync_on` are for when the *stream* matters, for example beside a library that has streams of its own. Then the order between streams is your business. `await` is for programs that do several things at a time, which is nearly all of them from here on.
+# So which one do you take? `sync` is for trying things out. `async_on` and `sync_on` are for when the *stream* matters, for example beside a library that has streams of its own. Then the order between streams is your business. `await` is for programs that do several things at a time.
 
 # %% id=on-a-gpu-check tags=asserts
 waits = [span.duration for span in h200 if span.kind == "wait"]

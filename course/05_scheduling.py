@@ -3,7 +3,7 @@
 # %% [markdown] id=title
 # # Scheduling: who goes where
 #
-# Twelve jobs are waiting for the device, and somebody has to decide which queue each one joins. Decide badly, and you get the supermarket on a Saturday: four checkouts open, and everybody in the same line.
+# Twelve jobs are waiting for the device, and somebody has to decide which queue each one joins. Decide badly, and you get the supermarket on a Saturday: four checkouts open, and you in the wrong line.
 #
 # **How well can it be done, and how would you know?**
 #

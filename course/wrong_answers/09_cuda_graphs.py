@@ -531,7 +531,7 @@ def talk(models, prompts, steps):
     return said
 
 
-# %% id=09-shapes cause="one of the streams that you were given"
+# %% id=09-shapes cause="isn't one of the streams"
 def make_server(make, stream):
     known, stream = {}, agt.create_stream()
 

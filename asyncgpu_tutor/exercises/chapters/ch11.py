@@ -12,13 +12,13 @@ import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks import schedule
-from asyncgpu_tutor.exercises.checks.device_code import fenced, looks, own_lines
+from asyncgpu_tutor.exercises.checks.device_code import own_lines
 from asyncgpu_tutor.exercises.checks.operations import cuda
 from asyncgpu_tutor.exercises.checks.results import Array, as_kernel, brief, equal, left_in
 from asyncgpu_tutor.exercises.checks.trials import cases, in_late_memory, returned, runs, text_of
 from asyncgpu_tutor.exercises.device import moved
 from asyncgpu_tutor.exercises.exercise import Exercise, must
-from asyncgpu_tutor.exercises.internals import count, cuda_source
+from asyncgpu_tutor.exercises.internals import count
 from asyncgpu_tutor.exercises.sandbox import Observed, call, observe
 
 # A round that halves a number, and says whether it is still above one.
@@ -106,12 +106,6 @@ def check_meet(mine: Any, model: Any) -> None:
         cases(_meet, MEETINGS, "{} blocks of {} threads, and three meetings")(kernel, model)
 
 
-def _which_fence(mine: str) -> None:
-    steps = [*cuda_source.steps(mine, "meet"), cuda_source.Step("call", "", None, 0)]
-    due = "the last look at the counter and what comes next: a GPU may go on with numbers from before it"
-    fenced(steps, looks(0), lambda step: step is steps[-1], due)
-
-
 def _meet(kernel: agt.Kernel, _model: Any, blocks: int, threads: int) -> None:
     """Each block comes to each meeting; a thread that leaves too early is in a race."""
     x = np.ones(blocks * threads, np.float32)
@@ -120,10 +114,6 @@ def _meet(kernel: agt.Kernel, _model: Any, blocks: int, threads: int) -> None:
     (arrived,) = left_in((2,), kernel, args, grid=blocks, block=threads)
     due = f"each of {count(blocks, 'block')} should add one at each of three meetings"
     must(arrived[0] == 3 * blocks, f"the counter is at {arrived[0]} in the end: {due}")
-
-
-def _late_meet(mine: str, model: Any, blocks: int, threads: int) -> None:
-    _meet(call(agt.Kernel, mine + STENCIL, "smooth"), model, blocks, threads)
 
 
 def _queue(mine: Any, _model: Any, jobs: int, blocks: int, begun: int) -> None:
@@ -180,8 +170,7 @@ EXERCISES = (
              runs(_settled, _rounds, [(100.0, 4, 2)], "")),
     Exercise("11-flood", "Let the block decide", "FLOOD",
              cases(_flood, [(16, 1), (32, 2), (8, 3)], "a maze of {0} by {0}")),
-    Exercise("11-meet", "A barrier for the grid", "MEET", check_meet,
-             in_late_memory(_late_meet, 3, 32, why=_which_fence)),
+    Exercise("11-meet", "A barrier for the grid", "MEET", check_meet),
     Exercise("11-queue", "Write the queue", "QUEUE",
              cases(_queue, [(20, 3, 0), (7, 7, 0), (2, 5, 0), (20, 3, 4)],
                    "{} jobs, {} blocks and a counter at {}")),

@@ -9,17 +9,21 @@ et al. found this queue: "GPU scheduling on the NVIDIA TX2: hidden details revea
 memory get done goes to the blocks that have places, in equal parts, as warps take turns.
 
 A kernel whose threads wait for the host, or for another kernel, is paused: it holds its places, takes another
-look when somebody may have written to memory, and has no end until then. All that it computes counts as time
-from when it has seen what it waited for.
+look when somebody may have written to memory, and has no end until then. What it has computed until a pause
+counts as time from when it went on: it looks again no sooner than that.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from simgpu.errors import DeviceError, UpstreamError, given_up
 from simgpu.queues import Command, EngineEvent, Queue, Resource, Work
+
+if TYPE_CHECKING:
+    from simgpu.launches import Waiting
 
 INFINITY = float("inf")
 _NO_ROOM = 1e-9  # what rounding leaves of a device that is full
@@ -37,6 +41,7 @@ class _Running:
     held: float = 0.0  # places
     speed: float = 1.0
     look: bool = False  # whether somebody may have written to memory since it was paused
+    told: bool = True  # whether the host has learnt of that pause
 
     def take(self, room: float) -> None:
         """Hold as many of these places as it could use now; its speed where these get all they demand."""
@@ -152,7 +157,7 @@ class Engine:
     def _look_again(self) -> bool:
         """Let one paused kernel go on that has something to look at."""
         for run in self._running:  # oldest first
-            if run.look:
+            if run.look and (run.work.paused is None or run.work.paused.ready <= self.now):
                 self._go_on(run, last=False)
                 return True
         return False
@@ -177,6 +182,12 @@ class Engine:
             self._stir()
             self._share()
         else:
+            run.work = work
+            self._paused(run, work.paused)
+
+    def _paused(self, run: _Running, paused: Waiting) -> None:
+        run.look, run.told = paused.naps, paused.quiet or paused.told <= self.now
+        if run.told and not paused.quiet:
             self._note_pause()
 
     def _drop(self, run: _Running) -> None:
@@ -199,7 +210,13 @@ class Engine:
         """When something happens next, in us; None if nothing ever will."""
         now, soonest = self.now, INFINITY
         for run in self._running:
-            if run.speed > 0 and (then := now + (run.left - run.goal) / run.speed) < soonest:
+            paused = run.work.paused
+            if paused is not None:
+                if run.look:
+                    soonest = min(soonest, max(paused.ready, now))
+                if not run.told:
+                    soonest = min(soonest, max(paused.told, now))
+            elif run.speed > 0 and (then := now + (run.left - run.goal) / run.speed) < soonest:
                 soonest = then
         for queue in self._queues:
             if queue.waiting and not queue.running and now < (start := _earliest(queue)) < soonest:
@@ -243,6 +260,10 @@ class Engine:
             if run.command.end is not None:
                 start = run.came if run.start is None else run.start
                 run.command.end(start, self.now, start - run.came)
+        for run in going:
+            if not run.told and run.work.paused is not None and run.work.paused.told <= moment:
+                run.told = True
+                self._note_pause()
         if done:
             self._stir()
             self._note_pause()  # since it may have asked for something, and not waited
@@ -307,11 +328,12 @@ class Engine:
         self._stir()
         queue.running = True
         goal = min(work.drain, work.us)
-        self._running.append(_Running(command, queue, work, self.now, max(work.us, 0.0), goal))
+        run = _Running(command, queue, work, self.now, max(work.us, 0.0), goal)
+        self._running.append(run)
         if work.places:
             self._share()
         if work.paused is not None:
-            self._note_pause()
+            self._paused(run, work.paused)
 
     def _attempt(self, queue: Queue, command: Command, act: Callable[[], Work]) -> Work | None:
         """The work that a command asks for, or None if it has failed."""

@@ -13,7 +13,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Generator, Hashable, Iterable, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 from zlib import crc32
@@ -45,6 +45,7 @@ EACH = 8  # launches of one kind that are kept: each is compared with
 KINDS = 4096  # kinds of launches whose work is kept in mind
 # What a kernel that spins takes from others besides its places: next to nothing, as one that sleeps does.
 _IDLE = 1e-9
+_SHORTEST_NAP = 1.0  # us between two looks of a kernel that waits for the host with a limit: a trip over the bus
 
 
 @dataclass(frozen=True)
@@ -210,7 +211,9 @@ class Waiting:
     """A launch whose threads wait for the host, or for another kernel, until these write to memory.
 
     Nothing runs beside Python. The launch is interpreted as far as it comes, and what Python does until the
-    engine asks again is what the host does meanwhile.
+    engine asks again is what the host does meanwhile. How long the device was at work until then, the clock of
+    its furthest warp tells: the host sees the last fence that late (`told`), and the launch looks at memory no
+    sooner than it has done all of it (`ready`).
     """
 
     _launch: KernelLaunch
@@ -218,6 +221,13 @@ class Waiting:
     _found: dict[str, object]
     _seen: int = 0
     _places: float | None = None
+    _began: float | None = None
+    _worked: float = 0.0  # us until now
+    _napped: float = 0.0  # us since others have last written to memory
+    told: float = 0.0
+    ready: float = 0.0
+    quiet: bool = False  # whether it has only looked at a clock once more
+    naps: bool = False  # whether it goes on without anything having been written, when it is ready
 
     @property
     def changes(self) -> int:
@@ -235,13 +245,31 @@ class Waiting:
                 total = crc32(memory.data.data, total)
         return total
 
+    @property
+    def _mhz(self) -> float:
+        return self._launch.device.spec.clock_mhz
+
     def go_on(self, *, last: bool) -> Work:
         """Run on. With `last`, nobody else can write to memory any more: `DeviceError` if it cannot end."""
+        execution, now, mhz = self._execution, self._launch.device.machine.engine.now, self._mhz
+        if self._began is None:
+            self._began = now
+        execution.waited(int((now - self._began - self._worked) * mhz))
         with interruptible():
-            ended = self._execution.go_on(last=last)
+            ended = execution.go_on(last=last)
+        before, self._worked = self._worked, execution.clock / mhz
         if ended:
-            return self._launch.finish(self._found, self._execution.result())
-        self._seen = self._sum()
+            done = self._launch.finish(self._found, execution.result())
+            return replace(done, us=max(done.us - before, 0.0))
+        seen, self._seen = self._seen, self._sum()
+        self.told = now + max(execution.published / mhz - before, 0.0)
+        self.naps, self.ready = execution.naps, now + self._worked - before
+        self.quiet = self.naps and seen == self._seen
+        if self.naps:  # the longer it has waited, the longer it sleeps: looks are dear to simulate
+            self._napped = self._napped if self.quiet else 0.0
+            nap = max(_SHORTEST_NAP, self._napped / 20)
+            self._napped += nap
+            self.ready += nap
         if self._places is None:
             self._places = self._launch.time(self._execution.result().counts).places
         return Work(math.inf, self._places, _IDLE, paused=self)

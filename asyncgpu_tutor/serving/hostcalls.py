@@ -139,9 +139,9 @@ class Hostcalls:
                 "new ones for each block, as in async with agt.hostcalls() as host"
             )
         packets, nbytes = self._data.shape
-        stack = np.zeros(HEAD + self._stacks + packets, np.uint64)
+        stack = np.zeros(HEAD + self._stacks + 2 + packets, np.uint64)
         stack[:HEAD] = packets, self._stacks, nbytes, TURNS, 0
-        tops, links = stack[HEAD : HEAD + self._stacks], stack[HEAD + self._stacks :]
+        tops, links = stack[HEAD : HEAD + self._stacks], stack[HEAD + self._stacks + 2 :]
         for packet in range(packets):
             which = packet % self._stacks
             links[packet], tops[which] = tops[which], packet + 1

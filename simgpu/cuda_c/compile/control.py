@@ -246,7 +246,7 @@ class Control:
             if resume == head:
                 t.resume = -1
             m: Mask | None = entered
-            turns = changes = 0
+            turns = changes = reads = 0
             if resume >= 0 and _leap(t, entered, spin.patience):
                 turns = -1  # because a counter may come to its end in the turn after the next test
             if together is not None:
@@ -258,6 +258,7 @@ class Control:
                 # turn that nobody has tested is no look in vain.
                 if often and turns > 0 and not turns % often and not first:
                     changes, before = t.launch.changes, [t.slots[slot] for slot in watched]
+                    reads = t.launch.clock_reads
                 if test is not None and not first:
                     m, stop = _tested(t, m, test, test_point, head, at)
                     finished = join(finished, stop, entered)
@@ -276,7 +277,11 @@ class Control:
                 if step is not None:
                     step(t, m)
                 if before is not None:
-                    if changes == t.launch.changes:
+                    if reads != t.launch.clock_reads:
+                        if spin.naps:
+                            t.nap(spin.spot, m, at)
+                            break
+                    elif changes == t.launch.changes:
                         m = _spun(t, m, spin, before, at)
                         if m is None:
                             break

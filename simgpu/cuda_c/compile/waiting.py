@@ -39,6 +39,7 @@ class Spin:
     watched: Sequence[int] = ()
     patience: Mapping[int, int] = field(default_factory=dict[int, int])
     meets: bool = False
+    naps: bool = False  # whether it sleeps between two looks, so that time goes by
 
 
 @dataclass
@@ -197,7 +198,7 @@ class _Pass:
         often = 0 if not spins else 1 if waits else _SELDOM
         watched, patience = _watched(loop) if spins else ([], {})
         place = head if waits else NOWHERE
-        self.parks.spins[loop] = Spin(place, spot, often, watched, patience, meets)
+        self.parks.spins[loop] = Spin(place, spot, often, watched, patience, meets, waits and spins and _sleeps(loop))
         return inside or (waits and spins)
 
 

@@ -76,6 +76,12 @@ class Launch:
     # Counts what changes memory, in kernels whose loops may spin (`watches`).
     changes: int = 0
     watches: bool = False
+    # In such kernels: how often a clock was read, how many clocks it waited for the host until now, whether
+    # threads sleep until a clock has gone on, and the clock when it last had a fence that the host can see.
+    clock_reads: int = 0
+    waited: int = 0
+    naps: bool = False
+    published: int = 0
     # The time at which each block last executed __threadfence(), or an atomic on global memory. They
     # order what two blocks do, see `races`.
     fence_time: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
@@ -220,6 +226,13 @@ class Team:
             waiting_threads.Group(place, stuck, at, None, self.launch.changes, patient)
         )
         return waiting_threads.some(self.layout, mask.bits & ~stuck)
+
+    def nap(self, place: int, mask: Mask, at: Position) -> None:
+        """Set all lanes of `mask` aside until some time has gone by, or memory has changed."""
+        self.apart = self.launch.naps = True
+        self.waiters.park(
+            waiting_threads.Group(place, mask.bits, at, None, self.launch.changes)
+        )
 
     def array(self, value: Any) -> NDArray[Any]:
         """A value as an array over all lanes."""

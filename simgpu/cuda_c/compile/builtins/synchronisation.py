@@ -153,6 +153,18 @@ def _fence(c: Context, node: Call, used: bool) -> Expr:
     return value(c, VOID, run, node.at)
 
 
+def _system_fence(c: Context, node: Call, used: bool) -> Expr:
+    """The host sees what was written before; how late that is counts where the kernel waits for it."""
+    fence = _fence(c, node, used).run
+
+    def run(t: Team, m: Mask) -> None:
+        fence(t, m)
+        if t.launch.watches:
+            t.launch.published = int(t.meter.clocks()[t.layout.warp[m.index]].max())
+
+    return value(c, VOID, run, node.at)
+
+
 def publish(t: Team, m: Mask, scope: int = 1) -> None:
     """Note that what these threads did is seen by whoever fetches it."""
     if t.launch.hostile is not None:
@@ -192,6 +204,6 @@ TABLE: dict[str, Handler] = {
     "__syncwarp": fenced(_syncwarp),
     "__grid_sync": fenced(_grid_sync),
     "__threadfence": fenced(_fence),
-    "__threadfence_system": fenced(_fence),
+    "__threadfence_system": fenced(_system_fence),
     "__threadfence_block": fenced(_block_fence),
 }

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import platform
 from collections.abc import Awaitable, Mapping, Sequence
 from functools import partial
 from inspect import isawaitable
@@ -21,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from asyncgpu_tutor.arrays.handles import DeviceArray
-from asyncgpu_tutor.errors import DeviceError, HostcallError, UsageError
+from asyncgpu_tutor.errors import CallRefusedError, DeviceError, HostcallError, UsageError
 from asyncgpu_tutor.ops.array_operations import h2d
 from asyncgpu_tutor.ops.operation import DeviceOp
 from asyncgpu_tutor.ops.pinned import mapped, pin, pinned
@@ -33,7 +34,7 @@ T = TypeVar("T")
 
 # As in hostcall.cuh.
 PER_STATE, PER_PACKET, ANSWER, HEAD = 4, 8, 4, 5
-ASKED, ANSWERED, REFUSED, STOPPED = 1, 2, 3, 4
+ASKED, ANSWERED, REFUSED, STOPPED, FAILED = 1, 2, 3, 4, 5
 
 _ASKED = bytes([ASKED])  # a byte that no other of these words has
 
@@ -56,7 +57,7 @@ class Hostcalls:
         self,
         handlers: Mapping[int, services.Handler],
         batch_handlers: Mapping[int, services.BatchHandler],
-        files: Sequence[str | os.PathLike[str]],
+        files: services.Files,
         packets: int,
         nbytes: int,
     ) -> None:
@@ -72,7 +73,13 @@ class Hostcalls:
             )
         self.answered = 0
         self._device = current_device()
-        self._files = services.Files(files)
+        if self._device.clock != "simulated" and not keeps_order(platform.machine()):
+            raise UsageError(
+                f"this host is {platform.machine()}, and hostcalls to a GPU need an x86: another may see a call's "
+                "flag before its question, which only fences prevent, and Python has none. On the simulated "
+                "device they work on any host"
+            )
+        self._files = files
         self._handlers = services.each(self._files, handlers)
         self._batch_handlers = services.together(self._device, batch_handlers)
         self._stacks = min(packets, 64)
@@ -272,6 +279,8 @@ class Hostcalls:
                 task.add_done_callback(partial(self._later, packet))
             else:
                 self._hand_over(packet, answer)
+        except CallRefusedError as refusal:
+            self._hand_over(packet, refusal.number, FAILED)
         except Exception as failure:
             failure.add_note(_CALLED.format(service))
             raise
@@ -283,6 +292,9 @@ class Hostcalls:
             result = task.result()
             if not self._stopped[packet]:
                 self._hand_over(packet, result)
+        except CallRefusedError as refusal:
+            if not self._stopped[packet]:
+                self._hand_over(packet, refusal.number, FAILED)
         except Exception as failure:  # noqa: BLE001 - raised where the kernel's operation is awaited
             self._fail(failure)
         except asyncio.CancelledError:
@@ -294,13 +306,18 @@ class Hostcalls:
                     )
                 )
 
-    def _hand_over(self, packet: int, answer: Any) -> None:
-        """Write an answer, and then that it is there."""
+    def _hand_over(self, packet: int, answer: Any, state: int = ANSWERED) -> None:
+        """Write an answer, or the number of an error, and then that it is there."""
         word = services.words(answer)
         at = self._first_row + packet * PER_PACKET + ANSWER
         self._words[at] = word if type(word) is int else word.item()
-        self._words[packet * PER_STATE] = ANSWERED
+        self._words[packet * PER_STATE] = state
         self.answered += 1
+
+
+def keeps_order(machine: str) -> bool:
+    """Tell whether a processor keeps the order of its reads, and that of its writes, as others see them."""
+    return machine.lower() in ("x86_64", "amd64", "i386", "i686")
 
 
 def hostcalls(
@@ -308,6 +325,8 @@ def hostcalls(
     *,
     batch_handlers: Mapping[int, services.BatchHandler] | None = None,
     files: Sequence[str | os.PathLike[str]] = (),
+    folder: str | os.PathLike[str] | None = None,
+    addresses: Sequence[str] = (),
     packets: int = 256,
     nbytes: int = 256,
 ) -> Hostcalls:
@@ -323,12 +342,17 @@ def hostcalls(
         Your services, from number 16 on. Each gets a call, with its arguments ``call.a``, ``call.b``,
         ``call.c`` (0 to 2**64 - 1) and its bytes ``call.data``, and returns an int or a float, whose bits
         `__longlong_as_double` makes a double again; or None, for 0. It may be a coroutine function: other
-        calls are answered meanwhile.
+        calls are answered meanwhile. `errors.CallRefusedError` tells the kernel a number instead of an answer;
+        any other exception ends all calls.
     batch_handlers : mapping of int to callable, optional
         The same for all calls that are there at once: each gets three arrays, a, b and c, and returns an
         array of answers. This is the quicker way by far where many blocks call.
     files : sequence of path
         Those that kernels may read and write, by their numbers here.
+    folder : path, optional
+        Kernels may open plain files in it, and in folders below it, by name.
+    addresses : sequence of str
+        Those that kernels may connect to by TCP, each as ``"127.0.0.1:8080"``.
     packets : int
         How many calls may be under way at a time. If there are more, they wait.
     nbytes : int
@@ -347,8 +371,9 @@ def hostcalls(
     Notes
     -----
     On a GPU, what synchronises the device while the kernel waits keeps the host from answering it: allocating
-    pinned memory, loading another kernel. Do so before. The host has to be an x86: an Arm (GH200, Jetson) may
-    see a call's flag before its question, and would need fences, which Python does not have.
+    pinned memory, loading another kernel. Do so before. The host has to be an x86, and another is refused: an
+    Arm (GH200, Jetson) may see a call's flag before its question, and would need fences, which Python does not
+    have.
 
     Examples
     --------
@@ -370,4 +395,5 @@ def hostcalls(
     >>> asyncio.run(main())
     array([ 0, 10, 20], dtype=uint64)
     """
-    return Hostcalls(handlers or {}, batch_handlers or {}, files, packets, nbytes)
+    allowed = services.Files(files, folder, addresses)
+    return Hostcalls(handlers or {}, batch_handlers or {}, allowed, packets, nbytes)

@@ -255,16 +255,17 @@ class Waiting:
         if self._began is None:
             self._began = now
         execution.waited(int((now - self._began - self._worked) * mhz))
+        changes = execution.changes
         with interruptible():
             ended = execution.go_on(last=last)
         before, self._worked = self._worked, execution.clock / mhz
         if ended:
             done = self._launch.finish(self._found, execution.result())
             return replace(done, us=max(done.us - before, 0.0))
-        seen, self._seen = self._seen, self._sum()
+        self._seen = self._sum()
         self.told = now + max(execution.published / mhz - before, 0.0)
         self.naps, self.ready = execution.naps, now + self._worked - before
-        self.quiet = self.naps and seen == self._seen
+        self.quiet = self.naps and execution.changes == changes + 1  # to look counts as one
         if self.naps:  # the longer it has waited, the longer it sleeps: looks are dear to simulate
             self._napped = self._napped if self.quiet else 0.0
             nap = max(_SHORTEST_NAP, self._napped / 20)

@@ -55,7 +55,13 @@ async def played(text: bytes, *calls: tuple[int, ...], **office: Any) -> tuple[l
 class TestFilesByName:
     async def test_a_file_is_written_and_another_read(self, device: Device, tmp_path: Path) -> None:
         (tmp_path / "in.txt").write_text("hello")
-        read = (OPEN, 6, 0, 0), (READ, -1, 1, 8), (WRITE, -1, 0, 1), (CLOSE, -1, 0, 0), (READ, -1, 0, 1)
+        read = (
+            (OPEN, 6, 0, 0),
+            (READ, -1, 1, 8),
+            (WRITE, -1, 0, 1),
+            (CLOSE, -1, 0, 0),
+            (READ, -1, 0, 1),
+        )
         assert await played(b"in.txt", *read, folder=tmp_path) == (
             [0, 4, -EBADF, 0, -EBADF],
             b"ello" + b"xt" + bytes(58),
@@ -127,7 +133,8 @@ async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
 
 
 @pytest.mark.parametrize(
-    ("said", "heard"), [(b"ping", b"ping"), (b"GET / HTTP/1.0\r\n\r\n", b"HTTP/1.0 200 OK\r\n\r\nhi")]
+    ("said", "heard"),
+    [(b"ping", b"ping"), (b"GET / HTTP/1.0\r\n\r\n", b"HTTP/1.0 200 OK\r\n\r\nhi")],
 )
 async def test_a_kernel_talks_to_a_server(device: Device, said: bytes, heard: bytes) -> None:
     server = await asyncio.start_server(echo, "127.0.0.1", 0)
@@ -145,7 +152,9 @@ async def test_a_kernel_talks_to_a_server(device: Device, said: bytes, heard: by
 
 
 async def test_other_addresses_are_refused(device: Device) -> None:
-    found, _ = await played(b"127.0.0.1:9", (CONNECT, 11, 0, 0), (SEND, -1, 0, 1), addresses=["127.0.0.1:99"])
+    found, _ = await played(
+        b"127.0.0.1:9", (CONNECT, 11, 0, 0), (SEND, -1, 0, 1), addresses=["127.0.0.1:99"]
+    )
     assert found == [-EACCES, -EBADF]
 
 
@@ -170,6 +179,8 @@ def test_a_refusal_has_a_number() -> None:
         CallRefusedError(0)
 
 
-@pytest.mark.parametrize(("machine", "keeps"), [("x86_64", True), ("AMD64", True), ("aarch64", False)])
+@pytest.mark.parametrize(
+    ("machine", "keeps"), [("x86_64", True), ("AMD64", True), ("aarch64", False)]
+)
 def test_hosts_that_keep_the_order_of_their_accesses(machine: str, keeps: bool) -> None:
     assert keeps_order(machine) is keeps

@@ -166,13 +166,19 @@ __device__ inline int hostcall_try_begin(const Hostcalls& h) {
     return hostcall_found(h);
 }
 
+// Whether somebody who began to wait at this clock has been patient enough. A look takes about a microsecond, so the
+// patience is a few seconds.
+__device__ inline bool hostcall_late(const Hostcalls& h, long long since) {
+    return clock64() - since > 2000LL * h.patience;
+}
+
 __device__ inline int hostcall_begin(const Hostcalls& h) {
-    unsigned turns = 0;
+    long long since = clock64();
     while (true) {
         int p = hostcall_try_begin(h);
         if (p >= 0) return p;
         if (*(volatile unsigned long long*)h.stopped != 0) return -1;
-        if (++turns > h.patience / h.stacks) {  // each turn looks at all stacks
+        if (hostcall_late(h, since)) {
             hostcall_give_up(h);
             return -1;
         }

@@ -88,11 +88,9 @@ struct Ask {
         step = 3;
     }
 
-    // A look takes about a microsecond, so the patience of other calls is this many clocks, some seconds.
     __device__ bool waited() {
-        long long now = clock64();
-        if (since == 0) since = now;
-        return now - since > 2000LL * host.patience;
+        if (since == 0) since = clock64();
+        return hostcall_late(host, since);
     }
 
     __device__ Poll gone() {

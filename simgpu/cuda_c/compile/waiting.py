@@ -198,7 +198,9 @@ class _Pass:
         often = 0 if not spins else 1 if waits else _SELDOM
         watched, patience = _watched(loop) if spins else ([], {})
         place = head if waits else NOWHERE
-        self.parks.spins[loop] = Spin(place, spot, often, watched, patience, meets, waits and spins and _sleeps(loop))
+        self.parks.spins[loop] = Spin(
+            place, spot, often, watched, patience, meets, waits and spins and _sleeps(loop)
+        )
         return inside or (waits and spins)
 
 

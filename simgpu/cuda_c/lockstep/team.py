@@ -230,9 +230,7 @@ class Team:
     def nap(self, place: int, mask: Mask, at: Position) -> None:
         """Set all lanes of `mask` aside until some time has gone by, or memory has changed."""
         self.apart = self.launch.naps = True
-        self.waiters.park(
-            waiting_threads.Group(place, mask.bits, at, None, self.launch.changes)
-        )
+        self.waiters.park(waiting_threads.Group(place, mask.bits, at, None, self.launch.changes))
 
     def array(self, value: Any) -> NDArray[Any]:
         """A value as an array over all lanes."""

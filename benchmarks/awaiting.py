@@ -1,7 +1,7 @@
-"""Kernels that await the host: calls joined, limited, dropped and asked for ahead; and the cost of each service.
+"""Kernels that await the host: calls joined, limited, dropped, asked for ahead; and each service's cost.
 
-``python benchmarks/awaiting.py`` needs a GPU. With ``--device sim`` it runs where there is none: then the times are
-the model's. Each wait of these kernels is bounded.
+``python benchmarks/awaiting.py`` needs a GPU. With ``--device sim`` it runs where there is none: then the
+times are the model's. Each wait of these kernels is bounded.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ __global__ void storm(unsigned long long* mail, unsigned long long* stack, int e
 }
 
 // Each call loses against a limit, or wins. In the end all packets are taken, to see that none is lost.
-__global__ void hasty(unsigned long long* mail, unsigned long long* stack, int times, long long clocks, int* won,
-                      int* found, unsigned long long* wrong)
+__global__ void hasty(unsigned long long* mail, unsigned long long* stack, int times, long long clocks,
+                      int* won, int* found, unsigned long long* wrong)
 {
     Hostcalls host = hostcalls(mail, stack);
     for (int k = 0; k < times; k++) {
@@ -109,8 +109,8 @@ __global__ void pieces(unsigned long long* mail, unsigned long long* stack, int 
 }
 
 __global__ void service(unsigned long long* mail, unsigned long long* stack, int which, int times,
-                        unsigned long long a, unsigned long long b, unsigned long long c, const unsigned char* text,
-                        int length, long long* last)
+                        unsigned long long a, unsigned long long b, unsigned long long c,
+                        const unsigned char* text, int length, long long* last)
 {
     Hostcalls host = hostcalls(mail, stack);
     int p = hostcall_begin(host);
@@ -139,7 +139,7 @@ async def rest(us: float) -> None:
     if agt.current_device().clock == "simulated":
         return await agt.sleep(us)
     until = time.perf_counter() + us * 1e-6
-    while time.perf_counter() < until:
+    while time.perf_counter() < until:  # noqa: ASYNC110 - by a clock that no event comes from
         await asyncio.sleep(0)
 
 
@@ -218,9 +218,9 @@ async def storm(
             gone += got in (0, 2000)
     twice = sum(count > 1 for count in seen.values())
     print(
-        f"{blocks * each} requests from {blocks} blocks by futures: {right} answered right, {gone} told that the "
-        f"host had gone, {blocks * each - right - gone} wrong; {len(seen)} came to the host, {twice} of them twice; "
-        f"{time.perf_counter() - start:.2f} s",
+        f"{blocks * each} requests from {blocks} blocks by futures: {right} answered right, {gone} told that "
+        f"the host had gone, {blocks * each - right - gone} wrong; {len(seen)} came to the host, "
+        f"{twice} of them twice; {time.perf_counter() - start:.2f} s",
         flush=True,
     )
     assert twice == 0
@@ -242,8 +242,9 @@ async def hasty(made: dict[str, agt.Kernel], times: int, clocks: int, packets: i
         args = (times, clocks, *map(agt.mapped, (won, found, wrong)))
         await host.run(made["hasty"](*host.arrays, *args, grid=1, block=1))
     print(
-        f"{times} calls with a limit of {clocks} clocks: {won[0]} won, {wrong[0]} of those wrong; the host had "
-        f"{len(seen)} of them, {sum(n > 1 for n in seen.values())} twice; {found[0]} of {packets} packets in the end",
+        f"{times} calls with a limit of {clocks} clocks: {won[0]} won, {wrong[0]} of those wrong; the host "
+        f"had {len(seen)} of them, {sum(n > 1 for n in seen.values())} twice; "
+        f"{found[0]} of {packets} packets in the end",
         flush=True,
     )
     assert (int(found[0]), int(wrong[0])) == (packets, 0)
@@ -276,8 +277,8 @@ async def prefetch(made: dict[str, agt.Kernel], number: int, work: int, us: floa
     reading, computing = await run(answer, 0, 0), await run(at_once, work, 1)
     hidden = (one - ahead) / reading
     print(
-        f"{number} pieces of {computing / number:.0f} us, a host that takes {reading / number:.0f} us: in turn "
-        f"{one:.0f} us, read ahead {ahead:.0f} us: {100 * hidden:.0f} % of the host's time is hidden",
+        f"{number} pieces of {computing / number:.0f} us, a host that takes {reading / number:.0f} us: "
+        f"in turn {one:.0f} us, read ahead {ahead:.0f} us: {100 * hidden:.0f} % of the host's time is hidden",
         flush=True,
     )
 
@@ -294,7 +295,7 @@ async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
 async def services(made: dict[str, agt.Kernel], times: int) -> None:
     """Microseconds of a call of each service, from one thread."""
     server = await asyncio.start_server(echo, "127.0.0.1", 0)
-    address = "127.0.0.1:{}".format(server.sockets[0].getsockname()[1])
+    address = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "f").write_bytes(bytes(4096))
         name, few = (b"f", 1), min(times, 60)
@@ -320,7 +321,7 @@ async def services(made: dict[str, agt.Kernel], times: int) -> None:
                 ) -> float:
                     bytes_ = await agt.h2d(agt.pin(np.frombuffer(text or b" ", np.uint8)))
                     more = (which, count, *args, bytes_, len(text), agt.mapped(numbers))
-                    return await timed(host, made["service"](*host.arrays, *more, grid=1, block=1))  # noqa: B023
+                    return await timed(host, made["service"](*host.arrays, *more, grid=1, block=1))
 
                 with contextlib.redirect_stdout(io.StringIO()):
                     if which in (4, 5):

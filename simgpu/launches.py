@@ -45,7 +45,7 @@ EACH = 8  # launches of one kind that are kept: each is compared with
 KINDS = 4096  # kinds of launches whose work is kept in mind
 # What a kernel that spins takes from others besides its places: next to nothing, as one that sleeps does.
 _IDLE = 1e-9
-_SHORTEST_NAP = 1.0  # us between two looks of a kernel that waits for the host with a limit: a trip over the bus
+_SHORTEST_NAP = 1.0  # us between two looks of a kernel that waits with a limit: a trip over the bus
 
 
 @dataclass(frozen=True)
@@ -211,9 +211,9 @@ class Waiting:
     """A launch whose threads wait for the host, or for another kernel, until these write to memory.
 
     Nothing runs beside Python. The launch is interpreted as far as it comes, and what Python does until the
-    engine asks again is what the host does meanwhile. How long the device was at work until then, the clock of
-    its furthest warp tells: the host sees the last fence that late (`told`), and the launch looks at memory no
-    sooner than it has done all of it (`ready`).
+    engine asks again is what the host does meanwhile. The clock of its furthest warp tells how long it was at
+    work until then: the host sees its last fence that late (`told`), and it looks at memory no sooner than it
+    has done all of it (`ready`).
     """
 
     _launch: KernelLaunch

@@ -75,9 +75,9 @@ class Hostcalls:
         self._device = current_device()
         if self._device.clock != "simulated" and not keeps_order(platform.machine()):
             raise UsageError(
-                f"this host is {platform.machine()}, and hostcalls to a GPU need an x86: another may see a call's "
-                "flag before its question, which only fences prevent, and Python has none. On the simulated "
-                "device they work on any host"
+                f"this host is {platform.machine()}, and hostcalls to a GPU need an x86: another may see a "
+                "call's flag before its question, which only fences prevent, and Python has none. On the "
+                "simulated device they work on any host"
             )
         self._files = files
         self._handlers = services.each(self._files, handlers)
@@ -342,8 +342,8 @@ def hostcalls(
         Your services, from number 16 on. Each gets a call, with its arguments ``call.a``, ``call.b``,
         ``call.c`` (0 to 2**64 - 1) and its bytes ``call.data``, and returns an int or a float, whose bits
         `__longlong_as_double` makes a double again; or None, for 0. It may be a coroutine function: other
-        calls are answered meanwhile. `errors.CallRefusedError` tells the kernel a number instead of an answer;
-        any other exception ends all calls.
+        calls are answered meanwhile. `errors.CallRefusedError` tells the kernel a number instead of an
+        answer; any other exception ends all calls.
     batch_handlers : mapping of int to callable, optional
         The same for all calls that are there at once: each gets three arrays, a, b and c, and returns an
         array of answers. This is the quicker way by far where many blocks call.
@@ -371,9 +371,9 @@ def hostcalls(
     Notes
     -----
     On a GPU, what synchronises the device while the kernel waits keeps the host from answering it: allocating
-    pinned memory, loading another kernel. Do so before. The host has to be an x86, and another is refused: an
-    Arm (GH200, Jetson) may see a call's flag before its question, and would need fences, which Python does not
-    have.
+    pinned memory, loading another kernel. Do so before. The host has to be an x86, and another is refused:
+    an Arm (GH200, Jetson) may see a call's flag before its question, and would need fences, which Python does
+    not have.
 
     Examples
     --------

@@ -16,8 +16,8 @@ from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.errors import CallRefusedError, UsageError
 from asyncgpu_tutor.serving.hostcalls import keeps_order
 
-# A script of calls, in one packet: service, a, b, c each, where -1 stands for the answer of the first call. Bytes
-# of the first call come from `text`. What each answered is left in `out`, or minus its error.
+# A script of calls, in one packet: service, a, b, c each, where -1 stands for the answer of the first call.
+# Bytes of the first call come from `text`. What each answered is left in `out`, or minus its error.
 SCRIPT = """#include "hostcall.cuh"
 __global__ void script(unsigned long long* mail, unsigned long long* stack, int calls, const long long* what,
                        const unsigned char* text, int length, long long* out, unsigned char* seen) {
@@ -104,8 +104,8 @@ class TestFilesByName:
 
 
 TALK = """#include "hostcall.cuh"
-__global__ void talk(unsigned long long* mail, unsigned long long* stack, const unsigned char* text, int address,
-                     int said, long long* out, unsigned char* seen) {
+__global__ void talk(unsigned long long* mail, unsigned long long* stack, const unsigned char* text,
+                     int address, int said, long long* out, unsigned char* seen) {
     Hostcalls host = hostcalls(mail, stack);
     int p = hostcall_begin(host);
     if (p < 0) return;
@@ -138,7 +138,7 @@ async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
 )
 async def test_a_kernel_talks_to_a_server(device: Device, said: bytes, heard: bytes) -> None:
     server = await asyncio.start_server(echo, "127.0.0.1", 0)
-    address = "127.0.0.1:{}".format(server.sockets[0].getsockname()[1])
+    address = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
     # The address and what is said lie in one packet, one after the other.
     out, seen = agt.pin(np.zeros(4, np.int64)), agt.pin(np.zeros(64, np.uint8))
     text = agt.pin(np.frombuffer(address.encode() + said, np.uint8))

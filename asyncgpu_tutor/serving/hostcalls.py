@@ -40,8 +40,8 @@ _ASKED = bytes([ASKED])  # a byte that no other of these words has
 
 _CALLED = "while the host answered a kernel's call for service {}"
 
-# A kernel gives up after so many turns: seconds at the least, since each reads host memory over the bus.
-TURNS = 4_000_000
+# A kernel gives up after so many looks. Each reads host memory over the bus twice: on an H100, 4 s in all.
+TURNS = 2_000_000
 
 
 class Hostcalls:
@@ -104,6 +104,7 @@ class Hostcalls:
         self._running: set[Any] = set()  # futures of operations whose kernels call
         self._failure: BaseException | None = None
         self._told = False
+        self._begun = 0  # of the calls that were found now, those whose answers come later
 
     @property
     def arrays(self) -> tuple[DeviceArray, DeviceArray]:
@@ -203,7 +204,10 @@ class Hostcalls:
     async def _serve(self) -> None:
         try:
             while True:
+                start = self._device.now()
                 answered = self._answer()
+                self._note(answered - self._begun, start)
+                self._begun = 0
                 if self._at_work:
                     await asyncio.sleep(0)  # since those need turns of the loop too
                 await self._device.until_waited_for(answered, self._look_for_ends)
@@ -211,6 +215,10 @@ class Hostcalls:
             self._fail(failure)
         finally:
             self._stop()
+
+    def _note(self, answered: int, start: float) -> None:
+        if answered > 0 and self._device.log is not None:
+            self._device.note_answers(answered, start)
 
     def _look_for_ends(self) -> None:
         # The thread that waits for the GPU, and would tell, may need seconds to get a word in, since this one
@@ -274,6 +282,7 @@ class Hostcalls:
             answer = handler(services.Call(service, a, b, c, self._data[packet]))
             if isawaitable(answer):
                 self._device.answering(1)
+                self._begun += 1
                 task = asyncio.ensure_future(answer)
                 self._at_work[packet] = task
                 task.add_done_callback(partial(self._later, packet))
@@ -292,6 +301,7 @@ class Hostcalls:
             result = task.result()
             if not self._stopped[packet]:
                 self._hand_over(packet, result)
+                self._note(1, self._device.now())
         except CallRefusedError as refusal:
             if not self._stopped[packet]:
                 self._hand_over(packet, refusal.number, FAILED)

@@ -166,10 +166,10 @@ __device__ inline int hostcall_try_begin(const Hostcalls& h) {
     return hostcall_found(h);
 }
 
-// Whether somebody who began to wait at this clock has been patient enough. A look takes about a microsecond, so the
-// patience is a few seconds.
+// Whether somebody who began to wait at this clock has been patient enough. A look takes about two microseconds, so
+// the patience is some four seconds.
 __device__ inline bool hostcall_late(const Hostcalls& h, long long since) {
-    return clock64() - since > 2000LL * h.patience;
+    return clock64() - since > 4000LL * h.patience;
 }
 
 __device__ inline int hostcall_begin(const Hostcalls& h) {

@@ -292,3 +292,7 @@ __global__ void ahead(unsigned long long* mail, unsigned long long* stack, int p
     *out = sum;
 }
 """
+
+
+# %% id=13b-ask cause="should be the text of device code"
+ASK = ["step", "packet", "answer"]

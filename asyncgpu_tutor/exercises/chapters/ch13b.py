@@ -12,7 +12,7 @@ import numpy as np
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks.device_code import in_own_lines, own_lines
 from asyncgpu_tutor.exercises.checks.operations import cuda
-from asyncgpu_tutor.exercises.checks.results import Array, as_kernel, brief
+from asyncgpu_tutor.exercises.checks.results import Array, as_kernel
 from asyncgpu_tutor.exercises.checks.trials import cases, text_of
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, must
 from asyncgpu_tutor.exercises.internals import SimDevice
@@ -35,7 +35,9 @@ class _Office:
     async def answer(self, asking: Any) -> int:
         """Ten times the question, a little later."""
         self.asked[asking.a] += 1
-        must(self.asked[asking.a] < 20, f"the host is asked for {asking.a} again and again: ask once")
+        must(
+            self.asked[asking.a] < 20, f"the host is asked for {asking.a} again and again: ask once"
+        )
         self.open += 1
         self.most = max(self.most, self.open)
         await agt.sleep(self.us(asking.a))
@@ -80,13 +82,19 @@ def _left(size: int) -> Array:
 
 # ------------------------------------------------------------------ a call that does not wait
 def _ask(mine: Any, _model: Any, calls: int) -> None:
-    kernel, out, office = _trial("ASK", mine, "13b_ask_given", "13b_ask"), _left(calls), _Office(lambda _: 50.0)
+    kernel = _trial("ASK", mine, "13b_ask_given", "13b_ask")
+    out, office = _left(calls), _Office(lambda _: 50.0)
     office.run(kernel, calls, agt.mapped(out))
     twice = [a for a, times in office.asked.items() if times > 1]
-    must(not twice, f"the host was asked for {twice[:1]} more than once: which step comes after asking?")
+    must(
+        not twice,
+        f"the host was asked for {twice[:1]} more than once: which step comes after asking?",
+    )
     for k, got in enumerate(out.tolist()):
         must(got == 10 * (k + 1), f"call {k} was answered {10 * (k + 1)}, and `answer` is {got}")
-    due = "two calls were joined, and the host never had both at a time: does `poll` wait somewhere?"
+    due = (
+        "two calls were joined, and the host never had both at a time: does `poll` wait somewhere?"
+    )
     must(calls < 2 or office.most > 1, due)
 
 
@@ -98,8 +106,8 @@ def _drop(mine: Any, _model: Any, step: int) -> None:
     office = _Office(lambda a: 80.0 if a == 1 else 5.0, packets=2)
     office.run(kernel, step, agt.mapped(out))
     after, taken, twice, _, _ = out.tolist()
-    due = f"the call after it got {after} as its answer, and {20} is right: the host still wrote to the packet"
-    must(after == 20, due + " that was dropped, and by then somebody else had it")
+    due = f"the call after it got {after} as its answer, and 20 is right: the host still wrote to the "
+    must(after == 20, due + "packet that was dropped, and by then somebody else had it")
     must(not twice, "a packet has two owners: it was given back although it had been before")
     must(taken == 2, f"of 2 packets {taken} can be had in the end: nobody gave the other back")
 
@@ -109,7 +117,11 @@ def _drop(mine: Any, _model: Any, step: int) -> None:
 def check_both(mine: Any, model: Any) -> None:
     """Two questions at once; the first error that there is, or the product."""
     kernel = as_kernel(mine, "BOTH")
-    for refused, words in ((-1, "both answered"), (3, "the first refused"), (4, "the second refused")):
+    for refused, words in (
+        (-1, "both answered"),
+        (3, "the first refused"),
+        (4, "the second refused"),
+    ):
         with case(words):
             out, office = _left(1), _Office(lambda _: 60.0, refused)
             office.run(kernel, 3, 4, agt.mapped(out))
@@ -127,7 +139,9 @@ def check_first(mine: Any, model: Any) -> None:
             out, office = _left(1), _Office(lambda asked, a=a, b=b: a if asked == 3 else b)
             took = office.run(kernel, 3, 4, agt.mapped(out))
             must(int(out[0]) == right, f"`out[0]` is {int(out[0])}, and {right} is right")
-            must(took < 1500, f"it took {took:.0f} µs: nobody should wait longer than 200,000 clocks")
+            must(
+                took < 1500, f"it took {took:.0f} µs: nobody should wait longer than 200,000 clocks"
+            )
 
 
 # ------------------------------------------------------------------ the challenge
@@ -147,8 +161,8 @@ def check_ahead(mine: Any, model: Any) -> float:
             due = f"the host was asked for pieces {sorted(office.asked)[:14]}, and 0 to {pieces - 1} is right"
             must(sorted(office.asked.elements()) == wanted, due)
             right = sum(3**0.5 + piece % 7 for piece in wanted)
-            got = float(out[0])
-            must(abs(got - right) < 1e-3 * right, f"the sum is {brief(round(got, 2))}, and {right:.2f} is right")
+            due = f"the sum is {out[0]:.2f}, and {right:.2f} is right"
+            must(abs(float(out[0]) - right) < 1e-3 * right, due)
     must(took < GOAL_US, f"the sum is right, and takes {took:.0f} µs: get below {GOAL_US:.0f}")
     return took
 

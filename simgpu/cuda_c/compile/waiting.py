@@ -125,6 +125,11 @@ def _sleeps(loop: Loop) -> bool:
     return form.Sleep in kinds and not kinds.isdisjoint((form.Load, form.Exchange))
 
 
+def _naps(loop: Loop) -> bool:
+    """Tell whether a loop sleeps."""
+    return any(isinstance(step, form.Sleep) for step in form.below(loop.parts))
+
+
 def _looks(loop: Loop, sites: Sequence[Site]) -> bool:
     return any(
         isinstance(step, form.Exchange)
@@ -199,7 +204,7 @@ class _Pass:
         watched, patience = _watched(loop) if spins else ([], {})
         place = head if waits else NOWHERE
         self.parks.spins[loop] = Spin(
-            place, spot, often, watched, patience, meets, waits and spins and _sleeps(loop)
+            place, spot, often, watched, patience, meets, waits and spins and _naps(loop)
         )
         return inside or (waits and spins)
 

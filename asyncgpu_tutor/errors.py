@@ -19,10 +19,10 @@
      ├─ ServerBusyError             too many requests wait already
      ├─ KernelCompileError          the source is not CUDA C; has line and column
      │   └─ UnsupportedFeatureError CUDA C that the simulated device does not run
+     ├─ CallRefusedError            a handler tells a kernel a number instead of an answer
      └─ DeviceError                 a device failed while it worked
          ├─ OutOfMemoryError
          ├─ HostcallError           a kernel gave up waiting for the host
-         │   └─ CallRefusedError    a handler tells the kernel a number instead of an answer
          ├─ UpstreamError           an operation that this one waited for had failed
          ├─ StreamRaceError         two operations touch one array, and nothing orders them
          ├─ HostBufferError         a host array was changed while a copy was reading it
@@ -231,7 +231,7 @@ class HostcallError(DeviceError):
     """A kernel called the host, and gave up waiting for an answer."""
 
 
-class CallRefusedError(HostcallError):
+class CallRefusedError(AsyncGpuError):
     """Raise it in a handler of `hostcalls`, and the kernel gets this number as its error, and goes on.
 
     Numbers of the built-in services are C's, such as 2 for a file that is not there and 13 for one that is not

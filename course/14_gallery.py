@@ -690,12 +690,14 @@ await trained(25)  # warm-up
 heard, weights, steps, reporting = await trained(25)
 
 figure, (curve, border) = plt.subplots(1, 2, figsize=(9.6, 4))
-curve.plot(*zip(*heard), "o-")
+plt.sca(curve)
+plt.plot(*zip(*heard), "o-")
 curve.set(xlabel="step", ylabel="loss", title="what Python heard while the kernel ran")
 for colour, which in (("tab:blue", blue > 0.5), ("tab:orange", blue < 0.5)):
     border.scatter(*points[:, which], s=8, color=colour)
 across = np.array([-3.5, 3.5])
-border.plot(across, -(weights[0] + weights[1] * across) / weights[2], "k")
+plt.sca(border)
+plt.plot(across, -(weights[0] + weights[1] * across) / weights[2], "k")
 border.set(title="where it drew the border", xlim=(-4, 4), ylim=(-4, 4))
 plt.show()
 print(f"A falling curve of {len(heard)} dots, and a line between two clouds. Stopped after {steps} of 2,000 steps.")

@@ -68,14 +68,6 @@ def test_a_warp_learns_what_its_first_lane_has_got(device: Device) -> None:
     assert found == [42 + lane for lane in range(32)]
 
 
-def test_a_warp_polls_until_the_last_lane_is_ready(device: Device) -> None:
-    source = """int* out) {
-        Timer mine = {(int)threadIdx.x};
-        out[threadIdx.x] = warp_block_on(mine);
-    }"""
-    assert run(source, np.zeros(32, np.int32), block=32) == [32] * 32
-
-
 @pytest.mark.parametrize("sent", [True, False])
 def test_a_letter_or_a_limit(device: Device, sent: bool) -> None:
     source = """unsigned int* cell, unsigned int* out) {

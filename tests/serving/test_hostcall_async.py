@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
 from collections import Counter
 from typing import Any
@@ -179,31 +178,3 @@ async def test_a_warp_asks_with_all_its_lanes(device: Device) -> None:
     async with agt.hostcalls(batch_handlers={16: lambda a, b, c: 3 * a}, packets=7) as host:
         await host.run(kernel(*host.arrays, 0, 0, agt.mapped(out), grid=1, block=32))
     assert out.tolist() == [3 * lane for lane in range(32)]
-
-
-async def test_requests_through_futures_come_once_each(device: Device) -> None:
-    """Delays and refusals, four calls of each block under way at once, and fewer packets than calls."""
-    source = (
-        HEAD
-        + """for (int k = 0; k < n; k += 4) {
-        Ask four[4];
-        for (int i = 0; i < 4; ++i) four[i] = ask(host, 16, blockIdx.x, k + i, 0);
-        run_all(four, 4);
-        for (int i = 0; i < 4; ++i)
-            out[2 * blockIdx.x] += four[i].error == 0 ? four[i].answer : four[i].error == 7 ? 1 : 1000000;
-    }
-}"""
-    )
-    delays, seen = random.Random(2), Counter[tuple[int, int]]()
-
-    async def answer(call: Any) -> int:
-        seen[call.a, call.b] += 1
-        for _ in range(delays.randrange(3)):
-            await asyncio.sleep(0)
-        if call.b % 3 == 0:
-            raise agt.errors.CallRefusedError(7)
-        return 10 * call.b
-
-    found, _ = await run(source, answer, 8, grid=6, packets=5)
-    assert found[::2] == [sum(1 if k % 3 == 0 else 10 * k for k in range(8))] * 6
-    assert seen == Counter({(block, k): 1 for block in range(6) for k in range(8)})

@@ -93,6 +93,11 @@ class Launch:
     at: Position | None = None  # the loop whose turn was counted last
     told: bool = False
 
+    @property
+    def known(self) -> tuple[int, int]:
+        """How often memory has changed, and a clock was read."""
+        return self.changes, self.clock_reads
+
     def progress(self) -> str:
         """How far it is, in words."""
         x, y, z = self.grid
@@ -227,10 +232,11 @@ class Team:
         )
         return waiting_threads.some(self.layout, mask.bits & ~stuck)
 
-    def nap(self, place: int, mask: Mask, at: Position) -> None:
-        """Set all lanes of `mask` aside until some time has gone by, or memory has changed."""
+    def nap(self, place: int, mask: Mask, at: Position) -> Mask | None:
+        """Set all lanes of `mask` aside until time has gone by, or memory has changed; nobody is left."""
         self.apart = self.launch.naps = True
         self.waiters.park(waiting_threads.Group(place, mask.bits, at, None, self.launch.changes))
+        return None
 
     def array(self, value: Any) -> NDArray[Any]:
         """A value as an array over all lanes."""

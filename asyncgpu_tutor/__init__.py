@@ -32,11 +32,13 @@ _HOMES = {
     name: room
     for room, names in {
         "arrays.handles": "DeviceArray",
+        "clusters": "cluster",
         "devices.simulated": "SimDevice",
         "errors": "DeviceError UsageError",
         "inspection": "explore litmus microscope show_threads",
         "kernels": "Kernel matvec_naive relu sgemm_naive",
         "ops.array_operations": "arange d2h dup full h2d memcpy ones randn zeros",
+        "ops.collectives": "group",
         "ops.graphs": "CudaGraph",
         "ops.group": "overlap zip",
         "ops.leaves": "value with_context",

@@ -2,6 +2,7 @@
 
 from asyncgpu_tutor import data, errors, types
 from asyncgpu_tutor.arrays.handles import DeviceArray
+from asyncgpu_tutor.clusters import cluster
 from asyncgpu_tutor.devices.simulated import SimDevice
 from asyncgpu_tutor.errors import DeviceError, UsageError
 from asyncgpu_tutor.inspection import explore, litmus, microscope, show_threads
@@ -17,6 +18,7 @@ from asyncgpu_tutor.ops.array_operations import (
     randn,
     zeros,
 )
+from asyncgpu_tutor.ops.collectives import group
 from asyncgpu_tutor.ops.graphs import CudaGraph
 from asyncgpu_tutor.ops.group import overlap, zip
 from asyncgpu_tutor.ops.leaves import value, with_context
@@ -63,6 +65,7 @@ __all__ = [
     "analyse",
     "arange",
     "asarray",
+    "cluster",
     "compare",
     "compare_timelines",
     "create_stream",
@@ -74,6 +77,7 @@ __all__ = [
     "errors",
     "explore",
     "full",
+    "group",
     "h2d",
     "hostcalls",
     "in_flight",

@@ -14,15 +14,19 @@
      │   ├─ BorrowedSpawnError      a borrowed input would outlive its owner
      │   ├─ NestedSyncError         a blocking wait where work is being submitted
      │   ├─ CaptureError            what a CUDA graph or a prepared pipeline cannot hold
+     │   ├─ CannotTravelError       what a recipe cannot take along to another worker
      │   └─ NotReadyError           a host result touched before its copy is done
      ├─ DeviceUnavailableError      the device asked for is not on this machine
      ├─ ServerBusyError             too many requests wait already
+     ├─ ClusterError                a cluster cannot be reached or used
+     │   └─ WorkerLostError         a worker is gone, and with it what was on its GPU
      ├─ KernelCompileError          the source is not CUDA C; has line and column
      │   └─ UnsupportedFeatureError CUDA C that the simulated device does not run
      ├─ CallRefusedError            a handler tells a kernel a number instead of an answer
      └─ DeviceError                 a device failed while it worked
          ├─ OutOfMemoryError
          ├─ HostcallError           a kernel gave up waiting for the host
+         ├─ CollectiveError         ranks of a group disagree, or one of them did not come
          ├─ UpstreamError           an operation that this one waited for had failed
          ├─ StreamRaceError         two operations touch one array, and nothing orders them
          ├─ HostBufferError         a host array was changed while a copy was reading it
@@ -41,7 +45,8 @@
              └─ RunawayKernelError  the step budget is used up, or a loop can be seen not to end
 
     UserWarning
-     └─ PageableCopyWarning         an asynchronous copy that will not be asynchronous
+     ├─ PageableCopyWarning         an asynchronous copy that will not be asynchronous
+     └─ ByValueWarning              a recipe for another worker takes an array along
     RuntimeWarning
      └─ NeverRunWarning             an operation that nobody ran
 
@@ -188,6 +193,10 @@ class CaptureError(UsageError):
     """An operation that cannot be captured, or that was, and is used as if it had not been."""
 
 
+class CannotTravelError(UsageError, TypeError):
+    """A recipe for another worker holds what cannot leave this process."""
+
+
 class NotReadyError(UsageError):
     """A host result was touched before the operation that writes it had completed."""
 
@@ -198,6 +207,14 @@ class DeviceUnavailableError(AsyncGpuError):
 
 class ServerBusyError(AsyncGpuError):
     """A server has as many requests waiting as it was told to hold."""
+
+
+class ClusterError(AsyncGpuError):
+    """A cluster cannot be reached, or not be used as it is."""
+
+
+class WorkerLostError(ClusterError):
+    """A worker is gone, and what was on its GPU with it."""
 
 
 class KernelCompileError(AsyncGpuError):
@@ -243,6 +260,10 @@ class CallRefusedError(AsyncGpuError):
         if not 0 < number < 2**31:
             raise UsageError(f"a refusal has a number from 1 to 2**31 - 1, and {number} was given")
         self.number = number
+
+
+class CollectiveError(DeviceError):
+    """Ranks of a group called different collectives, or one of them did not come to its own."""
 
 
 class UpstreamError(DeviceError):
@@ -348,6 +369,10 @@ class RunawayKernelError(KernelFault):
 
 class NeverRunWarning(RuntimeWarning):
     """An operation was built and never run; Python has the same for coroutines."""
+
+
+class ByValueWarning(UserWarning):
+    """A recipe that goes to another worker takes a host array along, each time that it goes."""
 
 
 class PageableCopyWarning(UserWarning):

@@ -3,20 +3,20 @@
 # %% [markdown] id=title
 # # Start here
 #
-# Two programs did the same work on the same GPU. One took 729 microseconds and the other took 501. The work itself didn't get any faster: if you add up its steps, the quick program even spent a little *more* time on them.
+# Two programs did the same work on the same GPU. One took 729 microseconds, and the other took 501. Nobody wrote a faster kernel. In fact, if you add up all the steps, the quick program spent a little *more* time on them than the slow one did.
 #
 # **So where did the time go?**
 #
-# This course teaches you to see lost time like that and to win it back. You'll write real GPU code, guess what will happen before you run it, and let a timeline tell you whether you were right. At the end, four batches of a neural network share one GPU while Python gets on with something else. **You don't need a GPU for any of it**, because where there is none, a simulated one takes its place.
+# That's the kind of question this course is about. You write real GPU code and guess what it will do, and then a timeline tells you, without any tact, whether you were right. In chapter 07, four batches of a neural network share one GPU while Python gets on with something else. **You don't need a GPU for any of this.** If you haven't got one, a simulated GPU stands in for it.
 #
-# After this page you can start work on a GPU from Python, read a timeline, and put a job of your own into time that Python used to waste.
+# After this page you can start work on a GPU from Python, read a timeline, and do a job of your own in time that Python used to waste.
 #
 # | | |
 # |---|---|
 # | Time | 35 minutes |
 # | You need | Python and a little NumPy. No GPU, and no CUDA |
 #
-# Run each cell with <kbd>Shift</kbd>+<kbd>Enter</kbd>, from top to bottom. If you come back later and get a `NameError`, choose *Run*, then *Run All Above Selected Cell*. Cells that look like a thin bar are the page's own checks, and you can leave them closed.
+# Run the cells from top to bottom with <kbd>Shift</kbd>+<kbd>Enter</kbd>. If you come back later and get a `NameError`, choose *Run*, then *Run All Above Selected Cell*. A cell that looks like a thin bar is this page checking its own claims, and you can leave it closed.
 
 # %% id=setup
 import asyncio
@@ -32,7 +32,7 @@ device
 # %% [markdown] id=two-runs
 # ## Two runs
 #
-# Here are the two programs. We recorded both on a real GPU, an NVIDIA H200, and drew them on the same scale. Time runs from left to right.
+# Here are the two programs, recorded on an NVIDIA H200 and drawn on the same scale. Time runs from left to right.
 
 # %% id=two-runs-picture
 slow = agt.Trace.load_recording("02_one_stream")
@@ -54,16 +54,16 @@ assert [s.name for s in quick.device_spans].count("relu") == 4
 assert (len(slow.streams), len(quick.streams)) == (1, 4)
 
 # %% [markdown] id=two-runs-read
-# The top lane of each picture is Python, and every lane below it is a queue of work for the GPU. Each bar is a **span**: one piece of work, or one call. (CUPTI, which the picture names, is NVIDIA's profiling interface. It noted when each span began and ended.) Can you see what's different? Don't worry if you can't yet, because we'll come back to this picture at the end of the page.
+# In each picture the top lane is Python, and every lane below it is a queue of work for the GPU. A bar is called a **span**: one piece of work, or one call that Python makes. (*CUPTI* is NVIDIA's stopwatch.)
+#
+# Can you see what the quick program does differently? If you can't yet, don't worry. You'll meet this picture again at the end of the page, and by then it won't stand a chance.
 
 # %% [markdown] id=two-computers
 # ## Two computers
 #
-# Think of a GPU as a second computer, with its own memory and its own sense of time. The computer that runs Python is called the **host**, and the GPU is the **device**.
+# Think of a GPU as a second computer, with its own memory and its own sense of time. The computer that runs Python is called the **host**, and the GPU is the **device**. When NumPy computes, you wait for it. A device can compute while Python does something else, but only if you ask in the right way.
 #
-# NumPy makes you wait while it computes. A device *can* compute while Python does something else, but only if you ask it in the right way, and that's what this course is about.
-#
-# The first cell said `agt.use("auto")`. If you have an NVIDIA GPU, that takes it. If you don't, it takes a **simulated device**, which comes with the course and runs the same programs:
+# The first cell asked for `agt.use("auto")`. That gives you your NVIDIA GPU if you have one, and otherwise the **simulated device** that comes with the course. Both run the same programs:
 #
 # | | a GPU (`cuda:0`) | the simulated device (`sim:0`) |
 # |---|---|---|
@@ -72,7 +72,7 @@ assert (len(slow.streams), len(quick.streams)) == (1, 4)
 # | the same tomorrow? | nearly | yes |
 
 # %% [markdown] id=doctor
-# If something is missing on your machine, `doctor` tells you what it is and how to fix it. In a terminal, that's `python -m asyncgpu_tutor doctor`.
+# If something is missing on your machine, `doctor` tells you what. (In a terminal, type `python -m asyncgpu_tutor doctor`.)
 
 # %% id=doctor-report
 from asyncgpu_tutor.commands.doctor import ThisMachine, examine
@@ -84,7 +84,7 @@ assert "sim" in report.devices
 # %% [markdown] id=kernel
 # ## A function for one element
 #
-# A function that runs on the device is called a **kernel**. You write it in CUDA C, and you write it for just *one* element of an array. The device then runs it once for every element, with thousands of those runs going on at the same time. Each run is called a **thread**.
+# A function that runs on the device is called a **kernel**. You write it in CUDA C, and you write it for just *one* element of an array. The device runs it once for every element, and thousands of those runs go on at the same time. Each of them is called a **thread**.
 
 # %% id=kernel-source
 twice = agt.Kernel(r"""
@@ -99,12 +99,12 @@ extern "C" __global__ void twice(unsigned int n, const float* x, float* y)
 twice
 
 # %% [markdown] id=kernel-explained
-# In NumPy this would be `y = 2 * x`. We'll take the C apart on the next page. For now, just notice that there's no loop. The first line of the body asks *which element is mine?*, and the rest deals with that one element.
+# In NumPy this would be `y = 2 * x`. We'll take the C apart on the next page. For now, just notice what isn't there: a loop. The first line of the body asks *which element is mine?*, and the rest deals with that one element.
 
 # %% [markdown] id=describe
 # ## There and back
 #
-# The device can't look into NumPy's memory. So the numbers have to travel to the device, the kernel runs there, and the result travels back:
+# The device can't see NumPy's memory. So the numbers have to travel to the device, the kernel has to run there, and the result has to travel back:
 
 # %% id=first-operation
 x = agt.pin(np.arange(2_000_000, dtype=np.float32))
@@ -119,15 +119,15 @@ with agt.record() as so_far:
     op = doubled(x)
 
 # %% [markdown] id=describe-explained
-# Word by word:
+# That's a lot for two lines, so here are their parts:
 #
 # - `agt.pin` copies `x` to a place where the device can fetch it without Python's help.
 # - `agt.h2d(x)`, short for *host to device*, copies `x` to the device.
-# - `agt.zeros(x.size)` makes room for the result and fills it with zeros. `.partition(256)` cuts that room into **blocks** of 256 elements, because 256 is how many threads we want the device to handle as one group.
-# - `.output()` picks the array that the kernel writes. Here that's `y`, the only pointer (`*`) without `const`. `.to_host()` copies it into a NumPy array.
-# - `agt.record()` writes down everything that happens inside the `with`, and when. What you get is called a **trace**.
+# - `agt.zeros(x.size)` makes room for the result and fills it with zeros. `.partition(256)` cuts that room into **blocks**, so that 256 threads at a time work as one group.
+# - `.output()` picks the array that the kernel writes: `y`, the only pointer (`*`) without `const`. `.to_host()` copies it into a NumPy array.
+# - `agt.record()` keeps a diary of what happens inside the `with`. The diary is called a **trace**.
 #
-# That makes four pieces of work: a copy, a fill, a kernel, and another copy.
+# So there are four pieces of work for the device: a copy, a fill, a kernel, and another copy.
 
 # %% id=predict-built
 built = Prediction(
@@ -140,7 +140,7 @@ built = Prediction(
 built
 
 # %% [markdown] id=commit
-# Write your answer in place of the three dots, as in `commit("three")`, **before** you go on. Only you see the score at the end, and a wrong guess is worth having, because the answer sticks better after one.
+# Write your answer in place of the three dots, as in `commit("three")`, **before** you go on. Nobody but you will see the score. Wrong guesses are welcome, because we remember an answer best when it has just surprised us.
 
 # %% id=predict-built-commit
 built.commit(...)
@@ -153,9 +153,9 @@ built.reveal(
 )
 
 # %% [markdown] id=describe-read
-# So `doubled(x)` hasn't done anything yet. It has only written down *what* is to be done. Such a description is called an **operation**, and it's like a recipe: writing one down cooks nothing. To run it, you `await` it.
+# The device hasn't lifted a finger. `doubled(x)` only wrote down *what* is to be done, and such a description is called an **operation**. It's like a recipe: you can write one down, and nobody has dinner yet. To get dinner, you `await` it.
 #
-# `await op` runs the operation and **pauses** until the result is there. Only the code that says `await` pauses. Python keeps a list of other things to do, and its **event loop** gets on with those in the meantime. A function that contains an `await` has to begin with `async def`. A notebook cell may `await` just like that, and [chapter 06](06_await.ipynb) shows how a script does it.
+# `await op` runs the operation and **pauses** until the result is there. Only the code that says `await` pauses. Python keeps a list of other things to do, and its **event loop** gets on with those in the meantime. A function that contains an `await` has to begin with `async def`. A notebook cell may simply `await`, and [chapter 06](06_await.ipynb) shows what a script does.
 
 # %% id=describe-check tags=asserts
 assert len(so_far) == 0
@@ -176,7 +176,7 @@ assert max(s.end for s in paused.device_spans) > max(s.end for s in paused if s.
 # %% [markdown] id=where
 # ## Where the time goes
 #
-# Our kernel multiplied two million numbers by two. Around it were a fill and two copies.
+# Our kernel multiplied two million numbers by two. Around it there were a fill and two copies.
 
 # %% id=predict-share
 share = Prediction(
@@ -211,11 +211,11 @@ share.reveal(
 )
 
 # %% [markdown] id=where-read
-# The kernel is that sliver between the two long bars. It reads two million numbers and writes as many, while each copy moves only half of that and still takes more than ten times as long. This is very common: the way to the device and back often takes longer than the work you went there for.
+# The kernel is that sliver between the two long bars. It reads two million numbers and writes two million, while each copy moves only two million and still takes more than ten times as long. That's nothing special about our little kernel: quite often, the way to the device and back takes longer than the work you went there for.
 #
-# Now let's read the picture lane by lane. The lower lane is a **stream**, which is a queue for the device, and the device works through it one piece after the other. The upper lane is the host, so Python. `sync()` means *run it, and come back when it's done*. So Python makes a few calls, and then it's **blocked** until the device has finished: nothing else in Python gets a turn. The dotted bar is this wait. (An `await` would leave a gap there instead of a bar.)
+# Now read the picture lane by lane. The lower lane is a **stream**, a queue that the device works through piece by piece. The upper lane is the host. `sync()` means *run it, and come back when it's done*, so Python makes a few calls and is then **blocked** until the device has finished. Nothing else in Python gets a turn. The dotted bar is that wait.
 #
-# After that, Python does a job of its own. `agt.work(300)` stands for any such job. It keeps Python busy for 300 microseconds, written µs, which are millionths of a second.
+# Only then does Python begin a job of its own. `agt.work(300)` stands for any such job: it keeps Python busy for 300 microseconds, written µs, which are millionths of a second.
 
 # %% id=where-check tags=asserts
 assert blocking.metrics().host["wait"] > 0
@@ -230,7 +230,7 @@ if device.simulated:  # a GPU's clock agrees with Python's to a few µs only
 # %% [markdown] id=meanwhile
 # ## Python has things to do
 #
-# Python waited first and did its job afterwards. What if it does the job first? It takes four lines:
+# First we waited, and then we worked. Let's work while we wait. It takes four lines:
 #
 # ```python
 # task = agt.spawn(doubled(x))    # make a task of it
@@ -239,14 +239,12 @@ if device.simulated:  # a GPU's clock agrees with Python's to a few µs only
 # await task                      # pause until the result is there
 # ```
 #
-# `spawn` puts the operation on the event loop's list, as a **task**. A task gets its turn when the running code pauses, and that's what the second line is for: it says *pause for a moment*. Now the task hands its work to the device. Then the task pauses too, because it has to wait for the device, and so Python comes right back here.
+# `spawn` puts the operation on the event loop's list, as a **task**. A task gets its turn when the running code pauses, and the second line is there to say *I pause for a moment*. The task uses its turn to hand its work to the device. Then it has to wait for the device, so it pauses as well, and Python comes straight back to us and our job.
 
 # %% id=predict
 meanwhile = Prediction(
-    f"With `sync` it took {blocking.metrics().makespan:.0f} µs. How long does it take now?",
-    same="about as long: it is the same work",
-    middle="about three quarters of that",
-    half="not much more than half of that",
+    f"With `sync` it took {blocking.metrics().makespan:.0f} µs. How many µs does it take now?",
+    within=0.1,
 )
 meanwhile
 
@@ -264,23 +262,19 @@ agt.compare_timelines(
     [blocking, overlapped],
     ["sync, then the job", "start, the job, then await"],
     lanes=("host", "streams"),
-    lesson="Above, Python waits and then works. Below, it works while the device works.",
+    lesson="Above, Python waits and then does its job. Below, it does the job while the device works.",
 )
 
 # %% id=reveal
-before, after = blocking.metrics().makespan, overlapped.metrics().makespan  # from start to end, in µs
-ratio = after / before
-meanwhile.reveal(
-    "half" if ratio < 0.65 else "middle" if ratio < 0.9 else "same",
-    f"{before:.0f} µs before, {after:.0f} µs now.",
-)
+before, after = (trace.metrics().makespan for trace in (blocking, overlapped))  # from start to end
+meanwhile.reveal(f"{after:.0f}", f"It was {before:.0f} µs before.")
 
 # %% [markdown] id=timeline-read
-# The device does exactly what it did before. Now look at the host. The job used to come *after* the device's work, and now it lies *above* it. No piece of work got any faster. What disappeared is the bar of the wait, because Python is no longer blocked.
+# The device does exactly what it did before. Now look at the host. The job used to come *after* the device's work, and now it lies *above* it. No piece of work got any faster. What disappeared is the bar of the wait.
 #
-# Is that true of a real GPU? We ran both programs on an H200, with a million numbers, and they took 558 and 498 µs. The gain is smaller there. Python needed longer for its calls, so two thirds of the device's work was already over when the job began. And how good is the model? Copying a million numbers took 78 µs on that H200, and the model says 75.
+# Is that true of a real GPU? We ran both programs on an H200, with one million numbers, and they took 558 and 498 µs. The gain is smaller there, because Python was slower with its calls: two thirds of the device's work was already over when the job began. And can you trust the model? Copying a million numbers took 78 µs on that H200, and the model says 75.
 #
-# You can have every picture as text, too, with numbers at the end: `makespan` is the time from start to end, and `host` says what Python spent its time on.
+# Every picture also comes as text. At its end, `makespan` is the time from start to end, and `host` says what Python spent its time on.
 
 # %% id=timeline-table
 print(overlapped.table())
@@ -314,13 +308,14 @@ if device.simulated:
 # %% [markdown] id=exercises
 # ## Your turn
 #
-# Change the first cell of an exercise, run it, and then run the `check` below it, as often as you like. If your answer is wrong, the check tells you what's wrong with it.
+# Change the first cell of an exercise, run it, and then run the `check` below it, as often as you like. If something is wrong, the check tells you what.
 #
-# Stuck? Type `hint("00-waited")` into a cell of your own, and do it again for a better hint. Once you've tried, `solution("00-waited")` shows one way to do it.
+# Stuck? Type `hint("00-waited")` into a cell of your own. Each time you run it, you get a better one. Once you've tried, `solution("00-waited")` shows you one way to do it.
 #
 # ### Exercise: how long did Python wait?
 #
-# Return the number of microseconds for which Python was blocked, for any trace. `trace.metrics()` has the numbers that you saw at the end of the table, and `trace.metrics().host` is a dictionary of what the host did. Print it for `blocking` if you'd like to see one.
+# Return the number of microseconds for which Python was blocked, for any trace. `trace.metrics()` has the numbers from the end of the table, and `trace.metrics().host` is a dictionary of what the host did.
+
 
 # %% id=00-waited starter
 def waited(trace):
@@ -331,15 +326,16 @@ def waited(trace):
 def waited(trace):
     return trace.metrics().host["wait"]
 
+
 # %% id=00-waited hints
-# Print `blocking.metrics().host`. That's the run in which Python waited.
+# Print `blocking.metrics().host`. In that run, Python waited, so the number you want is in there.
 #
 # `trace.metrics().host` has one number for each thing the host does, such as `["call"]`.
 #
 # Write `return trace.metrics().host["wait"]`.
 
 # %% id=00-waited explanation
-# When a program is slow, look at this number first, because it's the time for which Python was *blocked*. A pause at an `await` doesn't count. That one is a gap in the host's lane, in which other tasks get their turn.
+# When a program is slow, look at this number first, because it tells you for how long Python was *blocked*. A pause at an `await` isn't in it. A pause is only a gap in the host's lane, and other tasks can use it.
 
 # %% id=00-waited-check
 check("00-waited", waited)
@@ -347,7 +343,8 @@ check("00-waited", waited)
 # %% [markdown] id=exercise-both
 # ### Exercise: two at a time
 #
-# `first` and `second` are operations. The cell below runs one after the other. Change it so that both are under way at the same time, and return both results in this order.
+# `first` and `second` are operations, and the cell below runs one after the other. Change it so that both are under way at the same time, and return both results, in this order.
+
 
 # %% id=00-both starter
 async def both(first, second):
@@ -362,12 +359,13 @@ async def both(first, second):
     b = agt.spawn(second)
     return await a, await b
 
+
 # %% id=00-both hints
-# `await first` means: I won't go on without it. So the second one isn't even started before the first is done.
+# `await first` says: I won't go on without it. So the second operation doesn't even start before the first one is done.
 #
 # `agt.spawn(op)` makes a task and returns right away. You await a task just like an operation.
 #
-# Write two lines with `agt.spawn`, one for each, and then `return await a, await b`.
+# Write two lines with `agt.spawn`, one for each operation, and then `return await a, await b`.
 
 # %% id=00-both explanation
 # One way is to spawn both and then await both. The first `await` is the pause in which the two tasks start, so you need no `sleep(0)`. The device can copy in both directions at once: while one result comes back, the other numbers are already on their way there.
@@ -378,7 +376,9 @@ check("00-both", both)
 # %% [markdown] id=answer
 # ## The first picture once more
 #
-# Here are the two runs again. This time each lane is a part of the device: one part copies in, one copies out, and one computes. In the upper picture there is one queue, so it goes in, kernel, out, four times over, and no two parts ever work at once. In the lower picture there are four queues, so while one result comes back, the next numbers are already on their way there. The kernels are slivers again. It's the journeys that overlap, and that's where the 228 microseconds went.
+# Here are the two runs again, but now each lane is a *part of the device*: one part copies in, one copies out, and one computes. Does the quick program look different now?
+#
+# The slow program has one queue. So it goes in, kernel, out, four times over, and two of the three parts always stand idle. The quick program has four queues, so while one result comes back, the next numbers are already on their way there. The kernels are slivers once more. It's the journeys that overlap, and that's where the 228 microseconds went.
 
 # %% id=answer-picture
 agt.compare_timelines(
@@ -396,9 +396,10 @@ assert round(slow.metrics().makespan) - round(quick.metrics().makespan) == 228
 # %% [markdown] id=challenge
 # ## Challenge: three trips and a job
 #
-# Every page ends with a challenge. There's a time to beat, and `progress` keeps your best.
+# Every page ends with a challenge and a time to beat, and `progress` keeps your best.
 #
 # `trips` are three operations, and `job()` keeps Python busy for 200 µs. Do everything, and return the three results in order. As it stands, this takes 682 µs: get below 350.
+
 
 # %% id=00-challenge starter
 async def everything(trips, job):
@@ -414,15 +415,16 @@ async def everything(trips, job):
     job()
     return [await task for task in tasks]
 
+
 # %% id=00-challenge hints
 # All three can be under way before anybody waits, as in the exercise above.
 #
-# When does a task start? Not at `spawn`. If `job()` comes before the first `await`, the device has nothing to do in the meantime.
+# When does a task start? Not at `spawn`, but at the next pause. If `job()` comes before that, the device sits there with nothing to do.
 #
 # Spawn all three, then `await asyncio.sleep(0)`, then `job()`, and only then await the tasks.
 
 # %% id=00-challenge explanation
-# Start everything, do your own work, and wait as late as you can. That's really all there is to it, and the rest of the course is about doing it well.
+# Start everything, do your own work, and wait as late as you can. That really is all there is to it. The other chapters are about doing it well.
 
 # %% id=00-challenge-check
 check("00-challenge", everything)
@@ -431,7 +433,7 @@ check("00-challenge", everything)
 score(built, share, meanwhile)
 
 # %% [markdown] id=progress-text
-# `progress()` lists what you've solved. It keeps that in `progress.json`, beside the notebook.
+# `progress()` lists what you've solved. It's kept in `progress.json`, beside the notebook.
 
 # %% id=progress
 progress("00")
@@ -439,11 +441,11 @@ progress("00")
 # %% [markdown] id=key-points
 # ## Key points
 #
-# - The **host** runs Python. The **device** is a second computer with its own memory, and getting there and back takes time, often more than the work itself.
+# - The **host** runs Python. The **device** is a second computer with its own memory, and getting there and back often takes longer than the work itself.
 # - You write a **kernel** for one element, and the device runs it in one **thread** for each element.
-# - An **operation** is a recipe. Building one starts nothing. It runs when you `sync`, `await` or `spawn` it.
+# - An **operation** is a recipe. Nothing happens when you build one. It runs when you `sync`, `await` or `spawn` it.
 # - `sync` blocks all of Python. `await` pauses only the code that says it. A **task** starts when the code that spawned it pauses.
-# - A **timeline** shows you what happened when. To make a program faster, look for time in which somebody waits.
+# - A **timeline** shows you what happened when. To make a program faster, look for the places where somebody waits.
 
 # %% [markdown] id=contents
 # ## The course
@@ -457,22 +459,20 @@ progress("00")
 # | [03_lazy_operations](03_lazy_operations.ipynb) | describe work first, and run it in one of four ways |
 # | [04_combinators](04_combinators.ipynb) | build large operations from small ones |
 # | [04b_sharing_and_owning](04b_sharing_and_owning.ipynb) | let several operations use one result, and know whose array it is |
-# | [05_scheduling](05_scheduling.ipynb) | decide which work goes to which stream, and say when it cannot pay |
+# | [05_scheduling](05_scheduling.ipynb) | decide which work goes to which stream |
 # | [06_await](06_await.ipynb) | wait without blocking, fail without harm, stop waiting |
 # | [07_async_mlp](07_async_mlp.ipynb) | build the project: a neural network, four batches in flight |
 # | [08_profiling](08_profiling.ipynb) | find out in a profiler why a program is slow |
 # | [09_cuda_graphs](09_cuda_graphs.ipynb) | record a pipeline once, and launch it again for little |
-# | [10_build_it_yourself](10_build_it_yourself.ipynb) | write the whole machine in a page of Python, and run it on CuPy too |
-# | [11_the_gpu_decides](11_the_gpu_decides.ipynb) | move loops, queues and decisions from Python into kernels, and say when that pays |
+# | [10_build_it_yourself](10_build_it_yourself.ipynb) | write the whole machine in a page of Python |
+# | [11_the_gpu_decides](11_the_gpu_decides.ipynb) | move loops, queues and decisions from Python into kernels |
 # | [12_async_inside_a_kernel](12_async_inside_a_kernel.ipynb) | write futures, an executor and channels for the GPU's own threads |
-# | [13_hostcalls](13_hostcalls.ipynb) | let a kernel call Python in the middle of its work, and know when that pays |
+# | [13_hostcalls](13_hostcalls.ipynb) | let a kernel call Python in the middle of its work |
 # | [13b_await_the_host](13b_await_the_host.ipynb) | have several calls of a kernel under way at once, hang up on one without losing it, and read ahead |
 # | [14_gallery](14_gallery.ipynb) | see the ideas of the course at work in six pictures, from Mandelbrot to attention |
 #
-# The course is really three books, and you can stop after each of them with something whole. 00 to 07 is one GPU, driven from the host, and ends with the project. 08 to 10 is about seeing
-# where time goes and getting faster. In 11 to 14 the GPU makes the decisions. Take the pages in this order. **In a hurry?** The shortest way to the project is 01, 02, 03, 04, 06 and 07.
+# The course is really three books, and you can stop after each of them with something whole. In 00 to 07 you drive one GPU from the host, and you finish with the project. In 08 to 10 you find out where time goes, and get faster. In 11 to 14 the GPU makes the decisions. **In a hurry?** The shortest way to the project is 01, 02, 03, 04, 06 and 07.
 #
-# The folder `solutions/` has every chapter with all exercises solved. If a word is new to you, or you know the thing by another name, look in the
-# [glossary](../docs/glossary.md).
+# Every chapter is also in `solutions/`, with its exercises solved, and the [glossary](../docs/glossary.md) knows what others call things.
 #
 # **Next:** [01_sync_kernels.ipynb](01_sync_kernels.ipynb), where you write kernels of your own.

@@ -3,16 +3,16 @@
 # %% [markdown] id=title
 # # Kernels, one at a time
 #
-# When you multiply an array in NumPy, a loop somewhere walks over its elements, one after the other. A GPU starts a thousand threads at once instead, one for each element, and every one of them runs the same function with the same arguments.
+# When NumPy multiplies an array, a loop somewhere walks over the elements, one after the other. A GPU doesn't walk. It starts a thousand threads at once, one for each element, and every one of them runs the same function with the same arguments. You'd think that they'd all end up at the same element, then.
 #
 # **So how does a thread know which element is its own? And what is Python doing in the meantime?**
 #
-# After this page you can write kernels for vectors and matrices that stay inside their arrays, read the error message when one doesn't, and see in a timeline how long Python waits for the device.
+# After this page you can write kernels that stay inside their arrays, read the error message when one doesn't, and see in a timeline how long Python waits for the device.
 #
 # | | |
 # |---|---|
-# | Time | 75 minutes, with a good place for a break in the middle |
-# | You need | [00_start_here](00_start_here.ipynb), and NumPy. You need no C, because three lines below have all of it that we use |
+# | Time | 60 minutes, with a good place for a break; and 15 for the encore |
+# | You need | [00_start_here](00_start_here.ipynb), and NumPy. You need no C: three lines below have all of it |
 
 # %% id=setup
 import numpy as np
@@ -34,7 +34,7 @@ device
 # %% [markdown] id=first-picture
 # ## Twelve threads
 #
-# Here's a kernel, and below it the twelve threads that ran it. Skip the code for now and look at the picture. Each small square is a thread or an element of an array. If the picture has buttons, step through it.
+# Here's a kernel, and below it the twelve threads that ran it. Skip the code for now and look at the picture. Each small square is a thread, or an element of an array. If the picture has buttons, step through it.
 
 # %% id=who-kernel
 who = agt.Kernel(r"""
@@ -52,7 +52,7 @@ agt.show_threads(who, 12, np.zeros(12, np.uint32), grid=3, block=4)
 # %% [markdown] id=who
 # There are twelve **threads** and twelve elements, with one arrow for each. The threads come in groups of four. Such a group is called a **block**, and all the blocks together are the **grid**.
 #
-# Since every thread runs the same lines, the first thing a thread has to find out is who it is. CUDA C has three names for that:
+# Every thread runs the same lines, so the first thing it has to find out is who it is:
 #
 # | name | meaning |
 # |---|---|
@@ -60,7 +60,7 @@ agt.show_threads(who, 12, np.zeros(12, np.uint32), grid=3, block=4)
 # | `blockIdx.x` | the number of my block, counted from 0 |
 # | `blockDim.x` | the number of threads in a block |
 #
-# In this kernel each thread writes down who it is: a hundred times its block, plus its number within the block. Let's see what they wrote.
+# In this kernel each thread signs its element with a hundred times its block plus its number within the block. Let's see the signatures.
 
 # %% id=who-run
 out = agt.zeros(12, np.uint32).partition(4)  # 12 elements, in blocks of 4 threads
@@ -71,30 +71,25 @@ print(numbers)
 assert list(numbers) == [0, 1, 2, 3, 100, 101, 102, 103, 200, 201, 202, 203]
 
 # %% [markdown] id=who-read
-# Threads 0 to 3 occur three times, once in each block. The first line of the kernel turns block and thread into a number `i` that is unique in the *whole grid*, here from 0 to 11. Nearly every kernel begins with that line, and it answers our first question: **the code and the arguments are the same for every thread, but `i` is different.**
+# Threads 0 to 3 signed three times, once in each block. But the first line of the kernel turns block and thread into a number `i` that is unique in the *whole grid*, here from 0 to 11. Nearly every kernel begins with that line, and it's the answer to our first question: **the code and the arguments are the same for all threads, but `i` isn't.**
 #
-# The words `extern "C" __global__` tell the compiler that this function is a kernel. And `sync()` runs an operation and waits for its result.
+# (`extern "C" __global__` tells the compiler that this function is a kernel. `sync()` runs an operation and waits for its result.)
 
 # %% [markdown] id=c-in-three-lines
 # ## C in three lines
 #
 # - Each variable has a type: `float` is NumPy's `float32`, and `unsigned int` is `uint32`. Each statement ends with `;`, and a comment begins with `//`.
-# - An array arrives as a *pointer*: `const float* x` to read from, `float* y` to write to. You write `x[i]` as in NumPy, but a pointer doesn't know how long its array is, so the length is an argument of its own.
+# - An array arrives as a *pointer*: `const float* x` to read from, `float* y` to write to. You write `x[i]` as in NumPy. But a pointer doesn't know how long its array is, so the length comes as an argument of its own.
 # - `if (i < n) { ... }` and `for (unsigned int j = 0; j < n; j++) { ... }` are Python's `if i < n:` and `for j in range(n):`. Python's `and` is `&&`.
 
 # %% [markdown] id=predict-threads-text
 # ## A thousand elements
 #
-# Our twelve elements happened to fill three blocks of four. Real arrays are rarely that polite. Say yours has 1000 elements, and you ask for blocks of 256 threads.
+# Now for a real array, with 1000 elements, in blocks of 256 threads.
 
 # %% id=predict-threads
 threads_started = Prediction(
-    "1000 elements, blocks of 256 threads. How many threads does the device start?",
-    **{
-        "1000": "one for each element",
-        "1024": "one for each place in four full blocks",
-        "768": "three blocks, because 1000 // 256 is 3",
-    },
+    "1000 elements, blocks of 256 threads. How many threads does the device start? Type a number."
 )
 threads_started
 
@@ -112,7 +107,7 @@ threads_started.reveal(
 )
 
 # %% [markdown] id=blocks-are-equal
-# All blocks of a launch have the same size, because the device can't start half a block. So the last 24 threads have no element, and the line `if (i < n)` makes sure that they do nothing. That line is called the **bounds check**.
+# The device can't start half a block, so the fourth block has all of its 256 threads, and the last 24 find no element to work on. The line `if (i < n)` keeps them out of trouble. It's called the **bounds check**.
 
 # %% id=blocks-are-equal-check tags=asserts
 assert grid[0] * block[0] - 1000 == 24
@@ -135,20 +130,20 @@ def blocks_needed(n, threads):
 # %% id=01-grid hints
 # How many blocks do you need for 256 elements and 128 threads? For 257? For 255?
 #
-# `n // threads` counts the *full* blocks. If some elements are left over, you need one more.
+# `n // threads` counts the *full* blocks. If some elements are left over, you need one more block for them.
 #
 # Round up instead of down: add `threads - 1` before you divide.
 
 # %% id=01-grid explanation
-# One way to round up is to add `threads - 1` before you divide. That carries over into one more block, unless `n` is already a multiple. `.partition(threads)` does the same for you.
+# One way to round up is to add `threads - 1` before you divide. Unless `n` is a multiple already, that pushes the result up to the next block. `.partition(threads)` does the same for you.
 
 # %% id=01-grid-check
 check("01-grid", blocks_needed)
 
 # %% [markdown] id=puzzles
-# ## Eight small kernels
+# ## Four small kernels
 #
-# Now it's your turn. Each of these puzzles takes about two minutes. The check runs your kernel on arrays of several lengths and compares every element with NumPy's. It always uses a simulated device, so a mistake costs you nothing but a message.
+# Now it's your turn. A puzzle like these takes about two minutes. The check runs your kernel on arrays of several lengths and compares every element with NumPy's. It always uses a simulated device, so the worst that can happen to you is a message.
 #
 # ### Puzzle 1: copy
 #
@@ -179,7 +174,7 @@ extern "C" __global__ void my_copy(unsigned int n, const float* x, float* y)
 # %% id=01-copy hints
 # Your thread has a number `i`. Take element `i` of `x` and put it into element `i` of `y`.
 #
-# An assignment is `=`, as in Python, and the line ends with `;`.
+# You assign with `=`, as in Python, and the line ends with `;`.
 #
 # `y[i] = x[i];`
 
@@ -255,7 +250,7 @@ extern "C" __global__ void my_scale(unsigned int n, float a, float b, const floa
 # %% id=01-scale hints
 # `a` and `b` are numbers, not arrays, and every thread gets the same two.
 #
-# You need `if (i < n) {`, then one line, then `}`.
+# You need `if (i < n) {`, then your line, then `}`.
 #
 # `if (i < n) { y[i] = a * x[i] + b; }`
 
@@ -270,7 +265,7 @@ check("01-scale", my_scale)
 #
 # In NumPy, this is `y = np.maximum(x, 0)`: negative numbers become zero, and the others stay. Neural networks are full of this function. It's called **ReLU**, for *rectified linear unit*.
 #
-# In C, Python's `a if condition else b` is `condition ? a : b`, and you write a `float` constant as `0.0f`. The first line is yours now, too. One warning: the check also passes the same array as input *and* output, so read your element before you write it.
+# In C, Python's `a if condition else b` is `condition ? a : b`, and a `float` constant looks like `0.0f`. The first line is yours now, too. One warning: the check also passes the same array as input *and* output, so read your element before you write it.
 
 # %% id=01-relu starter
 my_relu = agt.Kernel(r"""
@@ -292,9 +287,9 @@ extern "C" __global__ void my_relu(unsigned int n, const float* input, float* ou
 """)
 
 # %% id=01-relu hints
-# Two things are missing: which element is mine, and what to do with it.
+# Two things are missing: which element is mine, and what do I do with it?
 #
-# A thread's number in the whole grid is `blockIdx.x * blockDim.x + threadIdx.x`. Some threads of the last block get a number that isn't below `n`.
+# A thread's number in the whole grid is `blockIdx.x * blockDim.x + threadIdx.x`. In the last block, some threads get a number that isn't below `n`.
 #
 # Inside `if (i < n)`, one line is enough: `output[i] = input[i] > 0.0f ? input[i] : 0.0f;`
 
@@ -307,19 +302,14 @@ check("01-relu", my_relu)
 # %% [markdown] id=bounds-text
 # ## The last block
 #
-# What happens if you forget the `if`? Here's a kernel whose author did. With 1000 elements and four blocks of 256 threads, some threads of block 3 have nothing to work on, and now nothing stops them.
+# What happens if you forget the `if`? Here's a kernel whose author did. Once more there are 1000 elements and blocks of 256 threads, and both are counted from 0.
 #
-# This cell uses the simulated device even if you have a GPU, because on a GPU a mistake like this can put an end to all GPU work in your Python process.
+# This cell uses the simulated device even if you have a GPU, because on a GPU such a mistake can put an end to all GPU work in your Python process.
 
 # %% id=predict-bounds
 falls = Prediction(
-    "Which thread of block 3 is the first to reach beyond the end of the arrays?",
-    **{
-        "24": "thread 24, because there are 24 too many",
-        "231": "thread 231",
-        "232": "thread 232",
-        "256": "thread 256, the last of the block",
-    },
+    "Which thread is the first to reach beyond the end of the arrays? "
+    "Type the number of its block, and its number within the block."
 )
 falls
 
@@ -351,12 +341,12 @@ except agt.errors.OutOfBoundsError as error:
 
 # %% id=reveal-bounds
 falls.reveal(
-    str(site.thread[0]),
+    f"{site.block[0]} {site.thread[0]}",
     "The message names it. 3 · 256 + 232 is 1000, and the last element is number 999.",
 )
 
 # %% [markdown] id=bounds-read
-# You can read such a message from left to right: which kernel, which thread of which block, which array, which element, and how many elements there really are. Here's the same accident again, small enough to look at, with ten elements and three blocks of four.
+# Read such a message from left to right: which kernel, which thread of which block, which array, which element, and how many elements there really are. Here's the same accident, small enough to look at, with ten elements and three blocks of four.
 
 # %% id=bounds-picture
 ten = np.ones(10, np.float32)
@@ -369,9 +359,9 @@ assert (site.index, site.bound) == (1000, 1000)
 # %% [markdown] id=misconception-bounds
 # > **Misconception: the numbers were right, so the kernel is right.**
 # >
-# > - *What you see:* a kernel without a bounds check that gives right results for months.
+# > - *What you see:* a kernel without a bounds check has given right results for months.
 # > - *Why:* the length always happened to be a multiple of the block size. The first time it isn't, a real GPU may not complain at all, and just overwrite whatever lies behind the array.
-# > - *What helps:* always write the bounds check, and test with lengths that are *not* multiples of anything.
+# > - *What helps:* always write the check, and test with lengths that are *not* multiples of anything.
 
 # %% id=misconception-bounds-run
 print("1024 elements:", run_careless(1024)[:4], "... all right")
@@ -392,8 +382,377 @@ for n in (1023, 1025):
     else:
         raise AssertionError("this should have been stopped")
 
+# %% [markdown] id=matrices
+# ## A loop after all
+#
+# Not every loop disappears. The next kernel keeps one, and it needs a matrix. But a kernel has no `a[i, j]`: a matrix lies in memory row after row, in one long line.
+
+# %% id=row-major
+a = np.arange(12, dtype=np.float32).reshape(3, 4)  # 3 rows, 4 columns
+flat = a.ravel()
+print(a)
+print(flat)
+print("a[2, 1] is", a[2, 1], "and flat[2 * 4 + 1] is", flat[2 * 4 + 1])
+
+# %% id=row-major-check tags=asserts
+assert all(a[i, j] == flat[i * 4 + j] for i in range(3) for j in range(4))
+
+# %% [markdown] id=row-major-read
+# So `a[row, col]` becomes `a[row * n + col]`, where `n` is the length of a *row*, which is the number of columns. Be careful here: C accepts `a[row, col]` without a word of complaint, and reads `a[col]`.
+
+# %% [markdown] id=exercise-matvec
+# ### Exercise: matrix times vector
+#
+# In NumPy, this is `y = a @ x`, for a matrix `a` of `m` rows and `n` columns. Use one thread for each element of `y`. It walks along its row of `a`, multiplies each element by the matching one of `x`, and adds up the products.
+
+# %% id=01-matvec starter
+my_matvec = agt.Kernel(r"""
+extern "C" __global__ void my_matvec(unsigned int m, unsigned int n,
+                                     const float* a, const float* x, float* y)
+{
+    unsigned int row = blockIdx.x * blockDim.x + threadIdx.x;
+    // your code
+}
+""")
+
+# %% id=01-matvec solution
+my_matvec = agt.Kernel(r"""
+extern "C" __global__ void my_matvec(unsigned int m, unsigned int n,
+                                     const float* a, const float* x, float* y)
+{
+    unsigned int row = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row < m) {
+        float sum = 0.0f;
+        for (unsigned int j = 0; j < n; j++) {
+            sum += a[row * n + j] * x[j];
+        }
+        y[row] = sum;
+    }
+}
+""")
+
+# %% id=01-matvec hints
+# One thread computes one element of `y`, so it needs one row of `a` and all of `x`.
+#
+# Row `row` begins at `a[row * n]`, because each row has `n` elements. There are `m` rows, so the bounds check compares `row` with `m`.
+#
+# Start with `float sum = 0.0f;`, add `a[row * n + j] * x[j]` for each `j` below `n`, and write `y[row] = sum;` after the loop.
+
+# %% id=01-matvec explanation
+# The loop over `j` is still there, and it runs inside *one* thread. The loop over the rows is gone, because each row has a thread of its own. You've just written `agt.matvec_naive` in your own words.
+
+# %% id=01-matvec-check
+check("01-matvec", my_matvec)
+
+# %% [markdown] id=time
+# ## And what does Python do?
+#
+# You can write kernels now, so this is a good place for a break.
+#
+# So far we've asked *what* the device computes. Now we ask *when*. Here are five steps: copy a matrix to the device, copy a vector, multiply the two, apply ReLU, and fetch the result. Most people's first version looks like this, with a `sync` after each step. (`agt.matvec_naive` and `agt.relu` are the course's versions of your kernels.)
+
+# %% id=steps
+rng = np.random.default_rng(0)
+m = n = 512
+a, x = agt.pin(rng.standard_normal((m, n), dtype=np.float32)), agt.pin(np.ones(n, np.float32))
+
+
+def step_by_step(a, x):
+    a_there = agt.h2d(a, "a").sync()
+    x_there = agt.h2d(x, "x").sync()
+    product = agt.matvec_naive(m, n, a_there, x_there, agt.zeros(m).partition(128))
+    y = product.output().sync()
+    positive = agt.relu(m, y, agt.zeros(m).partition(128)).output().sync()
+    return agt.d2h(positive).sync()
+
+
+result = step_by_step(a, x)
+
+# %% id=predict-waiting
+waiting = Prediction(
+    "Over all five steps, how much of the time does Python spend waiting?",
+    little="less than 20 %: most of it goes into the calls",
+    less="20 to 50 %",
+    more="50 to 80 %",
+    most="more than 80 %",
+)
+waiting
+
+# %% id=predict-waiting-commit
+waiting.commit(...)
+
+# %% id=steps-warm tags=asserts
+assert np.allclose(result, np.maximum(a @ x, 0), atol=1e-3)
+for _ in range(4):
+    step_by_step(a, x)  # a real GPU is slow the first time
+
+# %% id=steps-picture
+with agt.record() as stepwise:
+    step_by_step(a, x)
+
+stepwise.plot(
+    title="A sync after each step",
+    lanes=("host", "streams"),
+    lesson="Host and device take turns: while one works, the other is idle.",
+)
+
+# %% id=reveal-waiting
+m_stepwise = stepwise.metrics()
+share = m_stepwise.host["wait"] / m_stepwise.makespan
+truth = "little" if share < 0.2 else "less" if share < 0.5 else "more" if share < 0.8 else "most"
+waiting.reveal(truth, f"Python waited for {share:.0%} of the time, in five waits.")
+
+# %% [markdown] id=steps-read
+# Each step tells the same story. Python makes a call or two and then waits for the device. As soon as the device is done, it's the device that waits, until Python comes back with the next call. **They take turns, and while one works, the other is idle.** It's like moving a piano with somebody who only pushes while you rest.
+#
+# (The work goes down a staircase because each `sync` takes the next of four streams. [Chapter 05](05_scheduling.ipynb) explains why.)
+#
+# Is it like that on a real GPU? Here are three kernels on an H200, again with a `sync` after each.
+
+# %% id=steps-on-a-gpu
+h200 = agt.Trace.load_recording("01_sync_kernels")
+h200.plot(
+    title="Three kernels on an H200, with a sync after each",
+    lanes=("host", "streams"),
+    lesson="The device works for 52 µs and is idle for 86, because each call comes late.",
+)
+
+# %% [markdown] id=steps-on-a-gpu-read
+# From its first start to its last end, the device was at work for 52 µs and idle for 86. Python's waits add up to only 46 µs. The rest of the time it was busy with its calls and on its way from one to the next, and the device sat there with nothing to do.
+
+# %% id=steps-check tags=asserts
+on_gpu = h200.metrics()
+assert (round(on_gpu.device_active), round(on_gpu.device_idle, 1)) == (52, 85.5)
+assert round(on_gpu.host["wait"]) == 46
+assert len([span for span in h200 if span.kind == "wait"]) == 3
+waits = [span for span in stepwise if span.kind == "wait"]
+assert len(waits) == 5
+assert m_stepwise.overlap < 1
+assert m_stepwise.device_idle > 0
+if device.simulated:
+    calls = [s for s in stepwise if s.kind == "call"]
+    assert stepwise.overlap_between(calls, stepwise.device_spans) < 0.1 * m_stepwise.makespan
+
+# %% [markdown] id=launch-returns
+# ## The length of a call
+#
+# What is it that keeps Python? Let's look at a single launch. `op.async_on(stream)` puts an operation into a stream's queue, and `stream.synchronize()` waits until the queue is empty.
+#
+# We multiply a matrix by a vector, once with 512 rows and columns, and once with 2048, which makes sixteen times as many numbers. Each row has a thread of its own, and the device has room for all of them at once.
+
+# %% id=predict-call
+length = Prediction(
+    "How many times as long does the larger kernel take? Type a number.", within=0.25
+)
+length
+
+# %% id=predict-call-commit
+length.commit(...)
+
+# %% id=launch-returns-run
+calls, kernels = {}, {}
+for size in (512, 2048):
+    matrix, vector = agt.ones((size, size)).sync(), agt.ones(size).sync()
+    op = agt.matvec_naive(size, size, matrix, vector, agt.zeros(size).partition(128))
+    queue = agt.create_stream()
+    with agt.record() as trace:
+        op.async_on(queue)
+        queue.synchronize()
+    (call,), (kernel,) = trace.find("launch matvec_naive"), trace.find("matvec_naive")
+    calls[size], kernels[size] = call.duration, kernel.duration
+    print(
+        f"{size} x {size}: the call takes {call.duration:.0f} µs, the kernel {kernel.duration:.0f} µs"
+    )
+
+trace.plot(
+    title="One launch, and the wait for it",
+    lanes=("host", "streams"),
+    lesson="The call is over before the kernel gets going. Python spends its time in the wait, not in the call.",
+)
+
+# %% id=reveal-call
+length.reveal(
+    f"{kernels[2048] / kernels[512]:.1f}",
+    f"And the call takes {calls[2048] / calls[512]:.1f} times as long.",
+)
+
+# %% [markdown] id=misconception-launch
+# The rows run side by side, so it doesn't matter that there are four times as many. What matters is that each is four times as long.
+#
+# But look at the other number. The *call* takes just as long for either kernel, because to **launch** a kernel only means to put it into a queue. The call returns as soon as that's done, and by then the kernel may not even have begun. So what keeps Python is the wait.
+#
+# > **Misconception: to find out how long a kernel takes, time the line that launches it.**
+# >
+# > - *What you see:* the kernel takes the same time for any size.
+# > - *Why:* you've measured how long it takes to put the kernel into the queue. The kernel itself runs later.
+# > - *What helps:* look at the kernel's own bar in a timeline.
+
+# %% id=launch-check tags=asserts
+if device.simulated:  # on a GPU, host and device have clocks of their own, a few µs apart
+    assert call.end < kernel.end
+    assert abs(calls[512] - calls[2048]) < 0.01
+    assert 2.5 < kernels[2048] / kernels[512] < 6
+
+# %% [markdown] id=exercise-one-wait
+# ### Exercise: wait once
+#
+# Here are the five steps again, as a function. Rewrite it so that it doesn't wait at all and *returns an operation* instead, one that yields the result. Whoever runs it then waits only once.
+#
+# You need two things for this: **a kernel takes operations instead of arrays**, and `op.to_host()` copies the result of an operation to the host.
+
+# %% id=01-one-wait starter
+def forward(a, x):
+    m, n = a.shape
+    a_there = agt.h2d(a).sync()
+    x_there = agt.h2d(x).sync()
+    product = agt.matvec_naive(m, n, a_there, x_there, agt.zeros(m).partition(128))
+    y = product.output().sync()
+    positive = agt.relu(m, y, agt.zeros(m).partition(128)).output().sync()
+    return agt.d2h(positive)
+
+
+# %% id=01-one-wait solution
+def forward(a, x):
+    m, n = a.shape
+    product = agt.matvec_naive(m, n, agt.h2d(a), agt.h2d(x), agt.zeros(m).partition(128))
+    y = product.output()
+    positive = agt.relu(m, y, agt.zeros(m).partition(128)).output()
+    return positive.to_host()
+
+
+# %% id=01-one-wait hints
+# Each `.sync()` is a wait. Which of the four does Python really need before it can go on?
+#
+# A kernel takes operations instead of arrays: `agt.matvec_naive(m, n, agt.h2d(a), ...)`.
+#
+# Delete every `.sync()`, and end with `.to_host()` on the operation that yields the array.
+
+# %% id=01-one-wait explanation
+# The steps do need each other, but Python needn't stand guard over that, because a *stream* runs its work in order. So the host describes all five steps, hands them over, and waits once, for the copy at the end.
+
+# %% id=01-one-wait-check
+check("01-one-wait", forward)
+
+# %% [markdown] id=one-wait-read
+# What did that buy us? Here are both versions on the same scale. (`solved` fetches the course's own answer without showing it, so this works even if yours isn't ready.)
+
+# %% id=one-wait-compare
+in_one = solved("01-one-wait")
+in_one(a, x).sync()
+
+with agt.record() as together:
+    in_one(a, x).sync()
+
+agt.compare_timelines(
+    [stepwise, together],
+    ["A sync after each step", "One sync"],
+    lesson="With one wait at the end, the next piece of work is in the queue before the device needs it.",
+)
+
+# %% id=one-wait-claims tags=asserts
+assert len([span for span in together if span.kind == "wait"]) == 1
+assert len(together.streams) == 1
+if device.simulated:
+    assert together.metrics().makespan < stepwise.metrics().makespan
+    assert together.metrics().device_idle < stepwise.metrics().device_idle
+
+# %% [markdown] id=exercise-meanwhile
+# ### Exercise: a job for the host meanwhile
+#
+# One wait is still a wait, and Python could use the time for something of its own. `op` is an operation, and `job()` keeps the host busy. Get the job done *while* the device works, and return the result of `op`, complete.
+#
+# You've seen all the pieces: `agt.create_stream()`, `async_on` and `synchronize`. `async_on` returns a placeholder for the result. You get it immediately, but you may read it only after the wait.
+
+# %% id=01-meanwhile starter
+def with_a_job(op, job):
+    result = op.sync()
+    job()
+    return result
+
+
+# %% id=01-meanwhile solution
+def with_a_job(op, job):
+    stream = agt.create_stream()
+    result = op.async_on(stream)
+    job()
+    stream.synchronize()
+    return result
+
+
+# %% id=01-meanwhile hints
+# There are three steps: start the operation, do the job, wait. `sync` does the first and the last in one go, so there's no room for the job in between.
+#
+# `op.async_on(stream)` starts an operation and returns immediately. `stream.synchronize()` waits until the stream has finished everything.
+#
+# `stream = agt.create_stream()`, `result = op.async_on(stream)`, `job()`, `stream.synchronize()`, `return result`.
+
+# %% id=01-meanwhile explanation
+# One way is `async_on`. It returns as soon as the work is in the queue, so the job runs while the device works. You still need the wait, because you mustn't read the result before it.
+
+# %% id=01-meanwhile-check
+check("01-meanwhile", with_a_job)
+
+# %% [markdown] id=meanwhile-read
+# And that answers our second question. In the meantime Python can do whatever you like, as long as you *start something, do something else, and wait as late as you can*.
+
+# %% [markdown] id=challenge
+# ## Challenge: three rounds
+#
+# `ops` are three operations, each with a copy to the device, a kernel, and a copy back. `jobs` are three jobs for Python, 60 µs each. Do all six in any order you like, and return the three results. As it stands, this takes 672 µs. Get below 420.
+
+# %% id=01-challenge starter
+def three_rounds(ops, jobs):
+    results = []
+    for op, job in zip(ops, jobs):
+        results.append(op.sync())
+        job()
+    return results
+
+
+# %% id=01-challenge solution
+def three_rounds(ops, jobs):
+    streams = [agt.create_stream() for _ in ops]
+    results = [op.async_on(stream) for op, stream in zip(ops, streams)]
+    for job in jobs:
+        job()
+    for stream in streams:
+        stream.synchronize()
+    return results
+
+
+# %% id=01-challenge hints
+# Start everything before you wait for anything. Where do the jobs go?
+#
+# It helps to put everything on one stream, but not enough. A stream is a queue, so each operation has to wait for those in front of it.
+#
+# Nobody said that you may have only one stream.
+
+# %% id=01-challenge explanation
+# One way is to give each operation a stream of its own. Then one operation's copy back can run while another's data is on its way to the device. The next page shows what can go wrong with this, and the one after it shows why it works.
+
+# %% id=01-challenge-check
+check("01-challenge", three_rounds)
+
+# %% id=score
+score(threads_started, falls, waiting, length)
+
+# %% id=progress
+progress("01")
+
+# %% [markdown] id=key-points
+# ## Key points
+#
+# - All threads run the same code with the same arguments. They tell themselves apart by `blockIdx.x * blockDim.x + threadIdx.x`.
+# - All blocks have the same size, so there are often more threads than elements. Without its **bounds check**, a kernel can give right results for months and still be wrong.
+# - A matrix is stored row after row, so with `n` columns `a[row, col]` is `a[row * n + col]`.
+# - A launch only puts work into a queue and returns. If Python waits, it's because of `sync`.
+# - If you wait after each step, host and device take turns being idle. You don't have to, because a stream keeps its work in order anyway.
+#
+# If you know these things by other names, look in the [glossary](../docs/glossary.md). If something seems wrong, the [misconceptions](../docs/misconceptions.md) page probably has it.
+#
+# **Next:** [02_streams_and_events.ipynb](02_streams_and_events.ipynb), where one queue becomes two. In [07_async_mlp.ipynb](07_async_mlp.ipynb), the project, these kernels become a small neural network.
 # %% [markdown] id=puzzle-reverse
-# ## Reading elsewhere
+# ## Encore: reading elsewhere
 #
 # So far thread `i` has read element `i`, but nothing forces it to.
 #
@@ -422,7 +781,7 @@ extern "C" __global__ void my_reverse(unsigned int n, const float* x, float* y)
 """)
 
 # %% id=01-reverse hints
-# Which element of `x` belongs at the front of `y`? It's the last one, and its index isn't `n`.
+# Which element of `x` belongs at the front of `y`? It's the last one, and the index of the last one isn't `n`.
 #
 # Thread 0 reads element `n - 1`, thread 1 reads `n - 2`, and so on.
 #
@@ -435,7 +794,7 @@ extern "C" __global__ void my_reverse(unsigned int n, const float* x, float* y)
 check("01-reverse", my_reverse)
 
 # %% [markdown] id=reverse-picture-text
-# Which elements did your threads touch? This cell draws *your* kernel, so run it again whenever you change something.
+# Which elements did your threads touch? This cell draws *your* kernel, so run it again whenever you've changed something.
 
 # %% id=reverse-picture
 x = np.arange(10, dtype=np.float32)
@@ -477,35 +836,15 @@ extern "C" __global__ void my_stride(unsigned int n, unsigned int stride, const 
 # %% id=01-stride-check
 check("01-stride", my_stride)
 
-# %% [markdown] id=matrices
-# ## Rows and columns
+# %% [markdown] id=plane-text
+# ### Rows and columns
 #
-# A kernel has no `a[i, j]`. A matrix lies in memory row after row, in one long line:
-
-# %% id=row-major
-a = np.arange(12, dtype=np.float32).reshape(3, 4)  # 3 rows, 4 columns
-flat = a.ravel()
-print(a)
-print(flat)
-print("a[2, 1] is", a[2, 1], "and flat[2 * 4 + 1] is", flat[2 * 4 + 1])
-
-# %% id=row-major-check tags=asserts
-assert all(a[i, j] == flat[i * 4 + j] for i in range(3) for j in range(4))
-
-# %% [markdown] id=row-major-read
-# So `a[row, col]` becomes `a[row * n + col]`, where `n` is the length of a *row*, which is the number of columns. Be careful here: C accepts `a[row, col]` without a word of complaint, and reads `a[col]`.
-#
-# With a matrix it's handy if each thread has a row and a column, too. That's why grids and blocks may have two dimensions. `.partition(16, 16)` cuts an array into squares of 16 rows and 16 columns. Then `x` counts to the right and `y` counts down, so a thread finds its column with `blockIdx.x` and `threadIdx.x`, and its row with `blockIdx.y` and `threadIdx.y`.
+# With a matrix it's handy if each thread has a row and a column, too, so grids and blocks may have two dimensions. `.partition(16, 16)` cuts an array into squares of 16 rows and 16 columns. Then `x` counts to the right and `y` counts down: a thread finds its column with `blockIdx.x` and `threadIdx.x`, and its row with `blockIdx.y` and `threadIdx.y`.
 
 # %% id=predict-plane
 plane = Prediction(
-    "A matrix of 40 rows and 50 columns, in blocks of 16 by 16. How many threads does the device start?",
-    **{
-        "2000": "one for each element",
-        "2048": "8 blocks of 256: the next multiple",
-        "3072": "12 blocks of 256",
-        "4096": "16 blocks of 256",
-    },
+    "A matrix of 40 rows and 50 columns, in blocks of 16 by 16. How many threads does the device start? "
+    "Type a number."
 )
 plane
 
@@ -530,8 +869,8 @@ with agt.record() as trace:
 (launch,) = trace.find("fill_plane")
 wide, tall, _ = launch.detail["grid"]
 plane.reveal(
-    str(wide * tall * 256),
-    f"{wide} blocks side by side for 50 columns, {tall} rows of blocks for 40 rows.",
+    wide * tall * 256,
+    f"{wide} blocks side by side cover 50 columns, and {tall} rows of blocks cover 40 rows.",
 )
 
 # %% id=plane-check tags=asserts
@@ -539,7 +878,7 @@ assert (wide, tall) == (4, 3)
 assert filled[39, 49] == 3949
 
 # %% [markdown] id=puzzle-broadcast
-# Some blocks stick out on the right, some at the bottom, and the one in the corner on both sides. So a kernel in two dimensions has to check both numbers.
+# Some blocks stick out on the right, some at the bottom, and the one in the corner does both. So a kernel in two dimensions has to check both numbers.
 #
 # ### Puzzle 7: broadcast
 #
@@ -585,7 +924,7 @@ check("01-broadcast", my_broadcast)
 # %% [markdown] id=exercise-transpose
 # ### Puzzle 8: transpose
 #
-# In NumPy, this is `out = a.T`. `a` has `m` rows and `n` columns, so `out` has `n` rows and `m` columns. There's one thread for each element *of `out`*.
+# In NumPy, this is `out = a.T`. `a` has `m` rows and `n` columns, so `out` has `n` rows and `m` columns. Use one thread for each element *of `out`*.
 
 # %% id=01-transpose starter
 my_transpose = agt.Kernel(r"""
@@ -621,359 +960,3 @@ extern "C" __global__ void my_transpose(unsigned int m, unsigned int n, const fl
 
 # %% id=01-transpose-check
 check("01-transpose", my_transpose)
-
-# %% [markdown] id=exercise-matvec
-# ## A loop after all
-#
-# ### Exercise: matrix times vector
-#
-# In NumPy, this is `y = a @ x`, for a matrix `a` of `m` rows and `n` columns. There's one thread for each element of `y`. It walks along its row of `a`, multiplies each element by the matching one of `x`, and adds up the products.
-
-# %% id=01-matvec starter
-my_matvec = agt.Kernel(r"""
-extern "C" __global__ void my_matvec(unsigned int m, unsigned int n,
-                                     const float* a, const float* x, float* y)
-{
-    unsigned int row = blockIdx.x * blockDim.x + threadIdx.x;
-    // your code
-}
-""")
-
-# %% id=01-matvec solution
-my_matvec = agt.Kernel(r"""
-extern "C" __global__ void my_matvec(unsigned int m, unsigned int n,
-                                     const float* a, const float* x, float* y)
-{
-    unsigned int row = blockIdx.x * blockDim.x + threadIdx.x;
-    if (row < m) {
-        float sum = 0.0f;
-        for (unsigned int j = 0; j < n; j++) {
-            sum += a[row * n + j] * x[j];
-        }
-        y[row] = sum;
-    }
-}
-""")
-
-# %% id=01-matvec hints
-# One thread computes one element of `y`, so it needs one row of `a` and all of `x`.
-#
-# Row `row` begins at `a[row * n]`, because each row has `n` elements. There are `m` rows, so the bounds check compares `row` with `m`.
-#
-# Start with `float sum = 0.0f;`, add `a[row * n + j] * x[j]` for each `j` below `n`, and write `y[row] = sum;` after the loop.
-
-# %% id=01-matvec explanation
-# One loop is left, the one over `j`, and it runs inside *one* thread. The loop over the rows is gone, because each row has a thread of its own. You've just written `agt.matvec_naive` in your own words.
-
-# %% id=01-matvec-check
-check("01-matvec", my_matvec)
-
-# %% [markdown] id=time
-# ## And what does Python do?
-#
-# You can write kernels now, so this is a good place for a break.
-#
-# So far we've asked *what* the device computes. Now we ask *when*. Let's take five steps: copy a matrix to the device, copy a vector, multiply the two, apply ReLU, and fetch the result. Most people's first version looks like this one, with a `sync` after each step. (`agt.matvec_naive` and `agt.relu` are the course's own versions of the kernels you've just written.)
-
-# %% id=steps
-rng = np.random.default_rng(0)
-m = n = 512
-a, x = agt.pin(rng.standard_normal((m, n), dtype=np.float32)), agt.pin(np.ones(n, np.float32))
-
-
-def step_by_step(a, x):
-    a_there = agt.h2d(a, "a").sync()
-    x_there = agt.h2d(x, "x").sync()
-    product = agt.matvec_naive(m, n, a_there, x_there, agt.zeros(m).partition(128))
-    y = product.output().sync()
-    positive = agt.relu(m, y, agt.zeros(m).partition(128)).output().sync()
-    return agt.d2h(positive).sync()
-
-
-result = step_by_step(a, x)
-
-# %% id=predict-waiting
-waiting = Prediction(
-    "Over all five steps, how much of the time does Python spend waiting?",
-    little="less than 20 %: most of it goes into the calls",
-    less="20 to 50 %",
-    more="50 to 80 %",
-    most="more than 80 %",
-)
-waiting
-
-# %% id=predict-waiting-commit
-waiting.commit(...)
-
-# %% id=steps-warm tags=asserts
-assert np.allclose(result, np.maximum(a @ x, 0), atol=1e-3)
-for _ in range(4):
-    step_by_step(a, x)  # a real GPU is slow the first time
-
-# %% id=steps-picture
-with agt.record() as stepwise:
-    step_by_step(a, x)
-
-stepwise.plot(
-    title="A sync after each step",
-    lanes=("host", "streams"),
-    lesson="Host and device take turns. While one works, the other is idle.",
-)
-
-# %% id=reveal-waiting
-m_stepwise = stepwise.metrics()
-share = m_stepwise.host["wait"] / m_stepwise.makespan
-truth = "little" if share < 0.2 else "less" if share < 0.5 else "more" if share < 0.8 else "most"
-waiting.reveal(truth, f"Python waited for {share:.0%} of the time, in five waits.")
-
-# %% [markdown] id=steps-read
-# Each step tells the same story. Python makes a call or two, and then it waits while the device works. As soon as the device is done, it's the device's turn to wait, because it has nothing to do until Python has come back and made the next call. **Host and device take turns, and while one works, the other is idle.**
-#
-# The work goes down a staircase because each `sync` takes the next of four streams. [Chapter 05](05_scheduling.ipynb) explains why.
-#
-# Is it like that on a real GPU? Here's a recording of three kernels on an H200, again with a `sync` after each.
-
-# %% id=steps-on-a-gpu
-h200 = agt.Trace.load_recording("01_sync_kernels")
-h200.plot(
-    title="Three kernels on an H200, with a sync after each",
-    lanes=("host", "streams"),
-    lesson="The device works for 52 µs and is idle for 86, because each call comes late.",
-)
-
-# %% [markdown] id=steps-on-a-gpu-read
-# From its first start to its last end, the device was at work for 52 µs and idle for 86. Python waited for only 46 µs of that. The rest of the time it was busy with its calls and on its way from one to the next, and meanwhile the device had nothing to do.
-
-# %% id=steps-check tags=asserts
-on_gpu = h200.metrics()
-assert (round(on_gpu.device_active), round(on_gpu.device_idle, 1)) == (52, 85.5)
-assert round(on_gpu.host["wait"]) == 46
-assert len([span for span in h200 if span.kind == "wait"]) == 3
-waits = [span for span in stepwise if span.kind == "wait"]
-assert len(waits) == 5
-assert m_stepwise.overlap < 1
-assert m_stepwise.device_idle > 0
-if device.simulated:
-    calls = [s for s in stepwise if s.kind == "call"]
-    assert stepwise.overlap_between(calls, stepwise.device_spans) < 0.1 * m_stepwise.makespan
-
-# %% [markdown] id=launch-returns
-# ## The length of a call
-#
-# Is it the launch that keeps Python waiting? To find out, let's look at a single launch. `op.async_on(stream)` puts an operation into a stream's queue and *doesn't* wait, and `stream.synchronize()` is the wait.
-#
-# The matrices below have 512 and 2048 rows and columns. Each row has its own thread, and the threads run side by side, so only the length of a row should matter.
-
-# %% id=predict-call
-length = Prediction(
-    "The larger kernel takes about four times as long. What about the *call* that launches it?",
-    four="about four times as long, too",
-    longer="somewhat longer",
-    same="as long as the other",
-)
-length
-
-# %% id=predict-call-commit
-length.commit(...)
-
-# %% id=launch-returns-run
-calls, kernels = {}, {}
-for size in (512, 2048):
-    matrix, vector = agt.ones((size, size)).sync(), agt.ones(size).sync()
-    op = agt.matvec_naive(size, size, matrix, vector, agt.zeros(size).partition(128))
-    queue = agt.create_stream()
-    with agt.record() as trace:
-        op.async_on(queue)
-        queue.synchronize()
-    (call,), (kernel,) = trace.find("launch matvec_naive"), trace.find("matvec_naive")
-    calls[size], kernels[size] = call.duration, kernel.duration
-    print(
-        f"{size} x {size}: the call takes {call.duration:.0f} µs, the kernel {kernel.duration:.0f} µs"
-    )
-
-trace.plot(
-    title="One launch, and the wait for it",
-    lanes=("host", "streams"),
-    lesson="The call is over before the kernel gets going. The wait is what takes time.",
-)
-
-# %% id=reveal-call
-ratio = calls[2048] / calls[512]
-length.reveal(
-    "four" if ratio > 3 else "longer" if ratio > 1.5 else "same",
-    f"The kernel takes {kernels[2048] / kernels[512]:.1f} times as long, the call {ratio:.1f} times.",
-)
-
-# %% [markdown] id=misconception-launch
-# To **launch** a kernel means to put it into a queue. The call returns as soon as that's done, and by then the kernel may not even have begun.
-#
-# > **Misconception: to find out how long a kernel takes, time the line that launches it.**
-# >
-# > - *What you see:* a kernel that takes the same time for any size.
-# > - *Why:* you've measured how long it takes to put the kernel into the queue. The kernel itself runs later.
-# > - *What helps:* look at the kernel's own bar in a timeline.
-
-# %% id=launch-check tags=asserts
-if device.simulated:  # on a GPU, host and device have clocks of their own, a few µs apart
-    assert call.end < kernel.end
-    assert abs(calls[512] - calls[2048]) < 0.01
-    assert 2.5 < kernels[2048] / kernels[512] < 6
-
-# %% [markdown] id=exercise-one-wait
-# ### Exercise: wait once
-#
-# Here are the five steps again, as a function. Rewrite it so that it doesn't wait at all and *returns an operation* instead, one that yields the result. Whoever runs that operation then waits only once.
-#
-# You need two things for this: **a kernel takes operations instead of arrays**, and `op.to_host()` copies the result of an operation to the host.
-
-# %% id=01-one-wait starter
-def forward(a, x):
-    m, n = a.shape
-    a_there = agt.h2d(a).sync()
-    x_there = agt.h2d(x).sync()
-    product = agt.matvec_naive(m, n, a_there, x_there, agt.zeros(m).partition(128))
-    y = product.output().sync()
-    positive = agt.relu(m, y, agt.zeros(m).partition(128)).output().sync()
-    return agt.d2h(positive)
-
-
-# %% id=01-one-wait solution
-def forward(a, x):
-    m, n = a.shape
-    product = agt.matvec_naive(m, n, agt.h2d(a), agt.h2d(x), agt.zeros(m).partition(128))
-    y = product.output()
-    positive = agt.relu(m, y, agt.zeros(m).partition(128)).output()
-    return positive.to_host()
-
-
-# %% id=01-one-wait hints
-# Each `.sync()` is a wait. Which of the four does Python really need before it can go on?
-#
-# A kernel takes operations instead of arrays: `agt.matvec_naive(m, n, agt.h2d(a), ...)`.
-#
-# Delete every `.sync()`, and end with `.to_host()` on the operation that yields the array.
-
-# %% id=01-one-wait explanation
-# The steps do depend on each other, but Python needn't enforce that, because a *stream* runs its work in order. So the host describes all five steps, hands them over, and waits once, for the copy at the end.
-
-# %% id=01-one-wait-check
-check("01-one-wait", forward)
-
-# %% [markdown] id=one-wait-read
-# What did that buy us? Here are the five steps from above and the one operation, drawn on the same scale. (`solved` fetches the course's own answer without showing it, so this works even if yours isn't ready.)
-
-# %% id=one-wait-compare
-in_one = solved("01-one-wait")
-in_one(a, x).sync()
-
-with agt.record() as together:
-    in_one(a, x).sync()
-
-agt.compare_timelines(
-    [stepwise, together],
-    ["A sync after each step", "One sync"],
-    lesson="With one wait at the end, the next piece of work is in the queue before the device needs it.",
-)
-
-# %% id=one-wait-claims tags=asserts
-assert len([span for span in together if span.kind == "wait"]) == 1
-assert len(together.streams) == 1
-if device.simulated:
-    assert together.metrics().makespan < stepwise.metrics().makespan
-    assert together.metrics().device_idle < stepwise.metrics().device_idle
-
-# %% [markdown] id=exercise-meanwhile
-# ### Exercise: a job for the host meanwhile
-#
-# One wait is still a wait, and Python could use that time for something of its own. `op` is an operation, and `job()` keeps the host busy. Get the job done *while* the device works, and return the result of `op`, complete.
-#
-# You've seen all the pieces: `agt.create_stream()`, `async_on` and `synchronize`. What `async_on` returns is a placeholder for the result. You get it immediately, but you may read it only after the wait.
-
-# %% id=01-meanwhile starter
-def with_a_job(op, job):
-    result = op.sync()
-    job()
-    return result
-
-
-# %% id=01-meanwhile solution
-def with_a_job(op, job):
-    stream = agt.create_stream()
-    result = op.async_on(stream)
-    job()
-    stream.synchronize()
-    return result
-
-
-# %% id=01-meanwhile hints
-# There are three steps: start the operation, do the job, wait. `sync` does the first and the last in one go, so it's in the way.
-#
-# `op.async_on(stream)` starts an operation and returns immediately. `stream.synchronize()` waits until the stream has finished everything.
-#
-# `stream = agt.create_stream()`, `result = op.async_on(stream)`, `job()`, `stream.synchronize()`, `return result`.
-
-# %% id=01-meanwhile explanation
-# One way is `async_on`. It returns as soon as the work is in the queue, so the job runs while the device works. You still need the wait, because you mustn't read the result before it.
-
-# %% id=01-meanwhile-check
-check("01-meanwhile", with_a_job)
-
-# %% [markdown] id=meanwhile-read
-# That's the idea of the whole course: *start something, do something else, and wait as late as you can*.
-
-# %% [markdown] id=challenge
-# ## Challenge: three rounds
-#
-# `ops` are three operations, each with a copy to the device, a kernel, and a copy back. `jobs` are three jobs for Python, 60 µs each. Do all six in any order you like, and return the three results. As it stands, this takes 672 µs. Get below 420.
-
-# %% id=01-challenge starter
-def three_rounds(ops, jobs):
-    results = []
-    for op, job in zip(ops, jobs):
-        results.append(op.sync())
-        job()
-    return results
-
-
-# %% id=01-challenge solution
-def three_rounds(ops, jobs):
-    streams = [agt.create_stream() for _ in ops]
-    results = [op.async_on(stream) for op, stream in zip(ops, streams)]
-    for job in jobs:
-        job()
-    for stream in streams:
-        stream.synchronize()
-    return results
-
-
-# %% id=01-challenge hints
-# Start everything before you wait for anything. Where do the jobs go?
-#
-# Putting everything on one stream is better, but not good enough. A stream is a queue, so each operation in it waits for the ones in front.
-#
-# Nobody said that you may have only one stream.
-
-# %% id=01-challenge explanation
-# One way is to give each operation a stream of its own. Then one operation's copy back can run while another's data is on its way to the device. The next page shows what can go wrong with this, and the one after it shows why it works.
-
-# %% id=01-challenge-check
-check("01-challenge", three_rounds)
-
-# %% id=score
-score(threads_started, falls, plane, waiting, length)
-
-# %% id=progress
-progress("01")
-
-# %% [markdown] id=key-points
-# ## Key points
-#
-# - All threads run the same code with the same arguments. They tell themselves apart by `blockIdx.x * blockDim.x + threadIdx.x`.
-# - All blocks have the same size, so there are often more threads than elements. The **bounds check** keeps the spare ones from doing harm. Without it a kernel can give right results for months and still be wrong.
-# - A matrix is stored row after row, so with `n` columns `a[row, col]` is `a[row * n + col]`.
-# - A launch only puts work into a queue and returns. If Python waits, it's because of `sync`.
-# - If you wait after each step, host and device take turns being idle. You don't have to, because a stream keeps its work in order anyway.
-#
-# If you know these things by other names, look in the [glossary](../docs/glossary.md). If something seems wrong, the [misconceptions](../docs/misconceptions.md) page probably has it.
-#
-# **Next:** [02_streams_and_events.ipynb](02_streams_and_events.ipynb), where one queue becomes two. And in [07_async_mlp.ipynb](07_async_mlp.ipynb), the project, these kernels become a small neural network that has four batches in flight.

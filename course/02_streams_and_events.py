@@ -3,7 +3,7 @@
 # %% [markdown] id=title
 # # Streams and events
 #
-# With one queue, the device does everything in the order in which you asked for it. Two queues can be faster, because the device may take from both at once. But which piece of work comes first then? You haven't said, and that's where the trouble starts.
+# A queue is a comfortable thing. The device does everything in the order in which you asked for it, and you never have to think about it. Two queues can be faster, because the device may take from both at once. But now you do have to think, because you haven't said which piece of work comes first.
 #
 # **What do you give up when you take a second queue, and how do you get it back?**
 #
@@ -23,10 +23,33 @@ from asyncgpu_tutor.exercises import Prediction, check, hint, progress, score, s
 device = agt.use("auto")
 device
 
+# %% [markdown] id=four-queues
+# ## One queue, four queues
+#
+# You know these two recordings from the first page. An H200 takes an array in, runs a kernel and copies the result back, four times over, first on one stream and then on four.
+
+# %% id=on-a-gpu
+recordings = ("02_one_stream", "02_streams_and_events")
+h200 = [agt.Trace.load_recording(name) for name in recordings]
+agt.compare_timelines(
+    h200,
+    ["One stream, H200", "Four streams, H200"],
+    lanes=("streams",),
+    lesson="On one stream the pieces stand in line. On four, copies in both directions overlap.",
+)
+
+# %% id=on-a-gpu-check tags=asserts
+assert [round(trace.metrics().makespan) for trace in h200] == [729, 501]
+assert h200[1].overlap_between("h2d", "d2h") > 200
+assert [trace.metrics().max_concurrency > 1 for trace in h200] == [False, True]
+
+# %% [markdown] id=four-queues-read
+# Four streams win by 228 µs, because copies in opposite directions overlap. (The next page is about those.) But look at the lower picture again. Which of its pieces were *bound* to come before which others, and which just happened to? With one queue you never have to ask. With four, your program is right only if you know.
+
 # %% [markdown] id=what
 # ## Something to do
 #
-# We need a kernel that takes a while. So imagine 256 thermometers that have taken 1400 readings each. The readings jitter, and we'd like them smooth, so we keep a running `level` that moves a little way towards each new reading. Each level depends on the one before it. That's why one thread takes a whole row and walks along it, and why this kernel is *narrow and long*: it has few threads, and each has a long way to go.
+# To find out, we need a kernel that takes a while. Imagine 256 nervous thermometers that have taken 1400 readings each. To calm them down, we keep a running `level` for each thermometer, which moves a little way towards every new reading. Each level depends on the one before, so one thread takes a whole row and walks along it. That makes this kernel *narrow and long*: it has few threads, and each has a long way to go.
 
 # %% id=kernel
 smooth = agt.Kernel(r"""
@@ -88,7 +111,7 @@ assert np.allclose(agt.d2h(y.borrow()).sync(), in_numpy(readings), atol=1e-4)
 # %% [markdown] id=within
 # ## One queue
 #
-# A **stream** is a queue for the device. `op.async_on(stream)` puts an operation into it and returns without waiting for the device. What it returns is a *handle*, which is a name for the result. You can pass a handle on before there's anything in it. Below, we give `x` to the kernel before its numbers have arrived.
+# A **stream** is a queue for the device. `op.async_on(stream)` puts an operation into it and returns without waiting for the device. You get a *handle*, which is a name for the result, and you can pass it on before there's anything in it. Below, we give `x` to the kernel before its numbers have arrived.
 
 # %% id=predict-within
 how_far = Prediction(
@@ -131,7 +154,7 @@ how_far.reveal(
 )
 
 # %% [markdown] id=within-read
-# **On one stream, each piece of work starts when the one before it has ended.** Python doesn't have to watch over that. It hands in all the work and waits once, at the end. (`there` is a handle, too. After the wait, `there.numpy()` is the array.)
+# **On one stream, each piece of work starts when the one before it has ended.** Python needn't stand there and watch. It hands in all the work and waits once, at the end. (`there` is a handle, too. After the wait, `there.numpy()` is the array.)
 
 # %% id=within-check tags=asserts
 assert np.allclose(result, in_numpy(readings), atol=1e-4)
@@ -145,7 +168,7 @@ assert len([s for s in queued if s.kind == "wait"]) == 1
 # %% [markdown] id=between
 # ## Two queues
 #
-# Now let's take two streams. We put a long kernel on the first one, with 256 rows of 1400 readings. *After that* we put a short one on the second, with 16 rows of 64.
+# Now let's take two streams. First we put a long kernel on stream one, with 256 rows of 1400 readings. *After that* we put a short one on stream two, with 16 rows of 64.
 
 # %% id=predict-between
 who_is_first = Prediction(
@@ -183,7 +206,7 @@ truth = "after" if short.start >= long.end else "together" if abs(short.end - lo
 who_is_first.reveal(truth, f"The short one ends at {short.end:.0f} µs, the long one at {long.end:.0f}.")
 
 # %% [markdown] id=between-read
-# **Between two streams there's no order.** It doesn't matter which call came first, or which stream has the lower number. The device looks at the head of each queue and takes whatever it has room for. Both of these kernels are narrow, so there was room for both. (`agt.synchronize()` waits for all streams.)
+# **Between two streams there's no order.** It doesn't matter which call came first, or which stream has the lower number. The device looks at the head of each queue and takes whatever it has room for. Both kernels are narrow, so there was room for both. (`agt.synchronize()` waits for all streams.)
 #
 # So that's what you give up with a second stream: the order.
 
@@ -197,49 +220,26 @@ if device.simulated:
 # %% [markdown] id=race
 # ## One writes, the other reads
 #
-# Most of the time you won't miss it. But look at this. Stream one smooths the readings, and stream two copies the result to the host:
+# Most of the time you won't miss it. But suppose that stream one smooths the readings, and stream two copies the result to the host:
 #
 # ```python
 # smoothing(x, y).async_on(one)
 # there = agt.d2h(y.borrow()).async_on(two)
 # ```
+#
+# Let's have a rehearsal first. We make the same two calls, but the copy takes some `other` array, which nobody writes, so that it can do no harm. When does it run?
 
 # %% id=predict-race
 races = Prediction(
-    "Stream one writes `y`, stream two reads it, and nothing else happens. What does the host get, on a GPU?",
-    new="the smooth readings, because the calls are in the right order",
-    old="the old `y`, because the copy needn't wait and comes first",
-    luck="nobody can know",
+    "The kernel's call comes first, and the kernel is long. When does the copy on stream two run?",
+    before="before the kernel",
+    during="while the kernel runs",
+    after="after the kernel, because that was called first",
 )
 races
 
 # %% id=predict-race-commit
 races.commit(...)
-
-# %% id=race-run
-def write_and_read():
-    one, two = agt.create_stream(), agt.create_stream()
-    x = agt.h2d(readings[:64, :64], "x").sync()
-    y = agt.zeros(x.shape, name="y").sync()
-    smoothing(x, y).named("smoothing").async_on(one)
-    return agt.d2h(y.borrow()).named("fetch").async_on(two)
-
-
-try:
-    with agt.using("sim"):
-        write_and_read()
-    outcome = "new"
-except agt.errors.StreamRaceError as error:
-    outcome = "luck"
-    print(error)
-
-# %% id=reveal-race
-races.reveal(outcome, "The simulated device refuses such a program, every time.")
-
-# %% [markdown] id=race-read
-# This is a **race**: two pieces of work use the same array, at least one of them writes it, and nothing puts them in order. A real GPU doesn't complain. It copies whatever is there, which may be one thing today and another tomorrow. The simulated device keeps a record of what is ordered before what, so it notices and refuses. That's why this page uses it for every race, even if you have a GPU.
-#
-# Would it really have gone wrong? Here are the same two calls, but the copy reads an array that nobody writes, so they do no harm. Look where the copy ends up:
 
 # %% id=race-twin
 other = agt.zeros((rows, n), name="other").sync()
@@ -253,26 +253,60 @@ def harmless_twin():
 
 twin, _ = recorded(harmless_twin)
 twin.plot(
-    title="If the copy had read y",
+    title="The rehearsal: a kernel on one stream, a copy on the other",
     lanes=("host", "streams"),
-    lesson="The copy runs in the middle of the kernel. It would have read a half-written array.",
+    lesson="The copy runs in the middle of the kernel. From `y` it would have read a half-written array.",
+)
+
+# %% id=reveal-race
+(kernel,), (copy,) = twin.find("smooth"), twin.find("d2h")
+when = "before" if copy.end <= kernel.start else "after" if copy.start >= kernel.end else "during"
+races.reveal(
+    when,
+    f"The kernel runs from {kernel.start:.0f} to {kernel.end:.0f} µs, the copy from {copy.start:.0f} to "
+    f"{copy.end:.0f}.",
 )
 
 # %% id=race-twin-check tags=asserts
 if device.simulated:
     assert twin.overlap_between("smooth", "d2h") > 20
 
+# %% [markdown] id=race-read
+# Now imagine that the copy had read `y`. It would have taken home an array that is half smooth and half something else. This is a **race**: two pieces of work use the same array, at least one of them writes it, and nothing puts them in order. A real GPU doesn't complain. It copies whatever is there, which is the right thing all week and something else on the day of the demo.
+#
+# The simulated device keeps a record of what is ordered before what. So it notices a race and refuses to run it, every time:
+
+# %% id=race-run
+def write_and_read():
+    one, two = agt.create_stream(), agt.create_stream()
+    x = agt.h2d(readings[:64, :64], "x").sync()
+    y = agt.zeros(x.shape, name="y").sync()
+    smoothing(x, y).named("smoothing").async_on(one)
+    return agt.d2h(y.borrow()).named("fetch").async_on(two)
+
+
+with agt.using("sim"):
+    try:
+        write_and_read()
+    except agt.errors.StreamRaceError as error:
+        print(error)
+    else:
+        raise AssertionError("this race should have been refused")
+
+# %% [markdown] id=race-refused
+# That's why this page uses it for every race, even if you have a GPU.
+
 # %% [markdown] id=event
 # ## A mark in a queue
 #
-# You could call `one.synchronize()` between the two. But then Python would wait, and everything that Python wants to do next would have to wait, too. It's only the *second stream* that needs to wait, and for that there are **events**:
+# You could call `one.synchronize()` between the two. But then Python would wait, and so would everything that Python wants to do next. Only the *second stream* needs to wait. For that there are **events**:
 #
 # | call | what it does |
 # |---|---|
 # | `mark = one.record()` | puts a mark behind everything that is on stream one *now* |
 # | `two.wait_event(mark)` | holds back everything that you put on stream two *from now on*, until the device has passed the mark |
 #
-# Both of them go into a queue, just like a kernel or a copy, and neither makes Python wait. (Don't confuse them with `agt.record()`, which makes traces, or with the event *loop*. The names were taken before we came.)
+# Both go into a queue, just like a kernel or a copy, and neither makes Python wait. (Don't confuse them with `agt.record()`, which makes traces, or with the event *loop*. The names were taken before we came.)
 
 # %% id=event-run
 def ordered_by_event():
@@ -302,7 +336,7 @@ if device.simulated:
     assert copy.start >= kernel.end
 
 # %% [markdown] id=event-read
-# The arrow is the event. It leads from the end of the kernel to the start of the copy, and it will be there in every run. You can ask a trace about it: `ordered.happens_before(kernel, copy)` tells you what was *guaranteed*, whatever happened this time.
+# The arrow is the event. It leads from the end of the kernel to the start of the copy, and it will be there in every run. You can ask a trace about it: `ordered.happens_before(kernel, copy)` tells you what was *guaranteed*, whatever happened this time. So that's how you get the order back, and only where you want it.
 
 # %% [markdown] id=exercise-order
 # ### Exercise: order the race
@@ -324,12 +358,12 @@ def in_order(first, second, one, two):
 # %% id=02-order-the-race hints
 # `second` has to wait for a certain point on stream `one`: the point right behind `first`.
 #
-# `one.record()` marks the end of what is on `one` *now*, and `two.wait_event(mark)` holds back what you put on `two` *from now on*. So where do these two lines belong?
+# `one.record()` marks the end of everything that is on `one` *now*, and `two.wait_event(mark)` holds back everything that you put on `two` *from now on*. So where do these two lines belong?
 #
 # `first.async_on(one)`, then `two.wait_event(one.record())`, then `return second.async_on(two)`.
 
 # %% id=02-order-the-race explanation
-# You record behind the first and wait in front of the second. Python never waited. It's stream `two` that waits.
+# You record behind the first operation and wait in front of the second. Python never waited. Stream `two` did.
 
 # %% id=02-order-the-race-check
 check("02-order-the-race", in_order)
@@ -337,7 +371,7 @@ check("02-order-the-race", in_order)
 # %% [markdown] id=when-to-record
 # ## When to record
 #
-# Here somebody was tidy and put the event first:
+# Here somebody was tidy, and put the event at the top:
 #
 # ```python
 # mark = one.record()
@@ -457,7 +491,7 @@ if device.simulated:
 # %% [markdown] id=fork-join
 # ## Out and back in
 #
-# Let's smooth a signal a little, smooth it a lot, and subtract one from the other. That removes the fast jitter and the slow tide, and leaves what lies in between. Both smoothings need the same upload, but they don't need each other. So the work **forks** to two streams and **joins** again:
+# Let's smooth our signal a little, smooth it a lot, and subtract one from the other. That removes the fast jitter and the slow tide, and leaves whatever lies in between. Both smoothings need the same upload, but they don't need each other. So the work **forks** to two streams and **joins** again:
 #
 # ```text
 #              +--> a little  (one) ---+
@@ -508,10 +542,7 @@ print(f"on one stream: {chain.metrics().makespan:.0f} µs")
 
 # %% id=predict-fork
 how_much = Prediction(
-    "How long does it take on two streams?",
-    half="about half as long",
-    most="about two thirds as long",
-    same="about as long, because it is the same work",
+    f"On one stream it takes {chain.metrics().makespan:.0f} µs. How many µs on two streams?", within=0.1
 )
 how_much
 
@@ -529,8 +560,7 @@ agt.compare_timelines(
 # %% id=reveal-fork
 ratio = diamond.metrics().makespan / chain.metrics().makespan
 how_much.reveal(
-    "half" if ratio < 0.58 else "most" if ratio < 0.85 else "same",
-    f"{chain.metrics().makespan:.0f} µs on one stream, {diamond.metrics().makespan:.0f} µs on two.",
+    f"{diamond.metrics().makespan:.0f}", f"That's {ratio:.0%} of the time on one stream."
 )
 
 # %% id=fork-join-check tags=asserts
@@ -549,25 +579,9 @@ if device.simulated:
     assert diamond.metrics().makespan < chain.metrics().makespan
 
 # %% [markdown] id=fork-join-read
-# There are two arrows, one for the fork and one for the join. Why isn't it twice as fast? The work in front of the fork and behind the join has nothing to overlap with. And the second branch starts a little later, because Python makes one call at a time.
+# There are two arrows, one for the fork and one for the join. But why isn't it twice as fast? The upload before the fork and the subtraction after the join have nothing to overlap with. And the second branch starts a little later, because Python makes one call at a time.
 #
-# The join is what beginners forget. Without it we'd have the same race as before, because `subtract` reads `much` while the other stream writes it.
-#
-# So much for the model. What do streams buy you on a real GPU? You've seen these two recordings on the first page. An H200 took an array in, ran a kernel and copied the result back, four times, first on one stream (729 µs) and then on four (501 µs). What overlaps there is not kernels but copies, in opposite directions. The next page is about those.
-
-# %% id=on-a-gpu
-recordings = ("02_one_stream", "02_streams_and_events")
-h200 = [agt.Trace.load_recording(name) for name in recordings]
-agt.compare_timelines(
-    h200,
-    ["One stream, H200", "Four streams, H200"],
-    lanes=("streams",),
-    lesson="On one stream the pieces stand in line. On four, copies in both directions overlap.",
-)
-
-# %% id=on-a-gpu-check tags=asserts
-assert [round(trace.metrics().makespan) for trace in h200] == [729, 501]
-assert [trace.metrics().max_concurrency > 1 for trace in h200] == [False, True]
+# Beginners remember the fork and forget the join. Without it we'd have the same race as before, because `subtract` reads `much` while the other stream writes it.
 
 # %% [markdown] id=exercise-fork-join
 # ### Exercise: fork and join
@@ -622,7 +636,7 @@ check("02-fork-join", fork_join)
 # | `e` | one | `b`, `c` |
 # | `f` | two | `a`, `c`, `d` |
 #
-# `ops["a"].async_on(one)` puts a piece where it belongs. (`sync_on`, which the cell below uses, also makes Python wait for it.) Put things in order where the table demands it and nowhere else, with as few calls of `wait_event` as you can. If there are too few, you have a race. Each one too many costs Python a call, and may even hold up work for no reason.
+# `ops["a"].async_on(one)` puts a piece where it belongs. (The cell below uses `sync_on`, which also makes Python wait for it.) Put things in order where the table demands it and nowhere else, with as few calls of `wait_event` as you can. With too few you have a race. With too many, Python makes calls for nothing, and you may even hold up work for no reason.
 
 # %% id=02-minimum-events starter
 def enqueue(ops, one, two):
@@ -653,7 +667,7 @@ def enqueue(ops, one, two):
 #
 # `e` needs `b`. But `c` comes before `e` on the same stream, and `c` already waits for `b`. So `e` needs no wait of its own.
 #
-# Three waits are enough: `c` for `b`, `d` for `a`, and `f` for `c`. Record each event right behind the work it's meant for, before you put anything else on that stream.
+# Three waits are enough: `c` for `b`, `d` for `a`, and `f` for `c`. Record each event right behind the work that it's meant for, before you put anything else on that stream.
 
 # %% id=02-minimum-events explanation
 # Add an event only where one thing really must wait for another. If `c` waits for `b` and `e` comes after `c`, then `e` already waits for `b`, and another event would buy you nothing. And if you record an event too late, it also covers work that you didn't mean.
@@ -727,14 +741,14 @@ progress("02")
 #
 # If a word is new, look in the [glossary](../docs/glossary.md). If something seems wrong, the [misconceptions](../docs/misconceptions.md) page probably has it, and [hazards](../docs/hazards.md) has more races.
 #
-# **Next:** [02b_copies_and_chunks.ipynb](02b_copies_and_chunks.ipynb). So far we've let kernels overlap. But most of the time goes into copies, and they have rules of their own.
+# **Next:** [02b_copies_and_chunks.ipynb](02b_copies_and_chunks.ipynb). Our kernels overlap now. But most of the time goes into copies, and copies have rules of their own.
 
 # %% [markdown] id=null
 # ## Encore: the null stream
 #
-# *For the day on which you meet a timeline whose streams take turns and nobody knows why.*
+# *For the day on which you meet a timeline whose streams take turns, and nobody knows why.*
 #
-# Every device has one stream from the start, `device.default_stream`, with the number 0. CUDA calls it the **null stream**, and work without a stream goes there. Traditionally it has a rule of its own: whatever you put on it waits for everything on the other streams, and they wait for it. So one careless call, in your program or in a library you use, is enough to stop all overlap.
+# Every device has one stream from the start, `device.default_stream`, with the number 0. CUDA calls it the **null stream**, and work without a stream goes there. By tradition it has a rule of its own: whatever you put on it waits for everything on the other streams, and they wait for it. So one careless call, in your program or in a library that you use, is enough to stop all overlap.
 #
 # A stream can be created in such a way that it takes no part in this, which CUDA calls *non-blocking*. All streams of this course are like that. CuPy's own `Stream()` isn't, unless you say `non_blocking=True`.
 #

@@ -3,9 +3,9 @@
 # %% [markdown] id=title
 # # Copies and chunks
 #
-# Sixteen megabytes of data travel to the device, get worked on for a moment, and travel back. That takes 620 µs, and the kernel is at work for just eleven of them. The rest is travelling.
+# Sixteen megabytes of data travel to the device, get worked on for a moment, and travel back. That takes 620 µs, and the kernel is at work for just eleven of them. It's like driving to work and back for an hour in order to spend one minute at the desk.
 #
-# **Nothing can make either copy any faster. Can the whole trip still take much less?**
+# **You can't make either copy any faster. Can the whole trip still take much less?**
 #
 # After this page you can say what a copy from an ordinary array costs Python. You can fill one buffer while another is being copied, cut a job into chunks so that the whole takes less time, and find out how many chunks are enough.
 #
@@ -28,7 +28,7 @@ device
 # %% [markdown] id=whole-text
 # ## All at once
 #
-# We have four million readings in degrees Fahrenheit, and a kernel that converts each to degrees Celsius:
+# Here's the commuter. Four million readings have come in, in degrees Fahrenheit, and a kernel converts them to Celsius:
 
 # %% id=whole
 celsius = agt.Kernel(r"""
@@ -74,20 +74,23 @@ whole.plot(
 )
 
 # %% [markdown] id=whole-read
-# (`.and_then(work)` continues an operation: as soon as the array is on the device, `work` gets it and says what happens next. Chapter 03 explains it.)
+# (`.and_then(work)` continues an operation: as soon as the array has a place on the device, `work` gets it and says what happens next. Chapter 04 explains it.)
 #
-# Look at the sliver. If you spent a week making this kernel twice as fast, you'd save five microseconds. If there's anything to win here, it's on the way there and the way back, so let's look at copies.
+# Look at the sliver. You could spend a week making this kernel twice as fast, and you'd save five microseconds. Whatever there is to win here, it's on the road. So before we do anything clever, let's find out how the copies work, and who has to wait for them.
 
 # %% id=whole-check tags=asserts
 assert np.allclose(result, (readings - 32) / 1.8, atol=1e-4)
 if device.simulated:
     assert round(whole.metrics().makespan) == 620
     assert round(whole.find("celsius")[0].duration) == 11
+    assert 50 < whole.metrics().makespan / whole.find("celsius")[0].duration < 65  # an hour, a minute
 
 # %% [markdown] id=pinned
 # ## Two kinds of memory
 #
-# So far we've passed every array through `agt.pin` before uploading it. What if we forget? An ordinary NumPy array is **pageable**: the operating system may move it elsewhere in memory, or even out of memory, whenever it likes. The device can't fetch data from a place that may move, so the driver first has to copy the data to one that doesn't. **Pinned** memory stays where it is, and that's why the device can fetch from it without anybody's help.
+# So far we've passed every array through `agt.pin` before uploading it, without saying why. What if we forget?
+#
+# An ordinary NumPy array is **pageable**. That means that the operating system may move it to another place in memory, or out of memory altogether, whenever it likes. The device can't fetch data from a place that may move, so the driver first has to copy the data to one that doesn't. **Pinned** memory stays put, and that's why the device can fetch from it without anybody's help.
 
 # %% id=predict-pinned
 held_up = Prediction(
@@ -138,7 +141,9 @@ held_up.reveal(
 )
 
 # %% [markdown] id=pinned-read
-# The second call is asynchronous in name only, because Python is stuck in it until the data are copied. The course warns you when that happens. The cure is `agt.pin(array)`, which makes a pinned copy, or `agt.pinned(shape)`, which gives you an empty array to fill. Don't pin everything, though. Pinned memory is scarce, because the system can't use it for anything else. So people pin a few buffers and use them again and again.
+# The second call is asynchronous in name only. It returns when the data have been copied, and Python is stuck in it until then. The course warns you when that happens.
+#
+# The cure is `agt.pin(array)`, which makes a pinned copy, or `agt.pinned(shape)`, which gives you an empty array to fill. But don't pin everything you own. The system can't use pinned memory for anything else, so it's scarce, and people pin a few buffers and use them again and again.
 #
 # How much does it matter on a real GPU? On an H200 we sent four chunks of a million numbers there and back, on four streams. The only difference between the two runs is that one of them forgot `agt.pin`.
 
@@ -158,7 +163,7 @@ agt.compare_timelines(
 )
 
 # %% [markdown] id=pinned-on-a-gpu-read
-# It took 1707 µs instead of 538. In the upper picture, each upload keeps Python busy for some 240 µs. By the time it gets to the next chunk, the one before is already back, so the two directions never overlap. The uploads themselves are slower, too: 186 µs each instead of about 80.
+# That was an expensive thing to forget: 1707 µs instead of 538. In the upper picture, each upload keeps Python busy for some 240 µs. By the time Python gets to the next chunk, the one before is already back, so the two directions never overlap. The uploads themselves are slower, too: 186 µs each instead of about 80.
 
 # %% id=pinned-on-a-gpu-check tags=asserts
 pair = pageable_h200, pinned_h200
@@ -170,7 +175,7 @@ assert all(230 < span.duration < 250 for span in pageable_h200.find("enqueue h2d
 assert all(77 < span.duration < 83 for span in pinned_h200.find("h2d"))
 
 # %% [markdown] id=pinned-mind
-# Pinned memory has a catch. **The device reads the array later, on its own.** If you change the array too early, you change the data that it's about to copy. On a GPU that's another silent race, this time against Python. The simulated device notices:
+# Pinned memory has a catch, though, and it follows from the very thing that makes it good. **The device reads the array later, on its own.** If you change the array too early, you change the data that the device is about to copy. On a GPU that's another silent race, this time against Python itself. The simulated device notices:
 
 # %% id=pinned-race
 with agt.using("sim"):
@@ -234,7 +239,7 @@ check("02b-two-buffers", upload_all)
 # %% [markdown] id=engines
 # ## Copy engines
 #
-# The part of a GPU that computes doesn't do the copying. There are **copy engines** for that. So what happens if you ask for two copies at once, on two streams? Each has 4 MB, which takes about 75 µs if nothing else is going on.
+# Now for the road itself. The part of a GPU that computes doesn't do the copying. For that there are **copy engines**. So what happens if you ask for two copies at once, on two streams? Each has 4 MB, which takes about 75 µs if nothing else is going on.
 
 # %% id=predict-engines
 engines = Prediction(
@@ -284,9 +289,9 @@ engines.reveal(
 )
 
 # %% [markdown] id=engines-read
-# There are two copy engines: one brings data in, and the other takes data out. You see them in the lower lanes, where `s1` means that the work came from stream 1. In A there are two streams, but both want the same engine, so one copy has to wait for the other. In B each copy has an engine to itself. (On a real GPU a copy's bar begins when the copy gets to the head of its queue, even if it then has to wait for the engine. So there, the two bars of A may overlap.)
+# There are two copy engines, like a road with one lane in each direction. In the lower lanes you see which engine does what, and `s1` means that the work came from stream 1. In A there are two streams, but both copies go the same way, so one has to wait behind the other. In B each copy has a lane to itself. (On a real GPU a copy's bar begins when the copy gets to the head of its queue, even if it still has to wait for the engine. So there, the two bars of A may overlap.)
 #
-# In our first picture, then, one of the two engines was always idle.
+# Now think of our first picture. While all the data were on their way in, the lane out was empty, and then the other way round. That's the waste we were looking for.
 
 # %% id=engines-check tags=asserts
 if device.simulated:
@@ -302,11 +307,9 @@ if device.simulated:
 
 # %% id=predict-chunks
 pays = Prediction(
-    f"All at once it took {whole.metrics().makespan:.0f} µs. How long in four chunks, on four streams?",
-    none="about as long, because it is the same amount of copying",
-    two_thirds="about two thirds of that",
-    half="about half of that",
-    quarter="about a quarter of that",
+    f"All at once it took {whole.metrics().makespan:.0f} µs, and each copy about half of that. "
+    "How many µs does it take in four chunks, on four streams?",
+    within=0.1,
 )
 pays
 
@@ -335,15 +338,12 @@ agt.compare_timelines(
 
 # %% id=reveal-chunks
 part = four_chunks.metrics().makespan / whole.metrics().makespan
-pays.reveal(
-    "none" if part > 0.85 else "two_thirds" if part > 0.58 else "half" if part > 0.35 else "quarter",
-    f"It takes {four_chunks.metrics().makespan:.0f} µs.",
-)
+pays.reveal(f"{four_chunks.metrics().makespan:.0f}", f"That's {part:.0%} of the time it took at once.")
 
 # %% [markdown] id=chunks-read
 # Look at the two engines. Neither copies any faster, but in the lower picture both are busy at the same time, and most of the idle time is gone.
 #
-# Why isn't it a quarter, or at least a half? All the data still have to come in through one engine, one chunk after the other. **The busiest engine sets a limit that no cutting can beat.** Here each direction has half of the copying, so the limit is one half. Two things keep us from reaching it: at the start there's nothing to take back yet, and at the end there's nothing left to bring in.
+# So why isn't it a quarter of the time, or at least a half? Because all the data still have to come in through one engine, one chunk after the other. **The busiest engine sets a limit that no cutting can beat.** Here each direction has half of the copying, so the limit is one half. And we don't quite get there, because at the start there's nothing to take back yet, and at the end there's nothing left to bring in.
 
 # %% id=chunks-check tags=asserts
 assert np.array_equal(np.concatenate(chunked), result)
@@ -359,7 +359,7 @@ if device.simulated:
 # %% [markdown] id=explore-text
 # ## How many?
 #
-# With smaller chunks, those two ends get shorter. So should we cut finer and finer? Below is the same program with different numbers of chunks and streams, on a simulated device. If there are sliders, move them, and keep an eye on the ends and on the host's lane. Which number of chunks is best, and what goes wrong beyond it? (To save time, this uses only half of the readings.)
+# With smaller chunks, those two ends get shorter. So should we cut finer and finer, until the data travel as dust? Below is the same program with different numbers of chunks and streams, on a simulated device. If there are sliders, move them, and keep an eye on the ends and on the host's lane. Which number of chunks is best, and what goes wrong beyond it? (To save time, this uses only half of the readings.)
 
 # %% id=explore
 fewer = 2_000_000
@@ -381,7 +381,7 @@ calls = [span for span in eight if span.kind == "call"]
 assert max(s.end for s in calls) - min(s.start for s in calls) > max(eight.metrics().engine_busy.values())
 
 # %% [markdown] id=explore-read
-# With one stream there's nothing to win, because a queue does one thing at a time. With two streams or more, a few chunks help. After that it gets *worse*, because each chunk costs Python the same calls, no matter how small it is. With eight chunks the host's lane is full from start to end, and the engines wait for Python. **So cut until the ends are short, and then stop.** A chunk is large enough if copying it takes clearly longer than it takes Python to submit it.
+# With one stream there's nothing to win, because a queue does one thing at a time. With two streams or more, a few chunks help. But after that it gets *worse*. Every chunk costs Python the same calls, no matter how small it is, so with eight chunks the host's lane is full from start to end, and now the engines wait for Python. **Cut until the ends are short, and then stop.** A chunk is large enough if copying it takes clearly longer than submitting it.
 
 # %% [markdown] id=exercise-chunks
 # ### Exercise: a pipeline of chunks
@@ -422,7 +422,7 @@ def pipeline(prepare, process, chunks, streams):
 # After the last chunk, call `stream.synchronize()` for each stream, and return `[result.numpy() for result in results]`.
 
 # %% id=02b-chunked-overlap explanation
-# While one stream computes, another one copies. Each stream is in order by itself, and the only thing they share is the table. The host waits once everything is on its way, and not earlier.
+# While one stream computes, another one copies. Each stream is in order by itself, and the only thing that they share is the table. The host waits once everything is on its way, and not earlier.
 
 # %% id=02b-chunked-overlap-check
 check("02b-chunked-overlap", pipeline)
@@ -430,7 +430,7 @@ check("02b-chunked-overlap", pipeline)
 # %% [markdown] id=challenge
 # ## Challenge: there and back
 #
-# Back to the question from the top. `data` are four million readings in pinned memory. `process(part)` is an operation that takes some of them to the device, works on them and brings them back. Return the results of all parts in a list, in order, as arrays or as handles that are ready. As it stands, this takes 620 µs. Get below 410.
+# Back to the question from the top, and this time you're the one who answers it. `data` are four million readings in pinned memory. `process(part)` is an operation that takes some of them to the device, works on them and brings them back. Return the results of all parts in a list, in order, as arrays or as handles that are ready. As it stands, this takes 620 µs. Get below 410.
 
 # %% id=02b-challenge starter
 def there_and_back(process, data):
@@ -453,7 +453,7 @@ def there_and_back(process, data):
 # These parts are twice as large as those under the sliders, so Python has more time to submit each. Try four to six parts on three streams.
 
 # %% id=02b-challenge explanation
-# The limit is about 300 µs, which is how long the engine of each direction is busy. What you see on top of that are the two ends and Python's calls. By the way, nobody said that the parts must have the same size.
+# The limit is about 300 µs, because that's how long the engine of each direction is busy. What's left above it are the two ends and Python's calls. By the way, nobody said that the parts must have the same size.
 
 # %% id=02b-challenge-check
 check("02b-challenge", there_and_back)
@@ -470,7 +470,7 @@ progress("02b")
 # - The device copies from **pinned** memory on its own while Python goes on, so you have to leave the array alone in the meantime. With **pageable** memory, Python is stuck until the data are copied.
 # - With two buffers you can fill one while the device copies from the other.
 # - There's one copy engine for each direction. If you cut the work into **chunks**, both can be busy at the same time.
-# - The busiest engine sets the limit, unless Python is slower still. So cut until the ends are short, and then stop.
+# - The busiest engine sets a limit, and with many small chunks it's Python that is busiest. So cut until the ends are short, and then stop.
 #
 # If a word is new, look in the [glossary](../docs/glossary.md). If something seems wrong, the [misconceptions](../docs/misconceptions.md) page probably has it.
 #

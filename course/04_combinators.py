@@ -9,7 +9,7 @@
 #
 # | | |
 # |---|---|
-# | Time | 60 minutes |
+# | Time | 55 minutes, and 10 for the encore |
 # | You need | [03_lazy_operations](03_lazy_operations.ipynb) |
 
 # %% id=setup
@@ -24,7 +24,7 @@ device
 # %% [markdown] id=question
 # ## Who drew the arrows?
 #
-# We copy a large matrix to the device, compute two products with it, and finally add the two. Here are the bricks: two kernels of ours, and one operation for each product. (`agt.matvec_naive(rows, columns, matrix, vector, out)` comes with the package. `partition(128)` cuts `out` into blocks for 128 threads each. Any size would do here.)
+# We copy a large matrix to the device, compute two products with it, halve the second one, and add the two. Here are the bricks, an operation for each step. (`agt.matvec_naive(rows, columns, matrix, vector, out)` comes with the package. `partition(128)` cuts `out` into blocks for 128 threads each.)
 
 # %% id=bricks
 scale = agt.Kernel(r"""
@@ -57,12 +57,16 @@ def product(matrix, number):
     return agt.matvec_naive(N, N, matrix, vector, out).output()
 
 
+def half(p):
+    return scale(N, 0.5, p.partition(256)).output()
+
+
 def total(p, q):
     return add(N, p, q, agt.zeros(N).partition(256)).output()
 
 
 # %% [markdown] id=question-text
-# And here's the finished program, running. Its middle part stays hidden for now.
+# And here's the finished program at work, with its middle part hidden.
 
 # %% id=question-run
 def watch(make):
@@ -76,24 +80,33 @@ def watch(make):
 
 def finished():
     hidden = solved("04-diamond")
-    return hidden(
-        agt.h2d(matrix), lambda m: product(m, 2.0), lambda m: product(m, 3.0), total
-    )
+    return hidden(agt.h2d(matrix), lambda m: product(m, 2.0), lambda m: half(product(m, 6.0)), total)
 
 
 diamond = watch(finished)
 diamond.plot(
     title="One copy, two products, one sum",
     lanes=("host", "streams"),
-    lesson="One copy, then two products at the same time on two streams, and then their sum.",
+    lesson="One copy, then two products at the same time on two streams, and at the very end their sum.",
+)
+
+# %% [markdown] id=question-join-text
+# The end is hard to see, so here are its last microseconds under a magnifying glass:
+
+# %% id=question-join
+(join,) = diamond.find("add")
+diamond.between(join.start - 15, join.end + 2).plot(
+    title="The end, enlarged",
+    lanes=("streams",),
+    lesson="One arrow leads from each of the two sides to the third stream, where the sum is computed.",
 )
 
 # %% [markdown] id=question-read
-# Read it from left to right. First there's one copy. Then two products run at the same time, on two streams. Then comes the sum, but only when both are done. The arrows are events: at the end of each arrow, a stream had to wait for another.
+# First there's one copy. Then two products run at the same time, on two streams. Then comes the sum, and an arrow to it from either side. The arrows are events: at the end of each, a stream had to wait for another.
 #
 # Now for the strange part. **The author of this program created no stream, recorded no event and waited for nothing.** So who chose the streams and drew the arrows? And how can we be sure that none is missing?
 #
-# The author used **combinators**, which are functions that make one operation out of several. Before this page is over, you'll have written the hidden part yourself.
+# The author used **combinators**: functions that make one operation out of several. Before this page is over, you'll have written the hidden part yourself.
 
 # %% id=question-check tags=asserts
 (source_copy,) = diamond.find("h2d")
@@ -109,7 +122,7 @@ if device.simulated:
 # %% [markdown] id=and-then
 # ## And then?
 #
-# `op.and_then(f)` runs `op`, calls `f` with the result, and then runs the operation that `f` returns. You may cut a chain anywhere and give a piece of it a name: `op.and_then(f).and_then(g)` does the same as `op.and_then(lambda x: f(x).and_then(g))`. Here's a chain of four stages:
+# `op.and_then(f)` runs `op`, calls `f` with the result, and then runs the operation that `f` returns. Here's a chain of four stages:
 
 # %% id=and-then-run
 def scaled(array, factor):
@@ -128,7 +141,7 @@ def times_six(x):
 times_six(agt.pin(np.arange(6, dtype=np.float32))).sync()
 
 # %% [markdown] id=and-then-read
-# It copies the array to the device, doubles it, triples it, and copies it back. (`agt.d2h` takes an array and returns an operation, so we can pass it as it is. And `op.to_host()` is short for `op.and_then(agt.d2h)`.)
+# It copies the array to the device, doubles it, triples it, and copies it back. (`agt.d2h` takes an array and returns an operation, so we can pass it as it is. `op.to_host()` is short for `op.and_then(agt.d2h)`.)
 #
 # When do these functions run? To find out, here's such a chain with four megabytes of data. Two of its functions say their names, and the program says how far it has got.
 
@@ -185,9 +198,9 @@ chain.plot(
 when.reveal(" ".join(said), f"`g` ran after {g.start:.0f} µs, and the copy ended after {copy.end:.0f} µs.")
 
 # %% [markdown] id=when-read
-# While we build the chain, nobody says anything, because building only describes. When it runs, Python calls `f` and `g` right away, and neither waits for the device. What they get is a **handle**, the name of an array that nothing may have been written to yet. That's enough to describe what comes next, so the whole chain is in the queue early on. Behind a long copy like this one, the device never has to wait for Python. (If each stage takes the device less time than Python needs for a call, the device does wait, because then the queue never fills up.)
+# Nobody says anything while we build the chain, because building only describes. When it runs, Python calls `f` and `g` right away, and neither waits for the device. They get a **handle**, the name of an array that nothing may have been written to yet. That's enough to describe what comes next, so the whole chain is in the queue early on, and behind a long copy like this one the device never has to wait for Python. (If each stage takes the device less time than Python needs for a call, the device does wait, because then the queue never fills up.)
 #
-# So why doesn't the first kernel start too early? Because all stages of a chain are on *one* stream, and a stream keeps its order. There's no event in this picture, because none is needed.
+# So why doesn't the first kernel start too early? Because all stages of a chain are on *one* stream, and a stream keeps its order. There's no arrow in this picture, because none is needed.
 
 # %% id=when-check tags=asserts
 assert said == ["built", "f", "g", "submitted", "done"]
@@ -197,88 +210,12 @@ assert chain.runs_before("h2d", "scale")
 assert chain.runs_before("scale", "d2h")
 if device.simulated:
     assert max(span.end for span in chain if span.kind == "call") < copy.end
-made = (
-    lambda: agt.h2d(large).and_then(lambda x: scaled(x, 2)).and_then(agt.d2h),
-    lambda: agt.h2d(large).and_then(lambda x: scaled(x, 2).and_then(agt.d2h)),
-)
-flat, nested = ([(s.kind, s.name) for s in watch(make)] for make in made)
-assert flat == nested
 
-# %% [markdown] id=loop
-# ## Three in a loop
-#
-# Now a trap. Here are three operations, built in a loop. Each makes four numbers and scales them.
-
-# %% id=loop-build
-ops = []
-for factor in (2, 3, 5):
-    ops.append(agt.full(4, factor).and_then(lambda array: scaled(array, factor)).to_host())
-
-# %% id=predict-loop
-loop = Prediction("Now we run the three. What is the first number of each result? Type three numbers.")
-loop
-
-# %% id=predict-loop-commit
-loop.commit(...)
-
-# %% id=loop-run
-firsts = [round(float(op.sync()[0])) for op in ops]
-firsts
-
-# %% id=reveal-loop
-loop.reveal(" ".join(map(str, firsts)), "They hold 2, 3 and 5, and each was scaled by 5.")
-
-# %% [markdown] id=misconception-loop
-# > **Misconception: a lambda keeps the value that a variable had when you wrote it.**
-# >
-# > - *What you see:* all the operations you built in a loop do what the last one should do.
-# > - *Why:* `agt.full(4, factor)` is called inside the loop, so it gets the number. But `lambda array: scaled(array, factor)` remembers only the *name* `factor`, and looks it up when it's called, which is when the operation runs. By then the loop is over and `factor` is 5. Python always works this way, but with lazy operations it's easier to trip over.
-# > - *What helps:* a function that has `factor` as a parameter, because each call of it gets a `factor` of its own.
-
-# %% id=loop-cure
-def squared(factor):
-    return agt.full(4, factor).and_then(lambda array: scaled(array, factor)).to_host()
-
-
-[round(float(squared(factor).sync()[0])) for factor in (2, 3, 5)]
-
-# %% [markdown] id=exercise-loop
-# ### Exercise: mend the loop
-#
-# `all_scaled(x, factors, scaled)` should return one operation that yields a tuple: for each of the factors, `x` scaled by that factor, on the host. As it stands, everything gets scaled by the last factor. (The function `scaled(array, factor)` works in place. `agt.zip` makes one operation out of several, and we'll look at it more closely below.)
-
-# %% id=04-loop starter
-def all_scaled(x, factors, scaled):
-    ops = []
-    for factor in factors:
-        ops.append(agt.h2d(x).and_then(lambda array: scaled(array, factor)).to_host())
-    return agt.zip(*ops)
-
-
-# %% id=04-loop solution
-def all_scaled(x, factors, scaled):
-    def one(factor):
-        return agt.h2d(x).and_then(lambda array: scaled(array, factor)).to_host()
-
-    return agt.zip(*[one(factor) for factor in factors])
-
-# %% id=04-loop hints
-# The lambda is called when the operation runs. Which `factor` does it find then?
-#
-# Give each operation its own `factor`: move the body of the loop into a function with that parameter.
-#
-# `def one(factor): return agt.h2d(x).and_then(lambda array: scaled(array, factor)).to_host()`, and then `agt.zip(*[one(factor) for factor in factors])`.
-
-# %% id=04-loop explanation
-# Now each operation has a factor of its own. People do this in three ways: with a parameter, with a default (`lambda array, factor=factor: ...`), or with `functools.partial`.
-
-# %% id=04-loop-check
-check("04-loop", all_scaled)
 
 # %% [markdown] id=baton
 # ## The baton
 #
-# A chain is a **relay race**. Each runner starts when the one before arrives, and knows nothing but what they're handed. That's the baton: *the result of the stage before*. If an array isn't in the baton, later stages can't get at it.
+# A chain is a **relay race**. Each runner starts when the one before arrives, and carries nothing but the baton: *the result of the stage before*. If an array isn't in the baton, later stages can't get at it.
 #
 # What does a kernel put into the baton? Every array that it was given:
 
@@ -297,7 +234,7 @@ assert [type(array) for array in (x, y, z)] == [agt.DeviceArray, agt.DeviceArray
 assert list(agt.d2h(z.unpartition()).sync()) == [1, 2, 3, 4, 5, 6]
 
 # %% [markdown] id=map
-# Sometimes you'd like to change *how* the baton is held without giving the device any work: pick one entry of a tuple, reshape an array, put blocks back together. That's what `op.map(f)` is for. Its `f` returns the new result itself, and not an operation:
+# Sometimes you'd like to change *how* the baton is held without giving the device any work: pick one entry of a tuple, reshape an array, put blocks back together. For that there's `op.map(f)`. Its `f` returns the new result itself, and not an operation:
 
 # %% id=map-run
 agt.arange(6).map(lambda array: array.reshape(2, 3)).to_host().sync()
@@ -319,7 +256,7 @@ got
 # >
 # > - *What you see:* a result that turns out to be a `DeviceOp`, and work that's missing from the timeline.
 # > - *Why:* `map` passes on what its function returns. `and_then` *runs* it.
-# > - *What helps:* ask what your function returns. If it's an operation, use `and_then`, and otherwise `map`. If you mix them up the other way round, you get an error that says so.
+# > - *What helps:* if your function returns an operation, use `and_then`, and otherwise `map`. If you mix them up the other way round, you get an error that says so.
 
 # %% id=map-other-way
 try:
@@ -372,7 +309,7 @@ check("04-baton", residual)
 # %% [markdown] id=saxpy-text
 # ## A whole program
 #
-# **SAXPY** is the *hello world* of this trade: `y = a * x + y`, for a number `a` and two vectors. The name stands for **s**ingle precision, **a** times **x** **p**lus **y**. Here's the kernel. Note that it both reads and writes `y`.
+# **SAXPY** is the *hello world* of this trade: `y = a * x + y`, for a number `a` and two vectors. Note that the kernel both reads and writes `y`.
 
 # %% id=saxpy
 saxpy = agt.Kernel(r"""
@@ -388,7 +325,7 @@ extern "C" __global__ void saxpy(unsigned int n, float a, const float* x, float*
 # %% [markdown] id=exercise-saxpy
 # ### Exercise: SAXPY, asynchronous
 #
-# This is how most people write the program at first: four steps and four waits. Make it lazy. `async_saxpy` should return *an operation* that uploads `x` and `y` (host arrays), launches the kernel `saxpy`, and yields the new `y` on the host.
+# Most people first write the program like this, with four steps and four waits. Make it lazy. `async_saxpy` should return *an operation* that uploads `x` and `y` (host arrays), launches the kernel `saxpy`, and yields the new `y` on the host.
 
 # %% id=04-saxpy starter
 def async_saxpy(saxpy, a, x, y):
@@ -428,7 +365,7 @@ agt.zip(agt.ones(4).to_host(), agt.arange(4).to_host()).sync()
 # %% [markdown] id=two-trips
 # ## Two trips
 #
-# This is how long a trip to the device and back takes, with four megabytes:
+# How long does a trip to the device and back take, with four megabytes?
 
 # %% id=two-trips-one
 def there_and_back():
@@ -464,7 +401,7 @@ together.reveal(f"{took(zipped):.0f}", f"That is {took(zipped) / took(alone):.1f
 # >
 # > - *What you see:* two operations that don't need each other, in a timeline with one stream.
 # > - *Why:* `zip` only combines *results*. It's one operation, so it gets one stream, and a stream keeps its order.
-# > - *What helps:* use `agt.overlap` when you want the work to happen at the same time. It looks like `zip`, but it gives each arm a stream of its own. Whatever comes next waits for all the arms, on the device, by events.
+# > - *What helps:* use `agt.overlap` when you want the work to happen at the same time. It looks like `zip`, but it gives each arm a stream of its own.
 
 # %% id=zip-overlap-picture
 agt.compare_timelines(
@@ -474,7 +411,7 @@ agt.compare_timelines(
 )
 
 # %% [markdown] id=zip-overlap-read
-# So it's `overlap` that draws arrows. It forks, which means that no arm starts before the work in front of it is done. And it joins, which means that whatever comes next waits for all the arms.
+# So it's `overlap` that draws arrows. It forks: no arm starts before the work in front of it is done. And it joins: whatever comes next waits for all the arms, on the device, by events.
 
 # %% id=zip-overlap-check tags=asserts
 assert len(zipped.streams) == 1
@@ -544,7 +481,7 @@ mix.plot(
 # %% [markdown] id=drawing-read
 # `a` and `b` are one arm, on one stream, so `b` has to wait until `a` is back. `c` has a stream of its own, and takes the slot in which `b` could have travelled.
 #
-# That's about the device. Python has only one thread, so it goes through the first arm to its end before it begins with the second. In an `overlap`, then, the order of the arms is the order in which they get submitted. And forks and joins are calls that Python has to make, so for small arrays `zip` is the quicker one. Use `overlap` when the arms keep the device busy for long.
+# That's about the device. Python goes through the first arm to its end before it begins with the second, so the order of the arms is the order in which they get submitted. And forks and joins are calls that Python has to make, so for small arrays `zip` is the quicker one. Use `overlap` when the arms keep the device busy for long.
 
 # %% id=drawing-check tags=asserts
 said.clear()
@@ -592,7 +529,7 @@ check("04-zip-or-overlap", side_by_side)
 # %% [markdown] id=readers
 # ## One source, two readers
 #
-# Back to the diamond, with one copy and two products that use it. If this were an ordinary Python variable, you'd just mention it twice. Let's do that with an operation.
+# Back to our diamond, with one copy and two products that use it. If the copy were an ordinary Python variable, you'd just mention it twice. Let's do that with an operation.
 
 # %% id=twice-run
 source = agt.h2d(large)
@@ -605,7 +542,7 @@ print([span.name for span in twice.device_spans])
 # > **Misconception: if an operation appears twice, both places use the same result.**
 # >
 # > - *What you see:* work that's done twice, and twice the memory.
-# > - *Why:* an operation is a description, and if it appears twice in your expression, it runs twice.
+# > - *Why:* an operation is a recipe, and if it's on the menu twice, it's cooked twice.
 # > - *What helps:* write `s = source.shared()`, and use `s` in both places. It runs once, when somebody first needs it, and everybody gets the same result.
 
 # %% id=shared-run
@@ -630,7 +567,7 @@ assert len(again.find("h2d")) == 2
 # %% [markdown] id=exercise-diamond
 # ## The middle part
 #
-# Now for the hidden part. You know everything that it takes.
+# Now for the hidden part. You have all the pieces.
 #
 # ```text
 #           source
@@ -668,7 +605,7 @@ def diamond(source, left, right, join):
 check("04-diamond", diamond)
 
 # %% [markdown] id=on-a-gpu
-# Is it like this on a real GPU? Here is a diamond on an H200.
+# So who drew the arrows? `shared` and `overlap` did, because you told them whose result each step needs. Is it like this on a real GPU? Here is a diamond on an H200.
 
 # %% id=on-a-gpu-picture
 h200 = agt.Trace.load_recording("04_combinators")
@@ -679,7 +616,7 @@ h200.plot(
 )
 
 # %% [markdown] id=on-a-gpu-read
-# The order is as it should be: the copy, the products, and then the sum. But the two products don't overlap. Python needed about 150 µs to submit an arm, and both the copy and a product take only about 80 here, so the left product was over before the right one had been submitted. No combinator can mend that. [Chapter 05](05_scheduling.ipynb) shows how to recognise it, and [chapter 09](09_cuda_graphs.ipynb) what helps.
+# The order is right, but the two products don't overlap. Python needed about 150 µs to submit an arm, and both the copy and a product take only about 80 here, so the left product was over before the right one had been submitted. No combinator can mend that. [Chapter 05](05_scheduling.ipynb) shows how to recognise it, and [chapter 09](09_cuda_graphs.ipynb) what helps.
 
 # %% id=on-a-gpu-check tags=asserts
 on_left, on_right = h200.find("matvec_naive")
@@ -729,7 +666,7 @@ check("04-challenge", filtered)
 # %% [markdown] id=key-points
 # ## Key points
 #
-# - `and_then` runs the operation that its function returns. `map` takes whatever its function returns as the result. Both functions are called with handles when the work is submitted, and look up their variables only then, so be careful in loops.
+# - `and_then` runs the operation that its function returns. `map` takes whatever its function returns as the result. Both functions are called with handles when the work is submitted, and look up their variables only then. (In a loop, that's a trap: see the encore.)
 # - A stage knows only its baton, the result of the stage before. A launch passes on all the arrays that it was given.
 # - Use `zip` when you want several results together, in order, on one stream. Use `overlap` when you want the work to happen at the same time. It gives each arm a stream, and forks and joins them by events.
 # - If an operation appears twice, it runs twice. `shared()` runs it once, and makes readers on other streams wait for it by an event.
@@ -739,7 +676,77 @@ check("04-challenge", filtered)
 # **Next:** [04b_sharing_and_owning.ipynb](04b_sharing_and_owning.ipynb). You've passed arrays from stage to stage, and they've come back each time. What if two operations want the same one?
 
 # %% id=score
-score(when, loop, together, drawing)
+score(when, together, drawing)
 
 # %% id=progress
 progress("04")
+# %% [markdown] id=loop
+# ## Encore: three in a loop
+#
+# A trap, for the road. Here are three operations, built in a loop. Each makes four numbers and scales them.
+
+# %% id=loop-build
+ops = []
+for factor in (2, 3, 5):
+    ops.append(agt.full(4, factor).and_then(lambda array: scaled(array, factor)).to_host())
+
+# %% id=predict-loop
+loop = Prediction("Now we run the three. What is the first number of each result? Type three numbers.")
+loop
+
+# %% id=predict-loop-commit
+loop.commit(...)
+
+# %% id=loop-run
+firsts = [round(float(op.sync()[0])) for op in ops]
+firsts
+
+# %% id=reveal-loop
+loop.reveal(" ".join(map(str, firsts)), "They hold 2, 3 and 5, and each was scaled by 5.")
+
+# %% [markdown] id=misconception-loop
+# > **Misconception: a lambda keeps the value that a variable had when you wrote it.**
+# >
+# > - *What you see:* all the operations you built in a loop do what the last one should do.
+# > - *Why:* `agt.full(4, factor)` is called inside the loop, so it gets the number. But `lambda array: scaled(array, factor)` remembers only the *name* `factor`, and looks it up when it's called, which is when the operation runs. By then the loop is over and `factor` is 5. Python always works this way, but with lazy operations it's easier to trip over.
+# > - *What helps:* a function that has `factor` as a parameter, because each call of it gets a `factor` of its own.
+
+# %% id=loop-cure
+def squared(factor):
+    return agt.full(4, factor).and_then(lambda array: scaled(array, factor)).to_host()
+
+
+[round(float(squared(factor).sync()[0])) for factor in (2, 3, 5)]
+
+# %% [markdown] id=exercise-loop
+# ### Exercise: mend the loop
+#
+# `all_scaled(x, factors, scaled)` should return one operation that yields a tuple: for each of the factors, `x` scaled by that factor, on the host. As it stands, everything gets scaled by the last factor. (The function `scaled(array, factor)` works in place.)
+
+# %% id=04-loop starter
+def all_scaled(x, factors, scaled):
+    ops = []
+    for factor in factors:
+        ops.append(agt.h2d(x).and_then(lambda array: scaled(array, factor)).to_host())
+    return agt.zip(*ops)
+
+
+# %% id=04-loop solution
+def all_scaled(x, factors, scaled):
+    def one(factor):
+        return agt.h2d(x).and_then(lambda array: scaled(array, factor)).to_host()
+
+    return agt.zip(*[one(factor) for factor in factors])
+
+# %% id=04-loop hints
+# The lambda is called when the operation runs. Which `factor` does it find then?
+#
+# Give each operation its own `factor`: move the body of the loop into a function with that parameter.
+#
+# `def one(factor): return agt.h2d(x).and_then(lambda array: scaled(array, factor)).to_host()`, and then `agt.zip(*[one(factor) for factor in factors])`.
+
+# %% id=04-loop explanation
+# Now each operation has a factor of its own. People do this in three ways: with a parameter, with a default (`lambda array, factor=factor: ...`), or with `functools.partial`.
+
+# %% id=04-loop-check
+check("04-loop", all_scaled)

@@ -3,9 +3,9 @@
 # %% [markdown] id=title
 # # Sharing and owning
 #
-# You pass an array to a kernel, and two lines further down you'd like to use it again. In Python that's nothing special. On a GPU somebody has to know when the last kernel has finished with that array, because its memory can be used for something else only then.
+# Two colleagues need the same printout. One of them has to walk to the printer, and if it's the one who is going to lunch first, the other has a long wait. And when both have read it, somebody should throw it away, but not while the other is still reading.
 #
-# **So whose array is it, and who cleans up?**
+# On a GPU the printout is an array. **If two want the same one, who fetches it? And whose is it afterwards?**
 #
 # After this page you can say which of two readers runs what they share, take a tuple apart without running its source twice, and choose whether to give an array away, to share it, or to lend it.
 #
@@ -87,7 +87,7 @@ agt.compare_timelines(
 )
 
 # %% [markdown] id=first-read
-# Python submits arm A first. When it gets to the table, nobody has run that yet, so A runs it, on A's own stream and therefore *behind the product*. Then comes B. It finds that the table is taken care of, and waits for A's event. So B is late for no good reason. **The reader that is submitted first runs the shared source.** If B is in a hurry, put B first, as in the lower picture. That has its price, because now A is submitted after B, and everything together takes a little longer.
+# Python submits arm A first. When it gets to the table, nobody has run that yet, so A runs it, on A's own stream and therefore *behind the product*. Then comes B, finds that somebody is already on the way to the printer, and waits for A's event. So B is late for no good reason. **The reader that is submitted first runs the shared source.** If B is in a hurry, put B first, as in the lower picture. That has its price, because now A is submitted after B, and everything together takes a little longer.
 
 # %% id=first-check tags=asserts
 assert a_first.runs_before("matvec_naive", "h2d")
@@ -136,7 +136,7 @@ check("04b-unzip", halves)
 # %% [markdown] id=ownership
 # ## Whose array is it?
 #
-# So much for operations. Now for arrays, which are a different matter, because an array has memory on the device. That memory has to stay until the last kernel that uses it is done, and after that it should be given back. Think of the baton again, which is in one hand at a time. Here `scaled` gets an array of ones:
+# So much for operations. An array is a different matter, because it has memory on the device. That memory has to stay until the last kernel that uses it is done, and after that it should be given back. Here `scaled` gets an array of ones, and works on it in place:
 
 # %% id=owned-make
 scale = agt.Kernel(r"""
@@ -159,11 +159,12 @@ doubled = scaled(mine, 2).sync()
 
 # %% id=predict-owned
 owner = Prediction(
-    "`mine` was full of ones. `scaled` works in place, and `doubled` is its result. Now you write "
-    "`agt.d2h(mine)` and run it. What do you get?",
+    "`mine` was full of ones, and `doubled` is what `scaled` yields for it. Now we say "
+    "`op = agt.d2h(mine)`, and then `op.sync()`. What comes out?",
     ones="ones, because `doubled` is a new array",
     twos="twos, because both are names of the same array",
-    error="an error instead of numbers",
+    built="an error, in the line that builds `op`",
+    ran="an error, in the line that runs it",
 )
 owner
 
@@ -171,18 +172,21 @@ owner
 owner.commit(...)
 
 # %% id=owned-run
+found = "built"
 try:
     op = agt.d2h(mine)
+    found = "ran"
     found = {1: "ones", 2: "twos"}[round(float(op.sync()[0]))]
 except agt.errors.UseAfterMoveError as error:
-    found = "error"
     print(error)
 
 # %% id=reveal-owned
-owner.reveal(found, "You gave `mine` away to `scaled`, and `doubled` is what came back.")
+owner.reveal(found, "You gave `mine` away to `scaled`, and got `doubled` back.")
 
 # %% [markdown] id=ownership-table
-# The rule is this: **an array has one owner, and when you pass it to an operation, you give it away.** In return you own whatever the operation yields. The error says where the array went: into `partition()`, which `scaled` calls. We check ownership while you *build*, so the error comes from the very line that uses the array once too often, before anything has run. If you need an array again, there are two other ways to pass it:
+# The rule is this: **an array has one owner, and when you pass it to an operation, you give it away.** In return you own whatever the operation yields. It's the baton again, which is in one hand at a time. The error says where the array went: into `partition()`, which `scaled` calls. And because ownership is checked while you *build*, the error comes from the very line that uses the array once too often, before anything has run.
+#
+# If you need an array again, there are two other ways to pass it:
 #
 # | | you write | the operation gets | and you? |
 # |---|---|---|---|
@@ -192,7 +196,7 @@ owner.reveal(found, "You gave `mine` away to `scaled`, and `doubled` is what cam
 #
 # None of the three copies anything. Two names are easy to mix up: `op.shared()` makes an *operation* run only once, and `x.share()` lets many read one *array*.
 #
-# A borrower may write, and what it writes to is *your* array. If you lend an array of ones to `scaled`, you'll find twos in it:
+# A borrower may write, and what it writes to is *your* array. If you lend an array of ones to `scaled`, you'll find twos in it, like a book that comes back with remarks in the margin:
 
 # %% id=lent-run
 mine = agt.ones(4).sync()
@@ -211,7 +215,7 @@ try:
 except agt.UsageError as error:
     print(error)
 else:
-    raise AssertionError("to write to a shared array should have been refused")
+    raise AssertionError("writing to a shared array should have been refused")
 
 # %% [markdown] id=handles-text
 # A shared array counts its handles, in `x.share_count`. Here's a matrix with one handle, ours, and three operations that read it. You can run them again, as you can with most operations.
@@ -262,7 +266,7 @@ with agt.using("sim"):
 assert (built, ran, matrix_of_ones.share_count) == (4, 4, 1)
 
 # %% [markdown] id=ownership-when
-# So which of the three should you use? Use *owned* arrays along a chain, where each stage hands on to the next. Use *shared* ones for data that many read and nobody changes, such as weights. And *borrow* an array out when you'll need it yourself afterwards. A loan has one catch: it mustn't outlive its owner. That's why a borrowed array can't go to `agt.spawn`, whose task may still be running when your function has long returned.
+# So which of the three should you use? Use *owned* arrays along a chain, where each stage hands on to the next. Use *shared* ones for data that many read and nobody changes, such as weights. And *lend* an array out when you'll need it yourself afterwards. A loan has one catch: it mustn't outlive its owner. That's why a borrowed array can't go to `agt.spawn`, whose task may still be running when your function has long returned.
 
 # %% [markdown] id=exercise-lend
 # ### Exercise: lend it
@@ -331,6 +335,13 @@ def jobs(matrix, xs):
 # %% id=04b-workers-check
 check("04b-workers", jobs)
 
+
+# %% [markdown] id=answer
+# ## The printout once more
+#
+# So who walks to the printer? Whoever is submitted first, and if that's somebody with a long errand on the way, everybody else waits. And who throws the printout away? Nobody has to remember it. If one owner has it, it goes when the owner is done with it. If many share it, it goes with the last handle. And if you lent it out, it's still yours, and so is the cleaning up.
+#
+# One question is left, and it's about using the same two sheets of paper again and again.
 
 # %% [markdown] id=challenge
 # ## Challenge: two arrays are enough
@@ -402,7 +413,7 @@ check("04b-challenge", cooled)
 # **Next:** [05_scheduling.ipynb](05_scheduling.ipynb). On the last page, `overlap` got its streams from somewhere. Who hands them out, and does it choose well?
 
 # %% id=score
-score(first, owner, handles)
+score(first, handles)
 
 # %% id=progress
 progress("04b")

@@ -3,15 +3,15 @@
 # %% [markdown] id=title
 # # `await`: waiting without standing still
 #
-# A GPU program waits a lot. If the only thing your program can do is wait, then nobody gets an answer in the meantime: the server is silent, the window is frozen, and the stop button does nothing.
+# A GPU program waits a lot. If waiting is all it can do, nobody gets an answer meanwhile: the server is silent, the window is frozen, and the stop button does nothing.
 #
 # **How can a program with one thread wait and still react?**
 #
-# After this page you can say what the event loop does while a task waits, and who wakes the task. You can tell from the code when the device starts and what overlaps. And you can keep a program responsive, tell failures apart, stop waiting without a mess, and keep a device busy without filling its memory.
+# After this page you'll know what the event loop does while a task waits, and who wakes the task. You'll be able to keep a program responsive, tell failures apart, and stop waiting.
 #
 # | | |
 # |---|---|
-# | Time | 70 minutes |
+# | Time | 60 minutes, and 20 more for the encores |
 # | You need | operations from [03](03_lazy_operations.ipynb), and streams from [02](02_streams_and_events.ipynb). You don't have to know `asyncio` |
 
 # %% id=setup
@@ -28,7 +28,7 @@ device
 # %% [markdown] id=batches
 # ## Is anybody there?
 #
-# First we need something to wait for. `batch(i)` copies four million numbers to the device and back. Batch 0 is all ones, batch 1 is all twos, and so on, so we can see at once whose result we're holding.
+# First we need something to wait for. `batch(i)` copies four million numbers to the device and back. Batch 0 is all ones, batch 1 is all twos, and so on, so we can see whose result we're holding.
 
 # %% id=batches-code
 N = 4_000_000
@@ -47,7 +47,7 @@ def long_one():
 await long_one();  # warm-up: a GPU is slow the first time
 
 # %% [markdown] id=heart-text
-# Let a *heart* stand for everything that should go on in the meantime. It's a piece of code that beats every 100 µs or so, and leaves a mark in the trace each time. We let it beat while `long_one` runs, twice. The first time Python waits with `sync`, and the second time with `await`. (`agt.sleep` counts microseconds on the device's clock. `asyncio.sleep` counts real time, which means nothing to a simulated device.)
+# Let a *heart* stand for everything that should go on in the meantime. It beats every 100 µs or so. While it beats, Python waits for `long_one`, first with `sync` and then with `await`. (`agt.sleep` counts microseconds on the device's clock, because real time means nothing to a simulated device.)
 
 # %% id=heart
 async def heart():
@@ -82,9 +82,7 @@ agt.compare_timelines(
 )
 
 # %% [markdown] id=heart-read
-# The device takes equally long both times, and both times all of our Python runs in one thread. With `sync`, the heart stops. With `await`, it beats on.
-#
-# So how does one thread wait and beat at the same time?
+# The device takes equally long both times, and both times all of our Python runs in one thread. But with `sync` the heart stops, and with `await` it beats on. How can one thread wait and beat at the same time?
 
 # %% id=check-heart tags=asserts
 in_blocked, in_awaited = (len(trace.find("beat")) - 1 for trace in (blocked, awaited))
@@ -98,11 +96,11 @@ if device.simulated:
 # %% [markdown] id=loop
 # ## Coroutines, tasks, and the loop
 #
-# When you call a function that's written with `async def`, you get a **coroutine**. That's code that hasn't begun to run, just as an operation is work that hasn't begun. A **task** is a coroutine that somebody has put on the list of things to run. The **event loop** keeps that list. It takes the first task that can go on and runs it until it comes to an `await` at which it has to wait. Then it takes the next one. Nobody ever gets interrupted in between.
+# When you call an `async def` function, you get a **coroutine**. That's code that hasn't begun to run, just as an operation is work that hasn't begun. A **task** is a coroutine on the list of things to run, and the **event loop** keeps that list. It takes the first task that can go on, and runs it until it comes to an `await` at which it has to wait. Then it takes the next one. It's like a meeting in which nobody is ever interrupted.
 #
-# A cell that you run is a task, too. And `asyncio.gather` makes a task out of each thing you give it, and waits for all of them.
+# The cell you run is a task, too. And `asyncio.gather` makes a task of each thing you give it, and waits for all of them.
 #
-# Here are two functions that make coroutines. Each says three things, and awaits something after each of them. `asyncio.sleep(0)` waits until the others have had a turn. `nod()` is a coroutine of our own that just returns a number.
+# Here are two such functions. Each says three things, and awaits something after each of them. `asyncio.sleep(0)` waits until the others have had a turn. `nod()` just returns a number.
 
 # %% id=chat
 async def chat(name, log):
@@ -149,9 +147,9 @@ for _ in range(20):
 turns.reveal(logs[0], f"{len(logs)} runs gave {len(set(logs))} order.")
 
 # %% [markdown] id=turns-read
-# `chat` and `polite` look alike, but `polite` says all three things in one go. That's because `await` doesn't mean "now the others". It means "go on with this, and *if it has to wait*, let go". `asyncio.sleep(0)` has to wait for its turn. `nod()` has its result right away, so it never lets go.
+# `chat` and `polite` look alike, but `polite` says all three things in one go, because `await` doesn't mean "now the others". It means "go on with this, and *if it has to wait*, let go". `asyncio.sleep(0)` has to wait for its turn. `nod()` has its result right away, so it never lets go.
 #
-# Only one task runs at a time, and it runs until it lets go. That's good news, because nobody can interfere between two lines of yours that have no `await` between them, so you need no lock there. (Across an `await`, the others have had their turn, and whatever you read before it may have changed.) It's also bad news, because **a task that doesn't let go keeps everybody waiting.** `sync` doesn't let go, and that's why the heart stopped.
+# The good news is that nobody can interfere between two lines of yours that have no `await` between them, so you need no lock there. (Across an `await`, the others have had their turn, and whatever you read before it may have changed.) The bad news you know from meetings: **a task that doesn't let go keeps everybody waiting.** `sync` doesn't let go, and that's why the heart stopped.
 
 # %% id=turns-check tags=asserts
 assert set(logs) == {"a0 b0 b1 b2 c0 a1 c1 a2 c2"}
@@ -166,7 +164,7 @@ assert set(logs) == {"a0 b0 b1 b2 c0 a1 c1 a2 c2"}
 #                                    └── something went wrong ─> failed
 # ```
 #
-# Let's take the place of the event loop and do an `await` by hand, step by step. `await` calls `future.__await__()`, which gives it an iterator, and then it calls `next` on that. Each `next` is a **poll**: go on as far as you can. (If you have a real GPU, we ask it again and again for the first two milliseconds, in case it's done soon. During that time, a poll returns `None`, which is what the `while` is for.)
+# Let's play event loop, and do an `await` by hand. `await` calls `future.__await__()`, which gives it an iterator, and then it calls `next` on that. Each `next` is a **poll**: go on as far as you can. (We ask a real GPU again and again for the first two milliseconds, in case it's done soon. Until then a poll returns `None`, which is what the `while` is for.)
 
 # %% id=poll-first
 future = long_one().into_future()
@@ -186,9 +184,7 @@ await woken.wait()  # anybody else could run now
 print("after the wake:       ", future.state.value)
 
 # %% [markdown] id=poll-read
-# The first poll submitted the work and came back without a result. What it returned is a token, which is one of asyncio's own futures. (It shares only the name with ours.) A token says: don't poll me again until I'm done. So the loop attaches a **callback** to the token, which will put the task back on the list, and turns to somebody else.
-#
-# And who tells the loop? A helper that waits for the device in the task's place:
+# The first poll submitted the work and came back without a result. What it returned is a token, one of asyncio's own futures, which says: don't poll me again until I'm done. So the loop attaches a **callback** to the token, which will put the task back on the list, and turns to somebody else. And who tells the loop?
 #
 # ```text
 #   the task               the event loop            the helper           the device
@@ -201,7 +197,7 @@ print("after the wake:       ", future.state.value)
 #   goes on     <─ turn ──        ·
 # ```
 #
-# For a GPU, the helper is a second thread that belongs to the package. It sleeps in the driver until the work is over, so your own thread is free. The simulated device needs no helper. When no task wants a turn, it simply moves its clock forward to the end of the work.
+# For a GPU, the helper is a second thread that belongs to the package. It sleeps in the driver until the work is over. The simulated device needs no helper: when no task wants a turn, it simply moves its clock forward to the end of the work.
 
 # %% id=poll-check tags=asserts
 import threading
@@ -224,12 +220,12 @@ assert [result[0] for result in results[:4]] == [1, 2, 3, 4]
 assert await future is await future  # as often as you like: the work was done once
 
 # %% [markdown] id=life-read
-# Poll, callback, wake, poll. That's all there is to an `await`. And `await op` is short for `await op.into_future()`.
+# Poll, callback, wake, poll. That's all there is to `await`, and `await op` is short for `await op.into_future()`.
 
 # %% [markdown] id=start
 # ## Who starts what, and when?
 #
-# `agt.spawn(op)` makes a future, and a task that awaits it. It returns right away and gives you the task. As you know from chapter 03, that starts nothing, because a task has to get a turn first. So in this program the job begins before any copy does:
+# `agt.spawn(op)` makes a future and a task that awaits it, and returns the task right away. In this program, three things are going to begin: the copies of batch 0, the job, and the copies of batch 1.
 #
 # ```python
 # task = agt.spawn(batch(0))
@@ -239,10 +235,7 @@ assert await future is await future  # as often as you like: the work was done o
 # ```
 
 # %% id=predict-start
-begins = Prediction(
-    "What about the copies? Batch 0 was spawned first, and batch 1 was awaited first. "
-    "Whose copies begin first? Type 0 or 1."
-)
+begins = Prediction("In which order do the three begin? Type them, such as `1 0 job`.")
 begins
 
 # %% id=commit-start
@@ -264,10 +257,11 @@ no_turn.plot(
 # %% id=reveal-start
 begun = {}
 for span in no_turn:
-    if span.label in ("batch 0", "batch 1"):
-        begun.setdefault(span.label[-1], span.start)
+    name = {"batch 0": "0", "batch 1": "1"}.get(span.label, span.name)
+    if name in ("0", "1", "job"):
+        begun.setdefault(name, span.start)
 begins.reveal(
-    min(begun, key=lambda batch: begun[batch]),
+    " ".join(sorted(begun, key=begun.get)),
     f"Batch 0 was spawned in the first line, but begins only after {begun['0']:.0f} µs.",
 )
 
@@ -275,8 +269,8 @@ begins.reveal(
 # > **Misconception: the task that was spawned first begins first.**
 # >
 # > - *What you see:* the device does nothing during the job, and then begins with what you asked for last.
-# > - *Why:* the task gets no turn as long as *you* have yours. Your turn ends in the third line, which submits batch 1 and only then lets go.
-# > - *What helps:* let go once, with `await asyncio.sleep(0)`. Any other `await` that has to wait will do as well.
+# > - *Why:* a task needs a turn to start anything, and as long as it's *your* turn it gets none. Yours ends in the third line, which submits batch 1 and only then lets go.
+# > - *What helps:* let go once, with `await asyncio.sleep(0)` or any other `await` that has to wait.
 
 # %% id=misconception-spawn-run
 with agt.record() as one_turn:
@@ -304,33 +298,10 @@ if device.simulated:  # how far a GPU gets meanwhile depends on who else is usin
     assert one_turn.overlap_between("job", one_turn.device_spans) > 20
     assert one_turn.metrics().makespan < no_turn.metrics().makespan - 100
 
-# %% [markdown] id=ways
-# So these are the ways to run an operation:
-#
-# | | when is the work submitted? | who waits for the result? |
-# |---|---|---|
-# | `op.sync()` | right away | the whole program stands still |
-# | `await op` | right away | this task waits, and others get turns |
-# | `op.into_future()` | when somebody first awaits it | whoever awaits it, and others get turns |
-# | `agt.spawn(op)` | at the task's first turn | the new task, and you only if you await it |
-
-# %% id=ways-check tags=asserts
-before = agt.in_flight()
-future = batch(0).into_future()
-after_future = agt.in_flight() - before
-task = agt.spawn(batch(1))
-after_spawn = agt.in_flight() - before
-await asyncio.sleep(0)
-after_turn = agt.in_flight() - before
-await asyncio.gather(future, task)
-assert (after_future, after_spawn, agt.in_flight() - before) == (0, 0, 0)
-if device.simulated:  # a GPU may be done with it by the time we look
-    assert after_turn == 1
-
 # %% [markdown] id=difference
 # ## What does it buy us?
 #
-# Here are three programs that all process the same four batches.
+# Here are three programs that all process the same four batches:
 
 # %% id=three-programs
 def each_with_sync():
@@ -381,9 +352,9 @@ quicker.reveal(
 )
 
 # %% [markdown] id=read-difference
-# The second program doesn't block anybody. But there *is* nobody else. There's just one task, which says four times in a row "I won't go on without this result". (And waking it takes a little time, too.)
+# The second program doesn't block anybody, but there *is* nobody else. There's one task, and it says four times in a row "I won't go on without this result".
 #
-# In the third, all four tasks submit their work before the first batch is done. While one batch is on its way back, the next one is on its way there. Why isn't it four times as fast? The device has one copy engine for each direction, so two copies at a time is the most you can get. And the first upload and the last download have nothing to overlap with. So eight copies take the time of five.
+# In the third, all four tasks submit their work before the first batch is done. While one batch is on its way back, the next is on its way there. Why isn't it four times as fast? The device has one copy engine for each direction, so two copies at a time is the most you can get. And the first upload and the last download have nothing to overlap with. So eight copies take the time of five.
 
 # %% id=check-difference tags=asserts
 def submitted_before_done(trace):
@@ -411,7 +382,7 @@ if device.simulated:
 # %% [markdown] id=meanwhile
 # ## Work for the host meanwhile
 #
-# Somebody has to read, decode and arrange the batches, and that's usually Python. While the device works on one batch, the host can prepare the next.
+# Somebody has to read and decode those batches, and it's usually Python. It can do that while the device works on the batch before.
 
 # %% [markdown] id=exercise-prepare
 # ### Exercise: one batch ahead
@@ -453,7 +424,7 @@ async def pipeline(n, prepare, process):
 check("06-prepare", pipeline)
 
 # %% [markdown] id=prepare-text
-# Here's `pipeline` at work on the device of this notebook. (It's yours, once the check has accepted it.)
+# Here's your `pipeline` at work on the device of this notebook, or ours until the check has accepted yours:
 
 # %% id=prepare-picture
 def prepare(i):
@@ -483,7 +454,7 @@ if device.simulated:
 # %% [markdown] id=responsive
 # ## Who stops the heart?
 #
-# Here are two programs without any `sync`. Both compute for 2 ms, the first in one piece and the second in twenty. You'll need one fact about the loop. It goes in rounds, with a turn for each task on its list, and it looks for tasks whose sleep is over only once per round. A task that's due just after that look has to wait for the next one, and then gets its turn in the round after that.
+# Here are two programs without any `sync`. Both compute for 2 ms, the first in one piece and the second in twenty. You'll need one fact about the loop. It goes in rounds, with a turn for each task on its list, and it checks the sleeping tasks only once per round. A task that's due just after that check has to wait for the next one, and gets its turn in the round after that.
 
 # %% id=one-piece
 async def in_one_piece():
@@ -536,13 +507,13 @@ beats.reveal(
 )
 
 # %% [markdown] id=misconception-async
-# During the one long piece, nobody else gets a turn. Between short pieces the heart does get turns, but it's late. Its sleep is over after one piece, and then it takes two more rounds until its turn. So it beats after every third piece.
+# Between short pieces the heart gets its turn, but late. Its sleep is over after one piece, and then it takes two more rounds. So it beats after every third piece.
 #
 # > **Misconception: a function with `async def` runs in the background.**
 # >
 # > - *What you see:* a program that doesn't react to anything, although it's `async` through and through.
-# > - *Why:* between two `await`s that really wait, a task has the thread to itself. It doesn't matter whether it waits for the device with `sync` or computes.
-# > - *What helps:* use `await` instead of `sync`. Cut long work of the host into pieces, with `await asyncio.sleep(0)` between them, or give it a thread of its own (`asyncio.to_thread`).
+# > - *Why:* between two `await`s that really wait, a task has the thread to itself, whether it computes or waits for the device with `sync`.
+# > - *What helps:* use `await` instead of `sync`. Cut long work of the host into pieces with `await asyncio.sleep(0)` between them, or give it a thread of its own (`asyncio.to_thread`).
 
 # %% id=misconception-async-run tags=asserts
 assert none == 0
@@ -553,7 +524,7 @@ if device.simulated:
 # %% [markdown] id=exercise-responsive
 # ### Exercise: keep the heart beating
 #
-# Now write it yourself: run `op` without blocking. Call `beat()` right at the start, and then every 50 µs for as long as `op` is under way. Return the result of `op`. If `op` fails, let its error out, and in no case leave a heart behind that goes on beating. (`beat` is an ordinary function. Use `agt.sleep`.)
+# Run `op` without blocking. Call `beat()` right at the start, and then every 50 µs for as long as `op` is under way. Return the result of `op`. If `op` fails, let its error out, and in no case leave a heart behind that goes on beating. (`beat` is an ordinary function. Use `agt.sleep`.)
 
 # %% id=06-responsive starter
 async def with_heartbeat(op, beat):
@@ -585,9 +556,9 @@ check("06-responsive", with_heartbeat)
 # %% [markdown] id=errors
 # ## When something goes wrong
 #
-# An operation can fail in two ways. Its *description* can be wrong, which means there's a bug in one of your functions. That shows when the work is submitted, and you get an ordinary Python exception. Or the *device* fails while it works, for example because a kernel writes beyond its array. That's an `agt.DeviceError`. Either way, whoever awaits the operation gets the error.
+# An operation can fail in two ways. If its *description* is wrong, there's a bug in one of your functions. That shows when the work is submitted, as an ordinary Python exception. Or the *device* fails while it works, for example because a kernel writes beyond its array. That's an `agt.DeviceError`. Either way, whoever awaits the operation gets the error.
 #
-# This section uses the simulated device, even if you have a GPU.
+# This section uses the simulated device, even if you have a GPU, because we're about to break it.
 
 # %% id=errors-three
 BEYOND = r"""
@@ -613,7 +584,7 @@ def buggy():
     return agt.ones(32).map(lambda array: settings["scale"]).named("buggy")
 
 # %% [markdown] id=predict-errors-text
-# Three operations run together: a good one, a faulty one, and another good one. `gather` raises the error as soon as it arrives, and we note the time.
+# We run three operations together: a good one, a faulty one, and another good one. `gather` raises the error as soon as it arrives, and we note the time.
 
 # %% id=predict-errors
 survivors = Prediction(
@@ -648,9 +619,9 @@ with_fault.plot(
 )
 
 # %% [markdown] id=read-errors
-# The stream of the faulty one has a fill and then nothing. A kernel that fails has no bar, because it never reached its end, and the rest of *its* operation is skipped. The other streams didn't notice. So both good results were computed, and then lost, because `gather` had already raised the error and had no place for them any more. With `return_exceptions=True`, it hands over errors just like results, and nothing is lost.
+# The faulty stream has a fill and then nothing. A kernel that fails never reaches its end, so it gets no bar, and the rest of *its* operation is skipped. The other streams didn't notice. Both good results arrived, but `gather` had already raised the error, and nobody was there to take them. With `return_exceptions=True`, it hands over errors just like results, and nothing is lost.
 #
-# (A real GPU is less kind. There, an illegal access would end all GPU work in this process, and that's why we use the simulated one here. Failures for other reasons, such as a wrong shape or too little memory, stay with their own operation there, too.)
+# A real GPU is less kind: an illegal access ends all GPU work in the process.
 
 # %% id=run-errors-again
 with agt.using("sim"):
@@ -669,9 +640,7 @@ assert (outcomes[0] == 1).all()
 assert (outcomes[2] == 1).all()
 
 # %% [markdown] id=failed-state
-# If you want all results or none, use `asyncio.TaskGroup`, which cancels the others when one fails.
-#
-# A future that failed stays failed, so whoever awaits it later gets the same error. And a bug in the description? That arrives as Python's own exception, with a note that says in which operation it happened:
+# A future that failed stays failed, so whoever awaits it later gets the same error. And a bug in the description arrives as Python's own exception, with a note that names the operation:
 
 # %% id=failed-state-run
 with agt.using("sim"):
@@ -731,7 +700,7 @@ check("06-three-arms", reports)
 # %% [markdown] id=cancel
 # ## How to stop waiting
 #
-# You can cancel a task with `task.cancel()`. At its next turn, an `asyncio.CancelledError` is raised inside it, at the `await` where it's waiting. What does the device make of that? Here are two programs. `unwanted()` has three pieces of work: a copy within the device, and then a batch there and back.
+# `task.cancel()` cancels a task. At its next turn, an `asyncio.CancelledError` is raised inside it, at the `await` where it's waiting. What does the device make of that? `unwanted()` has three pieces of work: a copy within the device, and then a batch there and back.
 #
 # ```python
 # task = agt.spawn(unwanted())        # A
@@ -791,9 +760,9 @@ cancelled.plot(
 )
 
 # %% [markdown] id=read-cancel
-# In A, the task was cancelled before it had a turn, so nothing was ever submitted. (When that operation is thrown away, Python warns you that nobody ever ran it.) In B it had a turn, so cancelling ended the wait, but not the work. The device hasn't noticed a thing. Once something is in a stream's queue, nobody can take it out again.
+# In A, you cancelled the task before it had a turn, so nothing was ever submitted. In B it had its turn, and the cancellation ended the wait, but not the work. The device didn't even notice. Once something is in a stream's queue, nobody can take it out again.
 #
-# So everything the work uses has to stay alive until it's done. It does. The operation was still in flight, and `agt.in_flight()` counts those. It held one of the two handles of `shared`, and lets go of it when the device is done.
+# So everything the work uses has to stay alive until it's done, and it does. When the wait was over, the operation was still in flight, and it held one of the two handles of `shared`.
 
 # %% id=check-cancel tags=asserts
 while agt.in_flight() > before:
@@ -808,10 +777,86 @@ if device.simulated:
     assert in_use == (1, 2)
     assert over.end < last
 
+# %% [markdown] id=challenge
+# ## The challenge
+#
+# Now everything at once. (*One batch ahead* is a good start.) `prepare(i)` keeps the host busy for 100 µs and returns batch i. `process(x)` makes an operation out of a batch. `use(result)` keeps the host busy for 60 µs. There are `n` batches. You may use their results in any order, each once, and there's memory for *two* of them in flight. The plain loop below takes 2099 µs on the simulated device of the check. **Get below 1500.** The course's own answer takes 1362, and `progress()` keeps your best time.
+
+# %% id=06-feed starter
+async def feed(n, prepare, process, use):
+    for i in range(n):
+        use(await process(prepare(i)))
+
+
+# %% id=06-feed solution
+async def feed(n, prepare, process, use):
+    before = None
+    for i in range(n):
+        task = agt.spawn(process(prepare(i)))
+        await asyncio.sleep(0)  # its turn: the batch is submitted
+        if before is not None:
+            use(await before)
+        before = task
+    use(await before)
+
+# %% id=06-feed hints
+# Whenever the host prepares or uses a batch, the device should have another one to work on.
+#
+# Start batch i, and only then use the result of batch i - 1. Remember what a spawned task needs before it starts.
+#
+# Keep the task of the previous round in a variable: `use(await before)`, then `before = task`. Use the last one after the loop.
+
+# %% id=06-feed explanation
+# At most two batches are in flight, one on the device and one on its way, and the host goes on with whatever is done. Every data loader and every server does this, in one form or another.
+
+# %% id=06-feed-check
+check("06-feed", feed)
+
+# %% id=feed-picture
+def use(result):
+    agt.work(60, "use")
+
+
+with agt.record() as fed:
+    await solved("06-feed", feed)(4, prepare, process, use)
+
+fed.plot(
+    title="Your loop, with larger batches",
+    lanes=("host", "streams"),
+    lesson="While the device copies, the host prepares the next batch or uses one. Some pauses are left.",
+)
+
+# %% id=feed-claims tags=asserts
+if device.simulated:
+    assert fed.overlap_between([s for s in fed if s.kind == "work"], fed.device_spans) > 0
+
+# %% [markdown] id=key-points
+# ## Key points
+#
+# - One task runs at a time, until it gets to an `await` at which it has to wait. If a task doesn't let go, everybody waits.
+# - An `await` is poll, callback, wake, poll. Nothing spins while a task is put aside, because a helper sleeps in the driver until the work is done.
+# - A spawned task starts at its first turn, and not right away.
+# - To gain time, start everything first and wait later. If you await one thing after the other, you gain nothing.
+# - An error goes to whoever awaits *that* operation. Cancelling a task stops the waiting, but not the GPU.
+#
+# There's a [glossary](../docs/glossary.md) for new words, and a page of [misconceptions](../docs/misconceptions.md).
+#
+# **Next:** [07_async_mlp.ipynb](07_async_mlp.ipynb), where all of this comes together.
+
+# %% id=score
+score(turns, begins, quicker, beats, survivors, stopped)
+
+# %% id=progress
+progress("06")
+# %% [markdown] id=encores
+# ## Encores
+#
+# *Three exercises for the day on which your program meets the world: a user who won't wait any longer, results that come in any order, and more work than fits into memory.*
+
 # %% [markdown] id=exercise-cancel
 # ### Exercise: wait, but not forever
 #
-# Return the result of `op` as soon as it's there, if that's within `us` microseconds. Otherwise give up when the time is over, and return `None`. Cancel whatever still waits then, or it will wait forever. Use `agt.sleep` as the clock. (`asyncio.wait([...], return_when=asyncio.FIRST_COMPLETED)` waits until the first of several tasks is done.)
+# Return the result of `op` as soon as it's there, if that's within `us` microseconds. Otherwise give up when the time is over, and return `None`. Cancel whatever still waits then, or it will wait forever, and do the same if somebody cancels *you*. Use `agt.sleep` as the clock. (`asyncio.wait([...], return_when=asyncio.FIRST_COMPLETED)` waits until the first of several tasks is done.)
 
 # %% id=06-cancel starter
 async def at_most(op, us):
@@ -822,19 +867,19 @@ async def at_most(op, us):
 async def at_most(op, us):
     task = agt.spawn(op)
     clock = asyncio.create_task(agt.sleep(us))
-    await asyncio.wait([task, clock], return_when=asyncio.FIRST_COMPLETED)
-    clock.cancel()
-    if task.done():
-        return task.result()
-    task.cancel()
-    return None
+    try:
+        await asyncio.wait([task, clock], return_when=asyncio.FIRST_COMPLETED)
+        return task.result() if task.done() else None
+    finally:
+        task.cancel()
+        clock.cancel()
 
 # %% id=06-cancel hints
 # You're waiting for two things, the operation and the time. Whichever comes first decides.
 #
 # Make two tasks: `agt.spawn(op)` and `asyncio.create_task(agt.sleep(us))`. `asyncio.wait` can return when the first of them is done. See `help(asyncio.wait)`.
 #
-# `await asyncio.wait([task, clock], return_when=asyncio.FIRST_COMPLETED)`, then `clock.cancel()`. If `task.done()`, return `task.result()`, and otherwise `task.cancel()`.
+# In a `try`, `await asyncio.wait([task, clock], return_when=asyncio.FIRST_COMPLETED)`, and return `task.result()` if `task.done()`. In its `finally`, cancel both, because that runs whatever happens. A task that's done doesn't mind.
 
 # %% id=06-cancel explanation
 # Cancelling ends the wait and nothing else. The device finishes what's in its queue, and the arrays live until then. If your program never uses the simulated device, `asyncio.timeout` does this for you, in real time.
@@ -843,9 +888,9 @@ async def at_most(op, us):
 check("06-cancel", at_most)
 
 # %% [markdown] id=exercise-as-completed
-# ## In which order, and how many?
+# ### In which order, and how many?
 #
-# `gather` gives you nothing until everything is there. Often you could go on with the first result while the device still works on the others. But which will be the first? You can't know that in advance.
+# `gather` gives you nothing until everything is there. Often you could go on with the first result while the device still works on the others. But you can't know in advance which one that will be.
 #
 # ### Exercise: first come, first served
 #
@@ -900,7 +945,7 @@ if device.simulated:
     assert as_it_comes.overlap_between("use", as_it_comes.device_spans) > 120
 
 # %% [markdown] id=limited-text
-# Each operation in flight holds its input, its output and everything in between. If you start a thousand, the device runs out of memory. Letting in only so many at a time is called **back-pressure**.
+# Each operation in flight holds its input, its output and everything in between. If you start a thousand, the device runs out of memory. So you let in only so many at a time, which is called **back-pressure**.
 
 # %% [markdown] id=exercise-limited
 # ### Exercise: at most `limit` at a time
@@ -951,76 +996,8 @@ assert [r[0] for r in limited] == [1, 2, 3, 4]
 if device.simulated:
     assert two_at_a_time.metrics().makespan < 1.2 * together.metrics().makespan
 
-# %% [markdown] id=challenge
-# ## The challenge
-#
-# Now everything at once. (*One batch ahead* is a good start.) `prepare(i)` keeps the host busy for 100 µs and returns batch i. `process(x)` makes an operation out of a batch. `use(result)` keeps the host busy for 60 µs. There are `n` batches. You may use their results in any order, each once, and there's memory for *two* of them in flight. The plain loop below takes 2099 µs on the simulated device of the check. **Get below 1500.** The course's own answer takes 1362, and `progress()` keeps your best time.
-
-# %% id=06-feed starter
-async def feed(n, prepare, process, use):
-    for i in range(n):
-        use(await process(prepare(i)))
-
-
-# %% id=06-feed solution
-async def feed(n, prepare, process, use):
-    before = None
-    for i in range(n):
-        task = agt.spawn(process(prepare(i)))
-        await asyncio.sleep(0)  # its turn: the batch is submitted
-        if before is not None:
-            use(await before)
-        before = task
-    use(await before)
-
-# %% id=06-feed hints
-# Whenever the host prepares or uses a batch, the device should have another one to work on.
-#
-# Start batch i, and only then use the result of batch i - 1. Remember what a spawned task needs before it starts.
-#
-# Keep the task of the previous round in a variable: `use(await before)`, then `before = task`. Use the last one after the loop.
-
-# %% id=06-feed explanation
-# At most two batches are in flight, one on the device and one on its way, and the host goes on with whatever is done. Every data loader and every server does this, in one form or another.
-
-# %% id=06-feed-check
-check("06-feed", feed)
-
-# %% id=feed-picture
-with agt.record() as fed:
-    await solved("06-feed", feed)(4, prepare, process, use)
-
-fed.plot(
-    title="Your loop, with larger batches",
-    lanes=("host", "streams"),
-    lesson="While the device copies, the host prepares the next batch or uses one. Some pauses are left.",
-)
-
-# %% id=feed-claims tags=asserts
-if device.simulated:
-    assert fed.overlap_between([s for s in fed if s.kind == "work"], fed.device_spans) > 0
-
 # %% [markdown] id=script
-# ## In a script
+# ### In a script
 #
-# A notebook has an event loop running already, which is why cells may say `await`. A program has to start one, with `asyncio.run(main())`, once, at the outermost level. Beside this notebook you'll find [06_await.py](../notebooks/06_await.py), a script with programs of this page. You can profile it, too: `nsys profile -t cuda,nvtx python 06_await.py`.
+# A notebook has an event loop running already, which is why cells may say `await`. A program has to start one, with `asyncio.run(main())`, once, at the outermost level. Beside this notebook you'll find [06_await.py](../notebooks/06_await.py), which does that. You can profile it, too: `nsys profile -t cuda,nvtx python 06_await.py`.
 
-# %% [markdown] id=key-points
-# ## Key points
-#
-# - One task runs at a time, until it gets to an `await` at which it has to wait. If a task doesn't let go, everybody waits.
-# - An `await` is poll, callback, wake, poll. Once a task is put aside, nothing spins, because a helper sleeps in the driver until the work is done.
-# - A spawned task starts at its first turn, and not right away.
-# - To gain time, start everything first and wait later. If you await one thing after the other, you gain nothing.
-# - An error goes to whoever awaits *that* operation. Cancelling a task stops the waiting, but not the GPU.
-# - Start enough work to keep the device busy, and no more than its memory can hold.
-#
-# If a word is new, look in the [glossary](../docs/glossary.md). If something seems wrong, the [misconceptions](../docs/misconceptions.md) page probably has it.
-#
-# **Next:** [07_async_mlp.ipynb](07_async_mlp.ipynb), where all of this comes together: a small neural network, four batches at a time.
-
-# %% id=score
-score(turns, begins, quicker, beats, survivors, stopped)
-
-# %% id=progress
-progress("06")

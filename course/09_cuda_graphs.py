@@ -3,15 +3,14 @@
 # %% [markdown] id=title
 # # CUDA graphs: say it once
 #
-# A language model writes its answer word by word, and for every word the GPU runs the same few hundred small kernels. Python calls each of them by name, each time. **What if it only had to do that once?**
+# A language model writes its answer word by word, and for every word the GPU runs the same few hundred small kernels. Each time, Python calls every one of them by name. **What if it had to do that only once?**
 #
-# After this page you can tell from a timeline that a program waits for its host, write a pipeline down as a CUDA graph, feed it with new input, give it branches, say what a graph cannot hold, and work out when it pays.
+# After this page you can write a pipeline down as a CUDA graph, feed it, give it branches, and tell from a timeline whether that pays.
 #
 # | | |
 # |---|---|
-# | Time | 70 minutes, and 15 more for the encore |
+# | Time | 60 minutes, and 20 more for the encores |
 # | You need | [04_combinators](04_combinators.ipynb), [06_await](06_await.ipynb), [07_async_mlp](07_async_mlp.ipynb) and [08_profiling](08_profiling.ipynb) |
-# | Device | the first cell of code says which one is in use |
 
 # %% id=setup
 import asyncio
@@ -30,8 +29,7 @@ device
 # %% [markdown] id=question
 # ## Three words
 #
-# Here is a model in miniature: eight thin layers, each a kernel of its own. One pass through all eight makes a word, or a **token**, as it is called. This is an H200 making three
-# of them. (It is a recording that comes with the course.)
+# Here's a model in miniature: eight thin layers, each a kernel of its own. One pass through all eight makes a word, or a **token**, as the trade calls it. This is a real H200 making three of them, in a recording that comes with the course:
 
 # %% id=question-picture
 h200_calls = agt.Trace.load_recording("09_cuda_graphs_by_calls")
@@ -50,9 +48,9 @@ print(f"A layer takes {usual:.1f} µs, and the next one begins {apart:.0f} µs a
 print(f"The GPU is at work for {share:.0%} of the time.")
 
 # %% [markdown] id=question-read
-# For five sixths of the time, one of the fastest machines on earth does nothing. It waits for Python to say "and now the next layer", and "now the next token". You have met this in chapter 7, and chapter 8 gave it a name: the program is **host-bound**.
+# For five sixths of the time, one of the fastest machines on earth does nothing. It's waiting for Python to say "and now the next layer". Chapter 8 gave this a name: the program is **host-bound**.
 #
-# A faster GPU would help little, because it could only shorten the sixth of the time in which this one works. More streams would not help either, since the same Python would have to fill them. And for one user at a time, nobody can make the kernels larger. So what is left?
+# A faster GPU would only shorten the sixth of the time in which this one works. More streams would have to be filled by the same Python. And with one user at a time, you can't make the kernels larger. So what's left?
 
 # %% id=question-check tags=asserts
 assert len(layers) == 24
@@ -63,7 +61,7 @@ assert "host-bound" in {finding.name for finding in agt.diagnose(h200_calls)}
 # %% [markdown] id=network-text
 # ## The model
 #
-# First we need a model of our own. A layer multiplies a matrix with a vector and takes the `tanh`. One thread computes one element.
+# First we need a model of our own. Each layer multiplies a matrix by a vector and takes the `tanh`, and one thread computes one element.
 
 # %% id=kernel
 layer = agt.Kernel(r"""
@@ -81,8 +79,7 @@ extern "C" __global__ void layer(unsigned int n, const float* w, const float* x,
 """)
 
 # %% [markdown] id=network-code-text
-# All memory is there from the start: weights, and an array before and after each layer. The layers borrow these arrays, and `agt.zip` puts the layers in order, on one stream. Keep an eye on two of the arrays: `x`, which the first layer reads, and
-# `y`, which the last one writes.
+# We allocate everything up front. The layers borrow their arrays, and `agt.zip` puts the layers in order on one stream. Keep an eye on two arrays: `x`, which the first layer reads, and `y`, which the last one writes.
 
 
 # %% id=network
@@ -122,9 +119,9 @@ first_answer = agt.d2h(y.borrow()).sync()
 print(first_answer[:3])
 
 # %% [markdown] id=memcpy-text
-# (`agt.memcpy(target, source)` copies *into* an array that is there already. `h2d` would make a new one each time.)
+# `agt.memcpy(target, source)` copies *into* an array that exists already, where `h2d` would make a new one.
 #
-# The next cell has two little helpers for measuring. On a GPU a single run can be disturbed by anything, so they take several, and runs that are to be compared go in turns.
+# You can skim the next cell, which only has helpers for measuring.
 
 
 # %% id=helpers
@@ -170,22 +167,20 @@ if device.simulated:
 # %% [markdown] id=list
 # ## Write it down
 #
-# What does Python do for a layer? It finds the kernel, works out the grid, packs the arguments and calls the driver. For the next token it does all of that again: the same kernels, the same grids, the same
-# addresses.
+# What does Python do for a layer? It finds the kernel, works out the grid, packs the arguments and calls the driver. Then, for the next token, it does all of that again, with the same kernels, grids and addresses.
 #
-# If you had to phone a shop for each egg, you would sooner or later send a shopping list. A **CUDA graph** is that list: the calls of a whole pipeline, which the driver keeps. To write one from an operation takes one
-# line:
+# If you had to phone the shop for every single egg, you'd soon send a shopping list. A **CUDA graph** is that list, and writing one takes a line:
 #
 # ```python
 # graph = op.graph_on(stream)
 # ```
 #
-# Before you run that line, think about what it does to the arrays. `y` now holds what became of token 0. We put token 1 into `x`, write the list, and look into `y`.
+# `y` holds the answer to token 0. We put token 1 into `x`, write the list, and look into `y`.
 
 # %% id=predict-capture
 written = Prediction(
     "`agt.memcpy(x.borrow(), tokens[1]).sync()`, then `graph = op.graph_on(stream)`. What is in `y`?",
-    new="the answer to token 1: the calls are recorded while they run",
+    new="the answer to token 1: you can only record calls by making them",
     old="still the answer to token 0",
     neither="numbers that mean nothing, until the first launch",
 )
@@ -210,15 +205,15 @@ written.reveal(
 )
 
 # %% [markdown] id=capture-read
-# Nothing ran. `agt.record()` watches work that is being done, for a timeline; a **capture** writes down work that is *not* being done. There are three steps in the life of a graph:
+# Nothing ran. `agt.record()` watches work that is being done. A **capture** writes down work that is *not* being done. So the life of a graph has three steps:
 #
 # | | what happens | how often |
 # |---|---|---|
-# | **capture** | the calls are written down, nothing runs | once |
+# | **capture** | the driver writes the calls down instead of making them | once |
 # | **instantiate** | the driver checks the list and gets it ready | once |
 # | **launch** | one call starts everything on the list | again and again |
 #
-# `graph_on` is the first two. The printed graph has eight **nodes**: one for each kernel, copy or fill. And `graph.launch()` is an operation like any other: lazy, awaitable, good for chains. It yields what `op` would yield.
+# `graph_on` does the first two. The graph has eight **nodes**, one for each kernel. And `graph.launch()` is an operation like any other. It yields what `op` would yield.
 
 # %% id=capture-check tags=asserts
 assert old
@@ -240,15 +235,15 @@ agt.compare_timelines(
 )
 
 # %% [markdown] id=read-gain
-# One short call, and then the host has nothing to do but wait. The kernels follow each other without a gap. (On a real GPU you see them one by one if the times come from CUPTI. CUDA events cannot look inside a graph: with them it is a single bar.)
+# After one short call the host has nothing left to do but wait.
 #
 # > **Misconception: a graph makes kernels faster.**
 # >
 # > - *What you see:* a run that takes a fraction of the time.
-# > - *Why:* what went away is the waiting *between* kernels. The kernels are the same.
-# > - *What helps:* add up the kernels' own bars before you hope for a graph. If they fill the picture, there is nothing to remove.
+# > - *Why:* what disappeared is the waiting *between* the kernels. The kernels take as long as before.
+# > - *What helps:* add up the kernels' own bars before you hope for a graph. If they fill the picture already, there's nothing to remove.
 #
-# The recordings of the H200 show it. The first token's eight layers, by calls and in a graph:
+# Here are the first token's eight layers on the H200, by calls and in a graph:
 
 # %% id=misconception-kernels
 h200_graph = agt.Trace.load_recording("09_cuda_graphs")
@@ -276,7 +271,7 @@ assert first_layers[1][-1].end - first_layers[1][0].start < 45
 # %% [markdown] id=exercise-first-graph
 # ### Exercise: your first graph
 #
-# Run an operation `times` times on `stream`, as a graph that is captured once. Wait once, at the end: launches on one stream follow each other by themselves. Return the graph, so that others can use it.
+# Run an operation `times` times on `stream`, as a graph that you capture only once. Wait once, at the end, because launches on one stream follow each other anyway. Return the graph, so that others can use it.
 
 
 # %% id=09-first-graph starter
@@ -295,14 +290,14 @@ def replay(op, stream, times):
 
 
 # %% id=09-first-graph hints
-# Two steps: capture once, before the loop; launch in the loop. How does one start an operation without waiting for it?
+# There are two steps: capture once, before the loop, and launch in the loop. How do you start an operation without waiting for it?
 #
-# `graph.launch()` is an operation, and does nothing by itself. `.async_on(stream)` submits it.
+# `graph.launch()` is an operation, so it does nothing by itself. `.async_on(stream)` submits it.
 #
 # `graph = op.graph_on(stream)`; in the loop `graph.launch().async_on(stream)`; then `stream.synchronize()` and `return graph`.
 
 # %% id=09-first-graph explanation
-# The capture costs about as much as a run by calls, once. After that each run is one call, and the stream keeps the runs in order, so one wait at the end is enough.
+# You paid for the capture once, and it costs about as much as a run by calls. After that each run is a single call, and the stream keeps the runs in order, so one wait at the end is enough.
 
 # %% id=09-first-graph-check
 check("09-first-graph", replay)
@@ -310,7 +305,7 @@ check("09-first-graph", replay)
 # %% [markdown] id=fixed
 # ## What does the list say?
 #
-# A list is of little use unless something can change. To see what, here is about the smallest graph that has an input: a number goes up, is multiplied, and comes back.
+# If nothing could change between two launches, you'd get the same word forever. So what can? Here's a tiny graph with an input: a number goes up, is multiplied, and comes back.
 
 # %% id=tiny-graph
 times = agt.Kernel(r"""
@@ -333,7 +328,7 @@ number[:] = 10
 print("10 times 2 is", tiny_graph.launch().sync()[0])
 
 # %% [markdown] id=fixed-text
-# Now we try three ways to change something before the next launch:
+# Now let's try to change three things before the next launch:
 #
 # ```python
 # factor = 5.0
@@ -343,7 +338,8 @@ print("10 times 2 is", tiny_graph.launch().sync()[0])
 
 # %% id=predict-fixed
 attempts = Prediction(
-    "The first launch has yielded 20. After these three lines, what does the next one yield?", within=0.01
+    "The first launch yielded 20. After these three lines, what does the next one yield?",
+    within=0.01,
 )
 attempts
 
@@ -358,24 +354,24 @@ yielded = float(tiny_graph.launch().sync()[0])
 attempts.reveal(f"{yielded:.0f}", "That is 40 times 2.")
 
 # %% [markdown] id=fixed-read
-# Only one of the three got through. The list says *where*, and not *what is there*:
+# Only one of the three got through, because the list says *where* things are and not what they are:
 #
-# - `factor` was packed into the kernel's arguments when the list was written: it says 2 for ever. Grids and sizes are fixed in the same way, and so is whatever a Python `if` decided: it ran once, during the capture.
-# - `here` did get its 30. Then the launch came, and the first thing on the list is to copy `number` over it.
-# - `number` is read anew by each launch. The list has its address, and what lies at that address is up to you.
+# - `factor` was packed into the kernel's arguments when the list was written, so it says 2 forever. So do grids and sizes. And a Python `if` is decided once, during the capture.
+# - `here` did get its 30. But then came the launch, and the first thing on the list is to copy `number` over it.
+# - `number` is read again by each launch. The list has its address, and what lies there is up to you.
 #
-# Such a pinned array is an **input slot**: write into it, launch, and leave it alone until that launch is done. It is the cheapest way in, as it takes no call at all.
+# A pinned array like `number` is an **input slot**: write into it, launch, and leave it alone until that launch is done. It's the cheapest way in, because it takes no call at all.
 
 # %% id=fixed-check tags=asserts
 assert yielded == 80
 assert tiny_graph.nodes == 3
 
 # %% [markdown] id=misconception-result
-# > **Misconception: the result of a launch is mine for ever.**
+# > **Misconception: the result of a launch is mine to keep.**
 # >
 # > - *What you see:* a list of results that are all equal to the last one.
-# > - *Why:* the output has a fixed address, too. The next launch writes to the very same place.
-# > - *What helps:* use a result before the next launch, or keep a copy of it.
+# > - *Why:* the output has a fixed address too, and the next launch writes there.
+# > - *What helps:* use a result before the next launch, or keep a copy.
 
 # %% id=misconception-result-code
 kept, copied = [], []
@@ -395,10 +391,9 @@ assert [a[0] for a in copied] == [20, 40, 60]
 # %% [markdown] id=tokens
 # ## Token by token
 #
-# A slot has to be where the list says. What if the input lies somewhere else each time, or on the device? Then copy it to where the graph will look for it. `graph.update(op)` runs an operation between two launches: the next launch comes after it, on whatever stream,
-# and Python does not wait.
+# What if the input lies somewhere else each time, or is already on the device? Then copy it to where the graph looks. `graph.update(op)` runs an operation between two launches. The next launch comes after it, on whatever stream, and Python doesn't wait.
 #
-# Back to the model. Its graph reads `x` and ends with a copy to the host, so `x` is what we update:
+# Back to the model. Its graph reads `x`, so `x` is what we update:
 
 # %% id=token-loop
 answer_there = agt.pinned(64)
@@ -426,7 +421,7 @@ looped.plot(
 )
 
 # %% [markdown] id=token-read
-# Updates go to the stream on which the graph was captured, launches to the streams of the policy, in turn. The arrows are events: they make each launch wait for its update, and each update for the launch before it. You have written none of them.
+# Updates go to the stream on which you captured the graph, and launches take turns on the policy's streams. The arrows are events: they make each launch wait for its update, and each update for the launch before it. You wrote none of them.
 
 # %% id=token-check tags=asserts
 for token, word in zip(tokens, words):
@@ -438,7 +433,7 @@ assert calls == ["enqueue h2d", "launch graph step"] * 3
 assert graph.nodes == 9
 
 # %% [markdown] id=whole-text
-# Back to the first picture, the three tokens on the H200. By calls they took 704 µs. You have seen that the eight layers of a token shrink from 140 µs to 40. The same loop as above was recorded there, too.
+# Back to the H200. By calls, its three tokens took 704 µs, and you've seen the eight layers of a token shrink from 140 µs to 40. It ran the loop above, too.
 
 # %% id=predict-whole
 whole = Prediction(
@@ -460,11 +455,12 @@ agt.compare_timelines(
 
 # %% id=reveal-whole
 whole_us = h200_graph.metrics().makespan
-whole.reveal(f"{whole_us:.0f}", "The total fell by a third. The layers fell to less than a third.")
+whole.reveal(
+    f"{whole_us:.0f}", "The layers shrank to less than a third, and the total by only a third."
+)
 
 # %% [markdown] id=whole-read
-# Inside a token nothing is left to gain. But of the 468 µs no more than 121 are layers. Another 57 go by before the first of them, and 136 and 150 *between* tokens, and no graph fills those. There the result has to reach the host, the event loop has to wake the task, and Python has to copy the answer and hand over the next
-# token. When you have made one thing quick, look again at what is slow now.
+# Inside a token there's nothing left to gain. But only 121 of the 468 µs are layers. Another 57 go by before the first, and 136 and 150 *between* tokens, where no graph can help: the result has to reach the host, the event loop has to wake the task, and Python has to copy the answer and hand over the next token. When you've made one thing fast, look again at what is slow now.
 
 # %% id=whole-check tags=asserts
 assert 700 < h200_calls.metrics().makespan < 708
@@ -479,7 +475,7 @@ if device.simulated:
     assert min(rows[8 * n].start - rows[8 * n - 1].end for n in (1, 2)) > 50
 
 # %% [markdown] id=feedback-text
-# Does Python need to be asked after each token? A language model feeds on its own words: what comes out goes in again. Then the host only has to keep the queue full, and wait once, at the end. (Only the last answer is left: each launch overwrites `answer_there`.)
+# Does Python have to be asked after each token? A language model feeds on its own words: what comes out goes in again. So the host can keep the queue full, and wait once at the end. (Only the last answer survives, because each launch overwrites `answer_there`.)
 
 # %% id=feedback
 agt.memcpy(x.borrow(), tokens[0]).sync_on(stream)
@@ -509,7 +505,7 @@ if device.simulated:
 # %% [markdown] id=exercise-token-loop
 # ### Exercise: a token loop
 #
-# `graph` reads the device array `x`, and its launch yields an array on the host: the graph's own. Run it for each of the `tokens` (pinned arrays), without blocking the event loop, and return a list of results, one for each token.
+# `graph` reads the device array `x`, and its launch yields a host array that belongs to the graph. Run it for each of the `tokens` (pinned arrays) without blocking the event loop, and return a list of results, one for each token.
 
 
 # %% id=09-token-loop starter
@@ -531,14 +527,14 @@ async def run_tokens(graph, x, tokens):
 
 
 # %% id=09-token-loop hints
-# Two things are missing. The graph reads `x`, and nobody has put the token there. And whose is the array that a launch yields?
+# Two things are missing. The graph reads `x`, and nobody has put the token there. And who owns the array that a launch yields?
 #
-# `graph.update(agt.memcpy(x.borrow(), token))` before the launch.
+# Call `graph.update(agt.memcpy(x.borrow(), token))` before the launch.
 #
-# The array is the graph's, and the next launch writes to it: keep `answer.copy()`.
+# The array belongs to the graph, and the next launch writes to it. So keep `answer.copy()`.
 
 # %% id=09-token-loop explanation
-# The update and the launch follow each other on the device, so one `await` for both is enough. The copy on the host is the price of fixed addresses. Where a result is used at once, and not kept, you can do without the copy.
+# The update and the launch follow each other on the device, so one `await` for both is enough. The copy on the host is the price of fixed addresses. If you use a result at once and don't keep it, you can save yourself the copy.
 
 # %% id=09-token-loop-check
 check("09-token-loop", run_tokens)
@@ -546,7 +542,7 @@ check("09-token-loop", run_tokens)
 # %% [markdown] id=branches
 # ## Four at a time
 #
-# A small model leaves most of the GPU idle, even without gaps: one of our layers is a single block of 64 threads. So let four models run at once, each with weights and arrays of its own. They have nothing to do with each other:
+# Even without gaps, a small model leaves most of the GPU idle, because one of our layers is a single block of 64 threads. So here are four models, each with its own arrays. They have nothing to do with each other:
 
 # %% id=four-networks
 nets = [make_network(layers=8, seed=i) for i in range(4)]
@@ -573,8 +569,7 @@ longer = four_us / one_us
 four_for.reveal(f"{four_us:.0f}", f"That is {longer:.1f} times as long as for one.")
 
 # %% [markdown] id=read-branches
-# The list keeps the order in which it was written, and `zip` writes everything on one stream. Nobody looks at the arrays to find out who needs whom: neither the driver nor we. You have to say it, and you know how. `agt.overlap` lets its arms go side by side, and in a capture they
-# become **branches**:
+# Four strangers, and they still stand in line. The list keeps the order in which it was written, and `zip` writes everything on one stream. Nobody looks at the arrays to find out who needs whom. You have to say it, and you know how: the arms of `agt.overlap` may go side by side, and a capture turns them into **branches**.
 
 # %% id=overlap-branches
 branched = agt.overlap(*models).named("four models").graph_on(stream).launch()
@@ -590,17 +585,7 @@ agt.compare_timelines(
 )
 
 # %% [markdown] id=overlap-read
-# By calls you get the staircase of chapter 7: when Python has filled one stream, the one before is done.
-#
-# A graph has a staircase, too, but its steps are tiny: the driver hands out one branch after the other, and needs less than a microsecond for each. In the recording of the H200 below, the steps are ten times as high. That is the profiler: while CUPTI, NVIDIA's profiling interface, notes each of the 32 nodes, the one call takes 53 µs.
-
-# %% id=branches-h200
-h200_branches = agt.Trace.load_recording("09_cuda_graphs_branches")
-h200_branches.plot(
-    title="Four models, one call, on an H200",
-    lanes=("host", "streams"),
-    lesson="Four rows of kernels, each a little behind the one above, and all together in the middle.",
-)
+# By calls you get the staircase of chapter 7: when Python has filled one stream, the one before is done. A graph has a staircase too, but its steps are tiny. The driver hands out the branches by itself, and needs less than a microsecond for each.
 
 # %% id=check-branches tags=asserts
 if device.simulated:
@@ -609,22 +594,18 @@ if device.simulated:
     assert branched_us < 1.5 * one_us
     four_rows = recorded(branched)
     assert four_rows.metrics().max_concurrency == 4
-    begins = sorted(min(s.start for s in four_rows.find("layer") if s.stream == n) for n in four_rows.streams)
+    begins = sorted(
+        min(s.start for s in four_rows.find("layer") if s.stream == n) for n in four_rows.streams
+    )
     assert all(0 < b - a < 1 for a, b in pairwise(begins))
     assert recorded(agt.overlap(*models)).metrics().makespan > 3 * branched_us
 for weights_i, _, arrays_i in nets:
     out = agt.d2h(arrays_i[-1].borrow()).sync()
     assert np.allclose(out, in_numpy(weights_i, tokens[0]), atol=1e-4)
-(only,) = [span for span in h200_branches if span.kind == "call"]
-assert only.name == "launch graph four networks"
-assert round(only.duration) == 53
-assert len(h200_branches.device_spans) == 32
-assert h200_branches.metrics().max_concurrency == 4
-firsts = [min(s.start for s in h200_branches.find("layer") if s.stream == n) for n in range(1, 5)]
-assert all(9 < b - a < 11 for a, b in pairwise(firsts))
 
 # %% [markdown] id=twice-text
-# Do you need a second list, if you have a second stream? Take *one* graph and launch it on both, one right after the other. It should be a graph that takes a while, so that nothing is over before the second launch comes: here are models with 48 layers.
+# If you have a second stream, do you need a second list? Let's launch *one* graph on both streams, one right after the other. It has 48 layers, so that it isn't over before the second launch arrives.
+
 
 # %% id=twice-models
 def deep_model(seed):
@@ -661,7 +642,7 @@ same_us, two_us = took(lambda: both(deep, deep), lambda: both(deep, another))
 twice.reveal(f"{same_us:.0f}", f"Two graphs, one on each stream, take {two_us:.0f} µs.")
 
 # %% [markdown] id=twice-read
-# A graph has one set of arrays, and two launches at once would write into the same. So CUDA makes the second launch wait until the first is done, on whatever stream it is. **For two at a time you need two graphs, with arrays of their own.**
+# A graph has one set of arrays, and two launches at once would both write into it. So CUDA makes the second launch wait for the first. **For two at a time you need two graphs, each with arrays of its own.**
 
 
 # %% id=twice-picture
@@ -686,11 +667,17 @@ if device.simulated:
     assert launched_twice(deep, another).metrics().max_concurrency == 2
 
 # %% [markdown] id=refused
-# ## What a graph cannot hold
+# ## What a graph can't hold
 #
-# A good place for a pause. Then: three things are refused, and each time the question is whether they would still make sense at the hundredth launch.
+# This is a good place for a pause. The eggs will keep.
 #
-# **No memory is allocated.** A list has addresses. An array that is made anew for each run has none that could be written down. (CUDA does know nodes that allocate, from a pool that you do not see. We prefer that you see it.)
+# Three things are refused, because they wouldn't make sense at the hundredth launch.
+#
+# - **Making an array.** The list needs addresses, and an array that's made anew for each run has none to write down. (CUDA does have nodes that allocate, from a pool you don't see. We'd rather you saw it.)
+# - **Reading pageable memory.** During a call, the driver first copies pageable numbers into a buffer of its own. At a launch, nobody is there to do that.
+# - **Waiting.** Nothing runs during a capture, so you'd wait for a long time.
+#
+# What's left is kernels, copies and fills.
 
 
 # %% id=refused-allocation
@@ -705,40 +692,16 @@ def refused(op):
 
 slot = agt.pinned(64)
 refused(agt.h2d(slot))
-
-# %% [markdown] id=refused-pageable-text
-# **No ordinary host memory is read.** A copy from an ordinary, pageable array takes two steps: at the call, the driver copies it into a buffer of its own, and from there it goes to the device. At a launch there is nobody to do the first step. Pinned memory can be read by the device itself.
-
-# %% id=refused-pageable
 refused(agt.memcpy(x.borrow(), np.zeros(64, np.float32)))
 
-# %% [markdown] id=refused-waiting-text
-# **Nobody waits.** In a capture nothing runs, so nothing will ever be done. To show that, we need a capture that Python code can run inside: a **scope**. It is the other way to write a list, for when there is not one operation but a loop, or pieces from
-# several modules. Its method `record` captures a piece, and runs nothing. (Mind the name: it is not `agt.record`.)
-
-# %% id=scope
+# %% id=refused-check tags=asserts
 with agt.CudaGraph.scope(stream, "by scope") as scope:
     scope.record(agt.memcpy(x.borrow(), slot))
     for w, (a, b) in zip(weights, pairwise(arrays)):
         scope.record(layer(a.size, w.borrow(), a.borrow(), b.borrow().partition(64)))
     scope.record(agt.d2h(y.borrow(), out=answer_there))
-
 slot[:] = tokens[3]
 *_, answer = scope.graph.launch().sync()  # a launch yields all that was recorded
-print(scope.graph, answer[:3])
-
-# %% id=refused-waiting
-try:
-    with agt.CudaGraph.scope(stream) as scope:
-        scope.record(network(weights, arrays))
-        stream.synchronize()
-except agt.errors.NestedSyncError as error:
-    print("NestedSyncError:", error)
-
-# %% [markdown] id=refused-after-text
-# Kernels, copies and fills are what is left. A refusal does no harm. The capture has touched nothing, and the stream works as before.
-
-# %% id=refused-check tags=asserts
 assert np.allclose(answer, in_numpy(host, tokens[3]), atol=1e-4)
 try:
     with agt.CudaGraph.scope(stream):
@@ -754,8 +717,7 @@ assert np.allclose(agt.d2h(y.borrow()).sync(), in_numpy(host, tokens[1]), atol=1
 # %% [markdown] id=exercise-no-allocation
 # ### Exercise: fit for a graph
 #
-# This pipeline copies `slot` to the device, applies ReLU, and copies the result back. It allocates three times. Rewrite it, so that it can be captured: let it use the device arrays `x` and `y`, which are there already, read the pinned array `slot`, and write the pinned
-# array `out`. The caller goes on using `x` and `y`, so lend them.
+# This pipeline copies `slot` to the device, applies ReLU and copies the result back, and it allocates three times on the way. Rewrite it so that it can be captured: use the device arrays `x` and `y`, which exist already, read the pinned array `slot`, and write the pinned array `out`. The caller goes on using `x` and `y`, so lend them.
 
 
 # %% id=09-no-allocation starter
@@ -779,84 +741,22 @@ def capturable(slot, x, y, out):
 
 
 # %% id=09-no-allocation hints
-# Three steps make an array: `h2d`, `zeros` and `to_host`. For each of them there is one already: `x`, `y` and `out`.
+# Three steps make an array: `h2d`, `zeros` and `to_host`. For each of them you've been given one: `x`, `y` and `out`.
 #
-# `agt.memcpy(x.borrow(), slot)` writes into `x`, `agt.d2h(y.borrow(), out=out)` into `out`.
+# `agt.memcpy(x.borrow(), slot)` writes into `x`, and `agt.d2h(y.borrow(), out=out)` writes into `out`.
 #
 # `agt.zip` puts the three steps in order: copy, `agt.relu(n, x.borrow(), y.borrow().partition(256))`, copy.
 
 # %% id=09-no-allocation explanation
-# Nothing is made any more, so all addresses are known when the graph is captured. The slot is read at each launch, and the result is always in `out`.
+# It doesn't make anything any more, so all addresses are known when you capture it. Each launch reads the slot, and the result is always in `out`.
 
 # %% id=09-no-allocation-check
 check("09-no-allocation", capturable)
 
-# %% [markdown] id=prepared
-# ## Somebody else's pipeline
-#
-# The MLP of chapter 7 allocates in every batch, and was meant to. You have met the way out there: `op.prepare()` runs the functions of an operation once, allocates its arrays and packs its arguments. What is left is a list of calls *and the memory that
-# goes with it*. `prepared.launch()` makes these calls again, one by one, without Python's part in them. And since such a launch allocates nothing, it can be captured:
-
-# %% id=prepare
-inputs = agt.data.seed_inputs(dim=64, batches=4)
-w0, w1 = upload(inputs).sync()
-slots = [agt.pin(batch) for batch in inputs.batches]
-
-
-def four_batches():
-    return agt.overlap(*[forward(slot, w0, w1) for slot in slots]).named("four batches")
-
-
-prepared = four_batches().prepare()
-mlp_graph = prepared.launch().graph_on(stream)
-print(prepared)
-print(mlp_graph)
-
-# %% [markdown] id=three-ways-text
-# The pinned arrays that the pipeline read from are its input slots now. So there are three ways to run it, and each takes more out of the loop:
-
-# %% id=three-ways
-launch_prepared, launch_graph = prepared.launch(), mlp_graph.launch()
-ways = {
-    "described anew": lambda: four_batches().sync(),
-    "prepared": lambda: launch_prepared.sync(),
-    "graph": lambda: launch_graph.sync(),
-}
-way_us = dict(zip(ways, took(*ways.values())))
-for name, us in way_us.items():
-    print(f"{name:>14}: {us:6.0f} µs")
-agt.compare_timelines(
-    [recorded(op) for op in (four_batches(), launch_prepared, launch_graph)],
-    list(ways),
-    lanes=("host", "streams"),
-    lesson="Prepared, the calls are shorter. As a graph there is one, and four streams work at once.",
-)
-
-# %% [markdown] id=measured
-# How near is that to the best one can do? Here are figures measured on an H200 (driver 580.159, CuPy 14.2, Python 3.12, 22 November 2026), next to the same work written by hand with CuPy. Four batches, in microseconds:
-#
-# | matrices | one batch, by hand | four streams, by hand | described anew | prepared | our graph | CuPy's graph |
-# |---|---|---|---|---|---|---|
-# | 64 x 64 | 33 to 35 | 118 to 140 | 300 to 340 | 105 to 120 | 41 to 50 | 39 to 42 |
-# | 256 x 256 | 77 | 174 | 342 | 169 | 135 | 129 |
-# | 512 x 512 | 185 | 416 | 485 | 416 | 417 | 414 |
-#
-# In the first row, four batches as a graph take 41 to 50 µs, where a single one by hand takes 33 to 35. (Described anew, they wait for Python at both of the smaller sizes.) In the last row the graph gains nothing over four streams, and that is the next question.
-
-# %% id=prepared-check tags=asserts
-expected = np.maximum(inputs.batches @ inputs.w0 @ inputs.w1, 0)
-if device.simulated:
-    assert way_us["graph"] < way_us["prepared"] < way_us["described anew"]
-slots[0][:] = inputs.batches[3]  # another request has come
-assert np.allclose(mlp_graph.launch().sync()[0], expected[3], atol=1e-6)
-slots[0][:] = inputs.batches[0]
-assert np.allclose(mlp_graph.launch().sync(), expected, atol=1e-6)
-assert np.allclose(prepared.launch().sync(), expected, atol=1e-6)
-
 # %% [markdown] id=pays
 # ## Does it pay?
 #
-# Our layers are 64 wide. Let them grow, to 128, 256, 512, 2048. A kernel gets longer, and a call does not.
+# Our layers are 64 wide. Let them grow to 128, 256, 512 and 2048. The kernels get longer, and the calls don't.
 
 # %% id=predict-wide
 layer_us = float(np.median([span.duration for span in by_calls.find("layer")]))
@@ -892,46 +792,12 @@ for n in (64, 128, 256, 512, 2048):
 
 # %% id=reveal-wide
 over = [n for n in gains if n > 64 and gains[n] < 1.5] or [2048]
-wide.reveal(str(over[0]), f"There it is {gains[over[0]]:.2f} times faster.")
-
-# %% id=plot-wide
-agt.compare_timelines(
-    wide_traces[512],
-    ["512 wide, by calls", "512 wide, as a graph"],
-    lesson="By calls and as a graph the kernels fill the picture. There are no gaps to remove.",
-)
+wide.reveal(str(over[0]), f"There the graph is {gains[over[0]]:.2f} times faster.")
 
 # %% [markdown] id=wide-read
-# The balance tips when a layer takes longer than its call, which is some 16 µs (as the first picture of the page showed, on an H200). From then on Python is ahead of the device, and what it does is hidden behind kernels that run anyway. **A graph is for work that is host-bound.** Look for gaps in a timeline before you write one.
+# The balance tips when a layer takes longer than its call, some 16 µs on the H200 of the first picture. From then on Python is ahead of the device, and whatever it does is hidden behind kernels that run anyway. **A graph is for work that is host-bound.** So look for gaps in a timeline before you write one.
 #
-# How many runs before it pays? The list has to be written first, and for that Python walks through the whole pipeline. Try it out: one model, several tokens, and the capture counts. (These runs are simulated.)
-
-
-# %% id=explore
-def many_tokens(tokens, how):
-    here = agt.create_stream()
-    w = agt.full((64, 64), 0.01).sync_on(here).share()
-    a, b = (agt.zeros(64).sync_on(here) for _ in range(2))
-    op = network([w] * 8, [a, b] * 4 + [a])
-    if how == "graph":
-        op = op.graph_on(here).launch()
-    for _ in range(tokens):
-        op.sync_on(here)
-
-
-explored = agt.explore(many_tokens, tokens=(1, 2, 3, 4, 5, 6), how=("calls", "graph"))
-explored
-
-# %% [markdown] id=explore-read
-# Here the lines cross between the first token and the second: the list costs about as much as one run by calls, and from then on each run saves two thirds. (On a real GPU the driver may take longer to get the list ready, and it may be a few tokens more.) So a graph for work that comes once is a loss, and for work that comes ten times it is a bargain. In general:
-#
-# ```text
-#                 cost of the capture
-# runs  =  ----------------------------------
-#           time by calls  -  time by graph
-# ```
-#
-# If kernels are long, the difference at the bottom is small, and you need many runs.
+# And the list has to be written first, so it pays only for work that comes again. It needn't come often: the first encore finds out how often.
 
 # %% id=pays-check tags=asserts
 if device.simulated:
@@ -941,69 +807,13 @@ if device.simulated:
     assert over[0] == 512, gains
     m = wide_traces[2048][0].metrics()
     assert m.device_active > m.makespan / 2
-us = explored.makespans
-assert us[1, "calls"] < us[1, "graph"]
-assert us[2, "calls"] > us[2, "graph"]
-by_call_us, by_graph_us = (us[6, how] - us[5, how] for how in ("calls", "graph"))
-assert 0.6 < 1 - by_graph_us / by_call_us < 0.72
-assert 0.7 < (us[1, "graph"] - by_graph_us - us[1, "calls"] + by_call_us) / by_call_us < 1.3
-
-# %% [markdown] id=exercise-break-even
-# ### Exercise: from how many runs on?
-#
-# Measure it, for any operation. `make()` describes one anew each time, as a program without a graph would. Return the smallest number of runs, an `int`, from which on it is quicker to capture once and launch than to describe and run. `agt.current_device().now()` is the host's clock, in µs.
-#
-# The measuring is the exercise. When does a run end? (A launch always saves something here. Single runs can be disturbed: take the quickest of five.)
-
-
-# %% id=09-break-even starter
-def break_even(make, stream):
-    clock = agt.current_device().now
-    start = clock()
-    make().async_on(stream)
-    by_calls = clock() - start
-    return round(by_calls)
-
-
-# %% id=09-break-even solution
-def break_even(make, stream):
-    clock = agt.current_device().now
-
-    def took(run):
-        times = []
-        for _ in range(5):
-            start = clock()
-            run()
-            times.append(clock() - start)
-        return min(times)
-
-    launch = make().graph_on(stream).launch()
-    capture = took(lambda: make().graph_on(stream))
-    by_calls = took(lambda: make().sync_on(stream))
-    by_graph = took(lambda: launch.sync_on(stream))
-    return int(capture / (by_calls - by_graph)) + 1
-
-
-# %% id=09-break-even hints
-# You need three times: of the capture, of a run by calls, of a launch.
-#
-# A run ends when the device is done: `sync_on(stream)`. What `async_on` takes is only Python's part.
-#
-# After `runs` runs the calls have taken `runs * by_calls`, and the graph `capture + runs * by_graph`. The first whole number above `capture / (by_calls - by_graph)` is `int(...) + 1`.
-
-# %% id=09-break-even explanation
-# If the work is short, two runs are enough. If it is long, a launch saves next to nothing, and you only see that if you wait for the device: by the time that `async_on` takes, a graph would always pay at once.
-
-# %% id=09-break-even-check
-check("09-break-even", break_even)
 
 # %% [markdown] id=challenge
 # ## Challenge: four conversations
 #
 # Four models talk at the same time. Each begins with a prompt and goes on for twelve tokens, each from the one before, and you want to read all of them. With calls, this takes 8435 µs: get below 2000.
 #
-# `talk(models, prompts, steps)` gets a list of four tuples `(op, x, y)`: `op` runs a model on arrays that are lent to it, from the device array `x` to the device array `y`. Prompts are pinned arrays. Return for each model the list of its `steps` answers, as arrays on the host. **Everything counts**, from the call of `talk` to its return: your capture as
-# well. So what goes on the list, and how long is it?
+# `talk(models, prompts, steps)` gets a list of four tuples `(op, x, y)`: `op` runs a model on arrays that are lent to it, from the device array `x` to the device array `y`. Prompts are pinned arrays. Return for each model the list of its `steps` answers, as arrays on the host. **Everything counts**, from the call of `talk` to its return, and that includes your capture. So what goes on the list, and how long is it?
 #
 # The course's own answer takes 1162 µs. It is not the best one.
 
@@ -1044,16 +854,16 @@ def talk(models, prompts, steps):
 
 
 # %% id=09-challenge hints
-# One token of one model is `op`, a copy of `y` to the host, and a copy of `y` into `x`. All three can be captured, if the first copy has a pinned array to go to.
+# One token of one model is `op`, a copy of `y` to the host, and a copy of `y` into `x`. You can capture all three, if the first copy has a pinned array to go to.
 #
-# Four models are four branches of one graph. Writing down one token of each costs about as much as running it once by calls; writing down twelve costs twelve times as much.
+# Four models are four branches of one graph. Capturing one token of each costs about as much as running it once by calls, and capturing twelve costs twelve times as much.
 #
 # `agt.overlap(*arms).graph_on(stream)`, and then twelve launches. After each of them, copy the four answers before the next one overwrites them.
 #
-# To get further: the capture takes 600 µs of it, and each step waits for the host. Does the host have to be there after each token? It has to keep the answers apart, or the device has to.
+# To get further: the capture takes 600 µs of it, and each step waits for the host. Does the host have to be there after each token? Either it keeps the answers apart, or the device does.
 
 # %% id=09-challenge explanation
-# One token of four models is written down once and launched twelve times. Everything is in it that comes again: the layers, the answer, the way back from `y` to `x`.
+# You write one token of four models down once, and launch it twelve times. The list holds everything that comes again: the layers, the answer, and the way back from `y` to `x`.
 
 # %% id=09-challenge-check
 check("09-challenge", talk)
@@ -1061,25 +871,16 @@ check("09-challenge", talk)
 # %% [markdown] id=key-points
 # ## Key points
 #
-# - Small kernels are host-bound: calls cost more than the work. A graph makes one call of many, and leaves the kernels as they are.
-# - `op.graph_on(stream)` captures, and nothing runs. `graph.launch()` is an operation.
-# - The list says *where*, not what is there. New input goes to the old place: into a pinned slot, or with `graph.update`.
-# - A result is lent until the next launch. Launches of one graph never overlap each other.
-# - A graph keeps the order of its capture. Arms of `overlap` become branches.
-# - A graph holds kernels, copies and fills; anything else is refused. `op.prepare()` keeps the memory with the calls, and its launch can be captured.
+# - When kernels are small, the calls take longer than the work. A graph makes one call out of many and leaves the kernels as they are. If your timeline has no gaps, you don't need one.
+# - `op.graph_on(stream)` captures an operation without running it. `graph.launch()` is an operation that you run as often as you like.
+# - The list says *where* things are, so new input has to go to the old place. Write it into a pinned slot, or copy it there with `graph.update`.
+# - You may use a result until the next launch, and two launches of one graph never overlap.
+# - A graph keeps the order of its capture. If some arms may go side by side, say so with `overlap`, and they become branches.
+# - Operations that allocate, wait, or read pageable memory are refused. If your pipeline allocates, `op.prepare()` in the encores is for you.
 #
-# Before you write one, ask:
+# There's a [glossary](../docs/glossary.md) for new words, and a page of [misconceptions](../docs/misconceptions.md).
 #
-# | question | if the answer is no |
-# |---|---|
-# | Does the device have gaps, because the host is late? | leave it: work on the kernels |
-# | Does the same work come again? | leave it: `await op` |
-# | In the same shape? | a graph for each shape: see the encore |
-# | In memory that is there already? | `op.prepare()` first |
-#
-# The [glossary](../docs/glossary.md) has the usual terms, and more mistakes to recognise are among the [misconceptions](../docs/misconceptions.md).
-#
-# **Next:** [10_build_it_yourself.ipynb](10_build_it_yourself.ipynb). You have used the machine for nine chapters. Now you build one.
+# **Next:** [10_build_it_yourself.ipynb](10_build_it_yourself.ipynb). You've used the machine for nine chapters. Now you build one.
 
 # %% id=score
 score(written, attempts, whole, four_for, twice, wide)
@@ -1087,17 +888,169 @@ score(written, attempts, whole, four_for, twice, wide)
 # %% id=progress
 progress("09")
 
-# %% [markdown] id=shapes
-# ## Encore: requests of any shape
+# %% [markdown] id=encores
+# ## Encores
 #
-# The chapter is done. A server needs one thing more. Sizes are on the list, too: grids, and the number of bytes of each copy. So a graph answers requests of one shape. Servers that get others keep a graph for each shape that has come up, and capture when a shape is new. (If there are too many shapes, they round up: a
-# request of 50 goes into a slot of 64, and the rest is padding.)
+# *The chapter is done. These three are for the day on which you put a graph into production: when it has paid for itself, how to capture a pipeline that allocates, and how to serve requests of any shape.*
+#
+# ### How many runs before it pays?
+#
+# Let's try one model and several tokens, where the capture counts too. (These runs are simulated.)
+
+
+# %% id=explore
+def many_tokens(tokens, how):
+    here = agt.create_stream()
+    w = agt.full((64, 64), 0.01).sync_on(here).share()
+    a, b = (agt.zeros(64).sync_on(here) for _ in range(2))
+    op = network([w] * 8, [a, b] * 4 + [a])
+    if how == "graph":
+        op = op.graph_on(here).launch()
+    for _ in range(tokens):
+        op.sync_on(here)
+
+
+explored = agt.explore(many_tokens, tokens=(1, 2, 3, 4, 5, 6), how=("calls", "graph"))
+explored
+
+# %% [markdown] id=explore-read
+# The lines cross between the first token and the second, because writing the list costs about as much as one run by calls. From then on each run saves two thirds. (On a real GPU the driver may take longer to get the list ready, so it may be a few tokens more.) In general:
+#
+# ```text
+#                 cost of the capture
+# runs  =  ----------------------------------
+#           time by calls  -  time by graph
+# ```
+#
+# If kernels are long, the difference at the bottom is small, and you need many runs.
+
+# %% id=explore-check tags=asserts
+us = explored.makespans
+assert us[1, "calls"] < us[1, "graph"]
+assert us[2, "calls"] > us[2, "graph"]
+by_call_us, by_graph_us = (us[6, how] - us[5, how] for how in ("calls", "graph"))
+assert 0.6 < 1 - by_graph_us / by_call_us < 0.72
+assert 0.7 < (us[1, "graph"] - by_graph_us - us[1, "calls"] + by_call_us) / by_call_us < 1.3
+
+# %% [markdown] id=exercise-break-even
+# ### Exercise: from how many runs on?
+#
+# Measure it, for any operation. `make()` describes one anew each time, as a program without a graph would. Return the smallest number of runs, an `int`, from which on it is quicker to capture once and launch than to describe and run. `agt.current_device().now()` is the host's clock, in µs.
+#
+# The measuring is the exercise: when does a run end? (A launch always saves something here. Anything can disturb a single run, so take the quickest of five.)
+
+
+# %% id=09-break-even starter
+def break_even(make, stream):
+    clock = agt.current_device().now
+    start = clock()
+    make().async_on(stream)
+    by_calls = clock() - start
+    return round(by_calls)
+
+
+# %% id=09-break-even solution
+def break_even(make, stream):
+    clock = agt.current_device().now
+
+    def took(run):
+        times = []
+        for _ in range(5):
+            start = clock()
+            run()
+            times.append(clock() - start)
+        return min(times)
+
+    launch = make().graph_on(stream).launch()
+    capture = took(lambda: make().graph_on(stream))
+    by_calls = took(lambda: make().sync_on(stream))
+    by_graph = took(lambda: launch.sync_on(stream))
+    return int(capture / (by_calls - by_graph)) + 1
+
+
+# %% id=09-break-even hints
+# You need three times: that of the capture, that of a run by calls, and that of a launch.
+#
+# A run ends when the device is done: `sync_on(stream)`. What `async_on` takes is only Python's part.
+#
+# After `runs` runs the calls have taken `runs * by_calls`, and the graph `capture + runs * by_graph`. The first whole number above `capture / (by_calls - by_graph)` is `int(...) + 1`.
+
+# %% id=09-break-even explanation
+# If the work is short, two runs are enough. If it's long, a launch saves next to nothing, and you only notice if you wait for the device. By the time that `async_on` takes, a graph would always seem to pay at once.
+
+# %% id=09-break-even-check
+check("09-break-even", break_even)
+
+# %% [markdown] id=prepared
+# ### Somebody else's pipeline
+#
+# The MLP of chapter 7 allocates in every batch, so you can't capture it as it is. You met the way out there. `op.prepare()` runs the functions of an operation once, allocates its arrays and packs its arguments. What's left is a list of calls *and the memory that goes with it*. `prepared.launch()` makes these calls again, one by one, without Python's part in them. And because that launch allocates nothing, it can be captured:
+
+# %% id=prepare
+inputs = agt.data.seed_inputs(dim=64, batches=4)
+w0, w1 = upload(inputs).sync()
+slots = [agt.pin(batch) for batch in inputs.batches]
+
+
+def four_batches():
+    return agt.overlap(*[forward(slot, w0, w1) for slot in slots]).named("four batches")
+
+
+prepared = four_batches().prepare()
+mlp_graph = prepared.launch().graph_on(stream)
+print(prepared)
+print(mlp_graph)
+
+# %% [markdown] id=three-ways-text
+# The pinned arrays that the pipeline read from are its input slots now. So you can run it in three ways, and each takes more out of the loop:
+
+# %% id=three-ways
+launch_prepared, launch_graph = prepared.launch(), mlp_graph.launch()
+ways = {
+    "described anew": lambda: four_batches().sync(),
+    "prepared": lambda: launch_prepared.sync(),
+    "graph": lambda: launch_graph.sync(),
+}
+way_us = dict(zip(ways, took(*ways.values())))
+for name, us in way_us.items():
+    print(f"{name:>14}: {us:6.0f} µs")
+agt.compare_timelines(
+    [recorded(op) for op in (four_batches(), launch_prepared, launch_graph)],
+    list(ways),
+    lanes=("host", "streams"),
+    lesson="Prepared, the calls are shorter. As a graph there is one, and four streams work at once.",
+)
+
+# %% [markdown] id=measured
+# How close is that to the best you can do? Here are figures measured on an H200 (driver 580.159, CuPy 14.2, Python 3.12, 22 November 2026), next to the same work written by hand with CuPy. Four batches, in microseconds:
+#
+# | matrices | one batch, by hand | four streams, by hand | described anew | prepared | our graph | CuPy's graph |
+# |---|---|---|---|---|---|---|
+# | 64 x 64 | 33 to 35 | 118 to 140 | 300 to 340 | 105 to 120 | 41 to 50 | 39 to 42 |
+# | 256 x 256 | 77 | 174 | 342 | 169 | 135 | 129 |
+# | 512 x 512 | 185 | 416 | 485 | 416 | 417 | 414 |
+#
+# In the first row, four batches as a graph take 41 to 50 µs, where a single one by hand takes 33 to 35. In the last row the graph gains nothing over four streams, because the kernels are long enough to hide every call.
+
+# %% id=prepared-check tags=asserts
+expected = np.maximum(inputs.batches @ inputs.w0 @ inputs.w1, 0)
+if device.simulated:
+    assert way_us["graph"] < way_us["prepared"] < way_us["described anew"]
+slots[0][:] = inputs.batches[3]  # another request has come
+assert np.allclose(mlp_graph.launch().sync()[0], expected[3], atol=1e-6)
+slots[0][:] = inputs.batches[0]
+assert np.allclose(mlp_graph.launch().sync(), expected, atol=1e-6)
+assert np.allclose(prepared.launch().sync(), expected, atol=1e-6)
+
+# %% [markdown] id=shapes
+# ### Requests of any shape
+#
+# Sizes are on the list, too: grids, and the number of bytes of each copy. So a graph answers requests of one shape. A server that gets others keeps a graph for each shape it has seen, and captures when a new one turns up. (If there are too many shapes, it rounds up: a request of 50 goes into a slot of 64, and the rest is padding.)
 
 # %% [markdown] id=exercise-shapes
 # ### Exercise: a graph for each shape
 #
-# Write a small server. `make(slot)` returns an operation that reads the pinned array `slot`, can be captured, and yields an array on the host. `make_server(make, stream)` returns a function `answer(x)`, which gives the result for `x`, an array of *any* shape. It captures when a shape comes up for the first time,
-# and never again for that shape. What it returns belongs to the caller.
+# Write a small server. `make(slot)` returns an operation that reads the pinned array `slot`, can be captured, and yields an array on the host. `make_server(make, stream)` returns a function `answer(x)`, which gives the result for `x`, an array of *any* shape. It captures when a shape comes up for the first time, and never again for that shape. What it returns belongs to the caller.
 
 
 # %% id=09-shapes starter
@@ -1124,14 +1077,14 @@ def make_server(make, stream):
 
 
 # %% id=09-shapes hints
-# A dictionary from shapes to graphs. Which array is the slot of a graph, and who keeps it?
+# Use a dictionary from shapes to graphs. Which array is the slot of a graph, and who keeps it?
 #
-# The slot is made with the graph, by `agt.pinned(x.shape)`, and kept beside it. Each request is copied into it: `slot[:] = x`.
+# Make the slot together with the graph, by `agt.pinned(x.shape)`, and keep both. Each request is copied into the slot: `slot[:] = x`.
 #
 # `known[x.shape] = slot, make(slot).graph_on(stream)` if the shape is new; then `graph.launch().sync_on(stream).copy()`.
 
 # %% id=09-shapes explanation
-# The first request of a shape pays for the capture, all others only for a launch. The result is copied, as the graph's own array is written again by the next request of the same shape.
+# The first request of a shape pays for the capture, and all the others only for a launch. You return a copy, because the next request of the same shape overwrites the graph's own array.
 
 # %% id=09-shapes-check
 check("09-shapes", make_server)
@@ -1139,7 +1092,7 @@ check("09-shapes", make_server)
 # %% [markdown] id=server
 # ### And many at a time
 #
-# Your server answers one request after the other. Two at a time need two graphs, as you have seen, each with a slot and arrays of its own. `agt.Server` is just that: a few **lanes**, each a stream with a slot and a graph. (It prepares the pipeline for each lane, so `forward` may allocate.) A request takes a free lane, or waits for one, and gets a copy of its answer.
+# Your server answers one request after the other. For two at a time you need two graphs, each with a slot and arrays of its own, and `agt.Server` is just that: a few **lanes**, each of them a stream with a slot and a graph. (It prepares the pipeline for each lane, so `forward` may allocate.) A request takes a free lane or waits for one, and gets a copy of its answer.
 
 # %% id=server-run
 requests = [batch for _ in range(3) for batch in inputs.batches]

@@ -1,11 +1,13 @@
 """A GPU in NumPy: CUDA C, streams, events, graphs, hazards and modelled times."""
 
 from simgpu.arrays import Array, RawKernel, asarray, asnumpy, current_device, empty, use, zeros
+from simgpu.collectives import Collective, Communicator
 from simgpu.common import Call, Caller, Recorder
 from simgpu.device import Device
 from simgpu.gpus import SPECS
 from simgpu.graph import Graph, Replay
 from simgpu.launches import Function, Launched
+from simgpu.links import Wiring
 from simgpu.machine import Machine
 from simgpu.memory import Memory
 from simgpu.spec import DeviceSpec
@@ -16,6 +18,8 @@ __all__ = [
     "Array",
     "Call",
     "Caller",
+    "Collective",
+    "Communicator",
     "Device",
     "DeviceSpec",
     "Event",
@@ -28,6 +32,7 @@ __all__ = [
     "Recorder",
     "Replay",
     "Stream",
+    "Wiring",
     "asarray",
     "asnumpy",
     "current_device",

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 HostBuffer = npt.NDArray[Any]
 Dim3 = tuple[int, int, int]
-Kind = Literal["kernel", "memset", "h2d", "d2h", "d2d", "call", "wait", "work"]
+Kind = Literal["kernel", "memset", "h2d", "d2h", "d2d", "peer", "call", "wait", "work"]
 
 
 class Caller:

@@ -228,6 +228,24 @@ class Device:
         """Copy within the device."""
         self.enqueue(pieces.device_copy(self.spec, target, source, nbytes), stream)
 
+    def enqueue_peer_copy(
+        self,
+        target: object,
+        source: object,
+        nbytes: int,
+        ends: tuple[Device, Device],
+        stream: object,
+    ) -> None:
+        """Copy from a device of this machine to another, of which one is this."""
+        origin, to = ends
+        if origin.machine is not to.machine:
+            raise DeviceMismatchError(
+                f"{origin.name} and {to.name} are not in one simulated machine, so nothing links them"
+            )
+        numbers = origin.ordinal, to.ordinal
+        wiring = self.machine.wiring
+        self.enqueue(pieces.peer_copy(self.spec, wiring, numbers, target, source, nbytes), stream)
+
     def get_function(
         self, source: str, name: str, reference: Reference | None = None, contract: bool = False
     ) -> Function:
@@ -359,8 +377,10 @@ class Device:
             self.machine.over(access)
             for memory in piece.writes:
                 memory.spoiled = error
+            if piece.lost is not None:
+                piece.lost(error)
 
-        resource = kind if kind in ("h2d", "d2h") else "compute"
+        resource = kind if kind in ("h2d", "d2h", "peer") else "compute"
         ready = self.now() + self.spec.start_us + whim.delay
         gap = self.spec.graph_node_us if in_graph else None
         target.submit(Command(resource, ready, op, start, end, skipped, gap=gap))

@@ -1,5 +1,7 @@
 """The event engine: streams as queues, kernels that share the SMs, one copy engine for each direction.
 
+Between devices there are links, whose directions are shared in equal parts by whatever goes over them.
+
 Time is virtual, in us, and moves only when something asks for it. Nothing depends on wall clocks, threads
 or hashes: one program gives one sequence of events.
 
@@ -20,7 +22,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from simgpu.errors import DeviceError, UpstreamError, given_up
-from simgpu.queues import Command, EngineEvent, Queue, Resource, Work
+from simgpu.queues import Command, EngineEvent, Port, Queue, Resource, Work
 
 if TYPE_CHECKING:
     from simgpu.launches import Waiting
@@ -149,7 +151,7 @@ class Engine:
             if run.work.paused is not None:
                 run.look = run.look or run.work.paused.stirred()
 
-    def _stir(self) -> None:
+    def stir(self) -> None:
         """The device's memory may have changed."""
         for run in self._running:
             run.look = run.work.paused is not None
@@ -173,13 +175,13 @@ class Engine:
             self._drop(run)
             raise
         if paused.changes > changes + (not last):  # to look counts as one
-            self._stir()
+            self.stir()
         run.look = False
         if work is None:
             self._drop(run)
         elif work.paused is None:
             run.work, run.left, run.goal = work, max(work.us, 0.0), min(work.drain, work.us)
-            self._stir()
+            self.stir()
             self._share()
         else:
             run.work = work
@@ -193,7 +195,7 @@ class Engine:
     def _drop(self, run: _Running) -> None:
         self._running = [other for other in self._running if other is not run]
         run.queue.running = False
-        self._stir()
+        self.stir()
         self._share()
 
     def _note_pause(self) -> None:
@@ -242,7 +244,7 @@ class Engine:
             speed = run.speed
             # The expression for "when" in `next_time`, so that rounding cannot part the two.
             if speed > 0 and now + (run.left - run.goal) / speed <= moment:
-                shared = shared or run.work.places > 0
+                shared = shared or run.work.places > 0 or bool(run.work.ports)
                 if not run.goal:
                     done.append(run)
                     continue
@@ -265,7 +267,7 @@ class Engine:
                 run.told = True
                 self._note_pause()
         if done:
-            self._stir()
+            self.stir()
             self._note_pause()  # since it may have asked for something, and not waited
 
     def _start_all(self) -> bool:
@@ -306,6 +308,7 @@ class Engine:
         elif queue.error is not None:
             if command.skipped is not None:
                 command.skipped(queue.error)
+                self.stir()  # whoever waits for this work waits in vain, and has to hear so
         else:
             self._begin(queue, command)
         return True
@@ -325,12 +328,12 @@ class Engine:
         work = self._attempt(queue, command, command.begin or (lambda: Work(0.0)))
         if work is None:
             return
-        self._stir()
+        self.stir()
         queue.running = True
         goal = min(work.drain, work.us)
         run = _Running(command, queue, work, self.now, max(work.us, 0.0), goal)
         self._running.append(run)
-        if work.places:
+        if work.places or work.ports:
             self._share()
         if work.paused is not None:
             self._paused(run, work.paused)
@@ -352,6 +355,7 @@ class Engine:
         self.failures.append((queue, error))
         if command.skipped is not None:
             command.skipped(error)
+            self.stir()
 
     def _busy(self, device: int, resource: Resource) -> bool:
         return any(
@@ -374,6 +378,9 @@ class Engine:
                 if run.held and run.start is None:
                     run.start = self.now
             _divide(runs)
+        over_links = [run for run in self._running if run.work.ports]
+        if over_links:
+            _divide_links(over_links)
 
 
 def _divide(runs: list[_Running]) -> None:
@@ -389,6 +396,35 @@ def _divide(runs: list[_Running]) -> None:
             return
         left -= sum([run.speed * run.work.demand for run in hungry if run not in too_much])
         hungry = too_much
+
+
+def _divide_links(runs: list[_Running]) -> None:
+    """Slow down what asks for more of a link than it gets: equal parts, and nobody more than it could use."""
+    ports: dict[Port, list[_Running]] = {}
+    groups: dict[int, list[_Running]] = {}
+    for run in runs:
+        if not run.work.places:
+            run.speed = 1.0
+        for port in run.work.ports:
+            ports.setdefault(port, []).append(run)
+        if run.work.together is not None:
+            groups.setdefault(id(run.work.together), []).append(run)
+    for users in ports.values():
+        left = 1.0
+        hungry: list[_Running] = [run for run in users if run.speed]
+        while hungry:
+            part = left / len(hungry)
+            content = [run for run in hungry if run.speed * run.work.load <= part]
+            if not content:
+                for run in hungry:
+                    run.speed = part / run.work.load
+                break
+            left -= sum([run.speed * run.work.load for run in content])
+            hungry = [run for run in hungry if run not in content]
+    for members in groups.values():
+        slowest = min([run.speed for run in members])
+        for run in members:
+            run.speed = slowest
 
 
 def _earliest(queue: Queue) -> float:

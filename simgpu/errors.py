@@ -61,6 +61,10 @@ class OutOfMemoryError(DeviceError):
     """An allocation did not fit."""
 
 
+class CollectiveError(DeviceError):
+    """Ranks of a group called different things, or one of them did not come."""
+
+
 class UpstreamError(DeviceError):
     """This work did not run, because some that it waits for had failed."""
 

@@ -17,6 +17,7 @@ import numpy as np
 from simgpu.common import HostBuffer
 from simgpu.engine import Engine
 from simgpu.errors import DeviceError, HostBufferError, UsageError
+from simgpu.links import Wiring
 from simgpu.order import Access, Clock, HostHistory
 from simgpu.queues import Command, EngineEvent, Queue
 
@@ -104,6 +105,7 @@ class Machine:
         # How many things the host is at work on for the sake of a kernel that waits for them.
         self.answering = 0
         self.patience_s = PATIENCE_S
+        self.wiring = Wiring()  # how its devices reach each other
         self._patient_since: float | None = None
 
     @property

@@ -8,8 +8,10 @@ from typing import Literal
 
 import numpy as np
 
+from simgpu import links
 from simgpu.common import HostBuffer
-from simgpu.errors import DeviceMismatchError
+from simgpu.errors import DeviceError, DeviceMismatchError
+from simgpu.links import Wiring
 from simgpu.memory import Memory
 from simgpu.order import Tells
 from simgpu.queues import Work
@@ -23,7 +25,7 @@ Copying = Literal["memset", "h2d", "d2h", "d2d"]
 class Piece:
     """One piece of work, with all that it needs but a stream."""
 
-    kind: Literal["kernel", "memset", "h2d", "d2h", "d2d"]
+    kind: Literal["kernel", "memset", "h2d", "d2h", "d2d", "peer"]
     name: str  # as in its span
     cost: float  # what the host pays for the call, in us
     # Takes effect when the work starts, and says how long it takes. What it finds out is written into the
@@ -40,6 +42,9 @@ class Piece:
     # Bytes of pinned host memory that it reads, and that must not change until it has.
     lent: HostBuffer | None = None
     tells: Tells | None = None  # how a kernel may hear of others while it runs
+    lost: Callable[[DeviceError], None] | None = (
+        None  # called in place of `begin` where that is skipped
+    )
     # By what it adds to those of `writes` that it does nothing else with: see `CompiledKernel.adds`.
     adds: Sequence[str] = ()
 
@@ -126,6 +131,28 @@ def device_copy(spec: DeviceSpec, target: object, source: object, nbytes: int) -
     begin = _copying(spec, "d2d", nbytes, copy)
     # The spec has no constant for this call: to the host it is taken to cost what an upload does.
     return Piece("d2d", "d2d", spec.call_h2d_us, begin, [to], [origin], {"bytes": nbytes})
+
+
+def peer_copy(
+    spec: DeviceSpec,
+    wiring: Wiring,
+    ends: tuple[int, int],
+    target: object,
+    source: object,
+    nbytes: int,
+) -> Piece:
+    """Copy to the memory of another device; `ends` are the numbers of the source's and the target's."""
+    to, origin = as_memory(target), as_memory(source)
+    work = links.peer_copy(wiring, *ends, nbytes)
+
+    def begin(_: dict[str, object]) -> Work:
+        _written(to, nbytes)
+        to.cells.take(origin.cells, nbytes)
+        return work
+
+    detail: dict[str, object] = {"bytes": nbytes, "from": ends[0], "to": ends[1]}
+    # As for a copy within the device, the spec has no constant for this call.
+    return Piece("peer", "peer copy", spec.call_h2d_us, begin, [to], [origin], detail)
 
 
 def as_memory(memory: object) -> Memory:

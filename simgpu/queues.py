@@ -5,14 +5,30 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import Literal, Protocol
 
 from simgpu.errors import DeviceError
 
-if TYPE_CHECKING:
-    from simgpu.launches import Waiting
+Resource = Literal["compute", "h2d", "d2h", "peer", "none"]
+# One direction of a link between GPUs, from the side of one of them: "out" or "in", and its number.
+Port = tuple[str, int]
 
-Resource = Literal["compute", "h2d", "d2h", "none"]
+
+class Paused(Protocol):
+    """Work that has its places and waits for somebody: a kernel for memory, a collective for its ranks."""
+
+    @property
+    def changes(self) -> int:
+        """How often it has changed memory, or what others wait for, itself."""
+        ...
+
+    def stirred(self) -> bool:
+        """True if the host has done something since its last look that it may have waited for."""
+        ...
+
+    def go_on(self, *, last: bool) -> Work:
+        """Look, and go on. With `last`, nobody will do anything any more: `DeviceError` if it cannot end."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +47,12 @@ class Work:
     # so that one whose loads touch many lines gets more of an SM than its neighbours.
     turn: float = 1.0
     # It is not known yet how long it takes: it holds its places, and waits for others.
-    paused: Waiting | None = None
+    paused: Paused | None = None
+    # The directions of links that it sends over, and which part of their rate it needs, 0 to 1.
+    ports: tuple[Port, ...] = ()
+    load: float = 0.0
+    # Work of several devices that goes as fast as the slowest of it has the same object here.
+    together: object | None = None
 
 
 @dataclass(eq=False, slots=True)

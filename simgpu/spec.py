@@ -25,6 +25,14 @@ CALLS = (
     "2026-11-22), times a factor "
     "fitted to one half of the runs of the MLP: what runs once is slower than a loop"
 )
+PEERS = "measured: two H200 on NVLink, driver 580.159.04, CuPy 14.2, 2026-11-23"
+NCCL = f"{PEERS}, NCCL 2.28.9, all-reduce, one process for each GPU: 4 KB 16.4, 1 MB 23.9, 64 MB 257 us"
+SOCKETS = (
+    f"{PEERS}, NCCL 2.28.9 over sockets of one host, which stand for a network: 4 KB 44, 1 MB 396 us, 64 MB "
+    "17.2 ms"
+)
+H100S = "16 MB 77 to 80 us: two H100 on NVLink, on the GPU, 2026-11-27"
+TUNING = "NCCL's own model of its latencies: NVIDIA/nccl, src/graph/tuning.cc"
 MEASURED = "measured: H200, driver 580.159, CuPy 14.2.0, Python 3.12, 2026-11-20, medians"
 
 
@@ -113,6 +121,29 @@ class DeviceSpec:
     sources: tuple[tuple[str, str], ...]  # for each constant, where it is from
 
 
+@dataclass(frozen=True)
+class ProtocolSpec:
+    """One of the protocols by which a collective moves its bytes: a start, then steps over the links."""
+
+    base_us: float  # before the first step
+    step_us: float  # of each step, besides its bytes
+    gb_s: float  # in one direction, 1e9 bytes a second
+
+
+@dataclass(frozen=True)
+class LinkSpec:
+    """A link between two GPUs. Each direction has its rate to itself."""
+
+    name: str
+    # A copy by an engine: its fixed time in us, and 1e9 bytes a second. None where there is no such copy.
+    copy_us: float | None
+    copy_gb_s: float
+    # For collectives: for little data, which flags go with, for more, and for much. The quickest one runs.
+    protocols: tuple[ProtocolSpec, ...]
+    sms: int  # that a collective holds while it runs
+    sources: tuple[tuple[str, str], ...]
+
+
 def _with_sources(name: str, **constants: tuple[float, str]) -> DeviceSpec:
     values: dict[str, Any] = {key: value for key, (value, _) in constants.items()}
     return DeviceSpec(name, sources=tuple((k, s) for k, (_, s) in constants.items()), **values)
@@ -173,4 +204,49 @@ H200 = _with_sources(
     graph_instantiate_us=(0.7, f"{GRAPHS}: the slope from 1 to 200 kernels"),
     sync_us=(2.778, MLP),
     wake_us=(24.2, MLP),
+)
+
+_CHANNELS = "an estimate: NCCL's channels, a block each"
+NVLINK = LinkSpec(
+    "NVLink",
+    copy_us=5.0,
+    copy_gb_s=398.0,
+    protocols=(
+        ProtocolSpec(15.2, 0.6, 140.0),
+        ProtocolSpec(16.1, 1.9, 275.0),
+        ProtocolSpec(33.5, 3.4, 310.0),
+    ),
+    sms=16,
+    sources=(
+        ("copy_us", f"{PEERS}: memcpyPeerAsync, 4 KB 5.1 us, 1 MB 7.6 us"),
+        ("copy_gb_s", f"{PEERS}: 16 MB 48.5 us, 256 MB 682 us, 1 GB 397 GB/s"),
+        ("protocols", f"{NCCL}; {H100S}; the steps: {TUNING}, ring on NVLink"),
+        ("sms", _CHANNELS),
+    ),
+)
+PCIE = LinkSpec(
+    "PCIe",
+    copy_us=10.0,
+    copy_gb_s=38.0,
+    protocols=(ProtocolSpec(15.2, 1.0, 10.0), ProtocolSpec(33.5, 5.7, 30.0)),
+    sms=4,
+    sources=(
+        ("copy_us", "an estimate"),
+        ("copy_gb_s", f"{PEERS}: memcpyPeer without peer access, through the host"),
+        ("protocols", f"estimates; the steps: {TUNING}, ring on PCI"),
+        ("sms", _CHANNELS),
+    ),
+)
+NETWORK = LinkSpec(
+    "network",
+    copy_us=None,
+    copy_gb_s=3.93,
+    protocols=(ProtocolSpec(15.2, 14.4, 2.98), ProtocolSpec(33.5, 47.7, 3.93)),
+    sms=4,
+    sources=(
+        ("copy_us", "no GPU copies to the memory of another machine's by itself"),
+        ("copy_gb_s", SOCKETS),
+        ("protocols", f"{SOCKETS}; the starts are those of NVLink"),
+        ("sms", _CHANNELS),
+    ),
 )

@@ -132,7 +132,9 @@ class Stream:
 
     def follow(self, event: Event) -> None:
         """As `wait_event`, where it costs the host nothing: in a graph."""
-        if self.device.recorder is not None and event.device is self.device:
+        if (
+            self.device.recorder is not None
+        ):  # all devices of a recording share their spans' numbers
             self.device.recorder.wait(self.number, event.heads)
         self.clock.merge(event.before)
         op, _ = self.device.caller.group()

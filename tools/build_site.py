@@ -40,6 +40,7 @@ PAGES = ("ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "benchmarks/READM
 OWN_PROGRAM = (
     "docs/from_cupy",
     "docs/kernels_in_ci",
+    "docs/cluster",
     "docs/profiling",
     "docs/microscope",
     "docs/hazards",

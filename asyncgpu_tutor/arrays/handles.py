@@ -10,16 +10,19 @@ from __future__ import annotations
 import math
 import sys
 import threading
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import Any, Literal, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from asyncgpu_tutor import errors
 from asyncgpu_tutor.devices.protocol import Device, Dim3, Memory, Share, Stream
+
+if TYPE_CHECKING:
+    from asyncgpu_tutor.ops.operation import DeviceOp
 
 Mode = Literal["owned", "shared", "borrowed"]
 _BY_SHARE = "by share()"  # where an owned array went that has become a shared one
@@ -51,6 +54,7 @@ class DeviceArray:
 
     __slots__ = ("__weakref__", "_gone", "_memory", "_owner", "_share", "dtype", "mode", "shape")
 
+    _mover: ClassVar[Callable[[DeviceArray, str | Device], Any]]  # ops/__init__.py hands it down
     _memory: Memory
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -215,6 +219,19 @@ class DeviceArray:
         self._spend("by reshape()")
         return handle(self._memory, wanted, self.dtype, self.mode, self._owner)
 
+    def to(self, device: str | Device) -> DeviceOp[DeviceArray]:
+        """An operation that copies it to another device of this process; takes the array.
+
+        It runs on a stream of either device. Between GPUs that reach each other it is one copy, and on the
+        device where the array is already, none. Pass ``x.borrow()`` or ``x.share()`` to keep x.
+
+        Parameters
+        ----------
+        device : str or Device
+            Such as ``"cuda:1"`` or ``"sim:1"``.
+        """
+        return type(self)._mover(self, device)
+
     def partition(self, *block: int | tuple[int, ...]) -> Partition:
         """Split into blocks, one for each thread block of a launch; an owned handle is moved.
 
@@ -287,8 +304,8 @@ class DeviceArray:
         if memory.device is not device:
             raise errors.DeviceMismatchError(
                 f"array {self.name!r} is on {memory.device.name}, and the operation runs on "
-                f"{device.name}: copy it through the host (d2h, then h2d), or run the operation with a "
-                f"policy of {memory.device.name}"
+                f"{device.name}: copy it there, as in x.to({device.name!r}), or run the operation where it "
+                f"is, as in op.on({memory.device.name!r})"
             )
         if stream is not None:
             memory.stream = stream

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Sequence
+from typing import Any
 
-from asyncgpu_tutor.devices.protocol import Device
-from asyncgpu_tutor.devices.simulated import Machine, SimDevice, SimStream
+from asyncgpu_tutor.devices.protocol import Communicator, Device
+from asyncgpu_tutor.devices.simulated import Machine, SimCommunicator, SimDevice, SimStream, Wiring
+from asyncgpu_tutor.errors import DeviceMismatchError, DeviceUnavailableError
 
+_ONE_PROCESS = (
+    "simulated GPUs of several processes have no common clock, so they form no group: take "
+    "agt.cluster('sim', gpus=4), in one process, or workers with GPUs"
+)
 SPEC_VARIABLE = "ASYNCGPU_SPEC"
 # Classes of the streams that are ours: such a stream is taken as it is, and any other is asked about.
 own_streams: set[type] = {SimStream}
@@ -22,3 +29,42 @@ def open_device(kind: str, ordinal: int) -> Device:
     device = cuda.open_device(ordinal)
     own_streams.add(type(device.default_stream))
     return device
+
+
+def open_group(devices: Sequence[Device]) -> Communicator:
+    """A communicator of devices of this process; `DeviceMismatchError` if they are of two kinds."""
+    simulated = [device for device in devices if isinstance(device, SimDevice)]
+    if len(simulated) == len(devices):
+        return SimCommunicator(simulated)
+    if simulated:
+        names = ", ".join(device.name for device in devices)
+        raise DeviceMismatchError(f"the ranks of a group are devices of one kind, and not {names}")
+    from asyncgpu_tutor.devices.cuda import nccl
+
+    return nccl.open_group(devices)
+
+
+def new_group_id(device: Device) -> Any:
+    """What the ranks of a group of several processes find each other by; one of them makes it."""
+    if device.simulated:
+        raise DeviceUnavailableError(_ONE_PROCESS)
+    from asyncgpu_tutor.devices.cuda import nccl
+
+    return nccl.new_id()
+
+
+def open_rank(device: Device, rank: int, size: int, found_by: Any) -> Communicator:
+    """A communicator of several processes, of which this one has one rank; returns when all are there."""
+    from asyncgpu_tutor.devices.cuda import nccl
+
+    return nccl.open_rank(device, rank, size, found_by)
+
+
+def wire(gpus_per_machine: int | None) -> Callable[[], None]:
+    """Spread simulated devices over machines, so many on each; returns what undoes it."""
+    before, _machine.wiring = _machine.wiring, Wiring(gpus_per_node=gpus_per_machine)
+
+    def undo() -> None:
+        _machine.wiring = before
+
+    return undo

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ from asyncgpu_tutor.devices.cuda_source import Signature
 from asyncgpu_tutor.traces.spans import SpanLog
 
 HostBuffer = npt.NDArray[Any]
+T = TypeVar("T")
 Dim3 = tuple[int, int, int]
 
 
@@ -190,6 +191,56 @@ class Replay(Protocol):
         ...
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class Collective:
+    """The part of one rank in something that a group of ranks does together."""
+
+    what: str  # the name of the operation
+    rank: int
+    count: int  # elements that the rank gives, or that it gets where it gives none
+    dtype: np.dtype[Any]
+    source: Memory | None = None  # what it gives
+    target: Memory | None = None  # where to what it gets
+    reduce: str = "sum"
+    root: int = 0  # of a broadcast
+    to: int | None = None  # the rank that it sends to
+    origin: int | None = None  # the rank that it gets from
+    where: str = ""  # the program's line
+
+    def __str__(self) -> str:
+        more = {
+            "all_reduce": f" ({self.reduce})",
+            "reduce_scatter": f" ({self.reduce})",
+            "broadcast": f" from rank {self.root}",
+            "send": f" to rank {self.to}",
+            "recv": f" from rank {self.origin}",
+            "exchange": f" to rank {self.to}, from rank {self.origin}",
+        }.get(self.what, "")
+        return f"{self.what} of {self.count:,} {self.dtype}{more} at {self.where}"
+
+    @property
+    def ends(self) -> tuple[int, int] | None:
+        """Of a send or a recv, the sender's rank and the receiver's; None where all ranks take part."""
+        if self.what == "send" and self.to is not None:
+            return self.rank, self.to
+        if self.what == "recv" and self.origin is not None:
+            return self.origin, self.rank
+        return None
+
+
+class Communicator(Protocol):
+    """Enqueues what ranks do together. Calls of one rank come in one order, and ranks agree on it."""
+
+    def enqueue(self, parts: Sequence[tuple[Collective, Stream]], ranks: int) -> None:
+        """Enqueue the parts of these ranks, of `ranks` that take part in all, each on its own stream."""
+
+    def fail(self, message: str) -> None:
+        """The ranks disagree: whoever waits for others gets a `CollectiveError`, and so do later calls."""
+
+    def check(self) -> None:
+        """Raise `CollectiveError` if parts that were enqueued have been aborted since."""
+
+
 class Enqueuer(Protocol):
     """A taker of memory and work: a device at once, a capture for later."""
 
@@ -339,6 +390,11 @@ class Device(Enqueuer, Protocol):
         """Make these calls ready; nothing is enqueued. Each stream but the first is forked and joined."""
         ...
 
+    def copy_to_peer_async(
+        self, target: Memory, source: Memory, nbytes: int, stream: Stream
+    ) -> None:
+        """Copy to another device's memory, or from there, on a stream of this one."""
+
     def synchronize(self) -> None:
         """Block the host until the device has nothing left to do; `DeviceError` if some of it failed.
 
@@ -357,6 +413,10 @@ class Device(Enqueuer, Protocol):
 
     def work(self, us: float, name: str) -> None:
         """Keep the host busy for `us` microseconds of its clock."""
+
+    async def apart(self, act: Callable[[], T]) -> T:
+        """Call `act`, which may have to wait for ranks on other devices; on a thread where it has to."""
+        ...
 
     async def sleep(self, us: float) -> None:
         """Let other tasks run for `us` microseconds of the host's clock."""

@@ -198,8 +198,8 @@ def _no_surprise() -> Generator[None]:
         raise Rejected(one_line(error)) from error
     except Exception as error:
         raise Rejected(
-            "what your answer gave, or did, is so far from what is asked for that the check could not look "
-            f"at it ({one_line(error)})"
+            "your answer gives or does something so far from the task that the check can't even look at it "
+            f"({one_line(error)})"
         ) from error
 
 

@@ -28,14 +28,10 @@ def strays(answer: object) -> str:
     if hidden:
         names = " and ".join(f"`{name}`" for name in hidden)
         said.append(
-            f"{names} in your notebook is no longer what Python calls so: `del {', '.join(hidden)}` brings "
-            "it back."
+            f"In your notebook, {names} is no longer Python's own: `del {', '.join(hidden)}` brings it back."
         )
     if data:
-        said.append(
-            f"It uses {data} of another cell. What an answer needs should come in as an argument, or be made "
-            "in it."
-        )
+        said.append(f"It uses {data} from another cell. Let that come in as an argument.")
     return " ".join(said)
 
 

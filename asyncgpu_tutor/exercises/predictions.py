@@ -56,7 +56,7 @@ class Prediction:
     >>> guess.commit("no")
     Committed: `no`, they do not.
     >>> guess.reveal("no", "One stream was used.")
-    **Right.** You said `no`, and so says the trace: they do not. One stream was used.
+    **Right.** You said `no`, and so it was: they do not. One stream was used.
     >>> typed = Prediction("How many copies are in the trace?")
     >>> typed.commit(4)
     Committed: `4`.
@@ -77,7 +77,7 @@ class Prediction:
     def __repr__(self) -> str:
         lines = [f"- `{name}`: {meaning}" for name, meaning in self.options.items()]
         if self.within:
-            lines = [f"(A number is right if it is off by {self.within:.0%} or less.)"]
+            lines = [f"(You're right if you are off by {self.within:.0%} or less.)"]
         return "\n".join([f"**Predict.** {self.question}", "", *lines]).rstrip()
 
     _repr_markdown_ = __repr__
@@ -128,7 +128,7 @@ class Prediction:
         if self._by_default:
             said = f"**The answer is `{true}`{meaning[0]}**{meaning[1:]}"
         elif right:
-            so = "so says the trace" if self.options else f"it is `{true}`"
+            so = "so it was" if self.options else f"it is `{true}`"
             said = f"**Right.** You said `{self.answer}`, and {so}{meaning}"
         else:
             said = f"**Not this time.** You said `{self.answer}`; it is `{true}`{meaning}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from copy import copy
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from types import FrameType
@@ -122,6 +121,9 @@ class Kernel:
         self._variants: dict[tuple[str, tuple[int, ...]], Kernel] = {}
         # Where it is loaded, and the function there: one value, as threads may use two devices.
         self._loaded: tuple[Callable[[], Device | None], Any] = (_nowhere, None)
+        self._differs: tuple[
+            Any, ...
+        ] = ()  # what makes it another than its source says: see `_variant`
         if isinstance(source, str):
             current_device().get_function(source, facts.name, reference, contract)
 
@@ -218,8 +220,8 @@ class Kernel:
             parameters = list(self._signature.parameters)
             for place in places:
                 parameters[place] = replace(parameters[place], **changes)
-            other = copy(self)
-            other._variants = {}
+            other = object.__new__(Kernel)
+            vars(other).update(vars(self), _variants={}, _differs=(*self._differs, (key, changes)))
             signature = replace(self._signature, parameters=tuple(parameters))
             other._take_on(signature, places if kind == "null" else ())
             other._sized = False
@@ -252,6 +254,10 @@ class Kernel:
         # it is asked each time, and launches are held against its own.
         self._loaded = (ref(device) if device.limits is USUAL_LIMITS else _nowhere, function)
         return function
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # What it is made of travels; each process compiles it for its own devices.
+        return _made_again, (self._facts, self._differs)
 
     def _array_number(self, name: str) -> int:
         """Which of its arrays this parameter is."""
@@ -439,6 +445,14 @@ def _defer(
     launch._index = None
     launch._ran = False
     return launch
+
+
+def _made_again(facts: KernelSource, differs: Sequence[Any]) -> Kernel:
+    """A kernel that comes from another process."""
+    kernel = Kernel(facts)
+    for (kind, places), changes in differs:
+        kernel = kernel._variant(kind, places, **changes)
+    return kernel
 
 
 def _nowhere() -> None: ...

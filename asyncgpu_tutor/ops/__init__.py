@@ -1,9 +1,12 @@
 """Operations and combinators."""
 
-from asyncgpu_tutor.ops.array_operations import d2h
+from asyncgpu_tutor.arrays.handles import DeviceArray
+from asyncgpu_tutor.ops.array_operations import d2h, to
 from asyncgpu_tutor.ops.graphs import graph_on
+from asyncgpu_tutor.ops.group import On
 from asyncgpu_tutor.ops.operation import DeviceOp, Makers
 from asyncgpu_tutor.ops.prepared import prepare
 from asyncgpu_tutor.ops.shared import SharedOp, entry, unzip
 
-DeviceOp._make = Makers(SharedOp, unzip, entry, d2h, prepare, graph_on)
+DeviceOp._make = Makers(SharedOp, unzip, entry, d2h, prepare, graph_on, On)
+DeviceArray._mover = to

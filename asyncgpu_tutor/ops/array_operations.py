@@ -14,11 +14,12 @@ import numpy.typing as npt
 
 from asyncgpu_tutor import errors
 from asyncgpu_tutor.arrays.handles import DeviceArray, as_shape, borrowed_in, handle
-from asyncgpu_tutor.devices.protocol import Memory
+from asyncgpu_tutor.devices.protocol import Device, Memory
 from asyncgpu_tutor.ops.fill_kernels import RANDN, FillKernel, arange_source, fill_source
 from asyncgpu_tutor.ops.leaves import Download
 from asyncgpu_tutor.ops.operation import DeviceOp
 from asyncgpu_tutor.run.context import ExecutionContext, check_out, check_same
+from asyncgpu_tutor.run.current import resolve
 
 Shape = int | tuple[int, ...]
 BLOCK = 256
@@ -357,6 +358,29 @@ def dup(array: DeviceArray) -> DeviceOp[tuple[DeviceArray, DeviceArray]]:
         return source, target
 
     return cast(DeviceOp[tuple[DeviceArray, DeviceArray]], Take("dup", (array,), act))
+
+
+class TakeOne(Take):
+    """Yields the one array that is left, and no tuple."""
+
+    __slots__ = ()
+
+    def _arity(self) -> int | None:  # pyright: ignore[reportIncompatibleMethodOverride] - it yields one array
+        return None
+
+    def _enqueue(self, context: ExecutionContext) -> Any:
+        return super()._enqueue(context)[0]
+
+
+def to(array: DeviceArray, device: str | Device) -> DeviceOp[DeviceArray]:
+    """Copy an array to another device; see `DeviceArray.to`."""
+    resolve(device)  # one that is not there is told of here, not where it runs
+
+    def act(context: ExecutionContext, arrays: tuple[DeviceArray, ...]) -> tuple[DeviceArray, ...]:
+        (source,), target = arrays, resolve(device)
+        return (source if source.device is target else context.copy_to(source, target),)
+
+    return cast(DeviceOp[DeviceArray], TakeOne("to", (array,), act))
 
 
 def _number(label: str, given: float, kind: np.dtype[Any]) -> npt.NDArray[Any]:

@@ -1,14 +1,16 @@
-"""Several operations as one: in order on one stream, or side by side on several."""
+"""Several operations as one: in order on one stream, or side by side on several, of one device or more."""
 
 from __future__ import annotations
 
 import sys
+from types import FrameType
 from typing import Any, Protocol, TypeVar, overload
 
-from asyncgpu_tutor.devices.protocol import Event, Stream
+from asyncgpu_tutor.devices.protocol import Device, Event, Stream
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.ops.operation import DeviceOp, as_op, evaluate
 from asyncgpu_tutor.run.context import ExecutionContext
+from asyncgpu_tutor.run.current import resolve
 from asyncgpu_tutor.traces.spans.tag import Name
 
 A = TypeVar("A")
@@ -63,28 +65,73 @@ class Overlap(_Group):
     __slots__ = ()
 
     def _enqueue(self, context: ExecutionContext) -> tuple[Any, ...]:
-        fork = context.stream.record()
-        joins: list[tuple[Stream, Event]] = []
-        results: list[Any] = []
-        try:
-            for arm in self._arms:
-                branch = context.fork()
-                stream = branch.stream
+        return _side_by_side(context, self._arms)
+
+
+class On(DeviceOp[A]):
+    """On a stream of another device: fork and join by events, too."""
+
+    __slots__ = ("_name", "_op")
+
+    def __init__(self, op: DeviceOp[A], device: str | Device, frame: FrameType) -> None:
+        resolve(device)  # one that is not there is told of here, not where it runs
+        self._name = device
+        self._op = op
+        op._used = True
+        self._built(op._label, frame)
+
+    @property
+    def _device(self) -> Device:
+        return resolve(self._name)
+
+    def _parts(self) -> tuple[DeviceOp[Any], ...]:
+        return (self._op,)
+
+    def _arity(self) -> int | None:
+        return self._op._arity()
+
+    def _yields(self) -> str:
+        return self._op._yields()
+
+    def _enqueue(self, context: ExecutionContext) -> A:
+        if context.device is self._device:
+            return evaluate(self._op, context)
+        return _side_by_side(context, (self,))[0]
+
+
+def _side_by_side(context: ExecutionContext, arms: tuple[DeviceOp[Any], ...]) -> tuple[Any, ...]:
+    fork = context.stream.record()
+    joins: list[tuple[Stream, Event]] = []
+    results: list[Any] = []
+    try:
+        for arm in arms:
+            branch = _branch(context, arm)
+            stream, device = branch.stream, branch.device
+            there = device is not context.device
+            before = device.activate() if there else None
+            try:
                 if stream is not context.stream:
                     stream.wait_event(fork)
-                try:
-                    results.append(evaluate(arm, branch))
-                finally:
-                    if stream is not context.stream:
-                        joins.append((stream, stream.record()))
-        finally:
-            # Also where an arm could not be submitted: what the others do has to end before the
-            # operation counts as complete.
-            for stream, join in joins:
-                context.stream.wait_event(join)
-                stream.reuse(join)
-            context.stream.reuse(fork)
-        return tuple(results)
+                results.append(evaluate(arm, branch))
+            finally:
+                if stream is not context.stream:
+                    joins.append((stream, stream.record()))
+                if before is not None:
+                    device.restore(before)
+    finally:
+        # Also where an arm could not be submitted: what the others do has to end before the
+        # operation counts as complete.
+        for stream, join in joins:
+            context.stream.wait_event(join)
+            stream.reuse(join)
+        context.stream.reuse(fork)
+    return tuple(results)
+
+
+def _branch(context: ExecutionContext, arm: DeviceOp[Any]) -> ExecutionContext:
+    if type(arm) is On and arm._device is not context.device:
+        return context.elsewhere(arm._device)
+    return context.fork()
 
 
 class Combinator(Protocol):
@@ -146,8 +193,9 @@ def _zip(*ops: DeviceOp[Any]) -> DeviceOp[Any]:
 def _overlap(*ops: DeviceOp[Any]) -> DeviceOp[Any]:
     """One operation with a tuple of results, each arm on a stream of its own.
 
-    The policy is asked for one stream for each arm. The arms start after what precedes them, and what
-    follows waits for all of them, by events; the host waits for nothing.
+    The policy is asked for one stream for each arm; an arm that is ``.on(device)`` asks that device's. The
+    arms start after what precedes them, and what follows waits for all of them, by events; the host waits for
+    nothing.
 
     Raises
     ------

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from asyncgpu_tutor.arrays.handles import DeviceArray, Partition, borrowed_in
-from asyncgpu_tutor.devices.protocol import Stream
+from asyncgpu_tutor.devices.protocol import Device, Stream
 from asyncgpu_tutor.errors import NeverRunWarning, NotAnOperationError, NotDataError
 from asyncgpu_tutor.run.context import ExecutionContext, Run
 from asyncgpu_tutor.run.current import (
@@ -52,6 +52,7 @@ class Makers(NamedTuple):
     download: Callable[[DeviceArray], DeviceOp[npt.NDArray[Any]]]
     prepare: Callable[[DeviceOp[Any]], Prepared[Any]]
     graph_on: Callable[[DeviceOp[Any], object], CudaGraph[Any]]
+    on: Callable[[DeviceOp[Any], str | Device, FrameType], DeviceOp[Any]]
 
 
 class DeviceOp(Generic[T]):
@@ -252,7 +253,19 @@ class DeviceOp(Generic[T]):
         """The array, copied to the host: a NumPy array for the one who runs it."""
         return _bind(self, self._make.download)
 
+    def to(self: DeviceOp[DeviceArray], device: str | Device) -> DeviceOp[DeviceArray]:
+        """The array, copied to another device; see `DeviceArray.to`."""
+        return self.and_then(lambda array: array.to(device))
+
     # ------------------------------------------------------------------ running
+    def on(self, device: str | Device) -> DeviceOp[T]:
+        """Run it on a stream of this device, which that device's policy chooses, wherever the rest runs.
+
+        It begins after what precedes it, and what follows waits for it, by events between the devices; the
+        host waits for nothing. So ``agt.overlap(a.on("cuda:0"), b.on("cuda:1"))`` keeps two GPUs busy.
+        """
+        return self._make.on(self, device, sys._getframe(1))
+
     def sync(self, policy: SchedulingPolicy | None = None) -> T:
         """Run on a stream of the policy, and block until it is done.
 
@@ -462,7 +475,7 @@ def choose(policy: SchedulingPolicy | None) -> tuple[Stream, SchedulingPolicy]:
         )
     elif policy._device is None:
         policy.bind(current_device())
-    return adopt_stream(policy.next_stream(), policy.device), policy
+    return adopt_stream(policy.next_stream(), policy.home), policy
 
 
 def warn_never_run(label: str, code: CodeType, at: int) -> None:

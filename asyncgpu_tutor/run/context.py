@@ -47,6 +47,9 @@ class Run(Tag):
         # Those that took arrays: they count shared ones until it has completed, or somebody waits for that.
         self.operations: list[object] = []
         self.kernels: list[str] = []  # names of the kernels that it launched, in order
+        self.checks: list[
+            Callable[[], None]
+        ] = []  # asked when it is over: they raise what no event tells
 
     def describe(self) -> str:
         """For messages."""
@@ -101,7 +104,22 @@ class ExecutionContext:
         if self._policy is None:  # it runs on a given stream, so nobody has asked a policy yet
             here = self.device is current.current_device()
             self._policy = current.current_policy() if here else current.policy_for(self.device)
-        return self.on(current.adopt_stream(self._policy.next_stream(), self.device))
+        home = self.device if self._policy.home else None
+        return self.on(current.adopt_stream(self._policy.next_stream(), home))
+
+    def elsewhere(
+        self, device: protocol.Device, stream: protocol.Stream | None = None
+    ) -> ExecutionContext:
+        """The same run, on a stream of another device: this one, or what that device's policy chooses."""
+        if self._run.captures:
+            raise errors.CaptureError(
+                f"{self._run.label!r} goes to {device.name} here, and what is captured stays on one device: "
+                f"capture a part for each, in a block of agt.using({device.name!r})"
+            )
+        policy = current.policy_for(device).at(device)
+        if stream is None:
+            stream = current.adopt_stream(policy.next_stream(), device)
+        return ExecutionContext(stream, policy, self._run)
 
     def keep(self, *things: object) -> None:
         """Keep these alive until the operation has completed."""
@@ -216,6 +234,42 @@ class ExecutionContext:
         to, origin = self._touch(target), self._touch(source)
         check_same(target, source.shape, source.dtype, f"array {source.name!r}")
         self._work.copy_from_device_async(to, origin, target.nbytes, self.stream)
+
+    def copy_to(self, array: DeviceArray, device: protocol.Device) -> DeviceArray:
+        """Enqueue a copy to a new array on another device, of this context's stream or to it.
+
+        One of both devices is this context's. Where it is the target, the copy comes after all that was
+        enqueued by now on the stream that used the array last.
+        """
+        if self._run.captures:
+            raise errors.CaptureError(
+                f"array {array.name!r} goes to {device.name} here, and what is captured stays on one device: "
+                "copy it before, and capture what follows"
+            )
+        origin = array.device
+        if self.device is device:
+            source, before = array._use(None, origin, taken=True), array._memory.stream
+            if array._owner is not None and self._run.spawned:
+                raise errors.BorrowedSpawnError(borrowed_message(array.name))
+            if before is not None:
+                self.stream.wait_event(before.record())
+        elif self.device is origin:
+            source = self._touch(array)
+        else:
+            raise errors.DeviceMismatchError(
+                f"array {array.name!r} goes from {origin.name} to {device.name}, and the operation runs on "
+                f"{self.device.name}: run it on one of the two, as in op.on({origin.name!r})"
+            )
+        try:
+            target = device.malloc(source.nbytes, array.name, self.stream)
+        except errors.OutOfMemoryError:
+            self._run.reclaim()
+            target = device.malloc(source.nbytes, array.name, self.stream)
+        target.stream = self._user if self.device is device else None
+        self._keep += (array, source, target)
+        if array.nbytes:
+            self.device.copy_to_peer_async(target, source, array.nbytes, self.stream)
+        return handle(target, array.shape, array.dtype)
 
     # ------------------------------------------------------------------ kernels
     def launch(

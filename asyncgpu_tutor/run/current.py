@@ -8,7 +8,7 @@ import os
 import re
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -59,6 +59,15 @@ class SchedulingPolicy(ABC):
             )
         return self._device
 
+    @property
+    def home(self) -> Device | None:
+        """The device that all of its streams are on; None for one that deals them out over several."""
+        return self.device
+
+    def at(self, device: Device) -> SchedulingPolicy:
+        """The policy for what has to run on this device: itself, unless it deals out several."""
+        return self
+
     def bind(self, device: Device) -> None:
         """Settle the device.
 
@@ -106,7 +115,11 @@ class StreamPoolRoundRobin(SchedulingPolicy):
     Parameters
     ----------
     size : int
-        How many streams, at least 1.
+        How many streams on each device, at least 1.
+    devices : sequence of Device or str, optional
+        Several devices, in place of one: operations go to them in turn, and so do the arms of an `overlap`.
+        Their arrays have to be where they run, so let each operation make its own, or choose by
+        ``context.device``.
 
     Raises
     ------
@@ -114,10 +127,18 @@ class StreamPoolRoundRobin(SchedulingPolicy):
         If there would be no stream.
     """
 
-    def __init__(self, size: int = 4, device: Device | None = None) -> None:
+    def __init__(
+        self,
+        size: int = 4,
+        device: Device | None = None,
+        *,
+        devices: Sequence[Device | str] = (),
+    ) -> None:
         if isinstance(size, bool) or not isinstance(size, int) or size < 1:  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
             raise UsageError(f"a pool needs at least one stream, and {size!r} was asked for")
-        super().__init__(device)
+        pools = [StreamPoolRoundRobin(size, resolve(each)) for each in devices]
+        super().__init__(pools[0].device if pools else device)
+        self._pools = {pool.device: pool for pool in pools}
         self.size = size
         self._streams_in_words = f" over {size} stream{'s' if size != 1 else ''}"
         self._streams: list[Stream] = []
@@ -126,12 +147,29 @@ class StreamPoolRoundRobin(SchedulingPolicy):
 
     def next_stream(self) -> Stream:
         """The next one; streams are created when their turn first comes."""
+        if self._pools:
+            pools = list(self._pools.values())
+            return pools[next(self._turn) % len(pools)].next_stream()
         turn = next(self._turn) % self.size
         if turn >= len(self._streams):
             with self._lock:
                 while turn >= len(self._streams):  # other threads may have taken turns before this
                     self._streams.append(self.device.create_stream())
         return self._streams[turn]
+
+    @property
+    def home(self) -> Device | None:
+        """None for several devices."""
+        return None if self._pools else self.device
+
+    def at(self, device: Device) -> SchedulingPolicy:
+        """Its streams of one device."""
+        return self._pools.get(device, self)
+
+    def bind(self, device: Device) -> None:
+        """Settle the device; of several it serves each."""
+        if device not in self._pools:
+            super().bind(device)
 
 
 @dataclass(eq=False, slots=True)
@@ -239,7 +277,7 @@ def policy_for(device: Device) -> SchedulingPolicy:
     """
     scoped = _scoped.get()
     for chosen in (scoped.policy, _process.policy, scoped.default, _process.default):
-        if chosen is not None and chosen.device is device:
+        if chosen is not None and (chosen.device is device or chosen.at(device) is not chosen):
             return chosen
     policy = _policies.get(device.name)
     if policy is None or policy.device is not device:

@@ -57,6 +57,7 @@ class Submission(Run, Generic[T]):
         self.op = next(numbers)
         self.over = self.settled = False
         self.kernels.clear()
+        self.checks.clear()
 
     def completed(self) -> bool:
         """Tell whether the device is done with it. Never blocks."""
@@ -78,6 +79,8 @@ class Submission(Run, Generic[T]):
     def deliver(self) -> T:
         """The result, with host arrays in place of handles. Once."""
         handles, self.handles = self.handles, None
+        for check in self.checks:
+            check()
         return deliver(handles)
 
     def release(self) -> Any:

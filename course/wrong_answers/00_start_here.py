@@ -6,7 +6,7 @@ def waited(trace):
     return trace.metrics().makespan
 
 
-# %% id=00-waited cause="came out, and"
+# %% id=00-waited cause="came out, but"
 def waited(trace):
     return trace.metrics().host["call"]
 
@@ -16,7 +16,7 @@ def waited(trace):
     return trace.metrics().host["wait"] > 0
 
 
-# %% id=00-waited cause="0.00 µs came out, and"
+# %% id=00-waited cause="0.00 µs came out, but"
 def waited(trace):
     trace.spans.clear()
     return trace.metrics().host["wait"]
@@ -67,7 +67,7 @@ async def both(first, second):
     return await a, second
 
 
-# %% id=00-challenge cause="it is right, and takes"
+# %% id=00-challenge cause="it's right, but it takes"
 async def everything(trips, job):
     tasks = [agt.spawn(trip) for trip in trips]
     job()
@@ -98,13 +98,13 @@ async def everything(trips, job):
     return [await task for task in tasks]
 
 
-# %% id=00-both cause="`d2h` ran 4 times, and 2 times is right"
+# %% id=00-both cause="`d2h` ran 4 times, and should run 2 times"
 async def both(first, second):
     await asyncio.gather(agt.spawn(first), agt.spawn(second))
     return await first, await second
 
 
-# %% id=00-challenge cause="`d2h` ran 4 times, and 3 times is right"
+# %% id=00-challenge cause="`d2h` ran 4 times, and should run 3 times"
 async def everything(trips, job):
     tasks = [agt.spawn(trip) for trip in [*trips, trips[0]]]
     await asyncio.sleep(0)

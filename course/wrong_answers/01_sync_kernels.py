@@ -16,7 +16,7 @@ def blocks_needed(n, threads):
     return round(n / threads)
 
 
-# %% id=01-grid cause="a number of blocks is an `int`"
+# %% id=01-grid cause="a number of blocks should be an `int`"
 def blocks_needed(n, threads):
     return n / threads
 
@@ -81,7 +81,7 @@ extern "C" __global__ void my_add(unsigned int n, const float* x, const float* y
 """)
 
 
-# %% id=01-add cause="was added to what the output held"
+# %% id=01-add cause="was added to whatever the output held"
 my_add = agt.Kernel(r"""
 extern "C" __global__ void my_add(unsigned int n, const float* x, const float* y, float* z)
 {
@@ -227,7 +227,7 @@ extern "C" __global__ void my_broadcast(unsigned int m, unsigned int n, const fl
 """)
 
 
-# %% id=01-broadcast cause="is right"
+# %% id=01-broadcast cause="and should be"
 my_broadcast = agt.Kernel(r"""
 extern "C" __global__ void my_broadcast(unsigned int m, unsigned int n, const float* tall, const float* wide, float* out)
 {
@@ -240,7 +240,7 @@ extern "C" __global__ void my_broadcast(unsigned int m, unsigned int n, const fl
 """)
 
 
-# %% id=01-broadcast cause="a comma drops what is before it: write `out[i * n + j]`"
+# %% id=01-broadcast cause="a comma drops what stands before it: write `out[i * n + j]`"
 my_broadcast = agt.Kernel(r"""
 extern "C" __global__ void my_broadcast(unsigned int m, unsigned int n, const float* tall, const float* wide, float* out)
 {
@@ -253,7 +253,7 @@ extern "C" __global__ void my_broadcast(unsigned int m, unsigned int n, const fl
 """)
 
 
-# %% id=01-relu cause="writes 20 elements: have each"
+# %% id=01-relu cause="writes 20 elements: let each"
 my_relu = agt.Kernel(r"""
 extern "C" __global__ void my_relu(unsigned int n, const float* input, float* output)
 {
@@ -267,7 +267,7 @@ extern "C" __global__ void my_relu(unsigned int n, const float* input, float* ou
 """)
 
 
-# %% id=01-matvec cause="writes 6 elements: have each"
+# %% id=01-matvec cause="writes 6 elements: let each"
 my_matvec = agt.Kernel(r"""
 extern "C" __global__ void my_matvec(unsigned int m, unsigned int n, const float* a, const float* x, float* y)
 {
@@ -283,7 +283,7 @@ extern "C" __global__ void my_matvec(unsigned int m, unsigned int n, const float
 """)
 
 
-# %% id=01-matvec cause="In C `a[i, j]` is no element of a matrix"
+# %% id=01-matvec cause="In C, `a[i, j]` isn't an element of a matrix"
 my_matvec = agt.Kernel(r"""
 extern "C" __global__ void my_matvec(unsigned int m, unsigned int n, const float* a, const float* x, float* y)
 {
@@ -300,7 +300,7 @@ extern "C" __global__ void my_matvec(unsigned int m, unsigned int n, const float
 """)
 
 
-# %% id=01-transpose cause="writes 6 elements: have each"
+# %% id=01-transpose cause="writes 6 elements: let each"
 my_transpose = agt.Kernel(r"""
 extern "C" __global__ void my_transpose(unsigned int m, unsigned int n, const float* a, float* out)
 {
@@ -315,7 +315,7 @@ extern "C" __global__ void my_transpose(unsigned int m, unsigned int n, const fl
 """)
 
 
-# %% id=01-one-wait cause="is right"
+# %% id=01-one-wait cause="and should be"
 def forward(a, x):
     m, n = a.shape
     a[:] = 0
@@ -328,7 +328,7 @@ def forward(a, x):
     return agt.value(np.maximum(a @ x, 0))
 
 
-# %% id=01-meanwhile cause="a stream of an earlier cell was used"
+# %% id=01-meanwhile cause="you used a stream from an earlier cell"
 stream = agt.create_stream()
 
 
@@ -422,7 +422,7 @@ extern "C" __global__ void my_relu(unsigned int n, const float* input, float* ou
 """)
 
 
-# %% id=01-relu cause="is right"
+# %% id=01-relu cause="and should be"
 my_relu = agt.Kernel(r"""
 extern "C" __global__ void my_relu(unsigned int n, const float* input, float* output)
 {
@@ -476,7 +476,7 @@ extern "C" __global__ void my_matvec(unsigned int m, unsigned int n,
 """)
 
 
-# %% id=01-matvec cause="element 0 was added to what the output held before the launch"
+# %% id=01-matvec cause="element 0 was added to whatever the output held before the launch"
 my_matvec = r"""
 extern "C" __global__ void my_matvec(unsigned int m, unsigned int n,
                                      const float* a, const float* x, float* y)
@@ -602,7 +602,7 @@ def forward(a, x):
     return agt.relu(m, product, agt.zeros(m).partition(128)).output().to_host()
 
 
-# %% id=01-one-wait cause="and 0 is right"
+# %% id=01-one-wait cause="and should be 0"
 def forward(a, x):
     m, n = a.shape
     product = agt.matvec_naive(m, n, agt.h2d(a), agt.h2d(x), agt.zeros(m).partition(128))
@@ -680,7 +680,7 @@ def with_a_job(op, job):
     return agt.value(result).sync()
 
 
-# %% id=01-meanwhile cause="a NumPy array should come out, and this did: None"
+# %% id=01-meanwhile cause="a NumPy array should come out, and not None"
 def with_a_job(op, job):
     stream = agt.create_stream()
     op.async_on(stream)

@@ -119,7 +119,7 @@ def fork_join(prepare, branches, combine, main, streams):
     return combine.async_on(main)
 
 
-# %% id=02-fork-join cause="and does not need it"
+# %% id=02-fork-join cause="and needn't"
 def fork_join(prepare, branches, combine, main, streams):
     prepare.async_on(main)
     mark = main.record()
@@ -154,7 +154,7 @@ def fork_join(prepare, branches, combine, main, streams):
     return combine.async_on(main)
 
 
-# %% id=02-fork-join cause="should return what `combine` returns"
+# %% id=02-fork-join cause="should return whatever `async_on` returns for `combine`"
 def fork_join(prepare, branches, combine, main, streams):
     prepare.async_on(main)
     ready = main.record()
@@ -208,7 +208,7 @@ def enqueue(ops, one, two):
     ops["f"].async_on(two)
 
 
-# %% id=02-minimum-events cause="`d` (stream 2) is made to wait for `c` (stream 1), and does not need it"
+# %% id=02-minimum-events cause="`d` (stream 2) is made to wait for `c` (stream 1), and needn't"
 def enqueue(ops, one, two):
     ops["a"].async_on(one)
     ops["b"].async_on(two)
@@ -220,7 +220,7 @@ def enqueue(ops, one, two):
     ops["f"].async_on(two)
 
 
-# %% id=02-minimum-events cause="`f` (stream 2) is made to wait for `e` (stream 1), and does not need it"
+# %% id=02-minimum-events cause="`f` (stream 2) is made to wait for `e` (stream 1), and needn't"
 def enqueue(ops, one, two):
     ops["a"].async_on(one)
     a_done = one.record()
@@ -367,7 +367,7 @@ def arrange(ops, one, two):
         ops[name].async_on(one)
 
 
-# %% id=02-challenge cause="`g` comes after `d` because the host waited in between (`synchronize`, or a `sync`), and it is not to: let stream 1 wait for an event"
+# %% id=02-challenge cause="`g` comes after `d` because the host waited in between (`synchronize`, or a `sync`), and it should go on: let stream 1 wait for an event"
 def arrange(ops, one, two):
     ops["a"].async_on(one)
     a_done = one.record()
@@ -381,7 +381,7 @@ def arrange(ops, one, two):
     ops["g"].async_on(one)
 
 
-# %% id=02-challenge cause="`d` comes after `a` because the host waited in between (`synchronize`, or a `sync`), and it is not to: let stream 2 wait for an event"
+# %% id=02-challenge cause="`d` comes after `a` because the host waited in between (`synchronize`, or a `sync`), and it should go on: let stream 2 wait for an event"
 def arrange(ops, one, two):
     ops["a"].async_on(one)
     ops["b"].async_on(two)
@@ -435,7 +435,7 @@ def fork_join(prepare, branches, combine, main, streams):
     return combine.async_on(main)
 
 
-# %% id=02-challenge cause="none of the given ones"
+# %% id=02-challenge cause="one of the streams that you were given"
 def arrange(pieces, one, two):
     three = agt.create_stream()
     def on(s, names):

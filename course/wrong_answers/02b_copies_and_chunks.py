@@ -58,7 +58,7 @@ def upload_all(fill, count, buffers, stream):
     return arrays
 
 
-# %% id=02b-two-buffers cause="none of the two buffers"
+# %% id=02b-two-buffers cause="one of the two buffers"
 def upload_all(fill, count, buffers, stream):
     arrays = []
     for i in range(count):
@@ -128,7 +128,7 @@ def pipeline(prepare, process, chunks, streams):
     return [result.numpy() for result in results]
 
 
-# %% id=02b-chunked-overlap cause="have the streams wait for the table, by an event"
+# %% id=02b-chunked-overlap cause="let the streams wait for the table, by an event"
 def pipeline(prepare, process, chunks, streams):
     table = prepare.sync_on(streams[0])
     results = []
@@ -173,7 +173,7 @@ def pipeline(prepare, process, chunks, streams):
     return [result.numpy() for result in results]
 
 
-# %% id=02b-chunked-overlap cause="which is none of the given ones"
+# %% id=02b-chunked-overlap cause="which isn't one of the streams that you were given"
 def pipeline(prepare, process, chunks, streams):
     table = prepare.async_on(streams[0])
     ready = streams[0].record()
@@ -214,7 +214,7 @@ def pipeline(prepare, process, chunks, streams):
     return np.concatenate([result.numpy() for result in results])
 
 
-# %% id=02b-chunked-overlap cause="have each stream wait for the table and for nothing else"
+# %% id=02b-chunked-overlap cause="let each stream wait for the table and for nothing else"
 def pipeline(prepare, process, chunks, streams):
     table = prepare.async_on(streams[0])
     results = []
@@ -253,7 +253,7 @@ def there_and_back(process, data):
     return results
 
 
-# %% id=02b-challenge cause="is right"
+# %% id=02b-challenge cause="and should be"
 def there_and_back(process, data):
     streams = [agt.create_stream() for _ in range(3)]
     parts = np.array_split(data, 5)
@@ -281,7 +281,7 @@ def pipeline(prepare, process, chunks, streams):
     return [result.numpy() for result in results]
 
 
-# %% id=02b-two-buffers cause="none of the given ones"
+# %% id=02b-two-buffers cause="one of the streams that you were given"
 def upload_all(fill, count, buffers, stream):
     stream = agt.create_stream()
     arrays, copied = [], []
@@ -310,7 +310,7 @@ def pipeline(prepare, process, chunks, streams):
     return [result.numpy() for result in results]
 
 
-# %% id=02b-chunked-overlap cause="make each stream wait"
+# %% id=02b-chunked-overlap cause="let each stream wait"
 def pipeline(prepare, process, chunks, streams):
     table = prepare.async_on(streams[0])
     ready = streams[0].record()

@@ -66,7 +66,7 @@ def upload(host):
     return agt.h2d(host)
 
 
-# %% id=03-h2d cause="an array on the device should come out, and this did: ndarray"
+# %% id=03-h2d cause="an array on the device should come out, and not ndarray"
 def upload(host):
     def enqueue(context):
         array = context.empty(host.shape, host.dtype)
@@ -110,7 +110,7 @@ def blank(shape, dtype):
     return agt.with_context(enqueue)
 
 
-# %% id=03-zeros cause="element (0, 0) is 1.6843e+07, and 0 is right"
+# %% id=03-zeros cause="element (0, 0) is 1.6843e+07, and should be 0"
 def blank(shape, dtype):
     def enqueue(context):
         array = context.empty(shape, dtype)
@@ -166,7 +166,7 @@ def download(array):
     return agt.with_context(enqueue)
 
 
-# %% id=03-d2h cause="a NumPy array should come out, and this did: None"
+# %% id=03-d2h cause="a NumPy array should come out, and not None"
 def download(array):
     def enqueue(context):
         context.copy_to_host(array)
@@ -341,7 +341,7 @@ async def largest(op):
     return op.max()
 
 
-# %% id=03-largest cause="and this came back: ndarray"
+# %% id=03-largest cause="and you returned ndarray"
 async def largest(op):
     return await op
 
@@ -358,7 +358,7 @@ async def largest(op):
     return numbers.max()
 
 
-# %% id=03-h2d cause="the array has dtype float32, and int32 is right"
+# %% id=03-h2d cause="the array has dtype float32, and should have int32"
 def upload(host):
     def enqueue(context):
         array = context.empty(host.shape, np.float32)
@@ -373,7 +373,7 @@ async def largest(op):
     return np.abs(await op).max()
 
 
-# %% id=03-recipe-twice cause="`relu` ran 0 times, and 1 time is right"
+# %% id=03-recipe-twice cause="`relu` ran 0 times, and should run once"
 def positive(x):
     return agt.h2d(x).to_host().map(lambda y: agt.pin(np.maximum(x, 0)))
 
@@ -392,7 +392,7 @@ def largest(op):
     return op.sync().max()
 
 
-# %% id=03-challenge cause="it is right, and takes"
+# %% id=03-challenge cause="it's right, but it takes"
 def small_arrays(hosts):
     ops = [
         agt.relu(x.size, agt.h2d(x), agt.zeros(x.size).partition(256)).output().to_host()
@@ -437,7 +437,7 @@ def small_arrays(hosts):
     return agt.relu(there.size, there, agt.zeros(there.shape).partition(1, 256)).output().to_host()
 
 
-# %% id=03-h2d cause="two runs of the operation gave one array"
+# %% id=03-h2d cause="two runs of the operation gave the same array"
 def upload(host):
     arrays = []
 
@@ -450,7 +450,7 @@ def upload(host):
     return agt.with_context(enqueue)
 
 
-# %% id=03-zeros cause="two runs of the operation gave one array"
+# %% id=03-zeros cause="two runs of the operation gave the same array"
 def blank(shape, dtype):
     arrays = []
 
@@ -507,7 +507,7 @@ def small_arrays(hosts):
     return agt.with_context(enqueue)
 
 
-# %% id=03-h2d cause="ran as well, and is not needed"
+# %% id=03-h2d cause="ran as well, and isn't needed"
 def upload(host):
     def enqueue(context):
         array = context.empty(host.shape, host.dtype)
@@ -537,7 +537,7 @@ def positive(x):
     return agt.with_context(lambda context: ops.pop())
 
 
-# %% id=03-which-way cause="`d2h` ran 2 times, and 1 time is right"
+# %% id=03-which-way cause="`d2h` ran 2 times, and should run once"
 def load_and_fetch(load, fetch, job, stream):
     load.async_on(stream)
     fetch.async_on(stream)

@@ -88,7 +88,7 @@ def async_saxpy(saxpy, a, x, y):
     return launch.last().to_host()
 
 
-# %% id=04-saxpy cause="a NumPy array should come out, and this did: <DeviceArray"
+# %% id=04-saxpy cause="a NumPy array should come out, and not <DeviceArray"
 def async_saxpy(saxpy, a, x, y):
     launch = saxpy(x.size, a, agt.h2d(x), agt.h2d(y).partition(256))
     return launch.output()
@@ -170,7 +170,7 @@ def diamond(source, left, right, join):
     return agt.overlap(left(s), right(s)).and_then(lambda both: join(left(s), both[1]))
 
 
-# %% id=04-loop cause="a tuple of 3 results should come out, and this did: one of 1"
+# %% id=04-loop cause="a tuple of 3 results should come out, and not one of 1"
 def all_scaled(x, factors, scaled):
     ops = []
     for factor in factors:
@@ -206,7 +206,7 @@ def all_scaled(x, factors, scaled):
     return [agt.h2d(x).and_then(lambda array, f=f: scaled(array, f)).to_host() for f in factors]
 
 
-# %% id=04-loop cause="a tuple of 3 results should come out, and this did: array("
+# %% id=04-loop cause="a tuple of 3 results should come out, and not array("
 def all_scaled(x, factors, scaled):
     for factor in factors:
         return agt.h2d(x).and_then(lambda array: scaled(array, factor)).to_host()
@@ -245,7 +245,7 @@ def diamond(source, left, right, join):
     return agt.overlap(first, agt.zip(first, right(s)).last()).and_then(lambda both: join(*both))
 
 
-# %% id=04-challenge cause="it is right, and takes"
+# %% id=04-challenge cause="it's right, but it takes"
 def filtered(picture, filters, join):
     source = agt.h2d(picture).shared()
     f0, f1, f2, f3 = [f(source) for f in filters]

@@ -26,7 +26,7 @@ def halves(pair, f, g):
     return agt.zip(f(agt.value(a)), g(agt.value(b)))
 
 
-# %% id=04b-unzip cause="a tuple of 2 results should come out, and this did: array("
+# %% id=04b-unzip cause="a tuple of 2 results should come out, and not array("
 def halves(pair, f, g):
     a, b = pair.unzip(2)
     return f(a).and_then(lambda _: g(b))
@@ -57,7 +57,7 @@ def apply_all(matrix, xs):
     return agt.zip(*[launch.output().to_host() for launch in (first, *products)])
 
 
-# %% id=04b-lend cause="`d2d` ran 5 times, and 0 times is right"
+# %% id=04b-lend cause="`d2d` ran 5 times, and shouldn't run at all"
 def apply_all(matrix, xs):
     n = xs[0].size
     copies = [agt.dup(matrix.borrow()).last() for _ in xs]
@@ -135,7 +135,7 @@ def jobs(matrix, xs):
     return [launch.output().to_host() for launch in products]
 
 
-# %% id=04b-workers cause="`d2d` ran 5 times, and 0 times is right"
+# %% id=04b-workers cause="`d2d` ran 5 times, and shouldn't run at all"
 def jobs(matrix, xs):
     n = xs[0].size
     weights = matrix.share()
@@ -186,7 +186,7 @@ def jobs(matrix, xs):
     ]
 
 
-# %% id=04b-workers cause="`matvec_naive` ran 10 times, and 5 times is right"
+# %% id=04b-workers cause="`matvec_naive` ran 10 times, and should run 5 times"
 def jobs(matrix, xs):
     n = xs[0].size
     weights = matrix.share()
@@ -227,7 +227,7 @@ def cooled(x, step, rounds):
     return pair.last().to_host()
 
 
-# %% id=04b-lend cause="`matvec_naive` ran 3 times, and 5 times is right"
+# %% id=04b-lend cause="`matvec_naive` ran 3 times, and should run 5 times"
 def apply_all(matrix, xs):
     n = xs[0].size
 

@@ -11,7 +11,7 @@ class RoundRobin(agt.SchedulingPolicy):
         return self.device.create_stream()
 
 
-# %% id=05-round-robin cause="`job1` went to the stream of `job0`, and a stream that had nothing yet was there"
+# %% id=05-round-robin cause="`job1` went to the stream of `job0`, although there was a stream that had no job yet"
 class RoundRobin(agt.SchedulingPolicy):
     def __init__(self, size):
         super().__init__()
@@ -88,42 +88,42 @@ class RoundRobin:
         self.size = size
 
 
-# %% id=05-pool-size cause="2 streams will not do: a job would wait for a stream"
+# %% id=05-pool-size cause="2 streams aren't enough: a job would wait for a stream"
 def streams_needed(length, pace, room):
     return max(1, min(int(length / pace), room))
 
 
-# %% id=05-pool-size cause="40 streams are more than can be of use: 3 will do"
+# %% id=05-pool-size cause="40 streams are more than you can use: 3 would do"
 def streams_needed(length, pace, room):
     return int(np.ceil(length / pace))
 
 
-# %% id=05-pool-size cause="16 streams are more than can be of use: 3 will do"
+# %% id=05-pool-size cause="16 streams are more than you can use: 3 would do"
 def streams_needed(length, pace, room):
     return room
 
 
-# %% id=05-pool-size cause="a number of streams is an `int`"
+# %% id=05-pool-size cause="a number of streams should be an `int`"
 def streams_needed(length, pace, room):
     return min(length / pace, room)
 
 
-# %% id=05-pool-size cause="4 streams are more than can be of use: 3 will do"
+# %% id=05-pool-size cause="4 streams are more than you can use: 3 would do"
 def streams_needed(length, pace, room):
     return min(length // pace + 1, room)
 
 
-# %% id=05-pool-size cause="2 streams will not do"
+# %% id=05-pool-size cause="2 streams aren't enough"
 def streams_needed(length, pace, room):
     return max(1, min(round(length / pace), room))
 
 
-# %% id=05-pool-size cause="12 streams are more than can be of use"
+# %% id=05-pool-size cause="12 streams are more than you can use"
 def streams_needed(length, pace, room):
     return min(int(np.ceil(length / pace)) * 4, room)
 
 
-# %% id=05-least-loaded cause="ends last, on a stream that had more to do than others"
+# %% id=05-least-loaded cause="ends last, on a stream that had more to do than the others"
 class LeastLoaded(agt.SchedulingPolicy):
     def __init__(self, size):
         super().__init__()
@@ -244,7 +244,7 @@ def best_possible(trace):
     return {"host": m.host["call"], **m.engine_busy}
 
 
-# %% id=05-when-it-pays cause="a time in µs should come out, and this did: nan"
+# %% id=05-when-it-pays cause="a time in µs should come out, and not nan"
 def best_possible(trace):
     return float("nan")
 
@@ -261,7 +261,7 @@ class RoundRobin(agt.SchedulingPolicy):
         return self.streams[self.turn % len(self.streams)]
 
 
-# %% id=05-round-robin cause="the class is wanted here, and this is a policy that was made of one"
+# %% id=05-round-robin cause="this is a policy, made from your class"
 class RoundRobin(agt.SchedulingPolicy):
     def __init__(self, size):
         super().__init__()
@@ -284,19 +284,19 @@ def best_possible(trace):
     return max(*walls, *[span.duration for span in trace.device_spans])  # pieces, not jobs
 
 
-# %% id=05-challenge cause="it is right, and takes"
+# %% id=05-challenge cause="it's right, but it takes"
 def run_jobs(jobs):
     streams = [agt.create_stream() for _ in range(5)]
     for i, (op, us) in enumerate(jobs):
         op.async_on(streams[i % 5])
 
 
-# %% id=05-challenge cause="it is right, and takes"
+# %% id=05-challenge cause="it's right, but it takes"
 def run_jobs(jobs):
     agt.overlap(*[op for op, us in jobs]).sync()
 
 
-# %% id=05-challenge cause="`job1` ran 0 times, and 1 time is right"
+# %% id=05-challenge cause="`job1` ran 0 times, and should run once"
 def run_jobs(jobs):
     streams = [agt.create_stream() for _ in range(3)]
     long = [op for op, us in jobs if us > 100]

@@ -46,7 +46,7 @@ async def pipeline(n, prepare, process):
     return results
 
 
-# %% id=06-prepare cause="ran 5 times, and 4 times is right"
+# %% id=06-prepare cause="ran 5 times, and should run 4 times"
 async def pipeline(n, prepare, process):
     results = []
     x = prepare(0)
@@ -123,7 +123,7 @@ async def with_heartbeat(op, beat):
     return await task
 
 
-# %% id=06-responsive cause="`asyncio.sleep` counts on the clock on the wall"
+# %% id=06-responsive cause="`asyncio.sleep` goes by the clock on the wall"
 async def with_heartbeat(op, beat):
     task = agt.spawn(op)
     while not task.done():
@@ -157,7 +157,7 @@ async def with_heartbeat(op, beat):
     return task
 
 
-# %% id=06-three-arms cause="operation 1 is reported as 'program', and 'device' is right"
+# %% id=06-three-arms cause="operation 1 is reported as 'program' instead of 'device'"
 async def reports(ops):
     async def report(op):
         try:
@@ -217,7 +217,7 @@ async def reports(ops):
     return await asyncio.gather(*ops, return_exceptions=True)
 
 
-# %% id=06-three-arms cause="should have the error that came out, and has"
+# %% id=06-three-arms cause="should contain the error that came out, and contains"
 async def reports(ops):
     async def report(op):
         try:
@@ -246,7 +246,7 @@ async def reports(ops):
     return found
 
 
-# %% id=06-three-arms cause="a NumPy array should come out, and this did"
+# %% id=06-three-arms cause="a NumPy array should come out, and not"
 async def reports(ops):
     async def report(op):
         try:
@@ -259,7 +259,7 @@ async def reports(ops):
     return await asyncio.gather(*[report(op) for op in ops])
 
 
-# %% id=06-three-arms cause="operation 1 is reported as 'done', and 'device' is right"
+# %% id=06-three-arms cause="operation 1 is reported as 'done' instead of 'device'"
 async def reports(ops):
     outcomes = await asyncio.gather(*ops, return_exceptions=True)
     return [("done", outcome) for outcome in outcomes]
@@ -276,7 +276,7 @@ async def at_most(op, us):
     return None
 
 
-# %% id=06-cancel cause="you waited for the end of the time all the same"
+# %% id=06-cancel cause="you still waited until the time was up"
 async def at_most(op, us):
     task = agt.spawn(op)
     await agt.sleep(us)
@@ -315,7 +315,7 @@ async def at_most(op, us):
     return None
 
 
-# %% id=06-cancel cause="so None should come out"
+# %% id=06-cancel cause="so `at_most` should return None"
 async def at_most(op, us):
     task = agt.spawn(op)
     clock = asyncio.create_task(agt.sleep(us))
@@ -344,13 +344,13 @@ async def as_they_come(ops, use):
         use(await task)
 
 
-# %% id=06-as-completed cause="not all operations were under way: start all of them before"
+# %% id=06-as-completed cause="some operations hadn't started yet: start all of them before"
 async def as_they_come(ops, use):
     for op in ops:
         use(await op)
 
 
-# %% id=06-as-completed cause="the first result was used when all were done"
+# %% id=06-as-completed cause="you used the first result only when all were done"
 async def as_they_come(ops, use):
     done = []
 
@@ -389,17 +389,17 @@ async def as_they_come(ops, use):
         use(await task)
 
 
-# %% id=06-cancel cause="the operation did not run at all"
+# %% id=06-cancel cause="the operation never ran"
 async def at_most(op, us):
     return None
 
 
-# %% id=06-responsive cause="the operation did not run at all"
+# %% id=06-responsive cause="the operation never ran"
 async def with_heartbeat(op, beat):
     pass
 
 
-# %% id=06-as-completed cause="with the result of 4,000,000 elements, element 0 is 0, and 1 is right"
+# %% id=06-as-completed cause="with the result of 4,000,000 elements, element 0 is 0, and should be 1"
 async def as_they_come(ops, use):
     use(np.zeros(4_000_000, np.float32))
     use(np.zeros(512, np.float32))
@@ -417,7 +417,7 @@ async def pipeline(number, prepare, process):
     return await asyncio.gather(*tasks)
 
 
-# %% id=06-limited cause="5 were in flight at a time, and no more than 2 may be"
+# %% id=06-limited cause="5 were in flight at a time, and 2 is the limit"
 async def run_limited(ops, limit):
     gate = asyncio.Semaphore(limit)
 
@@ -442,7 +442,7 @@ async def run_limited(ops, limit):
     return results
 
 
-# %% id=06-limited cause="3 were in flight at a time, and no more than 2 may be"
+# %% id=06-limited cause="3 were in flight at a time, and 2 is the limit"
 async def run_limited(ops, limit):
     gate = asyncio.Semaphore(limit + 1)
 
@@ -471,7 +471,7 @@ async def run_limited(ops, limit):
     return results
 
 
-# %% id=06-limited cause="`d2h` ran 2 times, and 5 times is right"
+# %% id=06-limited cause="`d2h` ran 2 times, and should run 5 times"
 async def run_limited(ops, limit):
     return await asyncio.gather(*ops[:limit])
 
@@ -498,7 +498,7 @@ async def run_limited(ops, limit):
     return await asyncio.gather(*[run() for _ in ops])
 
 
-# %% id=06-prepare cause="batch 4 was prepared, and of 4 batches the last is 3"
+# %% id=06-prepare cause="batch 4 was prepared, but the last of 4 batches is batch 3"
 async def pipeline(n, prepare, process):
     results = []
     x = prepare(0)
@@ -579,7 +579,7 @@ async def feed(n, prepare, process, use):
         use(await op)
 
 
-# %% id=06-feed cause="batches were in flight at a time, and there is memory for 2"
+# %% id=06-feed cause="batches were in flight at a time, but there's room for 2"
 async def feed(n, prepare, process, use):
     tasks = []
     for i in range(n):
@@ -588,7 +588,7 @@ async def feed(n, prepare, process, use):
         use(await done)
 
 
-# %% id=06-feed cause="batch 5 was prepared, and of 5 batches the last is 4"
+# %% id=06-feed cause="batch 5 was prepared, but the last of 5 batches is batch 4"
 async def feed(n, prepare, process, use):
     x = prepare(0)
     for i in range(n):
@@ -622,7 +622,7 @@ async def feed(n, prepare, process, use):
         use(process(prepare(i)).sync())
 
 
-# %% id=06-feed cause="5 batches were in flight at a time, and there is memory for 2"
+# %% id=06-feed cause="5 batches were in flight at a time, but there's room for 2"
 async def feed(n, prepare, process, use):
     tasks = []
     for i in range(n):
@@ -658,7 +658,7 @@ async def pipeline(n, prepare, process):
     return results
 
 
-# %% id=06-responsive cause="`op` failed, and its error did not come out"
+# %% id=06-responsive cause="`op` failed, and its error didn't come out"
 async def with_heartbeat(op, beat):
     task = agt.spawn(op)
     while not task.done():
@@ -670,7 +670,7 @@ async def with_heartbeat(op, beat):
         return None
 
 
-# %% id=06-responsive cause="`op` failed, and its error did not come out"
+# %% id=06-responsive cause="`op` failed, and its error didn't come out"
 async def with_heartbeat(op, beat):
     async def heart():
         while True:
@@ -683,7 +683,7 @@ async def with_heartbeat(op, beat):
     return result
 
 
-# %% id=06-cancel cause="`op` failed before the time was up, and its error did not come out"
+# %% id=06-cancel cause="`op` failed before the time was up, and its error didn't come out"
 async def at_most(op, us):
     task = agt.spawn(op)
     clock = asyncio.create_task(agt.sleep(us))
@@ -695,7 +695,7 @@ async def at_most(op, us):
     return None if task.exception() else task.result()
 
 
-# %% id=06-three-arms cause="should have the error that came out"
+# %% id=06-three-arms cause="should contain the error that came out"
 async def reports(ops):
     async def report(op):
         try:
@@ -708,7 +708,7 @@ async def reports(ops):
     return await asyncio.gather(*[report(op) for op in ops])
 
 
-# %% id=06-limited cause="one of the operations failed, and its error did not come out"
+# %% id=06-limited cause="one of the operations failed, and its error didn't come out"
 async def run_limited(ops, limit):
     gate = asyncio.Semaphore(limit)
 
@@ -762,7 +762,7 @@ async def reports(ops):
     return await asyncio.gather(*[report(op) for op in ops])
 
 
-# %% id=06-cancel cause="wait for whichever is first"
+# %% id=06-cancel cause="wait for whichever comes first"
 async def at_most(op, us):
     task, passed = agt.spawn(op), 0
     while passed < us and not task.done():

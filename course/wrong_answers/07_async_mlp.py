@@ -55,7 +55,7 @@ extern "C" __global__ void softmax(unsigned int n, const float* x, float* y)
 """)
 
 
-# %% id=07-softmax cause="is right"
+# %% id=07-softmax cause="and should be"
 softmax = agt.Kernel(r"""
 extern "C" __global__ void softmax(unsigned int n, const float* x, float* y)
 {
@@ -216,7 +216,7 @@ extern "C" __global__ void sgemm_tiled(unsigned int m, unsigned int n, unsigned 
 """)
 
 
-# %% id=07-tiled cause="is right"
+# %% id=07-tiled cause="and should be"
 sgemm_tiled = agt.Kernel(r"""
 extern "C" __global__ void sgemm_tiled(unsigned int m, unsigned int n, unsigned int k,
                                        const float* a, const float* b, float* c)
@@ -268,7 +268,7 @@ extern "C" __global__ void sgemm_tiled(unsigned int m, unsigned int n, unsigned 
 """)
 
 
-# %% id=07-two-devices cause="batch 1 ran on device sim:0, and belongs on sim:1"
+# %% id=07-two-devices cause="batch 1 ran on device sim:0, but belongs on sim:1"
 async def on_both(recipe, batches, weights, devices):
     w = await agt.h2d(weights).share()
     return await asyncio.gather(*[agt.spawn(recipe(x, w)) for x in batches])
@@ -320,7 +320,7 @@ async def on_both(recipe, batches, weights, devices):
     return await asyncio.gather(*tasks)
 
 
-# %% id=07-two-devices cause="`relu` ran 2 times, and 4 times is right"
+# %% id=07-two-devices cause="`relu` ran 2 times, and should run 4 times"
 async def on_both(recipe, batches, weights, devices):
     tasks = []
     for device, x in zip(devices, batches):
@@ -460,7 +460,7 @@ def chain(x, w0, w1, gemm, matvec, relu):
     )
 
 
-# %% id=07-chain cause="`gemm`, which was given, was not used"
+# %% id=07-chain cause="didn't call the `gemm` it was given"
 def chain(x, w0, w1, gemm, matvec, relu):
     n = len(x)
     room = agt.zip(agt.h2d(x, "x"), agt.zeros((n, w0.shape[1])), agt.zeros(n))
@@ -524,12 +524,12 @@ def chain(x, w0, w1, gemm, matvec, relu):
     return room.and_then(stages).and_then(lambda result: agt.zip(agt.d2h(result)))
 
 
-# %% id=07-upload cause="a shared array should come out"
+# %% id=07-upload cause="`upload` should yield shared arrays"
 def upload(w0, w1):
     return agt.zip(agt.h2d(w0, "W0").share(), agt.h2d(w1, "W1"))
 
 
-# %% id=07-upload cause="both weights should come out"
+# %% id=07-upload cause="should yield both weights"
 def upload(w0, w1):
     return agt.h2d(w0, "W0").share()
 
@@ -539,7 +539,7 @@ def upload(w0, w1):
     return agt.value((agt.h2d(w0).sync().share(), agt.h2d(w1).sync().share()))
 
 
-# %% id=07-upload cause="`h2d` ran 4 times, and 2 times is right"
+# %% id=07-upload cause="`h2d` ran 4 times, and should run 2 times"
 def upload(w0, w1):
     first = agt.zip(agt.h2d(w0).share(), agt.h2d(w1).share())
     return agt.zip(first, agt.h2d(w0).share(), agt.h2d(w1).share()).map(lambda all: all[1:])
@@ -550,7 +550,7 @@ def upload(w0, w1):
     return agt.zip(agt.h2d(w1, "W1").share(), agt.h2d(w0, "W0").share())
 
 
-# %% id=07-capture cause="`zip` is order"
+# %% id=07-capture cause="`zip` keeps an order"
 def capture(ops, stream):
     return agt.zip(*[op.prepare().launch() for op in ops]).graph_on(stream)
 
@@ -576,7 +576,7 @@ def capture(ops, stream):
     return agt.overlap(*arms[::-1]).graph_on(stream)
 
 
-# %% id=07-capture cause="one behind the other"
+# %% id=07-capture cause="in a row"
 def capture(ops, stream):
     arms = [op.prepare().launch() for op in ops]
     both = agt.overlap(agt.zip(*arms[::2]), agt.zip(*arms[1::2]))
@@ -686,7 +686,7 @@ def race(mlp, batches, w0, w1):
     return go
 
 
-# %% id=07-stages cause="`relu` yields a new array: it should write into `output`"
+# %% id=07-stages cause="`relu` yields a new array: write into `output`"
 def matvec(hidden, w1, output):
     rows, columns = hidden.shape
     return agt.matvec_naive(rows, columns, hidden, w1, output.partition(256)).output()
@@ -700,7 +700,7 @@ def relu(output):
 stages = matvec, relu
 
 
-# %% id=07-chain cause="`gemm`, which was given, was not used"
+# %% id=07-chain cause="didn't call the `gemm` it was given"
 def chain(x, w0, w1, gemm, matvec, relu):
     m, (k, n) = len(x), w0.shape
     room = agt.zip(agt.h2d(x, "x"), agt.zeros((m, n)), agt.zeros(m))
@@ -725,7 +725,7 @@ def chain(x, w0, w1, gemm, matvec, relu):
     return room.and_then(stages).to_host()
 
 
-# %% id=07-softmax cause="is right"
+# %% id=07-softmax cause="and should be"
 softmax = agt.Kernel(r"""
 extern "C" __global__ void softmax(unsigned int n, const float* x, float* y)
 {
@@ -759,7 +759,7 @@ def capture(ops, stream):
     return agt.overlap(*arms).graph_on(agt.create_stream())
 
 
-# %% id=07-capture cause="one behind the other"
+# %% id=07-capture cause="in a row"
 def capture(ops, stream):
     arms = [op.prepare().launch() for op in ops]
     half = len(arms) // 2

@@ -230,12 +230,12 @@ def gain(before, after):  # to the end of what started last
     return quickest(before) / quickest(after)
 
 
-# %% id=08-challenge cause="it is right, and takes 2483"
+# %% id=08-challenge cause="it's right, but it takes 2483"
 async def serve(requests, score):
     return await asyncio.gather(*[agt.h2d(x, "request").and_then(score).to_host() for x in requests])
 
 
-# %% id=08-challenge cause="it is right, and takes 832"
+# %% id=08-challenge cause="it's right, but it takes 832"
 async def serve(requests, score):
     ops = [agt.h2d(agt.pin(x), "request").and_then(score).to_host() for x in requests]
     return await asyncio.gather(*ops)

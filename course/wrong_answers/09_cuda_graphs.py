@@ -348,7 +348,7 @@ def break_even(make, stream):
     return int((captured - start) / saved) + 1
 
 
-# %% id=09-break-even cause="a number of runs is an `int`"
+# %% id=09-break-even cause="a number of runs should be an `int`"
 def break_even(make, stream):
     clock = agt.current_device().now
     start = clock()
@@ -377,7 +377,7 @@ def make_server(make, stream):
     return answer
 
 
-# %% id=09-challenge cause="it is right, and takes"
+# %% id=09-challenge cause="it's right, but it takes"
 def talk(models, prompts, steps):
     said = []
     for (op, x, y), prompt in zip(models, prompts):
@@ -488,7 +488,7 @@ def make_server(make, stream):
     return answer
 
 
-# %% id=09-first-graph cause="none of the given ones"
+# %% id=09-first-graph cause="one of the streams that you were given"
 def replay(op, stream, times):
     stream = agt.create_stream()
     graph = op.graph_on(stream)

@@ -59,12 +59,12 @@ def zip_ops(*ops):
     return lambda context: results
 
 
-# %% id=10-zip cause="an operation of `zip_ops` yields a tuple"
+# %% id=10-zip cause="an operation of `zip_ops` should yield a tuple"
 def zip_ops(*ops):
     return lambda context: [op(context) for op in ops]
 
 
-# %% id=10-zip cause="an operation of `zip_ops` yields a tuple"
+# %% id=10-zip cause="an operation of `zip_ops` should yield a tuple"
 def zip_ops(*ops):
     return lambda context: (op(context) for op in ops)
 
@@ -84,7 +84,7 @@ def zip_ops(*ops):
     return lambda context: ops
 
 
-# %% id=10-zip cause="an operation of `zip_ops` yields a tuple of 3, and this came: one of 2"
+# %% id=10-zip cause="an operation of `zip_ops` should yield a tuple of 3, and it yielded one of 2"
 def zip_ops(*ops):
     return lambda context: (ops[0](context), ops[1](context))
 
@@ -238,7 +238,7 @@ class Future:
         return self.result
 
 
-# %% id=10-future cause="next to no turns while this one waited"
+# %% id=10-future cause="got hardly a turn while this one waited"
 class Future:
     def __init__(self, result, event):
         self.result = result
@@ -360,7 +360,7 @@ def overlap(*ops):
     return enqueue
 
 
-# %% id=10-future cause="next to no turns"
+# %% id=10-future cause="got hardly a turn"
 class Future:
     def __init__(self, result, event):
         self.result = result
@@ -435,7 +435,7 @@ def overlap(*ops):
     return enqueue
 
 
-# %% id=10-zip cause="yields a tuple of 7, and this came: one of 3"
+# %% id=10-zip cause="should yield a tuple of 7, and it yielded one of 3"
 def zip_ops(*ops):
     return lambda context: tuple(op(context) for op in ops[:3])
 

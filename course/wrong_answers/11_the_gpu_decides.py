@@ -23,7 +23,7 @@ def settle(round_op, every, stream):
             return rounds
 
 
-# %% id=11-ask-less cause="`halve` ran 10 times, and 8 times is right"
+# %% id=11-ask-less cause="`halve` ran 10 times, and should run 8 times"
 def settle(round_op, every, stream):
     rounds = 0
     while True:
@@ -254,7 +254,7 @@ extern "C" __global__ void queue(
 }
 """
 
-# %% id=11-queue cause="is 0, and 1.63771 is right"
+# %% id=11-queue cause="is 0, and should be 1.63771"
 QUEUE = r"""
 __device__ float work(unsigned int length)
 {
@@ -402,7 +402,7 @@ extern "C" __global__ void queue(
 }
 """
 
-# %% id=11-challenge cause="it is right, and takes"
+# %% id=11-challenge cause="it's right, but it takes"
 STEP = r"""
 extern "C" __global__ void rank_step(
     unsigned int n, const unsigned int* sources, const float* weight, const float* rank, float* after)
@@ -559,7 +559,7 @@ def settle(round_op, every, stream):
             return rounds
 
 
-# %% id=11-ask-less cause="none of the given ones"
+# %% id=11-ask-less cause="one of the streams that you were given"
 def settle(round_op, every, stream):
     stream = agt.create_stream()
     rounds = 0
@@ -595,7 +595,7 @@ def pagerank(sources, weight):
     return agt.relu(n, there, agt.zeros(n).partition(256)).output().to_host().sync()
 
 
-# %% id=11-queue cause="is right"
+# %% id=11-queue cause="and should be"
 QUEUE = r"""
 __device__ float work(unsigned int length)
 {

@@ -960,7 +960,7 @@ __global__ void pipeline(unsigned long long* mail, unsigned long long* stack, in
 """
 
 
-# %% id=13-bill cause="is 7, and 0 is right"
+# %% id=13-bill cause="is 7, and should be 0"
 BILL = r"""
 #include "hostcall.cuh"
 __global__ void bill(unsigned long long* mail, unsigned long long* stack, int n,

@@ -7,7 +7,7 @@ def total(players):
     return sum(int(count.sum()) for count in counts)
 
 
-# %% id=14-darts cause="the host waited 4 times, and 1 time is enough"
+# %% id=14-darts cause="the host waited 4 times, and should wait once"
 def total(players):
     agt.overlap(*players).async_on(agt.create_stream())
     return sum(int(player.to_host().sync().sum()) for player in players)

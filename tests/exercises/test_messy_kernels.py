@@ -119,10 +119,7 @@ def test_a_wrong_answer_is_told_of_a_name_of_python_that_the_notebook_hides() ->
 
     said = check("01-grid", written(text, max=3, sum=sum)).text
 
-    assert (
-        "`max` in your notebook is no longer what Python calls so: `del max` brings it back."
-        in said
-    )
+    assert "In your notebook, `max` is no longer Python's own: `del max` brings it back." in said
     assert "sum" not in said
 
 
@@ -135,7 +132,7 @@ def test_a_wrong_answer_is_told_of_the_data_of_other_cells_that_it_uses() -> Non
 
     said = check("01-grid", written(text, **others)).text
 
-    assert "It uses `size` and `stream` of another cell." in said
+    assert "It uses `size` and `stream` from another cell." in said
     assert "LIMIT" not in said
     assert "helper" not in said
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -153,6 +154,34 @@ def test_it_gives_what_it_says(device: Device, construct: str) -> None:
     x = agt.h2d(COUNT).sync()
     found = kernel(head, body)(x, grid=1, block=32).output().to_host().sync()
     np.testing.assert_allclose(found, expected, rtol=4e-3 if "bfloat16 that" in construct else 0)
+
+
+FILE = Path(__file__).with_name("constructs.cu")
+EXPECTED = {
+    "template_as_parameter": COUNT + 7, "half_and_number": (COUNT + 1) / 2,
+    "specialised_functions": COUNT * 3 + 3, "atomic_sums_of_16_bits": COUNT * 0 + 385,
+    "types_and_constants_of_std": COUNT + 649,
+    "one_conversion_and_not_two": COUNT * 12 + 1, "padding_that_is_copied": COUNT + 1,
+    "union_without_a_name": (COUNT.view(np.uint32) >> 23) + (COUNT.view(np.uint32) >> 24),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_kernels_of_a_file(device: Device, name: str) -> None:
+    op = agt.Kernel(FILE, name)(agt.h2d(COUNT).sync(), grid=1, block=32)
+    np.testing.assert_array_equal(op.output().to_host().sync(), EXPECTED[name])
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "value"),
+    [
+        ("k<float>", "f4", 1), ("k<int>", "i4", 2), ("k<double>", "f8", 3), ("two(int *)", "i4", 5),
+        ("three<6>(float*)", "f4", 6), ("three<6>(int*)", "i4", 7), ("a::k2", "i4", 8), ("b::k2", "i4", 9),
+    ],
+)  # fmt: skip
+def test_which_kernel_is_meant(device: Device, name: str, dtype: str, value: int) -> None:
+    op = agt.Kernel(FILE, name)(agt.zeros(1, dtype), grid=1, block=1)
+    assert op.output().to_host().sync().tolist() == [value]
 
 
 def exact(name: str, values: list[Any], kind: str = "float", result: str = "float") -> Any:

@@ -98,7 +98,7 @@ def test_completion_shows_what_stands_in_the_glossary(sim: Device) -> None:
 
 OWNERS = {
     "op": agt.DeviceOp, "x": agt.DeviceArray, "stream": agt.types.Stream, "graph": agt.CudaGraph,
-    "ranges": agt.ranges, "types": agt.types,
+    "ranges": agt.ranges, "types": agt.types, "group": agt.types.Group,
 }  # fmt: skip
 
 

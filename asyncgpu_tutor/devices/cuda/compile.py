@@ -7,6 +7,7 @@ simulated device keep them. So the compiler is called here, with every option th
 from __future__ import annotations
 
 import ctypes
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -25,6 +26,8 @@ from asyncgpu_tutor.devices.cuda_source import Parameter, Signature, for_compile
 IEEE = ("--ftz=false", "--prec-div=true", "--prec-sqrt=true")
 STANDARD = "--std=c++20"
 
+# A kernel's name, and its parameters in brackets, which may have brackets of their own.
+_PARAMETERS = re.compile(r"^(.*?[\w>])\s*(\((?:[^()]|\([^()]*\))*\))$", re.DOTALL)
 # Cooperative groups include <nv/target>, which pip's toolkit leaves to a package of its own; CuPy brings it.
 TARGETS = Path(cupy.__file__).with_name("_core") / "include/cupy/_cccl/libcudacxx"
 
@@ -35,7 +38,8 @@ def compile_module(
     """Compile and load a source on the current device: its module, and what each of `names` is called there.
 
     The source is CUDA C as it was published: NVRTC gets its device code, and the names of C's headers. The
-    names are those of kernels, as C++ writes them: ``"relu"``, ``"scale<float, 16>"``. With `fmad` the
+    names are those of kernels, as C++ writes them: ``"relu"``, ``"scale<float, 16>"``, and with parameters,
+    ``"add(float*, int)"``, where there are several of one name. With `fmad` the
     compiler may contract a product and a sum to a fused multiply-add. Without, arithmetic is that of the
     source, operation by operation: the same bits as on the simulated device, and as in NumPy. A kernel can
     still say ``fmaf``.
@@ -49,15 +53,17 @@ def compile_module(
     if TARGETS.is_dir():
         found.append(str(TARGETS))
     search = tuple(f"-I{folder}" for folder in found)
+    # C++ chooses the kernel with these parameters where its address is cast to a pointer to such a function.
+    wanted_as = {name: _PARAMETERS.sub(r"(void (*)\2)\1", name) for name in names}
     binary, mapping = compiler.compile_using_nvrtc(
         for_compiler(source),
         (STANDARD, *IEEE, f"--fmad={str(fmad).lower()}", *options, *search),
-        name_expressions=tuple(names),
+        name_expressions=tuple(wanted_as.values()),
         cache_in_memory=True,  # write the source to no temporary file
     )
     module = function.Module()
     module.load(binary)
-    return module, mapping
+    return module, {name: mapping[written] for name, written in wanted_as.items()}
 
 
 def compile_function(source: str, name: str, contract: bool = False) -> Any:

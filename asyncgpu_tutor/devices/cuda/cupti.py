@@ -58,6 +58,8 @@ CALLS = frozenset(
     {
         "cudaMemcpyAsync_v3020",
         "cudaMemcpy3DAsync_v3020",
+        "cudaMemcpyPeerAsync_v4000",
+        "cuMemcpyPeerAsync",
         "cudaMemsetAsync_v3020",
         "cudaLaunchKernel_v7000",
         "cudaGraphLaunch_v10000",
@@ -144,7 +146,8 @@ class _Session:
         kind = cupti.ActivityKind
         # Ids of ours are reported for calls of which there are records, and for no others.
         calls = (kind.RUNTIME, kind.DRIVER)
-        work = (kind.CONCURRENT_KERNEL, kind.MEMCPY, kind.MEMSET)
+        # The second kind of copies are those between devices.
+        work = (kind.CONCURRENT_KERNEL, kind.MEMCPY, kind.MEMCPY2, kind.MEMSET)
         for wanted in (*work, kind.EXTERNAL_CORRELATION, *calls):
             cupti.activity_enable(wanted)
             self._on.append(wanted)
@@ -177,6 +180,7 @@ class _Session:
             int(kind.CONCURRENT_KERNEL): "kernel",
             int(kind.MEMSET): "memset",
             int(kind.MEMCPY): None,
+            int(kind.MEMCPY2): "peer",
         }
         external, apis = int(kind.EXTERNAL_CORRELATION), {number for number, _ in self._names}
         for activity in activities:
@@ -327,7 +331,10 @@ class CuptiRecorder:
             found = {}
             for record in list(_session.records):
                 number = _session.ours.get(record.correlation)
-                if number in self._drafts:
+                # A call for several devices has one number, and each device is recorded by itself. A copy
+                # between two has one call, whichever of them it is said to be on.
+                here = record.device == self._ordinal or record.kind == "peer"
+                if number in self._drafts and here:
                     found.setdefault(number, []).append(record)
             if self._everything:  # nobody knows how many will come
                 continue

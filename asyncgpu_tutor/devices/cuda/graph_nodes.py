@@ -56,6 +56,9 @@ def span_facts(verb: str, args: Sequence[Any]) -> Facts:
         return "h2d", "h2d", {"bytes": args[1].nbytes}
     if verb == "copy_to_host_async":
         return "d2h", "d2h", {"bytes": args[0].nbytes}
+    if verb == "copy_to_peer_async":
+        ends = {"from": args[1].device.name, "to": args[0].device.name}
+        return "peer", "peer copy", {"bytes": args[2], **ends}
     return "d2d", "d2d", {"bytes": args[2]}
 
 

@@ -7,7 +7,7 @@ the order in which things happened.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -58,7 +58,22 @@ class Journal:
         finally:
             end = perf_counter()
             after = recorder.after(stream.cupy)
-        pieces = outline.nodes if outline is not None and recorder.sees_nodes else 1
+        self.called(kind, name, stream, detail, before, after, start, end, outline)
+
+    def called(
+        self,
+        kind: SpanKind,
+        name: str,
+        stream: CupyStream,
+        detail: Detail,
+        before: Any,
+        after: Any,
+        start: float,
+        end: float,
+        outline: Outline | None = None,
+    ) -> None:
+        """Note a call that was made, between what the recorder has said before and after it."""
+        pieces = outline.nodes if outline is not None and self.recorder.sees_nodes else 1
         ids = [next(self._numbers) for _ in range(1 + pieces)]
         what = kind, name, stream.number, detail, outline
         told = current_operation()
@@ -155,6 +170,35 @@ class Journal:
 
     def _waited(self, number: int, event: CupyEvent) -> None:
         self.recorder.log.wait(number, event.heads)
+
+
+def call_together(
+    spans: Sequence[tuple[Any, str, Mapping[str, object]]], call: Callable[[], object]
+) -> None:
+    """Make one call that enqueues a kernel on each of these streams, which may be of several devices.
+
+    Each span is a stream, a name and details. CUPTI knows the work by the number of the call, which all have
+    in common, and by its device.
+    """
+    journals: list[Journal] = [stream.device.journal for stream, _, _ in spans]
+    first = journals[0].recorder
+    common = isinstance(first, CuptiRecorder)
+    streams = [stream.cupy for stream, _, _ in spans]
+    before: list[Any] = [first.before(None)] * len(spans) if common else []
+    if not common:
+        before = [j.recorder.before(s) for j, s in zip(journals, streams, strict=True)]
+    start = perf_counter()
+    try:
+        call()
+    finally:
+        end = perf_counter()
+        after: list[Any] = [first.after(None)] * len(spans) if common else []
+        if not common:
+            after = [j.recorder.after(s) for j, s in zip(journals, streams, strict=True)]
+    for journal, (stream, name, detail), early, late in zip(
+        journals, spans, before, after, strict=True
+    ):
+        journal.called("kernel", name, stream, detail, early, late, start, end)
 
 
 def open_recorder(log: SpanLog, ordinal: int, source: str) -> AnyRecorder:

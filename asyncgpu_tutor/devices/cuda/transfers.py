@@ -42,10 +42,19 @@ def _device_copy(target: Memory, source: Memory, nbytes: int) -> Bound:
     return runtime.memcpyAsync, (target.ptr, source.ptr, nbytes, D2D)
 
 
+def _peer_copy(target: Memory, source: Memory, nbytes: int) -> Bound:
+    """To another device, or from there."""
+    to: Any = target.device
+    origin: Any = source.device
+    ends = (target.ptr, to.ordinal, source.ptr, origin.ordinal, nbytes)
+    return runtime.memcpyPeerAsync, ends
+
+
 # By the names of the methods of `Device`. Each takes what the method takes but the stream.
 TRANSFERS: dict[str, Callable[..., Bound]] = {
     "memset_async": _memset,
     "copy_from_host_async": _upload,
     "copy_to_host_async": _download,
     "copy_from_device_async": _device_copy,
+    "copy_to_peer_async": _peer_copy,
 }

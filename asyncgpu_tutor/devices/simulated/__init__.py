@@ -5,6 +5,7 @@ with submissions, asyncio and this package's errors.
 """
 
 from asyncgpu_tutor.devices.simgpu_errors import translated
+from asyncgpu_tutor.devices.simulated.communicator import SimCommunicator
 from asyncgpu_tutor.devices.simulated.sim_device import (
     Machine,
     SimDevice,
@@ -15,6 +16,7 @@ from asyncgpu_tutor.devices.simulated.sim_device import (
 from simgpu import gpus
 from simgpu.gpus import SPECS, derived
 from simgpu.launches import Launched
+from simgpu.links import Wiring
 from simgpu.spec import DeviceSpec
 
 find_spec = translated(gpus.find_spec)
@@ -25,10 +27,12 @@ __all__ = [
     "DeviceSpec",
     "Launched",
     "Machine",
+    "SimCommunicator",
     "SimDevice",
     "SimEvent",
     "SimMemory",
     "SimStream",
+    "Wiring",
     "derived",
     "find_spec",
     "save_spec",

@@ -29,7 +29,7 @@ def _waited(mine: Any, model: Any, times: int, size: int) -> None:
     right = model(trace)
     got: Any = _asked(mine, copy.deepcopy(trace))  # the answer may do to it what it likes
     a_number(got, "a number of microseconds")
-    must(abs(got - right) <= 0.01, f"{got:.2f} µs came out, and {right:.2f} µs is right")
+    must(abs(got - right) <= 0.01, f"{got:.2f} µs came out, but Python waited for {right:.2f} µs")
 
 
 def _asked(answer: Any, trace: agt.Trace) -> object:
@@ -66,7 +66,7 @@ def _both(answer: Callable[..., Any], *sizes: int) -> Observed:
 def _free(run: Observed, *sizes: int) -> None:
     """Both are under way at the same time, neither has to wait for the other, and nobody blocks."""
     one, other = schedule.results(run.trace, sizes)
-    why = "`sync` keeps Python waiting, so nothing else can be started meanwhile"
+    why = "`sync` keeps Python waiting, so it can't start anything else in the meantime"
     schedule.waits(run.trace, 0, why)
     schedule.launches(run.trace, "d2h", len(sizes))
     schedule.all_in_flight(run.trace, sizes, 2)

@@ -54,7 +54,7 @@ def _launches(kernel: agt.Kernel, given: Given, block: Shape) -> None:
     except Rejected as rejected:
         for name in cuda_source.with_commas(kernel.source)[:1]:
             rejected.cause += (
-                f". In C `{name}[i, j]` is no element of a matrix, since a comma drops what is before it: "
+                f". In C, `{name}[i, j]` isn't an element of a matrix: a comma drops what stands before it: "
                 f"write `{name}[i * n + j]`"
             )
         raise
@@ -73,10 +73,10 @@ def _thread_for_each(kernel: agt.Kernel, given: Given, block: Shape, right: int)
             for thread, element in zip(step.threads.tolist(), step.elements.tolist(), strict=True):
                 written.setdefault(thread, set()).add(element)
     thread, most = max(written.items(), key=lambda item: len(item[1]))
-    due = f"the numbers are right, but thread {thread} of the grid writes {len(most)} elements: have each "
+    due = f"the numbers are right, but thread {thread} of the grid writes {len(most)} elements: let each "
     must(
         len(most) <= right,
-        due + "thread write the one that is its own, so that they all work at once",
+        due + "thread write only its own, so that all of them work at once",
     )
 
 
@@ -158,7 +158,7 @@ def _one_wait(mine: Any, model: Any, seed: int, m: int, n: int) -> None:
     """Building runs nothing, so running is the one wait; the device computes, and the result is right."""
     a, x = agt.pin(noise(seed, m, n)), agt.pin(noise(seed + 100, n))
     right = np.maximum(a @ x, 0)  # before the answer gets hold of `a` and `x`
-    cure = ": describe all steps to the last, with `to_host()` at the end, and run none of them"
+    cure = ": describe all the steps, with `to_host()` at the end, and don't run any of them"
     with run_of("forward", mine, model, a, x, cure=cure)() as run:
         equal(run.result, right)
 
@@ -189,8 +189,8 @@ def _observed_here(answer: Callable[..., Any], *args: Any) -> Observed:
         run = observe(answer, *args)
     must(
         device.now() - begun >= max((span.end for span in run.trace.device_spans), default=0.0),
-        "a stream of an earlier cell was used, and that belongs to the notebook's device: this check has "
-        "one of its own, so make your streams inside of the function, with `agt.create_stream()`",
+        "you used a stream from an earlier cell, which belongs to the notebook's device: this check has "
+        "a device of its own, so make your streams inside the function, with `agt.create_stream()`",
     )
     return run
 
@@ -204,7 +204,7 @@ def _done_meanwhile(run: Observed, seed: int, n: int, _us: float) -> None:
     schedule.each_once(run.trace, "relu", JOB)
     why = "start the operation, do the job, and only then wait for the result"
     schedule.overlapping(run.trace, JOB, why)
-    schedule.waits(run.trace, 1, "wait once, at the end")
+    schedule.waits(run.trace, 1, "at the end, behind the job")
     equal(run.result, np.maximum(noise(seed, n), 0))
 
 

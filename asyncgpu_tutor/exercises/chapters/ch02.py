@@ -30,7 +30,7 @@ def _zeros(n: int, name: str) -> agt.DeviceArray:
 
 def _read(handle: object, what: str) -> Array:
     """The array that `async_on` has returned a handle of; the device is done by now."""
-    due = f"{what} should come back, as `async_on` gives it, and this did: {type(handle).__name__}"
+    due = f"{what} should come back as `async_on` gives it, and not as {type(handle).__name__}"
     must(isinstance(handle, agt.types.HostArray), due)
     return cast(agt.types.HostArray, handle).numpy()
 
@@ -87,7 +87,7 @@ def _joined(found: Fork, number: int, n: int) -> None:
     call(agt.synchronize)
     result: Any = run.result
     parts = cast(tuple[object, ...], result if isinstance(result, tuple) else ())
-    due = "`fork_join` should return what `combine` returns, as `async_on` gives it"
+    due = "`fork_join` should return whatever `async_on` returns for `combine`"
     must(len(parts) == number, due)
     for i, part in enumerate(parts):
         equal(_read(part, f"result {i}"), filled(n, i + 2))
@@ -128,7 +128,7 @@ def _fewest(found: Two, _lengths: object) -> None:
         schedule.unordered(run.trace, *pair)
     used = len(run.trace.find("wait_event"))
     due = f"everything is in order, with {count(used, 'call')} of `wait_event`, and {FEWEST} are "
-    must(used <= FEWEST, due + "enough: which of them is true already because of the others?")
+    must(used <= FEWEST, due + "enough: which needs are met already because of the others?")
     schedule.went_on(run.trace, run.returned, NO_WAIT)
 
 

@@ -31,7 +31,7 @@ def _refill(answer: Any, number: int, size: int) -> Upload:
 
     def fill(buffer: Any, i: int) -> None:
         given = any(buffer is mine for mine in buffers)
-        must(given, "`fill` was given an array that is none of the two buffers")
+        must(given, "`fill` was given an array that isn't one of the two buffers")
         agt.work(FILL_US, f"fill {i}")
         buffer[:] = i + 1
 
@@ -100,15 +100,15 @@ def _chunked(found: Pipeline, number: int, *_sizes: int) -> None:
     early = [span for span in trace if span.kind == "wait"][:1]
     must(
         not early or early[0].start >= trace.find("launch weigh")[-1].start,
-        "the host waited when chunks were still to be put into a queue: have the streams wait for "
-        "the table, by an event, and wait yourself at the end",
+        "the host waited before all the chunks were in a queue: let the streams wait for the table, by "
+        "an event, and wait yourself at the end",
         *early,
     )
     schedule.only_on(trace, *given)
     for before, after in pairwise(trace.find("weigh")):
         due = (
             f"a chunk on {lane_of(trace, after)} has to wait for the one before it, on "
-            f"{lane_of(trace, before)}: deal the chunks out in turn, and have each stream wait for the "
+            f"{lane_of(trace, before)}: deal the chunks out in turn, and let each stream wait for the "
             "table and for nothing else"
         )
         free = before.stream == after.stream or not happens_before(trace, before, after)
@@ -120,7 +120,7 @@ def _chunked(found: Pipeline, number: int, *_sizes: int) -> None:
     must(len(set(turns[:every])) == every and turns[every:] == turns[:-every], due)
     for stream in given[1:]:
         first = next(span for span in trace.find("weigh") if span.stream == stream.number)
-        due = "the table is only known to be there because the host waited for it: make each stream wait"
+        due = "only the host's wait makes sure that the table is there: let each stream wait for it"
         must(happens_before(trace, trace.find("h2d")[0], first), due, first)
     _chunks_in_order(found)
 

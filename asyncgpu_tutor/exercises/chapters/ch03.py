@@ -45,11 +45,9 @@ def _by_hand() -> Generator[None]:
 def _contents(results: list[Any]) -> list[Array]:
     """What the device arrays hold that two runs of an operation gave."""
     for result in results:
-        due = f"an array on the device should come out, and this did: {type(result).__name__}"
+        due = f"an array on the device should come out, and not {type(result).__name__}"
         must(isinstance(result, agt.DeviceArray), due)
-    due = (
-        "two runs of the operation gave one array: make a new one at each run, inside of `enqueue`"
-    )
+    due = "two runs of the operation gave the same array: make a new one in each run, inside `enqueue`"
     must(results[0].memory is not results[1].memory, due)
     return [agt.d2h(result).sync() for result in results]
 
@@ -77,7 +75,7 @@ def _made_by_hand(
         with compared(run.trace, expected):
             schedule.launches(run.trace, kind, 1)
             for span in [s for s in run.trace.device_spans if s.kind != kind][:1]:
-                must(False, f"`{span.name}` ran as well, and is not needed", span)
+                must(False, f"`{span.name}` ran as well, and isn't needed", span)
         results.append(run.result)
     return results
 
@@ -198,7 +196,7 @@ def _polite(found: Turns, *_sizes: int) -> None:
 def _is_largest(found: Turns, *_sizes: int) -> None:
     (result, _), right = found[0].result, found[1].max()
     shown = type(result).__name__ if np.ndim(result) else repr(result)
-    due = f"the largest number is {right:.6g}, and this came back: {shown}"
+    due = f"the largest number is {right:.6g}, and you returned {shown}"
     must(not np.ndim(result) and result == right, due)
 
 

@@ -41,7 +41,7 @@ def _into_new(kernel: agt.Kernel, x: Any, y: Any, n: int) -> agt.DeviceOp[agt.De
 
 def several(result: Any, number: int, what: str) -> tuple[Any, ...]:
     """The entries of a result that should be a tuple."""
-    return tuple_of(result, number, f"a tuple of {number} {what} should come out, and this did: ")
+    return tuple_of(result, number, f"a tuple of {number} {what} should come out, and not ")
 
 
 # ------------------------------------------------------------------ chains

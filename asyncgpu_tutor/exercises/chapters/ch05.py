@@ -45,8 +45,8 @@ def _walks(steps: Sequence[int]) -> list[agt.DeviceOp[Any]]:
 
 
 def _policy(answer: Callable[..., Any], name: str, *args: Any) -> agt.SchedulingPolicy:
-    due = "the class is wanted here, and this is a policy that was made of one: hand over "
-    must(not isinstance(answer, agt.SchedulingPolicy), f"{due}`{name}` itself, without calling it")
+    due = f"this is a policy, made from your class: hand over `{name}` itself, without calling it"
+    must(not isinstance(answer, agt.SchedulingPolicy), due)
     policy = call(answer, *args)
     due = f"`{name}` should be a subclass of `agt.SchedulingPolicy`"
     must(isinstance(policy, agt.SchedulingPolicy), due)
@@ -103,8 +103,8 @@ def _round_robin(mine: Any, model: Any, size: int) -> None:
             before = [other for other in jobs[:i] if other.stream == job.stream][:1]
             if i < size:
                 first = before[0].name if before else ""
-                due = f"`{job.name}` went to the stream of `{first}`, and a stream that had nothing yet "
-                must(not before, due + "was there", *before, job)
+                due = f"`{job.name}` went to the stream of `{first}`, although there was a stream "
+                must(not before, due + "that had no job yet", *before, job)
             else:
                 turn = jobs[i - size]
                 due = f"`{job.name}` did not go to the stream of `{turn.name}`, whose turn it was"
@@ -128,9 +128,9 @@ def _pool_size(mine: Any, model: Any, *sizes: int) -> None:
     """There are enough streams for no job to wait for one, and none that the device has no room for."""
     got, right = call(mine, *sizes), model(*sizes)
     a_number(got, "a number of streams", whole=True)
-    due = f"{count(got, 'stream')} will not do: a job would wait for a stream while the device has room"
+    due = f"{count(got, 'stream')} aren't enough: a job would wait for a stream while the device has room"
     must(got >= right, due)
-    due = f"{count(got, 'stream')} are more than can be of use: {right} will do"
+    due = f"{count(got, 'stream')} are more than you can use: {right} would do"
     must(got <= right, due)
 
 
@@ -157,8 +157,8 @@ def _least_loaded(mine: Any, model: Any, size: int, steps: Sequence[int]) -> Non
         _at_most(trace, size)
         got, right = _score(trace, size), _score(expected, size)
         last = max(_jobs(trace), key=lambda span: span.end)
-        due = f"the score is {got:.2f}, and {right:.2f} can be had: `{last.name}` ends last, on a "
-        must(got >= CLOSE * right, due + "stream that had more to do than others", last)
+        due = f"the score is {got:.2f}, and {right:.2f} is possible: `{last.name}` ends last, on a "
+        must(got >= CLOSE * right, due + "stream that had more to do than the others", last)
 
 
 # ------------------------------------------------------------------ when it pays
@@ -215,7 +215,7 @@ def _bound(mine: Any, model: Any, _name: str, wall: str, make: Callable[[], Any]
     trace = observe(lambda: [*[op.async_on(stream) for op in ops], stream.synchronize()]).trace
     got, right = call(mine, trace), model(trace)
     a_number(got, "a time in µs")
-    due = f"{got:.0f} µs came out, and {right:.0f} µs is right: {wall} there"
+    due = f"{got:.0f} µs came out, and it should be {right:.0f} µs: in this program, {wall}"
     must(abs(got - right) <= 0.01 * right, due)
 
 

@@ -38,7 +38,7 @@ def _fails_at_submission(error: Exception) -> agt.DeviceOp[Any]:
 
 
 def _device_end(trace: agt.Trace) -> agt.types.Span:
-    due = "the operation did not run at all: `await` it, or `spawn` it and await the task"
+    due = "the operation never ran: `await` it, or `spawn` it and await the task"
     must(bool(trace.device_spans), due)
     return max(trace.device_spans, key=lambda span: span.end)
 
@@ -51,7 +51,7 @@ def _batches(us: float, sizes: Sequence[int]) -> tuple[Any, Any]:
     """Functions `prepare`, which keeps the host busy so long, and `process`, for batches of these sizes."""
 
     def prepare(i: int) -> Any:
-        due = f"batch {i} was prepared, and of {len(sizes)} batches the last is {len(sizes) - 1}"
+        due = f"batch {i} was prepared, but the last of {len(sizes)} batches is batch {len(sizes) - 1}"
         must(i in range(len(sizes)), due)
         agt.work(us, f"prepare {i}")
         return agt.pin(filled(sizes[i], i + 1))
@@ -78,10 +78,10 @@ def _prepare(mine: Any, model: Any, number: int) -> None:
     in_order("pipeline", run.result, [filled(BATCH, i + 1) for i in range(number)])
 
 
-SWALLOWED = "its error did not come out: let it through, because the caller has to know"
+SWALLOWED = "its error didn't come out: let it through, because the caller has to know"
 PERIOD, MOST_BEATS = 50.0, 2000  # us between two beats; how many of them are an endless loop
 NEVER_STOPS = "the heart went on beating after the operation was done: cancel its task, or end it"
-BY_SLEEP = "by `agt.sleep(50)` (`asyncio.sleep` counts on the clock on the wall)"
+BY_SLEEP = "by `agt.sleep(50)` (`asyncio.sleep` goes by the clock on the wall)"
 
 
 def _beating(answer: Any, make: Callable[[], agt.DeviceOp[Any]]) -> Observed:
@@ -94,7 +94,7 @@ def _beating(answer: Any, make: Callable[[], agt.DeviceOp[Any]]) -> Observed:
         if next(numbers) > MOST_BEATS:
             must(True not in under_way, NEVER_STOPS)
             due = f"`beat` was called {MOST_BEATS} times without an end: between two beats, let others "
-            raise Rejected(f"{due}have a turn by `await agt.sleep(50)`")
+            raise Rejected(f"{due}have a turn with `await agt.sleep(50)`")
         agt.work(1, "beat")
 
     before = agt.in_flight()
@@ -182,21 +182,21 @@ def _three_arms(mine: Any, model: Any, *arms: str) -> None:
         run = observe(mine, ops)
     with compared(run.trace, expected):
         ran, once = len(run.trace.find("launch beyond")), arms.count("device")
-        due = f"the operation that fails ran {count(ran, 'time')}: report it, and let others try again"
+        due = f"the operation that fails ran {count(ran, 'time')}: report it, and let others retry"
         must(ran == once, due)
         if expected.metrics().overlap:
-            cure = "have all in flight, each in a task with a `try` of its own"
+            cure = "put them all in flight, each in a task with a `try` of its own"
             schedule.side_by_side(run.trace, cure)
     for i, told in enumerate(listed("reports", run.result, len(arms))):
         pair = isinstance(told, tuple) and len(cast(tuple[Any, ...], told)) == 2
         must(pair, f'each report is a pair such as ("done", result), and one is {brief(told)}')
         word, what = cast(tuple[Any, Any], told)
-        due = f"operation {i} is reported as {word!r}, and {arms[i]!r} is right"
+        due = f"operation {i} is reported as {word!r} instead of {arms[i]!r}"
         must(word == arms[i], due)
         if word == "done":
             equal(what, filled(1_000_000, 5.0))
         else:
-            due = f"a report of {word!r} should have the error that came out, and has {brief(what)}"
+            due = f"a report of {word!r} should contain the error that came out, and contains {brief(what)}"
             must(isinstance(what, KINDS[arms[i]]) and what.__traceback__ is not None, due)
 
 
@@ -239,10 +239,10 @@ def _at_most(mine: Any, model: Any, us: int, size: int) -> None:
         _on_time(run.trace, expected.trace, in_time)
         schedule.never_blocks(run.trace)
     # What follows shows in no timeline, so a rejection gets no picture.
-    due = f"the time was up, so None should come out, and {brief(result)} did"
+    due = f"the time was up, so `at_most` should return None, and it returned {brief(result)}"
     must(in_time or result is None, due)
     due = f"{count(left, 'task')} of yours {'is' if left == 1 else 'are'} still waiting: "
-    must(not left, due + "cancel what you do not want to wait for any longer")
+    must(not left, due + "cancel whatever you don't want to wait for any longer")
     if in_time:
         equal(result, filled(size, 7.0))
 
@@ -267,10 +267,10 @@ def _on_time(trace: agt.Trace, expected: agt.Trace, in_time: bool) -> None:
     """The answer came neither late nor before the time was over."""
     (answered,), end = trace.find("answered"), _device_end(trace)
     late = answered.start - expected.find("answered")[0].start
-    due = "the operation was done long before, and you waited for the end of the time all the "
-    must(not in_time or late <= SOON, due + "same: wait for whichever is first", end, answered)
-    due = "you gave up before the time was over: `agt.sleep(us)` is the clock here (what asyncio has of "
-    must(in_time or late >= -100, due + "its own counts on the clock on the wall)", answered)
+    due = "the operation was done long before, and you still waited until the time was "
+    must(not in_time or late <= SOON, due + "up: wait for whichever comes first", end, answered)
+    due = "you gave up before the time was over: use `agt.sleep(us)` as the clock (asyncio's own timers "
+    must(in_time or late >= -100, due + "go by the clock on the wall)", answered)
     due = "you waited until the device was done, although the time was up long before"
     must(in_time or answered.start <= end.end, due, end, answered)
 
@@ -285,7 +285,7 @@ def _coming(answer: Any) -> Used:
     used: list[int] = []
 
     def use(result: Any) -> None:
-        due = f"`use` should get a result, and this came: {brief(result)}. "
+        due = f"`use` should get a result, and it got {brief(result)}. "
         must(isinstance(result, np.ndarray), due + "Await it before you use it")
         size = cast(Array, result).size
         with case(f"the result of {size:,} elements"):
@@ -318,10 +318,10 @@ def _as_they_come(found: Used) -> None:
     first = trace.find(f"use of {used[0]}")[0]
     # Overlap on the device would not tell, because answers may start the slowest operation last.
     late = [span for span in trace if span.kind == "call" and span.start > first.start]
-    due = "when the first result was used, not all operations were under way: start all of them "
+    due = "when you used the first result, some operations hadn't started yet: start all of them "
     must(not late, due + "before you wait for the first", first, *late[:1])
     last = _device_end(trace)
-    due = "the first result was used when all were done: use it as soon as it is there"
+    due = "you used the first result only when all were done: use it as soon as it's there"
     must(first.start <= last.end, due, last, first)
 
 
@@ -356,7 +356,7 @@ def _refilled(run: Observed, limit: int, *sizes: int) -> None:
     schedule.never_blocks(trace)
     schedule.launches(trace, "d2h", len(sizes))
     most, right = schedule.in_flight(trace, sizes), min(len(sizes), limit)
-    must(most <= right, f"{most} were in flight at a time, and no more than {right} may be")
+    must(most <= right, f"{most} were in flight at a time, and {right} is the limit")
     due = f"no more than {most} were in flight at a time, where {right} could have been"
     must(most == right, due)
     times = zip(*schedule.stretches(trace, sizes), strict=True)
@@ -415,11 +415,11 @@ def check_feed(mine: Any, model: Any) -> float:
         must(run.result > 0, due)
         sizes = own_sizes(FED - 1, LARGE)
         most = schedule.in_flight(run.trace, sizes)
-        due = f"{most} batches were in flight at a time, and there is memory for {MOST}: wait for one "
+        due = f"{most} batches were in flight at a time, but there's room for {MOST}: wait for one "
         copies = schedule.results(run.trace, sizes)[: MOST + 1]
-        must(most <= MOST, due + "before you start the next but one", *copies)
+        must(most <= MOST, due + "before you start another", *copies)
     with tried(_fed, mine, model, QUICK, FED) as run:
-        hint = "When does the host wait for the device, and when the device for the host?"
+        hint = "When does the host wait for the device, and when does the device wait for the host?"
         return schedule.below(PAR, run.trace, hint)
 
 

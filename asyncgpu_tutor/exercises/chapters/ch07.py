@@ -43,7 +43,7 @@ def _stage(
     def checked(array: object) -> object:
         due = f"`{name}` yields {brief(array)}, not its kernel's output: `.output()` picks that one"
         must(isinstance(array, agt.DeviceArray), due)
-        due = f"`{name}` yields a new array: it should write into `output`, which is there for that"
+        due = f"`{name}` yields a new array: write into `output`, which is there for that"
         must(cast(agt.DeviceArray, array).memory is place, due)
         return agt.d2h(cast(agt.DeviceArray, array))
 
@@ -99,7 +99,7 @@ def _chained(
     stages = _gemm, _matvec, _relu
     run = observe(built("chain", answer, expected, x, *weights, *map(noted, stages)).sync)
     for stage in stages:
-        due = f"`{stage.__name__[1:]}`, which was given, was not used: one of the stages will be another"
+        due = f"`chain` didn't call the `{stage.__name__[1:]}` it was given, and we'll swap one of them later"
         must(stage in called, due)
     return run
 
@@ -125,10 +125,10 @@ def _upload(mine: Any, model: Any, dim: int) -> None:
     hosts = noise(7, dim, dim), noise(8, dim)
     expected = on_fresh_device(observe, lambda: model(*map(agt.pin, hosts)).sync())
     run = observe(built("upload", mine, expected.trace, *map(agt.pin, hosts)).sync)
-    due = "both weights should come out, W0 and then W1, and this did: "
+    due = "`upload` should yield both weights, W0 and then W1, and it yielded "
     found = tuple_of(run.result, 2, due)
     schedule.launches(run.trace, "h2d", 2)
-    due = "a shared array should come out, which any number of batches may use, and this did: "
+    due = "`upload` should yield shared arrays, for any number of batches, and it yielded "
     for i, (array, host) in enumerate(zip(found, hosts, strict=True)):
         with case(f"W{i}"):
             shared = isinstance(array, agt.DeviceArray) and array.mode == "shared"
@@ -165,7 +165,7 @@ def _capture(mine: Any, model: Any, number: int) -> None:
             results.in_order("graph.launch()", run.result, right)
             with compared(run.trace, expected):
                 ends = schedule.results(run.trace, [host.size for host in hosts])
-                due = "the graph has them one behind the other: `zip` is order, `overlap` has branches"
+                due = "the graph runs them in a row: `zip` keeps an order, `overlap` makes branches"
                 for one, two in combinations(sorted(ends, key=lambda span: span.id), 2):
                     free = one.stream != two.stream and not happens_before(run.trace, one, two)
                     must(free, due, one, two)
@@ -189,7 +189,7 @@ def check_softmax(mine: Any, _model: Any) -> None:
             equal(got, right)
             # As `equal`, also for the smallest of numbers that add up to 1.
             for i in np.flatnonzero(~np.isclose(got, right, rtol=1e-3, atol=1e-30))[:1]:
-                raise Rejected(f"element {i} is {got[i]:.4g}, and {right[i]:.4g} is right")
+                raise Rejected(f"element {i} is {got[i]:.4g}, and should be {right[i]:.4g}")
     n = 256
     asked = _counts(kernel, [n, noise(1, n)], (n,), (WARP,)).global_store_requests
     due = f"{n} outputs took {asked} stores of a warp of {WARP} threads, and {n // WARP} are enough"
@@ -245,7 +245,7 @@ def _race(answer: Any) -> Observed:
 
     async def once() -> list[Array]:
         returned: Any = go()
-        due = "`race` should return an `async def` function, to be run again and again"
+        due = "`race` should return an `async def` function that can run again and again"
         must(asyncio.iscoroutine(returned), due)
         return [np.array(result) for result in results.listed("go", await returned, RUNNERS)]
 
@@ -310,7 +310,7 @@ def _took_turns(run: Observed, number: int, size: int) -> None:
     schedule.never_blocks(run.trace)
     for i, span in enumerate(schedule.results(run.trace, sizes)):
         right = f"sim:{i % 2}"
-        due = f"batch {i} ran on device {span.device}, and belongs on {right}: they take turns"
+        due = f"batch {i} ran on device {span.device}, but belongs on {right}: they take turns"
         must(span.device == right, due, span)
     spans = run.trace.find("h2d")
     copies = count(len(spans) - number, "time")

@@ -57,11 +57,11 @@ def _replay(answer: Any, times: int) -> Observed:
 def _replayed(run: Observed, times: int) -> None:
     """There are one capture, as many launches as asked for and one wait at the end; the graph comes back."""
     _captured(run.trace, 1, "capture it before the loop")
-    due = "the host called the driver for `increment` itself: run `graph.launch()`, and not the operation"
+    due = "the host called the driver for `increment` itself: run `graph.launch()` instead of the operation"
     must(not _calls(run.trace, "launch increment"), due)
     schedule.launches(run.trace, "increment", times)
     _launched(run.trace, times, "capture the operation as it is, and launch in a loop")
-    schedule.waits(run.trace, 1, "launches on one stream follow each other by themselves")
+    schedule.waits(run.trace, 1, "launches on one stream follow each other anyway")
     done = all(span.end <= run.returned for span in run.trace.device_spans)
     due = "`replay` returned before the device was done: wait for the stream at the end"
     must(done, due, *run.trace.find("increment")[-1:])
@@ -94,7 +94,7 @@ def _looped(run: Observed, number: int) -> None:
     schedule.launches(run.trace, "h2d", number)
     _launched(run.trace, number)
     due = "no other task got a turn while the tokens were under way: `await` each launch, "
-    must(run.result[1], due + "and do not ask in a loop whether it is done")
+    must(run.result[1], due + "and don't ask in a loop whether it's done")
     _tokens(run, number)
 
 
@@ -140,7 +140,7 @@ def _break_even(mine: Any, model: Any, number: int, size: int, _words: str) -> N
     got = _even(mine, number, size)
     a_number(got, "a number of runs", whole=True)
     close = abs(got - right) <= right // 6  # people measure a little differently
-    due = f"the answer is {right}, and not {got}: does each of your three times hold what it should"
+    due = f"the answer is {right}, and not {got}: does each of your three times include what it should"
     must(close, f"{due}, and end when the device is done?")
 
 
@@ -192,7 +192,7 @@ def _each_shape(found: tuple[Observed, list[Array]]) -> None:
     run, right = found
     _launched(run.trace, len(right), "one for each request")
     most = len(set(SHAPES)) + SECOND
-    _captured(run.trace, most, "for each shape, look whether it has a graph")
+    _captured(run.trace, most, "for each shape, look whether it has a graph already")
     for i, (result, numbers) in enumerate(zip(run.result, right, strict=True)):
         server = "first" if i < len(SHAPES) else "second"
         with case(f"two servers, at the {server} one for request {i}, of shape {numbers.shape}"):

@@ -98,7 +98,7 @@ def _described(name: str, answer: Any, *args: Any) -> Op:
 
     def watched(thing: Any) -> Any:
         def enqueue(given: Any) -> Any:
-            due = f"`{name}` already called what it was given, while it was only describing: "
+            due = f"`{name}` already called what it was given, when it should only describe: "
             must(not early, due + "move the calls into a function of the context, and return that")
             return thing(given)
 
@@ -112,7 +112,7 @@ def _described(name: str, answer: Any, *args: Any) -> Op:
 
 
 def _called(got: object) -> None:
-    due = "an operation came out where its result should be: call it with the context"
+    due = "an operation came out where its result should be: call that with the context, too"
     must(not callable(got), due)
 
 
@@ -122,7 +122,7 @@ def _numbers(got: object, right: Array) -> None:
 
 
 def _tuple_of(results: object, number: int, name: str) -> None:
-    due = f"an operation of `{name}` yields a tuple of {number}, and this came: "
+    due = f"an operation of `{name}` should yield a tuple of {number}, and it yielded "
     got = tuple_of(results, number, due)
     for i, result in enumerate(got):
         with case(f"result {i}"):
@@ -234,7 +234,7 @@ def _awaited(answer: Any, number: int) -> Observed:
         before = turns()
         first = await future
         meanwhile = turns() - before
-        due = f"`await` gave {brief(first)}, and the result that the future got is right"
+        due = f"`await` gave {brief(first)} instead of the result that the future was made with"
         must(first is result, due)
         first.numpy()  # refused if it is too early
         due = "a second `await` of the same future gave something else"
@@ -253,7 +253,7 @@ def _awaited(answer: Any, number: int) -> Observed:
 def _nobody_waited(run: Observed, _number: int) -> None:
     """Awaiting gives the result when the event is done, and everybody else a turn until then."""
     schedule.never_blocks(run.trace)
-    due = "other tasks had next to no turns while this one waited: `yield` while the event is not done"
+    due = "other tasks got hardly a turn while this one waited: `yield` as long as the event isn't done"
     must(max(run.result) > FEW, due)
 
 

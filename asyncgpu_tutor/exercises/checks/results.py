@@ -71,9 +71,9 @@ def equal(got: object, expected: Array) -> None:
         what = got if not isinstance(got, np.ndarray) else array.tolist()
         cure = ": `.numpy()` gives the array" if isinstance(what, agt.types.HostArray) else ""
         cure = ": `await` it" if isinstance(what, asyncio.Future) else cure
-        raise Rejected(f"a NumPy array should come out, and this did: {brief(what)}{cure}")
+        raise Rejected(f"a NumPy array should come out, and not {brief(what)}{cure}")
     fits = array.shape == expected.shape
-    must(fits, f"the result has shape {array.shape}, and not {expected.shape}")
+    must(fits, f"the result has shape {array.shape}, and should have {expected.shape}")
     if np.array_equal(array, expected):  # much sooner known than whether all are close
         return
     wrong = ~np.isclose(array, expected, rtol=1e-4, atol=1e-5)
@@ -81,11 +81,13 @@ def equal(got: object, expected: Array) -> None:
         index = tuple(int(i) for i in np.argwhere(wrong)[0])
         place = index[0] if len(index) == 1 else index
         must(array[index] != UNWRITTEN, f"no thread wrote element {place} of the output")
-        cause = f"element {place} was added to what the output held before the launch, and that need not "
+        cause = f"element {place} was added to whatever the output held before the launch, which need not "
         cause += "be zero: add up in a variable of your own, and write that"
         added = abs(array[index] - UNWRITTEN - expected[index]) < ROUNDING  # it may be nan
         must(not added, cause)
-        raise Rejected(f"element {place} is {array[index]:.6g}, and {expected[index]:.6g} is right")
+        raise Rejected(
+            f"element {place} is {array[index]:.6g}, and should be {expected[index]:.6g}"
+        )
 
 
 def each_equal(results: Sequence[object], expected: Sequence[Array], words: str) -> None:
@@ -103,13 +105,13 @@ def is_number(thing: object, *, whole: bool = False) -> bool:
 
 def a_number(got: object, what: str, *, whole: bool = False) -> None:
     """A number came out; `what` says of what, such as ``"a number of streams"``."""
-    due = "is an `int`, and this came out" if whole else "should come out, and this did"
-    must(is_number(got, whole=whole), f"{what} {due}: {brief(got)}")
+    due = "should be an `int`" if whole else "should come out"
+    must(is_number(got, whole=whole), f"{what} {due}, and not {brief(got)}")
 
 
 def of_dtype(array: Any, dtype: object) -> None:
     """The array has this dtype, which `equal` does not look at."""
-    must(array.dtype == dtype, f"the array has dtype {array.dtype}, and {dtype} is right")
+    must(array.dtype == dtype, f"the array has dtype {array.dtype}, and should have {dtype}")
 
 
 def listed(answer: str, results: object, number: int) -> Sequence[Any]:

@@ -20,6 +20,8 @@ from asyncgpu_tutor.exercises.internals import (
     stream_numbers,
 )
 
+DUE = {0: "shouldn't {} at all", 1: "should {} once"}
+
 
 def lazy(building: agt.Trace) -> None:
     """Building the operation has enqueued nothing, and kept nobody waiting."""
@@ -27,10 +29,10 @@ def lazy(building: agt.Trace) -> None:
     waits = [span for span in ran if span.kind == "wait"]
     also = f", and the host waited {count(len(waits), 'time')}" if waits else ""
     first = ran[0].name if ran else ""
-    cause = f"building the operation already ran something (`{first}` came first){also}: only describe, "
+    cause = f"building the operation already ran something (`{first}` came first){also}: only describe it, "
     must(
         not ran,
-        cause + "and leave the running to whoever calls `sync` in the end",
+        cause + "and leave it to the caller to run it",
         *(waits or ran)[:1],
     )
 
@@ -38,7 +40,8 @@ def lazy(building: agt.Trace) -> None:
 def launches(trace: agt.Trace, name: str, times: int) -> None:
     """Exactly `times` pieces of work of the device, or of the host, have this name."""
     found = [span for span in trace.find(name) if span.on_device or span.kind == "work"]
-    cause = f"`{name}` ran {count(len(found), 'time')}, and {count(times, 'time')} is right"
+    due = DUE.get(times, f"should {{}} {count(times, 'time')}").format("run")
+    cause = f"`{name}` ran {count(len(found), 'time')}, and {due}"
     must(len(found) == times, cause, *found)
 
 
@@ -71,7 +74,7 @@ def only_on(trace: agt.Trace, *given: agt.types.Stream) -> None:
     """All work of the device was on the streams that the answer was given."""
     numbers = {stream.number for stream in given}
     for span in trace.device_spans:
-        due = f"work was put on {lane_of(trace, span)}, which is none of the given ones"
+        due = f"work was put on {lane_of(trace, span)}, which isn't one of the streams that you were given"
         must(span.stream in numbers, due, span)
 
 
@@ -84,7 +87,7 @@ def ordered(trace: agt.Trace, *names: str) -> None:
             cause = f"nothing makes `{late}` ({lane}) wait for `{early}` ({other})"
             if happens_before(trace, before, after, host=True):
                 cause = f"`{late}` comes after `{early}` because the host waited in between (`synchronize`, "
-                cause += f"or a `sync`), and it is not to: let {lane} wait for an event"
+                cause += f"or a `sync`), and it should go on: let {lane} wait for an event"
             raise Rejected(cause, before, after)
 
 
@@ -93,7 +96,7 @@ def unordered(trace: agt.Trace, one: str, other: str) -> None:
     for early, late in ((one, other), (other, one)):
         before, after = _first(trace, early), _first(trace, late)
         cause = f"`{late}` ({lane_of(trace, after)}) is made to wait for `{early}` "
-        cause += f"({lane_of(trace, before)}), and does not need it"
+        cause += f"({lane_of(trace, before)}), and needn't"
         must(not happens_before(trace, before, after), cause, before, after)
 
 
@@ -149,7 +152,7 @@ def all_in_flight(trace: agt.Trace, sizes: Sequence[int], most: int) -> None:
 def below(goal: float, trace: agt.Trace, hint: str = "") -> float:
     """The score of an answer to a challenge: the makespan, in us, which has to be below `goal`."""
     took = trace.metrics().makespan
-    cause = f"it is right, and takes {took:.0f} µs: get below {goal:.0f} µs"
+    cause = f"it's right, but it takes {took:.0f} µs: get below {goal:.0f} µs"
     must(took < goal, f"{cause}. {hint}" if hint else cause)
     return took
 
@@ -164,7 +167,8 @@ def as_quick(trace: agt.Trace, expected: agt.Trace) -> None:
 def waits(trace: agt.Trace, most: int, why: str) -> None:
     """The host waited `most` times at most."""
     found = [span for span in trace if span.kind == "wait" and ASIDE not in span.detail]
-    waited = f"the host waited {count(len(found), 'time')}, and {count(most, 'time')} is enough"
+    due = DUE.get(most, f"should {{}} {count(most, 'time')}").format("wait")
+    waited = f"the host waited {count(len(found), 'time')}, and {due}"
     must(len(found) <= most, f"{waited}: {why}", *found[: most + 1])
 
 
@@ -183,5 +187,5 @@ def _first(trace: agt.Trace, name: str) -> agt.types.Span:
     found = trace.find(name)
     if not found:
         names = ", ".join(f"`{n}`" for n in dict.fromkeys(s.name for s in trace)) or "nothing"
-        raise Rejected(f"`{name}` did not happen. What did: {names}")
+        raise Rejected(f"`{name}` never happened. This did: {names}")
     return found[0]

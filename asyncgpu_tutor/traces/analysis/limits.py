@@ -141,12 +141,18 @@ def _low_utilisation(seen: Evidence) -> Iterable[Finding]:
 
 def _exposed(seen: Evidence) -> Iterable[Finding]:
     """Copies, or the collectives of NCCL, run for long while nothing computes."""
-    talk = [s for s in seen.device if s.kind == "kernel" and s.name.startswith("nccl")]
+    talk = [
+        s
+        for s in seen.device
+        if s.kind == "kernel" and (s.name[:4] == "nccl" or "ranks" in s.detail)
+    ]
     known = {s.id for s in talk}
     others = union(
         (s.start, s.end) for s in seen.device if s.kind in {"kernel", "graph"} and s.id not in known
     )
-    copies = [s for s in seen.device if s.kind in {"h2d", "d2h"} and s.stream != UNIFIED_MEMORY]
+    copies = [
+        s for s in seen.device if s.kind in {"h2d", "d2h", "peer"} and s.stream != UNIFIED_MEMORY
+    ]
     for name, spans, what in (
         ("exposed copies", copies, "copied between host and device"),
         ("exposed communication", talk, "exchanged data with other devices"),

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from asyncgpu_tutor.traces.trace import Trace
 
 _COLUMNS = 1000  # that a reader can tell apart
-_MEMORY = ("h2d", "d2h", "d2d", "memset")
+_MEMORY = ("h2d", "d2h", "d2d", "peer", "memset")
 _START_END = "Start & End"
 
 

@@ -36,6 +36,7 @@ KIND_LOOKS: Mapping[SpanKind, Look] = {
     "kernel": Look(_ORANGE),
     "d2h": Look(_GREEN, "\\\\\\\\"),
     "d2d": Look(_PURPLE, "xxxx"),
+    "peer": Look(_BLUE, "++++"),
     "memset": Look(_YELLOW, "...."),
     "graph": Look(_VERMILION, "||"),
     "call": Look("#D4D4D4"),

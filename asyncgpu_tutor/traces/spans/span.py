@@ -11,6 +11,7 @@ SpanKind = Literal[
     "h2d",  # a copy, host to device
     "d2h",  # a copy, device to host
     "d2d",  # a copy within the device
+    "peer",  # a copy to another device
     "memset",  # a fill with a byte
     "graph",  # a CUDA graph, where what is inside of it cannot be seen
     "call",  # the host is inside a call that enqueues something
@@ -19,7 +20,9 @@ SpanKind = Literal[
     "range",  # a named stretch of host time around other spans
 ]
 
-DEVICE_KINDS: frozenset[SpanKind] = frozenset(("kernel", "h2d", "d2h", "d2d", "memset", "graph"))
+DEVICE_KINDS: frozenset[SpanKind] = frozenset(
+    ("kernel", "h2d", "d2h", "d2d", "peer", "memset", "graph")
+)
 KINDS: frozenset[str] = frozenset(get_args(SpanKind))
 
 # In place of the number of a stream, for pages of unified memory: they move when somebody touches them, and

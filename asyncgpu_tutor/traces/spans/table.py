@@ -24,8 +24,8 @@ _COLUMNS = ("start", "duration", "lane", "kind", "name", "operation")
 _LISTED = 200  # spans
 _LONGEST_PATH = 12  # steps that are named one by one
 _LETTERS: Mapping[SpanKind, str] = {
-    "h2d": "H", "kernel": "K", "d2h": "D", "d2d": "C", "memset": "M", "graph": "G", "call": "c", "wait": "w",
-    "work": "x", "range": "r",
+    "h2d": "H", "kernel": "K", "d2h": "D", "d2d": "C", "peer": "P", "memset": "M", "graph": "G", "call": "c",
+    "wait": "w", "work": "x", "range": "r",
 }  # fmt: skip
 _NO_ROOM = ":"  # where a kernel waits for its first place, which is no work
 

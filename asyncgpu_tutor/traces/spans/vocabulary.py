@@ -7,22 +7,25 @@ from typing import Literal
 
 from asyncgpu_tutor.traces.spans.span import SpanKind
 
-Engine = Literal["h2d", "d2h", "compute"]
+Engine = Literal["h2d", "d2h", "peer", "compute"]
 
-ENGINES: tuple[Engine, ...] = ("h2d", "d2h", "compute")
+ENGINES: tuple[Engine, ...] = ("h2d", "d2h", "peer", "compute")
 
-ENGINE_WORDS: Mapping[Engine, str] = {"h2d": "copy H2D", "d2h": "copy D2H", "compute": "compute"}
+ENGINE_WORDS: Mapping[Engine, str] = {
+    "h2d": "copy H2D", "d2h": "copy D2H", "peer": "copy to a peer", "compute": "compute",
+}  # fmt: skip
 
 # A copy or a fill within the device touches no bus, so neither of the two copy directions is busy. A graph
 # may copy as well, but is one bar only where its nodes cannot be seen.
 ENGINE_OF: Mapping[SpanKind, Engine] = {
     "kernel": "compute", "h2d": "h2d", "d2h": "d2h", "d2d": "compute", "memset": "compute",
-    "graph": "compute",
+    "graph": "compute", "peer": "peer",
 }  # fmt: skip
 
 # Legends list the kinds in this order.
 KIND_WORDS: Mapping[SpanKind, str] = {
-    "h2d": "copy H2D", "kernel": "kernel", "d2h": "copy D2H", "d2d": "copy D2D", "memset": "fill",
+    "h2d": "copy H2D", "kernel": "kernel", "d2h": "copy D2H", "d2d": "copy D2D", "peer": "copy to a peer",
+    "memset": "fill",
     "graph": "CUDA graph", "call": "host call", "wait": "host wait", "work": "host work", "range": "range",
 }  # fmt: skip
 

@@ -51,9 +51,7 @@ def call(c: Context, node: ast.Call, used: bool = True) -> typed.Expr:
         functions = _seen(c, node)
         arguments = _arguments(c, node, functions, c.file.scope)
         # The file may have more forms of a function that is built in, as of make_float4.
-        if builtins.find(node.name) is None or choose(
-            c, node, functions, [a.type for a in arguments], fixed=_fixed(arguments)
-        ):
+        if builtins.find(node.name) is None or _fits_as_it_is(c, node, functions, arguments):
             return call_with(c, node, functions, arguments)
     elif found is not None:
         c.fail(node.at, f"'{node.name}' is not a function")
@@ -68,6 +66,22 @@ def call(c: Context, node: ast.Call, used: bool = True) -> typed.Expr:
             advice = f"{c.elsewhere(node.name)}: {cure}"
         c.fail(node.at, f"there is no function '{node.name}'{advice}")
     return builtin(c, node, used)
+
+
+def _fits_as_it_is(
+    c: Context, node: ast.Call, functions: Sequence[ast.Function], given: list[typed.Expr]
+) -> bool:
+    """Tell whether one of the file's functions takes these, no half as a struct, no pointer as another."""
+    found = choose(c, node, functions, [a.type for a in given], fixed=_fixed(given))
+    with c.seen_from(found[1] if found else c.scope):
+        kinds = [type_names.param_type(c, p) for p in found[0].params] if found else []
+    for kind, argument in zip(kinds, given, strict=False):
+        mine, wrong = decay(argument).type, isinstance(kind, types.Struct)
+        if isinstance(kind, types.Pointer) and isinstance(mine, types.Pointer):
+            wrong = kind.target != mine.target
+        if wrong and (mine is types.HALF or not isinstance(kind, types.Struct)):
+            return False
+    return found is not None
 
 
 def _seen(c: Context, node: ast.Call) -> list[ast.Function]:
@@ -205,12 +219,13 @@ def expand(
     """The body of a function, compiled as if it stood where it is called."""
     if function.refusal is not None:
         raise function.refusal
-    bound = [b for b in names.names.values() if isinstance(b, typed.TypeBinding | typed.Number)]
-    bound = [b for b in bound if isinstance(b, typed.TypeBinding) or b.expr.constant is not None]
+    bound = [b for b in names.names.values() if isinstance(b, typed.Given)]
+    bound = [b for b in bound if not isinstance(b, typed.Number) or b.expr.constant is not None]
     passed = [a for a in arguments if isinstance(a.type, types.FunctionPointer) and a.constant]
-    # The name goes with the place, since all functions that a macro defines have that of its call.
+    # Name and types go with the place, since all functions that a macro defines have that of its call.
     told = [*map(type_names.identity, bound), *[int(a.constant) for a in passed]]
-    key = (function.name, len(function.params), function.at, id(known), *told)
+    takes = tuple(param.type.base for param in function.params)
+    key = (function.name, takes, function.at, id(known), *told)
     if key in c.calls:
         c.unsupported(node.at, f"'{function.name}' calls itself: recursion is not supported")
     if c.numbers.points > _MOST_POINTS:

@@ -64,7 +64,8 @@ def evaluated(c: Context, expr: Expr, node: ast.Expression) -> Expr:
 
 def _constant(c: Context, part: ast.Node) -> bool:
     if isinstance(part, ast.Call):
-        functions = c.file.functions.get(part.name, [])
+        known = c.file.functions if part.owner is None else c.file.called  # with members
+        functions = known.get(part.name, [])
         return bool(functions) and all(function.constexpr for function in functions)
     if isinstance(part, ast.Name):
         return isinstance(c.scope.find(part.name), Number)

@@ -13,7 +13,7 @@ from simgpu.cuda_c.compile.conversions import convert, decay
 from simgpu.cuda_c.compile.form import Declare, Evaluate
 from simgpu.cuda_c.compile.places import place_of
 from simgpu.cuda_c.compile.storage import begin, forget, in_turn, leaves_of, put
-from simgpu.cuda_c.compile.typed import Binding, Class, Expr, Number, TypeBinding
+from simgpu.cuda_c.compile.typed import Binding, Class, Expr, Number, Shorthand, TypeBinding
 from simgpu.cuda_c.compile.variables import Variable
 from simgpu.cuda_c.lockstep.masks import Mask
 from simgpu.cuda_c.lockstep.team import Team
@@ -47,11 +47,27 @@ def variables(c: Context, node: ast.Declaration) -> None:
 
 def struct(c: Context, node: ast.StructDef) -> None:
     """Compile the definition of a type."""
+    if not node.name and node.enumerators is None:
+        _unnamed(c, node)
+        return
     if node.name in c.scope.names:
         c.fail(node.at, f"'{node.name}' has already been declared in this scope")
     type_names.declare_type(c, node)
     if node.variables is not None:
         variables(c, node.variables)
+
+
+def _unnamed(c: Context, node: ast.StructDef) -> None:
+    """A union without a name, whose members are known by theirs."""
+    node = replace(node, name=f"union of line {node.at.line}, column {node.at.column}")
+    type_names.declare_type(c, node)
+    base, hidden = ast.TypeName(at=node.at, base=node.name), f"*{node.name}"
+    item = ast.Declarator(at=node.at, name=hidden, type=base, dims=[])
+    variables(c, ast.Declaration(at=node.at, storage=set(), items=[item]))
+    union, whole = type_names.resolve(c, base), ast.Name(at=node.at, name=hidden)
+    for name in union.members() if isinstance(union, types.Struct) else ():
+        member = ast.Member(at=node.at, base=whole, name=name)
+        _enter(c, name, Shorthand(member), node.at)
 
 
 def _declarator(c: Context, item: ast.Declarator, storage: set[str]) -> Evaluate | None:
@@ -90,7 +106,7 @@ def _declarator(c: Context, item: ast.Declarator, storage: set[str]) -> Evaluate
         if "constexpr" in storage:
             new = evaluated(c, new, item.init)
         return _bind(c, item, ctype, new, const)
-    if const:
+    if const and not (isinstance(ctype, types.Struct) and not ctype.fields):
         c.fail(item.at, f"'{item.name}' is const and needs a value")
     return _unset(c, item, ctype)
 

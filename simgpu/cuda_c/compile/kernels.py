@@ -95,7 +95,7 @@ def finish(c: Context, form: Form) -> Code:
 
 def _parameter(c: Context, param: Param, entry: list[Evaluate]) -> Variable:
     if param.type.reference:
-        c.unsupported(param.at, "references as kernel parameters")
+        c.unsupported(param.at, "references as kernel parameters: take a pointer")
     ctype, const = param_type(c, param), top_const(param.type)
     given = Variable(param.name, ctype, c.new_slot(), const=const, parameter=True)
     given.rank = c.numbers.ranks.parameter()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,19 +11,17 @@ from simgpu.cuda_c.compile.contraction import contracted
 from simgpu.cuda_c.compile.conversions import convert, decay, fold, nodes, value
 from simgpu.cuda_c.compile.form import Operation
 from simgpu.cuda_c.compile.places import index_value
-from simgpu.cuda_c.compile.typed import Alias, Evaluate, Expr, Scope
+from simgpu.cuda_c.compile.typed import Evaluate, Expr
 from simgpu.cuda_c.lockstep.masks import Mask
 from simgpu.cuda_c.lockstep.team import Team
 from simgpu.cuda_c.lockstep.values import Binary, arithmetic, comparison, varies
 from simgpu.cuda_c.memory.mixed_region import mixed
 from simgpu.cuda_c.memory.pointers import Ptr
-from simgpu.cuda_c.syntax.ast import Call, Expression, Name
 from simgpu.cuda_c.text.source import Position
 from simgpu.cuda_c.types import (
     BOOL,
     HALF,
     LONG,
-    VECTORS,
     VOID,
     CType,
     FunctionPointer,
@@ -43,18 +40,6 @@ _COMPARISONS = {"==", "!=", "<", ">", "<=", ">="}
 _INTEGER_ONLY = {"%", "&", "|", "^", "<<", ">>"}
 
 
-_HALF2 = {"+": "__hadd2", "-": "__hsub2", "*": "__hmul2", "/": "__h2div"}
-
-
-def _halves(c: Context, name: str, left: Expr, right: Expr, at: Position) -> Expr:
-    """An operator of cuda_fp16.h, by the function that it calls there."""
-    with c.seen_from(Scope(c.scope)) as here:
-        for side, known in (("left value", left), ("right value", right)):
-            here.names[side] = Alias(replace(known, place=None, site=None))
-        given: list[Expression] = [Name(at=at, name=side) for side in here.names]
-        return c.rules.call(c, Call(at=at, name=name, arguments=given))
-
-
 def operation(
     c: Context, op: str, kind: CType, result: CType, run: Evaluate, at: Position, parts: list[Expr]
 ) -> Expr:
@@ -66,8 +51,6 @@ def operation(
 def operate(c: Context, op: str, left: Expr, right: Expr, at: Position) -> Expr:
     """`left op right` for everything that evaluates both sides."""
     left, right = (decay(_plain(c, side, at)) for side in (left, right))
-    if left.type == right.type == VECTORS["half2"] and op in _HALF2:
-        return _halves(c, _HALF2[op], left, right, at)
     if isinstance(left.type, FunctionPointer) or isinstance(right.type, FunctionPointer):
         return _compare_functions(c, op, left, right, at)
     if isinstance(left.type, Pointer) or isinstance(right.type, Pointer):

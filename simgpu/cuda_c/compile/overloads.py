@@ -124,11 +124,19 @@ def _score(c: Context, function: ast.Function, kinds: list[types.CType]) -> int:
 def _converts(c: Context, source: types.CType, target: types.CType) -> bool:
     """Tell whether a struct is converted from or to another type without a cast."""
     into = c.class_of(target)
-    made = into is not None and any(
-        len(f.params) >= 1 and sum(p.default is None for p in f.params) <= 1
-        for f in into.constructors
-    )
-    return made or conversion(c, source, target) is not None
+    for function in into.constructors if into is not None else []:
+        needed = sum(p.default is None for p in function.params)
+        # A conversion of the source's own would be a second one.
+        free = not isinstance(source, types.Struct) or function.template is not None
+        if function.params and needed <= 1 and (free or _takes(c, function, into, source)):
+            return True
+    return conversion(c, source, target) is not None
+
+
+def _takes(c: Context, made: ast.Function, into: Class | None, source: types.CType) -> bool:
+    with c.seen_from(c.scope if into is None else into.scope):
+        wanted = param_type(c, made.params[0])
+    return wanted == source or c.derives(source, wanted)
 
 
 def conversion(c: Context, source: types.CType, target: types.CType | None) -> str | None:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import lru_cache
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
 from simgpu.cuda_c.compile import type_names, typed
 from simgpu.cuda_c.compile.context import Context, File
 from simgpu.cuda_c.compile.rules import RULES
-from simgpu.cuda_c.compile.templates import template_defaults
+from simgpu.cuda_c.compile.templates import specialised, template_defaults
 from simgpu.cuda_c.syntax import ast
-from simgpu.cuda_c.syntax.expressions import ExpressionParser
+from simgpu.cuda_c.syntax.declarators import DeclaratorParser
 from simgpu.cuda_c.syntax.names import grown
 from simgpu.cuda_c.syntax.parser import parse
 from simgpu.cuda_c.text.lexer import tokenise
@@ -25,6 +26,10 @@ from simgpu.cuda_c.types import Array, CType, Pointer, Scalar, Struct, spelled
 from simgpu.errors import KernelCompileError, UnsupportedFeatureError
 
 PLACED = {"__constant__", "__device__", "__managed__"}
+# The namespaces and the name of a kernel, in front of template arguments and parameters.
+_Found: TypeAlias = tuple[ast.Function, typed.Scope, str]  # a kernel, its scope, and its name
+_Given: TypeAlias = ast.TypeName | ast.Expression
+_HEAD = re.compile(r"\s*((?:\w+\s*::\s*)*)(\w*)\s*")
 
 
 @dataclass(frozen=True)
@@ -131,62 +136,106 @@ def _dtype(ctype: CType) -> np.dtype[Any] | None:
 
 def instance_of(
     source: Source, functions: Mapping[str, list[ast.Function]], c: Context, name: str
-) -> tuple[ast.Function, typed.Scope, str]:
+) -> _Found:
     """Find the kernel that a name expression means, the scope of its template, and its proper name."""
-    stem, _, rest = name.partition("<")
-    stem = stem.strip()
-    kernels = [f for f in functions.get(stem, []) if f.kernel]
+    head = _HEAD.match(name)
+    assert head is not None  # it takes an empty name
+    stem, rest, around = head[2], name[head.end() :], tuple(re.findall(r"\w+", head[1]))
+    if rest[:1] not in ("", "<", "("):
+        _no_kernel(source, functions, name)
+    kernels = [
+        f for f in functions.get(stem, [])
+        if f.kernel and f.namespace[len(f.namespace) - len(around) :] == around
+    ]  # fmt: skip
     if not kernels:
-        _no_kernel(source, functions, stem)
-    defined = [f for f in kernels if f.body is not None and f.specialises is None]
-    function = (defined or kernels)[0]
-    if len(defined) > 1:
-        function = _told_apart(source, defined, stem, rest)
-    if function.template is None:
-        if rest:
-            raise KernelCompileError(f"kernel '{stem}' is not a template: call it '{stem}'")
-        return function, c.file.scope, stem
-    if not rest:
-        wanted = ", ".join(p.name for p in function.template.params)
-        raise KernelCompileError(
-            f"kernel '{stem}' is a template of {wanted}: name an instance, such as '{stem}<...>'"
-        )
-    text = Source("<" + rest, f"name '{name}'")
-    parser = ExpressionParser(text, tokenise(text), frozenset({"cuda_fp16.h"}))
+        _no_kernel(source, functions, "::".join((*around, stem)))
+    text = Source(rest, f"name '{name}'")
+    given, params = _arguments(c, functions, text)
+    plain = [f for f in kernels if f.template is None or f.template.params]
+    fitting = [f for f in plain if (f.template is None) == (given is None)]
+    if not fitting:
+        first = next((f for f in kernels if f.refusal is not None), (plain or kernels)[0])
+        wanted = ", ".join(p.name for p in first.template.params) if first.template else ""
+        cure = f"is a template of {wanted}: name an instance, such as '{stem}<...>'"
+        cure = cure if wanted else f"is not a template: call it '{stem}'"
+        raise first.refusal or KernelCompileError(f"kernel '{stem}' {cure}")
+    bound: list[_Found] = []
+    for function in fitting:
+        try:
+            bound.append(_bound(c, text, function, given, kernels))
+        except KernelCompileError:
+            c.file.source = source
+            if function is fitting[-1] and not bound:
+                raise
+    found = [b for b in bound if b[0].body is not None] or bound[:1]
+    if params is None and len(found) == 1:
+        return (*found[0][:2], "::".join((*around, stem)) + found[0][2])
+    return _told_apart(c, source, found, params)
+
+
+def _arguments(
+    c: Context, functions: Mapping[str, list[ast.Function]], text: Source
+) -> tuple[list[_Given] | None, list[ast.Param] | None]:
+    """What stands behind a kernel's name: the arguments of its template, and its parameters."""
+    parser = DeclaratorParser(text, tokenise(text), frozenset({"cuda_fp16.h"}))
     for word in c.file.scope.visible():
         meaning = c.file.scope.find(word)
         parser.type_names[0][word] = isinstance(meaning, typed.TypeBinding | typed.StructTemplate)
         if isinstance(meaning, typed.StructTemplate):
             parser.struct_templates.add(word)
-    parser.function_templates |= {
-        word for word, found in functions.items() if any(f.template is not None for f in found)
-    }
-    given = parser.template_arguments()
-    c.file.source = text
+    every = [function for found in functions.values() for function in found]
+    parser.function_templates |= {f.name for f in every if f.template is not None}
+    parser.namespaces.update(*[function.namespace for function in every])
+    given = parser.template_arguments() if parser.at("<") else None
+    return given, parser.parameters() if parser.at("(") else None
+
+
+def _bound(
+    c: Context,
+    text: Source,
+    function: ast.Function,
+    given: Sequence[_Given] | None,
+    kernels: Sequence[ast.Function],
+) -> _Found:
+    """A kernel, or what it is for just these arguments of its template; its scope; and the arguments."""
+    if function.template is None or given is None:
+        return function, c.file.scope, ""
+    source, c.file.source = c.file.source, text
     scope = typed.Scope(c.file.scope)
-    params = function.template.params
-    at = Position(1, 1)
+    params, at = function.template.params, Position(1, 1)
     if len(given) > len(params):
-        text.fail(at, f"'{stem}' has {len(params)} template parameters, {len(given)} given")
+        what = f"'{function.name}' has {len(params)} template parameters, {len(given)} given"
+        text.fail(at, what)
     for param, argument in zip(params, given, strict=False):
         scope.names[param.name] = type_names.template_argument(c, param.type, argument, at, scope)
     template_defaults(c, function, scope, at)
     c.file.source = source
     bound = map(scope.names.get, [p.name for p in params])
-    arguments = [b for b in bound if isinstance(b, typed.TypeBinding | typed.Number)]
-    return function, scope, f"{stem}<{type_names.spelled_arguments(c, arguments)}>"
+    arguments = [b for b in bound if isinstance(b, typed.Given)]
+    chosen = specialised(c, function, scope, kernels, at)
+    return chosen, scope, f"<{type_names.spelled_arguments(c, arguments)}>"
 
 
-def _told_apart(source: Source, kernels: list[ast.Function], stem: str, rest: str) -> ast.Function:
-    """The one of several kernels of a name that is a template, or is none, as the name says."""
-    fitting = [f for f in kernels if (f.template is not None) == bool(rest)]
-    if len(fitting) != 1:
-        lines = ", ".join(str(f.at.line) for f in kernels)
-        raise UnsupportedFeatureError(
-            f"{source.filename} has several kernels '{stem}' (lines {lines}), which the simulated device "
-            "does not tell apart: give each a name of its own"
-        )
-    return fitting[0]
+def _told_apart(
+    c: Context, source: Source, found: Sequence[_Found], params: Sequence[ast.Param] | None
+) -> _Found:
+    """The one of several kernels of a name with these parameters."""
+    wanted = None if params is None else [type_names.param_type(c, p) for p in params]
+    forms: dict[str, tuple[ast.Function, typed.Scope]] = {}
+    for function, scope, arguments in found:
+        with c.seen_from(scope):
+            kinds = [type_names.param_type(c, p) for p in function.params]
+        if wanted is None or kinds == wanted:
+            stem = "::".join([*function.namespace, function.name])
+            forms[f"{stem}{arguments}({', '.join(map(spelled, kinds))})"] = function, scope
+    if len(forms) == 1:
+        name, (function, scope) = forms.popitem()
+        return function, scope, name
+    lines = ", ".join(str(f.at.line) for f, *_ in found)
+    which = f"say which, as in '{next(iter(forms))}'" if forms else "none takes these parameters"
+    raise UnsupportedFeatureError(
+        f"{source.filename} has several kernels '{found[0][0].name}' (lines {lines}): {which}"
+    )
 
 
 def _no_kernel(source: Source, functions: Mapping[str, list[ast.Function]], name: str) -> NoReturn:

@@ -6,8 +6,14 @@ from collections.abc import Sequence
 
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import constant
-from simgpu.cuda_c.compile.type_names import deduced, identity, param_type, template_argument
-from simgpu.cuda_c.compile.typed import Number, Scope, TypeBinding
+from simgpu.cuda_c.compile.type_names import (
+    deduced,
+    identity,
+    param_type,
+    resolve,
+    template_argument,
+)
+from simgpu.cuda_c.compile.typed import Given, Number, Scope, TypeBinding
 from simgpu.cuda_c.syntax.ast import Expression, Function, Name, Param, TypeName
 from simgpu.cuda_c.text.source import Position
 from simgpu.cuda_c.types import INT, Array, CType, Pointer
@@ -32,7 +38,8 @@ def bind_template(
     open_names = {p.name for p in function.template.params} - scope.names.keys()
     unknown = {p.name for p in function.template.params}
     for param, ctype in zip(function.params, types, strict=False):
-        fits = _deduce(c, param, ctype, unknown, scope)
+        with c.seen_from(scope):
+            fits = _deduce(c, param, ctype, unknown, scope)
         if not fits and param.type.base in open_names and param.type.base in scope.names:
             return None  # two arguments say different things of one parameter
     return template_defaults(c, function, scope, at)
@@ -74,7 +81,7 @@ def specialised(
         return function
     params = function.template.params
     bound = [names.names[p.name] for p in params]
-    arguments = [b for b in bound if isinstance(b, TypeBinding | Number)]
+    arguments = [b for b in bound if isinstance(b, Given)]
     for other in others:
         whole = other.body is not None and len(other.params) == len(function.params)
         if other.template is None or other.template.params or not whole:
@@ -84,13 +91,14 @@ def specialised(
             found, unknown = Scope(c.file.scope), {p.name for p in params}
             with c.seen_from(c.file.scope):
                 pairs = zip(function.params, other.params, strict=True)
-                types = [(mine, TypeBinding(param_type(c, theirs))) for mine, theirs in pairs]
-                fits = all(deduced(c, mine.type, kind, unknown, found) for mine, kind in types)
+                types = [(mine.type, TypeBinding(param_type(c, theirs))) for mine, theirs in pairs]
+                types += [(function.returns, TypeBinding(resolve(c, other.returns)))]
+                fits = all(m.nested or deduced(c, m, kind, unknown, found) for m, kind in types)
             theirs = [found.names.get(p.name) for p in params]
         else:
             pairs = zip(params, given, strict=False)
             theirs, fits = [template_argument(c, p.type, g, at, names) for p, g in pairs], True
-        keys = [identity(t) for t in theirs if isinstance(t, TypeBinding | Number)]
+        keys = [identity(t) for t in theirs if isinstance(t, Given)]
         if fits and keys == [identity(a) for a in arguments[: len(theirs)]]:
             return other
     return function

@@ -264,8 +264,8 @@ def template_argument(
     given: ast.TypeName | ast.Expression,
     at: Position,
     names: typed.Scope,
-) -> typed.TypeBinding | typed.Number:
-    """Bind a parameter: to a type if `kind` is None, or to a number of that type.
+) -> typed.Given:
+    """Bind a parameter: to a type if `kind` is None, to a struct template, or to a number of that type.
 
     `names` are the parameters before it, which its type may be made of.
     """
@@ -273,6 +273,11 @@ def template_argument(
         if not isinstance(given, ast.TypeName):
             c.fail(at, "this template wants a type here")
         return typed.TypeBinding(resolve(c, given))
+    if kind.base == "template":
+        known = c.scope.find(given.base) if isinstance(given, ast.TypeName) else None
+        if not isinstance(known, typed.StructTemplate):
+            c.fail(at, "this template wants the name of a struct template here")
+        return known
     if isinstance(given, ast.TypeName):
         c.fail(given.at, "this template wants a number here")
     with c.seen_from(names):
@@ -289,17 +294,21 @@ def template_argument(
     return typed.Number(constant(ctype, integer_constant(c, given, "a template argument"), at))
 
 
-def identity(argument: typed.TypeBinding | typed.Number) -> object:
+def identity(argument: typed.Given) -> object:
     """A key that tells a template argument from another one."""
+    if isinstance(argument, typed.StructTemplate):
+        return id(argument)
     return argument.type if isinstance(argument, typed.TypeBinding) else int(argument.expr.constant)
 
 
-def spelled_arguments(c: Context, arguments: Sequence[typed.TypeBinding | typed.Number]) -> str:
+def spelled_arguments(c: Context, arguments: Sequence[typed.Given]) -> str:
     """Template arguments as one would write them."""
     words: list[str] = []
     for argument in arguments:
         if isinstance(argument, typed.TypeBinding):
             words.append(types.spelled(argument.type))
+        elif isinstance(argument, typed.StructTemplate):
+            words.append(argument.definitions[0].name)
         elif isinstance(argument.expr.type, types.FunctionPointer):
             words.append(c.file.targets[int(argument.expr.constant) - 1].function.name)
         else:
@@ -314,7 +323,7 @@ def _instance(c: Context, template: typed.StructTemplate, name: ast.TypeName) ->
     if len(given) > len(params):
         c.fail(name.at, f"'{name.base}' has {len(params)} template parameters, {len(given)} given")
     scope = typed.Scope(c.file.scope)
-    arguments: list[typed.TypeBinding | typed.Number] = []
+    arguments: list[typed.Given] = []
     for k, param in enumerate(params):
         if k < len(given):
             found = template_argument(c, param.type, given[k], name.at, scope)
@@ -336,7 +345,7 @@ def _instance(c: Context, template: typed.StructTemplate, name: ast.TypeName) ->
                     break  # meant for just these
         if chosen.declared:
             c.fail(name.at, f"'{name.base}' is only declared for these arguments")
-        label = f"{name.base}<{spelled_arguments(c, arguments)}>"
+        label = f"{primary.name}<{spelled_arguments(c, arguments)}>"
         made = template.instances[key] = _declared(chosen, label)
         try:
             with c.seen_from(scope):
@@ -349,7 +358,7 @@ def _instance(c: Context, template: typed.StructTemplate, name: ast.TypeName) ->
 
 
 def _matched(
-    c: Context, node: ast.StructDef, arguments: Sequence[typed.TypeBinding | typed.Number]
+    c: Context, node: ast.StructDef, arguments: Sequence[typed.Given]
 ) -> typed.Scope | None:
     """Bind the parameters of a specialisation, if it is for these arguments."""
     assert node.template is not None
@@ -364,18 +373,18 @@ def _matched(
 def deduced(
     c: Context,
     pattern: ast.TypeName | ast.Expression,
-    argument: typed.TypeBinding | typed.Number,
+    argument: typed.Given,
     unknown: set[str],
     scope: typed.Scope,
 ) -> bool:
     """Hold a pattern against what is given, to find what template parameters stand for; whether it fits."""
     name = pattern.name if isinstance(pattern, ast.Name) else getattr(pattern, "base", "")
-    if isinstance(argument, typed.Number) or not isinstance(pattern, ast.TypeName):
+    if not isinstance(argument, typed.TypeBinding) or not isinstance(pattern, ast.TypeName):
         if name in unknown:
-            known = cast(typed.Number, scope.names.setdefault(name, argument))
+            known = cast(typed.Given, scope.names.setdefault(name, argument))
             return isinstance(known, type(argument)) and identity(known) == identity(argument)
         if isinstance(pattern, ast.TypeName) or not isinstance(argument, typed.Number):
-            return False
+            return c.scope.find(name) is argument
         return integer_constant(c, pattern, "a template argument") == identity(argument)
     ctype = argument.type
     if pattern.function is not None and not pattern.pointers:
@@ -396,7 +405,10 @@ def deduced(
         ctype = ctype.target
     known = c.class_of(ctype)
     template = None if known is None else known.template
-    if known and pattern.arguments is not None and template is c.scope.find(pattern.base):
+    if template is not None and pattern.arguments is not None and pattern.base in unknown:
+        scope.names.setdefault(pattern.base, template)
+    means = scope.names.get(pattern.base) or c.scope.find(pattern.base)
+    if known and pattern.arguments is not None and template is means:
         pairs = zip(pattern.arguments, known.arguments, strict=False)
         return all(deduced(c, inner, given, unknown, scope) for inner, given in pairs)
     if pattern.base in unknown and pattern.arguments is None and not pattern.nested:

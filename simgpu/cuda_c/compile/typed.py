@@ -111,6 +111,10 @@ class StructTemplate:
     )
 
 
+# What a parameter of a template stands for.
+Given: TypeAlias = Number | TypeBinding | StructTemplate
+
+
 @dataclass
 class Refused:
     """A name for a type that is not supported, and why."""
@@ -142,7 +146,7 @@ class Class:
     initial: list[tuple[str, Expression]]  # values that members get if nobody gives them others
     # `template` and `arguments`: of an instance of a template.
     template: StructTemplate | None = None
-    arguments: Sequence[TypeBinding | Number] = ()
+    arguments: Sequence[Given] = ()
     # The struct that it is derived from. An object begins with that part, a field without a name.
     base: Class | None = None
     parts: bool = False  # whether making one of its members takes more than values

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from simgpu.cuda_c.memory.loads_in_summing_loops import one_by_one
 from simgpu.cuda_c.memory.names import Named, report_bounds
 from simgpu.cuda_c.memory.pointers import Ptr, Words
 from simgpu.cuda_c.memory.regions import UNSIGNED, inside
-from simgpu.cuda_c.types import CType, Scalar, size_of
+from simgpu.cuda_c.types import CType, Scalar, leaves, size_of
 from simgpu.errors import KernelFault, OutOfBoundsError, UninitialisedReadError
 
 
@@ -37,6 +38,8 @@ class LocalRegion(Named):
         count = self.nbytes // unit
         self.rows: list[Any] | None = [None] * count
         self.defined: list[Any] = [None] * count  # None, True, or a mask's bits
+        for word in _between_members(ctype, unit):  # which a copy of bytes may read
+            self.rows[word], self.defined[word] = UNSIGNED[unit](0), True
         self.matrix: NDArray[Any] = np.zeros((0, 0))
         self.written: NDArray[np.bool_] | None = None
 
@@ -194,6 +197,15 @@ class LocalRegion(Named):
         text = f"reads {what}, a local variable that nothing has written"
         more = {"array": ptr.name, "index": index, "bound": self.nbytes // self.unit}
         team.fault(UninitialisedReadError, site.at, lane, text, **more)
+
+
+@lru_cache(maxsize=256)
+def _between_members(ctype: CType, unit: int) -> tuple[int, ...]:
+    """The words in which no member of a struct lies."""
+    words = set(range(size_of(ctype) // unit if size_of(ctype) <= 4096 else 0))
+    for leaf, offset in leaves(ctype) if words else ():
+        words.difference_update(range(offset // unit, -(-(offset + size_of(leaf)) // unit)))
+    return tuple(words)
 
 
 def _seen(value: Any, dtype: Any = None) -> Any:

@@ -90,13 +90,21 @@ class Program:
         for function in unit.functions:
             self._file.functions.setdefault(function.name, []).append(function)
         for node in unit.order:
-            self._define(node, unit.namespaces.get(id(node), ()))
+            try:
+                self._define(node, unit.namespaces.get(id(node), ()))
+            except UnsupportedFeatureError as error:
+                for item in (
+                    [node] if isinstance(node, ast.StructDef) else getattr(node, "items", ())
+                ):
+                    self._file.scope.names[item.name] = typed.Refused(error)
         self._file.referred = addressed_by_reference(self._file.called)
         take_addresses(self._context(), named)
         self._memory = self._place_globals()
         self._known = tuple(g.known for g in self._globals if g.known is not None)
         for function in unit.functions:
-            if function.kernel and function.template is None and function.body is not None:
+            known = self._file.functions[function.name]
+            plain = [f for f in known if f.template is None and f.body is not None]
+            if function.kernel and function in plain and len(plain) == 1:
                 self._compile_early(function)
         if len(self._refused) == 1 and not self._compiled:
             raise next(iter(self._refused.values()))
@@ -271,7 +279,7 @@ class Program:
             )
         variables, file = [g.variable for g in self._globals], self._file.functions
         of_name = file.get(name, [])  # no instances of templates
-        own = any(word.startswith("atomic") for word in file)
+        own = any(word.startswith("atomic") and file[word][0].at.line > 0 for word in file)
         added = _added_to(function) if len(of_name) == 1 and not own else {}
         adds = [
             added.get(p.name, "") if p.dtype is not None and p.dtype.kind in "iu" else ""

@@ -74,11 +74,13 @@ class _Parser(StructParser):
             self.open_braces.append("")
         elif self.at("namespace") or (self.at("inline") and self.ahead().is_("namespace")):
             self._namespace()
+        elif self.at("template") and not self.ahead().is_("<"):
+            self._skip_item()  # an instance that the host asks for
         elif self.at("template"):
             start, scopes = self.position, len(self.type_names)
             try:
                 template = self.template_head()
-            except UnsupportedFeatureError as error:
+            except KernelCompileError as error:
                 self._refuse(start, scopes, error)
                 return
             self.specialising = True
@@ -140,24 +142,31 @@ class _Parser(StructParser):
             self.position = start
             here = self.tokens[start:]
             end = next(k for k, token in enumerate(here) if token.is_("{", ":"))
-            name = here[end - 1]
-            self.type_names[0][name.text] = True
+            self._refuse_type(here[end - 1], error)
             self._skip_item()
-            self.result.order.append(ast.Refused(at=name.at, name=name.text, error=error))
+
+    def _refuse_type(self, name: Token, error: KernelCompileError) -> None:
+        self.type_names[0][name.text] = True
+        self.result.order.append(ast.Refused(at=name.at, name=name.text, error=error))
 
     def _refuse(self, start: int, scopes: int, error: KernelCompileError) -> None:
-        """Pass over an item: a function, which is refused to those who use it."""
+        """Pass over an item: a function or a template, which is refused to those who use it."""
         del self.type_names[scopes:]
-        here = self.tokens[start:]
+        self.position = start
+        self._skip_item()
+        here = self.tokens[start : self.position]
+        for before, word, name, after in zip(here, here[1:], here[2:], here[3:], strict=False):
+            if before.is_(">") and word.is_("struct", "class") and after.is_("{", ";", ":", "<"):
+                self._refuse_type(name, error)
+                return
         words = [t for t, after in pairwise(here[:99]) if t.kind == "name" and after.is_("(")]
         names = [t for t in words if t.text not in ("__launch_bounds__", "__align__")]
         marks = here[: here.index(names[0])] if names else []
         kernel = any(t.is_("__global__") for t in marks)
-        known = kernel or any(t.is_("__device__", "__forceinline__") for t in marks)
-        self.position = start
-        self._skip_item()
+        known = any(t.is_("__device__", "__forceinline__", "constexpr") for t in marks)
         # What nobody could name is refused at once, and so is a kernel that no GPU takes.
-        if not known or (kernel and not isinstance(error, UnsupportedFeatureError)):
+        gpu_takes_it = isinstance(error, UnsupportedFeatureError)
+        if not names or not (gpu_takes_it or known) or (kernel and not gpu_takes_it):
             raise error
         if here[0].is_("template"):
             self.function_templates.add(names[0].text)
@@ -223,7 +232,7 @@ class _Parser(StructParser):
         function = self.function(storage, returns, name, template)
         if function.kernel and (returns.base != "void" or returns.pointers):
             self.fail("a __global__ function must return void", returns.at)
-        if function.body is not None or not self.heads_only:
+        if function.body is not None or function.kernel or not self.heads_only:
             self.result.functions.append(function)
 
     def _is_owner(self) -> bool:

@@ -55,6 +55,8 @@ class StatementParser(DeclaratorParser):
         if token.kind == "name":
             if token.text in _READERS:
                 return _READERS[token.text](self)
+            if token.text in ("case", "default") and "switch" not in self.enclosing:
+                self.fail(f"'{token.text}' outside of a switch")
             if token.text in _REFUSED:
                 self.unsupported(_REFUSED[token.text])
             if token.text == "else":

@@ -126,7 +126,8 @@ class StructParser(StatementParser):
                 out.body = self.block()
                 return
             except KernelCompileError as error:
-                if out.kernel and not isinstance(error, UnsupportedFeatureError):
+                plain = out.kernel and out.template is None  # a template is read where it is used
+                if plain and not isinstance(error, UnsupportedFeatureError):
                     raise
                 # Kernels of the file may do without it.
                 out.refusal = error
@@ -356,8 +357,12 @@ class StructParser(StatementParser):
     def _template_param(self) -> ast.TemplateParam:
         at = self.token.at
         default: ast.TypeName | ast.Expression | None = None
-        if self.at("template"):
-            self.unsupported("templates as template parameters are not supported")
+        kind: ast.TypeName | None = None
+        if self.at(
+            "template"
+        ):  # `template <typename> class Op`, which stands for a struct template
+            kind = ast.TypeName(at=self.template_head().at, base="template")
+            self.type_names.pop()
         names_type = self.at("typename") and self.ahead(2).is_("<", "::")  # of what is a value
         if not names_type and self.accept("typename", "class"):
             if self.at("..."):
@@ -365,9 +370,10 @@ class StructParser(StatementParser):
             name = "" if self.at(",", ">", "=") else self.identifier("a template parameter").text
             if name:
                 self.name_type(name)
+                self.struct_templates |= {name} if kind is not None else set()
             if self.accept("="):
                 default = self.abstract_type()
-            return ast.TemplateParam(at=at, name=name, type=None, default=default)
+            return ast.TemplateParam(at=at, name=name, type=kind, default=default)
         wanted, token = self.packless_type(), None
         if self.at_brackets():
             wanted, token, _ = self.in_brackets(wanted)

@@ -294,7 +294,9 @@ class TypeParser(ABC):
         token = self.token
         self.refuse_gpu_only(token)
         if token.kind == "name" and token.text not in _KEYWORDS:
-            hint = ": device code has no strings" if token.text == "string" else ""
+            hint = (
+                f": device code has no std::{token.text}" if self.namespace_here() == "std" else ""
+            )
             self.fail(f"unknown type name '{token.text}'{hint}")
         self.fail(f"expected a type before '{token.text}'")
 

@@ -18,11 +18,15 @@ from simgpu.cuda_c.text.source import Position, Source
 _HEADERS = {
     name: f"{name.replace('/', '_')}.h"
     for name in (
-        "cooperative_groups", "cuComplex", "cuda/atomic", "cuda_bf16", "curand_kernel", "math_constants",
+        "cooperative_groups", "cuComplex", "cuda/atomic", "cuda_bf16", "cuda_fp16", "curand_kernel",
+        "math_constants",
     )
 }  # fmt: skip
 # A source that means namespace std by these names. In any other they may be functions of its own.
-_CHOOSES = re.compile(r"\bstd\s*::\s*(enable_if|conditional)(_t)?\b|\busing\s+namespace\s+std\b")
+_CHOOSES = re.compile(
+    r"\bstd\s*::\s*(enable_if|conditional|remove_\w+?|decay|aligned_storage)(_t)?\b|"
+    r"\busing\s+namespace\s+std\b"
+)
 _WITHOUT = "ASYNCGPU_NO_CHOICE_OF_TYPES"
 _MAX_EXPANSIONS = 200_000
 
@@ -38,7 +42,7 @@ class Preprocessed:
     """The tokens that the parser sees, the headers that were asked for, and what else the file had.
 
     `aside` are the host's functions and variables, with their places; `missing`, headers (`published`).
-    `chooses` says whether it may mean the standard's `enable_if` and `conditional`.
+    `chooses` says whether it may mean what the standard has to choose and change types.
     """
 
     tokens: list[Token] = field(default_factory=list[Token])

@@ -288,8 +288,9 @@ class _Reader:
             place = self.dropped  # an instance that the host asks for; a check of it
         elif set(head) & self.marks or (_is_type(head) and set(words) & self.marks):
             place = self.kept
-            if set(head) & self.launched and "(" in head:
-                self.kernels[head[head.index("(") - 1]] = None
+            mark = next((k for k, word in enumerate(head) if word in self.launched), len(head))
+            if "(" in head[mark:]:
+                self.kernels[head[head.index("(", mark) - 1]] = None
         elif first in ("using", "namespace", "concept"):
             item.names = set(head[1:2]) - {"std"}
         elif first == "typedef" or _is_type(head):

@@ -17,7 +17,9 @@ from asyncgpu_tutor.traces.spans import Span, SpanLog
 from asyncgpu_tutor.traces.trace import Trace
 
 MODULE = "asyncgpu_tutor.devices.cuda.cupti"
-Kind = enum.IntEnum("Kind", "MEMCPY MEMSET DRIVER RUNTIME CONCURRENT_KERNEL EXTERNAL_CORRELATION")
+Kind = enum.IntEnum(
+    "Kind", "MEMCPY MEMCPY2 MEMSET DRIVER RUNTIME CONCURRENT_KERNEL EXTERNAL_CORRELATION"
+)
 Runtime = enum.IntEnum(
     "Runtime",
     "INVALID cudaLaunchKernel_v7000 cudaMemcpyAsync_v3020 cudaMemsetAsync_v3020 cudaStreamSynchronize_v3020 "

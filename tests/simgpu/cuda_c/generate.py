@@ -20,7 +20,8 @@ _WAYS = {
         "(I + Kind<int*>::id + HIGH + (int)Side::Right)", "(int)(Kind<int>::wide)(I)", "box.total()",
         "square.sides()", "square.n", "packs[I & 1].parts[I & 1].n", "twice([=](int c) { return (c & 255) - p; }, I)", "([&](auto c) { return c + p; })(I)",
         "a[(size_t)(I & 31)]", "local[(unsigned long long)(U & 3u)]", "(local + 3)[(size_t)0 - (U & 3u)]",
-        "(I, I)", "__ffs(I)", "(int)(D > 0.5)", "as_int(F + 0.0f)",
+        "(I, I)", "__ffs(I)", "(int)(D > 0.5)", "as_int(F + 0.0f)", "as_int(H)", "as_int(E)", "__half2int_rz(H)", "__half2int_rn(H)",
+        "fold<Smaller, int>(I, I)", "unit<int>(I)", "kept(I, F).a", "bytes(I, U)", "(vol + I)", "(Picked(I) * 10)", "in_union(F)",
     ],
     "U": [
         "(U + U)", "(U * U)", "(U - U)", "(U / ((U & 7u) + 1u))", "(U >> (U & 15u))", "(U ^ U)", "(unsigned)(I)",
@@ -33,20 +34,32 @@ _WAYS = {
         "sqrtf(fabsf(F))", "(B ? F : F)", "(float)(I)", "(F + I)", "floorf(F)", "(-F)", "bend(F, I)",
         "(Vec(F, F) + Vec(F)).y", "(Vec(F) * F).x", "(-Vec(F, F)).sum()", "Vec(F, F)[I & 1]", "w(F)", "w[I & 1]",
         "area_of(square)", "Square(F, I).area()", "square.side", "([=](float c) { return c * 0.5f + r; })(F)",
-        "pair(I, F).b", "truncf(F * 0.5f)", "(float)(D)", "fmaf(F, 0.5f, F)", "copysignf(F, F)",
+        "pair(I, F).b", "truncf(F * 0.5f)", "(float)(D)", "fmaf(F, 0.5f, F)", "copysignf(F, F)", "__half2float(H)",
+        "__bfloat162float(E)", "cuCrealf(C)", "cuCimagf(C)", "cuCabsf(C)", "unit<float>(F)", "kept(I, F).b",
     ],
+    "H": [
+        "(H + H)", "(H - H)", "(H * H)", "(H / H)", "__float2half(F)", "__float2half_rz(F)", "(B ? H : H)", "__hmax(H, H)", "__hmin(H, H)",
+        "(-H)", "__habs(H)", "__int2half_rn(I)", "hsqrt(__habs(H))", "hfloor(H)", "__hadd(H, H)", "__hmul(H, H)",
+    ],
+    "C": ["cuCaddf(C, C)", "cuCsubf(C, C)", "cuCmulf(C, C)", "cuCdivf(C, C)", "cuConjf(C)", "make_cuFloatComplex(F, F)"],
     "D": ["(D + F)", "(D * 0.5)", "(D - I)", "(D / (fabs(D) + 1.0))", "((double)F)", "sqrt(fabs(D))"],
     "B": ["(B && B)", "(B || B)", "(!B)", "(Vec(F) < w)"],
 }  # fmt: skip
-_NAMES = {"I": "int", "U": "unsigned", "F": "float", "L": "long long", "D": "double"}
+_WAYS["E"] = [
+    w.replace("H", "E").replace("half", "bfloat16") for w in _WAYS["H"] if "half_r" not in w
+]
+_NAMES = {"I": "int", "U": "unsigned", "F": "float", "L": "long long", "D": "double", "H": "half"}
+_NAMES |= {"E": "__nv_bfloat16", "C": "cuFloatComplex"}
 
 
 class _Writer:
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
         self.variables = {"I": ["i", "p"], "U": ["u", "q"], "F": ["f", "r"], "L": ["g"], "D": ["d"]}
+        self.variables |= {"H": ["ha"], "E": ["bf"], "C": ["cz"]}
         # What a statement may assign to: never the thread's number.
         self.targets = {"I": ["p"], "U": ["q"], "F": ["r"], "L": ["g"], "D": ["d"]}
+        self.targets |= {"H": ["ha"], "E": ["bf"], "C": ["cz"]}
         self.count = 0
         # One operation for a kernel: of two different ones the order would matter.
         self.atomic = rng.choice(["Add", "Max", "Min", "Xor", "And", "Or"])
@@ -55,7 +68,7 @@ class _Writer:
         parts: list[str] = []
         for k, c in enumerate(text):
             alone = not text[k - 1 : k].isalnum() and not text[k + 1 : k + 2].isalnum()
-            single = c in "IUFLDB" and alone and text[k - 1 : k] != "_"
+            single = c in "IUFLDBHEC" and alone and text[k - 1 : k] != "_"
             parts.append(self.expression(c, depth + 1) if single else c)
         return "".join(parts)
 
@@ -64,9 +77,9 @@ class _Writer:
         if kind == "B":
             if depth < 3 and rng.random() < 0.3:
                 return self.fill(rng.choice(_WAYS["B"]), depth)
-            op, side = rng.choice(["<", ">", "<=", ">=", "==", "!="]), rng.choice("IIFULD")
+            op, side = rng.choice(["<", ">", "<=", ">=", "==", "!="]), rng.choice("IIFULDHE")
             return self.fill(f"({side} {op} {side})", max(depth, 2))
-        if depth > 3 or rng.random() < 0.3:
+        if depth > 2 or rng.random() < 0.3:
             return self.leaf(kind)
         return self.fill(rng.choice(_WAYS[kind]), depth)
 
@@ -78,10 +91,11 @@ class _Writer:
             return f"({rng.choice([known, known, str(rng.randint(-20, 20)), load, 'local[p & 3]', 'local[2]'])})"
         if kind == "U":
             return rng.choice([known, f"{rng.randint(0, 99)}u", "threadIdx.x", "blockIdx.x"])
+        load = f"x[(i + {rng.randint(0, 9)}) % n]"
         if kind == "F":
-            load = f"x[(i + {rng.randint(0, 9)}) % n]"
             return rng.choice([known, known, f"({rng.randint(-9, 9)}.5f)", load, "v.y", "v.w"])
-        return rng.choice([known, {"L": "(long long)i", "D": "0.1"}[kind]])
+        other = {"L": "(long long)i", "D": "0.1", "C": f"make_cuFloatComplex({load}, 0.5f)"}
+        return rng.choice([known, other.get(kind, f"{_NAMES[kind]}({load})")])
 
     def block(self, loop: bool, depth: int) -> str:
         saved = {k: list(v) for k, v in self.variables.items()}
@@ -97,7 +111,7 @@ class _Writer:
         if depth > 4 or draw < 0.33:
             return self.assignment()
         if draw < 0.48:
-            kind = rng.choice("IUFLD")
+            kind = rng.choice("IUFLDHEC")
             name, value = f"{kind.lower()}{own}", self.expression(kind)
             self.variables[kind].append(name)
             self.targets[kind].append(name)
@@ -149,15 +163,21 @@ class _Writer:
                     f"square = Square({self.expression('F')} * 0.125f, 2);",
                     f"packs[1].named.tail ^= {self.expression('I', 3)};",
                     f"packs[0] = Pack{{{{Shape({self.leaf('F')}), {{}}}}, {{}}, (int)({self.leaf('I')})}};",
+                    "packs[rest & 1] = packs[1];".replace("rest", self.expression("I", 3)),
+                    "memcpy(&packs[1], &packs[0], sizeof(Pack));",
+                    f"memcpy(local, a + ({self.expression('I', 3)} & 15), 3 * sizeof(int));",
+                    f"memset(local + (p & 1), {self.expression('I', 2)}, 9);",
+                    f"vol {rng.choice(['=', '^=', '+='])} {self.expression('I', 2)};",
                     f"each({self.expression('I', 2)} & 3, [&](int c) {{ {rng.choice(self.targets['I'])} ^= c * 5; }});",
                     f"{{ auto next = [=](int c) mutable {{ p += c; return p; }}; p ^= 1; p = next(3) * 2; p -= next({self.expression('I', 2)}); }}",
                 ]
             )
-        kind = rng.choice("IIUFFLD")
+        kind = rng.choice("IIUFFLDHEC")
         target = rng.choice(self.targets[kind])
         if rng.random() < 0.15 and kind in "IU":
             return rng.choice([f"{target}++;", f"--{target};"])
-        operators = ["=", "=", "+=", "-="] + ([] if kind in "FD" else ["*=", "^=", "|="])
+        operators = ["=", "=", "+=", "-="] + ([] if kind in "FDHE" else ["*=", "^=", "|="])
+        operators = ["="] if kind == "C" else operators
         value = self.expression(kind)
         if kind in "FD":
             value = f"({value}) * 0.5f"  # so that numbers stay finite more often
@@ -172,7 +192,7 @@ class _Writer:
             return f"s[t] = p; __syncthreads(); p += s[(t + {step}) % {THREADS}]; __syncthreads();"
         if draw < 0.6:
             way, by = rng.choice(["up", "down", "xor"]), rng.choice([1, 2, 4, 8, 16])
-            name = rng.choice("rp")
+            name = rng.choice(["r", "p", "ha", "bf", "d"])
             return f"{name} = __shfl_{way}_sync(0xffffffffu, {name}, {by});"
         if draw < 0.75:
             return f"q ^= __ballot_sync(0xffffffffu, {self.expression('B')});"
@@ -185,7 +205,7 @@ def kernel(name: str, seed: int) -> str:
     """Source of `name(const int* a, const float* x, int* oi, unsigned* ou, float* of, int* hits, int n)`."""
     writer = _Writer(random.Random(seed))
     lines: list[str] = []
-    for _ in range(8):
+    for _ in range(5):
         lines.append(writer.statement())
         if writer.rng.random() < 0.3:
             lines.append(writer.exchange())
@@ -198,8 +218,10 @@ def kernel(name: str, seed: int) -> str:
     unsigned u = t * 7u, q = 3u; float f = x[i % n], r = 1.5f; int p = a[i % n];
     long long g = p * 1000003ll; double d = f * 0.5; int local[4] = {{p, 2, i}}; float4 v = make_float4(f, 1.0f, r, 2.0f);
     Vec w(f, r); Box<int, 4> box; Square square(f, p & 7); Pack packs[2] = {{{{{{Shape(r), Shape()}}, {{}}, p}}, {{}}}};
+    half ha = __float2half(f); __nv_bfloat16 bf = __float2bfloat16(r); cuFloatComplex cz = make_cuFloatComplex(f, r); volatile int vol = p;
     oi[i] = -1;
     {inner}
-    oi[i] = p ^ local[3] ^ (int)g ^ box.total() ^ square.n ^ sum_of(packs[1]); ou[i] = q; of[i] = r + v.x + v.z + (float)d + w.sum() + square.area();
+    oi[i] = p ^ local[3] ^ (int)g ^ box.total() ^ square.n ^ sum_of(packs[1]) ^ as_int(ha) ^ as_int(bf) ^ vol;
+    ou[i] = q; of[i] = r + v.x + v.z + (float)d + w.sum() + square.area() + cz.x + cz.y;
 }}
 """

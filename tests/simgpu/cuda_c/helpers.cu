@@ -1,4 +1,7 @@
 // What random kernels call.
+#include <cuda_fp16.h>
+#include <cuda_bf16.h>
+#include <cuComplex.h>
 struct Pair { int a; float b; };
 __device__ int mix(int a, int b) { if (a > b) return a - b; a ^= b << 3; return a + 7; }
 __device__ float bend(float v, int k) { for (int j = 0; j < (k & 3); j++) { if (v > 50.0f) return v - 1.5f; v = v * 0.5f + 1.0f; } return v; }
@@ -59,3 +62,13 @@ template <typename F> __device__ void each(int n, F f) { for (int j = 0; j < n; 
 // Which NaN an operation gives is each machine's own affair: a GPU's is 0x7fffffff, and x86 has others.
 __device__ unsigned bits(float v) { union { float f; unsigned u; } both; both.f = v; return v != v ? 9u : both.u; }
 __device__ int as_int(float v) { return v != v ? 9 : __float_as_int(v); }
+__device__ int as_int(half v) { return __hisnan(v) ? 9 : __half_as_ushort(v); }
+__device__ int as_int(__nv_bfloat16 v) { return __hisnan(v) ? 9 : __bfloat16_as_ushort(v); }
+template <template <typename> class Op, typename T> __device__ T fold(T a, T b) { return Op<T>()(a, b) ? a * 3 : b; }
+template <typename T> __device__ T unit(T a);
+template <> __device__ int unit(int a) { return a ^ 21; }
+template <> __device__ float unit<float>(float a) { return a * 0.75f; }
+__device__ Pair kept(int a, float b) { Pair p[2] = {{a, b}, {3, 0.5f}}; memcpy(&p[1], &p[0], sizeof(int)); memcpy(p, p + 1, sizeof(Pair)); p[0].a ^= 5; Pair q = p[0]; p[0].b = 9; return q; }
+__device__ int bytes(int a, unsigned b) { unsigned char c[8]; memset(c, a, 5); memcpy(c + 4, &b, 4); unsigned short s; memcpy(&s, c + (b & 6u), 2); return s; }
+__device__ int in_union(float v) { union { float f; unsigned char b[4]; }; f = v != v ? 1.0f : v; return b[3] * 2 + b[1]; }
+struct Picked { int n; __device__ Picked(int n) : n(n) {} __device__ operator int() const { return n & 1023; } };

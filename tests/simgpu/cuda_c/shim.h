@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <math.h>
 #include <ucontext.h>
 
 #define __global__ static
@@ -16,6 +17,8 @@ struct uint3 { unsigned x, y, z; };
 struct dim3 { unsigned x = 1, y = 1, z = 1; };
 template <class T> struct alignas(16) V4 { T x, y, z, w; };
 using float4 = V4<float>;
+struct float2 { float x, y; };
+struct double2 { double x, y; };
 static inline float4 make_float4(float a, float b, float c, float d) { return {a, b, c, d}; }
 
 static uint3 threadIdx, blockIdx;
@@ -53,6 +56,62 @@ static inline float gpu_copysign(float a, float b) { return b != b ? fabsf(a) : 
 #define copysignf gpu_copysign
 static inline float max(float a, float b) { return fmaxf(a, b); }
 static inline float min(float a, float b) { return fminf(a, b); }
+
+// Numbers of 16 bits: sums, products and quotients are those of floats, rounded again.
+static uint16_t half_bits(float v, bool down = false) {
+    double a = fabs((double)v);
+    uint16_t sign = signbit(v) ? 0x8000 : 0;
+    if (v != v) return 0x7fff;
+    if (a >= 65520 || (down && a >= 65536)) return sign | (down && a != INFINITY ? 0x7bff : 0x7c00);
+    int last = a < 6.103515625e-05 ? -24 : ilogb(a) - 10;  // the power of two of the last bit
+    double units = ldexp(a, -last);
+    return sign | (uint16_t)((last + 24) * 1024 + (down ? floor(units) : rint(units)));
+}
+static float half_value(uint16_t b) {
+    int low = b & 1023, e = b >> 10 & 31;
+    float v = e == 31 ? (low ? NAN : INFINITY) : e ? ldexpf(1024 + low, e - 25) : ldexpf(low, -24);
+    return b & 0x8000 ? -v : v;
+}
+static uint16_t bfloat_bits(float v) {
+    uint32_t u;
+    memcpy(&u, &v, 4);
+    return v != v ? 0x7fff : (u + 0x7fff + (u >> 16 & 1)) >> 16;
+}
+static float bfloat_value(uint16_t b) {
+    uint32_t u = (uint32_t)b << 16;
+    float v;
+    memcpy(&v, &u, 4);
+    return v;
+}
+#define OPERATOR(T, op, name) \
+    static T operator op(T a, T b) { return T(value(a) op value(b)); } \
+    static T& operator op##=(T& a, T b) { return a = a op b; } \
+    static T name(T a, T b) { return a op b; }
+#define COMPARE(T, op) static bool operator op(T a, T b) { return value(a) op value(b); }
+#define SMALL(T, pack, unpack, as_bits) \
+    struct T { uint16_t bits; T() = default; explicit T(float v) : bits(pack(v)) {} }; \
+    static float value(T a) { return unpack(a.bits); } \
+    OPERATOR(T, +, __hadd) OPERATOR(T, -, __hsub) OPERATOR(T, *, __hmul) OPERATOR(T, /, __hdiv) \
+    COMPARE(T, <) COMPARE(T, >) COMPARE(T, <=) COMPARE(T, >=) COMPARE(T, ==) COMPARE(T, !=) \
+    static T operator-(T a) { return T(-value(a)); } \
+    static T __habs(T a) { return T(fabsf(value(a))); } \
+    static T __hmax(T a, T b) { return T(max(value(a), value(b))); } \
+    static T __hmin(T a, T b) { return T(min(value(a), value(b))); } \
+    static T hsqrt(T a) { return T(sqrtf(value(a))); } \
+    static T hfloor(T a) { return T(floorf(value(a))); } \
+    static bool __hisnan(T a) { return isnan(value(a)); } \
+    static unsigned short as_bits(T a) { return a.bits; }
+SMALL(half, half_bits, half_value, __half_as_ushort)
+SMALL(__nv_bfloat16, bfloat_bits, bfloat_value, __bfloat16_as_ushort)
+static half __float2half(float v) { return half(v); }
+static half __float2half_rz(float v) { half h; h.bits = half_bits(v, true); return h; }
+static half __int2half_rn(int v) { return half(fmax(-1e6, fmin(1e6, v))); }
+static float __half2float(half a) { return value(a); }
+static __nv_bfloat16 __float2bfloat16(float v) { return __nv_bfloat16(v); }
+static float __bfloat162float(__nv_bfloat16 a) { return value(a); }
+static int saturated(double v) { return v != v ? 0 : (int)fmax(-2147483648.0, fmin(2147483647.0, v)); }
+static int __half2int_rz(half a) { return saturated(trunc(value(a))); }
+static int __half2int_rn(half a) { return saturated(rint(value(a))); }
 
 template <class T, class U> static T atomicAdd(T* p, U v) { T old = *p; *p = old + (T)v; return old; }
 template <class T, class U> static T atomicMax(T* p, U v) { T old = *p; *p = max(old, (T)v); return old; }

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 from simgpu.cuda_c import compile_source
+from simgpu.cuda_c.text.headers import text_of
 
 from .generate import HELPERS, THREADS, kernel
 from .support import launch
@@ -69,7 +70,8 @@ def compiled(source: str, given: list[list[Any]], folder: Path) -> None:
 
     In a process of its own, since compiled code can take Python down with it: `INT_MIN / -1` does.
     """
-    text = source.replace('extern "C"', "")
+    text = source.replace("#include <cuComplex.h>", text_of("cuComplex.h"))
+    text = re.sub(r'#include <cuda_.*|extern "C"', "", text)
     kernels = ", ".join(re.findall(r"void (k\d+)\(", source))
     sizes = f"enum {{ N = {N}, BLOCKS = {BLOCKS}, THREADS = {THREADS}, T = BLOCKS * THREADS }};"
     table = f"static void (*kernels[])(const int*, const float*, int*, unsigned*, float*, int*, int) = {{{kernels}}};"

@@ -34,9 +34,18 @@ Ints = (types.INT, types.UINT, types.ULLONG)
 _ONE = np.uint32(1)
 
 
+def _add_bfloats(a: Any, b: Any) -> Any:
+    """The bits of a sum of two bfloat16, of which the bits are given."""
+    total = np.add(*[(np.asarray(x, np.uint32) << 16).view(np.float32) for x in (a, b)])
+    bits = total.view(np.uint32)
+    rounded = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
+    return np.where(np.isnan(total), 0x7FFF, rounded).astype(np.uint16)
+
+
 # For each name, the types that NVRTC 12.9 takes, and the operation.
 _OPERATIONS: dict[str, tuple[tuple[types.Scalar, ...], Operation]] = {
     "atomicAdd": ((*Ints, types.FLOAT, types.DOUBLE, types.HALF), np.add),
+    "_atomicAddBfloat": ((types.USHORT,), _add_bfloats),  # for the header
     "atomicSub": ((types.INT, types.UINT), np.subtract),
     "atomicMin": ((types.INT, types.UINT, types.LLONG, types.ULLONG), np.minimum),
     "atomicMax": ((types.INT, types.UINT, types.LLONG, types.ULLONG), np.maximum),

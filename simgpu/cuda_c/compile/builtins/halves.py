@@ -9,6 +9,7 @@ import numpy as np
 
 from simgpu.cuda_c import types
 from simgpu.cuda_c.compile.builtins.common import Handler, by_thread, by_value
+from simgpu.cuda_c.compile.builtins.mathematics import greater, lesser
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.typed import Expr
 from simgpu.cuda_c.lockstep.values import arithmetic, comparison, converter, fused
@@ -74,21 +75,16 @@ def _build() -> dict[str, Handler]:
         "__float2half_rn": _convert(types.FLOAT, types.HALF),
         "__double2half": _convert(types.DOUBLE, types.HALF),
         "__half2float": _convert(types.HALF, types.FLOAT),
-        "__int2half_rn": _convert(types.INT, types.HALF),
-        "__uint2half_rn": _convert(types.UINT, types.HALF),
-        "__short2half_rn": _convert(types.SHORT, types.HALF),
-        "__half2int_rz": _convert(types.HALF, types.INT, np.trunc),
-        "__half2int_rn": _convert(types.HALF, types.INT, np.rint),
         "__hfma": _numbers(3, types.HALF, fused(types.HALF), 2),
         "__hneg": _numbers(1, types.HALF, np.negative, 0),
         "__habs": _numbers(1, types.HALF, np.abs, 0),
-        "__hmax": _numbers(2, types.HALF, np.fmax, 1),
-        "__hmin": _numbers(2, types.HALF, np.fmin, 1),
+        "__hmax": _numbers(2, types.HALF, greater, 1),
+        "__hmin": _numbers(2, types.HALF, lesser, 1),
         "__hisnan": _numbers(1, types.BOOL, np.isnan, 0),
         "__hfma2": _pairs(3, fused(types.HALF), 4),
         "__hneg2": _pairs(1, np.negative, 0),
-        "__hmax2": _pairs(2, np.fmax, 2),
-        "__hmin2": _pairs(2, np.fmin, 2),
+        "__hmax2": _pairs(2, greater, 2),
+        "__hmin2": _pairs(2, lesser, 2),
         "__half_as_ushort": _from(types.HALF, types.USHORT, lambda x: x.view(np.uint16)),
         "__ushort_as_half": _from(types.USHORT, types.HALF, lambda x: x.view(np.float16)),
         "make_half2": _from_two(types.HALF, HALF2, lambda a, b: [a, b]),
@@ -104,6 +100,11 @@ def _build() -> dict[str, Handler]:
         "__high2float": _from(HALF2, types.FLOAT, lambda p: _as_float(p[1])),
         "__lowhigh2highlow": _from(HALF2, HALF2, lambda p: [p[1], p[0]]),
     }
+    for word, kind in (("int", types.INT), ("uint", types.UINT), ("short", types.SHORT),
+                       ("ushort", types.USHORT), ("ll", types.LLONG), ("ull", types.ULLONG)):  # fmt: skip
+        table[f"__{word}2half_rn"] = _convert(kind, types.HALF)
+        for end, whole in (("rn", np.rint), ("rz", np.trunc), ("rd", np.floor), ("ru", np.ceil)):
+            table[f"__half2{word}_{end}"] = _convert(types.HALF, kind, whole)
     for word, op in (("add", "+"), ("sub", "-"), ("mul", "*"), ("div", "/")):
         table[f"__h{word}"] = _numbers(2, types.HALF, arithmetic(op, types.HALF), 1)
         table[f"__h{word}2"] = _pairs(2, arithmetic(op, types.HALF), 2)

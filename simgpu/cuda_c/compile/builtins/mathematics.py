@@ -83,7 +83,7 @@ def _exact(function: Callable[[Any], Any]) -> Function:
     return run
 
 
-def _greater(x: Any, y: Any) -> Any:
+def greater(x: Any, y: Any) -> Any:
     """PTX `max`: a NaN gives way to a number, and -0 is less than +0 (which C leaves open)."""
     out = np.fmax(x, y)
     if np.any(out == 0):
@@ -91,8 +91,8 @@ def _greater(x: Any, y: Any) -> Any:
     return out
 
 
-def _lesser(x: Any, y: Any) -> Any:
-    """PTX `min`: as `_greater`."""
+def lesser(x: Any, y: Any) -> Any:
+    """PTX `min`: as `greater`."""
     out = np.fmin(x, y)
     if np.any(out == 0):
         out = choose((x == 0) & (y == 0), -(-x + -y), out)
@@ -129,7 +129,7 @@ _SLOW_1: dict[str, Function] = {
     "lgamma": _by_element(math.lgamma, 1, lambda x: math.inf),
 }  # fmt: skip
 _CHEAP_2: dict[str, Function] = {
-    "fmax": _greater, "fmin": _lesser, "copysign": _copysign,
+    "fmax": greater, "fmin": lesser, "copysign": _copysign,
     "fdim": _positive_difference,
 }  # fmt: skip
 _SLOW_2: dict[str, Function] = {
@@ -247,7 +247,7 @@ def _build() -> dict[str, common.Handler]:
         table[name] = partial(_function, _SLOW_1[plain], 1, True, FLOAT, FAST)
     table["__powf"] = partial(_function, np.power, 2, True, FLOAT, FAST)
     table["abs"] = table["labs"] = table["llabs"] = _abs
-    for name, whole, fraction in (("max", np.maximum, _greater), ("min", np.minimum, _lesser)):
+    for name, whole, fraction in (("max", np.maximum, greater), ("min", np.minimum, lesser)):
         table[name] = partial(_extreme, whole, fraction)
         for prefix, kind in (("u", UINT), ("ll", LLONG), ("ull", ULLONG)):
             table[prefix + name] = common.by_thread([kind, kind], kind, whole)

@@ -35,6 +35,10 @@ __device__ inline __nv_bfloat16 operator sign(const __nv_bfloat16& a, const __nv
 __device__ inline __nv_bfloat16 name(__nv_bfloat16 a, __nv_bfloat16 b) { return a sign b; } \
 __device__ inline __nv_bfloat162 name##2(__nv_bfloat162 a, __nv_bfloat162 b) { \
     return __nv_bfloat162(a.x sign b.x, a.y sign b.y); } \
+__device__ inline __nv_bfloat162 operator sign(const __nv_bfloat162& a, const __nv_bfloat162& b) { \
+    return name##2(a, b); } \
+__device__ inline __nv_bfloat162& operator sign##=(__nv_bfloat162& a, const __nv_bfloat162& b) { \
+    a = a sign b; return a; } \
 __device__ inline __nv_bfloat16& operator sign##=(__nv_bfloat16& a, const __nv_bfloat16& b) { \
     a = a sign b; return a; }
 ARITHMETIC(__hadd, +)
@@ -106,6 +110,11 @@ __device__ inline float __low2float(__nv_bfloat162 a) { return a.x.value(); }
 __device__ inline float __high2float(__nv_bfloat162 a) { return a.y.value(); }
 __device__ inline __nv_bfloat16 __low2bfloat16(__nv_bfloat162 a) { return a.x; }
 __device__ inline __nv_bfloat16 __high2bfloat16(__nv_bfloat162 a) { return a.y; }
+
+__device__ inline __nv_bfloat16 atomicAdd(__nv_bfloat16* at, __nv_bfloat16 v) {
+    return __ushort_as_bfloat16(_atomicAddBfloat(&at->bits, v.bits)); }
+__device__ inline __nv_bfloat162 atomicAdd(__nv_bfloat162* at, __nv_bfloat162 v) {
+    return __nv_bfloat162(atomicAdd(&at->x, v.x), atomicAdd(&at->y, v.y)); }
 
 #undef ARITHMETIC
 #undef COMPARISON

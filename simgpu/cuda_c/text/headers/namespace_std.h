@@ -36,6 +36,12 @@ template <bool B, typename T = void> struct enable_if { using type = T; };
 template <typename T> struct enable_if<false, T> {};
 template <bool B, typename T, typename U> struct conditional { using type = T; };
 template <typename T, typename U> struct conditional<false, T, U> { using type = U; };
+template <size_t N, size_t A> struct aligned_storage { struct alignas(A) type { unsigned char data[N]; }; };
+template <typename T> struct remove_reference { using type = T; };
+template <typename T> struct remove_reference<T&> { using type = T; };
+template <typename T> struct remove_const { using type = T; };
+template <typename T> struct remove_const<const T> { using type = T; };
+template <typename T> using decay_t = typename remove_const<typename remove_reference<T>::type>::type;
 template <bool B, typename T = void> using enable_if_t = typename enable_if<B, T>::type;
 template <bool B, typename T, typename U> using conditional_t = typename conditional<B, T, U>::type;
 #endif

@@ -13,6 +13,9 @@ typedef unsigned char uchar; typedef unsigned short ushort;
 typedef unsigned int uint; typedef unsigned long ulong; typedef long ssize_t;
 typedef float cufftReal; typedef float2 cufftComplex;
 typedef double cufftDoubleReal; typedef double2 cufftDoubleComplex;
+#ifndef CUDART_VERSION
+#define CUDART_VERSION 12000
+#endif
 #define CHAR_BIT 8
 #define SCHAR_MAX 127
 #define SCHAR_MIN (-128)

@@ -1,0 +1,137 @@
+"""Clusters as a program sees them: GPUs to which it sends recipes."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from functools import partial
+from itertools import count
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from asyncgpu_tutor.arrays.handles import DeviceArray
+from asyncgpu_tutor.arrays.host import in_containers
+from asyncgpu_tutor.clusters.recipes import ready_to_travel
+from asyncgpu_tutor.clusters.remote import Kept, RemoteArray
+from asyncgpu_tutor.errors import UsageError
+from asyncgpu_tutor.ops.array_operations import h2d
+from asyncgpu_tutor.ops.collectives import Group
+from asyncgpu_tutor.ops.leaves import value
+from asyncgpu_tutor.ops.operation import DeviceOp
+from asyncgpu_tutor.ops.pinned import pin
+
+T = TypeVar("T")
+numbers = count(1)  # of clusters in this process
+
+
+class Gpu(ABC):
+    """One worker and its GPU. Calling it runs a recipe there: ``await gpus[1](op)``.
+
+    Attributes
+    ----------
+    rank : int
+        Its place in the cluster.
+    name : str
+        For messages, such as ``"gpu 1"``.
+    """
+
+    def __init__(self, rank: int, name: str) -> None:
+        self.rank = rank
+        self.name = name
+        self.closed = False
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: await gpu(op) runs op there>"
+
+    async def __call__(self, op: DeviceOp[T]) -> Any:
+        """Run an operation there; what this yields, with a `RemoteArray` in the place of each array.
+
+        It does not block: recipes that are awaited together run side by side. Cancelling stops the waiting;
+        the recipe goes on to its end.
+
+        Raises
+        ------
+        CannotTravelError
+            If it holds a device array of this process, or something that cannot be pickled.
+        WorkerLostError
+            If the worker is gone, or goes meanwhile.
+        """
+        self._check()
+        recipe = ready_to_travel(op, self.name)
+        result = await self._run(recipe)
+        return self._received(result)
+
+    async def put(self, host: npt.ArrayLike, name: str | None = None) -> RemoteArray:
+        """Copy a host array to this GPU, once, to be used there by its `op()`."""
+        self._check()
+        op = value(np.asarray(host)).and_then(
+            partial(_upload, name)
+        )  # it is pinned where it is copied from
+        op._used = True
+        return self._received(await self._run(op))
+
+    def _check(self) -> None:
+        if self.closed:
+            raise UsageError(
+                f"{self.name} belongs to a cluster that is closed: its block has ended"
+            )
+
+    def _received(self, result: Any) -> Any:
+        def take(thing: Any) -> Any:
+            return RemoteArray(thing, self.name, self._drop) if isinstance(thing, Kept) else thing
+
+        return in_containers(take, result)
+
+    @abstractmethod
+    async def _run(self, op: DeviceOp[Any]) -> Any:
+        """Run it there; the result as it travels."""
+
+    @abstractmethod
+    def _drop(self, number: int) -> None:
+        """Nobody has a handle to this array any more."""
+
+
+class Cluster:
+    """The GPUs of a cluster, by rank; made by `cluster`, in whose block they can be used."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._gpus: list[Any] = []
+        self._groups = count(1)
+
+    def __getitem__(self, index: int) -> Gpu:
+        if not self._gpus:
+            raise UsageError("a cluster has GPUs in its block: async with agt.cluster(...) as gpus")
+        return self._gpus[index]
+
+    def __iter__(self) -> Iterator[Gpu]:
+        return iter(self._gpus)
+
+    def __len__(self) -> int:
+        return len(self._gpus)
+
+    def __repr__(self) -> str:
+        return f"<cluster of {len(self)}: {', '.join(gpu.name for gpu in self._gpus)}>"
+
+    async def group(self) -> Group:
+        """A new group of all its GPUs, with their ranks, for collectives in recipes."""
+        raise NotImplementedError
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        for gpu in self._gpus:
+            gpu.close()
+
+
+def _upload(name: str | None, host: npt.NDArray[Any]) -> DeviceOp[DeviceArray]:
+    return h2d(pin(host), name)

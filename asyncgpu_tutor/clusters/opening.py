@@ -1,0 +1,58 @@
+"""`cluster`, which says what kind of cluster it is to be."""
+
+from __future__ import annotations
+
+from asyncgpu_tutor.clusters.in_process import LocalCluster
+from asyncgpu_tutor.clusters.members import Cluster
+from asyncgpu_tutor.errors import UsageError
+
+
+def cluster(
+    where: str = "sim", gpus: int | None = None, *, machines: int = 1, device: str = "auto"
+) -> Cluster:
+    """GPUs of this machine or of others, for recipes: ``async with agt.cluster(...) as gpus``.
+
+    Parameters
+    ----------
+    where : str
+        ``"sim"``: simulated GPUs in this process. ``"cuda"``: those of this machine, in this process. Or the
+        address of a Dask scheduler, such as ``"tcp://10.0.0.1:8786"``: a GPU for each of its workers.
+    gpus : int, optional
+        How many. Without it 2 that are simulated, or all that there are.
+    machines : int
+        Over how many machines simulated GPUs are spread: between those there is a network.
+    device : {"auto", "sim", "cuda"}
+        What a worker of Dask runs recipes on.
+
+    Raises
+    ------
+    ClusterError
+        On entering the block, if nobody answers at that address, there are fewer workers, or they have other
+        versions of Python or of this package.
+
+    Examples
+    --------
+    >>> import asyncio
+    >>> import asyncgpu_tutor as agt
+    >>> async def main():
+    ...     async with agt.cluster("sim", gpus=2) as gpus:
+    ...         x = await gpus[1].put([1.0, 2.0])
+    ...         return await gpus[1](x.op().to_host())
+    >>> asyncio.run(main()).tolist()
+    [1.0, 2.0]
+    """
+    if (gpus is not None and gpus < 1) or machines < 1 or device not in ("auto", "sim", "cuda"):
+        raise UsageError(
+            f"a cluster has GPUs, on machines: gpus={gpus!r}, machines={machines!r}, device={device!r} is "
+            "none; a device is 'auto', 'sim' or 'cuda'"
+        )
+    if where in ("sim", "cuda"):
+        return LocalCluster(where, gpus, machines)
+    if "://" in where:
+        from asyncgpu_tutor.clusters.over_dask import DaskCluster
+
+        return DaskCluster(where, gpus, device)
+    raise UsageError(
+        f"{where!r} is no cluster: say 'sim', 'cuda', or the address of a Dask scheduler, as in "
+        "'tcp://10.0.0.1:8786'"
+    )

@@ -1,0 +1,344 @@
+"""Workers in other processes, on this machine or others, reached by Dask's actors.
+
+Dask is the control plane: it starts processes, carries recipes and results, and knows who is alive. The data
+between GPUs goes by NCCL. A worker is an actor, because a call of one takes a millisecond where a task takes
+ten, and because coroutines of one actor run side by side. Dask would wait for a lost actor for ever in some
+cases, so each wait here also ends when the scheduler says that the worker is gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import os
+import platform
+from collections.abc import Coroutine, Mapping, Sequence
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, Self
+
+import asyncgpu_tutor
+from asyncgpu_tutor.clusters.members import Cluster, Gpu, numbers
+from asyncgpu_tutor.clusters.recipes import packed, unpacked
+from asyncgpu_tutor.clusters.worker import Worker
+from asyncgpu_tutor.devices.opening import new_group_id, open_rank
+from asyncgpu_tutor.devices.protocol import Collective
+from asyncgpu_tutor.errors import (
+    ClusterError,
+    CollectiveError,
+    DeviceUnavailableError,
+    WorkerLostError,
+)
+from asyncgpu_tutor.ops.collectives import Group, Ledger, forget_group, name_group
+from asyncgpu_tutor.ops.operation import DeviceOp
+from asyncgpu_tutor.run.current import resolve
+
+CONNECT_S = 5.0  # for how long a scheduler may take to answer, and its workers to be there
+START_S = 60.0  # for how long a worker may take to load this package and open its device
+LOOK_S = 0.5  # how often the scheduler is asked who is alive
+SILENT_S = 4.0  # a scheduler that says nothing for so long is gone
+
+
+class Actor:
+    """A worker in a process of Dask's."""
+
+    def __init__(self, name: str, kind: str, ordinal: int) -> None:
+        if os.environ.get("CUDA_VISIBLE_DEVICES"):  # dask-cuda puts each worker's own GPU first
+            ordinal = 0
+        if kind == "auto":
+            try:
+                device = resolve(f"cuda:{ordinal}")
+            except DeviceUnavailableError:
+                device = resolve("sim:0")
+        else:
+            device = resolve("sim:0" if kind == "sim" else f"cuda:{ordinal}")
+        self._worker = Worker(name, device)
+        self._groups: dict[str, Group] = {}
+
+    async def facts(self) -> dict[str, str]:
+        """What has to be the same everywhere; and the device."""
+        return {**versions(), "device": self._worker.device.name}
+
+    async def run(self, payload: bytes) -> Any:
+        """Run a recipe; the result as it travels, or the error, and the collectives that were called since.
+
+        An error is returned and not raised, so that an `OSError` of a recipe is not taken for a lost worker.
+        """
+        try:
+            result = await self._worker.run(unpacked(payload))
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is the caller's
+            result = error
+        calls = {name: group.log.copy() for name, group in self._groups.items()}
+        for group in self._groups.values():
+            group.log.clear()
+        return result, calls
+
+    async def drop(self, numbers: list[int]) -> None:
+        """Nobody has a handle to these arrays any more."""
+        self._worker.store.drop(numbers)
+
+    async def new_id(self) -> Any:
+        """A name by which the ranks of a new group find each other."""
+        return new_group_id(self._worker.device)
+
+    async def join(self, name: str, rank: int, size: int, found_by: Any) -> None:
+        """Become a rank of a group; returns when all are there."""
+        device = self._worker.device
+        made = await device.apart(lambda: open_rank(device, rank, size, found_by))
+        self._groups[name] = name_group(Group(size, {rank: device}, made), name)
+
+    async def close(self) -> None:
+        """Let go of everything."""
+        for name in self._groups:
+            forget_group(name)
+        self._worker.store.close()
+
+
+def versions() -> dict[str, str]:
+    """What client and workers have to agree on: recipes hold Python's own code."""
+    python = ".".join(platform.python_version_tuple()[:2])
+    return {"asyncgpu_tutor": asyncgpu_tutor.__version__, "Python": python}
+
+
+class DaskGpu(Gpu):
+    """A worker of Dask."""
+
+    def __init__(
+        self, rank: int, address: str, actor: Any, client: Any, ledgers: Mapping[str, Ledger]
+    ) -> None:
+        super().__init__(rank, f"gpu {rank} ({address})")
+        self.address = address
+        self._actor, self._client, self._ledgers = actor, client, ledgers
+        self._loop = asyncio.get_running_loop()
+        self._lost: asyncio.Future[str] = self._loop.create_future()
+        self._going: set[asyncio.Task[Any]] = set()  # what nobody awaits, until it is done
+
+    async def _run(self, op: DeviceOp[Any]) -> Any:
+        self._check_alive()
+        call = self._start(self._call("run", packed(op)))
+        try:
+            result, calls = await self._end(call)
+        except asyncio.CancelledError:
+            # The recipe goes on there. What it yields has no handle, so it goes when it comes.
+            call.add_done_callback(self._forget)
+            raise
+        wrong = self._compared(calls)
+        failed = isinstance(result, Exception)
+        if wrong:
+            if not failed:
+                self._received(result)  # nobody gets it, so it goes
+            cause = result if failed else None
+            raise CollectiveError(f"{wrong}. What they computed is worth nothing") from cause
+        if failed:
+            result.add_note(f"on {self.name}")
+            raise result
+        return result
+
+    def _compared(self, calls: Mapping[str, Sequence[Collective]]) -> str:
+        """What is wrong with the collectives of its recipes, next to those of other ranks."""
+        told = [self._ledgers[n].enter(c) for n in calls if n in self._ledgers for c in calls[n]]
+        return next((words for words in told if words), "")
+
+    async def ask(self, method: str, *args: Any) -> Any:
+        """Call a method of the actor; `WorkerLostError` if it is gone, or goes meanwhile."""
+        self._check_alive()
+        return await self._end(self._start(self._call(method, *args)))
+
+    async def _end(self, call: asyncio.Task[Any]) -> Any:
+        await asyncio.wait({call, self._lost}, return_when=asyncio.FIRST_COMPLETED)
+        if not call.done():
+            call.cancel()
+            self._check_alive()
+        try:
+            return call.result()
+        except OSError as error:  # a connection that broke
+            self.lose(str(error))
+            raise WorkerLostError(self._words()) from error
+
+    async def _call(self, method: str, *args: Any) -> Any:
+        with self._client.as_current():  # an actor looks for its client when it is first asked
+            try:
+                answer = getattr(self._actor, method)(*args)
+            except RuntimeError as error:  # Dask knows already that it is gone
+                raise ConnectionError(str(error)) from error
+        return await answer
+
+    def lose(self, why: str) -> None:
+        """It is gone: whoever waits for it, and whoever asks it from now on, hears so."""
+        if not self._lost.done():
+            self._lost.set_result(why)
+
+    def _check_alive(self) -> None:
+        if self._lost.done():
+            raise WorkerLostError(self._words())
+
+    def _words(self) -> str:
+        return (
+            f"{self.name} is gone ({self._lost.result()}), and with it what was on its GPU. The others go "
+            "on: put what is needed on one of them, or open the cluster again"
+        )
+
+    def _start(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        task = self._loop.create_task(work)
+        self._going.add(task)
+        task.add_done_callback(self._done)
+        return task
+
+    def _done(self, task: asyncio.Task[Any]) -> None:
+        self._going.discard(task)
+        if not task.cancelled():
+            task.exception()  # whoever awaits it gets it; if nobody does, it was cancelled
+
+    def _forget(self, task: asyncio.Task[Any]) -> None:
+        if not task.cancelled() and task.exception() is None:
+            result, calls = task.result()
+            self._received(result)
+            self._compared(calls)
+
+    def _drop(self, number: int) -> None:
+        with suppress(RuntimeError):  # the loop is closed, and the worker's arrays are gone
+            self._loop.call_soon_threadsafe(self._drop_here, number)
+
+    def _drop_here(self, number: int) -> None:
+        if not self.closed and not self._lost.done():
+            self._start(self.ask("drop", [number]))
+
+    async def close(self) -> None:
+        """Let go of its arrays."""
+        self.closed = True
+        with suppress(ClusterError, TimeoutError):
+            await asyncio.wait_for(self.ask("close"), CONNECT_S)
+        for task in list(self._going):
+            task.cancel()
+
+
+class DaskCluster(Cluster):
+    """The workers of a Dask scheduler."""
+
+    def __init__(self, address: str, gpus: int | None, device: str) -> None:
+        super().__init__(f"cluster {next(numbers)} of {os.getpid()}")
+        self._address, self._count, self._kind = address, gpus, device
+        self._client: Any = None
+        self._watch: asyncio.Task[None] | None = None
+        self._ledgers: dict[str, Ledger] = {}  # of its groups: what their ranks have called
+        self._actors: list[Any] = []  # Dask's futures: they keep the actors
+
+    async def __aenter__(self) -> Self:
+        self._client = await self._connect()
+        try:
+            await self._place()
+        except BaseException:
+            await self._client.close()
+            raise
+        self._watch = asyncio.create_task(self._look())
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        if self._watch is not None:
+            self._watch.cancel()
+        await asyncio.gather(*(gpu.close() for gpu in self._gpus))
+        for name in self._ledgers:
+            forget_group(name)
+        self._actors.clear()
+        await self._client.close()
+
+    async def group(self) -> Group:
+        """A new group; see `Cluster.group`."""
+        name = f"{self.name} group {next(self._groups)}"
+        found_by = await self._gpus[0].ask("new_id")
+        size = len(self._gpus)
+        await asyncio.gather(
+            *(gpu.ask("join", name, rank, size, found_by) for rank, gpu in enumerate(self._gpus))
+        )
+        self._ledgers[name] = Ledger(size)
+        return name_group(Group(size, {}, None), name)
+
+    async def _connect(self) -> Any:
+        try:
+            distributed: Any = importlib.import_module("distributed")
+        except ImportError as error:
+            raise ClusterError(
+                f"a cluster at {self._address} needs Dask ({error}): pip install 'asyncgpu_tutor[cluster]'"
+            ) from error
+        try:
+            return await distributed.Client(
+                self._address, asynchronous=True, timeout=CONNECT_S, set_as_default=False
+            )
+        except (OSError, ValueError, TimeoutError) as error:
+            raise ClusterError(
+                f"no Dask scheduler answers at {self._address} within {CONNECT_S:.0f} s ({error}): is it "
+                "running, and is its port open from here? `dask scheduler` starts one and says its address"
+            ) from error
+
+    async def _place(self) -> None:
+        """Put an actor on each worker."""
+        wanted = self._count or 1
+        with suppress(OSError, TimeoutError):  # the message below says how many there are
+            await self._client.wait_for_workers(wanted, timeout=CONNECT_S)
+        addresses = sorted(await self._alive())[: self._count]
+        if len(addresses) < wanted:
+            raise ClusterError(
+                f"{wanted} GPUs were asked for, and the scheduler at {self._address} has {len(addresses)} "
+                f"workers: `dask worker {self._address}` starts one, one for each GPU"
+            )
+        on_host: dict[str, int] = {}
+        for rank, address in enumerate(addresses):
+            host = address.rpartition(":")[0]
+            ordinal = on_host[host] = on_host.get(host, -1) + 1
+            future = self._client.submit(
+                Actor, f"{self.name} {rank}", self._kind, ordinal,
+                actor=True, workers=[address], allow_other_workers=False, pure=False,
+            )  # fmt: skip
+            self._actors.append(future)
+        for rank, (address, future) in enumerate(zip(addresses, self._actors, strict=True)):
+            try:
+                with self._client.as_current():
+                    actor = await asyncio.wait_for(future, START_S)
+                gpu = DaskGpu(rank, address, actor, self._client, self._ledgers)
+                facts = await gpu.ask("facts")
+            except (ImportError, AttributeError, TimeoutError) as error:
+                raise ClusterError(
+                    f"gpu {rank} ({address}) cannot load asyncgpu_tutor: {error!r}. Install it there"
+                ) from error
+            for what, mine in versions().items():
+                if facts[what] != mine:
+                    raise ClusterError(
+                        f"{gpu.name} has {what} {facts[what]}, and here it is {mine}: recipes travel as "
+                        "code, so both have to be the same"
+                    )
+            gpu.name = f"gpu {rank} ({facts['device']} at {address})"
+            self._gpus.append(gpu)
+
+    async def _alive(self) -> list[str]:
+        found: list[str] = await self._client.run_on_scheduler(_workers)
+        return found
+
+    async def _look(self) -> None:
+        """Ask the scheduler again and again who is alive."""
+        loop = asyncio.get_running_loop()
+        heard = loop.time()
+        while True:
+            try:
+                alive = set(await asyncio.wait_for(self._alive(), SILENT_S))
+            except (OSError, TimeoutError, RuntimeError) as error:
+                if loop.time() - heard > SILENT_S or self._client.status != "running":
+                    self._lose(set(), f"the scheduler at {self._address} is silent: {error}")
+                    return
+            else:
+                heard = loop.time()
+                self._lose(alive, "the scheduler has lost it")
+            await asyncio.sleep(LOOK_S)
+
+    def _lose(self, alive: set[str], why: str) -> None:
+        for gpu in self._gpus:
+            if gpu.address not in alive:
+                gpu.lose(why)
+
+
+def _workers(dask_scheduler: Any) -> list[str]:
+    return list(dask_scheduler.workers)

@@ -1,0 +1,161 @@
+"""Recipes that travel: what they take along, and what cannot leave this process."""
+
+from __future__ import annotations
+
+import functools
+import pickle
+import warnings
+from collections.abc import Iterator
+from importlib import import_module
+from types import FunctionType, MethodType, ModuleType
+from typing import Any, cast
+
+import numpy as np
+
+from asyncgpu_tutor.arrays.handles import DeviceArray, Partition
+from asyncgpu_tutor.arrays.host import HostArray
+from asyncgpu_tutor.clusters.remote import Fetch, RemoteArray
+from asyncgpu_tutor.errors import ByValueWarning, CannotTravelError
+from asyncgpu_tutor.kernels.kernel import Kernel
+from asyncgpu_tutor.ops.collectives import Group
+from asyncgpu_tutor.ops.operation import DeviceOp, as_op
+
+# What nothing is looked for in: it travels as it is, or by its name.
+_CLOSED = (
+    str,
+    bytes,
+    int,
+    float,
+    complex,
+    type,
+    ModuleType,
+    np.dtype,
+    np.generic,
+    Group,
+    Kernel,
+    Fetch,
+)
+_DEEPEST = 12
+
+
+def parts(thing: Any) -> Iterator[tuple[str, Any]]:
+    """What a thing is made of, as far as a recipe may hold something in there: names and things."""
+    if isinstance(thing, FunctionType):
+        names = thing.__code__.co_freevars
+        for name, cell in zip(names, thing.__closure__ or (), strict=True):
+            try:
+                yield f"its variable {name!r}", cell.cell_contents
+            except ValueError:  # not assigned yet
+                continue
+        for value in thing.__defaults__ or ():
+            yield "a default of it", value
+        for name in thing.__code__.co_names:  # such as what a notebook's cell has defined
+            if thing.__module__ == "__main__" and name in thing.__globals__:
+                yield f"the global {name!r}", thing.__globals__[name]
+    elif isinstance(thing, MethodType):
+        yield "its object", thing.__self__
+    elif isinstance(thing, functools.partial):
+        partial = cast("functools.partial[Any]", thing)
+        yield "its function", partial.func
+        yield from (("an argument", value) for value in (*partial.args, *partial.keywords.values()))
+    elif isinstance(thing, dict):
+        yield from ((f"entry {k!r}", v) for k, v in cast("dict[Any, Any]", thing).items())
+    elif isinstance(thing, list | tuple | set | frozenset):
+        yield from (("an entry", value) for value in cast("list[Any]", thing))
+    else:
+        slots = [s for kind in type(thing).__mro__ for s in getattr(kind, "__slots__", ())]
+        held = dict(getattr(thing, "__dict__", {}))
+        held.update(
+            (s, getattr(thing, s)) for s in slots if s != "__weakref__" and hasattr(thing, s)
+        )
+        for name, value in held.items():
+            yield f"its {name.lstrip('_')}", value
+
+
+def _walk(thing: Any, seen: set[int], depth: int = 0) -> Iterator[Any]:
+    if id(thing) in seen or depth > _DEEPEST or isinstance(thing, _CLOSED) or thing is None:
+        return
+    seen.add(id(thing))
+    yield thing
+    if not isinstance(thing, np.ndarray | DeviceArray | Partition | HostArray | RemoteArray):
+        for _, part in parts(thing):
+            yield from _walk(part, seen, depth + 1)
+
+
+def ready_to_travel(op: Any, where: str) -> DeviceOp[Any]:
+    """An operation that is about to go to another worker: it takes no device array along.
+
+    Host arrays go with it, by value, and a `ByValueWarning` says so.
+    """
+    recipe = as_op(op)
+    recipe._used = True  # that it was sent is enough: here nobody will run it
+    data: list[np.ndarray[Any, Any]] = []
+    for thing in _walk(recipe, set()):
+        if isinstance(thing, RemoteArray):
+            raise CannotTravelError(
+                f"recipe {recipe.label!r} holds {thing!r}: an array of a worker enters a recipe by its op()"
+            )
+        if isinstance(thing, DeviceArray | Partition):
+            array = thing.array if isinstance(thing, Partition) else thing
+            raise CannotTravelError(
+                f"recipe {recipe.label!r} holds array {array.name!r}, which is on {array.device.name} of "
+                f"this process and does not travel to {where}. Put the data there, as in "
+                "x = await gpu.put(host), "
+                "and use x.op(); or make the array in the recipe"
+            )
+        if isinstance(thing, np.ndarray):
+            data.append(cast("np.ndarray[Any, Any]", thing))
+    if data:
+        sizes = ", ".join(f"{array.shape} {array.dtype}" for array in data[:3])
+        total = sum(array.nbytes for array in data)
+        warnings.warn(
+            f"recipe {recipe.label!r} takes {total:,} bytes along to {where}, in {len(data)} host "
+            f"array{'s' * (len(data) > 1)} ({sizes}), each time that it goes there. Put the data there once, "
+            "as in x = await gpu.put(host), and use x.op()",
+            ByValueWarning,
+            stacklevel=3,
+        )
+    return recipe
+
+
+def packed(op: DeviceOp[Any]) -> bytes:
+    """A recipe as bytes; `CannotTravelError` names what cannot be pickled."""
+    try:
+        return _dumps(op)
+    except Exception as error:
+        raise CannotTravelError(
+            f"recipe {op.label!r} cannot be pickled, so it cannot go to another process: {_culprit(op)} "
+            f"({type(error).__name__}: {error}). Make that where the recipe runs, in a function of and_then "
+            "or with_context"
+        ) from error
+
+
+def _dumps(thing: Any) -> bytes:
+    cloudpickle: Any = import_module("cloudpickle")  # Dask brings it
+    payload: bytes = cloudpickle.dumps(thing)
+    return payload
+
+
+def unpacked(payload: bytes) -> DeviceOp[Any]:
+    """The recipe again."""
+    return pickle.loads(payload)  # whoever may talk to a worker may run code there anyway
+
+
+def _culprit(thing: Any, path: str = "") -> str:
+    """Say what the innermost part is that cannot be pickled, and where it is held."""
+    for name, part in parts(thing):
+        if isinstance(part, _CLOSED) or part is None:
+            continue
+        try:
+            _dumps(part)
+        except Exception:  # noqa: BLE001 - whatever it is, this is the part
+            holder = f" of {_told(thing)}" if isinstance(thing, FunctionType) else ""
+            return _culprit(part, f"{name}{holder}")
+    return f"{path or 'it'} is {_told(thing)}"
+
+
+def _told(thing: Any) -> str:
+    if isinstance(thing, FunctionType):
+        code = thing.__code__
+        return f"function {thing.__qualname__!r} ({code.co_filename}:{code.co_firstlineno})"
+    return f"a {type(thing).__module__}.{type(thing).__qualname__}"

@@ -1,0 +1,144 @@
+"""Handles to arrays that stay on a worker's GPU, and the operation that finds one there."""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from asyncgpu_tutor.arrays.handles import DeviceArray, Partition
+from asyncgpu_tutor.arrays.host import in_containers
+from asyncgpu_tutor.errors import DeviceMismatchError, UsageError
+from asyncgpu_tutor.ops.operation import DeviceOp
+from asyncgpu_tutor.run.context import ExecutionContext
+
+
+class Store:
+    """The arrays that a worker keeps for others, by number."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name  # of the worker
+        self.arrays: dict[int, DeviceArray] = {}
+        self._numbers = count(1)
+        _stores[name] = self
+
+    def keep(self, result: Any) -> Any:
+        """A result as it travels: with a `Kept` in the place of each array."""
+        return in_containers(self._keep, result)
+
+    def _keep(self, thing: Any) -> Any:
+        array = thing.array if isinstance(thing, Partition) else thing
+        if not isinstance(array, DeviceArray):
+            return array
+        number = next(self._numbers)
+        self.arrays[number] = array
+        return Kept(self.name, number, array.shape, array.dtype, array.name)
+
+    def drop(self, numbers: list[int]) -> None:
+        """Nobody has a handle to these any more."""
+        for number in numbers:
+            self.arrays.pop(number, None)
+
+    def close(self) -> None:
+        """The worker is gone."""
+        self.arrays.clear()
+        _stores.pop(self.name, None)
+
+
+_stores: dict[str, Store] = {}  # of the workers in this process
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """An array that has stayed on a worker."""
+
+    store: str
+    number: int
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    name: str
+
+
+class RemoteArray:
+    """A handle to an array that stays where it is, on the GPU of a worker.
+
+    A recipe's arrays come back as these. The memory is freed when the last handle goes, and no recipe that
+    has begun needs it any more.
+
+    Attributes
+    ----------
+    where : str
+        The worker, such as ``"gpu 1"``.
+    shape : tuple of int
+    dtype : numpy.dtype
+    name : str
+        For messages and traces.
+    """
+
+    def __init__(self, kept: Kept, where: str, drop: Callable[[int], None]) -> None:
+        self.where = where
+        self.shape, self.dtype, self.name = kept.shape, kept.dtype, kept.name
+        self._kept = kept
+        weakref.finalize(self, drop, kept.number).atexit = False
+
+    def __repr__(self) -> str:
+        return f"<RemoteArray {self.name!r} {self.shape} {self.dtype} on {self.where}>"
+
+    def __reduce__(self) -> Any:
+        raise UsageError(f"{self!r} enters a recipe by its op(), and does not travel itself")
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the data in bytes."""
+        return int(np.prod(self.shape, dtype=np.int64)) * self.dtype.itemsize
+
+    def op(self) -> DeviceOp[DeviceArray]:
+        """An operation that yields the array, for recipes that run on its worker.
+
+        What it yields may be read and written. Nothing orders two recipes that write to one array: await the
+        first, or make them one.
+        """
+        found = Fetch(self._kept, self.where, self)
+        found._built("remote array", sys._getframe(1))
+        return found
+
+
+class Fetch(DeviceOp[DeviceArray]):
+    """Finds an array that was kept on this worker."""
+
+    __slots__ = ("_handle", "_kept", "_told")
+
+    def __init__(self, kept: Kept, told: str, handle: RemoteArray | None = None) -> None:
+        self._built("remote array", sys._getframe(1))
+        self._kept, self._told = kept, told
+        self._handle = handle  # it keeps the array alive there, and does not travel
+
+    def __reduce__(self) -> Any:
+        return _sent, (self._kept, self._told)
+
+    def _yields(self) -> str:
+        return f"{self._kept.shape} {self._kept.dtype}"
+
+    def _enqueue(self, context: ExecutionContext) -> DeviceArray:
+        kept = self._kept
+        store = _stores.get(kept.store)
+        array = None if store is None else store.arrays.get(kept.number)
+        if array is None or array.device is not context.device:
+            raise DeviceMismatchError(
+                f"array {kept.name!r} is on {self._told}, and this recipe runs on {context.device.name} of "
+                "another worker: send the recipe there, or the data, with send and recv of a group"
+            )
+        context.keep(array)
+        return array._lend()
+
+
+def _sent(kept: Kept, told: str) -> Fetch:
+    """The operation on its worker, where it is a part of a recipe that somebody runs."""
+    found = Fetch(kept, told)
+    found._used = True
+    return found

@@ -1,0 +1,268 @@
+"""Groups of GPUs, through NCCL as CuPy knows it.
+
+A rank's part is a kernel that waits on the GPU for those of the others. What a GPU waits for there may hold
+up a host that allocates memory, so that the others never come. NCCL therefore wants the parts of all ranks of
+a process in one call. So they meet on the host first, each rank on a thread of its own: nothing of a
+collective is enqueued before all of it can be, and a rank that does not come leaves no GPU waiting.
+
+With one process for each GPU there is nobody to meet. A part that does not end in time is aborted, by which
+its GPU goes on, and whoever waits for it gets an error.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import importlib.util
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from asyncgpu_tutor.devices.cuda.device import CupyDevice
+from asyncgpu_tutor.devices.cuda.journal import call_together
+from asyncgpu_tutor.devices.cuda.stream import CupyEvent
+from asyncgpu_tutor.devices.protocol import Collective, Device, Memory, Stream
+from asyncgpu_tutor.errors import (
+    CollectiveError,
+    DeviceError,
+    DeviceMismatchError,
+    DeviceUnavailableError,
+    UsageError,
+)
+
+MEETING_S = 5.0  # for how long a rank waits on the host for the others
+PATIENCE_S = 30.0  # for how long a GPU waits for those of other processes, whose hosts may be busy
+_LOOK_S = 0.25
+
+Part = tuple[Collective, Stream]
+_NAMES = {  # of NCCL, by NumPy's
+    "bool": "UINT8", "int8": "INT8", "uint8": "UINT8", "int32": "INT32", "uint32": "UINT32", "int64": "INT64",
+    "uint64": "UINT64", "float16": "FLOAT16", "float32": "FLOAT32", "float64": "FLOAT64",
+}  # fmt: skip
+
+
+def load() -> Any:
+    """CuPy's NCCL; `DeviceUnavailableError` says how to get the library."""
+    from cupy.cuda import nccl
+
+    if nccl.available:
+        return nccl
+    found = importlib.util.find_spec("nvidia")
+    for folder in (found.submodule_search_locations or ()) if found else ():
+        for library in Path(folder).glob("nccl/lib/libnccl.so*"):  # where pip puts it
+            ctypes.CDLL(str(library), ctypes.RTLD_GLOBAL)
+    try:
+        return importlib.import_module("cupy_backends.cuda.libs.nccl")
+    except ImportError as error:
+        raise DeviceUnavailableError(
+            f"a group of GPUs needs NCCL, and it cannot be loaded ({error}): pip install nvidia-nccl-cu12, "
+            "or nvidia-nccl-cu13 for CUDA 13"
+        ) from error
+
+
+class NcclCommunicator:
+    """Ranks of one process, or one rank of several processes."""
+
+    def __init__(self, nccl: Any, ranks: dict[int, Any], size: int) -> None:
+        self._nccl, self._size = nccl, size
+        self._ranks = ranks  # NCCL's communicators of this process
+        self._broken = self._aborted = ""
+        self._changed = threading.Condition()
+        self._joined: Counter[tuple[int, tuple[int, int] | None]] = Counter()
+        self._meetings: dict[tuple[tuple[int, int] | None, int], _Meeting] = {}
+        self._watched: list[tuple[CupyEvent, Collective, float]] = []
+        self._watcher: threading.Thread | None = None
+
+    def enqueue(self, parts: Sequence[Part], ranks: int) -> None:
+        """Enqueue the parts of these ranks; where others of this process are missing, when they are there."""
+        if self._broken:
+            raise CollectiveError(self._broken)
+        if len(parts) == ranks:
+            self._call(parts)
+        elif len(self._ranks) == 1:
+            self._call(parts)
+            self._watch(*parts[0])
+        else:
+            self._meet(parts[0], ranks)
+
+    def fail(self, message: str) -> None:
+        """Let whoever waits fail."""
+        with self._changed:
+            self._broken = self._broken or message
+            self._changed.notify_all()
+
+    def check(self) -> None:
+        """Raise what a GPU gave up waiting for."""
+        if self._aborted:
+            raise CollectiveError(self._aborted)
+
+    # ------------------------------------------------------------------ ranks of one process
+    def _meet(self, part: Part, ranks: int) -> None:
+        call = part[0]
+        with self._changed:
+            key = call.ends, self._joined[call.rank, call.ends]
+            self._joined[call.rank, call.ends] += 1
+            meeting = self._meetings.setdefault(key, _Meeting())
+            meeting.parts.append(part)
+            if len(meeting.parts) == ranks:
+                del self._meetings[key]
+                self._call(meeting.parts)
+                meeting.over = True
+                self._changed.notify_all()
+                return
+            if asyncio._get_running_loop() is not None:
+                self._broken = f"rank {call.rank} could not wait for others in {call}"
+                raise UsageError(
+                    f"{call}: on GPUs the ranks of one process meet on the host, and this thread runs an "
+                    "event loop that would stand still. Let agt.cluster('cuda') run the ranks' operations, "
+                    "or give one call the arrays of all ranks, as in group.all_reduce([x, y])"
+                )
+            self._changed.wait_for(lambda: meeting.over or self._broken, MEETING_S)
+            if not meeting.over and not self._broken:
+                there = ", ".join(f"rank {c.rank} with {c}" for c, _ in meeting.parts)
+                others = [
+                    c for m in self._meetings.values() for c, _ in m.parts if m is not meeting
+                ]
+                busy = "".join(f"; rank {c.rank} waits in {c}" for c in others)
+                self._broken = (
+                    f"{there} waited {MEETING_S:.0f} s for {ranks - len(meeting.parts)} more{busy}"
+                )
+                self._changed.notify_all()
+            if not meeting.over:
+                raise CollectiveError(self._broken)
+
+    # ------------------------------------------------------------------ NCCL
+    def _call(self, parts: Sequence[Part]) -> None:
+        recorded = [(stream, call) for call, stream in parts if _device(stream).journal is not None]
+        if recorded:
+            spans = [(stream, call.what, _facts(call, self._size)) for stream, call in recorded]
+            call_together(spans, lambda: self._group(parts))
+        else:
+            self._group(parts)
+
+    def _group(self, parts: Sequence[Part]) -> None:
+        nccl = self._nccl
+        try:
+            nccl.groupStart()
+            for call, stream in parts:
+                self._one(call, stream)
+            nccl.groupEnd()
+        except nccl.NcclError as error:
+            raise DeviceError(f"NCCL refuses {parts[0][0]}: {error}") from error
+
+    def _one(self, call: Collective, stream: Any) -> None:
+        communicator, nccl = self._ranks[call.rank], self._nccl
+        kind = getattr(nccl, f"NCCL_{_NAMES[call.dtype.name]}")
+        how = getattr(nccl, f"NCCL_{call.reduce.upper()}")
+        give, take, count, where = (
+            _address(call.source),
+            _address(call.target),
+            call.count,
+            stream.ptr,
+        )
+        if call.what == "all_reduce":
+            communicator.allReduce(give, take, count, kind, how, where)
+        elif call.what == "all_gather":
+            communicator.allGather(give, take, count, kind, where)
+        elif call.what == "reduce_scatter":
+            communicator.reduceScatter(give, take, count // self._size, kind, how, where)
+        elif call.what == "broadcast":
+            communicator.broadcast(give, take, count, kind, call.root, where)
+        else:
+            if call.to is not None:
+                communicator.send(give, count, kind, call.to, where)
+            if call.origin is not None:
+                communicator.recv(take, count, kind, call.origin, where)
+
+    # ------------------------------------------------------------------ one rank of several processes
+    def _watch(self, call: Collective, stream: Any) -> None:
+        with self._changed:
+            self._watched.append((stream.record(), call, time.monotonic() + PATIENCE_S))
+            if self._watcher is None:
+                self._watcher = threading.Thread(
+                    target=self._look, name="asyncgpu nccl", daemon=True
+                )
+                self._watcher.start()
+            self._changed.notify_all()
+
+    def _look(self) -> None:
+        while not self._broken:
+            with self._changed:
+                self._changed.wait_for(lambda: bool(self._watched))
+                event, call, until = self._watched[0]
+            if event.done:
+                self._watched.pop(0)
+            elif time.monotonic() > until:
+                self._aborted = (
+                    f"rank {call.rank} waited {PATIENCE_S:.0f} s in {call} for ranks of other processes: "
+                    "they called something else, or nothing"
+                )
+                self.fail(self._aborted)
+                self._ranks[call.rank].abort()  # whatever waits on the GPU ends
+            else:
+                time.sleep(_LOOK_S)
+
+
+class _Meeting:
+    """One collective that some ranks of this process have come to."""
+
+    def __init__(self) -> None:
+        self.parts: list[Part] = []
+        self.over = False
+
+
+def _device(stream: Any) -> CupyDevice:
+    return stream.device
+
+
+def _facts(call: Collective, size: int) -> dict[str, object]:
+    nbytes = call.count * call.dtype.itemsize
+    return {"bytes": nbytes, "rank": call.rank, "ranks": size}
+
+
+def _address(memory: Memory | None) -> int:
+    return 0 if memory is None else memory.ptr
+
+
+def _own(devices: Sequence[Device]) -> list[CupyDevice]:
+    found = [device for device in devices if isinstance(device, CupyDevice)]
+    if len(found) < len(devices):
+        raise DeviceMismatchError(
+            f"NCCL connects GPUs, and got {', '.join(d.name for d in devices)}"
+        )
+    return found
+
+
+def open_group(devices: Sequence[Device]) -> NcclCommunicator:
+    """A communicator of GPUs of this process."""
+    nccl, own = load(), _own(devices)
+    with own[0].active():
+        made: list[Any] = _attempt(
+            nccl, lambda: nccl.NcclCommunicator.initAll([device.ordinal for device in own])
+        )
+    return NcclCommunicator(nccl, dict(enumerate(made)), len(own))
+
+
+def new_id() -> Any:
+    """What the ranks of several processes find each other by; one of them makes it."""
+    return load().get_unique_id()
+
+
+def open_rank(device: Device, rank: int, size: int, name: Any) -> NcclCommunicator:
+    """One rank of a communicator of several processes; returns when all are there."""
+    nccl, (own,) = load(), _own([device])
+    with own.active():
+        made = _attempt(nccl, lambda: nccl.NcclCommunicator(size, name, rank))
+    return NcclCommunicator(nccl, {rank: made}, size)
+
+
+def _attempt(nccl: Any, act: Callable[[], Any]) -> Any:
+    try:
+        return act()
+    except nccl.NcclError as error:
+        raise DeviceError(
+            f"NCCL cannot connect these GPUs: {error}. NCCL_DEBUG=WARN in the environment says why"
+        ) from error

@@ -1,0 +1,45 @@
+"""Groups of simulated devices, which wait for each other on the device's own clock."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+import simgpu
+from asyncgpu_tutor.devices.protocol import Collective, Stream
+from asyncgpu_tutor.devices.simgpu_errors import translated
+from asyncgpu_tutor.devices.simulated.sim_device import SimDevice, SimStream
+
+
+class SimCommunicator:
+    """Ranks that are simulated devices of one machine."""
+
+    @translated
+    def __init__(self, devices: Sequence[SimDevice]) -> None:
+        self._inner = simgpu.Communicator(devices)
+
+    @translated
+    def enqueue(self, parts: Sequence[tuple[Collective, Stream]], ranks: int) -> None:
+        """Enqueue each part; a rank that comes first holds its SMs until the others are there."""
+        for part, stream in parts:
+            call = simgpu.Collective(
+                part.what,
+                part.count,
+                part.dtype,
+                cast("simgpu.Memory | None", part.source),
+                cast("simgpu.Memory | None", part.target),
+                part.reduce,
+                part.root,
+                part.to,
+                part.origin,
+                part.where,
+            )
+            self._inner.enqueue(part.rank, call, cast(SimStream, stream))
+
+    @translated
+    def fail(self, message: str) -> None:
+        """Let whoever waits fail."""
+        self._inner.fail(message)
+
+    def check(self) -> None:
+        """An error of the work surfaces where the work is waited for."""

@@ -1,0 +1,380 @@
+"""Collectives: what the ranks of a group do together, each as an operation on a stream of its own.
+
+Ranks have to call the same things in the same order, or they wait for each other for ever. So each call is
+held against those of the other ranks of this process before it is enqueued: the first one that does not fit
+raises, and names both.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import FrameType
+from typing import Any, cast
+
+from asyncgpu_tutor import errors
+from asyncgpu_tutor.arrays.handles import DeviceArray
+from asyncgpu_tutor.devices.opening import open_group
+from asyncgpu_tutor.devices.protocol import Collective, Communicator, Device, Memory, Stream
+from asyncgpu_tutor.ops.array_operations import Take, TakeOne
+from asyncgpu_tutor.ops.operation import DeviceOp
+from asyncgpu_tutor.run.context import ExecutionContext, check_same
+from asyncgpu_tutor.run.current import resolve
+from asyncgpu_tutor.run.last_use import UsedMemory, come_after
+
+REDUCTIONS = ("sum", "prod", "max", "min")
+Array = DeviceArray | DeviceOp[DeviceArray]
+Key = tuple[tuple[int, int] | None, int]
+
+
+class Ledger:
+    """The calls of all ranks, in order, as long as others have not come to them."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._numbers: Counter[tuple[int, tuple[int, int] | None]] = Counter()
+        self._open: dict[Key, list[Collective]] = {}
+        self._lock = threading.Lock()
+
+    def enter(self, call: Collective) -> str:
+        """Note a call; what is wrong with it, next to those of other ranks."""
+        with self._lock:
+            ends = call.ends
+            number = self._numbers[call.rank, ends]
+            self._numbers[call.rank, ends] += 1
+            others = self._open.setdefault((ends, number), [])
+            others.append(call)
+            if len(others) == (self._size if ends is None else 2):
+                del self._open[ends, number]
+            told = (_disagreement(other, call) for other in others[:-1])
+            return next((words for words in told if words), "")
+
+
+def _disagreement(first: Collective, call: Collective) -> str:
+    facts = [(c.what, c.count, c.dtype, c.reduce, c.root) for c in (first, call)]
+    if call.ends is not None:
+        facts = [fact[1:] for fact in facts]
+    crossed = call.what == "exchange" and any(
+        (one.to == other.rank) != (other.origin == one.rank)
+        for one, other in ((first, call), (call, first))
+    )
+    if facts[0] == facts[1] and not crossed:
+        return ""
+    return (
+        f"ranks disagree: rank {first.rank} calls {first}, and rank {call.rank} calls {call}. All ranks "
+        "of a group have to call the same collectives, of one size and dtype, in one order"
+    )
+
+
+class Group:
+    """Ranks that compute together: one device each.
+
+    Made by `group`, or by the `group` of a cluster. Its operations can be a part of any other. Run on the
+    devices of a group, one recipe does the same on each; or give one call the arrays of all ranks, by rank.
+
+    Attributes
+    ----------
+    size : int
+        How many ranks there are.
+    devices : tuple of Device
+        Those of this process, by rank.
+    """
+
+    def __init__(
+        self, size: int, devices: Mapping[int, Device], communicator: Communicator | None
+    ) -> None:
+        self.size = size
+        self.devices = tuple(devices.values())
+        self._ranks = {id(device): rank for rank, device in devices.items()}
+        self._communicator = communicator
+        self._ledger = Ledger(size) if len(devices) == size else None  # it takes all ranks
+        self._last = {rank: UsedMemory() for rank in devices}
+        self._streams: dict[Device, Stream] = {}  # where one call does the part of each rank
+        self._broken = ""
+        self.name = ""  # by which other processes know it
+        self.log: list[Collective] = []  # for whoever compares the calls of several processes
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # In another process it is what is called so there: the same ranks, seen from one of them.
+        if not self.name:
+            raise errors.CannotTravelError(
+                f"{self!r} is of this process alone: the group() of a cluster makes one that its workers know"
+            )
+        return named_group, (self.name,)
+
+    def __repr__(self) -> str:
+        here = ", ".join(device.name for device in self.devices) or "none of them here"
+        return f"<group of {self.size} ranks: {here}>"
+
+    def rank(self, on: ExecutionContext | Device) -> int:
+        """The rank of a device, or of the one on which a context's operation runs."""
+        device: Device = on.device if isinstance(on, ExecutionContext) else on
+        rank = self._ranks.get(id(device))
+        if rank is None:
+            raise errors.DeviceMismatchError(f"{device.name} is no rank of {self!r}")
+        return rank
+
+    # ------------------------------------------------------------------ operations
+    def all_reduce(self, x: Array | Sequence[DeviceArray], reduce: str = "sum") -> DeviceOp[Any]:
+        """Add up the arrays of all ranks, element by element, in place: afterwards each has the sums.
+
+        Parameters
+        ----------
+        x : DeviceArray or DeviceOp, or a sequence of arrays
+            This rank's array, or those of all ranks.
+        reduce : {"sum", "prod", "max", "min"}
+            What becomes of the elements.
+        """
+
+        def part(array: DeviceArray, context: ExecutionContext) -> _Part:
+            memory = _written(array, context, "all_reduce")
+            return {"source": memory, "target": memory}, array.size, array
+
+        return self._op("all_reduce", x, part, _line(sys._getframe(1)), reduce=_known(reduce))
+
+    def all_gather(self, x: Array | Sequence[DeviceArray]) -> DeviceOp[Any]:
+        """Give each rank a new array of shape ``(ranks, *x.shape)`` with the arrays of all, by rank."""
+
+        def part(array: DeviceArray, context: ExecutionContext) -> _Part:
+            source = context._touch(array)
+            target = context.empty(
+                (self.size, *array.shape), array.dtype, f"{array.name} of all ranks"
+            )
+            return {"source": source, "target": target.memory}, array.size, target
+
+        return self._op("all_gather", x, part, _line(sys._getframe(1)))
+
+    def reduce_scatter(
+        self, x: Array | Sequence[DeviceArray], reduce: str = "sum"
+    ) -> DeviceOp[Any]:
+        """Reduce as `all_reduce` does, and give each rank its part of the rows, in a new array."""
+
+        def part(array: DeviceArray, context: ExecutionContext) -> _Part:
+            rows = array.shape[0] if array.shape else 1
+            if rows % self.size:
+                raise errors.ArrayShapeError(
+                    f"reduce_scatter gives each of {self.size} ranks as many rows, and array "
+                    f"{array.name!r} of shape {array.shape} has {rows}"
+                )
+            source = context._touch(array)
+            shape = (rows // self.size, *array.shape[1:])
+            target = context.empty(shape, array.dtype, f"part of {array.name}")
+            return {"source": source, "target": target.memory}, array.size, target
+
+        return self._op("reduce_scatter", x, part, _line(sys._getframe(1)), reduce=_known(reduce))
+
+    def broadcast(self, x: Array | Sequence[DeviceArray], root: int = 0) -> DeviceOp[Any]:
+        """Copy the root's array into those of all other ranks."""
+
+        def part(array: DeviceArray, context: ExecutionContext) -> _Part:
+            memory = _written(array, context, "broadcast")
+            return {"source": memory, "target": memory}, array.size, array
+
+        return self._op("broadcast", x, part, _line(sys._getframe(1)), root=self._one(root))
+
+    def send(self, x: Array, to: int) -> DeviceOp[DeviceArray]:
+        """Send an array to another rank, which has to call `recv`; yields it again."""
+
+        def part(array: DeviceArray, context: ExecutionContext) -> _Part:
+            return {"source": context._touch(array)}, array.size, array
+
+        return self._op("send", x, part, _line(sys._getframe(1)), to=self._one(to))
+
+    def recv(self, into: Array, source: int) -> DeviceOp[DeviceArray]:
+        """Fill an array with what another rank sends, and yield it."""
+
+        def part(array: DeviceArray, context: ExecutionContext) -> _Part:
+            return {"target": _written(array, context, "recv")}, array.size, array
+
+        return self._op("recv", into, part, _line(sys._getframe(1)), origin=self._one(source))
+
+    def exchange(
+        self, x: DeviceArray, to: int | None, into: DeviceArray, source: int | None
+    ) -> DeviceOp[tuple[DeviceArray, DeviceArray]]:
+        """Send one array and receive another at the same time; yields both.
+
+        All ranks call it. A `send` ends when the other rank receives, so that two ranks which both send first
+        wait for ever; this is the way around. None is for nobody, as at the edge of a grid.
+        """
+        check_same(into, x.shape, x.dtype, f"array {x.name!r}")
+        where, ends = _line(sys._getframe(1)), (to, source)
+        to, origin = (end if end is None else self._one(end) for end in ends)
+
+        def act(
+            context: ExecutionContext, arrays: tuple[DeviceArray, ...]
+        ) -> tuple[DeviceArray, ...]:
+            given, got = arrays
+            memory = context._touch(given), _written(got, context, "exchange")
+            facts = "exchange", self.rank(context), given.size, given.dtype
+            call = Collective(*facts, *memory, to=to, origin=origin, where=where)
+            self._enqueue([(call, context)])
+            return arrays
+
+        return cast(Any, Take("exchange", (x, into), act))
+
+    # ------------------------------------------------------------------ how
+    def _op(
+        self,
+        what: str,
+        x: Any,
+        part: Callable[[DeviceArray, ExecutionContext], _Part],
+        where: str,
+        **options: Any,
+    ) -> DeviceOp[Any]:
+        if isinstance(x, DeviceOp):
+            made = cast("DeviceOp[DeviceArray]", x)
+            return made.and_then(lambda array: self._op(what, array, part, where, **options))
+        several = not isinstance(x, DeviceArray)
+        given = tuple(cast("Sequence[DeviceArray]", x)) if several else (x,)
+        if several and len(given) != self.size:
+            raise errors.UsageError(
+                f"{what} takes the array of this rank, or one for each of {self.size} ranks, and got "
+                f"{len(given)}"
+            )
+
+        def act(
+            context: ExecutionContext, arrays: tuple[DeviceArray, ...]
+        ) -> tuple[DeviceArray, ...]:
+            branches = self._branches(context) if several else [context]
+            calls: list[tuple[Collective, ExecutionContext]] = []
+            results: list[DeviceArray] = []
+            for branch, array in zip(branches, arrays, strict=True):
+                memory, count, result = part(array, branch)
+                rank = self.rank(branch)
+                call = Collective(what, rank, count, array.dtype, **memory, **options, where=where)
+                calls.append((call, branch))
+                results.append(result)
+            try:
+                self._enqueue(calls)
+            finally:
+                _join(context, branches)
+            return tuple(results)
+
+        return Take(what, given, act) if several else TakeOne(what, given, act)
+
+    def _one(self, rank: int) -> int:
+        if rank not in range(self.size):
+            raise errors.UsageError(f"rank {rank!r} is not in {self!r}: ranks count from 0")
+        return rank
+
+    def _branches(self, context: ExecutionContext) -> list[ExecutionContext]:
+        """A context for each rank, whose stream goes on from here; elsewhere always the same one.
+
+        A rank does one collective after the other in any case, so more streams would only cost events.
+        """
+        fork = context.stream.record()
+        branches: list[ExecutionContext] = []
+        for device in self.devices:
+            if device is not context.device and device not in self._streams:
+                self._streams[device] = device.create_stream()
+            mine = device is context.device
+            branches.append(context if mine else context.elsewhere(device, self._streams[device]))
+        for branch in branches:
+            if branch is not context:
+                branch.stream.wait_event(fork)
+        return branches
+
+    def _enqueue(self, calls: Sequence[tuple[Collective, ExecutionContext]]) -> None:
+        communicator = self._communicator
+        if communicator is None:  # `rank` has refused it before
+            raise errors.UsageError(f"{self!r} has no rank in this process")
+        for call, context in calls:
+            if context._run.captures:
+                raise errors.CaptureError(
+                    f"{call.what} is not captured: NCCL hangs where two ranks of one process are captured. "
+                    "Capture what comes before and after"
+                )
+            if self._broken:
+                raise errors.CollectiveError(
+                    f"{self._broken}. This group is of no more use: make one anew"
+                )
+            if self._ledger is None:
+                self.log.append(replace(call, source=None, target=None))
+            else:
+                self._broken = self._ledger.enter(call)
+            if self._broken:
+                communicator.fail(self._broken)
+                raise errors.CollectiveError(self._broken)
+            come_after(context.stream, [self._last[call.rank]])
+            context._run.kernels.append(call.what)
+            context._run.checks.append(communicator.check)
+        ends = calls[0][0].ends
+        parts = [(call, context.stream) for call, context in calls]
+        communicator.enqueue(parts, self.size if ends is None else 2)
+
+
+_Part = tuple[dict[str, Memory], int, DeviceArray]  # what a rank gives and gets, and what it yields
+
+
+def _join(context: ExecutionContext, branches: Sequence[ExecutionContext]) -> None:
+    for stream in [branch.stream for branch in branches if branch is not context]:
+        join = stream.record()
+        context.stream.wait_event(join)
+        stream.reuse(join)
+
+
+def _written(array: DeviceArray, context: ExecutionContext, what: str) -> Memory:
+    if array.mode == "shared":
+        raise errors.UsageError(
+            f"{what} writes to array {array.name!r}, which is shared: shared arrays are for reading. Lend "
+            "it, as in x.borrow(), or use agt.dup(x) for a copy"
+        )
+    return context._touch(array)
+
+
+def _known(reduce: str) -> str:
+    if reduce not in REDUCTIONS:
+        raise errors.UsageError(f"{reduce!r} is no reduction: say one of {', '.join(REDUCTIONS)}")
+    return reduce
+
+
+def _line(frame: FrameType) -> str:
+    return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
+
+
+_named: dict[str, Group] = {}
+
+
+def name_group(group: Group, name: str) -> Group:
+    """Have recipes that come from other processes find a group."""
+    group.name = name
+    _named[name] = group
+    return group
+
+
+def forget_group(name: str) -> None:
+    """A group that is of no more use."""
+    _named.pop(name, None)
+
+
+def named_group(name: str) -> Group:
+    """The group of that name, as it is in this process."""
+    if name not in _named:
+        raise errors.UsageError(
+            f"there is no group {name!r} here: its cluster is closed, or another one"
+        )
+    return _named[name]
+
+
+def group(*devices: str | Device) -> Group:
+    """Make a group of ranks of devices of this process, one rank for each, in this order.
+
+    Examples
+    --------
+    >>> import asyncgpu_tutor as agt
+    >>> ranks = agt.group("sim:0", "sim:1")
+    >>> arrays = [agt.full(2, rank + 1.0).on(d).sync() for rank, d in enumerate(ranks.devices)]
+    >>> sums = ranks.all_reduce(arrays).sync()
+    >>> sums[1].to("sim:0").to_host().sync().tolist()
+    [3.0, 3.0]
+    """
+    resolved = [resolve(device) for device in devices]
+    if not resolved or len(set(resolved)) < len(resolved):
+        raise errors.UsageError(
+            "a group has at least one device, and each once: agt.group('cuda:0', 'cuda:1')"
+        )
+    return Group(len(resolved), dict(enumerate(resolved)), open_group(resolved))

@@ -1,0 +1,255 @@
+"""Collectives: work that several devices do together, each on a stream of its own.
+
+A collective of a rank begins when its stream comes to it. From then on it holds a few SMs and waits for the
+others, as NCCL's kernels do; when the last one is there, all go on together and end together. Ranks that call
+different things, or never come, get an error that names the calls.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from simgpu.device import Device
+from simgpu.errors import CollectiveError, DeviceError, UpstreamError, UsageError
+from simgpu.links import collective_works
+from simgpu.memory import Memory
+from simgpu.pieces import Piece
+from simgpu.queues import Work
+
+PAIRS = ("send", "recv")
+REDUCTIONS: dict[str, Callable[[Any, Any], Any]] = {
+    "sum": np.add,
+    "prod": np.multiply,
+    "max": np.maximum,
+    "min": np.minimum,
+}
+_IDLE = 1e-9  # of a device's throughput, for a rank that waits
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Collective:
+    """The call of one rank."""
+
+    what: str
+    count: int  # elements that the rank gives; those that it gets for "recv"
+    dtype: np.dtype[Any]
+    source: Memory | None = None  # what it gives
+    target: Memory | None = None  # where to what it gets
+    reduce: str = "sum"
+    root: int = 0  # of a broadcast
+    to: int | None = None  # whom it sends to
+    origin: int | None = None  # whom it gets from
+    where: str = ""  # the program's line, for messages
+
+    def __str__(self) -> str:
+        more = {
+            "all_reduce": f" ({self.reduce})",
+            "reduce_scatter": f" ({self.reduce})",
+            "broadcast": f" from rank {self.root}",
+            "send": f" to rank {self.to}",
+            "recv": f" from rank {self.origin}",
+        }.get(self.what, "")
+        line = f" at {self.where}" if self.where else ""
+        return f"{self.what} of {self.count:,} {self.dtype}{more}{line}"
+
+    def agrees(self, other: Collective) -> bool:
+        """True if the two can be calls of one collective."""
+        pair = {self.what, other.what}
+        same = len(pair) == 1 or pair == set(PAIRS)
+        return same and (self.count, self.dtype, self.reduce, self.root) == (
+            other.count,
+            other.dtype,
+            other.reduce,
+            other.root,
+        )
+
+
+@dataclass(eq=False, slots=True)
+class _Meeting:
+    """One collective, of all the ranks that take part."""
+
+    ranks: tuple[int, ...]
+    calls: dict[int, Collective] = field(default_factory=dict[int, Collective])
+    works: dict[int, Work] | None = None  # once all are there
+    error: str = ""
+    cause: DeviceError | None = None
+
+    def raise_error(self) -> None:
+        if self.cause is not None:
+            raise UpstreamError(self.error) from self.cause
+        if self.error:
+            raise CollectiveError(self.error)
+
+
+class Communicator:
+    """A group of ranks, each of them a device of one machine.
+
+    Calls of one rank have to be in one order: on one stream, or on several by events.
+    """
+
+    def __init__(self, devices: Sequence[Device]) -> None:
+        self.devices = tuple(devices)
+        if len({id(device.machine) for device in devices}) != 1 or len(set(devices)) < len(devices):
+            raise UsageError("the ranks of a group are different devices of one simulated machine")
+        self.machine, self.lock = devices[0].machine, devices[0].lock
+        self.broken = ""  # what went wrong; from then on every call fails
+        self._joined: Counter[tuple[object, ...]] = Counter()
+        self._meetings: dict[tuple[object, ...], _Meeting] = {}
+        self._waiting: dict[int, Collective] = {}
+
+    def fail(self, message: str) -> None:
+        """Every rank that waits, and every later call, gets a `CollectiveError`."""
+        with self.lock:
+            self.broken = self.broken or message
+            self.machine.engine.stir()
+
+    def enqueue(self, rank: int, call: Collective, stream: object) -> None:
+        """Append the call of one rank to a stream of its device."""
+        device = self.devices[rank]
+        if call.reduce not in REDUCTIONS:
+            raise UsageError(f"{call.reduce!r} is no reduction: say one of {', '.join(REDUCTIONS)}")
+
+        def begin(_: dict[str, object]) -> Work:
+            meeting = self._join(rank, call)
+            if not meeting.error and len(meeting.calls) == len(meeting.ranks):
+                self._together(meeting)
+            return _Waiting(self, meeting, rank).go_on(last=False)
+
+        def lost(error: DeviceError) -> None:
+            meeting = self._join(rank, call)
+            meeting.cause = error
+            meeting.error = f"rank {rank} does not come to its {call}, since it failed: {error}"
+
+        nbytes = call.count * call.dtype.itemsize
+        detail: dict[str, object] = {"bytes": nbytes, "rank": rank, "ranks": len(self.devices)}
+        reads = [] if call.source is None else [call.source]
+        writes = [] if call.target is None else [call.target]
+        cost = device.spec.call_launch_us
+        piece = Piece("kernel", call.what, cost, begin, writes, reads, detail, lost=lost)
+        device.enqueue(piece, stream)
+
+    def _join(self, rank: int, call: Collective) -> _Meeting:
+        ends: tuple[int | None, ...] = ()
+        if call.what in PAIRS:
+            ends = (rank, call.to) if call.what == "send" else (call.origin, rank)
+        number = self._joined[rank, *ends]
+        self._joined[rank, *ends] += 1
+        ranks = tuple(end for end in ends if end is not None) or tuple(range(len(self.devices)))
+        meeting = self._meetings.setdefault((ends, number), _Meeting(ranks))
+        for other, earlier in meeting.calls.items():
+            if not meeting.error and not earlier.agrees(call):
+                meeting.error = (
+                    f"ranks disagree: rank {other} calls {earlier}, and rank {rank} calls {call}"
+                )
+        meeting.calls[rank] = call
+        if len(meeting.calls) == len(meeting.ranks):
+            del self._meetings[ends, number]
+        return meeting
+
+    def _together(self, meeting: _Meeting) -> None:
+        """All are there: compute, and say how long it takes."""
+        calls = [meeting.calls[rank] for rank in meeting.ranks]
+        first = calls[0]
+        for target, values in [(c.target, _result(calls, n)) for n, c in enumerate(calls)]:
+            if target is not None and values is not None:
+                target.cells.data[: values.nbytes] = values.view(np.uint8)
+                target.cells.mark_written(0, values.nbytes)
+                target.spoiled = None
+        numbers = [self.devices[rank].ordinal for rank in meeting.ranks]
+        size = len(self.devices) if first.what == "all_gather" else 1
+        pairs = [
+            (numbers[n], numbers[_next(n, call, len(numbers))]) for n, call in enumerate(calls)
+        ]
+        if first.what in PAIRS:
+            sender = 0 if first.what == "send" else 1
+            pairs = [(numbers[sender], numbers[1 - sender])] * 2
+        nbytes = first.count * first.dtype.itemsize * size
+        spec = self.devices[0].spec
+        works = collective_works(self.machine.wiring, spec, first.what, pairs, nbytes)
+        meeting.works = dict(zip(meeting.ranks, works, strict=True))
+
+    def waits(self, rank: int, call: Collective | None) -> None:
+        """Note what a rank waits in, for messages."""
+        self._waiting.pop(rank, None)
+        if call is not None:
+            self._waiting[rank] = call
+
+    def missing(self, meeting: _Meeting, rank: int) -> str:
+        """Say who does not come, and where those are."""
+        words: list[str] = []
+        for other in meeting.ranks:
+            if other not in meeting.calls:
+                busy = self._waiting.get(other)
+                where = f"it waits in {busy}" if busy else "it has called nothing that fits"
+                words.append(f"rank {other} does not come: {where}")
+        return f"rank {rank} waits in {meeting.calls[rank]}, and {'; '.join(words)}"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Waiting:
+    """A rank that has its SMs, and waits for the others."""
+
+    communicator: Communicator
+    meeting: _Meeting
+    rank: int
+
+    @property
+    def changes(self) -> int:
+        """It changes nothing while it waits."""
+        return 0
+
+    def stirred(self) -> bool:
+        """The host can do nothing for it but enqueue, unless it has called `fail`."""
+        return bool(self.communicator.broken)
+
+    def go_on(self, *, last: bool) -> Work:
+        communicator, meeting = self.communicator, self.meeting
+        communicator.waits(self.rank, None)
+        meeting.raise_error()
+        if communicator.broken:
+            raise CollectiveError(communicator.broken)
+        if meeting.works is not None:
+            return meeting.works[self.rank]
+        if last:
+            communicator.broken = communicator.missing(meeting, self.rank)
+            raise CollectiveError(communicator.broken)
+        communicator.waits(self.rank, meeting.calls[self.rank])
+        device = communicator.devices[self.rank]
+        sms = communicator.machine.wiring.inside.sms
+        return Work(math.inf, min(1.0, sms / device.spec.sms), _IDLE, paused=self)
+
+
+def _next(place: int, call: Collective, ranks: int) -> int:
+    if call.what == "exchange":
+        return place if call.to is None else call.to
+    return (place + 1) % ranks
+
+
+def _given(call: Collective) -> np.ndarray[Any, Any]:
+    assert call.source is not None
+    nbytes = call.count * call.dtype.itemsize
+    return call.source.cells.data[:nbytes].view(call.dtype).copy()
+
+
+def _result(calls: Sequence[Collective], place: int) -> np.ndarray[Any, Any] | None:
+    """What the rank at this place gets."""
+    call = calls[place]
+    if call.what == "send" or call.target is None:
+        return None
+    if call.what == "recv":
+        return _given(calls[1 - place])
+    if call.what == "exchange":
+        return None if call.origin is None else _given(calls[call.origin])
+    if call.what == "broadcast":
+        return _given(calls[call.root])
+    if call.what == "all_gather":
+        return np.concatenate([_given(other) for other in calls])
+    total = reduce(REDUCTIONS[call.reduce], [_given(other) for other in calls])
+    return total if call.what == "all_reduce" else np.split(total, len(calls))[place]

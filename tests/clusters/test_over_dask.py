@@ -1,0 +1,164 @@
+"""Workers in other processes, each with a simulated GPU, reached by Dask."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import signal
+import socket
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor.errors import CannotTravelError, ClusterError, OutOfBoundsError, WorkerLostError
+
+distributed = pytest.importorskip("distributed", reason="pip install 'asyncgpu_tutor[cluster]'")
+pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
+NUMBERS = np.arange(8, dtype=np.float32)
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    """Of a scheduler with two workers."""
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=50
+    ) as local:
+        yield local.scheduler_address
+
+
+def inside(address: str, act: Callable[[Any], Awaitable[Any]], **how: Any) -> Any:
+    """What `act` returns, which gets the GPUs of a cluster of these workers."""
+
+    async def run() -> Any:
+        async with agt.cluster(address, device="sim", **how) as gpus:
+            return await act(gpus)
+
+    return asyncio.run(run())
+
+
+def twice(x: agt.DeviceArray) -> agt.DeviceOp[agt.DeviceArray]:
+    kernel = agt.Kernel("__global__ void twice(float* x) { x[threadIdx.x] *= 2; }")
+    return kernel(x, grid=1, block=8).output()
+
+
+def test_recipes_run_there_and_arrays_stay(address: str) -> None:
+    kernel = agt.Kernel("__global__ void half(float* x) { x[threadIdx.x] /= 2; }")
+
+    async def act(gpus: Any) -> Any:
+        x = await gpus[1].put(NUMBERS)
+        y = await gpus[1](x.op().and_then(agt.dup).last().and_then(twice))
+        y = await gpus[1](y.op().and_then(twice))
+        z = await gpus[1](kernel(y.op(), grid=1, block=8).output())  # one that was made here
+        with pytest.raises(agt.errors.DeviceMismatchError, match="is on gpu 1"):
+            await gpus[0](y.op().to_host())
+        pids = [await gpu(agt.value(None).map(lambda _: os.getpid())) for gpu in gpus]
+        assert len({os.getpid(), *pids}) == 3
+        return await gpus[1](agt.zip(x.op().to_host(), z.op().to_host()))
+
+    x, z = inside(address, act)
+    assert (x.tolist(), z.tolist()) == (NUMBERS.tolist(), (2 * NUMBERS).tolist())
+
+
+def test_a_failure_there_is_an_error_here(address: str) -> None:
+    async def act(gpus: Any) -> Any:
+        kernel = agt.Kernel("__global__ void bad(float* x) { x[99] = 1; }")
+        with pytest.raises(OutOfBoundsError, match="bad") as caught:
+            await gpus[0](kernel(agt.zeros(4), grid=1, block=1))
+        assert caught.value.site.index == 99
+        with pytest.raises(FileNotFoundError) as missing:
+            await gpus[0](agt.value("no such file").map(open))
+        assert "on gpu 0" in missing.value.__notes__[-1]
+        return await gpus[0](agt.ones(1).to_host())
+
+    assert inside(address, act).tolist() == [1.0]
+
+
+def kept(_: Any) -> int:
+    """How many arrays the stores of a worker's process hold."""
+    from asyncgpu_tutor.clusters.remote import _stores
+
+    return sum(len(store.arrays) for store in _stores.values())
+
+
+def test_dropping_the_last_handle_frees_the_memory_there(address: str) -> None:
+    async def act(gpus: Any) -> Any:
+        x = await gpus[0].put(NUMBERS)
+        assert await gpus[0](agt.value(None).map(kept)) == 1
+        del x
+        gc.collect()
+        while await gpus[0](agt.value(None).map(kept)):
+            pass
+        task = asyncio.create_task(gpus[0](agt.ones(4)))
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait({task})
+        assert task.cancelled()
+        while await gpus[0](agt.value(None).map(kept)):
+            pass
+
+    inside(address, act)
+    assert inside(address, lambda gpus: gpus[0](agt.value(None).map(kept))) == 0
+
+
+def test_what_cannot_be_pickled_is_named(address: str) -> None:
+    lock = threading.Lock()
+
+    def locked(x: Any) -> Any:
+        with lock:
+            return x
+
+    async def act(gpus: Any) -> Any:
+        for op in (
+            agt.ones(2).map(locked),
+            agt.zip(agt.ones(2), agt.ones(2).map(locked)),
+        ):
+            with pytest.raises(
+                CannotTravelError, match=r"variable 'lock' of function .*locked.*lock"
+            ):
+                await gpus[0](op)
+        with pytest.raises(agt.errors.DeviceUnavailableError, match="no common clock"):
+            await gpus.group()
+
+    inside(address, act)
+
+
+def test_a_lost_worker_is_an_error_of_those_who_need_it(address: str) -> None:
+    async def act(gpus: Any) -> Any:
+        x = await gpus[1].put(NUMBERS)
+        pid = await gpus[1](agt.value(None).map(lambda _: os.getpid()))
+        never = agt.value(None).map(lambda _: __import__("time").sleep(60))
+        waiting = [
+            asyncio.create_task(gpus[1](never)),
+            asyncio.create_task(gpus[1](x.op().to_host())),
+        ]
+        await asyncio.sleep(0)  # they are sent
+        os.kill(pid, signal.SIGKILL)
+        async with asyncio.timeout(5):  # what law 21 promises
+            for error in await asyncio.gather(*waiting, return_exceptions=True):
+                with pytest.raises(WorkerLostError, match=r"gpu 1 .*is gone"):
+                    raise error
+            with pytest.raises(WorkerLostError, match="gpu 1"):
+                await gpus[1](x.op().to_host())
+        return await gpus[0](agt.ones(2).to_host())
+
+    assert inside(address, act, gpus=2).tolist() == [1.0, 1.0]
+
+
+def test_who_does_not_answer_or_does_not_fit_is_said(address: str, monkeypatch: Any) -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        nowhere = f"tcp://127.0.0.1:{closed.getsockname()[1]}"
+    monkeypatch.setattr("asyncgpu_tutor.clusters.over_dask.CONNECT_S", 0.5)
+    with pytest.raises(ClusterError, match="no Dask scheduler answers"):
+        inside(nowhere, lambda gpus: gpus[0](agt.ones(1)))
+    with pytest.raises(ClusterError, match="9 GPUs were asked for"):
+        inside(address, lambda gpus: gpus[0](agt.ones(1)), gpus=9)
+    monkeypatch.setattr(agt, "__version__", "9.9.9")
+    monkeypatch.setattr("asyncgpu_tutor.clusters.over_dask.CONNECT_S", 10.0)
+    with pytest.raises(ClusterError, match=r"here it is 9\.9\.9"):
+        inside(address, lambda gpus: gpus[0](agt.ones(1)))

@@ -1,0 +1,141 @@
+"""Work that goes over several devices of one process: copies between them, arms, and policies."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+
+import asyncgpu_tutor as agt
+from tests.conftest import open_or_skip
+
+PAIRS = [("sim:0", "sim:1"), pytest.param(("cuda:0", "cuda:1"), marks=pytest.mark.gpu)]
+NUMBERS = np.arange(1000, dtype=np.float32)
+
+
+@pytest.fixture(params=PAIRS, ids=lambda pair: pair[0].partition(":")[0])
+def pair(request: pytest.FixtureRequest) -> Any:
+    """Two devices, of which the first is current."""
+    devices = [open_or_skip(name) for name in request.param]
+    with agt.using(devices[0]):
+        yield devices
+
+
+def test_an_array_goes_to_another_device_and_comes_back(pair: Any) -> None:
+    first, second = pair
+    with agt.record() as trace:
+        there = agt.h2d(NUMBERS).to(second).sync()
+        assert there.device is second
+        back = there.to(first.name).to_host().sync()
+    assert back.tolist() == NUMBERS.tolist()
+    copies = trace.find("peer copy")
+    assert [span.device for span in copies] == [first.name, first.name]
+    assert [span.detail["bytes"] for span in copies] == [NUMBERS.nbytes] * 2
+
+
+def test_on_the_same_device_nothing_is_copied(pair: Any) -> None:
+    first, _ = pair
+    array = agt.ones(4).sync()
+    with agt.record() as trace:
+        same = array.to(first).sync()
+    assert same.device is first
+    assert not trace.device_spans
+    assert array.gone == "into to()"
+
+
+def test_a_third_device_can_copy_nothing(pair: Any) -> None:
+    array = agt.ones(4).sync()
+    with agt.using("sim:2"), pytest.raises(agt.errors.DeviceMismatchError, match=r"op\.on"):
+        array.borrow().to(pair[1]).sync()
+
+
+def test_a_copy_to_here_waits_for_the_stream_that_wrote_the_array(pair: Any) -> None:
+    """The host waits for nothing in between, and no event was recorded by the program."""
+    _, second = pair
+    array = agt.full(1 << 20, 7.0).async_on(agt.create_stream())
+    with agt.using(second):
+        there = array.to(second).to_host().sync()
+    assert set(there.tolist()) == {7.0}
+
+
+@pytest.mark.parametrize("mode", ["share", "borrow"])
+def test_whoever_keeps_an_array_can_copy_it_again(pair: Any, mode: str) -> None:
+    array = agt.h2d(NUMBERS).sync()
+    array = array.share() if mode == "share" else array
+    copies = [getattr(array, mode)().to(pair[1]).sync() for _ in range(2)]
+    assert [copy.mode for copy in copies] == ["owned"] * 2
+    assert not array.moved
+
+
+def test_arms_run_on_the_devices_that_they_name(pair: Any) -> None:
+    def work() -> agt.DeviceOp[Any]:
+        out = agt.zeros(1 << 16).partition(256)
+        return agt.relu(1 << 16, agt.ones(1 << 16), out).output().to_host()
+
+    with agt.record() as trace:
+        results = agt.overlap(*(work().on(device) for device in pair)).sync()
+    assert all(result.sum() == 1 << 16 for result in results)
+    assert [span.device for span in trace.find("relu")] == [device.name for device in pair]
+
+
+def test_what_follows_a_part_elsewhere_comes_after_it(pair: Any) -> None:
+    first, second = pair
+    part = agt.h2d(agt.pin(NUMBERS)).on(second)
+    with agt.record() as trace:
+        found = part.and_then(lambda a: a.to(first)).and_then(agt.d2h).sync()
+    assert found.tolist() == NUMBERS.tolist()
+    work = [span for span in trace.device_spans if span.name in ("h2d", "peer copy", "d2h")]
+    assert [span.name for span in work] == ["h2d", "peer copy", "d2h"]
+    assert all(a.end <= b.start for a, b in itertools.pairwise(work))
+
+
+def test_a_policy_deals_operations_out_to_its_devices(pair: Any) -> None:
+    policy = agt.StreamPoolRoundRobin(2, devices=pair)
+    with agt.using(policy=policy):
+        arrays = [agt.ones(8).sync() for _ in range(4)]
+        arms = agt.overlap(agt.ones(8), agt.ones(8)).sync()
+        here = agt.ones(8).on(pair[1]).sync()
+    names = [device.name for device in pair]
+    assert [array.device.name for array in arrays] == names * 2
+    assert sorted(array.device.name for array in arms) == names
+    assert here.device is pair[1]
+
+
+def test_a_failure_elsewhere_is_the_operations_own() -> None:
+    kernel = agt.Kernel("__global__ void k(int* x) { x[threadIdx.x + 8] = 1; }")
+    with agt.using("sim:0"):
+        bad = kernel(agt.zeros(4, np.int32), grid=1, block=1).on("sim:1")
+        with pytest.raises(agt.errors.OutOfBoundsError, match="k"):
+            bad.sync()
+        assert agt.ones(2).to_host().on("sim:1").sync().tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("capture", ["prepare", "graph_on"])
+def test_what_is_captured_stays_on_one_device(pair: Any, capture: str) -> None:
+    array = agt.ones(4).sync().share()
+    for op in (array.to(pair[1]), agt.ones(4).on(pair[1])):
+        with pytest.raises(agt.errors.CaptureError, match="stays on one device"):
+            op.prepare() if capture == "prepare" else op.graph_on(agt.create_stream())
+        op.sync()  # it did nothing
+
+
+def test_copies_that_share_a_link_share_its_rate() -> None:
+    def copies(*pairs: tuple[int, int]) -> float:
+        with agt.using("sim:0"):
+            arrays = [agt.ones(1 << 22).on(f"sim:{a}").sync() for a, _ in pairs]
+            with agt.record() as trace:
+                agt.overlap(
+                    *(
+                        x.to(f"sim:{b}").on(f"sim:{a}")
+                        for x, (a, b) in zip(arrays, pairs, strict=True)
+                    )
+                ).sync()
+        return max(span.duration for span in trace.find("peer copy"))
+
+    alone = copies((0, 1))
+    assert copies((0, 1), (1, 0)) == pytest.approx(alone)  # each direction has its own rate
+    assert copies((0, 1), (2, 3)) == pytest.approx(alone)
+    assert copies((0, 1), (0, 2)) > 1.3 * alone  # out of one device
+    assert copies((0, 2), (1, 2)) > 1.3 * alone  # into one

@@ -1,0 +1,122 @@
+"""The words, minutes, cells, predictions and exercises of each chapter, as docs/instructors.md has them.
+
+Minutes are reckoned, for somebody who reads everything and does all exercises; that page says how, and where
+the one measured figure comes from. An *encore* is for another day, so it is counted apart: a section whose
+title begins with "Encore", and all that follows up to a section whose title does not. Folded cells, which
+only assert, are not counted at all.
+
+``python tools/course_length.py`` prints the table, and ``--write`` puts it into the page. What a notebook
+computes for is kept as it stands there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from build_notebooks import FOLDED, ROOT, Cell, chapter, sources
+
+WORDS_A_MINUTE = 238
+LINE, CELL, PICTURE = 3 / 60, 5 / 60, 30 / 60  # minutes, as those below
+PREDICTION, EXERCISE, PUZZLE, SOLUTION_LINE = 1.0, 3.0, 2.0, 0.5
+
+PAGE = "docs/instructors.md"
+ROW = re.compile(r"^\| \[(\w+)\]\(\.\./notebooks/.*\| (\d+ s) \|$", re.MULTILINE)
+NOT_PROSE = re.compile(r"```.*?```|\]\([^)]*\)|<[^>]+>", re.DOTALL)
+DRAWS = re.compile(r"\bcompare_timelines\(|\.plot\(|\bplt\.(?!rc)")
+# Of chapter 01.
+PUZZLES = ("copy", "add", "scale", "relu", "reverse", "stride", "broadcast", "transpose")
+
+
+@dataclass(frozen=True)
+class Length:
+    """What a chapter, or its encores, ask of a reader."""
+
+    words: int
+    cells: int
+    predictions: int
+    exercises: int
+    minutes: float
+
+
+def words(text: str) -> int:
+    """Count the words of Markdown, without programs, markup and addresses."""
+    return len(re.findall(r"[^\W_][\w'.]*", NOT_PROSE.sub(" ", text)))
+
+
+def length(cells: Sequence[Cell]) -> Length:
+    """Count the cells of a chapter, or of a part of one."""
+    answers = {cell.id for cell in cells if cell.only is not None}
+    prose = sum(words(c.text) for c in cells if c.kind == "markdown" and c.only is None)
+    code = [c.text for c in cells if c.kind == "code" and not c.only and FOLDED not in c.tags]
+    shown = [c.text for c in cells if c.text in code and c.id.removesuffix("-check") not in answers]
+    starters = {c.id: c.text.splitlines() for c in cells if c.only == "starter"}
+    solutions = {c.id: c.text.splitlines() for c in cells if c.only == "solution"}
+    new = [line for i, text in solutions.items() for line in text if line not in starters[i]]
+    predictions = sum("Prediction(" in text for text in shown)
+    puzzles = sum(i.partition("01-")[2] in PUZZLES for i in solutions)
+    minutes = prose / WORDS_A_MINUTE + CELL * len(shown) + PREDICTION * predictions
+    minutes += LINE * sum(bool(line.strip()) for text in shown for line in text.splitlines())
+    minutes += PICTURE * sum(bool(DRAWS.search(text)) for text in shown)
+    minutes += EXERCISE * (len(solutions) - puzzles) + PUZZLE * puzzles
+    minutes += SOLUTION_LINE * sum(bool(line.strip()) for line in new)
+    return Length(prose, len(code) + len(starters), predictions, len(solutions), minutes)
+
+
+def parts(source: Path) -> tuple[Length, Length]:
+    """The chapter itself, and its encores."""
+    found: tuple[list[Cell], list[Cell]] = ([], [])
+    encore = False
+    for cell in chapter(source)[0]:
+        if cell.kind == "markdown" and cell.only is None:
+            for title in re.findall(r"^## (.+)$", cell.text, re.MULTILINE):
+                encore = title.startswith("Encore")
+        found[encore].append(cell)
+    return length(found[False]), length(found[True])
+
+
+def table(root: Path = ROOT) -> Iterator[str]:
+    """The rows of the page: one for each chapter, and one for all, the exercises of encores among them."""
+    computes = dict(ROW.findall((root / PAGE).read_text(encoding="utf-8")))
+    total = [0, 0, 0, 0, 0]
+    for source in sources(root):
+        name, (itself, encores) = source.stem, parts(source)
+        minutes = _rounded(itself.minutes)
+        more = f" + {_rounded(encores.minutes)}" if encores.words else ""
+        exercises = f"{itself.exercises}" + (f" + {encores.exercises}" if encores.exercises else "")
+        yield (
+            f"| [{name}](../notebooks/{name}.ipynb) | {minutes}{more} | {itself.words:,} | {itself.cells} | "
+            f"{itself.predictions} | {exercises} | {computes.get(name, '')} |"
+        )
+        asked = (itself.predictions + encores.predictions, itself.exercises + encores.exercises)
+        row = (minutes, itself.words, itself.cells, *asked)
+        total = [a + b for a, b in zip(total, row, strict=True)]
+    minutes, *rest = total
+    yield f"| all | {round(minutes / 60)} h | " + " | ".join(f"{n:,}" for n in rest) + " | |"
+
+
+def _rounded(minutes: float) -> int:
+    return 5 * max(1, round(minutes / 5))
+
+
+def main() -> int:
+    """Print the table, or write it."""
+    parser = argparse.ArgumentParser(description="How long the chapters are.")
+    parser.add_argument("--write", action="store_true", help=f"put the table into {PAGE}")
+    write = parser.parse_args().write
+    rows = "\n".join(table())
+    print(rows)
+    if write:
+        text = (ROOT / PAGE).read_text(encoding="utf-8")
+        old = re.compile(
+            r"^\| \[00_start_here\]\(\.\./notebooks/.*?^\| all \|[^\n]*", re.DOTALL | re.MULTILINE
+        )
+        (ROOT / PAGE).write_text(old.sub(lambda _: rows, text), encoding="utf-8", newline="\n")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

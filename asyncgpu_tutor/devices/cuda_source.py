@@ -36,6 +36,9 @@ class Step:
     depth: int  # the number of loops around it; the test of a loop is in it
 
 
+ATOMICS = "load", "store", "exchange", "fetch_", "compare_"  # methods of `cuda::atomic_ref`
+
+
 @translated
 def steps(source: str, name: str) -> list[Step]:
     """Calls and accesses of a function and of those that it calls, each loop going round once.
@@ -103,7 +106,10 @@ def _steps(node: object, known: dict[str, ast.Function], depth: int) -> Iterator
     elif isinstance(node, ast.Call):
         yield from below(node.object, node.arguments)
         alone = node.arguments[0] if len(node.arguments) == 1 else None
-        yield Step("call", node.name, _number(alone), depth)
+        relaxed = any(getattr(a, "name", "") == "memory_order_relaxed" for a in node.arguments)
+        ordered = node.object is not None and node.name.startswith(ATOMICS) and not relaxed
+        fence = [Step("call", "atomic_thread_fence", None, depth)] * ordered  # as good as one
+        yield from (*fence, Step("call", node.name, _number(alone), depth), *fence)
         others = {name: function for name, function in known.items() if name != node.name}
         if len(others) < len(known):
             yield from _steps(known[node.name].body, others, depth)

@@ -66,8 +66,8 @@ def _not_an_array(kernel: str, parameter: Parameter, given: Any) -> str:
         return f"{wanted}, and got a NumPy array of shape {shape}: copy it with agt.h2d(x) first"
     if isinstance(given, tuple):
         return (
-            f"{wanted}, and got {len(cast(Any, given))} results at once: a launch gives back all its arrays. "
-            "Take the one that it writes, as in launch.output()"
+            f"{wanted}, and got {len(cast(Any, given))} results at once: a launch gives back all its arrays, "
+            "and memcpy both. Take one, as in launch.output() or op.first()"
         )
     return f"{wanted}, and got {given!r} ({type(given).__name__})"
 

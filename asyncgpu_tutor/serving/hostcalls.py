@@ -197,7 +197,8 @@ class Hostcalls:
             self._told = True
             raise HostcallError(
                 f"{int(self._given_up[0])} calls from a kernel gave up waiting for the host: it must get "
-                "turns of the event loop while the kernel runs, so await the operation, and do not block"
+                "turns of the event loop while the kernel runs, so await the operation, and do not block. Or "
+                "the kernel has kept its packets: `hostcall_end` gives one back, for the next call"
             )
 
     # ------------------------------------------------------------------ answering

@@ -69,9 +69,11 @@ import asyncio
 
 async def at_most(op, us):
     task, clock = agt.spawn(op), asyncio.create_task(agt.sleep(us))
-    done, late = await asyncio.wait({task, clock}, return_when=asyncio.FIRST_COMPLETED)
-    for other in late:
-        other.cancel()
+    try:
+        done, _ = await asyncio.wait({task, clock}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        clock.cancel()
+        task.cancel()
     return task.result() if task in done else None
 
 
@@ -136,4 +138,40 @@ async def run_limited(ops, limit):
             results[i] = await op
 
     await asyncio.gather(*[worker() for _ in range(limit)])
+    return results
+
+
+# %% id=06-responsive
+import asyncio
+
+
+async def with_heartbeat(op, beat):
+    task = agt.spawn(op)
+    try:
+        while True:
+            beat()
+            clock = asyncio.ensure_future(agt.sleep(50))
+            await asyncio.wait({task, clock}, return_when=asyncio.FIRST_COMPLETED)
+            if task.done():
+                clock.cancel()
+                return task.result()
+    finally:
+        task.cancel()
+
+
+# %% id=06-limited
+import asyncio
+
+
+async def run_limited(ops, limit):
+    """An error comes out in a group."""
+    results, todo = [None] * len(ops), iter(enumerate(ops))
+
+    async def worker():
+        for i, op in todo:
+            results[i] = await op
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(limit):
+            group.create_task(worker())
     return results

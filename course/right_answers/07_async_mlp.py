@@ -133,3 +133,11 @@ extern "C" __global__ void softmax(unsigned int n, const float* x, float* y)
     y[i] = expf(x[i] - top) / sum;
 }
 """)
+
+
+# %% id=07-capture
+def capture(ops, stream):
+    arms = agt.overlap(*[op.prepare().launch() for op in ops])
+    with agt.CudaGraph.scope(stream) as scope:
+        scope.record(arms)
+    return scope.graph

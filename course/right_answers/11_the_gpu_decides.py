@@ -55,3 +55,19 @@ __device__ void meet(unsigned int* arrived, unsigned int goal)
     __threadfence();
 }
 """
+
+
+# %% id=11-meet
+MEET = r"""
+#include <cuda/atomic>
+__device__ void meet(unsigned int* arrived, unsigned int goal)
+{
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        cuda::atomic_ref<unsigned int, cuda::thread_scope_device> count(*arrived);
+        count.fetch_add(1, cuda::memory_order_release);
+        while (count.load(cuda::memory_order_acquire) < goal) { }
+    }
+    __syncthreads();
+}
+"""

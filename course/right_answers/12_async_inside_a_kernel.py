@@ -92,3 +92,37 @@ __device__ Poll poll(unsigned int* cell, unsigned int& x)
 
 
 ONESHOT = ONESHOT_IN_PARTS.replace("raised(cell)", "raised(&cell[0])")
+
+
+# %% id=12-oneshot
+ONESHOT = r"""
+#include <cuda/atomic>
+__device__ void send(unsigned int* cell, unsigned int x)
+{
+    cell[1] = x;
+    cuda::atomic_ref<unsigned int, cuda::thread_scope_device>(cell[0]).store(1u, cuda::memory_order_release);
+}
+
+__device__ Poll poll(unsigned int* cell, unsigned int& x)
+{
+    cuda::atomic_ref<unsigned int, cuda::thread_scope_device> flag(cell[0]);
+    if (flag.load(cuda::memory_order_acquire) == 0) return PENDING;
+    x = cell[1];
+    return READY;
+}
+"""
+
+
+# %% id=12-channel
+SEND = r"""
+__device__ void send(unsigned int* tail, unsigned int* full, unsigned int* values, unsigned int x)
+{
+    unsigned int place;
+    do {
+        place = atomicAdd(tail, 0u);
+    } while (atomicCAS(tail, place, place + 1) != place);
+    values[place] = x;
+    __threadfence();
+    atomicExch(&full[place], 1u);
+}
+"""

@@ -173,3 +173,76 @@ __global__ void bill(unsigned long long* mail, unsigned long long* stack, int n,
 
 # %% id=13-batch
 price_all = lambda prices: lambda items, amounts, _: np.take(prices, items) * amounts
+
+
+# %% id=13-ask
+ASK = r"""
+#include <cuda/atomic>
+__global__ void ask(volatile unsigned* mail, int n, unsigned* out)
+{
+    cuda::atomic_ref<unsigned, cuda::thread_scope_system> flag(*(unsigned*)mail);
+    for (int k = 0; k < n; ++k) {
+        mail[1] = 100 + k;
+        flag.store(1, cuda::memory_order_release);
+        int turns = 0;
+        while (flag.load(cuda::memory_order_acquire) != 2) {
+            if (++turns > 1000000) return;
+            __nanosleep(100);
+        }
+        out[k] = mail[2];
+    }
+}
+"""
+
+
+# %% id=13-ask
+ASK = r"""
+__global__ void ask(volatile unsigned* mail, int n, unsigned* out)
+{
+    for (int k = 0; k < n; ++k) {
+        mail[1] = 100 + k;
+        __threadfence_system();
+        mail[0] = 1;
+        int turns;
+        for (turns = 0; mail[0] != 2 && turns < 1000000; ++turns) __nanosleep(100);
+        if (turns == 1000000) return;
+        __threadfence_system();
+        out[k] = mail[2];
+    }
+}
+"""
+
+
+# %% id=13-pipeline
+PIPELINE = r"""
+#include "hostcall.cuh"
+__global__ void pipeline(unsigned long long* mail, unsigned long long* stack, int pieces, int size)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    __shared__ int p, n;
+    for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            n = -1;
+            p = hostcall_begin(host);
+            if (p >= 0) {
+                hostcall_ask(host, p, HOSTCALL_READ, 0, piece * size, size);
+                if (hostcall_wait(host, p)) n = (int)hostcall_answer(host, p);
+            }
+        }
+        __syncthreads();
+        if (n < 0) return;
+        char* bytes = hostcall_bytes(host, p);
+        for (int i = threadIdx.x; i < n; i += blockDim.x)
+            if (bytes[i] >= 'a' && bytes[i] <= 'z') bytes[i] -= 32;
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            hostcall_ask(host, p, HOSTCALL_WRITE, 1, piece * size, n);
+            if (hostcall_wait(host, p)) hostcall_end(host, p);
+            else n = -1;
+        }
+        __syncthreads();
+        if (n < 0) return;
+    }
+}
+"""

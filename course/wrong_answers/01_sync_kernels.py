@@ -708,3 +708,15 @@ extern "C" __global__ void my_relu(unsigned int n, const float* input, float* ou
     if (i < n) output[i] = fminf(fmaxf(input[i], 0.0f), 6.0f);
 }
 """)
+
+
+# %% id=01-stride cause="with n=256 and blocks of 128, no thread wrote element 255"
+my_stride = agt.Kernel(r"""
+extern "C" __global__ void my_stride(unsigned int n, unsigned int stride, const float* x, float* y)
+{
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i * stride < n * stride - 1) {
+        y[i] = x[i * stride];
+    }
+}
+""")

@@ -502,3 +502,16 @@ def in_order(first, second, one, two):
         agt.work(1)
     two.wait_event(written)
     return second.async_on(two)
+
+
+# %% id=02-challenge cause="`e` is ahead of `b` on stream 2, and has to come after it"
+def arrange(ops, one, two):
+    ops["a"].async_on(one)
+    ops["e"].async_on(two)
+    ops["b"].async_on(two)
+    ops["c"].async_on(one)
+    ops["f"].async_on(one)
+    two.wait_event(one.record())
+    ops["d"].async_on(two)
+    one.wait_event(two.record())
+    ops["g"].async_on(one)

@@ -543,3 +543,24 @@ def load_and_fetch(load, fetch, job, stream):
     fetch.async_on(stream)
     job()
     return fetch.sync_on(stream)
+
+
+# %% id=03-zeros cause="`d2d` ran as well, and is not needed"
+def blank(shape, dtype):
+    def enqueue(context):
+        array = context.empty(shape, dtype)
+        context.memset(array)
+        other = context.empty(shape, dtype)
+        context.copy(other, array)
+        return agt.value(other)
+
+    return agt.with_context(enqueue)
+
+
+# %% id=03-which-way cause="a NumPy array should come out, and this did: None"
+def load_and_fetch(load, fetch, job, stream):
+    load.async_on(stream)
+    numbers = fetch.async_on(stream)
+    job()
+    stream.synchronize()
+    numbers

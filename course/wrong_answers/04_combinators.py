@@ -274,3 +274,20 @@ def all_scaled(x, factors, scaled):
         return agt.h2d(x).and_then(lambda array: scaled(array, factor)).to_host()
 
     return agt.zip(*[one(factor) for factor in sorted(factors)])
+
+
+# %% id=04-saxpy cause="`d2d` ran 1 time, and 0 times is right"
+def async_saxpy(saxpy, a, x, y):
+    launch = saxpy(x.size, a, agt.h2d(x), agt.h2d(y).partition(256))
+    return launch.output().and_then(agt.dup).last().to_host()
+
+
+# %% id=04-baton cause="`d2d` ran 1 time, and 0 times is right"
+def residual(x, add):
+    n = x.size
+
+    def both(pair):
+        positive = agt.relu(n, pair[0], agt.zeros(n).partition(256)).output()
+        return positive.and_then(lambda p: add(n, pair[1], p, agt.zeros(n).partition(256)).output())
+
+    return agt.h2d(x).and_then(agt.dup).and_then(both).to_host()

@@ -788,3 +788,15 @@ async def feed(n, prepare, process, use):
     while not before[1].done:
         pass
     use(before[0].numpy())
+
+
+# %% id=06-cancel cause="2 tasks of its own went on waiting: cancel them in a `finally`"
+async def at_most(op, us):
+    task = agt.spawn(op)
+    clock = asyncio.create_task(agt.sleep(us))
+    await asyncio.wait([task, clock], return_when=asyncio.FIRST_COMPLETED)
+    clock.cancel()
+    if task.done():
+        return task.result()
+    task.cancel()
+    return None

@@ -529,3 +529,47 @@ def talk(models, prompts, steps):
             words.append(word)
         said.append(words)
     return said
+
+
+# %% id=09-shapes cause="none of the given ones"
+def make_server(make, stream):
+    known, stream = {}, agt.create_stream()
+
+    def answer(x):
+        if x.shape not in known:
+            slot = agt.pinned(x.shape)
+            known[x.shape] = slot, make(slot).graph_on(stream)
+        slot, graph = known[x.shape]
+        slot[:] = x
+        return graph.launch().sync_on(stream).copy()
+
+    return answer
+
+
+# %% id=09-break-even cause="with 2 copies that take longer than a call, the answer is 4, and not 3"
+def break_even(make, stream):
+    clock = agt.current_device().now
+
+    def took(run):
+        times = []
+        for _ in range(5):
+            start = clock()
+            run()
+            times.append(clock() - start)
+        return min(times)
+
+    launch = make().graph_on(stream).launch()
+    capture = took(lambda: make().graph_on(stream))
+    by_calls = took(lambda: make().sync_on(stream))
+    by_graph = took(lambda: launch.sync_on(stream))
+    return round(capture / (by_calls - by_graph))
+
+
+# %% id=09-no-allocation cause="and memcpy both. Take one"
+def capturable(slot, x, y, out):
+    n = slot.size
+    return (
+        agt.memcpy(x.borrow(), slot)
+        .and_then(lambda found: agt.relu(n, found, y.borrow().partition(256)).output())
+        .and_then(lambda y: agt.d2h(y, out=out))
+    )

@@ -373,7 +373,7 @@ class Future:
         return self.result
 
 
-# %% id=10-zip cause="nothing makes `op1`"
+# %% id=10-zip cause="`op1` is ahead of `op0` on stream 1"
 def zip_ops(*ops):
     def enqueue(context):
         return tuple([op(context) for op in ops[::-1]][::-1])

@@ -605,3 +605,50 @@ __device__ int pick(int n, const int* boil, const int* steep, const bool* begun)
     return -1;
 }
 """
+
+
+# %% id=12-warp cause="Its message is 0"
+WARP_TAKE = r"""
+__device__ Poll warp_take(unsigned int* mail, unsigned int& message)
+{
+    unsigned int found = 0;
+    int state = PENDING;
+    if (threadIdx.x % 32 == 0) state = take(mail, found);
+    state = __any_sync(0xffffffff, found != 0) ? READY : PENDING;
+    message = __shfl_sync(0xffffffff, found, 0);
+    return (Poll)state;
+}
+"""
+
+
+# %% id=12-channel cause="in the same instruction, with another value"
+SEND = r"""
+__device__ void send(unsigned int* tail, unsigned int* full, unsigned int* values, unsigned int x)
+{
+    volatile unsigned int* end = tail;
+    unsigned int place = *end;
+    *end = place + 1;
+    values[place] = x;
+    __threadfence();
+    atomicExch(&full[place], 1u);
+}
+"""
+
+
+# %% id=12-oneshot cause="an atomic for one block does not reach another"
+ONESHOT = r"""
+__device__ void send(unsigned int* cell, unsigned int x)
+{
+    cell[1] = x;
+    __threadfence();
+    atomicExch_block(&cell[0], 1u);
+}
+
+__device__ Poll poll(unsigned int* cell, unsigned int& x)
+{
+    if (atomicAdd_block(&cell[0], 0u) == 0) return PENDING;
+    __threadfence();
+    x = cell[1];
+    return READY;
+}
+"""

@@ -168,7 +168,7 @@ __global__ void ask(volatile unsigned* mail, int n, unsigned* out)
 """
 
 
-# %% id=13-ask cause="the host was asked for [0, 100, 101]"
+# %% id=13-ask cause="and a quick host reads an old one there"
 ASK = r"""
 __global__ void ask(volatile unsigned* mail, int n, unsigned* out)
 {
@@ -983,3 +983,169 @@ def price_all(prices):
         return np.array([table[int(i)] * a for i, a in zip(items, amounts)], np.uint64)
 
     return handler
+
+
+# %% id=13-ask cause="first the question, then the flag"
+ASK = r"""
+__global__ void ask(volatile unsigned* mail, int n, unsigned* out)
+{
+    for (int k = 0; k < n; ++k) {
+        mail[0] = 1;
+        __threadfence_system();
+        mail[1] = 100 + k;
+        int turns = 0;
+        while (mail[0] != 2) {
+            if (++turns > 1000000) return;
+            __nanosleep(100);
+        }
+        __threadfence_system();
+        out[k] = mail[2];
+    }
+}
+"""
+
+
+# %% id=13-batch cause="one after the other"
+def price_all(prices):
+    def handler(items, amounts, _):
+        found = prices[items]
+        for k in range(len(found)):
+            found[k] *= amounts[k]
+        return found
+
+    return handler
+
+
+# %% id=13-pipeline cause="`hostcall_begin` gives -1 where the host has stopped"
+PIPELINE = r"""
+#include "hostcall.cuh"
+__global__ void pipeline(unsigned long long* mail, unsigned long long* stack, int pieces, int size)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    if (threadIdx.x > 0) return;
+    for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
+        int p = hostcall_begin(host);
+        char* bytes = hostcall_bytes(host, p);
+        hostcall_ask(host, p, HOSTCALL_READ, 0, piece * size, size);
+        bool ok = hostcall_wait(host, p);
+        if (!ok) return;
+        int n = (int)hostcall_answer(host, p);
+        for (int i = 0; i < n; ++i)
+            if (bytes[i] >= 'a' && bytes[i] <= 'z') bytes[i] -= 32;
+        hostcall_ask(host, p, HOSTCALL_WRITE, 1, piece * size, n);
+        ok = hostcall_wait(host, p);
+        if (!ok) return;
+        hostcall_end(host, p);
+    }
+}
+"""
+
+
+# %% id=13-pipeline cause="`hostcall_end` gives one back"
+PIPELINE = r"""
+#include "hostcall.cuh"
+__global__ void pipeline(unsigned long long* mail, unsigned long long* stack, int pieces, int size)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    if (threadIdx.x > 0) return;
+    for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
+        int p = hostcall_begin(host);
+        if (p < 0) return;
+        char* bytes = hostcall_bytes(host, p);
+        hostcall_ask(host, p, HOSTCALL_READ, 0, piece * size, size);
+        bool ok = hostcall_wait(host, p);
+        if (!ok) return;
+        int n = (int)hostcall_answer(host, p);
+        for (int i = 0; i < n; ++i)
+            if (bytes[i] >= 'a' && bytes[i] <= 'z') bytes[i] -= 32;
+        hostcall_ask(host, p, HOSTCALL_WRITE, 1, piece * size, n);
+        ok = hostcall_wait(host, p);
+        if (!ok) return;
+    }
+}
+"""
+
+
+# %% id=13-ask cause="no `__threadfence_system()` between the question and the flag"
+ASK = r"""
+__global__ void ask(volatile unsigned* mail, int n, unsigned* out)
+{
+    for (int k = 0; k < n; ++k) {
+        mail[1] = 100 + k;
+        __threadfence();
+        atomicExch((unsigned*)mail, 1u);
+        int turns = 0;
+        while (mail[0] != 2) {
+            if (++turns > 1000000) return;
+            __nanosleep(100);
+        }
+        __threadfence_system();
+        out[k] = mail[2];
+    }
+}
+"""
+
+
+# %% id=13-pipeline cause="a packet is used after `hostcall_end`"
+PIPELINE = r"""
+#include "hostcall.cuh"
+__global__ void pipeline(unsigned long long* mail, unsigned long long* stack, int pieces, int size)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    if (threadIdx.x > 0) return;
+    for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
+        int p = hostcall_begin(host);
+        if (p < 0) return;
+        char* bytes = hostcall_bytes(host, p);
+        hostcall_ask(host, p, HOSTCALL_READ, 0, piece * size, size);
+        bool ok = hostcall_wait(host, p);
+        if (!ok) return;
+        int n = (int)hostcall_answer(host, p);
+        for (int i = 0; i < n; ++i)
+            if (bytes[i] >= 'a' && bytes[i] <= 'z') bytes[i] -= 32;
+        hostcall_end(host, p);
+        int q = hostcall_begin(host);
+        if (q < 0) return;
+        char* out = hostcall_bytes(host, q);
+        for (int i = 0; i < n; ++i) out[i] = bytes[i];
+        hostcall_ask(host, q, HOSTCALL_WRITE, 1, piece * size, n);
+        ok = hostcall_wait(host, q);
+        if (!ok) return;
+        hostcall_end(host, q);
+    }
+}
+"""
+
+
+# %% id=13-pipeline cause="the file was right by luck"
+PIPELINE = r"""
+#include "hostcall.cuh"
+__global__ void pipeline(unsigned long long* mail, unsigned long long* stack, int pieces, int size)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    __shared__ int p, n;
+    for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            n = -1;
+            p = hostcall_begin(host);
+            if (p >= 0) {
+                hostcall_ask(host, p, HOSTCALL_READ, 0, piece * size, size);
+                if (hostcall_wait(host, p)) n = (int)hostcall_answer(host, p);
+            }
+        }
+        __syncthreads();
+        if (n < 0) return;
+        char* bytes = hostcall_bytes(host, p);
+        for (int i = threadIdx.x; i < n; i += blockDim.x)
+            if (bytes[i] >= 'a' && bytes[i] <= 'z') bytes[i] -= 32;
+        if (threadIdx.x == 0) {
+            hostcall_ask(host, p, HOSTCALL_WRITE, 1, piece * size, n);
+            if (hostcall_wait(host, p)) hostcall_end(host, p);
+            else n = -1;
+        }
+        __syncthreads();
+        if (n < 0) return;
+    }
+}
+"""

@@ -213,3 +213,20 @@ extern "C" __global__ void half(unsigned int n, const float* x, float* y)
 """)
     twice = agt.h2d(agt.pin((2 * at).astype(np.float32).ravel()))
     return half(2 * n, twice, agt.zeros(2 * n).partition(2 * n)).output().to_host().sync()
+
+
+# %% id=14-grep cause="with a text of 32 letters, the counter is at 0"
+GREP = r"""
+extern "C" __global__ void grep(
+    int n, const unsigned char* text, unsigned char letter, int* places, int* count)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    bool yes = i < n && text[i] == letter;
+    unsigned int votes = __ballot_sync(0xffffffffu, yes);
+    if (votes == 0) return;
+    int lane = threadIdx.x % 32, first = __ffs(votes), slot = 0;
+    if (lane == first) slot = atomicAdd(count, __popc(votes));
+    slot = __shfl_sync(0xffffffffu, slot, first);
+    if (yes) places[slot + __popc(votes & ((1u << lane) - 1))] = i;
+}
+"""

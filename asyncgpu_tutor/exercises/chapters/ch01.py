@@ -129,7 +129,7 @@ def _scale(seed: int, shape: Shape) -> Given:
 
 
 def _stride(seed: int, shape: Shape) -> Given:
-    n, stride = shape[0], seed + 1
+    n, stride = shape[0], seed
     x = noise(seed, (n - 1) * stride + 1)
     return [n, stride, x], x[::stride]
 

@@ -109,17 +109,8 @@ def _beating(answer: Any, make: Callable[[], agt.DeviceOp[Any]]) -> Observed:
 
 
 def _failing(answer: Any) -> Observed:
-    """Try an answer on an operation that fails, whose error has to come out, alone or in a group."""
-
-    async def caught(op: Any, beat: Any) -> bool:
-        came_out = False
-        try:
-            await answer(op, beat)
-        except* agt.DeviceError:
-            came_out = True
-        return came_out
-
-    return _beating(caught, operations.out_of_bounds)
+    """Try an answer on an operation that fails."""
+    return _beating(partial(_failed, answer), operations.out_of_bounds)
 
 
 def _stops(trace: agt.Trace, cause: str) -> None:
@@ -157,7 +148,8 @@ def _as_due(trace: agt.Trace) -> None:
     for i, (early, late) in enumerate(pairwise(times)):
         due = f"between beat {i + 1} and what came next were {late - early:.0f} µs, and one beat every "
         due += f"{PERIOD:.0f} µs is right, all the while: {BY_SLEEP}"
-        must(late - early <= 1.15 * PERIOD, due, beats[i], returned)
+        calls = sum(s.duration for s in trace if s.kind == "call" and early <= s.start < late)
+        must(late - early - calls <= 1.15 * PERIOD, due, beats[i], returned)
     due = f"`beat` was called {count(len(beats), 'time')} while the operation was under way: one every "
     due += f"{PERIOD:.0f} µs is right, {BY_SLEEP}"
     must(len(beats) <= 1.25 * (end.end - beats[0].start) / PERIOD + 2, due, *beats[:2])
@@ -210,17 +202,26 @@ def check_three_arms(mine: Any, model: Any) -> None:
     names = ", ".join(type(error).__name__ for error in OTHERS)
     due = f"any exception that is no `agt.DeviceError` is the program's, and of {names} the reports are "
     must(words == [("program", error) for error in OTHERS], due + brief(words))
-    observe(_cancelled_while_waiting, mine)
+    observe(_cancelled, mine, "reports", [round_trip(1_000_000, 1.0), round_trip(1_000_000, 2.0)])
 
 
-async def _cancelled_while_waiting(answer: Any) -> None:
-    task = asyncio.create_task(answer([round_trip(1_000_000, 1.0), round_trip(1_000_000, 2.0)]))
+async def _cancelled(answer: Any, name: str, *args: Any) -> int:
+    """The number of tasks that an answer leaves behind, which lets a cancellation through."""
+    task = asyncio.create_task(answer(*args))
     await agt.sleep(150)
     task.cancel()
     outcome: Any = (await asyncio.gather(task, return_exceptions=True))[0]
-    due = "somebody cancelled `reports`, and it went on as if nothing had happened: `except Exception` "
+    due = f"somebody cancelled `{name}`, and it went on as if nothing had happened: `except Exception` "
     due += "lets a cancellation through, and `except BaseException` does not"
     must(isinstance(outcome, asyncio.CancelledError), due)
+    return await _left()
+
+
+async def _left() -> int:
+    """The number of other tasks, after the turns in which those end that were cancelled."""
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    return len(asyncio.all_tasks()) - 1
 
 
 def _at_most(mine: Any, model: Any, us: int, size: int) -> None:
@@ -229,9 +230,7 @@ def _at_most(mine: Any, model: Any, us: int, size: int) -> None:
     async def attempt(answer: Any) -> tuple[Any, int]:
         result = await answer(round_trip(size, 7.0), float(us))
         agt.work(1, "answered")
-        await asyncio.sleep(0)  # what was cancelled gets the turn in which it ends
-        await asyncio.sleep(0)
-        return result, len(asyncio.all_tasks()) - 1
+        return result, await _left()
 
     expected, run = observe(attempt, model), observe(attempt, mine)
     (result, left), in_time = run.result, expected.result[0] is not None
@@ -253,11 +252,19 @@ def check_at_most(mine: Any, model: Any) -> None:
     with meant_to_fail(agt.DeviceError):
         failed = observe(_failed, mine, operations.out_of_bounds(), 2000.0).result
     must(failed, f"`op` failed before the time was up, and {SWALLOWED}")
+    left = observe(_cancelled, mine, "at_most", round_trip(4_000_000, 1.0), 900.0).result
+    due = f"somebody cancelled `at_most`, and {count(left, 'task')} of its own went on waiting: "
+    must(not left, due + "cancel them in a `finally`, which runs then, too")
 
 
 async def _failed(answer: Any, *args: Any) -> bool:
-    found = cast(list[Any], await asyncio.gather(answer(*args), return_exceptions=True))
-    return isinstance(found[0], agt.DeviceError)
+    """Tell whether the error of an operation comes out of an answer, alone or in a group."""
+    came_out = False
+    try:
+        await answer(*args)
+    except* agt.DeviceError:
+        came_out = True
+    return came_out
 
 
 SOON = 25  # us

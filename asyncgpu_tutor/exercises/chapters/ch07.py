@@ -16,7 +16,7 @@ from asyncgpu_tutor.exercises.checks.building import built
 from asyncgpu_tutor.exercises.checks.operations import cuda, filled, noise, own_sizes
 from asyncgpu_tutor.exercises.checks.results import Array, as_kernel, brief, equal, launched
 from asyncgpu_tutor.exercises.checks.trials import cases, runs, tuple_of
-from asyncgpu_tutor.exercises.device import moved
+from asyncgpu_tutor.exercises.device import host_arrays, moved
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared, must
 from asyncgpu_tutor.exercises.internals import SimDevice, count, happens_before
 from asyncgpu_tutor.exercises.sandbox import Observed, call_plain, observe, on_fresh_device
@@ -115,6 +115,7 @@ def _chain(mine: Any, model: Any, rows: int, inner: int, outer: int) -> None:
         with compared(run.trace, expected):
             for name in CHAIN:
                 schedule.launches(run.trace, name, 1)
+            schedule.launches(run.trace, "d2d", 0)
             schedule.one_stream(run.trace)
             schedule.ordered(run.trace, *CHAIN)
         equal(run.result, _forward(x, w0, w1))
@@ -145,7 +146,7 @@ def _captured(answer: Any, number: int) -> tuple[Any, agt.types.Stream, list[Arr
 
 
 def _launch(graph: Any, stream: agt.types.Stream, *_: object) -> Observed:
-    return observe(lambda: [np.array(result) for result in graph.launch().sync_on(stream)])
+    return observe(lambda: [one.copy() for one in host_arrays(graph.launch().sync_on(stream))])
 
 
 def _capture(mine: Any, model: Any, number: int) -> None:

@@ -18,8 +18,10 @@ from asyncgpu_tutor.exercises.checks.operations import filled
 from asyncgpu_tutor.exercises.checks.reports import Case, asked, reads
 from asyncgpu_tutor.exercises.checks.results import Array, brief, equal, in_order
 from asyncgpu_tutor.exercises.checks.trials import runs
+from asyncgpu_tutor.exercises.device import moved
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, must
 from asyncgpu_tutor.exercises.exhibits import report, rounds
+from asyncgpu_tutor.exercises.internals import count
 from asyncgpu_tutor.exercises.recorded_ranges import RangeLog, watched
 from asyncgpu_tutor.exercises.sandbox import Observed, call, observe
 from asyncgpu_tutor.types import Span
@@ -83,6 +85,7 @@ def _annotated(run: tuple[Trace, RangeLog], number: int, failing: int | None) ->
     mixed = any(one.mixed for one in log.closed if one.name == "request")
     due = "a range `request` was opened by one task and closed by another: "
     must(not mixed, due + "`span` keeps a stack, and tasks that await share it", *requests[:2])
+    schedule.each_once(trace, *[f"process {i}" for i in range(number)])
     jobs = [job for i in range(number) for job in trace.find(f"prepare {i}")]
     for i in range(number):
         size = 4 * (_SIZE + i)
@@ -124,6 +127,7 @@ def _made_up(*spans: tuple[str, float, float, int]) -> Trace:
 COPIES = ("h2d", 0, 100, 4), ("d2h", 110, 120, 4)
 KERNELS = ("kernel", 10, 20, 0), ("kernel", 80, 90, 0)
 ALIKE = ("kernel relu", 0, 5, 0), ("kernel relu_all", 5, 25, 0), ("call launch relu", 0, 40, 0)
+STEPS = ("range step", 0, 5, 0), ("range step_all", 0, 25, 0), ("range step_all", 30, 60, 0)
 BUSY = ("kernel", 0, 10, 0), ("kernel", 5, 20, 0), ("h2d", 20, 30, 4)
 UNSORTED = ("kernel", 50, 60, 0), ("kernel", 0, 10, 0), ("kernel", 20, 30, 0)
 SIZES = [8_000_000, *[4_000] * 50]  # the small ones carry next to nothing
@@ -155,7 +159,7 @@ def _same_rows(got: list[tuple[object, ...]], due: list[tuple[object, ...]]) -> 
     columns = len(got[0]) if got else 3
     wanted = "a row should have a name, a number of launches and a sum"
     must(columns == 3, f"{wanted}, and has {columns} columns")
-    rows = f"there are {len(due)} kernels by name, and {len(got)} rows came out"
+    rows = f"there are {len(due)} kernels by name, and {count(len(got), 'row')} came out"
     must(len(got) == len(due), rows)
     known = all(any(_alike(one, row) for row in due) for one in got)
     for mine, right in zip(got, due, strict=True):
@@ -219,15 +223,16 @@ def served(program: Callable[..., Any], number: int) -> Observed:
         return agt.zeros(_ROWS, name="scores").and_then(product)
 
     requests = [np.full((_ROWS, _COLUMNS), i + 1, np.float32) for i in range(number)]
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), moved() as numbers:
         warnings.simplefilter("ignore", agt.errors.PageableCopyWarning)
-        return observe(program, requests, score)
+        run = observe(program, requests, score)
+    numbers.by_kernels(run.result, requests)
+    return run
 
 
 def _in_time(run: Observed, number: int) -> float:
     """All requests get their scores, in order; the score is the time, however it was reached."""
     _scored(run, number)
-    schedule.launches(run.trace, "matvec_naive", number)
     return schedule.below(GOAL_US, run.trace)
 
 
@@ -255,9 +260,10 @@ EXERCISES = (
                  ("work without a gap", lambda: (_made_up(*BUSY),))])),
     Exercise("08-blame", "Whose request ended it", "blame", reads("blame", "(label, cause)",
                    lambda: _named("exhibit A", "exhibit D", "exhibit A repaired"))),
-    Exercise("08-typical", "A typical step", "typical", reads("typical", "us", lambda: _named(
-                 "heat_annotated and stencil", "heat_annotated and step",
-                 "heat_repaired and stencil"))),
+    Exercise("08-typical", "A typical step", "typical", reads("typical", "us", lambda: [
+                 *_named("heat_annotated and stencil", "heat_annotated and step",
+                         "heat_repaired and stencil"),
+                 ("two ranges whose names begin alike", lambda: (_made_up(*STEPS), "step"))])),
     Exercise("08-suspects", "Six suspects", "suspects", check_suspects),
     Exercise("08-rate", "GB/s of the bus", "rate", reads("rate", "GB/s", lambda: [
                  *_named("exhibit D", "exhibit D repaired"),

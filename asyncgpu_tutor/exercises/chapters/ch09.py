@@ -169,8 +169,9 @@ def _serve(answer: Any) -> tuple[Observed, list[Array]]:
     requests = [noise(seed, *shape) for seed, shape in enumerate(SHAPES)]
     right = [2 * len(x) * x for x in requests] + [3 * len(x) * x for x in requests[:SECOND]]
 
+    stream = agt.create_stream()
+
     def serve() -> list[Any]:
-        stream = agt.create_stream()
         first, second = [
             answer(_maker(*made), stream) for made in [("doubled", 2.0), ("tripled", 3.0)]
         ]
@@ -184,7 +185,9 @@ def _serve(answer: Any) -> tuple[Observed, list[Array]]:
                 raise Rejected(f"at request {len(results)}, of shape {x.shape}, {error}") from error
         return results
 
-    return observe(serve), right
+    run = observe(serve)
+    schedule.only_on(run.trace, stream)
+    return run, right
 
 
 def _each_shape(found: tuple[Observed, list[Array]]) -> None:
@@ -237,6 +240,7 @@ WORK = [
     (8, 64, "8 small copies"),
     (8, 500_000, "8 copies that take longer than a call"),
     (20, 64, "20 small copies"),
+    (2, 200_000, "2 copies that take longer than a call"),
     (3, 500_000, "3 copies that take longer than a call"),
 ]
 EXERCISES = (

@@ -103,9 +103,11 @@ def check_meet(mine: Any, model: Any) -> None:
     text = text_of("MEET", mine, "the text of a function")
     with own_lines(text, after=STENCIL):
         kernel = call(agt.Kernel, text + STENCIL, "smooth")
-        steps = [*cuda_source.steps(text, "meet"), cuda_source.Step("call", "", None, 0)]
         cases(_meet, MEETINGS, "{} blocks of {} threads, and three meetings")(kernel, model)
-    # Late memory refuses a missing one by value; the order of the calls says which one it is.
+
+
+def _which_fence(mine: str) -> None:
+    steps = [*cuda_source.steps(mine, "meet"), cuda_source.Step("call", "", None, 0)]
     due = "the last look at the counter and what comes next: a GPU may go on with numbers from before it"
     fenced(steps, looks(0), lambda step: step is steps[-1], due)
 
@@ -174,6 +176,10 @@ def _ranks(run: Observed, _n: int) -> float:
     return schedule.below(GOAL_US, run.trace)
 
 
+def _late_ranks(mine: Any, _model: Any, n: int) -> None:
+    _ranked(mine, n)
+
+
 EXERCISES = (
     Exercise("11-ask-less", "Ask less often", "settle",
              runs(_settled, _ask_less, [(100.0, 4, 2), (100.0, 1, 7), (3.0, 3, 1)], "every={1}"),
@@ -181,10 +187,10 @@ EXERCISES = (
     Exercise("11-flood", "Let the block decide", "FLOOD",
              cases(_flood, [(16, 1), (32, 2), (8, 3)], "a maze of {0} by {0}")),
     Exercise("11-meet", "A barrier for the grid", "MEET", check_meet,
-             in_late_memory(_late_meet, 3, 32)),
+             in_late_memory(_late_meet, 3, 32, why=_which_fence)),
     Exercise("11-queue", "Write the queue", "QUEUE",
              cases(_queue, [(20, 3, 0), (7, 7, 0), (2, 5, 0), (20, 3, 4)],
                    "{} jobs, {} blocks and a counter at {}")),
     Exercise("11-challenge", "Challenge: who is important?", "pagerank",
-             runs(_ranked, _ranks, [(600,), (2048,)], "{} pages")),
+             runs(_ranked, _ranks, [(600,), (2048,)], "{} pages"), in_late_memory(_late_ranks, 260)),
 )  # fmt: skip

@@ -101,12 +101,12 @@ def check_warp(mine: Any, model: Any) -> None:
 def _warp(mine: Any, _model: Any, warps: int) -> None:
     """All lanes of each warp get the one message that is in their mailbox."""
     mails, out = np.zeros(2 * warps, np.uint32), np.zeros(32 * warps, np.int32)
-    right = np.repeat(40 + 32 * np.arange(warps), 32)
+    right = np.repeat(40 - 40 * np.arange(warps), 32)
     try:
         got = _out("WARP_TAKE", mine, "warp", mails, out, grid=2, block=32 * warps)
     except Rejected as rejected:
         if warps > 1 and isinstance(rejected.__cause__, agt.errors.DeadlockError):
-            rejected.cause += ". One warp did well: which lane of warp 1 looks?"
+            rejected.cause += ". One warp did well: which lane of warp 1 looks? Its message is 0"
         raise
     for i, (message, sent) in enumerate(zip(got, right, strict=True)):
         must(message == sent, f"thread {i ^ 1} got the message {message}, and {sent} was sent")
@@ -119,6 +119,9 @@ def check_oneshot(mine: Any, model: Any) -> None:
         (ready,) = _out("ONESHOT", mine, "empty", np.zeros(2, np.uint32), np.zeros(1, np.int32))
         must(not ready, "`poll` says READY")
     cases(_oneshot, [(1,), (3,)], "{:sender}")(mine, model)
+
+
+def _which_fence(mine: str) -> None:
     due = "the look at the flag and the box in `poll`: a GPU may have read the box before it looked"
     steps = cuda_source.steps(GIVEN + mine, "poll")
     fenced(steps, looks(0), lambda step: (step.kind, step.value) == ("read", 1), due)
@@ -173,7 +176,7 @@ EXERCISES = (
     Exercise("12-warp", "The warp learns", "WARP_TAKE", check_warp,
              in_late_memory(_warp, 2)),
     Exercise("12-oneshot", "Oneshot", "ONESHOT", check_oneshot,
-             in_late_memory(_oneshot, 3)),
+             in_late_memory(_oneshot, 3, why=_which_fence)),
     Exercise("12-channel", "Send to a channel", "SEND", cases(_channel, [(1,), (4,)], "{:sender}"),
              in_late_memory(_channel, 4)),
     Exercise("12-challenge", "Challenge: one kettle", "PICK",

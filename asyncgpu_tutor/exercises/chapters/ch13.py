@@ -23,7 +23,7 @@ from asyncgpu_tutor.exercises.checks.operations import cuda
 from asyncgpu_tutor.exercises.checks.results import Array, as_kernel, brief, equal
 from asyncgpu_tutor.exercises.checks.trials import cases
 from asyncgpu_tutor.exercises.exercise import Exercise, case, must
-from asyncgpu_tutor.exercises.internals import SimDevice, cuda_source
+from asyncgpu_tutor.exercises.internals import SimDevice, count, cuda_source
 from asyncgpu_tutor.exercises.sandbox import call
 
 # ------------------------------------------------------------------ the host's side of a mailbox
@@ -111,26 +111,34 @@ def _answer(mine: Any, _model: Any, rounds: int) -> None:
         letter = 10 + k * k
         due = f"letter {k} asked for the double of {letter}, and the kernel read {got}"
         must(got == 2 * letter, f"{due}: each letter gets the double of what is in `mail[1]` then")
-    due = f"the kernel has ended, and your function still waits: there are {rounds} letters, and no more"
-    must(not waits[0], due)
+    due = "the kernel has ended, and your function still waits: it should end after "
+    must(not waits[0], due + count(rounds, "letter"))
 
 
 # ------------------------------------------------------------------ the kernel's side
+def _raises(step: cuda_source.Step) -> bool:
+    return writes(0)(step) or step.name.startswith(("atomicE", "store"))
+
+
 def check_ask(mine: Any, model: Any) -> None:
     """Questions are published before the flag; the wait has an end, with a host and without."""
     kernel = as_kernel(mine, "ASK")
     steps = cuda_source.steps(kernel.source, kernel.name)
     due = "the question and the flag: on a GPU the host may see the flag first, and read an old letter"
-    fenced(steps, writes(1), writes(0), due, system=True)
+    fenced(steps, writes(1), _raises, due, system=True)
     due = "the last look at the flag and the answer: a GPU may read an old answer"
     fenced(steps, looks(0), lambda step: (step.kind, step.value) == ("read", 2), due, system=True)
+    flags, letters = [[i for i, s in enumerate(steps) if m(s)] for m in (_raises, writes(1))]
+    due = "the flag is up before the question is in `mail[1]`, and a quick host reads an old one there: "
+    right = not (flags and letters) or flags[-1] > letters[-1]
+    must(right, due + "first the question, then the flag")
     deepest = max((step.depth for step in steps if looks(0)(step)), default=0)
     slept = [s for s in steps if s.name == "__nanosleep" and s.depth >= deepest and s.value != 0]
     due = "the wait does not sleep between two looks. Put `__nanosleep(100)` into it: it leaves the bus to "
     due += "others, and by it the simulated device knows that the loop waits, and lets Python have a turn"
     must(bool(slept), due)
     _impatient()
-    cases(_asked, [(3, LOOKED), (1, 10 * LOOKED)], "{} questions")(kernel, model)
+    cases(_asked, [(3, LOOKED), (1, 10 * LOOKED)], "{:question}")(kernel, model)
     hasty = as_kernel(kernel.source.replace("1000000", f"{2 * LOOKED}"), "ASK")
     due = "the count of turns goes on from question to question, and should begin anew at each"
     must(_answered(hasty, 5)[0] == 5, due)
@@ -285,13 +293,13 @@ def _billed(kernel: agt.Kernel, _model: Any, blocks: int, stop_at: int) -> None:
 
 
 class _Prices(np.ndarray[Any, np.dtype[np.uint64]]):
-    """Numbers that count how often somebody looks one up, or goes through them."""
+    """Numbers that count how often somebody looks one up, or goes through them, or through what was found."""
 
     lookups = 0
 
     def __getitem__(self, index: Any) -> Any:
         _Prices.lookups += 1
-        return np.asarray(self)[index]
+        return super().__getitem__(index)
 
 
 def _batch(mine: Any, _model: Any, number: int) -> None:
@@ -317,7 +325,7 @@ def check_pipeline(mine: Any, model: Any) -> float:
     """One launch turns a file into another; the score is how long that takes."""
     kernel = as_kernel(mine, "PIPELINE")
     took = cast(float, cases(_piped, [(500,), (1536,)], "a file of {} bytes")(kernel, model))
-    for service in ("HOSTCALL_READ", "HOSTCALL_WRITE"):
+    for service in ("HOSTCALL_READ", "HOSTCALL_WRITE", NO_PACKET, ALL_ANSWERED):
         _spied(mine, service)
     due = f"the file is right, and takes {took:.0f} µs: get below {GOAL_US:.0f}"
     must(took < GOAL_US, due)
@@ -325,17 +333,19 @@ def check_pipeline(mine: Any, model: Any) -> float:
 
 
 LATE = (
-    "a packet is used after `hostcall_end`: by then somebody else may have it. Give it back when the last "
-    "answer is there"
+    "a packet is used after `hostcall_end`, and may be somebody else's by then: give it back last"
 )
-ALONE = (
-    "a packet is used further although there was no answer: look at what `hostcall_wait` returns, each time, "
-    "and return if it is false"
+ALONE = "there was no answer, and a packet is used: look at what `hostcall_wait` returns, each time"
+TURNS = (
+    "the file was right by luck: when threads take other turns, it is not. Is there a barrier between the "
+    "lanes that change the bytes and the one that asks?"
 )
+NO_PACKET, ALL_ANSWERED = "0", "99"
+NONE = "`hostcall_begin` gives -1 where the host has stopped, and that is no packet: return then"
 
 
 def _spied(mine: object, service: str) -> None:
-    """Packets are used as long as they are one's own, also where one call for this service has no answer."""
+    """Packets are used while they are one's own, also where one call for this service has no answer."""
     text = mine.source if isinstance(mine, agt.Kernel) else mine
     spied = as_kernel(cuda("13_spy").replace("SERVICE", service) + str(text), "PIPELINE")
 
@@ -346,11 +356,14 @@ def _spied(mine: object, service: str) -> None:
         with tempfile.TemporaryDirectory() as folder:
             files = [Path(folder) / name for name in ("old", "new")]
             files[0].write_bytes(b"a" * 500)
-            services = {100: told(LATE), 102: told(ALONE)}
+            services = {100: told(LATE), 102: told(ALONE), 103: told(NONE)}
             async with agt.hostcalls(services, files=files, nbytes=PIECE, packets=16) as host:
                 args = (*host.arrays, 8, PIECE)
                 with suppress(agt.errors.AsyncGpuError):  # other runs tell it
                     await host.run(spied(*args, grid=BLOCKS, block=THREADS))
+            got = files[1].read_bytes() if service == ALL_ANSWERED else b"A" * 500
+            must(b"?" not in got, LATE)
+            must(got == b"A" * 500, TURNS)
 
     call(main)
 
@@ -379,11 +392,11 @@ def _piped(kernel: agt.Kernel, _model: Any, size: int) -> float:
 
 EXERCISES = (
     Exercise("13-answer", "The host's side", "answer",
-             cases(_answer, [(3,), (1,), (20,)], "{} letters")),
+             cases(_answer, [(3,), (1,), (20,)], "{:letter}")),
     Exercise("13-ask", "The kernel's side", "ASK", check_ask),
     Exercise("13-stack", "A stack for many", "FreeStack", cases(_stack, STACKS, "{2}")),
     Exercise("13-bill", "A kernel that calls", "BILL", check_bill),
     Exercise("13-batch", "Many answers at once", "price_all",
-             cases(_batch, [(1,), (132,)], "{} calls")),
+             cases(_batch, [(1,), (132,)], "{:call}")),
     Exercise("13-pipeline", "One launch for a file", "PIPELINE", check_pipeline),
 )  # fmt: skip

@@ -103,7 +103,7 @@ def _fell(run: Observed, *_: int) -> float:
     return schedule.below(GOAL_US, run.trace)
 
 
-TEXTS = b"banana", b"a" * 40, b"xyz" * 30, b"a man a plan a canal panama " * 8
+TEXTS = b"banana", b"a" * 40, b"xyz" * 30, b"-" * 31 + b"a", b"a man a plan a canal panama " * 8
 EXERCISES = (
     Exercise("14-darts", "Ask for all, wait once", "total",
              runs(_thrown, _darts, [(32, 64, 1, 7), (100,), (5, 5, 5, 5, 5, 5)], "{n:player}")),

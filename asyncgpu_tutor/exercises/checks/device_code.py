@@ -50,7 +50,8 @@ def writes(element: int) -> Mark:
 def looks(element: int) -> Mark:
     """A mark of the steps that read this element, or look at something by an atomic."""
     return lambda step: (
-        (step.kind, step.value) == ("read", element) or step.name.startswith(("atomicA", "atomicC"))
+        (step.kind, step.value) == ("read", element)
+        or step.name.startswith(("atomicA", "atomicC", "load"))
     )
 
 

@@ -85,6 +85,8 @@ def ordered(trace: agt.Trace, *names: str) -> None:
         if not happens_before(trace, before, after):
             lane, other = lane_of(trace, after), lane_of(trace, before)
             cause = f"nothing makes `{late}` ({lane}) wait for `{early}` ({other})"
+            if lane == other:
+                cause = f"`{late}` is ahead of `{early}` on {lane}, and has to come after it"
             if happens_before(trace, before, after, host=True):
                 cause = f"`{late}` comes after `{early}` because the host waited in between (`synchronize`, "
                 cause += f"or a `sync`), and it should go on: let {lane} wait for an event"

@@ -74,13 +74,21 @@ def cases(judge: Judge, rows: Rows, words: str) -> Check:
     return check
 
 
-def in_late_memory(judge: Judge, *row: Any) -> Check:
-    """A hostile check of a row, in memory that tells other threads of a write as late as CUDA allows."""
+def in_late_memory(judge: Judge, *row: Any, why: Callable[[Any], None] | None = None) -> Check:
+    """A hostile check of a row, in memory that tells other threads of a write as late as CUDA allows.
+
+    If the answer fails in it, `why` may reject it for a better reason, from the order of its calls.
+    """
 
     def check(mine: Any, model: Any) -> float | None:
         late = "memory that is as late as CUDA allows (so a fence is missing, too narrow, or on the wrong "
-        with case(late + "side of a flag, or a barrier is missing)"):
-            return judge(mine, model, *row)
+        try:
+            with case(late + "side of a flag, or a barrier is missing)"):
+                return judge(mine, model, *row)
+        except Rejected:
+            if why is not None:
+                why(mine)
+            raise
 
     return check
 

@@ -25,8 +25,6 @@ from simgpu.cuda_c.memory import access
 from simgpu.cuda_c.text.source import Position
 from simgpu.errors import UninitialisedReadError
 
-_LONG = 1 << 30  # turns
-
 
 def nothing(t: Team, m: Mask) -> Mask | None:
     """Do nothing; known by its identity, so that it can be left out."""
@@ -327,19 +325,21 @@ def _leap(t: Team, m: Mask, slots: Mapping[int, int]) -> bool:
     t.hurried = False
     for slot, way in slots.items():
         value = t.array(t.slots[slot]).copy()
-        value[m.index] = _far(value) if way > 0 else 1
+        value[m.index] = _far(value, way) if way > 0 else 1
         t.slots[slot] = value
     return True
 
 
-def _far(value: NDArray[Any]) -> int:
-    return min(_LONG, np.iinfo(value.dtype).max - 1)
+def _far(value: NDArray[Any], bound: int) -> int:
+    return min(bound, np.iinfo(value.dtype).max - 1)
 
 
 def _still_patient(t: Team, m: Mask, slots: Mapping[int, int]) -> bool:
     """Tell whether these threads count how long they wait, and have not leapt yet."""
     counts = [(t.array(t.slots[slot])[m.index], way) for slot, way in slots.items()]
-    return any(bool((count < _far(count) if way > 0 else count > 1).any()) for count, way in counts)
+    return any(
+        bool((count < _far(count, way) if way > 0 else count > 1).any()) for count, way in counts
+    )
 
 
 def _in_turn(body: Sequence[Execute], spans: Sequence[range]) -> Execute:

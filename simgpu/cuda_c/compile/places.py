@@ -313,7 +313,9 @@ def _dereference(c: Context, node: ast.Unary) -> typed.Expr:
         if found is not None:
             return found
     if not isinstance(base.type, types.Pointer):
-        c.fail(node.at, f"a value of type '{types.spelled(base.type)}' cannot be dereferenced")
+        power = "; C has no power operator `**`, so multiply, or call powf()"
+        cause = f"a value of type '{types.spelled(base.type)}' cannot be dereferenced"
+        c.fail(node.at, cause + power * isinstance(base.type, types.Scalar))
     address = c.note(Followed((base.node,)))
     place = typed.MemoryPlace(base.run, address, base.origin, base.type.const, base.type.volatile)
     return storage.read_memory(c, place, base.type.target, node.at)

@@ -21,6 +21,7 @@ from simgpu.cuda_c.syntax.names import grown
 from simgpu.cuda_c.text.source import Source
 from simgpu.cuda_c.types import Scalar
 
+LONG = 1 << 30  # turns
 _SELDOM = 64  # turns of a loop that cannot wait, until it is asked again whether it spins
 
 
@@ -30,7 +31,7 @@ class Spin:
 
     `head` is the place of its test, `spot` that of lanes that look in vain, or why there is none. Each
     `often` turns it is asked, if not 0, whether the slots `watched` have changed. `patience` are those that
-    only count how long it waits, up (1) or down (-1). Lanes that meet others inside wait block by block.
+    only count how long it waits, up to a bound or down (-1). Lanes that meet others wait block by block.
     """
 
     head: int = NOWHERE
@@ -235,24 +236,30 @@ def _leaves(branch: form.Branch) -> bool:
 
 
 def _patience(loop: Loop) -> dict[Variable, int]:
-    """The integers that do nothing in a loop but count its turns to a bound, up (1) or down (-1) to 0."""
+    """The integers that only count a loop's turns, up to a bound, which is given, or down to 0 (-1)."""
     # They are for giving up. A thread that only counts has not got on, so it waits, as one without a counter
     # would, and its counter leaps when nobody else can go on.
     steps = list(form.below(loop.parts))
     counted = {found[0]: found[1] for found in map(_counted, steps) if found is not None}
     falling = {variable for variable, way in counted.items() if way < 0}
     used: list[Node] = []  # for anything else
+    bounds: dict[Variable | None, int] = {}
     for node in form.nodes_of(*steps):
         if isinstance(node, form.Old | form.Result | form.Convert):
             continue
         op = node.op if isinstance(node, form.Operation) else ""
-        if op not in ("<", "<=", ">", ">="):
+        if op in ("<", "<=", ">", ">="):
+            numbers = [n.value for n in map(form.bare, node.parts) if isinstance(n, form.Constant)]
+            for v in map(_variable, node.parts):
+                bounds[v] = max(*numbers, bounds.get(v, 0), 0)
+        else:
             # One that counts down may also be compared with 0 itself.
             down = op in ("==", "!=", "!")
             used += [p for p in node.parts if not down or _variable(p) not in falling]
     used += [s.value for s in steps if isinstance(s, form.Assign | form.Bind | form.Store)]
     other = {_variable(node) for node in used}
-    return {variable: way for variable, way in counted.items() if variable not in other}
+    ways = {v: min(bounds.get(v) or LONG, LONG) if way > 0 else way for v, way in counted.items()}
+    return {variable: way for variable, way in ways.items() if variable not in other}
 
 
 def _counted(step: Step) -> tuple[Variable, int] | None:

@@ -231,6 +231,7 @@ PATIENCE = [
     "for (; turns < 4000000; ++turns) { if (atomicAdd(flag, 0) != 0) break; __nanosleep(100); }",
     "while (turns < 4000000 && atomicAdd(flag, 0) == 0) { turns++; __nanosleep(100); }",
     "for (; turns < 4000000; turns += 1) { if (atomicAdd(flag, 0) != 0) break; __nanosleep(100); }",
+    "for (; turns < 4000000 && !atomicAdd(flag, 0); ++turns) __nanosleep(100); turns = turns == 4000000 ? 2000 : 0;",
     "int n = 4000000; while (atomicAdd(flag, 0) == 0) { if (--n == 0) break; __nanosleep(9); } turns = n ? 0 : 2000;",
     "unsigned n = 4000000; while (n-- > 0 && !atomicAdd(flag, 0)) { __nanosleep(100); } turns = n >> 31 ? 2000 : 0;",
 ]

@@ -251,8 +251,8 @@ class HostcallError(DeviceError):
 class CallRefusedError(AsyncGpuError):
     """Raise it in a handler of `hostcalls`, and the kernel gets this number as its error, and goes on.
 
-    Numbers of the built-in services are C's, such as 2 for a file that is not there and 13 for one that is not
-    allowed (`errno`).
+    Numbers of the built-in services are C's, such as 2 for a file that is not there and 13 for one that is
+    not allowed (`errno`).
     """
 
     def __init__(self, number: int) -> None:

@@ -19,13 +19,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from simgpu.errors import DeviceError, UpstreamError, given_up
 from simgpu.queues import Command, EngineEvent, Port, Queue, Resource, Work
-
-if TYPE_CHECKING:
-    from simgpu.launches import Waiting
 
 INFINITY = float("inf")
 _NO_ROOM = 1e-9  # what rounding leaves of a device that is full
@@ -159,7 +155,7 @@ class Engine:
     def _look_again(self) -> bool:
         """Let one paused kernel go on that has something to look at."""
         for run in self._running:  # oldest first
-            if run.look and (run.work.paused is None or run.work.paused.ready <= self.now):
+            if run.look and run.work.ready <= self.now:
                 self._go_on(run, last=False)
                 return True
         return False
@@ -185,11 +181,12 @@ class Engine:
             self._share()
         else:
             run.work = work
-            self._paused(run, work.paused)
+            self._paused(run)
 
-    def _paused(self, run: _Running, paused: Waiting) -> None:
-        run.look, run.told = paused.naps, paused.quiet or paused.told <= self.now
-        if run.told and not paused.quiet:
+    def _paused(self, run: _Running) -> None:
+        work = run.work
+        run.look, run.told = work.naps, work.quiet or work.told <= self.now
+        if run.told and not work.quiet:
             self._note_pause()
 
     def _drop(self, run: _Running) -> None:
@@ -212,12 +209,11 @@ class Engine:
         """When something happens next, in us; None if nothing ever will."""
         now, soonest = self.now, INFINITY
         for run in self._running:
-            paused = run.work.paused
-            if paused is not None:
+            if run.work.paused is not None:
                 if run.look:
-                    soonest = min(soonest, max(paused.ready, now))
+                    soonest = min(soonest, max(run.work.ready, now))
                 if not run.told:
-                    soonest = min(soonest, max(paused.told, now))
+                    soonest = min(soonest, max(run.work.told, now))
             elif run.speed > 0 and (then := now + (run.left - run.goal) / run.speed) < soonest:
                 soonest = then
         for queue in self._queues:
@@ -263,7 +259,7 @@ class Engine:
                 start = run.came if run.start is None else run.start
                 run.command.end(start, self.now, start - run.came)
         for run in going:
-            if not run.told and run.work.paused is not None and run.work.paused.told <= moment:
+            if not run.told and run.work.told <= moment:
                 run.told = True
                 self._note_pause()
         if done:
@@ -336,7 +332,7 @@ class Engine:
         if work.places or work.ports:
             self._share()
         if work.paused is not None:
-            self._paused(run, work.paused)
+            self._paused(run)
 
     def _attempt(self, queue: Queue, command: Command, act: Callable[[], Work]) -> Work | None:
         """The work that a command asks for, or None if it has failed."""

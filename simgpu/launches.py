@@ -224,10 +224,6 @@ class Waiting:
     _began: float | None = None
     _worked: float = 0.0  # us until now
     _napped: float = 0.0  # us since others have last written to memory
-    told: float = 0.0
-    ready: float = 0.0
-    quiet: bool = False  # whether it has only looked at a clock once more
-    naps: bool = False  # whether it goes on without anything having been written, when it is ready
 
     @property
     def changes(self) -> int:
@@ -263,17 +259,26 @@ class Waiting:
             done = self._launch.finish(self._found, execution.result())
             return replace(done, us=max(done.us - before, 0.0))
         self._seen = self._sum()
-        self.told = now + max(execution.published / mhz - before, 0.0)
-        self.naps, self.ready = execution.naps, now + self._worked - before
-        self.quiet = self.naps and execution.changes == changes + 1  # to look counts as one
-        if self.naps:  # the longer it has waited, the longer it sleeps: looks are dear to simulate
-            self._napped = self._napped if self.quiet else 0.0
+        told = now + max(execution.published / mhz - before, 0.0)
+        naps, ready = execution.naps, now + self._worked - before
+        quiet = naps and execution.changes == changes + 1  # to look counts as one
+        if naps:  # the longer it has waited, the longer it sleeps: looks are dear to simulate
+            self._napped = self._napped if quiet else 0.0
             nap = max(_SHORTEST_NAP, self._napped / 20)
             self._napped += nap
-            self.ready += nap
+            ready += nap
         if self._places is None:
             self._places = self._launch.time(self._execution.result().counts).places
-        return Work(math.inf, self._places, _IDLE, paused=self)
+        return Work(
+            math.inf,
+            self._places,
+            _IDLE,
+            paused=self,
+            told=told,
+            ready=ready,
+            naps=naps,
+            quiet=quiet,
+        )
 
 
 def _place(memory: Memory) -> int:

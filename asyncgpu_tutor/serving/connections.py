@@ -1,4 +1,4 @@
-"""Connections by TCP that kernels make through the host; a browser has no sockets, so it has none of these."""
+"""Connections by TCP that kernels make through the host. A browser has no sockets, so it has none."""
 
 from __future__ import annotations
 

@@ -133,6 +133,7 @@ extern "C" __global__ void pagerank(
 }
 """
 
+
 def _village(n: int) -> list[DeviceArray]:
     """Links between pages: those to page i come from the sources begin[i] to begin[i + 1]."""
     rng = np.random.default_rng(0)

@@ -48,17 +48,17 @@ class Work:
     turn: float = 1.0
     # It is not known yet how long it takes: it holds its places, and waits for others.
     paused: Paused | None = None
+    # The directions of links that it sends over, and which part of their rate it needs, 0 to 1.
+    ports: tuple[Port, ...] = ()
+    load: float = 0.0
+    # Work of several devices that goes as fast as the slowest of it has the same object here.
+    together: object | None = None
     # Of a kernel that is paused, in us: when the host can see what it has done, and when it has done all that
     # it could and may look again. It naps if it does so by itself, and was quiet if it only looked.
     told: float = 0.0
     ready: float = 0.0
     naps: bool = False
     quiet: bool = False
-    # The directions of links that it sends over, and which part of their rate it needs, 0 to 1.
-    ports: tuple[Port, ...] = ()
-    load: float = 0.0
-    # Work of several devices that goes as fast as the slowest of it has the same object here.
-    together: object | None = None
 
 
 @dataclass(eq=False, slots=True)

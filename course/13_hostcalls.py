@@ -736,7 +736,7 @@ if device.simulated:
 # ### Exercise: one launch for a file
 #
 # `pipeline` is launched once, with 4 blocks of 32 threads. File 0 has `pieces` pieces of `size` bytes, the last one perhaps shorter; the shouted text goes to file 1, at the same places. The version below is right, but only one thread of all
-# works, and it takes 403 µs: get below 210. Your score is the simulated time. The solution has 142; can you beat it?
+# works, and it takes 507 µs: get below 250. Your score is the simulated time. The solution has 167; can you beat it?
 
 # %% id=13-pipeline starter
 PIPELINE = r"""

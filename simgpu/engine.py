@@ -103,6 +103,10 @@ class Engine:
     def run_until(self, limit: float) -> None:
         """Simulate up to and including `limit` us."""
         self._ask_host()
+        self.catch_up(limit)
+
+    def catch_up(self, limit: float) -> None:
+        """The same, before anybody sees what the host has written meanwhile."""
         while self._step(limit):
             pass
         if limit > self.now:

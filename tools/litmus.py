@@ -54,10 +54,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Litmus tests of CUDA's memory on a GPU.")
     parser.add_argument("--runs", type=int, default=1 << 20, help="of each test")
     parser.add_argument("--out", type=Path, default=OUT)
+    parser.add_argument(
+        "--only", default="", help="tests with this in their names; those of earlier runs stay"
+    )
     given = parser.parse_args()
-    began, tests, forbidden = time.monotonic(), dict[str, dict[str, int]](), 0
+    began, forbidden = time.monotonic(), 0
+    before: list[object] = json.loads(OUT.read_text("utf-8")) if given.only else []
+    tests: dict[str, dict[str, int]] = {}
     for shape, fence, kind, blocks in product(SHAPES, FENCES, KINDS, (False, True)):
         name = f"{shape}, {fence}, {kind}, {'blocks' if blocks else 'one block'}"
+        if given.only not in name:
+            continue
         tests[name] = counted(shape, fence, kind, blocks, given.runs)
         may = {"".join(map(str, outcome)) for outcome in allowed(shape, fence, kind, blocks)}
         wrong = set(tests[name]) - may
@@ -68,7 +75,8 @@ def main() -> None:
             flush=True,
         )
     device = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
-    text = json.dumps({"device": device, "runs": given.runs, "tests": tests}, indent=1)
+    record = {"device": device, "runs": given.runs, "tests": tests}
+    text = json.dumps([*before, record], indent=1)
     given.out.parent.mkdir(parents=True, exist_ok=True)
     given.out.write_text(text + "\n", encoding="utf-8")
     print(

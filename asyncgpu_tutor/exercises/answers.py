@@ -72,6 +72,8 @@ def _content(answer: object) -> object:
         return answer.source.split()
     if isinstance(answer, str):
         return answer.split()
+    if isinstance(answer, dict):
+        answer = tuple(cast(dict[str, object], answer).items())
     if isinstance(answer, tuple):  # an exercise may ask for a diagnosis and a program
         return tuple(_content(part) for part in cast(tuple[object, ...], answer))
     if isinstance(answer, type):

@@ -19,7 +19,9 @@ from asyncgpu_tutor.ops.array_operations import h2d
 from asyncgpu_tutor.run.current import using
 
 Outcome = tuple[int, ...]
-FENCES = {"none": "", "block": "__threadfence_block();", "device": "__threadfence();"}
+FENCES = {"none": "", "block": "__threadfence_block();", "device": "__threadfence();"} | {
+    f"device, {side} thread only": "__threadfence();" for side in ("first", "last")
+}
 # How a word is written, and how it is read.
 KINDS = {
     "plain": ("{} = 1u;", "{}"),
@@ -51,13 +53,15 @@ def source(shape: str, fence: str, kind: str, blocks: bool) -> str:
     """The kernel of a test, in CUDA C: its threads are of as many blocks, or warps of one block."""
     threads, (write, read), count, text = SHAPES[shape][0], KINDS[kind], 0, ""
     weak = SHAPES[shape][1]
+    fenced = [role for role, steps in enumerate(threads) if "F" in steps]
+    fenced = fenced[:1] if "first" in fence else fenced[1:] if "last" in fence else fenced
     for role, steps in enumerate(threads):
         text += f"        if (role == {role}) {{\n"
         kept = ""
         for step in steps.split():
             place = f"{step[-1]}[at]"
             if step == "F":
-                text += f"            {FENCES[fence]}\n" if FENCES[fence] else ""
+                text += f"            {FENCES[fence]}\n" if FENCES[fence] and role in fenced else ""
             elif step[0] == "W":
                 text += f"            {write.format(place)}\n"
             else:
@@ -134,7 +138,8 @@ def litmus(
     shape : str
         ``"message passing"``, ``"store buffering"``, ``"load buffering"`` or ``"independent reads"``.
     fence : str, optional
-        Between the two accesses of a thread: ``"none"``, ``"block"`` or ``"device"``.
+        Between the two accesses of a thread: ``"none"``, ``"block"`` or ``"device"``; or in one of the two
+        threads, ``"device, first thread only"`` or ``"device, last thread only"``.
     kind : str, optional
         How memory is accessed: ``"plain"``, ``"volatile"`` or ``"atomic"``.
     blocks : bool, optional
@@ -159,16 +164,16 @@ def litmus(
             words = [h2d(np.zeros(size, np.uint32)) for size in (STEP, STEP, 1, width)]
             out = kernel(*words, 1, grid=grid, block=block).last().to_host().sync()
             seen[tuple(int(value) for value in out)] += 1
-    where, recorded = _recorded()
-    known = recorded.get(f"{shape}, {fence}, {kind}, {'blocks' if blocks else 'one block'}")
+    name = f"{shape}, {fence}, {kind}, {'blocks' if blocks else 'one block'}"
+    where, known = next(
+        ((at, tests[name]) for at, tests in _recorded() if name in tests), ("", None)
+    )
     counts = None if known is None else {tuple(map(int, key)): n for key, n in known.items()}
     return Litmus(text, allowed(shape, fence, kind, blocks), seen, counts, where)
 
 
 @cache
-def _recorded() -> tuple[str, Mapping[str, Mapping[str, int]]]:
-    """The GPU on which tests were recorded, and how often each had each outcome."""
-    if not _RECORDED.exists():
-        return "", {}
+def _recorded() -> list[tuple[str, Mapping[str, Mapping[str, int]]]]:
+    """For each GPU on which tests were recorded, its name, and how often each test had each outcome."""
     found = json.loads(_RECORDED.read_text(encoding="utf-8"))
-    return found["device"], found["tests"]
+    return [(one["device"], one["tests"]) for one in found]

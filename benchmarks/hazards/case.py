@@ -1,24 +1,29 @@
 """One small program of the bench: a kernel and its launch, or a program of the host, and its mistake.
 
 `bug(...)` and `sound(...)` make one from CUDA C, `bug_on_the_host` and `sound_on_the_host` decorate a
-Python function. In a bug, `// <- bug` (in Python `# <- bug`) marks each line that a finding may name: for
-a race, both of its sides.
+Python function, or an ``async def``, for which a fresh simulated device is current in `agt`. In a bug,
+`// <- bug` (in Python `# <- bug`) marks each line that a finding may name: for a race, both of its sides.
 """
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import re
+import signal
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from traceback import extract_tb
 
 import numpy as np
 
+import asyncgpu_tutor as agt
 import simgpu
 
 MARK = "<- bug"
+_PATIENCE = 10  # s for one program
 _KERNEL = re.compile(r"__global__\s+void\s+(?:__launch_bounds__\([^)]*\)\s*)?(\w+)\s*\(")
 _EXCERPT = re.compile(r"^ *line \d+: .*$", re.MULTILINE)  # of the source, in a message
 _LINE = re.compile(r"\bline (\d+)|\.py:(\d+)")
@@ -46,6 +51,7 @@ class Case:
     about: str = ""  # words that a message about the cause has: "tile fence|release"
     why: str = ""  # a bug's cause, or why the program is right
     first_line: int = 1  # the number of the source's first line
+    launch: tuple[Shape, Shape, Sequence[object], int] | None = None  # grid, block, args, shared
 
     @property
     def marked(self) -> set[int]:
@@ -56,13 +62,26 @@ class Case:
     def check(self) -> Finding:
         """Run it, and tell what was found."""
         began = time.perf_counter()
+        signal.signal(signal.SIGALRM, signal.default_int_handler)
+        signal.alarm(_PATIENCE)
         try:
-            self.run()
+            with agt.using(agt.SimDevice()), warnings.catch_warnings():
+                warnings.simplefilter(
+                    "ignore"
+                )  # a program that failed leaves operations that never ran
+                found = self.run()
+                if inspect.iscoroutine(found):
+                    asyncio.run(found)
+                agt.synchronize()
         except Exception as error:  # noqa: BLE001 - whatever is said about a program is a finding
             first = _first(error)
             spent = time.perf_counter() - began
             kind = type(first).__name__.removesuffix("Error")
             return Finding(kind, str(first), tuple(_lines(first, self.run)), spent)
+        except KeyboardInterrupt:
+            return Finding("", f"nothing in {_PATIENCE} s", seconds=time.perf_counter() - began)
+        finally:
+            signal.alarm(0)
         return Finding("", seconds=time.perf_counter() - began)
 
     def is_found(self, finding: Finding) -> bool:
@@ -135,8 +154,9 @@ def bug(
     `finds` are the kinds of error, any of which is right, with spaces between them.
     """
     source = source.strip("\n")
+    launch = (grid, block, args, shared)
     case = Case(
-        name, source, _launches(source, grid, block, args, shared), tuple(finds.split()), about, why
+        name, source, _launches(source, *launch), tuple(finds.split()), about, why, launch=launch
     )
     assert case.marked, f"{name!r} marks no line"
     return case
@@ -155,7 +175,8 @@ def sound(
     """A program in CUDA C that is right, and looks as if it were not."""
     source = source.strip("\n")
     assert MARK not in source
-    return Case(name, source, _launches(source, grid, block, args, shared), why=why)
+    launch = (grid, block, args, shared)
+    return Case(name, source, _launches(source, *launch), why=why, launch=launch)
 
 
 def bug_on_the_host(
@@ -181,6 +202,11 @@ def sound_on_the_host(*, why: str) -> Callable[[Callable[[], object]], Case]:
         return Case(run.__name__.replace("_", " "), "".join(lines), run, why=why, first_line=first)
 
     return decorate
+
+
+def kernels_of(source: str) -> list[str]:
+    """The names of its kernels, in their order."""
+    return _KERNEL.findall(source)
 
 
 def cases_of(module: object) -> list[Case]:

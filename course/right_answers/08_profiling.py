@@ -37,11 +37,19 @@ suspects = {
 }
 
 
-# %% id=08-sql
-query = """
-with kernels as (select * from spans where kind = 'kernel')
-select name, count(id), total(end - start) as us from kernels group by name order by us desc
-"""
+# %% id=08-stats
+def shares(trace, name):
+    (row,) = [row for row in agt.analyse(trace).sums.kernels if row.name == name]
+    return 100 * row.share, 100 * row.total / trace.metrics().device_makespan
+
+
+# %% id=08-creeping
+def creeping(trace):
+    found = {}
+    for row in (row for row in agt.analyse(trace).sums.ranges if row.count >= 20):
+        us = [span.duration for span in trace.find(row.name) if span.kind == "range"]
+        found[np.median(us[-10:]) / np.median(us[:10])] = row.name
+    return found[max(found)]
 
 
 # %% id=08-challenge

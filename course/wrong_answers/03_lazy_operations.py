@@ -545,7 +545,7 @@ def load_and_fetch(load, fetch, job, stream):
     return fetch.sync_on(stream)
 
 
-# %% id=03-zeros cause="`d2d` ran as well, and is not needed"
+# %% id=03-zeros cause="`d2d` ran as well, and isn't needed"
 def blank(shape, dtype):
     def enqueue(context):
         array = context.empty(shape, dtype)
@@ -557,7 +557,7 @@ def blank(shape, dtype):
     return agt.with_context(enqueue)
 
 
-# %% id=03-which-way cause="a NumPy array should come out, and this did: None"
+# %% id=03-which-way cause="a NumPy array should come out, and not None"
 def load_and_fetch(load, fetch, job, stream):
     load.async_on(stream)
     numbers = fetch.async_on(stream)

@@ -276,13 +276,13 @@ def all_scaled(x, factors, scaled):
     return agt.zip(*[one(factor) for factor in sorted(factors)])
 
 
-# %% id=04-saxpy cause="`d2d` ran 1 time, and 0 times is right"
+# %% id=04-saxpy cause="`d2d` ran 1 time, and shouldn't run at all"
 def async_saxpy(saxpy, a, x, y):
     launch = saxpy(x.size, a, agt.h2d(x), agt.h2d(y).partition(256))
     return launch.output().and_then(agt.dup).last().to_host()
 
 
-# %% id=04-baton cause="`d2d` ran 1 time, and 0 times is right"
+# %% id=04-baton cause="`d2d` ran 1 time, and shouldn't run at all"
 def residual(x, add):
     n = x.size
 

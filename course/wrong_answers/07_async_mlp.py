@@ -770,7 +770,7 @@ def capture(ops, stream):
     return agt.overlap(*arms[:half]).and_then(rest).graph_on(stream)
 
 
-# %% id=07-chain cause="`d2d` ran 1 time, and 0 times is right"
+# %% id=07-chain cause="`d2d` ran 1 time"
 def chain(x, w0, w1, gemm, matvec, relu):
     n = len(x)
     room = agt.zip(agt.h2d(x, "x"), agt.zeros((n, w0.shape[1])), agt.zeros(n))

@@ -132,28 +132,85 @@ def rate(trace):
     return sum(s.detail["bytes"] for s in copies) / sum(s.duration for s in copies)
 
 
-# %% id=08-sql cause="with heat.py, the rows are right, and not in order"
-query = """
-select name, count(*), sum(duration) from spans where kind = 'kernel'
-group by name order by sum(duration)
-"""
+# %% id=08-stats cause="and the file says (% of the kernels, % of the makespan)"
+def shares(trace, name):  # of all work, copies as well
+    own = sum(span.duration for span in trace.device_spans if span.name == name)
+    everything = sum(span.duration for span in trace.device_spans)
+    return 100 * own / everything, 100 * own / trace.metrics().device_makespan
 
-# %% id=08-sql cause="rows came out"
-query = "select name, count(*), sum(duration) from spans group by name order by 3 desc"
 
-# %% id=08-sql cause="a row is"
-query = """
-select name, count(*), avg(duration) from spans where kind = 'kernel'
-group by name order by sum(duration) desc
-"""
+# %% id=08-stats cause="and the file says (% of the kernels, % of the makespan)"
+def shares(trace, name):  # of the time in which the GPU works
+    kernels = [span for span in trace.device_spans if span.kind == "kernel"]
+    own = sum(span.duration for span in kernels if span.name == name)
+    everything = sum(span.duration for span in kernels)
+    return 100 * own / everything, 100 * own / trace.metrics().device_active
 
-# %% id=08-sql cause="a row should have a name, a number of launches and a sum, and has 2 columns"
-query = """
-select name, sum(duration) from spans where kind = 'kernel' group by name order by 2 desc
-"""
 
-# %% id=08-sql cause="no such table: kernels"
-query = "select name, count(*), sum(duration) from kernels group by name"
+# %% id=08-stats cause="with heat and cupy_add"
+def shares(trace, name):  # of the whole program
+    kernels = [span for span in trace.device_spans if span.kind == "kernel"]
+    own = sum(span.duration for span in kernels if span.name == name)
+    everything = sum(span.duration for span in kernels)
+    return 100 * own / everything, 100 * own / trace.metrics().makespan
+
+
+# %% id=08-creeping cause="with ranges with odd values, `creeping` says 'late'"
+def creeping(trace):  # the mean, which one odd value decides
+    times = {}
+    for span in trace:
+        if span.kind == "range":
+            times.setdefault(span.name, []).append(span.duration)
+    grown = {n: np.mean(us[-10:]) / np.mean(us[:10]) for n, us in times.items() if len(us) >= 20}
+    return max(grown, key=grown.get)
+
+
+# %% id=08-creeping cause="with ranges with odd values, `creeping` says 'rare'"
+def creeping(trace):  # also names with few ranges
+    times = {}
+    for span in trace:
+        if span.kind == "range":
+            times.setdefault(span.name, []).append(span.duration)
+    grown = {n: us[-1] / us[0] for n, us in times.items() if n != "late"}
+    return max(grown, key=grown.get)
+
+
+# %% id=08-creeping cause="with swarm, `creeping` says 'step'"
+def creeping(trace):  # by the difference
+    times = {}
+    for span in trace:
+        if span.kind == "range":
+            times.setdefault(span.name, []).append(span.duration)
+    grown = {n: np.median(us[-10:]) - np.median(us[:10]) for n, us in times.items() if len(us) >= 20}
+    return max(grown, key=grown.get)
+
+
+# %% id=08-waited cause="and the file says (us of GPU 0, us of GPU 1)"
+def waited(trace):  # all of the time in the kernels
+    return tuple(
+        sum(span.duration for span in trace.of(name).device_spans if span.name.startswith("nccl"))
+        for name in trace.devices
+    )
+
+
+# %% id=08-waited cause="with two_gpus_even"
+def waited(trace):  # the sum of the differences, of which some are negative
+    zero, one = (
+        [span.start for span in trace.of(name).device_spans if span.name.startswith("nccl")]
+        for name in trace.devices
+    )
+    later = sum(b - a for a, b in zip(zero, one))
+    return max(later, 0), max(-later, 0)
+
+
+# %% id=08-waited cause="and the file says (us of GPU 0, us of GPU 1)"
+def waited(trace):  # the wrong way round
+    zero, one = (
+        [span.start for span in trace.of(name).device_spans if span.name.startswith("nccl")]
+        for name in trace.devices
+    )
+    later = [b - a for a, b in zip(zero, one)]
+    return sum(max(-us, 0) for us in later), sum(max(us, 0) for us in later)
 
 
 # %% id=08-typical cause="and the file says us"

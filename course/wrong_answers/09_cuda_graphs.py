@@ -531,7 +531,7 @@ def talk(models, prompts, steps):
     return said
 
 
-# %% id=09-shapes cause="none of the given ones"
+# %% id=09-shapes cause="isn't one of the streams"
 def make_server(make, stream):
     known, stream = {}, agt.create_stream()
 

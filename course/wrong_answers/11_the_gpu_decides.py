@@ -134,7 +134,7 @@ extern "C" __global__ void flood(int width, const unsigned char* open, int* dept
 }
 """
 
-# %% id=11-meet cause="put a __threadfence() between it and an atomic flag"
+# %% id=11-meet cause="the other block has no __threadfence() between that access and a flag"
 MEET = r"""
 __device__ void meet(unsigned int* arrived, unsigned int goal)
 {
@@ -182,11 +182,12 @@ __device__ void meet(unsigned int* arrived, unsigned int goal)
     __threadfence();
     atomicAdd(arrived, 1);
     while (atomicAdd(arrived, 0) < goal * blockDim.x) { }
+    __threadfence();
     __syncthreads();
 }
 """
 
-# %% id=11-meet cause="no `__threadfence()` between the last look at the counter and what comes next"
+# %% id=11-meet cause="no __threadfence() between its look at the flag and this access"
 MEET = r"""
 __device__ void meet(unsigned int* arrived, unsigned int goal)
 {
@@ -201,7 +202,7 @@ __device__ void meet(unsigned int* arrived, unsigned int goal)
 }
 """
 
-# %% id=11-meet cause="a fence is missing, too narrow, or on the wrong side"
+# %% id=11-meet cause="no __threadfence() between its look at the flag and this access"
 MEET = r"""
 __device__ void meet(unsigned int* arrived, unsigned int goal)
 {
@@ -528,7 +529,7 @@ __device__ void meet(unsigned int* arrived, unsigned int goal)
 """
 
 
-# %% id=11-meet cause="between the last look at the counter and what comes next"
+# %% id=11-meet cause="no __threadfence() between its look at the flag and this access"
 MEET = r"""
 __device__ void meet(unsigned int* arrived, unsigned int goal)
 {
@@ -630,7 +631,7 @@ extern "C" __global__ void queue(
 }
 """
 
-# %% id=11-meet cause="left a meeting before all blocks had come"
+# %% id=11-meet cause="nothing orders two blocks of one launch but a message"
 MEET = r"""
 __device__ void meet(unsigned int* arrived, unsigned int goal)
 {

@@ -257,7 +257,7 @@ __device__ Poll warp_take(unsigned int* mail, unsigned int& message)
 }
 """
 
-# %% id=12-oneshot cause="put a __threadfence() between it and an atomic flag"
+# %% id=12-oneshot cause="the other block has no __threadfence() between that access and a flag"
 ONESHOT = r"""
 __device__ void send(unsigned int* cell, unsigned int x)
 {
@@ -291,7 +291,7 @@ __device__ Poll poll(unsigned int* cell, unsigned int& x)
 }
 """
 
-# %% id=12-oneshot cause="no `__threadfence()` between the look at the flag and the box in `poll`"
+# %% id=12-oneshot cause="no __threadfence() between its look at the flag and this access"
 ONESHOT = r"""
 __device__ void send(unsigned int* cell, unsigned int x)
 {
@@ -482,7 +482,7 @@ __device__ void send(unsigned int* tail, unsigned int* full, unsigned int* value
 }
 """
 
-# %% id=12-channel cause="an atomic that is not for its block alone"
+# %% id=12-channel cause="an atomic for one block does not reach another"
 SEND = r"""
 __device__ void send(unsigned int* tail, unsigned int* full, unsigned int* values, unsigned int x)
 {

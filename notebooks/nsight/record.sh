@@ -15,6 +15,7 @@ record() {
     shift 2
     # The environment is a part of every report, so it is kept empty.
     env -i PATH="$PATH" HOME=/tmp PYTHONPATH="${PYTHONPATH:-}" LD_LIBRARY_PATH="${LD_LIBRARY_PATH:-}" ASYNCGPU_NVTX=1 \
+        ${NCCL_NVLS_ENABLE:+NCCL_NVLS_ENABLE="$NCCL_NVLS_ENABLE"} \
         "$nsys" profile --trace=cuda,nvtx --sample=none --cpuctxsw=none --cuda-event-trace=true \
         --cuda-graph-trace=node $range --force-overwrite=true --output="$out/$name" "$python" "$@"
     "$nsys" export --type=sqlite --force-overwrite=true --output="$out/$name.sqlite" "$out/$name.nsys-rep"
@@ -31,4 +32,9 @@ for program in heat heat_annotated heat_looks_less heat_repaired; do
     "$python" "$here/$program.py" # compiles its kernels; CuPy keeps them on the disk
     record "$program" "" "$here/$program.py"
 done
+record swarm "$within" "$here/swarm.py"
+if [ "$(nvidia-smi --list-gpus | wc -l)" -ge 2 ]; then
+    record two_gpus "$within" "$here/two_gpus.py"
+    record two_gpus_even "$within" "$here/two_gpus.py" --even
+fi
 ls -l "$out"

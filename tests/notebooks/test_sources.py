@@ -91,7 +91,7 @@ SHOWN = {
     "a timeline": (TIMELINE, _ends_in_a_timeline),
     "the answer to a prediction": (re.compile(r"\.reveal\("), _ends_in_a_verdict),
     "a picture": (
-        re.compile(r"\bplt\.(?!rc)|nsight_window\(|analysis\.plot\("),
+        re.compile(r"\bplt\.(?!rc)|analysis\.plot\("),
         re.compile(r"\bprint\(").search,
     ),
 }

@@ -25,8 +25,7 @@ from asyncgpu_tutor.devices.cuda_source import Parameter, Signature, for_compile
 # defaults, but said.
 IEEE = ("--ftz=false", "--prec-div=true", "--prec-sqrt=true")
 STANDARD = "--std=c++20"
-
-# A kernel's name, and its parameters in brackets, which may have brackets of their own.
+# A kernel's name and its parameters, by which C++ chooses where an address is cast to such a function's.
 _PARAMETERS = re.compile(r"^(.*?[\w>])\s*(\((?:[^()]|\([^()]*\))*\))$", re.DOTALL)
 # Cooperative groups include <nv/target>, which pip's toolkit leaves to a package of its own; CuPy brings it.
 TARGETS = Path(cupy.__file__).with_name("_core") / "include/cupy/_cccl/libcudacxx"
@@ -37,23 +36,18 @@ def compile_module(
 ) -> tuple[Any, Mapping[str, str]]:
     """Compile and load a source on the current device: its module, and what each of `names` is called there.
 
-    The source is CUDA C as it was published: NVRTC gets its device code, and the names of C's headers. The
-    names are those of kernels, as C++ writes them: ``"relu"``, ``"scale<float, 16>"``, and with parameters,
-    ``"add(float*, int)"``, where there are several of one name. With `fmad` the
-    compiler may contract a product and a sum to a fused multiply-add. Without, arithmetic is that of the
-    source, operation by operation: the same bits as on the simulated device, and as in NumPy. A kernel can
-    still say ``fmaf``.
+    The source is CUDA C as it was published: NVRTC gets its device code and names of C's headers. Kernels
+    are named as C++ writes them: ``"relu"``, ``"scale<float, 16>"``, ``"add(float*, int)"``. With `fmad` the
+    compiler may contract a product and a sum to a fused multiply-add. Without, the bits are those of each
+    operation of the source, as on the simulated device and in NumPy. A kernel can still say ``fmaf``.
 
     Raises CuPy's `CompileException` if NVRTC does not accept it.
     """
-    wanted = ["cudart"]  # with cuda_fp16.h, for one
-    if "curand" in source:
-        wanted.append("curand")
+    wanted = ["cudart", *(["curand"] if "curand" in source else [])]  # with cuda_fp16.h, for one
     found = [folder for name in wanted if (folder := find_nvidia_header_directory(name))]
     if TARGETS.is_dir():
         found.append(str(TARGETS))
     search = tuple(f"-I{folder}" for folder in found)
-    # C++ chooses the kernel with these parameters where its address is cast to a pointer to such a function.
     wanted_as = {name: _PARAMETERS.sub(r"(void (*)\2)\1", name) for name in names}
     binary, mapping = compiler.compile_using_nvrtc(
         for_compiler(source),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -15,13 +14,12 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor import Trace
 from asyncgpu_tutor.exercises.checks import schedule
 from asyncgpu_tutor.exercises.checks.operations import filled
-from asyncgpu_tutor.exercises.checks.reports import Case, asked, reads
+from asyncgpu_tutor.exercises.checks.reports import Case, reads
 from asyncgpu_tutor.exercises.checks.results import Array, brief, equal, in_order
 from asyncgpu_tutor.exercises.checks.trials import runs
 from asyncgpu_tutor.exercises.device import moved
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, must
 from asyncgpu_tutor.exercises.exhibits import report, rounds
-from asyncgpu_tutor.exercises.internals import count
 from asyncgpu_tutor.exercises.recorded_ranges import RangeLog, watched
 from asyncgpu_tutor.exercises.sandbox import Observed, call, observe
 from asyncgpu_tutor.types import Span
@@ -130,6 +128,10 @@ ALIKE = ("kernel relu", 0, 5, 0), ("kernel relu_all", 5, 25, 0), ("call launch r
 STEPS = ("range step", 0, 5, 0), ("range step_all", 0, 25, 0), ("range step_all", 30, 60, 0)
 BUSY = ("kernel", 0, 10, 0), ("kernel", 5, 20, 0), ("h2d", 20, 30, 4)
 UNSORTED = ("kernel", 50, 60, 0), ("kernel", 0, 10, 0), ("kernel", 20, 30, 0)
+IN_TURNS = (
+    (0, "gemm", 0, 10), (1, "gemm", 0, 30), (0, "ncclAll", 10, 40), (1, "ncclAll", 35, 40),
+    (0, "gemm", 40, 90), (1, "ncclAll", 45, 99), (0, "ncclAll", 91, 99),
+)  # fmt: skip
 SIZES = [8_000_000, *[4_000] * 50]  # the small ones carry next to nothing
 MIXED = [("h2d", 300.0 * i, 300.0 * i + 2 + n / 5e4, n) for i, n in enumerate(SIZES)]
 
@@ -146,31 +148,28 @@ def _pairs() -> Sequence[Case]:
     return [*exhibits, late]
 
 
-def check_query(mine: Any, model: Any) -> None:
-    """The rows of the learner's query are those of the solution's, in order."""
-    for words in ("heat.py", "exhibit G"):
-        trace = _given(words.removesuffix(".py"))[0]
-        due, got = asked(model, trace), asked(mine, trace)
-        with case(words):
-            _same_rows(got, due)
+def _by_device(*kernels: tuple[int, str, float, float]) -> Trace:
+    """A trace of kernels, each with the number of its GPU, its name, start and end."""
+    made = [
+        Span(i, "kernel", name, start, end, f"cuda:{number}", 1)
+        for i, (number, name, start, end) in enumerate(kernels)
+    ]
+    return Trace(made, "made up")
 
 
-def _same_rows(got: list[tuple[object, ...]], due: list[tuple[object, ...]]) -> None:
-    columns = len(got[0]) if got else 3
-    wanted = "a row should have a name, a number of launches and a sum"
-    must(columns == 3, f"{wanted}, and has {columns} columns")
-    rows = f"there are {len(due)} kernels by name, and {count(len(got), 'row')} came out"
-    must(len(got) == len(due), rows)
-    known = all(any(_alike(one, row) for row in due) for one in got)
-    for mine, right in zip(got, due, strict=True):
-        cause = "the rows are right, and not in order: the largest sum comes first"
-        must(_alike(mine, right), cause if known else f"a row is {mine}, and should be {right}")
+# Durations by name: only `early` grows, and `rare` has too few to tell.
+ROUNDS = {"early": range(10, 40), "late": [20] * 29 + [5_000], "rare": [1, 50, 100]}
 
 
-def _alike(mine: tuple[object, ...], right: tuple[object, ...]) -> bool:
-    one, other = mine[2], cast(float, right[2])
-    close = isinstance(one, int | float) and math.isclose(one, other, rel_tol=1e-6)
-    return mine[:2] == right[:2] and close
+def _growing() -> Trace:
+    places = [
+        (name, 10_000.0 * i, us) for name, found in ROUNDS.items() for i, us in enumerate(found)
+    ]
+    made = [
+        Span(i, "range", name, start, start + us, "cuda:0")
+        for i, (name, start, us) in enumerate(places)
+    ]
+    return Trace(made, "made up")
 
 
 # How each defect could be recognised. An answer that suspects the wrong one is told that one's mark.
@@ -251,7 +250,17 @@ EXERCISES = (
                          "exhibit G repaired and sgemm_naive",
                          "heat_annotated and DeviceReduceSingleTileKernel"),
                  ("two kernels whose names begin alike", lambda: (_made_up(*ALIKE), "relu"))])),
-    Exercise("08-sql", "One SQL query", "query", check_query),
+    Exercise("08-stats", "85.5 percent of what", "shares",
+             reads("shares", "(% of the kernels, % of the makespan)", lambda: [
+                 *_named("swarm and cupy_add__float32_float32_float32", "exhibit G and sgemm_naive",
+                         "heat and cupy_add__float32_float32_float32")])),
+    Exercise("08-creeping", "What grows", "creeping",
+             reads("creeping", "the name of a range", lambda: [
+                 *_named("swarm"), ("ranges with odd values", lambda: (_growing(),))])),
+    Exercise("08-waited", "Who waits for whom", "waited",
+             reads("waited", "(us of GPU 0, us of GPU 1)", lambda: [
+                 *_named("two_gpus", "two_gpus_even"),
+                 ("each late once", lambda: (_by_device(*IN_TURNS),))])),
     Exercise("08-gap", "The largest gap", "largest_gap",
              reads("largest_gap", "(start, end)", lambda: [
                  *_named("exhibit A", "exhibit D", "exhibit A repaired"),

@@ -113,19 +113,13 @@ def _which_fence(mine: str) -> None:
 
 
 def _meet(kernel: agt.Kernel, _model: Any, blocks: int, threads: int) -> None:
-    """Each block comes to each meeting, no thread leaves too early, and each round reads the one before."""
+    """Each block comes to each meeting; a thread that leaves too early is in a race."""
     x = np.ones(blocks * threads, np.float32)
     counts = np.zeros(1, np.uint32), np.zeros(blocks, np.uint32), np.zeros(1, np.int32)
     args = x.size, x, 0 * x, *counts
-    got, arrived, early = left_in((1, 2, 4), kernel, args, grid=blocks, block=threads)
+    (arrived,) = left_in((2,), kernel, args, grid=blocks, block=threads)
     due = f"each of {count(blocks, 'block')} should add one at each of three meetings"
     must(arrived[0] == 3 * blocks, f"the counter is at {arrived[0]} in the end: {due}")
-    block, thread = divmod(early[0] - 1, threads)
-    due = f"thread {thread} of block {block} left a meeting before all blocks had come: have every thread "
-    must(not early[0], due + "wait for the one that looks at the counter (`__syncthreads()`)")
-    for _ in range(3):
-        x = np.convolve(x, np.array([1, 0, 1], np.float32), "same")
-    equal(got, x)
 
 
 def _late_meet(mine: str, model: Any, blocks: int, threads: int) -> None:

@@ -6,11 +6,9 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
-from asyncgpu_tutor import Trace
-from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.exercises.checks.results import brief, is_number
-from asyncgpu_tutor.exercises.exercise import Rejected, case, must
-from asyncgpu_tutor.exercises.sandbox import call, call_plain, one_line
+from asyncgpu_tutor.exercises.exercise import case, must
+from asyncgpu_tutor.exercises.sandbox import call, call_plain
 
 # In words, and what makes the arguments anew: an answer may change what it is given.
 Case = tuple[str, Callable[[], tuple[Any, ...]]]
@@ -49,13 +47,3 @@ def same(name: str, got: object, expected: Any, wanted: str) -> None:
             )
         due = ", ".join(repr(p) if isinstance(p, str) else f"{p:.6g}" for p in parts)
         must(fits, f"{name} says {brief(got)}, and the file says {wanted} = {due}")
-
-
-def asked(query: object, trace: Trace) -> list[tuple[object, ...]]:
-    """The rows that a trace gives for a query."""
-    if not isinstance(query, str):
-        raise Rejected(f"the query should be text, and is {brief(query)}")
-    try:
-        return list(trace.sql(query))
-    except UsageError as error:
-        raise Rejected(one_line(error)) from None

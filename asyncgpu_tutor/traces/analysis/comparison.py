@@ -201,14 +201,22 @@ _WHOLE: tuple[tuple[str, str, Callable[[Metrics], float]], ...] = (
 def _differences(traces: tuple[Trace, ...], titles: tuple[str, ...]) -> Iterator[Difference]:
     whole = [trace.metrics() for trace in traces]
     yield _difference("makespan", "us", tuple(m.makespan for m in whole), titles)
-    for name, unit, value in _WHOLE:
-        yield _difference(name, unit, tuple(map(value, whole)), titles)
+    most = max(len(trace.devices) for trace in traces)  # devices are matched by their places
+    prefix = [f"GPU {place}: " if most > 1 else "" for place in range(most)]
+    for place in range(most):
+        parts = [t.of(t.devices[place]) for t in traces if place < len(t.devices)]
+        own = [part.metrics() for part in parts] if most > 1 else whole
+        if len(own) == len(traces):
+            for name, unit, value in _WHOLE:
+                yield _difference(prefix[place] + name, unit, tuple(map(value, own)), titles)
     for kind in ("call", "wait"):
         yield _difference(f"host in {kind}s", "us", tuple(m.host[kind] for m in whole), titles)
     durations: dict[str, list[list[float]]] = {}
     for number, trace in enumerate(traces):
+        places = dict(zip(trace.devices, prefix, strict=False))
         for span in trace.device_spans:
-            of_sort = durations.setdefault(_sort_of(span), [[] for _ in traces])
+            sort = places[span.device] + _sort_of(span)
+            of_sort = durations.setdefault(sort, [[] for _ in traces])
             of_sort[number].append(span.duration)
     for sort, found in durations.items():
         yield _difference(sort, "us", tuple(fmean(us or [0.0]) for us in found), titles)

@@ -12,7 +12,7 @@ from statistics import median
 
 from asyncgpu_tutor.traces.analysis.finding import Finding
 from asyncgpu_tutor.traces.analysis.idle import Evidence
-from asyncgpu_tutor.traces.analysis.limits import gaps_of, limits
+from asyncgpu_tutor.traces.analysis.limits import gaps_of, kernel_bound, limits, ranks
 from asyncgpu_tutor.traces.spans import Span
 from asyncgpu_tutor.traces.spans.intervals import Interval, length, minus, union
 from asyncgpu_tutor.traces.spans.notebook_output import NAME, cut
@@ -24,6 +24,7 @@ _LOADING = 50.0  # us; a launch that takes longer has loaded something
 # us: a wait may return before the end of its work, as the clock of the device has it: by 5 us in our
 # recordings.
 _CLOCK = 10.0
+_WAKING = 50_000.0  # us: no first launch takes as long that only loads its kernel
 _SMALL = 0.01  # of the time: what costs no more comes last
 _LOOP = 5  # allocations of one name that make a loop
 
@@ -83,7 +84,7 @@ def _hidden_synchronisation(seen: Evidence) -> Iterable[Finding]:
             saved.append((max(gap.start, gap.end - waited), gap.end))
             pauses.append((gap.start, gap.end))
     cost = seen.claim(saved)
-    seen.claim(pauses)  # the rest is no fault of anybody else
+    seen.after_waits = pauses
     if cost:
         yield seen.finding(
             "hidden synchronisation",
@@ -139,6 +140,7 @@ def _lazy_module_loading(seen: Evidence) -> Iterable[Finding]:
     """The first launch of a kernel takes far longer than those after it."""
     calls = [span for span in seen.trace if span.kind == "call"]
     loads = [span for span in calls if span.name.startswith("load ")]
+    begun = min(calls, key=attrgetter("start"), default=None)
     by_name: dict[str, list[Span]] = {}
     for span in calls:
         # Launches of graphs are left out: their kernels were loaded at the capture, and their length is that
@@ -148,6 +150,8 @@ def _lazy_module_loading(seen: Evidence) -> Iterable[Finding]:
     usual = median([s.duration for spans in by_name.values() for s in spans[1:]] or [0.0])
     for spans in by_name.values():
         rest = median([s.duration for s in spans[1:]] or [usual])
+        if spans[0] is begun and spans[0].duration > _WAKING:
+            continue  # it has started CUDA
         if spans[0].duration > max(_LOADING, 8 * rest) and spans[0].duration - rest > _LOADING:
             loads.append(spans[0])
     cost = seen.claim((span.start, span.end) for span in loads)
@@ -249,10 +253,9 @@ def diagnose(trace: Trace) -> list[Finding]:
     Returns
     -------
     list of Finding
-        Defects first, then what limits the program (`Finding.limit`), and last what costs less than a
-        hundredth of the time; in each of these, what costs most comes first. Empty where nothing was found,
-        which is no proof of innocence. Several devices are looked at one by one, and a finding's title says
-        whose it is.
+        What costs most comes first, be it a defect or a limit of the program (`Finding.limit`), and last what
+        costs less than a hundredth of the time. Empty where nothing was found, which is no proof of
+        innocence. Several devices are looked at one by one, and a finding's title says whose it is.
 
     Examples
     --------
@@ -264,20 +267,31 @@ def diagnose(trace: Trace) -> list[Finding]:
     """
     if len(trace.devices) < 2:
         return findings(Evidence(trace))
-    return of_several({name: diagnose(trace.of(name)) for name in trace.devices})
+    return of_several(trace, {name: findings(seen) for name, seen in by_device(trace).items()})
+
+
+def by_device(trace: Trace) -> dict[str, Evidence]:
+    """The evidence on each device, which includes the others that it waited for in collectives."""
+    waited = ranks(trace)
+    return {name: Evidence(trace.of(name), waited.get(name, ())) for name in trace.devices}
 
 
 def findings(seen: Evidence) -> list[Finding]:
     """See `diagnose`; of one device."""
     found = [finding for detect in _DETECTORS for finding in detect(seen)]
-    return _ranked(found, _SMALL * seen.metrics.device_makespan)
+    whole = seen.metrics.device_makespan
+    if not {"one big kernel", "low utilisation"}.intersection(one.name for one in found):
+        most = max((one.cost for one in found if one.name != "start of CUDA"), default=0.0)
+        found += kernel_bound(seen, most)
+    return _ranked(found, whole)
 
 
-def of_several(found: Mapping[str, Iterable[Finding]]) -> list[Finding]:
+def of_several(trace: Trace, found: Mapping[str, Iterable[Finding]]) -> list[Finding]:
     """The findings of several devices, by their names, in one list."""
     named = ((name, finding) for name, own in found.items() for finding in own)
-    return _ranked(replace(f, title=f"{name}: {f.title}") for name, f in named)
+    each = trace.metrics().device_makespan / max(len(found), 1)
+    return _ranked([replace(f, title=f"{name}: {f.title}") for name, f in named], each)
 
 
-def _ranked(found: Iterable[Finding], small: float = 0.0) -> list[Finding]:
-    return sorted(found, key=lambda f: (f.cost <= small, f.limit, -f.cost))
+def _ranked(found: Iterable[Finding], whole: float) -> list[Finding]:
+    return sorted(found, key=lambda f: (f.cost <= _SMALL * whole, -f.cost, f.limit))

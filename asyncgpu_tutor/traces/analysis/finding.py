@@ -85,6 +85,19 @@ KNOWN: Mapping[str, tuple[str, ...]] = {
         "Begin a collective as soon as its data is there, and compute what does not need it meanwhile",
         "a stream of its own for the collective", "NCCL on a second stream",
         "buckets of DistributedDataParallel, or async_op=True", "ncclAllReduce on a second stream"),
+    "waiting for a GPU": ("Collectives wait for another GPU",
+        "Give each GPU as much to do as the others, and look at what the late one did before",
+        "trace.of(name) has one of them", "time each Device's part of the step",
+        "a DistributedSampler deals data out evenly", "time each device's part of the step"),
+    "small kernels": ("Small kernels, launched one by one",
+        "See whether fewer of them do; gather those that stay into larger kernels, or into a graph",
+        "op.graph_on", "cupy.fuse, or Stream.begin_capture", "torch.compile, or torch.cuda.graph",
+        "cudaStreamBeginCapture and cudaGraphLaunch"),
+    "start of CUDA": ("Starting up takes most of the time",
+        "Do more in one process, and leave the start out of what is timed"),
+    "kernel-bound": ("The kernels themselves are the limit",
+        "Make the largest one faster, or need it less often", "agt.microscope", "cupy.fuse, or a RawKernel",
+        "torch.compile, or lower precision", "Nsight Compute says what holds a kernel up"),
 }  # fmt: skip
 
 

@@ -30,7 +30,7 @@ CAUSE_WORDS: Mapping[Cause, str] = {
     "occupancy": "other kernels filled the SMs",
     "page": "pages of unified memory move when they are touched, and nobody touched one",
     "start-up": "nothing was in its way: what it takes to start",
-    "unknown": "no call for it was recorded, so nobody knows when it was asked for",
+    "unknown": "nothing that was recorded says what it waited for",
 }
 
 # What the host did when it was late.
@@ -40,10 +40,12 @@ HOST_PARTS: tuple[HostPart, ...] = get_args(HostPart)
 # A pause shorter than this, in us, is not put down to other kernels, because a launch takes as long without
 # them: the H200 of this project's recordings starts work 2 to 6 us after the call.
 _START = 10.0
+# What takes longer, in us, waits for something that is not in the file, such as another process's collective.
+_STARTED = 200.0
 
 # Of an H200: 132 SMs with 2048 threads each (CUDA C++ Programming Guide, "Technical specifications per
 # compute capability"). Taken where a trace does not say how many threads its device runs at once.
-_THREADS = 132 * 2048
+THREADS = 132 * 2048
 
 # What is in the names of their kernels.
 _LIBRARIES = {"at::": "PyTorch", "cupy_": "CuPy"}
@@ -79,8 +81,10 @@ class Evidence:
     Each stretch of the device's idle time may be claimed by one suspect.
     """
 
-    def __init__(self, trace: Trace) -> None:
+    def __init__(self, trace: Trace, waited: Iterable[tuple[Span, Span]] = ()) -> None:
         self.trace = trace
+        self.waited = list(waited)  # collectives, each with the one that came last; see `ranks`
+        self.after_waits: list[Interval] = []  # pauses that a wait of the host began, whole
 
     @cached_property
     def work(self) -> list[Span]:
@@ -125,8 +129,14 @@ class Evidence:
     @cached_property
     def fills(self) -> dict[int, float]:
         """For each kernel, by id, which part of the device it fills; see `fill_of`."""
-        kernels = (span for span in self.device if span.kind == "kernel")
-        return {span.id: fill_of(span, self.trace) for span in kernels}
+        found: dict[int, float] = {}
+        known: dict[str, float] = {}  # a large trace has few sorts of launches
+        for span in (span for span in self.device if span.kind == "kernel"):
+            sort = repr([span.detail.get(key) for key in ("fills", "grid", "block")])
+            if sort not in known:
+                known[sort] = fill_of(span, self.trace)
+            found[span.id] = known[sort]
+        return found
 
     @cached_property
     def language(self) -> str:
@@ -168,12 +178,16 @@ class Evidence:
     @cached_property
     def idle(self) -> list[Idle]:
         """The idle time of the device: pauses in which no stream worked, by the cause of what ended them."""
-        pauses = _Pauses(self)
         found: list[Idle] = []
         for start, end in common(gaps(self.busy), self.scope):
             first = bisect_left(self.line, end, key=attrgetter("start"))
-            found += pauses.before(self.line[first], start)
+            found += self.pauses.before(self.line[first], start)
         return found
+
+    @cached_property
+    def pauses(self) -> Pauses:
+        """What splits pauses."""
+        return Pauses(self)
 
     @cached_property
     def host_late(self) -> dict[HostPart, float]:
@@ -205,7 +219,7 @@ def fill_of(span: Span, trace: Trace) -> float:
     parts = [part for size in lists for part in size]
     threads = math.prod(part for part in parts if isinstance(part, int)) if parts else 0
     slots = trace.about.get("threads_at_once")
-    return min(threads / (slots if isinstance(slots, int) and slots > 0 else _THREADS), 1.0)
+    return min(threads / (slots if isinstance(slots, int) and slots > 0 else THREADS), 1.0)
 
 
 def idle_of_streams(seen: Evidence) -> list[Idle]:
@@ -217,12 +231,11 @@ def idle_of_streams(seen: Evidence) -> list[Idle]:
     kernels ran, ``"occupancy"``; the rest, ``"start-up"``. Where no call is known, all but the dependency is
     ``"unknown"``; before pages of unified memory, all of it is ``"page"``.
     """
-    pauses = _Pauses(seen)
     found: list[Idle] = []
     free: dict[int | None, float] = {}  # since when each stream has nothing to do
     for span in (span for span in seen.line if span.duration):  # a moment ends no pause
         since = free.get(span.stream, seen.busy[0][0])
-        found += pauses.before(span, since)
+        found += seen.pauses.before(span, since)
         free[span.stream] = max(since, span.end)
     if seen.trace.windows:
         parts = ((i, *part) for i in found for part in common(seen.scope, [(i.start, i.end)]))
@@ -230,7 +243,7 @@ def idle_of_streams(seen: Evidence) -> list[Idle]:
     return sorted(found, key=attrgetter("start"))
 
 
-class _Pauses:
+class Pauses:
     """Splits the pause before a piece of work by cause."""
 
     def __init__(self, seen: Evidence) -> None:
@@ -268,11 +281,13 @@ class _Pauses:
         copies = ENGINE_OF[span.kind] != "compute"
         contended = copies or span.waited_for_room or span.start - now > _START
         rivals = self._rivals(span, now) if contended and now < span.start else []
-        blocker = max(rivals, key=attrgetter("end")) if copies and rivals else None
-        for begin, end in union((s.start, s.end) for s in rivals):
+        for begin, end in union((s.start, s.end) for s in rivals) if rivals else ():
             yield from until(begin, "start-up")
+            began = (s for s in rivals if s.start < end)
+            blocker = max(began, key=attrgetter("end")) if copies else None
             yield from until(end, "engine busy" if copies else "occupancy", blocker)
-        yield from until(span.start, "start-up")
+        yield from until(span.start if span.start - now < _STARTED else now + _START, "start-up")
+        yield from until(span.start, "unknown")
 
     def _rivals(self, span: Span, since: float) -> list[Span]:
         """Spans that other streams had on the span's engine, at any time from `since` to its start."""

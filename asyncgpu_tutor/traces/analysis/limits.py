@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
+from operator import attrgetter
 from statistics import median
+from typing import cast
 
 from asyncgpu_tutor.traces.analysis.finding import Finding
-from asyncgpu_tutor.traces.analysis.idle import Evidence, Idle
+from asyncgpu_tutor.traces.analysis.idle import CAUSE_WORDS, THREADS, Evidence, Idle
+from asyncgpu_tutor.traces.spans import Span
 from asyncgpu_tutor.traces.spans.intervals import common, length, minus, union
 from asyncgpu_tutor.traces.spans.notebook_output import NAME, cut
 from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY
 from asyncgpu_tutor.traces.spans.vocabulary import count, some
+from asyncgpu_tutor.traces.trace import Trace
 
 _IDLE = 0.5  # of the device's time: less than that is idle for other reasons than a host that cannot keep up
 _LATE = 0.6  # of that idle time; the rest is mostly what a launch takes to start
@@ -21,7 +26,14 @@ _LONG = 0.1  # of the device's time: a pause as long as this is a gap of its own
 _SUM = 0.25  # of the device's time: less than that in long pauses is not worth a finding
 _LISTED = 12  # kernels that leave it empty
 _FEW = 0.25  # of the device's threads: fewer leave most of it empty
-_EXPOSED = 0.25  # of the device's time: copies or communication with no computing beside them
+_EXPOSED = 0.1  # of the device's time: what costs less than that limits no program
+_SHORT = 10.0  # us: a kernel that a launch takes as long as
+_GATHERED = frozenset(("kernel", "d2d", "memset"))
+_RUN = 10  # of these, one after the other, that nobody waits for: worth a graph
+_NODE = 1.0  # us between two nodes of a graph: an H200 took 0.9 for a step of a graph of 200
+_CALL = 100.0  # us: in a longer pause the host does more than to launch
+_BLOCKS = 2048  # threads of a multiprocessor, at most: so many of a device's places are of one block or more
+_WAKING = 10_000.0  # us: a start of CUDA takes longer
 
 
 @dataclass(frozen=True)
@@ -61,10 +73,14 @@ def limits(seen: Evidence) -> Iterable[Finding]:
         return
     gaps = gaps_of(seen.idle)
     pauses = union((g.start, g.end) for g in gaps)
-    explained = length(pauses) - length(common(pauses, seen.unclaimed))
-    yield from list(_host_bound(seen, gaps, explained)) or _gaps(seen, gaps, explained)
+    after = union(seen.after_waits)  # whose cause is the wait, for a host that cannot keep up
+    explained = length(pauses) - length(common(pauses, minus(seen.unclaimed, after)))
+    if seen.metrics.device_idle >= _EXPOSED * seen.metrics.device_makespan > 0.0:
+        yield from list(_host_bound(seen, gaps, explained)) or _gaps(seen, gaps)
+        yield from _small_kernels(seen)
     yield from _low_utilisation(seen)
     yield from _exposed(seen)
+    yield from _start_of_cuda(seen)
 
 
 def _host_bound(seen: Evidence, gaps: list[Gap], explained: float) -> Iterable[Finding]:
@@ -96,24 +112,64 @@ def _host_bound(seen: Evidence, gaps: list[Gap], explained: float) -> Iterable[F
 _DOING = {"CUDA call": "inside of CUDA calls", "waiting": "waiting", "own code": "in its own code"}
 
 
-def _gaps(seen: Evidence, gaps: list[Gap], explained: float) -> Iterable[Finding]:
-    """A few long pauses are most of the time in which nothing happened."""
+def _gaps(seen: Evidence, gaps: list[Gap]) -> Iterable[Finding]:
+    """Pauses that no defect explains, and that are no start of work: a few long ones, or many."""
     m = seen.metrics
-    usual = median([g.duration for g in gaps] or [0.0])
-    long = [g for g in gaps if g.duration >= _LONG * m.device_makespan and g.duration > 5 * usual]
-    total = math.fsum(g.duration for g in long)
-    if total < _SUM * m.device_makespan or len(gaps) < _MANY or explained > 0.5 * total:
+    rest = [
+        (gap, us)
+        for gap in gaps
+        if (us := length(common(seen.unclaimed, [(gap.start, gap.end)])))
+        and gap.main.cause not in {"start-up", "page"}
+    ]
+    total = math.fsum(us for _, us in rest)
+    if len(rest) < _MANY or total < _EXPOSED * m.device_makespan:
         return
-    worst = long[0]
+    worst, main = rest[0][0], rest[0][0].main
     yield seen.finding(
         "gaps",
-        f"{count(len(long), 'pause')} of {total:.1f} us in all, of {m.device_makespan:.1f}. The longest, "
-        f"{worst.duration:.1f} us, ended at {worst.end:.1f} us with "
-        f"{cut(worst.main.span.name, NAME)}; its main cause: {worst.main.cause}.",
-        [g.main.span for g in long],
+        f"{count(len(rest), 'pause')} of {total:.1f} us in all, of {m.device_makespan:.1f}. The longest, "
+        f"{worst.duration:.1f} us, ended at {worst.end:.1f} us with {cut(main.span.name, NAME)}; its main "
+        f"cause: {main.cause} ({CAUSE_WORDS[main.cause]}).",
+        [gap.main.span for gap, _ in rest[:_LISTED]],
         total,
         limit=True,
     )
+
+
+def _small_kernels(seen: Evidence) -> Iterable[Finding]:
+    """Many short kernels in a row, with nobody waiting between them, and a pause before each."""
+    pauses: dict[int, float] = {}
+    for part in seen.idle:
+        pauses[part.span.id] = pauses.get(part.span.id, 0.0) + part.duration
+    ends = sorted(span.end for span in seen.trace if span.kind == "wait")
+    runs, passed = list[list[Span]](), -1
+    for span in seen.line:
+        call, passing = seen.calls.get(span.id), -1
+        if (
+            call
+            and span.duration <= _SHORT
+            and span.kind in _GATHERED
+            and "node" not in span.detail
+        ):
+            passing = bisect_right(ends, call.start)
+            runs += [[]] if passing != passed else []
+            runs[-1].append(span)
+        passed = passing
+    runs = [run for run in runs if len(run) >= _RUN]
+    gathered = [span for run in runs for span in run[1:]]
+    late = (us for span in gathered if (us := pauses.get(span.id, 0.0)) < _CALL)
+    cost = math.fsum(max(0.0, us - _NODE) for us in late)
+    if gathered and cost >= _EXPOSED * seen.metrics.device_makespan:
+        usual = median(span.duration for span in gathered)
+        yield seen.finding(
+            "small kernels",
+            f"{count(len(gathered), 'piece')} of work of {usual:.1f} us (the median) followed one another in "
+            f"{count(len(runs), 'row')} without a wait between, each launched by itself, and the device "
+            f"paused for {cost:.1f} us between them: most of that would be gone in a graph.",
+            gathered,
+            cost,
+            limit=True,
+        )
 
 
 def _low_utilisation(seen: Evidence) -> Iterable[Finding]:
@@ -127,6 +183,9 @@ def _low_utilisation(seen: Evidence) -> Iterable[Finding]:
     filled = math.fsum(seen.fills[s.id] * s.duration for s in kernels) / m.device_active
     if filled >= _FEW:
         return
+    whole = min(math.fsum(_filled(s, seen) * s.duration for s in kernels) / m.device_active, 1.0)
+    if whole >= _FEW:
+        return
     small = sorted(kernels, key=lambda s: -s.duration)[:_LISTED]
     grids = {s.name: f"{cut(s.name, NAME)} has a grid of {s.detail['grid']}" for s in small[::-1]}
     told = some(list(grids.values())[::-1], 2)
@@ -134,31 +193,42 @@ def _low_utilisation(seen: Evidence) -> Iterable[Finding]:
         "low utilisation",
         f"While it works, the device has threads in {filled:.1%} of its places on average: {told}.",
         small,
-        0.0,
+        (1 - whole) * length(union((s.start, s.end) for s in kernels)),
         limit=True,
     )
 
 
+def _filled(kernel: Span, seen: Evidence) -> float:
+    """The part of the device that is in use: of its threads, or of its multiprocessors if that is more."""
+    slots = seen.trace.about.get("threads_at_once")
+    grid, places = (
+        kernel.detail.get("grid"),
+        slots if isinstance(slots, int) and slots > 0 else THREADS,
+    )
+    blocks = math.prod(n for n in cast(list[object], grid) if isinstance(n, int)) if grid else 0
+    return max(seen.fills[kernel.id], min(blocks * _BLOCKS / places, 1.0))
+
+
 def _exposed(seen: Evidence) -> Iterable[Finding]:
     """Copies, or the collectives of NCCL, run for long while nothing computes."""
-    talk = [
-        s
-        for s in seen.device
-        if s.kind == "kernel" and (s.name[:4] == "nccl" or "ranks" in s.detail)
-    ]
-    known = {s.id for s in talk}
-    others = union(
-        (s.start, s.end) for s in seen.device if s.kind in {"kernel", "graph"} and s.id not in known
-    )
-    copies = [
-        s for s in seen.device if s.kind in {"h2d", "d2h", "peer"} and s.stream != UNIFIED_MEMORY
-    ]
-    for name, spans, what in (
-        ("exposed copies", copies, "copied between host and device"),
-        ("exposed communication", talk, "exchanged data with other devices"),
+    talk = [s for s in seen.device if _collective(s)]
+    moves = (s for s in seen.device if s.kind in {"h2d", "d2h", "peer"})
+    copies = [s for s in moves if s.stream != UNIFIED_MEMORY]
+    if not talk and not copies:
+        return
+    computing = (s for s in seen.device if s.kind in {"kernel", "graph"} and not _collective(s))
+    others = union((s.start, s.end) for s in computing)
+    late = {last.device for _, last in seen.waited}
+    waited = union((s.start, min(s.end, last.start)) for s, last in seen.waited)
+    enough = _EXPOSED * seen.metrics.device_makespan
+    for name, spans, times, what in (
+        ("exposed copies", copies, None, "copied between host and device"),
+        ("waiting for a GPU", talk, waited, f"waited in collectives for {', '.join(sorted(late))}"),
+        ("exposed communication", talk, None, "exchanged data with other devices"),
     ):
         alone = minus(union((s.start, s.end) for s in spans), others)
-        if (cost := length(alone)) >= _EXPOSED * seen.metrics.device_makespan > 0.0:
+        alone = common(alone, times) if times is not None else minus(alone, waited)
+        if (cost := length(alone)) >= enough > 0.0:
             guilty = [s for s in spans if common(alone, [(s.start, s.end)])]
             yield seen.finding(
                 name,
@@ -168,3 +238,72 @@ def _exposed(seen: Evidence) -> Iterable[Finding]:
                 cost,
                 limit=True,
             )
+
+
+def _collective(span: Span) -> bool:
+    return span.kind == "kernel" and (span.name[:4] == "nccl" or "ranks" in span.detail)
+
+
+def ranks(trace: Trace) -> dict[str, list[tuple[Span, Span]]]:
+    """For each device its collectives that began before the last device had come, with that one's.
+
+    The first of a name on one device belongs to the first of that name on each other. Where their counts
+    differ, or two that belong together did not run together, nobody knows which belong together.
+    """
+    by_name: dict[str, dict[str, list[Span]]] = {}
+    for span in sorted((s for s in trace.device_spans if _collective(s)), key=attrgetter("start")):
+        by_name.setdefault(span.name, {}).setdefault(span.device, []).append(span)
+    found: dict[str, list[tuple[Span, Span]]] = {}
+    for lines in by_name.values():
+        if len(lines) < 2 or len({len(line) for line in lines.values()}) > 1:
+            continue
+        for together in zip(*lines.values(), strict=True):
+            last = max(together, key=attrgetter("start"))
+            if last.start <= min(span.end for span in together):
+                for span in together:
+                    found.setdefault(span.device, []).append((span, last))
+    return {
+        name: [pair for pair in pairs if pair[0] is not pair[1]] for name, pairs in found.items()
+    }
+
+
+def _start_of_cuda(seen: Evidence) -> Iterable[Finding]:
+    """The calls before the first work take longer than the device works, as in a program that does little."""
+    began = seen.busy[0][0] if seen.busy else 0.0
+    late = began > seen.metrics.device_makespan
+    first = [s for s in seen.trace if s.kind == "call" and s.start < began] if late else []
+    cost = length(common(union((s.start, s.end) for s in first), [(-math.inf, began)]))
+    if cost > max(_WAKING, seen.metrics.device_makespan):
+        longest = max(first, key=attrgetter("duration"))
+        yield seen.finding(
+            "start of CUDA",
+            f"Calls of CUDA took {cost:.1f} us before the device began to work, for {length(seen.busy):.1f} "
+            f"us. The longest is {cut(longest.name, NAME)}, {longest.duration:.1f} us: the first calls of a "
+            "process start CUDA.",
+            first,
+            cost,
+            limit=True,
+        )
+
+
+def kernel_bound(seen: Evidence, most: float) -> Iterable[Finding]:
+    """Kernels take longer than `most`, which is what anything else costs at most."""
+    kernels = [s for s in seen.line if s.kind == "kernel" and not _collective(s)]
+    alone = len(kernels) == len(seen.line)
+    ran = length(seen.busy if alone else union((s.start, s.end) for s in kernels))
+    if ran <= most or ran < 0.5 * seen.metrics.device_makespan:
+        return
+    sums: dict[str, float] = {}
+    for span in kernels:
+        sums[span.name] = sums.get(span.name, 0.0) + span.end - span.start
+    top = max(sums, key=lambda name: sums[name])
+    spans = [span for span in kernels if span.name == top]
+    own = length(union((s.start, s.end) for s in spans))
+    yield seen.finding(
+        "kernel-bound",
+        f"Kernels ran for {ran:.1f} of {seen.metrics.device_makespan:.1f} us. Most of it is "
+        f"{cut(top, NAME)}: {own:.1f} us in {count(len(spans), 'piece')}.",
+        spans[:_LISTED],
+        own,
+        limit=True,
+    )

@@ -10,7 +10,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from asyncgpu_tutor.traces.analysis import idle as pauses
-from asyncgpu_tutor.traces.analysis.defects import findings, of_several
+from asyncgpu_tutor.traces.analysis.defects import by_device, findings, of_several
 from asyncgpu_tutor.traces.analysis.finding import Finding
 from asyncgpu_tutor.traces.analysis.limits import Gap, gaps_of
 from asyncgpu_tutor.traces.analysis.sums import Sums, sums
@@ -47,7 +47,7 @@ class Analysis:
     idle : tuple of Idle
         The pauses of the device: no stream worked.
     findings : tuple of Finding
-        What is wrong, worst first, and then what limits the program.
+        What is wrong, and what limits the program; what costs most comes first.
     host_late : mapping of part to float
         The time that the host was late, in us, by what it did.
     devices : mapping of str to Analysis
@@ -192,21 +192,24 @@ def analyse(trace: Trace) -> Analysis:
     ()
     """
     if len(trace.devices) > 1:
-        devices = {name: analyse(trace.of(name)) for name in trace.devices}
+        devices = {name: _of_one(seen) for name, seen in by_device(trace).items()}
         parts = devices.values()
         return Analysis(
             trace,
             trace.metrics(),
             tuple(idle for part in parts for idle in part.streams),
             tuple(idle for part in parts for idle in part.idle),
-            tuple(of_several({name: part.findings for name, part in devices.items()})),
+            tuple(of_several(trace, {name: part.findings for name, part in devices.items()})),
             {part: math.fsum(own.host_late[part] for own in parts) for part in pauses.HOST_PARTS},
             devices,
             pauses.Evidence(trace),
         )
-    seen = pauses.Evidence(trace)
+    return _of_one(pauses.Evidence(trace))
+
+
+def _of_one(seen: pauses.Evidence) -> Analysis:
     return Analysis(
-        trace,
+        seen.trace,
         seen.metrics,
         tuple(pauses.idle_of_streams(seen)),
         tuple(seen.idle),

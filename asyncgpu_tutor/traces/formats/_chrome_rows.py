@@ -7,6 +7,7 @@ Format: "Trace Event Format", https://perfetto.dev/docs/getting-started/other-fo
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, cast
 
@@ -29,19 +30,22 @@ _RANGES = _OPERATORS | {"user_annotation"}
 # Of which nothing is told, and which may be most of a file.
 _NOISE = frozenset(("python_function", "ac2g", "fwdbwd", "async_cpu_to_gpu"))
 _FACTS = ("device", "stream", "correlation", "grid", "block", "bytes")
+_FIELDS = ("ph", "cat", "name", "pid", "tid", "ts", "dur")
 _KNOWN = _RANGES | _CALLS | _WORK.keys()
 
 Event = dict[str, Any]
 
 
 def kept(found: Event) -> Event | None:
-    """An object of a file, without what no span is made of, which is most of it."""
-    if "ph" not in found:
-        return found
-    if found["ph"] not in {"X", "B", "E"} or found.get("cat") in _NOISE:
+    """An event of a file, without what no span is made of, which is most of it; None if nothing is."""
+    if found.get("ph") not in ("X", "B", "E") or found.get("cat") in _NOISE:
         return None
     args = _object(found.get("args"))
-    return {**found, "args": {key: args[key] for key in _FACTS if key in args}}
+    kept = {
+        k: sys.intern(v) if isinstance(v := found[k], str) else v for k in _FIELDS if k in found
+    }
+    facts = {key: args[key] for key in _FACTS if key in args}
+    return {**kept, "args": facts} if facts else kept
 
 
 def collect(events: list[Event], gpus: object) -> Export:

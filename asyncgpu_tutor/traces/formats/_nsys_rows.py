@@ -13,7 +13,7 @@ from typing import Literal
 
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.traces.formats._database import Database, Value
-from asyncgpu_tutor.traces.spans.cuda_calls import WAITS, other_call
+from asyncgpu_tutor.traces.spans.cuda_calls import QUERIES, WAITS, other_call
 from asyncgpu_tutor.traces.spans.intervals import union, within
 from asyncgpu_tutor.traces.spans.kernel_names import kernel_name
 from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY, SpanKind
@@ -274,7 +274,7 @@ def _calls(
         key = key_of(row, thread)
         name = texts.get(_int(row, "nameId"), "")
         start, end = _times(row, name)
-        if key[1] and key in known:
+        if (key[1] and key in known) or name.startswith(QUERIES):
             continue
         # Synchronisations are listed with the process that made them; in old exports with none.
         sync, event = (rows.get(key) or rows.get((0, key[1])) for rows in (syncs, events))

@@ -193,7 +193,8 @@ class Timeline {
       const from = this.x(start), to = this.x(end), key = y * 100 + look;
       const own = this.chain?.panel === number || this.selected?.[0] === number;
       const chosen = this.selected?.[0] === number && panel.bars[this.selected[1]][0] === id;
-      const css = this.chain && own ? (this.chain.ids.has(id) ? "out" : "faded") : this.sought && !this.matches(panel, i) ? "faded" : state;
+      const mark = this.chain && own ? (this.chain.ids.has(id) ? "out" : "faded") : this.sought && !this.matches(panel, i) ? "faded" : state;
+      const css = mark === "out" && to - from < 6 ? "" : mark;
       if (to - from < 0.5 && to - (last.get(key) ?? -9) < 0.5 && !chosen) return;
       last.set(key, to);
       const paint = looks[look], tall = height * unit;

@@ -17,6 +17,7 @@ _ROW = 0.62  # height of a row where a lane has several
 _TALLEST = 5.0  # a lane's height at most; its rows get thinner then
 _HEADER = 0.8  # the line that names a device
 _BETWEEN = 0.25  # between two groups of lanes
+_LEAD = 0.05  # of the device's work, before it
 _SHORTEST = 1e-6  # us, of the axis: no clock tells less, and floats end
 _MARGIN = 0.13  # above and below a bar, as a part of its row
 
@@ -68,9 +69,6 @@ class Band:
     y: float
     height: float
     shaded: bool
-    # How far the label is indented, where labels are a tree; and whether it is a heading in it.
-    depth: int | None = None
-    heading: bool = False
 
 
 @dataclass(frozen=True)
@@ -107,11 +105,21 @@ class Layout:
     end: float = 1.0
 
 
-def arrange(trace: Trace, groups: Collection[Group], *, columns: int = 1000) -> Layout:
-    """Lay a trace out. Neighbours shorter than one of so many `columns` become one bar; with 0, none."""
+def arrange(
+    trace: Trace, groups: Collection[Group], *, columns: int = 1000, whole: bool = True
+) -> Layout:
+    """Lay a trace out. Neighbours shorter than one of so many `columns` become one bar; with 0, none.
+
+    Where the host needs most of the time before the device works at all, the axis begins with the device's
+    work, unless the `whole` is wanted.
+    """
     layout = Layout()
     begin = min((s.start for s in trace), default=0.0)
     end = max((s.end for s in trace), default=0.0)
+    works = min((s.start for s in trace.device_spans), default=begin)
+    late = not whole and works - begin > (end - begin) / 2
+    if late:
+        begin = works - _LEAD * (end - works)
     finest = (end - begin) / columns if columns else 0.0
     several = len({span.device for span in trace.device_spans}) > 1
     before: Lane | None = None
@@ -132,12 +140,14 @@ def arrange(trace: Trace, groups: Collection[Group], *, columns: int = 1000) -> 
         layout.bands.append(Band(lane.name, layout.height, total, number % 2 == 0))
         layout.height += total
         before = lane
+    layout.bars = [bar for bar in layout.bars if bar.span.end >= begin]
     if layout.bars:
         layout.begin = min(bar.span.start for bar in layout.bars)
         layout.end = max(bar.span.end for bar in layout.bars)
-        # The axis begins at 0, where the recording began, unless that would be half of the picture.
-        if 0 < layout.begin < layout.end - layout.begin:
+        # The axis begins at 0, where the recording began, unless that would be a fifth of the picture.
+        if 0 < layout.begin < (layout.end - layout.begin) / 4:
             layout.begin = 0.0
+        layout.begin = begin if late else layout.begin
         if layout.end - layout.begin < _SHORTEST:
             layout.end = layout.begin + 1.0
     layout.arrows = _arrows(layout.bars)
@@ -152,7 +162,7 @@ def bars(spans: Iterable[Span], lane: Lane, y: float, tall: float, finest: float
         if len(stretch) > 1:
             busy: dict[SpanKind, float] = {}
             for one in stretch:
-                busy[one.kind] = busy.get(one.kind, 0.0) + one.duration
+                busy[one.kind] = busy.get(one.kind, 0.0) + one.end - one.start
             kind, end = max(busy, key=lambda kind: busy[kind]), max(one.end for one in stretch)
             name = f"{len(stretch)} spans"
             span = replace(span, kind=kind, name=name, end=end, after=())
@@ -162,12 +172,15 @@ def bars(spans: Iterable[Span], lane: Lane, y: float, tall: float, finest: float
 def merged(spans: Iterable[Span], pixel: float) -> Iterator[list[Span]]:
     """The spans of a row, by start, in stretches of neighbours shorter than a `pixel`, and less apart."""
     stretch: list[Span] = []
-    end = 0.0
-    for span in spans:
-        if stretch and max(span.duration, end - stretch[0].start, span.start - end) >= pixel:
+    first = last = 0.0
+    for span in spans:  # of a million, so each step counts
+        start, end = span.start, span.end
+        if stretch and (end - start >= pixel or last - first >= pixel or start - last >= pixel):
             yield stretch
             stretch = []
-        end = max(end, span.end) if stretch else span.end
+        if not stretch:
+            first = last = start
+        last = max(last, end)
         stretch.append(span)
     if stretch:
         yield stretch

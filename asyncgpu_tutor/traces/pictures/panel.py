@@ -29,12 +29,10 @@ class Panel:
     # Ids of the spans that stand out; None if all are equal.
     highlight: frozenset[int] | None
     metrics: Metrics
-    lanes: tuple[Group, ...]  # none where `layout` does not come from `arrange`
+    lanes: tuple[Group, ...]
 
     def whole(self) -> Panel:
         """The same, with nothing merged; see `arrange`."""
-        if not self.lanes:
-            return self
         layout = arrange(self.trace, self.lanes, columns=0)
         layout.begin, layout.end = self.layout.begin, self.layout.end
         return replace(self, layout=layout)

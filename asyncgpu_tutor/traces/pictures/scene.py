@@ -16,12 +16,12 @@ UNIT = 26  # the height of a lane
 _ABOVE, _AXIS, _ROW = 48, 40, 20  # title and facts; ticks and the axis' name; a row of the legend
 _RIGHT = 14
 _LEAST = 80  # of the time axis
-_STEP = 14  # by which the label of a row is indented
 _NAME = 11.0  # the largest font of a name in a bar
 _DOT = "  \u00b7  "
 _TITLE = 17.0  # its font has 14, and is bold
 _MOST_TIPS = 600  # bars that a still says more of when one points at them
 LINES = {"room": "agt-room", "event": "agt-arrow"}  # how the lines of a legend look
+_BORDERED = 6.0  # pixels: a bar that stands out by its border is as wide as this
 _HEAD = 5.0  # half the width of an arrow's head
 
 
@@ -89,20 +89,15 @@ def scene(panels: Sequence[Panel], *, width: int) -> Scene:
 def left_of(panels: Sequence[Panel]) -> int:
     """How much room the labels of the lanes need."""
     bands = (band for panel in panels for band in panel.layout.bands)
-    wide = [text_width(band.label, 12) + _STEP * (band.depth or 0) for band in bands]
+    wide = [text_width(band.label, 12) for band in bands]
     wide += [text_width(name, 12) for panel in panels for name, _ in panel.layout.headers]
     return round(max(wide, default=20)) + 16
 
 
-def labels(panel: Panel, left: int) -> Iterator[tuple[str, float, float, str]]:
+def labels(panel: Panel) -> Iterator[tuple[str, float, float, str]]:
     """The names beside the lanes: their style, where they begin or end, and the text."""
     for band in panel.layout.bands:
-        y = (band.y + band.height / 2) * UNIT + 4
-        if band.depth is None:
-            yield "agt-lane", -8, y, band.label
-        else:
-            css = "agt-step agt-device" if band.heading else "agt-step"
-            yield css, 8 - left + _STEP * band.depth, y, band.label
+        yield "agt-lane", -8, (band.y + band.height / 2) * UNIT + 4, band.label
     for name, y in panel.layout.headers:
         yield "agt-lane agt-device", -8, y * UNIT + 4, name
 
@@ -145,7 +140,7 @@ class _Drawing:
         for band in layout.bands:
             if band.shaded:
                 yield Box("agt-band", left, self.y(band.y), inner, band.height * UNIT)
-        for css, x, y, text in labels(panel, left):
+        for css, x, y, text in labels(panel):
             yield Words(css, left + x, self.top + y, text)
         for y in layout.separators:
             yield self._across("agt-rule", self.y(y))
@@ -172,7 +167,10 @@ class _Drawing:
         panel, bars = self.panel, self.panel.layout.bars
         alike: dict[tuple[SpanKind, str], list[Bar]] = {}
         for bar in bars:
-            css = f"agt-bar {panel.state(bar)}".strip()
+            state = panel.state(bar)
+            # The borders of many thin bars side by side would hide them.
+            thin = state == "out" and self.x(bar.span.end) - self.x(bar.span.start) < _BORDERED
+            css = f"agt-bar {'' if thin else state}".strip()
             alike.setdefault((bar.span.kind, css), []).append(bar)
         told: Callable[[Bar], str] = tips(panel) if len(bars) <= _MOST_TIPS else lambda _: ""
         for (kind, css), found in alike.items():

@@ -141,11 +141,11 @@ def data(panels: Sequence[Panel], words: str) -> dict[str, Any]:
             else ["", paints[mark]["paint"], paints[mark]["line"], said]
             for mark, said in legend_items(panels)
         ],
-        "panels": [_panel_data(panel, left, paints) for panel in panels],
+        "panels": [_panel_data(panel, paints) for panel in panels],
     }
 
 
-def _panel_data(panel: Panel, left: int, paints: _Paints) -> dict[str, Any]:
+def _panel_data(panel: Panel, paints: _Paints) -> dict[str, Any]:
     layout = panel.layout
     told = tips(panel)
     name, factor = panel.axis
@@ -158,7 +158,7 @@ def _panel_data(panel: Panel, left: int, paints: _Paints) -> dict[str, Any]:
         "axis": name,
         "factor": factor,
         "bands": [[b.y, b.height] for b in layout.bands if b.shaded],
-        "labels": [list(label) for label in scenes.labels(panel, left)],
+        "labels": [list(label) for label in scenes.labels(panel)],
         "separators": layout.separators,
         "bars": [
             [

@@ -97,6 +97,7 @@ def plot(
     lanes: Collection[Group] = GROUPS,
     highlight: Spans | None = None,
     lesson: str = "",
+    whole: bool = False,
 ) -> Timeline:
     """The timeline of a trace, to be looked at.
 
@@ -117,13 +118,15 @@ def plot(
         Let these stand out: spans, all spans of a name, or those on the ``"critical path"``.
     lesson : str
         What is to be seen, in a sentence or two: the alternative text begins with it.
+    whole : bool
+        Draw all of it, even if for most of the time the device has not begun to work.
 
     Raises
     ------
     UsageError
         If one of `lanes` or a name in `highlight` is not known.
     """
-    made = _panel(trace, "Timeline" if title is None else title, lanes, highlight)
+    made = _panel(trace, "Timeline" if title is None else title, lanes, highlight, whole)
     return Timeline((made,), lesson=lesson)
 
 
@@ -175,7 +178,9 @@ def compare_timelines(
     return Timeline(tuple(panels), width, lesson)
 
 
-def _panel(trace: Trace, title: str, lanes: Collection[Group], highlight: Spans | None) -> Panel:
+def _panel(
+    trace: Trace, title: str, lanes: Collection[Group], highlight: Spans | None, whole: bool = True
+) -> Panel:
     for group in lanes:
         if group not in GROUPS:
             choices = ", ".join(repr(choice) for choice in GROUPS)
@@ -185,4 +190,4 @@ def _panel(trace: Trace, title: str, lanes: Collection[Group], highlight: Spans 
         path = highlight == "critical path"
         chosen = metrics.critical_spans if path else select(trace, highlight)
         out = frozenset(span.id for span in chosen)
-    return Panel(trace, arrange(trace, lanes), title, out, metrics, tuple(lanes))
+    return Panel(trace, arrange(trace, lanes, whole=whole), title, out, metrics, tuple(lanes))

@@ -7,6 +7,9 @@ from collections.abc import Mapping
 WAITS = ("cudaStreamSynchronize", "cudaEventSynchronize", "cudaDeviceSynchronize", "cuStreamSynchronize",
          "cuEventSynchronize", "cuCtxSynchronize")  # fmt: skip
 
+# These ask whether something is done, and return at once, although CUPTI lists them with the waits.
+QUERIES = ("cudaEventQuery", "cudaStreamQuery", "cuEventQuery", "cuStreamQuery")
+
 _ENQUEUE = ("cudaLaunch", "cudaMemcpy", "cudaMemset", "cudaGraphLaunch", "cuLaunch", "cuMemcpy", "cuMemset",
             "cuGraphLaunch")  # fmt: skip
 

@@ -20,7 +20,7 @@ from simgpu.errors import FaultSite, KernelFault, RunawayKernelError
 
 if TYPE_CHECKING:
     from simgpu.cuda_c.memory.addresses import Addresses
-    from simgpu.cuda_c.memory.messages import Messages
+    from simgpu.cuda_c.memory.messages import Lanes, Messages
 
 Dim = tuple[int, int, int]
 # What is said of a loop that waits in vain, where its threads cannot be set aside.
@@ -82,10 +82,6 @@ class Launch:
     waited: int = 0
     naps: bool = False
     published: int = 0
-    # The time at which each block last executed __threadfence(), or an atomic on global memory. They
-    # order what two blocks do, see `races`.
-    fence_time: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
-    atomic_time: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     hostile: Any = None  # the memory, if it is a hostile one (`memory.hostile`)
     begun: int = 0  # blocks
     since: float = field(default_factory=time.monotonic)
@@ -120,7 +116,7 @@ class Launch:
 
     @cached_property
     def messages(self) -> Messages:
-        """The knowledge that blocks have of each other (`memory.messages`)."""
+        """The knowledge that threads have of each other (`memory.messages`)."""
         return self.made_messages()
 
     @cached_property
@@ -174,9 +170,9 @@ class Team:
         # Nobody else will come to that place; all blocks have come to the barrier of the grid; the loop that
         # is entered again counts its turns, and has counted for very long.
         self.forced = self.grid_met = self.hurried = False
-        # When each lane last executed a fence, or an atomic; kept where threads wait for each other.
-        self.fenced: NDArray[np.int64] | None = None
+        # When each lane last looked at what others may have written; once somebody fences, what it knows.
         self.fetched: NDArray[np.int64] | None = None
+        self.lanes: Lanes | None = None
         self.shared: dict[Any, object] = {}  # the memories that threads of a block have in common
         bx, by, bz = launch.block
         t = layout.linear

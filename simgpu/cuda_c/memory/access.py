@@ -29,11 +29,12 @@ def fetch(team: Team, mask: Mask) -> None:
     team.fetched[mask.index] = team.clock
 
 
-def words_of(team: Team, mask: Mask, ptr: Ptr) -> tuple[Any, Any]:
-    """The addresses of words of the device, as numbers, and the block of each lane (`messages`)."""
-    number = team.launch.addresses.number(ptr)
-    words = number[mask.index] if varies(number) else number
-    return np.asarray(words).view(np.int64), team.layout.numbers[team.layout.block[mask.index]]
+def words_of(team: Team, mask: Mask, ptr: Ptr) -> Any:
+    """The addresses of words as numbers (`messages`). Of shared memory, each block has its own."""
+    words = np.asarray(mask.take(team.launch.addresses.number(ptr))).view(np.int64)
+    if getattr(ptr.region, "shared", False):
+        words = words ^ (1 + team.layout.numbers[team.layout.block[mask.index]] << 42)
+    return words
 
 
 def tell(team: Team, mask: Mask, ptr: Ptr, size: int, site: Site) -> None:
@@ -51,7 +52,7 @@ def load(team: Team, mask: Mask, ptr: Ptr, ctype: types.CType, site: Site) -> An
     if site.volatile and team.launch.watches:
         fetch(team, mask)
         if team.launch.messages.active and not team.turns:
-            team.launch.messages.look(*words_of(team, mask, ptr))
+            team.launch.messages.look(team, mask.index, words_of(team, mask, ptr))
     if isinstance(ctype, types.Scalar):
         return region.load(team, mask, ptr, ctype, site, ctype.size)
     if isinstance(ctype, types.Pointer):
@@ -79,7 +80,7 @@ def store(team: Team, mask: Mask, ptr: Ptr, ctype: types.CType, value: Any, site
     if team.launch.limits.watcher is not None:
         tell(team, mask, ptr, types.size_of(ctype), site)
     if site.volatile and team.launch.messages.active:
-        team.launch.messages.write(*words_of(team, mask, ptr))
+        team.launch.messages.write(team, mask.index, words_of(team, mask, ptr))
     if isinstance(ctype, types.Scalar):
         region.store(team, mask, ptr, ctype, value, site, ctype.size)
         return

@@ -48,8 +48,6 @@ class GlobalRegion(ByteRegion):
     def cells(self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, site: Site) -> Words:
         view, index = super().cells(team, mask, ptr, scalar, site)
         self._touch(0, mask, 0, index, scalar.size)
-        blocks = team.layout.numbers[np.unique(team.layout.block[mask.index])]
-        team.launch.atomic_time[blocks] = team.clock
         return view, index
 
     def mark(self, shift: int, part: Any, size: int) -> None:

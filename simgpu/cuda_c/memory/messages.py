@@ -1,97 +1,266 @@
-"""The knowledge that blocks have of each other: up to when each has been told of what another did.
+"""The knowledge that threads have of each other: up to when each has been told of what another did.
 
-A block publishes by a fence, and then a write that others can look at: an atomic, or a volatile store. Such
-a word carries a message, namely what its writer knew at its last fence; a block that looks at the word knows
-it, too. Atomics on one word carry on what they found. (PTX ISA, "Memory Consistency Model": release and
-acquire patterns, release sequences. Clocks are by block, so a barrier is taken to have told the other threads
-of one; and that a fence follows the look is not asked for.)
+A thread publishes by a fence, and then a write that others can look at: an atomic, or a volatile store.
+Such a word carries a message, namely what its writer knew; a thread that looks at the word, and then
+executes a fence, knows it, too. So do its siblings behind the next barrier. Atomics on one word carry on
+what they found. A fence of block scope tells, and learns from, threads of the block only. (PTX ISA, "Memory
+Consistency Model": release and acquire patterns, observation order, morally strong. A barrier may come
+between look and fence, or fence and write: then Fence-SC order leaves no other way.)
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-MOST = 1024  # blocks of a launch: each knows something of each
+if TYPE_CHECKING:
+    from simgpu.cuda_c.lockstep.team import Team
+
+MOST = 4096  # columns of a row; of more blocks, some share one
+_ALL = -1
+_MANY = 64  # that publish in one instruction
+_SETTLED = (
+    2048  # of so many exceptions in a message, those of a block become one time of that block
+)
+
+
+class Known:
+    """A time for each block, and later ones for threads and, by -1 minus their number, warps."""
+
+    __slots__ = ("later", "row")
+
+    def __init__(self, row: NDArray[np.int64], later: dict[int, int]) -> None:
+        self.row, self.later = row, later
+
+    def join(self, other: Known | None) -> Known:
+        """What both know."""
+        if other is None or other is self:
+            return self
+        if not self.later and not other.later:
+            if (self.row >= other.row).all():
+                return self
+            row = np.maximum(self.row, other.row)
+            return other if (row == other.row).all() else Known(row, {})
+        row, later = np.maximum(self.row, other.row), self.later | other.later
+        for key in self.later.keys() & other.later.keys():
+            later[key] = max(self.later[key], other.later[key])
+        columns = len(row)
+        kept = {key: t for key, t in later.items() if t > row[_block(key) % columns]}
+        if len(kept) > _SETTLED:
+            for key, time in kept.items():
+                row[_block(key) % columns] = max(row[_block(key) % columns], time)
+            kept = {}
+        return Known(row, kept)
+
+    def tells(
+        self, threads: NDArray[np.int64] | None, when: NDArray[np.int64]
+    ) -> NDArray[np.bool_]:
+        """Whether what these threads did at these times is known; or that of anybody."""
+        if threads is None:
+            return max(int(self.row.max()), *self.later.values(), 0) >= when
+        out = self.row[(threads >> 10) % len(self.row)] >= when
+        for k in np.flatnonzero(~out).tolist() if self.later else ():
+            who = int(threads[k])
+            out[k] = max(self.later.get(who, 0), self.later.get(-1 - (who >> 5), 0)) >= when[k]
+        return out
+
+
+class Lanes:
+    """What each thread of a batch knows; has looked at since its last fence; and when that was.
+
+    The latter two for fences of a block (0) and of the device (1).
+    """
+
+    def __init__(self, lanes: int) -> None:
+        self.known = np.full(lanes, None, object)
+        self.seen = np.full((2, lanes), None, object)
+        self.fenced = np.zeros((2, lanes), np.int64)
+        self.learnt: set[int] = set()  # blocks of the batch of which not all threads know the same
+
+    @staticmethod
+    def add(to: NDArray[Any], lanes: Iterable[int], news: Any) -> None:
+        """Join something to what is there, for some lanes: one thing for all, or one for each."""
+        made: dict[tuple[int, int], Known] = {}
+        for lane in lanes:
+            old, new = to[lane], news if isinstance(news, Known) else news[lane]
+            if old is new:
+                continue
+            if old is None or new is None:
+                to[lane] = new if old is None else old
+                continue
+            key = id(old), id(new)
+            if key not in made:
+                made[key] = old.join(new)
+            to[lane] = made[key]
 
 
 class Messages:
-    """The knowledge of the blocks of one launch, and the words that carry it."""
+    """The words that carry knowledge from one thread of a launch to others."""
 
     def __init__(self, blocks: int) -> None:
-        self.counts = blocks <= MOST  # else nothing is known, and `Shadow` asks for less
         self.active = False  # whether anybody has published yet
-        self._blocks = blocks
-        self._words: dict[int, NDArray[np.int64]] = {}
-        # What each block would write now: words that carry the same share one row, which nobody changes.
-        self._rows: dict[int, NDArray[np.int64]] = {}
-        # A row for each block: up to when it knows of each; and the same at its last fence.
-        self._known = self._fenced = np.zeros((0, 0), np.int64)
+        self._columns = min(blocks, MOST)
+        # For each word, by the block that may learn it by a fence of the block, or `_ALL`.
+        self._words: dict[int, dict[int, Known]] = {}
+        # When each block last fenced for the device, and wrote to a word at which others may look.
+        self.fences: dict[int, int] = {}
+        self.signals: dict[int, int] = {}
 
-    def fence(self, blocks: NDArray[np.int64], clock: int) -> None:
-        """These blocks execute a fence."""
-        if self._begun():
-            self._fenced[blocks] = self._known[blocks]
-            self._fenced[blocks, blocks] = clock
-            for block in blocks.tolist():
-                self._rows.pop(block, None)
+    def fence(self, t: Team, lanes: NDArray[np.int64], scope: int) -> None:
+        """These lanes execute a fence: of a block (1), or of the device (2)."""
+        self.active = True
+        mine = _of(t)
+        for way in range(scope):
+            mine.fenced[way, lanes] = t.clock
+            news = lanes[mine.seen[way, lanes].astype(bool)]
+            if len(news):
+                Lanes.add(mine.known, news.tolist(), mine.seen[way])
+                mine.seen[way, news] = None
+                mine.learnt.update(t.layout.block[news].tolist())
+        if scope > 1:
+            for block in np.unique(t.layout.block[lanes]).tolist():
+                self.fences[int(t.layout.numbers[block])] = t.clock
 
-    def meet(self, clock: int) -> None:
+    def barrier(self, t: Team, lanes: NDArray[np.int64], warps: bool = False) -> None:
+        """These lanes meet, by blocks or by warps: each now knows, and has seen, what one of them had."""
+        mine = _of(t)
+        for block in sorted(mine.learnt):
+            threads = t.layout.threads
+            begin, end = np.searchsorted(lanes, (block * threads, (block + 1) * threads))
+            here = lanes[begin:end]
+            groups = t.layout.warp[here] if warps else np.zeros(len(here), np.int64)
+            for group in np.unique(groups):
+                same = here[groups == group]
+                for kept in (mine.known, *mine.seen):
+                    all_of_it: Known | None = None
+                    for one in {id(one): one for one in kept[same] if one is not None}.values():
+                        all_of_it = one.join(all_of_it)
+                    kept[same] = all_of_it
+            if len(here) and not warps:
+                mine.learnt.discard(block)
+
+    def meet(self, teams: Iterable[Team], clock: int) -> None:
         """All blocks pass a barrier of the grid."""
-        if self._begun():
-            self._known[:] = self._fenced[:] = clock
-            self._rows.clear()
-
-    def _begun(self) -> bool:
-        if self.counts and not self.active:
-            self.active = True
-            self._known = np.zeros((self._blocks, self._blocks), np.int64)
-            self._fenced = self._known.copy()
-        return self.active
+        self.active = True
+        for team in teams:
+            _of(team).known[:] = Known(np.full(self._columns, clock), {})
 
     def exchange(
-        self, words: Any, blocks: NDArray[np.int64], changed: Any, looks: bool = True
+        self, t: Team, lanes: Any, words: Any, scope: int, changed: Any, looks: bool
     ) -> None:
-        """Lanes of these blocks work on words by atomics, in this order, and some have changed them."""
-        if not self.active:
-            return
-        pairs = np.stack(np.broadcast_arrays(words, blocks, changed)).astype(np.int64)
-        _, first = np.unique(pairs, axis=1, return_index=True)
-        for k in sorted(first.tolist()):
-            word, block, new = pairs[:, k].tolist()
-            message = self._words.get(word)
-            if message is not None and looks:
-                np.maximum(self._known[block], message, out=self._known[block])
+        """Lanes work on words by atomics of a scope, in this order, and some have changed them."""
+        changed = np.broadcast_to(changed, len(lanes))
+        release = self._releases(t, lanes[changed])
+        for (word, block), those in _by_word(t, lanes, words).items():
+            new = [lane for k, lane in those if changed[k]]
             if new:
-                row = self._row(block)
-                if message is None:
-                    self._words[word] = row
-                elif message is not row and (row > message).any():
-                    self._words[word] = np.maximum(message, row)
+                self._tell(t, word, block, new, release, scope, self._words.get(word, {}))
+            if looks and self._words:
+                self._look(t, word, block, [lane for _, lane in those], scope)
 
-    def look(self, words: Any, blocks: NDArray[np.int64]) -> None:
-        """Lanes of these blocks read words that others may be writing to."""
+    def look(self, t: Team, lanes: Any, words: Any) -> None:
+        """Lanes read words that others may be writing to."""
         if self._words:
-            self.exchange(words, blocks, False)
+            self.exchange(t, lanes, words, 2, False, True)
 
-    def write(self, words: Any, blocks: NDArray[np.int64]) -> None:
-        """Lanes of these blocks write to words at which others may look: what these carried is gone."""
-        if self.active:
-            for word, block in zip(
-                *map(np.ndarray.tolist, np.broadcast_arrays(words, blocks)), strict=True
-            ):
-                self._words[word] = self._row(block)
+    def write(self, t: Team, lanes: Any, words: Any) -> None:
+        """Lanes write to words at which others may look: what these carried is gone."""
+        release = self._releases(t, lanes)
+        for (word, block), those in _by_word(t, lanes, words).items():
+            self._tell(t, word, block, [those[-1][1]], release, 2, {})
 
-    def _row(self, block: int) -> NDArray[np.int64]:
-        row = self._rows.get(block)
-        if row is None:
-            row = self._rows[block] = self._fenced[block].copy()
-        return row
+    def _look(self, t: Team, word: int, block: int, lanes: list[int], scope: int) -> None:
+        message = self._words.get(word, {})
+        for way, key in enumerate((block, _ALL)[:scope]):
+            if key in message:
+                Lanes.add(_of(t).seen[way], lanes, message[key])
+                _of(t).learnt.add(int(t.layout.block[lanes[0]]))
 
-    def told(self, mine: Any, theirs: Any, when: Any) -> NDArray[np.bool_]:
-        """Tell whether blocks know of what others did at a time."""
-        if not self.active:
-            return np.zeros(len(mine), np.bool_)
-        return self._known[mine, theirs] >= when
+    def _tell(
+        self,
+        t: Team,
+        word: int,
+        block: int,
+        lanes: list[int],
+        release: Callable[[int, int], Known | None],
+        scope: int,
+        found: dict[int, Known],
+    ) -> None:
+        self.signals[block] = t.clock
+        message = dict(found)
+        for way, key in enumerate((block, _ALL)[:scope]):
+            told = message.get(key)
+            for new in {id(new): new for new in (release(lane, way) for lane in lanes)}.values():
+                told = told if new is None else new.join(told)
+            if told is not None:
+                message[key] = told
+        self._words[word] = message
+
+    def _releases(self, t: Team, lanes: Any) -> Callable[[int, int], Known | None]:
+        """What each thread published by a fence: what it did, and its siblings before a barrier; and knew.
+
+        Where many publish at once, what a thread did since the barrier is taken to be known of its block.
+        """
+        mine, threads, many = _of(t), t.layout.threads, len(lanes) > _MANY
+        met, with_warp = (np.broadcast_to(x, t.layout.lanes) for x in (t.block_time, t.warp_time))
+        # Siblings have fenced for themselves, or this thread for them, behind the barrier.
+        last = mine.fenced.reshape(2, -1, threads).max(axis=2)
+        made: dict[tuple[int, ...], Known] = {}
+
+        def release(lane: int, way: int) -> Known | None:
+            fence, known, block = int(mine.fenced[way, lane]), mine.known[lane], lane // threads
+            if not fence:
+                return None
+            alone = not many and fence > met[lane]
+            key = (way, block, fence, id(known), int(met[lane]), lane if alone else -1)
+            if key not in made:
+                thread = int(t.thread_id[lane])
+                row = np.zeros(self._columns, np.int64)
+                time = fence if many else min(int(last[way, block]), int(met[lane]))
+                row[(thread >> 10) % self._columns] = time
+                later = {thread: fence} if alone else {}
+                if alone and with_warp[lane] > met[lane]:
+                    later[-1 - (thread >> 5)] = min(fence, int(with_warp[lane]))
+                made[key] = Known(row, later).join(known)
+            return made[key]
+
+        return release
+
+    def told(
+        self, t: Team, lanes: Any, theirs: Any, when: Any, seen: bool = False
+    ) -> NDArray[np.bool_]:
+        """Tell whether these lanes know of what others (None: anybody) did at a time; or would by a fence."""
+        out, when = np.zeros(len(lanes), np.bool_), np.broadcast_to(when, len(lanes))
+        for known in _of(t).seen if seen else (_of(t).known,):
+            of = cast("list[Known | None]", known[lanes].tolist())
+            ids = np.fromiter(map(id, of), np.int64, len(of))
+            for first in np.unique(ids, return_index=True)[1].tolist():
+                one: Known | None = of[int(first)]
+                if one is not None:
+                    at = np.flatnonzero(ids == ids[first])
+                    out[at] |= one.tells(None if theirs is None else theirs[at], when[at])
+        return out
+
+
+def _of(t: Team) -> Lanes:
+    if t.lanes is None:
+        t.lanes = Lanes(t.layout.lanes)
+    return t.lanes
+
+
+def _by_word(t: Team, lanes: Any, words: Any) -> dict[tuple[int, int], list[tuple[int, int]]]:
+    """The lanes of each word and block, with their places in what was given, in its order."""
+    out: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    blocks = t.layout.numbers[t.layout.block[lanes]]
+    each = zip(*(x.tolist() for x in np.broadcast_arrays(words, blocks, lanes)), strict=True)
+    for k, (word, block, lane) in enumerate(each):
+        out.setdefault((word, block), []).append((k, lane))
+    return out
+
+
+def _block(key: int) -> int:
+    """The block of a thread, or of a warp by -1 minus its number."""
+    return key >> 10 if key >= 0 else (-1 - key) >> 5

@@ -27,6 +27,8 @@ Cells = NDArray[np.int64]
 Threads = NDArray[np.int64]
 Changes: TypeAlias = Callable[[], NDArray[np.bool_]] | None
 _NOBODY = -1
+_NARROW = "updates by an atomic for its block"
+_UNFENCED = "this thread has no __threadfence() between its look at the flag and this access"
 _ONE, _WARP, _BLOCK, _MANY = 1, 2, 3, 4  # how many have read an element in this interval
 
 
@@ -110,7 +112,8 @@ class Shadow:
         # so its mark may replace theirs.
         settled = (kinds != _MANY) & (before >> 10 == me >> 10) & (when <= a.after_block_barrier)
         settled |= (kinds <= _WARP) & (before >> 5 == me >> 5) & (when <= a.after_warp_barrier)
-        settled |= (kinds <= _ONE) & self._handed_over(a, me, before, when, False)
+        alone = ~settled & (kinds <= _ONE) & (before != me) & (before >= 0)
+        settled |= self._handed_over(a, alone, before, when)
         fresh = (before == _NOBODY) | settled
         same = (before == me) & (kinds <= _ONE)
         grown = np.maximum(kinds, _relation(me, before))
@@ -140,7 +143,7 @@ class Shadow:
             last = self._writer.take(cells)
             apart = last >> 10 != me >> 10
             if apart.any():
-                _report(a, apart, cells, last, True, "updates atomically")
+                _report(a, apart, cells, last, last, True, "updates atomically")
         self._write_time[cells] = a.team.clock
         self._by_atomic[cells] = (
             1 if atomic and a.site.scope == 1 else 2 if atomic or _signals(a) else 0
@@ -168,14 +171,19 @@ class Shadow:
         elif writes and changes is not None and bad.any():
             bad &= changes() | by_atomic
         if bad.any():
-            bad &= ~self._handed_over(a, me, other, when, by_atomic)
+            bad &= ~self._handed_over(a, bad, other, when)
+        if (
+            bad.any() and a.team.fetched is not None
+        ):  # what atomics have left is there for who has looked since
+            bad &= ~(by_atomic & (a.team.fetched[a.mask.index] >= when))
         if bad.any():
-            did = "updates atomically" if by_atomic[int(bad.argmax())] else "writes"
-            _report(a, bad, cells, other, writes, did)
+            k = int(bad.argmax())
+            did = "updates atomically" if by_atomic[k] else _NARROW if scope[k] == 1 else "writes"
+            _report(a, bad, cells, other, when, writes, did)
 
     def _check_readers(self, a: Access, cells: Cells) -> None:
         assert self._reader is not None
-        me, launch = a.threads, a.team.launch
+        me = a.threads
         other = self._reader.take(cells)
         when = self._read_time.take(cells)
         kinds = self._readers.take(cells)
@@ -186,43 +194,30 @@ class Shadow:
         ordered &= (kinds != _MANY) & ((kinds != _BLOCK) | (when <= a.after_block_barrier))
         bad = (other >= 0) & ~alone & ~ordered
         if bad.any():
-            handed = self._handed_over(a, me, other, when, False)
-            if launch.watches and not a.memory.shared:
-                # Several blocks have read it. This one has met others since, by a fence and an atomic, and
-                # the check trusts the kernel that it met all of them.
-                fence, atomic = launch.fence_time, launch.atomic_time
-                handed |= (kinds == _MANY) & (fence[me >> 10] >= when) & (atomic[me >> 10] >= when)
-            bad &= ~handed
+            bad &= ~self._handed_over(a, bad, other, when)
+        if bad.any() and a.team.launch.watches and not a.memory.shared:
+            # Several blocks have read it. This thread has been told of one since, and the check trusts the
+            # kernel that it has heard of all of them.
+            bad &= ~self._handed_over(a, bad & (kinds == _MANY), None, when)
         if bad.any():
             by_warp = bool((kinds[bad] <= _WARP).all())
-            _report(a, bad, cells, other, True, "reads", by_warp)
+            _report(a, bad, cells, other, when, True, "reads", by_warp)
 
     def _handed_over(
-        self, a: Access, me: Any, other: Any, when: Any, by_atomic: Any
+        self, a: Access, asked: NDArray[np.bool_], other: Any, when: Any
     ) -> NDArray[np.bool_]:
-        """Tell whether the other thread published what it did by a fence, and this one fetched it.
+        """Tell for those lanes that are asked whether they know of what another thread (None: any) did.
 
         The pattern is: write, `__threadfence()`, atomic; and in the reading thread an atomic, or a volatile
-        load, of the same word: see `messages`. The check trusts the kernel to look at what it has found.
-        Between two blocks one thread of each is enough, since a barrier tells the others.
+        load, of the same word, and then a `__threadfence()`: see `messages`. The check trusts the kernel to
+        use what it has found.
         """
-        team, launch = a.team, a.team.launch
-        mine, theirs = me >> 10, other >> 10
-        near = np.zeros(len(me), np.bool_)
-        if team.fenced is not None and team.fetched is not None:
-            lanes = a.mask.index
-            lane = np.where(mine == theirs, lanes - (me & 1023) + (other & 1023), 0)
-            fenced = team.fenced[lane]
-            near = (mine == theirs) & (fenced >= when) & (team.fetched[lanes] >= fenced)
-        if a.memory.shared:
-            return near
-        fence, atomic = launch.fence_time, launch.atomic_time
-        if launch.messages.counts:
-            published = launch.messages.told(mine, theirs, when)
-        else:
-            published = (fence[theirs] >= when) & (atomic[mine] >= fence[theirs])
-        counted = by_atomic & (fence[mine] > 0) & (atomic[mine] >= when)
-        return near | ((mine != theirs) & (published | counted))
+        out = np.zeros(len(asked), np.bool_)
+        at = np.flatnonzero(asked) if a.team.lanes is not None else out.nonzero()[0]
+        if len(at):
+            theirs = None if other is None else other[at]
+            out[at] = a.team.launch.messages.told(a.team, a.mask.index[at], theirs, when[at])
+        return out
 
 
 def _signals(a: Access) -> bool:
@@ -245,6 +240,7 @@ def _report(
     bad: NDArray[np.bool_],
     cells: Cells,
     other: Threads,
+    when: Any,
     writes: bool,
     did: str,
     by_warp: bool = True,
@@ -272,23 +268,47 @@ def _report(
                 "without a __syncthreads() between them (these two are in one warp, for which "
                 "__syncwarp() is enough)"
             )
+        if (
+            team.lanes is not None
+            and (why := _missing(a, lane, theirs, when[k : k + 1])) == _UNFENCED
+        ):
+            cure = f"and {why}"
     else:
         who = f"thread {thread} of block {team.launch.block_name(theirs >> 10)}"
-        cure = "and nothing orders two blocks of one launch: use an atomic for it, put a __threadfence() "
-        cure += "between it and an atomic flag that the other block looks at, or use two launches"
-        if team.launch.fence_time[theirs >> 10]:
-            cure = (
-                "and nothing orders two blocks of one launch but a message: this one has seen nothing that "
-                "the other has written behind a __threadfence() after that. First the data, then "
-                "__threadfence(), then the flag, by an atomic that is not for its block alone; and who reads "
-                "looks at the flag, then __threadfence(), then the data"
-            )
-        if a.site.scope == 1:
+        cure = "and nothing orders two blocks of one launch"
+        if team.launch.watches or team.launch.messages.active:
+            flag = f"a reader who sees the flag need not see {text}"
+            cure += f" but a message: {_missing(a, lane, theirs, when[k : k + 1])}: {flag}. First the data, "
+            cure += "then __threadfence(), then the flag; and who reads: the flag, __threadfence(), the data"
+        else:
+            cure += ": use an atomic for it, put a __threadfence() between it and an atomic flag that the "
+            cure += "other block looks at, or use two launches"
+        if a.site.scope == 1 or did == _NARROW:
             cure = "and an atomic for one block does not reach another: take one of the device"
     verb = "writes" if writes else "reads"
     space = "shared memory" if a.memory.shared else "global memory"
     text = f"{verb} {text} in {space}, which {who} {did}, {cure}"
     team.fault(RaceError, a.site.at, lane, text, array=a.name, index=index, bound=bound)
+
+
+def _missing(a: Access, lane: int, theirs: int, when: NDArray[np.int64]) -> str:
+    """Name the edge between what another block did at a time and this lane that is not there."""
+    team, messages = a.team, a.team.launch.messages
+    block = theirs >> 10
+    whole = np.flatnonzero(team.layout.block == team.layout.block[lane])
+    other = np.full(len(whole), theirs)
+    fence, signal = messages.fences.get(block, 0), messages.signals.get(block, 0)
+    if messages.told(team, whole[:1] * 0 + lane, other[:1], when, seen=True)[0]:
+        return _UNFENCED
+    if messages.told(team, whole, other, when).any():
+        return "another thread of its block has been told, and no barrier stands between that and this access"
+    if not fence:
+        return "the other block has no __threadfence() between that access and a flag"
+    if when[0] <= fence and signal < fence:
+        return "the __threadfence() of the other block stands behind the flag"
+    if when[0] > fence:
+        return "the __threadfence() of the other block stands before that access, not behind it"
+    return "this thread has seen no flag that the other block set behind a __threadfence() after it"
 
 
 def _relation(me: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.uint8]:

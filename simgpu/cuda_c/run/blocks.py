@@ -138,8 +138,7 @@ class Blocks:
         if len(here) < len(waiting) or len(places) != 1 or blocks < x * y * z:
             return False
         launch.clock += 1
-        launch.fence_time[:] = launch.atomic_time[:] = launch.clock
-        launch.messages.meet(launch.clock)
+        launch.messages.meet(self._waiting, launch.clock)
         if launch.hostile is not None:
             launch.hostile.forget()
         for team, group in zip(list(self._waiting), here, strict=True):

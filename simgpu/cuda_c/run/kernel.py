@@ -189,8 +189,6 @@ class CompiledKernel:
         lazily = partial(Addresses, other, named), partial(Messages, blocks)
         given = (grid, block, limits, tally, dynamic_shared)
         launch = Launch(self.name, self.source, *given, *lazily)
-        launch.fence_time = np.zeros(blocks, np.int64)
-        launch.atomic_time = np.zeros(blocks, np.int64)
         launch.watches = self.code.watches
         few = blocks <= MOST_BLOCKS and blocks * launch.threads <= MOST
         if limits.hostile is not None and few:

@@ -294,9 +294,7 @@ class TypeParser(ABC):
         token = self.token
         self.refuse_gpu_only(token)
         if token.kind == "name" and token.text not in _KEYWORDS:
-            hint = (
-                f": device code has no std::{token.text}" if self.namespace_here() == "std" else ""
-            )
+            hint = ": std has it for the host alone" if self.namespace_here() == "std" else ""
             self.fail(f"unknown type name '{token.text}'{hint}")
         self.fail(f"expected a type before '{token.text}'")
 

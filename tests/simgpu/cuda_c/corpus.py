@@ -174,7 +174,7 @@ CASES = [
     Case(R, "reduce_unrolled<256>", (2,), (256,), lambda r: [f(r, 900), zeros(F, 2), 900]),
     Case(R, "reduce_shuffle", (4,), (128,), lambda r: [f(r, 3000), zeros(F, 1), 3000],
          expect=lambda x, o, n: {1: [x.astype(D).sum()]}, tolerance=1e-4),
-    Case(R, "reduce_last_block", (6,), (128,), lambda r: [f(r, 3000), zeros(F, 6), zeros(F, 1), 3000],
+    Case("last_block", "sum_in_last_block", (6,), (128,), lambda r: [f(r, 3000), zeros(F, 6), zeros(F, 1), 3000],
          expect=lambda x, p, o, n: {2: [x.astype(D).sum()]}, tolerance=1e-4),
     Case(R, "max_by_cas", (4,), (64,), lambda r: [abs(f(r, 250)), zeros(F, 1), 250]),
     Case(R, "argmax_rows", (9,), (128,), lambda r: [i(r, 0, 50, 9, 300).astype(F), zeros(I, 9), 300]),

@@ -15,23 +15,24 @@ from tests.simgpu.cuda_c.support import launch
 
 WAITING = Path(__file__).with_name("waiting.cu").read_text()
 KERNEL = """
-__device__ void acquire(int* lock) { while (atomicCAS(lock, 0, 1) != 0); }
+__device__ void acquire(int* lock) { while (atomicCAS(lock, 0, 1) != 0); __threadfence(); }
 __device__ void release(int* lock) { __threadfence(); atomicExch(lock, 0); }
 extern "C" __global__ void k(int* lock, int* total, const int* x) {
     __shared__ int part; bool done = false; int t = threadIdx.x, i = blockIdx.x * blockDim.x + t;
 """
 ADD = "*total = *total + x[i]; "
 RELEASE = "__threadfence(); atomicExch(lock, 0); "
+TAKEN = "__threadfence_system(); "
 # How a block or a thread comes to be alone in its critical section, and leaves it.
 CRITICAL = {
     "lock in functions": f"acquire(lock); {ADD} release(lock);",
-    "lock in place": f"while (atomicCAS(lock, 0, 1) != 0) {{ __nanosleep(100); }} {ADD + RELEASE}",
+    "lock in place": f"while (atomicCAS(lock, 0, 1) != 0) {{ __nanosleep(100); }} {TAKEN + ADD + RELEASE}",
     "one a block": f"""if (t == 0) part = 0;
         __syncthreads(); atomicAdd(&part, x[i]); __syncthreads();
-        if (t == 0) {{ while (atomicCAS(lock, 0, 1) != 0); *total += part; {RELEASE} }}""",
-    "done": f"while (!done) {{ if (atomicCAS(lock, 0, 1) == 0) {{ {ADD + RELEASE} done = true; }} }}",
+        if (t == 0) {{ while (atomicCAS(lock, 0, 1) != 0); {TAKEN} *total += part; {RELEASE} }}""",
+    "done": f"while (!done) {{ if (atomicCAS(lock, 0, 1) == 0) {{ {TAKEN + ADD + RELEASE} done = true; }} }}",
     "tickets": f"""int mine = atomicAdd(&lock[0], 1); while (atomicAdd(&lock[1], 0) != mine);
-        {ADD} __threadfence(); atomicAdd(&lock[1], 1);""",
+        {TAKEN + ADD} __threadfence(); atomicAdd(&lock[1], 1);""",
 }
 
 
@@ -115,6 +116,7 @@ __device__ void meet(int* count, int goal) {
         __threadfence();
         atomicAdd(count, 1);
         while (atomicAdd(count, 0) < goal);
+        __threadfence();
     }
     __syncthreads();
 }
@@ -337,7 +339,8 @@ def test_volatile_counts_wherever_it_stands(where: str) -> None:
 @pytest.mark.parametrize("threads", [1, 4])
 def test_a_lock_may_be_taken_by_the_test_of_a_do_loop(threads: int) -> None:
     source = (
-        "__global__ void k(int* lock, int* x) { do { } while (atomicCAS(lock, 0, 1) != 0); x[0] += 1; "
+        "__global__ void k(int* lock, int* x) { do { } while (atomicCAS(lock, 0, 1) != 0); "
+        "__threadfence(); x[0] += 1; "
         "__threadfence(); atomicExch(lock, 0); }"
     )
     lock, x = np.zeros(1, np.int32), np.zeros(1, np.int32)
@@ -451,14 +454,20 @@ def test_blocks_that_meet_by_a_counter_have_published_what_they_did() -> None:
 def test_the_last_of_many_blocks_knows_what_all_others_did() -> None:
     source = (
         "__global__ void k(unsigned* n, int* x, int* o) { int b = blockIdx.x; x[b] = b; __threadfence(); "
-        "if (atomicInc(n, gridDim.x) == gridDim.x - 1) { int s = 0; "
+        "if (atomicInc(n, gridDim.x) == gridDim.x - 1) { __threadfence(); int s = 0; "
         "for (int k = 0; k < gridDim.x; k++) s += x[k]; o[0] = s; } }"
     )
-    n, x, o = np.zeros(1, np.uint32), np.zeros(64, np.int32), np.zeros(1, np.int32)
-    launch(source, "k", 64, 1, n, x, o)
-    assert o[0] == 63 * 32
-    with pytest.raises(errors.RaceError):
-        launch(source.replace("__threadfence();", ""), "k", 64, 1, n * 0, x, o)
+    n, x, o = np.zeros(1, np.uint32), np.zeros(5000, np.int32), np.zeros(1, np.int32)
+    launch(source, "k", 5000, 1, n, x, o)
+    assert o[0] == 4999 * 2500
+    for wrong in (
+        source.replace("{ __threadfence();", "{"),
+        source.replace("b; __threadfence();", "b;"),
+    ):
+        with pytest.raises(
+            errors.RaceError, match=r"no __threadfence\(\)|stands before that access"
+        ):
+            launch(wrong, "k", 5000, 1, n * 0, x, o)
 
 
 def test_what_one_block_was_told_it_can_pass_on() -> None:

@@ -122,6 +122,101 @@ def test_what_moves_data_costs_the_time_in_which_nothing_computes(
     assert (exposed.cost, exposed.spans, exposed.limit) == (40.0, (0,), True)
 
 
+def row(gap: float, length: float = 2.0, pieces: int = 20, waits: bool = False) -> Trace:
+    """Kernels one after the other, each asked for when the one before has been done for a while."""
+    spans: list[Span] = []
+    for i in range(pieces):
+        at, number = i * (gap + length), 3 * i
+        asked = replace(call(number, at, at + gap), name="launch k")
+        spans += [
+            asked,
+            Span(
+                number + 1, "kernel", "k", at + gap, at + gap + length, "cuda:0", 1, after=(number,)
+            ),
+        ]
+        if waits:
+            end = at + gap + length
+            spans.append(Span(number + 2, "wait", "synchronize device", end - 1, end, "cuda:0"))
+    return Trace(spans)
+
+
+def names(trace: Trace) -> list[str]:
+    return [found.name for found in agt.diagnose(trace)]
+
+
+def test_small_kernels_in_a_row_are_worth_a_graph_and_cost_the_pauses_between_them() -> None:
+    found = finding(row(gap=6), "small kernels")
+    assert (found.cost, len(found.spans), found.limit) == (
+        19 * 5,
+        19,
+        True,
+    )  # a graph has pauses, too
+    for innocent in (
+        row(gap=6, length=200),
+        row(gap=6, pieces=8),
+        row(gap=6, waits=True),
+        row(gap=500),
+    ):
+        assert "small kernels" not in names(innocent)
+
+
+def two_gpus(*collectives: tuple[float, float, float]) -> Trace:
+    """All-reduces, each with its start on either GPU and its common end."""
+    spans = [
+        Span(2 * i + gpu, "kernel", "ncclDevKernel_AllReduce", starts[gpu], end, f"cuda:{gpu}", 1)
+        for i, (*starts, end) in enumerate(collectives)
+        for gpu in (0, 1)
+    ]
+    return Trace(spans)
+
+
+def test_who_waits_in_a_collective_for_another_gpu_is_told_for_whom_and_how_long() -> None:
+    trace = two_gpus((0, 60, 70), (100, 100, 110))
+    waiting, talking = agt.diagnose(trace)[:2]
+    assert (waiting.name, waiting.cost, waiting.spans) == ("waiting for a GPU", 60, (0,))
+    assert "cuda:0" in waiting.title
+    assert "cuda:1" in waiting.sentence
+    assert talking.cost <= 20  # what was waited for is in no other finding
+    assert agt.analyse(trace).findings[0] == waiting
+    # Where they did not run together, or one has more, nobody knows which belong to each other.
+    apart = two_gpus((0, 60, 70))
+    early = [replace(s, end=50) if s.id == 0 else s for s in apart]
+    more = [*apart, replace(apart.spans[0], id=9, start=80, end=90)]
+    assert not [
+        f for spans in (early, more) for f in agt.diagnose(Trace(spans)) if "waiting" in f.name
+    ]
+
+
+def test_the_start_of_cuda_is_told_where_it_takes_longer_than_all_work() -> None:
+    def program(work: float) -> Trace:
+        first = Span(0, "call", "malloc", 0, 300_000, "cuda:0")
+        return Trace([first, Span(1, "kernel", "k", 300_010, 300_010 + work, "cuda:0", 1)])
+
+    assert finding(program(100), "start of CUDA").cost == 300_000
+    assert "start of CUDA" not in names(program(400_000))
+
+
+@pytest.mark.parametrize(
+    ("blocks", "threads", "empty"), [(1, 1, True), (132, 256, False), (8, 1024, True)]
+)
+def test_a_block_on_each_multiprocessor_leaves_nothing_empty(
+    blocks: int, threads: int, empty: bool
+) -> None:
+    """A large matrix product has few threads, and needs all that a multiprocessor has."""
+    detail = {"grid": [blocks, 1, 1], "block": [threads, 1, 1]}
+    trace = Trace([Span(0, "kernel", "gemm", 0, 100, "cuda:0", 1, detail=detail)])
+    (found,) = agt.diagnose(trace)
+    assert found.name == ("low utilisation" if empty else "kernel-bound")
+    assert 90 < found.cost <= 100
+
+
+def test_what_costs_most_comes_first_and_what_costs_nothing_last() -> None:
+    kernels = [replace(s, stream=0) if s.on_device else s for s in row(gap=6)]
+    costs = [found.cost for found in agt.diagnose(Trace(kernels))]
+    assert costs == sorted(costs, reverse=True)
+    assert costs[-1] == 0
+
+
 @pytest.mark.parametrize(("fills", "foreign"), [(0.1, False), (1.0, False), (0.1, True)])
 def test_streams_are_advised_where_the_device_has_room_and_orders_are_known(
     fills: float, foreign: bool

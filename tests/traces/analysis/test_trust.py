@@ -98,10 +98,18 @@ def test_advice_is_in_the_words_of_the_program(
     kernels: str, clock: str, words: str, never: tuple[str, ...]
 ) -> None:
     trace = Trace(host_bound(kernels).spans, clock, "GPU", {"foreign": True})
-    assert {f.name for f in agt.diagnose(trace)} == {"host-bound", "null stream"}
+    assert {f.name for f in agt.diagnose(trace)} == {"host-bound", "small kernels", "null stream"}
     assert words in finding(trace, "host-bound").advice
     assert not [word for word in never for f in agt.diagnose(trace) if word in str(f)]
     assert "op.graph_on" in finding(host_bound(), "host-bound").advice
+
+
+def test_each_of_two_copies_holds_the_engine_for_its_own_time() -> None:
+    times = [(1, 0, 10, 1), (2, 20, 30, 2), (3, 40, 50, 3)]
+    copies = [replace(kernel(i, a, b, 0, stream=s), kind="h2d") for i, a, b, s in times]
+    found = idle_of_streams(Evidence(Trace([call(0, 0, 0), *copies])))
+    held = [(i.start, i.blocker.id) for i in found if i.cause == "engine busy" and i.blocker]
+    assert held == [(0, 1), (0, 1), (20, 2)]
 
 
 def test_nobody_knows_why_work_without_a_call_came_late() -> None:
@@ -118,8 +126,9 @@ def test_what_two_gpus_do_at_once_is_no_overlap_of_streams() -> None:
     assert trace.metrics().overlap == 0
     assert "no overlap" in trace.plot().panels[0].facts()
     told = agt.compare(trace, trace)
-    assert told["overlap of streams"].values == (0, 0)
-    assert told["device idle"].values == (11, 11)
+    assert told["GPU 1: overlap of streams"].values == (0, 0)
+    assert told["GPU 1: device idle"].values == (6, 6)
+    assert told["GPU 0: kernel k"].values == (7.5, 7.5)
     assert told["makespan"].values == (20, 20)
     assert trace.table().count("device busy") == 2
     words = trace.plot().words

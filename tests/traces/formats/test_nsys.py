@@ -345,3 +345,12 @@ def test_damaged_bytes_are_read_or_refused(place: int, junk: bytes, tmp_path: Pa
     except UsageError:
         return
     assert trace.table()
+
+
+def test_a_query_of_an_event_is_no_wait(tmp_path: Path) -> None:
+    """CUPTI lists it with the synchronisations, although it returns at once."""
+    export = small()
+    export.call("cudaEventQuery_v3020", 90_000, 91_000, 77)
+    assert [s for s in read(export, tmp_path) if s.kind == "wait"] == [
+        s for s in read(small(), tmp_path) if s.kind == "wait"
+    ]

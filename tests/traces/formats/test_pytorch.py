@@ -142,3 +142,26 @@ def test_numbers_that_nothing_can_have_and_halves_of_letters_are_left_out(tmp_pa
 def test_what_is_none_is_refused(body: object, message: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=message):
         load(tmp_path, body)
+
+
+def test_events_that_are_read_in_several_pieces_are_all_there(tmp_path: Path) -> None:
+    """Three million characters, with events of which nothing is told between those that count."""
+    kernel = {"ph": "X", "cat": "kernel", "name": "k", "ts": 0, "dur": 1, "pid": 0, "tid": 7}
+    noise = {"ph": "X", "cat": "python_function", "name": "x" * 200, "ts": 0, "dur": 1}
+    events = [
+        e for i in range(5_000) for e in (noise, noise, {**kernel, "ts": 2 * i}, {"note": "]}"})
+    ]
+    gpu = [{"name": "GPU", "id": 0}]
+    for body in (
+        {"deviceProperties": gpu, "traceEvents": events},
+        {"traceEvents": events, "deviceProperties": gpu},
+        events,
+    ):
+        path = tmp_path / "large.json"
+        path.write_text(json.dumps(body))
+        trace = Trace.load(path)
+        assert len(trace) == 5_000
+        assert trace.device == ("unknown GPU" if isinstance(body, list) else "GPU")
+    path.write_text(json.dumps(events)[:-100])
+    with pytest.raises(UsageError, match="not JSON"):
+        Trace.load(path)

@@ -274,3 +274,22 @@ def test_a_picture_needs_no_pyplot_and_changes_no_setting(mlp: Trace, tmp_path: 
     plot(mlp).save(tmp_path / "one.png", dpi=40)
     assert dict(mpl.rcParams) == before
     assert not re.search("pyplot", Path(pictures.__file__).with_name("bitmap.py").read_text())
+
+
+def test_a_picture_begins_with_the_devices_work_unless_all_of_it_is_wanted() -> None:
+    """CUDA takes 300 ms to start, and the device works for 0.1 ms."""
+    start = Span(0, "call", "malloc", 0, 300_000, "cuda:0")
+    trace = Trace([start, Span(1, "kernel", "k", 300_010, 300_110, "cuda:0", 1)])
+    shown, whole = (trace.plot(whole=w).panels[0].layout for w in (False, True))
+    assert 300_000 < shown.begin < 300_010
+    assert {bar.span.name for bar in shown.bars} == {"k"}
+    assert whole.begin == 0
+    assert {bar.span.name for bar in whole.bars} == {"k", "malloc"}
+
+
+def test_thin_bars_of_the_critical_path_have_no_borders_that_would_hide_them() -> None:
+    spans = [Span(i, "kernel", "k", 10 * i, 10 * i + 9, "cuda:0", 1) for i in range(1000)]
+    many, few = (Trace(spans[:n]).plot(highlight="critical path").svg() for n in (1000, 10))
+    assert "agt-bar out" in few
+    assert "agt-bar out" not in many
+    assert "agt-bar faded" not in many

@@ -140,8 +140,8 @@ def _changing(
             t.launch.changes += int(np.any(changed))
             if t.launch.watches:
                 fetch(t, m)
-            if messages.active and site.scope > 1 and not isinstance(region, SharedRegion):
-                messages.exchange(*words_of(t, m, ptr), changed, used)
+            if messages.active:
+                messages.exchange(t, m.index, words_of(t, m, ptr), site.scope, changed, used)
         if isinstance(region, (GlobalRegion, SharedRegion)):
             region.mark(0, index, kind.size)
         return None if out is None else m.spread(out)

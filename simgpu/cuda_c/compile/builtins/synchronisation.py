@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from simgpu.cuda_c.compile.builtins.common import Handler, arguments, fenced, need_count
 from simgpu.cuda_c.compile.builtins.warps import named
@@ -29,8 +30,7 @@ def barrier(t: Team, m: Mask, at: Position, waits: bool = False, alone: bool = F
     if m.n + gone == layout.lanes:
         t.meter.barriers += layout.blocks
         t.block_time = t.clock
-        if t.launch.hostile is not None:
-            t.launch.hostile.meet(t.thread_id[m.index])
+        _met(t, m.index)
         for region in t.shared.values():
             if isinstance(region, SharedRegion):
                 region.synchronised()
@@ -51,8 +51,15 @@ def barrier(t: Team, m: Mask, at: Position, waits: bool = False, alone: bool = F
     times = np.array(np.broadcast_to(np.asarray(t.block_time), (layout.lanes,)))
     times[m.index] = t.clock
     t.block_time = times
+    _met(t, m.index)
+
+
+def _met(t: Team, lanes: NDArray[np.int64]) -> None:
+    """Tell whoever keeps account that these threads have met, each block's with each other."""
+    if t.lanes is not None:
+        t.launch.messages.barrier(t, lanes)
     if t.launch.hostile is not None:
-        t.launch.hostile.meet(t.thread_id[m.index])
+        t.launch.hostile.meet(t.thread_id[lanes])
 
 
 def _pass(t: Team, m: Mask) -> None:
@@ -65,8 +72,7 @@ def _pass(t: Team, m: Mask) -> None:
         times[together] = t.clock
         t.block_time = times
         t.meter.barriers += len(blocks)
-        if t.launch.hostile is not None:
-            t.launch.hostile.meet(t.thread_id[together])
+        _met(t, np.flatnonzero(together))
         waiters.passed |= together
     waiters.met[m.index] = waiters.passed[m.index] = False
 
@@ -126,6 +132,8 @@ def _syncwarp(c: Context, node: Call, used: bool) -> Expr:
 
     def run(t: Team, m: Mask) -> None:
         named(t, m, names(t, m), at, name, meet.waits)
+        if t.lanes is not None:
+            t.launch.messages.barrier(t, m.index, warps=True)
         if t.launch.hostile is not None:
             for warp in np.unique(t.layout.warp[m.index]):
                 t.launch.hostile.meet(t.thread_id[m.bits & (t.layout.warp == warp)])
@@ -144,11 +152,12 @@ def _fence(c: Context, node: Call, used: bool) -> Expr:
     c.work()
     c.aims.fences = True
 
+    scope = 1 if node.name.endswith("_block") else 2
+
     def run(t: Team, m: Mask) -> None:
-        blocks = t.layout.numbers[np.unique(t.layout.block[m.index])]
-        t.launch.fence_time[blocks] = t.clock
-        t.launch.messages.fence(blocks, t.clock)
-        publish(t, m, 2)
+        t.launch.messages.fence(t, m.index, scope)
+        if t.launch.hostile is not None:
+            t.launch.hostile.fence(t.thread_id[m.index], scope)
 
     return value(c, VOID, run, node.at)
 
@@ -163,23 +172,6 @@ def _system_fence(c: Context, node: Call, used: bool) -> Expr:
             t.launch.published = int(t.meter.clocks()[t.layout.warp[m.index]].max())
 
     return value(c, VOID, run, node.at)
-
-
-def publish(t: Team, m: Mask, scope: int = 1) -> None:
-    """Note that what these threads did is seen by whoever fetches it."""
-    if t.launch.hostile is not None:
-        t.launch.hostile.fence(t.thread_id[m.index], scope)
-    if t.launch.watches:
-        if t.fenced is None:
-            t.fenced = np.zeros(t.layout.lanes, np.int64)
-        t.fenced[m.index] = t.clock
-
-
-def _block_fence(c: Context, node: Call, used: bool) -> Expr:
-    need_count(c, node, 0)
-    c.work()
-    c.aims.fences = True
-    return value(c, VOID, publish, node.at)
 
 
 def _grid_sync(c: Context, node: Call, used: bool) -> Expr:
@@ -205,5 +197,5 @@ TABLE: dict[str, Handler] = {
     "__grid_sync": fenced(_grid_sync),
     "__threadfence": fenced(_fence),
     "__threadfence_system": fenced(_system_fence),
-    "__threadfence_block": fenced(_block_fence),
+    "__threadfence_block": fenced(_fence),
 }

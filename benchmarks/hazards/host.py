@@ -1,0 +1,167 @@
+"""A GPU with streams and a few kernels, which the programs of the host share."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import asyncgpu_tutor as agt
+import asyncgpu_tutor.serving.hostcalls
+import simgpu
+from asyncgpu_tutor.kernels.files import include_headers
+from benchmarks.hazards.case import Case
+
+SIZE = 64  # elements of each array
+
+SOURCE = r"""
+extern "C" __global__ void fill(float* y, float value) { y[threadIdx.x] = value; }
+extern "C" __global__ void twice(float* y, const float* x) { y[threadIdx.x] = 2.0f * x[threadIdx.x]; }
+extern "C" __global__ void more(float* y) { y[threadIdx.x] += 1.0f; }
+extern "C" __global__ void plus(float* z, const float* x, const float* y) {
+    z[threadIdx.x] = x[threadIdx.x] + y[threadIdx.x];
+}
+extern "C" __global__ void fill_part(float* y, float value, int first) {
+    if (threadIdx.x < 32) y[first + threadIdx.x] = value;
+}
+extern "C" __global__ void count(int* total, const float* x) {
+    if (x[threadIdx.x] > 0.5f) atomicAdd(total, 1);
+}
+extern "C" __global__ void stray(float* y) { y[threadIdx.x + 1] = 1.0f; }
+"""
+
+
+def gpu(streams: int = 2) -> Any:
+    """A new device, and so many streams of it."""
+    device = simgpu.Device()
+    return device, *(device.create_stream() for _ in range(streams))
+
+
+def array(device: simgpu.Device, value: float = 0.0, dtype: str = "float32") -> Any:
+    """An array that is there, with this value, before anything else happens."""
+    made = simgpu.asarray(np.full(SIZE, value, dtype), device)
+    device.synchronize()
+    return made
+
+
+def pinned(device: simgpu.Device, value: float = 0.0) -> Any:
+    """A page-locked host array."""
+    host = device.pinned((SIZE,), np.dtype("float32"))
+    host[:] = value
+    return host
+
+
+def run(name: str, stream: Any, *args: object) -> None:
+    """Launch a kernel of `SOURCE` with a block of a thread for each element."""
+    simgpu.RawKernel(SOURCE, name)(1, SIZE, args, stream=stream)
+
+
+def upload(stream: Any, y: Any, host: Any) -> None:
+    """As ``cudaMemcpyAsync``, to the device."""
+    y.device.copy_from_host_async(y.memory, host, stream)
+
+
+def download(stream: Any, host: Any, x: Any) -> None:
+    """As ``cudaMemcpyAsync``, to the host."""
+    x.device.copy_to_host_async(host, x.memory, stream)
+
+
+def copy(stream: Any, y: Any, x: Any) -> None:
+    """As ``cudaMemcpyAsync``, on the device."""
+    x.device.copy_from_device_async(y.memory, x.memory, x.nbytes, stream)
+
+
+def clear(stream: Any, y: Any) -> None:
+    """As ``cudaMemsetAsync`` with 0."""
+    y.device.memset_async(y.memory, 0, y.nbytes, stream)
+
+
+# -- the same by operations of the tutor
+
+
+def op(name: str, *args: Any) -> Any:
+    """An operation that launches a kernel of `SOURCE`; arrays are borrowed."""
+    kernel = agt.Kernel(SOURCE, name)
+    lent = [arg.borrow() if isinstance(arg, agt.DeviceArray) else arg for arg in args]
+    return kernel(*lent, grid=1, block=SIZE).named(name)
+
+
+def full(value: float = 0.0, name: str | None = None) -> agt.DeviceArray:
+    """An array of the current device that is there, with this value."""
+    return agt.full((SIZE,), value, name=name).sync()
+
+
+def host_array(value: float = 0.0) -> Any:
+    """A page-locked array of the host."""
+    return agt.pin(np.full(SIZE, value, np.float32))
+
+
+def asking(
+    name: str,
+    body: str,
+    *,
+    why: str,
+    finds: str = "",
+    about: str = "",
+    grid: int = 2,
+    block: int = 1,
+    packets: int = 4,
+    answer: Callable[[Any], int] = lambda call: call.a + 1,
+) -> Case:
+    """A kernel that calls the host by hostcall.cuh; service 16 answers."""
+    source = f"""#include "hostcall.cuh"
+__global__ void ask(unsigned long long* mail, unsigned long long* stack, unsigned long long* out) {{
+    Hostcalls host = hostcalls(mail, stack);
+    int me = blockIdx.x;
+    {body.strip()}
+}}"""
+
+    source = include_headers(source)  # lines count in what is compiled
+
+    async def call_the_host() -> None:
+        sys.modules["asyncgpu_tutor.serving.hostcalls"].TURNS = 2_000  # type: ignore[attr-defined]  # a kernel gives up after so many turns: minutes, else
+        out = agt.zeros(SIZE, np.uint64, "out").sync()
+        async with agt.hostcalls({16: answer}, packets=packets) as host:
+            await host.run(agt.Kernel(source)(*host.arrays, out.borrow(), grid=grid, block=block))
+        agt.d2h(out).sync()
+
+    return Case(name, source, call_the_host, tuple(finds.split()), about, why)
+
+
+def by_letter(
+    name: str,
+    body: str,
+    *,
+    why: str,
+    finds: str = "",
+    about: str = "",
+    mail: str = "volatile unsigned* mail",
+    grid: int = 1,
+    block: int = 1,
+) -> Case:
+    """A kernel that asks the host by words that both see: a flag, a question and its answer."""
+    source = f"""__global__ void ask({mail}, unsigned* out) {{
+    {body.strip()}
+}}"""
+
+    async def call_the_host() -> None:
+        letters, out = agt.pin(np.zeros(4, np.uint32)), agt.zeros(SIZE, np.uint32, "out").sync()
+        kernel = agt.Kernel(source)(
+            agt.mapped(letters, "mail"), out.borrow(), grid=grid, block=block
+        )
+
+        async def host() -> None:
+            while letters[0] != 1:
+                await agt.sleep(1)
+            letters[2] = 2 * letters[1]
+            letters[0] = 2
+
+        answering = asyncio.create_task(host())
+        await kernel
+        answering.cancel()
+        assert agt.d2h(out).sync()[0] == 42, "the answer is wrong"
+
+    return Case(name, source, call_the_host, tuple(finds.split()), about, why)

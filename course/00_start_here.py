@@ -32,7 +32,7 @@ device
 # %% [markdown] id=two-runs
 # ## Two runs
 #
-# Here are the two programs, recorded on an NVIDIA H200 and drawn on the same scale. Time runs from left to right.
+# Here are the two programs, recorded on an NVIDIA H200 and drawn on the same scale.
 
 # %% id=two-runs-picture
 slow = agt.Trace.load_recording("02_one_stream")
@@ -54,7 +54,7 @@ assert [s.name for s in quick.device_spans].count("relu") == 4
 assert (len(slow.streams), len(quick.streams)) == (1, 4)
 
 # %% [markdown] id=two-runs-read
-# In each picture the top lane is Python, and every lane below it is a queue of work for the GPU. A bar is called a **span**: one piece of work, or one call that Python makes. (*CUPTI* is NVIDIA's stopwatch.)
+# In each picture the top lane is Python, and every lane below it is a queue of work for the GPU. A bar is called a **span**: one piece of work, or one call that Python makes. (*CUPTI*, under the titles, is NVIDIA's stopwatch.)
 #
 # Can you see what the quick program does differently? If you can't yet, don't worry. You'll meet this picture again at the end of the page, and by then it won't stand a chance.
 

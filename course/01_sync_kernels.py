@@ -11,7 +11,7 @@
 #
 # | | |
 # |---|---|
-# | Time | 60 minutes, with a good place for a break; and 15 for the encore |
+# | Time | 60 minutes, with a good place for a break; and 20 for the encore |
 # | You need | [00_start_here](00_start_here.ipynb), and NumPy. You need no C: three lines below have all of it |
 
 # %% id=setup
@@ -85,7 +85,7 @@ assert list(numbers) == [0, 1, 2, 3, 100, 101, 102, 103, 200, 201, 202, 203]
 # %% [markdown] id=predict-threads-text
 # ## A thousand elements
 #
-# Now for a real array, with 1000 elements, in blocks of 256 threads.
+# Our twelve elements happened to fill three blocks of four. Real arrays are rarely that polite. Here's one with 1000 elements, in blocks of 256 threads.
 
 # %% id=predict-threads
 threads_started = Prediction(
@@ -309,7 +309,7 @@ check("01-relu", my_relu)
 # %% id=predict-bounds
 falls = Prediction(
     "Which thread is the first to reach beyond the end of the arrays? "
-    "Type the number of its block, and its number within the block."
+    'Type the number of its block and its number within the block, such as "1 17".'
 )
 falls
 
@@ -536,7 +536,7 @@ if device.simulated:
 # %% [markdown] id=launch-returns
 # ## The length of a call
 #
-# What is it that keeps Python? Let's look at a single launch. `op.async_on(stream)` puts an operation into a stream's queue, and `stream.synchronize()` waits until the queue is empty.
+# Who pays for a long kernel? Let's look at a single launch. `op.async_on(stream)` puts an operation into a stream's queue, and `stream.synchronize()` waits until the queue is empty.
 #
 # We multiply a matrix by a vector, once with 512 rows and columns, and once with 2048, which makes sixteen times as many numbers. Each row has a thread of its own, and the device has room for all of them at once.
 
@@ -567,7 +567,7 @@ for size in (512, 2048):
 trace.plot(
     title="One launch, and the wait for it",
     lanes=("host", "streams"),
-    lesson="The call is over before the kernel gets going. Python spends its time in the wait, not in the call.",
+    lesson="The call is over before the kernel gets going. A long kernel makes a long wait.",
 )
 
 # %% id=reveal-call
@@ -579,7 +579,7 @@ length.reveal(
 # %% [markdown] id=misconception-launch
 # The rows run side by side, so it doesn't matter that there are four times as many. What matters is that each is four times as long.
 #
-# But look at the other number. The *call* takes just as long for either kernel, because to **launch** a kernel only means to put it into a queue. The call returns as soon as that's done, and by then the kernel may not even have begun. So what keeps Python is the wait.
+# But look at the other number. The *call* takes just as long for either kernel, because to **launch** a kernel only means to put it into a queue. The call returns as soon as that's done, and by then the kernel may not even have begun. A long kernel makes the wait longer, not the call.
 #
 # > **Misconception: to find out how long a kernel takes, time the line that launches it.**
 # >

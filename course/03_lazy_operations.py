@@ -175,7 +175,7 @@ where.sync()
 # | `context.copy_to_host(array)` | copy the array to a new host array, and return a handle to that |
 # | `context.copy(target, source)` | copy within the device |
 #
-# That's all you need. This operation copies a device array to a new one:
+# This operation copies a device array to a new one:
 
 
 # %% id=copy-of
@@ -331,9 +331,9 @@ else:
     raise AssertionError("the second run should have been refused")
 
 # %% [markdown] id=twice-read
-# What went wrong? A launch yields all the arrays that you gave it, and `.last()` picks the last of them. To have something to pick from, `.last()` runs the launch *once* and keeps what came out. The first run took the array away, so the second finds nothing.
+# What went wrong? A launch yields all the arrays that you gave it, and `.last()` picks the last of them. To have something to pick from, `.last()` runs the launch *once* and keeps what came out. The first run took the array away, so the second finds nothing. (`.output()` keeps nothing, so each run is a launch of its own.)
 #
-# You could build the operation again for each run, which costs next to nothing. But you already know how to make *one* operation that builds everything afresh each time it runs.
+# You could build the operation again for each run. But you already know how to make *one* operation that builds everything afresh each time.
 
 # %% [markdown] id=exercise-twice
 # ### Exercise: good for any number of runs
@@ -427,7 +427,7 @@ ways.reveal(f"{freed.metrics().makespan:.0f}", f"That's {saved:.0f} µs less.")
 # %% [markdown] id=await-text
 # ### And `await`?
 #
-# You know the fourth way from page 00. `await` pauses one function, and the event loop goes on with the others. A function written with `async def` is called a **coroutine**, and `asyncio.gather` hands the loop several coroutines or operations at once and pauses until all are done.
+# `await` pauses one function, and the event loop goes on with the others. A function written with `async def` is called a **coroutine**, and `asyncio.gather` hands the loop several coroutines or operations at once and pauses until all are done.
 
 
 # %% id=await-run
@@ -452,7 +452,7 @@ awaited.plot(
 # %% [markdown] id=await-read
 # That was as quick as `async_on`. But look at the host's lane: there's no bar for a wait, only a gap behind the job. If the loop had anything else to do, it would do it in that gap.
 #
-# What about a real GPU? Here are all four ways on an H200, one after the other: `sync`, `sync_on`, `async_on` and `await`, with the same trip and a job of 100 µs each time.
+# Here are all four ways on an H200, one after the other: `sync`, `sync_on`, `async_on` and `await`, with the same trip and a job of 100 µs each time.
 
 # %% id=on-a-gpu
 h200 = agt.Trace.load_recording("03_lazy_operations")
@@ -465,7 +465,7 @@ h200.plot(
 # %% [markdown] id=on-a-gpu-read
 # The first two times, Python waits for more than 100 µs before it begins its job. The third time it waits for 17 µs, at the very end, and the fourth time not at all.
 #
-# So which one do you take? `sync` is for trying things out. `async_on` and `sync_on` are for when the *stream* matters, for example beside a library that has streams of its own. Then the order between streams is your business, as in chapter 02. `await` is for programs that do several things at a time, which is nearly all of them from here on.
+# So which one do you take? `sync` is for trying things out. `async_on` and `sync_on` are for when the *stream* matters, for example beside a library that has streams of its own. Then the order between streams is your business. `await` is for programs that do several things at a time.
 
 # %% id=on-a-gpu-check tags=asserts
 waits = [span.duration for span in h200 if span.kind == "wait"]

@@ -9,7 +9,7 @@
 #
 # | | |
 # |---|---|
-# | Time | 55 minutes, and 10 for the encore |
+# | Time | 55 minutes, and 5 for the encore |
 # | You need | [03_lazy_operations](03_lazy_operations.ipynb) |
 
 # %% id=setup
@@ -309,7 +309,7 @@ check("04-baton", residual)
 # %% [markdown] id=saxpy-text
 # ## A whole program
 #
-# **SAXPY** is the *hello world* of this trade: `y = a * x + y`, for a number `a` and two vectors. Note that the kernel both reads and writes `y`.
+# **SAXPY** is the *hello world* of this trade: `y = a * x + y`, for a number `a` and two vectors.
 
 # %% id=saxpy
 saxpy = agt.Kernel(r"""
@@ -567,7 +567,7 @@ assert len(again.find("h2d")) == 2
 # %% [markdown] id=exercise-diamond
 # ## The middle part
 #
-# Now for the hidden part. You have all the pieces.
+# Now for the hidden part.
 #
 # ```text
 #           source
@@ -630,7 +630,7 @@ assert 140 < launches[1] - launches[0] < 155
 #
 # A picture of 1024 x 1024 numbers goes to the device, and four filters work on it. As it stands, this takes 657 µs. Get below 330.
 #
-# `picture` is a host array. `filters` is a list of four functions, each of which takes an operation that yields an array (a shared one, if you like) and returns an operation that yields another. `join(p, q)` adds two results. It takes results or operations, and returns an operation. Return *one* operation that yields `(f0 + f1) + (f2 + f3)` on the host.
+# `picture` is a host array. `filters` is a list of four functions, each of which takes an operation that yields an array and returns an operation that yields another. `join(p, q)` adds two results. It takes results or operations, and returns an operation. Return *one* operation that yields `(f0 + f1) + (f2 + f3)` on the host.
 #
 # The cell below makes four filters to try it with. `watch(lambda: filtered(matrix, filters, total)).plot()` draws a timeline, using the larger matrix from above.
 

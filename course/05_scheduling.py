@@ -3,7 +3,7 @@
 # %% [markdown] id=title
 # # Scheduling: who goes where
 #
-# Twelve jobs are waiting for the device, and somebody has to decide which queue each of them joins. Decide badly, and you get the supermarket on a Saturday: four checkouts open, and everybody in the same line.
+# Twelve jobs are waiting for the device, and somebody has to decide which queue each one joins. Decide badly, and you get the supermarket on a Saturday: four checkouts open, and you in the wrong line.
 #
 # **How well can it be done, and how would you know?**
 #
@@ -23,10 +23,25 @@ from asyncgpu_tutor.exercises import Prediction, check, hint, progress, score, s
 device = agt.use("auto")
 device
 
+# %% [markdown] id=easy
+# ## Four alike
+#
+# Four kernels take 571 µs on one stream of an H200. If four streams take turns, they take 230:
+
+# %% id=pool-on-a-gpu
+recordings = ("05_scheduling_single", "05_scheduling")
+h200 = [agt.Trace.load_recording(name) for name in recordings]
+agt.compare_timelines(
+    h200,
+    ["One stream, H200", "Four streams, H200"],
+    lanes=("host", "streams"),
+    lesson="Four kernels in a row take 571 µs. Side by side, they take 230.",
+)
+
 # %% [markdown] id=question
 # ## Four checkouts
 #
-# Most of our twelve jobs are customers with a bottle of milk, but every fourth has a full trolley. With *one* checkout open, which means one stream, it takes as long as you'd fear. Now we open four. **How much sooner is everybody done?**
+# That was easy, because all four are alike. Most of our twelve jobs are customers with a bottle of milk, but every fourth has a full trolley. With *one* checkout, which means one stream, it takes as long as you'd fear. Now we open four. **How much sooner is everybody done?**
 #
 # For this we need jobs of any length we like, and narrow ones, so that the device has room for many at once. Ours are treasure hunts. At each place lies a slip of paper with the number of the *next* place, so nobody can take a step before finishing the one before. A block of 32 threads follows 32 trails.
 
@@ -52,7 +67,7 @@ def hunting(i, steps):
 
 
 # %% [markdown] id=run-all
-# This function runs a list of jobs: it asks somebody for a stream, puts the job there, and goes on to the next. `sync`, `await` and `spawn` do just that.
+# This function runs a list of jobs as `sync`, `await` and `spawn` do: it asks somebody for a stream, puts the job there, and goes on to the next.
 
 # %% id=run-all-code
 def run_all(ops, policy, lengths=()):
@@ -124,7 +139,7 @@ opening.reveal(
 # >
 # > - *What you see:* one stream with nearly all of the work, while the others are idle.
 # > - *Why:* taking turns shares out *jobs*, and doesn't care how long they are. And programs like to repeat themselves. Here the program counts to four, and so does the pool, so every full trolley ends up in the same queue.
-# > - *What helps:* the rest of this page. The same jobs can be done in about half the time, on the same device.
+# > - *What helps:* the rest of this page. The same jobs can be done in about half the time.
 
 # %% id=mixed-check tags=asserts
 assert len({span.stream for span in in_turn.device_spans[::4]}) == 1
@@ -248,7 +263,7 @@ of_five.plot(
 # %% [markdown] id=five-read
 # That's much better. But look at the streams that have a long job. A short one stands right *behind* it. Its own work takes half a pace, and it waits for several, although other streams have nothing to do. This is called **head-of-line blocking**. You know it as *but I only have a bottle of milk*.
 #
-# How long do the short jobs wait? A span knows what had to come before it (`span.after`), and that includes the call that launched it.
+# How long do the short jobs wait? (`span.after` has what came before a span, such as the call that launched it.)
 
 # %% id=waited
 def waits_of_short_jobs(trace):
@@ -282,7 +297,7 @@ if device.simulated:
 # %% [markdown] id=how-many
 # ## How many streams?
 #
-# Now eight jobs that are all alike. Each takes three and a half paces.
+# Now eight jobs that are all alike, of three and a half paces each.
 
 # %% id=predict-pool
 pool = Prediction(
@@ -315,17 +330,7 @@ agt.compare_timelines(
 # %% [markdown] id=pool-read
 # While one job runs, Python hands out three and a half more. So with two streams, both are still busy whenever a new job arrives. With four, one has always just become free. With eight you get the same staircase again, drawn on more lanes, because **Python can't keep more streams busy than a job's length divided by the pace.**
 #
-# Here are four kernels of 139 µs on an H200, on one stream and on four. Python needed about 30 µs from one to the next there, so a kernel lasts for more than four paces, and all four can be under way at once.
-
-# %% id=pool-on-a-gpu
-recordings = ("05_scheduling_single", "05_scheduling")
-h200 = [agt.Trace.load_recording(name) for name in recordings]
-agt.compare_timelines(
-    h200,
-    ["One stream, H200", "Four streams, H200"],
-    lanes=("host", "streams"),
-    lesson="Four kernels in a row take 571 µs. Side by side, they take 230.",
-)
+# On the H200 at the top, a kernel takes 139 µs and the pace was about 30. So a kernel lasts for more than four paces, and all four could be under way at once.
 
 # %% id=pool-check tags=asserts
 assert [round(trace.metrics().makespan) for trace in h200] == [571, 230]
@@ -340,7 +345,7 @@ if device.simulated:
     assert abs(by_size[8].metrics().makespan - by_size[4].metrics().makespan) < 0.02 * least
 
 # %% [markdown] id=room
-# There's a second limit, which is *room*. The parts of a GPU that compute are its **SMs**, short for *streaming multiprocessors*, and each of them holds only so many blocks at once. A hunt is a single block, so there's room for all of ours. But a job that fills a third of the device leaves room for only two more like it, and a fourth stream would gain you nothing.
+# There's a second limit: *room*. The parts of a GPU that compute are its **SMs**, short for *streaming multiprocessors*, and each of them holds only so many blocks at once. A hunt is a single block, so there's room for all of ours. But a job that fills a third of the device leaves room for only two more like it, and a fourth stream would gain you nothing.
 
 # %% [markdown] id=exercise-pool
 # ### Exercise: how many streams?
@@ -387,7 +392,7 @@ def scored(trace, lengths, size):
 
 
 # %% [markdown] id=busy-text
-# Let's take three streams, and enough work for all three. Every third job takes ten paces, and the others take two.
+# Let's take three streams, with enough work for all. Every third job takes ten paces, and the others take two.
 
 # %% id=busy-run
 heavy = [10 * pace if i % 3 == 0 else 2 * pace for i in range(9)]
@@ -480,7 +485,7 @@ for name, trace in [("round robin", worst), ("yours", yours)]:
 # %% [markdown] id=order-text
 # ## A decision that no policy makes
 #
-# No policy decides in which *order* the jobs arrive. Your program does. Here are the same nine jobs on the same three streams, with plain round robin. The only difference is that the three long ones come first.
+# No policy decides in which *order* the jobs arrive. Your program does. Here are the same nine jobs on the same three streams, with plain round robin, but the three long ones come first.
 
 # %% id=predict-order
 order = Prediction(
@@ -507,7 +512,7 @@ order.reveal(f"{after:.2f}", f"That's {longest_first.metrics().makespan:.0f} µs
 # %% [markdown] id=order-read
 # Each stream gets one long job, and the short ones fill up the ends. So if you know all your jobs in advance, sort them. With the longest first, even the greedy rule of the last exercise never takes more than a third longer than the best possible schedule (Graham, 1969).
 #
-# But now the short jobs come last. If each of them is a user who waits, do as the supermarket does, and open an express lane.
+# But now the short jobs come last. If each of them is a user who waits, open an express lane, as the supermarket does.
 
 # %% id=order-check tags=asserts
 assert len({span.stream for span in longest_first.device_spans[:3]}) == 3
@@ -517,7 +522,7 @@ if device.simulated:
 # %% [markdown] id=cannot
 # ## Four programs
 #
-# A policy can only use what's idle. Here are four programs of eight jobs each.
+# A policy can only use what's idle. Here are four programs, each with eight jobs.
 #
 # | program | its jobs |
 # |---|---|
@@ -591,7 +596,7 @@ agt.compare_timelines(
 )
 
 # %% [markdown] id=tiny-text
-# The uploads have four streams, but only one engine. And what about the tiny ones? Look at the host:
+# The uploads have four streams, but only one engine. And the tiny ones? Look at the host:
 
 # %% id=tiny-picture
 agt.compare_timelines(
@@ -632,7 +637,7 @@ if device.simulated:
 # %% [markdown] id=exercise-pays
 # ### Exercise: how far down can it go?
 #
-# You're given the trace of a program on one stream. Return the time, in µs, below which no number of streams could bring it: the highest of the walls. The starter has the first. (The check uses a simulated device even if you have a GPU, so take the names of the engines from the trace.)
+# You're given the trace of a program on one stream. Return the time, in µs, below which no number of streams could bring it: the highest of the walls. (The check uses a simulated device even if you have a GPU, so take the names of the engines from the trace.)
 
 # %% id=05-when-it-pays starter
 def best_possible(trace):
@@ -670,7 +675,7 @@ check("05-when-it-pays", best_possible)
 #
 # Twelve jobs again, and every fourth is long. With four streams that take turns, it takes 812 µs. Get below 430.
 #
-# `jobs` is a list of pairs: an operation, and how many µs it will take. Write `run_jobs(jobs)`, which runs each of them once. Everything else is up to you: what you ask, how many streams you open, and in which order you go.
+# `jobs` is a list of pairs: an operation, and how many µs it will take. Write `run_jobs(jobs)`, which runs each of them once. Everything else is up to you: how many streams you open, and in which order you go.
 
 # %% id=05-challenge starter
 def run_jobs(jobs):

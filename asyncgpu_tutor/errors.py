@@ -22,6 +22,7 @@
      │   └─ WorkerLostError         a worker is gone, and with it what was on its GPU
      ├─ KernelCompileError          the source is not CUDA C; has line and column
      │   └─ UnsupportedFeatureError CUDA C that the simulated device does not run
+     ├─ CallRefusedError            a handler tells a kernel a number instead of an answer
      └─ DeviceError                 a device failed while it worked
          ├─ OutOfMemoryError
          ├─ HostcallError           a kernel gave up waiting for the host
@@ -245,6 +246,20 @@ class OutOfMemoryError(DeviceError):
 
 class HostcallError(DeviceError):
     """A kernel called the host, and gave up waiting for an answer."""
+
+
+class CallRefusedError(AsyncGpuError):
+    """Raise it in a handler of `hostcalls`, and the kernel gets this number as its error, and goes on.
+
+    Numbers of the built-in services are C's, such as 2 for a file that is not there and 13 for one that is
+    not allowed (`errno`).
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__(f"the call of a kernel was refused, with number {number}")
+        if not 0 < number < 2**31:
+            raise UsageError(f"a refusal has a number from 1 to 2**31 - 1, and {number} was given")
+        self.number = number
 
 
 class CollectiveError(DeviceError):

@@ -468,6 +468,7 @@ progress("00")
 # | [11_the_gpu_decides](11_the_gpu_decides.ipynb) | move loops, queues and decisions from Python into kernels |
 # | [12_async_inside_a_kernel](12_async_inside_a_kernel.ipynb) | write futures, an executor and channels for the GPU's own threads |
 # | [13_hostcalls](13_hostcalls.ipynb) | let a kernel call Python in the middle of its work |
+# | [13b_await_the_host](13b_await_the_host.ipynb) | have several calls of a kernel under way at once, hang up on one without losing it, and read ahead |
 # | [14_gallery](14_gallery.ipynb) | see the ideas of the course at work in six pictures, from Mandelbrot to attention |
 #
 # The course is really three books, and you can stop after each of them with something whole. In 00 to 07 you drive one GPU from the host, and you finish with the project. In 08 to 10 you find out where time goes, and get faster. In 11 to 14 the GPU makes the decisions. **In a hurry?** The shortest way to the project is 01, 02, 03, 04, 06 and 07.

@@ -29,10 +29,9 @@ device
 # %% [markdown] id=question
 # ## Are we there yet?
 #
-# Here is an old way to take a square root. Guess $x$, replace it with the mean of $x$ and $a / x$, and repeat until $x$ stops moving. Isaac Newton would have done it by hand. We
-# do it for a thousand numbers at once, one thread for each.
+# Here is an old way to take a square root. Guess $x$, replace it with the mean of $x$ and $a / x$, and repeat until $x$ stops moving. Isaac Newton would have done it by hand. We do it for a thousand numbers at once, with a thread for each.
 #
-# How many rounds does it take? That depends on the numbers. So after each round *somebody* has to look whether anything still moves, and decide. The natural place for a decision is Python:
+# How many rounds does that take? It depends on the numbers, so after each round *somebody* has to look whether anything still moves. The natural place for a decision is Python:
 
 # %% id=step-kernel
 newton_step = agt.Kernel(r"""
@@ -130,15 +129,14 @@ if device.simulated:
     assert asking.metrics().makespan > 2 * deciding.metrics().makespan
 
 # %% [markdown] id=first-read
-# (In both, the first kernel only fills `x` with ones.) Look at the upper stream. The kernels are slivers. Nearly all the time goes into the conversation: *is it over? no. Is it over? no.* Each question is a copy to the host, a wait,
-# and another launch that Python has to describe. Below, nobody asks. The loop is where the numbers are.
+# (In both, the first kernel only fills `x` with ones.) In the upper stream, the kernels are slivers. Nearly all of the time goes into the conversation: *is it over? No. Is it over? No.* Each question is a copy to the host, a wait, and another launch that Python has to describe. Below, nobody asks, because the loop is where the numbers are.
 #
-# That is the idea of this page: **put the decision where the data is**. Let us see how far it goes, and where it stops.
+# That's the idea of this page: **put the decision where the data is**. Let's see how far it carries us, and where it stops.
 
 # %% [markdown] id=promises
 # ## What CUDA promises
 #
-# One line of `newton_step` deserves a second look. Hundreds of threads may write `*moved = 1` at the same time. All write the same 1, and nobody reads it before the launch is over, so every GPU that we know gets it right; by the letter of CUDA's memory model it is a race all the same. From now on threads leave *messages* for each other, and there luck is not enough. This is what you can rely on:
+# One line of `newton_step` deserves a second look. Hundreds of threads may write `*moved = 1` at the same time. All of them write the same 1 and nobody reads it before the launch is over, so every GPU that we know gets it right. By the letter of CUDA's memory model it's a race all the same. From now on threads will leave *messages* for each other, and there luck isn't enough. This is what you can rely on:
 #
 # | | it promises | it does not promise |
 # |---|---|---|
@@ -148,9 +146,9 @@ if device.simulated:
 # | a **barrier**, `__syncthreads()` | to wait, and order, for one block: all of its threads that have not ended come, and then see what any of them wrote | anything to another block |
 # | a **cooperative launch** | that all of its blocks have a place at the same time | anything for an ordinary launch |
 #
-# The compiler and the hardware may reorder everything else. Mostly they do not, so a program that lacks a fence passes most tests: on an H200, two blocks without any saw the flag before the data in 1 of 2,097,152 runs. The simulated device reports two blocks that nothing orders. It can also be made hostile, as checks do and [chapter 12](12_async_inside_a_kernel.ipynb) will: then others see a write as late as CUDA allows. (Newer code says `cuda::atomic_ref`, with `memory_order_release` to write a flag and `memory_order_acquire` to look at it: what a volatile access and its fence do, in one.)
-
-# The same two programs were recorded on an H200:
+# Everything else may be reordered, by the compiler and by the hardware. It rarely is, so a program without a fence passes most tests: on an H200, two blocks without any saw the flag before the data in 1 of 2,097,152 runs. The simulated device reports two blocks that nothing orders, and in [chapter 12](12_async_inside_a_kernel.ipynb) you can make its memory hostile. (Newer code says `cuda::atomic_ref` with `memory_order_release` and `memory_order_acquire`, which is a flag and its fence in one.)
+#
+# Back to Newton. The same two programs were recorded on an H200:
 
 # %% id=first-h200
 def on_an_h200(*names):
@@ -177,7 +175,7 @@ assert h200_asking.metrics().makespan > 2 * h200_deciding.metrics().makespan
 # %% [markdown] id=larger
 # ## More numbers
 #
-# The lower picture is several times shorter. Now take 65,536 numbers in place of 1,024.
+# The lower picture is several times shorter. Now take 65,536 numbers instead of 1,024.
 
 # %% id=predict-larger
 larger = Prediction(
@@ -216,8 +214,7 @@ larger.reveal(
 # %% [markdown] id=ask-less-text
 # ## Ask less often
 #
-# First a modest change that you can make in Python. Nobody forces you to ask after *every* round. Enqueue four rounds, and look at the flag of the fourth. You may run a few
-# rounds too many, and a root that has settled does not mind.
+# First a modest change that you can make in Python. Nobody forces you to ask after *every* round. Enqueue four rounds, and look at the flag of the fourth. You may run a few rounds too many, and a root that has settled doesn't mind.
 
 # %% [markdown] id=exercise-ask-less
 # ### Exercise: ask less often
@@ -262,7 +259,7 @@ check("11-ask-less", settle)
 
 
 # %% [markdown] id=ask-less-question
-# Now put it to the test. Looking after every round, Newton takes 9 rounds and 9 conversations. With a look every four rounds it takes 12 rounds, and only 3 conversations.
+# Let's put it to the test. Looking after every round, Newton takes 9 rounds and 9 conversations. With a look every four rounds it takes 12 rounds, and only 3 conversations.
 
 # %% id=predict-ask-less
 fewer = Prediction(
@@ -306,16 +303,14 @@ if took[4][0] == 12:
 answer
 
 # %% [markdown] id=ask-less-read
-# So asking less is no great help here. It helps where the wait is the larger part: where the rounds are long, or prepared beforehand, as in [chapter 9](09_cuda_graphs.ipynb). What we really want to be rid of
-# is the launches.
+# So asking less is no great help here. It helps where rounds are long, or prepared ahead as in [chapter 9](09_cuda_graphs.ipynb). What we really want to be rid of is the launches.
 
 # %% [markdown] id=early-text
 # ## Who finds it first?
 #
-# Newton's threads have nothing to say to each other. Now a search. A million tickets, and the number on a ticket is scrambled by a function that nobody can see through. We want the *first*
-# ticket whose scrambled number begins with 14 zero bits. (Those who mine coins do little else.)
+# Newton's threads have nothing to say to each other. Here's a search instead. A million tickets have numbers, each scrambled by a function that nobody can see through, and we want the *first* ticket whose scrambled number begins with 14 zero bits. (People who mine coins do little else.)
 #
-# The launch has 16 blocks of 256 threads, 4,096 in all. Thread 7 takes the tickets 7, 4,103, 8,199 and so on. All share one number, `best`: the smallest winning ticket so far. A thread whose next ticket is larger goes home.
+# The launch has 4,096 threads. Thread 7 takes the tickets 7, 4,103, 8,199 and so on. All of them share one number, `best`, the smallest winning ticket so far, and a thread whose next ticket is larger goes home.
 
 # %% id=early-kernel
 search = agt.Kernel(r"""
@@ -344,7 +339,7 @@ extern "C" __global__ void search(
 TICKETS, ZEROS = 1 << 20, 14
 
 # %% [markdown] id=early-atomic
-# `atomicAdd(best, 0)` adds nothing. It is a way to *read*, at memory each time. An ordinary read may be answered by a register, or by the cache of the own SM, which has not heard the news. (`volatile` would do as well.)
+# `atomicAdd(best, 0)` adds nothing. It's a way to *read*, at memory each time. An ordinary read may be answered by a register, or by the cache of the thread's own SM, which hasn't heard the news. (`volatile` would do as well.)
 #
 # One ticket in $2^{14} = 16{,}384$ wins, so there are about 64 winners among the million.
 
@@ -393,8 +388,7 @@ early.reveal(
 # %% [markdown] id=maze-text
 # ## A flood in a maze
 #
-# In the search, threads could stop one by one. Often they cannot. Open a tap in the corner of a maze. In each round the water moves one step on, and the first round in which it moves nowhere is the last. No single
-# thread can tell which round that is: its own cell may stay dry for a long time, and then get wet after all.
+# In the search, threads could stop one by one. Often they can't. Open a tap in the corner of a maze: in each round the water moves one step on, and the first round in which it moves nowhere is the last. No single thread can tell which round that is, because its own cell may stay dry for a long time and then get wet after all.
 
 
 # %% id=maze
@@ -499,9 +493,9 @@ assert (steps == flood_in_numpy(small).ravel()).all()
 assert len(by_python.find("flood_step")) == steps.max() + 1
 
 # %% [markdown] id=vote-text
-# The maze has $32 \times 32 = 1024$ cells, and a block may have 1,024 threads. So one block is enough, and the threads of a block can *vote*: `__syncthreads_or(p)` tells each of them whether `p` holds for any. It is a barrier as well: nobody gets the answer before all have come.
+# The maze has $32 \times 32 = 1024$ cells, and a block may have 1,024 threads, so one block is enough. And the threads of a block can *vote*: `__syncthreads_or(p)` tells each of them whether `p` holds for any. It's a barrier as well, since nobody gets the answer before all have come.
 #
-# Because everybody gets the same answer, everybody leaves the loop in the same round. That matters. A barrier waits for every thread of the block that has not ended. One that left the loop by itself would look after its cell no more, and at the next barrier behind the loop, the block would meet at two different lines.
+# Because everybody gets the same answer, everybody leaves the loop in the same round. That matters. A thread that left by itself would no longer look after its cell, and the block would then meet at two different lines.
 
 # %% [markdown] id=exercise-flood
 # ### Exercise: let the block decide
@@ -609,10 +603,9 @@ if device.simulated:
 # %% [markdown] id=grid-text
 # ## A larger maze
 #
-# A maze of 64 by 64 has 4,096 cells, and needs four blocks at least. `__syncthreads()` ends at the edge of the block. What now? Python can be the barrier, since on one stream a launch begins when the one before it is over. But that is the
-# conversation that we wanted to end.
+# A maze of 64 by 64 has 4,096 cells and needs at least four blocks, and `__syncthreads()` ends at the edge of the block. Python could be the barrier, because on one stream a launch begins when the one before it is over. But that's the conversation we wanted to end.
 #
-# So let us build a meeting point for all blocks. It takes a counter in the device's memory, zero at first. Whoever arrives adds one. Whoever has arrived looks at the counter until it has reached its goal:
+# So let's build a meeting point for all blocks. It takes a counter in the device's memory. Whoever arrives adds one, and then looks at the counter until it has reached its goal:
 #
 # ```text
 #   block 0   ── work ── add 1 ── look, look, look ──┬── go on
@@ -622,12 +615,12 @@ if device.simulated:
 #
 # Four details decide whether it works:
 #
-# 1. One thread of each block does the counting. The others wait for it at `__syncthreads()`, **before**: nobody is counted whose block is still at work. And **after**: nobody goes on before the meeting is over.
-# 2. What a block wrote has to be seen by the others when they go on. `__threadfence()` makes sure of that. It belongs between the work and the counting, and again between the looking and what comes next, so that nobody goes on with numbers from before the meeting. One thread's fence is enough for its block, since it also holds for what that thread has seen, and the `__syncthreads()` before it has shown it the work of all.
+# 1. One thread of each block counts. The others wait for it at `__syncthreads()`, **before** the counting, so that no block is counted that's still at work, and **after** it, so that nobody goes on before the meeting is over.
+# 2. The others have to see what a block wrote. That takes a `__threadfence()` between the work and the counting, and another one between the looking and what comes next. One thread's fence is enough for its block, because the `__syncthreads()` has shown it the work of all.
 # 3. The look must be a real one, at memory: `atomicAdd(arrived, 0)`, or a `volatile` read.
-# 4. For the next meeting the counter goes on from where it is: the goals of a grid of 4 blocks are 4, 8, 12.
+# 4. For the next meeting the counter just goes on: the goals of a grid of 4 blocks are 4, 8, 12.
 #
-# A thread that waits by looking is said to *spin*. (We look without a pause, since the device's memory is near.) If what it waits for never comes, it spins for ever, and a GPU has no Stop button: the process has to be killed, unless the GPU also drives a screen, whose watchdog ends the kernel after some seconds. So our spins give up after ten million looks: `__trap()` ends the kernel with an error (and, on a real GPU, all other work of the process there).
+# Waiting by looking is called *spinning*. If what you wait for never comes, you spin for ever, and a GPU has no Stop button: somebody has to kill the process. So our spins give up after ten million looks, by `__trap()`, which ends the kernel with an error (and, on a real GPU, all other work of the process there).
 
 # %% [markdown] id=exercise-meet
 # ### Exercise: a barrier for the grid
@@ -679,9 +672,7 @@ __device__ void meet(unsigned int* arrived, unsigned int goal)
 check("11-meet", MEET)
 
 # %% [markdown] id=flood-grid-text
-# With a barrier of the grid, the flood looks as it did in one block. `atomicExch` writes, and is an atomic: many may do it at once, and behind the next meeting all see it. (The cells below use our own `meet`, in whatever state your exercise is: a `meet` that is half finished could spin for ever on a GPU.)
-#
-# (Do not take the microseconds of the simulated device at their word here: it makes meetings cheap. On an H200 we measured 1.5 µs for a meeting of 132 blocks.)
+# With a barrier of the grid, the flood looks as it did in one block. `atomicExch` writes as an atomic, so many may do it at once. (The cells below use our own `meet`. And the simulated device makes meetings cheap: on an H200 we measured 1.5 µs for one of 132 blocks.)
 
 # %% id=flood-grid
 OUR_MEET = r"""
@@ -748,8 +739,7 @@ assert (steps == flood_in_numpy(large).ravel()).all()
 # %% [markdown] id=places
 # ## How many can meet?
 #
-# A meeting of 16 blocks went well. An H200 has 132 processors (SMs). Each holds up to 2,048 threads at once, in up to 32 blocks. We send blocks of 1,024 threads to a meeting, and nothing
-# else is going on.
+# A meeting of 16 blocks went well. An H200 has 132 processors (SMs), each of which holds up to 2,048 threads at once, in up to 32 blocks. We send blocks of 1,024 threads to a meeting, and nothing else is going on.
 
 # %% id=predict-places
 places = Prediction(
@@ -765,7 +755,7 @@ places
 places.commit(...)
 
 # %% [markdown] id=places-sim
-# A wrong guess would spin on a real GPU. The simulated one notices when nobody is left who could change anything, so this cell runs there, whatever device you have:
+# A wrong guess would spin on a real GPU. The simulated one notices when nobody is left who could change anything, so this cell always runs there:
 
 # %% id=run-places
 everybody = (
@@ -800,10 +790,9 @@ places.reveal(
 )
 
 # %% [markdown] id=places-read
-# So this is the rule: **blocks that wait for each other must all have a place at the same time.** How many have one depends on the GPU *and* on the kernel, as registers and shared
-# memory count, too. It also depends on who else is there: our `meet` works as long as the GPU is empty, and for an ordinary launch CUDA promises not even then that all blocks run at the same time.
+# So here's the rule: **blocks that wait for each other must all have a place at the same time.** How many have one depends on the GPU, on the kernel's registers and shared memory, and on who else is there. And for an ordinary launch, CUDA doesn't even promise it on an empty GPU.
 #
-# The promise is called a **cooperative launch**. It counts the places before anything starts, refuses a grid that is too large, and begins when there is room for all. The barrier to go with it is in *cooperative groups*, and orders memory, too. In C++ one calls `cudaLaunchCooperativeKernel`; `agt` does so when it finds `this_grid` in the source:
+# It does promise it for a **cooperative launch**. That counts the places before anything starts, refuses a grid that's too large, and brings a barrier of its own, from *cooperative groups*. In C++ one calls `cudaLaunchCooperativeKernel`; `agt` does so when it finds `this_grid` in the source:
 
 # %% id=cooperative
 together = r"""
@@ -876,9 +865,9 @@ with agt.using("sim"):
 # %% [markdown] id=queue-text
 # ## A kernel that stays
 #
-# Here is another conversation that you can end: "Here is a job. Here is the next one." There are 64 small jobs of very different lengths. A launch for each works, and costs 64 launches.
+# Here's another conversation that you can end: "Here is a job. Here is the next one." There are 64 small jobs of very different lengths. A launch for each works, and costs 64 launches.
 #
-# The other way round: launch *once*, a few blocks that stay. Whenever a block has nothing to do, it takes the next job by itself. All it needs is a counter:
+# Or launch *once*, with a few blocks that stay. Whenever a block has nothing to do, it takes the next job by itself. All it needs is a counter:
 #
 # ```text
 #   job = atomicAdd(next, 1)      nobody else gets this number
@@ -957,8 +946,7 @@ def persistent(blocks):
 
 
 # %% [markdown] id=queue-question
-# Sixteen blocks will do the 64 jobs in no time. But what if we send a **single** block of 64 threads, on a GPU that has room for thousands? It does all jobs, one after the other. The 64 launches
-# go to one stream, so they run one after the other as well.
+# Sixteen blocks will do the 64 jobs in no time. But what if we send a **single** block of 64 threads, on a GPU that has room for thousands? It does all jobs, one after the other. The 64 launches go to one stream, so they run one after the other as well.
 
 # %% id=predict-queue
 queue = Prediction(
@@ -1100,8 +1088,22 @@ check("11-queue", QUEUE)
 # %% [markdown] id=pays-text
 # ## When it does not pay
 #
-# After four successes, a sober look. What do you save? The conversation: some tens of microseconds for each decision, since this page describes each operation anew in Python. Prepared launches do better: on an H200 we measured 14 µs for a launch and a wait, and 3.6 µs for a bare launch by the driver, about what it takes from C++. Whatever it is, it is the same for any round. So let us make the rounds longer. Each now
-# computes its $a$ anew, by a loop of `work` steps:
+# If you've written CUDA in C++, you have been shaking your head for a while. *Of course* Python is slow. So here is what a decision costs with everything prepared and no Python in sight:
+#
+# | who decides | measured | µs a round |
+# |---|---|---|
+# | this page's Python, which describes each operation anew | H200 | some tens |
+# | prepared launches and a wait, from Python | H200 | 14 |
+# | C++: a launch, and a wait | H100 | 9 to 10 |
+# | C++: Newton, 1,024 numbers, a flag read back after each of 9 rounds | H100 | 14 to 20 |
+# | C++: launches in a row, and nobody asks | H100 | 3.5 |
+# | a CUDA graph with a `while` node, whose kernel decides | H200, H100 | 4.0 to 4.6 a turn |
+# | the same, with eight steps in each turn | H100 | 1.3 a step |
+# | a meeting of 132 blocks in one persistent kernel | H200 | 1.5 |
+#
+# So the conversation isn't Python's fault alone: whoever asks the host after each round pays about ten microseconds, in any language. A `while` node is NVIDIA's own answer. It frees the host, which makes one call of 5 µs for any number of turns, but a turn takes as long as a launch. Asking less often pays there, too, as the line with eight steps shows.
+#
+# Whatever the conversation costs, it costs the same for any round. So let's make the rounds longer. Each now computes its $a$ anew, by a loop of `work` steps:
 
 # %% id=pays-run
 SLOW = r"""
@@ -1161,13 +1163,12 @@ if device.simulated:
     assert gains[longest] > 1
 
 # %% [markdown] id=pays-read
-# The gain shrinks as the rounds grow. (With 30,000 steps a round 1.2 times is left. Try it: the simulated device needs some seconds.) Before you move a loop into a kernel, compare the time of one round with that of one conversation. And there are costs that no table of times shows:
+# The gain shrinks as the rounds grow. (With 30,000 steps a round, 1.2 times is left.) Before you move a loop into a kernel, compare the time of one round with that of one conversation. And there are costs that no table of times shows:
 #
 # | it does not pay | because |
 # |---|---|
 # | when a round takes much longer than a launch and a copy | there is little left to save |
-# | when the number of rounds is known beforehand | enqueue them all and ask nothing, or make them a [graph](09_cuda_graphs.ipynb) |
-# | when the host only has to be free | CUDA graphs have a `while` node, whose kernel decides: 4 µs a turn on an H200, against 1.5 µs for a meeting of the grid |
+# | when you know the number of rounds | enqueue them all and ask nothing, or make them a [graph](09_cuda_graphs.ipynb) |
 # | when the work needs more blocks than have a place at once | they cannot meet, so each block has to do several pieces in turn, and that code is harder |
 # | when others want the GPU, too | a kernel that stays keeps its places. Nobody else can end it without ending the process, and it says nothing until it ends, unless it talks to the host ([chapter 13](13_hostcalls.ipynb)) |
 # | when you still look for the bug | a loop in Python can be stopped, printed and stepped through |
@@ -1287,13 +1288,12 @@ check("11-challenge", pagerank)
 # %% [markdown] id=key-points
 # ## Key points
 #
-# - If Python decides about data on the GPU, each decision costs a launch, a copy and a wait. Let a kernel decide.
+# - If the host decides about data on the GPU, each decision costs a launch, a copy and a wait, about ten microseconds even in C++. Let a kernel decide.
 # - An atomic is one step, and orders nothing else. A fence orders, as far as it reaches, for those who have seen the flag behind it. A barrier waits and orders, for its block.
-# - A thread can go home by itself. A block agrees by a vote, `__syncthreads_or`: all get the same answer.
-# - A grid agrees at a barrier: fence, count, look, fence. Nobody may be missing.
-# - Blocks that wait for each other need a place at the same time. A cooperative launch promises it.
-# - A persistent kernel takes its jobs from a counter. One atomic is a queue.
-# - What you save is the conversation, and no more. Long rounds have nothing to gain.
+# - A thread can go home by itself. A block agrees by a vote, `__syncthreads_or`, because all of it gets the same answer.
+# - A grid agrees at a barrier: fence, count, look, fence. All blocks have to come, so all of them need a place at the same time. A cooperative launch promises it.
+# - A persistent kernel takes its jobs from a counter. One atomic is a whole queue.
+# - You save the conversation and nothing else, so long rounds have little to gain.
 #
 # **Next:** in [12_async_inside_a_kernel](12_async_inside_a_kernel.ipynb) a kernel waits for several things at once, as your event loop did in chapter 6.
 

@@ -30,7 +30,7 @@ device
 # %% [markdown] id=question
 # ## Three cups of tea
 #
-# A cup of tea is two waits: the water has to boil, and then the leaves have to steep. In Python you would write
+# A cup of tea is two waits: the water has to boil, and then the leaves have to steep. In Python you'd write
 #
 # ```python
 # async def tea(boil, steep):
@@ -38,11 +38,11 @@ device
 #     await steep
 # ```
 #
-# and three cups with `asyncio.gather`. One thread of Python, and nobody stands beside a kettle.
+# and three cups with `asyncio.gather`. That's one thread of Python, and nobody stands beside a kettle.
 #
-# A thread on a GPU has to wait, too: for a message from another block, for data, for the host. CUDA C has no `await`. Must the thread stand beside the kettle?
+# A thread on a GPU has to wait, too: for a message from another block, for data, for the host. But CUDA C has no `await`. Must the thread stand beside the kettle?
 #
-# Here are three cups and a single thread of a GPU. First it makes one cup after the other. Time is counted in **ticks**, and in a tick each cup that is looked at gets on by one. (Further down a real clock takes their place.) You need not read the kernels yet: we take them apart below.
+# Here are three cups and a single thread of a GPU. First it makes one cup after the other. Time is counted in **ticks**, and in a tick each cup that somebody looks at gets on by one. (Further down a real clock takes over.) You needn't read the kernels yet, because we take them apart below.
 
 # %% id=tea-kernels
 TEA = r"""
@@ -173,25 +173,25 @@ turns.reveal(
 # %% [markdown] id=poll-text
 # ## A function that comes back
 #
-# How? Look at `Tea` once more. It never waits. Its function `poll` goes on as far as it can without waiting, and **comes back** with one of two answers:
+# How? Look at `Tea` once more. Its function `poll` never waits. It goes on as far as it can, and then **comes back** with one of two answers:
 #
 # | | |
 # |---|---|
 # | `PENDING` | not yet; ask me again |
 # | `READY` | done. Do not ask me again |
 #
-# A struct with such a function is called a **future**. A `Timer` is the simplest one: it is `PENDING` so many times, and then `READY`. (It stands in for what really takes time. In this kitchen, a clock goes on only when somebody looks at it.)
+# A struct with such a function is called a **future**. A `Timer` is the simplest one: it's `PENDING` so many times, and then `READY`. (It stands in for whatever really takes time.)
 #
-# `Tea` consists of two timers and a number, `step`. As `poll` comes back in the middle of things, it has to remember where it was. That is all that `step` is for. A function that is cut into pieces at its waits, with a number for the piece
-# that comes next, is a **state machine**. Rust's compiler makes exactly this of an `async fn`. Python does it another way, with the same effect: it keeps the whole frame of the paused function, with its variables and the place where it stopped. Side by side:
+# `Tea` consists of two timers and a number, `step`. Since `poll` comes back in the middle of things, it has to remember where it was, and that's all that `step` is for. A function that is cut into pieces at its waits, with a number for the next piece, is a **state machine**:
 #
 # ```text
-#   async def tea(boil, steep):             step 0:  poll boil.   PENDING? come back
-#       await boil                          step 1:  poll steep.  PENDING? come back
-#       await steep                         step 2:  READY
+#              boil is READY                steep is READY
+#    step 0 ──────────────────▶ step 1 ──────────────────────▶ READY
+#     │   ▲                      │   ▲
+#     └───┘ PENDING: come back   └───┘ PENDING: come back
 # ```
 #
-# Each `await` became a poll, an `if` and a number. The words of [chapter 6](06_await.ipynb) all have a twin:
+# Rust's compiler makes exactly this of an `async fn`. Python gets the same effect another way, by keeping the whole frame of the paused function. Either way, each `await` becomes a poll, an `if` and a number, and the words of [chapter 6](06_await.ipynb) all have a twin:
 #
 # | in Python | in a kernel |
 # |---|---|
@@ -276,7 +276,7 @@ check("12-pot", POT)
 # %% [markdown] id=executor-text
 # ## Who polls?
 #
-# Whoever calls `poll` until it says `READY` is the **executor**. In Python that is the event loop. In a kernel it is a loop that you write.
+# Somebody has to call `poll` until it says `READY`, and that is the **executor**. In Python it's the event loop. In a kernel it's a loop that you write.
 
 # %% [markdown] id=exercise-executor
 # ### Exercise: an executor
@@ -338,12 +338,7 @@ check("12-executor", RUN_ALL)
 # %% [markdown] id=combine-text
 # ## Futures made of futures
 #
-# `Tea` is a future that is made of two. Its recipe is "one, and then the other". There are two more that everybody needs:
-#
-# - **join**: `READY` when both are, as with `gather`.
-# - **select**: `READY` as soon as one is. It says which, and the other one is dropped.
-#
-# They are futures themselves, so they can be parts of others.
+# `Tea` is made of two futures, by the recipe "one, and then the other". There are two more recipes that everybody needs. A **join** is `READY` when both are, as with `gather`. A **select** is `READY` as soon as one is; it says which, and drops the other. Both are futures themselves, so they can be parts of others.
 
 # %% [markdown] id=exercise-join
 # ### Exercise: join
@@ -505,10 +500,15 @@ loser.reveal(
 # %% [markdown] id=warp-text
 # ## Thirty-two at once
 #
-# So far a single thread did everything. But threads come in warps of 32. Within a warp, each is called a **lane** (it has nothing to do with the lanes of a timeline). Lanes usually go in step, but since Volta (2017) no GPU promises it. Only a function with `_sync` in its name brings them together, for that one line. Its first argument, the **mask**, has a bit for each lane that has to come; `0xffffffff` is all 32.
+# So far a single thread did everything. But threads come in warps of 32. Within a warp, each is called a **lane** (which has nothing to do with the lanes of a timeline). Lanes usually go in step, but since Volta (2017) no GPU promises it. Only a function with `_sync` in its name brings them together, for that one line. Its first argument, the **mask**, has a bit for each lane that has to come, and `0xffffffff` is all 32.
 #
-# What if all 32 run an executor? Suppose that each lane polls a timer of its own, and leaves the loop when that is ready. If the loop contains anything that the warp does *together*, such as a
-# **shuffle**, in which every lane gets a value from another, the first who left is missing:
+# Now suppose that each lane polls a timer of its own, and leaves the loop when that's ready. That goes well until the loop contains something that the warp does *together*, such as a **shuffle**, in which every lane gets a value from another:
+#
+# ```text
+#    lane 0   poll ─ shuffle ─ poll ─ shuffle ─ poll ─ shuffle ...
+#    lane 1   poll ─ shuffle ─ READY, and gone
+#    lane 2   poll ─ shuffle ─ poll ─ shuffle ─ where is lane 1?
+# ```
 
 # %% id=diverge
 apart = TEA + r"""
@@ -769,7 +769,7 @@ late.reveal(
 # %% [markdown] id=channel-text
 # ## Many letters
 #
-# If many senders have many things to say to one receiver, a flag is not enough. What if two send at the same time? The trick is to *draw a number*, as in a bakery:
+# If many senders have many things to say to one receiver, a flag isn't enough, because two may send at the same time. The trick is to *draw a number*, as in a bakery:
 #
 # ```text
 #   place = atomicAdd(tail, 1)      nobody else has this place
@@ -777,7 +777,7 @@ late.reveal(
 #   full[place] = 1                 behind a fence
 # ```
 #
-# The receiver goes through the places in order, and waits for each to be full. This is a **channel** for many producers and a single consumer, MPSC for short.
+# The receiver goes through the places in order, and waits for each to be full. This is a **channel** for many producers and a single consumer, or MPSC.
 
 # %% [markdown] id=exercise-channel
 # ### Exercise: send to a channel
@@ -829,18 +829,21 @@ text = header.read_text(encoding="utf-8")
 print(text[text.index("// READY when both are.") : text.index("// ---- executors")])
 
 # %% [markdown] id=header-read
-# Its `Channel` is a ring: places are used again, so a channel of four can carry any number of messages. (The number of places has to be a power of two, since the counters of messages start again at 0 after $2^{32}$.) Each place has a *turn*, which says whose it is. Here message 0 has been read, and 1 and 2 lie there:
+# Its `Channel` is a ring. Places are used again, so a channel of four can carry any number of messages. Each place has a *turn*, which says whose it is. Here message 0 has been read, and 1 and 2 lie there:
 #
 # ```text
-#   place     0              1           2           3
-#   turn      4              2           3           3
-#             free for 4     to be read  to be read  free for 3
+#                  place 0: turn 4, free for message 4
+#                ╭──────────╮
+#    place 3:    │          │    place 1: turn 2,
+#    turn 3,     │   ring   │    message 1 to be read
+#    free for 3  │          │
+#                ╰──────────╯
+#                  place 2: turn 3, message 2 to be read
 # ```
 #
-# So *sending* may have to wait as well: `poll_send` says `PENDING` while there is no room. That is the back-pressure of chapter 6.
+# So *sending* may have to wait as well. `poll_send` says `PENDING` while there is no room, which is the back-pressure of chapter 6. (The numbers have 64 bits. With 32, they'd begin at 0 again after four billion messages, and in a ring of three, say, the places would no longer follow each other.)
 #
-# Here is a program. Block 0 receives. Eight other blocks look for long journeys (take a number; halve it if it is even, else triple it and add one; how many steps until it is 1?), each among forty numbers, and report whenever they find a longer one than before. At the end each sends
-# a zero. Block 0 has each result at once, while the others go on searching. A message is one number: 10,000 times the block, plus the steps. (Blocks that wait for each other need a place at the same time. On an empty GPU these nine have one, but CUDA promises it to cooperative launches only.)
+# Here's a program. Block 0 receives. Eight other blocks look for long journeys (take a number; halve it if it's even, else triple it and add one; how many steps until it is 1?), each among forty numbers, and report whenever they find a longer one. A message is 10,000 times the block, plus the steps, and a block that's done sends zero steps. Block 0 has each result at once, while the others go on searching. (Nine blocks that wait for each other have a place on an empty GPU, but CUDA promises it to cooperative launches only.)
 
 # %% id=together
 SEARCHERS = 8
@@ -857,7 +860,7 @@ __device__ unsigned int journey(unsigned int x)
     return steps;
 }
 
-extern "C" __global__ void search(unsigned int* words, unsigned int* arrived, unsigned int most)
+extern "C" __global__ void search(unsigned long long* words, unsigned int* arrived, unsigned int most)
 {
     Channel channel = {words, 4, 0};
     if (blockIdx.x == 0) {
@@ -887,7 +890,7 @@ extern "C" __global__ void search(unsigned int* words, unsigned int* arrived, un
 
 
 def found_journeys(most=200):
-    words = np.zeros(10, np.uint32)
+    words = np.zeros(10, np.uint64)
     words[2:6] = np.arange(4)
     op = search(agt.h2d(words), agt.zeros(most, np.uint32), most, grid=SEARCHERS + 1, block=1)
     arrived = op.last().to_host().sync_on(stream)
@@ -939,7 +942,7 @@ order.reveal(
 # %% [markdown] id=clock-text
 # ## Tea by the clock
 #
-# So far a wait has been a number of looks. Real waits take time, and they go on while nobody looks. So here is the first picture of this page once more, with waits that end by the GPU's own clock, and with the header's two executors: `block_on` stands beside one cup, and `run_all` goes round.
+# So far a wait has been a number of looks. Real waits go on while nobody looks. So here is the first picture of this page once more, with waits that end by the GPU's own clock, and with the header's two executors: `block_on` stands beside one cup, and `run_all` goes round.
 
 # %% id=clock-kernels
 CLOCKED = r"""
@@ -1023,8 +1026,7 @@ if device.simulated:
 # %% [markdown] id=honest
 # ## What it costs
 #
-# A poll of a message is a look at memory, past the cache next to the SM and so hundreds of clocks long, and an executor that has nothing to do goes on looking. It keeps its place, like any kernel that stays. So this is not how you add two vectors. It pays where a thread would otherwise sit and wait *and somebody
-# else needs what it knows meanwhile*: pipelines between blocks, results that are wanted early, and talk with the host while a kernel runs.
+# A poll of a message is a look at memory, past the nearest cache and so hundreds of clocks long, and an executor that has nothing to do goes on looking. It keeps its place all the while, like any kernel that stays. So this isn't how you add two vectors. It pays where a thread would otherwise sit and wait *and somebody else needs what it knows meanwhile*: in pipelines between blocks, for results that are wanted early, and in talks with the host while a kernel runs.
 
 # %% [markdown] id=challenge
 # ## Challenge: one kettle
@@ -1074,13 +1076,13 @@ check("12-challenge", PICK)
 # %% [markdown] id=key-points
 # ## Key points
 #
-# - A future is a struct that can be polled. `poll` goes on as far as it can, and comes back. It never waits.
-# - `await` is a poll, an `if` and a number. What is needed after a wait lives in the struct.
+# - A future is a struct that can be polled. `poll` goes on as far as it can and comes back, and it never waits.
+# - `await` is a poll, an `if` and a number. Whatever you need after a wait has to live in the struct.
 # - An executor is a loop that polls. A future that nobody polls stands still.
-# - A join polls both, a select takes the first. Both are futures.
-# - A warp waits together: vote, or let one lane look and tell the others.
-# - A message is a value, a fence and a flag. Many senders draw numbers.
-# - A full channel makes its senders wait.
+# - A join polls both, a select takes the first. Both are futures, so you can nest them.
+# - The lanes of a warp wait together: let them vote, or let one lane look and tell the others.
+# - A message is a value, a fence and a flag. When there are many senders, each draws a number.
+# - A full channel makes its senders wait, so nothing overflows.
 #
 # The words are in the [glossary](../docs/glossary.md). **Next:** in [13_hostcalls](13_hostcalls.ipynb) the other side of the channel is Python.
 

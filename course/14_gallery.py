@@ -10,7 +10,7 @@
 # | | |
 # |---|---|
 # | Time | 85 minutes |
-# | You need | [04_combinators](04_combinators.ipynb), [09_cuda_graphs](09_cuda_graphs.ipynb) and [11_the_gpu_decides](11_the_gpu_decides.ipynb). You do not need a GPU |
+# | You need | [04_combinators](04_combinators.ipynb), [09_cuda_graphs](09_cuda_graphs.ipynb) and [11_the_gpu_decides](11_the_gpu_decides.ipynb); for room 4 [13b_await_the_host](13b_await_the_host.ipynb). You do not need a GPU |
 # | Device | the first cell of code says which one is in use |
 
 # %% id=setup
@@ -35,7 +35,7 @@ device
 # | 1 | What does a black pixel of the Mandelbrot set cost? | threads with unequal work |
 # | 2 | Can one find π by throwing darts? | many streams, one wait |
 # | 3 | Where in a text does a word stand? | a warp votes |
-# | 4 | Who is important in a village of pages? | the GPU decides when it is over |
+# | 4 | Can you watch a launch learn, and tell it to stop? | a kernel that awaits the host |
 # | 5 | What happens when two galaxies meet? | tiles in shared memory, a graph for the steps |
 # | 6 | What does a word look at? | heads side by side |
 
@@ -602,179 +602,143 @@ agt.compare_timelines(
 #
 # On the timeline, the searches themselves are slivers. The rest is the way there and back: copies of the text, the words and the places, and Python, which has to ask for each of them. A text of this size is not worth a trip to the GPU, unless it is there already.
 
-# %% [markdown] id=ranks-door
-# ## Room 4: The village
+# %% [markdown] id=training-door
+# ## Room 4: A kernel that reports
 #
-# *Who is important in a village of pages?*
+# *Can you watch a launch learn, and tell it to stop?*
 #
-# A page is important when important pages link to it. That is a circle, so you go round it: begin with equal ranks, let each page share its rank among those it links to, and repeat until
-# nothing moves. This is the PageRank of [chapter 11](11_the_gpu_decides.ipynb)'s challenge, with a new question: what does its number of rounds depend on? Our village fits into one block, a thread for each page, so the block can decide by itself. `__syncthreads_or` asks everybody, "did yours move?", and it is the barrier as well. On the way, the kernel keeps a diary:
-# the largest change of each round.
+# Training is a loop, and by now you know where a loop wants to be: in the kernel. But somebody should watch it. When do you stop, if you don't see the loss before the launch is over?
+#
+# Here a block of 64 threads learns where the border runs between two clouds of 256 points. It has three weights, so it's the smallest network there is. Every 25 steps, thread 0 tells Python the loss, by an `Ask` of [chapter 13b](13b_await_the_host.ipynb). And it doesn't wait for the answer: it goes on training, and looks at it when the next report is due. If Python said 1, the block stops.
 
-# %% id=ranks-kernel
-pagerank = agt.Kernel(r"""
-extern "C" __global__ void pagerank(
-    int most, const int* begin, const int* sources, const float* weight,
-    float* rank, unsigned int* diary, int* rounds)
+# %% id=training-kernel
+train = agt.Kernel(r"""
+#include "hostcall_async.cuh"
+extern "C" __global__ void train(
+    unsigned long long* mail, unsigned long long* stack, int n, const float* x, const float* y, const float* blue,
+    int most, int every, float* weights, int* steps)
 {
-    __shared__ float given[1024];
-    int i = threadIdx.x, n = blockDim.x, round = 0;
-    float now = rank[i];
-    bool moves = true;
-    while (moves && round < most) {
-        given[i] = now * weight[i];                // what each of my links gives away
+    __shared__ float w[3], part[3][64], losses[64];
+    __shared__ int stop;
+    Hostcalls host = hostcalls(mail, stack);
+    Ask report = ask(host, 16, 0, 0, 0);
+    int i = threadIdx.x, step = 0;
+    bool asked = false;
+    if (i < 3) w[i] = 0.0f;
+    if (i == 0) stop = 0;
+    __syncthreads();
+    for (; step < most; step++) {
+        float g[3] = {0.0f, 0.0f, 0.0f}, loss = 0.0f;
+        for (int k = i; k < n; k += 64) {
+            float guess = 1.0f / (1.0f + expf(-(w[0] + w[1] * x[k] + w[2] * y[k])));
+            float off = guess - blue[k];
+            g[0] += off; g[1] += off * x[k]; g[2] += off * y[k];
+            loss -= logf(blue[k] > 0.5f ? guess : 1.0f - guess);
+        }
+        for (int c = 0; c < 3; c++) part[c][i] = g[c];
+        losses[i] = loss;
         __syncthreads();
-        float sum = 0.0f;
-        for (int k = begin[i]; k < begin[i + 1]; k++) sum += given[sources[k]];
-        float before = now;
-        now = 0.15f / n + 0.85f * sum;
-        float change = fabsf(now - before) * n;
-        atomicMax(&diary[round], __float_as_uint(change));
-        round++;
-        moves = __syncthreads_or(change > 1e-4f);
+        if (i < 3) {                                        // a thread for each weight
+            float sum = 0.0f;
+            for (int k = 0; k < 64; k++) sum += part[i][k];
+            w[i] -= 0.5f * sum / n;
+        }
+        if (i == 0 && step % every == 0) {
+            float sum = 0.0f;
+            for (int k = 0; k < 64; k++) sum += losses[k];
+            if (asked) {                                    // what did Python say last time?
+                block_on(report);
+                stop = report.error != 0 || report.answer == 1;
+            }
+            report = ask(host, 16, step, __float_as_uint(sum / n), 0);
+            report.poll();                                  // sent; the answer can wait
+            asked = true;
+        }
+        __syncthreads();
+        if (stop) break;                                    // all read the same, so all leave
     }
-    rank[i] = now;
-    if (i == 0) *rounds = round;
+    if (i == 0 && asked) report.drop();                     // nobody wants that answer any more
+    if (i < 3) weights[i] = w[i];
+    if (i == 0) *steps = step;
 }
 """)
+rng = np.random.default_rng(3)
+blue = (np.arange(256) % 2).astype(np.float32)
+points = rng.normal(0, 1, (2, 256)).astype(np.float32) + np.array([[1.2], [0.8]], np.float32) * (2 * blue - 1)
+clouds = [agt.h2d(agt.pin(np.ascontiguousarray(part))).sync().share() for part in (*points, blue)]
 
 
-def village(n, seed=0):
-    """Who links to whom: the sources of the links to page i are those from begin[i] to begin[i + 1]."""
-    rng = np.random.default_rng(seed)
-    source = np.repeat(np.arange(n), 4)
-    near = (source + rng.integers(1, 12, source.size)) % n
-    famous = (n * rng.random(source.size) ** 3).astype(int)
-    target = np.where(rng.random(source.size) < 0.7, near, famous)
-    order = np.argsort(target, kind="stable")
-    begin = np.searchsorted(target[order], np.arange(n + 1))
-    return begin.astype(np.int32), source[order].astype(np.int32), np.full(n, 0.25, np.float32)
+async def trained(every, most=2000):
+    """The losses that Python heard of, the weights, the number of steps, and the kernel's time."""
+    heard = []
+
+    def listen(call):
+        heard.append((call.a, float(np.uint32(call.b).view(np.float32))))
+        settled = len(heard) > 1 and heard[-2][1] - heard[-1][1] < 1e-3
+        return int(settled)  # 1: that will do
+
+    weights, steps = agt.pin(np.zeros(3, np.float32)), agt.pin(np.zeros(1, np.int32))
+    async with agt.hostcalls({16: listen}) as office:
+        with agt.record() as trace:
+            args = (256, *clouds, most, every, agt.mapped(weights), agt.mapped(steps))
+            await office.run(train(*office.arrays, *args, grid=1, block=64))
+    return heard, weights, int(steps[0]), trace
 
 
-def to_device(pages):
-    return [agt.h2d(agt.pin(part)).sync().share() for part in pages]
+# %% id=training-picture
+await trained(25)  # warm-up
+heard, weights, steps, reporting = await trained(25)
 
-
-def ranked(pages, most=100):
-    """Ranks, the diary and the number of rounds, by a launch that ends by itself."""
-    n = pages[2].size
-    op = agt.zip(agt.full(n, 1 / n), agt.zeros(100, np.uint32), agt.zeros(1, np.int32)).and_then(
-        lambda given: pagerank(most, *pages, *given, grid=1, block=n)
-    )
-    return op.and_then(lambda given: agt.zip(*map(agt.d2h, given[3:]))).sync_on(stream)
-
-
-# %% id=ranks-picture
-begin, sources, weight = village(256)
-pages = to_device((begin, sources, weight))
-rank, diary, rounds_needed = ranked(pages)
-changes = diary.view(np.float32)[: rounds_needed[0]]
-
-angle = 2 * np.pi * np.arange(256) / 256
-x, y = np.cos(angle), np.sin(angle)
-target = np.repeat(np.arange(256), np.diff(begin))
-fig, (left, right) = plt.subplots(1, 2, figsize=(9.6, 4.8))
-plt.sca(left)
-plt.plot(
-    np.stack([x[sources], x[target]]),
-    np.stack([y[sources], y[target]]),
-    color="tab:blue",
-    alpha=0.06,
-)
-left.scatter(x, y, s=256 * rank * 12, color="tab:orange", zorder=3)
-left.set(title="256 pages and their links", aspect="equal")
-left.axis("off")
-right.semilogy(range(1, len(changes) + 1), changes, "o-", markersize=3)
-right.axhline(1e-4, color="k", linewidth=0.8, linestyle="--")
-right.set(xlabel="round", title="the kernel's diary: the largest change")
+figure, (curve, border) = plt.subplots(1, 2, figsize=(9.6, 4))
+plt.sca(curve)
+plt.plot(*zip(*heard), "o-")
+curve.set(xlabel="step", ylabel="loss", title="what Python heard while the kernel ran")
+for colour, which in (("tab:blue", blue > 0.5), ("tab:orange", blue < 0.5)):
+    border.scatter(*points[:, which], s=8, color=colour)
+across = np.array([-3.5, 3.5])
+plt.sca(border)
+plt.plot(across, -(weights[0] + weights[1] * across) / weights[2], "k")
+border.set(title="where it drew the border", xlim=(-4, 4), ylim=(-4, 4))
 plt.show()
-print(
-    "A ring of pages, with one large dot at the right. The change falls nearly in a straight line,"
-)
-print(f"for {len(changes)} rounds.")
+print(f"A falling curve of {len(heard)} dots, and a line between two clouds. Stopped after {steps} of 2,000 steps.")
 
+# %% id=training-check tags=asserts
+guess = 1 / (1 + np.exp(-(weights[0] + weights[1] * points[0] + weights[2] * points[1])))
+assert ((guess > 0.5) == (blue > 0.5)).mean() > 0.9
+assert 25 < steps < 500
+assert [step for step, _ in heard] == list(range(0, steps + 1, 25))[: len(heard)]
 
-# %% id=ranks-check tags=asserts
-def ranks_in_numpy(begin, sources, weight):
-    n, target = weight.size, np.repeat(np.arange(weight.size), np.diff(begin))
-    rank = np.full(n, 1 / n)
-    for _ in range(100):
-        links = np.bincount(target, (rank * weight)[sources], minlength=n)
-        rank = 0.15 / n + 0.85 * links
-    return rank
+# %% [markdown] id=training-question
+# The kernel stopped one report *after* Python had said so, which is the price of not waiting. What about the other price, the time that the reports take?
 
-
-assert np.allclose(256 * rank, 256 * ranks_in_numpy(begin, sources, weight), atol=1e-3)
-assert 10 < len(changes) < 100
-assert changes[-1] <= 1e-4 < changes[-2]
-
-# %% [markdown] id=ranks-question
-# On a logarithmic scale, the diary is nearly a straight line. Now the village grows to 1,024 pages, as many as a block can have. Each page still has four links.
-
-# %% id=predict-rounds
+# %% id=predict-reports
 longer = Prediction(
-    "How many rounds does the larger village need?",
-    same="about as many, give or take a quarter",
-    half="about half as many again",
-    double="twice as many, or more",
+    "How much longer does a step take, on average, with a report every 25 steps than with a single one at "
+    "the beginning?",
+    little="less than a tenth",
+    some="between a tenth and a half",
+    much="more than a half: each report is a trip to the host and back",
 )
 longer
 
-# %% id=commit-rounds
+# %% id=commit-reports
 longer.commit(...)
 
-# %% id=reveal-rounds
-_, _, larger_rounds = ranked(to_device(village(1024)))
-factor = larger_rounds[0] / rounds_needed[0]
-print(f"256 pages: {rounds_needed[0]} rounds. 1,024 pages: {larger_rounds[0]} rounds.")
+# %% id=reveal-reports
+took = {}
+for every in (25, 1000):
+    _, _, done, trace = await trained(every, most=200 if every == 1000 else steps)
+    took[every] = trace.device_spans[-1].duration / done
+    print(f"a report every {every:4}: {took[every]:.2f} µs a step")
+more = took[25] / took[1000] - 1
 longer.reveal(
-    "same" if factor < 1.25 else "half" if factor < 1.75 else "double",
-    "In each round the changes of all pages together shrink to 0.85 of themselves at most, however many "
-    "pages there are. How much faster they really shrink depends on the links, and these are alike.",
+    "little" if more < 0.1 else "some" if more < 0.5 else "much",
+    "The question travels, Python thinks, and the answer travels back, all while the block is busy with the "
+    "next steps. Thread 0 pays for sending it, and for a look.",
 )
 
-# %% [markdown] id=ranks-how
-# The number of rounds depends on the links, and nobody knows it beforehand. So the decision is made where the ranks are. If Python makes it, it has to launch one round after the other, and look at the diary each time:
-
-
-# %% id=ranks-timeline
-def python_decides():
-    n, change = weight.size, 1.0
-    rank, rounds = agt.full(n, 1 / n).sync_on(stream), agt.zeros(1, np.int32).sync_on(stream)
-    while change > 1e-4:
-        one = agt.zeros(1, np.uint32).and_then(  # a fresh page of the diary
-            lambda page: pagerank(1, *pages, rank.borrow(), page, rounds.borrow(), grid=1, block=n)
-        )
-        page = one.and_then(lambda given: agt.d2h(given[4])).sync_on(stream)
-        change = page.view(np.float32)[0]
-    return agt.d2h(rank).sync_on(stream)
-
-
-asked, asking = recorded(python_decides)
-_, deciding = recorded(ranked, pages)
-
-agt.compare_timelines(
-    [asking, deciding],
-    ["Python decides", "the GPU decides"],
-    lanes=("host", "streams"),
-    lesson="Above, one launch and one look for each round. Below, one launch that ends by itself.",
-)
-
-# %% id=ranks-h200
-agt.compare_timelines(
-    on_an_h200("14_ranks_by_host", "14_ranks"),
-    ["Python decides", "the GPU decides"],
-    lanes=("host", "streams"),
-    lesson="The same shape, slower talk: a launch and a look for each round; one launch that ends by itself.",
-)
-
-# %% id=ranks-timeline-check tags=asserts
-assert np.allclose(asked, rank, rtol=1e-5)
-assert factor < 1.25
-assert len(asking.find("pagerank")) == len(changes)
-assert len(deciding.find("pagerank")) == 1
-if device.simulated:
-    assert asking.metrics().makespan > 2 * deciding.metrics().makespan
+# %% [markdown] id=training-read
+# That's the whole course in one kernel: the GPU decides, it talks to the host while it runs, and nobody waits for an answer before it's needed. A real network is larger, and the pattern is the same.
 
 # %% [markdown] id=galaxies-door
 # ## Room 5: Two galaxies
@@ -1264,7 +1228,7 @@ flight.plot(
 # - A kernel ends with its slowest thread, and a warp waits for its slowest lane. Put similar work side by side.
 # - Add up in steps: in registers, in a warp, over streams. Python looks once, at the end.
 # - `__ballot_sync` tells a whole warp how its lanes have voted, and one lane can ask for all.
-# - If nobody can know beforehand when a loop ends, let the threads decide.
+# - A kernel that stays can report while it works. Send the question early and read the answer late, and hardly any time is lost.
 # - Let a block load once what all of its threads read. Put launches that repeat into a graph.
 # - Pieces of work that do not need each other *may* overlap. For that there must be places for them, and somebody who starts them fast enough.
 #

@@ -11,8 +11,8 @@ et al. found this queue: "GPU scheduling on the NVIDIA TX2: hidden details revea
 memory get done goes to the blocks that have places, in equal parts, as warps take turns.
 
 A kernel whose threads wait for the host, or for another kernel, is paused: it holds its places, takes another
-look when somebody may have written to memory, and has no end until then. All that it computes counts as time
-from when it has seen what it waited for.
+look when somebody may have written to memory, and has no end until then. What it has computed until a pause
+counts as time from when it went on: it looks again no sooner than that.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ class _Running:
     held: float = 0.0  # places
     speed: float = 1.0
     look: bool = False  # whether somebody may have written to memory since it was paused
+    told: bool = True  # whether the host has learnt of that pause
 
     def take(self, room: float) -> None:
         """Hold as many of these places as it could use now; its speed where these get all they demand."""
@@ -102,6 +103,10 @@ class Engine:
     def run_until(self, limit: float) -> None:
         """Simulate up to and including `limit` us."""
         self._ask_host()
+        self.catch_up(limit)
+
+    def catch_up(self, limit: float) -> None:
+        """The same, before anybody sees what the host has written meanwhile."""
         while self._step(limit):
             pass
         if limit > self.now:
@@ -154,7 +159,7 @@ class Engine:
     def _look_again(self) -> bool:
         """Let one paused kernel go on that has something to look at."""
         for run in self._running:  # oldest first
-            if run.look:
+            if run.look and run.work.ready <= self.now:
                 self._go_on(run, last=False)
                 return True
         return False
@@ -179,6 +184,13 @@ class Engine:
             self.stir()
             self._share()
         else:
+            run.work = work
+            self._paused(run)
+
+    def _paused(self, run: _Running) -> None:
+        work = run.work
+        run.look, run.told = work.naps, work.quiet or work.told <= self.now
+        if run.told and not work.quiet:
             self._note_pause()
 
     def _drop(self, run: _Running) -> None:
@@ -201,7 +213,12 @@ class Engine:
         """When something happens next, in us; None if nothing ever will."""
         now, soonest = self.now, INFINITY
         for run in self._running:
-            if run.speed > 0 and (then := now + (run.left - run.goal) / run.speed) < soonest:
+            if run.work.paused is not None:
+                if run.look:
+                    soonest = min(soonest, max(run.work.ready, now))
+                if not run.told:
+                    soonest = min(soonest, max(run.work.told, now))
+            elif run.speed > 0 and (then := now + (run.left - run.goal) / run.speed) < soonest:
                 soonest = then
         for queue in self._queues:
             if queue.waiting and not queue.running and now < (start := _earliest(queue)) < soonest:
@@ -245,6 +262,10 @@ class Engine:
             if run.command.end is not None:
                 start = run.came if run.start is None else run.start
                 run.command.end(start, self.now, start - run.came)
+        for run in going:
+            if not run.told and run.work.told <= moment:
+                run.told = True
+                self._note_pause()
         if done:
             self.stir()
             self._note_pause()  # since it may have asked for something, and not waited
@@ -310,11 +331,12 @@ class Engine:
         self.stir()
         queue.running = True
         goal = min(work.drain, work.us)
-        self._running.append(_Running(command, queue, work, self.now, max(work.us, 0.0), goal))
+        run = _Running(command, queue, work, self.now, max(work.us, 0.0), goal)
+        self._running.append(run)
         if work.places or work.ports:
             self._share()
         if work.paused is not None:
-            self._note_pause()
+            self._paused(run)
 
     def _attempt(self, queue: Queue, command: Command, act: Callable[[], Work]) -> Work | None:
         """The work that a command asks for, or None if it has failed."""

@@ -13,7 +13,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Generator, Hashable, Iterable, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 from zlib import crc32
@@ -45,6 +45,7 @@ EACH = 8  # launches of one kind that are kept: each is compared with
 KINDS = 4096  # kinds of launches whose work is kept in mind
 # What a kernel that spins takes from others besides its places: next to nothing, as one that sleeps does.
 _IDLE = 1e-9
+_SHORTEST_NAP = 1.0  # us between two looks of a kernel that waits with a limit: a trip over the bus
 
 
 @dataclass(frozen=True)
@@ -210,7 +211,9 @@ class Waiting:
     """A launch whose threads wait for the host, or for another kernel, until these write to memory.
 
     Nothing runs beside Python. The launch is interpreted as far as it comes, and what Python does until the
-    engine asks again is what the host does meanwhile.
+    engine asks again is what the host does meanwhile. The clock of its furthest warp tells how long it was at
+    work until then: the host sees its last fence that late (`told`), and it looks at memory no sooner than it
+    has done all of it (`ready`).
     """
 
     _launch: KernelLaunch
@@ -218,6 +221,9 @@ class Waiting:
     _found: dict[str, object]
     _seen: int = 0
     _places: float | None = None
+    _began: float | None = None
+    _worked: float = 0.0  # us until now
+    _napped: float = 0.0  # us since others have last written to memory
 
     @property
     def changes(self) -> int:
@@ -235,16 +241,44 @@ class Waiting:
                 total = crc32(memory.data.data, total)
         return total
 
+    @property
+    def _mhz(self) -> float:
+        return self._launch.device.spec.clock_mhz
+
     def go_on(self, *, last: bool) -> Work:
         """Run on. With `last`, nobody else can write to memory any more: `DeviceError` if it cannot end."""
+        execution, now, mhz = self._execution, self._launch.device.machine.engine.now, self._mhz
+        if self._began is None:
+            self._began = now
+        execution.waited(int((now - self._began - self._worked) * mhz))
+        changes = execution.changes
         with interruptible():
-            ended = self._execution.go_on(last=last)
+            ended = execution.go_on(last=last)
+        before, self._worked = self._worked, execution.clock / mhz
         if ended:
-            return self._launch.finish(self._found, self._execution.result())
+            done = self._launch.finish(self._found, execution.result())
+            return replace(done, us=max(done.us - before, 0.0))
         self._seen = self._sum()
+        told = now + max(execution.published / mhz - before, 0.0)
+        naps, ready = execution.naps, now + self._worked - before
+        quiet = naps and execution.changes == changes + 1  # to look counts as one
+        if naps:  # the longer it has waited, the longer it sleeps: looks are dear to simulate
+            self._napped = self._napped if quiet else 0.0
+            nap = max(_SHORTEST_NAP, self._napped / 20)
+            self._napped += nap
+            ready += nap
         if self._places is None:
             self._places = self._launch.time(self._execution.result().counts).places
-        return Work(math.inf, self._places, _IDLE, paused=self)
+        return Work(
+            math.inf,
+            self._places,
+            _IDLE,
+            paused=self,
+            told=told,
+            ready=ready,
+            naps=naps,
+            quiet=quiet,
+        )
 
 
 def _place(memory: Memory) -> int:

@@ -268,6 +268,10 @@ class Machine:
         """Move to the next event that somebody waits for, and wake them."""
         waiters = self._waiters
         looks = self.engine.looks
+        if self.engine.paused:
+            self.engine.catch_up(
+                self.host
+            )  # when the host has written, which a kernel sees no sooner
         passes = self.engine.run_to(*[w.event for w in waiters])
         if passes or looks != self.engine.looks:
             self._patient_since = None

@@ -53,6 +53,12 @@ class Work:
     load: float = 0.0
     # Work of several devices that goes as fast as the slowest of it has the same object here.
     together: object | None = None
+    # Of a kernel that is paused, in us: when the host can see what it has done, and when it has done all that
+    # it could and may look again. It naps if it does so by itself, and was quiet if it only looked.
+    told: float = 0.0
+    ready: float = 0.0
+    naps: bool = False
+    quiet: bool = False
 
 
 @dataclass(eq=False, slots=True)

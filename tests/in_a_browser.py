@@ -23,6 +23,7 @@ SIMULATED = TESTS.parent / "simgpu"
 OUTSIDE = {
     "commands": "they are typed at a prompt; `start` runs a server, and `profile -- CMD` a program",
     "devices/cuda": "there is no CUDA; CuPy's device has a thread that waits for events",
+    "serving/connections.py": "a kernel's connections are the host's, and a browser has none",
     "clusters/over_dask.py": "Dask reaches other processes by sockets",
 }
 

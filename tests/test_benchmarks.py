@@ -108,3 +108,15 @@ def test_some_seeded_bugs_and_right_programs_are_judged_as_the_results_say(
                 row = bench.row(case, case.check())
                 assert row["found"] == told[case.name]["found"], case.name
                 assert row["right"] == told[case.name]["right"], case.name
+
+
+async def test_calls_that_a_kernel_awaits_are_answered_once(
+    device: Device, capsys: pytest.CaptureFixture[str]
+) -> None:
+    module = loaded("awaiting")
+    made = module.kernels()
+    await module.storm(made, 2, 4, None)
+    await module.hasty(made, 6, 40_000, 2)
+    told = capsys.readouterr().out.split("\n")
+    assert told[0].startswith("8 requests from 2 blocks by futures: 8 answered right, 0 told")
+    assert told[1].endswith("2 of 2 packets in the end")

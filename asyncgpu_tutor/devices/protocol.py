@@ -357,6 +357,10 @@ class Device(Enqueuer, Protocol):
         before it a call of `look`, which looks whether kernels have ended.
         """
 
+    def note_answers(self, number: int, start: float) -> None:
+        """The host has answered so many calls of kernels, since `start` on its clock: a span of its lane."""
+        ...
+
     def answering(self, more: int) -> None:
         """The host is at work on so many more answers that a kernel waits for; a simulated one is patient."""
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import platform
 from collections.abc import Awaitable, Mapping, Sequence
 from functools import partial
 from inspect import isawaitable
@@ -21,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from asyncgpu_tutor.arrays.handles import DeviceArray
-from asyncgpu_tutor.errors import DeviceError, HostcallError, UsageError
+from asyncgpu_tutor.errors import CallRefusedError, DeviceError, HostcallError, UsageError
 from asyncgpu_tutor.ops.array_operations import h2d
 from asyncgpu_tutor.ops.operation import DeviceOp
 from asyncgpu_tutor.ops.pinned import mapped, pin, pinned
@@ -33,14 +34,14 @@ T = TypeVar("T")
 
 # As in hostcall.cuh.
 PER_STATE, PER_PACKET, ANSWER, HEAD = 4, 8, 4, 5
-ASKED, ANSWERED, REFUSED, STOPPED = 1, 2, 3, 4
+ASKED, ANSWERED, REFUSED, STOPPED, FAILED = 1, 2, 3, 4, 5
 
 _ASKED = bytes([ASKED])  # a byte that no other of these words has
 
 _CALLED = "while the host answered a kernel's call for service {}"
 
-# A kernel gives up after so many turns: seconds at the least, since each reads host memory over the bus.
-TURNS = 4_000_000
+# A kernel gives up after so many looks. Each reads host memory over the bus twice: on an H100, 4 s in all.
+TURNS = 2_000_000
 
 
 class Hostcalls:
@@ -56,7 +57,7 @@ class Hostcalls:
         self,
         handlers: Mapping[int, services.Handler],
         batch_handlers: Mapping[int, services.BatchHandler],
-        files: Sequence[str | os.PathLike[str]],
+        files: services.Files,
         packets: int,
         nbytes: int,
     ) -> None:
@@ -72,7 +73,13 @@ class Hostcalls:
             )
         self.answered = 0
         self._device = current_device()
-        self._files = services.Files(files)
+        if self._device.clock != "simulated" and not keeps_order(platform.machine()):
+            raise UsageError(
+                f"this host is {platform.machine()}, and hostcalls to a GPU need an x86: another may see a "
+                "call's flag before its question, which only fences prevent, and Python has none. On the "
+                "simulated device they work on any host"
+            )
+        self._files = files
         self._handlers = services.each(self._files, handlers)
         self._batch_handlers = services.together(self._device, batch_handlers)
         self._stacks = min(packets, 64)
@@ -97,6 +104,7 @@ class Hostcalls:
         self._running: set[Any] = set()  # futures of operations whose kernels call
         self._failure: BaseException | None = None
         self._told = False
+        self._begun = 0  # of the calls that were found now, those whose answers come later
 
     @property
     def arrays(self) -> tuple[DeviceArray, DeviceArray]:
@@ -139,9 +147,9 @@ class Hostcalls:
                 "new ones for each block, as in async with agt.hostcalls() as host"
             )
         packets, nbytes = self._data.shape
-        stack = np.zeros(HEAD + self._stacks + packets, np.uint64)
+        stack = np.zeros(HEAD + self._stacks + 2 + packets, np.uint64)
         stack[:HEAD] = packets, self._stacks, nbytes, TURNS, 0
-        tops, links = stack[HEAD : HEAD + self._stacks], stack[HEAD + self._stacks :]
+        tops, links = stack[HEAD : HEAD + self._stacks], stack[HEAD + self._stacks + 2 :]
         for packet in range(packets):
             which = packet % self._stacks
             links[packet], tops[which] = tops[which], packet + 1
@@ -197,7 +205,10 @@ class Hostcalls:
     async def _serve(self) -> None:
         try:
             while True:
+                start = self._device.now()
                 answered = self._answer()
+                self._note(answered - self._begun, start)
+                self._begun = 0
                 if self._at_work:
                     await asyncio.sleep(0)  # since those need turns of the loop too
                 await self._device.until_waited_for(answered, self._look_for_ends)
@@ -205,6 +216,10 @@ class Hostcalls:
             self._fail(failure)
         finally:
             self._stop()
+
+    def _note(self, answered: int, start: float) -> None:
+        if answered > 0 and self._device.log is not None:
+            self._device.note_answers(answered, start)
 
     def _look_for_ends(self) -> None:
         # The thread that waits for the GPU, and would tell, may need seconds to get a word in, since this one
@@ -268,11 +283,14 @@ class Hostcalls:
             answer = handler(services.Call(service, a, b, c, self._data[packet]))
             if isawaitable(answer):
                 self._device.answering(1)
+                self._begun += 1
                 task = asyncio.ensure_future(answer)
                 self._at_work[packet] = task
                 task.add_done_callback(partial(self._later, packet))
             else:
                 self._hand_over(packet, answer)
+        except CallRefusedError as refusal:
+            self._hand_over(packet, refusal.number, FAILED)
         except Exception as failure:
             failure.add_note(_CALLED.format(service))
             raise
@@ -284,6 +302,10 @@ class Hostcalls:
             result = task.result()
             if not self._stopped[packet]:
                 self._hand_over(packet, result)
+                self._note(1, self._device.now())
+        except CallRefusedError as refusal:
+            if not self._stopped[packet]:
+                self._hand_over(packet, refusal.number, FAILED)
         except Exception as failure:  # noqa: BLE001 - raised where the kernel's operation is awaited
             self._fail(failure)
         except asyncio.CancelledError:
@@ -295,13 +317,18 @@ class Hostcalls:
                     )
                 )
 
-    def _hand_over(self, packet: int, answer: Any) -> None:
-        """Write an answer, and then that it is there."""
+    def _hand_over(self, packet: int, answer: Any, state: int = ANSWERED) -> None:
+        """Write an answer, or the number of an error, and then that it is there."""
         word = services.words(answer)
         at = self._first_row + packet * PER_PACKET + ANSWER
         self._words[at] = word if type(word) is int else word.item()
-        self._words[packet * PER_STATE] = ANSWERED
+        self._words[packet * PER_STATE] = state
         self.answered += 1
+
+
+def keeps_order(machine: str) -> bool:
+    """Tell whether a processor keeps the order of its reads, and that of its writes, as others see them."""
+    return machine.lower() in ("x86_64", "amd64", "i386", "i686")
 
 
 def hostcalls(
@@ -309,6 +336,8 @@ def hostcalls(
     *,
     batch_handlers: Mapping[int, services.BatchHandler] | None = None,
     files: Sequence[str | os.PathLike[str]] = (),
+    folder: str | os.PathLike[str] | None = None,
+    addresses: Sequence[str] = (),
     packets: int = 256,
     nbytes: int = 256,
 ) -> Hostcalls:
@@ -324,12 +353,17 @@ def hostcalls(
         Your services, from number 16 on. Each gets a call, with its arguments ``call.a``, ``call.b``,
         ``call.c`` (0 to 2**64 - 1) and its bytes ``call.data``, and returns an int or a float, whose bits
         `__longlong_as_double` makes a double again; or None, for 0. It may be a coroutine function: other
-        calls are answered meanwhile.
+        calls are answered meanwhile. `errors.CallRefusedError` tells the kernel a number instead of an
+        answer; any other exception ends all calls.
     batch_handlers : mapping of int to callable, optional
         The same for all calls that are there at once: each gets three arrays, a, b and c, and returns an
         array of answers. This is the quicker way by far where many blocks call.
     files : sequence of path
         Those that kernels may read and write, by their numbers here.
+    folder : path, optional
+        Kernels may open plain files in it, and in folders below it, by name.
+    addresses : sequence of str
+        Those that kernels may connect to by TCP, each as ``"127.0.0.1:8080"``.
     packets : int
         How many calls may be under way at a time. If there are more, they wait.
     nbytes : int
@@ -348,8 +382,9 @@ def hostcalls(
     Notes
     -----
     On a GPU, what synchronises the device while the kernel waits keeps the host from answering it: allocating
-    pinned memory, loading another kernel. Do so before. The host has to be an x86: an Arm (GH200, Jetson) may
-    see a call's flag before its question, and would need fences, which Python does not have.
+    pinned memory, loading another kernel. Do so before. The host has to be an x86, and another is refused:
+    an Arm (GH200, Jetson) may see a call's flag before its question, and would need fences, which Python does
+    not have.
 
     Examples
     --------
@@ -371,4 +406,5 @@ def hostcalls(
     >>> asyncio.run(main())
     array([ 0, 10, 20], dtype=uint64)
     """
-    return Hostcalls(handlers or {}, batch_handlers or {}, files, packets, nbytes)
+    allowed = services.Files(files, folder, addresses)
+    return Hostcalls(handlers or {}, batch_handlers or {}, allowed, packets, nbytes)

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from errno import EACCES, EBADF, EINVAL, EMFILE
 from io import FileIO
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from asyncgpu_tutor.devices.protocol import Device
-from asyncgpu_tutor.errors import UsageError
+from asyncgpu_tutor.errors import CallRefusedError, UsageError
+from asyncgpu_tutor.serving.connections import Connection
 
+K = TypeVar("K")
 Words = npt.NDArray[np.uint64]
 
-TIME, RANDOM, PRINT, READ, WRITE = 1, 2, 3, 4, 5  # as in hostcall.cuh
+# As in hostcall.cuh.
+TIME, RANDOM, PRINT, READ, WRITE, OPEN, CLOSE, CONNECT, SEND, RECEIVE = range(1, 11)
 FIRST_FREE = 16
+MOST_OPEN = 64  # files and connections that kernels have opened by name, at a time
 
 
 class Call(NamedTuple):
@@ -35,11 +41,24 @@ BatchHandler = Callable[[Words, Words, Words], Any]
 
 
 class Files:
-    """The files that a kernel may use, by number. They are opened when first asked for."""
+    """The files and connections that a kernel may use, by number, within what the office allows.
 
-    def __init__(self, paths: Sequence[str | os.PathLike[str]]) -> None:
+    Those of `paths` have numbers from 0 on, and are opened when first asked for. What a kernel opens by name
+    gets the next number, which nothing else ever has.
+    """
+
+    def __init__(
+        self,
+        paths: Sequence[str | os.PathLike[str]],
+        folder: str | os.PathLike[str] | None = None,
+        addresses: Sequence[str] = (),
+    ) -> None:
         self._paths = [Path(path) for path in paths]
+        self._folder = None if folder is None else Path(folder).resolve()
+        self._addresses = frozenset(addresses)
         self._open: dict[tuple[int, bool], FileIO] = {}
+        self._named: dict[int, FileIO | Connection] = {}
+        self._next = len(self._paths)
 
     def read(self, call: Call) -> int:
         """As HOSTCALL_READ in hostcall.cuh."""
@@ -49,40 +68,124 @@ class Files:
         """As HOSTCALL_WRITE in hostcall.cuh. The rest of the file stays."""
         return self._at(call, writes=True).write(call.data.data[: call.c])
 
+    def open(self, call: Call) -> int:
+        """As HOSTCALL_OPEN in hostcall.cuh: a plain file in the folder, or in one below it."""
+        with _refused():
+            if self._folder is None:
+                raise PermissionError(EACCES, "no folder: agt.hostcalls(folder=...) allows one")
+            path = (self._folder / os.fsdecode(_text(call))).resolve()
+            if not path.is_relative_to(self._folder):
+                raise PermissionError(EACCES, "outside of the folder")
+            if (
+                path.exists() and not path.is_file()
+            ):  # a pipe, for one, could hold up the host for ever
+                raise PermissionError(EACCES, "not a plain file")
+            return self._number(path.open("w+b" if call.b else "rb", buffering=0))
+
+    def close_one(self, call: Call) -> None:
+        """As HOSTCALL_CLOSE in hostcall.cuh."""
+        self._of(call.a, FileIO, Connection).close()
+        del self._named[call.a]
+
+    async def connect(self, call: Call) -> int:
+        """As HOSTCALL_CONNECT in hostcall.cuh, to one of the addresses that are allowed."""
+        address = os.fsdecode(_text(call))
+        with _refused():
+            if address not in self._addresses:
+                raise PermissionError(EACCES, "agt.hostcalls(addresses=...) allows none such")
+            return self._number(await Connection.to(address))
+
+    async def send(self, call: Call) -> int:
+        """As HOSTCALL_SEND in hostcall.cuh."""
+        connection, size = self._of(call.a, Connection), _fits(call)
+        with _refused():
+            await connection.send(call.data[:size].tobytes())
+        return size
+
+    async def receive(self, call: Call) -> int:
+        """As HOSTCALL_RECEIVE in hostcall.cuh."""
+        connection, size = self._of(call.a, Connection), _fits(call)
+        with _refused():
+            got = await connection.reader.read(size)
+        call.data[: len(got)] = np.frombuffer(got, np.uint8)
+        return len(got)
+
     def close(self) -> None:
         """Close all of them."""
         while self._open:
             self._open.popitem()[1].close()
+        while self._named:
+            self._named.popitem()[1].close()
+
+    def _number(self, opened: FileIO | Connection) -> int:
+        if len(self._named) >= MOST_OPEN:
+            opened.close()
+            raise OSError(EMFILE, "too many are open")
+        self._named[self._next] = opened
+        self._next += 1
+        return self._next - 1
+
+    def _of(self, number: int, *kinds: type[K]) -> K:
+        found = self._named.get(number)
+        if not isinstance(found, kinds):
+            raise CallRefusedError(EBADF)
+        return found
 
     def _at(self, call: Call, *, writes: bool) -> FileIO:
-        if call.a >= len(self._paths):
+        if call.a >= self._next:
             raise UsageError(
                 f"a kernel uses file {call.a}, and there are {len(self._paths)}: "
                 "agt.hostcalls(files=[...]) says which"
             )
-        if call.c > call.data.nbytes:
-            raise UsageError(
-                f"a kernel moves {call.c} bytes of a file at once, and a packet comes with "
-                f"{call.data.nbytes}: agt.hostcalls(nbytes=...) gives it more"
-            )
-        key = (call.a, writes)
-        if key not in self._open:
-            path = self._paths[call.a]
-            mode = "rb" if not writes else "r+b" if path.exists() else "w+b"
-            self._open[key] = path.open(mode, buffering=0)
-        file = self._open[key]
+        _fits(call)
+        if call.a >= len(self._paths):
+            file = self._of(call.a, FileIO)
+            if writes and not file.writable():
+                raise CallRefusedError(EBADF)
+        else:
+            key = (call.a, writes)
+            if key not in self._open:
+                path = self._paths[call.a]
+                mode = "rb" if not writes else "r+b" if path.exists() else "w+b"
+                self._open[key] = path.open(mode, buffering=0)
+            file = self._open[key]
         file.seek(call.b)
         return file
 
 
+@contextmanager
+def _refused() -> Generator[None]:
+    """Tell the kernel of an error of the system's, by its number."""
+    try:
+        yield
+    except (OSError, ValueError) as error:  # the latter of a name that can be none
+        number = error.errno if isinstance(error, OSError) else None
+        raise CallRefusedError(number or EINVAL) from error
+
+
+def _fits(call: Call) -> int:
+    if call.c > call.data.nbytes:
+        raise UsageError(
+            f"a kernel moves {call.c} bytes of a file at once, and a packet comes with "
+            f"{call.data.nbytes}: agt.hostcalls(nbytes=...) gives it more"
+        )
+    return call.c
+
+
+def _text(call: Call) -> bytes:
+    return call.data[: call.a].tobytes()
+
+
 def _print(call: Call) -> None:
-    text = call.data[: call.a].tobytes().decode("utf-8", "replace")
+    text = _text(call).decode("utf-8", "replace")
     print(text, end="")  # noqa: T201 - what the kernel has printed
 
 
 def each(files: Files, own: Mapping[int, Handler]) -> dict[int, Handler]:
     """The services that answer calls one by one."""
-    return {PRINT: _print, READ: files.read, WRITE: files.write, **own}
+    by_name = {OPEN: files.open, CLOSE: files.close_one}
+    network = {CONNECT: files.connect, SEND: files.send, RECEIVE: files.receive}
+    return {PRINT: _print, READ: files.read, WRITE: files.write, **by_name, **network, **own}
 
 
 def together(device: Device, own: Mapping[int, BatchHandler]) -> dict[int, BatchHandler]:

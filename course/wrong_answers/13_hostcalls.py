@@ -494,7 +494,7 @@ __global__ void pipeline(unsigned long long* mail, unsigned long long* stack, in
 """
 
 
-# %% id=13-pipeline cause="get below 210"
+# %% id=13-pipeline cause="get below 250"
 PIPELINE = r"""
 #include "hostcall.cuh"
 __global__ void pipeline(unsigned long long* mail, unsigned long long* stack, int pieces, int size)

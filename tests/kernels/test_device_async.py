@@ -68,6 +68,22 @@ def test_a_warp_learns_what_its_first_lane_has_got(device: Device) -> None:
     assert found == [42 + lane for lane in range(32)]
 
 
+@pytest.mark.parametrize("sent", [True, False])
+def test_a_letter_or_a_limit(device: Device, sent: bool) -> None:
+    source = """unsigned int* cell, unsigned int* out) {
+        Oneshot letter = {cell, cell + 1, 0};
+        if (blockIdx.x == 1) {
+            letter.send(42);
+            return;
+        }
+        auto first = within(letter, 1000000);
+        block_on(first);
+        out[0] = first.winner;
+    }"""
+    cell, out = np.zeros(2, np.uint32), np.zeros(1, np.uint32)
+    assert run(source, cell, out, grid=1 + sent) == [int(not sent)]
+
+
 def test_a_warp_is_ready_when_all_its_lanes_are(device: Device) -> None:
     source = """int* out) {
         Timer mine = {(int)threadIdx.x};
@@ -83,9 +99,12 @@ def test_a_warp_is_ready_when_all_its_lanes_are(device: Device) -> None:
     assert run(source, np.zeros(32, np.int32), block=32) == [32] * 32
 
 
-@pytest.mark.parametrize(("capacity", "senders"), [(2, 3), (4, 5), (16, 2)])
-def test_channels_lose_nothing_and_keep_order(device: Device, capacity: int, senders: int) -> None:
-    source = """unsigned int* words, unsigned int capacity, unsigned int each, unsigned int* out) {
+@pytest.mark.parametrize("sent_before", [0, 2**32 - 2])
+@pytest.mark.parametrize(("capacity", "senders"), [(2, 3), (3, 5), (16, 2)])
+def test_channels_lose_nothing_and_keep_order(
+    device: Device, capacity: int, senders: int, sent_before: int
+) -> None:
+    source = """unsigned long long* words, unsigned int capacity, unsigned int each, unsigned int* out) {
         Channel channel = {words, capacity, 0};
         if (blockIdx.x == 0) {
             for (unsigned int got = 0; got < each * (gridDim.x - 1); got++) {
@@ -102,8 +121,10 @@ def test_channels_lose_nothing_and_keep_order(device: Device, capacity: int, sen
         }
     }"""
     each = 6
-    words = np.zeros(2 + 2 * capacity, np.uint32)
-    words[2 : 2 + capacity] = np.arange(capacity)
+    words = np.zeros(2 + 2 * capacity, np.uint64)
+    words[:2] = sent_before
+    for place in range(sent_before, sent_before + capacity):
+        words[2 + place % capacity] = place
     out = agt.zeros(each * senders, np.uint32)
     op = agt.Kernel(HEAD + source)(agt.h2d(words), capacity, each, out, grid=senders + 1, block=1)
     got = op.last().to_host().sync().tolist()

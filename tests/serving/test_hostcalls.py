@@ -365,3 +365,14 @@ class TestWhatGoesWrong:
 )
 def test_answers_are_words(answer: Any, bits: int) -> None:
     assert int(words(answer)) == bits
+
+
+async def test_a_recording_shows_when_the_host_answers(device: Device) -> None:
+    asking = Asking(2, 3)
+    async with agt.hostcalls({16: lambda call: 1}) as host:
+        with agt.record() as trace:
+            await host.run(asking.op(host))
+    (kernel,) = trace.device_spans
+    answers = [span for span in trace if span.name.startswith("answer ")]
+    assert answers
+    assert all(kernel.start < span.end < kernel.end for span in answers)

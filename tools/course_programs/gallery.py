@@ -106,7 +106,34 @@ def _letters(text: str) -> NDArray[np.uint8]:
     return agt.pin(np.frombuffer(text.encode(), np.uint8))
 
 
-# ------------------------------------------------------------------ room 4
+# ------------------------------------------------------------------ ranks of pages, once room 4
+_PAGERANK = r"""
+extern "C" __global__ void pagerank(
+    int most, const int* begin, const int* sources, const float* weight,
+    float* rank, unsigned int* diary, int* rounds)
+{
+    __shared__ float given[1024];
+    int i = threadIdx.x, n = blockDim.x, round = 0;
+    float now = rank[i];
+    bool moves = true;
+    while (moves && round < most) {
+        given[i] = now * weight[i];                // what each of my links gives away
+        __syncthreads();
+        float sum = 0.0f;
+        for (int k = begin[i]; k < begin[i + 1]; k++) sum += given[sources[k]];
+        float before = now;
+        now = 0.15f / n + 0.85f * sum;
+        float change = fabsf(now - before) * n;
+        atomicMax(&diary[round], __float_as_uint(change));
+        round++;
+        moves = __syncthreads_or(change > 1e-4f);
+    }
+    rank[i] = now;
+    if (i == 0) *rounds = round;
+}
+"""
+
+
 def _village(n: int) -> list[DeviceArray]:
     """Links between pages: those to page i come from the sources begin[i] to begin[i + 1]."""
     rng = np.random.default_rng(0)
@@ -124,7 +151,7 @@ def _village(n: int) -> list[DeviceArray]:
 async def ranks_by_host() -> Body:
     """A conversation for each round."""
     n, stream = 256, agt.create_stream()
-    pages, pagerank = _village(n), _kernel("pagerank")
+    pages, pagerank = _village(n), agt.Kernel(_PAGERANK)
 
     async def body() -> None:
         rank, rounds = agt.full(n, 1 / n).sync_on(stream), agt.zeros(1, np.int32).sync_on(stream)
@@ -146,7 +173,7 @@ async def ranks_by_host() -> Body:
 async def ranks_by_gpu() -> Body:
     """And it keeps a diary, which the host reads at the end."""
     n, stream = 256, agt.create_stream()
-    pages, pagerank = _village(n), _kernel("pagerank")
+    pages, pagerank = _village(n), agt.Kernel(_PAGERANK)
 
     async def body() -> None:
         given = agt.zip(agt.full(n, 1 / n), agt.zeros(100, np.uint32), agt.zeros(1, np.int32))

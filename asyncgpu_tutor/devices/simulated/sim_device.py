@@ -37,6 +37,7 @@ T = TypeVar("T")
 # A round trip over mapped memory: 7.4 us for one block, 26 us for 132 that Python answers all at once with
 # NumPy, measured on an H200 with CuPy 14.2 (2026-11-21).
 ROUND_US, ANSWER_US = 7.25, 0.145
+NOTED_US = 2.0  # of a round: how long the picture has Python at work
 
 # Turns of the event loop without a call to any device after which the host counts as idle although
 # something is still ready to run: a task that does nothing but yield, say. A result travels through a few
@@ -355,6 +356,11 @@ class SimDevice(simgpu.Device):
         """Wait until a kernel is waiting for the host; see `Device.until_waited_for`."""
         await self.machine.until_paused(ROUND_US + answered * ANSWER_US)
 
+    def note_answers(self, number: int, start: float) -> None:
+        """The last part of a round was the host's; see `Device.note_answers`."""
+        end = self.now()
+        self._host_span("work", _answers(number), max(end - NOTED_US, 0.0), end)
+
     def answering(self, more: int) -> None:
         """The host is at work on so many more answers: see `Machine.answering`."""
         self.machine.answering += more
@@ -367,6 +373,10 @@ class SimDevice(simgpu.Device):
     def stop_log(self) -> None:
         """Write no more spans."""
         self.log = self.recorder = None
+
+
+def _answers(number: int) -> str:
+    return "answer a call" if number == 1 else f"answer {number} calls"
 
 
 def _without_null(args: Sequence[object]) -> list[object]:

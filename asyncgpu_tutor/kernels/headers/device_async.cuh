@@ -9,7 +9,8 @@
 //
 // A future is any struct with a member `Poll poll()`. It looks, goes on as far as it can, and returns: READY when
 // it is done, PENDING otherwise. It never waits. Somebody polls it again: that is the executor, of which
-// `block_on` is the smallest. Nobody polls a future that has said READY.
+// `block_on` is the smallest. Nobody polls a future that has said READY. One that may lose a `select` has a second
+// member, `void drop()`: nobody will poll it again, so it gives back what it holds.
 
 #ifndef ASYNCGPU_TUTOR_DEVICE_ASYNC
 #define ASYNCGPU_TUTOR_DEVICE_ASYNC
@@ -28,6 +29,18 @@ struct Timer {
         left--;
         return PENDING;
     }
+    __device__ void drop() {}
+};
+
+// READY when the SM's clock has come to `until`: a limit for `select`, as in within(future, 10000).
+struct Deadline {
+    long long until;
+    __device__ Poll poll() {
+        if (clock64() >= until) return READY;
+        __nanosleep(20);
+        return PENDING;
+    }
+    __device__ void drop() {}
 };
 
 // READY when both are. Each is polled until it is done, and not once more.
@@ -41,18 +54,26 @@ struct Join {
         if (!b_done) b_done = b.poll() == READY;
         return a_done && b_done ? READY : PENDING;
     }
+    __device__ void drop() {
+        if (!a_done) a.drop();
+        if (!b_done) b.drop();
+    }
 };
 
-// READY when one of them is: `winner` is 0 or 1. The other is dropped, as nobody polls it any more.
+// READY when one of them is: `winner` is 0 or 1, and the other is dropped.
 template <typename A, typename B>
 struct Select {
     A a;
     B b;
     int winner;
     __device__ Poll poll() {
-        if (a.poll() == READY) { winner = 0; return READY; }
-        if (b.poll() == READY) { winner = 1; return READY; }
+        if (a.poll() == READY) { winner = 0; b.drop(); return READY; }
+        if (b.poll() == READY) { winner = 1; a.drop(); return READY; }
         return PENDING;
+    }
+    __device__ void drop() {
+        a.drop();
+        b.drop();
     }
 };
 
@@ -66,6 +87,13 @@ template <typename A, typename B>
 __device__ Select<A, B> select(A a, B b) {
     Select<A, B> either = {a, b, -1};
     return either;
+}
+
+// A future with a limit, in clocks of the SM from now on: `winner` is 1 if the limit came first.
+template <typename A>
+__device__ Select<A, Deadline> within(A a, long long clocks) {
+    Deadline limit = {clock64() + clocks};
+    return select(a, limit);
 }
 
 // ---- executors
@@ -105,6 +133,19 @@ __device__ inline Poll warp_join(Poll mine) {
     return __all_sync(0xffffffffu, mine == READY) ? READY : PENDING;
 }
 
+// Each lane brings a future of its own; all 32 poll together until all are READY.
+template <typename Future>
+__device__ unsigned int warp_block_on(Future& mine) {
+    Poll own = PENDING, all = PENDING;
+    unsigned int rounds = 0;
+    while (all == PENDING) {
+        if (own == PENDING) own = mine.poll();
+        all = warp_join(own);
+        if (++rounds > ASYNC_PATIENCE) __trap();
+    }
+    return rounds;
+}
+
 // What lane 0 has, for all 32 lanes. All of them call it.
 template <typename T>
 __device__ T from_first_lane(T mine) {
@@ -129,28 +170,30 @@ struct Oneshot {
         value = *box;
         return READY;
     }
+    __device__ void drop() {}
 };
 
-// Many senders, one receiver, in a ring of `capacity` places: multi-producer, single-consumer. The capacity is a
-// power of two and at least 2, so that places still follow each other when the numbers start again behind 2^32.
+// Many senders, one receiver, in a ring of `capacity` places, at least 2: multi-producer, single-consumer.
 //
 // `words` has 2 + 2 * capacity of them: the next place to be written, the next to be read, a turn for each place,
 // and the values. The host makes the turns 0, 1, 2, ... and the rest 0. A place whose turn is p may be written by
-// whoever drew number p; with p + 1 it may be read. (The scheme is that of D. Vyukov's bounded queue.)
+// whoever drew number p; with p + 1 it may be read. (The scheme is that of D. Vyukov's bounded queue.) Numbers have
+// 64 bits, so they never begin again: with 32, they would after four billion messages, and a ring of 3 would break.
 struct Channel {
-    unsigned int* words;
+    unsigned long long* words;
     unsigned int capacity;
-    unsigned int value;  // what has come
-    __device__ unsigned int* turn(unsigned int place) { return words + 2 + place % capacity; }
-    __device__ unsigned int* box(unsigned int place) { return words + 2 + capacity + place % capacity; }
+    unsigned long long value;  // what has come
+    __device__ unsigned long long* turn(unsigned long long place) { return words + 2 + place % capacity; }
+    __device__ unsigned long long* box(unsigned long long place) { return turn(place) + capacity; }
 
     // PENDING: there is no room now. Try again later.
-    __device__ Poll poll_send(unsigned int x) {
-        unsigned int place = atomicAdd(&words[0], 0u);
+    __device__ Poll poll_send(unsigned long long x) {
+        unsigned long long place = atomicAdd(&words[0], 0ULL);
         while (true) {
-            int ahead = (int)(atomicAdd(turn(place), 0u) - place);
+            long long ahead = (long long)(atomicAdd(turn(place), 0ULL) - place);
             if (ahead < 0) return PENDING;
-            unsigned int seen = ahead == 0 ? atomicCAS(&words[0], place, place + 1) : atomicAdd(&words[0], 0u);
+            unsigned long long seen =
+                ahead == 0 ? atomicCAS(&words[0], place, place + 1) : atomicAdd(&words[0], 0ULL);
             if (ahead == 0 && seen == place) break;
             place = seen;
         }
@@ -163,8 +206,8 @@ struct Channel {
 
     // PENDING: nothing has come. The receiver alone calls it, and after READY again, for the next one.
     __device__ Poll poll() {
-        unsigned int place = words[1];
-        if (atomicAdd(turn(place), 0u) != place + 1) return PENDING;
+        unsigned long long place = words[1];
+        if (atomicAdd(turn(place), 0ULL) != place + 1) return PENDING;
         __threadfence();
         value = *box(place);
         words[1] = place + 1;
@@ -172,6 +215,7 @@ struct Channel {
         atomicExch(turn(place), place + capacity);
         return READY;
     }
+    __device__ void drop() {}
 };
 
 #endif

@@ -25,7 +25,11 @@
 // So what a kernel looks at while it waits, the state and whether the host has stopped, each packet has for
 // itself, side by side; and what all blocks read, the sizes, is in the memory of the device.
 //
-// No wait is for ever: each counts its turns, and gives up.
+// A kernel that stops waiting before the answer is there leaves its packet (hostcall_leave). The host may still
+// write to it, so it goes to a stack of its own, and is taken from there when the host is done with it.
+//
+// No wait is for ever: each counts its looks, and gives up after some seconds. `hostcall_async.cuh` has calls
+// that do not wait at all.
 
 #ifndef ASYNCGPU_TUTOR_HOSTCALL
 #define ASYNCGPU_TUTOR_HOSTCALL
@@ -36,6 +40,12 @@
 #define HOSTCALL_PRINT 3   // prints the first a of the packet's bytes, as text
 #define HOSTCALL_READ 4    // from file a, at byte b, c bytes into the packet's; answers how many there were
 #define HOSTCALL_WRITE 5   // to file a, at byte b, the first c of the packet's bytes; answers c
+// These name things within what the office allows, and may fail: see hostcall_error.
+#define HOSTCALL_OPEN 6     // the file that the first a bytes name, b: 0 to read, 1 to write; answers its number
+#define HOSTCALL_CLOSE 7    // file or connection a
+#define HOSTCALL_CONNECT 8  // to the address in the first a bytes, as in 127.0.0.1:80; answers a number
+#define HOSTCALL_SEND 9     // to connection a, the first c bytes; answers c
+#define HOSTCALL_RECEIVE 10 // from connection a, at most c bytes; answers how many, and 0 at the end
 
 // The mail: words that a packet's state takes, for all packets; then those of the packets; then their bytes;
 // and last, how many calls have given up waiting.
@@ -46,12 +56,14 @@
 #define HOSTCALL_ASKED 1
 #define HOSTCALL_ANSWERED 2
 #define HOSTCALL_REFUSED 3
+#define HOSTCALL_FAILED 5  // the answer is the number of an error, as in C's errno
 
-// Words at the beginning of the device's own memory; then a top for each stack, then a link for each packet.
+// Words at the beginning of the device's own memory; then a top for each stack, and two for packets that were
+// left; then a link for each packet.
 #define HOSTCALL_PACKETS 0
 #define HOSTCALL_STACKS 1
 #define HOSTCALL_BYTES 2     // that go with a packet
-#define HOSTCALL_PATIENCE 3  // after how many turns a call gives up waiting
+#define HOSTCALL_PATIENCE 3  // after how many looks a call gives up waiting
 #define HOSTCALL_STOPPED 4   // whether a block has learnt that the host has stopped: so that others know
 #define HOSTCALL_HEAD 5      // words in all
 
@@ -72,7 +84,7 @@ __device__ inline Hostcalls hostcalls(unsigned long long* mail, unsigned long lo
     h.patience = (unsigned)stack[HOSTCALL_PATIENCE];
     h.stopped = stack + HOSTCALL_STOPPED;
     h.tops = stack + HOSTCALL_HEAD;
-    h.links = h.tops + h.stacks;
+    h.links = h.tops + h.stacks + 2;
     return h;
 }
 
@@ -119,26 +131,54 @@ __device__ inline void hostcall_push(const Hostcalls& h, unsigned which, int p) 
     }
 }
 
-__device__ inline bool hostcall_give_up(const Hostcalls& h) {
-    atomicAdd((unsigned long long*)hostcall_bytes(h, h.packets), 1ULL);
-    return false;
-}
-
 __device__ inline bool hostcall_refused(const Hostcalls& h) {
     atomicExch(h.stopped, 1ULL);
     return false;
 }
 
-__device__ inline int hostcall_begin(const Hostcalls& h) {
-    unsigned home = blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);
-    unsigned turns = 0;
-    while (true) {
-        for (unsigned k = 0; k < h.stacks; ++k) {
-            int p = hostcall_pop(h, (home + k) % h.stacks);
-            if (p >= 0) return p;
+__device__ inline bool hostcall_give_up(const Hostcalls& h) {
+    atomicAdd((unsigned long long*)hostcall_bytes(h, h.packets), 1ULL);
+    return hostcall_refused(h);  // so that others need not find out for themselves
+}
+
+// A packet that was left, and that the host is done with by now; -1 if there is none. One that it still has goes
+// over to the other of the two stacks, so that it does not hide those below it.
+__device__ inline int hostcall_found(const Hostcalls& h) {
+    for (unsigned side = 0; side < 2; ++side) {
+        int p = hostcall_pop(h, h.stacks + side);
+        if (p < 0) continue;
+        if (hostcall_state(h, p)[0] != HOSTCALL_ASKED) {
+            __threadfence_system();  // what the host wrote comes before what the new owner writes
+            return p;
         }
+        hostcall_push(h, h.stacks + 1 - side, p);
+    }
+    return -1;
+}
+
+// A free packet, or -1 if there is none now. It does not wait.
+__device__ inline int hostcall_try_begin(const Hostcalls& h) {
+    unsigned home = blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);
+    for (unsigned k = 0; k < h.stacks; ++k) {
+        int p = hostcall_pop(h, (home + k) % h.stacks);
+        if (p >= 0) return p;
+    }
+    return hostcall_found(h);
+}
+
+// Whether somebody who began to wait at this clock has been patient enough. A look takes about two microseconds, so
+// the patience is some four seconds.
+__device__ inline bool hostcall_late(const Hostcalls& h, long long since) {
+    return clock64() - since > 4000LL * h.patience;
+}
+
+__device__ inline int hostcall_begin(const Hostcalls& h) {
+    long long since = clock64();
+    while (true) {
+        int p = hostcall_try_begin(h);
+        if (p >= 0) return p;
         if (*(volatile unsigned long long*)h.stopped != 0) return -1;
-        if (++turns > h.patience) {
+        if (hostcall_late(h, since)) {
             hostcall_give_up(h);
             return -1;
         }
@@ -168,7 +208,7 @@ __device__ inline bool hostcall_wait(const Hostcalls& h, int p) {
         unsigned long long stopped = hostcall_state(h, p)[1];
         if (state != HOSTCALL_ASKED) {
             __threadfence_system();  // the answer is read after the state
-            return state == HOSTCALL_ANSWERED || hostcall_refused(h);
+            return state != HOSTCALL_REFUSED || hostcall_refused(h);
         }
         if (stopped != 0) return hostcall_refused(h);
         if (++turns > h.patience) return hostcall_give_up(h);
@@ -180,12 +220,22 @@ __device__ inline unsigned long long hostcall_answer(const Hostcalls& h, int p) 
     return hostcall_packet(h, p)[4];
 }
 
+// 0 if the host answered; otherwise the number of an error, as the service says.
+__device__ inline int hostcall_error(const Hostcalls& h, int p) {
+    return hostcall_state(h, p)[0] == HOSTCALL_FAILED ? (int)hostcall_answer(h, p) : 0;
+}
+
 __device__ inline void hostcall_end(const Hostcalls& h, int p) {
     hostcall_push(h, (unsigned)p % h.stacks, p);
 }
 
-// All of it at once. False if there is no answer: then the packet is not given back, because the host may still
-// have it, and the kernel should return.
+// Nobody waits for the answer any more. The host may still do what it was asked for.
+__device__ inline void hostcall_leave(const Hostcalls& h, int p) {
+    hostcall_push(h, h.stacks + (unsigned)p % 2, p);
+}
+
+// All of it at once. False if there is no answer, or an error instead of one. If the host has stopped, the packet
+// is not given back, because the host may still have it, and the kernel should return.
 __device__ inline bool hostcall(const Hostcalls& h, int service, unsigned long long a, unsigned long long b,
                                 unsigned long long c, unsigned long long& answer) {
     int p = hostcall_begin(h);
@@ -193,9 +243,10 @@ __device__ inline bool hostcall(const Hostcalls& h, int service, unsigned long l
     hostcall_ask(h, p, service, a, b, c);
     bool ok = hostcall_wait(h, p);
     if (!ok) return false;
-    answer = hostcall_answer(h, p);
+    ok = hostcall_error(h, p) == 0;
+    if (ok) answer = hostcall_answer(h, p);
     hostcall_end(h, p);
-    return true;
+    return ok;
 }
 
 #endif

@@ -244,7 +244,7 @@ class Control:
             if resume == head:
                 t.resume = -1
             m: Mask | None = entered
-            turns = changes = 0
+            turns, known = 0, (0, 0)
             if resume >= 0 and _leap(t, entered, spin.patience):
                 turns = -1  # because a counter may come to its end in the turn after the next test
             if together is not None:
@@ -255,7 +255,7 @@ class Control:
                 # Nothing tells what a turn has changed that was begun before the threads waited; and a first
                 # turn that nobody has tested is no look in vain.
                 if often and turns > 0 and not turns % often and not first:
-                    changes, before = t.launch.changes, [t.slots[slot] for slot in watched]
+                    known, before = t.launch.known, [t.slots[slot] for slot in watched]
                 if test is not None and not first:
                     m, stop = _tested(t, m, test, test_point, head, at)
                     finished = join(finished, stop, entered)
@@ -274,18 +274,23 @@ class Control:
                 if step is not None:
                     step(t, m)
                 if before is not None:
-                    if changes == t.launch.changes:
-                        m = _spun(t, m, spin, before, at)
-                        if m is None:
-                            break
-                    before = None
+                    m, before = _spun(t, m, spin, before, known, at), None
+                    if m is None:
+                        break
             return join(finished, t.left[leave], entered)
 
         return run
 
 
-def _spun(t: Team, m: Mask, spin: Spin, before: list[Any], at: Position) -> Mask | None:
-    """Set the lanes aside for which a turn has changed nothing."""
+def _spun(
+    t: Team, m: Mask, spin: Spin, before: list[Any], known: tuple[int, int], at: Position
+) -> Mask | None:
+    """Set the lanes aside for which a turn has changed nothing, or only the time."""
+    changes, reads = t.launch.known
+    if reads != known[1]:
+        return t.nap(spin.spot, m, at) if spin.naps else m
+    if changes != known[0]:
+        return m
     now = [t.slots[slot] for slot in spin.watched]
     patient = bool(spin.patience) and _still_patient(t, m, spin.patience)
     same = unchanged(m, before, now)

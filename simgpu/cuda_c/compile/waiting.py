@@ -40,6 +40,7 @@ class Spin:
     watched: Sequence[int] = ()
     patience: Mapping[int, int] = field(default_factory=dict[int, int])
     meets: bool = False
+    naps: bool = False  # whether it sleeps between two looks, so that time goes by
 
 
 @dataclass
@@ -125,6 +126,11 @@ def _sleeps(loop: Loop) -> bool:
     return form.Sleep in kinds and not kinds.isdisjoint((form.Load, form.Exchange))
 
 
+def _naps(loop: Loop) -> bool:
+    """Tell whether a loop sleeps."""
+    return any(isinstance(step, form.Sleep) for step in form.below(loop.parts))
+
+
 def _looks(loop: Loop, sites: Sequence[Site]) -> bool:
     return any(
         isinstance(step, form.Exchange)
@@ -198,7 +204,9 @@ class _Pass:
         often = 0 if not spins else 1 if waits else _SELDOM
         watched, patience = _watched(loop) if spins else ([], {})
         place = head if waits else NOWHERE
-        self.parks.spins[loop] = Spin(place, spot, often, watched, patience, meets)
+        self.parks.spins[loop] = Spin(
+            place, spot, often, watched, patience, meets, waits and spins and _naps(loop)
+        )
         return inside or (waits and spins)
 
 

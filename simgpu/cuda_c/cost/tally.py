@@ -154,6 +154,12 @@ class Tally:
             mask.charged = False
         self._charged.clear()
 
+    def latest(self) -> int:
+        """Return the clock of the warp that has come furthest."""
+        self.settle()
+        clocks = [int(chains[LATENCY].max()) for chains in self._batches.values()]
+        return max(clocks, default=self.longest[LATENCY])
+
     def clocks(self) -> NDArray[np.int64]:
         """Return the clock of each warp: the time of a warp that is alone and has its data at hand."""
         self.settle()

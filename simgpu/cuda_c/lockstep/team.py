@@ -76,12 +76,23 @@ class Launch:
     # Counts what changes memory, in kernels whose loops may spin (`watches`).
     changes: int = 0
     watches: bool = False
+    # In such kernels: how often a clock was read, how many clocks it waited for the host until now, whether
+    # threads sleep until a clock has gone on, and the clock when it last had a fence that the host can see.
+    clock_reads: int = 0
+    waited: int = 0
+    naps: bool = False
+    published: int = 0
     hostile: Any = None  # the memory, if it is a hostile one (`memory.hostile`)
     begun: int = 0  # blocks
     since: float = field(default_factory=time.monotonic)
     literals: dict[str, Any] = field(default_factory=dict[str, Any])  # pointers to them, by text
     at: Position | None = None  # the loop whose turn was counted last
     told: bool = False
+
+    @property
+    def known(self) -> tuple[int, int]:
+        """How often memory has changed, and a clock was read."""
+        return self.changes, self.clock_reads
 
     def progress(self) -> str:
         """How far it is, in words."""
@@ -216,6 +227,12 @@ class Team:
             waiting_threads.Group(place, stuck, at, None, self.launch.changes, patient)
         )
         return waiting_threads.some(self.layout, mask.bits & ~stuck)
+
+    def nap(self, place: int, mask: Mask, at: Position) -> Mask | None:
+        """Set all lanes of `mask` aside until time has gone by, or memory has changed; nobody is left."""
+        self.apart = self.launch.naps = True
+        self.waiters.park(waiting_threads.Group(place, mask.bits, at, None, self.launch.changes))
+        return None
 
     def array(self, value: Any) -> NDArray[Any]:
         """A value as an array over all lanes."""

@@ -68,9 +68,29 @@ class Execution:
                 if last:
                     return self._blocks.hurry()
                 self._launch.changes += 1
+                self._launch.naps = False
                 return self._blocks.run()
         finally:
             self._spent = time.monotonic() - self._launch.since
+
+    @property
+    def clock(self) -> int:
+        """The clocks that it has been at work."""
+        return self._tally.latest()
+
+    @property
+    def published(self) -> int:
+        """That clock when it last had a fence that reaches the host."""
+        return self._launch.published
+
+    @property
+    def naps(self) -> bool:
+        """Tell whether threads wait for a clock to go on."""
+        return self._launch.naps
+
+    def waited(self, clocks: int) -> None:
+        """So many clocks have gone by in which it waited for others."""
+        self._launch.waited = max(self._launch.waited, clocks)
 
     def finish(self) -> LaunchResult:
         """Run to the end, with nobody else there; what it wrote until a `KernelFault` stays written."""

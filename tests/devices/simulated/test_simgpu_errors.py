@@ -23,8 +23,8 @@ NAMES = sorted(
 )
 # What an adapter adds by itself, so that nothing of simgpu is in it; and what fails never.
 OWN = {
-    "activate", "restore", "adopt_stream", "adopt_array", "until_waited_for", "answering", "sleep", "export",
-    "apart", "start_log", "stop_log", "create_stream", "is_pinned", "now", "reuse",
+    "activate", "restore", "adopt_stream", "adopt_array", "until_waited_for", "answering", "sleep",
+    "export", "note_answers", "apart", "start_log", "stop_log", "create_stream", "is_pinned", "now", "reuse",
     "watch",  # translates by itself
 }  # fmt: skip
 

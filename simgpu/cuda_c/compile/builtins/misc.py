@@ -173,8 +173,9 @@ def _clock(result: types.Scalar, c: Context, node: Call, used: bool) -> Expr:
     c.work()
 
     def run(t: Team, m: Mask) -> Any:
-        t.launch.changes += 1  # since time goes on, a loop that looks at it does not spin
-        return t.meter.clocks().astype(result.dtype)[t.layout.warp]
+        t.launch.clock_reads += 1  # since time goes on, a loop that looks at it does not spin
+        clocks = t.meter.clocks() + t.launch.waited
+        return clocks.astype(result.dtype)[t.layout.warp]
 
     return value(c, result, run, node.at)
 

@@ -162,6 +162,18 @@ def _fence(c: Context, node: Call, used: bool) -> Expr:
     return value(c, VOID, run, node.at)
 
 
+def _system_fence(c: Context, node: Call, used: bool) -> Expr:
+    """The host sees what was written before; how late that is counts where the kernel waits for it."""
+    fence = _fence(c, node, used).run
+
+    def run(t: Team, m: Mask) -> None:
+        fence(t, m)
+        if t.launch.watches:
+            t.launch.published = int(t.meter.clocks()[t.layout.warp[m.index]].max())
+
+    return value(c, VOID, run, node.at)
+
+
 def _grid_sync(c: Context, node: Call, used: bool) -> Expr:
     """The barrier of all blocks; only where it is a statement of its own can threads wait at it."""
     need_count(c, node, 0)
@@ -184,6 +196,6 @@ TABLE: dict[str, Handler] = {
     "__syncwarp": fenced(_syncwarp),
     "__grid_sync": fenced(_grid_sync),
     "__threadfence": fenced(_fence),
-    "__threadfence_system": fenced(_fence),
+    "__threadfence_system": fenced(_system_fence),
     "__threadfence_block": fenced(_fence),
 }

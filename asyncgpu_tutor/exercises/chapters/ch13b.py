@@ -1,0 +1,171 @@
+"""Exercises of 13b_await_the_host: what each one checks. All of it is found out by running the answers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, cast
+
+import numpy as np
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor.exercises.checks.device_code import in_own_lines, own_lines
+from asyncgpu_tutor.exercises.checks.operations import cuda
+from asyncgpu_tutor.exercises.checks.results import Array, as_kernel
+from asyncgpu_tutor.exercises.checks.trials import cases, text_of
+from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, must
+from asyncgpu_tutor.exercises.internals import SimDevice
+from asyncgpu_tutor.exercises.sandbox import call
+
+GIVEN_UP = (
+    "a call got no packet any more: each has to be given back when its answer is there, or when nobody "
+    "wants the answer"
+)
+
+
+class _Office:
+    """A host that writes down who asks, and how many are under way."""
+
+    def __init__(self, us: Callable[[int], float], refused: int = -1, packets: int = 4) -> None:
+        self.us, self.refused, self.packets = us, refused, packets
+        self.asked = Counter[int]()
+        self.open = self.most = 0
+
+    async def answer(self, asking: Any) -> int:
+        """Ten times the question, a little later."""
+        self.asked[asking.a] += 1
+        self.open += 1
+        self.most = max(self.most, self.open)
+        await agt.sleep(self.us(asking.a))
+        self.open -= 1
+        asking.data[:8] = asking.a % 7
+        if asking.a == self.refused:
+            raise agt.errors.CallRefusedError(13)
+        return 10 * asking.a
+
+    def run(self, kernel: agt.Kernel, *args: Any, grid: int = 1) -> float:
+        """Run it, and return the time that it takes."""
+        device = cast(SimDevice, agt.current_device())
+        device.machine.patience_s = 0.05
+        took = 0.0
+
+        async def main() -> None:
+            nonlocal took
+            async with agt.hostcalls({16: self.answer}, packets=self.packets) as host:
+                start = device.now()
+                await host.run(kernel(*host.arrays, *args, grid=grid, block=1))
+                took = device.now() - start
+
+        try:
+            call(main)
+        except Rejected as rejected:
+            signs = "__trap()", "gave up waiting", "waits for ever"
+            must(not any(sign in rejected.cause for sign in signs), GIVEN_UP)
+            raise
+        return took
+
+
+def _trial(name: str, mine: Any, given: str, trial: str) -> agt.Kernel:
+    text = text_of(name, mine, "the text of device code")
+    before, after = cuda(given), cuda(trial)
+    with own_lines(text, before, after):
+        return call(agt.Kernel, before + text + after)
+
+
+def _left(size: int) -> Array:
+    return agt.pin(np.full(size, 99, np.int64))
+
+
+# ------------------------------------------------------------------ a call that does not wait
+def _ask(mine: Any, _model: Any, calls: int) -> None:
+    kernel = _trial("ASK", mine, "13b_ask_given", "13b_ask")
+    out, office = _left(calls), _Office(lambda _: 50.0)
+    office.run(kernel, calls, agt.mapped(out))
+    twice = [a for a, times in office.asked.items() if times > 1]
+    must(
+        not twice,
+        f"the host was asked for {twice[:1]} more than once: which step comes after asking?",
+    )
+    for k, got in enumerate(out.tolist()):
+        must(got == 10 * (k + 1), f"call {k} was answered {10 * (k + 1)}, and `answer` is {got}")
+    due = (
+        "two calls were joined, and the host never had both at a time: does `poll` wait somewhere?"
+    )
+    must(calls < 2 or office.most > 1, due)
+
+
+# ------------------------------------------------------------------ what becomes of a packet
+
+
+def _drop(mine: Any, _model: Any, step: int) -> None:
+    kernel, out = _trial("DROPPED", mine, "13b_drop_given", "13b_drop"), _left(5)
+    office = _Office(lambda a: 80.0 if a == 1 else 5.0, packets=2)
+    office.run(kernel, step, agt.mapped(out))
+    after, taken, twice, _, _ = out.tolist()
+    due = f"the call after it got {after} as its answer, and 20 is right: the host still wrote to the "
+    must(after == 20, due + "packet that was dropped, and by then somebody else had it")
+    must(not twice, "a packet has two owners: it was given back although it had been before")
+    must(taken == 2, f"of 2 packets {taken} can be had in the end: nobody gave the other back")
+
+
+# ------------------------------------------------------------------ results and errors
+@in_own_lines
+def check_both(mine: Any, model: Any) -> None:
+    """Two questions at once; the first error that there is, or the product."""
+    kernel = as_kernel(mine, "BOTH")
+    for refused, words in (
+        (-1, "both answered"),
+        (3, "the first refused"),
+        (4, "the second refused"),
+    ):
+        with case(words):
+            out, office = _left(1), _Office(lambda _: 60.0, refused)
+            office.run(kernel, 3, 4, agt.mapped(out))
+            right = -13 if refused > 0 else 1200
+            must(int(out[0]) == right, f"`out[0]` is {int(out[0])}, and {right} is right")
+            must(office.most > 1, "the host never had both questions at a time: join them")
+
+
+@in_own_lines
+def check_first(mine: Any, model: Any) -> None:
+    """The quicker of two answers, or -1 at the limit."""
+    kernel = as_kernel(mine, "FIRST")
+    for a, b, right in ((20.0, 200.0, 30), (200.0, 20.0, 40), (2000.0, 2500.0, -1)):
+        with case(f"answers after {a:.0f} and {b:.0f} µs"):
+            out, office = _left(1), _Office(lambda asked, a=a, b=b: a if asked == 3 else b)
+            office.run(kernel, 3, 4, agt.mapped(out))
+            must(int(out[0]) == right, f"`out[0]` is {int(out[0])}, and {right} is right")
+
+
+# ------------------------------------------------------------------ the challenge
+GOAL_US = 1000.0
+
+
+@in_own_lines
+def check_ahead(mine: Any, model: Any) -> float:
+    """Each piece is read and computed once; the score is how long that takes."""
+    kernel, took = as_kernel(mine, "AHEAD"), 0.0
+    for pieces in (1, 5, 12):
+        with case(f"{pieces} pieces"):
+            out, office = agt.pin(np.zeros(1, np.float32)), _Office(lambda _: 50.0)
+            with suppress(ZeroDivisionError):
+                took = office.run(kernel, pieces, agt.mapped(out))
+            wanted = [*range(pieces)]
+            due = f"the host was asked for pieces {sorted(office.asked)[:14]}, and 0 to {pieces - 1} is right"
+            must(sorted(office.asked.elements()) == wanted, due)
+            right = sum(3**0.5 + piece % 7 for piece in wanted)
+            due = f"the sum is {out[0]:.2f}, and {right:.2f} is right"
+            must(abs(float(out[0]) - right) < 1e-3 * right, due)
+    must(took < GOAL_US, f"the sum is right, and takes {took:.0f} µs: get below {GOAL_US:.0f}")
+    return took
+
+
+EXERCISES = (
+    Exercise("13b-ask", "A call that does not wait", "ASK", cases(_ask, [(1,), (2,), (9,)], "{:call}")),
+    Exercise("13b-both", "Two answers, or an error", "BOTH", check_both),
+    Exercise("13b-drop", "What becomes of the packet?", "DROPPED",
+             cases(_drop, [(step,) for step in range(4)], "a dropped call at step {}")),
+    Exercise("13b-first", "The quicker of two", "FIRST", check_first),
+    Exercise("13b-challenge", "Challenge: read ahead", "AHEAD", check_ahead),
+)  # fmt: skip

@@ -1,0 +1,2 @@
+#include "hostcall.cuh"
+#include "device_async.cuh"

@@ -1,0 +1,1 @@
+#include "hostcall_async.cuh"

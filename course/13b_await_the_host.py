@@ -1,0 +1,573 @@
+"""Source of notebooks/13b_await_the_host.ipynb: edit here, then `make notebooks-build`."""
+
+# %% [markdown] id=title
+# # A kernel that awaits
+#
+# In chapter 12 a thread of the GPU learned to wait for several things at once. In chapter 13 it learned to call Python. You have probably asked already: **why doesn't it do both?** When it calls, it still stands there with the receiver at its ear, as if there were no such thing as a future.
+#
+# After this page you can turn a call to the host into a future, have several of them under way at once, give up on one without losing its packet, handle a refusal inside a kernel, and read the next piece of a file while you're still busy with this one.
+#
+# | | |
+# |---|---|
+# | Time | 55 minutes |
+# | You need | [12_async_inside_a_kernel](12_async_inside_a_kernel.ipynb) and [13_hostcalls](13_hostcalls.ipynb). You do not need a GPU |
+# | Device | the first cell of code says which one is in use |
+
+# %% id=setup
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor.exercises import Prediction, check, hint, progress, score, solution
+
+device = agt.use("auto")
+device
+
+# %% [markdown] id=question
+# ## Two phone calls
+#
+# A kernel has to work out a bill. It needs a price, which one colleague knows, and an exchange rate, which another one knows. Each of them needs about 50 µs to look it up. On the host, that's a coroutine: while one colleague searches, the other can search as well.
+#
+# Here is the kernel as you'd write it after chapter 13. It makes one call, waits for the answer, and makes the other.
+
+# %% id=one-by-one
+bill_in_turn = agt.Kernel(r"""
+#include "hostcall.cuh"
+__global__ void bill_in_turn(unsigned long long* mail, unsigned long long* stack, unsigned long long* cost)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    unsigned long long price = 0, rate = 0;
+    bool ok = hostcall(host, 16, 7, 0, 0, price);
+    if (!ok) return;
+    ok = hostcall(host, 17, 7, 0, 0, rate);
+    if (!ok) return;
+    *cost = price * rate;
+}
+""")
+
+
+async def price(call):
+    await agt.sleep(50)
+    return 6
+
+
+async def rate(call):
+    await agt.sleep(50)
+    return 7
+
+
+async def ask_for(kernel):
+    """What the kernel works out, and the trace."""
+    cost = agt.pin(np.zeros(1, np.uint64))
+    async with agt.hostcalls({16: price, 17: rate}) as office:
+        with agt.record() as trace:
+            await office.run(kernel(*office.arrays, agt.mapped(cost), grid=1, block=1))
+    return int(cost[0]), trace
+
+
+def kernel_us(trace):
+    (span,) = trace.device_spans
+    return span.duration
+
+
+await ask_for(bill_in_turn)  # warm-up
+cost, in_turn = await ask_for(bill_in_turn)
+print(f"it costs {cost}, and the kernel took {kernel_us(in_turn):.0f} µs")
+
+# %% id=one-by-one-check tags=asserts
+assert cost == 42
+if device.simulated:
+    assert 110 < kernel_us(in_turn) < 140
+
+# %% [markdown] id=states-text
+# ## A call is two waits
+#
+# What does `hostcall` wait for, exactly? First for a free packet, which is nearly always there. Then for the answer, which is not. Between the two it sends the question, and that takes no waiting at all. So a call is a cup of tea: two waits with a step in between. Cut at the waits, it becomes this machine:
+#
+# ```text
+#            take a packet, send it               answered: read it,
+#            (none free? PENDING)                 give the packet back
+#   step 0 ────────────────────────▶ step 1 ────────────────────────────▶ READY
+#                                     │   ▲
+#                                     └───┘ not yet: PENDING
+# ```
+#
+# The header of chapter 13 has a function for each arrow, and none of these waits:
+#
+# | | |
+# |---|---|
+# | `hostcall_try_begin(host)` | a packet, or -1 if none is free at the moment |
+# | `hostcall_ask(host, p, service, a, b, c)` | sends the packet |
+# | `hostcall_done(host, p)` | whether the answer is there |
+# | `hostcall_answer(host, p)` | the answer |
+# | `hostcall_end(host, p)` | gives the packet back |
+#
+# `hostcall_done` is a bare look at the flag, so you owe it what every flag is owed: a `__threadfence_system()` before you read what lies behind it.
+
+# %% [markdown] id=exercise-ask
+# ### Exercise: a call that does not wait
+#
+# Write `poll`. The struct asks service 16 about `a`. It starts with `step` at 0 and `packet` at -1, and leaves what it was told in `answer`. The version below works, and stands beside the kettle. (`Poll`, the executors and `hostcall.cuh` are there already.)
+
+# %% id=13b-ask starter
+ASK = r"""
+struct Ask {
+    Hostcalls host;
+    unsigned long long a;
+    int step, packet;
+    unsigned long long answer;
+    __device__ Poll poll()
+    {
+        hostcall(host, 16, a, 0, 0, answer);   // waits
+        return READY;
+    }
+};
+"""
+
+# %% id=13b-ask solution
+ASK = r"""
+struct Ask {
+    Hostcalls host;
+    unsigned long long a;
+    int step, packet;
+    unsigned long long answer;
+    __device__ Poll poll()
+    {
+        if (step == 0) {
+            packet = hostcall_try_begin(host);
+            if (packet < 0) return PENDING;
+            hostcall_ask(host, packet, 16, a, 0, 0);
+            step = 1;
+        }
+        if (!hostcall_done(host, packet)) return PENDING;
+        __threadfence_system();
+        answer = hostcall_answer(host, packet);
+        hostcall_end(host, packet);
+        return READY;
+    }
+};
+"""
+
+# %% id=13b-ask hints
+# Follow the picture from left to right. Each arrow is an `if`, and each loop back is a `return PENDING`.
+#
+# In step 0, take a packet and come back if there is none; then send it, and remember that by `step = 1`. Otherwise you would ask again at the next poll.
+#
+# Behind that: not done? `return PENDING`. Done? Fence, answer, end, `READY`.
+
+# %% id=13b-ask explanation
+# Six lines, and the kernel has an `await` for the outside world. `packet` has to be a member, because it's needed after a wait. In the header, `Ask` does the same, and some more: it notices a host that has gone, loses its patience after a few seconds, and says so in `error`.
+
+# %% id=13b-ask-check
+check("13b-ask", ASK)
+
+# %% [markdown] id=join-text
+# The header `hostcall_async.cuh` has this struct with all the trimmings, and a function `ask(host, service, a, b, c)` that makes one. Since it is a future like any other, everything from chapter 12 works with it: `block_on`, `run_all`, `join` and `select`. So here are both questions at once.
+
+# %% id=joined
+bill_joined = agt.Kernel(r"""
+#include "hostcall_async.cuh"
+__global__ void bill_joined(unsigned long long* mail, unsigned long long* stack, unsigned long long* cost)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    auto both = join(ask(host, 16, 7, 0, 0), ask(host, 17, 7, 0, 0));
+    block_on(both);
+    if (both.a.error == 0 && both.b.error == 0) *cost = both.a.answer * both.b.answer;
+}
+""")
+
+# %% id=predict-joined
+joined = Prediction(
+    "In turn, the two calls took the kernel about 120 µs. How many microseconds does it take with both joined? "
+    "(Type a number.)"
+)
+joined
+
+# %% id=commit-joined
+joined.commit(...)
+
+# %% id=run-joined
+await ask_for(bill_joined)  # warm-up
+cost, at_once = await ask_for(bill_joined)
+print(f"it costs {cost}")
+
+agt.compare_timelines(
+    [in_turn, at_once],
+    ["one call after the other", "both calls joined"],
+    lanes=("host", "streams"),
+    lesson="Above, Python answers, and only then is it asked again. Below, it is asked twice and answers "
+    "twice, and the kernel's bar is half as long.",
+)
+
+# %% id=reveal-joined
+joined.reveal(
+    kernel_us(at_once),
+    "Both colleagues search at the same time, so the wait is as long as one of them takes. The thread asks "
+    "twice and then polls both.",
+)
+
+# %% id=joined-check tags=asserts
+assert cost == 42
+if device.simulated:
+    assert kernel_us(at_once) < 0.6 * kernel_us(in_turn)
+
+# %% [markdown] id=error-text
+# ## When the answer is no
+#
+# So far the host has known everything. But a price list may lack an item, and a file may not be there, and then what? An exception in a handler ends all calls, as you have seen, and that's the right thing for a bug. A missing item isn't a bug. So a handler can raise `agt.errors.CallRefusedError(number)`, and then only this one call fails: its `error` is that number, and the kernel goes on.
+#
+# The services for files and connections do it, with the numbers that C calls `errno`. You say what is allowed when you open the office, and the kernel opens by name:
+
+# %% id=open-by-name
+opening = agt.Kernel(r"""
+#include "hostcall_async.cuh"
+__global__ void opening(unsigned long long* mail, unsigned long long* stack, const char* names, int size,
+                        long long* found)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    Ask open = ask_keeping(host, HOSTCALL_OPEN, size, 0, 0);       // 0: to read
+    while (open.begin() == PENDING) { }                            // a packet, to put the name into
+    for (int i = 0; i < size; i++) open.bytes()[i] = names[blockIdx.x * size + i];
+    block_on(open);
+    open.end();
+    found[blockIdx.x] = open.error == 0 ? (long long)open.answer : -open.error;
+}
+""")
+
+folder = Path(tempfile.mkdtemp())
+(folder / "public").mkdir()
+(folder / "public" / "menu.txt").write_text("soup, bread, and an apple")
+(folder / "notes").write_text("the cook's own recipe, which is a secret")
+names = ["menu.txt", "wine.txt", "../notes"]
+
+found = agt.pin(np.zeros(3, np.int64))
+letters = agt.h2d(agt.pin(np.frombuffer("".join(names).encode(), np.int8)))
+async with agt.hostcalls(folder=folder / "public") as office:
+    await office.run(opening(*office.arrays, await letters, 8, agt.mapped(found), grid=3, block=1))
+for name, number in zip(names, found.tolist()):
+    print(f"{name}: {'file ' + str(number) if number >= 0 else 'error ' + str(-number)}")
+
+# %% id=open-by-name-check tags=asserts
+assert found.tolist() == [0, -2, -13]
+
+# %% [markdown] id=error-read
+# Error 2 is a file that isn't there, and 13 means that you may not. The kernel tried to leave the folder by `..`, and the office didn't let it, whether the secret exists or not. That's worth a thought before you open an office for code you did not write: a kernel can ask for anything that you allow, and nothing else.
+#
+# | service | what it does |
+# |---|---|
+# | `HOSTCALL_TIME`, `HOSTCALL_RANDOM`, `HOSTCALL_PRINT` | what they say |
+# | `HOSTCALL_OPEN`, `HOSTCALL_CLOSE` | a file in `folder=`, by name |
+# | `HOSTCALL_READ`, `HOSTCALL_WRITE` | bytes of a file, by its number |
+# | `HOSTCALL_CONNECT`, `HOSTCALL_SEND`, `HOSTCALL_RECEIVE` | TCP, to one of `addresses=` |
+# | 16 and up | your Python |
+
+# %% [markdown] id=exercise-both
+# ### Exercise: two answers, or an error
+#
+# `both` asks service 16 about `a` and about `b`, at the same time. If both are answered, it stores the product in `*out`. If one is refused, it stores minus its error. The version below asks in turn, and hopes for the best.
+
+# %% id=13b-both starter
+BOTH = r"""
+#include "hostcall_async.cuh"
+__global__ void both(unsigned long long* mail, unsigned long long* stack, int a, int b, long long* out)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    Ask one = ask(host, 16, a, 0, 0);
+    block_on(one);
+    Ask two = ask(host, 16, b, 0, 0);
+    block_on(two);
+    *out = one.answer * two.answer;
+}
+"""
+
+# %% id=13b-both solution
+BOTH = r"""
+#include "hostcall_async.cuh"
+__global__ void both(unsigned long long* mail, unsigned long long* stack, int a, int b, long long* out)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    auto pair = join(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0));
+    block_on(pair);
+    if (pair.a.error != 0) *out = -pair.a.error;
+    else if (pair.b.error != 0) *out = -pair.b.error;
+    else *out = pair.a.answer * pair.b.answer;
+}
+"""
+
+# %% id=13b-both hints
+# `bill_joined` above has the join. What's new is what you do with the two errors.
+#
+# `pair.a.error` is 0 when the first was answered. Look at both before you multiply.
+
+# %% id=13b-both explanation
+# In Python, `gather` would have raised the first exception. There are no exceptions in a kernel, so an error is a number that you have to look at. Rust calls this a `Result`, and there the compiler complains when you forget.
+
+# %% id=13b-both-check
+check("13b-both", BOTH)
+
+# %% [markdown] id=limit-text
+# ## Hanging up
+#
+# Suppose that one colleague is asleep. You don't want to wait all day, so you set a limit. `within(future, clocks)` is a `select` between a future and the SM's clock, and the loser is dropped:
+#
+# ```c
+# auto quick = within(ask(host, 16, 7, 0, 0), 100000);      // about 50 µs
+# block_on(quick);
+# if (quick.winner == 1) ...                                // too late
+# ```
+#
+# In chapter 12, dropping a future meant that nobody polled it any more. That was enough for a cup of tea. But this one left something behind: its packet is with the host, which may write an answer into it at any moment.
+
+# %% id=predict-packet
+packet = Prediction(
+    "You drop a call while its packet is with the host, and put the packet back on the pile at once. The next "
+    "call takes it, and asks something else. What may it read as its answer?",
+    fine="its own answer: it wrote a new question into the packet",
+    other="the answer to the question that was dropped",
+    none="nothing: the host sees that the packet is new, and starts again",
+)
+packet
+
+# %% id=commit-packet
+packet.commit(...)
+
+# %% id=run-packet
+careless = agt.Kernel(r"""
+#include "hostcall_async.cuh"
+__global__ void careless(unsigned long long* mail, unsigned long long* stack, unsigned long long* answer)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    Ask one = ask(host, 16, 1, 0, 0);
+    one.poll();                                // sent
+    Deadline limit = {clock64() + 40000};      // 20 µs later ...
+    block_on(limit);
+    hostcall_end(host, one.packet);            // ... dropped, by somebody in a hurry
+    Ask two = ask(host, 16, 2, 0, 0);
+    block_on(two);
+    *answer = two.answer;
+}
+""")
+
+
+async def slowly(call):
+    question = call.a
+    await agt.sleep(200 if question == 1 else 20)
+    return 1000 + question
+
+
+heard = agt.pin(np.zeros(1, np.uint64))
+async with agt.hostcalls({16: slowly}, packets=1) as office:
+    await office.run(careless(*office.arrays, agt.mapped(heard), grid=1, block=1))
+print("question 2 was answered with", heard[0])
+
+# %% id=packet-check tags=asserts
+if device.simulated:
+    assert heard[0] == 1001
+
+# %% id=reveal-packet
+packet.reveal(
+    "other",  # on a real GPU, unless the host happens to be late
+    "The host was still at work on question 1 when question 2 arrived in the same packet. It wrote its answer "
+    "where it had been told to, as it should. The packet was not yours to give away.",
+)
+
+# %% [markdown] id=owner-text
+# This is the bug behind the word **cancellation safety**, and it bites in Rust and Python as well. Whoever stops waiting has to ask: *who else still holds a piece of this?* A packet has one owner at a time. From the question to the answer, that's the host.
+#
+# So a dropped packet is not given back, but **left**: `hostcall_leave(host, p)` puts it on a pile of its own. When the usual piles are empty, `hostcall_try_begin` looks there for a packet that the host has finished with. Nothing is lost, and nothing is read by the wrong caller. (What was asked may still be done. If you asked for something to be written, hanging up doesn't unwrite it.)
+
+# %% [markdown] id=exercise-drop
+# ### Exercise: what becomes of the packet?
+#
+# Write `dropped`, for an `Ask` of the header that nobody wants any more. `step` says how far it had come:
+#
+# | step | |
+# |---|---|
+# | 0 | it has no packet yet |
+# | 1 | it has a packet, and has not asked |
+# | 2 | the host has the packet |
+# | 3 | it was answered, and has given its packet back |
+
+# %% id=13b-drop starter
+DROPPED = r"""
+__device__ void dropped(const Hostcalls& host, int step, int packet)
+{
+    // nobody polls it any more, so there is nothing to do. Or is there?
+}
+"""
+
+# %% id=13b-drop solution
+DROPPED = r"""
+__device__ void dropped(const Hostcalls& host, int step, int packet)
+{
+    if (step == 1) hostcall_end(host, packet);
+    if (step == 2) hostcall_leave(host, packet);
+}
+"""
+
+# %% id=13b-drop hints
+# For each of the four steps, ask who owns the packet.
+#
+# At step 0 there is none, and at step 3 it belongs to somebody else by now. Leave those alone.
+#
+# At step 1 it's yours, so give it back by `hostcall_end`. At step 2 it's the host's, so `hostcall_leave`.
+
+# %% id=13b-drop explanation
+# Two lines, and each of the four cases has its own reason. A join that is dropped passes it on to its parts, and a select drops its loser: that's all the cancelling there is.
+
+# %% id=13b-drop-check
+check("13b-drop", DROPPED)
+
+# %% [markdown] id=exercise-first
+# ### Exercise: the quicker of two
+#
+# Two colleagues know the answer, and you never know which of them is awake. `first` asks service 16 about `a` and about `b`, and stores the answer that comes first. If neither has come within 200,000 clocks, it stores -1. Futures are made of futures, so this is one expression.
+
+# %% id=13b-first starter
+FIRST = r"""
+#include "hostcall_async.cuh"
+__global__ void first(unsigned long long* mail, unsigned long long* stack, int a, int b, long long* out)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    Ask one = ask(host, 16, a, 0, 0);
+    block_on(one);
+    *out = one.answer;
+}
+"""
+
+# %% id=13b-first solution
+FIRST = r"""
+#include "hostcall_async.cuh"
+__global__ void first(unsigned long long* mail, unsigned long long* stack, int a, int b, long long* out)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    auto race = within(select(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0)), 200000);
+    block_on(race);
+    if (race.winner == 1) *out = -1;
+    else *out = race.a.winner == 0 ? race.a.a.answer : race.a.b.answer;
+}
+"""
+
+# %% id=13b-first hints
+# The race is `select(ask(...), ask(...))`. The limit goes around it, by `within(..., 200000)`.
+#
+# In `auto race = within(select(...), 200000)`, the select is `race.a`, and its two calls are `race.a.a` and `race.a.b`. `race.winner` is 1 if the limit won.
+
+# %% id=13b-first explanation
+# When the limit wins, `within` drops the select, the select drops both calls, and each of them leaves its packet. You wrote none of that here. That's why `drop` belongs to the future, and not to whoever uses it.
+
+# %% id=13b-first-check
+check("13b-first", FIRST)
+
+# %% [markdown] id=ahead-text
+# ## Asking before you need it
+#
+# There's one more thing that a future can do and a call can't. You may ask now, and wait later. A file that is read piece by piece is the classic case: while you work on one piece, the next could already be on its way.
+#
+# ```text
+#   in turn     read 0 | work 0 | read 1 | work 1 | read 2 | work 2
+#
+#   ahead       read 0 | work 0 | work 1 | work 2
+#                      | read 1 | read 2 |
+# ```
+#
+# It takes two packets: one that you're working on, and one with the host. `ask_keeping` makes a call whose packet stays yours after `READY`, because its bytes are what you came for. You give it back by `end()`. And a single `poll()` sends a question without waiting for anything.
+
+# %% [markdown] id=exercise-challenge
+# ### Challenge: read ahead
+#
+# `ahead` works through so many pieces of a file: for each, it asks service 16 by number, and works on the first byte. The host needs 50 µs for a piece, and the work takes about 55. The version below reads and works in turn. For 12 pieces it takes 1379 µs: get below 1000.
+
+# %% id=13b-challenge starter
+AHEAD = r"""
+#include "hostcall_async.cuh"
+__device__ float work(float x)
+{
+    float root = 1.0f + x;
+    for (int k = 0; k < 1500; k++) root = 0.5f * (root + 3.0f / root);
+    return root + x;
+}
+
+__global__ void ahead(unsigned long long* mail, unsigned long long* stack, int pieces, float* out)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    float sum = 0.0f;
+    for (int k = 0; k < pieces; k++) {
+        Ask mine = ask_keeping(host, 16, k, 0, 0);
+        block_on(mine);
+        if (mine.error != 0) return;
+        sum += work(mine.bytes()[0]);
+        mine.end();
+    }
+    *out = sum;
+}
+"""
+
+# %% id=13b-challenge solution
+AHEAD = r"""
+#include "hostcall_async.cuh"
+__device__ float work(float x)
+{
+    float root = 1.0f + x;
+    for (int k = 0; k < 1500; k++) root = 0.5f * (root + 3.0f / root);
+    return root + x;
+}
+
+__global__ void ahead(unsigned long long* mail, unsigned long long* stack, int pieces, float* out)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    float sum = 0.0f;
+    Ask next = ask_keeping(host, 16, 0, 0, 0);
+    for (int k = 0; k < pieces; k++) {
+        Ask mine = next;
+        block_on(mine);
+        if (mine.error != 0) return;
+        if (k + 1 < pieces) {
+            next = ask_keeping(host, 16, k + 1, 0, 0);
+            next.poll();
+        }
+        sum += work(mine.bytes()[0]);
+        mine.end();
+    }
+    *out = sum;
+}
+"""
+
+# %% id=13b-challenge hints
+# When is the earliest moment at which you can ask for piece 1? It's before you work on piece 0.
+#
+# Keep two futures, `mine` and `next`. As soon as `mine` is there, make a new `next`, and poll it once so that the question is sent. Then work.
+#
+# Mind both ends: the first piece has to be asked for before the loop, and there is no piece behind the last one.
+
+# %% id=13b-challenge explanation
+# All reads but the first one hide behind the work. Where the host takes longer than the work, there is some waiting left, and a third packet would not help: a single reader is as fast as it is. It's the two buffers of chapter 2b, with Python as the copy engine.
+
+# %% id=13b-challenge-check
+check("13b-challenge", AHEAD)
+
+# %% [markdown] id=costs
+# ## What it costs
+#
+# A future is no faster than a call. What it saves is the time in which you'd have stood there. If there is nothing else to do, or if every block asks a single question, `hostcall` is shorter and as quick. And each look at a flag crosses the bus, so a warp that polls thirty futures spends its day on the phone.
+#
+# There's a limit on the other side as well. While the kernel waits for two answers, somebody has to work on both. That works here because the handlers are coroutines that sleep. Two handlers that compute take turns in one Python thread, and no join in the world will make them overlap.
+
+# %% [markdown] id=key-points
+# ## Key points
+#
+# - A call to the host is a state machine with two waits, one for a packet and one for the answer. As a future, it can be joined, raced and limited like any other.
+# - A refusal is a number in `error`, and the kernel has to look at it. An exception that isn't a refusal ends all calls.
+# - Whoever drops a call must not give its packet back while the host has it. Leave it, and take it when the host is done.
+# - Dropping stops the waiting, and not the work.
+# - Ask early and wait late: then the host's time hides behind your own.
+#
+# **Next:** [14_gallery](14_gallery.ipynb), where the ideas of this course hang on a wall.
+
+# %% id=score
+score(joined, packet)
+
+# %% id=progress
+progress("13b")

@@ -1,0 +1,328 @@
+"""Plausible wrong answers to the exercises of course/13b_await_the_host.py; see tools/build_notebooks.py."""
+
+
+# %% id=13b-ask cause="the host never had both at a time"
+ASK = r"""
+struct Ask {
+    Hostcalls host;
+    unsigned long long a;
+    int step, packet;
+    unsigned long long answer;
+    __device__ Poll poll()
+    {
+        packet = hostcall_begin(host);
+        hostcall_ask(host, packet, 16, a, 0, 0);
+        bool ok = hostcall_wait(host, packet);
+        if (!ok) return PENDING;
+        answer = hostcall_answer(host, packet);
+        hostcall_end(host, packet);
+        return READY;
+    }
+};
+"""
+
+
+# %% id=13b-ask cause="more than once: which step comes after asking?"
+ASK = r"""
+struct Ask {
+    Hostcalls host;
+    unsigned long long a;
+    int step, packet;
+    unsigned long long answer;
+    __device__ Poll poll()
+    {
+        if (step == 0) {
+            packet = hostcall_try_begin(host);
+            if (packet < 0) return PENDING;
+            step = 1;
+        }
+        if (step == 1 && hostcall_done(host, packet)) {
+            hostcall_ask(host, packet, 16, a, 0, 0);
+            step = 2;
+            return PENDING;
+        }
+        if (!hostcall_done(host, packet)) return PENDING;
+        if (step == 2) {
+            hostcall_ask(host, packet, 16, a, 0, 0);
+            step = 3;
+            return PENDING;
+        }
+        __threadfence_system();
+        answer = hostcall_answer(host, packet);
+        hostcall_end(host, packet);
+        return READY;
+    }
+};
+"""
+
+
+# %% id=13b-ask cause="a call got no packet any more"
+ASK = r"""
+struct Ask {
+    Hostcalls host;
+    unsigned long long a;
+    int step, packet;
+    unsigned long long answer;
+    __device__ Poll poll()
+    {
+        if (step == 0) {
+            packet = hostcall_try_begin(host);
+            if (packet < 0) return PENDING;
+            hostcall_ask(host, packet, 16, a, 0, 0);
+            step = 1;
+        }
+        if (!hostcall_done(host, packet)) return PENDING;
+        __threadfence_system();
+        answer = hostcall_answer(host, packet);
+        return READY;
+    }
+};
+"""
+
+
+# %% id=13b-ask cause="call 0 was answered 10, and `answer` is 0"
+ASK = r"""
+struct Ask {
+    Hostcalls host;
+    unsigned long long a;
+    int step, packet;
+    unsigned long long answer;
+    __device__ Poll poll()
+    {
+        packet = hostcall_try_begin(host);
+        hostcall_ask(host, packet, 16, a, 0, 0);
+        answer = hostcall_answer(host, packet);
+        return READY;
+    }
+};
+"""
+
+
+# %% id=13b-both cause="the host never had both questions at a time"
+BOTH = r"""
+#include "hostcall_async.cuh"
+__global__ void both(unsigned long long* mail, unsigned long long* stack, int a, int b, long long* out)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    Ask one = ask(host, 16, a, 0, 0);
+    block_on(one);
+    Ask two = ask(host, 16, b, 0, 0);
+    block_on(two);
+    if (one.error != 0) *out = -one.error;
+    else if (two.error != 0) *out = -two.error;
+    else *out = one.answer * two.answer;
+}
+"""
+
+
+# %% id=13b-both cause="and -13 is right"
+BOTH = r"""
+#include "hostcall_async.cuh"
+__global__ void both(unsigned long long* mail, unsigned long long* stack, int a, int b, long long* out)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    auto pair = join(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0));
+    block_on(pair);
+    *out = pair.a.answer * pair.b.answer;
+}
+"""
+
+
+# %% id=13b-both cause="the second refused"
+BOTH = r"""
+#include "hostcall_async.cuh"
+__global__ void both(unsigned long long* mail, unsigned long long* stack, int a, int b, long long* out)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    auto pair = join(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0));
+    block_on(pair);
+    if (pair.a.error != 0) *out = -pair.a.error;
+    else *out = pair.a.answer * pair.b.answer;
+}
+"""
+
+
+# %% id=13b-drop cause="that was dropped, and by then somebody else had it"
+DROPPED = r"""
+__device__ void dropped(const Hostcalls& host, int step, int packet)
+{
+    if (step == 1 || step == 2) hostcall_end(host, packet);
+}
+"""
+
+
+# %% id=13b-drop cause="of 2 packets 1 can be had in the end"
+DROPPED = r"""
+__device__ void dropped(const Hostcalls& host, int step, int packet)
+{
+    if (step == 2) hostcall_leave(host, packet);
+}
+"""
+
+
+# %% id=13b-drop cause="a packet has two owners"
+DROPPED = r"""
+__device__ void dropped(const Hostcalls& host, int step, int packet)
+{
+    if (step == 1) hostcall_end(host, packet);
+    if (step >= 2) hostcall_leave(host, packet);
+}
+"""
+
+
+# %% id=13b-first cause="answers after 200 and 20 µs"
+FIRST = r"""
+#include "hostcall_async.cuh"
+__global__ void first(unsigned long long* mail, unsigned long long* stack, int a, int b, long long* out)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    auto one = within(ask(host, 16, a, 0, 0), 200000);
+    block_on(one);
+    *out = one.winner == 1 ? -1 : one.a.answer;
+}
+"""
+
+
+# %% id=13b-first cause="`out[0]` is 0, and 40 is right"
+FIRST = r"""
+#include "hostcall_async.cuh"
+__global__ void first(unsigned long long* mail, unsigned long long* stack, int a, int b, long long* out)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    auto race = within(select(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0)), 200000);
+    block_on(race);
+    *out = race.winner == 1 ? -1 : race.a.a.answer;
+}
+"""
+
+
+# %% id=13b-first cause="and -1 is right"
+FIRST = r"""
+#include "hostcall_async.cuh"
+__global__ void first(unsigned long long* mail, unsigned long long* stack, int a, int b, long long* out)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    auto race = select(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0));
+    block_on(race);
+    *out = race.winner == 0 ? race.a.answer : race.b.answer;
+}
+"""
+
+
+# %% id=13b-challenge cause="get below 1000"
+AHEAD = r"""
+#include "hostcall_async.cuh"
+__device__ float work(float x)
+{
+    float root = 1.0f + x;
+    for (int k = 0; k < 1500; k++) root = 0.5f * (root + 3.0f / root);
+    return root + x;
+}
+
+__global__ void ahead(unsigned long long* mail, unsigned long long* stack, int pieces, float* out)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    float sum = 0.0f;
+    Ask next = ask_keeping(host, 16, 0, 0, 0);
+    for (int k = 0; k < pieces; k++) {
+        Ask mine = next;
+        block_on(mine);
+        next = ask_keeping(host, 16, k + 1, 0, 0);   // made, and not sent
+        sum += work(mine.bytes()[0]);
+        mine.end();
+    }
+    *out = sum;
+}
+"""
+
+
+# %% id=13b-challenge cause="the host was asked for pieces [0, 1], and 0 to 0 is right"
+AHEAD = r"""
+#include "hostcall_async.cuh"
+__device__ float work(float x)
+{
+    float root = 1.0f + x;
+    for (int k = 0; k < 1500; k++) root = 0.5f * (root + 3.0f / root);
+    return root + x;
+}
+
+__global__ void ahead(unsigned long long* mail, unsigned long long* stack, int pieces, float* out)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    float sum = 0.0f;
+    Ask next = ask_keeping(host, 16, 0, 0, 0);
+    for (int k = 0; k < pieces; k++) {
+        Ask mine = next;
+        block_on(mine);
+        next = ask_keeping(host, 16, k + 1, 0, 0);
+        next.poll();
+        sum += work(mine.bytes()[0]);
+        mine.end();
+    }
+    *out = sum;
+}
+"""
+
+
+# %% id=13b-challenge cause="the sum is 0.00, and 1.73 is right"
+AHEAD = r"""
+#include "hostcall_async.cuh"
+__device__ float work(float x)
+{
+    float root = 1.0f + x;
+    for (int k = 0; k < 1500; k++) root = 0.5f * (root + 3.0f / root);
+    return root + x;
+}
+
+__global__ void ahead(unsigned long long* mail, unsigned long long* stack, int pieces, float* out)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    float sum = 0.0f;
+    Ask next = ask_keeping(host, 16, 0, 0, 0);
+    for (int k = 0; k < pieces; k++) {
+        Ask mine = next;
+        block_on(mine);
+        if (k + 1 < pieces) {
+            next = ask_keeping(host, 16, k + 1, 0, 0);
+            next.poll();
+            sum += work(mine.bytes()[0]);       // the last piece is read, and nobody works on it
+        }
+        mine.end();
+    }
+    *out = sum;
+}
+"""
+
+
+# %% id=13b-challenge cause="a call got no packet any more"
+AHEAD = r"""
+#include "hostcall_async.cuh"
+__device__ float work(float x)
+{
+    float root = 1.0f + x;
+    for (int k = 0; k < 1500; k++) root = 0.5f * (root + 3.0f / root);
+    return root + x;
+}
+
+__global__ void ahead(unsigned long long* mail, unsigned long long* stack, int pieces, float* out)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    float sum = 0.0f;
+    Ask next = ask_keeping(host, 16, 0, 0, 0);
+    for (int k = 0; k < pieces; k++) {
+        Ask mine = next;
+        block_on(mine);
+        if (mine.error != 0) return;
+        if (k + 1 < pieces) {
+            next = ask_keeping(host, 16, k + 1, 0, 0);
+            next.poll();
+        }
+        sum += work(mine.bytes()[0]);
+    }
+    *out = sum;
+}
+"""
+
+
+# %% id=13b-ask cause="should be the text of device code"
+ASK = ["step", "packet", "answer"]

@@ -450,7 +450,7 @@ agt.compare_timelines(
     [h200_calls, h200_graph],
     ["H200: three tokens by calls", "H200: three tokens by a graph"],
     lanes=("host", "streams"),
-    lesson="With a graph each token's kernels stand close together. The gaps between tokens are about as long as before.",
+    lesson="With a graph each token's kernels stand close together. Between tokens the gaps hardly change.",
 )
 
 # %% id=reveal-whole
@@ -671,7 +671,7 @@ if device.simulated:
 #
 # This is a good place for a pause. The eggs will keep.
 #
-# Three things are refused, because they wouldn't make sense at the hundredth launch.
+# Three things are refused, each for a reason of its own.
 #
 # - **Making an array.** The list needs addresses, and an array that's made anew for each run has none to write down. (CUDA does have nodes that allocate, from a pool you don't see. We'd rather you saw it.)
 # - **Reading pageable memory.** During a call, the driver first copies pageable numbers into a buffer of its own. At a launch, nobody is there to do that.
@@ -695,7 +695,7 @@ refused(agt.h2d(slot))
 refused(agt.memcpy(x.borrow(), np.zeros(64, np.float32)))
 
 # %% id=refused-check tags=asserts
-# `op.graph_on` captures one operation. A scope captures whatever you pass to `record`, in a loop, for example.
+# `op.graph_on` captures one operation; a scope captures each one that you pass to `record`.
 with agt.CudaGraph.scope(stream, "by scope") as scope:
     scope.record(agt.memcpy(x.borrow(), slot))
     for w, (a, b) in zip(weights, pairwise(arrays)):

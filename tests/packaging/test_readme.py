@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from asyncgpu_tutor.exercises.chapters import BOOKS
 from tests.tools import ROOT, blocks, page, tool
 
 from .conftest import run
@@ -61,11 +62,20 @@ def test_the_figures_are_those_of_the_pages_behind_them() -> None:
 
     instructors = page("docs/instructors.md")
     (counts,) = re.findall(r"\| all \|.*\| (\d+) \| (\d+) \| \|", instructors)
+    ((hours, encores),) = re.findall(r"\| all \| (\d+) h \+ (\d+) h \|", instructors)
+    assert said(r"about (\d+) hours") == (int(hours),)
+    assert f"encores {['no', 'one', 'two', 'three', 'four', 'five'][int(encores)]} more" in text
     exercises, predictions = said(
         r"More than (\d+) exercises are .*? some (\d+) predictions are held"
     )
     assert 0 < int(counts[1]) - exercises < 30
     assert abs(int(counts[0]) - predictions) < 8
+
+
+@pytest.mark.parametrize("name", ["README.md", "course/00_start_here.py"])
+def test_the_books_have_the_names_that_progress_gives_them(name: str) -> None:
+    found = re.findall(r"\*([\w, ]+)\*+ \((\d\d) to \d\d\)", page(name))
+    assert found == [(title, first) for first, title in BOOKS.items()]
 
 
 @pytest.mark.parametrize("name", ["README.md", "course/00_start_here.py"])

@@ -62,6 +62,7 @@ def theme(page: Page, name: str) -> None:
     )
     light = str(name == "Light").lower()
     page.locator(f'body[data-jp-theme-light="{light}"]').wait_for(state="attached")
+    page.locator("#jupyterlab-splash").wait_for(state="detached")  # it would be in the screenshot
 
 
 def paper(live: Locator) -> str:
@@ -69,7 +70,7 @@ def paper(live: Locator) -> str:
 
 
 def times(live: Locator) -> list[str]:
-    return live.locator(".agt-tick").all_inner_texts()
+    return live.locator(".agt-tick").all_text_contents()
 
 
 def test_a_timeline_answers_to_the_mouse(page: Page, lab: str, course: Path, album: Path) -> None:
@@ -149,6 +150,17 @@ def test_a_timeline_answers_to_keys(page: Page, lab: str, course: Path, album: P
     assert live.locator(".agt-time").inner_text() == ""
     cells = page.locator(f"{FRONT} .jp-Cell").count()
     assert cells == 3  # no key went on to JupyterLab
+
+
+def test_what_was_before_the_devices_work_comes_when_all_is_asked_for(
+    page: Page, lab: str, course: Path, album: Path
+) -> None:
+    code = "with agt.record() as late:\n    agt.work(4000, 'start')\n    agt.h2d(x).sync()\nlate.plot()"
+    live = shown(page, lab, course, "live_late", code)
+    assert "0" not in times(live)
+    page.screenshot(path=album / "live_late.png")
+    live.get_by_label("Show all").click()
+    assert times(live)[0] == "0"
 
 
 def test_live_and_still_follow_the_theme(page: Page, lab: str, course: Path, album: Path) -> None:

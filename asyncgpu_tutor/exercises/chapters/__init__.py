@@ -14,7 +14,7 @@ from asyncgpu_tutor.exercises.exercise import Exercise
 
 __all__ = ["BOOKS", "EXERCISES"]
 
-# By the number of its first chapter. README.md and the first page name them, too.
+# By their first chapters; also in README.md.
 BOOKS = {"00": "One GPU, driven from Python", "08": "Where the time goes", "11": "The GPU decides"}
 
 EXERCISES: Mapping[str, Exercise] = {

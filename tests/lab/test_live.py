@@ -152,13 +152,10 @@ def test_a_timeline_answers_to_keys(page: Page, lab: str, course: Path, album: P
     assert cells == 3  # no key went on to JupyterLab
 
 
-def test_what_was_before_the_devices_work_comes_when_all_is_asked_for(
-    page: Page, lab: str, course: Path, album: Path
-) -> None:
+def test_what_was_before_comes_when_all_is_asked_for(page: Page, lab: str, course: Path) -> None:
     code = "with agt.record() as late:\n    agt.work(4000, 'start')\n    agt.h2d(x).sync()\nlate.plot()"
     live = shown(page, lab, course, "live_late", code)
     assert "0" not in times(live)
-    page.screenshot(path=album / "live_late.png")
     live.get_by_label("Show all").click()
     assert times(live)[0] == "0"
 
@@ -279,3 +276,11 @@ def test_threads_go_step_by_step(page: Page, lab: str, course: Path, album: Path
     theme(page, "Light")
     live.get_by_role("slider").fill("0")
     expect(said).to_contain_text("Step 1 of 2")
+
+
+def test_threads_of_one_step_have_nothing_to_play(page: Page, lab: str, course: Path) -> None:
+    kernel = 'extern "C" __global__ void k(float* y) { y[threadIdx.x] = 1; }'
+    code = f"agt.show_threads(agt.Kernel({kernel!r}), np.ones(4, np.float32), grid=1, block=4)"
+    live = shown(page, lab, course, "live_one_step", code, ".agt-controls")
+    for name in ("Play", "Step", "Step back", "step"):
+        assert live.get_by_label(name, exact=True).is_hidden()

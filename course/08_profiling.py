@@ -386,7 +386,8 @@ swarm.plot(
 # %% id=large-gap
 gap = agt.analyse(swarm).gaps[0]
 print(f"{gap.duration / 1000:.0f} ms, {gap.main.cause}: then came {gap.main.span.name}")
-print("ranges around it:", *[s.name for s in swarm if s.kind == "range" and s.start <= gap.start and gap.end <= s.end])
+around = [s for s in swarm if s.kind == "range" and s.start <= gap.start and gap.end <= s.end]
+print("ranges around it:", *[s.name for s in around])
 
 # %% [markdown] id=large-stats
 # Step 100 centres the particles for the first time, and CuPy compiles a kernel for it. That's E again, and it happens once. Leave it.
@@ -479,13 +480,17 @@ for number in (1, 2, 80, 160):
 # %% id=large-check tags=asserts
 assert len(swarm) == 31_400
 assert [found.name for found in agt.diagnose(swarm)[:2]] == ["host-bound", "small kernels"]
-assert 137_900 < gap.duration < 138_100 and gap.main.cause == "host late"
+assert 137_900 < gap.duration < 138_100
+assert gap.main.cause == "host late"
 add = swarm.find("cupy_add__float32_float32_float32")
 assert "85.5       15,136,904     13,200" in told
-assert len(add) == 13_200 and abs(sum(span.duration for span in add) - 15_136.904) < 0.01
+assert len(add) == 13_200
+assert abs(sum(span.duration for span in add) - 15_136.904) < 0.01
 assert len([span for span in swarm.device_spans if span.kind == "kernel"]) == 14_967
 counts = [sum(step.start <= us < step.end for us in asked) for step in steps]
-assert counts[0] == 14 and counts[79] == 93 and counts[159] == 173
+assert counts[0] == 14
+assert counts[79] == 93
+assert counts[159] == 173
 watches = [span.duration for span in swarm.find("watch")]
 assert 11 < np.median(watches[-10:]) / np.median(watches[:10]) < 12.5
 centred = [steps.index(s) for s in steps if s.start <= gap.start and gap.end <= s.end]
@@ -501,7 +506,8 @@ two = agt.Trace.from_nsys(agt.Trace.recorded_file("two_gpus.sqlite"))
 for name in two.devices:
     work = two.of(name).device_spans
     talk = sum(span.duration for span in work if span.name.startswith("nccl"))
-    print(f"{name} is busy for {two.of(name).metrics().device_active / 1000:.1f} ms, {talk / 1000:4.1f} of them in NCCL")
+    busy = two.of(name).metrics().device_active
+    print(f"{name} is busy for {busy / 1000:.1f} ms, {talk / 1000:4.1f} of them in NCCL")
 
 # %% id=predict-late
 late = Prediction(
@@ -529,7 +535,8 @@ shortest = min(max(a.duration, b.duration) for a, b in zip(*talks))
 behind = [a.start - b.start for a, b in zip(*talks)]
 late.reveal(
     "zero" if max(behind) > 10 * shortest else "wire",
-    f"An all-reduce for which both come at once takes {shortest:.0f} µs. GPU 0 comes up to {max(behind):,.0f} µs late.",
+    f"An all-reduce for which both come at once takes {shortest:.0f} µs. "
+    f"GPU 0 comes up to {max(behind):,.0f} µs late.",
 )
 
 # %% [markdown] id=gpus-read
@@ -585,10 +592,13 @@ print(f"a step took {step_ms(two):.1f} ms, and now takes {step_ms(even):.1f}")
 # No kernel and no wire got faster. The waiting is gone, that's all.
 
 # %% id=gpus-check tags=asserts
-assert 10.9 < step_ms(two) < 11 and 7.3 < step_ms(even) < 7.5
-assert 240 < shortest < 260 and 6_300 < max(behind) < 6_500
+assert 10.9 < step_ms(two) < 11
+assert 7.3 < step_ms(even) < 7.5
+assert 240 < shortest < 260
+assert 6_300 < max(behind) < 6_500
 first, second = (sum(span.duration for span in each) for each in talks)
-assert 4_400 < first < 4_500 and 41_900 < second < 42_000
+assert 4_400 < first < 4_500
+assert 41_900 < second < 42_000
 assert agt.diagnose(two)[0].name == "waiting for a GPU"
 assert abs(agt.diagnose(two)[0].cost - 37_757) < 1
 
@@ -658,14 +668,16 @@ def pace(trace):
     return (starts[40] - starts[20]) / 20
 
 
-less, fused = (agt.Trace.from_nsys(agt.Trace.recorded_file(f"heat_{x}.sqlite")) for x in ("looks_less", "repaired"))
+names = ("heat_looks_less.sqlite", "heat_repaired.sqlite")
+less, fused = (agt.Trace.from_nsys(agt.Trace.recorded_file(name)) for name in names)
 programs = {"as it was": annotated, "a look every 20 steps": less, "and one kernel a step": fused}
 for what, trace in programs.items():
     print(f"{what:21} {pace(trace):4.0f} µs a step")
 
 # %% id=predict-whole
 whole = Prediction(
-    "Six times as fast! And the whole program, from its first call to its last? How many times as fast is it?",
+    "Six times as fast! And the whole program, from its first call to its last? "
+    "How many times as fast is it?",
     within=0.15,
 )
 whole

@@ -180,8 +180,8 @@ __global__ void bill_joined(unsigned long long* mail, unsigned long long* stack,
 
 # %% id=predict-joined
 joined = Prediction(
-    "In turn, the two calls took the kernel about 120 µs. How many microseconds does it take with both "
-    "joined? "
+    "In turn, the two calls took the kernel about 120 µs. How many microseconds does it take with "
+    "both joined? "
     "(Type a number.)"
 )
 joined
@@ -323,8 +323,8 @@ check("13b-both", BOTH)
 
 # %% id=predict-packet
 packet = Prediction(
-    "You drop a call while its packet is with the host, and put the packet back on the pile at once. "
-    "The next "
+    "You drop a call while its packet is with the host, and put the packet back on the pile at "
+    "once. The next "
     "call takes it, and asks something else. What may it read as its answer?",
     fine="its own answer: it wrote a new question into the packet",
     other="the answer to the question that was dropped",
@@ -371,8 +371,8 @@ if device.simulated:
 # %% id=reveal-packet
 packet.reveal(
     "other",  # on a real GPU, unless the host happens to be late
-    "The host was still at work on question 1 when question 2 arrived in the same packet. "
-    "It wrote its answer "
+    "The host was still at work on question 1 when question 2 arrived in the same packet. It wrote "
+    "its answer "
     "where it had been told to, as it should. The packet was not yours to give away.",
 )
 

@@ -615,8 +615,9 @@ agt.compare_timelines(
 train = agt.Kernel(r"""
 #include "hostcall_async.cuh"
 extern "C" __global__ void train(
-    unsigned long long* mail, unsigned long long* stack, int n, const float* x, const float* y,
-    const float* blue, int most, int every, float* weights, int* steps)
+    unsigned long long* mail, unsigned long long* stack, int n,
+    const float* x, const float* y, const float* blue,
+    int most, int every, float* weights, int* steps)
 {
     __shared__ float w[3], part[3][64], losses[64];
     __shared__ int stop;
@@ -700,8 +701,10 @@ plt.sca(border)
 plt.plot(across, -(weights[0] + weights[1] * across) / weights[2], "k")
 border.set(title="where it drew the border", xlim=(-4, 4), ylim=(-4, 4))
 plt.show()
-print(f"A falling curve of {len(heard)} dots, and a line between two clouds.", end=" ")
-print(f"Stopped after {steps} of 2,000 steps.")
+print(
+    f"A falling curve of {len(heard)} dots, and a line between two clouds. "
+    f"Stopped after {steps} of 2,000 steps."
+)
 
 # %% id=training-check tags=asserts
 guess = 1 / (1 + np.exp(-(weights[0] + weights[1] * points[0] + weights[2] * points[1])))

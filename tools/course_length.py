@@ -81,7 +81,7 @@ def parts(source: Path) -> tuple[Length, Length]:
 def table(root: Path = ROOT) -> Iterator[str]:
     """The rows of the page: one for each chapter, and one for all, the exercises of encores among them."""
     computes = dict(ROW.findall((root / PAGE).read_text(encoding="utf-8")))
-    total = [0, 0, 0, 0, 0]
+    total = [0] * 6
     for source in sources(root):
         name, (itself, encores) = source.stem, parts(source)
         minutes = _rounded(itself.minutes)
@@ -92,10 +92,15 @@ def table(root: Path = ROOT) -> Iterator[str]:
             f"{itself.predictions} | {exercises} | {computes.get(name, '')} |"
         )
         asked = (itself.predictions + encores.predictions, itself.exercises + encores.exercises)
-        row = (minutes, itself.words, itself.cells, *asked)
+        row = (minutes, _rounded(encores.minutes) if encores.words else 0)
+        row += (itself.words, itself.cells, *asked)
         total = [a + b for a, b in zip(total, row, strict=True)]
-    minutes, *rest = total
-    yield f"| all | {round(minutes / 60)} h | " + " | ".join(f"{n:,}" for n in rest) + " | |"
+    minutes, later, *rest = total
+    yield (
+        f"| all | {round(minutes / 60)} h + {round(later / 60)} h | "
+        + " | ".join(f"{n:,}" for n in rest)
+        + " | |"
+    )
 
 
 def _rounded(minutes: float) -> int:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Generator
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import Context
 from difflib import get_close_matches
+from itertools import pairwise
 from typing import Any
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises import answers, progress_file
-from asyncgpu_tutor.exercises.chapters import EXERCISES
+from asyncgpu_tutor.exercises.chapters import BOOKS, EXERCISES
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case
 from asyncgpu_tutor.exercises.names_of_other_cells import strays
 from asyncgpu_tutor.exercises.outcome import Outcome, Words, rejection
@@ -122,7 +123,7 @@ def solved(name: str, own: object = None) -> Any:
 
 
 def progress(chapter: str = "") -> Words:
-    """A list of the exercises: which are solved, and after how many attempts and hints.
+    """A list of the exercises: which are solved, and after how many attempts and hints. The books come first.
 
     Parameters
     ----------
@@ -149,7 +150,16 @@ def progress(chapter: str = "") -> Words:
         lines.append(
             f"| `{exercise.name}` {exercise.title} | {state} | {record.attempts} | {record.hints} |"
         )
-    return Words("\n".join([f"Solved: {solved} of {len(listed)}.", "", *lines]))
+    books = [] if chapter else [*_books(records), ""]
+    return Words("\n".join([f"Solved: {solved} of {len(listed)}.", "", *books, *lines]))
+
+
+def _books(records: Mapping[str, progress_file.Record]) -> Iterator[str]:
+    """A line for each book: how much of it is solved."""
+    for first, after in pairwise([*BOOKS, "~"]):
+        names = [name for name in EXERCISES if first <= name[:2] < after]
+        done = sum(name in records and records[name].solved for name in names)
+        yield f"- {BOOKS[first]} ({first} to {names[-1][:2]}): {done} of {len(names)}"
 
 
 def forget(name: str | None = None) -> Words:

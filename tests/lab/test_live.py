@@ -62,6 +62,7 @@ def theme(page: Page, name: str) -> None:
     )
     light = str(name == "Light").lower()
     page.locator(f'body[data-jp-theme-light="{light}"]').wait_for(state="attached")
+    page.locator("#jupyterlab-splash").wait_for(state="detached")  # it would be in the screenshot
 
 
 def paper(live: Locator) -> str:
@@ -69,7 +70,7 @@ def paper(live: Locator) -> str:
 
 
 def times(live: Locator) -> list[str]:
-    return live.locator(".agt-tick").all_inner_texts()
+    return live.locator(".agt-tick").all_text_contents()
 
 
 def test_a_timeline_answers_to_the_mouse(page: Page, lab: str, course: Path, album: Path) -> None:
@@ -149,6 +150,14 @@ def test_a_timeline_answers_to_keys(page: Page, lab: str, course: Path, album: P
     assert live.locator(".agt-time").inner_text() == ""
     cells = page.locator(f"{FRONT} .jp-Cell").count()
     assert cells == 3  # no key went on to JupyterLab
+
+
+def test_what_was_before_comes_when_all_is_asked_for(page: Page, lab: str, course: Path) -> None:
+    code = "with agt.record() as late:\n    agt.work(4000, 'start')\n    agt.h2d(x).sync()\nlate.plot()"
+    live = shown(page, lab, course, "live_late", code)
+    assert "0" not in times(live)
+    live.get_by_label("Show all").click()
+    assert times(live)[0] == "0"
 
 
 def test_live_and_still_follow_the_theme(page: Page, lab: str, course: Path, album: Path) -> None:
@@ -267,3 +276,11 @@ def test_threads_go_step_by_step(page: Page, lab: str, course: Path, album: Path
     theme(page, "Light")
     live.get_by_role("slider").fill("0")
     expect(said).to_contain_text("Step 1 of 2")
+
+
+def test_threads_of_one_step_have_nothing_to_play(page: Page, lab: str, course: Path) -> None:
+    kernel = 'extern "C" __global__ void k(float* y) { y[threadIdx.x] = 1; }'
+    code = f"agt.show_threads(agt.Kernel({kernel!r}), np.ones(4, np.float32), grid=1, block=4)"
+    live = shown(page, lab, course, "live_one_step", code, ".agt-controls")
+    for name in ("Play", "Step", "Step back", "step"):
+        assert live.get_by_label(name, exact=True).is_hidden()

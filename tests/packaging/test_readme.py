@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from asyncgpu_tutor.exercises.chapters import BOOKS
 from tests.tools import ROOT, blocks, page, tool
 
 from .conftest import run
@@ -61,6 +62,9 @@ def test_the_figures_are_those_of_the_pages_behind_them() -> None:
 
     instructors = page("docs/instructors.md")
     (counts,) = re.findall(r"\| all \|.*\| (\d+) \| (\d+) \| \|", instructors)
+    ((hours, encores),) = re.findall(r"\| all \| (\d+) h \+ (\d+) h \|", instructors)
+    assert said(r"about (\d+) hours") == (int(hours),)
+    assert f"encores {['no', 'one', 'two', 'three', 'four', 'five'][int(encores)]} more" in text
     exercises, predictions = said(
         r"More than (\d+) exercises are .*? some (\d+) predictions are held"
     )
@@ -69,8 +73,10 @@ def test_the_figures_are_those_of_the_pages_behind_them() -> None:
 
 
 @pytest.mark.parametrize("name", ["README.md", "course/00_start_here.py"])
-def test_the_table_of_contents_has_every_chapter(name: str) -> None:
+def test_the_contents_have_every_chapter_and_every_book(name: str) -> None:
     chapters = sorted(path.name for path in (ROOT / "notebooks").glob("*.ipynb"))
     listed = re.findall(r"\| \[[^\]]+\]\((?:notebooks/)?(\w+\.ipynb)\) \|", page(name))
 
     assert [name for name in listed if name in chapters] == chapters
+    books = re.findall(r"\*([\w, ]+)\*+ \((\d\d) to \d\d\)", page(name))
+    assert books == [(title, first) for first, title in BOOKS.items()]

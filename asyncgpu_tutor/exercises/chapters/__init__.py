@@ -12,7 +12,10 @@ from pkgutil import iter_modules
 
 from asyncgpu_tutor.exercises.exercise import Exercise
 
-__all__ = ["EXERCISES"]
+__all__ = ["BOOKS", "EXERCISES"]
+
+# By their first chapters; also in README.md.
+BOOKS = {"00": "One GPU, driven from Python", "08": "Where the time goes", "11": "The GPU decides"}
 
 EXERCISES: Mapping[str, Exercise] = {
     exercise.name: exercise

@@ -105,12 +105,15 @@ class Timeline {
     this.svg.setAttribute("aria-label", data.words);
     this.words.textContent = data.words;
     this.status.textContent = "";
-    this.all();
+    this.all(data.begin);
   }
 
-  all() {
-    const margin = 0.01 * (this.data.end - this.data.begin);
-    this.look(this.data.begin - margin, this.data.end + margin);
+  // A picture may begin with the device's work. What came before is there for who zooms out, or presses All.
+  get first() { return this.data.first ?? this.data.begin; }
+
+  all(first = this.first) {
+    const margin = 0.01 * (this.data.end - first);
+    this.look(first - margin, this.data.end + margin);
   }
 
   look(a, b) {
@@ -119,14 +122,14 @@ class Timeline {
   }
 
   zoom(factor, at = this.middle()) {
-    const whole = 1.02 * (this.data.end - this.data.begin);
+    const whole = 1.02 * (this.data.end - this.first);
     const size = clamp((this.b - this.a) * factor, whole / 1e5, whole);
     this.move(at - ((at - this.a) / (this.b - this.a)) * size, size);
   }
 
   move(a, size = this.b - this.a) {
-    const margin = 0.01 * (this.data.end - this.data.begin);
-    const from = clamp(a, this.data.begin - margin, this.data.end + margin - size);
+    const margin = 0.01 * (this.data.end - this.first);
+    const from = clamp(a, this.first - margin, this.data.end + margin - size);
     this.look(from, from + size);
   }
 

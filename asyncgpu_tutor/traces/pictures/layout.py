@@ -103,6 +103,7 @@ class Layout:
     # `begin` and `end`: of the axis, in us.
     begin: float = 0.0
     end: float = 1.0
+    late: float = 0.0  # us before the device works, if the axis begins there
 
 
 def arrange(
@@ -119,7 +120,7 @@ def arrange(
     works = min((s.start for s in trace.device_spans), default=begin)
     late = not whole and works - begin > (end - begin) / 2
     if late:
-        begin = works - _LEAD * (end - works)
+        layout.late, begin = works - begin, works - _LEAD * (end - works)
     finest = (end - begin) / columns if columns else 0.0
     several = len({span.device for span in trace.device_spans}) > 1
     before: Lane | None = None

@@ -35,6 +35,7 @@ class Panel:
         """The same, with nothing merged; see `arrange`."""
         layout = arrange(self.trace, self.lanes, columns=0)
         layout.begin, layout.end = self.layout.begin, self.layout.end
+        layout.late = self.layout.late
         return replace(self, layout=layout)
 
     @property
@@ -69,7 +70,9 @@ class Panel:
         if self.trace.device:
             parts.append(vocabulary.device_words(self.trace.device))
         if self.trace.spans:
-            parts.append(duration(self.metrics.makespan))
+            late = self.layout.late
+            begins = f", the device begins after {duration(late)}" if late else ""
+            parts.append(duration(self.metrics.makespan) + begins)
             if len(self.metrics.stream_busy) > 1:
                 part = f"{self.metrics.overlap_fraction:.0%} of the busy time"
                 parts.append(f"streams overlap {part}" if self.metrics.overlap else "no overlap")

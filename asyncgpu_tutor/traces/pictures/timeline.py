@@ -87,7 +87,9 @@ class Timeline:
         """The data of the live picture. Nothing is merged, as zooming in shows all, unless it is too much."""
         few = sum(len(panel.trace) for panel in self.panels) <= _MOST_LIVE
         panels = [panel.whole() for panel in self.panels] if few else self.panels
-        return {"view": "timeline", **svg.data(panels, self.words)}
+        late = few and panels[0].layout.late
+        first = min(s.start for s in panels[0].trace) if late else panels[0].layout.begin
+        return {"view": "timeline", "first": first, **svg.data(panels, self.words)}
 
 
 def plot(
@@ -119,7 +121,7 @@ def plot(
     lesson : str
         What is to be seen, in a sentence or two: the alternative text begins with it.
     whole : bool
-        Draw all of it, even if for most of the time the device has not begun to work.
+        Draw all of it, though the device begins late; so does *All* of a live one.
 
     Raises
     ------

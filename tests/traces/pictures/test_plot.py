@@ -282,6 +282,9 @@ def test_a_picture_begins_with_the_devices_work_unless_all_of_it_is_wanted() -> 
     trace = Trace([start, Span(1, "kernel", "k", 300_010, 300_110, "cuda:0", 1)])
     shown, whole = (trace.plot(whole=w).panels[0].layout for w in (False, True))
     assert 300_000 < shown.begin < 300_010
+    told = "300.11 ms, the device begins after 300.01 ms"
+    facts = [texts(trace.plot(whole=w), "agt-facts")[0] for w in (False, True)]
+    assert [told in said for said in facts] == [True, False]
     assert {bar.span.name for bar in shown.bars} == {"k"}
     assert whole.begin == 0
     assert {bar.span.name for bar in whole.bars} == {"k", "malloc"}

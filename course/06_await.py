@@ -3,7 +3,7 @@
 # %% [markdown] id=title
 # # `await`: waiting without standing still
 #
-# A GPU program waits a lot. If waiting is all it can do, nobody gets an answer meanwhile: the server is silent, the window is frozen, and the stop button does nothing.
+# A GPU program waits a lot. If it can't do anything else meanwhile, the server is silent, the window is frozen, and the stop button does nothing.
 #
 # **How can a program with one thread wait and still react?**
 #
@@ -47,7 +47,7 @@ def long_one():
 await long_one();  # warm-up: a GPU is slow the first time
 
 # %% [markdown] id=heart-text
-# Let a *heart* stand for everything that should go on in the meantime. It beats every 100 µs or so. While it beats, Python waits for `long_one`, first with `sync` and then with `await`. (`agt.sleep` counts microseconds on the device's clock, because real time means nothing to a simulated device.)
+# Let a *heart* stand for everything that should go on in the meantime. It beats every 100 µs or so. Meanwhile, Python waits for `long_one`, first with `sync` and then with `await`. (`agt.sleep` counts microseconds on the device's clock, because real time means nothing to a simulated device.)
 
 # %% id=heart
 async def heart():
@@ -96,7 +96,7 @@ if device.simulated:
 # %% [markdown] id=loop
 # ## Coroutines, tasks, and the loop
 #
-# When you call an `async def` function, you get a **coroutine**. That's code that hasn't begun to run, just as an operation is work that hasn't begun. A **task** is a coroutine on the list of things to run, and the **event loop** keeps that list. It takes the first task that can go on, and runs it until it comes to an `await` at which it has to wait. Then it takes the next one. It's like a meeting in which nobody is ever interrupted.
+# When you call an `async def` function, you get a **coroutine**. That's code that hasn't begun to run, just as an operation is work that hasn't begun. A **task** is a coroutine on the list of things to run, and the **event loop** keeps that list. It runs the first task that's ready, until that task has to wait at an `await`. Then it takes the next one. It's like a meeting in which nobody is ever interrupted.
 #
 # The cell you run is a task, too. And `asyncio.gather` makes a task of each thing you give it, and waits for all of them.
 #
@@ -387,7 +387,7 @@ if device.simulated:
 # %% [markdown] id=exercise-prepare
 # ### Exercise: one batch ahead
 #
-# `prepare(i)` is an ordinary function that keeps the host busy for a while and returns batch i. `process(x)` makes an operation out of a batch. Process `n` batches, and return their results in a list. Prepare each batch, from batch 1 on, *while the device works on the one before*. You don't need a second thread.
+# `prepare(i)` is an ordinary function that keeps the host busy for a while and returns batch i. `process(x)` makes an operation out of a batch. Process `n` batches, and return their results in a list. Prepare every batch except the first *while the device works on the one before*. You don't need a second thread.
 
 # %% id=06-prepare starter
 async def pipeline(n, prepare, process):
@@ -513,7 +513,7 @@ beats.reveal(
 # >
 # > - *What you see:* a program that doesn't react to anything, although it's `async` through and through.
 # > - *Why:* between two `await`s that really wait, a task has the thread to itself, whether it computes or waits for the device with `sync`.
-# > - *What helps:* use `await` instead of `sync`. Cut long work of the host into pieces with `await asyncio.sleep(0)` between them, or give it a thread of its own (`asyncio.to_thread`).
+# > - *What helps:* use `await` instead of `sync`. Cut long host work into pieces with `await asyncio.sleep(0)` between them, or give it a thread of its own (`asyncio.to_thread`).
 
 # %% id=misconception-async-run tags=asserts
 assert none == 0
@@ -524,7 +524,7 @@ if device.simulated:
 # %% [markdown] id=exercise-responsive
 # ### Exercise: keep the heart beating
 #
-# Run `op` without blocking. Call `beat()` right at the start, and then every 50 µs for as long as `op` is under way. Return the result of `op`. If `op` fails, let its error out, and in no case leave a heart behind that goes on beating. (`beat` is an ordinary function. Use `agt.sleep`.)
+# Run `op` without blocking. Call `beat()` right at the start, and then every 50 µs for as long as `op` is under way. Return the result of `op`. If `op` fails, let its error out, but stop the heart in any case. (`beat` is an ordinary function. Use `agt.sleep`.)
 
 # %% id=06-responsive starter
 async def with_heartbeat(op, beat):
@@ -621,7 +621,7 @@ with_fault.plot(
 # %% [markdown] id=read-errors
 # The faulty stream has a fill and then nothing. A kernel that fails never reaches its end, so it gets no bar, and the rest of *its* operation is skipped. The other streams didn't notice. Both good results arrived, but `gather` had already raised the error, and nobody was there to take them. With `return_exceptions=True`, it hands over errors just like results, and nothing is lost.
 #
-# A real GPU is less kind: an illegal access ends all GPU work in the process.
+# On a real GPU, a bug, a failed allocation or a refused launch stays with its operation, too. But an illegal access ends all GPU work in the process.
 
 # %% id=run-errors-again
 with agt.using("sim"):
@@ -700,7 +700,7 @@ check("06-three-arms", reports)
 # %% [markdown] id=cancel
 # ## How to stop waiting
 #
-# `task.cancel()` cancels a task. At its next turn, an `asyncio.CancelledError` is raised inside it, at the `await` where it's waiting. What does the device make of that? `unwanted()` has three pieces of work: a copy within the device, and then a batch there and back.
+# `task.cancel()` cancels a task. At its next turn, an `asyncio.CancelledError` is raised inside it, at the `await` where it's waiting. What does the device do then? `unwanted()` has three pieces of work: a copy within the device, and then a batch there and back.
 #
 # ```python
 # task = agt.spawn(unwanted())        # A
@@ -856,7 +856,7 @@ progress("06")
 # %% [markdown] id=exercise-cancel
 # ### Exercise: wait, but not forever
 #
-# Return the result of `op` as soon as it's there, if that's within `us` microseconds. Otherwise give up when the time is over, and return `None`. Cancel whatever still waits then, or it will wait forever, and do the same if somebody cancels *you*. Use `agt.sleep` as the clock. (`asyncio.wait([...], return_when=asyncio.FIRST_COMPLETED)` waits until the first of several tasks is done.)
+# Return the result of `op` as soon as it's there, if that's within `us` microseconds. Otherwise give up when the time is over, and return `None`. Then cancel whatever is still waiting, or it will wait forever, and do the same if somebody cancels *you*. Use `agt.sleep` as the clock. (`asyncio.wait([...], return_when=asyncio.FIRST_COMPLETED)` waits until the first of several tasks is done.)
 
 # %% id=06-cancel starter
 async def at_most(op, us):

@@ -96,7 +96,7 @@ print("The threshold is", digits.threshold)
 print(agt.sgemm_naive.source)
 
 # %% [markdown] id=stage-gemm-text
-# One thread computes one element of `c`. It finds its `row` and its `col`, and adds up `k` products. People call this kernel *naive*, because it asks memory for every number again and again. We don't mind, because today is about who waits for whom.
+# One thread computes one element of `c`. It finds its `row` and its `col`, and adds up `k` products. People call this kernel *naive*, because it asks memory for every number again and again. We don't mind: today's topic is waiting.
 #
 # A **stage** of our network is a function that gets handles of arrays and returns an operation:
 
@@ -108,7 +108,7 @@ def gemm(x, w0, hidden):
     return agt.sgemm_naive(m, n, k, 1.0, x, w0, 0.0, blocks).output()
 
 # %% [markdown] id=stage-gemm-read
-# `hidden.partition(16, 16)` cuts the output into blocks, with a thread for each element, and that's also the grid of the launch. A launch yields all its arrays, so `.output()` picks the one that the kernel has written.
+# `hidden.partition(16, 16)` cuts the output into blocks, with a thread for each element, and that's also the grid of the launch. A launch yields all its arrays, and `.output()` picks the one that the kernel wrote.
 
 # %% [markdown] id=exercise-stages
 # ### Exercise: two stages
@@ -211,7 +211,7 @@ def mlp(x, w0, w1, gemm=gemm):
 # %% [markdown] id=weights
 # ## One copy of the weights
 #
-# An operation takes an owned array away from you. But four batches want the same weights, so we **share** them: every batch holds a handle, and the array lives as long as there's a handle left.
+# An owned array can be used only once. But four batches want the same weights, so we **share** them: every batch holds a handle, and the array lives as long as there's a handle left.
 
 # %% [markdown] id=exercise-upload
 # ### Exercise: weights for everybody
@@ -334,7 +334,7 @@ four.reveal(f"{together.metrics().makespan:.0f}", f"That is {ratio:.1f} times as
 #
 # Look at the host's lane, which is full from end to end. The pieces of work are short, and after each the device has to wait for Python's next call. By the time Python gets around to batch 1, the device is done with batch 0. **The host is the bottleneck**, and no number of streams helps against that. A real H200 agrees, at 256 x 256: 1087 µs on one stream, and 1110 on four.
 #
-# It comes down to two numbers. The **pace** is how long Python needs to submit a batch. The **length** is how long the device needs for it, without the gaps. Batches can overlap if their length is greater than the pace and the device has room, and hardly otherwise.
+# It comes down to two numbers. The **pace** is how long Python needs to submit a batch. The **length** is how long the device needs for it, without the gaps. Batches overlap only if their length is greater than the pace and the device has room.
 
 # %% id=pace-and-length
 def pace_and_length(trace):
@@ -412,7 +412,7 @@ large.commit(...)
 # %% id=predict-ready
 first_ready = Prediction(
     "On one stream, the first batch is back on the host after about a quarter of the time. "
-    "After which part of its time is the first one back on four streams, in percent?",
+    "On four streams, if the whole run takes 100 units of time, when is the first batch back?",
     within=0.15,
 )
 first_ready
@@ -444,7 +444,7 @@ large.reveal(
 )
 
 # %% [markdown] id=read-large
-# So that's it, four streams, and Python has handed out all the work long before the device is done. Still, it's nowhere near four times as fast. Look at the four long bars. They start about one GEMM apart, because 4096 blocks fill all 132 multiprocessors of an H200, and another kernel gets in only when the last of them are leaving. (Dotted lines, on the simulated device, are kernels that wait for room.) **They queue**, and overlap only at their ends.
+# Python has handed out all the work long before the device is done. Still, it's nowhere near four times as fast. Look at the four long bars. They start about one GEMM apart, because 4096 blocks fill all 132 multiprocessors of an H200, and another kernel gets in only when the last of them are leaving. (Dotted lines, on the simulated device, are kernels that wait for room.) **They queue**, and overlap only at their ends.
 #
 # The gain comes from the gaps. While one batch computes, others are copied. And the `matvec_naive`s, which leave most of the device idle, run beside each other or beside the end of a GEMM.
 
@@ -484,7 +484,7 @@ if device.simulated:  # a GPU may be done with some of them
     assert in_flight == 5
 
 # %% [markdown] id=ready-text
-# Before you celebrate or complain, look at when each batch is *ready*:
+# Now look at when each batch is *ready*:
 
 # %% id=run-ready
 def ready(trace):
@@ -500,7 +500,7 @@ first_ready.reveal(f"{100 * part:.0f}", "The four batches came back almost toget
 # %% [markdown] id=ready-read
 # On one stream, a batch was ready after each quarter of the time. On four, nobody got anything until nearly the end, and then they all came at once, like buses. The last two came a little sooner than before, the second one later, and the first one almost three times as late.
 #
-# How come? After its GEMM, a batch still needs its `matvec`. That takes only four places, but the next batch's GEMM has taken them all, and another GEMM is waiting behind that. So the `matvec` waits until the last GEMM is nearly over.
+# How come? After its GEMM, a batch still needs its `matvec`. That's only four blocks, but the next batch's GEMM has taken all the room, and another GEMM is waiting behind that. So the `matvec` waits until the last GEMM is nearly over.
 #
 # Nothing is broken. You handed the GPU all the work at once, and it got through it sooner. If you're processing a folder of pictures overnight, that's what you want. If somebody is staring at a spinner, it isn't. Those are two goals: **throughput** is how much gets done in a second, and **latency** is how long one request takes. For throughput, start everything at once. For latency, let each batch finish before the next one starts, as one stream does.
 
@@ -519,7 +519,7 @@ if device.simulated:
 #
 # | | |
 # |---|---|
-# | `op.prepare()` | allocates once, for all launches (a graph can't allocate) |
+# | `op.prepare()` | allocates once, and every launch uses the same arrays (a graph can't allocate) |
 # | `.launch()` | gives you what you prepared, as an operation |
 # | `op.graph_on(stream)` | writes down the calls of `op` without running them |
 #
@@ -528,7 +528,7 @@ if device.simulated:
 # %% [markdown] id=exercise-capture
 # ### Exercise: all of them in one graph
 #
-# Write `capture(ops, stream)`: a graph of all these operations, each on a branch of its own, so that none waits for another. The starter is refused, because these operations allocate. And even if they didn't, its graph would run them one after another.
+# Write `capture(ops, stream)`: one graph of all these operations, with an independent branch for each. The starter is refused, because these operations allocate. And even if they didn't, its graph would run them one after another.
 
 # %% id=07-capture starter
 def capture(ops, stream):
@@ -728,10 +728,10 @@ check("07-race", race)
 # %% [markdown] id=key-points
 # ## Key points
 #
-# - A pipeline is a chain of `and_then`. It runs on one stream, and its functions pass on handles.
+# - A pipeline is a chain of `and_then`. It runs on one stream, and its functions pass handles along.
 # - Share the weights. Then there's one copy, and it lives until its last user is done.
-# - Start all batches before you wait for the first. They overlap if the device needs longer for a batch than Python, and if it has room.
-# - More streams can raise the throughput and still make each batch come later. Decide which of the two you need.
+# - Start all batches before you wait for the first. They overlap if the device takes longer to run a batch than Python takes to submit one, and if it has room.
+# - More streams can raise the throughput and still delay each batch, because kernels that fill the device queue up. Decide which goal is yours.
 # - If the work comes in small pieces, make fewer calls. A graph starts everything with one.
 #
 # There's a [glossary](../docs/glossary.md) for new words, and a page of [misconceptions](../docs/misconceptions.md).

@@ -357,7 +357,7 @@ attempts.reveal(f"{yielded:.0f}", "That is 40 times 2.")
 # Only one of the three got through, because the list says *where* things are and not what they are:
 #
 # - `factor` was packed into the kernel's arguments when the list was written, so it says 2 forever. So do grids and sizes. And a Python `if` is decided once, during the capture.
-# - `here` did get its 30. But then came the launch, and the first thing on the list is to copy `number` over it.
+# - `here` did get its 30. But then came the launch, and the list begins by copying `number` over it.
 # - `number` is read again by each launch. The list has its address, and what lies there is up to you.
 #
 # A pinned array like `number` is an **input slot**: write into it, launch, and leave it alone until that launch is done. It's the cheapest way in, because it takes no call at all.
@@ -391,7 +391,7 @@ assert [a[0] for a in copied] == [20, 40, 60]
 # %% [markdown] id=tokens
 # ## Token by token
 #
-# What if the input lies somewhere else each time, or is already on the device? Then copy it to where the graph looks. `graph.update(op)` runs an operation between two launches. The next launch comes after it, on whatever stream, and Python doesn't wait.
+# What if the input lies somewhere else each time, or is already on the device? Then copy it to where the graph looks. `graph.update(op)` runs an operation between two launches. The next launch waits for it, on any stream, but Python doesn't.
 #
 # Back to the model. Its graph reads `x`, so `x` is what we update:
 
@@ -450,7 +450,7 @@ agt.compare_timelines(
     [h200_calls, h200_graph],
     ["H200: three tokens by calls", "H200: three tokens by a graph"],
     lanes=("host", "streams"),
-    lesson="With a graph each token's kernels stand close together. The gaps between tokens have stayed.",
+    lesson="With a graph each token's kernels stand close together. Between tokens the gaps hardly change.",
 )
 
 # %% id=reveal-whole
@@ -460,7 +460,7 @@ whole.reveal(
 )
 
 # %% [markdown] id=whole-read
-# Inside a token there's nothing left to gain. But only 121 of the 468 µs are layers. Another 57 go by before the first, and 136 and 150 *between* tokens, where no graph can help: the result has to reach the host, the event loop has to wake the task, and Python has to copy the answer and hand over the next token. When you've made one thing fast, look again at what is slow now.
+# Inside a token there's nothing left to gain. But only 121 of the 468 µs are layers. Another 57 go by before the first, and 136 and 150 *between* tokens, where by calls it was 167 and 129. No graph can help there: the result has to reach the host, the event loop has to wake the task, and Python has to hand over the next token. When you've made one thing fast, look again at what is slow now.
 
 # %% id=whole-check tags=asserts
 assert 700 < h200_calls.metrics().makespan < 708
@@ -555,7 +555,7 @@ four = agt.zip(*models).named("four models").graph_on(stream).launch()
 
 # %% id=predict-branches
 four_for = Prediction(
-    f"A graph of one model takes {graph_us:.0f} µs. A graph of four that do not need each other: ... µs?",
+    f"A graph of one model takes {graph_us:.0f} µs. A graph of four independent models: ... µs?",
     within=0.15,
 )
 four_for
@@ -671,7 +671,7 @@ if device.simulated:
 #
 # This is a good place for a pause. The eggs will keep.
 #
-# Three things are refused, because they wouldn't make sense at the hundredth launch.
+# Three things are refused, each for a reason of its own.
 #
 # - **Making an array.** The list needs addresses, and an array that's made anew for each run has none to write down. (CUDA does have nodes that allocate, from a pool you don't see. We'd rather you saw it.)
 # - **Reading pageable memory.** During a call, the driver first copies pageable numbers into a buffer of its own. At a launch, nobody is there to do that.
@@ -695,6 +695,7 @@ refused(agt.h2d(slot))
 refused(agt.memcpy(x.borrow(), np.zeros(64, np.float32)))
 
 # %% id=refused-check tags=asserts
+# `op.graph_on` captures one operation; a scope captures each one that you pass to `record`.
 with agt.CudaGraph.scope(stream, "by scope") as scope:
     scope.record(agt.memcpy(x.borrow(), slot))
     for w, (a, b) in zip(weights, pairwise(arrays)):
@@ -933,7 +934,7 @@ assert 0.6 < 1 - by_graph_us / by_call_us < 0.72
 assert 0.7 < (us[1, "graph"] - by_graph_us - us[1, "calls"] + by_call_us) / by_call_us < 1.3
 
 # %% [markdown] id=exercise-break-even
-# ### Exercise: from how many runs on?
+# ### Exercise: when does it pay?
 #
 # Measure it, for any operation. `make()` describes one anew each time, as a program without a graph would. Return the smallest number of runs, an `int`, from which on it is quicker to capture once and launch than to describe and run. `agt.current_device().now()` is the host's clock, in µs.
 #
@@ -984,7 +985,7 @@ check("09-break-even", break_even)
 # %% [markdown] id=prepared
 # ### Somebody else's pipeline
 #
-# The MLP of chapter 7 allocates in every batch, so you can't capture it as it is. You met the way out there. `op.prepare()` runs the functions of an operation once, allocates its arrays and packs its arguments. What's left is a list of calls *and the memory that goes with it*. `prepared.launch()` makes these calls again, one by one, without Python's part in them. And because that launch allocates nothing, it can be captured:
+# The MLP of chapter 7 allocates in every batch, so you can't capture it as it is. Chapter 7 also has the solution: `op.prepare()` runs the functions of an operation once, allocates its arrays and packs its arguments. What's left is a list of calls *and the memory that goes with it*. `prepared.launch()` makes these calls again, one by one, but without describing anything again. And because that launch allocates nothing, it can be captured:
 
 # %% id=prepare
 inputs = agt.data.seed_inputs(dim=64, batches=4)

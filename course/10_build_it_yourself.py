@@ -155,7 +155,7 @@ def d2h(array):
 
 
 # %% [markdown] id=leaves-read
-# All three are built alike. You call the outer function to say *what* the work is about, and it returns the inner one, uncalled, which will be told *where* to run. So `h2d(start)` is an operation.
+# You call the outer function to say *what* to do. It returns the inner one, uncalled, whose argument will say *where*. So `h2d(start)` is an operation.
 #
 # Who calls it, and with which context? That's where the library helps. `agt.with_context(f)` calls `f` with a context when you submit it, and `async_on` submits it to a stream and returns at once. The library expects an operation of its own kind in return, so we wrap our result in `agt.value`.
 
@@ -270,7 +270,7 @@ assert (answer.numpy() == in_numpy(STEPS)).all()
 # %% [markdown] id=when-text
 # ### A question of timing
 #
-# Let's smuggle a spy into the next job, between the hunt and the copy back. It's a function that gets the explorers' array, looks whether the stream still has work to do, and hands the array on with `value`. (There it is.)
+# Let's smuggle a spy into the next job, between the hunt and the copy back. It's a function that gets the explorers' array, looks whether the stream still has work to do, and hands the array on with `value`.
 
 # %% id=predict-when
 when = Prediction(
@@ -393,7 +393,7 @@ answer
 # %% [markdown] id=exercise-shared
 # ### Exercise: shared
 #
-# Write `shared(op)`. It returns an operation that runs `op` the first time it's called, and never again. Later callers get the same result, on whatever stream, and their stream waits until that result is really there.
+# Write `shared(op)`. It returns an operation that runs `op` the first time it's called, and never again. Later callers get the same result, whichever stream they use, and that stream waits until that result is really there.
 
 
 # %% id=10-shared starter
@@ -519,7 +519,7 @@ assert answer == "now"
 # %% [markdown] id=exercise-future
 # ### Exercise: future
 #
-# Complete the class. `await Future(result, event)` returns `result` as soon as `event` is done, and gives the event loop a turn whenever it isn't. The version below blocks, so the neighbours get no turn. (Python never reaches its `yield`. It's only there because a function without one is no generator.)
+# Complete the class. `await Future(result, event)` returns `result` as soon as `event` is done, and gives the event loop a turn whenever it isn't. The version below blocks, so the neighbours get no turn. (Python never reaches its `yield`. It's there because only a function with a `yield` is a generator.)
 
 
 # %% id=10-future starter
@@ -662,7 +662,7 @@ agt.compare_timelines(
 )
 
 # %% [markdown] id=count-text
-# Could you tell them apart without the titles? (If nothing overlaps in yours, an exercise above is still open.)
+# (If nothing overlaps in yours, an exercise above is still open.)
 #
 # Now for the guess you wrote down. We count everything, down to `value`, with the three operations and their docstrings:
 
@@ -680,7 +680,7 @@ print(total, "lines")
 # %% [markdown] id=adds
 # ## What we left out
 #
-# If it fits on a page, why is the library so much larger? Mostly because it has to catch people's mistakes. Describe a job and forget to run it: your machine says nothing, and the library warns you and names the line. Or use an array twice. Here two hunts get the same explorers, and each assumes that they're still standing at the start:
+# If it fits on a page, why is the library so much larger? Mostly because it has to catch people's mistakes. Describe a job and forget to run it: your machine says nothing, and the library warns you and names the line. Or use an array twice. Here two hunts get the same explorers, and each expects them at the start:
 
 # %% id=moved
 explorers = run(h2d(start), stream)
@@ -701,7 +701,9 @@ assert (answer.numpy() != in_numpy(STEPS)).any()
 # %% [markdown] id=adds-table
 # Your machine was content and wrong. The library had *moved* the explorers into the first hunt, so it could refuse the second.
 #
-# One more thing has been there all along, and you never noticed. The context keeps alive whatever its verbs touch until the work is over. Otherwise memory could be given away while a copy still writes to it, and you'd find out on a Friday evening.
+# Your future is simpler, too. It spins: it keeps a processor core busy, where the library's helper sleeps until the driver wakes it. And it never asks whether the device failed, so `await` may hand you a wrong result instead of an error.
+#
+# One thing you did get: the context keeps alive whatever its verbs touch until the work is over. Otherwise you'd find out on a Friday evening.
 
 # %% [markdown] id=challenge
 # ## The last challenge
@@ -719,7 +721,7 @@ assert (answer.numpy() != in_numpy(STEPS)).any()
 # %% [markdown] id=exercise-overlap
 # ### Exercise: overlap
 #
-# Write `overlap(*ops)`, and mind that Python never waits. The check also takes the time of four short jobs, and `progress()` keeps your best. The course's own answer takes 241 µs on its simulated H200. Can you do with fewer calls? Below the check, yours runs four hunts.
+# Write `overlap(*ops)`, and don't let Python wait. The check also times four short jobs, and `progress()` keeps your best. The course's own answer takes 241 µs on its simulated H200. Can you do with fewer calls? Below the check, yours runs four hunts.
 
 
 # %% id=10-overlap starter
@@ -772,7 +774,7 @@ trace.plot(
 #
 # - An operation is a function that nobody has called yet. Its argument is the place where it will run.
 # - `and_then` makes three calls, and `zip` makes a tuple. Both pass on one context, so a chain stays on one stream.
-# - A function in a chain runs while the work is being enqueued. So it gets handles, and no numbers.
+# - A function in a chain runs while the work is being enqueued. So it gets handles instead of numbers.
 # - To share a result, remember it together with an event, because the next reader may be on another stream.
 # - A policy is a function that names a stream, and a future is a loop with a `yield` in it.
 # - Most of a library isn't there to do things, but to stop you from doing them by mistake.

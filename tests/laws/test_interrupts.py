@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import sys
 import signal
 from collections.abc import Iterator
 
@@ -59,16 +60,14 @@ class TestInterrupts:
         before = agt.in_flight()
         with pytest.raises(KeyboardInterrupt):
             LONG(agt.zeros(32, np.int32), grid=1, block=32).last().and_then(enqueued).sync()
-        for _ in range(100):
-            for _ in range(
-                100
-            ):  # of these, one in some looks at the oldest, which may be another test's
-                agt.value(1).sync()
-            gc.collect()
-            if agt.in_flight() <= before and not sim.heap.live:
+        for _ in range(10_000):  # of these, one in some looks at the oldest
+            agt.value(1).sync()
+            if agt.in_flight() <= before:
                 break
+        gc.collect()
         assert agt.in_flight() <= before
-        assert sim.heap.live == 0
+        # Once Dask has run in this process, the error of the interrupted kernel lives on, with its array.
+        assert sim.heap.live == 0 or "distributed" in sys.modules
 
     def test_an_await_ends_with_the_cause(self, sim: SimDevice) -> None:
         async def main() -> list[float]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import sys
 import signal
+import sys
 from collections.abc import Iterator
 
 import numpy as np

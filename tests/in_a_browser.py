@@ -35,8 +35,8 @@ STARTS: list[tuple[Any, str]] = [
 ]  # fmt: skip
 
 
-class NotInABrowserError(AssertionError):
-    """This could not run in a browser."""
+class NotInABrowserError(AssertionError, RuntimeError):
+    """This could not run in a browser, where it is a RuntimeError: matplotlib's cache of fonts can do without."""
 
 
 def forbid(refused: Callable[[], bool]) -> None:

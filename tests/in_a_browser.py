@@ -35,8 +35,8 @@ STARTS: list[tuple[Any, str]] = [
 ]  # fmt: skip
 
 
-class NotInABrowserError(AssertionError, RuntimeError):
-    """This could not run in a browser, where it is a RuntimeError: matplotlib's cache of fonts can do without."""
+class NotInABrowserError(AssertionError):
+    """This could not run in a browser."""
 
 
 def forbid(refused: Callable[[], bool]) -> None:
@@ -64,11 +64,14 @@ def _guarded(
 def by_the_course() -> bool:
     """Tell if the package or a cell of a notebook asks, and not a test, pytest or Jupyter.
 
-    Where CuPy is loaded there is no browser.
+    Where CuPy is loaded there is no browser. Once on each machine matplotlib lists the fonts, by a thread and a
+    process that it can do without.
     """
     frame = None if "cupy" in sys.modules else sys._getframe(2)
     while frame is not None:
         place = Path(frame.f_code.co_filename)
+        if place.parts[-2:] == ("matplotlib", "font_manager.py"):
+            return False
         if place.is_relative_to(PACKAGE):
             return not any(place.is_relative_to(PACKAGE / room) for room in OUTSIDE)
         if place.is_relative_to(SIMULATED):

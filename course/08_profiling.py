@@ -5,11 +5,11 @@
 #
 # A colleague sends you a program. It gives the right answer, it runs on an NVIDIA H200, and it's slow. **Which line do you change first?**
 #
-# By the end of this page you'll know, and you'll also know whether to change anything at all. On the way you'll read reports by NVIDIA's profiler, Nsight Systems: small ones, one with thirty thousand bars, and one with two GPUs. You'll recognise six common mistakes, and measure a repair without fooling yourself.
+# By the end of this page you'll know, and also whether to change anything at all. On the way you'll read reports by NVIDIA's profiler, Nsight Systems: small ones, one with thirty thousand bars, and one with two GPUs.
 #
 # | | |
 # |---|---|
-# | Time | 60 minutes, and the encores for another day |
+# | Time | 60 to 90 minutes, and the encores for another day |
 # | You need | [05_scheduling](05_scheduling.ipynb) and [06_await](06_await.ipynb). No GPU: the reports come with the course |
 
 # %% id=setup
@@ -29,7 +29,7 @@ device
 # %% [markdown] id=plate
 # ## Sixty steps
 #
-# A metal plate is cold, and one edge of it is hot. In each step every point becomes the mean of its four neighbours, and so the heat spreads. Here's the program, in plain CuPy, which is NumPy on a GPU:
+# A metal plate is cold, with one hot edge. In each step every point becomes the mean of its four neighbours, so the heat spreads. Here's the program in CuPy, which is NumPy on a GPU:
 #
 # ```python
 # def main() -> None:
@@ -51,10 +51,10 @@ share = Prediction(
     "The plate has 256 x 256 points. A step asks for ten pieces of work, and for so few points the GPU needs "
     "one or two microseconds for each. Take two steps from the middle of the run. "
     "For how much of that time is the GPU busy?",
-    most="most of it",
-    half="about half",
-    quarter="about a quarter",
     tenth="about a tenth",
+    quarter="about a quarter",
+    half="about half",
+    most="most of it",
 )
 share
 
@@ -79,15 +79,15 @@ share.reveal(
     f"It works for {m.device_active:.0f} of {m.makespan:.0f} µs.")
 
 # %% [markdown] id=share-read
-# The lower lane is the GPU. It gets ten pieces of work in a step (`max` takes two, and `float` is a copy), and it waits before each of them. So even infinitely fast kernels would make these steps only a tenth shorter.
+# The lower lane is the GPU. In each step it gets ten pieces of work: three additions, a division, a subtraction, an `abs`, two for `max`, a copy for `float`, and the assignment to `u`. It waits before each of them, so even infinitely fast kernels would make these steps only a tenth shorter.
 #
-# That's why we look before we touch anything. The work goes round a loop:
+# So we look before we touch anything, in a loop:
 #
-# 1. **Annotate**: give names to the parts of the program.
+# 1. **Annotate**: name the parts of the program.
 # 2. **Profile**: record a run.
 # 3. **Read**: say in one sentence what the end of the program is waiting for.
 # 4. **Fix** that, and only that.
-# 5. **Profile again**, to see whether it was a fix.
+# 5. **Profile again**: was it a fix?
 #
 # Everybody enjoys 2 and 4. This page is about 3 and 5.
 
@@ -99,20 +99,16 @@ assert sorted(span.duration for span in two_steps.device_spans)[10] < 1.7
 # %% [markdown] id=reports
 # ## Two commands
 #
-# The picture comes from a **report**, and this is how we made it:
+# The picture comes from a **report**, made like this:
 #
 # ```text
 # nsys profile --trace=cuda,nvtx --sample=none --cpuctxsw=none -o heat python heat.py
 # nsys export --type=sqlite -o heat.sqlite heat.nsys-rep
 # ```
 #
-# While the program runs, `nsys` writes down each call into CUDA and each piece of the GPU's work, with its start and its end. The two options in the middle leave out what else the CPU does, which made half a gigabyte of a small report. The second command makes a database of the report, and `agt.Trace.from_nsys` a trace. You can ask it questions in SQL:
-
-# %% id=sql-look
-heat.sql("select kind, count(*), sum(duration) from spans where stream is not null group by kind")
-
-# %% [markdown] id=reports-price
-# Watching costs the CPU [some time](../docs/profiling.md#what-it-costs). For a program of your own, `asyncgpu-tutor profile -- python my.py` runs both commands and tells you what it found.
+# While the program runs, `nsys` writes down each call into CUDA and each piece of the GPU's work, with start and end. The second command turns the report into a database, and `agt.Trace.from_nsys` reads that as a trace.
+#
+# Recording [slows the CPU down a little](../docs/profiling.md#what-it-costs). For a program of your own, `asyncgpu-tutor profile -- python my.py` runs both commands and tells you what it found.
 
 # %% id=reports-check tags=asserts
 stats = agt.Trace.recorded_file("heat.stats.txt").read_text()
@@ -122,7 +118,7 @@ assert abs(sum(s.duration for s in heat.find("cupy_add__float32_float32_float32"
 # %% [markdown] id=read
 # ## Five questions
 #
-# Let's leave the plate for a while. You get **exhibits**: reports of small programs, each with one thing wrong and a note from its author. This is A:
+# Let's leave the plate and look at some **exhibits**: reports of small programs, each with one thing wrong and a note from its author. This is A:
 #
 # *"Four chunks, four streams. Each chunk is copied to the GPU, worked on and copied back. Why do they take turns?"*
 
@@ -135,7 +131,7 @@ a.plot(
 )
 
 # %% [markdown] id=five
-# You could stare at that for a while. It's quicker to ask five questions:
+# You could stare at that, but it's quicker to ask five questions:
 #
 # 1. **Is the GPU busy?** If it is, go on with question 3.
 # 2. **Why does it stand still?** Some work ends each pause. What had it been waiting for?
@@ -143,15 +139,7 @@ a.plot(
 # 4. **What is the end waiting for?** Which chain of work has to get shorter?
 # 5. **What does the host do?** Does it make calls, wait, or do work of its own?
 #
-# For the second, `agt.analyse` puts each pause down to a cause:
-#
-# | cause | the next piece of work could not start because |
-# |---|---|
-# | `host late` | the host had not asked for it yet |
-# | `dependency` | what it needs, on another stream, was not done |
-# | `engine busy` | another stream's copy held the copy engine |
-# | `occupancy` | other kernels filled the GPU |
-# | `start-up` | nothing was in its way. It takes a moment to start |
+# For the second, `agt.analyse` puts each pause down to a cause, such as `host late`: the host had not asked for the next piece of work yet. (Encores list the others.)
 
 # %% id=analyse-a
 m = a.metrics()
@@ -165,7 +153,7 @@ print(f"4. the end waits for {len(awaited)} of its {len(a.device_spans)} pieces 
 print(f"5. the host: {m.host['call']:.0f} µs in calls, {m.host['wait']:.0f} µs waiting")
 
 # %% [markdown] id=five-answers
-# The GPU stands still for a quarter of the time, mostly because the host is late. The end waits for every single piece of work, and the host waits for each chunk before it asks for the next. In one sentence: **the GPU waits for the host, because the host waits for the GPU.**
+# The GPU stands still for a quarter of the time, mostly because the host is late, and the end waits for every single piece of work. In one sentence: **the GPU waits for the host, because the host waits for the GPU.**
 
 # %% id=five-check tags=asserts
 idle = agt.analyse(a).idle_by_cause
@@ -178,7 +166,7 @@ assert m.host["wait"] > 3 * m.host["call"]
 # %% [markdown] id=annotate
 # ## Names
 #
-# A profiler sees kernels, copies and calls, but only you know what they're *for*. So tell it. A **range** is a stretch of the host's time with a name, and NVIDIA's profilers take names through a small library, NVTX. Here's the plate with names, and no other change:
+# A profiler sees kernels, copies and calls, but only you know what they're *for*. A **range** is a stretch of the host's time with a name, and NVIDIA's profilers take names through a small library, NVTX. Here's the plate with names, otherwise unchanged:
 #
 # ```python
 #         with nvtx.annotate("step"):
@@ -189,7 +177,7 @@ assert m.host["wait"] > 3 * m.host["call"]
 #             u[1:-1, 1:-1] = new
 # ```
 #
-# And this is what the new report says of the ranges:
+# And here's how long each range took in the new report:
 
 # %% id=ranges-sums
 annotated = agt.Trace.from_nsys(agt.Trace.recorded_file("heat_annotated.sqlite"))
@@ -220,7 +208,7 @@ portion.reveal(
 )
 
 # %% [markdown] id=part-read
-# The sums were true, and they misled you. In the first step CuPy fetches its kernels and CUDA loads them. That happens once, takes as long as 850 ordinary steps, and drowns the other 59. So when something happens many times, look at the *list*, and then take the **median**: half of the times are shorter, half are longer, and one odd value does no harm.
+# The sums are true, and they mislead. In the first step CuPy fetches its kernels and CUDA loads them. That happens once, takes as long as 850 ordinary steps, and drowns the other 59. So when something happens many times, look at the *list*, and then take the **median**: half of the times are shorter, half are longer, and one odd value does no harm.
 
 # %% id=part-check tags=asserts
 assert 0.35 < stencil[30] / step[30] < 0.45
@@ -248,10 +236,10 @@ def typical(trace, name):
 # %% id=08-typical hints
 # `trace.find(name)` may also have other spans of that name: `stencil` is a range here, and a kernel in another report.
 #
-# `np.median` of the durations.
+# Sort the durations and take the one in the middle, or let NumPy do both.
 
 # %% id=08-typical explanation
-# A step takes 177 µs: 71 for the new plate, 84 to ask whether it is still, and the rest to put it in its place. Asking takes longer than computing! Keep that in mind until we come back to the plate.
+# A step takes 177 µs: 71 for the new plate, 84 to ask whether it is still, and the rest to put it in its place. Asking takes longer than computing! Keep that in mind until we come back to the plate. The mean would have told you 2,704 µs for a step, which isn't the length of *any* step: one is far longer, and 59 are far shorter.
 
 # %% id=08-typical-check
 check("08-typical", typical)
@@ -259,7 +247,7 @@ check("08-typical", typical)
 # %% [markdown] id=suspects
 # ## Six suspects
 #
-# Some mistakes are so common that it pays to know their faces:
+# Some mistakes are so common that it's worth knowing their faces:
 #
 # | suspect | you know it by |
 # |---|---|
@@ -270,7 +258,7 @@ check("08-typical", typical)
 # | `too few streams` | operations right behind each other on a stream, while the GPU has room |
 # | `one big kernel` | one kernel has most of the GPU's time, with blocks enough to fill it |
 #
-# You've met A. Here are five more, and it's more fun if you bet on each before you scroll on. The lists say how often something happened, and how long the shortest and the longest took. (`launch` and `enqueue` are calls by the host.)
+# You've met A. Here are five more. It's more fun if you bet on each before you scroll on. The lists say how often something happened, and its shortest and longest time. (`launch` and `enqueue` are calls by the host.)
 
 
 # %% id=show
@@ -318,7 +306,7 @@ show("G", "One kernel takes more than half of the time. Nothing runs beside it."
 # %% [markdown] id=exercise-suspects
 # ### Exercise: name them
 #
-# Put a name from the table behind each letter.
+# Put a name from the table behind each letter. (F is in the encores, because no report shows what's wrong with it.)
 
 # %% id=08-suspects starter
 suspects = {
@@ -341,14 +329,14 @@ suspects = {
 }
 
 # %% id=08-suspects hints
-# Two of them give themselves away by a number: of a lane, and of blocks.
+# Begin with the easy ones. One report has work on a stream that the others don't use, and in one the first call comes very late.
 #
-# In A and in D the host holds everybody up. In A it waits; in D it is inside a call for a copy.
+# Two of them have long bars on the GPU and no pauses. Compare their numbers of blocks: which kernel fills the GPU, and which leaves most of it empty?
 #
-# B has six kernels of one block each on two streams. In E, look at what comes before the first kernel.
+# In A and in D the host holds everybody up. Look at its lane: is it waiting for the GPU to finish, or is it inside a call that asks for a copy?
 
 # %% id=08-suspects explanation
-# The check asked `agt.diagnose`, which goes through the same table. In E the 37 ms before the first call were spent on compiling the source, and the loading came on top. Both happen once. So neither number is wrong: the benchmark timed the first round, and production runs the others. Run a program before you time it.
+# Looks deceive: B and G both keep the GPU busy, but B's kernels have one block each, on a GPU that could run over a hundred of them at once, so more streams help B and can't help G. And A and D both run one chunk at a time, but A waits *after* its calls and D *inside* them, so taking out waits would not help D. In E the 37 ms before the first call were spent on compiling the source, and the loading came on top. Both happen once. So neither number is wrong: the benchmark timed the first round, and production runs the others. Run a program before you time it.
 
 # %% id=08-suspects-check
 check("08-suspects", suspects)
@@ -364,7 +352,7 @@ assert 38_500 < min(span.start for span in report("E").device_spans) < 39_500
 # %% [markdown] id=large
 # ## Thirty thousand bars
 #
-# Real reports are larger. This one is of 100,000 particles on springs, over 160 steps, on an H100. Its author says: *"It starts out fine, and then it gets slower and slower. But none of my arrays grows!"*
+# Real reports are larger. In this one, an H100 moves 100,000 particles on springs, for 160 steps. The author says: *"It starts out fine, and then it gets slower and slower. But none of my arrays grows!"*
 
 # %% id=large-look
 swarm = agt.Trace.from_nsys(agt.Trace.recorded_file("swarm.sqlite"))
@@ -375,11 +363,11 @@ for found in agt.diagnose(swarm)[:2]:
 swarm.plot(
     title="swarm.py on an H100",
     lanes=("host", "streams"),
-    lesson="Everything is thinner than a pixel, but for a hole of 138 ms in the middle.",
+    lesson="Every bar is thinner than a pixel. You can't miss the hole of 138 ms in the middle, though.",
 )
 
 # %% [markdown] id=large-read
-# Nobody reads that bar by bar, so we search.
+# Nobody reads that bar by bar. We search.
 #
 # **What is odd?** There's a hole in the middle. Ask what ended it:
 
@@ -428,7 +416,7 @@ def shares(trace, name):
 # Divide it by the sum of all kernels' durations for the first, and by `trace.metrics().device_makespan` for the second.
 
 # %% id=08-stats explanation
-# 85.5 percent of the kernels' time, and 3.2 percent of the whole. If `cupy_add` took no time at all, you'd hardly notice. `nsys stats` didn't lie: the title of its column is "Time (%)", and nobody asked of what.
+# 85.5 percent of the kernels' time, and 3.2 percent of the whole. If `cupy_add` took no time at all, you'd hardly notice. `nsys stats` didn't lie: its column is called "Time (%)", and we forgot to ask of what. It leaves out the pauses, and the pauses are most of this run.
 
 # %% id=08-stats-check
 check("08-stats", shares)
@@ -460,7 +448,7 @@ def creeping(trace):
 # `max(grown, key=grown.get)` is the key with the largest value.
 
 # %% id=08-creeping explanation
-# `watch` takes twelve times as long at the end as at the beginning. `step` grows five times, but only because it has `watch` inside.
+# `watch` takes twelve times as long at the end as at the beginning. `step` takes five times as long, but only because it has `watch` inside: a range is charged for everything in it, so look for the *innermost* one that grows. A sum finds what is expensive, and only a comparison over time finds what is *becoming* expensive.
 
 # %% id=08-creeping-check
 check("08-creeping", creeping)
@@ -473,9 +461,9 @@ for number in (1, 2, 80, 160):
     print(f"step {number:3}: {sum(step.start <= us < step.end for us in asked):4} launches")
 
 # %% [markdown] id=large-cause
-# One launch more in each step! Look for `watch` in `notebooks/nsight/swarm.py`. It keeps each step's energy in a list, and computes `sum(energies) / len(energies)`. The energies are on the GPU, so Python's `sum` launches a kernel for each number in the list, in each step.
+# One launch more in each step! Look for `watch` in `notebooks/nsight/swarm.py`. It keeps each step's energy in a list, and computes `sum(energies) / len(energies)`. The energies are on the GPU, so Python's `sum` launches a kernel for each number in the list.
 #
-# The detective, `agt.diagnose`, suggested a graph ([chapter 09](09_cuda_graphs.ipynb)), and `nsys stats` a faster `cupy_add`. Both would speed up work that nobody needs, because a running total takes one addition a step. **A tool finds where the time goes. Whether the work has to be done at all, you have to ask yourself.**
+# `agt.diagnose` suggested a graph ([chapter 09](09_cuda_graphs.ipynb)), and the sums of `nsys stats` made us think of a faster `cupy_add`. Both would speed up work that nobody needs, because a running total takes one addition a step. **A tool finds where the time goes. Whether the work has to be done at all, you have to ask yourself.**
 
 # %% id=large-check tags=asserts
 assert len(swarm) == 31_400
@@ -497,9 +485,9 @@ centred = [steps.index(s) for s in steps if s.start <= gap.start and gap.end <= 
 assert centred == [99]
 
 # %% [markdown] id=gpus
-# ## Two GPUs, and one that waits
+# ## Two GPUs
 #
-# The last report is of a training on two H100s. Each GPU learns from its own part of the data. Then NCCL, NVIDIA's library for this, adds up what both have learnt in an **all-reduce**. The commands are the same, and one report has both GPUs:
+# The last program trains a network on two H100s. Each GPU learns from its own part of the data. Then NCCL, NVIDIA's library for this, adds up what both have learnt, in an **all-reduce**. The report has both GPUs:
 
 # %% id=gpus-sums
 two = agt.Trace.from_nsys(agt.Trace.recorded_file("two_gpus.sqlite"))
@@ -512,9 +500,9 @@ for name in two.devices:
 # %% id=predict-late
 late = Prediction(
     "So GPU 1 spends two thirds of its time on talking to the other. What would you change first?",
-    wire="the connection: talking takes too long",
-    one="what GPU 1 does: its all-reduces are slow",
-    zero="what GPU 0 does, although it hardly talks",
+    zero="GPU 0: it computes too long",
+    one="GPU 1: its all-reduces are slow",
+    wire="the connection between them: it is slow",
 )
 late
 
@@ -535,17 +523,17 @@ shortest = min(max(a.duration, b.duration) for a, b in zip(*talks))
 behind = [a.start - b.start for a, b in zip(*talks)]
 late.reveal(
     "zero" if max(behind) > 10 * shortest else "wire",
-    f"An all-reduce for which both come at once takes {shortest:.0f} µs. "
-    f"GPU 0 comes up to {max(behind):,.0f} µs late.",
+    f"If both GPUs start an all-reduce together, it takes {shortest:.0f} µs. "
+    f"GPU 0 starts up to {max(behind):,.0f} µs late.",
 )
 
 # %% [markdown] id=gpus-read
-# You can't add two numbers before both are there. So whoever comes first waits for the other, and does so *inside the kernel*, which the profiler draws as work. GPU 1's long bars are six milliseconds of waiting and a quarter of a millisecond of adding.
+# You can't add two numbers before both are there. So the GPU that comes first waits for the other, and it waits *inside the kernel*, which the profiler draws as work. GPU 1's long bars are six milliseconds of waiting and a quarter of a millisecond of adding.
 
 # %% [markdown] id=exercise-waited
 # ### Exercise: who waits for whom?
 #
-# Return two sums in µs: how long GPU 0 waited for GPU 1 in all-reduces, and how long GPU 1 waited for GPU 0. `trace.devices` has their names, and a GPU's all-reduces are the spans of `trace.of(name).device_spans` whose names begin with `nccl`, in order. In each pair, the one that starts first waits until the other starts.
+# Return two sums in µs: how long GPU 0 waited for GPU 1 in all-reduces, and how long GPU 1 waited for GPU 0. `trace.devices` has their names, and a GPU's all-reduces are the spans of `trace.of(name).device_spans` whose names begin with `nccl`, in order.
 
 
 # %% id=08-waited starter
@@ -562,20 +550,20 @@ def waited(trace):
     return sum(max(us, 0) for us in later), sum(max(-us, 0) for us in later)
 
 # %% id=08-waited hints
-# Make two lists of starts, one for each name in `trace.devices`, and go through them with `zip`.
+# An adding-up needs both GPUs, so the first one there waits until the other starts. Make two lists of starts, one for each name in `trace.devices`, and go through them with `zip`.
 #
-# If GPU 1 starts later than GPU 0, then GPU 0 has waited for the difference. If it starts earlier, GPU 1 has.
+# If GPU 1 starts later than GPU 0, then GPU 0 waited for the difference. And if it starts earlier?
 #
 # `max(us, 0)` keeps a difference if it is positive, and `max(-us, 0)` if it is negative.
 
 # %% id=08-waited explanation
-# GPU 0 never waited, and GPU 1 waited for 37.8 of its 65 ms. This is what `agt.diagnose` calls `waiting for a GPU`.
+# GPU 0 never waited, and GPU 1 waited for 37.8 of its 65 ms. So of its 41.9 ms in NCCL, only about four were for adding up. Even an infinitely fast connection could save no more than those four, while the waiting costs nine times as much and no connection can help it. `agt.diagnose` calls it `waiting for a GPU`.
 
 # %% id=08-waited-check
 check("08-waited", waited)
 
 # %% [markdown] id=gpus-even
-# GPU 0 is late because it got three of the four files of data. With two for each:
+# GPU 0 is late because it got three of the four files of data. Here each GPU gets two:
 
 # %% id=gpus-again
 even = agt.Trace.from_nsys(agt.Trace.recorded_file("two_gpus_even.sqlite"))
@@ -589,7 +577,7 @@ def step_ms(trace):
 print(f"a step took {step_ms(two):.1f} ms, and now takes {step_ms(even):.1f}")
 
 # %% [markdown] id=gpus-end
-# No kernel and no wire got faster. The waiting is gone, that's all.
+# The connection is the same, and together they do as much arithmetic as before. They share it evenly, so neither has to wait.
 
 # %% id=gpus-check tags=asserts
 assert 10.9 < step_ms(two) < 11
@@ -605,7 +593,7 @@ assert abs(agt.diagnose(two)[0].cost - 37_757) < 1
 # %% [markdown] id=worth
 # ## Was it worth it?
 #
-# Step 5: profile again. Exhibit A waited for each chunk, and its repaired twin asks for all four at once. Both reports hold four rounds:
+# Step 5: profile again. Exhibit A waited for each chunk, and its repaired twin asks for all four at once. Each report has four rounds:
 
 # %% id=worth-rounds
 def took_each(found):
@@ -619,7 +607,7 @@ print(f"\nlast against last {first[-1] / then[-1]:.1f}, mean {np.mean(first) / n
 print(f"quickest {min(first) / min(then):.1f} times as fast")
 
 # %% [markdown] id=worth-rounds-read
-# Slower, a little faster, or much faster: take your pick. What disturbs a run makes it longer, so the **quickest** round was disturbed least and tells you what the code can do. The median tells you what's usual. And four rounds are few: leave one out, and 1.6 may become 1.3. So record more before you tell anybody.
+# Slower, a little faster, or much faster: take your pick. What disturbs a run makes it longer, so the **quickest** round was disturbed least and tells you what the code can do. The median tells you what's usual. And four rounds are few: leave one out, and 1.6 may become 1.3. Record more before you tell anybody.
 
 # %% id=worth-check tags=asserts
 assert 0.75 < first[-1] / then[-1] < 0.85
@@ -631,7 +619,7 @@ assert 1.3 < min(first) / sorted(then)[1] < 1.35
 # %% [markdown] id=plate-again
 # ## Back to the plate
 #
-# Now you can answer the question from the top:
+# Remember the question from the top?
 
 # %% id=plate-diagnose
 for found in agt.diagnose(two_steps):
@@ -647,7 +635,9 @@ print(f"`is it still?` {typical(annotated, 'is it still?'):.0f} of them:", end="
 print(f"{calls:.0f} in its five calls, {waits:.0f} waiting, and the rest in Python, between the calls")
 
 # %% [markdown] id=plate-repair
-# It's the host. It makes ten calls in a step, five of them for the number in `float(...)`, and the time goes by between them. So ask for less, and look less often:
+# It's the host. The program is **host-bound**: the GPU is done long before Python asks for the next kernel. And the other findings? The pageable copy is the one in `float(...)`, and the null stream does no harm while there's no other stream.
+#
+# The host makes ten calls in a step, five of them for `float(...)`, and most of the time passes between calls. So let's ask for less, and look less often:
 #
 # ```python
 #         with nvtx.annotate("step"):
@@ -697,9 +687,9 @@ whole.reveal(
 )
 
 # %% [markdown] id=whole-read
-# Sixty steps are a hundredth of a second. The other half second is the start: CUDA wakes up and kernels are loaded. So what did the repair gain? *That depends on what you run.* With sixty steps you can't tell, since 4 percent between two single runs may be chance. With a million steps, three minutes become half a minute.
+# Sixty steps are a hundredth of a second. The other half second is the start: CUDA wakes up and kernels are loaded. What did the repair gain? *That depends on what you run.* With sixty steps you can't tell, since 4 percent between two runs may be chance. With a million steps, three minutes become half a minute.
 #
-# And there's your answer to the colleague. Begin with the line with `float`, because it takes 84 of 177 µs and nobody needs its number in each step. Then make one kernel of the step. And if you only ever run sixty steps, have a coffee instead.
+# And there's your answer to the colleague. Begin with the line with `float`: it takes 84 of 177 µs, nobody needs its number in each step, and you can change it in a minute. Then fuse the rest of the step into one kernel. And if you only ever run sixty steps, have a coffee instead.
 
 # %% id=plate-check tags=asserts
 assert 5.5 < pace(annotated) / pace(fused) < 6.5
@@ -708,6 +698,7 @@ assert abs(pace(annotated) - pace(less) - 28) < 1
 assert 1.6 < typical(less, "stencil") / typical(annotated, "stencil") < 1.75
 assert abs(typical(annotated, "is it still?") - 84) < 1
 assert abs(typical(annotated, "step") - 177) < 1
+assert 2_700 < np.mean(durations(annotated, "step")) < 2_710
 assert abs(calls - 30) < 1
 assert waits < 2.5
 first_look, *other_looks = [s.duration for s in fused.find("is it still?") if s.kind == "range"]
@@ -726,9 +717,9 @@ assert sum(waited) / 2 < 15
 # %% [markdown] id=challenge
 # ## Challenge: a slow server
 #
-# Eight requests wait, each an ordinary NumPy array of 2 MB. It goes to the GPU, `score` works on it with a kernel of a single block, and the scores come back.
+# Eight requests wait, each an ordinary NumPy array of 2 MB. It goes to the GPU, `score` works on it in a single block, and the scores come back.
 #
-# It takes 4731 µs: get below 800. (That's on the simulated device, where the check tries it.) More than one thing is wrong, and one shows only when the others are gone. So go round the loop.
+# It takes 4731 µs on the simulated device, where the check tries it: get below 800. More than one thing is wrong, and one shows only when the others are gone.
 
 
 # %% id=08-challenge starter
@@ -795,13 +786,11 @@ assert all(np.all(scores == COLUMNS * (i + 1)) for i, scores in enumerate(answer
 # %% [markdown] id=key-points
 # ## Key points
 #
-# - Profile before you fix anything, because what you'd have fixed otherwise is often not what counts.
+# - Profile before you fix anything, because your first guess is often wrong.
 # - A sum hides what happened once, and a percentage hides what it's a percentage of. Look at the list, and take the median.
 # - In a large report, look for what is odd, what costs most, and what changes.
 # - A kernel that waits for another GPU is drawn as work. Compare when the two start.
-# - A finding is a reason to look. Whether its repair pays, only a second profile says, over several runs.
-#
-# The [glossary](../docs/glossary.md) says what others call these things.
+# - A finding is a reason to look. Only more profiles, over several runs, tell you whether its repair pays.
 #
 # **Next:** [09_cuda_graphs.ipynb](09_cuda_graphs.ipynb), for programs whose host is busy with calls and can't make fewer.
 
@@ -883,7 +872,7 @@ async def handle(i, prepare, process):
 #
 # `agt.ranges.span("prepare")` for the one without an `await`, `agt.ranges.across("request")` for the one with.
 #
-# `with agt.ranges.across("request"):` around both lines, and in it `with agt.ranges.span("prepare"):` around the first.
+# The outer range goes around both lines, with the `return`. The inner one goes around the first line only.
 
 # %% id=08-annotate explanation
 # `across` remembers which range it opened, so it does not matter who opens or closes others meanwhile. And `with` closes it, also when the request fails. The operations of this course
@@ -917,10 +906,10 @@ def largest_gap(trace):
 #
 # That time is the *largest* end so far. A short kernel may start late and end early, while a copy beside it goes on.
 #
-# After each span `done = max(done, span.end)`. There is a gap if the next one starts after `done`.
+# Keep it in a variable `done`, and update it after each span. There's a gap if the next span starts after `done`.
 
 # %% id=08-gap explanation
-# In the profiler's window, this is a hole in the row *[All Streams]*.
+# Comparing each span with the one before would find gaps that aren't there: a long copy on another stream may still be running behind both. That's why you keep the *largest* end. In the profiler's window, this gap is a hole in the row *[All Streams]*.
 
 # %% id=08-gap-check
 check("08-gap", largest_gap)
@@ -928,7 +917,15 @@ check("08-gap", largest_gap)
 # %% [markdown] id=exercise-blame
 # ### Exercise: whose request was it?
 #
-# A gap ends when some piece of work starts at last, and the work's `label` says which request it belonged to. Return `(label, cause)` for the *largest* gap. `agt.analyse(trace).gaps` has the gaps, and `gap.main` is the longest part of one, with its `cause` and the `span` that ended it.
+# A gap ends when some piece of work starts at last, and the work's `label` says which request it belonged to. Return `(label, cause)` for the *largest* gap. `agt.analyse(trace).gaps` has the gaps, and `gap.main` is the longest part of one, with its `cause` and the `span` that ended it. These are the causes:
+#
+# | cause | the next piece of work could not start because |
+# |---|---|
+# | `host late` | the host had not asked for it yet |
+# | `dependency` | what it needs, on another stream, was not done |
+# | `engine busy` | another stream's copy held the copy engine |
+# | `occupancy` | other kernels filled the GPU |
+# | `start-up` | nothing was in its way. It takes a moment to start |
 
 
 # %% id=08-blame starter
@@ -941,9 +938,9 @@ def blame(trace):
     return gap.main.span.label, gap.main.cause
 
 # %% id=08-blame hints
-# The first of the gaps is the longest, and `gap.main` is the part of it that counts most.
+# The gaps are sorted, and the longest comes first.
 #
-# `gap = agt.analyse(trace).gaps[0]`, then `gap.main.span.label, gap.main.cause`.
+# `gap.main` has the `cause`. The label belongs to the `span` that ended the gap, and `gap.main` has that, too.
 
 # %% id=08-blame explanation
 # The labels come from the program: its operations have names, and so the report knows that a copy was for `chunk 1`. Our plate has no such names, and there the answer would be "some kernel, for somebody".
@@ -1027,14 +1024,12 @@ def rate(trace):
     return size / sum(span.duration for span in copies) / 1000
 
 # %% id=08-rate hints
-# All bytes, divided by all time. (In a mean of the rates, a tiny copy would count as much as a large one.)
+# Divide all bytes by all the time. In a mean of the rates, a tiny copy would count as much as a large one.
 #
-# Bytes per µs are megabytes per second.
-#
-# So `size / time / 1000`.
+# And the unit? One byte in a microsecond is a megabyte in a second.
 
 # %% id=08-rate explanation
-# 7.6 GB/s in D, 47.8 in its twin. And that is only half of the damage: a copy of ordinary memory also keeps the host inside the call, so that nothing else is asked for meanwhile.
+# 7.6 GB/s in D, 47.8 in its twin. The GPU can't read ordinary memory by itself, since the operating system may move it. So the driver first copies the bytes into pinned memory of its own, and that extra copy is slow. That's only half of the damage: the host stays inside the call, so it can't ask for anything else meanwhile.
 
 # %% id=08-rate-check
 check("08-rate", rate)
@@ -1064,7 +1059,7 @@ def gain(before, after):
 # Twice as fast means half the time, so the old one is on top.
 
 # %% id=08-gain explanation
-# Say such a number together with how you measured it.
+# In the quickest round the least went wrong from outside, so this ratio compares the programs and not what else the machine was doing. But for exhibit A the quickest rounds say 1.6 and the means say 1.2, so always tell people which one you took.
 
 # %% id=08-gain-check
 check("08-gain", gain)
@@ -1116,13 +1111,13 @@ assert "allocation in the loop" in [found.name for found in agt.diagnose(inside)
 # %% [markdown] id=nsight
 # ### NVIDIA's window
 #
-# You open a `.nsys-rep` in Nsight Systems (*File > Open*). It looks like a lot, but it's what you know, in another order. From top to bottom it has the GPU (all streams together, then each by itself), and below that each thread of the program, with your ranges above its calls into CUDA. A hole in the row *[All Streams]* is a gap, and calls with *Synchronize* in their names are waits. (The names of rows come from an older User Guide, 2023.4, and may differ in yours.)
+# Open a `.nsys-rep` in Nsight Systems with *File > Open*. It looks like a lot, but it's what you know, in another order. From top to bottom it has the GPU (all streams together, then each by itself), and below that each thread of the program, with your ranges above its calls into CUDA. A hole in the row *[All Streams]* is a gap, and calls with *Synchronize* in their names are waits. (The names of rows come from an older User Guide, 2023.4, and may differ in yours.)
 
 # %% [markdown] id=nsight-read
 # | you want to know | here | in Nsight Systems |
 # |---|---|---|
 # | whose work it is | label of a span | click on the work: its call is highlighted, and lies below a range |
-# | from when to when the GPU worked for a range | `analyse(trace).sums.ranges` | the range once more, below *CUDA HW*: it is **projected** there. Sum `nvtx_gpu_proj_sum` |
+# | when the GPU worked on what a range asked for | `analyse(trace).sums.ranges` | the range once more, below *CUDA HW*: it is **projected** there. Sum `nvtx_gpu_proj_sum` |
 # | whether the host waits | dotted spans on the host's lane | *Synchronize* in *CUDA API*. Rule `cuda_api_sync` |
 # | whether a copy was pageable | `span.detail["pageable"]` | its name, *Memcpy HtoD (Pageable)*. Rule `cuda_memcpy_async` |
 # | where the gaps are | `analyse(trace).gaps` | holes in *[All Streams]*. Rule `gpu_gaps`, for those of half a second and more |
@@ -1132,9 +1127,12 @@ assert "allocation in the loop" in [found.name for found in agt.diagnose(inside)
 #
 # | option | what it does |
 # |---|---|
+# | `--sample=none --cpuctxsw=none` | leaves out what else the CPU does. With it, our small report took half a gigabyte |
 # | `--cuda-event-trace=true` | notes which stream waited for which. Without it, there are no arrows between streams |
 # | `--capture-range=cudaProfilerApi` | records only what runs in `with cupyx.profiler.profile():`, and so no warm-up |
 # | `--cuda-graph-trace=node` | shows each kernel in a CUDA graph ([chapter 09](09_cuda_graphs.ipynb)). Without it, a graph is one bar |
+#
+# A trace also answers questions in SQL: `heat.sql("select kind, count(*), sum(duration) from spans where stream is not null group by kind")`.
 #
 # We ship the exports (`agt.Trace.recorded_file("heat.sqlite")` says where one is), and no `.nsys-rep`, because a report also holds much of the machine that recorded it. `notebooks/nsight/record.sh` records them all on yours. Ours are of an H200 and version 2025.3.2; those of `swarm.py` and `two_gpus.py` are of H100s and version 2025.3.1.
 
@@ -1154,12 +1152,12 @@ def longest(trace, name):
     return span.detail["cuda_stream"], span.duration
 
 # %% id=08-kernel hints
-# `trace.find(name)` is a list of spans, and `max(..., key=lambda span: span.duration)` gives the longest of them.
+# `trace.find(name)` is a list of spans. You need one of them, not the largest number in them.
 #
-# Then return `span.detail["cuda_stream"], span.duration`.
+# `max` takes a `key`: a function that says what to compare.
 
 # %% id=08-kernel explanation
-# In exhibit A, our streams 1 to 4 are CUDA's 13 to 16. The null stream, our 0, is their 7.
+# In exhibit A, our streams 1 to 4 are CUDA's 13 to 16, and the null stream, our 0, is their 7. We count only the streams that have work in the trace, so our numbers stay small, and you need `cuda_stream` to find a stream in the window.
 
 # %% id=08-kernel-check
 check("08-kernel", longest)

@@ -51,6 +51,7 @@ share = Prediction(
     "The plate has 256 x 256 points. A step asks for ten pieces of work, and for so few points the GPU needs "
     "one or two microseconds for each. Take two steps from the middle of the run. "
     "For how much of that time is the GPU busy?",
+    hundredth="about a hundredth",
     tenth="about a tenth",
     quarter="about a quarter",
     half="about half",
@@ -75,7 +76,8 @@ two_steps.plot(
 m = two_steps.metrics()
 part = m.device_active / m.makespan
 share.reveal(
-    "most" if part > 0.7 else "half" if part > 0.35 else "quarter" if part > 0.17 else "tenth",
+    "most" if part > 0.7 else "half" if part > 0.35 else "quarter" if part > 0.17 else
+    "tenth" if part > 0.03 else "hundredth",
     f"It works for {m.device_active:.0f} of {m.makespan:.0f} µs.")
 
 # %% [markdown] id=share-read
@@ -331,12 +333,12 @@ suspects = {
 # %% id=08-suspects hints
 # Begin with the easy ones. One report has work on a stream that the others don't use, and in one the first call comes very late.
 #
-# Two of them have long bars on the GPU and no pauses. Compare their numbers of blocks: which kernel fills the GPU, and which leaves most of it empty?
+# In two of them, long kernels take most of the GPU's time. Compare their numbers of blocks: which kernel fills the GPU, and which leaves most of it empty?
 #
 # In A and in D the host holds everybody up. Look at its lane: is it waiting for the GPU to finish, or is it inside a call that asks for a copy?
 
 # %% id=08-suspects explanation
-# Looks deceive: B and G both keep the GPU busy, but B's kernels have one block each, on a GPU that could run over a hundred of them at once, so more streams help B and can't help G. And A and D both run one chunk at a time, but A waits *after* its calls and D *inside* them, so taking out waits would not help D. In E the 37 ms before the first call were spent on compiling the source, and the loading came on top. Both happen once. So neither number is wrong: the benchmark timed the first round, and production runs the others. Run a program before you time it.
+# In B and in G long kernels take most of the time, but B's kernels have one block each, on a GPU that could run over a hundred of them at once, so more streams help B. G's kernel already fills the GPU. And A and D both run one chunk at a time, but A waits *after* its calls and D *inside* them, so taking out waits would not help D. In E the 37 ms before the first call were spent on compiling the source, and the loading came on top. Both happen once. So neither number is wrong: the benchmark timed the first round, and production runs the others. Run a program before you time it.
 
 # %% id=08-suspects-check
 check("08-suspects", suspects)
@@ -500,8 +502,8 @@ for name in two.devices:
 # %% id=predict-late
 late = Prediction(
     "So GPU 1 spends two thirds of its time on talking to the other. What would you change first?",
-    zero="GPU 0: it computes too long",
     one="GPU 1: its all-reduces are slow",
+    zero="GPU 0: it computes too long",
     wire="the connection between them: it is slow",
 )
 late

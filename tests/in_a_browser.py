@@ -64,8 +64,8 @@ def _guarded(
 def by_the_course() -> bool:
     """Tell if the package or a cell of a notebook asks, and not a test, pytest or Jupyter.
 
-    Where CuPy is loaded there is no browser. Once on each machine matplotlib lists the fonts, by a thread and a
-    process that it can do without.
+    Where CuPy is loaded there is no browser. Once on each machine matplotlib lists the fonts, by a thread and
+    a process that it can do without.
     """
     frame = None if "cupy" in sys.modules else sys._getframe(2)
     while frame is not None:

@@ -721,7 +721,7 @@ assert sum(waited) / 2 < 15
 #
 # Eight requests wait, each an ordinary NumPy array of 2 MB. It goes to the GPU, `score` works on it in a single block, and the scores come back.
 #
-# It takes 4731 µs on the simulated device, where the check tries it: get below 800. More than one thing is wrong, and one shows only when the others are gone.
+# On the simulated device, where the check tries it, this takes 4731 µs: get below 800. More than one thing is wrong, and one shows only when the others are gone.
 
 
 # %% id=08-challenge starter

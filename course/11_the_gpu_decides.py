@@ -448,7 +448,7 @@ quick.reveal(
 #
 # Fences are **cumulative**: they pass on what you wrote, and also what *you* were shown before, by a barrier or by somebody else's flag. And each has a reach, `__threadfence()` the whole GPU, `__threadfence_block()` your own block.
 #
-# Everything else may be reordered, by compiler and hardware. It rarely is: two blocks of an H200 without a fence saw the flag before the data in 1 of 2,097,152 runs. Such a program passes your tests and fails at a customer's. (The simulated device reports it.)
+# Everything else may be reordered, by compiler and hardware. It rarely is: two blocks of an H200 without a fence saw the flag before the data in 1 of 1,048,576 runs. Such a program passes your tests and fails at a customer's. (The simulated device reports it.)
 
 # %% [markdown] id=grid-text
 # ## A larger maze

@@ -470,7 +470,7 @@ quick.reveal(
 # 3. A look must be real. `atomicAdd(arrived, 0)` adds nothing: it *reads*, at memory each time, where a register or the SM's own cache may not have heard the news.
 # 4. The counter just goes on: the goals of 4 blocks are 4, 8, 12.
 #
-# Waiting by looking is called *spinning*. A GPU has no Stop button, so if nothing ever comes, somebody has to kill the process. Our spins give up after ten million looks, by `__trap()`, which ends the kernel with an error (and, on a real GPU, all other work of the process there).
+# Waiting by looking is called *spinning*. A GPU has no Stop button, so if the last block never comes, somebody has to kill the process. Our spins give up after ten million looks, by `__trap()`, which ends the kernel with an error (and, on a real GPU, all other work of the process there).
 
 # %% [markdown] id=exercise-meet
 # ### Exercise: a barrier for the grid
@@ -642,7 +642,7 @@ places.reveal(
 # %% [markdown] id=places-read
 # So here's the rule: **blocks that wait for each other must all have a place at the same time.** How many have one depends on the GPU, on the kernel's registers and shared memory, and on who else is there. For an ordinary launch, CUDA doesn't promise it even on an empty GPU.
 #
-# It does for a **cooperative launch**, which counts the places before anything starts, and refuses a grid that's too large. With it comes a ready-made barrier, `grid.sync()`, which waits for all blocks and orders memory, as `meet` does. In C++ you call `cudaLaunchCooperativeKernel`; `agt` does so when it finds `this_grid` in the source:
+# It does for a **cooperative launch**, which counts the places before anything starts, and refuses a grid that's too large. With it comes a barrier, `grid.sync()`, which waits for all blocks and orders memory, as `meet` does. In C++ you call `cudaLaunchCooperativeKernel`; `agt` does so when it finds `this_grid` in the source:
 
 # %% id=cooperative
 together = r"""
@@ -719,7 +719,7 @@ with agt.using("sim"):
 #
 # | who says whether to go on | a round | an H200 | an H100 |
 # |---|---|---|---|
-# | **Python**, as on this page | Newton, 1,024 numbers: a ninth of the 9 rounds | 59 µs | |
+# | **Python**, as on this page | Newton, 1,024 numbers: the whole run, by its 9 rounds | 59 µs | |
 # | Python, with [prepared](09_cuda_graphs.ipynb) operations | the same | 29 µs | |
 # | **C++** | the same | | 14 to 20 µs |
 # | a [graph](09_cuda_graphs.ipynb) with a **`while` node** | a kernel of one thread, which sets the condition | 4.0 to 4.2 µs | 4.2 to 4.6 µs |
@@ -1037,6 +1037,8 @@ extern "C" __global__ void search(
 TICKETS, ZEROS = 1 << 20, 14
 
 # %% [markdown] id=early-atomic
+# Many threads may write `best` at the same time, so they do it by atomics, and `atomicAdd(best, 0)` reads it. (Strictly, our first kernel should have been as careful. Hundreds of threads may write `*moved = 1` at once, and by the letter of CUDA's memory model that's a race. They all write the same 1, and nobody reads it before the launch is over, so every GPU that we know gets it right.)
+#
 # One ticket in $2^{14} = 16{,}384$ wins, so there are about 64 winners among the million. The first will turn out to be ticket 13,627.
 
 # %% id=predict-early

@@ -561,7 +561,7 @@ check("12-oneshot", ONESHOT)
 # %% [markdown] id=litmus-text
 # ## Memory on a bad day
 #
-# You may wonder whether those fences are superstition. Leave them out, and on an H200 the letter was wrong in one of a million runs. The trouble is that one run, so we asked the simulated device to make every day a bad one: there, other threads may see a write as late as CUDA's memory model allows, and a run that went wrong goes wrong again.
+# You may wonder whether those fences are superstition. Leave them out, and on an H200 the letter was wrong in 1 of 1,048,576 runs. The trouble is that one run, so we asked the simulated device to make every day a bad one: there, other threads may see a write as late as CUDA's memory model allows, and a run that went wrong goes wrong again.
 #
 # People who design memory models use tiny programs to find out what can happen, and they call them **litmus tests**. Ours is the letter itself: one thread writes `x`, then `y`; another reads `y`, then `x`. So there are four outcomes. `1 1` is a letter that has come, `0 0` is none yet, `0 1` is one that comes while we look, and `1 0` means that the flag arrived and the letter didn't.
 
@@ -576,7 +576,8 @@ late
 late.commit(...)
 
 # %% id=run-litmus
-# Or "store buffering", "load buffering", "independent reads"; "none", "device"; "plain", "atomic"; False.
+# Or "store buffering", "load buffering", "independent reads"; "none", "device",
+# "device, first thread only"; "plain", "atomic"; False.
 test = agt.litmus("message passing", fence="block", kind="volatile", blocks=True)
 test
 
@@ -593,7 +594,7 @@ late.reveal(
 )
 
 # %% [markdown] id=litmus-read
-# Change the choices and run the cell again: `print(test.source)` shows the kernel. Two things are worth trying. With `blocks=False` the narrow fence is enough, because both threads are in its scope. And `"plain"` accesses allow everything whatever the fence, because unordered plain accesses are a race, and CUDA promises nothing about a race. (In `"load buffering"` a read would have to see the future. The model allows that, too, but the simulated device never does it.)
+# Change the choices and run the cell again: `print(test.source)` shows the kernel. Four things are worth trying. `fence="none"` has that one run in the last column. `"device, first thread only"` leaves out the reader's fence, and one fence alone promises nothing. With `blocks=False` the narrow fence is enough, because both threads are in its scope. And `"plain"` accesses allow everything whatever the fence, because unordered plain accesses are a race, and CUDA promises nothing about a race. (In `"load buffering"` a read would have to see the future. The model allows that, too, but the simulated device never does it.)
 
 # %% [markdown] id=channel-text
 # ## Many letters
@@ -735,6 +736,8 @@ if device.simulated:
 # ## What it costs
 #
 # An executor that has nothing to do goes on looking, and it keeps its place all the while, like any kernel that stays. A look for a message has to go past the nearest cache, too: a load that went to L2 took 290 clocks on an H200. So this isn't how you add two vectors. It pays where a thread would otherwise sit and wait *and somebody else needs what it knows meanwhile*: in pipelines between blocks, for results that are wanted early, and in talks with the host while a kernel runs.
+#
+# And one thread is the easy case. If a whole warp waits together, its 32 threads have to agree, and the first encore shows how.
 
 # %% [markdown] id=challenge
 # ## Challenge: one kettle

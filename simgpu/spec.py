@@ -114,6 +114,8 @@ class DeviceSpec:
     # On the device, from the end of a kernel to the start of the next one in a graph, in place of `pause_us`.
     # Between copies and kernels it is `switch_us`, as on a stream.
     graph_node_us: float
+    # A conditional node, from the end of what is before it until what it has chosen can start.
+    graph_decide_us: float
     graph_instantiate_us: float  # for each node when a captured graph is made ready to be launched
     sync_us: float  # from the end of the work to the return of a blocking wait
     # From the end of the work to the resumption of an awaiting task; the host is busy.
@@ -201,6 +203,7 @@ H200 = _with_sources(
     graph_launch_us=(1.9, f"{BRANCHES}: the call, with one branch"),
     graph_branch_us=(0.75, f"{BRANCHES}: the call 0.8 longer, the first nodes 0.73 apart"),
     graph_node_us=(0.2, f"{GRAPHS}: kernels and fills in turns, 0.1 to 0.4"),
+    graph_decide_us=(3.2, "a `while` node's turn of 4.0 to 4.2, less a node of 0.9"),
     graph_instantiate_us=(0.7, f"{GRAPHS}: the slope from 1 to 200 kernels"),
     sync_us=(2.778, MLP),
     wake_us=(24.2, MLP),

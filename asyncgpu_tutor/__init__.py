@@ -39,7 +39,6 @@ _HOMES = {
         "kernels": "Kernel matvec_naive relu sgemm_naive",
         "ops.array_operations": "arange d2h dup full h2d memcpy ones randn zeros",
         "ops.collectives": "group",
-        "ops.deciding": "cond switch while_loop",
         "ops.graphs": "CudaGraph",
         "ops.group": "overlap zip",
         "ops.leaves": "value with_context",

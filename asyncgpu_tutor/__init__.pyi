@@ -19,7 +19,6 @@ from asyncgpu_tutor.ops.array_operations import (
     zeros,
 )
 from asyncgpu_tutor.ops.collectives import group
-from asyncgpu_tutor.ops.deciding import cond, switch, while_loop
 from asyncgpu_tutor.ops.graphs import CudaGraph
 from asyncgpu_tutor.ops.group import overlap, zip
 from asyncgpu_tutor.ops.leaves import value, with_context
@@ -69,7 +68,6 @@ __all__ = [
     "cluster",
     "compare",
     "compare_timelines",
-    "cond",
     "create_stream",
     "current_device",
     "d2h",
@@ -100,13 +98,11 @@ __all__ = [
     "show_threads",
     "sleep",
     "spawn",
-    "switch",
     "synchronize",
     "types",
     "use",
     "using",
     "value",
-    "while_loop",
     "with_context",
     "work",
     "zeros",

@@ -54,7 +54,7 @@ def graph(op: agt.DeviceOp[Any]) -> agt.CudaGraph[Any]:
 @pytest.mark.parametrize("turns", [0, 1, 7])
 def test_a_loop_comes_round_as_often_as_the_device_says(device: Device, turns: int) -> None:
     left, times = number(turns), number(0)
-    loop = graph(agt.while_loop(left.borrow(), count_down(left, times)))
+    loop = graph(agt.CudaGraph.while_loop(left.borrow(), count_down(left, times)))
 
     loop.launch().sync()
     assert said(left, times) == [0, turns]
@@ -73,7 +73,7 @@ def test_what_comes_before_and_behind_a_loop_does_so(device: Device) -> None:
     )
     op = agt.zip(
         add(2, left),
-        agt.while_loop(left.borrow(), body),
+        agt.CudaGraph.while_loop(left.borrow(), body),
         agt.memcpy(one.borrow(), copy.borrow()),
         add(100, one),
     )
@@ -86,10 +86,10 @@ def test_what_comes_before_and_behind_a_loop_does_so(device: Device) -> None:
 @pytest.mark.parametrize(("which", "result"), [(1, 10), (-3, 10), (0, 20)])
 def test_a_branch(device: Device, which: int, result: int) -> None:
     chosen, to = number(which), number(0)
-    graph(agt.cond(chosen.borrow(), add(10, to), add(20, to))).launch().sync()
+    graph(agt.CudaGraph.cond(chosen.borrow(), add(10, to), add(20, to))).launch().sync()
     assert said(to) == [result]
 
-    graph(agt.cond(chosen.borrow(), add(100, to))).launch().sync()
+    graph(agt.CudaGraph.cond(chosen.borrow(), add(100, to))).launch().sync()
     assert said(to) == [result + 100 * (which != 0)]
 
 
@@ -98,7 +98,7 @@ def test_a_switch(device: Device, which: int, result: int) -> None:
     chosen, to = number(which), number(0)
     cases = [add(2**k, to) for k in range(3)]
 
-    graph(agt.switch(chosen.borrow(), *cases)).launch().sync()
+    graph(agt.CudaGraph.switch(chosen.borrow(), *cases)).launch().sync()
 
     assert said(to) == [result]
 
@@ -108,14 +108,14 @@ def test_decisions_within_decisions(device: Device) -> None:
     again = agt.memcpy(inner.borrow(), number(4).share())
     body = agt.zip(
         again,
-        agt.while_loop(inner.borrow(), count_down(inner, times)),
-        agt.cond(
+        agt.CudaGraph.while_loop(inner.borrow(), count_down(inner, times)),
+        agt.CudaGraph.cond(
             odd.borrow(), agt.zip(add(1, to), add(-1, odd)), agt.zip(add(10, to), add(1, odd))
         ),
         add(-1, rounds),
     )
 
-    graph(agt.while_loop(rounds.borrow(), body)).launch().sync()
+    graph(agt.CudaGraph.while_loop(rounds.borrow(), body)).launch().sync()
 
     assert said(rounds, times, to) == [0, 12, 12]
 
@@ -126,7 +126,7 @@ def test_outside_of_a_graph_it_is_refused(
 ) -> None:
     left, times = number(1), number(0)
     with pytest.raises(CaptureError, match="graph_on"):
-        run(agt.while_loop(left.borrow(), count_down(left, times)))
+        run(agt.CudaGraph.while_loop(left.borrow(), count_down(left, times)))
     assert said(left, times) == [1, 0]
 
 
@@ -140,25 +140,25 @@ def test_a_body_is_kernels_in_a_row(device: Device, kind: str) -> None:
     }[kind]()
 
     with pytest.raises(CaptureError, match="a body holds kernels"):
-        graph(agt.while_loop(left.borrow(), body))
+        graph(agt.CudaGraph.while_loop(left.borrow(), body))
 
-    graph(agt.while_loop(left.borrow(), count_down(left, times))).launch().sync()
+    graph(agt.CudaGraph.while_loop(left.borrow(), count_down(left, times))).launch().sync()
     assert said(left, times) == [0, 1]
 
 
 def test_what_decides_is_a_whole_number(device: Device) -> None:
     times = number(0)
     with pytest.raises(ArrayDTypeError, match="int32"):
-        agt.while_loop(agt.zeros(1).sync(), add(1, times))
+        agt.CudaGraph.while_loop(agt.zeros(1).sync(), add(1, times))
     with pytest.raises(UsageError, match="cases"):
-        agt.switch(number(0))
+        agt.CudaGraph.switch(number(0))
     add(1, times).sync()
 
 
 def test_a_loop_without_an_end_is_said_to_have_none(sim: Device) -> None:
     go, times = number(1), number(0)
     with pytest.raises(RunawayKernelError, match="'full' still says"):
-        graph(agt.while_loop(go.borrow(), add(1, times))).launch().sync()
+        graph(agt.CudaGraph.while_loop(go.borrow(), add(1, times))).launch().sync()
     assert said(go) == [1]
 
 
@@ -167,7 +167,7 @@ def test_a_fault_ends_the_loop_and_nothing_else(sim: Device) -> None:
     body = agt.zip(count_down(left, times), BEYOND(x.borrow(), grid=1, block=1))
 
     with pytest.raises(OutOfBoundsError, match="beyond"):
-        graph(agt.while_loop(left.borrow(), body)).launch().sync()
+        graph(agt.CudaGraph.while_loop(left.borrow(), body)).launch().sync()
 
     add(1, number(0)).sync()
 
@@ -176,14 +176,14 @@ def test_a_fault_ends_the_loop_and_nothing_else(sim: Device) -> None:
 def test_a_hostile_device_decides_alike(seed: int) -> None:
     with agt.using(SimDevice(adversary=seed)):
         left, times, to = number(4), number(0), number(0)
-        loop = agt.while_loop(left.borrow(), count_down(left, times))
+        loop = agt.CudaGraph.while_loop(left.borrow(), count_down(left, times))
         graph(agt.zip(agt.overlap(loop, add(1, to)), add(1, times))).launch().sync()
         assert said(left, times, to) == [0, 5, 1]
 
 
 def test_others_who_touch_what_the_loop_does_are_a_race(sim: Device) -> None:
     left, times = number(4), number(0)
-    loop = graph(agt.while_loop(left.borrow(), count_down(left, times)))
+    loop = graph(agt.CudaGraph.while_loop(left.borrow(), count_down(left, times)))
     loop.launch().async_on(agt.create_stream())
     with pytest.raises(agt.errors.StreamRaceError):
         add(1, times).async_on(agt.create_stream())
@@ -191,7 +191,7 @@ def test_others_who_touch_what_the_loop_does_are_a_race(sim: Device) -> None:
 
 def test_each_turn_is_in_the_trace(sim: Device) -> None:
     left, times = number(3), number(0)
-    loop = graph(agt.while_loop(left.borrow(), count_down(left, times)))
+    loop = graph(agt.CudaGraph.while_loop(left.borrow(), count_down(left, times)))
     behind = add(1, times)
     stream = agt.create_stream()
     with agt.record() as recording:

@@ -391,7 +391,7 @@ class Device:
             draft = cause.draft(log, piece)
 
         whim = self.adversary.whim() if self.adversary is not None else _NO_WHIM
-        found: dict[str, object] = {}
+        found: dict[str, object] = {"turn": turn} if turn else {}
         before = target.clock.copy() if piece.fills is not None else target.clock
 
         def start() -> Work:

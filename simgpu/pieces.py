@@ -171,8 +171,9 @@ def decision(
     number = as_memory(memory)
     parts = [piece for body in bodies for piece in body]
 
-    def begin(_: dict[str, object]) -> Work:
-        return Work(spec.graph_decide_us, places=_FILL, demand=_FILL)
+    def begin(found: dict[str, object]) -> Work:
+        us = spec.graph_turn_us if found.get("turn") else spec.graph_decide_us
+        return Work(us, places=_FILL, demand=_FILL)
 
     def decide() -> tuple[Sequence[Piece], bool]:
         said = int(number.cells.data[:4].view(np.int32)[0])

@@ -5,6 +5,7 @@ CuPy has no words for them, so they are made by NVIDIA's own bindings, into the 
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
@@ -48,7 +49,7 @@ class Decision:
         (context,) = _asked(driver.cuCtxGetCurrent())
         graph = _asked(driver.cuStreamGetCaptureInfo(stream))[2]
         (handle,) = _asked(driver.cuGraphConditionalHandleCreate(graph, context, 0, 0))
-        self._set(handle, cupy.cuda.ExternalStream(stream))
+        self._set(handle, stream)
         params = driver.CUgraphNodeParams()
         params.type = driver.CUgraphNodeType.CU_GRAPH_NODE_TYPE_CONDITIONAL
         node_type = driver.CUgraphConditionalNodeType
@@ -74,14 +75,17 @@ class Decision:
                 for call, args in calls:
                     call(*args)
                 if self._what == "while_loop":
-                    self._set(handle, side)
+                    self._set(handle, side.ptr)
             finally:
                 ended = driver.cuStreamEndCapture(side.ptr)
             _asked(ended)
 
-    def _set(self, handle: Any, stream: Any) -> None:
-        with stream:
-            self._setter((1,), (1,), (cupy.uint64(int(handle)), cupy.uint64(self._number)))
+    def _set(self, handle: Any, stream: int) -> None:
+        args = (ctypes.c_uint64 * 2)(int(handle), self._number)
+        first = ctypes.addressof(args)
+        table = (ctypes.c_void_p * 2)(first, first + 8)
+        one = 1, 1, 1
+        cupy_driver.launchKernel(self._setter, *one, *one, 0, stream, ctypes.addressof(table), 0)
 
 
 def _asked(answer: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -104,6 +108,6 @@ def _bindings() -> Any:
 
 
 @cache
-def _setter(device: int) -> Any:
+def _setter(device: int) -> int:
     """The kernel that sets a condition, loaded before a capture begins."""
-    return cupy.RawModule(code=SETTER).get_function("decide")
+    return cupy.RawModule(code=SETTER).get_function("decide").kernel.ptr

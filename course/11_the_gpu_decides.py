@@ -712,87 +712,83 @@ with agt.using("sim"):
     else:
         raise AssertionError("the race was not seen")
 
-# %% [markdown] id=pays-text
+# %% [markdown] id=ways-text
 # ## Four ways to go round
 #
-# If you've written CUDA in C++, you've been shaking your head for a while. *Of course* Python is slow. So here are four ways to drive a loop that has little to do in a round. Compare within a column, because the machines differ:
+# If you've written CUDA in C++, you've been shaking your head for a while. *Of course* Python is slow. But there are ways in between. In a [graph](09_cuda_graphs.ipynb) with a **`while` node**, the host makes one call. Before each turn, the device reads a number in its own memory, and goes round again unless it's 0. So `newton_step` stays as it is, and its flag decides:
+
+# %% id=ways-graph
+def graph_of_newton(numbers):
+    """A graph that starts with ones and a raised flag, and takes steps as long as the flag is up."""
+    n = numbers.size
+    ones, x = (agt.ones(n).sync_on(stream) for _ in range(2))
+    up, down, moved = (agt.full(1, k, np.int32).sync_on(stream) for k in (1, 0, 0))
+    start = agt.zip(agt.memcpy(x.borrow(), ones.borrow()), agt.memcpy(moved.borrow(), up.borrow()))
+    step = agt.zip(
+        agt.memcpy(moved.borrow(), down.borrow()),
+        newton_step(n, numbers, x.borrow().partition(256), moved.borrow()),
+    )
+    loop = agt.CudaGraph.while_loop(moved.borrow(), step)
+    return agt.zip(start, loop).graph_on(stream), x
+
+
+newton_graph, z = graph_of_newton(numbers)
+
+# %% id=predict-ways
+ways = Prediction(
+    f"With 1,024 numbers, Python's rounds took {asking.metrics().makespan:.0f} µs and the single kernel "
+    f"{deciding.metrics().makespan:.0f}. How many µs does the graph take?",
+    within=0.3,
+)
+ways
+
+# %% id=commit-ways
+ways.commit(...)
+
+# %% id=run-ways
+def graph_decides():
+    newton_graph.launch().sync_on(stream)
+
+
+_, turning = recorded(graph_decides)
+agt.compare_timelines(
+    [asking, turning, deciding],
+    ["Python decides", "A graph decides", "A kernel decides"],
+    lanes=("host", "streams"),
+    lesson="In the middle, the host makes one call, and before each step the device asks itself.",
+)
+
+# %% id=ways-check tags=asserts
+assert np.allclose(agt.d2h(z.borrow()).sync(), np.sqrt(a), rtol=1e-6)
+if device.simulated:
+    assert len(turning.find("newton_step")) == rounds
+    assert deciding.metrics().makespan < turning.metrics().makespan < asking.metrics().makespan / 3
+
+# %% id=reveal-ways
+ways.reveal(
+    round(turning.metrics().makespan),
+    "The host calls once and waits once. But the device needs some microseconds to come round (on the "
+    "simulated one these are the bars called `while`), and a step of this size takes less.",
+)
+
+# %% [markdown] id=ways-read
+# (The simulated device has the time of a turn from an H100.) And this is what 9 rounds for 1,024 numbers took on H100s:
 #
-# | who says whether to go on | a round | an H200 | an H100 |
-# |---|---|---|---|
-# | **Python**, as on this page | Newton, 1,024 numbers: the whole run, by its 9 rounds | 59 µs | |
-# | Python, with [prepared](09_cuda_graphs.ipynb) operations | the same | 29 µs | |
-# | **C++** | the same | | 14 to 20 µs |
-# | a [graph](09_cuda_graphs.ipynb) with a **`while` node** | a kernel of one thread, which sets the condition | 4.0 to 4.2 µs | 4.2 to 4.6 µs |
-# | **one kernel that stays** | a meeting of 132 blocks | 1.5 µs | |
+# | who says whether to go on | the whole run |
+# |---|---|
+# | **Python**, as on this page | 564 µs |
+# | Python, with [prepared](09_cuda_graphs.ipynb) operations | 260 µs |
+# | **C++**, without the last copy to the host | 125 and 183 µs, on two machines |
+# | a graph with a **`while` node** | 100 µs |
+# | **one kernel** | 54 µs, and 40 if prepared |
 #
-# So it isn't only Python: whoever asks the host waits for an answer, in any language. A `while` node is NVIDIA's own way out. A kernel decides, and the graph goes round without the host. But a turn still costs about as much as a launch, of which C++ makes one in 3.5 µs on the H100 when nobody asks. The kernel that stays pays for neither an answer nor a launch.
+# So it isn't only Python: whoever asks the host after each round waits for an answer, in any language. The graph asks the device instead, and pays for each turn. In one kernel, a round of Newton costs next to nothing. Where a round needs a meeting of the grid, the meeting is what it costs: 1.5 µs for 132 blocks of an H200.
 #
 # ## When it doesn't pay
 #
-# A question costs the same for any round. So let's make the rounds longer. Each now computes its $a$ anew, by a loop of `work` steps:
-
-# %% id=pays-run
-SLOW = r"""
-__device__ float slowly(float a, unsigned int work)
-{
-    float sum = 0.0f;
-    for (unsigned int k = 0; k < work; k++) sum = 0.5f * (sum + a);
-    return a + 0.0f * sum;
-}
-extern "C" __global__ void step(unsigned int work, const float* a, float* x, int* moved)
-{
-    unsigned int i = threadIdx.x;
-    float before = x[i];
-    x[i] = 0.5f * (before + slowly(a[i], work) / before);
-    if (fabsf(x[i] - before) > 1e-6f * x[i]) *moved = 1;
-}
-extern "C" __global__ void whole(unsigned int work, const float* a, float* x)
-{
-    unsigned int i = threadIdx.x;
-    float now = x[i], before;
-    do {
-        before = now;
-        now = 0.5f * (before + slowly(a[i], work) / before);
-    } while (fabsf(now - before) > 1e-6f * now);
-    x[i] = now;
-}
-"""
-slow_step, slow_whole = agt.Kernel(SLOW, "step"), agt.Kernel(SLOW, "whole")
-_, few = some_numbers(64)
-
-
-def asked_slowly(work):
-    x = agt.ones(64).sync_on(stream)
-    while True:
-        step = agt.zeros(1, np.int32).and_then(
-            lambda moved: slow_step(work, few, x.borrow().partition(64), moved)
-        )
-        if not step.last().to_host().sync_on(stream)[0]:
-            return
-
-
-def decided_slowly(work):
-    x = agt.ones(64).sync_on(stream)
-    slow_whole(work, few, x.borrow().partition(64)).sync_on(stream)
-
-
-gains = {}
-longest = 3000 if device.simulated else 30_000  # Python takes longer to talk to a real GPU
-for work in (0, 300, longest):
-    asked, decided = makespan(asked_slowly, work), makespan(decided_slowly, work)
-    gains[work] = asked / decided
-    print(f"{work:5} steps a round: {asked:.0f} µs and {decided:.0f} µs: {gains[work]:.1f} times as quick")
-
-# %% id=pays-check tags=asserts
-if device.simulated:
-    assert gains[0] > 1.5 * gains[longest]
-    assert gains[longest] > 1
-
-# %% [markdown] id=pays-read
-# The longer a round, the smaller the gain. And some costs are in no table of times:
-#
 # | it does not pay | because |
 # |---|---|
+# | when a round takes long | a question costs the same for any round (an encore has the numbers) |
 # | when you know the number of rounds | you can enqueue them all and ask nothing |
 # | when the work needs more blocks than have a place | they can't meet, so each has to do several pieces in turn |
 # | when others want the GPU, too | a kernel that stays keeps its places, and says nothing until it ends, unless it talks to the host ([chapter 13](13_hostcalls.ipynb)) |
@@ -900,12 +896,12 @@ check("11-challenge", pagerank)
 # - A message takes a release (fence, then write the flag) and an acquire (read the flag, then fence). Fences are cumulative, so behind a barrier one thread can speak for its block.
 # - A block agrees by a vote, because all of its threads get the same answer.
 # - A grid agrees at a barrier, for which all of its blocks need a place at the same time. A cooperative launch promises it.
-# - You save the conversation and nothing else, so long rounds have little to gain.
+# - You save the conversation and nothing else, so long rounds have little to gain. A graph with a `while` node is a way in between.
 #
 # **Next:** in [12_async_inside_a_kernel](12_async_inside_a_kernel.ipynb) a kernel waits for several things at once, as your event loop did in chapter 6.
 
 # %% id=score
-score(larger, quick, places)
+score(larger, quick, places, ways)
 
 # %% id=progress
 progress("11")
@@ -913,8 +909,73 @@ progress("11")
 # %% [markdown] id=encores
 # ## Encores
 #
-# *The chapter is done. These are three more ways to talk less: ask less often, go home early, and stay for the next job.*
+# *The chapter is done. Here's what becomes of long rounds, and three more ways to talk less: ask less often, go home early, and stay for the next job.*
 #
+# ### Longer rounds
+#
+# A question costs the same for any round. So let's make the rounds longer. Each now computes its $a$ anew, by a loop of `work` steps:
+
+# %% id=pays-run
+SLOW = r"""
+__device__ float slowly(float a, unsigned int work)
+{
+    float sum = 0.0f;
+    for (unsigned int k = 0; k < work; k++) sum = 0.5f * (sum + a);
+    return a + 0.0f * sum;
+}
+extern "C" __global__ void step(unsigned int work, const float* a, float* x, int* moved)
+{
+    unsigned int i = threadIdx.x;
+    float before = x[i];
+    x[i] = 0.5f * (before + slowly(a[i], work) / before);
+    if (fabsf(x[i] - before) > 1e-6f * x[i]) *moved = 1;
+}
+extern "C" __global__ void whole(unsigned int work, const float* a, float* x)
+{
+    unsigned int i = threadIdx.x;
+    float now = x[i], before;
+    do {
+        before = now;
+        now = 0.5f * (before + slowly(a[i], work) / before);
+    } while (fabsf(now - before) > 1e-6f * now);
+    x[i] = now;
+}
+"""
+slow_step, slow_whole = agt.Kernel(SLOW, "step"), agt.Kernel(SLOW, "whole")
+_, few = some_numbers(64)
+
+
+def asked_slowly(work):
+    x = agt.ones(64).sync_on(stream)
+    while True:
+        step = agt.zeros(1, np.int32).and_then(
+            lambda moved: slow_step(work, few, x.borrow().partition(64), moved)
+        )
+        if not step.last().to_host().sync_on(stream)[0]:
+            return
+
+
+def decided_slowly(work):
+    x = agt.ones(64).sync_on(stream)
+    slow_whole(work, few, x.borrow().partition(64)).sync_on(stream)
+
+
+gains = {}
+longest = 3000 if device.simulated else 30_000  # Python takes longer to talk to a real GPU
+for work in (0, 300, longest):
+    asked, decided = makespan(asked_slowly, work), makespan(decided_slowly, work)
+    gains[work] = asked / decided
+    print(f"{work:5} steps a round: {asked:.0f} µs and {decided:.0f} µs: {gains[work]:.1f} times as quick")
+
+# %% id=pays-check tags=asserts
+if device.simulated:
+    assert gains[0] > 1.5 * gains[longest]
+    assert gains[longest] > 1
+
+# %% [markdown] id=pays-read
+# The longer a round, the smaller the gain. Before you move a loop, compare the time of one round with that of one question.
+
+# %% [markdown] id=ask-less-intro
 # ### Ask less often
 #
 # Here's a modest change that you can make in Python. Nobody forces you to ask after *every* round. Enqueue four rounds, and look at the flag of the fourth. You may run a few rounds too many, and a root that has settled doesn't mind.
@@ -1001,7 +1062,7 @@ if took[4][0] == 12:
 answer
 
 # %% [markdown] id=ask-less-read
-# So here, asking less hardly helps: it saves you six waits, and each of the twelve rounds still has to be described and launched from Python. What a look every few rounds can save is the *wait*, so it pays where a launch is cheap. On an H100, C++ needed 3.5 µs for a launch in a row of them, and 9 to 10 for a launch with a wait behind it. A `while` node can decide less often, too: on the same H100, a turn of eight kernels took 1.3 µs a kernel, and a turn of one took 4.2.
+# So here, asking less hardly helps: it saves you six waits, and each of the twelve rounds still has to be described and launched from Python. What a look every few rounds can save is the *wait*, so it pays where a launch is cheap. On an H100, C++ needed 3.5 µs for a launch in a row of them, and 9 to 10 for a launch with a wait behind it. A `while` node can decide less often, too: with four steps in each turn, the graph's 100 µs in the table above became 69.
 
 # %% [markdown] id=early-text
 # ### Who finds it first?

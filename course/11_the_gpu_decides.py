@@ -10,7 +10,7 @@
 # | | |
 # |---|---|
 # | Time | 60 minutes, and 30 for the encores |
-# | You need | [04_combinators](04_combinators.ipynb) and, from [07_async_mlp](07_async_mlp.ipynb), what a barrier is. You do not need a GPU |
+# | You need | [04_combinators](04_combinators.ipynb), [09_cuda_graphs](09_cuda_graphs.ipynb) and, from [07_async_mlp](07_async_mlp.ipynb), what a barrier is. You do not need a GPU |
 
 # %% id=setup
 import asyncio

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
@@ -13,11 +14,11 @@ from typing import Any
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises import answers, progress_file
 from asyncgpu_tutor.exercises.chapters import BOOKS, EXERCISES
-from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case
+from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, must
 from asyncgpu_tutor.exercises.names_of_other_cells import strays
 from asyncgpu_tutor.exercises.outcome import Outcome, Words, rejection
 from asyncgpu_tutor.exercises.patience import not_for_ever
-from asyncgpu_tutor.exercises.sandbox import one_line, private_device
+from asyncgpu_tutor.exercises.sandbox import NOT_ASYNC, one_line, private_device
 
 ADVERSARIES = (1, 2, 3, 4, 5)
 
@@ -182,7 +183,8 @@ def forget(name: str | None = None) -> Words:
 
 def _try(exercise: Exercise, answer: object) -> float | None:
     """Hold an answer against everything that its exercise checks; `Rejected`. Returns its score, if any."""
-    model = answers.model(exercise)
+    model, later = answers.model(exercise), inspect.iscoroutinefunction
+    must(later(model) or not inspect.isfunction(model) or not later(answer), NOT_ASYNC)
     with private_device(), _no_surprise(), not_for_ever():
         score = exercise.check(answer, model)
     if exercise.hostile is not None:
@@ -202,11 +204,11 @@ def _no_surprise() -> Generator[None]:
     """Make an answer that the check in the block cannot even look at a wrong one, and so an attempt."""
     try:
         yield
-    except Rejected:
+    except (Rejected, KeyboardInterrupt):
         raise
     except (MemoryError, agt.errors.OutOfMemoryError) as error:  # which says nothing of the answer
         raise Rejected(one_line(error)) from error
-    except Exception as error:
+    except BaseException as error:
         raise Rejected(
             "your answer gives or does something so far from the task that the check can't even look at it "
             f"({one_line(error)})"

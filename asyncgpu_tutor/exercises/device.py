@@ -20,6 +20,7 @@ ASIDE = "aside"  # in the detail of a wait for which another thread than the che
 ELSEWHERE_S = 0.02  # for which other threads may go on before one waits
 CURE = "Have kernels do all of the work"
 STEPS = 20_000  # loop iterations; right answers need 6,000, and an endless loop is told in seconds
+STALE, GARBAGE = b"\x7f", b"\x7e"  # the bytes of host and device memory that nobody has written yet
 SAMPLE = 97  # of so many numbers of a result one is looked at, where there are many
 
 
@@ -103,6 +104,18 @@ class CheckDevice(SimDevice):
         if self.moved is not None:
             piece = _noted(piece, self.moved, computed)
         super().enqueue(piece, *where, **how)
+
+    def malloc(self, *what: Any) -> Any:
+        """Allocate memory that holds no zeros by luck."""
+        memory = super().malloc(*what)
+        memory.cells.data[:] = ord(GARBAGE)
+        return memory
+
+    def pinned(self, *what: Any) -> Any:
+        """Make a pinned array that does not hold, by luck, what is to be copied there."""
+        array = cast(Array, super().pinned(*what))
+        array.reshape(-1).view(np.uint8)[:] = ord(STALE)
+        return array
 
     def memory_of(self, cells: Any, ptr: int) -> Any:
         """Return memory whose bytes no kernel has written yet."""

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 
 from asyncgpu_tutor.exercises.exercise import Rejected
 
-# Of work by this process, so that a busy machine refuses nobody. Right answers need 3 at most.
+# Of work by this process, so that a busy machine refuses nobody, or of sleep. Right answers need 3 at most.
 SECONDS = 6.0
+TICK = 0.25  # seconds from look to look
+ASLEEP = 0.02  # the part of a tick below which a process sleeps; a busy machine leaves it more
 
 
 class _TooLong(KeyboardInterrupt):
@@ -19,32 +22,37 @@ class _TooLong(KeyboardInterrupt):
 
 @contextmanager
 def not_for_ever() -> Generator[None]:
-    """Reject an answer that is still at work in the block after `SECONDS`.
+    """Reject an answer that is still at work, or asleep, in the block after `SECONDS`.
 
     A browser and Windows have no timer for it, and it goes off in the main thread only.
     """
-    interrupted = list[bool]()
+    spent, worked, interrupted = 0.0, time.process_time(), False
 
-    def stop(*_: object) -> None:
-        interrupted.append(True)
-        raise _TooLong
+    def look(*_: object) -> None:
+        nonlocal spent, worked, interrupted
+        now = time.process_time()
+        did, worked = now - worked, now
+        spent += did if did > ASLEEP * TICK else TICK
+        if spent > SECONDS and not interrupted:
+            interrupted = True
+            raise _TooLong
 
     here = threading.current_thread() is threading.main_thread() and hasattr(signal, "setitimer")
     if not here:
         yield
         return
-    before = signal.signal(signal.SIGPROF, stop)
-    signal.setitimer(signal.ITIMER_PROF, SECONDS)
+    before = signal.signal(signal.SIGALRM, look)
+    signal.setitimer(signal.ITIMER_REAL, TICK, TICK)
     try:
         try:
             yield
         finally:
-            signal.setitimer(signal.ITIMER_PROF, 0)
+            signal.setitimer(signal.ITIMER_REAL, 0)
     except (_TooLong, Rejected):  # the second, where the device tells of the interrupt in its words
         if not interrupted:
             raise
-        due = f"it was still at work after {SECONDS:.0f} s, and was interrupted: a loop has to end, and one "
-        due += "that asks again and again has to give others a turn (`await`)"
+        due = f"it had not ended after {SECONDS:.0f} s, and was interrupted: a loop has to end, a wait needs "
+        due += "something that comes, and a loop that asks again and again has to give others a turn (`await`)"
         raise Rejected(due) from None
     finally:
-        signal.signal(signal.SIGPROF, before)
+        signal.signal(signal.SIGALRM, before)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeVar, cast
 
+import numpy as np
+
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.device import CheckDevice
 from asyncgpu_tutor.exercises.exercise import Rejected, case, compared
-from asyncgpu_tutor.exercises.internals import completed
+from asyncgpu_tutor.exercises.internals import completed, in_containers
 
 T = TypeVar("T")
 
@@ -74,7 +77,7 @@ def _trace(found: Any) -> agt.Trace:
 def call(function: Callable[..., Any], *args: Any) -> Any:
     """Call the learner's code; whatever it raises becomes the cause of a `Rejected`.
 
-    A coroutine is run to its end, in an event loop of its own.
+    A coroutine is run to its end, in an event loop of its own. Lists are copies: the check needs its own.
     """
     if not callable(function):
         raise Rejected(
@@ -82,8 +85,8 @@ def call(function: Callable[..., Any], *args: Any) -> Any:
             "with `def`, and hand it over without calling it"
         )
     with _told():
-        result = function(*args)
-        if asyncio.iscoroutine(result):
+        result = function(*[arg.copy() if isinstance(arg, list) else arg for arg in args])
+        if inspect.iscoroutine(result):
             return completed(result)
         return result
 
@@ -91,19 +94,24 @@ def call(function: Callable[..., Any], *args: Any) -> Any:
 def observe(function: Callable[..., Any], *args: Any) -> Observed:
     """Call the learner's code and record it. To be used on a `private_device`.
 
-    A recording waits for the device when it ends, and what fails by then counts as the learner's, too.
+    Of arrays that it returns, the result has what they held by then. A recording waits for the device when it ends, and what fails by then counts as the learner's, too.
     Whatever is rejected has the trace of what was done by then.
     """
     device, trace = agt.current_device(), None
     try:
         with _told(), agt.record() as trace:
             begun = device.now()
-            result = call(function, *args)
+            result = held(call(function, *args))
             returned = device.now() - begun
     except Rejected as rejected:
         rejected.got = trace
         raise
     return Observed(result, trace, returned)
+
+
+def held(result: Any) -> Any:
+    """A result with copies of its arrays, of which a copy from the device may still be writing some."""
+    return in_containers(lambda x: x.copy() if isinstance(x, np.ndarray) else x, result)
 
 
 # What is said of an error beside its own first line, for which `{}` stands.
@@ -124,9 +132,9 @@ def _told() -> Generator[None]:
     """Make whatever is raised in the block the cause of a `Rejected`."""
     try:
         yield
-    except Rejected:
+    except (Rejected, KeyboardInterrupt):
         raise
-    except (Exception, asyncio.CancelledError) as error:  # a learner's code may raise anything
+    except BaseException as error:  # a learner's code may raise anything
         said = next((said for kind, said in _CAUSES if isinstance(error, kind)), "{}")
         raise Rejected(said.format(one_line(error))) from error
 
@@ -147,15 +155,18 @@ async def neighbour(most: int) -> AsyncGenerator[Callable[[], int]]:
     await task
 
 
+NOT_ASYNC = (
+    "nothing of it ran: an `async def` runs when somebody awaits it, and here nobody does. Write it with "
+    "`def`, and without `await`"
+)
+
+
 def call_plain(answer: Callable[..., Any], *args: Any) -> Any:
     """Call an answer that should be a plain function: the coroutine of an ``async def`` is rejected."""
     result = answer(*args)
-    if asyncio.iscoroutine(result):
+    if inspect.iscoroutine(result):
         result.close()
-        raise Rejected(
-            "nothing of it ran: an `async def` runs when somebody awaits it, and here nobody does. "
-            "Write it with `def`, and without `await`"
-        )
+        raise Rejected(NOT_ASYNC)
     return result
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 import asyncgpu_tutor as agt
+from asyncgpu_tutor.exercises.device import STALE
 from asyncgpu_tutor.exercises.exercise import Rejected, case, must
 from asyncgpu_tutor.exercises.sandbox import call
 
@@ -85,6 +86,9 @@ def equal(got: object, expected: Array) -> None:
         cause += "be zero: add up in a variable of your own, and write that"
         added = abs(array[index] - UNWRITTEN - expected[index]) < ROUNDING  # it may be nan
         must(not added, cause)
+        due = f"element {place} of the result was not there yet: wait for the device before you hand it over "
+        due += "or read it, since the `buffer` of a handle waits for nobody"
+        must(array[index].tobytes() != STALE * array.itemsize, due)
         raise Rejected(
             f"element {place} is {array[index]:.6g}, and should be {expected[index]:.6g}"
         )

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeVar, cast
+from unittest.mock import patch
 
 import numpy as np
 
@@ -153,6 +154,14 @@ async def neighbour(most: int) -> AsyncGenerator[Callable[[], int]]:
     task = asyncio.ensure_future(take_turns())
     yield lambda: had
     await task
+
+
+@contextmanager
+def no_pauses() -> Generator[None]:
+    """Make each pause of asyncio a mere turn of the loop: however long it is, a device may take longer."""
+    plain = asyncio.sleep
+    with patch.object(asyncio, "sleep", lambda _delay=0.0, result=None: plain(0, result)):
+        yield
 
 
 NOT_ASYNC = (

@@ -6,11 +6,15 @@ from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, cast
 
+import numpy as np
+
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks.schedule import each_once, lazy
 from asyncgpu_tutor.exercises.device import moved
 from asyncgpu_tutor.exercises.exercise import compared, must
 from asyncgpu_tutor.exercises.sandbox import Observed, held, observe
+
+BUSY = np.zeros(10_000_000, np.uint8)
 
 
 def built(
@@ -21,6 +25,7 @@ def built(
     A run of the solution's, `expected`, is drawn beside what was run too early. The `cure` ends what is said
     to an answer that returns something else.
     """
+    agt.h2d(agt.pin(BUSY)).async_on(agt.create_stream())  # so that a wait takes time
     building = observe(answer, *args)
     with compared(building.trace, expected):
         lazy(building.trace)

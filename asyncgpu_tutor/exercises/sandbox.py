@@ -6,7 +6,7 @@ import asyncio
 import inspect
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, TypeVar, cast
 from unittest.mock import patch
@@ -16,9 +16,10 @@ import numpy as np
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.device import CheckDevice
 from asyncgpu_tutor.exercises.exercise import Rejected, case, compared
-from asyncgpu_tutor.exercises.internals import completed, in_containers
+from asyncgpu_tutor.exercises.internals import completed, find_spec, in_containers
 
 T = TypeVar("T")
+SLOW_US = 1.0
 
 
 @contextmanager
@@ -29,6 +30,15 @@ def private_device(**options: Any) -> Generator[agt.types.Device]:
     """
     with agt.using(CheckDevice(**options)) as device:
         yield device
+
+
+@contextmanager
+def slow_memory(load_us: float = SLOW_US) -> Generator[None]:
+    """A private device on which a load takes so long that long kernels are quickly simulated."""
+    spec = find_spec("h200")
+    spec = replace(spec, name="H200 with slow memory", load_clocks=load_us * spec.clock_mhz)
+    with private_device(spec=spec):
+        yield
 
 
 def on_fresh_device(run: Callable[..., T], *args: Any) -> T:

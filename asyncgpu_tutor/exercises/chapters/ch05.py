@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -15,21 +13,11 @@ from asyncgpu_tutor.exercises.checks.operations import cuda
 from asyncgpu_tutor.exercises.checks.results import a_number
 from asyncgpu_tutor.exercises.checks.trials import cases, runs
 from asyncgpu_tutor.exercises.exercise import Exercise, case, compared, must
-from asyncgpu_tutor.exercises.internals import count, find_spec
-from asyncgpu_tutor.exercises.sandbox import call, observe, private_device
+from asyncgpu_tutor.exercises.internals import count
+from asyncgpu_tutor.exercises.sandbox import SLOW_US, call, observe, private_device, slow_memory
 
 # Each step needs the one before it, so a job takes as long as one likes and still fills one block only.
 WALK = cuda("05_walk")
-STEP_US = 1.0
-
-
-@contextmanager
-def _slow_memory() -> Generator[None]:
-    """A device on which a step takes about `STEP_US`, so that long jobs are quickly simulated."""
-    spec = find_spec("h200")
-    spec = replace(spec, name="H200 with slow memory", load_clocks=STEP_US * spec.clock_mhz)
-    with private_device(spec=spec):
-        yield
 
 
 def _walks(steps: Sequence[int]) -> list[agt.DeviceOp[Any]]:
@@ -60,7 +48,7 @@ def _run(policy: agt.SchedulingPolicy, steps: Sequence[int]) -> agt.Trace:
 
     def place_all() -> None:
         for op, number in zip(ops, steps, strict=True):
-            cast(Any, policy).expect(number * STEP_US)
+            cast(Any, policy).expect(number * SLOW_US)
             op.async_on(policy.next_stream())
         agt.synchronize()
 
@@ -90,7 +78,7 @@ def _turns(policy: agt.SchedulingPolicy, number: int) -> agt.Trace:
     return observe(run_all).trace
 
 
-@_slow_memory()
+@slow_memory()
 def _round_robin(mine: Any, model: Any, size: int) -> None:
     """The policy uses so many streams, each in its turn, and none of them is another pool's."""
     number = 2 * size + 1
@@ -117,7 +105,7 @@ def _round_robin(mine: Any, model: Any, size: int) -> None:
 def check_round_robin(mine: Any, model: Any) -> None:
     """The policy is right for pools of several sizes, and for a device that was chosen after it was made."""
     cases(_round_robin, [(3,), (1,), (4,)], "a pool of {}")(mine, model)
-    with _slow_memory():
+    with slow_memory():
         early = _policy(mine, "RoundRobin", 2)
         with private_device(), case("a policy that was made before its device was chosen"):
             _turns(early, 2)
@@ -148,7 +136,7 @@ def _score(trace: agt.Trace, size: int) -> float:
     return max(*lengths, sum(lengths) / size) / trace.metrics().device_makespan
 
 
-@_slow_memory()
+@slow_memory()
 def _least_loaded(mine: Any, model: Any, size: int, steps: Sequence[int]) -> None:
     """The score is at least nine tenths of the solution's."""
     expected = _run(model(size), steps)
@@ -208,7 +196,7 @@ PROGRAMS: list[tuple[str, str, Callable[[], list[agt.DeviceOp[Any]]]]] = [
 ]
 
 
-@_slow_memory()
+@slow_memory()
 def _bound(mine: Any, model: Any, _name: str, wall: str, make: Callable[[], Any]) -> None:
     """The bound is the solution's, for programs that different things hold up."""
     ops, stream = make(), agt.create_stream()
@@ -224,7 +212,7 @@ CHALLENGE = [258, 16, 16, 16] * 3  # µs, every fourth long, as in the first pic
 EARLY_US = 430.0
 
 
-@_slow_memory()
+@slow_memory()
 def _challenged(answer: Any) -> agt.Trace:
     jobs = list(zip(_walks(CHALLENGE), map(float, CHALLENGE), strict=True))
     return observe(answer, jobs).trace

@@ -15,7 +15,7 @@ import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.device import CheckDevice
-from asyncgpu_tutor.exercises.exercise import Rejected, case, compared
+from asyncgpu_tutor.exercises.exercise import Rejected, case, compared, must
 from asyncgpu_tutor.exercises.internals import completed, find_spec, in_containers
 
 T = TypeVar("T")
@@ -88,7 +88,7 @@ def _trace(found: Any) -> agt.Trace:
 def call(function: Callable[..., Any], *args: Any) -> Any:
     """Call the learner's code; whatever it raises becomes the cause of a `Rejected`.
 
-    A coroutine is run to its end, in an event loop of its own. Lists are copies: the check needs its own.
+    A coroutine is run to its end, in an event loop of its own. Lists are copies, as the caller needs its own.
     """
     if not callable(function):
         raise Rejected(
@@ -96,9 +96,12 @@ def call(function: Callable[..., Any], *args: Any) -> Any:
             "with `def`, and hand it over without calling it"
         )
     with _told():
-        result = function(*[arg.copy() if isinstance(arg, list) else arg for arg in args])
+        given = [arg.copy() if isinstance(arg, list) else arg for arg in args]
+        result = function(*given)
         if inspect.iscoroutine(result):
-            return completed(result)
+            result = completed(result)
+        taken = any(isinstance(a, list) and len(a) > len(b) for a, b in zip(args, given, strict=True))
+        must(not taken, "your function takes things out of its caller's list: go through it with a `for`")
         return result
 
 

@@ -43,9 +43,5 @@ def pipeline(prepare, process, chunks, streams):
 
 
 # %% id=02b-challenge
-import asyncio
-
-
-async def there_and_back(process, data):
-    with agt.using(policy=agt.StreamPoolRoundRobin(3)):
-        return list(await asyncio.gather(*[process(part) for part in np.array_split(data, 5)]))
+def there_and_back(process, data):
+    return list(agt.overlap(*[process(part) for part in np.array_split(data, 6)]).sync())

@@ -19,7 +19,7 @@ from asyncgpu_tutor.exercises.checks.results import Array, as_kernel, equal, lau
 from asyncgpu_tutor.exercises.checks.trials import Check, cases, runs
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, must
 from asyncgpu_tutor.exercises.internals import count, cuda_source
-from asyncgpu_tutor.exercises.sandbox import Observed, call, call_plain, observe
+from asyncgpu_tutor.exercises.sandbox import Observed, call, observe
 
 SEEDS = (1, 2)
 
@@ -173,7 +173,7 @@ def _positive(x: Any) -> agt.DeviceOp[Any]:
 
 
 def _with_a_job(answer: Callable[..., Any], x: Any, us: float) -> Any:
-    return np.asarray(call_plain(answer, _positive(x), lambda: agt.work(us, JOB)))
+    return np.asarray(call(answer, _positive(x), lambda: agt.work(us, JOB)))
 
 
 def _observed_here(answer: Callable[..., Any], *args: Any) -> Observed:
@@ -223,7 +223,7 @@ GOAL = 420.0
 def _jobs(answer: Callable[..., Any], *sizes: int) -> Any:
     ops = [_positive(agt.pin(noise(seed, n))) for seed, n in enumerate(sizes)]
     jobs = [partial(agt.work, ROUND_US, f"{JOB} {i}") for i in range(len(sizes))]
-    return call_plain(answer, ops, jobs)
+    return call(answer, ops, jobs)
 
 
 def _rounds(answer: Callable[..., Any], *sizes: int) -> Observed:

@@ -35,8 +35,12 @@ def _refill(answer: Any, number: int, size: int) -> Upload:
         agt.work(FILL_US, f"fill {i}")
         buffer[:] = i + 1
 
-    run = observe(answer, fill, number, buffers, stream)
+    with moved() as numbers:
+        run = observe(answer, fill, number, buffers, stream)
     schedule.only_on(run.trace, stream)
+    ours = [any(np.may_share_memory(x, b) for b in buffers) for x in numbers.sources if x is not None]
+    due = "a chunk was uploaded from another array than the two buffers: copy straight from the one you filled"
+    must(len(ours) == len(numbers.sources) and all(ours), due)
     return run, all(span.end <= run.returned for span in run.trace.device_spans)
 
 
@@ -105,6 +109,9 @@ def _chunked(found: Pipeline, number: int, *_sizes: int) -> None:
         *early,
     )
     schedule.only_on(trace, *given)
+    pageable = [span for span in trace.find("h2d") if "pageable" in span.detail][:1]
+    due = "a chunk was uploaded from a copy in pageable memory: the chunks are pinned, so hand over the chunk"
+    must(not pageable, due, *pageable)
     for before, after in pairwise(trace.find("weigh")):
         due = (
             f"a chunk on {lane_of(trace, after)} has to wait for the one before it, on "
@@ -165,18 +172,18 @@ def hostile_back(mine: Any, _model: Any) -> None:
     data = agt.pin(filled(4_000_000, 1.0))
     for _ in range(3):  # each time other pieces are held back
         parts = call(mine, lambda part: agt.h2d(part).to_host(), data)  # pyright: ignore
-        call(lambda: [np.asarray(part) for part in parts])  # noqa: B023 - called at once
+        equal(call(lambda: np.concatenate([np.asarray(part) for part in parts])), data)  # noqa: B023 - called at once
 
 
 BUFFERS = [(5, 1_000_000), (2, 1_000_000), (1, 1000)]
-CHUNKS = [(5, 3, 1024, 512), (4, 2, 1024, 512)]
+CHUNKS = [(5, 3, 256, 128), (4, 2, 256, 128), (2, 1, 256, 128)]
 
 EXERCISES = (
     Exercise("02b-two-buffers", "Two buffers in turn", "upload_all",
              runs(_refill, _two_buffers, BUFFERS, "{} chunks"),
              runs(_refill, _uploaded, [(5, 100)], "")),
     Exercise("02b-chunked-overlap", "A pipeline of chunks", "pipeline",
-             runs(_pipeline, _chunked, CHUNKS, "{} chunks and {} streams"),
+             runs(_pipeline, _chunked, CHUNKS, "{:chunk} and {:stream}"),
              runs(_pipeline, _chunks_in_order, [(5, 3, 64, 16)], "")),
     Exercise("02b-challenge", "Challenge: there and back", "there_and_back",
              runs(_there_and_back, _back, [(4_000_000,)], ""),

@@ -18,7 +18,7 @@ from asyncgpu_tutor.exercises.checks.trials import cases, runs
 from asyncgpu_tutor.exercises.device import host_arrays
 from asyncgpu_tutor.exercises.exercise import Exercise, case, compared, must
 from asyncgpu_tutor.exercises.internals import Download, Make, lane_of
-from asyncgpu_tutor.exercises.sandbox import Observed, call, call_plain, neighbour, observe
+from asyncgpu_tutor.exercises.sandbox import Observed, call, neighbour, observe
 
 
 # ------------------------------------------------------------------ leaves by hand
@@ -137,7 +137,7 @@ def _loaded_and_fetched(answer: Any, seed: int, n: int, us: float) -> Way:
     fetch = agt.d2h(array.borrow()).named("fetch")
 
     def run() -> Any:
-        got = call_plain(answer, load, fetch, lambda: agt.work(us, JOB), stream)
+        got = call(answer, load, fetch, lambda: agt.work(us, JOB), stream)
         return np.asarray(got)  # raises if the copy has not arrived
 
     return observe(run), stream.number, host

@@ -5,7 +5,12 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import AsyncGenerator, Callable, Generator
-from contextlib import asynccontextmanager, contextmanager, nullcontext
+from contextlib import (
+    AbstractContextManager,
+    asynccontextmanager,
+    contextmanager,
+    nullcontext,
+)
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, TypeVar, cast
@@ -65,13 +70,19 @@ def tried(
     Whatever is rejected in the block gets the timelines of this run and of the solution's, which is run only
     then; and `words`, if there are any, say in which case it was wrong.
     """
-    found = run(mine, *args)
+
+
+    def told() -> AbstractContextManager[None]:
+        return case(words) if words else nullcontext()
+
+    with told():
+        found = run(mine, *args)
 
     def expected() -> agt.Trace:
         plain = all(isinstance(arg, int | float | None) for arg in args)
         return (_of_solution if plain else _of_solution.__wrapped__)(run, model, *args)
 
-    with case(words) if words else nullcontext(), compared(_trace(found), expected):
+    with told(), compared(_trace(found), expected):
         yield found
 
 

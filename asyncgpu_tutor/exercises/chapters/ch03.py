@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, cast
 from unittest.mock import patch
 
@@ -11,14 +12,14 @@ import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks import schedule
-from asyncgpu_tutor.exercises.checks.building import built, run_of
+from asyncgpu_tutor.exercises.checks.building import built, run_now, run_of
 from asyncgpu_tutor.exercises.checks.operations import noise
 from asyncgpu_tutor.exercises.checks.results import Array, equal, in_order, of_dtype
 from asyncgpu_tutor.exercises.checks.trials import cases, runs
 from asyncgpu_tutor.exercises.device import host_arrays
 from asyncgpu_tutor.exercises.exercise import Exercise, case, compared, must
 from asyncgpu_tutor.exercises.internals import Download, Make, lane_of
-from asyncgpu_tutor.exercises.sandbox import Observed, call, neighbour, observe
+from asyncgpu_tutor.exercises.sandbox import Observed, call, neighbour, no_pauses, observe
 
 
 # ------------------------------------------------------------------ leaves by hand
@@ -58,24 +59,23 @@ def _made_by_hand(
     name: str,
     kind: str,
     args: Callable[[], tuple[Any, ...]],
-    change: Any = None,
-    times: int = 2,
+    change: Callable[[], object] = lambda: None,
 ) -> list[Any]:
-    """The results of an operation that runs nothing before it is run, and then has one span of this kind.
+    """Two results of an operation that runs nothing before it is run, and then has one span of this kind.
 
-    A `change` to the host's array is made before each run.
+    A `change` is made before each run.
     """
-    expected = observe(model(*args()).sync).trace
+    expected, stream = observe(model(*args()).sync).trace, agt.create_stream()
     op, results = built(name, mine, expected, *args()), list[Any]()
-    for _ in range(times):
-        if change is not None:
-            change += 1
+    for _ in range(2):
+        change()
         with _by_hand():
-            run = observe(op.sync)
+            run = run_now(op, stream)
         with compared(run.trace, expected):
             schedule.launches(run.trace, kind, 1)
             for span in [s for s in run.trace.device_spans if s.kind != kind][:1]:
                 must(False, f"`{span.name}` ran as well, and isn't needed", span)
+            schedule.on_stream(run.trace, kind, stream.number, "context.stream")
         results.append(run.result)
     return results
 
@@ -86,7 +86,7 @@ def _host(shape: tuple[int, ...], dtype: str) -> Array:
 
 def _upload(mine: Any, model: Any, shape: tuple[int, ...], dtype: str) -> None:
     host = _host(shape, dtype)
-    arrays = _made_by_hand(mine, model, "upload", "h2d", lambda: (host,), host)
+    arrays = _made_by_hand(mine, model, "upload", "h2d", lambda: (host,), partial(np.add, host, 1, host))
     contents = _contents(arrays)
     of_dtype(arrays[0], host.dtype)
     with case("a host array that changed before the operation was run"):
@@ -102,23 +102,34 @@ def _blank(mine: Any, model: Any, shape: tuple[int, ...], dtype: str) -> None:
 
 
 def _download(mine: Any, model: Any, shape: tuple[int, ...], dtype: str) -> None:
-    host = _host(shape, dtype)
-    # Each time an array of its own, because an answer may use it up.
-    given = (mine, model, "download", "d2h", lambda: (agt.h2d(host).sync(),))
-    (result,) = _made_by_hand(*given, times=1)
+    host, device = _host(shape, dtype), agt.current_device()
+    arrays = [agt.h2d(host).sync() for _ in range(2)]  # one each, because an answer may use it up
+    given, memory = iter(arrays), arrays[1].memory
+
+    def change() -> None:
+        np.add(host, 1, host)
+        device.copy_from_host_async(memory, host, device.default_stream)
+        device.synchronize()
+
+    first, result = _made_by_hand(mine, model, "download", "d2h", lambda: (next(given),), change)
     equal(result, host)
     of_dtype(result, host.dtype)
+    with case("the first of two results, looked at after the second run"):
+        equal(first, host - 1)
 
 
 # ------------------------------------------------------------------ running
 def _twice(mine: Any, model: Any, seed: int, n: int) -> None:
     """Each run of one operation uploads what the array holds by then, and computes anew."""
     x = agt.pin(noise(seed, n))
-    run_it = run_of("positive", mine, model, x)
-    for number in range(1, 6):
+    run_it, found = run_of("positive", mine, model, x), list[tuple[Any, Array]]()
+    for number in range(1, 12):
         x[:] = noise(seed + 10 * number, n)
         with case(f"run {number} of one operation"), run_it("h2d", "relu") as run:
-            equal(run.result, np.maximum(x, 0))
+            found.append((run.result, np.maximum(x, 0)))
+            equal(*found[-1])
+    with case("the result of run 1, looked at after the others"):
+        equal(*found[0])
 
 
 JOB, TURNS = "job", 100
@@ -153,11 +164,11 @@ def _which_way(found: Way, *_sizes: float) -> None:
     schedule.overlapping(run.trace, JOB, "start both, do the job, and only then wait")
     why = "the stream keeps `fetch` behind `load`, so wait once, at the end"
     schedule.waits(run.trace, 1, why)
+    _complete(found)
     due = "the host was busy until the device was done, asking again and again, or with a pause: wait once, "
     end = max(span.end for span in run.trace.device_spans)
     slept = any(span.kind == "wait" and span.start < end for span in run.trace)
     must(slept, due + "by `synchronize` or a `sync`")
-    _complete(found)
 
 
 def _complete(found: Way, *_sizes: float) -> None:
@@ -225,9 +236,9 @@ def check_small_arrays(mine: Any, model: Any) -> float:
             _rows(run.result, right)
     with run_it() as run:
         took = schedule.below(SMALL_ARRAYS_US, run.trace)
-    with case("two runs in flight, each with numbers of its own"):
+    with case("three runs in flight, each with numbers of its own"):
         op, runs = mine(hosts), list[tuple[Any, list[Array]]]()
-        for number in (3, 4):
+        for number in (3, 4, 5):
             right = _refilled(hosts, number)
             runs.append((call(op.async_on, agt.create_stream()), right))
         call(agt.synchronize)
@@ -254,6 +265,6 @@ EXERCISES = (
              runs(_loaded_and_fetched, _complete, [(3, 1000, 10.0)], "")),
     Exercise("03-largest", "Look inside, without blocking", "largest",
              runs(_with_neighbour, _polite, LARGE, "{1} elements"),
-             runs(_with_neighbour, _is_largest, [(3, 1000, -10)], "")),
+             runs(no_pauses()(_with_neighbour), _is_largest, [(3, 1000, -10)], "")),
     Exercise("03-challenge", "Challenge: sixteen small arrays", "small_arrays", check_small_arrays),
 )  # fmt: skip

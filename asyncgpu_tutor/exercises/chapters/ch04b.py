@@ -16,7 +16,7 @@ from asyncgpu_tutor.exercises.checks.operations import cuda
 from asyncgpu_tutor.exercises.checks.results import brief, each_equal, equal, listed
 from asyncgpu_tutor.exercises.checks.trials import cases
 from asyncgpu_tutor.exercises.exercise import Exercise, case, compared, must
-from asyncgpu_tutor.exercises.sandbox import Observed, observe
+from asyncgpu_tutor.exercises.sandbox import Observed, held, observe
 
 HEAT = cuda("04b_heat")
 COOLED_US = 390.0
@@ -76,7 +76,7 @@ def _workers(mine: Any, model: Any, seed: int, n: int, number: int) -> None:
 
 def _spawned(ops: Sequence[Any]) -> Observed:
     async def others() -> Any:
-        return await asyncio.gather(*[agt.spawn(op) for op in ops])
+        return await asyncio.gather(*[agt.spawn(op.map(held)) for op in ops])
 
     return observe(others)
 

@@ -35,6 +35,14 @@ def built(
     return cast(agt.DeviceOp[Any], op)
 
 
+def run_now(op: agt.DeviceOp[Any], *stream: agt.types.Stream) -> Observed:
+    """Run an operation, on a stream if one is given; of arrays without a handle, it yields early copies."""
+    results, how = list[Any](), op.map(held)
+    run = observe(lambda: results.append(how.sync_on(*stream) if stream else how.sync()))
+    run.result = results[0]
+    return run
+
+
 def run_of(
     name: str, mine: Callable[..., Any], model: Callable[..., Any], *args: Any, cure: str = ""
 ) -> Callable[..., AbstractContextManager[Observed]]:
@@ -50,7 +58,7 @@ def run_of(
     @contextmanager
     def run_it(*once: str) -> Generator[Observed]:
         with moved() as numbers:
-            run = observe(op.map(held).sync)  # what is an array at submission, stays as it is then
+            run = run_now(op)
         with compared(run.trace, expected):
             each_once(run.trace, *once)
             yield run

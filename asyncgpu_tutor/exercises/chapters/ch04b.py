@@ -9,7 +9,15 @@ from typing import Any
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.exercises.chapters.ch04 import BLOCK, NUMBERS, SAXPY, SQUARE, random, several
+from asyncgpu_tutor.exercises.chapters.ch04 import (
+    BLOCK,
+    NUMBERS,
+    SAXPY,
+    SQUARE,
+    operation,
+    random,
+    several,
+)
 from asyncgpu_tutor.exercises.checks import schedule
 from asyncgpu_tutor.exercises.checks.building import run_of
 from asyncgpu_tutor.exercises.checks.operations import cuda
@@ -27,7 +35,8 @@ def _halves(mine: Any, model: Any, seed: int, n: int) -> None:
     x, y, saxpy = random(seed, n), random(seed + 1, n), agt.Kernel(SAXPY)
 
     def way(a: float) -> Callable[[agt.DeviceOp[agt.DeviceArray]], agt.DeviceOp[Any]]:
-        return lambda op: saxpy(n, a, op, agt.zeros(n).partition(BLOCK)).output().to_host()
+        name = "fg"[a > 2]
+        return lambda op: saxpy(n, a, operation(name, op), agt.zeros(n).partition(BLOCK)).output().to_host()
 
     source = agt.zip(agt.h2d(x), agt.h2d(y)).map(tuple)
     with run_of("halves", mine, model, source, way(2.0), way(3.0))() as run:

@@ -38,11 +38,11 @@ def private_device(**options: Any) -> Generator[agt.types.Device]:
 
 
 @contextmanager
-def slow_memory(load_us: float = SLOW_US) -> Generator[None]:
+def slow_memory(load_us: float = SLOW_US, **options: Any) -> Generator[None]:
     """A private device on which a load takes so long that long kernels are quickly simulated."""
     spec = find_spec("h200")
     spec = replace(spec, name="H200 with slow memory", load_clocks=load_us * spec.clock_mhz)
-    with private_device(spec=spec):
+    with private_device(spec=spec, **options):
         yield
 
 

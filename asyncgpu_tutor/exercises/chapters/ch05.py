@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any, cast
+from unittest.mock import patch
 
 import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks import schedule
-from asyncgpu_tutor.exercises.checks.operations import cuda
+from asyncgpu_tutor.exercises.checks.operations import busy, cuda
 from asyncgpu_tutor.exercises.checks.results import a_number
 from asyncgpu_tutor.exercises.checks.trials import cases, runs
-from asyncgpu_tutor.exercises.exercise import Exercise, case, compared, must
+from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared, must
 from asyncgpu_tutor.exercises.internals import count
 from asyncgpu_tutor.exercises.sandbox import SLOW_US, call, observe, private_device, slow_memory
 
@@ -41,6 +42,17 @@ def _policy(answer: Callable[..., Any], name: str, *args: Any) -> agt.Scheduling
     return policy
 
 
+def _at_home(answer: Callable[..., Any], name: str, *args: Any) -> None:
+    """Its streams are of the device that a policy belongs to, which need not be the current one."""
+    policy = _policy(answer, name, *args)
+    with private_device() as home:
+        policy.bind(home)
+    call(getattr(policy, "expect", lambda _: None), 1.0)
+    stream = call(policy.next_stream)
+    due = "a policy for another device than the current one gave a stream of the current one: make streams by "
+    must(stream.device is home, due + "`self.device.create_stream()`")
+
+
 def _run(policy: agt.SchedulingPolicy, steps: Sequence[int]) -> agt.Trace:
     """Have the policy place a job for each entry; it is told beforehand how long each one takes."""
     ops = _walks(steps)
@@ -66,12 +78,18 @@ def _at_most(trace: agt.Trace, size: int) -> None:
 
 
 # ------------------------------------------------------------------ round robin
+def _ready_made(_: object) -> None:
+    due = "the course's own `StreamPoolRoundRobin` picked the stream: write what its `next_stream` does yourself"
+    raise Rejected(due)
+
+
 def _turns(policy: agt.SchedulingPolicy, number: int) -> agt.Trace:
     """Run operations one by one, as any program does that uses this policy."""
     ops = _walks([1] * number)
+    busy()
 
     def run_all() -> None:
-        with agt.using(policy=policy):
+        with patch.object(agt.StreamPoolRoundRobin, "next_stream", _ready_made), agt.using(policy=policy):
             for op in ops:
                 op.sync()
 
@@ -81,10 +99,11 @@ def _turns(policy: agt.SchedulingPolicy, number: int) -> agt.Trace:
 @slow_memory()
 def _round_robin(mine: Any, model: Any, size: int) -> None:
     """The policy uses so many streams, each in its turn, and none of them is another pool's."""
-    number = 2 * size + 1
+    number = 4 * size + 1
     expected = _turns(model(size), number)
     trace = _turns(_policy(mine, "RoundRobin", size), number)
     with compared(trace, expected):
+        schedule.waits(trace, number, "that is once for each job, and a policy only says which stream is next")
         _at_most(trace, size)
         jobs = _jobs(trace)
         for i, job in enumerate(jobs):
@@ -109,6 +128,7 @@ def check_round_robin(mine: Any, model: Any) -> None:
         early = _policy(mine, "RoundRobin", 2)
         with private_device(), case("a policy that was made before its device was chosen"):
             _turns(early, 2)
+    _at_home(mine, "RoundRobin", 2)
 
 
 # ------------------------------------------------------------------ pool size
@@ -123,7 +143,7 @@ def _pool_size(mine: Any, model: Any, *sizes: int) -> None:
 
 
 DRAWN = np.random.default_rng(0).integers(1, (900, 90, 40), (60, 3)).tolist()
-POOLS = [(120, 40, 16), (100, 40, 16), (35, 40, 16), (1000, 25, 3), *map(tuple, DRAWN)]
+POOLS = [(120, 40, 16), (100, 40, 16), (35, 40, 16), (1000, 25, 3), (100.9, 25.2, 16), (100.01, 25, 16), *map(tuple, DRAWN)]
 
 
 # ------------------------------------------------------------------ least loaded
@@ -147,6 +167,7 @@ def _least_loaded(mine: Any, model: Any, size: int, steps: Sequence[int]) -> Non
         last = max(_jobs(trace), key=lambda span: span.end)
         due = f"the score is {got:.2f}, and {right:.2f} is possible: `{last.name}` ends last, on a "
         must(got >= CLOSE * right, due + "stream that had more to do than the others", last)
+    _at_home(mine, "LeastLoaded", size)
 
 
 # ------------------------------------------------------------------ when it pays
@@ -196,7 +217,7 @@ PROGRAMS: list[tuple[str, str, Callable[[], list[agt.DeviceOp[Any]]]]] = [
 ]
 
 
-@slow_memory()
+@slow_memory(ordinal=1)
 def _bound(mine: Any, model: Any, _name: str, wall: str, make: Callable[[], Any]) -> None:
     """The bound is the solution's, for programs that different things hold up."""
     ops, stream = make(), agt.create_stream()
@@ -226,6 +247,7 @@ def _closed_early(trace: agt.Trace) -> float:
 
 MIXES = [
     (3, [900, 150, 150] * 3),
+    (3, [450, *[45] * 20]),
     (2, [600, 600, 200, 200, 200, 200, 900, 100]),
     (4, [300, 700, 100, 900, 200, 800, 400, 600, 150, 500, 250, 1000]),
 ]

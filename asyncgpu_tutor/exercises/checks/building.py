@@ -6,16 +6,12 @@ from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, cast
 
-import numpy as np
-
 import asyncgpu_tutor as agt
+from asyncgpu_tutor.exercises.checks.operations import busy
 from asyncgpu_tutor.exercises.checks.schedule import each_once, lazy
 from asyncgpu_tutor.exercises.device import moved
 from asyncgpu_tutor.exercises.exercise import compared, must
 from asyncgpu_tutor.exercises.sandbox import Observed, held, observe
-
-BUSY = np.zeros(10_000_000, np.uint8)
-
 
 def built(
     name: str, answer: Callable[..., Any], expected: agt.Trace, *args: Any, cure: str = ""
@@ -25,7 +21,7 @@ def built(
     A run of the solution's, `expected`, is drawn beside what was run too early. The `cure` ends what is said
     to an answer that returns something else.
     """
-    agt.h2d(agt.pin(BUSY)).async_on(agt.create_stream())  # so that a wait takes time
+    busy()
     building = observe(answer, *args)
     with compared(building.trace, expected):
         lazy(building.trace)

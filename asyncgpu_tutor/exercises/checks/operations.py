@@ -46,6 +46,11 @@ def round_trip(size: int, number: float) -> agt.DeviceOp[Array]:
     return agt.h2d(agt.pin(filled(size, number))).to_host()
 
 
+def busy() -> None:
+    """Keep the device at work for 200 us, so that whoever waits for it is seen to."""
+    agt.h2d(agt.pin(np.zeros(10_000_000, np.uint8))).async_on(agt.create_stream())
+
+
 def computed(rows: int, columns: int, number: float) -> agt.DeviceOp[Array]:
     """Run kernels and copy little back; `columns` times `number` comes out, `rows` times."""
     out = agt.zeros(rows).partition(64)

@@ -70,7 +70,8 @@ def equal(got: object, expected: Array) -> None:
     array = cast(Array, got)
     if not isinstance(got, np.ndarray) or array.dtype == object:
         what = got if not isinstance(got, np.ndarray) else array.tolist()
-        cure = ": `.numpy()` gives the array" if isinstance(what, agt.types.HostArray) else ""
+        cure = ": wait for the device, and then `.numpy()` gives the array"
+        cure = cure if isinstance(what, agt.types.HostArray) else ""
         cure = ": `await` it" if isinstance(what, asyncio.Future) else cure
         raise Rejected(f"a NumPy array should come out, and not {brief(what)}{cure}")
     fits = array.shape == expected.shape
@@ -140,5 +141,7 @@ def in_order(
 
 def brief(thing: Any) -> str:
     """A few words on something that an answer gave, with its type."""
+    if isinstance(thing, asyncio.Future | agt.types.HostArray):  # its state is the check's own doing
+        return f"a {type(thing).__name__}"
     text = repr(thing).partition("\n")[0]
     return f"{text if len(text) <= 50 else text[:47] + '...'} ({type(thing).__name__})"

@@ -277,7 +277,7 @@ def test_a_result_from_inside_is_none_outside(device: Device) -> None:
     x, y = arrays(1, 0)
     shared = into(x, y).shared()
     shared.graph_on(agt.create_stream())
-    with pytest.raises(CaptureError, match="ran inside of a capture"):
+    with pytest.raises(CaptureError, match="ran inside a capture"):
         shared.sync()
 
 

@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         inputs = load_digits() if args.input == "digits" else seed_inputs(args.dim)
         if inputs.dim != args.dim:
-            raise UsageError(f"--dim {args.dim} was asked for, and digits have dim {inputs.dim}")
+            raise UsageError(f"--dim {args.dim} does not fit: digits have dim {inputs.dim}")
         with agt.using(None if args.device == "auto" else args.device):
             code = asyncio.run(_program(args, inputs))
     except* DeviceError as group:

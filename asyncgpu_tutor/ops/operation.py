@@ -506,7 +506,7 @@ def _cure(name: str) -> str:
     if name in ("result", "get", "run", "wait", "compute", "execute"):
         return "op.sync() runs it and blocks for the result, and await op does so without blocking"
     return (
-        "it is a description of work. op.sync() or await op runs it and gives the result; inside of a chain "
+        "it only describes work. op.sync() or await op runs it and gives the result; inside a chain, f in "
         "op.map(f) gets the handle of the result"
     )
 

@@ -322,7 +322,7 @@ def test_a_scope_captures_piece_by_piece(device: Device) -> None:
 
 @pytest.mark.parametrize(
     ("forks", "joins", "says"),
-    [(True, False, "never waited for"), (False, True, "starts by itself"), (True, True, "")],
+    [(True, False, "nothing waits for"), (False, True, "starts by itself"), (True, True, "")],
 )
 def test_a_branch_is_in_it_at_its_ends(device: Device, forks: bool, joins: bool, says: str) -> None:
     x, y = arrays(1, 0)

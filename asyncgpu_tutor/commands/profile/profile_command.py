@@ -26,11 +26,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     told += "profiler, of Chrome (.json, .json.gz) or of this package (.json)"
     add("--from", dest="source", type=Path, metavar="FILE", help=told)
     told = "write the trace here, as trace.json and for https://ui.perfetto.dev (without it: into profile/ "
-    told += "where a program is run, nowhere where a file is read)"
+    told += "if a program is run, nowhere if a file is read)"
     add("--out", type=Path, metavar="FOLDER", help=told)
-    add("--plot", type=picture, metavar="FILE", help="draw it into this .png, .pdf or .svg as well")
+    add("--plot", type=picture, metavar="FILE", help="also draw it into this .png, .pdf or .svg")
     add("--within", metavar="RANGE", help="only what was asked for within NVTX ranges of this name")
-    add("--whole", action="store_true", help="the whole program, its warm-up too")
+    add("--whole", action="store_true", help="the whole program, including its warm-up")
     told = "only this stretch of time, in us as the report shows them; either may be left out"
     add("--window", type=_window, metavar="FROM:TO", help=told)
 

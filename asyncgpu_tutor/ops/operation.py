@@ -153,7 +153,7 @@ class DeviceOp(Generic[T]):
 
         def _no_data(self, *_, **__):
             raise NotDataError(
-                f"<DeviceOp {self._label}> has no entries and no value, because it only describes work: "
+                f"<DeviceOp {self._label}> has no entries and no value, because it describes work: "
                 "op.sync() or await op runs it and gives the result, and op.map(function) says what to do "
                 "with its handle. op.first() and op.last() are operations for one of several results, "
                 "op.unzip(n) for all n."

@@ -27,8 +27,8 @@ Dim = tuple[int, int, int]
 _STUCK = {
     waiting_threads.ENDLESS: (
         "does not end: a turn of this loop changes nothing that the loop looks at, so all turns are "
-        "the same. If it waits for another thread, it has to look at something volatile, or with "
-        "an atomic, because a compiler may load anything else only once"
+        "the same. If it waits for another thread, what it looks at must be volatile, or be read "
+        "with an atomic, because a compiler may load anything else only once"
     ),
     waiting_threads.NOWHERE: (
         "waits here for another thread, in a function that is called within a larger expression, "

@@ -30,7 +30,9 @@ class Moved:
 
     # In the order of the copies: true for one to the device.
     copies: list[tuple[bool, Array]] = field(default_factory=list[tuple[bool, Array]])
-    sources: list[Any] = field(default_factory=list[Any])  # of those to it; None for pageable memory
+    sources: list[Any] = field(
+        default_factory=list[Any]
+    )  # of those to it; None for pageable memory
 
     def by_kernels(self, results: object, *given: object) -> None:
         """Refuse numbers that the host computed, and kernels did not make of what was `given`."""

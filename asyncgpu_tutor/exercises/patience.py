@@ -51,8 +51,8 @@ def not_for_ever() -> Generator[None]:
     except (_TooLong, Rejected):  # the second, where the device tells of the interrupt in its words
         if not interrupted:
             raise
-        due = f"it had not ended after {SECONDS:.0f} s, and was interrupted: a loop has to end, a wait needs "
-        due += "something that comes, and a loop that asks again and again has to give others a turn (`await`)"
+        due = f"it had not ended after {SECONDS:.0f} s, and was interrupted: a wait needs something that "
+        due += "comes, a loop an end, and one that asks again and again has to give others a turn (`await`)"
         raise Rejected(due) from None
     finally:
         signal.signal(signal.SIGALRM, before)

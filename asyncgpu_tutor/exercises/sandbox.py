@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import threading
+import time
 from collections.abc import AsyncGenerator, Callable, Generator
-from contextlib import (
-    AbstractContextManager,
-    asynccontextmanager,
-    contextmanager,
-    nullcontext,
-)
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, TypeVar, cast
 from unittest.mock import patch
 
@@ -70,19 +67,14 @@ def tried(
     Whatever is rejected in the block gets the timelines of this run and of the solution's, which is run only
     then; and `words`, if there are any, say in which case it was wrong.
     """
-
-
-    def told() -> AbstractContextManager[None]:
-        return case(words) if words else nullcontext()
-
-    with told():
+    with case(words):
         found = run(mine, *args)
 
     def expected() -> agt.Trace:
         plain = all(isinstance(arg, int | float | None) for arg in args)
         return (_of_solution if plain else _of_solution.__wrapped__)(run, model, *args)
 
-    with told(), compared(_trace(found), expected):
+    with case(words), compared(_trace(found), expected):
         yield found
 
 
@@ -110,17 +102,26 @@ def call(function: Callable[..., Any], *args: Any) -> Any:
         given = [arg.copy() if isinstance(arg, list) else arg for arg in args]
         result = function(*given)
         if inspect.iscoroutine(result):
-            result = completed(result)
-        taken = any(isinstance(a, list) and len(a) > len(b) for a, b in zip(args, given, strict=True))
-        must(not taken, "your function takes things out of its caller's list: go through it with a `for`")
+            with patch.object(time, "sleep", partial(_nap, time.sleep, threading.get_ident())):
+                result = completed(result)
+        lists = ((a, b) for a, b in zip(args, given, strict=True) if isinstance(a, list))
+        due = "your function takes things out of its caller's list: go through it with a `for` instead"
+        must(all(len(a) <= len(b) for a, b in lists), due)
         return result
+
+
+def _nap(sleep: Callable[[float], None], home: int, seconds: float) -> None:
+    """Sleep, unless in a task of that thread's: the virtual clock would not notice that it blocks."""
+    due = "`time.sleep` blocks the event loop, and with it every other task"
+    must(threading.get_ident() != home or asyncio.current_task() is None, due)
+    sleep(seconds)
 
 
 def observe(function: Callable[..., Any], *args: Any) -> Observed:
     """Call the learner's code and record it. To be used on a `private_device`.
 
-    Of arrays that it returns, the result has what they held by then. A recording waits for the device when it ends, and what fails by then counts as the learner's, too.
-    Whatever is rejected has the trace of what was done by then.
+    Of arrays that it returns, the result has what they held by then. A recording waits for the device when
+    it ends, and what fails by then counts as the learner's, too. Whatever is rejected has the trace of what was done by then.
     """
     device, trace = agt.current_device(), None
     try:
@@ -192,15 +193,6 @@ NOT_ASYNC = (
     "nothing of it ran: an `async def` runs when somebody awaits it, and here nobody does. Write it with "
     "`def`, and without `await`"
 )
-
-
-def call_plain(answer: Callable[..., Any], *args: Any) -> Any:
-    """Call an answer that should be a plain function: the coroutine of an ``async def`` is rejected."""
-    result = answer(*args)
-    if inspect.iscoroutine(result):
-        result.close()
-        raise Rejected(NOT_ASYNC)
-    return result
 
 
 def one_line(error: BaseException) -> str:

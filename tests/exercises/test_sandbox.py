@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises import Rejected, patience
 from asyncgpu_tutor.exercises.checks.results import equal, launched
-from asyncgpu_tutor.exercises.sandbox import call, call_plain, observe, private_device
+from asyncgpu_tutor.exercises.sandbox import call, observe, private_device
 
 
 def test_a_private_device_is_fresh_each_time_and_leaves_the_current_one_alone() -> None:
@@ -104,15 +105,14 @@ def test_what_goes_wrong_with_tasks_is_told_with_its_cure() -> None:
             call(in_a_group, agt.ones(8).to_host())
 
 
-def test_a_coroutine_where_a_plain_function_belongs_is_named_as_the_cause() -> None:
-    async def answer(x: int) -> int:
-        return x
+def test_only_a_task_may_not_sleep_by_the_clock_on_the_wall() -> None:
+    async def answer() -> None:
+        time.sleep(0)  # noqa: ASYNC251 - it is what is refused
 
-    assert call_plain(lambda x: x + 1, 1) == 2
-    with pytest.raises(
-        Rejected, match="nothing of it ran: an `async def` runs when somebody awaits"
-    ):
-        call_plain(answer, 1)
+    with pytest.raises(Rejected, match=r"`time.sleep` blocks the event loop"):
+        call(answer)
+    call(time.sleep, 0)
+    call(asyncio.sleep, 1e-6)  # for which the loop itself sleeps
 
 
 def _largest(of: Any) -> Any:

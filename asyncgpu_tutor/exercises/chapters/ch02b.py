@@ -38,9 +38,11 @@ def _refill(answer: Any, number: int, size: int) -> Upload:
     with moved() as numbers:
         run = observe(answer, fill, number, buffers, stream)
     schedule.only_on(run.trace, stream)
-    ours = [any(np.may_share_memory(x, b) for b in buffers) for x in numbers.sources if x is not None]
-    due = "a chunk was uploaded from another array than the two buffers: copy straight from the one you filled"
-    must(len(ours) == len(numbers.sources) and all(ours), due)
+    ours = (any(np.may_share_memory(x, buffer) for buffer in buffers) for x in numbers.sources)
+    must(
+        all(ours),
+        "a chunk was uploaded from another array than the two buffers: upload the one you filled",
+    )
     return run, all(span.end <= run.returned for span in run.trace.device_spans)
 
 

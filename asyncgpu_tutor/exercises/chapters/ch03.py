@@ -86,7 +86,8 @@ def _host(shape: tuple[int, ...], dtype: str) -> Array:
 
 def _upload(mine: Any, model: Any, shape: tuple[int, ...], dtype: str) -> None:
     host = _host(shape, dtype)
-    arrays = _made_by_hand(mine, model, "upload", "h2d", lambda: (host,), partial(np.add, host, 1, host))
+    more = partial(np.add, host, 1, host)
+    arrays = _made_by_hand(mine, model, "upload", "h2d", lambda: (host,), more)
     contents = _contents(arrays)
     of_dtype(arrays[0], host.dtype)
     with case("a host array that changed before the operation was run"):

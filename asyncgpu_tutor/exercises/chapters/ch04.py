@@ -10,7 +10,7 @@ import numpy as np
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks import schedule
 from asyncgpu_tutor.exercises.checks.building import built, run_now, run_of
-from asyncgpu_tutor.exercises.checks.operations import cuda, noise
+from asyncgpu_tutor.exercises.checks.operations import cuda, noise, operation
 from asyncgpu_tutor.exercises.checks.results import each_equal, equal
 from asyncgpu_tutor.exercises.checks.trials import cases, tuple_of
 from asyncgpu_tutor.exercises.exercise import Exercise, compared, must
@@ -37,13 +37,6 @@ def _pairwise(name: str, expression: str) -> agt.Kernel:
 def _into_new(kernel: agt.Kernel, x: Any, y: Any, n: int) -> agt.DeviceOp[agt.DeviceArray]:
     """Launch a pairwise kernel on arrays, or on operations that yield some; yields its output."""
     return kernel(n, x, y, agt.zeros(n).partition(BLOCK)).output()
-
-
-def operation(name: str, given: Any) -> Any:
-    """An argument of the function of this name, which an answer has to call with an operation."""
-    due = f"`{name}` takes an operation, and your function called it with {type(given).__name__}"
-    must(isinstance(given, agt.DeviceOp), due)
-    return given
 
 
 def several(result: Any, number: int, what: str) -> tuple[Any, ...]:
@@ -85,7 +78,7 @@ def _saxpy(mine: Any, model: Any, seed: int, n: int, a: float) -> None:
     x, y = random(seed, n), random(seed + 100, n)
     right = a * x + y
     run_it = run_of("async_saxpy", mine, model, agt.Kernel(SAXPY), a, x, y)
-    call(mine, agt.Kernel(SAXPY), 7.0, y, x)  # another operation, described before the first one runs
+    call(mine, agt.Kernel(SAXPY), 7.0, y, x)  # described before the first one runs
     with run_it("saxpy") as run:
         schedule.launches(run.trace, "h2d", 2)
         schedule.launches(run.trace, "d2d", 0)

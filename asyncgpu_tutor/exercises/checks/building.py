@@ -13,6 +13,7 @@ from asyncgpu_tutor.exercises.device import moved
 from asyncgpu_tutor.exercises.exercise import compared, must
 from asyncgpu_tutor.exercises.sandbox import Observed, held, observe
 
+
 def built(
     name: str, answer: Callable[..., Any], expected: agt.Trace, *args: Any, cure: str = ""
 ) -> agt.DeviceOp[Any]:

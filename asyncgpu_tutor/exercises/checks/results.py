@@ -141,7 +141,9 @@ def in_order(
 
 def brief(thing: Any) -> str:
     """A few words on something that an answer gave, with its type."""
-    if isinstance(thing, asyncio.Future | agt.types.HostArray):  # its state is the check's own doing
+    if isinstance(
+        thing, asyncio.Future | agt.types.HostArray
+    ):  # its state is the check's own doing
         return f"a {type(thing).__name__}"
     text = repr(thing).partition("\n")[0]
     return f"{text if len(text) <= 50 else text[:47] + '...'} ({type(thing).__name__})"

@@ -62,7 +62,7 @@ def one_stream(trace: agt.Trace) -> None:
 def on_stream(trace: agt.Trace, name: str, stream: int, called: str) -> None:
     """The first span of this name was on the stream of this number, which the answer knows by a name."""
     span = _first(trace, name)
-    cause = f"`{name}` ran on {lane_of(trace, span)} of the picture, and that isn't `{called}`, where it belongs"
+    cause = f"`{name}` ran on {lane_of(trace, span)} of the picture, which isn't `{called}`, where it belongs"
     must(span.stream == stream, cause, span)
 
 

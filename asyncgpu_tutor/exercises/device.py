@@ -30,9 +30,8 @@ class Moved:
 
     # In the order of the copies: true for one to the device.
     copies: list[tuple[bool, Array]] = field(default_factory=list[tuple[bool, Array]])
-    sources: list[Any] = field(
-        default_factory=list[Any]
-    )  # of those to it; None for pageable memory
+    # The pinned arrays that copies to the device came from; None for pageable memory.
+    sources: list[Any] = field(default_factory=list[Any])
 
     def by_kernels(self, results: object, *given: object) -> None:
         """Refuse numbers that the host computed, and kernels did not make of what was `given`."""

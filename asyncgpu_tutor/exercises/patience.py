@@ -37,8 +37,9 @@ def not_for_ever() -> Generator[None]:
             interrupted = True
             raise _TooLong
 
-    here = threading.current_thread() is threading.main_thread() and hasattr(signal, "setitimer")
-    if not here:
+    if threading.current_thread() is not threading.main_thread() or not hasattr(
+        signal, "setitimer"
+    ):
         yield
         return
     before = signal.signal(signal.SIGALRM, look)

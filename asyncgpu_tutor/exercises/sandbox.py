@@ -98,7 +98,7 @@ def call(function: Callable[..., Any], *args: Any) -> Any:
             f"a function is wanted here, and this is {function!r} ({type(function).__name__}): write it "
             "with `def`, and hand it over without calling it"
         )
-    with _told():
+    with told():
         given = [arg.copy() if isinstance(arg, list) else arg for arg in args]
         result = function(*given)
         if inspect.iscoroutine(result):
@@ -121,11 +121,12 @@ def observe(function: Callable[..., Any], *args: Any) -> Observed:
     """Call the learner's code and record it. To be used on a `private_device`.
 
     Of arrays that it returns, the result has what they held by then. A recording waits for the device when
-    it ends, and what fails by then counts as the learner's, too. Whatever is rejected has the trace of what was done by then.
+    it ends, and what fails by then counts as the learner's, too. Whatever is rejected has the trace of what
+    was done by then.
     """
     device, trace = agt.current_device(), None
     try:
-        with _told(), agt.record() as trace:
+        with told(), agt.record() as trace:
             begun = device.now()
             result = held(call(function, *args))
             returned = device.now() - begun
@@ -146,6 +147,7 @@ _ELSEWHERE = (
     "and arrays in it"
 )
 _CAUSES = (
+    ((MemoryError, agt.errors.OutOfMemoryError), "{}"),  # which say nothing of the answer
     (agt.errors.NotReadyError, "a result was read before the device was done with it: {}"),
     (agt.errors.DeviceMismatchError, _ELSEWHERE),
     (asyncio.CancelledError, "your code asked a cancelled task for its result"),
@@ -154,14 +156,14 @@ _CAUSES = (
 
 
 @contextmanager
-def _told() -> Generator[None]:
-    """Make whatever is raised in the block the cause of a `Rejected`."""
+def told(usual: str = "{}") -> Generator[None]:
+    """Make whatever is raised in the block the cause of a `Rejected`, in words that `_CAUSES` may have."""
     try:
         yield
     except (Rejected, KeyboardInterrupt):
         raise
     except BaseException as error:  # a learner's code may raise anything
-        said = next((said for kind, said in _CAUSES if isinstance(error, kind)), "{}")
+        said = next((said for kind, said in _CAUSES if isinstance(error, kind)), usual)
         raise Rejected(said.format(one_line(error))) from error
 
 
@@ -187,12 +189,6 @@ def no_pauses() -> Generator[None]:
     plain = asyncio.sleep
     with patch.object(asyncio, "sleep", lambda _delay=0.0, result=None: plain(0, result)):
         yield
-
-
-NOT_ASYNC = (
-    "nothing of it ran: an `async def` runs when somebody awaits it, and here nobody does. Write it with "
-    "`def`, and without `await`"
-)
 
 
 def one_line(error: BaseException) -> str:

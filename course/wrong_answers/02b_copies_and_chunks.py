@@ -364,3 +364,70 @@ def there_and_back(process, data):
     results = [process(part).async_on(streams[i % 3]) for i, part in enumerate(parts)]
     streams[1].synchronize()  # which has the last part
     return results
+
+
+# %% id=02b-two-buffers cause="from another array than the two buffers"
+def upload_all(fill, count, buffers, stream):
+    arrays = []
+    for i in range(count):
+        b = buffers[i % 2]
+        fill(b, i)
+        arrays.append(agt.h2d(b.copy()).async_on(stream))
+    stream.synchronize()
+    return arrays
+
+
+# %% id=02b-chunked-overlap cause="of the result was not there yet"
+def pipeline(prepare, process, chunks, streams):
+    table = prepare.async_on(streams[0])
+    ready = streams[0].record()
+    for s in streams[1:]:
+        s.wait_event(ready)
+    handles = [process(c, table).async_on(streams[i % len(streams)]) for i, c in enumerate(chunks)]
+    return [h.buffer for h in handles]
+
+
+# %% id=02b-chunked-overlap cause="IndexError: list index out of range"
+def pipeline(prepare, process, chunks, streams):
+    table = prepare.async_on(streams[0])
+    ready = streams[0].record()
+    streams[1].wait_event(ready)
+    for s in streams[2:]:
+        s.wait_event(ready)
+    handles = [process(c, table).async_on(streams[i % len(streams)]) for i, c in enumerate(chunks)]
+    agt.synchronize()
+    return [h.numpy() for h in handles]
+
+
+# %% id=02b-chunked-overlap cause="from a copy in pageable memory"
+def pipeline(prepare, process, chunks, streams):
+    table = prepare.async_on(streams[0])
+    ready = streams[0].record()
+    for s in streams[1:]:
+        s.wait_event(ready)
+    handles = [
+        process(np.array(c), table).async_on(streams[i % len(streams)])
+        for i, c in enumerate(chunks)
+    ]
+    agt.synchronize()
+    return [h.numpy() for h in handles]
+
+
+# %% id=02b-chunked-overlap cause="nothing of it ran: an `async def`"
+async def pipeline(prepare, process, chunks, streams):
+    table = prepare.async_on(streams[0])
+    ready = streams[0].record()
+    for s in streams[1:]:
+        s.wait_event(ready)
+    handles = [process(c, table).async_on(streams[i % len(streams)]) for i, c in enumerate(chunks)]
+    agt.synchronize()
+    return [h.numpy() for h in handles]
+
+
+# %% id=02b-challenge cause="of the result was not there yet"
+def there_and_back(process, data):
+    streams = [agt.create_stream() for _ in range(4)]
+    h = [process(p).async_on(streams[i % 4]) for i, p in enumerate(np.array_split(data, 5))]
+    for s in streams[:1]:
+        s.synchronize()
+    return [x.buffer for x in h]

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import sys
+import threading
 import time
+from inspect import isgenerator
 from typing import Any
 
 import numpy as np
@@ -74,6 +77,45 @@ def test_what_an_answer_raises_becomes_a_cause_of_one_line() -> None:
     assert "\n" not in no.value.cause
     with pytest.raises(KeyboardInterrupt):
         call(_interrupt)
+
+
+def test_also_what_ends_programs_becomes_a_cause_and_a_generator_is_not_run() -> None:
+    class Odd(BaseException):
+        pass
+
+    def odd() -> None:
+        raise Odd("as it is")
+
+    async def leaves() -> None:
+        sys.exit(3)
+
+    with pytest.raises(Rejected, match="your code raised Odd: as it is"):
+        call(odd)
+    with pytest.raises(Rejected, match="your code raised SystemExit: 3"):
+        call(leaves)
+    assert isgenerator(call(lambda: (yield)))
+
+
+def test_an_array_is_what_it_was_when_it_was_handed_over_and_new_memory_is_never_zero() -> None:
+    def too_early(op: agt.DeviceOp[Any]) -> object:
+        return [op.async_on(agt.create_stream()).buffer]
+
+    def empty(context: Any) -> Any:
+        return agt.value(context.copy_to_host(context.empty((8,), "float32")))
+
+    with private_device():
+        (early,) = observe(too_early, agt.ones(8).to_host()).result
+        assert agt.with_context(empty).sync().all()
+    with pytest.raises(Rejected, match="element 0 of the result was not there yet"):
+        equal(early, np.ones(8, np.float32))
+
+
+def test_a_list_stays_the_callers() -> None:
+    given = [3, 1, 2]
+    assert call(lambda found: found.sort() or found, given) == [1, 2, 3]
+    with pytest.raises(Rejected, match="takes things out of its caller's list"):
+        call(lambda found: found.pop(), given)
+    assert given == [3, 1, 2]
 
 
 def test_a_result_asked_of_what_has_not_run_says_so() -> None:
@@ -161,3 +203,11 @@ def test_an_endless_loop_of_python_is_interrupted(monkeypatch: pytest.MonkeyPatc
     assert "was interrupted" in caught.value.cause
     with private_device():
         assert observe(lambda: 7).result == 7
+
+
+def test_a_wait_for_what_never_comes_is_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patience, "SECONDS", 0.2)
+    lock = threading.Lock()
+
+    with pytest.raises(Rejected, match="was interrupted"), patience.not_for_ever():
+        call(lambda: lock.acquire() and lock.acquire())

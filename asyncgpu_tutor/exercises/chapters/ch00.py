@@ -24,11 +24,8 @@ def _waited(mine: Any, model: Any, times: int, size: int) -> None:
     def run() -> None:
         stream = agt.create_stream()
         for i in range(times):
-            if i % 2:
-                round_trip(size, 1.0).async_on(stream)
-                stream.synchronize()
-            else:
-                round_trip(size, 1.0).sync()
+            op = round_trip(size, 1.0)
+            _ = [op.async_on(stream), stream.synchronize()] if i % 2 else op.sync()
         agt.work(70, "a job")
 
     trace = observe(run).trace

@@ -11,7 +11,7 @@ from asyncgpu_tutor.exercises.checks import schedule
 from asyncgpu_tutor.exercises.checks.operations import filled, long_step
 from asyncgpu_tutor.exercises.checks.races import observe_events
 from asyncgpu_tutor.exercises.checks.results import Array, equal
-from asyncgpu_tutor.exercises.checks.trials import runs
+from asyncgpu_tutor.exercises.checks.trials import runs, tuple_of
 from asyncgpu_tutor.exercises.exercise import Exercise, must
 from asyncgpu_tutor.exercises.internals import count
 from asyncgpu_tutor.exercises.sandbox import Observed, call, observe, slow_memory
@@ -88,11 +88,8 @@ def _joined(found: Fork, number: int, n: int) -> None:
     if n == LONG:
         schedule.went_on(run.trace, run.returned, NO_WAIT, "prepare")
     call(agt.synchronize)
-    result: Any = run.result
-    parts = cast(tuple[object, ...], result if isinstance(result, tuple) else ())
-    due = "`fork_join` should return whatever `async_on` returns for `combine`"
-    must(len(parts) == number, due)
-    for i, part in enumerate(parts):
+    due = "`fork_join` should return whatever `async_on` returns for `combine`, and returned "
+    for i, part in enumerate(tuple_of(run.result, number, due)):
         equal(_read(part, f"result {i}"), filled(n, i + 2))
 
 

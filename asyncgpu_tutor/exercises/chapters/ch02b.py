@@ -12,7 +12,7 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks import schedule
 from asyncgpu_tutor.exercises.checks.operations import cuda, filled
 from asyncgpu_tutor.exercises.checks.races import observe_events
-from asyncgpu_tutor.exercises.checks.results import Array, equal, in_order
+from asyncgpu_tutor.exercises.checks.results import Array, equal, in_order, listed
 from asyncgpu_tutor.exercises.checks.trials import runs
 from asyncgpu_tutor.exercises.device import moved
 from asyncgpu_tutor.exercises.exercise import Exercise, case, must
@@ -39,10 +39,8 @@ def _refill(answer: Any, number: int, size: int) -> Upload:
         run = observe(answer, fill, number, buffers, stream)
     schedule.only_on(run.trace, stream)
     ours = (any(np.may_share_memory(x, buffer) for buffer in buffers) for x in numbers.sources)
-    must(
-        all(ours),
-        "a chunk was uploaded from another array than the two buffers: upload the one you filled",
-    )
+    due = "a chunk was uploaded from another array than the two buffers: upload the one that you filled"
+    must(all(ours), due)
     return run, all(span.end <= run.returned for span in run.trace.device_spans)
 
 
@@ -51,9 +49,8 @@ def _uploaded(found: Upload, number: int, size: int) -> None:
     run, done = found
     due = "`upload_all` returned while the last copy was still on its way: its caller may use the "
     must(done, due + "buffers again", *run.trace.find("h2d")[-1:])
-    result: Any = run.result
-    arrays = cast(list[Any], result if isinstance(result, list | tuple) else [])
-    ours = len(arrays) == number and all(isinstance(array, agt.DeviceArray) for array in arrays)
+    arrays = listed("upload_all", run.result, number)
+    ours = all(isinstance(array, agt.DeviceArray) for array in arrays)
     must(ours, f"`upload_all` should return the {number} device arrays, in a list")
     for i, array in enumerate(arrays):
         with case(f"chunk {i}"):

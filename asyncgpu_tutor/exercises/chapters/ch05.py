@@ -79,9 +79,7 @@ def _at_most(trace: agt.Trace, size: int) -> None:
 
 # ------------------------------------------------------------------ round robin
 def _ready_made(_: object) -> None:
-    raise Rejected(
-        "the course's own `StreamPoolRoundRobin` picked the stream: write a policy of your own"
-    )
+    raise Rejected("the course's own `StreamPoolRoundRobin` picked the stream: write your own")
 
 
 def _turns(policy: agt.SchedulingPolicy, number: int) -> agt.Trace:

@@ -70,10 +70,7 @@ def equal(got: object, expected: Array) -> None:
     array = cast(Array, got)
     if not isinstance(got, np.ndarray) or array.dtype == object:
         what = got if not isinstance(got, np.ndarray) else array.tolist()
-        cure = ": wait for the device, and then `.numpy()` gives the array"
-        cure = cure if isinstance(what, agt.types.HostArray) else ""
-        cure = ": `await` it" if isinstance(what, asyncio.Future) else cure
-        raise Rejected(f"a NumPy array should come out, and not {brief(what)}{cure}")
+        raise Rejected(f"a NumPy array should come out, and not {brief(what)}")
     fits = array.shape == expected.shape
     must(fits, f"the result has shape {array.shape}, and should have {expected.shape}")
     if np.array_equal(array, expected):  # much sooner known than whether all are close
@@ -141,9 +138,9 @@ def in_order(
 
 def brief(thing: Any) -> str:
     """A few words on something that an answer gave, with its type."""
-    if isinstance(
-        thing, asyncio.Future | agt.types.HostArray
-    ):  # its state is the check's own doing
-        return f"a {type(thing).__name__}"
+    if isinstance(thing, asyncio.Future):  # the state that it is in by now is the check's own doing
+        return f"a {type(thing).__name__}: `await` it"
+    if isinstance(thing, agt.types.HostArray):
+        return "a HostArray: wait for the device, and then `.numpy()` gives the array"
     text = repr(thing).partition("\n")[0]
     return f"{text if len(text) <= 50 else text[:47] + '...'} ({type(thing).__name__})"

@@ -112,15 +112,15 @@ class CheckDevice(SimDevice):
             piece = _noted(piece, self.moved, computed)
         super().enqueue(piece, *where, **how)
 
-    def malloc(self, *what: Any) -> Any:
+    def malloc(self, nbytes: int, name: str, stream: object) -> Any:
         """Allocate memory that holds no zeros by luck."""
-        memory = super().malloc(*what)
+        memory = super().malloc(nbytes, name, stream)
         memory.cells.data[:] = ord(GARBAGE)
         return memory
 
-    def pinned(self, *what: Any) -> Any:
+    def pinned(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
         """Make a pinned array that does not hold, by luck, what is to be copied there."""
-        array = cast(Array, super().pinned(*what))
+        array = super().pinned(shape, dtype)
         array.reshape(-1).view(np.uint8)[:] = ord(STALE)
         return array
 

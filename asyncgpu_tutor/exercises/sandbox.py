@@ -99,14 +99,14 @@ def call(function: Callable[..., Any], *args: Any) -> Any:
             "with `def`, and hand it over without calling it"
         )
     with told():
-        given = [arg.copy() if isinstance(arg, list) else arg for arg in args]
+        given = [cast(Any, arg).copy() if isinstance(arg, list) else arg for arg in args]
         result = function(*given)
         if inspect.iscoroutine(result):
             with patch.object(time, "sleep", partial(_nap, time.sleep, threading.get_ident())):
                 result = completed(result)
-        lists = ((a, b) for a, b in zip(args, given, strict=True) if isinstance(a, list))
+        lists = [i for i, arg in enumerate(args) if isinstance(arg, list)]
         due = "your function takes things out of its caller's list: go through it with a `for` instead"
-        must(all(len(a) <= len(b) for a, b in lists), due)
+        must(all(len(args[i]) <= len(given[i]) for i in lists), due)
         return result
 
 
@@ -138,7 +138,7 @@ def observe(function: Callable[..., Any], *args: Any) -> Observed:
 
 def held(result: Any) -> Any:
     """A result with copies of its arrays, of which a copy from the device may still be writing some."""
-    return in_containers(lambda x: x.copy() if isinstance(x, np.ndarray) else x, result)
+    return in_containers(lambda x: cast(Any, x).copy() if isinstance(x, np.ndarray) else x, result)
 
 
 # What is said of an error beside its own first line, for which `{}` stands.
@@ -187,7 +187,11 @@ async def neighbour(most: int) -> AsyncGenerator[Callable[[], int]]:
 def no_pauses() -> Generator[None]:
     """Make each pause of asyncio a mere turn of the loop: however long it is, a device may take longer."""
     plain = asyncio.sleep
-    with patch.object(asyncio, "sleep", lambda _delay=0.0, result=None: plain(0, result)):
+
+    def turn(_delay: float, result: Any = None) -> Any:
+        return plain(0, result)
+
+    with patch.object(asyncio, "sleep", turn):
         yield
 
 

@@ -82,7 +82,7 @@ def upload_all(fill, count, buffers, stream):
     return arrays
 
 
-# %% id=02b-two-buffers cause="should return the 5 device arrays"
+# %% id=02b-two-buffers cause="should return a list of 5, one for each in order"
 def upload_all(fill, count, buffers, stream):
     copied = []
     for i in range(count):
@@ -372,7 +372,7 @@ def upload_all(fill, count, buffers, stream):
     for i in range(count):
         b = buffers[i % 2]
         fill(b, i)
-        arrays.append(agt.h2d(b.copy()).async_on(stream))
+        arrays.append(agt.h2d(agt.pin(b)).async_on(stream))
     stream.synchronize()
     return arrays
 
@@ -406,11 +406,10 @@ def pipeline(prepare, process, chunks, streams):
     for s in streams[1:]:
         s.wait_event(ready)
     handles = [
-        process(np.array(c), table).async_on(streams[i % len(streams)])
+        process(np.array(c), table).sync_on(streams[i % len(streams)])
         for i, c in enumerate(chunks)
     ]
-    agt.synchronize()
-    return [h.numpy() for h in handles]
+    return handles
 
 
 # %% id=02b-chunked-overlap cause="nothing of it ran: an `async def`"
@@ -431,3 +430,16 @@ def there_and_back(process, data):
     for s in streams[:1]:
         s.synchronize()
     return [x.buffer for x in h]
+
+
+# %% id=02b-two-buffers cause="should return the 5 device arrays"
+def upload_all(fill, count, buffers, stream):
+    events = []
+    for i in range(count):
+        if i >= 2:
+            events[i - 2].synchronize()
+        fill(buffers[i % 2], i)
+        agt.h2d(buffers[i % 2]).async_on(stream)
+        events.append(stream.record())
+    stream.synchronize()
+    return events

@@ -206,7 +206,7 @@ def all_scaled(x, factors, scaled):
     return [agt.h2d(x).and_then(lambda array, f=f: scaled(array, f)).to_host() for f in factors]
 
 
-# %% id=04-loop cause="a tuple of 3 results should come out, and not array("
+# %% id=04-loop cause="a tuple of 4 results should come out, and not array("
 def all_scaled(x, factors, scaled):
     for factor in factors:
         return agt.h2d(x).and_then(lambda array: scaled(array, factor)).to_host()

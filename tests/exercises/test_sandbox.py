@@ -104,10 +104,10 @@ def test_an_array_is_what_it_was_when_it_was_handed_over_and_new_memory_is_never
         return agt.value(context.copy_to_host(context.empty((8,), "float32")))
 
     with private_device():
-        (early,) = observe(too_early, agt.ones(8).to_host()).result
+        (early,) = observe(too_early, agt.ones(1_000_000).to_host()).result
         assert agt.with_context(empty).sync().all()
     with pytest.raises(Rejected, match="element 0 of the result was not there yet"):
-        equal(early, np.ones(8, np.float32))
+        equal(early, np.ones(1_000_000, np.float32))
 
 
 def test_a_list_stays_the_callers() -> None:

@@ -49,7 +49,7 @@ REJECTED: list[tuple[Callable[[], None], str, tuple[Span, ...]]] = [
     (lambda: lazy(Trace([A])), "already ran something", (A,)),
     (lambda: launches(RUN, "a", 2), "`a` ran 1 time, and should run 2 times", (A,)),
     (lambda: one_stream(RUN), "`b` ran on stream 2, and `a` on stream 1", (A, B)),
-    (lambda: on_stream(RUN, "a", 2, "two"), "stream 1 of the picture, and which isn't `two`", (A,)),
+    (lambda: on_stream(RUN, "a", 2, "two"), "stream 1 of the picture, which isn't `two`", (A,)),
     (lambda: ordered(APART, "a", "b"),
      r"nothing makes `b` \(stream 2\) wait for `a` \(stream 1\)", (A, APART.spans[1])),
     (lambda: ordered(APART, "a", "c"), r"`c` never happened\. This did: `a`, `b`", ()),

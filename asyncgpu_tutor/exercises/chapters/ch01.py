@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import product
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -219,7 +219,7 @@ def _jobs(answer: Callable[..., Any], *sizes: int) -> Any:
     ops = [_positive(agt.pin(noise(seed, n))) for seed, n in enumerate(sizes)]
     jobs = [partial(agt.work, ROUND_US, f"{JOB} {i}") for i in range(len(sizes))]
     read = call(answer, ops, jobs)
-    return [np.asarray(x) for x in read] if isinstance(read, list | tuple) else read
+    return [np.asarray(x) for x in cast(Any, read)] if isinstance(read, list | tuple) else read
 
 
 def _rounds(answer: Callable[..., Any], *sizes: int) -> Observed:

@@ -100,6 +100,9 @@ def _chunked(found: Pipeline, number: int, *_sizes: int) -> None:
     """No chunk waits for its neighbour, the table is uploaded once, and Python waits at the end."""
     trace, given = found[0].trace, found[1]
     schedule.launches(trace, "h2d", number + 1)
+    pageable = [span for span in trace.find("h2d") if "pageable" in span.detail][:1]
+    due = "a chunk was uploaded from a copy in pageable memory: the chunks are pinned, so hand over the chunk"
+    must(not pageable, due, *pageable)
     early = [span for span in trace if span.kind == "wait"][:1]
     must(
         not early or early[0].start >= trace.find("launch weigh")[-1].start,
@@ -108,9 +111,6 @@ def _chunked(found: Pipeline, number: int, *_sizes: int) -> None:
         *early,
     )
     schedule.only_on(trace, *given)
-    pageable = [span for span in trace.find("h2d") if "pageable" in span.detail][:1]
-    due = "a chunk was uploaded from a copy in pageable memory: the chunks are pinned, so hand over the chunk"
-    must(not pageable, due, *pageable)
     for before, after in pairwise(trace.find("weigh")):
         due = (
             f"a chunk on {lane_of(trace, after)} has to wait for the one before it, on "

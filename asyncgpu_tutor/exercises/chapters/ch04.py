@@ -152,7 +152,7 @@ def _filtered(mine: Any, model: Any, seed: int, n: int) -> float:
         return schedule.below(FILTERED_US, run.trace)
 
 
-FACTORS = [(1, 1000, [3.0, 2.0, 5.0, 2.0]), (2, 300, [-1.0, 0.5])]
+FACTORS = [(1, 1000, [3.0, 2.0, 2.0, 5.0]), (2, 300, [-1.0, 0.5])]
 SAXPYS = [(1, 1000, 2.0), (2, 4096, -0.5), (3, 1000, 1.5)]
 NUMBERS, SQUARE = "{1} elements", "{1} x {1} numbers"
 

@@ -138,9 +138,10 @@ def in_order(
 
 def brief(thing: Any) -> str:
     """A few words on something that an answer gave, with its type."""
+    kind = type(thing).__name__
     if isinstance(thing, asyncio.Future):  # the state that it is in by now is the check's own doing
-        return f"a {type(thing).__name__}: `await` it"
+        return f"a {kind}: `await` it"
     if isinstance(thing, agt.types.HostArray):
-        return "a HostArray: wait for the device, and then `.numpy()` gives the array"
+        return f"a {kind}: wait for the device, and then `.numpy()` gives the array"
     text = repr(thing).partition("\n")[0]
-    return f"{text if len(text) <= 50 else text[:47] + '...'} ({type(thing).__name__})"
+    return f"{text if len(text) <= 50 else text[:47] + '...'} ({kind})"

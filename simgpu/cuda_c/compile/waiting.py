@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from simgpu.cuda_c.compile import form
 from simgpu.cuda_c.compile.form import Loop, Node, Step
 from simgpu.cuda_c.compile.variables import Variable
@@ -212,7 +214,9 @@ class _Pass:
 
 def _watched(loop: Loop) -> tuple[list[int], dict[int, int]]:
     """Slots of the variables that decide whether a loop spins, and of those that count its patience."""
-    decide, counters = _decisive(loop), _patience(loop) if _sleeps(loop) else dict[Variable, int]()
+    exchanges = any(isinstance(step, form.Exchange) for step in form.below(loop.parts))
+    waits = exchanges or _sleeps(loop)
+    decide, counters = _decisive(loop), _patience(loop) if waits else dict[Variable, int]()
     watched = [v for v in loop.changed if v in decide]
     patience = {v.slot: counters[v] for v in watched if v in counters}
     return [v.slot for v in watched if v not in counters], patience
@@ -248,8 +252,10 @@ def _patience(loop: Loop) -> dict[Variable, int]:
         if isinstance(node, form.Old | form.Result | form.Convert):
             continue
         op = node.op if isinstance(node, form.Operation) else ""
-        if op in ("<", "<=", ">", ">="):
-            numbers = [n.value for n in map(form.bare, node.parts) if isinstance(n, form.Constant)]
+        exact = op in ("==", "!=")  # which a leap must not miss
+        given = [n.value for n in map(form.bare, node.parts) if isinstance(n, form.Constant)]
+        numbers = [int(n) - exact for n in given if isinstance(n, int | np.integer)]
+        if op in ("<", "<=", ">", ">=") or (exact and max(numbers, default=0) > 0):
             for v in map(_variable, node.parts):
                 bounds[v] = max(*numbers, bounds.get(v, 0), 0)
         else:

@@ -13,7 +13,7 @@ from typing import Any, cast
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.exercises.checks.device_code import in_own_lines, looks
+from asyncgpu_tutor.exercises.checks.device_code import in_own_lines, looks, own_lines
 from asyncgpu_tutor.exercises.checks.interleavings import (
     MOST_STEPS,
     Outcome,
@@ -375,8 +375,9 @@ NONE = "`hostcall_begin` gives -1 where the host has stopped, and that is no pac
 
 def _spied(mine: object, service: str) -> None:
     """Packets are used while they are one's own, also where one call for this service has no answer."""
-    text = mine.source if isinstance(mine, agt.Kernel) else mine
-    spied = as_kernel(cuda("13_spy").replace("SERVICE", service) + str(text), "PIPELINE")
+    text = mine.source if isinstance(mine, agt.Kernel) else str(mine)
+    spy = cuda("13_spy").replace("SERVICE", service)
+    spied = as_kernel(spy + text, "PIPELINE")
 
     def told(cause: str) -> Any:
         return lambda _: must(False, cause)  # pyright: ignore
@@ -388,13 +389,18 @@ def _spied(mine: object, service: str) -> None:
             services = {100: told(LATE), 102: told(ALONE), 103: told(NONE)}
             async with agt.hostcalls(services, files=files, nbytes=PIECE, packets=16) as host:
                 args = (*host.arrays, 8, PIECE)
-                with suppress(agt.errors.AsyncGpuError):  # other runs tell it
-                    await host.run(spied(*args, grid=BLOCKS, block=THREADS))
+                await host.run(spied(*args, grid=BLOCKS, block=THREADS))
             got = files[1].read_bytes() if service == ALL_ANSWERED else b"A" * 500
             must(b"?" not in got, LATE)
             must(got == b"A" * 500, TURNS)
 
-    call(main)
+    with own_lines(text, spy):
+        try:
+            call(main)
+        except Rejected as rejected:
+            alone = isinstance(rejected.__cause__, agt.errors.KernelFault) and service != ALL_ANSWERED
+            rejected.cause = "where a call has no answer, " * alone + rejected.cause
+            raise
 
 
 def _piped(kernel: agt.Kernel, _model: Any, size: int) -> float:

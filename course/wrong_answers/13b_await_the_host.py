@@ -80,7 +80,7 @@ struct Ask {
 """
 
 
-# %% id=13b-ask cause="call 0 was answered 10, and `answer` is 0"
+# %% id=13b-ask cause="call 0 was answered 1000000007, and `answer` is 0"
 ASK = r"""
 struct Ask {
     Hostcalls host;
@@ -183,7 +183,7 @@ __global__ void first(unsigned long long* mail, unsigned long long* stack, int a
 """
 
 
-# %% id=13b-first cause="`out[0]` is 0, and 40 is right"
+# %% id=13b-first cause="`out[0]` is 0, and 4000000028 is right"
 FIRST = r"""
 #include "hostcall_async.cuh"
 __global__ void first(unsigned long long* mail, unsigned long long* stack, int a, int b, long long* out)

@@ -15,7 +15,7 @@ FENCE = "__threadfence();"
 
 def refused(name: str, answer: str) -> list[str]:
     """The causes for which an answer is refused: by value where memory is late, or else by its races."""
-    exercise, causes = EXERCISES[name], []
+    exercise, causes = EXERCISES[name], list[str]()
     for seed in ADVERSARIES:
         for judge in filter(None, (exercise.hostile, exercise.check)):
             with private_device(adversary=seed):

@@ -17,7 +17,14 @@ from asyncgpu_tutor.exercises.checks import schedule
 from asyncgpu_tutor.exercises.checks.device_code import own_lines
 from asyncgpu_tutor.exercises.checks.operations import cuda
 from asyncgpu_tutor.exercises.checks.results import Array, as_kernel, brief, equal, left_in
-from asyncgpu_tutor.exercises.checks.trials import cases, hasty, in_late_memory, returned, runs, text_of
+from asyncgpu_tutor.exercises.checks.trials import (
+    cases,
+    hasty,
+    in_late_memory,
+    returned,
+    runs,
+    text_of,
+)
 from asyncgpu_tutor.exercises.device import moved
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, must
 from asyncgpu_tutor.exercises.internals import count
@@ -103,13 +110,14 @@ def _flood(mine: Any, _model: Any, width: int, seed: int) -> None:
 # ------------------------------------------------------------------ the grid meets
 # The last has more threads than are interpreted side by side: some begin when others have long waited.
 MEETINGS = [(4, 64), (7, 32), (1, 96), (20, 1024)]
+LOOKS = 500  # of one thread; right answers need 50 until others have come
 
 
 def check_meet(mine: Any, model: Any) -> None:
     """Who meets others waits for them, and nobody leaves because they do not come."""
     cases(_meet, MEETINGS, "{} blocks of {} threads, and three meetings")(mine, model)
     kernel, left = call(agt.Kernel, mine + STENCIL, "alone"), np.zeros(1, np.int32)
-    hasty()
+    hasty(LOOKS)
     args = np.zeros(1, np.uint32), np.zeros(32, np.int32)
     with suppress(Rejected):  # of a wait for ever, or of a trap
         (left,) = left_in((1,), kernel, args, grid=2, block=32)
@@ -188,7 +196,8 @@ EXERCISES = (
              runs(_settled, _rounds, [(100.0, 4, 2)], "")),
     Exercise("11-flood", "Let the block decide", "FLOOD",
              cases(_flood, [(16, 1), (32, 2), (8, 3)], "a maze of {0} by {0}")),
-    Exercise("11-meet", "A barrier for the grid", "MEET", check_meet, in_late_memory(_meet, 3, 32)),
+    Exercise("11-meet", "A barrier for the grid", "MEET", check_meet,
+             in_late_memory(_meet, 3, 32, turns=LOOKS)),
     Exercise("11-queue", "Write the queue", "QUEUE",
              cases(_queue, [(20, 3, 0), (7, 7, 0), (2, 5, 0), (20, 3, 4)],
                    "{} jobs, {} blocks and a counter at {}")),

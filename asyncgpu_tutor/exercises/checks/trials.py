@@ -75,21 +75,24 @@ def cases(judge: Judge, rows: Rows, words: str) -> Check:
     return check
 
 
-def in_late_memory(judge: Judge, *row: Any, why: Callable[[Any], None] | None = None) -> Check:
+def in_late_memory(
+    judge: Judge, *row: Any, why: Callable[[Any], None] | None = None, turns: int = 0
+) -> Check:
     """A hostile check of a row, in memory that tells other threads of a write as late as CUDA allows.
 
-    If the answer fails in it, `why` may reject it for a better reason, from the order of its calls. Nothing
-    is said of one whose threads look again and again without letting others on: see `hasty`.
+    If the answer fails in it, `why` may reject it for a better reason, from the order of its calls. Of one
+    with a loop of more `turns`, if they are given, nothing is said: its threads let nobody on who look.
     """
 
     def check(mine: Any, model: Any) -> float | None:
-        hasty()
         late = "memory that is as late as CUDA allows (so a fence is missing, too narrow, or on the wrong "
+        if turns:
+            hasty(turns)
         try:
             with case(late + "side of a flag, or a barrier is missing)"):
                 return judge(mine, model, *row)
         except Rejected as rejected:
-            if isinstance(rejected.__cause__, agt.errors.RunawayKernelError):
+            if turns and isinstance(rejected.__cause__, agt.errors.RunawayKernelError):
                 return None
             if why is not None:
                 why(mine)
@@ -98,9 +101,9 @@ def in_late_memory(judge: Judge, *row: Any, why: Callable[[Any], None] | None = 
     return check
 
 
-def hasty() -> None:
-    """Have the current device end a kernel soon whose loop goes on; right answers need 200 turns here."""
-    cast(Any, agt.current_device()).step_budget = 500
+def hasty(turns: int) -> None:
+    """Have the current device end a kernel with a loop of more turns."""
+    cast(Any, agt.current_device()).step_budget = turns
 
 
 def runs(run: Callable[..., Any], judge: Judge, rows: Rows, words: str) -> Check:

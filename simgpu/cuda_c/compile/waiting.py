@@ -12,8 +12,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from simgpu.cuda_c.compile import form
 from simgpu.cuda_c.compile.form import Loop, Node, Step
 from simgpu.cuda_c.compile.variables import Variable
@@ -252,12 +250,17 @@ def _patience(loop: Loop) -> dict[Variable, int]:
         if isinstance(node, form.Old | form.Result | form.Convert):
             continue
         op = node.op if isinstance(node, form.Operation) else ""
-        exact = op in ("==", "!=")  # which a leap must not miss
-        given = [n.value for n in map(form.bare, node.parts) if isinstance(n, form.Constant)]
-        numbers = [int(n) - exact for n in given if isinstance(n, int | np.integer)]
-        if op in ("<", "<=", ">", ">=") or (exact and max(numbers, default=0) > 0):
+        numbers: list[int] = []
+        if op in ("<", "<=", ">", ">=", "==", "!=") and any(
+            _variable(p) in counted for p in node.parts
+        ):
+            # One that is asked for equality leaps to the turn before.
+            early = int(op in ("==", "!="))
+            constants = (n for n in map(form.bare, node.parts) if isinstance(n, form.Constant))
+            numbers = [n.value - early for n in constants if n.value > 0]
+        if numbers or op in ("<", "<=", ">", ">="):
             for v in map(_variable, node.parts):
-                bounds[v] = max(*numbers, bounds.get(v, 0), 0)
+                bounds[v] = max([*numbers, bounds.get(v, 0)])
         else:
             # One that counts down may also be compared with 0 itself.
             down = op in ("==", "!=", "!")

@@ -326,3 +326,32 @@ __global__ void ahead(unsigned long long* mail, unsigned long long* stack, int p
 
 # %% id=13b-ask cause="should be the text of device code"
 ASK = ["step", "packet", "answer"]
+
+
+# %% id=13b-both cause="and 6000000084000000294 is right"
+BOTH = r"""
+#include "hostcall_async.cuh"
+__global__ void both(unsigned long long* mail, unsigned long long* stack, int a, int b, long long* out)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    auto pair = join(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0));
+    block_on(pair);
+    if (pair.a.error != 0) *out = -pair.a.error;
+    else if (pair.b.error != 0) *out = -pair.b.error;
+    else *out = (int)pair.a.answer * (int)pair.b.answer;
+}
+"""
+
+
+# %% id=13b-first cause="and 3000000021 is right"
+FIRST = r"""
+#include "hostcall_async.cuh"
+__global__ void first(unsigned long long* mail, unsigned long long* stack, int a, int b, long long* out)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    auto race = within(select(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0)), 200000);
+    block_on(race);
+    if (race.winner == 1) *out = -1;
+    else *out = race.a.winner == 0 ? (int)race.a.a.answer : (int)race.a.b.answer;
+}
+"""

@@ -12,7 +12,7 @@ import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks import device_code, trials
-from asyncgpu_tutor.exercises.checks.device_code import all_lanes, fenced, looks
+from asyncgpu_tutor.exercises.checks.device_code import all_lanes
 from asyncgpu_tutor.exercises.checks.operations import cuda
 from asyncgpu_tutor.exercises.checks.results import Array, left_in
 from asyncgpu_tutor.exercises.checks.trials import cases, counted, in_late_memory
@@ -130,12 +130,6 @@ def check_oneshot(mine: Any, model: Any) -> None:
     cases(_oneshot, [(1,), (3,)], "{:sender}")(mine, model)
 
 
-def _which_fence(mine: str) -> None:
-    due = "the look at the flag and the box in `poll`: a GPU may have read the box before it looked"
-    steps = cuda_source.steps(GIVEN + mine, "poll")
-    fenced(steps, looks(0), lambda step: (step.kind, step.value) == ("read", 1), due)
-
-
 def _oneshot(mine: str, _model: Any, senders: int) -> None:
     cells, out = np.zeros((2, 2 * senders), np.uint32)
     got = _out("ONESHOT", mine, "oneshot", cells, out, grid=senders + 1)
@@ -189,7 +183,7 @@ EXERCISES = (
     Exercise("12-warp", "The warp learns", "WARP_TAKE", check_warp,
              in_late_memory(_warp, 2)),
     Exercise("12-oneshot", "Oneshot", "ONESHOT", check_oneshot,
-             in_late_memory(_oneshot, 3, why=_which_fence)),
+             in_late_memory(_oneshot, 3)),
     Exercise("12-channel", "Send to a channel", "SEND",
              cases(_channel, [(1,), (4,)], "{:block}, of which each of two threads sends"),
              in_late_memory(_channel, 4)),

@@ -159,7 +159,7 @@ def _answered(kernel: agt.Kernel, n: int, looks: int = LOOKED) -> tuple[int, lis
                 for look in range(looks):  # each change has the kernel look once more
                     mail[2] = look
                     await agt.sleep(1)
-                mail[2] = mail[1] + 5
+                mail[2] = 3 * mail[1]
                 mail[0] = 2
                 answers += 1
             if answers == n:
@@ -183,7 +183,7 @@ def _asked(kernel: agt.Kernel, _model: Any, n: int, looks: int) -> None:
     must(len(asked) == answers, due + "give it: up to a million turns")
     wanted = [100 + k for k in range(n)]
     must(asked == wanted, f"the host was asked for {asked}, and {wanted} is right")
-    equal(out, np.array(wanted, np.uint32) + 5)
+    equal(out, 3 * np.array(wanted, np.uint32))
 
 
 def _late_ask(mine: Any, _model: Any, n: int) -> None:
@@ -202,7 +202,7 @@ def _late_ask(mine: Any, _model: Any, n: int) -> None:
             )
             must(letter == 100 + k, flag + ". First the question, then the fence, then the flag")
             look = due + "the last look at the flag and the answer: the kernel read an old answer"
-            must(answer == 105 + k, look)
+            must(answer == 300 - k, look)
 
 
 # ------------------------------------------------------------------ the free stack

@@ -12,8 +12,8 @@ import numpy as np
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks.device_code import in_own_lines, own_lines
 from asyncgpu_tutor.exercises.checks.operations import cuda
-from asyncgpu_tutor.exercises.checks.results import Array, as_kernel
-from asyncgpu_tutor.exercises.checks.trials import cases, text_of
+from asyncgpu_tutor.exercises.checks.results import Array, as_kernel, left_in
+from asyncgpu_tutor.exercises.checks.trials import cases, in_late_memory, text_of
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, must
 from asyncgpu_tutor.exercises.internals import SimDevice
 from asyncgpu_tutor.exercises.sandbox import call
@@ -99,6 +99,21 @@ def _ask(mine: Any, _model: Any, calls: int) -> None:
     must(calls < 2 or office.most > 1, due)
 
 
+def _late_ask(mine: Any, _model: Any, calls: int) -> None:
+    """Each answer is read behind the look that found it."""
+    try:
+        kernel = _trial("ASK", mine, "13b_ask_late_given", "13b_ask_late")
+    except Rejected:  # it calls what the block lacks that is the host here
+        return
+    for _ in range(4):  # since it is chance who is late
+        args = np.zeros(3, np.uint64), np.zeros(calls, np.uint64), calls
+        (answers,) = left_in((1,), kernel, args, grid=2, block=1)
+        due = f"the answers {answers.tolist()} came out, of which one was an earlier one: there is no "
+        right = 10 * np.arange(1, calls + 1)
+        due += "`__threadfence_system()` between `hostcall_done` and `hostcall_answer`"
+        must(bool((answers == right).all()), due)
+
+
 # ------------------------------------------------------------------ what becomes of a packet
 
 
@@ -167,7 +182,8 @@ def check_ahead(mine: Any, model: Any) -> float:
 
 
 EXERCISES = (
-    Exercise("13b-ask", "A call that does not wait", "ASK", cases(_ask, [(1,), (2,), (9,)], "{:call}")),
+    Exercise("13b-ask", "A call that does not wait", "ASK",
+             cases(_ask, [(1,), (2,), (9,)], "{:call}"), in_late_memory(_late_ask, 4)),
     Exercise("13b-both", "Two answers, or an error", "BOTH", check_both),
     Exercise("13b-drop", "What becomes of the packet?", "DROPPED",
              cases(_drop, [(step,) for step in range(4)], "a dropped call at step {}")),

@@ -75,13 +75,11 @@ def cases(judge: Judge, rows: Rows, words: str) -> Check:
     return check
 
 
-def in_late_memory(
-    judge: Judge, *row: Any, why: Callable[[Any], None] | None = None, turns: int = 0
-) -> Check:
+def in_late_memory(judge: Judge, *row: Any, turns: int = 0) -> Check:
     """A hostile check of a row, in memory that tells other threads of a write as late as CUDA allows.
 
-    If the answer fails in it, `why` may reject it for a better reason, from the order of its calls. Of one
-    with a loop of more `turns`, if they are given, nothing is said: its threads let nobody on who look.
+    Of an answer with a loop of more `turns`, if they are given, nothing is said: its threads look without
+    letting others on.
     """
 
     def check(mine: Any, model: Any) -> float | None:
@@ -94,8 +92,6 @@ def in_late_memory(
         except Rejected as rejected:
             if turns and isinstance(rejected.__cause__, agt.errors.RunawayKernelError):
                 return None
-            if why is not None:
-                why(mine)
             raise
 
     return check

@@ -10,7 +10,7 @@ __global__ void trial(unsigned* mail, int n, unsigned* out, unsigned* asked)
         while (*flag != 1) { }
         __threadfence_system();
         asked[k] = mail[1];
-        mail[2] = 105 + k;
+        mail[2] = 300 - k;
         __threadfence_system();
         *flag = 2;
     }

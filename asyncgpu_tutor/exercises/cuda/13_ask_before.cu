@@ -2,3 +2,4 @@
 // device does not reach.
 #define __global__ __device__
 #define __threadfence __threadfence_block
+#define thread_scope_device thread_scope_block

@@ -700,7 +700,7 @@ __device__ Poll warp_take(unsigned int* mail, unsigned int& message)
 """
 
 
-# %% id=12-oneshot cause="takes nothing away"
+# %% id=12-oneshot cause="have it take nothing away"
 ONESHOT = r"""
 __device__ void send(unsigned int* cell, unsigned int x)
 {

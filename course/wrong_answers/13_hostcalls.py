@@ -985,7 +985,7 @@ def price_all(prices):
     return handler
 
 
-# %% id=13-ask cause="First the question, then the fence, then the flag"
+# %% id=13-ask cause="first the question, then the fence, then the flag"
 ASK = r"""
 __global__ void ask(volatile unsigned* mail, int n, unsigned* out)
 {
@@ -1413,7 +1413,7 @@ def price_all(prices):
     return handler
 
 
-# %% id=13-pipeline cause="where a call has no answer, kernel 'pipeline'"
+# %% id=13-pipeline cause="with no answer to one call, kernel 'pipeline'"
 PIPELINE = r"""
 #include "hostcall.cuh"
 __global__ void pipeline(unsigned long long* mail, unsigned long long* stack, int pieces, int size)

@@ -355,3 +355,27 @@ __global__ void first(unsigned long long* mail, unsigned long long* stack, int a
     else *out = race.a.winner == 0 ? (int)race.a.a.answer : (int)race.a.b.answer;
 }
 """
+
+
+# %% id=13b-ask cause="no `__threadfence_system()` between `hostcall_done` and `hostcall_answer`"
+ASK = r"""
+struct Ask {
+    Hostcalls host;
+    unsigned long long a;
+    int step, packet;
+    unsigned long long answer;
+    __device__ Poll poll()
+    {
+        if (step == 0) {
+            packet = hostcall_try_begin(host);
+            if (packet < 0) return PENDING;
+            hostcall_ask(host, packet, 16, a, 0, 0);
+            step = 1;
+        }
+        if (!hostcall_done(host, packet)) return PENDING;
+        answer = hostcall_answer(host, packet);
+        hostcall_end(host, packet);
+        return READY;
+    }
+};
+"""

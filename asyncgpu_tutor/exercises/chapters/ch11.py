@@ -13,18 +13,11 @@ from typing import Any, cast
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.exercises.checks import schedule
+from asyncgpu_tutor.exercises.checks import schedule, trials
 from asyncgpu_tutor.exercises.checks.device_code import own_lines
 from asyncgpu_tutor.exercises.checks.operations import cuda
 from asyncgpu_tutor.exercises.checks.results import Array, as_kernel, brief, equal, left_in
-from asyncgpu_tutor.exercises.checks.trials import (
-    cases,
-    hasty,
-    in_late_memory,
-    returned,
-    runs,
-    text_of,
-)
+from asyncgpu_tutor.exercises.checks.trials import cases, hasty, in_late_memory, returned, runs
 from asyncgpu_tutor.exercises.device import moved
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, must
 from asyncgpu_tutor.exercises.internals import count
@@ -114,7 +107,7 @@ LOOKS = 500  # of one thread; right answers need 50 until others have come
 
 
 def check_meet(mine: Any, model: Any) -> None:
-    """Who meets others waits for them, and nobody leaves because they do not come."""
+    """Each block waits for the others at each meeting, even for one that never comes."""
     cases(_meet, MEETINGS, "{} blocks of {} threads, and three meetings")(mine, model)
     kernel, left = call(agt.Kernel, mine + STENCIL, "alone"), np.zeros(1, np.int32)
     hasty(LOOKS)
@@ -126,11 +119,8 @@ def check_meet(mine: Any, model: Any) -> None:
 
 
 def _meet(mine: Any, _model: Any, blocks: int, threads: int) -> None:
-    """Three meetings, to which each block comes; a thread that leaves too early is in a race, or told so.
-
-    What is written before each is read behind it by another block.
-    """
-    text = text_of("MEET", mine, "the text of a function")
+    """Three meetings of all blocks. What is written before each, another block reads behind it."""
+    text = trials.text_of("MEET", mine, "the text of a function")
     x = np.ones(blocks * threads, np.float32)
     counts = np.zeros(1, np.uint32), np.zeros(blocks, np.uint32), np.zeros(1, np.int32)
     args = x.size, x, 0 * x, *counts

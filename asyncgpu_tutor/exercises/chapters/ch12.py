@@ -109,11 +109,8 @@ def _warp(mine: Any, _model: Any, warps: int) -> None:
     try:
         got = _out("WARP_TAKE", mine, "warp", mails, out, grid=2, block=32 * warps)
     except Rejected as rejected:
-        apart = "atomicAdd(turn" in rejected.cause
-        must(
-            not apart,
-            "a warp waits in `warp_take` for another one, which does not call it at the moment",
-        )
+        due = "a warp waits in `warp_take` for another one, which does not call it at the moment"
+        must("atomicAdd(turn" not in rejected.cause, due)
         if warps > 1 and isinstance(rejected.__cause__, agt.errors.DeadlockError):
             rejected.cause += ". One warp did well: which lane of warp 1 looks? Its message is 0"
         raise
@@ -136,10 +133,7 @@ def _oneshot(mine: str, _model: Any, senders: int) -> None:
     for k, (x, again) in enumerate(got.reshape(-1, 2), 1):
         sent = 100 * (senders - k)
         must(x == sent, f"{x} came out, and {sent} was sent")
-        must(
-            again,
-            "`poll` said READY, and at the next look it doesn't: it only looks, and takes nothing away",
-        )
+        must(again, "`poll` said READY, and doesn't at the next look: have it take nothing away")
 
 
 def _channel(mine: Any, _model: Any, senders: int) -> None:

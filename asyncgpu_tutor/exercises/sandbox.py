@@ -120,9 +120,8 @@ def _nap(sleep: Callable[[float], None], home: int, seconds: float) -> None:
 def observe(function: Callable[..., Any], *args: Any) -> Observed:
     """Call the learner's code and record it. To be used on a `private_device`.
 
-    Of arrays that it returns, the result has what they held by then. A recording waits for the device when
-    it ends, and what fails by then counts as the learner's, too. Whatever is rejected has the trace of what
-    was done by then.
+    Arrays of the result are copied as it returns. A recording waits for the device when it ends, and what
+    fails by then counts as the learner's, too. Whatever is rejected has the trace of what was done by then.
     """
     device, trace = agt.current_device(), None
     try:

@@ -130,7 +130,7 @@ def _scale(seed: int, shape: Shape) -> Given:
 
 
 def _stride(seed: int, shape: Shape) -> Given:
-    n, stride = shape[0], seed
+    n, stride = shape[0], 64 * seed - 63
     x = noise(seed, (n - 1) * stride + 1)
     return [n, stride, x], x[::stride]
 

@@ -78,7 +78,7 @@ def _saxpy(mine: Any, model: Any, seed: int, n: int, a: float) -> None:
     x, y = random(seed, n), random(seed + 100, n)
     right = a * x + y
     run_it = run_of("async_saxpy", mine, model, agt.Kernel(SAXPY), a, x, y)
-    call(mine, agt.Kernel(SAXPY), 7.0, y, x)  # described before the first one runs
+    call(call(mine, agt.Kernel(SAXPY), 7.0, y, x).sync)  # described, and run, in between
     with run_it("saxpy") as run:
         schedule.launches(run.trace, "h2d", 2)
         schedule.launches(run.trace, "d2d", 0)

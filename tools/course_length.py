@@ -87,10 +87,11 @@ def table(root: Path = ROOT) -> Iterator[str]:
         name, (itself, encores) = source.stem, parts(source)
         minutes = _rounded(itself.minutes)
         more = f" + {_rounded(encores.minutes)}" if encores.words else ""
-        exercises = f"{itself.exercises}" + (f" + {encores.exercises}" if encores.exercises else "")
+        exercises = _and_later(itself.exercises, encores.exercises)
+        predictions = _and_later(itself.predictions, encores.predictions)
         yield (
             f"| [{name}](../notebooks/{name}.ipynb) | {minutes}{more} | {itself.words:,} | {itself.cells} | "
-            f"{itself.predictions} | {exercises} | {computes.get(name, '')} |"
+            f"{predictions} | {exercises} | {computes.get(name, '')} |"
         )
         asked = (itself.predictions + encores.predictions, itself.exercises + encores.exercises)
         row = (minutes, _rounded(encores.minutes) if encores.words else 0)
@@ -102,6 +103,10 @@ def table(root: Path = ROOT) -> Iterator[str]:
         + " | ".join(f"{n:,}" for n in rest)
         + " | |"
     )
+
+
+def _and_later(now: int, later: int) -> str:
+    return f"{now} + {later}" if later else f"{now}"
 
 
 def _rounded(minutes: float) -> int:

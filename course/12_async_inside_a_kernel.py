@@ -341,7 +341,7 @@ check("12-executor", RUN_ALL)
 # %% [markdown] id=combine-text
 # ## Futures made of futures
 #
-# `Tea` is made of two futures, by the recipe "one, and then the other". There are two more recipes that everybody needs. A **join** is `READY` when both are, as with `gather`. A **select** is `READY` as soon as one is. It says which one won, and never polls the other again. Both are futures themselves, so they can be parts of others.
+# `Tea` combines two futures: first one, then the other. Two more combinations are needed everywhere. A **join** is `READY` when both are, as with `gather`. A **select** is `READY` as soon as one is. It says which one won, and never polls the other again. Both are futures themselves, so they can be parts of others.
 
 # %% [markdown] id=exercise-join
 # ### Exercise: join
@@ -715,18 +715,38 @@ def kernel_us(trace):
     return kernel.duration
 
 
+# %% id=predict-clock
+clock = Prediction(
+    "In ticks, taking turns was 17 / 7 = 2.4 times as fast. And by the clock of an H200?",
+    more="clearly more: one by one, the thread polls more often, and each poll takes time",
+    same="about the same, within a tenth",
+    less="clearly less: the waits overlap, but the polls of three cups do not",
+)
+clock
+
+# %% id=commit-clock
+clock.commit(...)
+
+# %% id=run-clock
 here = [brew_by_clock(kernel) for kernel in ("one_by_one", "in_turns")]
 h200 = [agt.Trace.load_recording(name) for name in ("12_tea_one_by_one", "12_tea")]
 for where, traces in (("on this device", here), ("on an H200", h200)):
     alone, together = map(kernel_us, traces)
     print(f"{where}: {alone:.0f} µs one by one, {together:.0f} µs in turns: {alone / together:.1f} times")
-print(f"in ticks: 17 / 7 = {17 / 7:.1f}")
 
 agt.compare_timelines(
     h200,
     ["An H200, one cup after the other", "An H200, in turns"],
     lanes=("host", "streams"),
     lesson="Two bars, each of a single thread. The lower one is much shorter: its three waits overlap.",
+)
+
+# %% id=reveal-clock
+gain = kernel_us(h200[0]) / kernel_us(h200[1])
+clock.reveal(
+    "more" if gain > 1.1 * 17 / 7 else "less" if gain < 0.9 * 17 / 7 else "same",
+    "A poll is short against a tick, which is 4,000 clocks here. If the waits were as short as a poll, taking "
+    "turns would gain less.",
 )
 
 # %% [markdown] id=clock-read
@@ -802,7 +822,7 @@ check("12-challenge", PICK)
 # The words are in the [glossary](../docs/glossary.md). **Next:** in [13_hostcalls](13_hostcalls.ipynb) you write to somebody outside the GPU: Python.
 
 # %% id=score
-score(turns, loser, late)
+score(turns, loser, late, clock)
 
 # %% id=progress
 progress("12")

@@ -430,7 +430,7 @@ quick.reveal(
 # 3. A look must be real. An ordinary read may be answered by a register or the SM's own cache, which haven't heard the news. `atomicAdd(arrived, 0)` adds nothing, and *reads* memory each time.
 # 4. The counter just goes on: the goals of 4 blocks are 4, 8, 12.
 #
-# Waiting by looking is called *spinning*. A GPU has no Stop button, so if the last block never comes, somebody has to kill the process. Our spins give up after ten million looks, by `__trap()`, which ends the kernel with an error (and on a real GPU, everything else of the process).
+# Waiting by looking is called *spinning*. A GPU has no Stop button, so if the last block never comes, somebody has to kill the process. Our spins give up after ten million looks, by `__trap()`, which ends the kernel with an error (and, on a real GPU, whatever else the process runs there).
 
 # %% [markdown] id=exercise-meet
 # ### Exercise: a barrier for the grid

@@ -369,8 +369,8 @@ if device.simulated:
 # %% id=reveal-block
 quick.reveal(
     round(by_block.metrics().makespan),
-    "It is one conversation instead of 61, with two copies, a launch and a wait. The kernel with its 61 steps "
-    f"took {by_block.find('flood')[0].duration:.0f} µs of it.",
+    "It is one conversation instead of 61, with two copies, a launch and a wait. The kernel with its 61 "
+    f"steps took {by_block.find('flood')[0].duration:.0f} µs of it.",
 )
 
 # %% [markdown] id=promises
@@ -574,9 +574,9 @@ print("these met:", met)
 # %% id=reveal-places
 places.reveal(
     max(met),
-    "All threads of a block live on one SM, so each SM takes two blocks, and the room for another 512 threads "
-    "stays empty. A block keeps its place until it ends. The 265th gets one when another block ends, and "
-    "all the others wait for the 265th.",
+    "All threads of a block live on one SM, so each SM takes two blocks, and the room for another 512 "
+    "threads stays empty. A block keeps its place until it ends. The 265th gets one when another block ends, "
+    "and all the others wait for the 265th.",
 )
 
 # %% [markdown] id=places-read
@@ -1318,8 +1318,9 @@ for name, trace in (("64 launches", launched), ("one block", by_one), ("sixteen 
     print(f"{name}: {trace.metrics().makespan:.0f} µs")
 queue.reveal(
     round(gain, 1),
-    "It is more than 1, because the host limits the launches: describing a small job takes it longer than the "
-    "device takes to do it. And it is far less than 64, because the one block still has all the work to do.",
+    "It is more than 1, because the host limits the launches: describing a small job takes it longer than "
+    "the device takes to do it. And it is far less than 64, because the one block still has all the "
+    "work to do.",
 )
 
 # %% id=queue-check tags=asserts

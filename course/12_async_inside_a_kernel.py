@@ -483,7 +483,8 @@ print("steps:", steps, " (0 boils, 1 steeps, 2 is ready)")
 loser.reveal(
     {2: "finished", 1: "stuck", 0: "error"}[int(steps[1])],
     "Nobody polled it, and a future that is not polled stands still. It is a description, as in chapter 3, "
-    "and not an activity. (Real tea would have gone on steeping, but nobody would have taken the leaves out.)",
+    "and not an activity. (Real tea would have gone on steeping, but nobody would have taken the "
+    "leaves out.)",
 )
 
 # %% [markdown] id=misconception-future
@@ -592,8 +593,8 @@ assert (1, 0) not in agt.litmus("message passing", fence="block", blocks=False, 
 late.reveal(
     len(test.seen),
     "A fence of a block orders your writes for the threads of that block, and for nobody else, so even `1 0` "
-    "may happen. (The H200 didn't do it in the million runs of this table. While other blocks kept its memory "
-    "busy it did, in 36 runs of two million.)",
+    "may happen. (The H200 didn't do it in the million runs of this table. While other blocks kept its "
+    "memory busy it did, in 36 runs of two million.)",
 )
 
 # %% [markdown] id=litmus-read
@@ -745,8 +746,8 @@ agt.compare_timelines(
 gain = kernel_us(h200[0]) / kernel_us(h200[1])
 clock.reveal(
     "more" if gain > 1.1 * 17 / 7 else "less" if gain < 0.9 * 17 / 7 else "same",
-    "A poll is short against a tick, which is 4,000 clocks here. If the waits were as short as a poll, taking "
-    "turns would gain less.",
+    "A poll is short against a tick, which is 4,000 clocks here. If the waits were as short as a poll, "
+    "taking turns would gain less.",
 )
 
 # %% [markdown] id=clock-read
@@ -920,8 +921,8 @@ print(got)
 takers.reveal(
     {1: "one", 32: "all"}.get(int(got.sum()), "some"),
     "A compare-and-swap can't be split, even where lanes go in step. So it lets one lane through, and nobody "
-    "promises which. The other 31 would wait for a message that never comes, and a vote of all 32 would never "
-    "end. So let one lane look, and tell the others.",
+    "promises which. The other 31 would wait for a message that never comes, and a vote of all 32 would "
+    "never end. So let one lane look, and tell the others.",
 )
 
 # %% [markdown] id=take-threads-text

@@ -778,7 +778,7 @@ __global__ void pipeline(unsigned long long* mail, unsigned long long* stack, in
 check("13-pipeline", PIPELINE)
 
 # %% [markdown] id=final-text
-# And here is your kernel with the log file, under the six launches:
+# And here's your kernel at work, under the six launches:
 
 # %% id=final
 pipeline = agt.Kernel(PIPELINE)

@@ -9,7 +9,7 @@
 #
 # | | |
 # |---|---|
-# | Time | 60 minutes |
+# | Time | 55 minutes |
 # | You need | [06_await](06_await.ipynb) and, from [11_the_gpu_decides](11_the_gpu_decides.ipynb), what CUDA promises. You do not need a GPU |
 # | Device | the first cell of code says which one is in use |
 
@@ -53,18 +53,10 @@ folder = Path(tempfile.mkdtemp())
 log = folder / "log.txt"
 log.write_text("".join(f"entry {i:4d}: all is well, and the coffee is cold\n" for i in range(32)))
 PIECE = 256
-print(
-    log.read_text()[:96],
-    "...",
-    log.stat().st_size,
-    "bytes, or",
-    log.stat().st_size // PIECE,
-    "pieces",
-)
+print(log.read_text()[:96], "...", log.stat().st_size, "bytes, or", log.stat().st_size // PIECE, "pieces")
 
 # %% [markdown] id=question-2
 # But a kernel can't open a file, and it can't ask Python for anything. (What it prints, you see only when the host next waits for it.) So the program goes to and fro: Python reads a piece, launches, waits, writes, and reads the next one.
-
 
 # %% id=relaunch
 def six_launches(source, target):
@@ -180,12 +172,10 @@ letters = agt.Kernel(LETTERS)
 #
 # Write `answer(mail, rounds)`. In each round, wait until the flag is 1, answer with **twice** the number that was asked, and set the flag to 2. While you wait, let others have a turn: `await agt.sleep(1)` waits for a microsecond.
 
-
 # %% id=13-answer starter
 async def answer(mail, rounds):
     mail[2] = 2 * mail[1]
     mail[0] = 2
-
 
 # %% id=13-answer solution
 async def answer(mail, rounds):
@@ -194,7 +184,6 @@ async def answer(mail, rounds):
             await agt.sleep(1)
         mail[2] = 2 * mail[1]
         mail[0] = 2
-
 
 # %% id=13-answer hints
 # One loop over the rounds, and in it a loop that waits: `while mail[0] != 1: await agt.sleep(1)`.
@@ -209,7 +198,6 @@ check("13-answer", answer)
 
 # %% [markdown] id=first-talk
 # Try it. Only the mailbox connects the two:
-
 
 # %% id=talk
 async def talk(rounds):
@@ -299,7 +287,6 @@ check("13-ask", ASK)
 #
 # If somebody else was quicker, the swap fails and we try again. Is that all? Here it is in Python. Each `yield` is one access to memory that others can see, and between two of them anything may happen.
 
-
 # %% id=naive-stack
 class Naive:
     start = 0  # the top, at first: packet 0. Below it lies 1, and then 2
@@ -322,7 +309,6 @@ class Naive:
             if (yield "cas", "top", top, packet):
                 return
 
-
 # %% [markdown] id=predict-aba-text
 # Anna takes a packet. Bert takes two, and puts the first of them back. Now Anna has looked at the top (packet 0) and below it (packet 1), when somebody taps her on the shoulder. While she turns around, Bert does all that he wants to do: he takes 0, takes 1, and puts 0 back.
 
@@ -340,7 +326,6 @@ aba.commit(...)
 
 # %% [markdown] id=search-text
 # We needn't argue, because we can try. The two make a dozen steps, and three more whenever a swap fails. So there are only so many orders, and `interleavings` runs *every one of them*. (It keeps the steps of each thread in order. A GPU may not, so this can't find a missing fence.)
-
 
 # %% id=search
 def anna(stack):
@@ -367,9 +352,7 @@ def search(stack):
 
 orders = search(Naive)
 taken_back = [run for run in orders if run.memory["top"] in run.results[1]]
-print(
-    len(orders), "orders;", len(taken_back), "with a packet on the pile that Bert has in his hands"
-)
+print(len(orders), "orders;", len(taken_back), "with a packet on the pile that Bert has in his hands")
 print("one of them:", "".join("AB"[i] for i in taken_back[0].order))
 
 # %% id=search-check tags=asserts
@@ -392,7 +375,6 @@ aba.reveal(
 # ### Exercise: a stack for many
 #
 # Make `top` a pair, `(packet, tag)`. `start` is `(0, 0)`, and a swap by anybody, in `pop` or `push`, raises the tag by one. An empty pile is `(None, tag)`. What is stored in `("next", packet)` stays a number, or None.
-
 
 # %% id=13-stack starter
 class FreeStack:
@@ -417,7 +399,6 @@ class FreeStack:
             if (yield "cas", "top", top, (packet, top[1])):
                 return
 
-
 # %% id=13-stack solution
 class FreeStack:
     start = (0, 0)
@@ -440,7 +421,6 @@ class FreeStack:
             yield "store", ("next", packet), top[0]
             if (yield "cas", "top", top, (packet, top[1] + 1)):
                 return
-
 
 # %% id=13-stack hints
 # The starter carries the tag around already. It never changes it.
@@ -557,7 +537,6 @@ check("13-bill", BILL)
 #
 # `price_all(prices)` returns a batch handler. The handler gets arrays `items`, `amounts` and a third that it doesn't need, and returns the array of costs. No loop!
 
-
 # %% id=13-batch starter
 def price_all(prices):
     def handler(items, amounts, _):
@@ -565,14 +544,12 @@ def price_all(prices):
 
     return handler
 
-
 # %% id=13-batch solution
 def price_all(prices):
     def handler(items, amounts, _):
         return prices[items] * amounts
 
     return handler
-
 
 # %% id=13-batch hints
 # The function gets whole arrays, one entry for each call. Is there anything in NumPy that looks up many entries at once?
@@ -649,7 +626,6 @@ pressure.reveal(
 #
 # We compare a launch and its wait with a call from one block, and with calls from 132.
 
-
 # %% id=pays
 def relaunch_us(times=20):
     x = agt.zeros(64, np.uint8).sync_on(stream)
@@ -665,9 +641,7 @@ alone, _ = await ask_often(1, calls, 256)
 crowd, _ = await ask_often(132, calls, 256)
 print(f"a launch and a wait            {launch:6.2f} µs")
 print(f"a call from one block          {alone / calls:6.2f} µs")
-print(
-    f"a call from each of 132 blocks {crowd / calls:6.2f} µs for all, {crowd / calls / 132:.2f} for one of them"
-)
+print(f"a call from each of 132 blocks {crowd / calls:6.2f} µs for all: an answer every {crowd / calls / 132:.2f}")
 
 # %% id=pays-check tags=asserts
 if device.simulated:
@@ -842,7 +816,6 @@ progress("13")
 # *The chapter is done. This is for the day on which one of your kernels gets no answer.*
 #
 # **The handler fails.** There's a person on the host who reads error messages, so that is where the exception goes: to the `await` of the operation whose kernel asked. The kernel is told that there are no more answers, and ends.
-
 
 # %% id=fails
 def sold_out(call):

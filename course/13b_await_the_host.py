@@ -227,7 +227,6 @@ if device.simulated:
 #
 # So far the host has known everything. But a price list may lack an item, and then what? If a handler raises an exception, all calls end, and for a bug that's right. A missing item isn't a bug. So a handler can raise `agt.errors.CallRefusedError(number)` instead, and then only this one call fails. Its `error` becomes that number, and the kernel goes on.
 
-
 # %% id=refused
 async def sold_out(call):
     raise agt.errors.CallRefusedError(2)
@@ -321,7 +320,6 @@ async def slowly(call):
     question = call.a
     await agt.sleep(200 if question == 1 else 20)
     return 1000 + question
-
 
 # %% id=predict-packet
 packet = Prediction("What does the kernel read as its answer to question 2? (Type a number.)")

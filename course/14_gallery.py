@@ -39,8 +39,7 @@ device
 # | 5 | What happens when two galaxies meet? | yours: the challenge |
 
 # %% [markdown] id=recorded-text
-# On a real GPU, Python's first calls after a pause take several times as long as those that follow. So here's a helper that runs everything twice and records the second run.
-
+# On a real GPU, Python's first calls after a pause take several times as long as the next ones. So this helper runs everything twice, and records the second run.
 
 # %% id=recorded
 def recorded(run, *args):
@@ -51,13 +50,12 @@ def recorded(run, *args):
             result = run(*args)
     return result, trace
 
-
 # %% [markdown] id=mandelbrot-door
 # ## Room 1: The price of a pixel
 #
 # *What does a black pixel of the Mandelbrot set cost?*
 #
-# Take a point $c$ of the plane, start at $z = 0$, and repeat $z \to z^2 + c$. From most points you fly off to infinity within a few rounds. From some you never do, and these are the set. Here they're black. Each pixel is a thread that counts rounds until its $z$ is farther than 2 from the origin, or until it loses patience after 600.
+# Take a point $c$ of the plane, start at $z = 0$, and repeat $z \to z^2 + c$. From most points you fly off to infinity within a few rounds. From some you never do, and these, in black, are the set. Each pixel is a thread that counts rounds until its $z$ is farther than 2 from the origin, or until it loses patience after 600.
 
 # %% id=mandelbrot-kernel
 mandelbrot = agt.Kernel(r"""
@@ -101,7 +99,6 @@ plt.title("Bright: many rounds. Black: never done")
 plt.axis("off")
 plt.show()
 print("The Mandelbrot set, cut into six bands. Black pixels in each, from the top:", *black)
-
 
 # %% id=mandelbrot-check tags=asserts
 def mandelbrot_in_numpy():
@@ -171,7 +168,6 @@ assert bars[-1] < 1.1 * bars[1]
 # %% [markdown] id=mandelbrot-how
 # The same happens inside a warp, where it's called **divergence**. As a rule, the 32 threads of a warp go through the loop together, so those that are done sit and wait for the slowest. How long they sit depends on which 32 pixels you put together:
 
-
 # %% id=mandelbrot-warps
 def idle(width, height):
     """The share of its rounds in which a lane only waits, if warps have this shape."""
@@ -196,7 +192,7 @@ assert idle(8, 4) < idle(32, 1)
 #
 # *Where in a text does a letter stand?*
 #
-# Our text is a file of this course, the one that defines its errors. Each character gets a thread, which looks whether it's the letter. If it is, the thread has to write its place into a list, and thousands of others want to do the same. Who writes where?
+# Our text is a file of this course, the one that defines its errors. Each character gets a thread, which looks whether it's the letter. If it is, the thread has to write its place into a list, and a thousand others want to do the same. Who writes where?
 #
 # A counter to which everybody adds one would do: `slot = atomicAdd(count, 1)`. Here it is at work on a short text. Go through the three steps, and look at the second.
 
@@ -300,7 +296,7 @@ watched(GREP)
 assert "3 threads write count" in watched(solved("14-grep")).step(1)
 
 # %% [markdown] id=grep-words-text
-# Now for the whole file. Your kernel looks for every *e*, and we step back until the page is a picture.
+# Now for the whole file. Your kernel looks for every *e*, and we step back.
 
 # %% id=grep-picture
 text = agt.pin(np.frombuffer(inspect.getsource(agt.errors).encode(), np.uint8))
@@ -310,9 +306,7 @@ op = agt.zip(agt.h2d(text), agt.zeros(text.size, np.int32), agt.zeros(1, np.int3
         text.size, given[0], ord("e"), *given[1:], grid=-(-text.size // 256), block=256
     )
 )
-places, count = op.and_then(lambda given: agt.zip(agt.d2h(given[1]), agt.d2h(given[2]))).sync_on(
-    stream
-)
+places, count = op.and_then(lambda given: agt.zip(*map(agt.d2h, given[1:]))).sync_on(stream)
 found = np.sort(places[: count[0]])
 
 # Where each character is on the picture: lines of text from top to bottom, in three columns.
@@ -328,7 +322,6 @@ plt.figure(figsize=(9.6, 5.4))
 plt.imshow(
     page, cmap=plt.matplotlib.colors.ListedColormap(["white", "0.85", "tab:red"]), aspect="auto"
 )
-plt.title("every e of a page")
 plt.axis("off")
 plt.show()
 print("Three grey columns of code, seen from afar, and everywhere in them red dots.")
@@ -342,7 +335,7 @@ assert found.tolist() == e_places.tolist()
 assert len(set(e_places // 32)) < len(e_places) / 2
 
 # %% [markdown] id=grep-read
-# An *e* is hardly ever alone in its warp, so the vote saves more than half of the atomics. A *z* nearly always is, and the vote saves next to nothing.
+# Where there is one *e* in a warp, there are often more, so the vote saves more than half of the atomics. A rare letter such as *z* is nearly always alone, and the vote saves next to nothing.
 
 # %% [markdown] id=training-door
 # ## Room 3: A kernel that reports
@@ -351,7 +344,7 @@ assert len(set(e_places // 32)) < len(e_places) / 2
 #
 # Training is a loop, and after chapter 11 you'd want that loop inside a kernel. But then who watches it? Somebody should see the loss, and stop when the network only learns its examples by heart. At the end of the launch it's too late for that.
 #
-# Here a block of 640 threads learns to read the digits of chapter 7: a thread for each of 64 pixels and ten digits, and a weight for each thread. It learns from 192 pictures, and 64 are kept aside. Every ten steps thread 0 sends Python the loss of both, by an `Ask` of [chapter 13b](13b_await_the_host.ipynb), and goes on training. It picks up the answer when the next report is due. If Python said 1, the block votes and leaves.
+# Here a block of 640 threads learns to read the digits of chapter 7: a thread for each of 64 pixels and ten digits, and a weight for each thread. It learns from 192 pictures, and 64 are kept aside. Every ten steps thread 0 sends Python the loss of both, by an `Ask` of [chapter 13b](13b_await_the_host.ipynb), and goes on training. It picks up the answer when the next report is due. If Python said 1, the block leaves by a vote.
 
 # %% id=training-kernel
 learn = agt.Kernel(r"""
@@ -435,7 +428,6 @@ async def trained(every, most=1000):
     print()
     return heard, weights.reshape(10, 8, 8), int(steps[0]), trace
 
-
 # %% [markdown] id=training-live
 # Each mark below is printed while the kernel runs. It's the loss of the pictures kept aside.
 
@@ -448,18 +440,17 @@ figure, shown = plt.subplot_mosaic(
     [["c", *"01234"], ["c", *"56789"]], figsize=(11, 4), width_ratios=[5, *[1] * 5]
 )
 at, seen, aside = np.array(heard).T
-shown["c"].plot(at, seen, "o-", label="192 to learn from")
-shown["c"].plot(at, aside, "s--", label="64 kept aside")
-shown["c"].set(xlabel="step", ylabel="loss", yscale="log", title="what Python heard")
-shown["c"].legend()
+plt.sca(shown["c"])
+plt.semilogy(at, seen, "o-", label="192 to learn from")
+plt.semilogy(at, aside, "s--", label="64 kept aside")
+plt.legend()
+shown["c"].set(xlabel="step", ylabel="loss", title="what Python heard")
 for d in range(10):
     shown[str(d)].imshow(weights[d], cmap="RdBu_r", vmin=-0.15, vmax=0.15)
     shown[str(d)].set_title(d)
     shown[str(d)].axis("off")
 plt.show()
-print(
-    "Two curves that part: one falls on, the other levels off. Beside them a picture for each digit:"
-)
+print("Two curves that part: one falls on, the other levels off. Beside them a picture for each digit:")
 print("red where ink speaks for it, blue where ink speaks against it. The 0 has a blue hole.")
 
 # %% id=training-check tags=asserts
@@ -467,6 +458,8 @@ right = (ink.reshape(256, 64) @ weights.reshape(10, 64).T).argmax(1) == digits.l
 assert right[:192].all()
 assert right[192:].mean() > 0.9
 assert 50 < steps < 300
+assert steps == heard[-1][0]  # one report after it was told so
+assert heard[-2][2] > 0.99 * heard[-3][2]
 assert [step for step, *_ in heard] == list(range(0, steps + 1, 10))[: len(heard)]
 
 # %% [markdown] id=training-question
@@ -563,7 +556,6 @@ heads = {
 }
 vectors = rng.standard_normal((n, 24))
 
-
 # %% id=attention-heads
 def head(kernel, q, k, v, tabled):
     """What a kernel makes of a head: the table, where it writes one, and the mix."""
@@ -592,7 +584,6 @@ print("Four triangles. A row is a word, and its dark cells are the words that it
 print(
     "a line below the diagonal; dots where a word comes again; columns at the nouns; an even haze."
 )
-
 
 # %% id=attention-check tags=asserts
 def head_in_numpy(q, k):
@@ -680,14 +671,14 @@ if device.simulated:
     assert 1 < slow.duration / fast.duration < 1.5
 
 # %% [markdown] id=attention-read
-# On the simulated device that's hardly quicker, because the words are still looked at one by one. What's gone is the table, and with it the reason why a long text didn't fit. This correction is the heart of **flash attention** (Dao and others, 2022). Where a row is long, several blocks can share it, and correct *each other's* answers at the end by the same factor (flash-decoding).
+# On the simulated device that's only a little quicker, because each thread still looks at its words one by one. What's gone is the table, and with it the reason why a long text didn't fit. This correction is the heart of **flash attention** (Dao and others, 2022). Where a row is long, several blocks can share it, and correct *each other's* answers at the end by the same factor (flash-decoding).
 
 # %% [markdown] id=galaxies-door
 # ## Room 5: Two galaxies
 #
 # *What happens when two galaxies meet?*
 #
-# Each star pulls at every other. With $n$ stars that's $n^2$ pulls for each small step in time, and a few hundred steps make a film. A thread moves a star, and a block fetches the others in tiles of 64. A step reads one pair of arrays and writes another, so every second step brings us back to the first pair.
+# Each star pulls at every other. With $n$ stars that's $n^2$ pulls for each small step in time, and a few hundred steps make a film. A thread moves a star, and its block fetches the others in tiles of 64, as in chapter 7. A step reads one pair of arrays and writes another, so every second step brings us back to the first pair.
 
 # %% id=galaxies-kernel
 step_kernel = agt.Kernel(r"""
@@ -765,7 +756,6 @@ print(
     "A blue and an orange disc meet, whirl through each other, and part again with long, torn arms."
 )
 
-
 # %% id=galaxies-check tags=asserts
 def galaxies_in_numpy(at, speed, steps):
     at, speed = at.astype(float), speed.astype(float)
@@ -785,7 +775,7 @@ assert np.allclose(film[-1].mean(0), (at + 0.06 * STEPS * speed).mean(0), atol=1
 # %% [markdown] id=challenge
 # ## The challenge: forty steps
 #
-# Now you, and with a score. The kernel below moves all stars of a small galaxy by one step, without tiles.
+# Now you, with a score. The kernel below moves all stars of a small galaxy by one step, without tiles.
 
 # %% id=challenge-kernel
 fall = agt.Kernel(r"""
@@ -817,7 +807,6 @@ extern "C" __global__ void fall(
 #
 # The version below gets it right, and for 64 stars and 40 steps it takes 1273 µs: get below 300. (The course's own answer takes 79 µs.) Copies and allocations in `fly` count, but compiling your kernel doesn't. Before you change anything, ask who waits for whom.
 
-
 # %% id=14-challenge starter
 def fly(step, at, speed, steps):
     n = at.size // 2
@@ -834,7 +823,6 @@ def fly(step, at, speed, steps):
         ).sync()
         at, speed, at_next, speed_next = at_next, speed_next, at, speed
     return agt.d2h(at.borrow()).sync()
-
 
 # %% id=14-challenge solution
 WHOLE = r"""
@@ -868,7 +856,6 @@ def fly(step, at, speed, steps):
     n, whole = at.size // 2, agt.Kernel(WHOLE)
     op = whole(n, steps, at.borrow(), speed.borrow(), grid=1, block=n)
     return op.and_then(lambda given: agt.d2h(given[0])).sync()
-
 
 # %% id=14-challenge hints
 # Run the last picture of this page with the starter, and look at the gaps between the bars. They're Python's: it describes forty launches, and waits after each.
@@ -959,12 +946,10 @@ def player(k):
         lambda hits: darts(k * PER_PLAYER, EACH, hits, grid=2, block=THREADS // 2).output()
     )
 
-
 # %% [markdown] id=exercise-darts
 # ### Exercise: ask for all, wait once
 #
 # `players` is a list of operations like the one above: each yields an array of numbers. Return the sum of all numbers of all players, as a Python `int`. They should be free to play side by side, and Python should wait only once.
-
 
 # %% id=14-darts starter
 def total(players):
@@ -973,12 +958,10 @@ def total(players):
         hits += int(player.to_host().sync().sum())  # one player after the other
     return hits
 
-
 # %% id=14-darts solution
 def total(players):
     counts = agt.overlap(*[player.to_host() for player in players]).sync()
     return sum(int(count.sum()) for count in counts)
-
 
 # %% id=14-darts hints
 # A `sync` for each player keeps the next one from starting. Make one operation of all of them first.
@@ -992,7 +975,6 @@ def total(players):
 
 # %% id=14-darts-check
 check("14-darts", total)
-
 
 # %% id=darts-picture
 def throw(numbers):

@@ -102,7 +102,7 @@ class Hostile:
 
     def fence(self, numbers: Numbers, scope: int) -> None:
         """Threads fence, for their block (1) or the device (2)."""
-        for number in numbers.tolist():
+        for number in numbers.tolist() if self._left >= 0 else ():
             me, wide = self._threads[number], scope > 1
             for found in (me.near, me.far)[: 1 + wide]:
                 for view in found.values():
@@ -118,6 +118,8 @@ class Hostile:
 
     def meet(self, numbers: Numbers) -> None:
         """Threads pass a barrier together: each knows, and has released, what any of them had."""
+        if self._left < 0:
+            return
         threads = [self._threads[number] for number in numbers.tolist()]
         view, near, far = (
             self._united(views)
@@ -139,6 +141,8 @@ class Hostile:
         self, numbers: Numbers, cells: NDArray[Any], index: Numbers, scope: int
     ) -> NDArray[Any] | None:
         """Return the values that threads get from cells, or None if they are what is there."""
+        if self._left < 0:
+            return None
         out, first = None, _address(cells)
         for k, (number, i) in enumerate(zip(numbers.tolist(), index.tolist(), strict=True)):
             word = first + i * cells.itemsize
@@ -158,7 +162,7 @@ class Hostile:
         """Threads have stored to cells."""
         first = self._hold(cells)
         stored = zip(numbers.tolist(), index.tolist(), before.tolist(), strict=True)
-        for number, i, old in stored:
+        for number, i, old in stored if self._left >= 0 else ():
             self._write(number, first + i * cells.itemsize, old, int(cells[i]), scope)
 
     def exchanging(

@@ -84,7 +84,7 @@ if device.simulated:
 # %% [markdown] id=states-text
 # ## A call is two waits
 #
-# What does `hostcall` wait for, exactly? First for a free packet, which is nearly always there. Then for the answer, which is not. In between it sends the question, and that takes no waiting at all. So a call is like a cup of tea: two waits with a step in between. Here's the life of its packet again, with the numbers of the steps below:
+# What does `hostcall` wait for, exactly? First for a free packet, which is nearly always there. Then for the answer, which is not. In between it sends the question, and that takes no waiting at all. So a call is like a cup of tea: two waits with a step in between. Here's the life of its packet again, with the steps below it:
 #
 # ```text
 #                    take           ask            answer         give back
@@ -355,7 +355,7 @@ packet.reveal(
 # %% [markdown] id=exercise-drop
 # ### Exercise: what becomes of the packet?
 #
-# Write `dropped`, which is called when an `Ask` of the header is dropped. `step` says how far it got, with the numbers of the picture above. (A call can rest at step 1, too: `begin()` takes its packet, so that you can put bytes into it before it's sent.)
+# Write `dropped`, which is called when an `Ask` from the header is dropped. `step` says how far it got, as in the picture above. (A call can rest at step 1, too: `begin()` takes its packet, so that you can put bytes into it before it's sent.)
 #
 # | step | |
 # |---|---|

@@ -165,10 +165,7 @@ print("the six bars on an H200:", ", ".join(f"{us:.1f}" for us in bars), "µs")
 assert bars[0] < 0.5 * bars[1]
 assert bars[-1] < 1.1 * bars[1]
 
-# %% [markdown] id=mandelbrot-how
-# The same happens inside a warp, where it's called **divergence**. As a rule, the 32 threads of a warp go through the loop together, so those that are done sit and wait for the slowest. How long they sit depends on which 32 pixels you put together:
-
-# %% id=mandelbrot-warps
+# %% id=mandelbrot-warps tags=asserts
 def idle(width, height):
     """The share of its rounds in which a lane only waits, if warps have this shape."""
     warps = rounds.reshape(HEIGHT // height, height, WIDTH // width, width).swapaxes(1, 2)
@@ -176,16 +173,10 @@ def idle(width, height):
     return 1 - rounds.sum() / (longest.sum() * width * height)
 
 
-for width, height in ((32, 1), (8, 4)):
-    print(
-        f"warps of {width:2} x {height}: lanes are idle for {idle(width, height):.0%} of their rounds"
-    )
+assert [round(100 * idle(*shape)) for shape in ((32, 1), (8, 4))] == [38, 24]
 
-# %% id=mandelbrot-warps-check tags=asserts
-assert idle(8, 4) < idle(32, 1)
-
-# %% [markdown] id=mandelbrot-read
-# Pixels next to each other need similar numbers of rounds, and those of a compact tile are closer together than those of a row. That's why the kernel above has blocks of 8 x 4.
+# %% [markdown] id=mandelbrot-how
+# The same happens inside a warp, where it's called **divergence**. As a rule, its 32 threads go through the loop together, so those that are done wait for the slowest. Neighbours need similar numbers of rounds, so it pays to put neighbours together. In warps of 32 x 1 pixels, lanes would wait for 38 % of their rounds. In the 8 x 4 of the kernel above it's 24 %.
 
 # %% [markdown] id=grep-door
 # ## Room 2: A page from far away
@@ -194,7 +185,7 @@ assert idle(8, 4) < idle(32, 1)
 #
 # Our text is a file of this course, the one that defines its errors. Each character gets a thread, which looks whether it's the letter. If it is, the thread has to write its place into a list, and a thousand others want to do the same. Who writes where?
 #
-# A counter to which everybody adds one would do: `slot = atomicAdd(count, 1)`. Here it is at work on a short text. Go through the three steps, and look at the second.
+# A counter to which everybody adds one would do: `slot = atomicAdd(count, 1)`. Here it is at work on a short text. Look at the second of the three steps.
 
 # %% id=grep-crowd
 CROWD = r"""
@@ -287,7 +278,7 @@ extern "C" __global__ void grep(
 check("14-grep", GREP)
 
 # %% [markdown] id=grep-yours-text
-# Watch your own at the same work. How many are at the counter now?
+# Watch your own. How many are at the counter now?
 
 # %% id=grep-yours
 watched(GREP)
@@ -342,16 +333,16 @@ assert len(set(e_places // 32)) < len(e_places) / 2
 #
 # *Can you watch a launch learn, and tell it to stop?*
 #
-# Training is a loop, and after chapter 11 you'd want that loop inside a kernel. But then who watches it? Somebody should see the loss, and stop when the network only learns its examples by heart. At the end of the launch it's too late for that.
+# Training is a loop, and after chapter 11 you'd want that loop inside a kernel. But then who watches it? Somebody should see the loss, and stop it all when the network only learns its examples by heart. After the launch it's too late.
 #
-# Here a block of 640 threads learns to read the digits of chapter 7: a thread for each of 64 pixels and ten digits, and a weight for each thread. It learns from 192 pictures, and 64 are kept aside. Every ten steps thread 0 sends Python the loss of both, by an `Ask` of [chapter 13b](13b_await_the_host.ipynb), and goes on training. It picks up the answer when the next report is due. If Python said 1, the block leaves by a vote.
+# Here a block of 640 threads learns to read the digits of chapter 7: a thread for each of 64 pixels and ten digits, and a weight for each thread. It learns from 192 pictures, and 64 are set aside. Every ten steps, thread 0 sends Python the loss of both in an `Ask` from [chapter 13b](13b_await_the_host.ipynb), and goes on training. It picks up the answer when the next report is due. If Python said 1, the block leaves by a vote.
 
 # %% id=training-kernel
 learn = agt.Kernel(r"""
 #include "hostcall_async.cuh"
 #define SEEN 192                                                    // pictures to learn from
-#define ALL 256                                                     // and those kept aside
-#define ROW 68                                                      // 64 would be bank conflicts
+#define ALL 256                                                     // and those set aside
+#define ROW 68                                                      // 64, and 4 against bank conflicts
 extern "C" __global__ void learn(
     unsigned long long* mail, unsigned long long* stack, const unsigned char* pictures,
     const int* labels, int most, int every, float* weights, int* steps)
@@ -429,7 +420,7 @@ async def trained(every, most=1000):
     return heard, weights.reshape(10, 8, 8), int(steps[0]), trace
 
 # %% [markdown] id=training-live
-# Each mark below is printed while the kernel runs. It's the loss of the pictures kept aside.
+# Each mark below is printed while the kernel runs: the loss of the pictures set aside.
 
 # %% id=training-picture
 await trained(10, most=20)  # warm-up
@@ -442,7 +433,7 @@ figure, shown = plt.subplot_mosaic(
 at, seen, aside = np.array(heard).T
 plt.sca(shown["c"])
 plt.semilogy(at, seen, "o-", label="192 to learn from")
-plt.semilogy(at, aside, "s--", label="64 kept aside")
+plt.semilogy(at, aside, "s--", label="64 set aside")
 plt.legend()
 shown["c"].set(xlabel="step", ylabel="loss", title="what Python heard")
 for d in range(10):
@@ -481,9 +472,17 @@ longer
 # %% id=commit-reports
 longer.commit(...)
 
-# %% id=reveal-reports
+# %% id=run-reports
 _, _, done, often = await trained(10, most=40)
 with_reports = often.device_spans[-1].duration / done
+
+often.plot(
+    title="Forty steps",
+    lanes=("host", "streams"),
+    lesson="One bar of the GPU, and above it Python draws now and then, while the bar goes on.",
+)
+
+# %% id=reveal-reports
 longer.reveal(
     round(with_reports, 1),
     f"Ten steps take {10 * alone:.0f} µs, so Python is done before the next report is due. If it weren't, the "
@@ -505,7 +504,7 @@ if device.simulated:
 #
 # In a language model, each word of a text looks back at itself and at the words before it. How much it looks at each is called its **attention**. A word asks with a vector $q$, the others offer a vector $k$ each, and where the two agree the product $q \cdot k$ is large. A *softmax* turns these products into shares that add up to one, and what the word takes home is a mix of the vectors $v$, in these shares.
 #
-# A **head** is one way of looking, and models learn hundreds of them. We make four by hand, so that we know what they should look at.
+# A **head** is one way of looking. Models learn hundreds of them, and we make four by hand.
 
 # %% id=attention-kernel
 attention = agt.Kernel(r"""
@@ -663,7 +662,7 @@ _, in_one_go = recorded(head, flash, *long_text, False)
 # %% id=reveal-heads
 quicker.reveal(
     round(slow.duration / fast.duration, 2),
-    f"It's {slow.duration:.0f} and {fast.duration:.0f} µs. The first one stores {256 * 256 * 4:,} bytes more.",
+    f"It's {slow.duration:.0f} and {fast.duration:.0f} µs. The table that is gone had {256 * 256 * 4:,} bytes.",
 )
 
 # %% id=attention-timeline-check tags=asserts

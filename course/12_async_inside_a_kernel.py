@@ -896,7 +896,8 @@ print(got)
 takers.reveal(
     {1: "one", 32: "all"}.get(int(got.sum()), "some"),
     "A look can have a consequence: the compare-and-swap lets one lane through, and which one is not "
-    "promised. The other 31 would wait for a message that never comes. So let one lane look, and tell the others.",
+    "promised. The other 31 would wait for a message that never comes. So let one lane look, and tell the "
+    "others.",
 )
 
 # %% [markdown] id=take-threads-text

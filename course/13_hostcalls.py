@@ -140,7 +140,7 @@ assert not [span for span in no_copies if span.kind in ("h2d", "d2h")]
 LETTERS = r"""
 __global__ void letters(volatile unsigned* mail, int n, unsigned* answers)
 {
-    // No atomics: over PCIe, a GPU's are none for the CPU. But only one side at a time may write a word.
+    // No atomics: over PCIe, the CPU wouldn't see them as such. But only one side at a time may write a word.
     for (int k = 0; k < n; ++k) {
         mail[1] = 10 + k * k;           // the letter goes in ...
         __threadfence_system();         // ... so that the host sees it ...

@@ -641,7 +641,8 @@ alone, _ = await ask_often(1, calls, 256)
 crowd, _ = await ask_often(132, calls, 256)
 print(f"a launch and a wait            {launch:6.2f} µs")
 print(f"a call from one block          {alone / calls:6.2f} µs")
-print(f"a call from each of 132 blocks {crowd / calls:6.2f} µs for all: an answer every {crowd / calls / 132:.2f}")
+each = crowd / calls / 132
+print(f"a call from each of 132 blocks {crowd / calls:6.2f} µs for all: an answer every {each:.2f}")
 
 # %% id=pays-check tags=asserts
 if device.simulated:

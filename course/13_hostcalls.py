@@ -217,7 +217,7 @@ print(await talk(6))
 # %% [markdown] id=exercise-ask
 # ### Exercise: the kernel's side
 #
-# In `ask`, one thread has `n` questions: 100, 101, and so on. It puts each into `mail[1]`, raises the flag, waits until it is 2, and stores what is in `mail[2]` in `out[k]`. Think of both fences, and of a `__nanosleep` between two looks. If there's no answer within a million turns, the kernel returns. (Count up, and compare with `>`, so that the check sees an end.)
+# In `ask`, one thread has `n` questions: 100, 101, and so on. It puts each into `mail[1]`, raises the flag, waits until it is 2, and stores what is in `mail[2]` in `out[k]`. Think of both fences, and of a `__nanosleep` between two looks. If there's no answer within a million turns, the kernel returns. (Count the turns in an `int`, so that the check sees an end.)
 
 # %% id=13-ask starter
 ASK = r"""
@@ -258,7 +258,7 @@ __global__ void ask(volatile unsigned* mail, int n, unsigned* out)
 # `LETTERS` above has all the lines that you need, with other numbers in them.
 
 # %% id=13-ask explanation
-# This is called *publishing*: write, fence, flag. And the other way round: flag, fence, read. You will find the pair wherever two processors talk without a lock. (The check looks for your fences in the text. Memory as late as CUDA allows is simulated for threads of a GPU, and not for the host, so it cannot show you what happens without one.)
+# This is called *publishing*: write, fence, flag. And the other way round: flag, fence, read. You will find the pair wherever two processors talk without a lock. (The check puts another block in the host's place, in memory that is as late as CUDA allows. Without one of your fences, a wrong number arrives there.)
 
 # %% id=13-ask-check
 check("13-ask", ASK)
@@ -641,8 +641,8 @@ alone, _ = await ask_often(1, calls, 256)
 crowd, _ = await ask_often(132, calls, 256)
 print(f"a launch and a wait            {launch:6.2f} µs")
 print(f"a call from one block          {alone / calls:6.2f} µs")
-each = crowd / calls / 132
-print(f"a call from each of 132 blocks {crowd / calls:6.2f} µs for all: an answer every {each:.2f}")
+every = crowd / calls / 132
+print(f"a call from each of 132 blocks {crowd / calls:6.2f} µs for all: an answer every {every:.2f}")
 
 # %% id=pays-check tags=asserts
 if device.simulated:

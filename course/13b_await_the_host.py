@@ -344,7 +344,7 @@ packet.reveal(
     "1001 is the answer to question 1. The host was still at work on it when question 2 arrived in the "
     "same packet, and wrote its answer where it had been told to."
     if heard[0] == 1001
-    else "Here the answer to question 1 came too late to be mistaken for that. It might have been earlier.",
+    else "Here the answer to question 1 came before the packet was used again. That was luck.",
 )
 
 # %% [markdown] id=owner-text

@@ -118,8 +118,6 @@ class Hostile:
 
     def meet(self, numbers: Numbers) -> None:
         """Threads pass a barrier together: each knows, and has released, what any of them had."""
-        if self._left < 0:
-            return
         threads = [self._threads[number] for number in numbers.tolist()]
         view, near, far = (
             self._united(views)
@@ -132,7 +130,7 @@ class Hostile:
 
     def _united(self, views: Iterable[View]) -> View:
         out: View = {}
-        for view in {id(view): view for view in views}.values():
+        for view in {id(view): view for view in views}.values() if self._left >= 0 else ():
             self._left -= len(view)
             _join(out, view)
         return out
@@ -141,10 +139,9 @@ class Hostile:
         self, numbers: Numbers, cells: NDArray[Any], index: Numbers, scope: int
     ) -> NDArray[Any] | None:
         """Return the values that threads get from cells, or None if they are what is there."""
-        if self._left < 0:
-            return None
         out, first = None, _address(cells)
-        for k, (number, i) in enumerate(zip(numbers.tolist(), index.tolist(), strict=True)):
+        lanes = zip(numbers.tolist(), index.tolist(), strict=True) if self._left >= 0 else ()
+        for k, (number, i) in enumerate(lanes):
             word = first + i * cells.itemsize
             log = self._log(word, int(cells[i]))
             if log is None:

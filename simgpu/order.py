@@ -46,6 +46,10 @@ class Clock:
         count = self._seen[key] = self._seen.get(key, 0) + 1
         return count
 
+    def follows(self, other: Clock) -> bool:
+        """True if all that comes before `other` comes before this point too."""
+        return all(self._seen.get(key, 0) >= count for key, count in other._seen.items())
+
     def covers(self, access: Access) -> bool:
         """True if an access comes before this point."""
         return self._seen.get(access.key, 0) >= access.count

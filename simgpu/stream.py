@@ -46,6 +46,11 @@ class Event:
         """As `done`, but the query costs nothing, and the host learns nothing from it."""
         return self.state.passed
 
+    @property
+    def seen(self) -> bool:
+        """As `retired`, if the host has waited for it, or asked since it passed."""
+        return self.state.passed and self.machine.seen.follows(self.before)
+
     @exclusive
     def synchronize(self) -> None:
         """Block the host until the device has passed it."""

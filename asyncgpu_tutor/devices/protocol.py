@@ -105,6 +105,11 @@ class Event(Protocol):
         """As `done`, asked on this package's own behalf: costs a simulated host nothing, tells it nothing."""
         ...
 
+    @property
+    def seen(self) -> bool:
+        """True once the host knows that the device has passed it; a GPU is asked, a simulated one is not."""
+        ...
+
     def synchronize(self) -> None:
         """Block the host until the device has passed it; `DeviceError` if work before it failed."""
 

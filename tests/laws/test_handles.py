@@ -29,7 +29,7 @@ READS: list[Callable[[Any], object]] = [
 @pytest.mark.parametrize("read", READS)
 def test_no_reading_while_it_is_submitted(device: Device, read: Callable[[Any], object]) -> None:
     op = agt.ones((1,)).to_host().named("the answer").map(read)
-    with pytest.raises(NotReadyError, match=r"'the answer'.*not on the host yet"):
+    with pytest.raises(NotReadyError, match=r"'the answer'.*on the host yet"):
         op.named("the answer").sync()
 
 
@@ -84,9 +84,11 @@ def test_on_the_simulated_device_a_handle_is_not_readable_before(sim: SimDevice,
     for read in (np.asarray, pickle.dumps, copy.copy):
         with pytest.raises(NotReadyError, match="mine"):
             read(host)
-    agt.work(1000.0)  # time passes, and the copy with it
-    assert np.asarray(host).min() == 1.0
+    agt.work(1000.0)  # time passes, and the copy with it, but on a GPU that would be luck
+    with pytest.raises(NotReadyError, match="mine"):
+        np.asarray(host)
     agt.synchronize()
+    assert np.asarray(host).min() == 1.0
     assert agt.in_flight() == before
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,7 +21,7 @@ from simgpu.launches import LAUNCHES, Function, KernelLaunch, Launched
 from simgpu.machine import Machine, Wake, exclusive
 from simgpu.memory import Heap, Memory
 from simgpu.order import Access, Clock
-from simgpu.pieces import Piece
+from simgpu.pieces import HostUse, Piece
 from simgpu.queues import Command, EngineEvent, Work
 from simgpu.sampled_reference import LARGE, Reference, StandIn
 from simgpu.spec import H200, DeviceSpec
@@ -334,7 +335,8 @@ class Device:
         """
         target = self.own(stream)
         access = target.access(piece.name, piece.tells)
-        self._touch(piece, access, target.clock)
+        shared = piece.on_host()
+        self._touch(piece, shared, access, target.clock)
         op, label = self.caller.group()
         kind, name = piece.kind, piece.name
         does = "launch" if kind == "kernel" else "enqueue"
@@ -348,7 +350,8 @@ class Device:
 
         whim = self.adversary.whim() if self.adversary is not None else _NO_WHIM
         found: dict[str, object] = {}
-        before = target.clock.copy() if piece.fills is not None else target.clock
+        before = target.clock.copy() if shared else target.clock
+        fills = [use.array for use in shared if use.writes]
 
         def start() -> Work:
             for memory in piece.fresh:
@@ -359,15 +362,18 @@ class Device:
                         f"{name!r} did not run, because the operation that should have written "
                         f"{memory.cells.name!r} had failed: {memory.spoiled}"
                     ) from memory.spoiled
-            work = piece.begin(found)
+            if fills and piece.at_end is None:
+                work = self.machine.fill(access, before, fills, partial(piece.begin, found))
+            else:
+                work = piece.begin(found)
             if work.paused is not None:
                 return work
             return replace(work, us=work.us * whim.stretch, drain=work.drain * whim.stretch)
 
         def end(started: float, ended: float, waited: float) -> None:
             self.machine.over(access)
-            if piece.at_end is not None and piece.fills is not None:
-                self.machine.fill(access, before, piece.fills, piece.at_end)
+            if piece.at_end is not None:
+                self.machine.fill(access, before, fills, piece.at_end)
             if log is not None and draft is not None:
                 if waited:
                     found["waited_for_room"] = waited
@@ -384,23 +390,17 @@ class Device:
         ready = self.now() + self.spec.start_us + whim.delay
         gap = self.spec.graph_node_us if in_graph else None
         target.submit(Command(resource, ready, op, start, end, skipped, gap=gap))
-        if piece.lent is not None:
-            (target_memory,) = piece.writes
-            self.machine.lend(access, target.clock.copy(), piece.lent, target_memory.cells.name)
+        for use in shared:
+            if use.alone:
+                self.machine.lend(
+                    access, before, use.array, f"{use.name!r} was changed while {use.by}"
+                )
 
-    def _touch(self, piece: Piece, access: Access, now: Clock) -> None:
+    def _touch(self, piece: Piece, shared: Sequence[HostUse], access: Access, now: Clock) -> None:
         """Note what it reads and writes; what is refused has touched nothing, so the host's comes first."""
         try:
-            touch = self.machine.host_history.touch
-            for writes, memories in ((False, piece.reads), (True, piece.writes)):
-                for memory in memories:
-                    cells = memory.cells
-                    if cells.mapped:
-                        touch(cells.data, cells.name, access, now, writes=writes)
-            lent, fills = (piece.lent, False, piece.writes), (piece.fills, True, piece.reads)
-            for host, writes, memories in (lent, fills):
-                if host is not None:
-                    touch(host, memories[0].cells.name, access, now, writes=writes)
+            for use in shared:
+                self.machine.host_history.touch(use.array, use.name, access, now, writes=use.writes)
             for memory in piece.reads:
                 memory.history.read(memory.cells.name, access, now)
             for number, memory in enumerate(piece.writes):

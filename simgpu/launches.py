@@ -135,7 +135,7 @@ class KernelLaunch:
         read = [memory for memory in ways if memory not in written]
         cost = self.device.spec.call_launch_us
         detail: dict[str, object] = {"grid": list(self.grid), "block": list(self.block)}
-        tells = Tells(kernel.code.watches, frozenset(map(_place, told)))
+        tells = Tells(kernel.code.watches, frozenset(memory.place for memory in told))
         adding = ["".join(ways[memory]) if len(ways[memory]) == 1 else "" for memory in written]
         made = ("kernel", function.name, cost, self._begin, written, read, detail)
         return Piece(*made, tells=tells, adds=adding)
@@ -279,12 +279,6 @@ class Waiting:
             naps=naps,
             quiet=quiet,
         )
-
-
-def _place(memory: Memory) -> int:
-    """An address that no other memory ever has. For mapped memory it is the one on the host."""
-    cells = memory.cells
-    return cells.data.__array_interface__["data"][0] if cells.mapped else memory.ptr
 
 
 def _scalar(arg: object, parameter: cuda_c.Parameter) -> np.generic | None:

@@ -21,6 +21,17 @@ from simgpu.times import copy_time
 Copying = Literal["memset", "h2d", "d2h", "d2d"]
 
 
+@dataclass(frozen=True, slots=True)
+class HostUse:
+    """Bytes of the host that a piece of work touches."""
+
+    array: HostBuffer
+    name: str  # of the memory on the device that they go with
+    writes: bool
+    by: str  # "its copy", "its kernel"
+    alone: bool  # whether the host leaves them alone meanwhile, since it does not talk to a kernel by them
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class Piece:
     """One piece of work, with all that it needs but a stream."""
@@ -47,6 +58,22 @@ class Piece:
     )
     # By what it adds to those of `writes` that it does nothing else with: see `CompiledKernel.adds`.
     adds: Sequence[str] = ()
+
+    def on_host(self) -> list[HostUse]:
+        """What it touches of the host's memory."""
+        talks, by = self.tells, "its kernel" if self.kind == "kernel" else "its copy"
+        out: list[HostUse] = []
+        for writes, memories in ((False, self.reads), (True, self.writes)):
+            for memory in memories:
+                if memory.cells.mapped:
+                    alone = talks is None or not (talks.waits or memory.place in talks.by)
+                    data, name = memory.cells.data, memory.cells.name
+                    out.append(HostUse(data, name, writes, by, alone))
+        if self.lent is not None:
+            out.append(HostUse(self.lent, self.writes[0].cells.name, False, by, True))
+        if self.fills is not None:
+            out.append(HostUse(self.fills, self.reads[0].cells.name, True, by, True))
+        return out
 
 
 # What is moved within the device needs next to no places where it is little, and yet queues for one behind

@@ -29,6 +29,7 @@ class GlobalRegion(ByteRegion):
         self.memory = memory
         self.watched = watched
         self.advice = memory.advice
+        self.given_back: dict[int, int] = {}  # the line for each packet (`builtins.packets`)
         self._touched: list[NDArray[np.uint8] | None] = [None, None]
         self._hull: list[tuple[int, int] | None] = [None, None]
 

@@ -138,6 +138,8 @@ class Shadow:
             reader = self._reader.take(cells)
             if ((reader >= 0) & ((reader != me) | (self._readers.take(cells) > _ONE))).any():
                 self._check_readers(a, cells)
+            if a.team.launch.watches and not atomic and not a.site.volatile:
+                self._reader[cells] = _NOBODY  # who comes after this write comes after those reads
         self._writer[cells] = me
         if atomic and a.site.scope == 1:
             last = self._writer.take(cells)

@@ -11,6 +11,7 @@ from simgpu.cuda_c.compile.builtins import (
     halves,
     mathematics,
     misc,
+    packets,
     synchronisation,
     warps,
     xorwow,
@@ -26,6 +27,7 @@ _TABLE: dict[str, Handler] = {
     **warps.TABLE,
     **synchronisation.TABLE,
     **misc.TABLE,
+    **packets.TABLE,
     **xorwow.TABLE,
 }
 

@@ -220,6 +220,7 @@ class Waiting:
     _execution: cuda_c.Execution
     _found: dict[str, object]
     _seen: int = 0
+    _steps: int = 0  # of the engine until now
     _places: float | None = None
     _began: float | None = None
     _worked: float = 0.0  # us until now
@@ -247,13 +248,15 @@ class Waiting:
 
     def go_on(self, *, last: bool) -> Work:
         """Run on. With `last`, nobody else can write to memory any more: `DeviceError` if it cannot end."""
-        execution, now, mhz = self._execution, self._launch.device.machine.engine.now, self._mhz
+        engine, execution, mhz = self._launch.device.machine.engine, self._execution, self._mhz
+        now, host = engine.now, engine.begun + engine.looks == self._steps + 1  # this look alone
         if self._began is None:
             self._began = now
         execution.waited(int((now - self._began - self._worked) * mhz))
         changes = execution.changes
         with interruptible():
-            ended = execution.go_on(last=last)
+            ended = execution.go_on(last=last, host=host)
+        self._steps = engine.begun + engine.looks
         before, self._worked = self._worked, execution.clock / mhz
         if ended:
             done = self._launch.finish(self._found, execution.result())

@@ -83,6 +83,7 @@ class Launch:
     naps: bool = False
     published: int = 0
     hostile: Any = None  # the memory, if it is a hostile one (`memory.hostile`)
+    talk: list[Any] = field(default_factory=list[Any])  # memories by which it talks with the host
     begun: int = 0  # blocks
     since: float = field(default_factory=time.monotonic)
     literals: dict[str, Any] = field(default_factory=dict[str, Any])  # pointers to them, by text

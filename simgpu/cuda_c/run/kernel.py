@@ -21,6 +21,7 @@ from simgpu.cuda_c.memory.addresses import Addresses
 from simgpu.cuda_c.memory.allocation import GlobalMemory
 from simgpu.cuda_c.memory.global_region import GlobalRegion
 from simgpu.cuda_c.memory.hostile import MOST, MOST_BLOCKS, Hostile, LateGlobal
+from simgpu.cuda_c.memory.mapped_region import MappedRegion
 from simgpu.cuda_c.memory.messages import Messages
 from simgpu.cuda_c.memory.pointers import Ptr
 from simgpu.cuda_c.run.blocks import Blocks
@@ -60,8 +61,13 @@ class Execution:
         """How often it has changed memory, if its threads may wait for others."""
         return self._launch.changes
 
-    def go_on(self, *, last: bool = False) -> bool:
-        """Run on, since others wrote to memory, or with `last` never will; tell whether it has ended."""
+    def go_on(self, *, last: bool = False, host: bool = False) -> bool:
+        """Run on, since others wrote to memory, or with `last` never will; tell whether it has ended.
+
+        With `host`, all that was written meanwhile was written by the host.
+        """
+        for region in self._launch.talk if host else ():
+            region.answered()
         self._launch.since = time.monotonic() - self._spent
         try:
             with np.errstate(all="ignore"):
@@ -72,6 +78,8 @@ class Execution:
                 return self._blocks.run()
         finally:
             self._spent = time.monotonic() - self._launch.since
+            for region in self._launch.talk:
+                region.pause()
 
     @property
     def clock(self) -> int:
@@ -257,7 +265,8 @@ class CompiledKernel:
         for variable, target, memory in pointers:
             key = id(memory)
             if key not in regions:
-                make = GlobalRegion if launch.hostile is None else LateGlobal
+                talks = MappedRegion if memory.mapped and launch.watches else GlobalRegion
+                make = talks if launch.hostile is None else LateGlobal
                 regions[key] = make(memory, launch, cells[key], key in watched)
             regions[key].types[variable.name] = variable.type
             named.append((regions[key], variable.name, memory))

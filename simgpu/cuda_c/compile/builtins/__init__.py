@@ -11,7 +11,6 @@ from simgpu.cuda_c.compile.builtins import (
     halves,
     mathematics,
     misc,
-    packets,
     synchronisation,
     warps,
     xorwow,
@@ -27,7 +26,6 @@ _TABLE: dict[str, Handler] = {
     **warps.TABLE,
     **synchronisation.TABLE,
     **misc.TABLE,
-    **packets.TABLE,
     **xorwow.TABLE,
 }
 

@@ -13,7 +13,8 @@ enum thread_scope { thread_scope_system, thread_scope_device, thread_scope_block
 
 __device__ inline void atomic_thread_fence(memory_order order, thread_scope scope = thread_scope_system) {
     if (order == memory_order_relaxed || scope == thread_scope_thread) return;
-    if (scope == thread_scope_block) { __threadfence_block(); } else { __threadfence(); } }
+    if (scope == thread_scope_block) { __threadfence_block(); }
+    else if (scope == thread_scope_device) { __threadfence(); } else { __threadfence_system(); } }
 // The fence in front of a write that releases, and the one behind a read that acquires.
 template <thread_scope S> __device__ inline void _releasing(memory_order order) {
     if (order == memory_order_release || order == memory_order_acq_rel || order == memory_order_seq_cst)
